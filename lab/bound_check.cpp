@@ -11,23 +11,23 @@ namespace {
 
 bool is_nearest(std::string_view rounding) { return rounding == "nearest-even"; }
 
-// log2 of the rest after so many slices, relative to the element's leading power of two: a slice to nearest
-// gains p + 1 bits, a truncated one p, the first of them p - 1.
+// Returns log2 of the remainder after `slices` slices, relative to the element's leading power of two: a
+// slice rounded to nearest gains p + 1 bits, a truncated one p, the first of them p - 1.
 int relative_rest(const SplitDescription& split, const core::Format& format, int slices) {
   const bool nearest = is_nearest(split.first_rounding) && is_nearest(split.residual_rounding);
   return 1 - slices * (format.significand_bits + (nearest ? 1 : 0));
 }
 
-// log2 of what the last slice's quantum leaves of an element.
+// Returns log2 of the largest remainder of an element due to the last slice's quantum.
 int absolute_rest(const SplitDescription& split, const core::Format& format) {
   const std::string_view rounding = split.slices == 1 ? split.first_rounding : split.residual_rounding;
   const int quantum = rounding == "bit-cut" ? format.min_exponent : format.min_quantum();
   return quantum - (is_nearest(rounding) ? 1 : 0) - split.residual_exponent * (split.slices - 1);
 }
 
-// Exponent of the largest elements of which no slice overflows. Rounding may raise the first slice by a
-// binade; further ones are at most the rest before them, multiplied by the residual exponent's power of two
-// each time.
+// Returns the exponent of the largest elements of which no slice overflows. Rounding may raise the first
+// slice by a binade; each further slice is at most the remainder before it, multiplied by 2^residual_exponent
+// once per slice.
 int largest_exponent(const SplitDescription& split, const core::Format& format) {
   int largest = format.max_exponent - 1;
   for (int s = 1; s < split.slices; ++s)
@@ -44,7 +44,7 @@ bool is_in_window(double largest, double smallest, const SplitWindow& window) {
   return bottom >= window.smallest && top <= window.largest;
 }
 
-// Of a vector: the sum of its magnitudes, the largest, and the smallest that is not 0.
+// Magnitudes of a vector: their sum, the largest, and the smallest that is not 0.
 struct Magnitudes {
   bool finite = true;
   double one = 0;
@@ -80,7 +80,7 @@ SplitWindow split_window(const SplitDescription& split) {
   if (format == nullptr) return window;
   window.known = true;
   window.integer = !format->floating || split.slices == 0 || split.kind == "successive";
-  window.makes_room = !format->floating && split.kind != "residues";
+  window.reserves_rounding_bit = !format->floating && split.kind != "residues";
   window.scaled = split.scale_vectors;
   window.top_exponent = split.top_exponent;
   if (window.integer) return window;
@@ -91,10 +91,10 @@ SplitWindow split_window(const SplitDescription& split) {
   return window;
 }
 
-int scaled_exponent(double largest, bool makes_room) {
+int scaled_exponent(double largest, bool reserves_rounding_bit) {
   int exponent = 0;
-  const double fraction = std::frexp(largest, &exponent);  // on [0.5, 1)
-  return exponent - 1 + (makes_room && fraction >= 127.0 / 128 ? 1 : 0);
+  const double fraction = std::frexp(largest, &exponent);  // in [0.5, 1)
+  return exponent - 1 + (reserves_rounding_bit && fraction >= 127.0 / 128 ? 1 : 0);
 }
 
 template <class T>
@@ -108,7 +108,7 @@ VectorNorms vector_norms(core::MatrixView<const T> rows, const SplitWindow& wind
     if (largest == 0 || norms.overflows) continue;
     if (window.scaled)
       norms.unscales.back() =
-          std::ldexp(1.0L, scaled_exponent(largest, window.makes_room) - window.top_exponent);
+          std::ldexp(1.0L, scaled_exponent(largest, window.reserves_rounding_bit) - window.top_exponent);
     else
       norms.overflows = !window.integer && std::ilogb(largest) > window.largest;
     norms.in_window = norms.in_window && is_in_window(largest, smallest, window);
@@ -118,23 +118,23 @@ VectorNorms vector_norms(core::MatrixView<const T> rows, const SplitWindow& wind
 }
 
 template <class T>
-double allowed_error(const BoundCoefficients& bound, const EntryError& entry, const VectorNorms& a,
+double allowed_error(const BoundCoefficients& bound, const ElementError& element, const VectorNorms& a,
                      const VectorNorms& b) {
-  const auto i = static_cast<std::size_t>(entry.i);
-  const auto j = static_cast<std::size_t>(entry.j);
+  const auto i = static_cast<std::size_t>(element.i);
+  const auto j = static_cast<std::size_t>(element.j);
   const auto before_rounding = static_cast<double>(
-      bound.relative * entry.absolute + bound.floor_a * a.unscales[i] * b.ones[j] +
+      bound.relative * element.absolute + bound.floor_a * a.unscales[i] * b.ones[j] +
       bound.floor_b * b.unscales[j] * a.ones[i] + bound.floor_both * a.unscales[i] * b.unscales[j]);
   const double unit_roundoff = std::ldexp(1.0, -std::numeric_limits<T>::digits);
-  return before_rounding + unit_roundoff * (std::fabs(entry.exact) + before_rounding) +
+  return before_rounding + unit_roundoff * (std::fabs(element.exact) + before_rounding) +
          static_cast<double>(std::numeric_limits<T>::denorm_min());
 }
 
 template VectorNorms vector_norms(core::MatrixView<const float>, const SplitWindow&);
 template VectorNorms vector_norms(core::MatrixView<const double>, const SplitWindow&);
-template double allowed_error<float>(const BoundCoefficients&, const EntryError&, const VectorNorms&,
+template double allowed_error<float>(const BoundCoefficients&, const ElementError&, const VectorNorms&,
                                      const VectorNorms&);
-template double allowed_error<double>(const BoundCoefficients&, const EntryError&, const VectorNorms&,
+template double allowed_error<double>(const BoundCoefficients&, const ElementError&, const VectorNorms&,
                                       const VectorNorms&);
 
 }  // namespace kintsugi::lab

@@ -1,12 +1,12 @@
-// Texts of distributions.
+// Text forms of distributions.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <iterator>
 #include <limits>
 
-#include "base/nearest_name.hpp"
 #include "base/status.hpp"
+#include "base/text/nearest_name.hpp"
 #include "lab/generators.hpp"
 
 namespace kintsugi::lab {
@@ -15,7 +15,7 @@ namespace {
 struct Form {
   DistributionKind kind;
   const char* name;
-  const char* parameter;  // its letter in messages; nullptr when there is none
+  const char* parameter;  // its letter in messages; nullptr: no parameter
   double least;
   double most;
   bool whole;
@@ -53,7 +53,7 @@ constexpr Form forms[] = {
     {DistributionKind::powers_of_two, "powers-of-two", "R", 0, 1000, true, "+-2^e, e on [-R, R]"},
 };
 
-// type1 is written without a colon, as the study names it.
+// Returns the form's text; type1 has no colon, as in the study.
 std::string form_text(const Form& form) {
   if (form.parameter == nullptr) return form.name;
   return std::string(form.name) + (form.kind == DistributionKind::exponent_type ? "" : ":") + form.parameter;
@@ -70,7 +70,7 @@ std::vector<std::string> form_texts() {
              core::accepted_names("", "accepted:", form_texts()));
 }
 
-// The hint is about the name alone: "phy:2" is meant as phi:P.
+// Fails with a hint from the name alone: for "phy:2" it is phi:P.
 [[noreturn]] void refuse_name(std::string_view text) {
   std::vector<std::string> names;
   for (const Form& form : forms) names.emplace_back(form.name);

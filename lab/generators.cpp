@@ -28,7 +28,7 @@ struct Vector {
 
 template <class T>
 struct Limits {
-  static constexpr int smallest_exponent = std::numeric_limits<T>::min_exponent - 1;  // of normal numbers
+  static constexpr int smallest_exponent = std::numeric_limits<T>::min_exponent - 1;  // of a normal number
   static constexpr int largest_exponent = std::numeric_limits<T>::max_exponent - 1;
   static constexpr int fraction_bits = std::numeric_limits<T>::digits - 1;
 };
@@ -38,14 +38,15 @@ struct ExponentRange {
   int last;
 };
 
-// Seed study fp16-emulation-study: types 1 to 4, for A and for B.
+// Returns the exponents of types 1 to 4 of the study fp16-emulation-study, for A and for B.
 ExponentRange range_of_type(int type, Side side) {
   static constexpr ExponentRange ranges[4][2] = {
       {{-15, 14}, {-15, 14}}, {{-15, 14}, {-35, -15}}, {{-35, -15}, {-35, -15}}, {{-100, -35}, {-100, 14}}};
   return ranges[type - 1][side == Side::a ? 0 : 1];
 }
 
-// +-[1, 2) * 2^exponent with a random significand of all bits of T; exponent within T's normal numbers.
+// Returns +-[1, 2) * 2^exponent with a random significand of all bits of T; the exponent is one of T's normal
+// numbers.
 template <class T>
 T with_exponent(Random& random, std::int64_t exponent) {
   const std::uint64_t fraction = random.bits() >> (64 - Limits<T>::fraction_bits);
@@ -68,13 +69,14 @@ T special(Random& random) {
   return values[random.integer(0, 4)];
 }
 
-// x * 2^exponent, rounded once to T.
+// Returns x * 2^exponent, rounded once to T.
 template <class T>
 T scaled(double x, double exponent) {
   return static_cast<T>(std::ldexp(x, static_cast<int>(exponent)));
 }
 
-// Binades by which element l of n falls on a grade over `span`: 0 at the first, near span at the last.
+// Returns the binades by which element l of n is scaled down in a grading over `span`: 0 at the first
+// element, near span at the last.
 double grade(std::int64_t l, std::int64_t n, double span) {
   return std::round(static_cast<double>(l) * span / static_cast<double>(n));
 }
@@ -86,13 +88,13 @@ T phi_value(Random& random, double phi) {
   return static_cast<T>(std::clamp(factor * std::exp(phi * random.normal()), -largest, largest));
 }
 
-// Diagonal scale of element l: from 2^(S/2) down to 2^(-S/2), inverted for B.
+// Returns the diagonal exponent of element l: from S/2 down to -S/2, negated for B.
 double diagonal_exponent(std::int64_t l, std::int64_t n, double span, Side side) {
   const double exponent = std::round(span / 2) - grade(l, std::max<std::int64_t>(n - 1, 1), span);
   return side == Side::a ? exponent : -exponent;
 }
 
-// Values that need nothing but their place.
+// Returns a value of a distribution that depends only on the element's position.
 template <class T>
 T element(const Distribution& distribution, const Vector<T>& vector, std::int64_t l, Random& random) {
   const double p = distribution.parameter;
@@ -141,7 +143,8 @@ T element(const Distribution& distribution, const Vector<T>& vector, std::int64_
              static_cast<int>(distribution.kind));
 }
 
-// Two elements, chosen at random, have the largest and the smallest exponent; none lies outside.
+// Fills a vector of which two random elements have the largest and the smallest exponent, and no other one
+// lies outside.
 template <class T>
 void fill_span(int span, const Vector<T>& vector, Random& random) {
   const std::int64_t lowest = Limits<T>::smallest_exponent;
@@ -156,8 +159,8 @@ void fill_span(int span, const Vector<T>& vector, Random& random) {
   vector[other] = with_exponent<T>(random, largest - span);
 }
 
-// A: x, x. B: y, -y(1 +- u 2^-T). So each pair adds -+u 2^-T x y. The odd one at the end of k takes
-// its scale from the pair before: x in A, +-u 2^-T y in B.
+// Fills pairs that cancel. A: x, x. B: y, -y(1 +- u 2^-T). So each pair adds -+u 2^-T x y. An odd element at
+// the end of k takes its scale from the pair before it: x in A, +-u 2^-T y in B.
 template <class T>
 void fill_cancellation(int bits, const Vector<T>& vector, Random& random) {
   for (std::int64_t l = 0; l < vector.length; ++l) {
@@ -183,7 +186,7 @@ void fill_vector(const Distribution& distribution, const Vector<T>& vector, Rand
   for (std::int64_t l = 0; l < vector.length; ++l) vector[l] = element(distribution, vector, l, random);
 }
 
-// Refuses what T cannot hold, before anything is written.
+// Fails if T cannot hold the distribution's values, before anything is written.
 template <class T>
 void check_type(const Distribution& distribution) {
   const double p = distribution.parameter;
@@ -217,7 +220,7 @@ void check_type(const Distribution& distribution) {
 template <class T>
 void fill(const Distribution& distribution, Side side, std::uint64_t seed, core::MatrixView<T> matrix) {
   check_type<T>(distribution);
-  // Of op(B) take the transpose: then every vector is a row.
+  // op(B) is transposed, so that every vector is a row.
   const core::MatrixView<T> vectors = side == Side::a ? matrix : matrix.transposed();
   const bool one_matrix = side == Side::a || distribution.kind == DistributionKind::gram_diagonal;
   const std::uint64_t side_seed = mix_bits(seed) + (one_matrix ? 0 : 1);
@@ -235,7 +238,7 @@ namespace {
 
 using core::DoubleDouble;
 
-// Low words: up to half of the last place of high, an eighth of them zero, an eighth far below.
+// Returns a low word: up to half of high's last place, an eighth of them zero, an eighth much smaller.
 double low_word(double high, Random& random) {
   if (high == 0 || !core::is_finite(high)) return 0;
   const std::int64_t kind = random.integer(0, 7);
@@ -250,7 +253,7 @@ bool has_one_word(DistributionKind kind) {
          kind == DistributionKind::powers_of_two;
 }
 
-// Of pairs that cancel, as fill_cancellation says: the low words cancel too.
+// Makes the low words of canceling pairs (fill_cancellation()) cancel too.
 void cancel_low_words(int bits, const Vector<DoubleDouble>& vector, Random& random) {
   for (std::int64_t l = 1; l < vector.length; l += 2) {
     const DoubleDouble before = vector[l - 1];
@@ -258,7 +261,7 @@ void cancel_low_words(int bits, const Vector<DoubleDouble>& vector, Random& rand
       vector[l] = before;
     } else if (bits >= std::numeric_limits<double>::digits) {
       const double change = std::ldexp(random.flip() ? 1 + random.unit() : -1 - random.unit(), -bits);
-      vector[l] = core::normalised({-before.hi, before.hi * change - before.lo});
+      vector[l] = core::normalized({-before.hi, before.hi * change - before.lo});
     }
   }
 }
@@ -266,7 +269,7 @@ void cancel_low_words(int bits, const Vector<DoubleDouble>& vector, Random& rand
 void fill_low_words(const Distribution& distribution, const Vector<DoubleDouble>& vector, Random& random) {
   for (std::int64_t l = 0; l < vector.length; ++l) {
     const double high = vector[l].hi;
-    vector[l] = core::normalised({high, has_one_word(distribution.kind) ? 0 : low_word(high, random)});
+    vector[l] = core::normalized({high, has_one_word(distribution.kind) ? 0 : low_word(high, random)});
   }
   if (distribution.kind == DistributionKind::cancellation)
     cancel_low_words(static_cast<int>(std::min(distribution.parameter, 4000.0)), vector, random);

@@ -11,7 +11,8 @@
 
 namespace kintsugi::lab {
 
-// Which operand a matrix is: its vectors along the inner dimension k are rows of op(A), columns of op(B).
+// Side of an operand in a product. Its vectors along the inner dimension k are rows of op(A), columns of
+// op(B).
 enum class Side : std::uint8_t { a, b };
 
 enum class DistributionKind : std::uint8_t {
@@ -38,7 +39,7 @@ enum class DistributionKind : std::uint8_t {
   powers_of_two,
 };
 
-// A distribution and its parameter; parse_distribution() has the texts and what they mean.
+// A distribution and its parameter; parse_distribution() describes the texts.
 struct Distribution {
   DistributionKind kind = DistributionKind::uniform;
   double parameter = 0;
@@ -46,7 +47,7 @@ struct Distribution {
   bool operator==(const Distribution&) const = default;
 };
 
-// Text          Values
+// Text                  Values
 // uniform               uniform on [-1, 1], every significand bit used
 // uniform01             uniform on [0, 1]
 // normal                normal deviates of mean 0 and variance 1, rounded to the type
@@ -56,17 +57,19 @@ struct Distribution {
 // type1 ... type4       exponent ranges of fp16-emulation-study, each exponent equally likely, signs
 //                       random: A, B on [-15,14],[-15,14]; [-15,14],[-35,-15]; [-35,-15],[-35,-15];
 //                       [-100,-35],[-100,14]
-// offset:E              uniform on [-2^E, 2^E] (h2sgemm section 4) offset-nonnegative:E  uniform on [0, 2^E]
-// graded:S              uniform, vector v of n (row of A, column of B) times 2^-round(v S / n); S < 0: graded
-// upwards graded-inner:S        uniform, element l of k times 2^-round(l S / k), in A and B diagonal:S
-// A = X D, B = D^-1 Y with X, Y uniform and D = 2^d, d from S/2 down to -S/2 gram-diagonal:S       the same
-// with Y = X^T: C = X X^T crossed:S             uniform, elements 2p and 2p+1 times 1, 2^-S in A and 2^-2S, 1
-// in B: what is small on one side
-//                       decides
+// offset:E              uniform on [-2^E, 2^E] (h2sgemm section 4)
+// offset-nonnegative:E  uniform on [0, 2^E]
+// graded:S              uniform, vector v of n (row of A, column of B) times 2^-round(v S / n);
+//                       S < 0: graded upwards
+// graded-inner:S        uniform, element l of k times 2^-round(l S / k), in A and B
+// diagonal:S            A = X D, B = D^-1 Y with X, Y uniform and D = 2^d, d from S/2 down to -S/2
+// gram-diagonal:S       as diagonal:S with Y = X^T: C = X X^T
+// crossed:S             uniform, elements 2p and 2p+1 times 1, 2^-S in A and 2^-2S, 1 in B: elements that are
+//                       small on one side decide the result
 // span:S                every vector (of two elements or more) has its largest and its smallest
 //                       exponent exactly S binades apart, the others equally likely in between
 // cancellation:T        elements 2p and 2p+1 cancel up to 2^-T: A repeats its element, B has
-//                       -b (1 +- u 2^-T), u in [1, 2); T beyond the significand cancels exactly, but
+//                       -b (1 +- u 2^-T), u in [1, 2); T beyond the significand cancels exactly, except
 //                       for the last element of an odd k, which adds 2^-T of the pair before it
 // subnormal             subnormal numbers of the type, non-zero, signs random
 // subnormal-mixed       one half subnormal, one half uniform
@@ -75,25 +78,25 @@ struct Distribution {
 // power-of-two:E        2^E everywhere
 // powers-of-two:R       +-2^e, e on [-R, R], each equally likely
 //
-// Throws core::Error (bad_setting) with the accepted forms for anything else.
+// Parses one of these texts. Throws core::Error (bad_setting) with the accepted forms for any other.
 Distribution parse_distribution(std::string_view text);
 
-// The text that parse_distribution reads back.
+// Returns the text from which parse_distribution() makes this distribution.
 std::string to_text(const Distribution& distribution);
 
-// The accepted forms, one a line of the table above, for messages and --help.
+// Returns the accepted forms for messages and --help, one for each row of the table above.
 const std::vector<std::string>& distribution_forms();
 
-// Fills the matrix, which is op(A) (m,k) or op(B) (k,n) by `side`. Values depend on seed, side, shape
-// and position only: not on strides, threads or the machine (but for exp, log and cos of its C
-// library under phi). A and B differ under the same seed. Throws core::Error (bad_setting) where the
-// type cannot hold what was asked for (float's exponents: -126...127).
+// Fills the matrix, which is op(A) (m,k) or op(B) (k,n) by `side`. Values depend on seed, side, shape and
+// position only: not on strides, threads or the machine (except for exp, log and cos of its C library under
+// phi). A and B differ under the same seed. Throws core::Error (bad_setting) if the type cannot hold the
+// values (float's exponents: -126...127).
 template <class T>
 void fill(const Distribution& distribution, Side side, std::uint64_t seed, core::MatrixView<T> matrix);
 
-// Double-double numbers: hi as above, lo up to half of its last place, an eighth of them zero and an eighth
-// far below; zero where the distribution names integers or powers of two. Where elements cancel, both words
-// do.
+// Fills with double-double numbers: hi as above, lo up to half of hi's last place, an eighth of them zero and
+// an eighth much smaller; zero if the distribution names integers or powers of two. Where elements cancel,
+// both words do.
 template <>
 void fill(const Distribution& distribution, Side side, std::uint64_t seed,
           core::MatrixView<core::DoubleDouble> matrix);

@@ -1,4 +1,4 @@
-// How signed errors of every order of magnitude are distributed.
+// Histograms of signed errors of every order of magnitude.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,12 @@
 
 namespace kintsugi::lab {
 
-// Edges of bins, ascending and symmetric about 0: +-10^(e/8), 10^-10 to 1. The bin in the middle holds what
-// is smaller than them all.
+// Returns the edges of bins, ascending and symmetric about 0: +-10^(e/8), 10^-10 to 1. The bin in the middle
+// holds smaller values.
 const std::vector<double>& signed_logarithmic_edges();
 
-// One count more than edges: values below the first edge, from each edge up to but not including the next,
-// and from the last edge on. NaN is in none.
+// Returns one count more than edges: of values below the first edge, from each edge up to but not including
+// the next, and from the last edge on. NaN is counted nowhere.
 std::vector<std::int64_t> histogram(const std::vector<double>& values, const std::vector<double>& edges);
 
 }  // namespace kintsugi::lab

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "base/status.hpp"
-#include "lab/entry_selection.hpp"
-#include "lab/judged_entry.hpp"
+#include "lab/element_selection.hpp"
+#include "lab/judged_element.hpp"
 #include "lab/native_difference.hpp"
 
 namespace kintsugi::lab {
@@ -18,9 +18,9 @@ using core::Status;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// ---- sums over entries ----
+// ---- sums over elements ----
 
-// A tile's share. Tiles are merged in their order, so threads cannot change a bit.
+// Sums over one tile. Tiles are merged in their order, so threads cannot change a bit.
 struct Partial {
   ErrorReport report;
   long double error_square = 0;
@@ -28,27 +28,27 @@ struct Partial {
   long double relative_sum = 0;
   std::int64_t relative_count = 0;
   std::int64_t correctly_rounded = 0;
-  long double native_sum = 0;  // of Eq. 20
+  long double native_sum = 0;  // sum of the terms of Eq. 20
   std::int64_t native_count = 0;
-  std::vector<EntryError> entries;
+  std::vector<ElementError> elements;
 };
 
 void raise(double& largest, double value) {
   largest = std::isnan(value) ? infinity : std::max(largest, value);
 }
 
-void add_entry(const Judged& judged, Partial& partial) {
+void add_element(const Judged& judged, Partial& partial) {
   ErrorReport& report = partial.report;
-  const EntryError& entry = judged.entry;
-  raise(report.max_relative, entry.relative);
+  const ElementError& element = judged.element;
+  raise(report.max_relative, element.relative);
   raise(report.max_componentwise, componentwise(judged));
-  raise(report.max_ulp, entry.ulp);
-  raise(report.largest_error, std::fabs(entry.error));
-  if (!std::isnan(entry.absolute)) raise(report.largest_absolute, entry.absolute);
+  raise(report.max_ulp, element.ulp);
+  raise(report.largest_error, std::fabs(element.error));
+  if (!std::isnan(element.absolute)) raise(report.largest_absolute, element.absolute);
   report.within_contract_bound = report.within_contract_bound && judged.within_bound;
-  report.entries_checked += 1;
+  report.elements_checked += 1;
   report.zero_references += judged.zero_reference ? 1 : 0;
-  report.nonzero_at_zero_reference += judged.zero_reference && entry.computed != 0 ? 1 : 0;
+  report.nonzero_at_zero_reference += judged.zero_reference && element.computed != 0 ? 1 : 0;
   report.overflowed_references += judged.overflowed ? 1 : 0;
   report.special_references += judged.special_reference ? 1 : 0;
   report.special_mismatches += judged.special_mismatch ? 1 : 0;
@@ -58,7 +58,7 @@ void add_entry(const Judged& judged, Partial& partial) {
   const bool no_error_by_rule = judged.zero_reference || judged.overflowed || judged.special_reference;
   const bool in_mean = judged.special_mismatch || !no_error_by_rule;
   if (in_mean) {
-    partial.relative_sum += static_cast<long double>(entry.relative);
+    partial.relative_sum += static_cast<long double>(element.relative);
     partial.relative_count += 1;
   }
 }
@@ -79,7 +79,7 @@ void merge(const Partial& tile, Partial& whole) {
   raise(report.largest_absolute, tile.report.largest_absolute);
   raise(report.le_gemm_max_error, tile.report.le_gemm_max_error);
   report.within_contract_bound = report.within_contract_bound && tile.report.within_contract_bound;
-  report.entries_checked += tile.report.entries_checked;
+  report.elements_checked += tile.report.elements_checked;
   report.zero_references += tile.report.zero_references;
   report.nonzero_at_zero_reference += tile.report.nonzero_at_zero_reference;
   report.overflowed_references += tile.report.overflowed_references;
@@ -105,9 +105,9 @@ void finish(Partial& whole, bool native_given) {
     report.frobenius_relative = std::isnan(ratio) ? infinity : static_cast<double>(ratio);
   }
   report.mean_relative = mean(whole.relative_sum, whole.relative_count);
-  if (report.entries_checked > 0) {
+  if (report.elements_checked > 0) {
     report.correctly_rounded_fraction =
-        static_cast<double>(whole.correctly_rounded) / static_cast<double>(report.entries_checked);
+        static_cast<double>(whole.correctly_rounded) / static_cast<double>(report.elements_checked);
   }
   report.le_gemm_mred = mean(whole.native_sum, whole.native_count);
   if (!native_given)
@@ -123,7 +123,7 @@ struct Inputs {
   MatrixView<const T> native;
   std::int64_t k;
   double bound;
-  bool keep_entries;
+  bool keep_elements;
 };
 
 // Contiguous copies of a tile's rows of op(A) and columns of op(B).
@@ -131,8 +131,8 @@ template <class T>
 struct Buffers {
   std::vector<T> rows;
   std::vector<T> columns;
-  std::vector<T> crossed;  // columns j ^ 1, where the product crosses
-  std::vector<EntryReference<T>> references;
+  std::vector<T> crossed;  // columns j ^ 1, if the product crosses
+  std::vector<ElementReference<T>> references;
 };
 
 template <class T>
@@ -149,38 +149,38 @@ void gather(const Inputs<T>& in, const Selection& selection, std::int64_t tile, 
   }
 }
 
-// The references of a tile's entries, row by row, into a vector that has room for them.
+// Appends the references of a tile's elements, row by row, to a vector with enough capacity.
 template <class T>
 void add_references(const Inputs<T>& in, const Selection& selection, std::int64_t tile, Buffers<T>& buffers,
-                    std::vector<EntryReference<T>>& references) {
+                    std::vector<ElementReference<T>>& references) {
   const std::int64_t columns = selection.column_count(tile);
-  const std::int64_t count = selection.entry_count(tile);
+  const std::int64_t count = selection.element_count(tile);
   gather(in, selection, tile, buffers);
   for (std::int64_t e = 0; e < count; ++e) {
     const std::int64_t i = selection.rows[selection.first_row(tile) + e / columns];
     const std::int64_t j = selection.columns[selection.first_column(tile) + e % columns];
     const std::int64_t column = e % columns * in.k;
-    references.push_back(entry_reference(in.product, i, j, buffers.rows.data() + e / columns * in.k,
-                                         buffers.columns.data() + column,
-                                         in.product.crosses() ? buffers.crossed.data() + column : nullptr));
+    references.push_back(element_reference(in.product, i, j, buffers.rows.data() + e / columns * in.k,
+                                           buffers.columns.data() + column,
+                                           in.product.crosses() ? buffers.crossed.data() + column : nullptr));
   }
 }
 
 template <class T>
 void check_tile(const Inputs<T>& in, const Selection& selection, std::int64_t tile,
-                const std::vector<EntryReference<T>>& references, Partial& partial) {
+                const std::vector<ElementReference<T>>& references, Partial& partial) {
   const std::int64_t columns = selection.column_count(tile);
   partial.report.le_gemm_max_error = 0;
   for (std::int64_t e = 0; e < std::ssize(references); ++e) {
     const std::int64_t i = selection.rows[selection.first_row(tile) + e / columns];
     const std::int64_t j = selection.columns[selection.first_column(tile) + e % columns];
     Judged judged = judge(references[static_cast<std::size_t>(e)], in.c(i, j), in.bound);
-    judged.entry.i = i;
-    judged.entry.j = j;
-    add_entry(judged, partial);
+    judged.element.i = i;
+    judged.element.j = j;
+    add_element(judged, partial);
     if (in.native.data != nullptr)
-      add_native(judged.entry.computed, core::leading_part(in.native(i, j)), partial);
-    if (in.keep_entries) partial.entries.push_back(judged.entry);
+      add_native(judged.element.computed, core::leading_part(in.native(i, j)), partial);
+    if (in.keep_elements) partial.elements.push_back(judged.element);
   }
 }
 
@@ -200,7 +200,7 @@ void check_shapes(const Product<T>& product, const MatrixView<const T>& c,
   };
   need(c.rows >= 0 && c.columns >= 0 && fits(c, c.rows, c.columns), "C", c, c.rows, c.columns);
   if (product.crosses() && c.columns % 2 != 0)
-    core::fail(Status::invalid_argument, "C has {} columns; those of complex entries' parts come in pairs",
+    core::fail(Status::invalid_argument, "C has {} columns; those of complex elements' parts come in pairs",
                c.columns);
   if (product.multiplies()) {
     need(a.columns >= 0 && fits(a, c.rows, a.columns), "op(A)", a, c.rows, a.columns);
@@ -220,15 +220,15 @@ void report_progress(const CheckOptions& options, std::int64_t& done, std::int64
   }
 }
 
-// Judging an entry takes about as long as so many exact products.
+// Exact products that take about as long as judging one element.
 constexpr std::int64_t judging_products = 256;
 
-// Calls work(t, buffers), which must not allocate (an exception cannot leave a parallel region), for tile t
-// of the selection, on as many threads as the work is worth. Buffers are for vectors of length k.
+// Calls work(t, buffers) for tile t of the selection, on several threads if the work is large enough. work()
+// must not allocate, since an exception cannot leave a parallel region. Buffers are for vectors of length k.
 template <class T, class Work>
 void for_each_tile(const Selection& selection, std::int64_t k, bool crosses, const CheckOptions& options,
                    Work&& work) {
-  const bool worth_threads = selection.entries * (k + judging_products) > (1 << 18);
+  const bool worth_threads = selection.elements * (k + judging_products) > (1 << 18);
   const int threads = options.threads > 0 ? options.threads : worth_threads ? omp_get_max_threads() : 1;
   const auto buffer_size = static_cast<std::size_t>(selection.tile_size * k);
   std::vector<Buffers<T>> buffers(static_cast<std::size_t>(threads));
@@ -243,15 +243,15 @@ void for_each_tile(const Selection& selection, std::int64_t k, bool crosses, con
   for (std::int64_t t = 0; t < std::ssize(selection.tiles); ++t) {
     work(t, buffers[omp_get_thread_num()]);
     const std::int64_t tile = selection.tiles[t];
-    report_progress(options, done, selection.entry_count(tile), selection.entries);
+    report_progress(options, done, selection.element_count(tile), selection.elements);
   }
 }
 
-// One of each tile, with room for its entries where they are kept.
-std::vector<Partial> make_partials(const Selection& selection, bool keep_entries) {
+// Returns one partial sum for each tile, with capacity for its elements if they are kept.
+std::vector<Partial> make_partials(const Selection& selection, bool keep_elements) {
   std::vector<Partial> partials(selection.tiles.size());
-  for (std::size_t t = 0; keep_entries && t < partials.size(); ++t)
-    partials[t].entries.reserve(static_cast<std::size_t>(selection.entry_count(selection.tiles[t])));
+  for (std::size_t t = 0; keep_elements && t < partials.size(); ++t)
+    partials[t].elements.reserve(static_cast<std::size_t>(selection.element_count(selection.tiles[t])));
   return partials;
 }
 
@@ -263,15 +263,15 @@ double contract_bound(std::int64_t k) {
 
 template <class T>
 ErrorReport summarize(const std::vector<Partial>& partials, const Inputs<T>& in,
-                      std::vector<EntryError>* entries) {
+                      std::vector<ElementError>* elements) {
   Partial whole;
-  whole.report.entries_total = in.c.rows * in.c.columns;
+  whole.report.elements_total = in.c.rows * in.c.columns;
   whole.report.contract_bound = in.bound;
   whole.report.le_gemm_max_error = 0;
-  if (entries != nullptr) entries->clear();
+  if (elements != nullptr) elements->clear();
   for (const Partial& tile : partials) {
     merge(tile, whole);
-    if (entries != nullptr) entries->insert(entries->end(), tile.entries.begin(), tile.entries.end());
+    if (elements != nullptr) elements->insert(elements->end(), tile.elements.begin(), tile.elements.end());
   }
   finish(whole, in.native.data != nullptr);
   return whole.report;
@@ -281,7 +281,7 @@ template <class T>
 Selection select(const Product<T>& product, std::int64_t m, std::int64_t n, const CheckOptions& options) {
   if (m == 0 || n == 0) return {};
   const std::int64_t k = product.multiplies() ? product.a.columns : 0;
-  return select_entries(m, n, k, options.work_limit, options.max_entries, options.seed);
+  return select_elements(m, n, k, options.work_limit, options.max_elements, options.seed);
 }
 
 }  // namespace
@@ -291,16 +291,16 @@ ErrorReport measure_errors(const Product<T>& product, MatrixView<const T> c, Mat
                            const CheckOptions& options) {
   check_shapes(product, c, native);
   const std::int64_t k = product.multiplies() ? product.a.columns : 0;
-  const Inputs<T> in{product, c, native, k, contract_bound<T>(k), options.entries != nullptr};
+  const Inputs<T> in{product, c, native, k, contract_bound<T>(k), options.elements != nullptr};
   const Selection selection = select(product, c.rows, c.columns, options);
-  std::vector<Partial> partials = make_partials(selection, in.keep_entries);
+  std::vector<Partial> partials = make_partials(selection, in.keep_elements);
   for_each_tile<T>(selection, k, product.crosses(), options, [&](std::int64_t t, Buffers<T>& buffers) {
     const std::int64_t tile = selection.tiles[t];
     buffers.references.clear();
     add_references(in, selection, tile, buffers, buffers.references);
     check_tile(in, selection, tile, buffers.references, partials[t]);
   });
-  return summarize(partials, in, options.entries);
+  return summarize(partials, in, options.elements);
 }
 
 template <class T>
@@ -311,7 +311,7 @@ ExactReference<T>::ExactReference(const Product<T>& product, std::int64_t m, std
   const Inputs<T> in{product_, {}, {}, k, contract_bound<T>(k), false};
   tiles_.resize(selection_.tiles.size());
   for (std::size_t t = 0; t < tiles_.size(); ++t)
-    tiles_[t].reserve(static_cast<std::size_t>(selection_.entry_count(selection_.tiles[t])));
+    tiles_[t].reserve(static_cast<std::size_t>(selection_.element_count(selection_.tiles[t])));
   for_each_tile<T>(selection_, k, product.crosses(), options, [&](std::int64_t t, Buffers<T>& buffers) {
     add_references(in, selection_, selection_.tiles[t], buffers, tiles_[t]);
   });
@@ -319,18 +319,18 @@ ExactReference<T>::ExactReference(const Product<T>& product, std::int64_t m, std
 
 template <class T>
 ErrorReport ExactReference<T>::measure(MatrixView<const T> c, MatrixView<const T> native,
-                                       std::vector<EntryError>* entries) const {
+                                       std::vector<ElementError>* elements) const {
   check_shapes(product_, c, native);
   if (c.rows != m_ || c.columns != n_) {
     core::fail(Status::invalid_argument, "C is {} x {}; {} x {} expected", c.rows, c.columns, m_, n_);
   }
   const std::int64_t k = product_.multiplies() ? product_.a.columns : 0;
-  const Inputs<T> in{product_, c, native, k, contract_bound<T>(k), entries != nullptr};
-  std::vector<Partial> partials = make_partials(selection_, in.keep_entries);
+  const Inputs<T> in{product_, c, native, k, contract_bound<T>(k), elements != nullptr};
+  std::vector<Partial> partials = make_partials(selection_, in.keep_elements);
   for_each_tile<T>(selection_, 0, false, {}, [&](std::int64_t t, Buffers<T>&) {
     check_tile(in, selection_, selection_.tiles[t], tiles_[t], partials[t]);
   });
-  return summarize(partials, in, entries);
+  return summarize(partials, in, elements);
 }
 
 template class ExactReference<float>;

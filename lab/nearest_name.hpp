@@ -1,7 +1,7 @@
-// The library's hint for a misspelt name, for the laboratory and the program.
+// Hints for misspelt names from the library, for the laboratory and the program.
 #pragma once
 
-#include "base/nearest_name.hpp"
+#include "base/text/nearest_name.hpp"
 
 namespace kintsugi::lab {
 

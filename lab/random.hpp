@@ -1,5 +1,5 @@
-// Pseudo-random numbers that are the same everywhere: no std:: distribution, whose values are the library's
-// choice.
+// Pseudo-random numbers that are the same everywhere. No std:: distribution is used, since its values depend
+// on the C++ library.
 #pragma once
 
 #include <cmath>
@@ -37,15 +37,15 @@ class Random {
     return result;
   }
 
-  // Multiple of 2^-53 on [0, 1).
+  // Returns a multiple of 2^-53 in [0, 1).
   constexpr double unit() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
 
-  // On [-1, 1] and [0, 1], rounded from 63 bits: small values have all their significand bits too.
+  // Return numbers in [-1, 1] and [0, 1], rounded from 63 bits: small values also have all their significand
+  // bits.
   constexpr double symmetric() { return static_cast<double>(static_cast<std::int64_t>(bits())) * 0x1p-63; }
   constexpr double closed_unit() { return static_cast<double>(bits() >> 1) * 0x1p-63; }
 
-  // Every integer of [first, last] equally likely, but for at most 2^-32 when there are fewer than 2^32 of
-  // them.
+  // Returns an integer of [first, last], each equally likely within 2^-32 if there are fewer than 2^32.
   constexpr std::int64_t integer(std::int64_t first, std::int64_t last) {
     const auto count = static_cast<std::uint64_t>(last - first) + 1;
     return first + static_cast<std::int64_t>(count == 0 ? bits() : bits() % count);
@@ -53,7 +53,8 @@ class Random {
 
   constexpr bool flip() { return (bits() >> 63) != 0; }
 
-  // Standard normal (Box and Muller; the second value is not kept, so that a call is a fixed step).
+  // Returns a standard normal number (Box and Muller; the second value is not kept, so that each call
+  // advances the state equally).
   double normal() {
     const double radius = std::sqrt(-2 * std::log(1 - unit()));
     return radius * std::cos(2 * std::numbers::pi * unit());

@@ -29,14 +29,14 @@ const core::Format* format_of(std::string_view name) {
   return format;
 }
 
-// The last slice's unit is 2 to minus this. Successive slices end below the first one's maximum at the
-// latest: the rest of a rounding is half a grid, so each further slice has a bit more.
+// Returns -log2 of the last slice's unit. Successive slices end below the first one's maximum at the latest:
+// the remainder of a rounding is half a grid, so each further slice holds one bit more.
 int last_exponent(const SplitDescription& split) {
   if (split.kind == "successive") return split.slices * (split.residual_exponent + 1) - 2;
   return split.residual_exponent * (split.slices - 1);
 }
 
-// Largest p with |error| <= 2^-p |x|.
+// Returns the largest p with |error| <= 2^-p |x|.
 int kept_bits(double error, double x) {
   int error_exponent = 0;
   int exponent = 0;
@@ -45,7 +45,7 @@ int kept_bits(double error, double x) {
   return exponent - error_exponent - (error_fraction > fraction ? 1 : 0);
 }
 
-// Largest p with |error| < 2^(1-p) |x|.
+// Returns the largest p with |error| < 2^(1-p) |x|.
 int kept_places(double error, double x) {
   int error_exponent = 0;
   int exponent = 0;
@@ -58,7 +58,7 @@ int kept_places(double error, double x) {
 
 RetainedBits::RetainedBits(const SplitDescription& split)
     : format_(format_of(split.format)), fixed_(split.kind != "hi_lo"),
-      makes_room_(split_window(split).makes_room), slices_(split.slices),
+      reserves_rounding_bit_(split_window(split).reserves_rounding_bit), slices_(split.slices),
       first_rounding_(rounding_of(split.first_rounding)),
       residual_rounding_(rounding_of(split.residual_rounding)), residual_exponent_(split.residual_exponent),
       residual_factor_(std::ldexp(1.0, split.residual_exponent)), last_exponent_(last_exponent(split)),
@@ -69,8 +69,8 @@ RetainedBits::RetainedBits(const SplitDescription& split)
                "there is no kind of split \"{}\"; there are hi_lo, fixed, residues, successive", split.kind);
 }
 
-// What the slices leave of x 2^scale, in units of the last slice. Every rest is exact in double: a rounding
-// leaves no more bits than it was given.
+// Returns the remainder of x 2^scale after all slices, in units of the last slice. Every remainder is exact
+// in double, since rounding leaves no more bits than there were.
 double RetainedBits::rest_of(double scaled) const {
   if (fixed_) return std::remainder(std::ldexp(scaled, last_exponent_), 1.0);
   double rest = scaled;
@@ -85,7 +85,7 @@ double RetainedBits::rest_of(double scaled) const {
 int RetainedBits::of(double x, int scale, int most, Count count) const {
   if (slices_ == 0) return most;
   const double scaled = std::ldexp(x, scale);
-  // Rounded below double's normal numbers, and so below the quantum of every slice.
+  // x was rounded below double's normal numbers, so it is below the quantum of every slice.
   if (!std::isnormal(scaled) && std::ldexp(scaled, -scale) != x) return 0;
   const double rest = rest_of(scaled);
   if (rest == 0) return most;
@@ -113,7 +113,7 @@ int RetainedBits::scale_of(core::MatrixView<const T> vectors, std::int64_t v) co
     const double magnitude = std::fabs(static_cast<double>(vectors(v, l)));
     if (std::isfinite(magnitude)) largest = std::max(largest, magnitude);
   }
-  return largest == 0 ? 0 : top_exponent_ - scaled_exponent(largest, makes_room_);
+  return largest == 0 ? 0 : top_exponent_ - scaled_exponent(largest, reserves_rounding_bit_);
 }
 
 int RetainedBits::promised(int most) const {
@@ -121,12 +121,13 @@ int RetainedBits::promised(int most) const {
   const int p = format_->significand_bits;
   const bool nearest =
       first_rounding_ == core::Rounding::nearest_even && residual_rounding_ == core::Rounding::nearest_even;
-  // A grid ends at 2^-last_exponent, of which rounding to nearest leaves half; the largest elements have the
-  // exponent top, or top - 1 where room is made.
+  // A grid ends at 2^-last_exponent, half of which remains after rounding to nearest; the largest elements
+  // have the exponent top, or top - 1 with reserves_rounding_bit_.
   if (fixed_ || !format_->floating)
-    return std::min(most, top_exponent_ - (makes_room_ ? 1 : 0) + last_exponent_ + (nearest ? 1 : 0));
-  // A slice to nearest gains p + 1 bits, the sign among them, but for the first; a truncated one p, the first
-  // p - 1.
+    return std::min(most,
+                    top_exponent_ - (reserves_rounding_bit_ ? 1 : 0) + last_exponent_ + (nearest ? 1 : 0));
+  // A slice rounded to nearest gains p + 1 bits including the sign, except the first; a truncated one gains
+  // p, the first p - 1.
   return std::min(most, slices_ * (p + (nearest ? 1 : 0)) - 1);
 }
 

@@ -1,9 +1,8 @@
 // Significant bits of an operand's elements that a split keeps.
 //
-// A split keeps p bits of x when |x - s| <= 2^-p |x|, with s the sum of its slices and the scales undone: as
-// close as x rounded to p bits, to nearest. What it keeps is the largest such p; of an x that the slices hold
-// exactly it is the type's significand (24 or 53), which is also the most; of one that they lose, or that
-// overflows a slice, it is 0.
+// A split keeps p bits of x if |x - s| <= 2^-p |x|, with s the sum of its slices and the scales undone: as
+// close as x rounded to p bits, to nearest. The retained bits are the largest such p: the type's significand
+// (24 or 53), the maximum, if the slices hold x exactly; 0 if x is lost or overflows a slice.
 #pragma once
 
 #include <cstdint>
@@ -14,62 +13,62 @@
 
 namespace kintsugi::lab {
 
-// Written from the split's equation (SplitDescription) alone, so that it does not share a mistake with src/.
+// Written from the split's equation (SplitDescription) alone, so that it shares no mistake with src/.
 class RetainedBits {
  public:
-  // Throws core::Error (invalid_argument) for a kind, a format or a rounding that there is not.
+  // Throws core::Error (invalid_argument) for an unknown kind, format or rounding.
   explicit RetainedBits(const SplitDescription& split);
 
-  // Of a finite x that is not zero, whose vector is multiplied by 2^scale.
+  // Returns the retained bits of a finite x that is not zero and whose vector is multiplied by 2^scale.
   int of(float x, int scale = 0) const;
   int of(double x, int scale = 0) const;
-  // Places that the split keeps of x: the largest p with |x - s| < 2^(1-p) |x|, as close as x cut to p
+  // Returns the retained places of x: the largest p with |x - s| < 2^(1-p) |x|, as close as x cut to p
   // places.
   int places_of(float x) const;
 
-  // The scale of a vector, row `v` of `vectors`: it brings the largest magnitude into [2^top_exponent,
-  // 2^(top_exponent + 1)), and for an integer format keeps it from rounding up to a digit that there is not.
-  // 0 where the split does not scale or nothing is finite and not zero.
+  // Returns the scale of a vector, row `v` of `vectors`: it moves the largest magnitude into [2^top_exponent,
+  // 2^(top_exponent + 1)), and for an integer format prevents rounding up to a digit that the format lacks. 0
+  // if the split does not scale or no element is finite and not zero.
   template <class T>
   int scale_of(core::MatrixView<const T> vectors, std::int64_t v) const;
 
-  // Bits that the split keeps of every element inside its window, at most `most`; of an integer format: of
-  // the largest element of every vector.
+  // Returns the bits that the split keeps of every element inside its window, at most `most`; for an integer
+  // format: of the largest element of every vector.
   int promised(int most) const;
 
  private:
-  // Significant bits or places that remain, by the error and x.
+  // Returns significant bits or places that remain, from the error and x.
   using Count = int (*)(double error, double x);
   int of(double x, int scale, int most, Count count) const;
   double rest_of(double scaled) const;
 
   const core::Format* format_;
-  bool fixed_;       // rounded once, to the grid of the last slice
-  bool makes_room_;  // as SplitWindow::makes_room
+  bool fixed_;                  // rounded once, to the grid of the last slice
+  bool reserves_rounding_bit_;  // as in SplitWindow
   int slices_;
   core::Rounding first_rounding_;
   core::Rounding residual_rounding_;
   int residual_exponent_;
   double residual_factor_;
-  int last_exponent_;  // the last slice's unit is 2 to minus this
+  int last_exponent_;  // -log2 of the last slice's unit
   bool scale_vectors_;
   int top_exponent_;
 };
 
-// The finite elements of an operand that are not zero.
+// Counts over the finite elements of an operand that are not zero.
 struct RetainedCounts {
   std::int64_t elements = 0;
-  std::int64_t promised = 0;  // those that keep as many bits as the split promises
+  std::int64_t promised = 0;  // elements that keep as many bits as the split promises
   int promised_bits = 0;
-  int fewest = 0;  // over all of them; the type's significand where there is none
+  int fewest = 0;  // over all elements; the type's significand if there are none
 };
 
-// Over the rows of `vectors`: rows of op(A), columns of op(B).
+// Counts over the rows of `vectors`: rows of op(A), columns of op(B).
 template <class T>
 RetainedCounts count_retained_bits(const SplitDescription& split, core::MatrixView<const T> vectors);
 
-// Over fp32 numbers of one exponent with random significands and signs, split without a vector's scale:
-// h2sgemm Fig. 2(b).
+// Retained bits over fp32 numbers of one exponent with random significands and signs, split without a
+// vector's scale: h2sgemm Fig. 2(b).
 struct RetainedAtExponent {
   int fewest = 0;
   int fewest_places = 0;

@@ -12,18 +12,18 @@ namespace {
 
 constexpr int significand_bits = 23;                                    // l_M
 constexpr int high_bits = 10;                                           // l_M_high
-constexpr int residual_bits = significand_bits - high_bits;             // 13, the one that decides included
-constexpr int most_zeros = residual_bits - 1;                           // r = 0
+constexpr int residual_bits = significand_bits - high_bits;             // 13, including the rounding bit
+constexpr int max_zeros = residual_bits - 1;                            // N at r = 0
 constexpr int smallest_normal = core::fp16.min_exponent;                // -14
 constexpr int smallest_subnormal = smallest_normal - high_bits;         // -24
-constexpr int leading_exponent(int exponent) { return exponent - 12; }  // of |r| at N = 0
+constexpr int leading_exponent(int exponent) { return exponent - 12; }  // exponent of |r| at N = 0
 
 double power_of_half(int n) { return std::ldexp(1.0, -n); }
 
-// P(|r| 2^residual_exponent < 2^limit), Eq. 4 turned into its smallest N.
+// Returns P(|r| 2^residual_exponent < 2^limit), by the smallest N that satisfies Eq. 4.
 double probability_below(int limit, int exponent, int residual_exponent) {
   double sum = 0;
-  for (int n = std::max(-1, leading_exponent(exponent) + residual_exponent - limit + 1); n <= most_zeros; ++n)
+  for (int n = std::max(-1, leading_exponent(exponent) + residual_exponent - limit + 1); n <= max_zeros; ++n)
     sum += leading_zeros_probability(n, HighPart::truncated) +
            leading_zeros_probability(n, HighPart::rounded_up);
   return sum;
@@ -40,9 +40,9 @@ float random_of_exponent(Random& random, int exponent) {
 }
 
 double leading_zeros_probability(int n, HighPart high) {
-  if (n < -1 || n > most_zeros) return 0;
+  if (n < -1 || n > max_zeros) return 0;
   if (n == -1) return power_of_half(residual_bits + 1);  // ties: every second one is rounded up
-  if (n < most_zeros) return power_of_half(n + 2);
+  if (n < max_zeros) return power_of_half(n + 2);
   return high == HighPart::truncated ? power_of_half(residual_bits) : 0;
 }
 
@@ -72,7 +72,7 @@ UnderflowShares simulate_underflow(int exponent, int residual_exponent, std::int
     const double residual = x - high;
     const double stored = std::ldexp(residual, residual_exponent);
     const int leading =
-        residual == 0 ? leading_exponent(exponent) - most_zeros + residual_exponent : std::ilogb(stored);
+        residual == 0 ? leading_exponent(exponent) - max_zeros + residual_exponent : std::ilogb(stored);
     shares.underflow += leading < smallest_subnormal ? share : 0;
     shares.underflow_or_gradual += leading < smallest_normal ? share : 0;
     shares.zero_residual += residual == 0 ? share : 0;

@@ -52,7 +52,7 @@ std::vector<std::string> command_names(const CLI::App& program) {
   return names;
 }
 
-// Long names of options, without their dashes.
+// Returns the long names of options, without their dashes.
 std::vector<std::string> flag_names(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options()) {
@@ -62,7 +62,7 @@ std::vector<std::string> flag_names(const CLI::App& command) {
   return names;
 }
 
-// What to say of a flag, without its value, that `command` does not have.
+// Returns a hint for a flag, given without its value, that `command` does not have.
 std::string flag_hint(const CLI::App& command, const std::string& word) {
   const std::string flag = word.substr(0, word.find('='));
   const auto nearest = lab::nearest_name(flag.substr(flag.find_first_not_of('-')), flag_names(command));
@@ -84,7 +84,7 @@ std::string unknown_word(const CLI::App& program, const std::string& word) {
 
 void print_help(CLI::App& program, const std::string& name) {
   if (name.empty()) {
-    program.clear();  // else CLI11 describes the command that was chosen, which is help
+    program.clear();  // else CLI11 describes the chosen command, which is help
     fmt::print("{}", program.help());
     return;
   }
@@ -131,7 +131,7 @@ CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
 
 std::string command_line_message(const CLI::App& program, const CLI::ParseError& error) {
   const auto extras = program.remaining(true);
-  // An unknown word is named first: it is why the others are thought to be missing.
+  // An unknown word is reported first, since it is why CLI11 finds others missing.
   if (!extras.empty()) return unknown_word(program, extras.front());
   const std::string text = error.what();
   constexpr std::string_view required = " is required";

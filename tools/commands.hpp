@@ -1,4 +1,4 @@
-// The commands: each adds itself to the program and sets the action when it was chosen.
+// The commands: each adds itself to the program and sets the action when it is chosen.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,7 +8,7 @@
 
 namespace kintsugi::tools {
 
-// What `main` runs once the command line has been read.
+// Function that `main` calls after reading the command line.
 using Action = std::function<void()>;
 
 void add_gemm(CLI::App& program, Action& action);

@@ -1,5 +1,5 @@
-# Writes kintsugi_commit.hpp with the commit that is being built; an unchanged file is left alone, so
-# that nothing is compiled again. A tree that differs from its commit says so.
+# Writes kintsugi_commit.hpp with the commit that is being built; an unchanged file is not written, so that
+# nothing is compiled again. A tree that differs from its commit is marked.
 execute_process(COMMAND git -C ${SOURCE} rev-parse --short=12 HEAD OUTPUT_VARIABLE commit RESULT_VARIABLE status
                 OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 if(NOT status EQUAL 0)

@@ -1,4 +1,4 @@
-// kintsugi doctor: what this machine offers, and why not more.
+// kintsugi doctor: lists what this machine offers, and why some features are missing.
 #include <map>
 #include <memory>
 
@@ -9,7 +9,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// One finding. `advice` says what to do, or that nothing has to be done.
+// One finding. `advice`: what to do, or that nothing has to be done.
 struct DoctorFinding {
   std::string name;
   std::string status;  // "ok", "missing", "ignored" or "malformed"
@@ -19,7 +19,7 @@ struct DoctorFinding {
 
 using DoctorFindings = std::vector<DoctorFinding>;
 
-// What a processor flag is good for, so that a missing one can be judged.
+// Returns the purpose of each processor flag, so that users can judge a missing one.
 const std::map<std::string, std::string>& purposes() {
   static const std::map<std::string, std::string> texts{
       {"avx2", "256-bit vectors"},
@@ -49,7 +49,7 @@ void find_processor(DoctorFindings& findings) {
                       ""});
 }
 
-// What the engine needs comes before the engine itself.
+// Appends findings about engines; the requirements of an engine come before the engine itself.
 void find_engines(DoctorFindings& findings) {
   const Json document = describe_engines();
   for (const auto& engine : document.at("engines")) {

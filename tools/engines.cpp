@@ -1,4 +1,4 @@
-// kintsugi engines: what can execute products here.
+// kintsugi engines: lists the engines that can execute products on this machine.
 #include <memory>
 
 #include "commands.hpp"

@@ -1,4 +1,4 @@
-// kintsugi generate: a matrix of a named distribution of the laboratory, as a file.
+// kintsugi generate: writes a random matrix of a named distribution to a file.
 #include <charconv>
 #include <memory>
 
@@ -40,7 +40,7 @@ Shape parse_shape(const std::string& text) {
   return shape;
 }
 
-// T: the type of entries or of complex ones' parts; imaginary parts have a seed of their own.
+// Fills the matrix. T: type of the elements' parts; real and imaginary parts have different seeds.
 template <class T>
 void fill_matrix(const lab::Distribution& distribution, lab::Side side, std::uint64_t seed, Matrix& matrix) {
   const std::int64_t parts = matrix.complex ? 2 : 1;
@@ -68,7 +68,7 @@ void fill_matrix(const GenerateRequest& request, const lab::Distribution& distri
       case Type::float64: return fill_matrix<double>(distribution, side, seed, matrix);
       case Type::double_double: return fill_matrix<DoubleDouble>(distribution, side, seed, matrix);
     }
-  } catch (const std::runtime_error& error) {  // the type cannot hold what was asked for
+  } catch (const std::runtime_error& error) {  // the type cannot hold the distribution's values
     fail("DISTRIBUTION", "{}", error.what());
   }
 }
@@ -122,7 +122,7 @@ void add_generate(CLI::App& program, Action& action) {
   auto request = std::make_shared<GenerateRequest>();
   CLI::App* command = program.add_subcommand("generate", "Write a matrix of a named distribution to a file");
   command->footer(generate_footer());
-  command->add_option("DISTRIBUTION", request->distribution, "What the entries are; listed below")
+  command->add_option("DISTRIBUTION", request->distribution, "What the elements are; listed below")
       ->required();
   command->add_option("SHAPE", request->shape, "ROWSxCOLUMNS of op(A) or op(B)")->required();
   command
@@ -130,7 +130,8 @@ void add_generate(CLI::App& program, Action& action) {
                    "File to write, .npy or .mtx; - for standard output (.npy)")
       ->required();
   command->add_option("--seed", request->seed, "The same seed gives the same matrix")->capture_default_str();
-  command->add_option("--type", request->type, "Type of the entries; c32 and c64: complex, dd: double-double")
+  command
+      ->add_option("--type", request->type, "Type of the elements; c32 and c64: complex, dd: double-double")
       ->check(one_of({"fp32", "fp64", "c32", "c64", "dd"}))
       ->capture_default_str();
   command

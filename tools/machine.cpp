@@ -12,7 +12,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// The value of the first line "key : value" of a file of /proc; "" when there is none.
+// Returns the value of the first line "key : value" of a file of /proc; "" if there is none.
 std::string proc_value(const char* file, const std::string& key) {
   std::ifstream lines(file);
   std::string line;
@@ -26,7 +26,7 @@ std::string proc_value(const char* file, const std::string& key) {
   return "";
 }
 
-// /proc/meminfo counts in kB of 1024 bytes.
+// Returns a value of /proc/meminfo, which counts in kB of 1024 bytes, in bytes.
 double memory_value(const std::string& key) {
   const std::string text = proc_value("/proc/meminfo", key);
   return text.empty() ? 0 : 1024.0 * std::strtod(text.c_str(), nullptr);
@@ -42,7 +42,7 @@ Machine read_machine() {
   Machine result;
   struct utsname name {};
   if (uname(&name) == 0) {
-    const std::string_view release(name.release);  // behind a hyphen it is the builder's own
+    const std::string_view release(name.release);  // after a hyphen comes the builder's own text
     result.system = fmt::format("{} {} {}", name.sysname, release.substr(0, release.find('-')), name.machine);
   }
   result.processor = proc_value("/proc/cpuinfo", "model name");

@@ -1,4 +1,4 @@
-// The machine that the program runs on.
+// The machine on which the program runs.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@ namespace kintsugi::tools {
 
 struct Machine {
   std::string system;     // "Linux 6.1.0 x86_64"
-  std::string processor;  // the model's name
+  std::string processor;  // name of the model
   std::vector<std::string> flags;
-  int threads = 0;  // that this process may use
+  int threads = 0;  // usable by this process
   double memory_bytes = 0;
   double available_bytes = 0;
 
   bool has(const std::string& flag) const;
 };
 
-// Processor flags that matter to matrix products, in the order in which they came to be.
+// Returns the processor flags relevant to matrix products, oldest first.
 const std::vector<std::string>& product_flags();
 
 const Machine& machine();

@@ -1,7 +1,7 @@
-// The program `kintsugi`: one file a command; here the way in, and the one way out.
+// The program `kintsugi`: entry point and error exit; the commands have one file each.
 //
-// Exit status: 0 done, 2 something the user can put right (one line on stderr says what), 1 something that
-// should not happen or must not be (a bound that did not hold, an accuracy that was asked for and missed).
+// Exit status: 0 success, 2 an error that the user can correct (one line on stderr says which), 1 a fault of
+// the program or a missed promise (a bound that did not hold, a requested accuracy that was missed).
 #include <fmt/format.h>
 
 #include <csignal>
@@ -21,7 +21,7 @@ namespace {
 constexpr int user_error = 2;
 constexpr int surprise = 1;
 
-// One line, whatever the message has in it.
+// Prints the message as one line and returns the status.
 int report(std::string message, int status) {
   for (char& c : message) {
     if (c == '\n' || c == '\r') c = ' ';
@@ -49,7 +49,7 @@ void describe_program(CLI::App& program) {
   program.require_subcommand(1);
 }
 
-// Output that went nowhere (a full disk, a closed pipe) is an error too.
+// Flushes the output; output that could not be written (a full disk, a closed pipe) is an error too.
 int flush_output() {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return 0;
   return report(fmt::format("standard output: cannot be written: {}", std::strerror(errno)), user_error);
@@ -98,11 +98,11 @@ int guarded(int count, char** words) {
   } catch (const Interrupted& interruption) {
     report(interruption.what(), user_error);
     std::signal(interruption.signal(), SIG_DFL);
-    std::raise(interruption.signal());  // so that shells and make see what ended the program
+    std::raise(interruption.signal());  // so that shells and make see the signal that ended the program
     return user_error;
   } catch (const std::bad_alloc&) {
     return report("memory: there is not enough for matrices of this size", user_error);
-  } catch (const std::system_error& error) {  // fmt::print
+  } catch (const std::system_error& error) {  // from fmt::print()
     return report(fmt::format("standard output: {}", error.what()), user_error);
   } catch (const std::exception& error) {
     return report(fmt::format("internal error: {}", error.what()), surprise);
@@ -114,7 +114,7 @@ int guarded(int count, char** words) {
 }  // namespace kintsugi::tools
 
 int main(int count, char** words) {
-  // A limit on the size of files is reported as an error of write, not by ending the program.
+  // A limit on file sizes is reported as an error of write(), instead of ending the program.
   std::signal(SIGXFSZ, SIG_IGN);
   return kintsugi::tools::guarded(count, words);
 }

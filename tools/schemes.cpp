@@ -1,4 +1,4 @@
-// kintsugi schemes: the registry of schemes.
+// kintsugi schemes: lists the registry of schemes.
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -10,7 +10,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// The schemes that are named, in the registry's order; parameters after a colon are left out.
+// Returns the named schemes, in the registry's order; parameters after a colon are ignored.
 Json wanted_schemes(const Json& all, const std::vector<std::string>& names) {
   if (names.empty()) return all;
   std::vector<std::string> known;

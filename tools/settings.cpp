@@ -1,4 +1,4 @@
-// kintsugi settings: the library's table of settings, with the values in force.
+// kintsugi settings: lists the library's table of settings, with the values in force.
 #include <memory>
 
 #include "commands.hpp"
@@ -24,7 +24,7 @@ void print_text(const Json& table) {
   }
 }
 
-// A table's cell must not hold the character that ends it.
+// Returns the text with "|" escaped, which would end a cell of a table.
 std::string markdown_cell(const std::string& text) {
   std::string result;
   for (const char c : text) result += c == '|' ? std::string("\\|") : std::string(1, c);
@@ -33,7 +33,7 @@ std::string markdown_cell(const std::string& text) {
 
 std::string code(const std::string& text) { return text.empty() ? "" : fmt::format("`{}`", text); }
 
-// docs/SETTINGS.md; a test compares the file with this.
+// Prints docs/SETTINGS.md; a test compares the file with this.
 void print_markdown() {
   fmt::print(
       "# Settings\n\n"

@@ -17,17 +17,17 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Names of the environment's KINTSUGI_ variables.
+// Returns the names of the environment's KINTSUGI_ variables.
 std::vector<std::string> setting_variables() {
   std::vector<std::string> names;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view line(*entry);
+  for (char** element = environ; *element != nullptr; ++element) {
+    const std::string_view line(*element);
     if (line.starts_with("KINTSUGI_")) names.emplace_back(line.substr(0, line.find('=')));
   }
   return names;
 }
 
-// The defaults: no variable, and an empty settings file.
+// Returns the defaults: without variables, and with an empty settings file.
 Json default_settings() {
   const HiddenVariables environment(setting_variables());
   ::setenv("KINTSUGI_CONFIG", "/dev/null", 1);
@@ -36,7 +36,7 @@ Json default_settings() {
   return settings;
 }
 
-// The library's message; the flag that the line names stands for the call that set it.
+// Returns the library's message without the call's name, since the line names the flag that caused the call.
 std::string library_message(kintsugi_status status) {
   const std::string message = kintsugi_last_error();
   constexpr std::string_view call = "kintsugi_set: ";
@@ -44,8 +44,8 @@ std::string library_message(kintsugi_status status) {
   return message.starts_with(call) ? message.substr(call.size()) : message;
 }
 
-// The library keeps the settings file that it has read without an error, so after the second attempt a
-// malformed file would go unnoticed: the message is kept, and require_settings() repeats it.
+// Returns the table of settings. The library caches a settings file, so a malformed one would not be reported
+// again after the second attempt: the message is kept, and require_settings() repeats it.
 SettingsTable read_settings_table() {
   try {
     return {describe_settings(nullptr).at("settings"), ""};
@@ -129,7 +129,7 @@ Json document(const std::string& name, int format_version) {
 
 std::string commit() { return KINTSUGI_COMMIT; }
 
-// A file name may hold bytes that are not UTF-8; they are replaced, since JSON is UTF-8.
+// Prints a document. File names may have bytes that are not UTF-8; these are replaced, since JSON is UTF-8.
 void print(const Json& document) {
   fmt::print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
 }

@@ -20,9 +20,9 @@ using Columns = std::vector<std::size_t>;
 
 constexpr std::size_t gap = 2;              // spaces between columns
 constexpr std::size_t prose = 24;           // wider cells are sentences, which stay at least as wide
-constexpr std::size_t fewest_columns = 20;  // a narrower output is treated as if it had so many
+constexpr std::size_t fewest_columns = 20;  // a narrower output is treated as if it had this many
 
-// One column of a table; code points stand for their width, which is right for all we print.
+// Returns the width of a text in columns, counted in code points, which is right for all printed text.
 std::size_t width_of(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
@@ -38,7 +38,7 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-// Lines of at most `width` columns, but for words that are longer.
+// Returns lines of at most `width` columns, except for longer words.
 std::vector<std::string> lines_of(const std::string& text, std::size_t width) {
   if (width_of(text) <= width) return {text};
   std::vector<std::string> lines;
@@ -52,7 +52,7 @@ std::vector<std::string> lines_of(const std::string& text, std::size_t width) {
   return lines;
 }
 
-// A column's widest cell, and the least that it can be broken to.
+// Width of a column's widest cell, and the least width to which it can be broken.
 struct Widths {
   std::size_t natural = 0;
   std::size_t least = 0;
@@ -73,7 +73,7 @@ std::size_t total_of(const Columns& widths) {
   return std::accumulate(widths.begin(), widths.end(), gap * (widths.size() - 1));
 }
 
-// The widths of some columns, the widest of them narrowed until all fit or none can be narrower.
+// Returns the widths of some columns; the widest is narrowed until all fit or none can be narrower.
 Columns fitted(const std::vector<Widths>& all, const Columns& chosen, std::size_t columns) {
   Columns widths;
   for (const std::size_t column : chosen) widths.push_back(all[column].natural);
@@ -89,7 +89,7 @@ Columns fitted(const std::vector<Widths>& all, const Columns& chosen, std::size_
   return widths;
 }
 
-// Columns that stand beside each other; the first column of the table begins every group.
+// Returns groups of columns that fit side by side; the first column of the table begins every group.
 std::vector<Columns> groups_of(const std::vector<Widths>& all, std::size_t columns) {
   std::vector<Columns> groups{{0}};
   for (std::size_t column = 1; column < all.size(); ++column) {
@@ -105,7 +105,7 @@ std::vector<Columns> groups_of(const std::vector<Widths>& all, std::size_t colum
   return groups;
 }
 
-// One row of cells, as many lines as its longest cell has.
+// Returns one row of cells, with as many lines as its longest cell.
 std::string row_text(const Cells& row, const Columns& chosen, const Columns& widths, const Columns& right) {
   std::vector<std::vector<std::string>> cells;
   std::size_t height = 1;

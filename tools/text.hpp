@@ -1,4 +1,4 @@
-// Text for people: tables, lines of a width, numbers with units, progress.
+// Text output: tables, lines of a given width, numbers with units, progress.
 #pragma once
 
 #include <chrono>
@@ -10,17 +10,17 @@
 
 namespace kintsugi::tools {
 
-// Columns that lines on standard output may have: the environment's COLUMNS, else the terminal's; 0 where
-// standard output is no terminal, and lines may have any length.
+// Returns the number of columns for lines on standard output: the environment's COLUMNS, else the terminal's;
+// 0 if standard output is no terminal, and lines may have any length.
 std::size_t output_columns();
 
-// Columns as wide as their widest cell, two spaces apart; the first line is underlined. Where that is wider
-// than output_columns(), cells are broken at spaces; columns that still have no room follow below, beside the
-// first again.
+// A table with columns as wide as their widest cell, two spaces apart; the first line is underlined. If it is
+// wider than output_columns(), cells are broken at spaces; columns that still do not fit follow below, again
+// with the first column.
 class Table {
  public:
   explicit Table(std::vector<std::string> heads) : rows_{std::move(heads)} {}
-  // Columns in which numbers stand are pushed to the right.
+  // Aligns a column of numbers to the right.
   void align_right(std::size_t column) { right_.push_back(column); }
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   std::string text() const { return text(output_columns()); }
@@ -31,7 +31,7 @@ class Table {
   std::vector<std::size_t> right_;
 };
 
-// A bar on stderr while something long goes on, when stderr is a terminal.
+// A progress bar on stderr, if stderr is a terminal.
 class Progress {
  public:
   explicit Progress(std::string what);
@@ -50,9 +50,10 @@ class Progress {
 std::string time_text(double seconds);
 std::string bytes_text(double bytes);
 
-// Text broken at spaces into lines of at most `width` characters, all but the first after `indent` spaces.
+// Returns text broken at spaces into lines of at most `width` characters, all but the first after `indent`
+// spaces.
 std::string wrapped(const std::string& text, std::size_t width, std::size_t indent);
-// The same for standard output: a line and its indentation are at most output_columns() together.
+// As wrapped(), for standard output: a line with its indentation has at most output_columns() columns.
 std::string wrapped_for_output(const std::string& text, std::size_t width, std::size_t indent);
 
 }  // namespace kintsugi::tools

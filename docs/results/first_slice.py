@@ -63,7 +63,7 @@ def measure_one(program, folder, distribution, k, seed):
                                   ",".join(schemes[1:]), "--check", "--json"))
         for name, scheme, row in zip(cases, schemes, document["rows"]):
             assert row["scheme"] == scheme and row["engine"] == engine, (name, row["scheme"], row["engine"])
-            assert row["errors"]["entries_checked"] == M * N
+            assert row["errors"]["elements_checked"] == M * N
             row["distribution"] = distribution
             row["seed"] = int(seed)
             row["case"] = name

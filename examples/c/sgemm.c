@@ -1,7 +1,7 @@
 /* FP32 product through fp16 slices, called like cblas_sgemm.
  *
  * C = alpha * A * B^T + beta * C in column-major order, with room between the columns, by the scheme
- * fp16x3; then every entry is compared with a double loop. Exit status 0: right; 1: wrong or failed.
+ * fp16x3; then every element is compared with a double loop. Exit status 0: right; 1: wrong or failed.
  */
 #include <math.h>
 #include <stdint.h>
@@ -18,13 +18,13 @@ static float next_random(uint64_t* state) {
   return (float)(*state >> 40) * (1.0f / 8388608.0f) - 1.0f;
 }
 
-static float* random_matrix(size_t entries, uint64_t* state) {
-  float* matrix = malloc(entries * sizeof *matrix);
+static float* random_matrix(size_t elements, uint64_t* state) {
+  float* matrix = malloc(elements * sizeof *matrix);
   if (matrix == NULL) {
     fprintf(stderr, "sgemm: out of memory\n");
     exit(1);
   }
-  for (size_t i = 0; i < entries; ++i) matrix[i] = next_random(state);
+  for (size_t i = 0; i < elements; ++i) matrix[i] = next_random(state);
   return matrix;
 }
 

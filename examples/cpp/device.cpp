@@ -61,7 +61,7 @@ class DeviceMatrix {
   std::uint64_t address_ = 0;
 };
 
-// With a_ij = 1 + i and b_ij = 1 / (1 + j) every entry of C = A B is n (1 + i) / (1 + j).
+// With a_ij = 1 + i and b_ij = 1 / (1 + j) every element of C = A B is n (1 + i) / (1 + j).
 double largest_error(const std::vector<float>& c) {
   double largest = 0;
   for (std::int64_t j = 0; j < n; ++j) {

@@ -17,10 +17,10 @@ using Matrix = std::vector<float>;
 
 constexpr std::int64_t m = 96, n = 80, k = 300;
 
-Matrix random_matrix(std::int64_t entries, std::uint32_t seed) {
+Matrix random_matrix(std::int64_t elements, std::uint32_t seed) {
   std::mt19937 generator(seed);
-  Matrix matrix(static_cast<std::size_t>(entries));
-  for (float& entry : matrix) entry = static_cast<float>(generator()) * 0x1p-31f - 1.0f;
+  Matrix matrix(static_cast<std::size_t>(elements));
+  for (float& element : matrix) element = static_cast<float>(generator()) * 0x1p-31f - 1.0f;
   return matrix;
 }
 
@@ -72,7 +72,7 @@ void prepared_operand(const Matrix& a) {
   }
 }
 
-// One A for every entry of the batch: its stride is 0.
+// One A for every batch item: its stride is 0.
 void batch(const Matrix& a) {
   constexpr std::int64_t count = 4;
   const Matrix b = random_matrix(count * k * n, 21);
@@ -81,7 +81,7 @@ void batch(const Matrix& a) {
                                m * n, count, {.scheme = "fp16x3"});
   for (std::int64_t t = 0; t < count; ++t) {
     require(share_of_bound(a.data(), b.data() + t * k * n, c.data() + t * m * n) <= 1,
-            "entry " + std::to_string(t) + " of the batch is within the bound");
+            "element " + std::to_string(t) + " of the batch is within the bound");
   }
 }
 

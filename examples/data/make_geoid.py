@@ -4,7 +4,7 @@
     apt-get download proj-data && dpkg -x proj-data_*.deb proj-data
     ./make_geoid.py proj-data/usr/share/proj/egm96_15.gtx geoid.npy
 
-A .gtx file is big-endian: four doubles (latitude and longitude of the first entry, latitude and
+A .gtx file is big-endian: four doubles (latitude and longitude of the first element, latitude and
 longitude step, in degrees), two int32 (rows, columns), then rows * columns float32 in metres, the
 southernmost row first.
 """

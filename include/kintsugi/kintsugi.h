@@ -1,33 +1,33 @@
 /* Kintsugi: matrix products at FP32, FP64 or exact accuracy on low-precision matrix engines.
  *
- * The C ABI; every other door (C++, Python, command line, drop-ins) goes through it.
+ * This is the C ABI; all other interfaces (C++, Python, command line, drop-ins) call it.
  *
- * Conventions that hold for every function here:
+ * Conventions of all functions here:
  *  - Matrices are dense. C = alpha * op(A) * op(B) + beta * C with op(A) m x k, op(B) k x n and
  *    C m x n. Sizes, leading dimensions and strides are 64-bit and count elements, not bytes.
- *  - A call returns a kintsugi_status. On anything but KINTSUGI_SUCCESS, C is untouched and
+ *  - A call returns a kintsugi_status. Unless it is KINTSUGI_SUCCESS, C is unchanged and
  *    kintsugi_last_error() of the calling thread says what was wrong, with the values.
- *  - A call never modifies A or B, never writes outside the m x n entries of C, never prints and
+ *  - A call never modifies A or B, never writes outside the m x n elements of C, never prints and
  *    never ends the program.
- *  - Structs begin with struct_size; fill them with their _INIT macro first.
- *  - Threads are OpenMP's. In a child of the process that loaded the library (fork) a call has one,
- *    whatever `threads` says; the engine cuda is KINTSUGI_ENGINE_UNAVAILABLE there if the parent used it.
- *  - A plan and a prepared operand are immutable: any number of threads may use one. A handle
- *    serves one thread at a time.
+ *  - Structs begin with struct_size; initialize them with their _INIT macro.
+ *  - Threads are OpenMP's. In a child (fork) of the process that loaded the library a call uses one thread,
+ *    whatever `threads` is; the engine cuda is KINTSUGI_ENGINE_UNAVAILABLE there if the parent used it.
+ *  - A plan and a prepared operand are immutable: any number of threads may use one at the same time. A
+ *    handle serves one thread at a time.
  *
  * Matrices in device memory (kintsugi_problem.memory = KINTSUGI_DEVICE), on the engine cuda:
- *  - A plan is for the device that is current when it is made, and an execution takes pointers and a stream of
- *    the context that is current then. A plan for another device and a stream or prepared operand of another
- *    context are KINTSUGI_INVALID_ARGUMENT, and nothing is put into the stream. Batches by pointers take arrays
- *    of pointers that lie in device memory themselves.
- *  - A call on a queue of kind KINTSUGI_QUEUE_CUDA puts its work into the stream and returns; it never waits for the
- *    device and may be captured in a graph (make the plan before, in the same context and with the same handle:
- *    otherwise the call is KINTSUGI_INVALID_ARGUMENT, and the capture goes on). What only the device knows is
- *    read by kintsugi_report(), which waits. On a queue of kind KINTSUGI_QUEUE_HOST it uses the default stream
- *    and returns when C is there.
- *  - alpha = 0 in device memory: emulated products do not look at A and B; native ones, which are the vendor's, do, and a
- *    NaN there shows.
- *  - A failure of the device that a call started before is reported by whatever call meets it first.
+ *  - A plan is for the device that is current when the plan is made; an execution takes pointers and a stream
+ *    of the context that is current at the execution. A plan for another device, and a stream or prepared
+ *    operand of another context, are KINTSUGI_INVALID_ARGUMENT, and nothing is enqueued in the stream. For
+ *    batches by pointers the arrays of pointers are in device memory, too.
+ *  - A call on a queue of kind KINTSUGI_QUEUE_CUDA enqueues its work in the stream and returns; it never
+ *    waits for the device and may be captured in a graph (make the plan before the capture, in the same
+ *    context and with the same handle: otherwise the call is KINTSUGI_INVALID_ARGUMENT, and the capture goes
+ *    on). Results that only the device has are read by kintsugi_report(), which waits. On a queue of kind
+ *    KINTSUGI_QUEUE_HOST a call uses the default stream and returns when C is complete.
+ *  - With alpha = 0 in device memory emulated products do not read A and B; native products, which the
+ *    vendor's library computes, read them, and a NaN there reaches C.
+ *  - A device failure caused by an earlier call is reported by the first call that meets it.
  */
 #ifndef KINTSUGI_KINTSUGI_H
 #define KINTSUGI_KINTSUGI_H
@@ -55,25 +55,25 @@ extern "C" {
 typedef enum kintsugi_status {
   KINTSUGI_SUCCESS = 0,
   KINTSUGI_INVALID_ARGUMENT = 1,     /* a size, stride, pointer or enum value is out of its domain */
-  KINTSUGI_NOT_SUPPORTED = 2,        /* valid, but this version has no implementation of it */
+  KINTSUGI_NOT_SUPPORTED = 2,        /* valid, but not implemented in this version */
   KINTSUGI_ENGINE_UNAVAILABLE = 3,   /* the named engine cannot run on this machine */
-  KINTSUGI_OUT_OF_MEMORY = 4,        /* the allocator returned nothing, even for the smallest block */
-  KINTSUGI_WORKSPACE_TOO_SMALL = 5,  /* the workspace or its limit holds not even the smallest block */
-  KINTSUGI_CONTRACT_UNREACHABLE = 6, /* no program is proved to give the accuracy asked for */
-  KINTSUGI_BAD_SETTING = 7,          /* an unknown setting or a value it does not accept */
+  KINTSUGI_OUT_OF_MEMORY = 4,        /* the allocator returned NULL, even for the smallest block of C */
+  KINTSUGI_WORKSPACE_TOO_SMALL = 5,  /* the workspace or its limit is too small for the smallest block of C */
+  KINTSUGI_CONTRACT_UNREACHABLE = 6, /* no program is proved to give the requested accuracy */
+  KINTSUGI_BAD_SETTING = 7,          /* an unknown setting or a value that it does not accept */
   KINTSUGI_DEVICE_ERROR = 8,         /* a device or a vendor library reported a failure */
   KINTSUGI_INTERNAL = 9              /* a broken invariant of the library: please report it */
 } kintsugi_status;
 
-/* "success", "invalid_argument", ...; "unknown" for other numbers. The pointer lives as long as the
- * program. */
+/* "success", "invalid_argument", ...; "unknown" for other numbers. The string is valid until the program
+ * ends. */
 KINTSUGI_API const char* kintsugi_status_name(kintsugi_status status);
 
-/* Message of the calling thread's last failed call, "" when none failed yet. Valid until that
- * thread's next call. */
+/* Message of the calling thread's last failed call; "" if no call failed yet. Valid until that thread's
+ * next call. */
 KINTSUGI_API const char* kintsugi_last_error(void);
 
-/* "MAJOR.MINOR.PATCH" of the library that is loaded (the macros above are those of the header). */
+/* "MAJOR.MINOR.PATCH" of the loaded library (the macros above have the header's version). */
 KINTSUGI_API const char* kintsugi_version(void);
 
 /* ----------------------------------------------------------------- problem */
@@ -89,20 +89,21 @@ typedef enum kintsugi_type {
   KINTSUGI_F64 = 1,
   KINTSUGI_C32 = 2, /* pairs of f32: real, imaginary */
   KINTSUGI_C64 = 3, /* pairs of f64 */
-  KINTSUGI_DD = 4   /* double-double: kintsugi_dd; host memory alone */
+  KINTSUGI_DD = 4   /* double-double: kintsugi_dd; only in host memory */
 } kintsugi_type;
 
-/* The number hi + lo with hi = RN(hi + lo), to nearest, ties to even: some 106 significant bits in the range of f64. Of
- * an input any two finite doubles count as their sum; where hi is NaN or infinite, lo is not read. A result is always a
- * normal pair, lo = 0 where hi is NaN or infinite. An element of strides and leading dimensions is such a pair. */
+/* A double-double number hi + lo with hi = RN(hi + lo), to nearest, ties to even: about 106 significant bits
+ * in the range of f64. In an input any two finite doubles represent their sum; if hi is NaN or infinite, lo
+ * is not read. A result is always normalized, with lo = 0 if hi is NaN or infinite. Leading dimensions and
+ * strides count such pairs. */
 typedef struct kintsugi_dd {
   double hi;
   double lo;
 } kintsugi_dd;
 
 typedef enum kintsugi_layout {
-  KINTSUGI_COLUMN_MAJOR = 0, /* entry (i, j) at i + j * ld */
-  KINTSUGI_ROW_MAJOR = 1     /* entry (i, j) at i * ld + j */
+  KINTSUGI_COLUMN_MAJOR = 0, /* element (i, j) at i + j * ld */
+  KINTSUGI_ROW_MAJOR = 1     /* element (i, j) at i * ld + j */
 } kintsugi_layout;
 
 typedef enum kintsugi_pointer_mode {
@@ -113,37 +114,37 @@ typedef enum kintsugi_pointer_mode {
 typedef enum kintsugi_memory { KINTSUGI_HOST = 0, KINTSUGI_DEVICE = 1 } kintsugi_memory;
 
 typedef enum kintsugi_batch_kind {
-  KINTSUGI_BATCH_STRIDED = 0, /* entry t of A begins at a + t * stride_a; likewise B and C */
-  KINTSUGI_BATCH_POINTERS = 1 /* a, b, c point at arrays of batch_count pointers */
+  KINTSUGI_BATCH_STRIDED = 0, /* item t of A begins at a + t * stride_a; likewise B and C */
+  KINTSUGI_BATCH_POINTERS = 1 /* a, b, c point to arrays of batch_count pointers */
 } kintsugi_batch_kind;
 
-/* What is to be multiplied; no data pointers. Enum-valued members are int32_t to fix the layout. */
+/* One problem: shapes and types, no data. Enum-valued members are int32_t, which fixes the layout. */
 typedef struct kintsugi_problem {
   size_t struct_size;
   int64_t m, n, k;
   int64_t lda, ldb, ldc;
   int64_t batch_count;                         /* 0: nothing is done */
-  int64_t stride_a, stride_b, stride_c;        /* strided batches; 0 reuses an input in every entry */
+  int64_t stride_a, stride_b, stride_c;        /* strided batches; 0 reuses an input in every item */
   int32_t op_a, op_b;                          /* kintsugi_op */
   int32_t type_a, type_b, type_c, type_scalar; /* kintsugi_type */
   int32_t layout;                              /* kintsugi_layout, of A, B and C */
   int32_t pointer_mode;                        /* kintsugi_pointer_mode, of alpha and beta */
   int32_t memory;                              /* kintsugi_memory, of A, B and C */
   int32_t batch_kind;                          /* kintsugi_batch_kind */
-  /* 1: the operand will come prepared, for the same accuracy, scheme and engine: the policy auto does not count the time
-   * of its split then. Nothing else looks at it, and the plan takes operands that are not. kintsugi_gemm sees for itself.
-   * Shorter structs mean 0. */
+  /* 1: the operand will come prepared, for the same accuracy, scheme and engine; the policy auto then does
+   * not count the time of its split. Nothing else depends on it, and the plan also takes operands that are
+   * not prepared. kintsugi_gemm finds it out from its operands. Shorter structs mean 0. */
   int32_t prepared_a, prepared_b;
 } kintsugi_problem;
 
-/* One column-major FP32 product of host matrices; fill m, n, k, lda, ldb, ldc. */
+/* One column-major FP32 product of host matrices; fill in m, n, k, lda, ldb, ldc. */
 #define KINTSUGI_PROBLEM_INIT \
   { sizeof(kintsugi_problem), 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* ----------------------------------------------------------------- options */
 
 typedef enum kintsugi_queue_kind {
-  KINTSUGI_QUEUE_HOST = 0, /* the call returns when C is there; device matrices: on the default stream */
+  KINTSUGI_QUEUE_HOST = 0, /* the call returns when C is complete; device matrices: uses the default stream */
   KINTSUGI_QUEUE_CUDA = 1  /* stream is a cudaStream_t */
 } kintsugi_queue_kind;
 
@@ -153,27 +154,27 @@ typedef struct kintsugi_queue {
   void* stream;
 } kintsugi_queue;
 
-/* allocate returns at least `bytes` bytes aligned to `alignment` (a power of two), or NULL. */
+/* Returns at least `bytes` bytes aligned to `alignment` (a power of two), or NULL. */
 typedef void* (*kintsugi_allocate)(void* user, size_t bytes, size_t alignment);
 typedef void (*kintsugi_deallocate)(void* user, void* pointer, size_t bytes);
 
-/* How it is to be multiplied. NULL strings and zeros mean "not set": then the handle's settings
- * count, then KINTSUGI_... in the environment, the settings file, the default (docs/SETTINGS.md). */
+/* Options of a plan. NULL strings and zeros mean "not set": then the handle's settings count, then
+ * KINTSUGI_... in the environment, the settings file, the default (docs/SETTINGS.md). */
 typedef struct kintsugi_options {
   size_t struct_size;
   const char* accuracy;    /* "fp32", "fp64", "dd", "exact", or a tolerance such as "1e-10" */
-  const char* scheme;      /* a name of kintsugi_describe_schemes: that program or an error */
-  const char* engine;      /* a name of kintsugi_describe_engines: that engine or an error */
+  const char* scheme;      /* a name of kintsugi_describe_schemes: runs that scheme or fails */
+  const char* engine;      /* a name of kintsugi_describe_engines: runs on that engine or fails */
   const char* policy;      /* "auto", "emulate", "native" */
-  const char* accumulator; /* reference engine: how the modelled matrix unit adds */
-  int64_t workspace_limit; /* bytes; blocks the problem, never changes a bit of C */
+  const char* accumulator; /* reference engine: the matrix unit whose additions are modeled */
+  int64_t workspace_limit; /* bytes; C is computed in blocks to fit, with the same bits */
   int32_t threads;
   int32_t reserved;
   kintsugi_allocate
-      allocate; /* both or neither; device matrices: of device memory, ordered as the queue's stream is */
+      allocate; /* both or neither; device matrices: device memory, ordered in the queue's stream */
   kintsugi_deallocate deallocate;
   void* allocator_user;
-  kintsugi_queue queue; /* of executions that name none; a CUDA queue asks for memory = KINTSUGI_DEVICE */
+  kintsugi_queue queue; /* of executions that give none; a CUDA queue requires memory = KINTSUGI_DEVICE */
 } kintsugi_options;
 
 #define KINTSUGI_OPTIONS_INIT                                                                         \
@@ -188,7 +189,7 @@ typedef struct kintsugi_plan_s* kintsugi_plan;
 typedef struct kintsugi_prepared_s* kintsugi_prepared;
 
 KINTSUGI_API kintsugi_status kintsugi_create(kintsugi_handle* handle);
-/* NULL is accepted by all destroy functions and does nothing. */
+/* Every destroy function accepts NULL and then does nothing. */
 KINTSUGI_API void kintsugi_destroy(kintsugi_handle handle);
 
 /* Sets a setting of docs/SETTINGS.md for all later calls with this handle; value NULL unsets it. */
@@ -202,28 +203,27 @@ typedef enum kintsugi_log_level {
 } kintsugi_log_level;
 typedef void (*kintsugi_log)(void* user, kintsugi_log_level level, const char* message);
 
-/* The library never prints; it hands its log lines to this sink (NULL: none), as many as the
- * setting `log` lets through. */
+/* Passes log lines to `sink` (NULL: none), those that the setting `log` selects; the library never prints. */
 KINTSUGI_API kintsugi_status kintsugi_set_log(kintsugi_handle handle, kintsugi_log sink, void* user);
 
 /* ------------------------------------------------------------------- calls */
 
-/* Data of one call. alpha and beta point at one value of type_scalar each, in device memory under
+/* Data of one execution. alpha and beta each point to one value of type_scalar, in device memory under
  * KINTSUGI_SCALARS_ON_DEVICE. */
 typedef struct kintsugi_operands {
   size_t struct_size;
   const void* alpha;
-  const void* a; /* not read when alpha = 0, k = 0, or prepared_a is given */
+  const void* a; /* not read if alpha = 0, k = 0, or prepared_a is given; likewise b */
   const void* b;
   const void* beta;
-  void* c;                      /* its old entries are not read when beta = 0 */
+  void* c;                      /* its old elements are not read if beta = 0 */
   kintsugi_prepared prepared_a; /* NULL, or A from kintsugi_prepare */
   kintsugi_prepared prepared_b;
-  void* workspace;       /* NULL with size 0: the allocator callback, else the library's */
-  size_t workspace_size; /* bytes; at least kintsugi_plan_workspace_size() when given */
+  void* workspace;       /* NULL with size 0: memory from the allocator callback, else from the library */
+  size_t workspace_size; /* bytes; at least kintsugi_plan_workspace_size() if a workspace is given */
   kintsugi_queue
-      queue; /* kind 0: the plan's. One plan may run on any number of streams, each with a workspace of its
-                            own. Since version 0.1.0's first device engine: shorter structs mean kind 0. */
+      queue; /* kind 0: the plan's. One plan may run on several streams, each with a workspace of its own.
+              Shorter structs, of before the first device engine of version 0.1.0, mean kind 0. */
 } kintsugi_operands;
 
 #define KINTSUGI_OPERANDS_INIT                                                                   \
@@ -231,60 +231,61 @@ typedef struct kintsugi_operands {
     sizeof(kintsugi_operands), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, { 0, 0, NULL } \
   }
 
-/* Chooses program, engine and blocking for a problem. handle and options may be NULL. */
+/* Selects program, engine and blocks of C for a problem. handle and options may be NULL. Errors:
+ * KINTSUGI_CONTRACT_UNREACHABLE, KINTSUGI_ENGINE_UNAVAILABLE, KINTSUGI_BAD_SETTING,
+ * KINTSUGI_INVALID_ARGUMENT. */
 KINTSUGI_API kintsugi_status kintsugi_plan_create(kintsugi_handle handle, const kintsugi_problem* problem,
                                                   const kintsugi_options* options, kintsugi_plan* plan);
 KINTSUGI_API void kintsugi_plan_destroy(kintsugi_plan plan);
 
-/* Exact number of bytes that execution needs, a multiple of 256. The workspace's address must be
- * a multiple of 256 too. */
+/* Exact number of bytes that an execution needs, a multiple of 256. The workspace's address must be a
+ * multiple of 256, too. */
 KINTSUGI_API kintsugi_status kintsugi_plan_workspace_size(kintsugi_plan plan, size_t* bytes);
 
-/* The problem that the plan is for. *problem must have been filled with its _INIT macro. */
+/* The problem of the plan. *problem must have been initialized with its _INIT macro. */
 KINTSUGI_API kintsugi_status kintsugi_plan_problem(kintsugi_plan plan, kintsugi_problem* problem);
 
-/* The plan as JSON (docs/schema/plan.schema.json), whole and readable back. Writes at most
- * `capacity` bytes including the closing zero; *needed (may be NULL) gets the size of the whole.
- * buffer may be NULL when capacity is 0. A text that does not fit is cut, with status success. */
+/* The plan as complete JSON (docs/schema/plan.schema.json), which kintsugi_plan_read accepts. Writes at most
+ * `capacity` bytes including the terminating zero; *needed (may be NULL) gets the size of the whole text.
+ * buffer may be NULL if capacity is 0. A text that does not fit is truncated, with status success. */
 KINTSUGI_API kintsugi_status kintsugi_plan_describe(kintsugi_plan plan, char* buffer, size_t capacity,
                                                     size_t* needed);
 
-/* Makes the plan of a description again: its problem under its settings, which here count before
- * the handle's. Of options only the allocator counts. The description's format version must be this
+/* Makes a plan from its description: the described problem with the described settings, which here precede
+ * the handle's. Of `options` only the allocator is used. The description's format version must be this
  * library's. */
 KINTSUGI_API kintsugi_status kintsugi_plan_read(kintsugi_handle handle, const char* description,
                                                 const kintsugi_options* options, kintsugi_plan* plan);
 
-/* Runs the plan. handle may be NULL; with one, kintsugi_report tells afterwards what was done. */
+/* Runs the plan. handle may be NULL; with a handle, kintsugi_report then describes the execution. */
 KINTSUGI_API kintsugi_status kintsugi_plan_execute(kintsugi_handle handle, kintsugi_plan plan,
                                                    const kintsugi_operands* operands);
 
 typedef enum kintsugi_side { KINTSUGI_A = 0, KINTSUGI_B = 1 } kintsugi_side;
 
-/* Splits one operand of the plan's problem once, for use in any number of executions of plans for the
- * same operand shape and type, whose problems had better say so (prepared_a, prepared_b). The data are
- * copied; the original may go. The bits of C are those of the plan without it: an execution that has
- * to split in another way splits the copy again. */
+/* Splits one operand of the plan's problem once, for any number of executions of plans with the same operand
+ * shape and type; set prepared_a or prepared_b in their problems. The data are copied; the original may be
+ * freed. C has the same bits as without preparation: an execution that must split in another way splits the
+ * copy again. */
 KINTSUGI_API kintsugi_status kintsugi_prepare(kintsugi_handle handle, kintsugi_plan plan, kintsugi_side side,
                                               const void* data, kintsugi_prepared* prepared);
-/* The same without a copy of an original in device memory (of host matrices it is kintsugi_prepare): it stays where it
- * is, unchanged, as long as the prepared operand is used. Work on
- * device memory goes to the plan's queue; executions on other streams have to wait for it (an event, or a
- * synchronisation) as for any data. */
+/* As kintsugi_prepare, without copying an original in device memory (host matrices are copied): the original
+ * must stay in place, unchanged, while the prepared operand is used. Work on device memory goes to the plan's
+ * queue; executions on other streams must wait for it (by an event or a synchronization) as for any data. */
 KINTSUGI_API kintsugi_status kintsugi_prepare_borrowed(kintsugi_handle handle, kintsugi_plan plan,
                                                        kintsugi_side side, const void* data,
                                                        kintsugi_prepared* prepared);
-/* Of device memory it waits for the device that the operand lies on, whichever is current. Not while a stream of
- * that context is being captured, which would end the capture. */
+/* For device memory, waits for the device of the operand, whichever is current. Must not be called while a
+ * stream of that context is captured, which would end the capture. */
 KINTSUGI_API void kintsugi_prepared_destroy(kintsugi_prepared prepared);
 
-/* plan_create, plan_execute and plan_destroy in one. The plan is made for the prepared operands that are given. */
+/* Makes a plan, for the prepared operands that are given, executes it and destroys it. */
 KINTSUGI_API kintsugi_status kintsugi_gemm(kintsugi_handle handle, const kintsugi_problem* problem,
                                            const kintsugi_options* options,
                                            const kintsugi_operands* operands);
 
-/* GEMM on host matrices with the handle's settings; the arguments of cblas_sgemm, _dgemm, _cgemm and _zgemm. Complex
- * scalars and matrices are pairs of float (cgemm) or double (zgemm): real, imaginary. */
+/* GEMM on host matrices with the handle's settings; the arguments are those of cblas_sgemm, _dgemm, _cgemm
+ * and _zgemm. Complex scalars and matrices are pairs of float (cgemm) or double (zgemm): real, imaginary. */
 KINTSUGI_API kintsugi_status kintsugi_sgemm(kintsugi_handle handle, kintsugi_layout layout, kintsugi_op op_a,
                                             kintsugi_op op_b, int64_t m, int64_t n, int64_t k, float alpha,
                                             const float* a, int64_t lda, const float* b, int64_t ldb,
@@ -301,7 +302,7 @@ KINTSUGI_API kintsugi_status kintsugi_zgemm(kintsugi_handle handle, kintsugi_lay
                                             kintsugi_op op_b, int64_t m, int64_t n, int64_t k,
                                             const void* alpha, const void* a, int64_t lda, const void* b,
                                             int64_t ldb, const void* beta, void* c, int64_t ldc);
-/* The same of double-double numbers; alpha and beta point at one each. */
+/* As kintsugi_sgemm, for double-double numbers; alpha and beta each point to one. */
 KINTSUGI_API kintsugi_status kintsugi_ddgemm(kintsugi_handle handle, kintsugi_layout layout, kintsugi_op op_a,
                                              kintsugi_op op_b, int64_t m, int64_t n, int64_t k,
                                              const kintsugi_dd* alpha, const kintsugi_dd* a, int64_t lda,
@@ -309,22 +310,22 @@ KINTSUGI_API kintsugi_status kintsugi_ddgemm(kintsugi_handle handle, kintsugi_la
                                              kintsugi_dd* c, int64_t ldc);
 
 /* ------------------------------------------------------------ descriptions */
-/* All write JSON by the rules of kintsugi_plan_describe. */
+/* All functions here write JSON by the rules of kintsugi_plan_describe. */
 
-/* What the handle's last execution did: engine, how many batch entries each scheme multiplied, the
- * largest spans found, blocks. After work on device memory it waits for the device; a replayed
- * graph counts. Not while a stream of the execution's context is being captured. */
+/* Describes the handle's last execution: engine, number of batch items that each scheme multiplied, largest
+ * dynamic ranges found, blocks of C. After work on device memory it waits for the device; a replayed graph
+ * counts as an execution. Must not be called while a stream of the execution's context is captured. */
 KINTSUGI_API kintsugi_status kintsugi_report(kintsugi_handle handle, char* buffer, size_t capacity,
                                              size_t* needed);
 
-/* The registry of schemes: program, bound, source. */
+/* Describes all schemes: program, bound, source. */
 KINTSUGI_API kintsugi_status kintsugi_describe_schemes(char* buffer, size_t capacity, size_t* needed);
 
-/* The engines: what each can do here, and why not more. */
+/* Describes all engines: what each can do on this machine, and why not more. */
 KINTSUGI_API kintsugi_status kintsugi_describe_engines(char* buffer, size_t capacity, size_t* needed);
 
-/* The settings: type, accepted values, default, and the value in force for the handle (may be
- * NULL) with where it came from. */
+/* Describes all settings: type, accepted values, default, and the value in effect for the handle (may be
+ * NULL) with its source. */
 KINTSUGI_API kintsugi_status kintsugi_describe_settings(kintsugi_handle handle, char* buffer, size_t capacity,
                                                         size_t* needed);
 

@@ -1,21 +1,21 @@
 // Kintsugi for C++20: header-only, inline over the C ABI of kintsugi.h.
 //
 //   std::vector<float> a(m * k), b(k * n), c(m * n);
-//   kintsugi::gemm(kintsugi::Op::N, kintsugi::Op::N, m, n, k, 1.0f, a.data(), m, b.data(), k, 0.0f, c.data(),
-//   m,
-//                  {.scheme = "fp16x3"});
+//   kintsugi::gemm(kintsugi::Op::N, kintsugi::Op::N, m, n, k, 1.0f, a.data(), m, b.data(), k, 0.0f,
+//                  c.data(), m, {.scheme = "fp16x3"});
 //
-// What holds for every function here:
+// Conventions of all functions here:
 //  - C = alpha * op(A) * op(B) + beta * C with op(A) m x k, op(B) k x n and C m x n, all dense.
 //    Sizes, leading dimensions and strides are 64-bit and count elements, not bytes.
-//  - Matrices are column-major, entry (i, j) at i + j * ld, where no Layout is given.
+//  - Matrices are column-major, element (i, j) at i + j * ld, unless a Layout is given.
 //  - A and B are not read, and may be null, when alpha = 0 or k = 0; the old C is not read when beta = 0.
-//  - Every failure is an Error with the status and a message that has the values in it; C is then untouched.
+//  - Every failure throws Error, with the status and a message that has the values in it; C is then
+//    unchanged.
 //  - Nothing is printed, and the program is never ended.
 #ifndef KINTSUGI_KINTSUGI_HPP
 #define KINTSUGI_KINTSUGI_HPP
 
-#if __cplusplus < 201709L  // what GCC 10 calls C++20
+#if __cplusplus < 201709L  // GCC 10's value of __cplusplus for C++20
 #error "kintsugi.hpp needs C++20 (CMake: link kintsugi::cxx); kintsugi.h serves C and C++11"
 #endif
 
@@ -53,16 +53,16 @@ enum class Status : std::int32_t {
   internal = KINTSUGI_INTERNAL,
 };
 
-// "success", "invalid_argument", ...; "unknown" for a number that this version does not know.
+// "success", "invalid_argument", ...; "unknown" for a number that this version does not have.
 inline const char* status_name(Status status) {
   return kintsugi_status_name(static_cast<kintsugi_status>(status));
 }
 
-// "MAJOR.MINOR.PATCH" of the library that is loaded.
+// "MAJOR.MINOR.PATCH" of the loaded library.
 inline std::string version() { return kintsugi_version(); }
 
-// What every function of this header throws when the library refuses or fails; what() is the message of
-// kintsugi_last_error().
+// Exception of all functions of this header, thrown when a call of the library fails; what() is the message
+// of kintsugi_last_error().
 class Error : public std::runtime_error {
  public:
   Error(Status status, const std::string& message) : std::runtime_error(message), status_(status) {}
@@ -86,8 +86,8 @@ enum class Op : std::int32_t {
 };
 
 enum class Layout : std::int32_t {
-  column_major = KINTSUGI_COLUMN_MAJOR,  // entry (i, j) at i + j * ld
-  row_major = KINTSUGI_ROW_MAJOR,        // entry (i, j) at i * ld + j
+  column_major = KINTSUGI_COLUMN_MAJOR,  // element (i, j) at i + j * ld
+  row_major = KINTSUGI_ROW_MAJOR,        // element (i, j) at i * ld + j
 };
 
 enum class Type : std::int32_t {
@@ -106,7 +106,7 @@ enum class PointerMode : std::int32_t {
 enum class Memory : std::int32_t { host = KINTSUGI_HOST, device = KINTSUGI_DEVICE };
 
 enum class BatchKind : std::int32_t {
-  strided = KINTSUGI_BATCH_STRIDED,    // entry t of A begins at a + t * stride_a; likewise B and C
+  strided = KINTSUGI_BATCH_STRIDED,    // item t of A begins at a + t * stride_a; likewise B and C
   pointers = KINTSUGI_BATCH_POINTERS,  // a, b and c are arrays of batch_count pointers
 };
 
@@ -119,10 +119,10 @@ enum class LogLevel : std::int32_t {
   debug = KINTSUGI_LOG_DEBUG,
 };
 
-// hi + lo, some 106 significant bits: kintsugi.h says which pairs are numbers.
+// The number hi + lo with about 106 significant bits; kintsugi.h defines which pairs are numbers.
 using DoubleDouble = kintsugi_dd;
 
-// The element types that gemm takes.
+// Element types of gemm.
 template <class T>
 concept Scalar = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, std::complex<float>> ||
     std::same_as<T, std::complex<double>> || std::same_as<T, DoubleDouble>;
@@ -138,8 +138,7 @@ constexpr Type type_of() {
 
 // ----------------------------------------------------------------- problem
 
-// What is to be multiplied: shapes and types, no data. The defaults are one column-major FP32 product of host
-// matrices.
+// One problem: shapes and types, no data. The defaults are one column-major FP32 product of host matrices.
 struct Problem {
   std::int64_t m = 0, n = 0, k = 0;
   Op op_a = Op::N, op_b = Op::N;
@@ -151,10 +150,10 @@ struct Problem {
   BatchKind batch_kind = BatchKind::strided;
   PointerMode pointer_mode = PointerMode::host;  // of alpha and beta
   Memory memory = Memory::host;                  // of A, B and C
-  // Whether the operand will come prepared (kintsugi.h); gemm() sees for itself.
+  // True if the operand will come prepared (kintsugi.h); gemm() finds it out from its operands.
   bool prepared_a = false, prepared_b = false;
 
-  // The problem in the words of the C ABI.
+  // The problem as a struct of the C ABI.
   kintsugi_problem to_c() const {
     kintsugi_problem p = KINTSUGI_PROBLEM_INIT;
     p.m = m, p.n = n, p.k = k;
@@ -172,7 +171,7 @@ struct Problem {
     return p;
   }
 
-  // The problem of the C ABI in the words of this header.
+  // The problem from a struct of the C ABI.
   static Problem from_c(const kintsugi_problem& p) {
     Problem problem;
     problem.m = p.m, problem.n = p.n, problem.k = p.k;
@@ -190,7 +189,7 @@ struct Problem {
     return problem;
   }
 
-  // One product of T matrices without gaps: the smallest leading dimensions that the shapes allow.
+  // One product of T matrices without gaps, with the smallest leading dimensions that the shapes allow.
   template <Scalar T>
   static Problem dense(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::int64_t k,
                        Layout layout = Layout::column_major) {
@@ -206,7 +205,7 @@ struct Problem {
     return p;
   }
 
-  // One product of T matrices, leading dimensions still to be filled in.
+  // One product of T matrices; the leading dimensions are still to be filled in.
   template <Scalar T>
   static Problem of(std::int64_t m, std::int64_t n, std::int64_t k) {
     Problem p;
@@ -218,31 +217,31 @@ struct Problem {
 
 // ------------------------------------------------------------------- queue
 
-// Where work on device memory goes (kintsugi.h); as it is made: the default stream, and calls return when C
-// is there.
+// Queue of work on device memory (kintsugi.h). By default: the default stream, and calls return when C is
+// complete.
 using Queue = kintsugi_queue;
 
-// A cudaStream_t or CUstream: calls return when their work is in it.
+// A queue of a cudaStream_t or CUstream: calls return when their work is enqueued.
 inline Queue cuda_queue(void* stream) { return {KINTSUGI_QUEUE_CUDA, 0, stream}; }
 
 // ----------------------------------------------------------------- options
 
-// How it is to be multiplied. What is not set comes from the handle, then KINTSUGI_... in the environment,
-// the settings file, the default.
+// Options of a plan. An option that is not set comes from the handle, then from KINTSUGI_... in the
+// environment, the settings file, the default.
 struct Options {
   std::optional<std::string> accuracy = {};  // "fp32", "fp64", "dd", "exact", or a tolerance such as "1e-10"
-  std::optional<std::string> scheme = {};    // a name of schemes(): that program or an Error
-  std::optional<std::string> engine = {};    // a name of engines(): that engine or an Error
+  std::optional<std::string> scheme = {};    // a name of schemes(): runs it or throws Error
+  std::optional<std::string> engine = {};    // a name of engines(): runs on it or throws Error
   std::optional<std::string> policy = {};    // "auto", "emulate", "native"
   std::optional<std::string> accumulator = {};  // reference engine: how the modelled matrix unit adds
-  std::int64_t workspace_limit = 0;      // bytes, 0: not set; blocks the problem, never changes a bit of C
-  std::int32_t threads = 0;              // 0: not set
-  kintsugi_allocate allocate = nullptr;  // both or neither; they must not throw
+  std::int64_t workspace_limit = 0;             // bytes, 0: not set; C in blocks to fit, same bits
+  std::int32_t threads = 0;                     // 0: not set
+  kintsugi_allocate allocate = nullptr;         // both or neither; they must not throw
   kintsugi_deallocate deallocate = nullptr;
   void* allocator_user = nullptr;
-  Queue queue = {KINTSUGI_QUEUE_HOST, 0, nullptr};  // of executions that name none
+  Queue queue = {KINTSUGI_QUEUE_HOST, 0, nullptr};  // of executions that give none
 
-  // The options in the words of the C ABI; the strings stay those of *this, which must outlive the result.
+  // The options as a struct of the C ABI; it points to the strings of *this, which must outlive the result.
   kintsugi_options to_c() const {
     const auto text = [](const std::optional<std::string>& value) {
       return value ? value->c_str() : nullptr;
@@ -265,8 +264,8 @@ struct Options {
 
 namespace detail {
 
-// The text that a describing function of the C ABI writes; `describe` is called as (buffer, capacity,
-// &needed). A text that grew between the two calls is asked for again.
+// Text that a describing function of the C ABI writes; `describe` is called with (buffer, capacity, &needed),
+// again if the text grew between two calls.
 template <class Describe>
 std::string read_text(Describe describe) {
   std::size_t needed = 0;
@@ -295,7 +294,7 @@ using Owner = std::unique_ptr<std::remove_pointer_t<Pointer>, Destroy<destroy>>;
 
 // ------------------------------------------------------------------ handle
 
-// Settings, log sink and report of a caller. Serves one thread at a time; move-only.
+// Settings, log sink and report of one caller. Serves one thread at a time; move-only.
 class Handle {
  public:
   using Log = std::function<void(LogLevel level, std::string_view message)>;
@@ -307,22 +306,22 @@ class Handle {
   }
 
   // Sets a setting of settings() for all later calls with this handle. Error bad_setting: an unknown name, or
-  // a value it does not accept; the message has the accepted ones.
+  // a value that the setting does not accept; the message has the accepted ones.
   void set(const std::string& name, const std::string& value) {
     check(kintsugi_set(native(), name.c_str(), value.c_str()));
   }
-  // Back to the environment, the settings file or the default.
+  // Unsets the setting: the environment, the settings file or the default counts again.
   void unset(const std::string& name) { check(kintsugi_set(native(), name.c_str(), nullptr)); }
 
-  // The library hands its log lines to `sink`, as many as the setting "log" lets through; an empty function
-  // turns them off. What the sink throws is swallowed: an exception must not cross the C ABI.
+  // Passes the library's log lines to `sink`, those that the setting "log" selects; an empty function turns
+  // them off. Exceptions of the sink are ignored: an exception must not cross the C ABI.
   void set_log(Log sink) {
     auto stored = sink ? std::make_unique<Log>(std::move(sink)) : nullptr;
     check(kintsugi_set_log(native(), stored ? &Handle::pass_on : nullptr, stored.get()));
     log_ = std::move(stored);
   }
 
-  // For calls of the C ABI; the handle stays owned by this object.
+  // The C ABI's handle, still owned by this object.
   kintsugi_handle native() const noexcept { return handle_.get(); }
 
  private:
@@ -333,17 +332,17 @@ class Handle {
     }
   }
 
-  std::unique_ptr<Log> log_;  // declared first: the handle that points at it goes first
+  std::unique_ptr<Log> log_;  // declared first, hence destroyed after the handle that points to it
   detail::Owner<kintsugi_handle, kintsugi_destroy> handle_;
 };
 
 // ---------------------------------------------------------------- operands
 
-// One operand split once by Plan::prepare, for any number of executions, in any number of threads, of plans
+// One operand, split once by Plan::prepare for any number of executions, in any number of threads, of plans
 // with the same scheme and operand shape. Move-only.
 class Prepared {
  public:
-  // Takes over an object of the C ABI.
+  // Takes ownership of an object of the C ABI.
   explicit Prepared(kintsugi_prepared prepared) noexcept : prepared_(prepared) {}
   kintsugi_prepared native() const noexcept { return prepared_.get(); }
 
@@ -351,14 +350,14 @@ class Prepared {
   detail::Owner<kintsugi_prepared, kintsugi_prepared_destroy> prepared_;
 };
 
-// What an execution reads: the entries of A or B, or a prepared operand in their place.
+// Input of an execution: the elements of A or B, or a prepared operand in their place.
 template <class Pointer>
 class Input {
  public:
   Input(Pointer data) noexcept : data_(data) {}
   Input(std::nullptr_t) noexcept {}
   Input(const Prepared& prepared) noexcept : prepared_(prepared.native()) {}
-  Input(Prepared&&) = delete;  // it would be gone before the execution
+  Input(Prepared&&) = delete;  // a temporary would be destroyed before the execution
 
   const void* data() const noexcept { return data_; }
   kintsugi_prepared prepared() const noexcept { return prepared_; }
@@ -397,7 +396,7 @@ kintsugi_operands operands_of(const void* alpha, const Input<Pointer>& a, const 
   operands.a = a.data();
   operands.b = b.data();
   operands.beta = beta;
-  operands.c = const_cast<void*>(c);  // T* or T* const*: the entries of C are writable
+  operands.c = const_cast<void*>(c);  // T* or T* const*: the elements of C are writable
   operands.prepared_a = a.prepared();
   operands.prepared_b = b.prepared();
   return operands;
@@ -407,13 +406,13 @@ kintsugi_operands operands_of(const void* alpha, const Input<Pointer>& a, const 
 
 // -------------------------------------------------------------------- plan
 
-// Program, engine and blocking chosen for one problem under one contract. Immutable: any number of threads
-// may execute one plan. Move-only.
+// Program, engine and blocks of C selected for one problem under one contract. Immutable: any number of
+// threads may execute one plan at the same time. Move-only.
 class Plan {
  public:
-  // Error contract_unreachable: no program is proved to give the accuracy; engine_unavailable: the engine
-  // that was named cannot run here; bad_setting: a name or value is unknown; invalid_argument: the problem is
-  // not one.
+  // Selects the program. Error contract_unreachable: no program is proved to give the accuracy;
+  // engine_unavailable: the named engine cannot run on this machine; bad_setting: a name or value is unknown;
+  // invalid_argument: the problem is not valid.
   explicit Plan(const Problem& problem, const Options& options = {}, const Handle* handle = nullptr) {
     const kintsugi_problem p = problem.to_c();
     const kintsugi_options o = options.to_c();
@@ -422,9 +421,9 @@ class Plan {
     plan_.reset(plan);
   }
 
-  // Makes the plan of a describe() text again: its problem under its settings, which here count before the
-  // handle's. Of options only the allocator counts.
-  // Error invalid_argument: no such text, or one of another format version.
+  // Makes a plan from a describe() text: the described problem with the described settings, which here
+  // precede the handle's. Of `options` only the allocator is used. Error invalid_argument: the text is no
+  // description, or one of another format version.
   static Plan read(const std::string& description, const Options& options = {},
                    const Handle* handle = nullptr) {
     const kintsugi_options o = options.to_c();
@@ -433,10 +432,10 @@ class Plan {
     return Plan(plan);
   }
 
-  // C = alpha * op(A) * op(B) + beta * C. a and b are pointers to T, nullptr or Prepared operands. The
-  // workspace, if any, is at least workspace_size() bytes at an address that is a multiple of 256; without
-  // one the library allocates. Work on device memory goes to `queue`, or else the plan's. With a handle,
-  // report(handle) tells afterwards what was done. Error invalid_argument: the plan's problem has other types
+  // C = alpha * op(A) * op(B) + beta * C. a and b are pointers to T, nullptr or Prepared operands. A
+  // workspace has at least workspace_size() bytes at an address that is a multiple of 256; without one the
+  // library allocates. Work on device memory goes to `queue`, by default the plan's. With a handle,
+  // report(handle) then describes the execution. Error invalid_argument: the plan's problem has other types
   // than T, or is a batch of pointers.
   template <Scalar T>
   void execute(std::type_identity_t<T> alpha, std::type_identity_t<Input<const T*>> a,
@@ -446,8 +445,8 @@ class Plan {
     run(&alpha, a, b, &beta, c, workspace, handle, queue);
   }
 
-  // The same for a problem with BatchKind::pointers: a, b and c are arrays of batch_count pointers, in the
-  // memory that the matrices are in.
+  // As execute() above, for a problem with BatchKind::pointers: a, b and c are arrays of batch_count
+  // pointers, in the same memory as the matrices.
   template <Scalar T>
   void execute(std::type_identity_t<T> alpha, std::type_identity_t<Input<const T* const*>> a,
                std::type_identity_t<Input<const T* const*>> b, std::type_identity_t<T> beta, T* const* c,
@@ -456,17 +455,18 @@ class Plan {
     run(&alpha, a, b, &beta, c, workspace, handle, queue);
   }
 
-  // The unchecked form of the C ABI: any types, scalars on a device, ...
+  // The form of the C ABI, without checks of types: any types, scalars on a device, ...
   void execute(const kintsugi_operands& operands, Handle* handle = nullptr) const {
     check(kintsugi_plan_execute(handle != nullptr ? handle->native() : nullptr, native(), &operands));
   }
 
-  // Splits A or B of the plan's problem once. The data are copied; the original may go.
+  // Splits A or B of the plan's problem once. The data are copied; the original may be freed.
   template <Scalar T>
   Prepared prepare(Side side, const T* data, Handle* handle = nullptr) const {
     return prepare_by(kintsugi_prepare, side, data, handle);
   }
-  // The same without a copy: the original has to stay as it is. Of host matrices it is a copy all the same.
+  // As prepare(), without a copy: the original must stay in place, unchanged. Host matrices are copied
+  // nevertheless.
   template <Scalar T>
   Prepared prepare_borrowed(Side side, const T* data, Handle* handle = nullptr) const {
     return prepare_by(kintsugi_prepare_borrowed, side, data, handle);
@@ -479,14 +479,14 @@ class Plan {
     return bytes;
   }
 
-  // The plan as JSON, whole and readable back.
+  // The plan as complete JSON, which read() accepts.
   std::string describe() const {
     return detail::read_text([this](char* buffer, std::size_t capacity, std::size_t* needed) {
       return kintsugi_plan_describe(native(), buffer, capacity, needed);
     });
   }
 
-  // What the plan was made for.
+  // The problem of the plan.
   Problem problem() const {
     kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
     check(kintsugi_plan_problem(native(), &problem));
@@ -521,8 +521,7 @@ class Plan {
 
 // -------------------------------------------------------------------- gemm
 
-// Plans and executes in one, with a plan for the prepared operands that are given. The problem's types must
-// be T's.
+// Makes a plan, for the prepared operands that are given, and executes it. The problem's types must be T's.
 template <Scalar T>
 void gemm(const Problem& problem, std::type_identity_t<T> alpha, std::type_identity_t<Input<const T*>> a,
           std::type_identity_t<Input<const T*>> b, std::type_identity_t<T> beta, T* c,
@@ -534,8 +533,9 @@ void gemm(const Problem& problem, std::type_identity_t<T> alpha, std::type_ident
   check(kintsugi_gemm(handle != nullptr ? handle->native() : nullptr, &p, &o, &operands));
 }
 
-// One product. lda, ldb and ldc belong to A, B and C as stored; in column-major order lda >= m for Op::N and
-// lda >= k otherwise, ldb >= k or n, ldc >= m, in row-major order >= k or m, n or k, n; and all are >= 1.
+// One product. lda, ldb and ldc are those of A, B and C as stored, at least 1. In column-major order lda >= m
+// for Op::N and lda >= k otherwise, ldb >= k or n, ldc >= m; in row-major order lda >= k or m, ldb >= n or k,
+// ldc >= n.
 template <Scalar T>
 void gemm(Layout layout, Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::int64_t k,
           std::type_identity_t<T> alpha, std::type_identity_t<const T*> a, std::int64_t lda,
@@ -557,8 +557,8 @@ void gemm(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::int64_t k, std:
   gemm(Layout::column_major, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, options, handle);
 }
 
-// batch_count column-major products of equal shape: entry t of A begins at a + t * stride_a, likewise B and
-// C. A stride of 0 uses one A or B in every entry; entries of C must not overlap.
+// batch_count column-major products of equal shape: item t of A begins at a + t * stride_a, likewise B and
+// C. A stride of 0 uses one A or B in every item; items of C must not overlap.
 template <Scalar T>
 void gemm_strided_batch(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::int64_t k,
                         std::type_identity_t<T> alpha, std::type_identity_t<const T*> a, std::int64_t lda,
@@ -591,20 +591,21 @@ void gemm_pointer_batch(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::i
 
 // ------------------------------------------------------------ descriptions
 
-// What the handle's last execution did, as JSON: engine, scheme of each batch entry, ranges found, blocks.
+// Describes the handle's last execution, as JSON: engine, scheme of each batch item, ranges found, blocks of
+// C.
 inline std::string report(const Handle& handle) {
   return detail::read_text([&handle](char* buffer, std::size_t capacity, std::size_t* needed) {
     return kintsugi_report(handle.native(), buffer, capacity, needed);
   });
 }
 
-// The registry of schemes as JSON: program, bound, source.
+// Describes all schemes, as JSON: program, bound, source.
 inline std::string schemes() { return detail::read_text(kintsugi_describe_schemes); }
 
-// The engines as JSON: what each can do here, and why not more.
+// Describes all engines, as JSON: what each can do on this machine, and why not more.
 inline std::string engines() { return detail::read_text(kintsugi_describe_engines); }
 
-// The settings as JSON: type, accepted values, default, and the value in force with where it came from.
+// Describes all settings, as JSON: type, accepted values, default, and the value in effect with its source.
 inline std::string settings(const Handle* handle = nullptr) {
   return detail::read_text([handle](char* buffer, std::size_t capacity, std::size_t* needed) {
     return kintsugi_describe_settings(handle != nullptr ? handle->native() : nullptr, buffer, capacity,

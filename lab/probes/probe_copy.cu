@@ -1,9 +1,9 @@
-// Device memory to device memory, 16 bytes an access.
+// Kernels that copy device memory to device memory, 16 bytes per access.
 #include "probe_values.hpp"
 
 namespace kintsugi::lab {
 
-// Words 4 i to 4 i + 3 of what is copied.
+// Writes the words to be copied; unit i has words 4 i to 4 i + 3.
 extern "C" __global__ void fill_words(uint4* target, std::int64_t count) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
@@ -13,8 +13,8 @@ extern "C" __global__ void fill_words(uint4* target, std::int64_t count) {
   }
 }
 
-// A block copies 4 blockDim.x units, and a thread loads its four before it stores the first: enough is under
-// way to keep the memory busy. `count` is a multiple of what a block copies.
+// Copies 4 blockDim.x units in a block. Each thread loads its four units before it stores the first, so that
+// enough accesses are in flight to keep the memory busy. The total is a multiple of what a block copies.
 extern "C" __global__ void __launch_bounds__(256)
     copy_units(uint4* __restrict__ target, const uint4* __restrict__ source) {
   constexpr int units = 4;

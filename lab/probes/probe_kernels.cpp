@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/kernel_image.hpp"
+#include "base/cuda/kernel_image.hpp"
 
 namespace kintsugi::core::cuda {
 

@@ -1,21 +1,21 @@
-// The probes' kernels by name, and their launch.
+// Kernels of the probes by name, and their launch.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
-#include "base/cuda_driver.hpp"
-#include "lab/device.hpp"
+#include "base/cuda/cuda_driver.hpp"
+#include "lab/machine/device.hpp"
 
 namespace kintsugi::lab {
 
-// Why there is none; "": there are.
+// Returns why there are no probes; empty if there are.
 std::string probes_missing_reason();
 
-// Whether that file was built: one of another GPU generation may not have been.
+// True if that file was built; one of another GPU generation may not be.
 bool has_probes(const char* file);
 
-// `extern "C"` in lab/probes/FILE.cu.
+// Returns the `extern "C"` kernel of that name in lab/probes/FILE.cu.
 core::cuda::Kernel probe_kernel(const char* file, const char* name);
 
 struct ProbeGrid {
@@ -27,7 +27,7 @@ struct ProbeGrid {
 void launch_probe_pointers(const DeviceStream& stream, core::cuda::Kernel kernel, const ProbeGrid& grid,
                            void** arguments);
 
-// Arguments are the kernel's own types.
+// Launches a probe; arguments must have the kernel's exact types.
 template <class... Arguments>
 void launch_probe(const DeviceStream& stream, core::cuda::Kernel kernel, const ProbeGrid& grid,
                   const Arguments&... arguments) {

@@ -1,5 +1,5 @@
-// The matrix units' rate through mma.sync, which all architectures from sm_80 on have: operands in registers,
-// since the instruction takes them from there, and sixteen independent sums a warp.
+// Rate of the matrix units through mma.sync, which all architectures from sm_80 on have: operands in
+// registers, as the instruction requires, and sixteen independent sums per warp.
 #include "probe_elements.cuh"
 
 namespace kintsugi::lab {
@@ -37,7 +37,7 @@ struct Int8 : Int8Elements {
   }
 };
 
-// Four bytes of k from `byte` on, as a register has them.
+// Returns the four bytes of k from `byte` on, as in a register.
 template <class Format>
 __device__ unsigned word(ProbeSide side, int vector, int byte) {
   constexpr int size = static_cast<int>(sizeof(typename Format::Element));
@@ -50,8 +50,8 @@ __device__ unsigned word(ProbeSide side, int vector, int byte) {
   return packed.bits;
 }
 
-// Of all formats alike, counted in bytes of k (PTX ISA, fragments of A and B): register r of A has row 8 (r %
-// 2) more and byte 16 (r / 2) more, register r of B byte 16 r more.
+// Loads fragments, the same for all formats if counted in bytes of k (PTX ISA, fragments of A and B):
+// register r of A is 8 (r % 2) rows and 16 (r / 2) bytes further, register r of B 16 r bytes.
 template <class Format>
 __device__ void load(unsigned (&a)[mma_tiles][4], unsigned (&b)[mma_tiles][2]) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -66,8 +66,8 @@ __device__ void load(unsigned (&a)[mma_tiles][4], unsigned (&b)[mma_tiles][2]) {
   }
 }
 
-// `periods` times: new sums of probe_period passes. The last block's last warp writes its last sums, mma_m x
-// mma_n of them, row-major.
+// Computes new sums of probe_period passes `periods` times. The last block's last warp writes its last sums,
+// mma_m x mma_n of them, row-major.
 template <class Format>
 __device__ void run(typename Format::Sum* result, int periods) {
   using Sum = typename Format::Sum;

@@ -1,5 +1,5 @@
-// The matrix units' rate: wgmma in a loop, both operands resident in shared memory, nothing else. m64n256 for
-// every format: the widest instruction reads the least shared memory for its work.
+// Rate of the matrix units: wgmma in a loop, both operands resident in shared memory. m64n256 for every
+// format, since the widest instruction reads the least shared memory per product.
 #include "probe_elements.cuh"
 
 namespace kintsugi::lab {
@@ -15,7 +15,7 @@ constexpr int accumulators = wgmma_m * wgmma_n / 128;
   KINTSUGI_SUMS_8(c, i), KINTSUGI_SUMS_8(c, i + 8), KINTSUGI_SUMS_8(c, i + 16), KINTSUGI_SUMS_8(c, i + 24), \
       KINTSUGI_SUMS_8(c, i + 32), KINTSUGI_SUMS_8(c, i + 40), KINTSUGI_SUMS_8(c, i + 48),                   \
       KINTSUGI_SUMS_8(c, i + 56)
-// sums = A B + (keep != 0 ? sums : 0); `rest` is what the format's instruction has besides.
+// Computes sums = A B + (keep != 0 ? sums : 0); `rest`: further operands of the format's instruction.
 #define KINTSUGI_WGMMA(c, instruction, rest)                                                              \
   asm volatile(                                                                                           \
       "{\n.reg .pred keep;\nsetp.ne.b32 keep, %130, 0;\nwgmma.mma_async.sync.aligned.m64n256" instruction \
@@ -55,7 +55,8 @@ struct Int8 : Int8Elements {
   }
 };
 
-// Rows of 128 bytes, 128-byte swizzle, eight of them 1024 bytes (PTX ISA, matrix descriptor of wgmma).
+// Returns the descriptor of rows of 128 bytes with 128-byte swizzle; eight rows take 1024 bytes (PTX ISA,
+// matrix descriptor of wgmma).
 __device__ std::uint64_t descriptor(const unsigned char* tile) {
   constexpr std::uint64_t swizzle_128 = std::uint64_t{1} << 62;
   constexpr std::uint64_t eight_rows = 8 * wgmma_row_bytes / 16;
@@ -84,8 +85,9 @@ __device__ void pass(typename Format::Sum (&sums)[accumulators], std::uint64_t a
     Format::multiply(sums, a + i * step, b + i * step, i > 0 || !first);
 }
 
-// Each warpgroup multiplies rows of its own with the same B. `periods` times: a new sum of probe_period
-// passes. The last block writes its last sums, (wgmma_warpgroups * wgmma_m) x wgmma_n of them, row-major.
+// Multiplies different rows in each warpgroup by the same B; computes new sums of probe_period passes
+// `periods` times. The last block writes its last sums, (wgmma_warpgroups * wgmma_m) x wgmma_n of them,
+// row-major.
 template <class Format>
 __device__ void run(typename Format::Sum* result, int periods) {
   extern __shared__ __align__(1024) unsigned char shared[];

@@ -59,14 +59,14 @@ class Matrices:
     array: np.ndarray  # (..., rows, columns); kept alive
     row_major: bool  # unit stride along the columns
     ld: int  # leading dimension, in elements
-    offsets: np.ndarray  # of the batch entries, in bytes
+    offsets: np.ndarray  # of the batch items, in bytes
 
     @property
     def address(self) -> int:
         return self.array.ctypes.data
 
     def uniform_stride(self) -> int | None:
-        """Elements from one batch entry to the next, where that is one number and not negative."""
+        """Elements from one batch item to the next, where that is one number and not negative."""
         steps = np.diff(self.offsets)
         if steps.size == 0:
             return 0
@@ -90,8 +90,8 @@ def blas_matrices(array: np.ndarray, prefer_row_major: bool = True) -> Matrices 
     """The array (..., rows, columns) as it lies in memory; None where BLAS's strides do not reach it."""
     rows, columns = array.shape[-2:]
     if array.size == 0:  # nothing is read or written, and numpy's strides mean nothing
-        entries = np.arange(int(np.prod(array.shape[:-2])), dtype=np.int64)
-        return Matrices(array, True, max(columns, 1), entries * max(rows * columns, 1) * array.itemsize)
+        items = np.arange(int(np.prod(array.shape[:-2])), dtype=np.int64)
+        return Matrices(array, True, max(columns, 1), items * max(rows * columns, 1) * array.itemsize)
     down, across = array.strides[-2:]
     by_rows = _leading_dimension(across, down, rows, columns, array.itemsize)
     by_columns = _leading_dimension(down, across, columns, rows, array.itemsize)

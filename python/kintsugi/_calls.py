@@ -39,7 +39,7 @@ class Call:
         self.alpha = make_scalar(alpha, "alpha", self.dtype)
         self.beta = make_scalar(beta, "beta", self.dtype)
         if out is None and self.beta != 0:
-            raise ValueError(f"beta = {self.beta} scales the old entries of out, and no out is given")
+            raise ValueError(f"beta = {self.beta} scales the old elements of out, and no out is given")
         self.given = out
         self._choose_result(out)
         self.matrices_a, self.matrices_b = self._matrices(self.a), self._matrices(self.b)

@@ -71,7 +71,7 @@ class DeviceCall(Call):
 
 
 def strided(array: np.ndarray, dtype: np.dtype) -> Matrices | None:
-    """As it lies in memory, where type, strides and batch allow; pointers to batch entries would have to be on the
+    """As it lies in memory, where type, strides and batch allow; pointers to batch items would have to be on the
     device."""
     matrices = blas_matrices(array) if array.dtype == dtype else None
     return None if matrices is None or matrices.uniform_stride() is None else matrices

@@ -152,7 +152,7 @@ class DeviceArray:
 
     def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None,
                    dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
-        """Its entries are there already, so no stream has to wait for them."""
+        """Its elements are there already, so no stream has to wait for them."""
         if copy or dl_device not in (None, self.__dlpack_device__()):
             raise BufferError("this array is handed on where it is, never copied")
         return _export(self)

@@ -1,21 +1,21 @@
-// The last steps of complex entries: what epilogue.hpp and exact_rounding.hpp do for real ones, part by part.
-// Entries are std::complex, or a kernel's (base/complex.hpp).
+// Epilogue and exact rounding of complex elements, part by part, as epilogue.hpp and exact_rounding.hpp do
+// for real ones. Elements are std::complex on the host, Complex of base/complex.hpp in kernels.
 #pragma once
 
 #include <complex>
 #include <type_traits>
 
-#include "arith/exact_rounding.hpp"
-#include "arith/exact_sum.hpp"
-#include "arith/exact_terms.hpp"
+#include "arith/exact/exact_rounding.hpp"
+#include "arith/exact/exact_sum.hpp"
+#include "arith/exact/exact_terms.hpp"
 #include "base/complex.hpp"
 #include "base/embedding.hpp"
 
 namespace kintsugi::core {
 
-// factor * z as products and sums of parts. A factor without an imaginary part scales both parts, as a real
-// one does: what overflows in one then does not reach the other.
-template <ComplexEntry Z>
+// factor * z as products and sums of parts. A factor without an imaginary part scales both parts as a real
+// factor does, so that an overflow of one part does not reach the other.
+template <ComplexElement Z>
 KINTSUGI_HOST_DEVICE Z times(const Z& factor, const Z& z) {
   if (factor.imag() == 0) return {factor.real() * z.real(), factor.real() * z.imag()};
   return {factor.real() * z.real() - factor.imag() * z.imag(),
@@ -25,7 +25,7 @@ KINTSUGI_HOST_DEVICE inline float times(float factor, float x) { return factor *
 KINTSUGI_HOST_DEVICE inline double times(double factor, double x) { return factor * x; }
 
 // alpha * product + beta * c in double, every step rounded, then each part to T. c is null when beta = 0.
-template <ComplexEntry Z>
+template <ComplexElement Z>
 KINTSUGI_HOST_DEVICE Z epilogue(const Complex<double>& product, const Z& alpha, const Z& beta, const Z* c) {
   using T = RealOf<Z>;
   const auto wide = [](const Z& z) { return Complex<double>(z.real(), z.imag()); };
@@ -44,8 +44,8 @@ T rounded(const ExactSum& sum) {
 
 namespace exact_detail {
 
-// One part of alpha (x + i y) + beta c: `same` is its own part of the product, `other` times sign the one
-// that comes in by the imaginary parts of alpha and beta.
+// One part of alpha (x + i y) + beta c: `same` is the product's part of the same kind, `other` times `sign`
+// the part that enters through the imaginary parts of alpha and beta.
 template <class T>
 T rounded_part(const ExactSum& same, const ExactSum& other, int sign, const std::complex<T>& alpha,
                const std::complex<T>& beta, T c_same, T c_other) {
@@ -62,7 +62,7 @@ T rounded_part(const ExactSum& same, const ExactSum& other, int sign, const std:
   return rounded<T>(sum);
 }
 
-// factor x where the factor is finite, in so many limbs; else zero.
+// factor * x in `Limbs` limbs where the factor (and x) is finite; else zero.
 template <int Limbs, int Others>
 KINTSUGI_HOST_DEVICE ExactNumber<Limbs> finite_product(const ExactNumber<Others>& x, double factor) {
   if (!std::isfinite(factor)) return {};
@@ -74,7 +74,7 @@ KINTSUGI_HOST_DEVICE ExactNumber<Limbs> finite_product(double x, double factor) 
   return std::isfinite(x) ? finite_product<Limbs>(exact(x), factor) : ExactNumber<Limbs>{};
 }
 
-// What finite_product leaves out, by IEEE 754; else 0.
+// factor * x by IEEE 754 where the factor (or x) is not finite; else 0.
 template <int Limbs>
 KINTSUGI_HOST_DEVICE double special_product(const ExactNumber<Limbs>& x, double factor) {
   if (std::isfinite(factor)) return 0;
@@ -84,7 +84,7 @@ KINTSUGI_HOST_DEVICE inline double special_product(double x, double factor) {
   return std::isfinite(x) && std::isfinite(factor) ? 0 : x * factor;
 }
 
-// The same of integers, alpha and beta with the sign that the part takes them with.
+// As rounded_part() above, for integers; the imaginary parts of alpha and beta already carry the part's sign.
 template <class T, int Limbs>
 KINTSUGI_HOST_DEVICE T rounded_part(const ExactNumber<Limbs>& same, const ExactNumber<Limbs>& other,
                                     const Complex<double>& alpha, const Complex<double>& beta, double c_same,
@@ -99,16 +99,20 @@ KINTSUGI_HOST_DEVICE T rounded_part(const ExactNumber<Limbs>& same, const ExactN
                  finite_product<width>(c_same, beta.real()), finite_product<width>(c_other, beta.imag())});
 }
 
-// alpha (x + i y) + beta c, each part rounded once.
-template <ComplexEntry Z, int Limbs>
-KINTSUGI_HOST_DEVICE Z rounded_entry(const ExactNumber<Limbs>& x, const ExactNumber<Limbs>& y, const Z& alpha,
-                                     const Z& beta, const Z& c) {
+// One part of alpha (x + i y) + beta c, rounded once; part 0 is the real one. If alpha and beta have no
+// imaginary parts, the part is rounded as a real result is. c is null when beta = 0.
+template <ComplexElement Z, int Limbs>
+KINTSUGI_HOST_DEVICE RealOf<Z> rounded_part(const ExactNumber<Limbs>& same, const ExactNumber<Limbs>& other,
+                                            int part, const Z& alpha, const Z& beta, const Z* c) {
   using T = RealOf<Z>;
-  using Wide = Complex<double>;
-  return {rounded_part<T>(x, y, Wide(alpha.real(), -alpha.imag()), Wide(beta.real(), -beta.imag()), c.real(),
-                          c.imag()),
-          rounded_part<T>(y, x, Wide(alpha.real(), alpha.imag()), Wide(beta.real(), beta.imag()), c.imag(),
-                          c.real())};
+  const Z old = c == nullptr ? Z() : *c;
+  const T c_same = part == 0 ? old.real() : old.imag();
+  const T c_other = part == 0 ? old.imag() : old.real();
+  if (alpha.imag() == T(0) && beta.imag() == T(0))
+    return exact_epilogue(same, alpha.real(), beta.real(), c == nullptr ? nullptr : &c_same);
+  const int sign = part == 0 ? -1 : 1;  // i i = -1
+  return rounded_part<T>(same, other, Complex<double>(alpha.real(), sign * alpha.imag()),
+                         Complex<double>(beta.real(), sign * beta.imag()), c_same, c_other);
 }
 
 }  // namespace exact_detail
@@ -122,26 +126,25 @@ std::complex<T> exact_epilogue(const ExactSum& x, const ExactSum& y, const std::
           exact_detail::rounded_part(y, x, 1, alpha, beta, old.imag(), old.real())};
 }
 
-// The same of integers. Without imaginary parts in alpha and beta the parts are real results of their own.
-template <ComplexEntry Z, int Limbs>
+// As exact_epilogue() above, for integers. Both parts share one copy of the code, which is long for many
+// limbs.
+template <ComplexElement Z, int Limbs>
 KINTSUGI_HOST_DEVICE Z exact_epilogue(const ExactNumber<Limbs>& x, const ExactNumber<Limbs>& y,
                                       const Z& alpha, const Z& beta, const Z* c) {
-  using T = RealOf<Z>;
-  if (alpha.imag() != T(0) || beta.imag() != T(0))
-    return exact_detail::rounded_entry(x, y, alpha, beta, c == nullptr ? Z() : *c);
-  const T re = c == nullptr ? T(0) : c->real();
-  const T im = c == nullptr ? T(0) : c->imag();
-  return {exact_epilogue(x, alpha.real(), beta.real(), c == nullptr ? nullptr : &re),
-          exact_epilogue(y, alpha.real(), beta.real(), c == nullptr ? nullptr : &im)};
+  RealOf<Z> result[2];
+  KINTSUGI_ROLLED
+  for (int p = 0; p < 2; ++p)
+    result[p] = exact_detail::rounded_part(p == 0 ? x : y, p == 0 ? y : x, p, alpha, beta, c);
+  return {result[0], result[1]};
 }
 
-// beta * c: rounded once a part.
-template <ComplexEntry Z>
-KINTSUGI_HOST_DEVICE Z scaled_entry(const Z& beta, const Z& c) {
+// beta * c, each part rounded once.
+template <ComplexElement Z>
+KINTSUGI_HOST_DEVICE Z scaled_element(const Z& beta, const Z& c) {
   if (beta.imag() == 0) return times(beta, c);
-  return exact_detail::rounded_entry(ExactNumber<1>{}, ExactNumber<1>{}, Z(), beta, c);
+  return exact_epilogue(ExactNumber<1>{}, ExactNumber<1>{}, Z(), beta, &c);
 }
-KINTSUGI_HOST_DEVICE inline float scaled_entry(float beta, float c) { return beta * c; }
-KINTSUGI_HOST_DEVICE inline double scaled_entry(double beta, double c) { return beta * c; }
+KINTSUGI_HOST_DEVICE inline float scaled_element(float beta, float c) { return beta * c; }
+KINTSUGI_HOST_DEVICE inline double scaled_element(double beta, double c) { return beta * c; }
 
 }  // namespace kintsugi::core

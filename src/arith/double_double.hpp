@@ -1,4 +1,4 @@
-// Double-double results: products in that arithmetic, and the one rounding of exact ones.
+// Double-double results: exact sums rounded once to double-double, and epilogues with double-double scalars.
 #pragma once
 
 #include <array>
@@ -6,21 +6,21 @@
 #include <limits>
 
 #include "arith/epilogue.hpp"
-#include "arith/exact_rounding.hpp"
-#include "arith/exact_sum.hpp"
-#include "arith/exact_terms.hpp"
+#include "arith/exact/exact_rounding.hpp"
+#include "arith/exact/exact_sum.hpp"
+#include "arith/exact/exact_terms.hpp"
 #include "formats/double_double.hpp"
 
 namespace kintsugi::core {
 
 namespace exact_detail {
 
-// |x| - |high| with x's sign, high = RN(x): at most half a unit in high's last place.
+// |x| - |high| with x's sign, high = RN(x): at most half a unit in the last place of high.
 template <int Limbs>
 ExactNumber<Limbs + 1> rest_of(const ExactNumber<Limbs>& x, double high) {
   const ExactNumber<1> part = exact(high);
   const int shift = part.exponent - x.exponent;
-  if (high == 0 || shift < 0) return {};  // below all doubles; or x has no more bits than high
+  if (high == 0 || shift < 0) return {};  // high is 0, x being below all doubles; or x has no bits below high
   const auto whole = WideInteger<Limbs + 1>::shifted(x.magnitude, 0);
   const auto taken = WideInteger<Limbs + 1>::shifted(part.magnitude, shift);
   const bool is_above = whole.less_than(taken);
@@ -31,13 +31,13 @@ ExactNumber<Limbs + 1> rest_of(const ExactNumber<Limbs>& x, double high) {
 
 }  // namespace exact_detail
 
-// x rounded once, to the nearest double-double number: hi = RN(x), lo = RN(x - hi), each with the bits that
-// double has there, as the pair whose hi is RN(hi + lo). Infinite where that overflows.
+// x rounded once to the nearest double-double number: hi = RN(x), lo = RN(x - hi), each with double's bits at
+// its exponent, normalized so that hi is RN(hi + lo). Infinite where hi overflows.
 template <int Limbs>
 DoubleDouble rounded_to_pair(const ExactNumber<Limbs>& x) {
   const double high = rounded<double>(x);
   if (!is_finite(high)) return {high, 0};
-  return normalised({high, rounded<double>(exact_detail::rest_of(x, high))});
+  return normalized({high, rounded<double>(exact_detail::rest_of(x, high))});
 }
 
 inline DoubleDouble rounded_to_pair(const ExactSum& sum) {
@@ -45,12 +45,12 @@ inline DoubleDouble rounded_to_pair(const ExactSum& sum) {
   if (!is_finite(high)) return {high, 0};
   ExactSum rest = sum;
   rest.add(-high);
-  return normalised({high, rest.to_double()});
+  return normalized({high, rest.to_double()});
 }
 
 namespace exact_detail {
 
-// A few terms, added where their bits lie close together in one integer, else by a superaccumulator.
+// Sum of a few terms: in one wide integer where their bits lie close together, else in a superaccumulator.
 template <int Limbs>
 class PairTerms {
  public:
@@ -69,11 +69,11 @@ class PairTerms {
   }
 
  private:
-  // alpha's two words times x, and the four products of beta's and c's.
+  // Number of terms at most: alpha's two words times x, and the four products of words of beta and c.
   static constexpr std::size_t most = 6;
   static constexpr int width = Limbs + 6;
   static constexpr int bits = WideInteger<width>::bits;
-  static constexpr int carries = 5;  // of six terms, and the sign
+  static constexpr int carries = 5;  // bits for the carries of six terms and the sign
 
   ExactNumber<width> sum() const {
     WideInteger<width> total;
@@ -99,8 +99,7 @@ class PairTerms {
 
 }  // namespace exact_detail
 
-// As of real numbers (arith/exact_rounding.hpp, arith/epilogue.hpp); alpha, beta and c are any pairs that are
-// normal.
+// As special_epilogue() of real numbers (arith/epilogue.hpp); alpha, beta and c are normalized pairs.
 inline DoubleDouble special_epilogue(int sign, const DoubleDouble& alpha, const DoubleDouble& beta,
                                      const DoubleDouble* c) {
   return special_epilogue<double>(sign, alpha.hi, beta.hi, c == nullptr ? nullptr : &c->hi);
@@ -111,7 +110,7 @@ DoubleDouble exact_epilogue(const ExactNumber<Limbs>& x, const DoubleDouble& alp
                             const DoubleDouble* c) {
   using namespace exact_detail;
   if (c == nullptr && alpha == DoubleDouble(1)) return rounded_to_pair(x);
-  const DoubleDouble old = c == nullptr ? DoubleDouble() : normalised(*c);
+  const DoubleDouble old = c == nullptr ? DoubleDouble() : normalized(*c);
   if (!is_finite(alpha.hi) || !is_finite(beta.hi) || !is_finite(old.hi)) {
     const int sign = x.magnitude.length() == 0 ? 0 : x.negative ? -1 : 1;
     return special_epilogue(sign, alpha, beta, c == nullptr ? nullptr : &old);
@@ -129,14 +128,14 @@ DoubleDouble exact_epilogue(const ExactNumber<Limbs>& x, const DoubleDouble& alp
 }
 
 // beta * c, rounded once.
-inline DoubleDouble scaled_entry(const DoubleDouble& beta, const DoubleDouble& c) {
+inline DoubleDouble scaled_element(const DoubleDouble& beta, const DoubleDouble& c) {
   return exact_epilogue(ExactNumber<1>{}, DoubleDouble(), beta, &c);
 }
 
-// The same of an exact sum; c is null when beta = 0.
+// alpha * sum + beta * c of an exact sum, rounded once; c is null when beta = 0.
 inline DoubleDouble rounded_pair_result(const ExactSum& sum, const DoubleDouble& alpha,
                                         const DoubleDouble& beta, const DoubleDouble* c) {
-  const DoubleDouble old = c == nullptr ? DoubleDouble() : normalised(*c);
+  const DoubleDouble old = c == nullptr ? DoubleDouble() : normalized(*c);
   if (!is_finite(alpha.hi) || !is_finite(beta.hi) || !is_finite(old.hi))
     return special_epilogue(sum.sign(), alpha, beta, c == nullptr ? nullptr : &old);
   ExactSum result = sum;
@@ -153,7 +152,7 @@ inline DoubleDouble rounded_pair_result(const ExactSum& sum, const DoubleDouble&
   return rounded_to_pair(result);
 }
 
-// Sum += the dot product of two contiguous vectors of normal pairs.
+// Adds the dot product of two contiguous vectors of normalized pairs to the sum.
 inline void add_products(ExactSum& sum, const DoubleDouble* a, const DoubleDouble* b, std::int64_t count) {
   for (std::int64_t p = 0; p < count; ++p) {
     for (const double x : {a[p].hi, a[p].lo}) {

@@ -1,4 +1,4 @@
-// Exponents from bits: no log, no rounding, no dependence on the floating-point environment.
+// Exponents from bit patterns: no log, no rounding, no dependence on the floating-point environment.
 #pragma once
 
 #include <bit>
@@ -10,7 +10,7 @@
 
 namespace kintsugi::core {
 
-// floor(log2 |x|) of a finite, non-zero value; subnormals included.
+// floor(log2 |x|) of a finite, non-zero x, which may be subnormal.
 KINTSUGI_HOST_DEVICE constexpr int exponent_of(float x) {
   const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(x) & 0x7fffffffU;
   const int field = static_cast<int>(magnitude >> 23);
@@ -23,7 +23,7 @@ KINTSUGI_HOST_DEVICE constexpr int exponent_of(double x) {
   return field != 0 ? field - 1023 : -1011 - leading_zeros(magnitude);
 }
 
-// Whether the seven leading significant bits of a finite, non-zero value are all ones: 1.111111b...
+// True if the seven leading significant bits of a finite, non-zero x are all ones: 1.111111b...
 KINTSUGI_HOST_DEVICE constexpr bool leading_bits_all_ones(float x) {
   std::uint32_t significand = std::bit_cast<std::uint32_t>(x) & 0x7fffffffU;
   if (significand < 0x800000U) significand <<= leading_zeros(significand) - 8;

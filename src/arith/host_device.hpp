@@ -1,10 +1,10 @@
-// Marks a function that kernels call too.
+// Marks of functions that are compiled for host and device.
 #pragma once
 
 #ifdef __CUDACC__
 #define KINTSUGI_HOST_DEVICE __host__ __device__
-#define KINTSUGI_ROLLED _Pragma("unroll 1")  // before a loop that is rarely run: short code
-#define KINTSUGI_OUTLINED __noinline__       // rarely called: its registers are nobody else's
+#define KINTSUGI_ROLLED _Pragma("unroll 1")  // before a loop that rarely runs: shorter code
+#define KINTSUGI_OUTLINED __noinline__       // for functions rarely called: callers keep their registers
 #else
 #define KINTSUGI_HOST_DEVICE
 #define KINTSUGI_ROLLED

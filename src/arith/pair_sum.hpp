@@ -1,4 +1,5 @@
-// Sums of products in double-double arithmetic: what the native product of double-double operands is made of.
+// Sums of products in double-double arithmetic, of which the native product of double-double operands
+// consists.
 #pragma once
 
 #include <cmath>
@@ -7,13 +8,13 @@
 
 namespace kintsugi::core {
 
-// sum += x y, u = 2^-53. The product's words are those of hi hi without an error and of the two crossed ones,
-// which lose 4 u^2 |x y| together with lo lo; three additions of low words lose 3 u^2 |sum| + 10 u^2 |x y| at
-// most, and the two-sums nothing. The result is a normal pair. Of k products that makes (3 k + 14) u^2
-// (|a||b|), second orders included, where nothing underflows or overflows: 3 u^2 of each of k - 1 sums, 14
-// u^2 of each product.
+// add_product() adds x y to the sum; u = 2^-53. The product is hi hi, exact in two words, plus the two cross
+// products, which together with the neglected lo lo lose 4 u^2 |x y|; the three additions of low words lose
+// at most 3 u^2 |sum| + 10 u^2 |x y|, and the two-sums nothing. The result is a normalized pair. A sum of k
+// products loses at most (3 k + 14) u^2 (|a||b|), second orders included, where nothing underflows or
+// overflows: 3 u^2 for each of k - 1 sums, 14 u^2 for each product.
 //
-// Arithmetic: of doubles, or several of them at once; every operation is rounded once.
+// Arithmetic works on doubles, or on vectors of several doubles; every operation is rounded once.
 template <class Arithmetic>
 struct PairSum {
   using Vector = typename Arithmetic::Vector;
@@ -46,13 +47,13 @@ struct ScalarArithmetic {
 
 using ScalarPairSum = PairSum<ScalarArithmetic>;
 
-// alpha sum + beta c in the same arithmetic; c is null when beta = 0.
+// alpha * sum + beta * c in double-double arithmetic; c is null when beta = 0.
 inline DoubleDouble pair_epilogue(const DoubleDouble& sum, const DoubleDouble& alpha,
                                   const DoubleDouble& beta, const DoubleDouble* c) {
   ScalarPairSum result{0, 0};
   result.add_product(alpha.hi, alpha.lo, sum.hi, sum.lo);
   if (c != nullptr) {
-    const DoubleDouble old = normalised(*c);
+    const DoubleDouble old = normalized(*c);
     result.add_product(beta.hi, beta.lo, old.hi, old.lo);
   }
   return {result.hi, result.lo};

@@ -1,24 +1,24 @@
-// How products of slices that have no error become one sum (dgemm-tc, step 3).
+// Sums of exact integer products of slices (dgemm-tc, step 3).
 #pragma once
 
 #include <cstdint>
 
-#include "arith/exact_rounding.hpp"
+#include "arith/exact/exact_rounding.hpp"
+#include "arith/exact/wide_integer.hpp"
 #include "arith/host_device.hpp"
-#include "arith/wide_integer.hpp"
 
 namespace kintsugi::core {
 
-// Sums in FP64 are in units of 2^(first exponents of row and column - 800): so no sum overflows, and what
-// underflows is below 2^-1800 of the entry's largest possible product.
+// FP64 sums are in units of 2^(first exponents of row and column - 800): no sum overflows, and what
+// underflows is below 2^-1800 of the largest product that the element can have.
 inline constexpr int running_exponent = 800;
 
-// `depth`: of the product's exponents below the first ones, of both slices together.
+// integer * 2^(800 - depth); `depth`: binades by which the exponents of both slices lie below the first ones.
 KINTSUGI_HOST_DEVICE inline double running_term(std::int64_t integer, int depth) {
   return times_power_of_two(static_cast<double>(integer), running_exponent - depth);
 }
 
-// sum += integer 2^position in two's complement.
+// Adds integer * 2^position to a sum in two's complement.
 template <int Limbs>
 KINTSUGI_HOST_DEVICE constexpr void add_product(WideInteger<Limbs>& sum, std::int64_t integer, int position) {
   const int first = position >> 6;
@@ -28,7 +28,7 @@ KINTSUGI_HOST_DEVICE constexpr void add_product(WideInteger<Limbs>& sum, std::in
   const std::uint64_t low = bits << offset;
   const std::uint64_t high = offset == 0 ? sign : bits >> (64 - offset) | sign << offset;
   std::uint64_t carry = 0;
-  for (int l = 0; l < Limbs; ++l) {  // no limb at a computed place: a kernel's limbs are registers
+  for (int l = 0; l < Limbs; ++l) {  // no computed index of a limb: a kernel keeps limbs in registers
     const std::uint64_t part = l < first ? 0 : l == first ? low : l == first + 1 ? high : sign;
     const std::uint64_t with_carry = sum.limb[l] + carry;
     const std::uint64_t total = with_carry + part;

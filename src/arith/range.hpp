@@ -1,4 +1,4 @@
-// What a split knows of one vector along k: a row of op(A) or a column of op(B).
+// Ranges of one vector along k (a row of op(A) or a column of op(B)): scale, exponents and flags.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +17,19 @@ struct VectorRange {
   // Exponents of the largest and the smallest non-zero finite magnitude; all_zero: see flags.
   std::int32_t largest = std::numeric_limits<std::int32_t>::min();
   std::int32_t smallest = std::numeric_limits<std::int32_t>::max();
-  // As `largest`, of exponents that are one higher where the seven leading significant bits are all ones:
-  // scaled by it, the largest magnitude lies in [63.5, 127), so that none rounds to the 128 that int8 does
-  // not have.
+  // Largest exponent, where an exponent counts one higher if the seven leading significant bits are all ones:
+  // scaled by it, the largest magnitude lies in [63.5, 127), so none rounds to 128, which int8 lacks.
   std::int32_t raised = std::numeric_limits<std::int32_t>::min();
-  std::uint32_t flags = all_zero;  // all_zero: no finite non-zero entry
-  // How many finite elements are not zero, and how far below `largest` their exponents lie, all together,
-  // where a device looked for that.
+  std::uint32_t flags = all_zero;  // all_zero: no finite non-zero element
+  // Number of finite non-zero elements, and the sum over them of binades below `largest`; only a device
+  // computes the two.
   std::int32_t elements = 0;
   std::int32_t depth = unknown_depth;
 
   static constexpr std::int32_t unknown_depth = std::numeric_limits<std::int32_t>::max();
 
   constexpr bool finite() const { return (flags & ~static_cast<std::uint32_t>(all_zero)) == 0; }
-  // Binades between the largest and the smallest magnitude; 0 when there is none.
+  // Binades between the largest and the smallest non-zero magnitude; 0 if all elements are zero.
   constexpr std::int32_t dynamic_range() const { return (flags & all_zero) != 0 ? 0 : largest - smallest; }
 };
 
@@ -51,7 +50,7 @@ KINTSUGI_HOST_DEVICE constexpr void extend(VectorRange& range, T x) {
   if (exponent < range.smallest) range.smallest = exponent;
 }
 
-// Sets the scale once all entries were seen: a function of integers alone.
+// Sets the scale after all elements were added; it depends on integers alone.
 KINTSUGI_HOST_DEVICE constexpr void set_scale(VectorRange& range, const SplitRule& rule) {
   const bool scales = rule.scale_vectors && (range.flags & VectorRange::all_zero) == 0;
   const bool makes_room =

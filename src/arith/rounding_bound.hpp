@@ -1,4 +1,4 @@
-// How far the integers of a vector may lie from what they stand for.
+// Bounds of what rounding a vector's elements to integers changes in a product.
 #pragma once
 
 #include <algorithm>
@@ -7,25 +7,25 @@
 
 namespace kintsugi::core {
 
-// Of a row of A or a column of B scaled and rounded to integers below 2^bits. Both are integers that double
-// may have rounded: neither decides a bit of a result, only which way it is found.
+// Bounds of a row of A or a column of B scaled and rounded to integers below 2^bits. Both members are
+// integers that double may have rounded: they decide by which way a result is found, and none of its bits.
 struct RoundingBound {
-  double inexact = 0;     // elements that rounding changed, each by at most 1/2
+  double inexact = 0;     // number of elements that rounding changed, each by at most 1/2
   double magnitudes = 0;  // sum of the integers' magnitudes
 };
 
-// Bound of |sum of a_p b_p - sum of their integers' products|, in units of those. With a_p = a'_p + alpha_p,
-// likewise b_p, it is |sum of alpha_p b'_p + beta_p a'_p + alpha_p beta_p|; alpha_p is zero but at a's
-// inexact elements, where the |b'_p| add up to no more than all of them do, nor to more than their number
-// times the largest.
+// Bound of |sum of a_p b_p - sum of products of their integers|, in units of the integers' products. With a_p
+// = a'_p + alpha_p, and b_p likewise, the difference is |sum of alpha_p b'_p + beta_p a'_p + alpha_p beta_p|;
+// alpha_p is zero except at the inexact elements of a, where the |b'_p| add up to at most the sum of all of
+// them, and to at most their number times the largest.
 KINTSUGI_HOST_DEVICE inline double largest_deviation(const RoundingBound& a, const RoundingBound& b,
                                                      double largest_a, double largest_b) {
-  constexpr double carelessness = 1 + 0x1p-20;  // of the sums in double, k below 2^32
-  const double of_a = std::min(a.inexact * largest_b, b.magnitudes * carelessness);
-  const double of_b = std::min(b.inexact * largest_a, a.magnitudes * carelessness);
+  constexpr double rounding_slack = 1 + 0x1p-20;  // for the sums in double, k below 2^32
+  const double of_a = std::min(a.inexact * largest_b, b.magnitudes * rounding_slack);
+  const double of_b = std::min(b.inexact * largest_a, a.magnitudes * rounding_slack);
   const double exact_a = a.inexact == 0 ? 0 : of_a;
   const double exact_b = b.inexact == 0 ? 0 : of_b;
-  return (0.5 * exact_a + 0.5 * exact_b + 0.25 * std::min(a.inexact, b.inexact)) * carelessness;
+  return (0.5 * exact_a + 0.5 * exact_b + 0.25 * std::min(a.inexact, b.inexact)) * rounding_slack;
 }
 
 }  // namespace kintsugi::core

@@ -1,5 +1,4 @@
-// Sums of FP64 products whose terms or scalars leave the exponent range on the way, though the result need
-// not.
+// Sums of FP64 products whose terms or scalars exceed the exponent range though the result may not.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +10,7 @@
 
 namespace kintsugi::core {
 
-// fraction 2^exponent. A product has |fraction| in [1, 4), or 0; a sum has any.
+// fraction * 2^exponent: |fraction| is in [1, 4), or 0, for a product, and arbitrary for a sum.
 struct ScaledNumber {
   static constexpr int lowest = std::numeric_limits<int>::min() / 4;  // exponent of zero
 
@@ -19,7 +18,7 @@ struct ScaledNumber {
   int exponent = lowest;
 };
 
-// x y of finite numbers, rounded once.
+// x * y of finite numbers, rounded once.
 KINTSUGI_HOST_DEVICE constexpr ScaledNumber scaled_product(double x, double y) {
   if (x == 0 || y == 0) return {};
   const int of_x = exponent_of(x);
@@ -27,15 +26,15 @@ KINTSUGI_HOST_DEVICE constexpr ScaledNumber scaled_product(double x, double y) {
   return {times_power_of_two(x, -of_x) * times_power_of_two(y, -of_y), of_x + of_y};
 }
 
-// x in units of 2^exponent, which is at least its own: what underflows is far below the last bit of a sum
-// with a term of that exponent.
+// x in units of 2^exponent, which is at least x's exponent: what underflows is far below the last bit of a
+// sum with a term of that exponent.
 KINTSUGI_HOST_DEVICE constexpr double in_units_of(const ScaledNumber& x, int exponent) {
   constexpr int far = -2000;
   return x.fraction == 0 ? 0 : times_power_of_two(x.fraction, std::max(x.exponent - exponent, far));
 }
 
-// At most four products of finite numbers and of infinities or NaN, added in order: alpha (x + i y) + beta c
-// has two or four in every part. Positions are template arguments, so that kernels keep them in registers.
+// Sum, in order, of at most four products of finite numbers, infinities or NaN: alpha (x + i y) + beta c has
+// two or four in each part. Positions are template arguments, so that kernels keep the terms in registers.
 class ScaledTotal {
  public:
   template <int Position>
@@ -56,7 +55,7 @@ class ScaledTotal {
     }
   }
 
-  // What is finite neither vanishes beside an infinity nor becomes one before the last step.
+  // The sum. Finite terms are scaled until the last step, and left out beside an infinity.
   template <class Real>
   KINTSUGI_HOST_DEVICE constexpr Real value() const {
     if (special_ != 0) return static_cast<Real>(special_);

@@ -1,19 +1,19 @@
-// How many slices are enough: the decisions of Algorithm 3 of dgemm-tc.
+// Decisions on the number of slices, by Algorithm 3 of dgemm-tc.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
-#include "arith/exact_rounding.hpp"
-#include "arith/exact_sum.hpp"
+#include "arith/exact/exact_rounding.hpp"
+#include "arith/exact/exact_sum.hpp"
 #include "arith/host_device.hpp"
 #include "arith/successive.hpp"
 
 namespace kintsugi::core {
 
-inline constexpr int most_successive_slices = 32;
+inline constexpr int max_successive_slices = 32;
 
-// s_i > t_i(d), of the two weighted sums; u = 2^-bits. Nothing that a slice could add is enough, too.
+// True if s_i > t_i(d) for the two weighted sums, u = 2^-bits; true also if another slice would add nothing.
 KINTSUGI_HOST_DEVICE inline bool enough_slices(const Scaled& whole, const Scaled& slice, int d,
                                                std::int64_t k, int bits) {
   if (slice.fraction == 0) return true;
@@ -22,32 +22,32 @@ KINTSUGI_HOST_DEVICE inline bool enough_slices(const Scaled& whole, const Scaled
   return 4 * static_cast<double>(k) * ratio * ratio > static_cast<double>(d + 1) * (d + 1);
 }
 
-// What the rows of a block of C ask for, at most: so many slices that Algorithm 3 has enough, or so many that
+// Numbers of slices that the rows of a block of C need at most: until Algorithm 3 has enough, or until
 // nothing of the row is left before it has.
 struct SliceCounts {
   std::int32_t enough = 0;
   std::int32_t exhausted = 0;
 };
 
-// Slices of a block of C.
+// Numbers of slices of a block of C.
 struct SliceDepth {
   int a = 0;
   int b = 0;
-  bool fast = false;           // products p + q < a alone, counted from 0
+  bool fast = false;           // only products p + q < a, counted from 0
   bool a_is_complete = false;  // nothing of any row is left after `a` slices
 
-  // Of slice q of B.
+  // Number of products of slice q of B.
   KINTSUGI_HOST_DEVICE constexpr int products(int q) const {
     if (q >= b) return 0;
     return !fast ? a : q < a ? a - q : 0;
   }
-  // Every vector of A and B has so many slices, or nothing is left of it: what an error bound may count on.
+  // Number of slices that every vector of A and B has unless fewer are exact: what an error bound may assume.
   KINTSUGI_HOST_DEVICE constexpr int least() const { return a_is_complete || b < a ? b : a; }
 };
 
-// Where a row that asks for most ends with nothing left before Algorithm 3 has enough, B's slices end the
-// same way, and no product is left out (section 3.2). Rows that had enough before may still have a rest then,
-// which A's slices leave out.
+// Slices of a block. If a row that needs most slices is exhausted before Algorithm 3 has enough, B's slices
+// are taken until they are exhausted, too, and no product is left out (section 3.2). Rows that had enough
+// before may still have a rest then, which A's slices do not hold.
 KINTSUGI_HOST_DEVICE constexpr SliceDepth depth_of(const SliceCounts& slice_counts, int most, bool fast) {
   if (slice_counts.exhausted > 0 && slice_counts.exhausted >= slice_counts.enough) {
     return {slice_counts.exhausted, most, false, slice_counts.enough == 0};
@@ -55,26 +55,26 @@ KINTSUGI_HOST_DEVICE constexpr SliceDepth depth_of(const SliceCounts& slice_coun
   return {slice_counts.enough, slice_counts.enough, fast};
 }
 
-// Sums of up to 2^count_bits products of magnitudes in 128 bits, in units 2^(126 - count_bits) below the
-// largest of them: together they lose less than 2^(2 count_bits - 124) of it, and know whether they do.
-// Integers: the order of the products makes no difference.
+// Sum of up to 2^count_bits products of magnitudes in 128 bits, in units 2^(126 - count_bits) below the
+// largest product: the sum loses less than 2^(2 count_bits - 124) of the largest, and more() tells if it lost
+// anything. The sum is an integer, so the order of the products makes no difference.
 class MagnitudeSum {
   __extension__ using Integer = unsigned __int128;
 
  public:
-  // Exponent above all of the product.
+  // Exponent of a power of two above the product.
   KINTSUGI_HOST_DEVICE static constexpr std::int32_t top(const Rest& x, const Rest& y) {
     if (x.significand == 0 || y.significand == 0) return no_rest;
     return x.exponent + y.exponent + length(x) + length(y);
   }
 
-  // `top`: the largest one.
+  // `top`: top() of the largest product.
   KINTSUGI_HOST_DEVICE constexpr MagnitudeSum(std::int32_t top, int count_bits)
       : unit_(top == no_rest ? 0 : top - (126 - count_bits)) {}
 
   KINTSUGI_HOST_DEVICE constexpr void add(const Rest& x, const Rest& y) {
     const Integer product = Integer{magnitude_of(x.significand)} * magnitude_of(y.significand);
-    if (product == 0) return;  // the exponent of zero says nothing
+    if (product == 0) return;  // the exponent of a zero has no meaning
     const int shift = x.exponent + y.exponent - unit_;
     if (shift >= 0) {
       sum_ += product << shift;
@@ -84,16 +84,16 @@ class MagnitudeSum {
     more_ = more_ || (shift > -128 ? kept << -shift : 0) != product;
     sum_ += kept;
   }
-  // Of the same unit.
+  // Adds the integer, in the same units, of another sum.
   KINTSUGI_HOST_DEVICE constexpr void add(std::uint64_t low, std::uint64_t high, bool more) {
     sum_ += Integer{high} << 64 | low;
     more_ = more_ || more;
   }
   KINTSUGI_HOST_DEVICE constexpr std::uint64_t low() const { return static_cast<std::uint64_t>(sum_); }
   KINTSUGI_HOST_DEVICE constexpr std::uint64_t high() const { return static_cast<std::uint64_t>(sum_ >> 64); }
-  KINTSUGI_HOST_DEVICE constexpr bool more() const { return more_; }  // than low and high say
+  KINTSUGI_HOST_DEVICE constexpr bool more() const { return more_; }  // the sum exceeds low and high
 
-  // Rounded once to double's significand, or to a double that is finite.
+  // The sum rounded once to double's significand, and to a finite double.
   KINTSUGI_HOST_DEVICE Scaled scaled() const {
     const ExactNumber<2> sum = number();
     const int length = sum.magnitude.length();

@@ -3,34 +3,34 @@
 
 #include <cstdint>
 
-#include "arith/complex_residue.hpp"
 #include "arith/host_device.hpp"
-#include "arith/residue.hpp"
+#include "arith/residue/complex_residue.hpp"
+#include "arith/residue/residue.hpp"
 #include "formats/format.hpp"
 
 namespace kintsugi::core {
 
 enum class SplitKind : std::uint8_t {
-  // Each slice is the rounded rest of those before it.
+  // Each slice is the rounded residual of those before it.
   hi_lo,
-  // The digits of a grid (integer formats): x is rounded to the grid once, to nearest, and written in
-  // balanced digits of residual_exponent bits, which use all of an integer format: -128...127 for 8 bits.
+  // Digits of a grid (integer formats): x is rounded to the grid once, to nearest, and written in balanced
+  // digits of residual_exponent bits, which use all values of an integer format: -128...127 for 8 bits.
   fixed,
   // The magnitude rounded down: one slice, for lower bounds.
   magnitude,
-  // The magnitude rounded up, at least 1 of a non-zero element: one slice, for upper bounds.
+  // The magnitude rounded up, at least 1 for a non-zero element: one slice, for upper bounds.
   magnitude_above,
-  // Residues of the nearest integer modulo the first `slices` moduli (arith/residue.hpp).
+  // Residues of the nearest integer modulo the first `slices` moduli (arith/residue/residue.hpp).
   residues,
-  // Integers, each slice on a grid that the largest rest of its vector decides: split/successive.hpp.
+  // Integers; the largest remainder of a vector decides the grid of each of its slices: split/successive.hpp.
   successive,
 };
 
-// What the scales of residues are decided by, so that |sum of a'_ip b'_pj| <= 2^sum_bits
-// (arith/residue_scale.hpp):
+// Quantity that decides the scales of residues, so that |sum of a'_ip b'_pj| <= 2^sum_bits
+// (arith/residue/residue_scale.hpp):
 enum class ScaleRule : std::uint8_t {
   exponent,  // the largest exponent of each vector and k
-  norm,      // norms of vectors, Cauchy and Schwarz
+  norm,      // norms of vectors, by Cauchy and Schwarz
   product,   // an int8 product of magnitudes rounded up
 };
 
@@ -42,8 +42,8 @@ constexpr const char* scale_rule_name(ScaleRule rule) {
 //   hi_lo  slice_0 = round(x * 2^scale),  rest_1 = (x * 2^scale - slice_0) * 2^residual_exponent, ...
 //          All steps but the roundings are exact in double: the rest of a rounding has no more bits than x.
 //   fixed  round(x * 2^(scale + (slices - 1) * residual_exponent)) in digits
-// residues: slice_s = round(x * 2^scale) mod moduli[s]; their sum stands for nothing.
-// successive: no element is split by itself; |slice_s| <= 2^residual_exponent.
+// residues: slice_s = round(x * 2^scale) mod moduli[s]; their sum has no meaning.
+// successive: the loop over a vector splits its elements; |slice_s| <= 2^residual_exponent.
 struct SplitRule {
   const Format* format;
   int slices;
@@ -56,25 +56,26 @@ struct SplitRule {
   bool scale_vectors;
   int top_exponent;
   SplitKind kind = SplitKind::hi_lo;
-  // Residues of complex entries, not of an embedding's elements (base/embedding.hpp): the slices are those of
-  // a basis.
+  // Residues of complex elements (not of elements of an embedding, base/embedding.hpp): the basis of the
+  // slices.
   ComplexBasis complex_basis{};
-  // Of residues, whose sums are at most 2^sum_bits.
+  // residues: sums are at most 2^sum_bits.
   ScaleRule scales = ScaleRule::exponent;
   int sum_bits = 0;
-  // successive: rounded as fl((x + sigma) - sigma) does, positive rests to a grid twice as coarse as negative
+  // successive: rounded as fl((x + sigma) - sigma), positive remainders to a grid twice as coarse as negative
   // ones.
   bool sigma_grid = false;
 
-  // Magnitudes of residues' integers are at most 2^integer_bits(): an element alone may be as large as its
-  // vector's norm; where it meets nothing but small ones, larger by the digits of magnitudes.
+  // Magnitudes of residues' integers are at most 2^integer_bits(): one element may be as large as its
+  // vector's norm; where it meets only small elements, it may be larger by the digits of magnitudes.
   KINTSUGI_HOST_DEVICE constexpr int integer_bits() const {
     if (scales == ScaleRule::norm) return (sum_bits + 1) / 2;
     if (scales == ScaleRule::product) return sum_bits / 2 + 6;
     return top_exponent + 1;
   }
 
-  // successive: a slice leaves at most 2^-successive_gain() of the power of two above the largest rest.
+  // successive: after a slice, remainders are at most 2^-successive_gain() times the power of two above the
+  // largest.
   KINTSUGI_HOST_DEVICE constexpr int successive_gain() const {
     return residual_exponent + (sigma_grid ? 0 : 1);
   }
@@ -94,9 +95,9 @@ KINTSUGI_HOST_DEVICE constexpr void split_into_residuals(const SplitRule& rule, 
   }
 }
 
-// The last digit first, with a carry to the next. The grid integer is significand 2^shift, of any length, so
-// that words of 52 bits need no wider arithmetic. Digits of a negative number are those of its magnitude,
-// negated: there the largest is half and the smallest 1 - half.
+// Computes the last digit first, with a carry to the next. The grid integer is significand 2^shift, of any
+// length, so that words of 52 bits need no wider arithmetic. A negative number's digits are those of its
+// magnitude, negated: of the magnitude, the largest digit is then half and the smallest 1 - half.
 template <class Store>
 KINTSUGI_HOST_DEVICE constexpr void split_into_digits(const SplitRule& rule, double x, int scale,
                                                       Store&& store) {
@@ -127,7 +128,7 @@ KINTSUGI_HOST_DEVICE constexpr void split_into_digits(const SplitRule& rule, dou
   }
 }
 
-// The least integer that is no less than |x| 2^scale, below 2^31; 1 where that is too small for a double.
+// The least integer that is at least |x| 2^scale, below 2^31; 1 where |x| 2^scale is too small for a double.
 KINTSUGI_HOST_DEVICE constexpr std::uint64_t magnitude_above(double x, int scale) {
   const double scaled = times_power_of_two(x < 0 ? -x : x, scale);
   const auto whole = static_cast<std::uint64_t>(scaled);

@@ -1,5 +1,5 @@
-// One element on its way through Algorithm 1 of dgemm-tc, in integers: a 53-bit significand of which slice
-// after slice is taken off, each rounded to a grid.
+// Algorithm 1 of dgemm-tc for one element, in integers: slice after slice, each rounded to a grid, is
+// subtracted from a 53-bit significand.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct Rest {
   std::int32_t exponent;
 };
 
-// The top of rests that are all zero.
+// top_of() a zero: the top of vectors whose rests are all zero.
 inline constexpr std::int32_t no_rest = std::numeric_limits<std::int32_t>::min();
 
 KINTSUGI_HOST_DEVICE constexpr Rest rest_of(double x) {
@@ -33,24 +33,24 @@ KINTSUGI_HOST_DEVICE constexpr std::uint64_t magnitude_of(std::int64_t integer) 
   return static_cast<std::uint64_t>(integer < 0 ? -integer : integer);
 }
 
-// ceil(log2 |rest|).
+// ceil(log2 |rest|), or no_rest.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t top_of(const Rest& rest) {
   if (rest.significand == 0) return no_rest;
   return rest.exponent + 64 - leading_zeros(magnitude_of(rest.significand) - 1);
 }
 
-// The grid of the slice whose rests have that top: no finer than double's last bit, below which it would only
-// hold zeros.
+// log2 of the grid of the slice whose vector's rests have that top: no finer than double's last bit, below
+// which a slice would hold only zeros.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t grid_of(std::int32_t top, int bits) {
   constexpr std::int32_t smallest = -1074;
   return top - bits > smallest ? top - bits : smallest;
 }
 
-// RN(rest / 2^grid), ties to even, taken off the rest.
+// RN(rest / 2^grid), ties to even; subtracts it from the rest.
 KINTSUGI_HOST_DEVICE constexpr std::int64_t take_integer(Rest& rest, int grid) {
-  if (rest.significand == 0) return 0;  // its exponent is the element's still, however far away
+  if (rest.significand == 0) return 0;  // the exponent of a zero is still the element's, however far away
   const int shift = grid - rest.exponent;
-  if (shift <= 0) {  // no more than the slice's bits are left above the grid
+  if (shift <= 0) {  // at most the slice's bits are left above the grid
     const std::int64_t integer = rest.significand << -shift;
     rest.significand = 0;
     return integer;
@@ -63,9 +63,9 @@ KINTSUGI_HOST_DEVICE constexpr std::int64_t take_integer(Rest& rest, int grid) {
   return integer;
 }
 
-// fl((rest + sigma) - sigma) / 2^grid of FP64, taken off the rest, with sigma = 2^(top + 53 - bits) and grid
-// = grid_of(top, bits). Below sigma FP64's numbers are 2^grid apart, above twice as far: positive rests are
-// rounded to even integers. Both are as near as FP64 has them, which has no digits below 2^-1074.
+// fl((rest + sigma) - sigma) / 2^grid of FP64 with sigma = 2^(top + 53 - bits) and grid = grid_of(top, bits);
+// subtracts it from the rest. Below sigma FP64's numbers are 2^grid apart, above it twice as far: positive
+// rests are rounded to even integers. No grid is finer than FP64's, which has no digits below 2^-1074.
 KINTSUGI_HOST_DEVICE constexpr std::int64_t take_integer_by_sigma(Rest& rest, std::int32_t top, int bits) {
   const std::int32_t grid = grid_of(top, bits);
   if (rest.significand <= 0) return take_integer(rest, grid);

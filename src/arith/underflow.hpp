@@ -1,4 +1,4 @@
-// How far products and sums in native arithmetic must stay above the end of a type's range.
+// Limits above which products and sums in native arithmetic are not harmed by underflow.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,22 @@ namespace kintsugi::core {
 // Sums of k products in a type's own arithmetic: rounded to nearest with gradual underflow, fused or not, in
 // any order.
 //
-// Every rounding has a relative error of at most u. Only that of a product, fused or not, may have an
-// absolute error instead, of at most eta, half the smallest subnormal: a sum of two floating-point numbers
-// that is subnormal is exact (Hauser, Handling floating-point exceptions in numeric programs, 1996). With x_p
-// y_p + eta_p in the place of x_p y_p nothing underflows, so that the bound of schemes/bound.hpp holds for k
-// products with S = (|A||B|)_ij:
+// Every rounding has a relative error of at most u. Only a product, fused or not, may have an absolute error
+// instead, of at most eta, half the smallest subnormal: a subnormal sum of two floating-point numbers is
+// exact (Hauser, Handling floating-point exceptions in numeric programs, 1996). With x_p y_p + eta_p in place
+// of x_p y_p nothing underflows, so that the bound of schemes/bound.hpp holds for k products with S =
+// (|A||B|)_ij:
 //
 //     |s' - s| <= k u S + (1 + k u) k eta
 //
-// What underflow adds is at most one unit more, u S, in either of two cases, with P = 2 (1 + k u)^2 eta / u:
+// Underflow adds at most one more unit, u S, in either of two cases, with P = 2 (1 + k u)^2 eta / u:
 //
-//   every product is zero, which loses nothing, or at least P: n of these have S >= n P, and (1 + k u) n eta
-//   <= u n P; |s'| >= k P: as |s'| <= (1 + k u) (S + k eta), S >= (2 (1 + k u) / u - 1) k eta >= (1 + k u) k
-//   eta / u.
+//   1. Every product is zero, which loses nothing, or at least P: n products of at least P have S >= n P, and
+//      (1 + k u) n eta <= u n P.
+//   2. |s'| >= k P: as |s'| <= (1 + k u) (S + k eta),
+//      S >= (2 (1 + k u) / u - 1) k eta >= (1 + k u) k eta / u.
 //
-// Of double-double numbers (arith/pair_sum.hpp) a product has three roundings that may underflow, and units
+// A product of double-double numbers (arith/pair_sum.hpp) has three roundings that may underflow, and units
 // are 2^-106.
 struct UnderflowLimits {
   double product = 0;  // P

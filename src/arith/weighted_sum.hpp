@@ -1,4 +1,4 @@
-// Weighted sums of one entry's accumulators: sum over g of 2^exponents[g] * sum_g.
+// Weighted sums of one element's accumulators: sum over g of 2^exponents[g] * sum_g.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace kintsugi::core {
 
-// Of floating accumulators, in double.
+// Weighted sum of floating-point accumulators, in double.
 class FloatingSum {
  public:
   KINTSUGI_HOST_DEVICE constexpr explicit FloatingSum(int) {}
@@ -22,8 +22,8 @@ class FloatingSum {
   double sum_ = 0;
 };
 
-// Of integer ones, in multiples of the smallest weight: exactly, then rounded to double. 256 groups of sums
-// below 2^60 (2^46 products of int8) and weights that are at most 2^58 apart keep it below 2^126.
+// Weighted sum of integer accumulators in multiples of the smallest weight: exact, then rounded to double.
+// 256 groups of sums below 2^60 (2^46 products of int8) and weights at most 2^58 apart keep it below 2^126.
 class IntegerSum {
   __extension__ using Integer = __int128;
 
@@ -42,7 +42,7 @@ class IntegerSum {
   int smallest_;
 };
 
-// What adds up parts of this type.
+// The class that sums parts of type `Part`.
 template <class Part>
 struct WeightedSumOf;
 template <>

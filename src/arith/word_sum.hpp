@@ -1,17 +1,17 @@
-// Weighted sums of products of 52-bit words, as one integer, exactly.
+// Exact weighted sums of products of 52-bit words, as one integer.
 #pragma once
 
 #include <cstdint>
 
-#include "arith/exact_rounding.hpp"
+#include "arith/exact/exact_rounding.hpp"
+#include "arith/exact/wide_integer.hpp"
 #include "arith/host_device.hpp"
-#include "arith/wide_integer.hpp"
 
 namespace kintsugi::core {
 
-// Sum over g of 2^exponents[g] sum_g in multiples of the smallest weight: in two's complement, then sign and
-// magnitude. Two limbs hold one group; seven the seven groups of four words, whose weights are at most 2^312
-// apart.
+// Sum over g of 2^exponents[g] sum_g in multiples of the smallest weight: kept in two's complement, returned
+// as sign and magnitude. Two limbs hold one group, seven limbs the seven groups of four words, whose weights
+// are at most 2^312 apart.
 template <int Limbs>
 class WordSum {
   __extension__ using Integer = __int128;

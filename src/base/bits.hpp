@@ -1,4 +1,4 @@
-// Bits of integers, alike on host and device.
+// Bits of integers, the same functions on host and device.
 #pragma once
 
 #include <bit>
@@ -7,7 +7,7 @@
 
 namespace kintsugi::core {
 
-// Zeros above the leading one; 32 or 64 for zero. The 64-bit form of std::countl_zero, a builtin of the
+// Number of zeros above the leading one; 32 or 64 for zero. The 64-bit std::countl_zero, a builtin of the
 // host's compiler, gives wrong numbers in device code of nvcc 13.0 (H200, CUDA 13.0: 64 for every argument).
 constexpr int leading_zeros(std::uint32_t x) { return std::countl_zero(x); }
 constexpr int leading_zeros(std::uint64_t x) {

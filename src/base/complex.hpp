@@ -1,10 +1,11 @@
-// Complex numbers of kernels.
+// Complex numbers for kernels.
 #pragma once
 
 namespace kintsugi::core {
 
-// Laid out as std::complex, which no kernel computes with: where libstdc++ uses the host compiler's own
-// complex numbers (conversions, +=), nvcc 13.0 makes no code at all and does not say so.
+// A complex number with the layout of std::complex, with which kernels cannot compute: where libstdc++ uses
+// the host compiler's built-in complex numbers (conversions, +=), nvcc 13.0 generates no code and gives no
+// warning.
 template <class T>
 struct Complex {
   constexpr Complex(T real_part = 0, T imaginary_part = 0) : re(real_part), im(imaginary_part) {}

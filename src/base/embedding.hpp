@@ -1,5 +1,5 @@
-// Complex matrices as real ones of twice the inner length: every stage from the ranges to the products is
-// then that of a real product.
+// Complex matrices as real ones of twice the inner length: every stage from the ranges to the products then
+// runs as for a real product.
 #pragma once
 
 #include <complex>
@@ -12,64 +12,64 @@
 namespace kintsugi::core {
 
 template <class T>
-struct RealOfEntry {
+struct RealOfElement {
   using type = T;
 };
 template <class T>
-struct RealOfEntry<std::complex<T>> {
+struct RealOfElement<std::complex<T>> {
   using type = T;
 };
 template <class T>
-struct RealOfEntry<Complex<T>> {
+struct RealOfElement<Complex<T>> {
   using type = T;
 };
 
-// The real type of an entry's parts, and how many parts it has.
+// Real type of an element's parts, and the number of parts.
 template <class T>
-using RealOf = typename RealOfEntry<T>::type;
+using RealOf = typename RealOfElement<T>::type;
 template <class T>
 inline constexpr bool is_complex = !std::is_same_v<T, RealOf<T>>;
 template <class T>
-concept ComplexEntry = is_complex<T>;
+concept ComplexElement = is_complex<T>;
 template <class T>
 inline constexpr std::int64_t parts_of = is_complex<T> ? 2 : 1;
 
-// The vectors of a complex operand, read where they lie, parts beside each other along k:
+// The vectors of a complex operand, read in place, the parts of an element adjacent along k:
 //
 //   op(A), row i           (re a_i0,  im a_i0, re a_i1,  im a_i1, ...)
 //   op(B), column j        (re b_0j, -im b_0j, re b_1j, -im b_1j, ...)   as vector 2 j: gives re c_ij
 //                          (im b_0j,  re b_0j, im b_1j,  re b_1j, ...)   as vector 2 j + 1: gives im c_ij
 //
-// A conjugate has the other sign of every im. Vectors 2 j and 2 j + 1 have equal magnitudes.
-template <class T, class Entry = std::complex<T>>
+// A conjugated operand has the opposite sign of every im. Vectors 2 j and 2 j + 1 have equal magnitudes.
+template <class T, class Element = std::complex<T>>
 struct EmbeddedView {
-  MatrixView<const Entry> matrix;  // vectors x k, before conjugation
-  bool right = false;              // op(B): two vectors a column
+  MatrixView<const Element> matrix;  // vectors x k, before conjugation
+  bool right = false;                // op(B): two vectors per column
   bool conjugated = false;
-  std::int64_t rows = 0;     // vectors
-  std::int64_t columns = 0;  // of them: 2 k
+  std::int64_t rows = 0;     // number of vectors
+  std::int64_t columns = 0;  // elements of each: 2 k
 
   EmbeddedView() = default;
-  constexpr EmbeddedView(const MatrixView<const Entry>& vectors, bool is_right, bool conjugate)
+  constexpr EmbeddedView(const MatrixView<const Element>& vectors, bool is_right, bool conjugate)
       : matrix(vectors), right(is_right), conjugated(conjugate),
         rows(is_right ? 2 * vectors.rows : vectors.rows), columns(2 * vectors.columns) {}
 
   constexpr T operator()(std::int64_t v, std::int64_t p) const {
-    const Entry& entry = matrix(right ? v >> 1 : v, p >> 1);
+    const Element& element = matrix(right ? v >> 1 : v, p >> 1);
     const bool even = right && (v & 1) == 0;
     const bool imaginary = ((p & 1) != 0) == (!right || even);
-    if (!imaginary) return entry.real();
-    return conjugated != even ? -entry.imag() : entry.imag();
+    if (!imaginary) return element.real();
+    return conjugated != even ? -element.imag() : element.imag();
   }
 
-  // `number` whole vectors from `first` on, which is even where an entry has two.
+  // `number` whole vectors from `first` on; `first` is even where an element has two vectors.
   constexpr EmbeddedView vectors(std::int64_t first, std::int64_t number) const {
     const std::int64_t parts = right ? 2 : 1;
     return {matrix.block(first / parts, 0, number / parts, matrix.columns), right, conjugated};
   }
 };
 
-// The operand of entries of type T as its stages read it.
+// View through which the stages read an operand of element type T.
 template <class T>
 struct OperandViewOf {
   using type = MatrixView<const T>;

@@ -5,9 +5,9 @@
 
 namespace kintsugi::core {
 
-// Round to nearest, no flush-to-zero, no traps while it lives; the caller's environment, its
-// exception flags included, comes back at the end. Every thread of a parallel region needs its
-// own: pool threads keep what the thread that made them had.
+// Sets round to nearest, no flush-to-zero and no traps during its lifetime, and then restores the caller's
+// environment, exception flags included. Every thread of a parallel region needs its own: threads of a pool
+// keep the environment of the thread that created them.
 class FloatingEnvironment {
  public:
   FloatingEnvironment() {

@@ -11,7 +11,8 @@ namespace {
 std::recursive_mutex shared_state;
 int depth = 0;
 
-// A recursive mutex knows its owner by a number that is another one in the child: there it is made anew.
+// Replaces the mutex in a child: a recursive mutex identifies its owner by a thread id, which differs in the
+// child.
 void begin_in_child() {
   new (&shared_state) std::recursive_mutex;
   ++depth;

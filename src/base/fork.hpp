@@ -1,4 +1,4 @@
-// What keeps the library usable in the child of a fork, where of all threads the forking one alone lives on.
+// Functions that keep the library usable in the child of a fork, in which only the forking thread exists.
 #pragma once
 
 #include <atomic>
@@ -6,19 +6,19 @@
 
 namespace kintsugi::core {
 
-// Held while the environment is read or changed, or anything else that the whole program shares. A fork waits
-// for it, so that a child finds all of that whole and the lock free.
+// Locks what the whole program shares, such as the environment, while it is read or changed. A fork waits for
+// the lock, so that a child finds the shared state consistent and the lock free.
 std::unique_lock<std::recursive_mutex> lock_shared_state();
 
-// 0 in the process that loaded the library, one more in a child of it, and so on.
+// 0 in the process that loaded the library, 1 in its child, 2 in a child of the child, and so on.
 int fork_depth();
 
-// How many threads a call may have that was to have `threads`: in a child one, since GNU OpenMP waits for
-// ever there for the threads that the forking one had.
+// Number of threads that a call with `threads` threads may use: 1 in a child process, where GNU OpenMP would
+// wait forever for the threads that the parent had.
 inline int usable_threads(int threads) { return fork_depth() == 0 ? threads : 1; }
 
-// A value that is made at its first use and never destroyed. A local static would not do: its guard stays
-// locked in the child of a fork that happens while another thread makes the value.
+// A value that is made at its first use and never destroyed. A local static variable is not enough: its guard
+// stays locked in the child of a fork that happens while another thread makes the value.
 template <class T>
 class MadeOnce {
  public:

@@ -1,4 +1,4 @@
-// Where log lines go: to the caller's sink, never to a stream.
+// Log lines, which the library passes to the caller's sink and never prints.
 #pragma once
 
 #include <cstdint>

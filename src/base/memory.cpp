@@ -12,7 +12,7 @@ void prefer_huge_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto first = (reinterpret_cast<std::uintptr_t>(memory) + page - 1) / page * page;
   const auto last = (reinterpret_cast<std::uintptr_t>(memory) + bytes) / page * page;
-  ::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);  // a wish: failing changes nothing
+  ::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);  // failure changes nothing
 #endif
 }
 

@@ -1,4 +1,4 @@
-// Memory of a call: the caller's allocator or the library's, and a workspace cut into pieces.
+// Memory of a call: the caller's allocator or the library's, and a workspace divided into parts.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ constexpr std::size_t aligned_size(std::size_t bytes) {
   return (bytes + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
 }
 
-// Bytes of rows * columns elements, rounded up to the alignment; fails instead of wrapping.
+// Bytes of rows * columns elements, rounded up to the alignment; fails if the number of bytes overflows.
 inline std::size_t array_bytes(std::int64_t rows, std::int64_t columns, std::size_t element) {
   std::size_t count = 0;
   std::size_t bytes = 0;
@@ -34,16 +34,16 @@ struct Allocator {
   void* user = nullptr;
 };
 
-// Asks the system for pages of megabytes, where it has them for the asking: a workspace is written once a
-// call, and every 4 KiB of it would cost a page fault, together up to a tenth of a product at m = n = k =
-// 2048.
+// Requests pages of megabytes from the system, where madvise() can do that: a workspace is written once per
+// call, and each of its 4 KiB pages would cost a page fault, together up to a tenth of a product at m = n = k
+// = 2048.
 void prefer_huge_pages(void* memory, std::size_t bytes);
 
-// An owned block; empty when the allocator had nothing.
-class Block {
+// Owned host memory; null if the allocator returned nothing.
+class HostBuffer {
  public:
-  Block() = default;
-  Block(const Allocator& allocator, std::size_t bytes) : allocator_(allocator), bytes_(bytes) {
+  HostBuffer() = default;
+  HostBuffer(const Allocator& allocator, std::size_t bytes) : allocator_(allocator), bytes_(bytes) {
     if (bytes == 0) return;
     if (allocator.allocate != nullptr) {
       pointer_ = allocator.allocate(allocator.user, bytes, workspace_alignment);
@@ -52,18 +52,18 @@ class Block {
     pointer_ = ::operator new (bytes, std::align_val_t{workspace_alignment}, std::nothrow);
     if (pointer_ != nullptr) prefer_huge_pages(pointer_, bytes);
   }
-  Block(Block&& other) noexcept
+  HostBuffer(HostBuffer&& other) noexcept
       : allocator_(other.allocator_), pointer_(std::exchange(other.pointer_, nullptr)), bytes_(other.bytes_) {
   }
-  Block& operator=(Block&& other) noexcept {
+  HostBuffer& operator=(HostBuffer&& other) noexcept {
     std::swap(allocator_, other.allocator_);
     std::swap(pointer_, other.pointer_);
     std::swap(bytes_, other.bytes_);
     return *this;
   }
-  Block(const Block&) = delete;
-  Block& operator=(const Block&) = delete;
-  ~Block() {
+  HostBuffer(const HostBuffer&) = delete;
+  HostBuffer& operator=(const HostBuffer&) = delete;
+  ~HostBuffer() {
     if (pointer_ == nullptr) return;
     if (allocator_.allocate != nullptr) {
       allocator_.deallocate(allocator_.user, pointer_, bytes_);
@@ -81,8 +81,8 @@ class Block {
   std::size_t bytes_ = 0;
 };
 
-// Hands out aligned pieces of a workspace, front to back. One that counts has no memory: pieces are null, and
-// taken() is the size of the workspace that the same calls need.
+// Gives out aligned parts of a workspace, from its beginning to its end. A counting workspace has no memory:
+// its parts are null, and taken() is the size of the workspace that the same calls need.
 class Workspace {
  public:
   Workspace(void* pointer, std::size_t bytes) : next_(static_cast<std::byte*>(pointer)), left_(bytes) {}
@@ -104,7 +104,7 @@ class Workspace {
     return counts_ ? nullptr : std::exchange(next_, next_ + piece);
   }
 
-  // rows x columns elements.
+  // An array of rows x columns elements.
   template <class T>
   T* take_array(std::int64_t rows, std::int64_t columns = 1) {
     return reinterpret_cast<T*>(take(array_bytes(rows, columns, sizeof(T))));
@@ -119,7 +119,7 @@ class Workspace {
   bool counts_ = false;
 };
 
-// Bytes that lay_out(workspace) takes.
+// Number of bytes that lay_out(workspace) takes.
 template <class LayOut>
 std::size_t bytes_of_layout(const LayOut& lay_out) {
   Workspace counter = Workspace::counting();

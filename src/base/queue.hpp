@@ -1,4 +1,4 @@
-// Where the steps of a call run, one after the other.
+// Queues: where the steps of a call run, one after the other.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@ namespace kintsugi::core {
 
 enum class QueueKind : std::int32_t { host = 0, cuda = 1 };
 
-// A host queue has done its work when the call returns; of a CUDA queue, `stream` is a native stream (null:
-// the default one), and the call returns when all steps are in it.
+// On a host queue all work is done when the call returns. On a CUDA queue, whose `stream` is a native stream
+// (null: the default stream), the call returns when all steps are enqueued in the stream.
 struct Queue {
   QueueKind kind = QueueKind::host;
   void* stream = nullptr;

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/fork.hpp"
-#include "base/nearest_name.hpp"
 #include "base/status.hpp"
+#include "base/text/nearest_name.hpp"
 
 extern char** environ;
 
@@ -24,7 +24,7 @@ constexpr std::string_view config_variable = "KINTSUGI_CONFIG";
 // Of the drop-in libraries alone, which read them themselves.
 constexpr std::array<std::string_view, 2> drop_in_variables{"KINTSUGI_EXPLAIN", "KINTSUGI_REPORT"};
 
-// ASCII alone, whatever the program's locale makes of an "i".
+// Only ASCII letters, independent of the program's locale.
 constexpr char to_upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
 
 constexpr bool is_name_character(char c) {
@@ -116,13 +116,13 @@ std::string_view value_for_library(const SettingDescription& setting, std::strin
   return setting.id == SettingId::policy && value == "force" ? "emulate" : value;
 }
 
-// Visits the environment's KINTSUGI_... variables but for the settings file's and those of drop-in libraries:
-// visit(name, value).
+// Calls visit(name, value) for the environment's KINTSUGI_... variables except KINTSUGI_CONFIG and those of the
+// drop-in libraries.
 template <class Visit>
 void for_each_variable(const Visit& visit) {
   const auto lock = lock_environment();
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string_view line(*entry);
+  for (char** element = environ; element != nullptr && *element != nullptr; ++element) {
+    const std::string_view line(*element);
     const auto equals = line.find('=');
     const auto variable = line.substr(0, equals);
     if (variable.starts_with(prefix) && !names_no_setting_by_design(variable))
@@ -137,8 +137,8 @@ const SettingDescription* setting_of(std::string_view variable) {
   return found == setting_table.end() ? nullptr : &*found;
 }
 
-// Names are compared without KINTSUGI_, which all share: the variables of CMake and module systems,
-// KINTSUGI_ROOT and the like, are near no setting then.
+// Compares names without KINTSUGI_, which all share: KINTSUGI_ROOT and the like, variables of CMake and
+// module systems, are then near no setting.
 UnknownVariable with_nearest(std::string_view variable) {
   std::vector<std::string> names{std::string(config_variable.substr(prefix.size()))};
   for (const auto own : drop_in_variables) names.emplace_back(own.substr(prefix.size()));
@@ -274,7 +274,7 @@ SettingLayer file_settings() {
   const char* named = std::getenv(config_variable.data());
   const bool must_exist = named != nullptr && *named != '\0';
   std::ifstream file(path);
-  if (!file || file.peek() == std::ifstream::traits_type::eof()) {  // not there, a folder, or empty
+  if (!file || file.peek() == std::ifstream::traits_type::eof()) {  // missing, a folder, or empty
     std::error_code error;
     const bool readable = file.is_open() && !std::filesystem::is_directory(path, error);
     if (must_exist && !readable) {

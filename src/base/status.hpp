@@ -1,4 +1,4 @@
-// Errors inside the library: an exception with a status, turned into a number at the C ABI.
+// Errors inside the library: exceptions with a status, which the C ABI returns as a number.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,11 @@
 #include <string>
 #include <utility>
 
-#include "base/format_text.hpp"
+#include "base/text/format_text.hpp"
 
 namespace kintsugi::core {
 
-// The numbers of kintsugi_status; a test compares the two.
+// Status numbers, equal to those of kintsugi_status; a test compares the two.
 enum class Status : std::int32_t {
   success = 0,
   invalid_argument = 1,
@@ -35,13 +35,13 @@ class Error : public std::runtime_error {
   Status status_;
 };
 
-// Throws Error; every message has the offending values in it.
+// Throws Error; every message contains the offending values.
 template <class... Values>
 [[noreturn]] void fail(Status status, fmt::format_string<Values...> text, Values&&... values) {
   throw Error(status, fmt::format(text, std::forward<Values>(values)...));
 }
 
-// Last error of this thread, for kintsugi_last_error().
+// Message of this thread's last error, for kintsugi_last_error().
 void set_last_error(const std::string& message);
 const char* last_error();
 

@@ -1,4 +1,4 @@
-// The version of this library; CMake takes it from the public header.
+// Version of this library, which CMake takes from the public header.
 #pragma once
 
 namespace kintsugi::core {

@@ -1,4 +1,4 @@
-// Views of matrices and batches: where the data lie, never who owns them.
+// Views of matrices: address, shape and strides, without ownership.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@ namespace kintsugi::core {
 
 enum class MemorySpace : std::uint8_t { host, device };
 
-// A dense matrix with free strides; transposes and both layouts are only other strides.
+// A dense matrix with free strides; a transpose or another layout is the same data with other strides.
 template <class T>
 struct MatrixView {
   T* data = nullptr;
@@ -33,7 +33,7 @@ struct MatrixView {
             space};
   }
 
-  // `number` whole rows from `first` on.
+  // View of `number` whole rows from `first` on.
   constexpr MatrixView vectors(std::int64_t first, std::int64_t number) const {
     return block(first, 0, number, columns);
   }

@@ -1,4 +1,4 @@
-// How many threads a loop is worth.
+// Number of threads of a loop.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace kintsugi::core {
 
-// No more threads than pieces of work: a thread that cannot be made ends the program in libgomp. In a forked
-// child one.
+// Number of threads for `pieces` pieces of work: at most one per piece, since a thread that cannot be created
+// ends the program in libgomp; 1 in a forked child.
 inline int workers_for(std::int64_t pieces, int threads) {
   return static_cast<int>(
       std::clamp<std::int64_t>(usable_threads(threads), 1, std::max<std::int64_t>(pieces, 1)));

@@ -1,5 +1,5 @@
-// The operands, results and conditions of the steps of a call on a device (engines/device_engine.hpp). All
-// pointers are the device's unless they say otherwise.
+// Operands, results and conditions of the steps of a call on a device (engines/device_engine.hpp). All
+// pointers are device pointers unless a comment says otherwise.
 #pragma once
 
 #include <algorithm>
@@ -8,16 +8,16 @@
 #include <cstdint>
 #include <limits>
 
-#include "arith/complex_residue.hpp"
-#include "arith/norm_proof.hpp"
 #include "arith/range.hpp"
 #include "arith/residual_fit.hpp"
+#include "arith/residue/complex_residue.hpp"
+#include "arith/residue/norm_proof.hpp"
 #include "arith/rounding_bound.hpp"
 #include "arith/split_rule.hpp"
 #include "base/memory.hpp"
 #include "base/queue.hpp"
 #include "recombine/accumulators.hpp"
-#include "recombine/entry_check.hpp"
+#include "recombine/check/element_check.hpp"
 #include "schedule/accumulator.hpp"
 #include "schedule/schedule.hpp"
 #include "split/acceptance.hpp"
@@ -32,27 +32,27 @@ constexpr std::size_t element_bytes(ElementType type) {
   return type == ElementType::f32 ? 4 : type == ElementType::c64 ? 16 : 8;
 }
 
-// One matrix of every entry of a batch.
+// One matrix of each batch item.
 struct DeviceMatrix {
-  const void* data = nullptr;  // strided: of entry 0; else an array of pointers, in device memory
+  const void* data = nullptr;  // strided: matrix of item 0; else an array of pointers, in device memory
   bool pointers = false;
   ElementType type = ElementType::f32;
-  std::int64_t batch_stride = 0;  // in elements
-  std::int64_t rows = 0;          // an operand: vectors, which are rows of op(A) or columns of op(B); C: m
-  std::int64_t columns = 0;       // an operand: k; C: n
+  std::int64_t batch_stride = 0;  // elements from an item to the next
+  std::int64_t rows = 0;          // operand: vectors, which are rows of op(A) or columns of op(B); C: m
+  std::int64_t columns = 0;       // operand: k; C: n
   std::int64_t row_stride = 0;
   std::int64_t column_stride = 0;
-  // Complex operands are read as base/embedding.hpp says: op(B) has two real vectors for each column.
+  // Complex operands are read as in base/embedding.hpp: op(B) has two real vectors for each column.
   bool right = false;
   bool conjugated = false;
 
   constexpr bool complex() const { return type == ElementType::c32 || type == ElementType::c64; }
-  // Of real vectors, and their length.
+  // Number of real vectors, and their length.
   constexpr std::int64_t vectors() const { return complex() && right ? 2 * rows : rows; }
   constexpr std::int64_t length() const { return complex() ? 2 * columns : columns; }
 };
 
-// alpha and beta of the matrices' type: values, or where they lie in device memory.
+// alpha and beta in the matrices' type: values, or addresses in device memory.
 struct DeviceScalars {
   std::complex<double> alpha = 1;
   std::complex<double> beta = 0;
@@ -62,7 +62,7 @@ struct DeviceScalars {
   bool on_device() const { return device_alpha != nullptr; }
 };
 
-// fit_residual() of a batch item, with its weights where products of the vendor's read them.
+// Result of fit_residual() for a batch item, with its weights where products of the vendor library read them.
 struct DeviceFit {
   ResidualFit residual;
   float weight = 1;  // 2^-residual_exponent
@@ -70,33 +70,33 @@ struct DeviceFit {
   float zero = 0;
 };
 
-// What an entry of the batch turned out to be, in device memory; written by select().
+// Selection of a batch item, in device memory; written by select().
 struct DeviceSelection {
-  static constexpr std::int32_t scaled = -1;  // beta C alone: alpha is 0
+  static constexpr std::int32_t scaled = -1;  // only beta C is computed: alpha is 0
   static constexpr std::int32_t none = -2;    // no candidate accepts the operands: C becomes NaN
 
   std::int32_t candidate = 0;
   RangeSummary a;
   RangeSummary b;
-  DeviceFit fit;                // where it was asked for
-  std::uint32_t ruled_out = 0;  // split_by_norms()'s own
+  DeviceFit fit;                // if the candidates fit residuals
+  std::uint32_t ruled_out = 0;  // used by split_by_norms() only
 };
 
-// The exponent of a group whose weight is that of the entry's fit.
+// Exponent of a group whose weight is that of the item's fit.
 inline constexpr int fitted_exponent = std::numeric_limits<std::int16_t>::min();
 
-// Kernels of a step exit early unless this candidate was selected. selection = nullptr: they always run. A
-// step of several batch items has their selections, stored contiguously.
+// Condition of a step: its kernels exit early unless this candidate was selected. selection = nullptr: they
+// always run. For a step with several batch items the selections are contiguous.
 struct DeviceCondition {
   const DeviceSelection* selection = nullptr;
   std::int32_t candidate = 0;
-  // The selection was made before the step in front of this one began: kernels read it before their
-  // grid-dependency wait, and exit without one. The exit of an unselected candidate's kernels then overlaps
-  // the products in front of them.
+  // The selection was made before the preceding step began, so kernels read it before their grid-dependency
+  // wait and exit without waiting. The early exits of an unselected candidate's kernels then overlap the
+  // products of the preceding step.
   bool selected_earlier = false;
 };
 
-// Slices of products without an error, summed over the blocks of C that had a number of their own.
+// Counts of slices of Ozaki scheme I, summed over the blocks of C that each have their own number of slices.
 struct DeviceSliceCounts {
   std::int64_t blocks = 0;
   std::int64_t slices_a = 0;
@@ -104,125 +104,125 @@ struct DeviceSliceCounts {
   std::int64_t products = 0;
   std::int64_t fast_blocks = 0;
   std::int32_t fewest_slices_below_most = 0;
-  std::int32_t most_products = 0;
+  std::int32_t max_products = 0;
 };
 
-// What kintsugi_report() says of a call on a device, in device memory; added to by select(), or written
-// whole.
+// Report of a call on a device, in device memory, for kintsugi_report(); select() adds to it or writes all of
+// it.
 struct DeviceReport {
-  static constexpr int most_candidates = 4;
+  static constexpr int max_candidates = 4;
 
-  std::int64_t items[most_candidates] = {};  // batch items that selected each candidate
+  std::int64_t items[max_candidates] = {};  // batch items that selected each candidate
   std::int64_t scaled = 0;
   std::int64_t unreachable = 0;  // items that no candidate accepts
   std::int64_t special = 0;      // items with NaN or infinities in A or B
   std::int32_t dynamic_range_a = 0;
   std::int32_t dynamic_range_b = 0;
-  std::int64_t fitted = 0;  // items that were, and the last one's fit
+  std::int64_t fitted = 0;  // items whose residuals were fitted, and the last one's fit
   ResidualFit fit;
   DeviceSliceCounts slices;
   std::int64_t recomputed = 0;  // elements of C that a check left open
 };
 
-// What select() adds its entries to.
+// Report to which select() adds its items.
 struct DeviceReporting {
   DeviceReport* report = nullptr;
-  bool begins = false;  // the first of the call, and of all its entries: whatever the report was before
-  // No step depends on the selection, so that it may overlap multiply_fused(), the step in front of it. A
-  // short product would else wait for it.
+  bool begins = false;  // first of the call, with all of its items: select() overwrites the report
+  // True: no step depends on the selection, so it may overlap the preceding step, multiply_fused(). A short
+  // product would otherwise wait for it.
   bool overlaps_products = false;
 };
 
-// One operand of one entry of the batch; `ranges` has one for each of its vectors. Ranges, selection and
-// splits take several entries at once, `entry` and those behind it: their ranges lie behind each other, and
-// so do their slices, slices.bytes() apart. In such a step a side may also have one entry, that serves all of
-// the other's.
+// One operand of one batch item; `ranges` has one element for each of its vectors. Ranges, selection and
+// splits take several items at once: `item` and those after it, with contiguous ranges, and contiguous slices
+// slices.bytes() apart. In such a step a side may also have one item that serves all items of the other side.
 struct DeviceSide {
   DeviceMatrix matrix;
-  std::int64_t entry = 0;
+  std::int64_t item = 0;
   VectorRange* ranges = nullptr;
-  std::int64_t entries = 1;
-  VectorNorm* norms = nullptr;  // one for each vector too, where scales or a selection depend on them
-  const RangeSummary* summaries = nullptr;  // of each entry's ranges, where summarize() was called before
+  std::int64_t items = 1;
+  VectorNorm* norms = nullptr;              // one for each vector, if scales or a selection depend on norms
+  const RangeSummary* summaries = nullptr;  // of each item's ranges, if summarize() was called before
 };
 
-// Splits vectors first ... first + slices.vectors - 1, padding included. Ranges that are not known are found
-// in the same pass, and written; the scale is written either way.
+// Split of vectors first ... first + slices.vectors - 1, padding included. Ranges that are not known are
+// found and written in the same pass; the scale is written in both cases.
 struct DeviceSplit {
   DeviceSide side;
   std::int64_t first = 0;
   const SplitRule* rule = nullptr;
   Slices slices;
   bool ranges_known = false;
-  const DeviceFit* fit = nullptr;  // in the place of the rule's own
-  // This candidate is expected to be selected for few operands: the split has few thread blocks, which exit
-  // soonest and take longer where it is selected.
+  const DeviceFit* fit = nullptr;  // replaces the rule's own fit
+  // This candidate is expected to be selected for few operands: the split gets few thread blocks, which exit
+  // early soonest but take longer if it is selected.
   bool unlikely = false;
-  bool finds_depth = false;  // of FP32 vectors whose slices are fp16, with ranges that are not known
+  bool finds_depth = false;  // for FP32 vectors with fp16 slices and unknown ranges
 };
 
-// Rounding-error bounds (arith/rounding_bound.hpp) of one operand's vectors, scaled to 2^top_exponent as
-// SplitRule says.
+// Rounding-error bounds (arith/rounding_bound.hpp) of one operand's vectors, scaled to 2^top_exponent as in
+// SplitRule.
 struct DeviceRoundingBounds {
   DeviceSide side;
   int top_exponent = 0;
   RoundingBound* bounds = nullptr;
 };
 
-// select(): a batch item takes the first candidate that accepts() its operands.
+// Candidates of select(): a batch item takes the first one that accepts() its operands.
 struct DeviceCandidates {
-  Acceptance acceptances[DeviceReport::most_candidates] = {};
+  Acceptance acceptances[DeviceReport::max_candidates] = {};
   int count = 0;
-  // Where the entry's residuals are to be fitted: the format of its slices, and the scale that was asked for.
+  // If the item's residuals are fitted: the format of its slices, and the scale that the scheme sets.
   bool fits = false;
   Format format{};
   std::int32_t residual_exponent = 0;
   // Coefficient of |A||B| that norms must prove for every element of C.
   double coefficient = 0;
 
-  bool asks_for_norms() const {
+  bool needs_norms() const {
     return std::any_of(acceptances, acceptances + count, [](const Acceptance& a) { return a.by_norms(); });
   }
 };
 
-// One tile of C: the sums of vectors first_row..., first_column... (of real vectors, where C is complex).
+// One tile of C: the sums of vectors first_row..., first_column... (of real vectors if C is complex).
 struct DeviceTile {
   DeviceSide a;
   DeviceSide b;
   DeviceMatrix c;
-  std::int64_t entry = 0;
+  std::int64_t item = 0;
   std::int64_t first_row = 0;
-  std::int64_t first_column = 0;  // of C
+  std::int64_t first_column = 0;  // first column of C
   std::int64_t rows = 0;
-  std::int64_t columns = 0;  // of C
+  std::int64_t columns = 0;  // columns of C
   DeviceScalars scalars;
   DeviceCondition condition;
-  std::int64_t entries = 1;  // multiply_unsplit() takes those behind it too, each with a selection of its own
+  std::int64_t items = 1;  // multiply_unsplit() also takes the items after it, each with its own selection
 };
 
-// What the entries of a checked tile must show (recombine/residues.hpp has the host's), pointers to device
+// Test that the elements of a checked tile must pass (host: recombine/residues.hpp). Pointers are to device
 // memory.
 struct DeviceCheck {
-  const RoundingBound* rows = nullptr;  // of all of the operands' vectors
+  const RoundingBound* rows = nullptr;  // of all vectors of the operands
   const RoundingBound* columns = nullptr;
   double largest_a = 0;  // bounds of the integers' magnitudes
   double largest_b = 0;
-  EntryDemand demand;
-  // Products of magnitudes rounded down, laid out as the sums are, `magnitude_unit` each in the integers'
-  // products; nullptr: there are none, only the integers themselves show what is asked for.
+  ElementDemand demand;
+  // Products of magnitudes rounded down, laid out as the sums; one unit of them is `magnitude_unit` in
+  // products of the integers. nullptr: there are none, and only the integers themselves can prove an element.
   const std::int64_t* magnitudes = nullptr;
   double magnitude_unit = 0;
 };
 
-// Entries of a tile that a check left open, in device memory: how many, and i + j rows of each, in any order.
-struct DeviceOpenEntries {
+// Elements of a tile that a check left open, in device memory: their number, and i + j rows of each in any
+// order.
+struct DeviceOpenElements {
   std::uint32_t* count = nullptr;
   std::uint32_t* places = nullptr;
-  // Sums in the entries' own arithmetic will do where nothing can overflow or underflow.
-  bool plainly = false;
+  // Sums in the elements' own arithmetic suffice if nothing can overflow or underflow.
+  bool in_own_arithmetic = false;
 };
 
-// A product of the vendor's, in BLAS's terms: column-major.
+// Product of the vendor library in BLAS's terms: column-major.
 struct DeviceBlasProduct {
   ElementType type = ElementType::f32;
   int op_a = 0, op_b = 0;  // 0: as it is, 1: transposed, 2: conjugated and transposed
@@ -238,18 +238,18 @@ struct DeviceBlasProduct {
   std::size_t scratch_bytes = 0;
 };
 
-// Products of slices of some entries of a batch, whole rows and columns of them, whose sums become C at once.
+// Products of slices of some batch items, over all of k, whose sums become elements of C in the same kernel.
 struct DeviceFusedProduct {
   const Schedule* schedule = nullptr;
-  Slices a;  // of the first entry; those of the others lie behind each other
+  Slices a;  // of the first item; slices of all items are contiguous
   Slices b;
-  bool shares_a = false;  // all entries have the same slices, and ranges
+  bool shares_a = false;  // all items have the same slices and ranges
   bool shares_b = false;
-  DeviceTile tile;  // of the first entry; selections and ranges of the others lie behind its own
-  std::int64_t entries = 1;
+  DeviceTile tile;  // of the first item; selections and ranges of all items are contiguous
+  std::int64_t items = 1;
 };
 
-// A product of FP32 by fused steps, or by residues of complex entries.
+// Shape of a product of FP32 matrices by fused steps, or by residues of complex elements.
 struct DeviceShape {
   const Schedule& schedule;
   FormatId format;
@@ -257,18 +257,18 @@ struct DeviceShape {
   std::int64_t m;
   std::int64_t n;
   std::int64_t k;
-  std::int64_t entries;
-  bool prepared_a;  // its slices are there
+  std::int64_t items;
+  bool prepared_a;  // its slices exist already
   bool prepared_b;
 };
 
-// In microseconds.
+// Expected times in microseconds.
 struct DeviceTimes {
-  double emulated;  // with ranges, selections, and splits of what is not prepared
-  double native;    // at least
+  double emulated;  // with ranges, selections, and splits of operands that are not prepared
+  double native;    // a lower estimate
 };
 
-// A product of a type's own arithmetic.
+// Shape of a product in a type's own arithmetic.
 struct NativeShape {
   ElementType type = ElementType::f32;
   std::int64_t m = 0, n = 0, k = 0;
@@ -276,26 +276,26 @@ struct NativeShape {
 };
 
 // Expected times of native products under a contract, in microseconds: by our own kernels, which test every
-// sum, or by the vendor's and a kernel that looks at the sums; and the same where they are added to C.
+// sum, or by the vendor library's and a kernel that tests the sums; and both with sums added to C.
 struct NativeTimes {
   double own;
   double own_added;
-  double vendor_looked_at;
+  double vendor_tested;
   double vendor_added;
 };
 
-// When a plan prefers an emulation, and how many candidates it takes.
+// Limits by which a plan decides on an emulation and on its number of candidates.
 struct DeviceThresholds {
-  double least_gain = 0.95;  // an emulation must be expected to take less than this part of the native time
-  // A product expected to take less, in microseconds, has one emulation; one that takes less than the other
-  // time, two.
+  double min_gain = 0.95;  // an emulation must be expected to take less than this part of the native time
+  // A product that is expected to take less than the first time, in microseconds, has one emulation; one
+  // below the second time has two.
   double one_candidate_time = 100;
   double two_candidates_time = 300;
-  // Real vectors beside a prepared operand up to which there is one emulation: kernels of another candidate
-  // take up to a tenth of the time to exit early.
+  // Real vectors beside a prepared operand up to which there is one emulation: the early exits of another
+  // candidate's kernels would take up to a tenth of the time.
   std::int64_t few_vectors = 128;
-  // Multiply-adds of a batch item up to which splits of all but the first candidate have few thread blocks:
-  // else one that exits early takes a tenth of the item's time.
+  // Multiply-adds of a batch item up to which splits of all candidates but the first have few thread blocks:
+  // otherwise the early exits of one take a tenth of the item's time.
   double small_item_products = 2e9;
 };
 

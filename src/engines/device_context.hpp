@@ -1,4 +1,4 @@
-// Contexts of devices: what memory, streams and the vendor's handles belong to.
+// Contexts of devices, to which memory, streams and handles of the vendor library belong.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace kintsugi::core {
 
-// A context as objects of the library keep it. A later context may have the address of one that is gone,
+// A context as stored in objects of the library. A later context may have the address of a destroyed one, but
 // never its id.
 struct DeviceContext {
-  void* handle = nullptr;  // of CUDA a CUcontext; nullptr: none
+  void* handle = nullptr;  // CUDA: a CUcontext; nullptr: none
   std::uint64_t id = 0;
-  int device = 0;  // its device's number
+  int device = 0;  // number of its device
 
   friend bool operator==(const DeviceContext&, const DeviceContext&) = default;
 };
@@ -22,23 +22,24 @@ class DeviceContexts {
  public:
   virtual ~DeviceContexts() = default;
 
-  // The calling thread's context; a thread that has none gets the first device's primary one.
+  // Returns the calling thread's context; a thread without one gets the first device's primary context.
   virtual DeviceContext current() const = 0;
-  // Makes a context the calling thread's until leave(); false: it is gone, and there is nothing to leave.
+  // Makes a context the calling thread's until leave(). False: it is destroyed, and leave() must not be
+  // called.
   virtual bool enter(const DeviceContext& context) const noexcept = 0;
   virtual void leave() const noexcept = 0;
-  // Whether work of the calling thread's context may use memory of that one: they are the same, or parts of
-  // the same.
+  // True if work of the calling thread's context may use memory of the given one: they are the same, or parts
+  // of the same.
   virtual bool reaches(const DeviceContext& context) const = 0;
-  // Fails with invalid_argument where the stream belongs to another context than the calling thread's.
+  // Fails with invalid_argument if the stream belongs to another context than the calling thread's.
   virtual void check_stream(const Queue& queue) const = 0;
-  // Whether work for the queue is noted as a graph, or would disturb such a capture.
+  // True if work for the queue is captured into a graph, or would break such a capture.
   virtual bool is_captured(const Queue& queue) const = 0;
-  // "device 1 (NVIDIA H200, compute capability 9.0)"
+  // Returns a description: "device 1 (NVIDIA H200, compute capability 9.0)".
   virtual std::string describe(int device) const = 0;
 };
 
-// Makes a context current while it lives.
+// Makes a context current during its lifetime.
 class ContextScope {
  public:
   ContextScope(const DeviceContexts& contexts, const DeviceContext& context)
@@ -49,7 +50,7 @@ class ContextScope {
     if (entered_) contexts_.leave();
   }
 
-  bool entered() const { return entered_; }  // false: the context is gone
+  bool entered() const { return entered_; }  // false: the context is destroyed
 
  private:
   const DeviceContexts& contexts_;

@@ -1,5 +1,5 @@
-// Ozaki scheme I on a device: Algorithms 1 to 3 of dgemm-tc as steps. All pointers are the device's. What the
-// plan's slices do not hold is marked, not failed.
+// Ozaki scheme I on a device: Algorithms 1 to 3 of dgemm-tc as steps. All pointers are device pointers.
+// Operands that need more slices than planned are marked; the call does not fail.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +11,20 @@
 
 namespace kintsugi::core {
 
-// Exponents of slices, and how many there are.
+// Exponents of slices, and their numbers.
 struct DeviceSliceExponents {
   std::int32_t* exponents = nullptr;  // slice s, vector v: element s * stride + v
   std::int64_t stride = 0;
-  // Slices until nothing was left of a vector; one more than there are: something is.
+  // Number of slices until a vector's remainder is 0; one more than the slices made if it is not.
   std::int32_t* lengths = nullptr;
 
   DeviceSliceExponents from(std::int64_t first) const { return {exponents + first, stride, lengths + first}; }
 };
 
-// Slice counts of all blocks of C, which have `rows` rows and `vectors` of B's vectors; block (i, j) is
-// element i + j blocks_m.
+// Slice counts of all blocks of C, each of `rows` rows and `vectors` vectors of B; the counts of block (i, j)
+// are element i + j blocks_m.
 struct DeviceBlockSliceCounts {
-  SliceCounts* slice_counts =
-      nullptr;  // null: the number of slices was given, or is whatever vectors ask for
+  SliceCounts* slice_counts = nullptr;  // null: the number of slices was given, or is as many as vectors need
   std::int64_t rows = 1;
   std::int64_t vectors = 1;
   std::int64_t blocks_m = 0;
@@ -39,52 +38,52 @@ struct DeviceSuccessiveSplit {
   Slices slices;
   int bits = 0;
   DeviceSliceExponents exponents;
-  // Where a vector has more slices, or exponents further apart than `most_depth`, *unreachable becomes 1: of
-  // all vectors, or of those in blocks whose slice counts are all of B's slices; else of none.
+  // *unreachable becomes 1 if a vector needs more slices, or has exponents further apart than `max_depth`:
+  // for all vectors, or only for those in blocks whose slice counts require all of B's slices, or for none.
   enum class Complete : std::uint8_t { need_not_be, all, where_needed } complete = Complete::need_not_be;
-  std::int32_t most_depth = 0;  // 0: any
+  std::int32_t max_depth = 0;  // 0: no limit
   DeviceBlockSliceCounts slice_counts;
   std::int32_t* unreachable = nullptr;
 };
 
-// Algorithm 3: what rows first ... of A, which are split, ask for. *unreachable becomes 1 where there are not
-// enough.
+// Algorithm 3: slice counts that rows first ... of A need, whose slices are made. *unreachable becomes 1 if
+// there are not enough.
 struct DeviceRowSliceCounts {
   DeviceSide a;
   std::int64_t first = 0;
   Slices slices;
   DeviceSliceExponents exponents;
   const double* weights = nullptr;  // |B| e of block j: element j k + p
-  int bits = 0;                     // of the accuracy: u = 2^-bits
+  int bits = 0;                     // bits of the accuracy: u = 2^-bits
   DeviceBlockSliceCounts slice_counts;
   std::int32_t* unreachable = nullptr;
 };
 
-// The sums of a tile of C: its entries' rows and vectors of B lie in the sums as `products` of multiply() do.
+// Sums of a tile of C: rows of A and vectors of B are laid out as in the `products` of multiply().
 struct DeviceProductSums {
   DeviceTile tile;
-  DeviceSliceExponents rows;  // of the tile's first row and vector
+  DeviceSliceExponents rows;  // exponents from the tile's first row and vector on
   DeviceSliceExponents vectors;
-  int slices = 0;  // of each operand
+  int slices = 0;  // slices of each operand
   bool fast = false;
-  bool exact = false;  // integers of `limbs` words, one rounding; else FP64, in the order of the products
+  bool exact = false;  // true: integers of `limbs` words, one rounding; false: FP64, in the order of products
   std::byte* sums = nullptr;
-  std::int64_t stride = 0;  // sums of a column
+  std::int64_t stride = 0;  // sums in a column
   std::int64_t columns = 0;
   DeviceBlockSliceCounts slice_counts;
 
   static constexpr int limbs = 6;
-  // Of the exponents of one vector's slices: two such depths, 62 bits of a product, 10 of their number and a
-  // sign fit.
-  static constexpr int most_depth = (64 * limbs - 74) / 2;
+  // Largest distance of the exponents of one vector's slices: two such distances, 62 bits of a product, 10
+  // bits for the number of products and a sign fit in `limbs` words.
+  static constexpr int max_depth = (64 * limbs - 74) / 2;
 
   static constexpr std::size_t bytes_of_sum(bool exact) {
     return exact ? limbs * sizeof(std::uint64_t) : sizeof(double);
   }
 };
 
-// At the end of a batch item: where it was unreachable, its selection becomes DeviceSelection::none. Adds to
-// the report.
+// End of a batch item: if it was unreachable, its selection becomes DeviceSelection::none. Adds to the
+// report.
 struct DeviceOzaki1Item {
   DeviceSelection* selection = nullptr;
   const std::int32_t* unreachable = nullptr;
@@ -98,25 +97,25 @@ class DeviceOzaki1 {
  public:
   virtual ~DeviceOzaki1() = default;
 
-  // Slices of one or two operands.
+  // Makes the slices of one or two operands.
   virtual void split_successively(const Queue& queue, std::span<const DeviceSuccessiveSplit> splits,
                                   const DeviceCondition& condition) const = 0;
-  // |B| e of every block of C's columns.
+  // Computes |B| e of every block of C's columns.
   virtual void weigh_inner_indices(const Queue& queue, const DeviceSide& b,
                                    const DeviceBlockSliceCounts& slice_counts, double* weights,
                                    const DeviceCondition& condition) const = 0;
-  // Slice counts of A's rows.
+  // Finds the slice counts of A's rows.
   virtual void find_slice_counts(const Queue& queue, const DeviceRowSliceCounts& rows,
                                  const DeviceCondition& condition) const = 0;
-  // Products of slices first_a ... of A by slice `slice_b` of B, in the first groups of `products`, as
-  // multiply() has them; only where the slice counts ask for them.
+  // Multiplies slices first_a ... of A by slice `slice_b` of B into the first groups of `products`, laid out
+  // as by multiply(); only where the slice counts require these products.
   virtual void multiply_counted(const Queue& queue, const DeviceProductSums& sums, const Slices& a,
                                 const Slices& b, const Accumulators& products, int first_a,
                                 int slice_b) const = 0;
   // Adds such products to the sums.
   virtual void add_products(const Queue& queue, const DeviceProductSums& sums, const Accumulators& products,
                             int first_a, int b) const = 0;
-  // C of the sums.
+  // Computes C from the sums.
   virtual void finish_sums(const Queue& queue, const DeviceProductSums& sums) const = 0;
   virtual void finish_item(const Queue& queue, const DeviceOzaki1Item& item) const = 0;
 };

@@ -1,4 +1,4 @@
-// What an engine is: something that executes schedules on slices, or a whole native product.
+// Interface of an engine, which executes schedules on slices, or a whole native product.
 #pragma once
 
 #include <complex>
@@ -27,12 +27,12 @@ struct Multiplication {
   Slices b;
   Accumulators sums;
   Accumulator accumulator = Accumulator::fp32;
-  std::byte* scratch = nullptr;  // scratch_bytes() of the engine
+  std::byte* scratch = nullptr;  // Engine::scratch_bytes() bytes
   int threads = 1;
 };
 
-// C = alpha * A * B + beta * C in T's own arithmetic; a is m x k, b is k x n, any strides of which one is 1
-// in every matrix (transposes and layouts of a BLAS call). Of complex matrices a and b may be conjugated.
+// C = alpha * A * B + beta * C in T's own arithmetic. a is m x k, b is k x n; strides are any of which one is
+// 1 in every matrix (transposes and layouts of a BLAS call). Complex a and b may be conjugated.
 template <class T>
 struct NativeProduct {
   MatrixView<const T> a;
@@ -43,35 +43,35 @@ struct NativeProduct {
   int threads = 1;
   bool conjugate_a = false;
   bool conjugate_b = false;
-  // Bits must depend on shape and operands alone: not on strides, threads or scratch.
+  // True: bits must depend on shape and operands alone, not on strides, threads or scratch.
   bool fixed_order = false;
-  std::span<std::byte> scratch = {};  // Engine::fixed_order_bytes() of a block of C at least
+  std::span<std::byte> scratch = {};  // at least Engine::fixed_order_bytes() of a block of C
 };
 
-// Something of the machine, or of how the library was built, that an engine cannot do without.
+// A property of the machine, or of the build, that an engine requires.
 struct Requirement {
   std::string name;
   std::string details;  // what was found
-  std::string reason;   // why it is not enough, with what would help; empty: it is
+  std::string reason;   // why it does not suffice, with what would help; empty if it does
 };
 
-// What one thread needs around the products of a call, in the time of one product of elements: of a
-// multiplication and an addition of the engine's native FP32 product of large matrices.
+// Costs per thread of a call's steps, in units of one multiply-add of the engine's native FP32 product of
+// large matrices.
 struct StepCosts {
-  double product = 0;  // of elements of slices; 0: what relative_rate() says
-  double element = 0;  // of A or B: its range, and what of its split does not depend on slices
-  double slice = 0;    // of an element: its split
-  double entry = 0;    // of C: the recombination's rounding, alpha and beta
-  double sum = 0;      // of an entry: its way out of the engine and into the recombination
-  // Products take whole tiles of so many rows and columns (and Slices::k_multiple), padded by zeros; 1: they
-  // do not.
+  double product = 0;  // per multiply-add of slices; 0: by relative_rate()
+  double element = 0;  // per element of A or B: its range, and what its split costs for any number of slices
+  double slice = 0;    // per element of a slice: its split
+  double result = 0;   // per element of C: the recombination's rounding, alpha and beta
+  double sum = 0;      // per sum: written by the engine and read by the recombination
+  // Rows and columns of tiles, to which products are padded by zeros (and to Slices::k_multiple); 1: no
+  // padding.
   std::int64_t tile = 1;
 };
 
-// The same of a native product, beside its products of elements.
+// Costs of a native product in addition to its multiply-adds, in the units of StepCosts.
 struct NativeCosts {
   double call = 0;
-  double element = 0;  // of A, B or C: its way through memory
+  double element = 0;  // per element of A, B or C: its transfer through memory
 };
 
 class DeviceContexts;
@@ -81,44 +81,45 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
-  // Its steps for matrices in a memory of its own (engines/device_engine.hpp); nullptr: it works on the
-  // host's, by multiply() and native().
+  // Returns the steps for matrices in the engine's own memory (engines/device_engine.hpp); nullptr: it works
+  // on host memory, by multiply() and native().
   virtual const DeviceEngine* device() const { return nullptr; }
-  // Where that memory belongs (engines/device_context.hpp); nullptr where device() is.
+  // Returns the contexts to which that memory belongs (engines/device_context.hpp); nullptr if device() is.
   virtual const DeviceContexts* contexts() const { return nullptr; }
 
   virtual std::string_view name() const = 0;
   virtual std::string_view summary() const = 0;
 
-  // The largest dimension or leading dimension that it takes.
+  // Largest dimension or leading dimension that the engine takes.
   virtual std::int64_t largest_size() const = 0;
 
-  // Why it cannot run here, with what would help; empty when it can. An engine with devices answers for the
-  // one that the calling thread works on. Cheap after the first call.
+  // Returns why the engine cannot run here, with what would help; empty if it can. For an engine with devices
+  // it is about the calling thread's device. Cheap after the first call.
   virtual std::string unavailable_reason() const = 0;
 
-  // Why it cannot do what a setting that is made for it alone asks for, with what is accepted; empty when it
-  // can. A call that may choose the engine fails with it: it must not run on a slower one because a name was
-  // misspelt.
+  // Returns why the engine cannot satisfy one of its own settings, with the accepted values; empty if it can.
+  // A call that may select the engine fails with this text, so that a misspelt name does not make it run on a
+  // slower engine.
   virtual std::string refused_setting() const { return {}; }
 
-  // What it needs, each with what was found, in the order in which one needs the other; what cannot be found
-  // out because of something missing is left out. Empty: nothing that could be missing.
+  // Returns the requirements with what was found for each, every one after those on which it depends; leaves
+  // out those that cannot be tested because an earlier one is missing. Empty if nothing can be missing.
   virtual std::vector<Requirement> requirements() const { return {}; }
 
-  // What it runs on: library, kernel, device; one line for people.
+  // Returns library, kernel or device that the engine uses; one line for messages.
   virtual std::string details() const = 0;
 
-  // How it can add products of that format, its preferred way first; empty: it does not take it.
+  // Returns the accumulators for products of that format, the preferred one first; empty if the engine does
+  // not take the format.
   virtual std::span<const Accumulator> accumulators(FormatId format) const = 0;
 
-  // How it wants slices stored.
+  // Returns the storage of slices that multiply() expects.
   virtual SliceStorage slice_storage(FormatId format) const = 0;
 
-  // Products of that format per time, relative to its native FP32 product.
+  // Products of that format per unit of time, relative to the engine's native FP32 product.
   virtual double relative_rate(FormatId format) const = 0;
 
-  // Beside products under that rule; nothing is counted where products take all of the time.
+  // Returns the costs of steps other than products under that rule; zeros if products take all of the time.
   virtual StepCosts step_costs(const SplitRule&) const { return {}; }
   virtual NativeCosts native_costs() const { return {}; }
   // Time of a native double-double product relative to one in FP32.
@@ -128,14 +129,14 @@ class Engine {
   virtual std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t k,
                                     int threads) const = 0;
 
-  // Whether it fuses the first step of the Chinese remainder to products of residues: their sums leave it
-  // as SumType::residue.
+  // True if the engine fuses the first step of the Chinese remainder to products of residues: sums are then
+  // written as SumType::residue.
   virtual bool reduces_sums() const = 0;
 
-  // Whether native products of f32, f64 and complex matrices are in a fixed order, asked for or not.
+  // True if native products of f32, f64 and complex matrices always have a fixed order.
   virtual bool native_order_is_fixed() const { return false; }
-  // Bytes of scratch that a native product in a fixed order takes: of m rows and n columns of reals (of a
-  // complex matrix's embedding), sums of k products.
+  // Bytes of scratch of a native product in a fixed order, with m rows and n columns of reals (for a complex
+  // matrix, of its embedding) and sums of k products.
   virtual std::size_t fixed_order_bytes(std::size_t, std::int64_t, std::int64_t, std::int64_t, int) const {
     return 0;
   }
@@ -146,8 +147,7 @@ class Engine {
   virtual void native(const NativeProduct<double>& product) const = 0;
   virtual void native(const NativeProduct<std::complex<float>>& product) const = 0;
   virtual void native(const NativeProduct<std::complex<double>>& product) const = 0;
-  // In the arithmetic of arith/pair_sum.hpp along k, one product after the other: the same bits on every
-  // engine.
+  // Sums in the arithmetic of arith/pair_sum.hpp in the order of k: the same bits on every engine.
   virtual void native(const NativeProduct<DoubleDouble>& product) const = 0;
 };
 

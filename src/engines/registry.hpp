@@ -1,4 +1,4 @@
-// All engines of this build.
+// Registry of the engines of this build.
 #pragma once
 
 #include <span>
@@ -9,13 +9,13 @@
 
 namespace kintsugi::core {
 
-// In the order of engines.def.
+// Returns the engines in the order of engines.def.
 std::span<const Engine* const> all_engines();
 
-// nullptr when there is no engine of that name.
+// Returns nullptr if no engine has that name.
 const Engine* find_engine(std::string_view name);
 
-// "cpu, reference": for messages about unknown names.
+// Returns "cpu, reference": for messages about unknown names.
 std::string engine_names();
 
 }  // namespace kintsugi::core

@@ -1,4 +1,4 @@
-// The workspace of a call that was given none.
+// Workspace of a call to which the caller gave none.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@
 
 namespace kintsugi::core {
 
-// allocate(bytes) returns an owner with pointer() and bytes(); where it has nothing, a smaller block of C
-// with the same bits is tried. Fails with out_of_memory where not even the smallest one fits. `allocator`
-// names it in the message.
+// Returns the owner (with pointer() and bytes()) that allocate(bytes) made of the workspace. If memory is
+// short, a smaller block of C with the same bits is tried. Fails with out_of_memory if not even the smallest
+// block fits. `allocator`: its name for the message.
 template <class Allocate>
 auto allocate_workspace(const Plan& plan, Blocking& blocking, const char* allocator,
                         const Allocate& allocate) {

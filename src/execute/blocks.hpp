@@ -1,4 +1,4 @@
-// The loops over blocks of C, and over parts of a length.
+// Loops over blocks of C, and over parts of a length.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ struct Part {
   std::int64_t count = 0;
 };
 
-// visit(part) for parts of at most `edge`, one after the other.
+// Calls visit(part) for consecutive parts of at most `edge`.
 template <class Visit>
 void for_each_part(const Part& whole, std::int64_t edge, const Visit& visit) {
   for (std::int64_t done = 0; done < whole.count; done += edge)
@@ -31,8 +31,8 @@ struct ResultBlock {
   std::int64_t elements() const { return rows * columns; }
 };
 
-// visit(block) for every block of an m x n matrix, down the columns: so columns of B are split once, and rows
-// of A once where one block has them all.
+// Calls visit(block) for every block of an m x n matrix, down the columns: so columns of B are split once,
+// and rows of A once if one block has them all.
 template <class Visit>
 void for_each_block(const Blocking& size, std::int64_t m, std::int64_t n, const Visit& visit) {
   for_each_part({0, n}, size.n, [&](const Part& columns) {
@@ -42,11 +42,11 @@ void for_each_block(const Blocking& size, std::int64_t m, std::int64_t n, const 
   });
 }
 
-// Whether rows of A have to be split for this block.
+// True if rows of A have to be split for this block.
 inline bool begins_rows(const ResultBlock& block, const Blocking& size, std::int64_t m) {
   return block.column == 0 || size.m < m;
 }
-// Whether columns of B have to be split for this block.
+// True if columns of B have to be split for this block.
 inline bool begins_columns(const ResultBlock& block) { return block.row == 0; }
 
 }  // namespace kintsugi::core

@@ -22,16 +22,16 @@ namespace kintsugi::core {
 
 namespace {
 
-// beta * C alone: alpha = 0 or k = 0. A and B are not read; beta = 1 leaves C bitwise as it is.
+// Computes beta * C, for alpha = 0 or k = 0. A and B are not read; beta = 1 leaves C bitwise unchanged.
 template <class T>
 void scale_result(const MatrixView<T>& c, T beta) {
   if (beta == T(1)) return;
   for (std::int64_t j = 0; j < c.columns; ++j) {
-    for (std::int64_t i = 0; i < c.rows; ++i) c(i, j) = beta == T(0) ? T(0) : scaled_entry(beta, c(i, j));
+    for (std::int64_t i = 0; i < c.rows; ++i) c(i, j) = beta == T(0) ? T(0) : scaled_element(beta, c(i, j));
   }
 }
 
-// Ranges of a side; the exponents do not depend on the candidate, the scales are set with it.
+// Finds the ranges of a side. Exponents do not depend on the candidate; set_program() sets its scales.
 template <class T>
 void find_side_ranges(SideOf<T>& side, const SplitRule& rule, int threads) {
   if (side.prepared != nullptr && !side.prepared->ranges.empty()) {
@@ -41,8 +41,8 @@ void find_side_ranges(SideOf<T>& side, const SplitRule& rule, int threads) {
   }
 }
 
-// Besides acceptance: a result on a grid must not round to infinity on its way, unless the caller named the
-// scheme.
+// True if the candidate's acceptance test passes and, unless the caller named the scheme, no result on a grid
+// can round to infinity before its final rounding.
 bool accepts(const Plan& plan, const Candidate& candidate, const RangeSummary& a, const RangeSummary& b) {
   const std::int64_t k = plan.problem.products();
   if (!accepts(candidate.acceptance, a, b, k)) return false;
@@ -50,7 +50,7 @@ bool accepts(const Plan& plan, const Candidate& candidate, const RangeSummary& a
          !grid_can_overflow(candidate.program, plan.problem.type, a, b, k);
 }
 
-// Index of the first candidate whose window holds both sides.
+// Returns the index of the first candidate that accepts both sides.
 std::size_t select_candidate(const Plan& plan, const RangeSummary& a, const RangeSummary& b) {
   for (std::size_t r = 0; r < plan.candidates.size(); ++r) {
     if (accepts(plan, plan.candidates[r], a, b)) return r;
@@ -68,14 +68,14 @@ void recombine(const Program& program, const Accumulators& sums, std::span<const
                std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c, int threads) {
   if (program.recombination == Recombination::residues)
     return recombine_residues(sums, program.residue_system(), rows, columns, alpha, beta, c, threads);
-  if constexpr (!is_double_double<T>) {  // which no scheme of weighted sums takes
+  if constexpr (!is_double_double<T>) {  // no scheme with weighted sums takes double-double
     std::array<int, max_groups> exponents{};
     for (int g = 0; g < program.schedule.sums(); ++g) exponents[g] = program.schedule.sum_exponent(g);
     recombine_weighted(sums, exponents, rows, columns, alpha, beta, c, threads);
   }
 }
 
-// split -> multiply -> recombine, block of C by block of C.
+// Runs split, multiply and recombine for one block of C after the other.
 template <class T>
 void run_program(const Plan& plan, const Blocking& blocking, const Program& program, Accumulator accumulator,
                  SideOf<T>& a, SideOf<T>& b, const Operands& operands, const MatrixView<T>& c,
@@ -102,7 +102,7 @@ void run_program(const Plan& plan, const Blocking& blocking, const Program& prog
   });
 }
 
-// Both sides of a batch item with their ranges, and the candidate that these select.
+// Both sides of a batch item with their ranges, and the candidate that the ranges select.
 template <class T>
 struct ItemSelection {
   SideOf<T> a;
@@ -110,20 +110,20 @@ struct ItemSelection {
   RangeSummary summary_a;
   RangeSummary summary_b;
   std::size_t candidate = 0;
-  Program program{};  // of the candidate, fitted to the ranges; none for the native product
+  Program program{};  // of the candidate, fitted to the ranges; empty for the native product
 };
 
 template <class T>
-ItemSelection<T> select_for_item(const Plan& plan, const Operands& operands, std::int64_t entry,
+ItemSelection<T> select_for_item(const Plan& plan, const Operands& operands, std::int64_t item,
                                  Workspace& workspace) {
   const Problem& problem = plan.problem;
   const Program& program = plan.widest_emulation()->program;
   const RangeMemory ranges = lay_out_ranges(plan, workspace);
   ItemSelection<T> selection;
-  selection.a = {view_of_a<T>(problem, operands.a, operands.prepared_a, entry), ranges.rows,
-                 prepared_entry(operands.prepared_a, entry)};
-  selection.b = {view_of_b<T>(problem, operands.b, operands.prepared_b, entry), ranges.columns,
-                 prepared_entry(operands.prepared_b, entry)};
+  selection.a = {view_of_a<T>(problem, operands.a, operands.prepared_a, item), ranges.rows,
+                 prepared_item(operands.prepared_a, item)};
+  selection.b = {view_of_b<T>(problem, operands.b, operands.prepared_b, item), ranges.columns,
+                 prepared_item(operands.prepared_b, item)};
   find_side_ranges(selection.a, program.split_a, plan.threads);
   find_side_ranges(selection.b, program.split_b, plan.threads);
   selection.summary_a = summarize(selection.a.ranges);
@@ -168,36 +168,36 @@ Ozaki1Task<T> ozaki1_task(const Plan& plan, const Blocking& blocking, const Item
           c};
 }
 
-// The program with the slices that it took: what the bound needs to know.
+// Reports the program with the number of slices that was used, from which the bound is computed.
 template <class T>
 void report_slices(Report& report, const Plan& plan, const ItemSelection<T>& selection) {
   const Candidate& candidate = plan.candidates[selection.candidate];
   Program program = selection.program;
-  program.error_free.least_slices = report.error_free.least_slices;
-  program.error_free.most_products = report.error_free.most_products;
-  program.split_a.slices = program.split_b.slices = report.error_free.least_slices;
+  program.error_free.min_slices = report.error_free.min_slices;
+  program.error_free.max_products = report.error_free.max_products;
+  program.split_a.slices = program.split_b.slices = report.error_free.min_slices;
   report.set_adapted(candidate, program, plan.problem.products());
 }
 
-// One batch item; a plan without an emulation in its fallback chain looks at no ranges.
+// Multiplies one batch item; a plan without an emulation in its fallback chain finds no ranges.
 template <class T>
-void multiply_item(const Plan& plan, const Operands& operands, std::int64_t entry, Workspace workspace,
+void multiply_item(const Plan& plan, const Operands& operands, std::int64_t item, Workspace workspace,
                    Report& report) {
   if (plan.is_native()) {
     ++report.items[0];
     report.recomputed_elements +=
-        multiply_natively<T>(plan, plan.candidates[0], report.blocking, operands, entry, workspace);
+        multiply_natively<T>(plan, plan.candidates[0], report.blocking, operands, item, workspace);
     return;
   }
-  ItemSelection<T> selection = select_for_item<T>(plan, operands, entry, workspace);
+  ItemSelection<T> selection = select_for_item<T>(plan, operands, item, workspace);
   const Candidate& candidate = plan.candidates[selection.candidate];
   if (candidate.scheme == nullptr) {
     add_to_report(report, plan, selection);
     report.recomputed_elements +=
-        multiply_natively<T>(plan, candidate, report.blocking, operands, entry, workspace);
+        multiply_natively<T>(plan, candidate, report.blocking, operands, item, workspace);
     return;
   }
-  const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, entry);
+  const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, item);
   if (candidate.checked) {
     selection.candidate = multiply_checked(plan, report.blocking, selection.a, selection.b, operands, c,
                                            workspace, selection.program, report.recomputed_elements);
@@ -206,7 +206,7 @@ void multiply_item(const Plan& plan, const Operands& operands, std::int64_t entr
                      scalar<T>(operands.alpha), scalar<T>(operands.beta), c, nullptr,
                      lay_out_exact_sums(plan, workspace), plan.threads);
   } else if (selection.program.recombination == Recombination::error_free) {
-    if constexpr (!is_double_double<T>)  // which no such scheme takes
+    if constexpr (!is_double_double<T>)  // no such scheme takes double-double
       multiply_by_ozaki1(ozaki1_task(plan, report.blocking, selection, operands, c), workspace,
                          report.error_free);
   } else {
@@ -221,7 +221,7 @@ void multiply_item(const Plan& plan, const Operands& operands, std::int64_t entr
   }
 }
 
-// Where ranges can make an item fail, those of all items are found before C is written.
+// If ranges can make an item fail, finds the ranges of all items before C is written.
 template <class T>
 void check_ranges(const Plan& plan, const Blocking& blocking, const Operands& operands,
                   const Workspace& workspace) {
@@ -231,11 +231,11 @@ void check_ranges(const Plan& plan, const Blocking& blocking, const Operands& op
                                                candidate.program.recombination == Recombination::error_free);
       });
   if (!adapts && plan.candidates.back().acceptance.any_range()) return;
-  for (std::int64_t entry = 0; entry < plan.problem.batch_count; ++entry) {
+  for (std::int64_t item = 0; item < plan.problem.batch_count; ++item) {
     Workspace fresh = workspace;
-    const ItemSelection<T> selection = select_for_item<T>(plan, operands, entry, fresh);
+    const ItemSelection<T> selection = select_for_item<T>(plan, operands, item, fresh);
     if (selection.program.recombination != Recombination::error_free) continue;
-    const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, entry);
+    const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, item);
     if constexpr (!is_double_double<T>)
       check_ozaki1(ozaki1_task(plan, blocking, selection, operands, c), fresh);
   }
@@ -261,9 +261,8 @@ void check_prepared(const Plan& plan, const Prepared* prepared, Side side) {
   const Problem& problem = plan.problem;
   const char* name = side == Side::a ? "A" : "B";
   const std::int64_t vectors = side == Side::a ? problem.m : problem.n;
-  const std::int64_t count = prepared->device != nullptr
-                                 ? prepared->device->count
-                                 : static_cast<std::int64_t>(prepared->entries.size());
+  const std::int64_t count = prepared->device != nullptr ? prepared->device->count
+                                                         : static_cast<std::int64_t>(prepared->items.size());
   if (prepared->side != side) {
     fail(Status::invalid_argument, "an operand prepared as {} is given as {}", side == Side::a ? "B" : "A",
          name);
@@ -278,9 +277,8 @@ void check_prepared(const Plan& plan, const Prepared* prepared, Side side) {
       prepared->vectors != vectors || prepared->k != problem.k ||
       (count != 1 && count != problem.batch_count)) {
     fail(Status::invalid_argument,
-         "{} was prepared with {} entries, {} vectors of length {} in a batch of {}; this problem has {} "
-         "entries, {} "
-         "of length {} in a batch of {}",
+         "{} was prepared with {} elements, {} vectors of length {} in a batch of {}; this problem has {} "
+         "elements, {} of length {} in a batch of {}",
          name, element_type_name(prepared->type, prepared->complex), prepared->vectors, prepared->k, count,
          element_type_name(problem.type, problem.complex), vectors, problem.k, problem.batch_count);
   }
@@ -294,18 +292,18 @@ void check_prepared(const Plan& plan, const Prepared* prepared, Side side) {
 
 template <class T>
 void scale_results(const Plan& plan, const Operands& operands) {
-  for (std::int64_t entry = 0; entry < plan.problem.batch_count; ++entry) {
-    scale_result(view_of_c<T>(plan.problem, operands.c, entry), scalar<T>(operands.beta));
+  for (std::int64_t item = 0; item < plan.problem.batch_count; ++item) {
+    scale_result(view_of_c<T>(plan.problem, operands.c, item), scalar<T>(operands.beta));
   }
 }
 
 template <class T>
 void multiply_all(const Plan& plan, const Operands& operands, Report& report) {
-  Block memory;
+  HostBuffer memory;
   const bool own = operands.workspace == nullptr || plan.workspace_bytes == 0;
   if (own) {
     memory = allocate_workspace(plan, report.blocking, "the allocator",
-                                [&](std::size_t bytes) { return Block(plan.allocator, bytes); });
+                                [&](std::size_t bytes) { return HostBuffer(plan.allocator, bytes); });
   } else {
     check_workspace(plan, operands);
   }
@@ -313,8 +311,8 @@ void multiply_all(const Plan& plan, const Operands& operands, Report& report) {
   const Workspace workspace = own ? Workspace(memory.pointer(), memory.bytes())
                                   : Workspace(operands.workspace, operands.workspace_size);
   check_ranges<T>(plan, report.blocking, operands, workspace);
-  for (std::int64_t entry = 0; entry < plan.problem.batch_count; ++entry) {
-    multiply_item<T>(plan, operands, entry, workspace, report);
+  for (std::int64_t item = 0; item < plan.problem.batch_count; ++item) {
+    multiply_item<T>(plan, operands, item, workspace, report);
   }
 }
 

@@ -22,18 +22,18 @@ namespace kintsugi::core {
 struct DevicePrepared;  // execute/device/prepare.hpp
 struct DeviceReport;    // engines/device.hpp
 
-// An operand split once and used in many executions: a dense copy of it, and its slices under the
-// first candidate of the plan it was made for that takes its ranges (none when that is native). An
-// execution whose candidate splits in another way, because the other operand asks for it, splits the copy
-// again: a prepared operand never changes a bit. Immutable.
+// An operand split once and used in many executions: a dense copy of it, and its slices under the first
+// candidate of its plan that accepts its ranges (none if that is native). If an execution selects a candidate
+// with another split because of the other operand, it splits the copy again: a prepared operand never changes
+// a bit. Immutable.
 struct Prepared {
-  struct Entry {
-    Block copy;                       // vectors x k, dense, entries of the problem's type, not conjugated
-    std::int64_t vector_stride;       // of the copy; its unit stride runs as the original's did, so
-    std::int64_t element_stride;      // that a native product keeps its bits
+  struct Item {
+    HostBuffer copy;                  // vectors x k, dense, elements of the problem's type, not conjugated
+    std::int64_t vector_stride;       // of the copy, unit stride where the original's is,
+    std::int64_t element_stride;      // so that a native product keeps its bits
     std::vector<VectorRange> ranges;  // empty for a native plan
-    SplitRule rule;                   // of the slices, where there are any
-    Block slice_memory;
+    SplitRule rule;                   // of the slices, if there are any
+    HostBuffer slice_memory;
     Slices slices;
   };
 
@@ -43,18 +43,17 @@ struct Prepared {
   bool conjugated;       // op was the conjugate transpose
   std::int64_t vectors;  // rows of op(A), columns of op(B)
   std::int64_t k;
-  std::vector<Entry> entries;
-  std::shared_ptr<const DevicePrepared>
-      device{};  // of an operand in device memory, which has no entries here
+  std::vector<Item> items;
+  std::shared_ptr<const DevicePrepared> device{};  // set for an operand in device memory, which has no items
 };
 
-// alpha or beta of any type of entries.
+// Value of alpha or beta for any element type.
 class CallScalar {
  public:
   CallScalar(double value) : value_(value) {}
   CallScalar(const std::complex<double>& value) : value_(value) {}
   CallScalar(const std::complex<float>& value) : value_(value) {}
-  CallScalar(const DoubleDouble& pair) : value_(normalised(pair).hi), low_(normalised(pair).lo) {}
+  CallScalar(const DoubleDouble& pair) : value_(normalized(pair).hi), low_(normalized(pair).lo) {}
 
   bool is_zero() const { return value_ == 0.0; }
   const std::complex<double>& value() const { return value_; }
@@ -72,10 +71,10 @@ class CallScalar {
 
  private:
   std::complex<double> value_;
-  double low_ = 0;  // of a double-double number
+  double low_ = 0;  // low part of a double-double number
 };
 
-// Data of one call; alpha and beta are values of the problem's type.
+// Data of one call. alpha and beta are values of the problem's type.
 struct Operands {
   CallScalar alpha = 1;
   CallScalar beta = 0;
@@ -86,30 +85,30 @@ struct Operands {
   const Prepared* prepared_b = nullptr;
   void* workspace = nullptr;
   std::size_t workspace_size = 0;
-  // Of matrices in device memory:
-  Queue queue;                         // of kind host: the plan's
-  const void* device_alpha = nullptr;  // in device memory; then alpha and beta mean nothing
+  // For matrices in device memory:
+  Queue queue;                         // of kind host: the plan's queue is used
+  const void* device_alpha = nullptr;  // in device memory; if set, alpha and beta are ignored
   const void* device_beta = nullptr;
-  DeviceReport* device_report = nullptr;  // in device memory; what the device found out
+  DeviceReport* device_report = nullptr;  // in device memory; findings of the device
 };
 
-// Where an execution on a device runs.
+// Returns the queue of an execution on a device.
 inline const Queue& queue_of(const Plan& plan, const Operands& operands) {
   return operands.queue.kind == QueueKind::host ? plan.queue : operands.queue;
 }
 
-// C = alpha * op(A) * op(B) + beta * C for all batch entries. On failure before the first product C
-// is untouched; nothing after that can fail on the CPU.
+// Computes C = alpha * op(A) * op(B) + beta * C for all batch items. If it fails before the first product, C
+// is unchanged; on the CPU nothing can fail after that.
 void execute(const Plan& plan, const Operands& operands, Report& report);
 
-// Of one that was given. Fails with workspace_too_small or invalid_argument.
+// Checks a workspace that the caller gave. Fails with workspace_too_small or invalid_argument.
 void check_workspace(const Plan& plan, const Operands& operands);
 
-// `borrow`: the original is not copied, and has to stay.
+// Splits an operand for later executions. `borrow`: the original is not copied and must stay valid.
 Prepared prepare(const Plan& plan, Side side, const void* data, bool borrow);
 
-// Whether it has slices of the plan's, so that nothing is split again unless the other operand asks for
-// another candidate.
+// True if `prepared` has slices of one of the plan's candidates, so that an execution splits it again only if
+// the other operand requires another candidate.
 bool has_slices_of(const Plan& plan, const Prepared& prepared);
 
 }  // namespace kintsugi::core

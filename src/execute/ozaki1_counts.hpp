@@ -1,4 +1,4 @@
-// What products by Ozaki scheme I took.
+// Counts and times of products by Ozaki scheme I.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,16 @@
 
 namespace kintsugi::core {
 
-// Sums over the blocks of C that had a number of slices of their own.
+// Sums over the blocks of C that each have their own number of slices.
 struct Ozaki1Counts {
   std::int64_t blocks = 0;
   std::int64_t slices_a = 0;
   std::int64_t slices_b = 0;
   std::int64_t products = 0;
   std::int64_t fast_blocks = 0;
-  int least_slices = ErrorFree::most_slices;  // of A and B; vectors that have fewer are complete
-  int most_products = 0;
-  double split_a_seconds = 0;  // Algorithm 3 included
+  int min_slices = ErrorFree::max_slices;  // fewest in a block; vectors whose remainder is 0 may have fewer
+  int max_products = 0;
+  double split_a_seconds = 0;  // includes Algorithm 3
   double split_b_seconds = 0;
   double product_seconds = 0;
   double summation_seconds = 0;

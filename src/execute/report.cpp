@@ -16,7 +16,7 @@ Json adapted_json(const Report::Adapted& adapted) {
   return json;
 }
 
-// Slices and products are means over blocks: in fast mode and out of it.
+// Returns the counts; slices and products are means over all blocks, in fast mode or not.
 Json error_free_json(const Ozaki1Counts& counts) {
   if (counts.blocks == 0) return {};
   const auto mean = [&](std::int64_t sum) {

@@ -1,4 +1,4 @@
-// What an execution did, and its description.
+// Report of an execution, and its description.
 #pragma once
 
 #include <array>
@@ -11,34 +11,34 @@
 
 namespace kintsugi::core {
 
-// What an execution did. Of fixed size: a call with a workspace allocates nothing.
+// What an execution did. The size is fixed, so that a call with a workspace allocates nothing.
 struct Report {
   const Engine* engine = nullptr;
   Blocking blocking;
   std::size_t workspace_bytes = 0;
-  std::array<Candidate, Plan::most_candidates> candidates;
-  std::array<std::int64_t, Plan::most_candidates> items{};  // batch items that each candidate multiplied
-  std::int64_t items_scaled = 0;                            // beta * C alone: alpha = 0 or k = 0
-  std::int64_t items_with_special_values = 0;               // NaN or infinities in A or B
-  // Elements of C that the first checked candidate did not show to meet the contract: correctly rounded by
-  // wider ones. Of native products elements that were computed again (execute/host/native.hpp); engines do
-  // not count those of double-double products.
+  std::array<Candidate, Plan::max_candidates> candidates;
+  std::array<std::int64_t, Plan::max_candidates> items{};  // batch items that each candidate multiplied
+  std::int64_t items_scaled = 0;                           // only beta * C computed: alpha = 0 or k = 0
+  std::int64_t items_with_special_values = 0;              // NaN or infinities in A or B
+  // Elements of C that the first checked candidate did not prove to meet the contract; wider candidates
+  // rounded them correctly. In native products: elements that were computed again (execute/host/native.hpp),
+  // except in double-double products, where engines do not count them.
   std::int64_t recomputed_elements = 0;
-  // Batch items whose operands the named program does not take, which only the device knew: C is NaN there.
+  // Batch items whose operands the named program does not take, found only on the device; their C is NaN.
   std::int64_t items_unreachable = 0;
-  bool ranges_known = false;  // a native plan does not look at them
-  int dynamic_range_a = 0;    // over all items whose ranges were found
+  bool ranges_known = false;  // false for a native plan, which finds no ranges
+  int dynamic_range_a = 0;    // largest over all items whose ranges were found
   int dynamic_range_b = 0;
 
-  // The last item whose operands changed the program that was planned; no scheme: there was none.
+  // The last item whose operands changed the planned program; scheme is nullptr if there is none.
   struct Adapted {
     const Scheme* scheme = nullptr;
     Accumulator accumulator = Accumulator::fp32;
     std::int64_t k = 0;
     Program program{};
-    SchemeParameters parameters{};  // of the scheme, where the plan set them
+    SchemeParameters parameters{};  // of the scheme, if the plan set them
   } adapted;
-  // `program` is what the operands made of the candidate's.
+  // `program`: the candidate's program as adapted to the operands.
   void set_adapted(const Candidate& candidate, const Program& program, std::int64_t k) {
     adapted = {candidate.scheme, candidate.accumulator, k, program, candidate.parameters};
   }
@@ -46,7 +46,7 @@ struct Report {
   Ozaki1Counts error_free;  // of items under Recombination::error_free
 };
 
-// A JSON document; its schema is docs/schema/report.schema.json.
+// Returns a JSON document; its schema is docs/schema/report.schema.json.
 std::string describe_report(const Report& report);
 
 }  // namespace kintsugi::core

@@ -23,30 +23,30 @@ inline constexpr bool is_double_double = std::is_same_v<T, DoubleDouble>;
 
 constexpr bool is_finite(double x) { return x - x == 0; }
 
-// What a pair in memory stands for: of any two finite doubles their sum, whose hi may overflow; where hi is
-// NaN or infinite it is that, and lo means nothing.
-constexpr DoubleDouble normalised(const DoubleDouble& pair) {
+// The number that a pair in memory represents: for any two finite doubles their sum, whose hi may overflow;
+// if hi is NaN or infinite, that value, and lo is ignored.
+constexpr DoubleDouble normalized(const DoubleDouble& pair) {
   if (!is_finite(pair.hi)) return {pair.hi, 0};
   const auto sum = two_sum(pair.hi, pair.lo);
   return is_finite(sum.value) ? DoubleDouble{sum.value, sum.error} : DoubleDouble{sum.value, 0};
 }
 
-// The number rounded to nearest in double: what its exponent and its special values are read from.
+// The number rounded to nearest in double, from which exponents and special values are read.
 constexpr double leading_part(float x) { return x; }
 constexpr double leading_part(double x) { return x; }
-constexpr double leading_part(const DoubleDouble& pair) { return normalised(pair).hi; }
+constexpr double leading_part(const DoubleDouble& pair) { return normalized(pair).hi; }
 
-// The finite number away from zero in double; the largest one stays.
+// The finite number rounded to double away from zero; the largest double stays.
 constexpr double away_from_zero(const DoubleDouble& pair) {
-  const DoubleDouble x = normalised(pair);
+  const DoubleDouble x = normalized(pair);
   const bool is_below = x.hi > 0 ? x.lo > 0 : x.lo < 0;
   const double next = std::bit_cast<double>(std::bit_cast<std::uint64_t>(x.hi) + 1);
   return is_below && is_finite(next) ? next : x.hi;
 }
 
-// The finite number towards zero in double.
+// The finite number rounded to double towards zero.
 constexpr double truncated(const DoubleDouble& pair) {
-  const DoubleDouble x = normalised(pair);
+  const DoubleDouble x = normalized(pair);
   const bool is_above = x.hi > 0 ? x.lo < 0 : x.lo > 0;
   return is_above ? std::bit_cast<double>(std::bit_cast<std::uint64_t>(x.hi) - 1) : x.hi;
 }

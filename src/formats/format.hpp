@@ -1,7 +1,7 @@
-// Number formats of matrix engines, and the one conversion between them and double.
+// Number formats of matrix engines, and their conversion from and to double.
 //
-// A Format is a description; encode() and decode() read it, so that a new format is one constant.
-// Everything is constexpr and, with a constant Format, folds to straight bit arithmetic.
+// A Format is a description that encode() and decode() read, so that a new format is one constant. Everything
+// is constexpr and, with a constant Format, compiles to plain bit arithmetic.
 #pragma once
 
 #include <bit>
@@ -16,16 +16,16 @@ enum class FormatId : std::uint8_t { fp16, bf16, tf32, fp8_e4m3, fp8_e5m2, int8,
 enum class Rounding : std::uint8_t {
   nearest_even,
   towards_zero,
-  // The leading significand bits are copied and the exponent is re-biased (le-gemm, section 4.1):
-  // like towards_zero for normal results; a value whose exponent the format does not have becomes
-  // zero (too small: there is no gradual underflow) or the format's overflow value (too large).
+  // The leading significand bits are copied and the exponent is re-biased (le-gemm, section 4.1): like
+  // towards_zero for normal results; a value whose exponent the format lacks becomes zero (too small: there
+  // is no gradual underflow) or the format's overflow value (too large).
   bit_cut,
 };
 
 enum class Subnormals : std::uint8_t { keep, flush };
 
-// What stands for a magnitude that is too large. Rounding towards zero gives the largest finite
-// value in every format, as IEEE 754 has it.
+// Result for a magnitude that is too large. Rounding towards zero gives the largest finite value in every
+// format, as IEEE 754 requires.
 enum class Overflow : std::uint8_t { infinity, nan, saturate };
 
 struct Format {
@@ -37,14 +37,14 @@ struct Format {
   int min_exponent;  // 2^min_exponent is the smallest normal number
   int max_exponent;  // the largest finite number lies in [2^max_exponent, 2^(max_exponent + 1))
   int storage_bytes;
-  int storage_shift;  // the pattern stands this many bits above bit 0 of its storage (tf32 in fp32)
+  int storage_shift;  // shift of the pattern above bit 0 of its storage (tf32 in fp32)
   Overflow overflow;
   // The all-ones exponent holds finite numbers, and only the all-ones pattern is NaN (fp8 e4m3).
   bool finite_top_exponent;
 
   constexpr int fraction_bits() const { return significand_bits - 1; }
   constexpr int bias() const { return 1 - min_exponent; }
-  // Exponent of the smallest subnormal, 2^min_quantum.
+  // Exponent of the smallest subnormal, which is 2^min_quantum.
   constexpr int min_quantum() const { return min_exponent - fraction_bits(); }
 };
 
@@ -54,7 +54,7 @@ struct Parts {
   bool negative;
   bool nan;
   bool infinite;
-  int exponent;               // of the leading bit
+  int exponent;               // exponent of the leading bit
   std::uint64_t significand;  // 53 bits, leading bit set; 0 for zero
 };
 
@@ -89,7 +89,7 @@ constexpr std::uint64_t shift_right(std::uint64_t significand, int drop, Roundin
   return kept + (up ? 1 : 0);
 }
 
-constexpr std::uint64_t all_ones(int bits) { return ~0ULL >> (64 - bits); }  // 1...64
+constexpr std::uint64_t all_ones(int bits) { return ~0ULL >> (64 - bits); }  // bits in 1...64
 
 constexpr std::uint64_t encode_integer(const Format& format, const Parts& parts, Rounding rounding) {
   const auto limit = static_cast<std::int64_t>(all_ones(format.significand_bits));
@@ -112,7 +112,7 @@ constexpr std::uint64_t largest_finite_pattern(const Format& format) {
   return (exponent << format.fraction_bits()) | fraction;
 }
 
-// Quiet NaN: the all-ones pattern where only that one is NaN, else the leading fraction bit.
+// Quiet NaN: the all-ones pattern where only that pattern is NaN, else the leading fraction bit.
 constexpr std::uint64_t nan_pattern(const Format& format) {
   const int fraction_bits = format.fraction_bits();
   const std::uint64_t exponent = all_ones(format.exponent_bits) << fraction_bits;
@@ -133,7 +133,7 @@ constexpr std::uint64_t overflow_pattern(const Format& format, Rounding rounding
   return largest_finite_pattern(format);
 }
 
-// Magnitude pattern of a finite, non-zero value.
+// Pattern of the magnitude of a finite, non-zero value.
 constexpr std::uint64_t encode_magnitude(const Format& format, const Parts& parts, Rounding rounding,
                                          Subnormals subnormals) {
   const bool below_normal = parts.exponent < format.min_exponent;
@@ -141,8 +141,8 @@ constexpr std::uint64_t encode_magnitude(const Format& format, const Parts& part
   const int leading = below_normal ? format.min_exponent : parts.exponent;
   const int drop = leading - format.fraction_bits() - (parts.exponent - 52);
   const std::uint64_t rounded = shift_right(parts.significand, drop, rounding);
-  // Adding the significand with its implicit bit to the exponent field carries by itself, both
-  // from the largest subnormal to the smallest normal number and from one binade to the next.
+  // Adding the significand with its implicit bit to the exponent field carries by itself, both from the
+  // largest subnormal to the smallest normal number and from one binade to the next.
   const auto field = static_cast<std::uint64_t>(leading + format.bias() - 1);
   if (leading > format.max_exponent) return overflow_pattern(format, rounding, false);
   const std::uint64_t pattern = (field << format.fraction_bits()) + rounded;
@@ -153,8 +153,8 @@ constexpr std::uint64_t encode_magnitude(const Format& format, const Parts& part
 
 }  // namespace format_detail
 
-// Bit pattern of x rounded to the format, in its storage position. NaN gives a quiet NaN without
-// its sign (integers: 0); infinity gives the format's overflow value.
+// Bit pattern of x rounded to the format, at its position in storage. NaN gives a quiet NaN without its sign
+// (integers: 0); infinity gives the format's overflow value.
 constexpr std::uint64_t encode(const Format& format, double x, Rounding rounding = Rounding::nearest_even,
                                Subnormals subnormals = Subnormals::keep) {
   using namespace format_detail;
@@ -176,8 +176,8 @@ constexpr double power_of_two(int exponent) {
   return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
 }
 
-// x * 2^exponent with at most one rounding, for any exponent: the one step that can leave the range of
-// normal numbers is the last.
+// x * 2^exponent with at most one rounding, for any exponent: only the last step can leave the range of
+// normal numbers.
 constexpr double times_power_of_two(double x, int exponent) {
   constexpr int step = 1000;
   if (-step < exponent && exponent < step) return x * power_of_two(exponent);
@@ -187,7 +187,7 @@ constexpr double times_power_of_two(double x, int exponent) {
   return x;
 }
 
-// Value of a bit pattern; exact, since double holds every format.
+// Value of a bit pattern; exact, since double holds all values of every format.
 constexpr double decode(const Format& format, std::uint64_t stored) {
   using namespace format_detail;
   if (!format.floating) {

@@ -1,4 +1,4 @@
-// The list of formats: a new one is a header and a line here.
+// The list of formats: a new format is a header and a line here.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ namespace kintsugi::core {
 
 inline constexpr std::array formats{&fp16, &bf16, &tf32, &fp8_e4m3, &fp8_e5m2, &int8, &fp32, &fp64, &int52};
 
-// nullptr when there is no format of that name.
+// The format of that name, or nullptr.
 constexpr const Format* find_format(std::string_view name) {
   for (const Format* format : formats) {
     if (name == format->name) return format;

@@ -1,4 +1,4 @@
-// IEEE 754 binary32: the format of native products.
+// IEEE 754 binary32: the format of native FP32 products.
 #pragma once
 
 #include "formats/format.hpp"

@@ -1,4 +1,4 @@
-// IEEE 754 binary64: the format of native products.
+// IEEE 754 binary64: the format of native FP64 products.
 #pragma once
 
 #include "formats/format.hpp"

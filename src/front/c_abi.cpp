@@ -16,7 +16,7 @@ using namespace kintsugi::core;
 
 namespace {
 
-// Runs a call's body; nothing leaves it but a status.
+// Runs a call's body and turns every exception into a status.
 template <class Body>
 kintsugi_status guarded(Body&& body) noexcept {
   try {
@@ -36,12 +36,12 @@ kintsugi_status guarded(Body&& body) noexcept {
       set_last_error("an exception that is no std::exception");
       return KINTSUGI_INTERNAL;
     }
-  } catch (...) {  // no memory even for the message
+  } catch (...) {  // no memory for the message
     return KINTSUGI_OUT_OF_MEMORY;
   }
 }
 
-// The settings file is read once; a file that is wrong is reported by every call.
+// Returns the layer of the settings file, which is read once; every call reports an invalid file.
 const SettingLayer& settings_of_file() {
   static constinit MadeOnce layer(file_settings);
   return layer.get();
@@ -52,7 +52,7 @@ Settings settings_in_force(kintsugi_handle handle, const SettingLayer& call) {
           settings_of_file()};
 }
 
-// The handle's sink with the level in force; none without a sink.
+// Returns the handle's sink with the level in force; empty if the handle has no sink.
 LogSink log_of(kintsugi_handle handle) {
   if (handle == nullptr || handle->log == nullptr) return {};
   const std::string level = settings_in_force(handle, {})[SettingId::log].value;
@@ -69,7 +69,7 @@ LogSink log_of(kintsugi_handle handle) {
   return sink;
 }
 
-// One line a process, in the first call whose sink takes it.
+// Logs unknown variables in one line per process, in the first call whose sink accepts it.
 void log_unknown_variables(const LogSink& log) {
   static std::atomic_flag written;
   if (log.function == nullptr || log.level < LogLevel::error || written.test()) return;
@@ -79,7 +79,7 @@ void log_unknown_variables(const LogSink& log) {
   if (!line.empty() && !written.test_and_set()) log.write(LogLevel::error, line);
 }
 
-// C is written: nothing that goes wrong from here on may make the call a failure.
+// Logs an execution. C is already written, so no error from here on may fail the call.
 void log_execution(const LogSink& log, const Plan& plan, const Report& report) noexcept {
   try {
     log_unknown_variables(log);
@@ -89,12 +89,12 @@ void log_execution(const LogSink& log, const Plan& plan, const Report& report) n
                             plan.problem.n, plan.problem.k, plan.problem.batch_count, plan.engine->name()));
     }
     if (log.level >= LogLevel::debug) log.write(LogLevel::debug, describe_report(report));
-  } catch (...) {  // the sink's own affair
+  } catch (...) {  // errors of the caller's sink are ignored
   }
 }
 
-// Memory for what a device will have to report, made with the plan, since an execution may be captured in a
-// graph; nullptr: nobody will ask, or the host knows, as of native products.
+// Returns memory for the device's report, made with the plan, since an execution may be captured in a graph.
+// nullptr if no report can be requested, or if the host has all of it, as for native products.
 std::shared_ptr<const DeviceReportMemory> device_report(kintsugi_handle handle, const Plan& plan,
                                                         const Queue& queue) {
   if (handle == nullptr || plan.problem.memory != MemorySpace::device || plan.is_native()) return nullptr;
@@ -116,8 +116,8 @@ Plan checked_plan(kintsugi_handle handle, const kintsugi_problem* problem, const
   return planned(handle, checked, settings_in_force(handle, call.layer), call);
 }
 
-// For the prepared operands that are given. Under the policy auto one that would have to be split again,
-// since it was prepared for something else, counts as one that is not prepared.
+// Makes a plan for the prepared operands that were given. Under the policy auto an operand that would have to
+// be split again, since it was prepared for another program, counts as not prepared.
 Plan checked_plan(kintsugi_handle handle, const kintsugi_problem* problem, const kintsugi_options* options,
                   const kintsugi_operands* operands) {
   const FloatingEnvironment environment;
@@ -183,7 +183,7 @@ void write_text(const std::string& text, char* buffer, size_t capacity, size_t* 
   buffer[length] = '\0';
 }
 
-// The calls with BLAS's arguments: all four types alike, the handle's settings.
+// Multiplies with BLAS's arguments: all four types equal, the handle's settings.
 kintsugi_status gemm_of_type(kintsugi_type type, kintsugi_handle handle, kintsugi_layout layout,
                              kintsugi_op op_a, kintsugi_op op_b, int64_t m, int64_t n, int64_t k,
                              const void* alpha, const void* a, int64_t lda, const void* b, int64_t ldb,

@@ -11,14 +11,14 @@ namespace kintsugi::core {
 
 namespace {
 
-// Sizes of the structs in version 0.1. Later versions append members and keep these numbers: a
-// shorter struct than today's is then an older caller's, whose missing members have their defaults.
+// Sizes of the structs in version 0.1. Later versions append members and keep these numbers: a struct shorter
+// than the current one is an older caller's, and its missing members have their defaults.
 constexpr std::size_t first_size(const kintsugi_problem*) { return 128; }
 constexpr std::size_t first_size(const kintsugi_options*) { return 104; }
 constexpr std::size_t first_size(const kintsugi_operands*) { return 80; }
 
-// The caller's struct over the defaults. A longer one than ours is a newer caller's and may only have
-// zeros where this version ends.
+// Returns the caller's struct over the defaults. A struct longer than ours is a newer caller's; its bytes
+// beyond the end of this version's must be zero.
 template <class Struct>
 Struct read_struct(const Struct* given, const Struct& defaults, const char* name) {
   check_not_null(given, name);
@@ -41,13 +41,13 @@ void check_reserved(std::int32_t reserved, const char* name) {
   if (reserved != 0) fail(Status::invalid_argument, "{}.reserved = {} must be 0", name, reserved);
 }
 
-// `member` of the struct `name`, where it is one.
+// `member` of the struct `name`; empty if `name` is the value itself.
 void check_enum(std::int32_t value, std::int32_t last, const char* name, const char* member = "") {
   if (value < 0 || value > last)
     fail(Status::invalid_argument, "{}{} = {} is not in 0...{}", name, member, value, last);
 }
 
-// A number of CBLAS or a letter of BLAS that stands where one of ours belongs.
+// A number of CBLAS or a letter of BLAS given in place of one of our values.
 struct ForeignValue {
   std::int32_t value;
   const char* name;
@@ -58,7 +58,7 @@ constexpr ForeignValue foreign_ops[] = {
     {'t', "the letter 't' of BLAS"}, {'C', "the letter 'C' of BLAS"}, {'c', "the letter 'c' of BLAS"}};
 constexpr ForeignValue foreign_layouts[] = {{101, "CBLAS's CblasRowMajor"}, {102, "CBLAS's CblasColMajor"}};
 
-// `accepted` names the values from 0 on.
+// `accepted`: names of the values from 0 on.
 void check_named_enum(std::int32_t value, std::int32_t last, const char* name, const char* accepted,
                       std::span<const ForeignValue> foreign) {
   if (value >= 0 && value <= last) return;
@@ -73,7 +73,7 @@ void check_op(std::int32_t op, const char* name) {
                    foreign_ops);
 }
 
-// Sums of a few sizes and their products with element sizes stay far from 2^63.
+// Limit of sizes: sums of a few of them and their products with element sizes stay far below 2^63.
 constexpr std::int64_t largest_count = std::int64_t{1} << 48;
 
 void check_size(std::int64_t value, const char* name) {
@@ -94,7 +94,7 @@ void check_leading_dimension(std::int64_t ld, const char* name, std::int64_t len
   }
 }
 
-// Contiguous length of op^-1(rows x columns): rows when stored down the columns.
+// Checks ld against the contiguous length of op^-1(rows x columns): rows if columns are contiguous.
 void check_matrix(const kintsugi_problem& p, std::int32_t op, std::int64_t ld, const char* name,
                   std::int64_t rows, const char* rows_name, std::int64_t columns, const char* columns_name) {
   const bool unit_down = (p.layout == KINTSUGI_COLUMN_MAJOR) == (op == KINTSUGI_OP_N);
@@ -175,7 +175,7 @@ OperandType operand_type(std::int32_t type) {
   return type == KINTSUGI_F32 || type == KINTSUGI_C32 ? OperandType::f32 : OperandType::f64;
 }
 
-std::int32_t type_of_entries(const Problem& problem) {
+std::int32_t type_of_elements(const Problem& problem) {
   if (problem.type == OperandType::dd) return KINTSUGI_DD;
   const bool is_single = problem.type == OperandType::f32;
   return problem.complex ? (is_single ? KINTSUGI_C32 : KINTSUGI_C64)
@@ -196,8 +196,8 @@ void check_data(const Problem& problem, const void* data, const char* name) {
   check_not_null(data, name);
   if (problem.batch_kind != BatchKind::pointers || problem.memory == MemorySpace::device) return;
   const auto* pointers = static_cast<const void* const*>(data);
-  for (std::int64_t entry = 0; entry < problem.batch_count; ++entry) {
-    if (pointers[entry] == nullptr) fail(Status::invalid_argument, "{}[{}] is null", name, entry);
+  for (std::int64_t element = 0; element < problem.batch_count; ++element) {
+    if (pointers[element] == nullptr) fail(Status::invalid_argument, "{}[{}] is null", name, element);
   }
 }
 
@@ -261,7 +261,7 @@ kintsugi_problem to_c(const Problem& problem) {
   p.stride_c = problem.stride_c;
   p.op_a = static_cast<std::int32_t>(problem.op_a);
   p.op_b = static_cast<std::int32_t>(problem.op_b);
-  p.type_a = p.type_b = p.type_c = p.type_scalar = type_of_entries(problem);
+  p.type_a = p.type_b = p.type_c = p.type_scalar = type_of_elements(problem);
   p.layout = static_cast<std::int32_t>(problem.layout);
   p.batch_kind = static_cast<std::int32_t>(problem.batch_kind);
   p.memory = problem.memory == MemorySpace::device ? KINTSUGI_DEVICE : KINTSUGI_HOST;

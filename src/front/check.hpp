@@ -1,4 +1,4 @@
-// Checks of arguments, in one place: C structs in, checked values out, messages with the values.
+// Checks of arguments, all in one place: C structs in, checked values out, messages with the values.
 #pragma once
 
 #include "base/memory.hpp"
@@ -11,41 +11,41 @@
 namespace kintsugi::core {
 
 struct CheckedOptions {
-  SettingLayer layer;  // what the call sets
+  SettingLayer layer;  // settings of the call
   Allocator allocator;
   Queue queue;
 };
 
 Problem check_problem(const kintsugi_problem* problem);
 
-// The same problem as the C ABI has it.
+// Returns the problem as the C ABI has it.
 kintsugi_problem to_c(const Problem& problem);
-// As much of it as the caller's struct has, which says its size.
+// Writes as much of the problem as the caller's struct has room for by its struct_size.
 void write_problem(const Problem& problem, kintsugi_problem* target);
 
-// NULL: nothing set.
+// nullptr: nothing is set.
 CheckedOptions check_options(const kintsugi_options* options);
 
-// Fails with invalid_argument where host matrices are to go through a device's queue.
+// Fails with invalid_argument if host matrices would go through a device's queue.
 void check_queue_of(const Problem& problem, const Queue& queue);
 
-// Of a call's operands, or nullptr.
+// Prepared operands of a call, or nullptr each.
 struct GivenPrepared {
   const Prepared* a;
   const Prepared* b;
 };
 GivenPrepared given_prepared(const kintsugi_operands* operands);
 
-// Reads alpha and beta; pointers to data that will be read or written must not be null.
+// Checks operands and reads alpha and beta; pointers to data that will be read or written must not be null.
 Operands check_operands(const Problem& problem, const kintsugi_operands* operands);
 
-// Neither the pointer nor, in a batch of pointers, any of them may be null.
+// Fails if the pointer or, in a batch of pointers in host memory, any of these is null.
 void check_data(const Problem& problem, const void* data, const char* name);
 
-// Fails with invalid_argument when a struct was not filled with its _INIT macro.
+// Fails with invalid_argument if a struct was not filled with its _INIT macro.
 void check_struct_size(std::size_t given, std::size_t least, const char* name);
 
-// Fails with invalid_argument, naming the argument, when the pointer is null.
+// Fails with invalid_argument, naming the argument, if the pointer is null.
 void check_not_null(const void* pointer, const char* name);
 
 }  // namespace kintsugi::core

@@ -1,4 +1,4 @@
-// What the opaque types of the C ABI are.
+// Contents of the opaque types of the C ABI.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ struct kintsugi_handle_s {
   void* log_user = nullptr;
   kintsugi::core::Report report;
   kintsugi::core::DeviceReports device_reports;
-  // What the device found out in the last execution; nullptr: that was none on a device, or a native product.
+  // Device's report of the last execution; nullptr if that ran on no device or was a native product.
   std::shared_ptr<const kintsugi::core::DeviceReportMemory> device_report;
 };
 

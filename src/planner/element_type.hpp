@@ -1,4 +1,4 @@
-// The type of a problem's elements as devices name it.
+// The type of a problem's elements as device engines name it.
 #pragma once
 
 #include "engines/device.hpp"

@@ -1,4 +1,4 @@
-// Making a plan: request, engine, contract, candidates, blocking, each decided in a file of its own.
+// Makes a plan: request, engine, contract, candidates and blocking, each decided in a file of its own.
 #include "planner/plan.hpp"
 
 #include <omp.h>
@@ -29,13 +29,13 @@ namespace {
        native_coefficient(problem.type, problem.products()));
 }
 
-// Checked candidates where the contract asks for them and the policy allows it; else none.
+// Returns checked candidates if the contract needs them and the policy allows them; else none.
 std::vector<Candidate> checked_by_policy(const Plan& plan) {
   const bool must_emulate =
       plan.request.policy == Policy::emulate || !native_meets(plan.contract, plan.problem);
   if (plan.request.policy == Policy::native || !(must_emulate || plan.problem.type == OperandType::dd))
     return {};
-  if (!asks_for_checks(plan)) return {};
+  if (!needs_checks(plan)) return {};
   std::vector<Candidate> chain = checked_emulations(plan);
   return must_emulate || beats_native_pairs(plan, chain) ? chain : std::vector<Candidate>{};
 }
@@ -59,7 +59,7 @@ void select_candidates(Plan& plan) {
 
 void set_workspace(Plan& plan) {
   plan.blocking = fit_blocking(plan, plan.request.workspace_limit);
-  // Matrices of the host on a device are staged, and take none of the host's.
+  // Host matrices on a device are copied in stages that take no host workspace.
   const bool staged = plan.engine->device() != nullptr && plan.problem.memory == MemorySpace::host;
   plan.workspace_bytes = staged ? 0 : workspace_bytes(plan, plan.blocking);
 }

@@ -21,71 +21,72 @@
 
 namespace kintsugi::core {
 
-// One step of a plan's fallback chain, cheapest first. What depends on the data is decided by their ranges
-// when they are there: an entry of a batch takes the first candidate whose window holds it.
+// One candidate of a plan's fallback chain, which is sorted cheapest first. A batch item takes the first
+// candidate that accepts its data, decided when ranges are known.
 struct Candidate {
   const Scheme* scheme = nullptr;  // nullptr: the engine's native product
   Accumulator accumulator = Accumulator::fp32;
   Acceptance acceptance{};
-  Program program{};  // the scheme's, fitted to type and k
-  // Every entry is checked when it is there (execute/host/checked.hpp); then the last candidate of the
+  Program program{};  // the scheme's, fitted to operand type and k
+  // Every element is checked once it is computed (execute/host/checked.hpp); then the last candidate of the
   // fallback chain is exact.
   bool checked = false;
 
-  // The native product in an order that depends on shape and operands alone, by a program of ours; else the
-  // vendor library's.
+  // True: the native product by a program of ours in an order that depends on shape and operands alone.
+  // False: the vendor library's.
   bool fixed_order = false;
 
-  // Of the scheme, where the plan set them.
+  // Parameters of the scheme that the plan set.
   SchemeParameters parameters{};
 
   std::string scheme_name() const { return kintsugi::core::scheme_name(*scheme, parameters); }
 };
 
-// The scheme's program for a problem: of complex elements by the fewest products.
+// Returns the scheme's program for a problem; for complex elements the one with the fewest products.
 Program fitted_program(const Scheme& scheme, const Problem& problem);
 
-// Block of C that is worked on at once; whole rows and columns of slices, never a part of k.
+// Rows and columns of a block of C that is computed at once; slices are cut between vectors, never along k.
 struct Blocking {
   std::int64_t m = 0;
   std::int64_t n = 0;
-  // Workspace of a device's native product, which has no blocks: its speed depends on it, and nothing else.
+  // Workspace of a device's native product, which has no blocks; only its speed depends on this size.
   std::size_t native_scratch_bytes = 0;
-  // Memory for sums of a device's native product where beta is not 0: they are looked at before C is
-  // overwritten. More takes fewer steps, none a kernel of ours in cuBLAS's place.
+  // Memory for the sums of a device's native product if beta is not 0: sums are tested before C is
+  // overwritten. With more memory fewer steps are needed; with none a kernel of ours replaces cuBLAS.
   std::size_t native_sum_bytes = 0;
 
   bool operator==(const Blocking&) const = default;
 };
 
 struct Plan {
-  static constexpr std::size_t most_candidates = 5;
+  static constexpr std::size_t max_candidates = 5;
 
   Problem problem;
   PlanRequest request;
   Contract contract;
   const Engine* engine = nullptr;
-  DeviceContext context;  // where it was made, of an engine with devices: for that device alone
+  DeviceContext context;  // of an engine with devices: where the plan was made; it runs on that device only
   std::vector<Candidate> candidates;
-  // The candidate whose split a device gives to prepared operands, where that is not the first one's. The
-  // plan that prepares an operand may be native, or begin with a candidate for likely operands alone; plans
-  // that are told of a prepared operand begin with this one.
+  // The candidate by whose split a device prepares operands, if that is not the first candidate. The plan
+  // that prepares an operand may be native, or begin with a candidate for likely operands alone; plans for a
+  // prepared operand begin with this one.
   std::optional<Candidate> candidate_when_prepared;
   Blocking blocking;
   std::size_t workspace_bytes = 0;
   int threads = 1;
   Allocator allocator;
-  Queue queue;        // where executions run that name none
-  Settings settings;  // in force when it was made: their text, for descriptions and messages
-  // What the caller should know though the plan can run: an engine that would be quicker is missing.
+  Queue queue;        // of executions that name none
+  Settings settings;  // settings in force when the plan was made; descriptions and messages quote them
+  // Warnings for the caller, though the plan can run: for example a faster engine is missing.
   std::vector<std::string> warnings;
 
-  bool is_native() const { return candidates.front().scheme == nullptr; }  // without an emulation before it
+  bool is_native() const { return candidates.front().scheme == nullptr; }  // no emulation comes before it
 
-  // The accuracy as asked for, or the name of the operands' type.
+  // Accuracy as the caller set it, or the name of the operands' type.
   std::string accuracy_text() const;
 
-  // The first candidate whose entries are checked, where there is one: then the last is exact.
+  // Returns the first candidate whose elements are checked, or nullptr. With one, the last candidate is
+  // exact.
   const Candidate* checked_candidate() const;
   bool is_checked() const { return checked_candidate() != nullptr; }
 
@@ -93,35 +94,34 @@ struct Plan {
     return candidate_when_prepared ? *candidate_when_prepared : candidates.front();
   }
 
-  // The candidate that splits with the widest window; nullptr for a native plan.
+  // Returns the emulation with the widest window; nullptr for a native plan.
   const Candidate* widest_emulation() const;
 };
 
-// Fails with bad_setting (unknown names), engine_unavailable, not_supported,
-// contract_unreachable or workspace_too_small, values in the message.
+// Makes a plan. Fails with bad_setting (unknown names), engine_unavailable, not_supported,
+// contract_unreachable or workspace_too_small; the message has the values.
 Plan make_plan(const Problem& problem, const Settings& settings, const Allocator& allocator,
                const Queue& queue = {});
 
-// Scratch of the host's native product in a fixed order, which takes blocks for no more than threads.
+// Scratch bytes of the host's native product in a fixed order, which holds a block for each thread at most.
 std::size_t native_scratch_bytes(const Plan& plan, const Candidate& candidate, const Blocking& blocking);
 
-// Fails with engine_unavailable where the plan's engine could run when it was made and cannot now: in a
-// forked child.
+// Fails with engine_unavailable if the plan's engine cannot run any more, as in a forked child.
 void check_engine_runs(const Plan& plan);
 
-// Bytes that a plan needs with that blocking: the largest candidate's, exactly what execution takes.
+// Bytes that a plan needs with that blocking: those of its largest candidate, exactly what execution takes.
 std::size_t workspace_bytes(const Plan& plan, const Blocking& blocking);
 
-// The largest blocking that fits the limit (0: none). Fails with workspace_too_small when not even
-// the smallest does.
+// Returns the largest blocking that fits the limit (0: no limit). Fails with workspace_too_small if even the
+// smallest one does not fit.
 Blocking fit_blocking(const Plan& plan, std::size_t limit);
 
-// The next smaller blocking of multiples of `multiple`, or the same when there is none.
+// Returns the next smaller blocking in multiples of `multiple`, or the same one if there is none.
 Blocking smaller_blocking(const Blocking& blocking, std::int64_t multiple);
 
-// Blocks start at multiples of this, so that the engine's tiles stay where they are. Fused products have the
-// same bits on any tiles, and so have integers' (engines/device.hpp): theirs start wherever slices can be
-// cut.
+// Rows and columns at whose multiples blocks start, so that blocking does not move the engine's tiles. Fused
+// and integer products have the same bits on any tiles (engines/device.hpp), so their blocks start wherever
+// slices can be cut.
 std::int64_t block_multiple(const Plan& plan);
 
 }  // namespace kintsugi::core

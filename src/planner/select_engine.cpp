@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
-#include "base/nearest_name.hpp"
 #include "base/status.hpp"
+#include "base/text/nearest_name.hpp"
 #include "engines/registry.hpp"
 
 namespace kintsugi::core {
 
 namespace {
 
-// A leading dimension that is never stepped over counts for nothing.
+// Largest size of the problem. A leading dimension that is never stepped over does not count.
 std::int64_t largest_size(const Problem& problem) {
   const auto used = [&](std::int64_t ld, std::int64_t rows, std::int64_t columns, Op op) {
     const bool unit_down = (problem.layout == Layout::column_major) == (op == Op::none);
@@ -22,7 +22,7 @@ std::int64_t largest_size(const Problem& problem) {
                    used(problem.ldc, problem.m, problem.n, Op::none)});
 }
 
-// Devices multiply double-double matrices neither as residues nor natively.
+// False for double-double on a device: devices multiply it neither as residues nor natively.
 bool multiplies(const Engine& engine, OperandType type) {
   return type != OperandType::dd || engine.device() == nullptr;
 }
@@ -32,8 +32,8 @@ void check_settings_of(const Engine& engine) {
     fail(Status::bad_setting, "engine {}: {}", engine.name(), refused);
 }
 
-// The first that works where the matrices are; host matrices are staged only for an engine that was named.
-// One that comes before it and cannot run here is a warning.
+// Returns the first engine that works where the matrices are; host matrices are copied to a device only for
+// an engine that was named. Adds a warning for every engine before it that cannot run here.
 const Engine& first_available_engine(const Problem& problem, std::int64_t size,
                                      std::vector<std::string>& warnings) {
   std::string reasons;

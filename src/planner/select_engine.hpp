@@ -9,13 +9,13 @@
 
 namespace kintsugi::core {
 
-// The engine of that name, or with an empty name the first that works where the matrices are. Fails with
-// bad_setting, engine_unavailable or not_supported. An engine that would come before and cannot run here is a
-// warning.
+// Returns the engine of that name or, for an empty name, the first that works where the matrices are. Fails
+// with bad_setting, engine_unavailable or not_supported. Adds a warning for every engine before the first
+// that cannot run here.
 const Engine& select_engine(const Problem& problem, const std::string& name,
                             std::vector<std::string>& warnings);
 
-// Fails with engine_unavailable.
+// Fails with engine_unavailable if the engine cannot run here.
 void check_runs(const Engine& engine);
 
 }  // namespace kintsugi::core

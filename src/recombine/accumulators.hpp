@@ -1,4 +1,4 @@
-// What leaves an engine: one m x n matrix of sums for each group of a schedule.
+// Sums that an engine returns: one m x n matrix for each group of a schedule.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,17 @@ namespace kintsugi::core {
 
 __extension__ using Integer128 = __int128;
 
-// float for floating slices, integers where the engine's sums are: what its accumulators give, block of k by
-// block of k. Integer128 for products of 52-bit words.
+// Type of the sums outside the engine: float for floating-point slices, integers for exact sums over
+// k-blocks; Integer128 for products of 52-bit words.
 enum class SumType : std::uint8_t {
   f32,
   i64,
   i128,
-  residue,  // 0 ... m - 1 of a group with the modulus m, from engines that reduce sums as they leave
+  residue,  // 0 ... m - 1 for a group with modulus m, from engines that reduce sums before storing them
 };
 
-// Sum of group g for entry (i, j): element g * group_stride() + i + j * rows.
+// Accumulators of all groups: the sum of group g for element (i, j) is element g * group_stride() + i + j *
+// rows.
 struct Accumulators {
   std::byte* data = nullptr;
   std::int64_t rows = 0;

@@ -13,8 +13,8 @@ constexpr int lanes = ChineseRemainder::lanes;
 constexpr int part_bits = ChineseRemainder::part_bits;
 constexpr std::uint64_t part_mask = (std::uint64_t{1} << part_bits) - 1;
 
-// One modulus: the factor (r q_t) mod m_t, -m_t / 2 ... m_t / 2, and its multiple of M / m_t.
-KINTSUGI_VECTORISED void add_residues(const std::uint8_t* residues, double modulus, double inverse_of_part,
+// Adds modulus t's contribution: the factor (r q_t) mod m_t, -m_t / 2 ... m_t / 2, times M / m_t.
+KINTSUGI_VECTORIZED void add_residues(const std::uint8_t* residues, double modulus, double inverse_of_part,
                                       const double* part, int parts, Sums& sums) {
   alignas(64) double factors[lanes];
   const double reciprocal = 1.0 / modulus;
@@ -29,8 +29,8 @@ KINTSUGI_VECTORISED void add_residues(const std::uint8_t* residues, double modul
   }
 }
 
-// Takes the multiple of the moduli's product away: the sum is within a quarter of it.
-KINTSUGI_VECTORISED void take_multiples(const double* product, int parts, Sums& sums) {
+// Subtracts the multiple of the moduli's product M that brings the sum within M / 4 of zero.
+KINTSUGI_VECTORIZED void take_multiples(const double* product, int parts, Sums& sums) {
   for (int e = 0; e < lanes; ++e) sums.quotient[e] = rounded_to_integer(sums.quotient[e]);
   for (int l = 0; l < parts; ++l) {
     const double limb = product[l];
@@ -53,8 +53,9 @@ void put_digit(Integer& integer, std::uint64_t digit, int position) {
   if (offset + part_bits > 64 && limb + 1 < residue_limbs) integer.limb[limb + 1] |= digit >> (64 - offset);
 }
 
-// Three products below 2^16 each: the quotient by the rounded-up reciprocal is exact.
-KINTSUGI_VECTORISED void weigh(const std::uint8_t* first, const std::uint8_t* second,
+// The weighted sum of three residues modulo `modulus`; each product is below 2^16, so the quotient by the
+// rounded-up reciprocal is exact.
+KINTSUGI_VECTORIZED void weigh(const std::uint8_t* first, const std::uint8_t* second,
                                const std::uint8_t* third, const std::array<std::uint32_t, 3>& weights,
                                int modulus, std::uint8_t* residues) {
   const auto divisor = static_cast<std::uint64_t>(modulus);
@@ -86,7 +87,7 @@ void ChineseRemainder::sum_up(const Residues& residues, Sums& sums) const {
 }
 
 ExactNumber<residue_limbs> ChineseRemainder::number(const Sums& sums, int lane) const {
-  std::array<std::uint64_t, most_parts> digits{};
+  std::array<std::uint64_t, max_parts> digits{};
   std::int64_t carry = 0;
   for (int l = 0; l < parts_; ++l) {
     carry += static_cast<std::int64_t>(sums.limb[l][lane]);
@@ -95,7 +96,7 @@ ExactNumber<residue_limbs> ChineseRemainder::number(const Sums& sums, int lane) 
   }
   ExactNumber<residue_limbs> result;
   result.negative = carry < 0;
-  std::uint64_t borrow = result.negative ? 1 : 0;  // of the two's complement
+  std::uint64_t borrow = result.negative ? 1 : 0;  // plus one of the two's complement
   for (int l = 0; l < parts_; ++l) {
     std::uint64_t digit = digits[l];
     if (result.negative) {

@@ -1,4 +1,4 @@
-// The Chinese remainder theorem for many entries at once.
+// The Chinese remainder theorem for many elements at once.
 #pragma once
 
 #include <algorithm>
@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <span>
 
-#include "arith/complex_residue.hpp"
-#include "arith/exact_rounding.hpp"
+#include "arith/exact/exact_rounding.hpp"
 #include "arith/range.hpp"
-#include "arith/residue.hpp"
+#include "arith/residue/complex_residue.hpp"
+#include "arith/residue/residue.hpp"
 #include "base/floating_environment.hpp"
 #include "base/workers.hpp"
 #include "recombine/accumulators.hpp"
@@ -19,34 +19,34 @@ namespace kintsugi::core {
 // The product of all moduli has 342 bits.
 inline constexpr int residue_limbs = 6;
 
-// The constants of a set of moduli. With M their product and q_t the inverse of M / m_t mod m_t,
+// Recombination by a set of moduli. With M their product and q_t the inverse of M / m_t modulo m_t,
 //   N = sum over t of ((r_t q_t) mod m_t) (M / m_t)   mod M.
 class ChineseRemainder {
  public:
-  // Entries of one column that are recombined together.
+  // Elements of one column that are recombined together.
   static constexpr int lanes = 64;
 
   // Numbers are held in limbs of 40 bits: sums of 49 products with factors of 8 bits stay exact in double.
   static constexpr int part_bits = 40;
-  static constexpr int most_parts = 9;
+  static constexpr int max_parts = 9;
 
   struct Sums {
-    alignas(64) double quotient[lanes];          // of the sum by the moduli's product
-    alignas(64) double limb[most_parts][lanes];  // of the sum; not carried
+    alignas(64) double quotient[lanes];         // the sum divided by the moduli's product
+    alignas(64) double limb[max_parts][lanes];  // limbs of the sum; not carried
   };
 
-  using Residues = std::array<const std::uint8_t*, most_moduli>;
+  using Residues = std::array<const std::uint8_t*, max_moduli>;
 
   explicit ChineseRemainder(const ResidueSystem& system);
 
-  // residues[t]: `lanes` numbers below the modulus t.
+  // Computes the sums of `lanes` elements; residues[t] points to their residues modulo m_t.
   void sum_up(const Residues& residues, Sums& sums) const;
 
-  // The integer of magnitude below M / 4 with the residues of one lane.
+  // The integer N, |N| < M / 4, whose residues are those of `lane`.
   ExactNumber<residue_limbs> number(const Sums& sums, int lane) const;
 
  private:
-  using Parts = std::array<double, most_parts>;
+  using Parts = std::array<double, max_parts>;
 
   WideInteger<residue_limbs> product_without(int left_out) const;
   int inverse_of_part(int t) const;
@@ -54,12 +54,13 @@ class ChineseRemainder {
   ResidueSystem system_;
   int parts_ = 0;
   Parts product_{};
-  std::array<Parts, most_moduli> part_{};
-  std::array<int, most_moduli> inverses_{};
+  std::array<Parts, max_moduli> part_{};
+  std::array<int, max_moduli> inverses_{};
 };
 
-// What the sums of a complex basis' moduli count for in each part of an entry, 0 ... modulus - 1: of a
-// modulus with a root two sums, else three.
+// Weights w, 0 <= w < m_t, with which the product sums modulo m_t give the residue of the real (part 0) or
+// imaginary part (1): two sums where -1 has a root modulo m_t, else three
+// (arith/residue/complex_residue.hpp).
 class PartWeights {
  public:
   explicit PartWeights(const ComplexBasis& basis);
@@ -67,25 +68,26 @@ class PartWeights {
   const std::array<std::uint32_t, 3>& of(std::int64_t part, int t) const { return weights_[part][t]; }
 
  private:
-  std::array<std::array<std::array<std::uint32_t, 3>, most_moduli>, 2> weights_{};
+  std::array<std::array<std::array<std::uint32_t, 3>, max_moduli>, 2> weights_{};
 };
 
-// Residues of `lanes` entries' parts.
+// Gathers the residues of `lanes` consecutive rows for ChineseRemainder::sum_up().
 class ResidueLanes {
  public:
   ResidueLanes(const Accumulators& sums, const ResidueSystem& system, const PartWeights& weights)
       : sums_(sums), system_(system), weights_(weights) {}
 
-  // Of rows i, i + 1, ... of a column of the sums; those below the last row are anything.
+  // Residues of rows i, i + 1, ... of a column of the sums; lanes past the last row are unspecified.
   const ChineseRemainder::Residues& at(std::int64_t i, std::int64_t column);
 
-  // Of a part of entries (i, j), (i + 1, j), ... whose sums are those of a basis of complex residues.
+  // Residues of one part (0: real, 1: imaginary) of elements (i, j), (i + 1, j), ..., for a complex basis.
   const ChineseRemainder::Residues& of_part(std::int64_t part, std::int64_t i, std::int64_t j);
 
  private:
   using Lanes = std::array<std::uint8_t, ChineseRemainder::lanes>;
 
-  // Residues of a group's sums, which are copied where they are not `lanes` bytes in memory.
+  // Residues of a group's sums: a pointer into the sums if these are bytes and all lanes exist, else to
+  // `copy`.
   const std::uint8_t* group_at(int group, int modulus, std::int64_t i, std::int64_t column,
                                Lanes& copy) const;
 
@@ -93,16 +95,16 @@ class ResidueLanes {
   const ResidueSystem& system_;
   const PartWeights& weights_;
   ChineseRemainder::Residues pointers_{};
-  std::array<Lanes, most_moduli> copies_{};
+  std::array<Lanes, max_moduli> copies_{};
 };
 
-// The integers of an entry's parts; their exponents undo the scales.
+// The integers of an element's parts; their exponents undo the scales.
 template <std::int64_t Parts>
-using EntryIntegers = std::array<ExactNumber<residue_limbs>, static_cast<std::size_t>(Parts)>;
+using ElementIntegers = std::array<ExactNumber<residue_limbs>, static_cast<std::size_t>(Parts)>;
 
-// visit(i, j, integers) for every entry whose row of A and column of B are finite. The sums have `Parts`
-// columns for each of the entries', one where they are those of complex residues; `columns` has `Parts`
-// ranges always.
+// Calls visit(i, j, integers) for every element whose row of A and column of B are finite. The sums have
+// `Parts` columns for each column of elements, or one if they are those of complex residues; `columns` always
+// has `Parts` ranges.
 template <std::int64_t Parts, class Visit>
 void for_each_integer(const Accumulators& sums, const ResidueSystem& system,
                       std::span<const VectorRange> rows, std::span<const VectorRange> columns, int threads,
@@ -110,9 +112,9 @@ void for_each_integer(const Accumulators& sums, const ResidueSystem& system,
   const ChineseRemainder remainder(system);
   const PartWeights weights(system.basis);
   const bool complex = !system.basis.empty();
-  const std::int64_t entry_columns = complex ? sums.columns : sums.columns / Parts;
-#pragma omp parallel for num_threads(workers_for(entry_columns, threads)) schedule(static)
-  for (std::int64_t j = 0; j < entry_columns; ++j) {
+  const std::int64_t element_columns = complex ? sums.columns : sums.columns / Parts;
+#pragma omp parallel for num_threads(workers_for(element_columns, threads)) schedule(static)
+  for (std::int64_t j = 0; j < element_columns; ++j) {
     const FloatingEnvironment environment;
     if (!columns[Parts * j].finite()) continue;
     ResidueLanes residues(sums, system, weights);
@@ -124,7 +126,7 @@ void for_each_integer(const Accumulators& sums, const ResidueSystem& system,
       const std::int64_t last = std::min(sums.rows, first + ChineseRemainder::lanes);
       for (std::int64_t i = first; i < last; ++i) {
         if (!rows[i].finite()) continue;
-        EntryIntegers<Parts> numbers;
+        ElementIntegers<Parts> numbers;
         for (std::int64_t part = 0; part < Parts; ++part) {
           numbers[part] = remainder.number(integers[part], static_cast<int>(i - first));
           numbers[part].exponent = -(rows[i].scale + columns[Parts * j + part].scale);

@@ -2,7 +2,7 @@
 
 #include "arith/complex.hpp"
 #include "arith/double_double.hpp"
-#include "arith/exact_sum.hpp"
+#include "arith/exact/exact_sum.hpp"
 #include "base/floating_environment.hpp"
 #include "base/memory.hpp"
 #include "base/workers.hpp"
@@ -12,29 +12,29 @@ namespace kintsugi::core {
 
 namespace {
 
-// A row of A and the vectors of a column of B of one worker, contiguous.
+// Bytes of one worker: a row of A and the vectors of a column of B, contiguous.
 template <class T>
 std::size_t worker_bytes(std::int64_t length) {
   return array_bytes(1 + parts_of<T>, length, sizeof(RealOf<T>));
 }
 
 template <class T>
-T rounded_entry(const T* row, const T* column, std::int64_t length, T alpha, T beta, const T* c) {
+T rounded_element(const T* row, const T* column, std::int64_t length, T alpha, T beta, const T* c) {
   ExactSum sum;
   sum.add_products(row, column, length);
   return rounded_result(sum, alpha, beta, c);
 }
 
-DoubleDouble rounded_entry(const DoubleDouble* row, const DoubleDouble* column, std::int64_t length,
-                           DoubleDouble alpha, DoubleDouble beta, const DoubleDouble* c) {
+DoubleDouble rounded_element(const DoubleDouble* row, const DoubleDouble* column, std::int64_t length,
+                             DoubleDouble alpha, DoubleDouble beta, const DoubleDouble* c) {
   ExactSum sum;
   add_products(sum, row, column, length);
   return rounded_pair_result(sum, alpha, beta, c);
 }
 
 template <class T>
-std::complex<T> rounded_entry(const T* row, const T* column, std::int64_t length, std::complex<T> alpha,
-                              std::complex<T> beta, const std::complex<T>* c) {
+std::complex<T> rounded_element(const T* row, const T* column, std::int64_t length, std::complex<T> alpha,
+                                std::complex<T> beta, const std::complex<T>* c) {
   ExactSum re, im;
   re.add_products(row, column, length);
   im.add_products(row, column + length, length);
@@ -46,7 +46,7 @@ void gather(const View& vectors, std::int64_t v, T* target) {
   for (std::int64_t p = 0; p < vectors.columns; ++p) target[p] = vectors(v, p);
 }
 void gather(const MatrixView<const DoubleDouble>& vectors, std::int64_t v, DoubleDouble* target) {
-  for (std::int64_t p = 0; p < vectors.columns; ++p) target[p] = normalised(vectors(v, p));
+  for (std::int64_t p = 0; p < vectors.columns; ++p) target[p] = normalized(vectors(v, p));
 }
 
 }  // namespace
@@ -74,8 +74,8 @@ void multiply_exactly(const OperandView<T>& a, const OperandView<T>& b, std::spa
       for (std::int64_t i = 0; i < c.rows; ++i) {
         if (!rows[i].finite() || (open != nullptr && open[i + j * c.rows] == 0)) continue;
         gather(a, i, row);
-        T& entry = c(i, j);
-        entry = rounded_entry(row, column, a.columns, alpha, beta, beta == T(0) ? nullptr : &entry);
+        T& element = c(i, j);
+        element = rounded_element(row, column, a.columns, alpha, beta, beta == T(0) ? nullptr : &element);
       }
     }
   }

@@ -10,7 +10,7 @@ namespace kintsugi::core {
 namespace {
 
 template <class T>
-using Integers = EntryNumbers<T, residue_limbs>;
+using Integers = ElementNumbers<T, residue_limbs>;
 
 }  // namespace
 
@@ -20,35 +20,35 @@ void recombine_residues(const Accumulators& sums, const ResidueSystem& system,
                         T beta, const MatrixView<T>& c, int threads) {
   for_each_integer<parts_of<T>>(sums, system, rows, columns, threads,
                                 [&](std::int64_t i, std::int64_t j, const Integers<T>& exact) {
-                                  T& entry = c(i, j);
-                                  const T* old = beta == T(0) ? nullptr : &entry;
-                                  entry = rounded_entry<T, residue_limbs>(exact, alpha, beta, old);
+                                  T& element = c(i, j);
+                                  const T* old = beta == T(0) ? nullptr : &element;
+                                  element = rounded_element<T, residue_limbs>(exact, alpha, beta, old);
                                 });
 }
 
 template <class T>
 std::int64_t recombine_checked_residues(const Accumulators& sums, const ResidueSystem& system,
                                         std::span<const VectorRange> rows,
-                                        std::span<const VectorRange> columns, const EntryCheck& check,
+                                        std::span<const VectorRange> columns, const ElementCheck& check,
                                         T alpha, T beta, const MatrixView<T>& c, std::uint8_t* open,
                                         bool write, int threads) {
   std::atomic<std::int64_t> left = 0;
   const auto visit = [&](std::int64_t i, std::int64_t j, const Integers<T>& exact) {
     std::uint8_t& state = open[i + j * sums.rows];
-    if (state == EntryCheck::closed) return;
-    EntryDeviations<T> deviations{};
-    for (std::int64_t part = 0; state == EntryCheck::open && part < parts_of<T>; ++part) {
+    if (state == ElementCheck::closed) return;
+    ElementDeviations<T> deviations{};
+    for (std::int64_t part = 0; state == ElementCheck::open && part < parts_of<T>; ++part) {
       deviations[part] = largest_deviation(check.rows[i], check.columns[parts_of<T> * j + part],
                                            check.largest_a, check.largest_b);
     }
-    T& entry = c(i, j);
-    const T* old = beta == T(0) ? nullptr : &entry;
+    T& element = c(i, j);
+    const T* old = beta == T(0) ? nullptr : &element;
     T result;
     if (!shows<T, residue_limbs>(check.demand, exact, deviations, alpha, beta, old, result)) {
       left.fetch_add(1, std::memory_order_relaxed);
     } else if (write) {
-      entry = result;
-      state = EntryCheck::closed;
+      element = result;
+      state = ElementCheck::closed;
     }
   };
   for_each_integer<parts_of<T>>(sums, system, rows, columns, threads, visit);
@@ -62,18 +62,18 @@ template void recombine_residues(const Accumulators&, const ResidueSystem&, std:
                                  int);
 template std::int64_t recombine_checked_residues(const Accumulators&, const ResidueSystem&,
                                                  std::span<const VectorRange>, std::span<const VectorRange>,
-                                                 const EntryCheck&, float, float, const MatrixView<float>&,
+                                                 const ElementCheck&, float, float, const MatrixView<float>&,
                                                  std::uint8_t*, bool, int);
 template std::int64_t recombine_checked_residues(const Accumulators&, const ResidueSystem&,
                                                  std::span<const VectorRange>, std::span<const VectorRange>,
-                                                 const EntryCheck&, double, double, const MatrixView<double>&,
-                                                 std::uint8_t*, bool, int);
+                                                 const ElementCheck&, double, double,
+                                                 const MatrixView<double>&, std::uint8_t*, bool, int);
 template void recombine_residues(const Accumulators&, const ResidueSystem&, std::span<const VectorRange>,
                                  std::span<const VectorRange>, DoubleDouble, DoubleDouble,
                                  const MatrixView<DoubleDouble>&, int);
 template std::int64_t recombine_checked_residues(const Accumulators&, const ResidueSystem&,
                                                  std::span<const VectorRange>, std::span<const VectorRange>,
-                                                 const EntryCheck&, DoubleDouble, DoubleDouble,
+                                                 const ElementCheck&, DoubleDouble, DoubleDouble,
                                                  const MatrixView<DoubleDouble>&, std::uint8_t*, bool, int);
 template void recombine_residues(const Accumulators&, const ResidueSystem&, std::span<const VectorRange>,
                                  std::span<const VectorRange>, std::complex<float>, std::complex<float>,
@@ -83,12 +83,12 @@ template void recombine_residues(const Accumulators&, const ResidueSystem&, std:
                                  const MatrixView<std::complex<double>>&, int);
 template std::int64_t recombine_checked_residues(const Accumulators&, const ResidueSystem&,
                                                  std::span<const VectorRange>, std::span<const VectorRange>,
-                                                 const EntryCheck&, std::complex<float>, std::complex<float>,
-                                                 const MatrixView<std::complex<float>>&, std::uint8_t*, bool,
-                                                 int);
+                                                 const ElementCheck&, std::complex<float>,
+                                                 std::complex<float>, const MatrixView<std::complex<float>>&,
+                                                 std::uint8_t*, bool, int);
 template std::int64_t recombine_checked_residues(const Accumulators&, const ResidueSystem&,
                                                  std::span<const VectorRange>, std::span<const VectorRange>,
-                                                 const EntryCheck&, std::complex<double>,
+                                                 const ElementCheck&, std::complex<double>,
                                                  std::complex<double>,
                                                  const MatrixView<std::complex<double>>&, std::uint8_t*, bool,
                                                  int);

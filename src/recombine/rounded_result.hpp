@@ -1,15 +1,15 @@
-// The one rounding of a real entry that was summed exactly; arith/complex.hpp has that of complex ones.
+// Rounding of a real element that was summed exactly; arith/complex.hpp rounds complex ones.
 #pragma once
 
 #include <cmath>
 
 #include "arith/complex.hpp"
 #include "arith/epilogue.hpp"
-#include "arith/exact_sum.hpp"
+#include "arith/exact/exact_sum.hpp"
 
 namespace kintsugi::core {
 
-// RN(alpha sum + beta c); c is null when beta = 0.
+// RN(alpha * sum + beta * c); c is null when beta = 0.
 template <class T>
 T rounded_result(ExactSum& sum, T alpha, T beta, const T* c) {
   if (!std::isfinite(alpha) || (c != nullptr && !std::isfinite(beta)))

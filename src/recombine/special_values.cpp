@@ -2,8 +2,8 @@
 
 #include "base/floating_environment.hpp"
 #include "base/workers.hpp"
-#include "recombine/pair_entry.hpp"
-#include "recombine/special_entry.hpp"
+#include "recombine/pair_element.hpp"
+#include "recombine/special_element.hpp"
 
 namespace kintsugi::core {
 
@@ -16,12 +16,12 @@ void put_special_values(const OperandView<T>& a, const OperandView<T>& b, std::s
     const FloatingEnvironment environment;
     for (std::int64_t i = 0; i < c.rows; ++i) {
       if (rows[i].finite() && columns[parts_of<T> * j].finite()) continue;
-      T& entry = c(i, j);
-      const T* old = beta == T(0) ? nullptr : &entry;
+      T& element = c(i, j);
+      const T* old = beta == T(0) ? nullptr : &element;
       if constexpr (is_double_double<T>) {
-        entry = special_pair_entry(a, b, i, j, alpha, beta, old);
+        element = special_pair_element(a, b, i, j, alpha, beta, old);
       } else {
-        entry = special_entry<T>(a, b, i, j, alpha, beta, old);
+        element = special_element<T>(a, b, i, j, alpha, beta, old);
       }
     }
   }

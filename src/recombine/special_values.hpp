@@ -1,4 +1,4 @@
-// NaN and infinities in the operands, which slices do not carry.
+// Elements of C with NaN or infinities in their operands, which slices cannot hold.
 #pragma once
 
 #include <span>
@@ -8,11 +8,11 @@
 
 namespace kintsugi::core {
 
-// Writes the entries of C whose row of A or column of B holds a NaN or an infinity (those that
-// recombine_weighted leaves alone): alpha * s + beta * C by IEEE 754 rules, where s is the sum of the
-// products that have a non-finite factor; finite products cannot change a non-finite sum. a is m x k, b is n
-// x k (op(B) transposed). With beta = 0, C is not read. A complex entry has such a sum for each part, of the
-// products that give it (base/embedding.hpp); alpha and beta then multiply by parts (arith/complex.hpp).
+// Writes the elements of C whose row of A or column of B has a NaN or an infinity, which recombine_weighted
+// does not write: alpha * s + beta * C by IEEE 754 rules, where s is the sum of the products that have a
+// non-finite factor; finite products cannot change a non-finite sum. a is m x k, b is n x k (op(B)
+// transposed). With beta = 0, C is not read. A complex element has such a sum for each part, of the products
+// that give the part (base/embedding.hpp); alpha and beta then multiply by parts (arith/complex.hpp).
 template <class T>
 void put_special_values(const OperandView<T>& a, const OperandView<T>& b, std::span<const VectorRange> rows,
                         std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,

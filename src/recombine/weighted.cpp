@@ -5,10 +5,10 @@
 
 #include "arith/complex.hpp"
 #include "arith/epilogue.hpp"
-#include "arith/exact_rounding.hpp"
+#include "arith/exact/exact_rounding.hpp"
 #include "arith/weighted_sum.hpp"
 #include "arith/word_sum.hpp"
-#include "recombine/finite_entries.hpp"
+#include "recombine/finite_elements.hpp"
 
 namespace kintsugi::core {
 
@@ -18,11 +18,11 @@ int smallest_exponent(const Accumulators& sums, std::span<const int> exponents) 
   return *std::min_element(exponents.begin(), exponents.begin() + sums.groups);
 }
 
-// Weighted sum of one entry's accumulators.
+// Weighted sum of one element's accumulators.
 template <class Part>
-class EntrySum {
+class ElementSum {
  public:
-  EntrySum(const Accumulators& sums, std::span<const int> exponents)
+  ElementSum(const Accumulators& sums, std::span<const int> exponents)
       : sums_(sums), exponents_(exponents), smallest_(smallest_exponent(sums, exponents)) {}
 
   double operator()(std::int64_t element) const {
@@ -37,11 +37,11 @@ class EntrySum {
   int smallest_;
 };
 
-// Sums of 52-bit words of one entry.
+// Weighted sum of one element's 52-bit words.
 template <int Limbs>
-class EntryWords {
+class ElementWords {
  public:
-  EntryWords(const Accumulators& sums, std::span<const int> exponents)
+  ElementWords(const Accumulators& sums, std::span<const int> exponents)
       : sums_(sums), exponents_(exponents), smallest_(smallest_exponent(sums, exponents)) {}
 
   ExactNumber<Limbs> operator()(std::int64_t element) const {
@@ -56,28 +56,29 @@ class EntryWords {
   int smallest_;
 };
 
-// sum 2^exponent rounded once, where the result is a normal number whatever the sum: the conversion rounds.
+// True if sum * 2^exponent is a normal number for every non-zero sum, so that only the conversion to T
+// rounds.
 template <class T>
 bool stays_normal(int exponent) {
   return exponent >= std::numeric_limits<T>::min_exponent &&
          exponent <= std::numeric_limits<T>::max_exponent - 128;
 }
 
-// AB alone of one group, most calls: ten times as fast as the general way.
+// Recombines AB alone, of one group, as in most calls: ten times as fast as the general function.
 template <class T>
 void recombine_words(const Accumulators& sums, int weight, std::span<const VectorRange> rows,
                      std::span<const VectorRange> columns, const MatrixView<T>& c, int threads) {
-  const EntryWords<2> exactly(sums, {&weight, 1});
-  for_each_finite_entry(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& entry) {
-    const std::int64_t element = i + j * c.rows;
+  const ElementWords<2> exactly(sums, {&weight, 1});
+  for_each_finite_element(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& element) {
+    const std::int64_t position = i + j * c.rows;
     const int unscale = -(rows[i].scale + columns[j].scale);
     if (stays_normal<T>(weight + unscale)) {
-      entry =
-          static_cast<T>(static_cast<T>(sums.group<Integer128>(0)[element]) * power_of_two(weight + unscale));
+      element = static_cast<T>(static_cast<T>(sums.group<Integer128>(0)[position]) *
+                               power_of_two(weight + unscale));
     } else {
-      auto exact = exactly(element);
+      auto exact = exactly(position);
       exact.exponent += unscale;
-      entry = rounded<T>(exact);
+      element = rounded<T>(exact);
     }
   });
 }
@@ -91,12 +92,12 @@ void recombine_exactly(const Sum& sum, std::span<const VectorRange> rows,
     exact.exponent -= rows[i].scale + columns[v].scale;
     return exact;
   };
-  for_each_finite_entry(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& entry) {
-    const T* old = beta == T(0) ? nullptr : &entry;
+  for_each_finite_element(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& element) {
+    const T* old = beta == T(0) ? nullptr : &element;
     if constexpr (is_complex<T>) {
-      entry = exact_epilogue(part(i, 2 * j), part(i, 2 * j + 1), alpha, beta, old);
+      element = exact_epilogue(part(i, 2 * j), part(i, 2 * j + 1), alpha, beta, old);
     } else {
-      entry = exact_epilogue(part(i, j), alpha, beta, old);
+      element = exact_epilogue(part(i, j), alpha, beta, old);
     }
   });
 }
@@ -108,12 +109,12 @@ void recombine(const Sum& sum, std::span<const VectorRange> rows, std::span<cons
   const auto part = [&](std::int64_t i, std::int64_t v) {
     return times_power_of_two(sum(i + v * c.rows), exponent(i, v));
   };
-  for_each_finite_entry(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& entry) {
-    const T* old = beta == T(0) ? nullptr : &entry;
+  for_each_finite_element(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& element) {
+    const T* old = beta == T(0) ? nullptr : &element;
     if constexpr (is_complex<T>) {
-      entry = epilogue(Complex<double>(part(i, 2 * j), part(i, 2 * j + 1)), alpha, beta, old);
+      element = epilogue(Complex<double>(part(i, 2 * j), part(i, 2 * j + 1)), alpha, beta, old);
     } else {
-      entry = epilogue(sum(i + j * c.rows), exponent(i, j), alpha, beta, old);
+      element = epilogue(sum(i + j * c.rows), exponent(i, j), alpha, beta, old);
     }
   });
 }
@@ -129,8 +130,8 @@ void recombine_weighted(const Accumulators& sums, std::span<const int> group_exp
     recombine_exactly(sum, rows, columns, alpha, beta, c, threads);
   };
   switch (sums.type) {
-    case SumType::f32: return by(EntrySum<float>(sums, group_exponents));
-    case SumType::i64: return by(EntrySum<std::int64_t>(sums, group_exponents));
+    case SumType::f32: return by(ElementSum<float>(sums, group_exponents));
+    case SumType::i64: return by(ElementSum<std::int64_t>(sums, group_exponents));
     case SumType::i128:
     case SumType::residue: break;
   }
@@ -138,8 +139,8 @@ void recombine_weighted(const Accumulators& sums, std::span<const int> group_exp
     if (sums.groups == 1 && alpha == T(1) && beta == T(0))
       return recombine_words(sums, group_exponents[0], rows, columns, c, threads);
   }
-  if (sums.groups == 1) return exactly_by(EntryWords<2>(sums, group_exponents));
-  exactly_by(EntryWords<7>(sums, group_exponents));
+  if (sums.groups == 1) return exactly_by(ElementWords<2>(sums, group_exponents));
+  exactly_by(ElementWords<7>(sums, group_exponents));
 }
 
 template void recombine_weighted(const Accumulators&, std::span<const int>, std::span<const VectorRange>,

@@ -13,7 +13,7 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double smallest_normal_float = 0x1p-126;
 
-// (1 + u)^roundings - 1, rounded upwards: expm1 and log1p are off by a few units in the last place, the
+// (1 + u)^roundings - 1, rounded upwards: expm1 and log1p are wrong by a few units in the last place, the
 // factor covers thousands.
 double rounding_growth(double roundings, double u = 0x1p-24) {
   return std::expm1(roundings * std::log1p(u)) * (1 + 0x1p-40);
@@ -26,9 +26,9 @@ double instructions(Accumulator accumulator, FormatId format, std::int64_t n) {
 
 // Sequential: with fl(x + y) = (x + y)(1 + d), |d| <= u, the computed sum is
 //   sum_0 * prod_{1..n} (1 + d_i) + sum_p a_p b_p * prod_{p..n} (1 + d_i),
-// each factor within (1 + u)^n of 1 (Higham, Accuracy and Stability of Numerical Algorithms, 3.1;
-// the product is exact inside the fma). VDPBF16PS is the same with another order; the zero that pads
-// an odd n rounds nothing.
+// each factor within (1 + u)^n of 1 (Higham, Accuracy and Stability of Numerical Algorithms, 3.1; the product
+// is exact inside the fma). The same bound holds for VDPBF16PS, which adds in another order; the zero that
+// pads an odd n causes no rounding.
 double sequential_error(std::int64_t n) { return rounding_growth(static_cast<double>(n)); }
 
 // AMX: q = ceil(n / 32) instructions. A product passes through at most h = min(16, ceil(n / 2))
@@ -56,9 +56,10 @@ double tensor_core_error(std::int64_t n, int extra_bits, double q) {
   return (std::ldexp(static_cast<double>(n), -extra_bits) + q) * 0x1p-23;
 }
 
-// cuBLAS: the run starts at zero in a kernel of its choice, a tensor core's or one of fused multiply-adds,
-// and is added to sum_0 with one rounding. The worst of the units that it may find from the A100 on bounds
-// the run; cutting it into parts that are added in fp32 (split-k) truncates less than it rounds.
+// cuBLAS: the run starts at zero in a kernel that cuBLAS selects, of tensor cores or of fused multiply-adds,
+// and is added to sum_0 with one rounding. The worst of the matrix units from the A100 on bounds the run;
+// cutting it into parts that are added in fp32 (split-k) saves more by shorter truncated runs than its
+// roundings cost.
 double vendor_error(FormatId format, std::int64_t n) {
   double run = sequential_error(n);
   for (const Accumulator unit : {Accumulator::a100, Accumulator::h200, Accumulator::h200_mma})
@@ -68,7 +69,7 @@ double vendor_error(FormatId format, std::int64_t n) {
 
 // A subnormal factor counts with the exponent of the smallest normal number: then 2^emax is at most
 // 2^min_exponent times the other factor (or times itself); a subnormal accumulator gives 2^-126. Every
-// product can lose one unit of that grid, and every result can end at 2^-149.
+// product can lose one unit of that grid, and every result can be rounded to a multiple of 2^-149.
 double tensor_core_floor(Accumulator accumulator, FormatId id, std::int64_t n, double largest_operand) {
   const Format& format = *formats[static_cast<std::size_t>(id)];
   const double smallest = power_of_two(format.min_exponent);
@@ -112,7 +113,7 @@ double accumulation_floor(Accumulator accumulator, FormatId format, std::int64_t
   if (!supports(accumulator, format)) return infinity;
   if (n <= 0 || is_integer(accumulator)) return 0;
   if (is_tensor_core(accumulator)) return tensor_core_floor(accumulator, format, n, largest_operand);
-  // What one step loses by underflow is carried on by the later roundings.
+  // Later roundings also act on what a step loses by underflow.
   const double carried = 1 + accumulation_error(accumulator, format, n);
   const auto products = static_cast<double>(n);
   // Rounding a subnormal fma to nearest: half of 2^-149.
@@ -120,8 +121,8 @@ double accumulation_floor(Accumulator accumulator, FormatId format, std::int64_t
   if (accumulator == Accumulator::cublas)
     return tensor_core_floor(Accumulator::a100, format, n, largest_operand) * carried + 0x1p-149;
   if (accumulator == Accumulator::fp64) return products * 0x1p-1074 * carried;
-  // Flushed: an operand below 2^-126 takes its product with it; each fma, each addition of chains and
-  // each accumulator, before and after, can lose up to 2^-126.
+  // Flush to zero: an operand below 2^-126 loses its product; each fma, each addition of chains and each
+  // accumulator, before and after, can lose up to 2^-126.
   const double flushes = products + 3 * instructions(accumulator, format, n);
   return (products * largest_operand + flushes) * smallest_normal_float * carried;
 }

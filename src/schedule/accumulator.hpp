@@ -1,6 +1,6 @@
-// How engines accumulate: the names, what each one does to a sum, and an a-priori bound of its error.
-// The bit-exact models are in engines/reference/models.hpp and take their numbers from here; the
-// planner and every engine share this table.
+// Accumulators of the engines: their names, how each adds products, and an a-priori bound of its error. The
+// bit-exact models in engines/reference/models.hpp take their numbers from here; the planner and every engine
+// use this table.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ enum class Accumulator : std::uint8_t {
   int32,        // sums modulo 2^32
   int128,       // sums modulo 2^128
   fp64,         // fused multiply-add in fp64, nearest even, in any order
-  cublas,  // cuBLAS from the A100 on: runs in whatever kernel it takes, each added to what is there in fp32
+  cublas,       // cuBLAS from the A100 on: each run in a kernel that cuBLAS selects, then added in fp32
 };
 
 inline constexpr std::array accumulators{
@@ -50,7 +50,7 @@ constexpr std::optional<Accumulator> find_accumulator(std::string_view name) {
 // "fp32, v100, ...": for messages about unknown names.
 std::string accumulator_names();
 
-// Whether the engine multiplies operands of that format into this accumulator.
+// True if the engine multiplies operands of that format into this accumulator.
 constexpr bool supports(Accumulator accumulator, FormatId format) {
   using enum FormatId;
   switch (accumulator) {
@@ -69,18 +69,18 @@ constexpr bool supports(Accumulator accumulator, FormatId format) {
   return false;
 }
 
-// Adds a whole block of products at once, aligned and truncated.
+// True if the unit adds a whole block of products at once, aligned to the largest exponent and truncated.
 constexpr bool is_tensor_core(Accumulator accumulator) {
   return accumulator == Accumulator::v100 || accumulator == Accumulator::a100 ||
          accumulator == Accumulator::h200 || accumulator == Accumulator::h200_mma;
 }
 
-// Products that meet the accumulator in one step of the hardware. A run of n products is cut into such
-// blocks from its start; zeros that fill the last one change nothing.
+// Products that one step of the hardware adds to the accumulator. A run of n products is cut into such blocks
+// from its start; zeros that fill the last block change nothing.
 //
 // tf32 on the H200: wgmma and mma.sync.m16n8k8 add 8 products at once (60,000 probes of the latter, no
-// mismatch); the warp matrix API's m16n16k8 is two blocks of 4, one after the other, as two m16n8k4
-// would be. h200_mma is the latter.
+// mismatch); the warp matrix API's m16n16k8, which is h200_mma, adds two blocks of 4, one after the other, as
+// two m16n8k4 would.
 constexpr int accumulator_block(Accumulator accumulator, FormatId format) {
   const bool tf32_operands = format == FormatId::tf32;
   switch (accumulator) {
@@ -99,14 +99,14 @@ constexpr int accumulator_block(Accumulator accumulator, FormatId format) {
   return 1;
 }
 
-// Whether partial sums that leave the accumulator are added in fp64 and rounded to fp32 once, after the last
-// of them; else every addition outside is rounded to fp32. In fp32 the error of sums of one sign grows with
-// the number of k-blocks, to 2.6 times that of OpenBLAS at k = 2^18 in blocks of 64, and a CPU adds in fp64
-// at no cost beside the products of a block.
+// True if partial sums are added outside the accumulator in fp64 and rounded to fp32 once, after the last;
+// else every addition outside is rounded to fp32. In fp32 the error of sums of one sign grows with the number
+// of k-blocks, to 2.6 times that of OpenBLAS at k = 2^18 in blocks of 64; on a CPU additions in fp64 cost
+// nothing measurable beside a block's products.
 constexpr bool adds_outside_in_fp64(Accumulator accumulator) { return accumulator == Accumulator::fp32; }
 
-// Bits that a tensor core keeps of each addend below the last place of the largest one's fp32
-// significand; 0 for the other accumulators.
+// Bits that a tensor core keeps of each addend below the last place of the largest addend's fp32 significand;
+// 0 for other accumulators.
 constexpr int accumulator_extra_bits(Accumulator accumulator) {
   switch (accumulator) {
     case Accumulator::a100: return 1;
@@ -116,38 +116,39 @@ constexpr int accumulator_extra_bits(Accumulator accumulator) {
   }
 }
 
-// The number of products up to which int8 x int8 cannot wrap from a zero sum, with -128 allowed:
+// Number of products of int8 values, -128 included, whose sum from zero cannot wrap in int32:
 // floor((2^31 - 1) / 2^14).
 inline constexpr std::int64_t int32_safe_products = 131071;
 
-// The same of 52-bit words with -2^51 allowed: floor((2^127 - 1) / 2^102).
+// Number of products of 52-bit words, -2^51 included, whose sum from zero cannot wrap in 128 bits:
+// floor((2^127 - 1) / 2^102).
 inline constexpr std::int64_t int128_safe_products = 33554431;
 
 constexpr bool is_integer(Accumulator accumulator) {
   return accumulator == Accumulator::int32 || accumulator == Accumulator::int128;
 }
 
-// Products of integers up to which the accumulator cannot wrap from a zero sum.
+// Number of products of integers whose sum from zero cannot wrap in the accumulator.
 constexpr std::int64_t safe_products(Accumulator accumulator) {
   return accumulator == Accumulator::int128 ? int128_safe_products : int32_safe_products;
 }
 
-// A-priori bound of one run of n products into one accumulator, for finite operands and a sum that
-// does not overflow:
+// A-priori bound of the error of one run of n products into one accumulator, for finite operands and a sum
+// that does not overflow:
 //
 //   |computed - (sum_0 + sum_p a_p b_p)| <= accumulation_error  * (|sum_0| + sum_p |a_p b_p|)
 //                                          + accumulation_floor
 //
-// accumulation_error is rigorous, second-order terms included (derivation in accumulator.cpp). Integers:
-// 0 up to safe_products, infinity beyond, for sum_0 = 0; a caller that starts elsewhere counts
-// the products already in the sum. Combinations that are not supported give infinity.
+// accumulation_error is rigorous, second-order terms included (derivation in accumulator.cpp). For integers
+// it is 0 up to safe_products and infinity beyond, for sum_0 = 0; for another sum_0 the products already in
+// the sum count, too. Combinations that are not supported give infinity.
 double accumulation_error(Accumulator accumulator, FormatId format, std::int64_t n);
 
-// The absolute part: subnormal sums and subnormal operands (flushed by the bf16 units of CPUs; given
-// the exponent of the smallest normal number, and so too coarse a grid, by tensor cores). It is no less
-// than what any operands cause whose magnitudes are at most largest_operand. Far below every real result
-// when operands are scaled, but not always: fp16 with a subnormal factor loses as much as 2^-39 of
-// the other factor a product on the H200.
+// Absolute part of the bound: subnormal sums and subnormal operands (CPUs' bf16 units flush them; tensor
+// cores give them the exponent of the smallest normal number, hence too coarse a grid). It holds for all
+// operands of magnitude at most largest_operand. For scaled operands it is usually far below every real
+// result, but not always: fp16 with a subnormal factor loses up to 2^-39 of the other factor per product on
+// the H200.
 double accumulation_floor(Accumulator accumulator, FormatId format, std::int64_t n, double largest_operand);
 
 }  // namespace kintsugi::core

@@ -13,7 +13,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// |product of the term's slices| / (|a||b|), with the weights that the rest of the schedule applies.
+// |product of the term's slices| / (|a||b|) of each term, with the weights of the rest of the schedule
+// applied.
 std::vector<double> term_ratios(const Schedule& schedule, std::span<const double> ratios_a,
                                 std::span<const double> ratios_b) {
   std::vector<double> ratios;
@@ -21,8 +22,8 @@ std::vector<double> term_ratios(const Schedule& schedule, std::span<const double
   return ratios;
 }
 
-// Roundings in fp32 that a block's sum passes through outside the engine, each of all that was added before:
-// in its segment, then in the sum of segments. cuBLAS adds to one sum from beginning to end.
+// Number of roundings in fp32 that a block's sum passes through outside the engine, each of all that was
+// added before: in its segment, then in the sum of segments. cuBLAS adds to one sum from beginning to end.
 std::int64_t outside_roundings(const Schedule& schedule, Accumulator accumulator, std::int64_t k) {
   const std::int64_t segment = accumulator == Accumulator::cublas ? k : schedule.segment_length(k);
   const std::int64_t blocks = divide_up(segment, schedule.block_length(k));
@@ -35,7 +36,7 @@ std::int64_t outside_roundings(const Schedule& schedule, Accumulator accumulator
   return later_segments + (schedule.joint ? blocks * parts - 1 : (blocks - 1) * parts);
 }
 
-// Exact as long as no group's accumulator can wrap within a block: all of its terms are summed there.
+// 0 (exact) unless an accumulator can wrap within a block, where all terms of its group are summed.
 double integer_bound(const Schedule& schedule, Accumulator accumulator, std::int64_t block) {
   std::array<std::int64_t, max_groups> products{};
   for (const Term& term : schedule.terms) products[term.group] += block;
@@ -57,7 +58,7 @@ double accumulation_bound(const Schedule& schedule, std::span<const double> rati
   if (alternating) {
     for (std::size_t t = 0; t < ratios.size(); ++t) held[schedule.terms[t].group] += ratios[t];
   }
-  // A run cut into steps has at most one partial instruction block more in each step.
+  // A run cut into steps has at most one more partial instruction block in each step.
   const std::int64_t steps = alternating ? divide_up(block, schedule.k_step) : 1;
   const double run = static_cast<double>(steps) *
                      accumulation_error(accumulator, format.id, alternating ? schedule.k_step : block);

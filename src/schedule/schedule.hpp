@@ -1,5 +1,5 @@
-// Schedules: which slices are multiplied, in which order, what shares an accumulator, and when
-// partial sums leave the engine.
+// Schedules: which slices are multiplied, in which order, which terms share an accumulator, and after how
+// many k partial sums are added outside the engine.
 #pragma once
 
 #include <algorithm>
@@ -22,21 +22,25 @@ struct Term {
   friend constexpr bool operator==(const Term&, const Term&) = default;
 };
 
-// The structure of a schedule: constexpr, usable as a template argument (kernels are instantiated
-// on it) and, through Schedule, as a run-time list.
+// The structure of a schedule: constexpr, usable as a template argument (kernels are instantiated on it) and,
+// through Schedule, as a run-time list.
 //
 // For every block of k_block inner indices (0: one block, all of k) each group's accumulator starts at zero;
-// the terms are added in order, each over the whole block, or, when k_step is not 0, alternating after every
-// k_step indices. At the end of the block the accumulators leave the engine and are added, in fp32 to nearest
-// (Accumulator::fp32: in fp64, rounded to fp32 after the last block; integers: exactly, in 64 bits), to the
-// group's sum outside it. With k_block = 0 they only leave. Where k_segment is not 0, k is cut into segments
-// of at most about that length (Schedule::segment_length): every segment has a sum of its own outside the
-// engine, and these are added in ascending order. One chain of fp32 additions over all blocks would lose
-// about sqrt(blocks) units in the last place where all elements have one sign. A product with few elements or
-// a short k has blocks that are halved up to most_halvings times, and shorter segments, on a matrix unit that
-// truncates (Schedule::shortened). Where `joint` is set, all groups leave into one sum, one after the other,
-// each multiplied by its 2^group_exponents[g] on the way: terms are then added entry by entry instead of
-// matrix by matrix.
+// the terms are added in order, each over the whole block, or, if k_step is not 0, alternating after every
+// k_step indices. At the end of the block each accumulator is added to its group's sum outside the engine, in
+// fp32 to nearest (Accumulator::fp32: in fp64, rounded to fp32 after the last block; integers: exactly, in 64
+// bits). With k_block = 0 the accumulator is the sum.
+//
+// If k_segment is not 0, k is cut into segments of at most about that length (Schedule::segment_length):
+// every segment has a sum of its own outside the engine, and these are added in ascending order. One chain of
+// fp32 additions over all blocks would lose about sqrt(blocks) units in the last place if all elements have
+// one sign.
+//
+// most_halvings: for a product with few elements or a short k, blocks are halved up to so many times, and
+// segments shortened, on a matrix unit that truncates (Schedule::shortened).
+//
+// If `joint` is set, all groups are added to one sum, one after the other, each multiplied by its
+// 2^group_exponents[g]: terms are then added element by element instead of matrix by matrix.
 template <int TermCount>
 struct Structure {
   std::array<Term, TermCount> terms;
@@ -54,7 +58,7 @@ struct Structure {
 
 inline constexpr int max_groups = 256;
 
-// Structure and weights, at run time. Result = sum over groups of 2^group_exponents[g] * sum_g.
+// Structure and weights at run time. The result is the sum over groups of 2^group_exponents[g] * sum_g.
 struct Schedule {
   std::span<const Term> terms;
   int slices_a = 0;
@@ -65,23 +69,22 @@ struct Schedule {
   bool joint = false;
   std::int64_t k_segment = 0;
   int most_halvings = 0;
-  // Floating slices whose elements are integers and whose sums within a block are exact: the sums are added
-  // outside as 64-bit integers.
+  // The slices are floating-point, but their elements are integers whose sums within a block are exact: these
+  // sums are added outside as 64-bit integers.
   bool integer_sums = false;
   int rescale_exponent = 0;
   std::array<int, max_groups> group_exponents{};
-  // Of residues: the modulus that each group's sums are known by.
+  // Residues: the modulus of each group's sums.
   std::array<std::int16_t, max_groups> group_moduli{};
 
-  // Sums outside the engine, and the weight that each still has to get.
+  // Number of sums outside the engine, and the exponent of the weight that each is still to be multiplied by.
   int sums() const { return joint ? 1 : groups; }
   int sum_exponent(int sum) const { return joint ? 0 : group_exponents[static_cast<std::size_t>(sum)]; }
 
-  // The schedule of a product whose C has `elements` elements, each a sum of k products, on a matrix unit
-  // that truncates. A block's sum loses in proportion to the block's length, and a segment's sum with the
-  // root of the number of its blocks. Where C has few elements the vendor's kernels divide k among the SMs
-  // and lose less too. The limits are sizes up to which cuBLAS 13.0 was seen to do so on an H100
-  // (docs/schemes/fp16x3.md).
+  // The schedule for a C of `elements` elements, each a sum of k products, on a matrix unit that truncates. A
+  // block's sum loses in proportion to the block's length, and a segment's sum in proportion to the root of
+  // its number of blocks. For a C of few elements the vendor's kernels divide k among the SMs and lose less,
+  // too. The limits are sizes up to which cuBLAS 13.0 did so on an H100 (docs/schemes/fp16x3.md).
   Schedule shortened(double elements, std::int64_t k) const {
     constexpr double few = 0x1p20;
     constexpr double many = 0x1p22;
@@ -100,8 +103,8 @@ struct Schedule {
 
   std::int64_t block_length(std::int64_t k) const { return k_block == 0 || k_block > k ? k : k_block; }
 
-  // Length of every segment but the last: segments are nearly equal, and multiples of whole blocks. The unit
-  // of 64 makes the length the same for k and for k padded to a multiple of 64.
+  // Length of every segment but the last: segments are nearly equal multiples of whole blocks. The unit of 64
+  // makes the length the same for k and for k padded to a multiple of 64.
   std::int64_t segment_length(std::int64_t k) const {
     if (k_segment == 0 || k <= k_segment) return k;
     const std::int64_t unit = std::max<std::int64_t>(64, k_block);
@@ -125,7 +128,7 @@ constexpr Schedule make_schedule(const Structure<TermCount>& structure, int resc
           .group_exponents = group_exponents};
 }
 
-// Nothing but hi * hi: baselines, and the native product.
+// The single product hi * hi, for baselines and the native product.
 inline constexpr Structure<1> single_product{{Term{0, 0, 0, false}}, 1, 1, 1, 0, 0};
 
 }  // namespace kintsugi::core

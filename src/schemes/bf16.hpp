@@ -1,4 +1,4 @@
-// bf16: one product of operands rounded to bfloat16. A baseline: what the engine gives alone.
+// bf16: one product of operands rounded to bfloat16; the baseline without emulation.
 //
 //   a0 = bf16(a), b0 = bf16(b)                     round to nearest even, no scaling
 //   C  = a0 b0                                     one accumulator, all of k inside the engine

@@ -1,15 +1,15 @@
 // bf16x3: two bf16 slices of scaled vectors, 3 products, small terms first.
 //
 //   a' = 2^s_i a  with max_p |a'_ip| in [2^40, 2^41)      likewise the columns of B
-//   a0 = RNbf16(a'), a_s = RNbf16((a' - a0 - ...) 2^(8 s))  every slice 2^8 above its place
+//   a0 = RNbf16(a'), a_s = RNbf16((a' - a0 - ...) 2^(8 s))  slice s is stored scaled by 2^(8 s)
 //   for every block of 64 inner indices:
 //     acc = a1 b0 + a0 b1
 //     acc = 2^-8 acc + a0 b0
 //     sum = sum + acc                                     fp32, outside the engine
 //   C = 2^-(s_i + t_j) sum
 //
-// Scaling keeps FLT_MAX from rounding up to infinity and subnormals from being lost; 2^40 leaves
-// room for sums of 2^40 products below and for rows that span some 100 binades above fp32's underflow.
+// Scaling keeps FLT_MAX from rounding up to infinity and keeps subnormal elements; 2^40 leaves room above for
+// sums of 2^40 products and below for rows of about 100 binades before fp32 underflows.
 #pragma once
 
 #include "formats/bf16.hpp"

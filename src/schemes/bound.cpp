@@ -13,8 +13,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// One side's split, in units of the scaled operand: |x - sum of slices| <= error |x| + error_floor,
-// |slice_s| 2^(-s r) <= ratios[s] |x| + floors[s].
+// Error of one operand's split, in units of the scaled operand: |x - sum of slices| <= error |x| +
+// error_floor, |slice_s| 2^(-s r) <= ratios[s] |x| + floors[s].
 struct SplitError {
   double error = 0;
   double error_floor = 0;
@@ -24,10 +24,10 @@ struct SplitError {
 
 double two_to(int exponent) { return power_of_two(exponent); }
 
-// log2 of the bound on the rest after `slices` roundings, relative to the power of two below |x|.
-// Nearest: the rest is at most half an ulp, 2^(e - p), and unless it is that very power of two its
-// own leading bit is one lower, so that every slice gains p + 1 bits. Truncation gains p - 1 with
-// the first slice (rest < one ulp) and p with each further one.
+// log2 of the bound on the residual after `slices` roundings, relative to the power of two below |x|. Rounded
+// to nearest, the residual is at most half an ulp, 2^(e - p), and unless it is that power of two its leading
+// bit is one lower, so that every slice gains p + 1 bits. Truncation gains p - 1 bits with the first slice
+// (residual < one ulp) and p with each further one.
 int rest_exponent(const SplitRule& rule, int slices) {
   const int p = rule.format->significand_bits;
   const bool nearest =
@@ -35,7 +35,7 @@ int rest_exponent(const SplitRule& rule, int slices) {
   return nearest ? 1 - slices * (p + 1) : 1 - slices * p;
 }
 
-// log2 of what the last slice's quantum leaves of any element.
+// log2 of the largest residual of any element that the last slice's quantum causes.
 int quantum_exponent(const SplitRule& rule, int slices) {
   const Rounding rounding = slices == 1 ? rule.first_rounding : rule.residual_rounding;
   const int half = rounding == Rounding::nearest_even ? 1 : 0;
@@ -43,9 +43,9 @@ int quantum_exponent(const SplitRule& rule, int slices) {
   return quantum - half - rule.residual_exponent * (slices - 1);
 }
 
-// log2 of the largest rest of elements that are too small for a normal first slice: that of the last
-// slice's quantum, or the rest before it (all of the element where a bit-cut gave zero) with its p
-// leading bits taken off.
+// log2 of the largest residual of elements that are too small for a normal first slice: that of the last
+// slice's quantum, or the residual before it (all of the element where a bit-cut gave zero) without its p
+// leading bits.
 int floor_exponent(const SplitRule& rule, int slices) {
   const int by_quantum = quantum_exponent(rule, slices);
   if (slices == 1) return by_quantum;
@@ -59,8 +59,9 @@ int lowest_exponent(const SplitRule& rule) {
                   rule.format->min_exponent);
 }
 
-// Integer formats: everything is relative to the quanta of the slices, one for the last and half of 2^(-s r)
-// at most for what a slice s > 0 stands for (half the quantum of the one before it).
+// Split error of integer formats: all terms are relative to the slices' quanta, half a quantum for the last
+// slice, and at most half of 2^(-s r) for the value of a slice s > 0 (half the quantum of the slice before
+// it).
 SplitError grid_error(const SplitRule& rule) {
   const auto half_quantum = [&](int s) { return two_to(-s * rule.residual_exponent - 1); };
   SplitError split;
@@ -74,20 +75,20 @@ SplitError grid_error(const SplitRule& rule) {
   return split;
 }
 
-// Exponent of the largest elements that overflow no slice: neither the first, which may round up, nor a
-// residual, which may be scaled by more bits than the slices before it have taken.
+// Exponent of the largest elements that overflow no slice: the first slice may round up, and a residual may
+// be scaled by more bits than the slices before it have taken.
 int highest_exponent(const SplitRule& rule) {
   int highest = rule.format->max_exponent - 1;
   for (int s = 1; s < rule.slices; ++s) {
     const int room = rule.format->max_exponent - s * rule.residual_exponent;
-    // Elements too small for a normal first slice leave rests of their own.
+    // Elements too small for a normal first slice leave residuals bounded by a floor.
     if (floor_exponent(rule, s) > room) return std::numeric_limits<int>::min();
     highest = std::min(highest, room - rest_exponent(rule, s));
   }
   return highest;
 }
 
-// log2 of the largest magnitude that slice s of an operand may have as it is stored.
+// log2 of the largest magnitude of slice s of an operand as stored.
 int slice_exponent(const SplitRule& rule, int largest, int s) {
   const int first = rule.scale_vectors ? rule.top_exponent + 1 : largest + 1;
   if (s == 0) return first;
@@ -102,14 +103,15 @@ SplitError split_error(const SplitRule& rule, bool window) {
   for (int s = 0; s < rule.slices; ++s) {
     const double rest = s == 0 ? 1 : two_to(rest_exponent(rule, s));
     const double rest_floor = s == 0 || window ? 0 : two_to(floor_exponent(rule, s));
-    // A slice is its rest rounded: larger than it by the slice's own rounding at most.
+    // A slice is the rounded residual: larger than the residual by at most the slice's own rounding.
     split.ratios.push_back(rest * (1 + two_to(1 - rule.format->significand_bits)));
     split.floors.push_back(rest_floor + (window ? 0 : two_to(floor_exponent(rule, s + 1))));
   }
   return split;
 }
 
-// Residues: scaled elements are rounded to integers, and nothing else is lost before the last rounding.
+// Error of residues: rounding scaled elements to integers loses something, nothing else does before the last
+// rounding.
 ErrorBound integer_rounding(double k) { return {0, 0.5, 0.5, 0.25 * k}; }
 
 bool has_term(const Schedule& schedule, int a, int b) {
@@ -117,31 +119,31 @@ bool has_term(const Schedule& schedule, int a, int b) {
                      [&](const Term& term) { return term.a == a && term.b == b; });
 }
 
-// Slices by successive roundings, d at least, each of which leaves 2^-gain of what may be there (gain is
-// their bits and one more, without the one where sigma rounds positive elements). With 2^tau <= 2 u_i of a
-// vector whose maximum is in [u_i, 2 u_i), what s slices leave of an element is at most 2^(1 - s gain) u_i,
-// and slice s + 1 no larger. Left out are what d slices of one operand leave, both rests' product among it,
-// and the products p + q > d + 1, counted from 1; where nothing was left before, nothing. Those of p + q = d
-// + 2 + t are d - 1 - t, each at most 4 u_i v_j 2^-((d + t) gain): all of them at most (d - 1) / (1 -
-// 2^-gain) times 4 u_i v_j 2^-(d gain). The sums in FP64 round each of N products N + 1 times at most, the
-// integer on its way to FP64 among them.
+// Bound of Ozaki scheme I with at least d slices by successive roundings, each of which leaves at most
+// 2^-gain of what may be there (gain is the slice's bits plus one; without that one where sigma rounds
+// positive elements). For a vector whose maximum is in [u_i, 2 u_i), 2^tau <= 2 u_i: s slices leave at most
+// 2^(1 - s gain) u_i of an element, and slice s + 1 is no larger. Left out are the rest of each operand after
+// d slices, including the product of both rests, and the products p + q > d + 1, counted from 1; nothing, if
+// no rest was left before. There are d - 1 - t products with p + q = d + 2 + t, each at most 4 u_i v_j 2^-((d
+// + t) gain): together at most (d - 1) / (1 - 2^-gain) times 4 u_i v_j 2^-(d gain). Sums in FP64 round each
+// of N products at most N + 1 times, the conversion of the integer to FP64 included.
 ErrorBound error_free_bound(const Program& program, double k) {
   const ErrorFree& rules = program.error_free;
   if (rules.mode == ErrorFree::Mode::cr) return {};
   const int gain = program.split_a.successive_gain();
-  // A report says 0 slices of a product without nonzero terms (A is zero): nothing of it is left out.
-  const int d = std::max(rules.slices != 0 ? rules.slices : rules.least_slices, 1);
+  // A report gives 0 slices for a product without non-zero terms (A is zero), of which nothing is left out.
+  const int d = std::max(rules.slices != 0 ? rules.slices : rules.min_slices, 1);
   const double rest = two_to(std::max(1 - d * gain, -1000));
-  // All slices of an element together: |x| and what each rounding may add.
+  // Bound of the sum of all slices' magnitudes of an element: |x| and what each rounding may add.
   const double beyond = two_to(1 - gain) + two_to(1 - gain) / (1 - two_to(-gain));
-  const double roundings = (rules.most_products + 1.0) * 0x1p-53 * (1 + 0x1p-40);
+  const double roundings = (rules.max_products + 1.0) * 0x1p-53 * (1 + 0x1p-40);
   const double floor = rest + roundings * beyond;
   const double left_out = rest * rest + rest * 2 * (d - 1) / (1 - two_to(-gain));
   constexpr double underflow = 0x1p-1000;
   return {roundings, floor, floor, k * (left_out + roundings * beyond * beyond + underflow)};
 }
 
-// What the split and the products left out cost, whatever the engine.
+// Error of the splits and the products left out, independent of the engine.
 ErrorBound split_bound(const Program& program, const SplitError& a, const SplitError& b) {
   ErrorBound bound;
   bound.relative = a.error + b.error * (1 + a.error);
@@ -160,16 +162,17 @@ ErrorBound split_bound(const Program& program, const SplitError& a, const SplitE
   return bound;
 }
 
-// Of the units that cuBLAS may find, the A100's loses most; what it adds outside loses nothing to underflow.
+// The matrix unit for floors of the accumulator. Of those that cuBLAS may use the A100's loses most; cuBLAS's
+// additions outside lose nothing to underflow.
 Accumulator unit_of(Accumulator accumulator) {
   return accumulator == Accumulator::cublas ? Accumulator::a100 : accumulator;
 }
 
-// What one unit of a stored factor loses beside a subnormal one. A tensor core aligns such a product
-// as if the subnormal factor had the smallest normal exponent, and truncates up to block + 1 addends
-// there (schedule/accumulator.cpp); two subnormal factors set a grid of 2^(2 min_exponent), no finer
-// than fp16's products of them, which then lose nothing. The bf16 units of CPUs flush the factor,
-// which may be as large as 2^-126 with what later roundings make of it.
+// Loss per unit of a stored factor multiplied by a subnormal one. A tensor core aligns such a product as if
+// the subnormal factor had the smallest normal exponent, and truncates up to block + 1 addends there
+// (schedule/accumulator.cpp); two subnormal factors set a grid of 2^(2 min_exponent), no finer than fp16's
+// products of them, which then lose nothing. The bf16 units of CPUs flush the factor, which may be as large
+// as 2^-126, to which later roundings add.
 double subnormal_loss(Accumulator accumulator, const Format& format) {
   if (accumulator == Accumulator::amx_bf16 || accumulator == Accumulator::avx512_bf16) return 0x1p-125;
   const Accumulator unit = unit_of(accumulator);
@@ -178,25 +181,26 @@ double subnormal_loss(Accumulator accumulator, const Format& format) {
   return (block + 1) * two_to(format.min_exponent - 23 - accumulator_extra_bits(unit));
 }
 
-// What sums lose to underflow: where the engine adds in fp32 or flushes, or in a tensor core's grid
-// of subnormal sums (its grid beside subnormal factors is subnormal_loss).
+// Loss of sums by underflow: where the engine adds in fp32 or flushes, or in a tensor core's grid of
+// subnormal sums (subnormal_loss has its grid for subnormal factors).
 double underflow_loss(const Program& program, Accumulator accumulator, std::int64_t k) {
   const auto terms = static_cast<double>(program.schedule.terms.size());
-  // Every addend and every result can end at 2^-149; a result is at most as many as products.
+  // Every addend and every result can be rounded to a multiple of 2^-149; there are at most as many results
+  // as products.
   if (is_tensor_core(unit_of(accumulator))) return terms * static_cast<double>(k) * 2 * 0x1p-149;
-  constexpr double flushed_operands_apart = 0;  // subnormal_loss has them
+  constexpr double flushed_operands_apart = 0;  // counted in subnormal_loss
   return terms * accumulation_floor(accumulator, program.format().id, k, flushed_operands_apart);
 }
 
-// Floors of the engine's arithmetic: every slice that may be subnormal, beside every slice it
-// meets. Inside the window only residual slices can be.
+// Adds the floors of the engine's arithmetic: for every slice that may be subnormal, times every slice that
+// it is multiplied by. Inside the window only residual slices can be subnormal.
 void add_engine_floors(ErrorBound& bound, const Program& program, Accumulator accumulator,
                        const SplitError& a, const SplitError& b, bool a_window, bool b_window) {
   const double loss = subnormal_loss(accumulator, program.format());
   for (const Term& term : program.schedule.terms) {
     const double unscale_a = two_to(-term.a * program.split_a.residual_exponent);
     const double unscale_b = two_to(-term.b * program.split_b.residual_exponent);
-    // The stored factor is the slice times 2^(s r), and the term's weight takes both powers back.
+    // The stored factor is the slice times 2^(s r), and the term's weight undoes both powers.
     if (term.a > 0 || !a_window) {
       bound.floor_a += loss * unscale_a * b.ratios[term.b];
       bound.floor_both += loss * unscale_a * b.floors[term.b];
@@ -208,11 +212,12 @@ void add_engine_floors(ErrorBound& bound, const Program& program, Accumulator ac
   }
 }
 
-// Groups are added in double: their number less one roundings, to each of which all magnitudes may come.
+// Adds the error of recombination: groups are added in double with one rounding fewer than groups, each
+// relative to at most all magnitudes.
 void add_recombination(ErrorBound& bound, const Program& program, const SplitError& a, const SplitError& b,
                        std::int64_t k) {
-  if (program.sum_type() == SumType::i128) return;  // exact, but for the one last rounding
-  if (!program.format().floating) {                 // exact, but for the rounding of the sum to double
+  if (program.sum_type() == SumType::i128) return;  // exact except for the last rounding
+  if (!program.format().floating) {                 // exact except for the rounding of the sum to double
     bound.relative += 0x1p-52;
     return;
   }
@@ -226,21 +231,22 @@ void add_recombination(ErrorBound& bound, const Program& program, const SplitErr
 }
 
 // The bound as one coefficient of (|A||B|)_ij: every non-zero scaled element is at least 2^(top - span), one
-// binade less where an integer format's scale leaves room for rounding. What its products lose together
-// (floor_both) is k times what one of them does, and a zero loses nothing.
-double relative_of(const Program& program, const ErrorBound& bound, std::int64_t k, int span_a, int span_b) {
+// binade less where an integer format's scale leaves room for rounding. The loss of all products together
+// (floor_both) is k times that of one product, and a zero loses nothing.
+double relative_of(const Program& program, const ErrorBound& bound, std::int64_t k, int range_a,
+                   int range_b) {
   const bool makes_room = !program.format().floating && program.split_a.kind != SplitKind::residues;
   const int room = makes_room ? 1 : 0;
   const double products = program.format().floating ? 1 : static_cast<double>(std::max<std::int64_t>(k, 1));
-  const double least_a = two_to(program.split_a.top_exponent - room - span_a);
-  const double least_b = two_to(program.split_b.top_exponent - room - span_b);
-  return bound.relative + bound.floor_a / least_a + bound.floor_b / least_b +
-         bound.floor_both / products / (least_a * least_b);
+  const double min_a = two_to(program.split_a.top_exponent - room - range_a);
+  const double min_b = two_to(program.split_b.top_exponent - room - range_b);
+  return bound.relative + bound.floor_a / min_a + bound.floor_b / min_b +
+         bound.floor_both / products / (min_a * min_b);
 }
 
-// The same where elements lie `depth` binades below the largest ones, those of both vectors of a pair added
-// up, on average: n such pairs have a sum of magnitudes of n 2^(both tops - depth) at least, where no element
-// is 2^(top + 1).
+// As relative_of(), where elements lie on average `depth` binades below the largest ones, those of both
+// vectors of a pair added: n such pairs have a sum of magnitudes of at least n 2^(both tops - depth), and no
+// element is 2^(top + 1) or more.
 double relative_at_depth(const Program& program, const ErrorBound& bound, std::int64_t k, int depth) {
   const int top_a = program.split_a.top_exponent;
   const int top_b = program.split_b.top_exponent;
@@ -249,7 +255,7 @@ double relative_at_depth(const Program& program, const ErrorBound& bound, std::i
          bound.floor_both / static_cast<double>(std::max<std::int64_t>(k, 1)) * two_to(depth - top_a - top_b);
 }
 
-// Whether nothing is rounded between the slices and C.
+// True if nothing is rounded between the slices and C.
 bool rounds_once(const Program& program) {
   switch (program.recombination) {
     case Recombination::exact_sums:
@@ -260,22 +266,22 @@ bool rounds_once(const Program& program) {
   return false;
 }
 
-// Significant bits that slices hold at most: of floating ones each has p and a sign, which stands for another
-// bit of all but the first.
-int most_bits(const SplitRule& rule) {
+// Largest number of significant bits that the slices hold: floating-point slices have p each and a sign,
+// which is worth another bit in all but the first.
+int max_bits(const SplitRule& rule) {
   if (rule.kind == SplitKind::residues) return rule.top_exponent + 1;
   if (!rule.format->floating) return rule.top_exponent + 1 + (rule.slices - 1) * rule.residual_exponent;
   return rule.slices * (rule.format->significand_bits + 1) - 1;
 }
 
-// A number of one bit more loses half a unit of the last bit that is held, 2^-bits of its leading power of
-// two: more than 2^-(bits + 1) of itself. Nothing is said where the operands decide how many bits slices
-// hold.
-double least_loss(const Program& program, const SplitRule& rule, OperandType type) {
+// Loss of a number with one bit more than the slices hold: half a unit of the last bit held, 2^-bits of the
+// number's leading power of two, which is more than 2^-(bits + 1) of the number. 0, no statement, where the
+// operands decide how many bits slices hold.
+double min_loss(const Program& program, const SplitRule& rule, OperandType type) {
   const bool is_fixed =
       program.recombination == Recombination::weighted ||
       (program.recombination == Recombination::residues && rule.scales == ScaleRule::exponent);
-  const int bits = most_bits(rule);
+  const int bits = max_bits(rule);
   return is_fixed && bits < -std::ilogb(unit_roundoff(type)) ? two_to(-bits - 1) : 0;
 }
 
@@ -286,9 +292,9 @@ double with_last_rounding(const Program& program, OperandType type, double befor
 
 }  // namespace
 
-int window_span(const SplitRule& rule) {
+int window_range(const SplitRule& rule) {
   if (rule.kind == SplitKind::successive) return rule.slices * rule.successive_gain();
-  // A grid keeps something of every element down to its last quantum.
+  // A grid keeps part of every element down to its last quantum.
   if (rule.kind == SplitKind::residues) return rule.top_exponent;
   if (!rule.format->floating) return rule.top_exponent + (rule.slices - 1) * rule.residual_exponent;
   return rule.top_exponent - lowest_exponent(rule);
@@ -300,7 +306,7 @@ bool can_overflow(const SplitRule& rule, const RangeSummary& ranges) {
 
 bool sums_can_overflow(const Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t k) {
   if (!program.format().floating) return false;
-  constexpr int highest = 126;  // of fp32 sums
+  constexpr int highest = 126;  // largest exponent of fp32 sums
   const int length = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(k)));
   return std::any_of(program.schedule.terms.begin(), program.schedule.terms.end(), [&](const Term& term) {
     return slice_exponent(program.split_a, a.largest, term.a) +
@@ -318,9 +324,9 @@ bool grid_can_overflow(const Program& program, OperandType type, const RangeSumm
 }
 
 bool in_window(const SplitRule& rule, const RangeSummary& ranges) {
-  // The bound's floors say all.
+  // Windows do not matter: the bound's floors hold for all elements.
   if (!rule.format->floating || rule.kind == SplitKind::successive) return true;
-  if (rule.scale_vectors) return ranges.dynamic_range <= window_span(rule);
+  if (rule.scale_vectors) return ranges.dynamic_range <= window_range(rule);
   return !can_overflow(rule, ranges) && ranges.smallest >= lowest_exponent(rule);
 }
 
@@ -358,13 +364,13 @@ double split_loss(const Program& program) {
 
 bool can_meet(const Program& program, OperandType type, double coefficient) {
   if (coefficient == 0 && !rounds_once(program)) return false;
-  return least_loss(program, program.split_a, type) <= coefficient &&
-         least_loss(program, program.split_b, type) <= coefficient;
+  return min_loss(program, program.split_a, type) <= coefficient &&
+         min_loss(program, program.split_b, type) <= coefficient;
 }
 
 double relative_bound(const Program& program, const ErrorBound& bound, OperandType type, std::int64_t k,
-                      int span_a, int span_b) {
-  return with_last_rounding(program, type, relative_of(program, bound, k, span_a, span_b));
+                      int range_a, int range_b) {
+  return with_last_rounding(program, type, relative_of(program, bound, k, range_a, range_b));
 }
 
 double bound_at_depth(const Program& program, const ErrorBound& bound, OperandType type, std::int64_t k,

@@ -9,15 +9,15 @@
 
 namespace kintsugi::core {
 
-// For alpha = 1, beta = 0, finite operands and no overflow, entry by entry:
+// For alpha = 1, beta = 0, finite operands and no overflow, element by element:
 //
 //   |C - AB| <= relative * (|A||B|)_ij
 //             + floor_a * u_i * ||b_j||_1  +  floor_b * v_j * ||a_i||_1
 //             + floor_both * u_i * v_j
 //
-// u_i, v_j: what undoes the scales, 2^-scale of row i of op(A) and of column j of op(B) (1 where a
-// rule does not scale). The last rounding to the result's type comes on top: half a unit in the
-// last place of C, or half the smallest subnormal.
+// u_i, v_j: the factors that undo the scales, 2^-scale of row i of op(A) and of column j of op(B) (1 where a
+// rule does not scale). The last rounding to the result's type is not included: half a unit in the last place
+// of C, or half the smallest subnormal.
 struct ErrorBound {
   double relative = 0;
   double floor_a = 0;
@@ -25,71 +25,72 @@ struct ErrorBound {
   double floor_both = 0;
 };
 
-// Binades that a vector may span so that every element keeps all significant bits of the split
-// (scaled rules); for unscaled rules see in_window.
-int window_span(const SplitRule& rule);
+// Largest dynamic range, in binades, of a vector of which every element keeps all significant bits of the
+// split, for scaled rules; for unscaled rules see in_window.
+int window_range(const SplitRule& rule);
 
-// Whether every element of the operand keeps all significant bits of the split, by its exponents:
-// then the floors of the bound come from the engine's arithmetic alone.
+// True if every element of the operand keeps all significant bits of the split, by its exponents; the floors
+// of the bound then come from the engine's arithmetic alone.
 bool in_window(const SplitRule& rule, const RangeSummary& ranges);
 
-// Whether a finite operand can overflow a slice: then there is no bound.
+// True if a finite operand can overflow a slice; there is no bound then.
 bool can_overflow(const SplitRule& rule, const RangeSummary& ranges);
 
-// Whether the engine's fp32 sums of k products can overflow though the result does not: where residuals are
-// scaled by more than they have lost, or operands are FP64.
+// True if the engine's fp32 sums of k products can overflow though the result does not: where residuals are
+// scaled by more bits than they have lost, or operands are FP64.
 bool sums_can_overflow(const Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t k);
 
-// Whether a result can round to infinity on its way over a grid of int8 digits, whose neighbour of the type's
-// largest number is a power of two, while the exact one is finite.
+// True if an intermediate result on a grid of int8 digits can round to infinity though the exact one is
+// finite: the grid's neighbor of the type's largest number is a power of two.
 bool grid_can_overflow(const Program& program, OperandType type, const RangeSummary& a, const RangeSummary& b,
                        std::int64_t k);
 
-// The bound for inner length k. a_in_window, b_in_window: results of in_window for the operands.
+// The bound for inner length k. a_in_window, b_in_window: results of in_window() for the operands.
 ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int64_t k, bool a_in_window,
                        bool b_in_window);
 
-// The relative part of the bound that splits and left-out products cost, whatever the engine: what a
-// single product may lose inside the windows.
+// Relative error of splits and left-out products, independent of the engine: the largest loss of a single
+// product inside the windows.
 double split_loss(const Program& program);
 
-// False where the program can be shown to miss the accuracy, for a product of two numbers of the type or, at
-// coefficient 0, which asks for the correctly rounded result, for some sum; true is no promise.
+// False if the program provably misses the accuracy for some product of two numbers of the type or, at
+// coefficient 0, which requires the correctly rounded result, for some sum; true promises nothing.
 bool can_meet(const Program& program, OperandType type, double coefficient);
 
-// `bound`, which must be that inside both windows for inner length k, as one relative coefficient of
-// (|A||B|)_ij for scaled operands that span at most span_a and span_b binades: there the floors are small
-// multiples of every element. The last rounding to the operands' type is in it where there is one: a single
-// group's sum is fp32 already.
+// `bound`, which must be the bound inside both windows for inner length k, as one relative coefficient of
+// (|A||B|)_ij for scaled operands whose dynamic ranges are at most range_a and range_b binades: the floors
+// are then small multiples of every element. Includes the last rounding to the operands' type if there is
+// one: a single group's sum is fp32 already.
 double relative_bound(const Program& program, const ErrorBound& bound, OperandType type, std::int64_t k,
-                      int span_a, int span_b);
+                      int range_a, int range_b);
 
-// The same of `bound` outside of both windows, for operands that are within that depth (are_within_depth() of
-// split/ranges.hpp), whatever they span.
+// As relative_bound(), for the bound outside both windows and operands within `depth` (are_within_depth() of
+// split/ranges.hpp), whatever their dynamic ranges.
 double bound_at_depth(const Program& program, const ErrorBound& bound, OperandType type, std::int64_t k,
                       int depth);
 
-// The unit roundoff u of the type: of the last rounding.
+// Unit roundoff u of the type, of the last rounding.
 constexpr double unit_roundoff(OperandType type) {
   return type == OperandType::f32 ? 0x1p-24 : type == OperandType::f64 ? 0x1p-53 : 0x1p-106;
 }
 
-// What contracts of the type count in. Operations on double-double numbers lose a few units of their roundoff
-// each, where those of FP32 and FP64 lose one.
+// Unit of the type's contracts. Operations on double-double numbers lose a few units of their roundoff each,
+// those of FP32 and FP64 lose one.
 constexpr double contract_unit(OperandType type) {
   return type == OperandType::dd ? 0x1p-104 : unit_roundoff(type);
 }
 
-// Inner products rounded to nearest lose at most k u |a||b|, in any order, fused or not, without a
-// second-order term (Jeannerod and Rump, Improved error bounds for inner products in floating-point
-// arithmetic, 2013). A part of a complex entry is such a product of length 2 k. Of double-double:
-// arith/pair_sum.hpp. One unit more is what underflow may cost an element that stands (arith/underflow.hpp).
+// Coefficient of |a||b| for native inner products. Rounded to nearest, they lose at most k u |a||b|, in any
+// order, fused or not, without a second-order term (Jeannerod and Rump, Improved error bounds for inner
+// products in floating-point arithmetic, 2013). A part of a complex element is such a product of length 2 k.
+// For double-double: arith/pair_sum.hpp. Underflow may cost a valid element one more unit
+// (arith/underflow.hpp).
 constexpr double native_coefficient(OperandType type, std::int64_t k) {
   if (type == OperandType::dd) return (3 * static_cast<double>(k) + 15) * unit_roundoff(type);
   return (static_cast<double>(k) + 1) * unit_roundoff(type);
 }
 
-// (k + 8) units, the coefficient of (|A||B|)_ij of the contracts fp32, fp64 and dd.
+// Coefficient of (|A||B|)_ij in the contracts fp32, fp64 and dd: k + 8 units.
 constexpr double contract_of_type(OperandType type, std::int64_t k) {
   return (static_cast<double>(k) + 8) * contract_unit(type);
 }

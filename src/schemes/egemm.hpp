@@ -1,10 +1,9 @@
-// egemm: markidis with rounding to nearest.
+// egemm: as markidis, with rounding to nearest.
 //
 //   a0 = RN16(a), a1 = RN16(a - a0)                residual unscaled
-//   C  = a1 b1 + a1 b0 + a0 b1 + a0 b0             one accumulator, never leaves the engine
+//   C  = a1 b1 + a1 b0 + a0 b1 + a0 b0             one accumulator, all of k inside the engine
 //
-// The four terms alternate after every 16 inner indices, as in markidis, whose
-// structure it is.
+// The four terms alternate after every 16 inner indices: the structure is that of markidis.
 #pragma once
 
 #include "formats/fp16.hpp"

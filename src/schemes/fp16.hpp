@@ -1,4 +1,4 @@
-// fp16: one product of operands rounded to half precision. A baseline: what the engine gives alone.
+// fp16: one product of operands rounded to half precision; the baseline without emulation.
 //
 //   a0 = fp16(a), b0 = fp16(b)                     round to nearest even, no scaling
 //   C  = a0 b0                                     one accumulator, all of k inside the engine

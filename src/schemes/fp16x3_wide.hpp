@@ -1,4 +1,4 @@
-// fp16x3-wide: fp16x3 with its residuals multiplied by 2^12, for vectors that span more binades.
+// fp16x3-wide: fp16x3 with residuals multiplied by 2^12, for vectors of wider dynamic range.
 //
 //   a' = 2^s_i a  with max_p |a'_ip| in [2^14, 2^15)      likewise the columns of B
 //   a0 = RN16(a'), a1 = RN16((a' - a0) 2^12)              |a' - a0| <= 8: 2^12 cannot overflow

@@ -1,15 +1,15 @@
 // h2sgemm: tunable residual scaling, three products, term-wise sums.
 //
 //   a0 = RN16(a), a1 = RN16((a - a0) 2^sb)         sb = 12 by default
-//   S1 = a1 b0, S2 = a0 b1, S3 = a0 b0             each over all of k, an accumulator of its own
+//   S1 = a1 b0, S2 = a0 b1, S3 = a0 b0             each over all of k in an accumulator of its own
 //   C  = 2^-sb S1 + 2^-sb S2 + S3                  small terms first
 //
-// sb=N gives it; sb=eq6 takes the largest one that cannot overflow: with E the largest exponent of both
-// operands, residuals are at most 2^(E - 11), so 2^(26 - E) keeps them within 2^15. Eq. 6 allows one
-// more, 27 - E, which overflows the residual 16 of x = 32784 (a0 = 32768) under sb = 12. So a given sb
-// is lowered to 26 - E where the operands ask for it. With E = 15 the high part is truncated, since
-// from 65520 on it would round to infinity; residuals are then below 2^5, and sb at most 10. |x| >= 2^16
-// is an error instead of a silent infinity.
+// The parameter sb=N sets sb; sb=eq6 takes the largest one that cannot overflow: with E the largest exponent
+// of both operands, residuals are at most 2^(E - 11), so 2^(26 - E) keeps them within 2^15. Eq. 6 allows one
+// more, 27 - E, with which the residual 16 of x = 32784 (a0 = 32768) overflows under sb = 12. So a given sb
+// is lowered to 26 - E where the operands require it. With E = 15 the high part is truncated, since from
+// 65520 on it would round to infinity; residuals are then below 2^5, and sb at most 10. |x| >= 2^16 is an
+// error instead of a silent infinity.
 #pragma once
 
 #include <array>
@@ -32,12 +32,12 @@ inline constexpr Structure<3> h2sgemm_structure{
 };
 
 inline constexpr std::array h2sgemm_cross_groups{0, 1};
-inline constexpr int h2sgemm_eq6 = most_residual_exponent + 1;  // lowered to what the operands allow
+inline constexpr int h2sgemm_eq6 = max_residual_exponent + 1;  // lowered to what the operands allow
 
 inline const Parameter* configure_h2sgemm(Program& program, std::span<const Parameter> parameters) {
   for (const Parameter& parameter : parameters) {
     const auto exponent =
-        parameter.value == "eq6" ? h2sgemm_eq6 : parse_parameter(parameter.value, 0, most_residual_exponent);
+        parameter.value == "eq6" ? h2sgemm_eq6 : parse_parameter(parameter.value, 0, max_residual_exponent);
     if (parameter.key != "sb" || !exponent) return &parameter;
     program.set_residual_exponent(*exponent, h2sgemm_cross_groups);
   }

@@ -1,4 +1,4 @@
-// h2sgemm-element: h2sgemm with the three terms summed entry by entry.
+// h2sgemm-element: h2sgemm with the three terms summed element by element.
 //
 //   a0 = RN16(a), a1 = RN16((a - a0) 2^sb), sb as in h2sgemm
 //   for every 16 inner indices (one step of the cube unit):
@@ -22,7 +22,7 @@ inline constexpr Structure<3> h2sgemm_element_structure{
 
 inline constexpr Scheme h2sgemm_element{
     .name = "h2sgemm-element",
-    .summary = "h2sgemm with its three terms summed entry by entry",
+    .summary = "h2sgemm with its three terms summed element by element",
     .operands = OperandType::f32,
     .program = {h2sgemm_split, h2sgemm_split, make_schedule(h2sgemm_element_structure, 0, {-12, -12, 0})},
     .bound = "2^-21 |A||B| + accumulation of 16 products inside and of 3 k / 16 sums outside",

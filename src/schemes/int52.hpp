@@ -1,13 +1,13 @@
-// int52: N words of 52 bits a row and column on one grid, all N^2 products, exact sums, one rounding.
+// int52: N words of 52 bits for each row and column, on one grid; all N^2 products, exact sums, one rounding.
 //
 //   a' = 2^s_i a  with max_p |a'_ip| < 2^51 - 2^44          likewise the columns of B
 //   RN(2^(52 (N - 1)) a') = sum over s of 2^(52 (N - 1 - s)) a_s      -2^51 <= a_s < 2^51
 //   S_g = sum over s + t = g of a_s b_t                      in 128 bits
 //   C   = RN(alpha 2^-(s_i + t_j) sum over g of 2^(-52 g) S_g + beta C)      exact but for this rounding
 //
-// One word is a grid of 51 bits below each row's and column's largest magnitude. Where every element's last
-// bit is on the grid, C is correctly rounded. Words that are zero in a whole tile are not multiplied by the
-// engine cpu, so a row pays for those alone that its range needs.
+// One word is a grid of 51 bits below the largest magnitude of a row or column. Where every element's last
+// bit is on the grid, C is correctly rounded. The engine cpu skips words that are zero in a whole tile, so a
+// row costs only the words that its dynamic range needs.
 #pragma once
 
 #include <array>

@@ -1,13 +1,13 @@
-// int8x6: three int8 digits of a grid of 23 bits a row and column, 6 products, exact sums.
+// int8x6: three int8 digits of a grid of 23 bits for each row and column, 6 products, exact sums.
 //
 //   a' = 2^s_i a  with max_p |a'_ip| < 127                 likewise the columns of B
 //   round(2^16 a') = 2^16 a0 + 2^8 a1 + a2                 a1, a2 in -128...127
 //   S0 = a0 b0,  S1 = a0 b1 + a1 b0,  S2 = a0 b2 + a1 b1 + a2 b0      int32, added up in 64 bits every 2^15
 //   C  = 2^-(s_i + t_j) (S0 + 2^-8 S1 + 2^-16 S2)          exact, then rounded
 //
-// All error is the grid's, relative to each row's and column's largest magnitude, and that of the three
-// products left out: good for narrow ranges. An int32 holds 131,071 products of -128: blocks of 2^15 are
-// below that with the three terms of S2 together.
+// The error is that of the grid, relative to the largest magnitude of each row and column, and that of the
+// three products left out: suitable for narrow dynamic ranges. An int32 holds 131,071 products
+// (-128)(-128); the three terms of S2 add 3 * 2^15 = 98,304 of them per block.
 #pragma once
 
 #include "schemes/program.hpp"

@@ -1,4 +1,5 @@
-// The parameter block of schemes whose sums leave the engine after any number of inner indices.
+// The parameter `block`, k_block, of schemes whose partial sums may be added outside after any number of
+// inner indices.
 #pragma once
 
 #include <span>
@@ -9,7 +10,7 @@
 namespace kintsugi::core::schemes {
 
 inline constexpr std::string_view block_parameter =
-    "block=64...65536, a multiple of 64: indices of k whose sum leaves the engine at once";
+    "block=64...65536, a multiple of 64: indices of k whose sum is added outside the engine at once";
 
 inline const Parameter* configure_block(Program& program, std::span<const Parameter> parameters) {
   for (const Parameter& parameter : parameters) {
@@ -23,7 +24,7 @@ inline const Parameter* configure_block(Program& program, std::span<const Parame
 
 inline bool takes_block(const Scheme& scheme) { return scheme.configure == &configure_block; }
 
-// The scheme's program with blocks of that many inner indices, in all problems.
+// The scheme's program with a k_block of `block` for all problems.
 inline Program program_in_blocks(const Scheme& scheme, int block) {
   Program program = scheme.program;
   program.schedule.k_block = block;

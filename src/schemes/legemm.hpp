@@ -4,8 +4,8 @@
 //   acc0 = a0 b0;  acc1 = a0 b1 + a1 b0            over all of k, alternating every 16 inner indices
 //   C = acc0 + 2^-10 acc1
 //
-// A bit-cut has no gradual underflow: elements below 2^-14 have a0 = 0 and live in a1 alone, as far as
-// 2^10 lifts them.
+// bit-cut, the paper's word, copies the leading bits: truncation without gradual underflow. Elements below
+// 2^-14 have a0 = 0; a1 alone represents them, with the bits that fp16 keeps of 2^10 a.
 #pragma once
 
 #include "formats/fp16.hpp"

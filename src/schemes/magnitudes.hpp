@@ -1,7 +1,7 @@
-// Programs of magnitudes: their products bound |A||B| of scaled operands.
+// Programs of magnitudes, whose products bound |A||B| of scaled operands.
 #pragma once
 
-#include "arith/residue_scale.hpp"
+#include "arith/residue/residue_scale.hpp"
 #include "schemes/program.hpp"
 
 namespace kintsugi::core {
@@ -9,14 +9,14 @@ namespace kintsugi::core {
 inline constexpr Structure<1> magnitude_structure{
     .terms = {Term{0, 0, 0}}, .slices_a = 1, .slices_b = 1, .groups = 1, .k_block = 65536, .k_step = 0};
 
-// Rounded down, in seven bits: a lower bound.
+// Magnitudes rounded down to seven bits: a lower bound.
 inline constexpr Program magnitude_program = [] {
   SplitRule split = quantised_split(1, 0);
   split.kind = SplitKind::magnitude;
   return Program{split, split, make_schedule(magnitude_structure)};
 }();
 
-// Rounded up, at most 2^(product_digits + 1): an upper bound.
+// Magnitudes rounded up, at most 2^(product_digits + 1): an upper bound.
 inline constexpr Program magnitude_above_program = [] {
   SplitRule split = scaled_split(int8, 1, 0, product_digits);
   split.kind = SplitKind::magnitude_above;

@@ -1,10 +1,10 @@
 // markidis: the first fp16 emulation of FP32 on tensor cores, four products in one accumulator.
 //
 //   a0 = RZ16(a), a1 = RZ16(a - a0)                truncation, residual unscaled
-//   C  = a1 b1 + a1 b0 + a0 b1 + a0 b0             one accumulator, never leaves the engine
+//   C  = a1 b1 + a1 b0 + a0 b1 + a0 b0             one accumulator, all of k inside the engine
 //
-// The four terms alternate after every 16 inner indices, as in a kernel that loads a tile of each
-// slice once and issues four matrix instructions on it.
+// The four terms alternate after every 16 inner indices, as in a kernel that loads a tile of each slice once
+// and issues four matrix instructions on it.
 #pragma once
 
 #include "formats/fp16.hpp"

@@ -6,7 +6,7 @@
 //     cross = cross + [a1 b0 + a0 b1]
 //   C = main + 2^-11 cross
 //
-// The authors' kernels take the main sum out alone and leave the cross terms, 2^-11 of it, inside.
+// The authors' kernels add only the main sum outside; the cross terms, 2^-11 of it, stay inside.
 #pragma once
 
 #include "formats/fp16.hpp"
@@ -16,7 +16,7 @@ namespace kintsugi::core::schemes {
 
 inline constexpr SplitRule ootomo_split = nearest_split(core::fp16, 2, 11);
 
-// `instruction` products are summed inside the engine before their sum leaves it.
+// Structure for instructions of `instruction` products, whose sums are added outside the engine.
 constexpr Structure<3> ootomo_structure(std::int32_t instruction) {
   return {.terms = {Term{1, 0, 1}, Term{0, 1, 1}, Term{0, 0, 0}},
           .slices_a = 2,

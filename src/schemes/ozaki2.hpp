@@ -1,4 +1,4 @@
-// ozaki2: integers below 2^b, one int8 product modulo each of N numbers, Chinese remainder.
+// ozaki2: integers below 2^b, one int8 product modulo each of N moduli, Chinese remainder theorem.
 //
 //   a' = RN(2^s_i a)  with max_p |a'_ip| <= 2^b            likewise the columns of B
 //   a_t = a' mod m_t, between -128 and 127                 m = 256, 255, 253, 251, 247, ...
@@ -6,10 +6,10 @@
 //   S   = the integer of magnitude below M / 4 with S = S_t mod m_t for all t, M the product of the moduli
 //   C   = RN(alpha 2^-(s_i + t_j) S + beta C)              exact but for this rounding
 //
-// b is the largest with k 2^(2b) <= M / 4: N and k decide it, not the data. Where every element's last bit
-// survives the rounding to integers, C is correctly rounded. scale=norm and scale=product take larger
-// integers where norms, or an int8 product of magnitudes, show that their sums stay below M / 4
-// (arith/residue_scale.hpp).
+// b is the largest with k 2^(2b) <= M / 4: N and k decide it, not the data. Where the rounding to integers
+// keeps every element's last bit, C is correctly rounded. scale=norm and scale=product take larger integers
+// where norms, or an int8 product of magnitudes, prove that their sums stay below M / 4
+// (arith/residue/residue_scale.hpp).
 #pragma once
 
 #include <array>
@@ -17,15 +17,15 @@
 #include <optional>
 #include <string_view>
 
-#include "arith/residue.hpp"
-#include "arith/residue_scale.hpp"
+#include "arith/residue/residue.hpp"
+#include "arith/residue/residue_scale.hpp"
 #include "base/status.hpp"
 #include "schemes/program.hpp"
 
 namespace kintsugi::core::schemes {
 
-// Moduli where nobody said how many: of FP64 operands for 55 bits of every row and column at k = 4096, of
-// FP32 ones for 28 there, of double-double ones for 106 at k = 1024.
+// Number of moduli unless the caller gives one: for FP64 operands 55 bits of every row and column at k =
+// 4096, for FP32 operands 28 bits there, for double-double operands 106 bits at k = 1024.
 inline constexpr int ozaki2_default = 16;
 inline constexpr int ozaki2_default_of_singles = 9;
 inline constexpr int ozaki2_default_of_pairs = 30;
@@ -37,13 +37,13 @@ constexpr int ozaki2_default_of(OperandType type) {
 }
 
 inline constexpr auto ozaki2_structure = [] {
-  Structure<most_moduli> structure{.terms = {},
-                                   .slices_a = ozaki2_default,
-                                   .slices_b = ozaki2_default,
-                                   .groups = ozaki2_default,
-                                   .k_block = 65536,
-                                   .k_step = 0};
-  for (int t = 0; t < most_moduli; ++t) {
+  Structure<max_moduli> structure{.terms = {},
+                                  .slices_a = ozaki2_default,
+                                  .slices_b = ozaki2_default,
+                                  .groups = ozaki2_default,
+                                  .k_block = 65536,
+                                  .k_step = 0};
+  for (int t = 0; t < max_moduli; ++t) {
     const auto place = static_cast<std::int16_t>(t);
     structure.terms[t] = {place, place, place};
   }
@@ -73,7 +73,7 @@ inline const Parameter* configure_ozaki2(Program& program, std::span<const Param
   std::optional<int> count;
   ScaleRule scales = ScaleRule::exponent;
   for (const Parameter& parameter : parameters) {
-    const auto number = parse_parameter(parameter.value, 2, most_moduli);
+    const auto number = parse_parameter(parameter.value, 2, max_moduli);
     const auto rule = find_scale_rule(parameter.value);
     if (parameter.key == "moduli" && number) {
       count = number;
@@ -108,16 +108,16 @@ inline void fit_ozaki2(Program& program, OperandType type, std::int64_t k) {
 }
 
 inline constexpr auto ozaki2_complex_terms = [] {
-  std::array<Term, 3 * most_moduli> terms{};
-  for (int t = 0; t < 3 * most_moduli; ++t) {
+  std::array<Term, 3 * max_moduli> terms{};
+  for (int t = 0; t < 3 * max_moduli; ++t) {
     const auto place = static_cast<std::int16_t>(t);
     terms[t] = {place, place, place};
   }
   return terms;
 }();
 
-// The same integers modulo a basis of complex residues, which holds as many bits.
-inline void multiply_entries_by_ozaki2(Program& program) {
+// Changes the program to the same integers modulo a basis of complex residues that holds as many bits.
+inline void multiply_elements_by_ozaki2(Program& program) {
   const ComplexBasis basis = cheapest_basis(residue_bits(program.split_a.slices));
   if (basis.empty()) return;
   program.split_a.complex_basis = program.split_b.complex_basis = basis;
@@ -131,17 +131,17 @@ inline void multiply_entries_by_ozaki2(Program& program) {
   }
 }
 
-// The fewest moduli that find sums of magnitude up to 2^bits; never more than the program has.
+// Reduces the moduli to the fewest that determine sums of magnitude up to 2^bits; never adds moduli.
 inline void leave_out_moduli(Program& program, int bits) {
-  const bool entries = program.multiplies_elements();
+  const bool elements = program.multiplies_elements();
   int count = 2;
-  while (count < most_moduli && residue_bits(count) < bits) ++count;
+  while (count < max_moduli && residue_bits(count) < bits) ++count;
   if (residue_bits(count) < bits || residue_bits(count) >= program.split_a.sum_bits) return;
   Program fewer = ozaki2_program(count);
   fewer.split_a.top_exponent = fewer.split_b.top_exponent = program.split_a.top_exponent;
   fewer.split_a.sum_bits = fewer.split_b.sum_bits = residue_bits(count);
   program = fewer;
-  if (entries) multiply_entries_by_ozaki2(program);
+  if (elements) multiply_elements_by_ozaki2(program);
 }
 
 inline constexpr Scheme ozaki2{
@@ -167,7 +167,7 @@ inline constexpr Scheme ozaki2{
     .parameters = "moduli=2...49, scale=exponent, norm or product",
     .configure = configure_ozaki2,
     .fit = fit_ozaki2,
-    .multiply_elements = multiply_entries_by_ozaki2,
+    .multiply_elements = multiply_elements_by_ozaki2,
 };
 
 }  // namespace kintsugi::core::schemes

@@ -25,7 +25,7 @@ bool take(const Parameter& parameter, Program& program) {
     return value.has_value();
   };
   if (parameter.key == "mode") return take_mode(parameter.value, rules.mode);
-  if (parameter.key == "slices") return number(1, ErrorFree::most_slices, rules.slices);
+  if (parameter.key == "slices") return number(1, ErrorFree::max_slices, rules.slices);
   if (parameter.key == "block") return number(128, 65536, rules.block);
   if (parameter.key == "grid") {
     program.split_a.sigma_grid = program.split_b.sigma_grid = parameter.value == "sigma";
@@ -36,7 +36,7 @@ bool take(const Parameter& parameter, Program& program) {
   return parameter.key == "fast" && (rules.fast || parameter.value == "off");
 }
 
-// Largest b with products 4^b <= 2^limit.
+// Largest b with products * 4^b <= 2^limit.
 int bits_for(std::int64_t products, int limit) {
   const int length = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(products - 1)));
   return (limit - length) / 2;
@@ -65,13 +65,13 @@ void fit_ozaki(Program& program, OperandType type, std::int64_t k) {
   if (rules.mode == Mode::of_type) rules.mode = type == OperandType::f32 ? Mode::sp : Mode::dp;
   if (program.schedule.k_block == 0) program.schedule.k_block = 65536;
   const bool wide = program.format().id == FormatId::fp64;
-  const int significand = wide ? 53 : 24;  // of the sums inside
+  const int significand = wide ? 53 : 24;  // bits of the sums inside the engine
   const int exact = bits_for(program.schedule.block_length(k), significand);
   // Outside, sums of all k stay below 2^62.
   const int bits = std::min({exact, bits_for(k, 62), program.format().significand_bits});
   program.split_a.residual_exponent = program.split_b.residual_exponent = bits;
-  const int most = rules.slices != 0 ? rules.slices : ErrorFree::most_slices;
-  rules.most_products = rules.slices != 0 && rules.fast ? most * (most + 1) / 2 : most * most;
+  const int most = rules.slices != 0 ? rules.slices : ErrorFree::max_slices;
+  rules.max_products = rules.slices != 0 && rules.fast ? most * (most + 1) / 2 : most * most;
 }
 
 }  // namespace kintsugi::core::schemes

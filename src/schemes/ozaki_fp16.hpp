@@ -1,11 +1,13 @@
 // ozaki-fp16: DGEMM-TC, the Ozaki scheme on fp16 slices whose products are exact in fp32.
 //
-//   a = 2^c_A[1] a_1 + 2^c_A[2] a_2 + ...     integers, |a_p| <= 2^bits, k 2^(2 bits) <= 2^24; c of each row
-//   and slice T_pq = a_p b_q                            exact in fp32, so inside any matrix unit; blocks of k
-//   add as integers C = sum over q, p of 2^(c_A[p] + c_B[q]) T_pq
+//   a    = 2^c_A[1] a_1 + 2^c_A[2] a_2 + ...      integers, |a_p| <= 2^bits, k 2^(2 bits) <= 2^24; c for each
+//                                                 row and slice
+//   T_pq = a_p b_q                                exact in fp32, hence in any matrix unit; blocks of k add as
+//                                                 integers
+//   C    = sum over q, p of 2^(c_A[p] + c_B[q]) T_pq
 //
-// mode=dp, sp: slices by Algorithm 3, products p + q <= d + 1, sums in FP64. mode=cr: slices until nothing is
-// left, all products, exact sums, one rounding.
+// mode=dp, sp: number of slices by Algorithm 3, products p + q <= d + 1, sums in FP64. mode=cr: slices until
+// no rest is left, all products, exact sums, one rounding.
 #pragma once
 
 #include <array>
@@ -15,15 +17,15 @@
 
 namespace kintsugi::core::schemes {
 
-// The products of one slice of B, a group each.
+// Products of all slices of A with one slice of B, each in a group of its own.
 inline constexpr auto ozaki_structure = [] {
-  Structure<ErrorFree::most_slices> structure{.terms = {},
-                                              .slices_a = ErrorFree::most_slices,
-                                              .slices_b = 1,
-                                              .groups = ErrorFree::most_slices,
-                                              .k_block = 0,
-                                              .k_step = 0};
-  for (int p = 0; p < ErrorFree::most_slices; ++p) {
+  Structure<ErrorFree::max_slices> structure{.terms = {},
+                                             .slices_a = ErrorFree::max_slices,
+                                             .slices_b = 1,
+                                             .groups = ErrorFree::max_slices,
+                                             .k_block = 0,
+                                             .k_step = 0};
+  for (int p = 0; p < ErrorFree::max_slices; ++p) {
     const auto place = static_cast<std::int16_t>(p);
     structure.terms[p] = {place, 0, place};
   }
@@ -31,8 +33,8 @@ inline constexpr auto ozaki_structure = [] {
 }();
 
 constexpr Program ozaki_program(const Format& format, ErrorFree::Mode mode) {
-  // As many bits as fit at k = 1; fit_ozaki has those of the problem's k.
-  SplitRule split = scaled_split(format, ErrorFree::most_slices, format.id == FormatId::fp64 ? 26 : 11, 0);
+  // The largest number of bits, for k = 1; fit_ozaki() sets the number for the problem's k.
+  SplitRule split = scaled_split(format, ErrorFree::max_slices, format.id == FormatId::fp64 ? 26 : 11, 0);
   split.kind = SplitKind::successive;
   Program program{split, split, make_schedule(ozaki_structure), Recombination::error_free};
   program.schedule.integer_sums = true;
@@ -40,7 +42,7 @@ constexpr Program ozaki_program(const Format& format, ErrorFree::Mode mode) {
   return program;
 }
 
-// In schemes/ozaki_fp16.cpp, for ozaki-fp64 too.
+// Defined in schemes/ozaki_fp16.cpp, also for ozaki-fp64.
 const Parameter* configure_ozaki(Program& program, std::span<const Parameter> parameters);
 void fit_ozaki(Program& program, OperandType type, std::int64_t k);
 
@@ -50,7 +52,8 @@ inline constexpr std::string_view ozaki_parameters =
     "Algorithm 3; not with cr), fast=on|off (leave out products of p + q > d + 1 slices; not with cr), "
     "block=128...65536 (rows and columns of C that have a number of slices of their own), k-block=0...65536 "
     "(inner "
-    "indices after which sums leave the engine; 0: 65536), grid=integer|sigma (rounding of slices: one grid "
+    "indices after which sums are added outside the engine; 0: 65536), grid=integer|sigma (rounding of "
+    "slices: one grid "
     "for both "
     "signs, or fl((x + sigma) - sigma) as Algorithm 1 has it, on the host)";
 

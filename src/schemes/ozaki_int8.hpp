@@ -1,13 +1,13 @@
-// ozaki-int8: N int8 digits of a grid a row and column, products of equal weight in one accumulator, exact
-// sums.
+// ozaki-int8: N int8 digits of a grid for each row and column, products of equal weight in one accumulator,
+// exact sums.
 //
 //   a' = 2^s_i a  with max_p |a'_ip| < 127                 likewise the columns of B
 //   RN(2^(8 (N - 1)) a') = sum over s of 2^(8 (N - 1 - s)) a_s         -128 <= a_s <= 127
 //   S_g = sum over s + t = g of a_s b_t,  g < N             int32, added up in 64 bits every 2^13: 8 products
-//   weigh 2^17 an index C   = 2^-(s_i + t_j) sum over g of 2^(-8 g) S_g         exact, then rounded to double
-//   and to C
+//                                                           of magnitude 2^14 are 2^17 per inner index
+//   C   = 2^-(s_i + t_j) sum over g of 2^(-8 g) S_g         exact, then rounded to double and to C
 //
-// N = 3 for FP32 is int8x6. Products with s + t >= N weigh no more than what the grid has lost, and are left
+// N = 3 for FP32 is int8x6. Products with s + t >= N are no larger than what the grid loses, and are left
 // out.
 #pragma once
 
@@ -18,8 +18,7 @@
 namespace kintsugi::core::schemes {
 
 inline constexpr int ozaki_int8_least = 2;
-inline constexpr int ozaki_int8_most =
-    8;  // weights then lie within what 128 bits hold (recombine/weighted.cpp)
+inline constexpr int ozaki_int8_most = 8;  // keeps weights within 128 bits (recombine/weighted.cpp)
 inline constexpr int ozaki_int8_default = 7;
 
 template <int Slices>

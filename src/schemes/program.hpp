@@ -1,4 +1,4 @@
-// Programs and schemes: what is computed, and under which name.
+// Programs and schemes: what is computed, and by which name.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace kintsugi::core {
 
-// Slices rounded to nearest, residuals multiplied by 2^residual_exponent, vectors not scaled.
+// Split into slices rounded to nearest, residuals multiplied by 2^residual_exponent, vectors not scaled.
 constexpr SplitRule nearest_split(const Format& format, int slices, int residual_exponent = 0) {
   return {.format = &format,
           .slices = slices,
@@ -29,7 +29,8 @@ constexpr SplitRule nearest_split(const Format& format, int slices, int residual
           .top_exponent = 0};
 }
 
-// The same of vectors whose largest magnitudes are scaled into [2^top_exponent, 2^(top_exponent + 1)).
+// As nearest_split(), for vectors whose largest magnitudes are scaled into [2^top_exponent, 2^(top_exponent +
+// 1)).
 constexpr SplitRule scaled_split(const Format& format, int slices, int residual_exponent, int top_exponent) {
   SplitRule rule = nearest_split(format, slices, residual_exponent);
   rule.scale_vectors = true;
@@ -37,29 +38,30 @@ constexpr SplitRule scaled_split(const Format& format, int slices, int residual_
   return rule;
 }
 
-// int8 slices of scaled vectors, largest magnitudes in [2^6, 2^7): every slice the rounded rest of those
-// before it, 2^residual_exponent above its place.
+// Split into int8 slices of scaled vectors, largest magnitudes in [2^6, 2^7): every slice is the rounded
+// residual of those before it, scaled by 2^residual_exponent.
 constexpr SplitRule quantised_split(int slices, int residual_exponent) {
   return scaled_split(int8, slices, residual_exponent, int8.max_exponent);
 }
 
-// Digits of one grid, of all bits that the integer format has.
+// Split into digits of one grid, with all bits of the integer format.
 constexpr SplitRule grid_split(const Format& format, int slices) {
   SplitRule rule = scaled_split(format, slices, format.significand_bits + 1, format.max_exponent);
   rule.kind = SplitKind::fixed;
   return rule;
 }
 
-// How accumulators become the result.
+// How accumulators are combined into the result.
 enum class Recombination : std::uint8_t {
   // Power-of-two weights, summed in double (integer accumulators: exactly), one rounding after alpha and
   // beta.
   weighted,
-  // The integer with these residues, by the Chinese remainder theorem; exact but for the one last rounding.
+  // The integer with the given residues, by the Chinese remainder theorem; exact except for the last
+  // rounding.
   residues,
-  // No slices and no products of an engine: every entry by a superaccumulator, rounded once.
+  // No slices and no engine's products: every element by a superaccumulator, rounded once.
   exact_sums,
-  // Products of slices without an error, as many as the operands ask for, summed in FP64 or exactly:
+  // Exact products of slices (Ozaki scheme I), as many as the operands need, summed in FP64 or exactly:
   // ErrorFree.
   error_free,
 };
@@ -85,23 +87,22 @@ class OperandTypes {
   unsigned bits_ = 0;
 };
 
-// What Recombination::error_free asks for (execute/host/ozaki1.hpp). The split rules have the most slices,
-// the schedule the products of one slice of B.
+// Parameters of Recombination::error_free (execute/host/ozaki1.hpp). The split rules hold the largest number
+// of slices, the schedule the products of one slice of B.
 struct ErrorFree {
-  // dp, sp: so many slices that Algorithm 3 of dgemm-tc expects the error of FP64 (FP32), sums in FP64.
-  // cr: slices until nothing is left, exact sums, one rounding.
+  // dp, sp: as many slices as Algorithm 3 of dgemm-tc expects to give the error of FP64 (FP32); sums in FP64.
+  // cr: slices until no rest is left, exact sums, one rounding. of_type: sp for FP32 operands, else dp.
   enum class Mode : std::uint8_t { of_type, dp, sp, cr };
 
-  static constexpr int most_slices = most_successive_slices;
+  static constexpr int max_slices = max_successive_slices;
 
   Mode mode = Mode::of_type;
-  int slices = 0;             // of each operand; 0: found
-  bool fast = true;           // products p + q <= d + 1 alone, counted from 1
-  std::int64_t block = 1024;  // rows and columns of C, at most, that have a number of slices of their own
-  // For the bound: slices that are taken at least unless nothing is left before, products that are added at
-  // most.
-  int least_slices = 2;
-  int most_products = most_slices * most_slices;
+  int slices = 0;             // of each operand; 0: decided by the operands
+  bool fast = true;           // only products p + q <= d + 1, counted from 1
+  std::int64_t block = 1024;  // largest rows and columns of a block of C with its own number of slices
+  // For the bound: smallest number of slices unless no rest is left before, largest number of products added.
+  int min_slices = 2;
+  int max_products = max_slices * max_slices;
 };
 
 struct Program {
@@ -110,23 +111,24 @@ struct Program {
   Schedule schedule;
   Recombination recombination = Recombination::weighted;
   ErrorFree error_free{};
-  bool sized_by_type = false;  // residues: nobody said how many moduli
+  bool sized_by_type = false;  // residues: the number of moduli was not given
 
   const Format& format() const { return *split_a.format; }
 
-  // What leaves an engine that reduces residues' sums, or does not.
+  // Type of the sums that the engine returns; `reduces_sums`: the engine reduces residues' sums modulo m.
   SumType sum_type(bool reduces_sums = false) const {
     if (format().id == FormatId::int52) return SumType::i128;
     if (recombination == Recombination::residues && reduces_sums) return SumType::residue;
     return format().floating && !schedule.integer_sums ? SumType::f32 : SumType::i64;
   }
 
-  // What their sums are residues of.
+  // The moduli of the sums.
   ResidueSystem residue_system() const { return {split_a.slices, split_a.complex_basis}; }
-  // Columns of sums for each of a complex C's: of an embedding, the parts.
+  // True if complex elements are multiplied by residues of a basis: C then has one column of sums per column
+  // of elements, instead of one per part as for an embedding.
   bool multiplies_elements() const { return !split_a.complex_basis.empty(); }
 
-  // The same residual scaling on both sides, and its inverse on the groups of the cross terms.
+  // Sets the scale of the residuals of both operands, and its inverse as weight of the cross terms' groups.
   void set_residual_exponent(int exponent, std::span<const int> cross_groups) {
     split_a.residual_exponent = split_b.residual_exponent = exponent;
     for (const int group : cross_groups) schedule.group_exponents[group] = -exponent;
@@ -142,64 +144,65 @@ struct Parameter {
   std::string_view value;
 };
 
-// A whole number from least to most; nothing for any other text.
+// The whole number that `value` spells, from least to most; nothing for any other text.
 std::optional<int> parse_parameter(std::string_view value, int least, int most);
 
-// A program named in the literature or by us; one file each in plan/schemes/.
+// A program with a name, from the literature or this project; one file each in this folder.
 struct Scheme {
   std::string_view name;
   std::string_view summary;
   OperandTypes operands;
   Program program;
-  std::string_view bound;   // in words and formulas, for people; schemes/bound.hpp computes it
-  std::string_view window;  // inputs on which the bound's relative part alone holds
+  std::string_view bound;   // in words and formulas, for readers; schemes/bound.hpp computes it
+  std::string_view window;  // inputs on which only the bound's relative part counts
   std::string_view source;
 
-  // A scheme with parameters: NAME:key=value:... runs the program that `configure` makes of this one's. It
-  // returns the first parameter that it does not take, or nullptr.
+  // A scheme with parameters: NAME:key=value:... runs the program that `configure` makes of this scheme's. It
+  // returns the first parameter that the scheme does not have, or nullptr.
   std::string_view parameters = {};  // in words; empty: none
   const Parameter* (*configure)(Program& program, std::span<const Parameter> parameters) = nullptr;
 
   // Fits the program to the operands' type and the inner length k (> 0).
   void (*fit)(Program& program, OperandType type, std::int64_t k) = nullptr;
 
-  // What the fitted program of an embedding becomes where complex entries are multiplied by fewer products.
+  // Changes the fitted program of an embedding to one that multiplies complex elements by fewer products.
   void (*multiply_elements)(Program& program) = nullptr;
 
-  // Fits the program to the exponents of one batch entry's operands, or fails with
-  // contract_unreachable where they are outside all that it covers.
+  // Fits the program to the exponents of one batch item's operands, or fails with contract_unreachable if the
+  // program does not cover them.
   void (*adapt)(Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t k) = nullptr;
-  // Where `adapt` is fit_residual() (arith/residual_fit.hpp), which a device does itself: the groups whose
-  // weight undoes the residuals' scale. It fails from exponents on that the format does not have.
+  // Where `adapt` is fit_residual() (arith/residual_fit.hpp), which a device computes itself: the groups
+  // whose weight undoes the residuals' scale. The device fails for exponents that the format does not have.
   std::span<const int> fitted_groups = {};
 
   bool fits_residuals() const { return !fitted_groups.empty(); }
 };
 
-// Parameters of a scheme that a plan sets by itself; the others are those of the scheme's own name.
+// Parameters of a scheme that a plan chooses; all others are those of the scheme's name.
 struct SchemeParameters {
   int moduli = 0;  // 0: not set
   ScaleRule scale = ScaleRule::exponent;
   int block = 0;  // 0: not set
 };
 
-// The name by which a caller may ask for the same: "ozaki2:moduli=14:scale=norm".
+// The name by which a caller can request a scheme with these parameters: "ozaki2:moduli=14:scale=norm".
 std::string scheme_name(const Scheme& scheme, const SchemeParameters& parameters);
 
-// The program, which is the scheme's with some parameters, for operands of that type and sums of k products.
+// The program, which is the scheme's with some parameters, fitted to operands of that type and sums of k
+// products.
 Program fitted_program(const Scheme& scheme, Program program, OperandType type, std::int64_t k);
 
-// The scheme's own program for the same.
+// The scheme's own program, fitted likewise.
 Program fitted_program(const Scheme& scheme, OperandType type, std::int64_t k);
 
 // All schemes, in the order of schemes/registry.cpp.
 std::span<const Scheme* const> all_schemes();
 
-// The scheme of that name; with parameters, one that lives as long as the program. nullptr when there
-// is no such scheme; fails with bad_setting for parameters that it does not take.
+// The scheme of that name; with parameters, a scheme that lives until the process ends. nullptr if there is
+// no such scheme; fails with bad_setting for parameters that the scheme does not take.
 const Scheme* find_scheme(std::string_view name);
 
-// "fp16, markidis, ...": for messages about unknown names.
+// "fp16, markidis, ...", for messages about unknown names.
 std::string scheme_names();
 
 }  // namespace kintsugi::core

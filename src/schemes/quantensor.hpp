@@ -1,13 +1,13 @@
-// quantensor: quantise rows and columns to int8, then refine with the quantised residuals.
+// quantensor: quantize rows and columns to int8, then refine with the quantized residuals.
 //
 //   a' = 2^s_i a  with max_p |a'_ip| < 127                 likewise the columns of B
-//   a0 = RN(a'), a1 = RN((a' - a0) 2^7), a2 = RN(rest 2^7) |a1|, |a2| <= 64
+//   a0 = RN(a'), a1 = RN((a' - a0) 2^7), a2 = RN(residual 2^7)         |a1|, |a2| <= 64
 //   slices=1: a0 b0;   slices=2 (default): a0 b0, a0 b1, a1 b0;   slices=3: all nine
 //   C  = 2^-(s_i + t_j) sum of 2^-7(s + t) [a_s b_t]       every product in int32 accumulators of its own
 //
-// The paper's quantiser multiplies by 127 / max, a real number, once for the matrix or row and again for
-// every residual; ours scales by powers of two, which integers alone decide, and loses up to one bit a level
-// by it.
+// The paper's quantizer multiplies by 127 / max, a real number, once for the matrix or row and again for
+// every residual; this one scales by powers of two, which integers alone decide, and loses up to one bit per
+// slice by it.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace kintsugi::core::schemes {
 
-// A product has an int32 accumulator to itself: 2^16 products stay below 131,071.
+// Each product has an int32 accumulator of its own: 2^16 products stay below 131,071.
 inline constexpr std::int32_t quantensor_block = 65536;
 
 inline constexpr Structure<1> quantensor_structure_1{.terms = {Term{0, 0, 0}},

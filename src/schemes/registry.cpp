@@ -1,4 +1,4 @@
-// The registry of schemes: a new one is a header in this folder, its include and its line here.
+// The registry of schemes: a new scheme is a header in this folder, its #include and its line here.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -81,7 +81,7 @@ const Scheme* find_base(std::string_view name) {
   return nullptr;
 }
 
-// "key=value:key=value".
+// Parameters of a text "key=value:key=value".
 std::vector<Parameter> read_parameters(std::string_view text) {
   std::vector<Parameter> parameters;
   while (!text.empty()) {
@@ -120,7 +120,7 @@ const Scheme* find_scheme(std::string_view name) {
   const Scheme* base = find_base(name.substr(0, colon));
   if (base == nullptr || colon == std::string_view::npos) return base;
   const auto lock = lock_shared_state();
-  static std::map<std::string, Scheme, std::less<>> made;  // plans point into it: nothing is ever removed
+  static std::map<std::string, Scheme, std::less<>> made;  // plans point into it: nothing is removed
   auto found = made.find(name);
   if (found == made.end()) {
     Scheme scheme = *base;

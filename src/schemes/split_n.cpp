@@ -8,16 +8,16 @@
 #include "base/status.hpp"
 #include "schemes/bound.hpp"
 
-// After the accumulators, whose enumerators GCC would take for shadows of these.
+// Included after the accumulators, because GCC warns that their enumerators shadow the formats' names.
 #include "formats/formats.hpp"
 
 namespace kintsugi::core::schemes {
 
 namespace {
 
-constexpr int most_slices = 8;
+constexpr int max_slices = 8;
 
-// As the parameters name it.
+// The parameters' values.
 struct Choice {
   const Format* format = &core::fp16;
   int a = 2;
@@ -38,8 +38,8 @@ bool take(const Parameter& parameter, Choice& choice) {
     if (value) target = *value;
     return value.has_value();
   };
-  if (parameter.key == "a") return number(1, most_slices, choice.a);
-  if (parameter.key == "b") return number(1, most_slices, choice.b);
+  if (parameter.key == "a") return number(1, max_slices, choice.a);
+  if (parameter.key == "b") return number(1, max_slices, choice.b);
   if (parameter.key == "scale") return number(0, 40, choice.scale);
   if (parameter.key == "block") return number(0, 65536, choice.block);
   if (parameter.key == "format") return (choice.format = floating_format(parameter.value)) != nullptr;
@@ -47,7 +47,7 @@ bool take(const Parameter& parameter, Choice& choice) {
   return parameter.key == "terms";
 }
 
-// All products, the largest first: by s + t, then by s.
+// All products, the largest first: ordered by s + t, then by s.
 std::vector<Term> all_terms(int slices_a, int slices_b) {
   std::vector<Term> terms;
   for (int sum = 0; sum <= slices_a + slices_b - 2; ++sum) {
@@ -58,7 +58,8 @@ std::vector<Term> all_terms(int slices_a, int slices_b) {
   return terms;
 }
 
-// "a0b0+a0b1+a1b0": nothing where a product is malformed, is there twice or has no such slice.
+// The terms of a list such as "a0b0+a0b1+a1b0"; empty if a product is malformed, repeated or has no such
+// slice.
 std::vector<Term> listed_terms(std::string_view list, const std::vector<Term>& all) {
   std::vector<Term> terms;
   if (list.ends_with('+')) return {};
@@ -83,7 +84,7 @@ std::vector<Term> chosen_terms(const Choice& choice) {
   return terms;
 }
 
-// Schedules point to their terms for as long as the program lives.
+// Keeps the terms until the process ends: schedules point to them.
 std::span<const Term> keep(const std::vector<Term>& terms) {
   const auto less = [](const std::vector<Term>& x, const std::vector<Term>& y) {
     return std::lexicographical_compare(

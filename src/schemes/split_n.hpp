@@ -1,10 +1,10 @@
 // split-n: n_A and n_B slices by successive residuals, any subset of their products, each summed on its own.
 //
-//   a0 = RN(a), a1 = RN((a - a0) 2^S), a2 = RN(rest 2^S), ...      a residual that is zero gives zero slices
-//   [a_s b_t]  each product in an accumulator of its own, over all of k or leaving the engine every `block`
+//   a0 = RN(a), a1 = RN((a - a0) 2^S), a2 = RN(residual 2^S), ...  a residual that is zero gives zero slices
+//   [a_s b_t]  each product in its own accumulator, over all of k or added outside every `block` indices
 //   C = sum of 2^-S(s + t) [a_s b_t]                               cast to the target's precision, then added
 //
-// Operands are FP32 or FP64. With FP64 ones every product still has its sum in fp32 alone.
+// Operands are FP32 or FP64; for both, the sum of every product is in fp32.
 #pragma once
 
 #include "formats/fp16.hpp"
@@ -21,7 +21,7 @@ inline constexpr Structure<4> split_n_structure{
     .k_step = 0,
 };
 
-// In schemes/split_n.cpp.
+// Defined in schemes/split_n.cpp.
 const Parameter* configure_split_n(Program& program, std::span<const Parameter> parameters);
 void adapt_split_n(Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t k);
 
@@ -38,7 +38,7 @@ inline constexpr Scheme split_n{
     .parameters =
         "format=fp16|bf16|tf32|fp32|fp8_e4m3|fp8_e5m2, a=1...8, b=1...8 (slices), terms=N (products, those "
         "of least s + t first) or a list such as a0b0+a0b1+a1b0, scale=0...40 (residuals times 2^scale), "
-        "block=0...65536 (inner indices after which sums leave the engine; 0: never)",
+        "block=0...65536 (inner indices after which sums are added outside the engine; 0: never)",
     .configure = configure_split_n,
     .adapt = adapt_split_n,
 };

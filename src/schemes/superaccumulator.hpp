@@ -1,5 +1,5 @@
-// superaccumulator: every entry summed exactly, one after the other, and rounded once. No engine, no window:
-// the last candidate of the contract `exact`.
+// superaccumulator: sums every element exactly, one element after the other, and rounds it once. It needs no
+// engine and has no window: the last candidate of the contract `exact`.
 #pragma once
 
 #include "formats/fp64.hpp"
@@ -9,7 +9,7 @@ namespace kintsugi::core::schemes {
 
 inline constexpr Scheme superaccumulator{
     .name = "superaccumulator",
-    .summary = "every entry summed exactly and rounded once, for any range",
+    .summary = "every element summed exactly and rounded once, for any range",
     .operands = {OperandType::f32, OperandType::f64, OperandType::dd},
     .program = {nearest_split(core::fp64, 0), nearest_split(core::fp64, 0), Schedule{},
                 Recombination::exact_sums},

@@ -1,4 +1,4 @@
-// tf32: one product of operands rounded to TensorFloat-32. A baseline: what the engine gives alone.
+// tf32: one product of operands rounded to TensorFloat-32; the baseline without emulation.
 //
 //   a0 = tf32(a), b0 = tf32(b)                     round to nearest even, no scaling
 //   C  = a0 b0                                     one accumulator, all of k inside the engine

@@ -1,5 +1,5 @@
-// The acceptance test of a candidate: for which operands it keeps the contract. Hosts and devices decide by
-// the same integers of the operands' ranges.
+// Acceptance test of a candidate: decides for which operands the candidate keeps the contract, on host and
+// device by the same integers of the operands' ranges.
 #pragma once
 
 #include <algorithm>
@@ -11,17 +11,18 @@
 namespace kintsugi::core {
 
 struct Acceptance {
-  static constexpr std::int32_t any = 1 << 20;  // more than any operand has
+  static constexpr std::int32_t any = 1 << 20;  // larger than any operand's dynamic range
 
   // Dynamic range of a row or column, in binades, up to which the candidate is proved; `any` for the native
   // product and for a scheme that the caller named.
   std::int32_t dynamic_range = 0;
-  // Operands of wider ranges are accepted too up to this mean depth (are_within_depth()). 0: by range alone.
+  // Operands of wider ranges are also accepted up to this mean depth (are_within_depth()). 0: by range alone.
   std::int32_t mean_depth = 0;
-  // Largest exponent of a magnitude to which the program is fitted.
+  // Largest exponent of an operand's magnitudes that the program allows.
   std::int32_t exponent = any;
-  // Residues scaled by norms: R of arith/residue_scale.hpp, and the exponent that the largest magnitude is
-  // scaled to at most. Norms must prove every element then (arith/norm_proof.hpp). 0: norms do not matter.
+  // Residues scaled by norms: R of arith/residue/residue_scale.hpp, and the exponent to which the largest
+  // magnitude is scaled at most. Norms must then prove every element (arith/residue/norm_proof.hpp). 0: norms
+  // are not used.
   std::int32_t norm_bits = 0;
   std::int32_t norm_top_exponent = 0;
 
@@ -33,8 +34,8 @@ struct Acceptance {
 
 inline constexpr Acceptance accepts_all{Acceptance::any};
 
-// Whether the candidate keeps the contract for the product of operands with these ranges, whose vectors have
-// k elements. `proved_by_norms`: what norms say of it, where it asks for them.
+// True if the candidate keeps the contract for the product of operands with these ranges, whose vectors have
+// k elements. `proved_by_norms`: the result of the proof by norms, used if acceptance.by_norms().
 KINTSUGI_HOST_DEVICE constexpr bool accepts(const Acceptance& acceptance, const RangeSummary& a,
                                             const RangeSummary& b, std::int64_t k,
                                             bool proved_by_norms = false) {

@@ -11,10 +11,10 @@ namespace kintsugi::core {
 
 namespace {
 
-// Inner indices of one piece of work: a cache line of operands whose vectors are contiguous.
+// Inner indices per loop iteration: a cache line of operands whose vectors are contiguous.
 constexpr std::int64_t indices_per_block = 64;
 
-// Of double.
+// Exponents and bits of double.
 constexpr int largest_exponent = 1023;
 constexpr int last_bit = -1074;
 constexpr int fraction_bits = 52;
@@ -27,14 +27,14 @@ void extend(InnerRange& range, T x) {
   range.smallest = std::min(range.smallest, exponent);
 }
 
-// With the last word's exponent: no bit of it may get lost either.
+// Includes the exponent of the last word, no bit of which may be lost either.
 void extend(InnerRange& range, const DoubleDouble& pair) {
-  const DoubleDouble x = normalised(pair);
+  const DoubleDouble x = normalized(pair);
   extend(range, x.hi);
   if (is_finite(x.hi) && x.lo != 0) range.smallest = std::min(range.smallest, exponent_of(x.lo));
 }
 
-// What d_p may be for x 2^-d to be exact for every x of the range.
+// Limits of d_p within which x 2^-d_p is exact for every x of the range.
 std::int32_t least(const InnerRange& range) { return range.largest - largest_exponent; }
 std::int32_t most(const InnerRange& range) {
   return std::max(range.smallest - fraction_bits, last_bit) - last_bit;
@@ -63,7 +63,7 @@ void find_inner_ranges(const View& operand, std::span<InnerRange> ranges, int th
   }
 }
 
-void share_among_parts(std::span<InnerRange> ranges) {
+void merge_ranges_of_parts(std::span<InnerRange> ranges) {
   for (std::size_t p = 0; p < ranges.size(); p += 2) {
     InnerRange& range = ranges[p];
     range.largest = std::max(range.largest, ranges[p + 1].largest);
@@ -81,7 +81,8 @@ int balance(std::span<const InnerRange> a, std::span<const InnerRange> b, std::s
     smallest = std::min(smallest, a[p].largest - b[p].largest);
     largest = std::max(largest, a[p].largest - b[p].largest);
   }
-  // From the middle of the differences: a power of two on all of A or B moves it too, and no d_p.
+  // Differences are taken from their middle, so that a power of two on all of A or B moves the middle and no
+  // d_p.
   const int middle = largest < smallest ? 0 : (largest + smallest) >> 1;
   for (std::size_t p = 0; p < a.size(); ++p) {
     int d = 0;

@@ -1,5 +1,5 @@
-// Powers of two along the inner dimension: A D^-1 and D B have the product of A and B, and ranges of their
-// own.
+// Powers of two along the inner dimension: A D^-1 and D B have the same product as A and B, and other dynamic
+// ranges.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ struct InnerRange {
 template <class View>
 void find_inner_ranges(const View& operand, std::span<InnerRange> ranges, int threads);
 
-// Of an embedding (base/embedding.hpp): both parts of an entry get one range, and so one factor.
-void share_among_parts(std::span<InnerRange> ranges);
+// For an embedding (base/embedding.hpp): gives both parts of an element one range, and so one factor.
+void merge_ranges_of_parts(std::span<InnerRange> ranges);
 
-// Factors 2^-d_p of A and 2^d_p of B that bring the largest magnitudes of both to the same distance at every
-// inner index p, up to one binade; d_p is a function of exponents alone, and the same for A and B as for
-// multiples of them by powers of two. It stays where no element of double's range can overflow or lose its
-// last bit. Returns by about how many binades the d_p differ.
+// Computes factors 2^-d_p of A and 2^d_p of B that bring the largest magnitudes of both to the same distance
+// at every inner index p, up to one binade. d_p depends on exponents alone, and is the same for A and B as
+// for their multiples by powers of two; it is limited so that no element of double's range overflows or loses
+// its last bit. Returns approximately by how many binades the d_p differ.
 int balance(std::span<const InnerRange> a, std::span<const InnerRange> b, std::span<double> factors_a,
             std::span<double> factors_b);
 

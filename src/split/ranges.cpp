@@ -44,7 +44,7 @@ RangeSummary summarize(std::span<const VectorRange> ranges) {
     summary.finite = summary.finite && range.finite();
     if ((range.flags & VectorRange::all_zero) != 0) continue;
     summary.dynamic_range = std::max(summary.dynamic_range, range.dynamic_range());
-    summary.least_elements = std::min(summary.least_elements, range.elements);
+    summary.min_elements = std::min(summary.min_elements, range.elements);
     summary.depth = std::max(summary.depth, range.depth);
     summary.largest = any ? std::max(summary.largest, range.largest) : range.largest;
     summary.smallest = any ? std::min(summary.smallest, range.smallest) : range.smallest;

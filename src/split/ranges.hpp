@@ -10,32 +10,32 @@
 
 namespace kintsugi::core {
 
-// Fills ranges[v] for every row v of `operand` (vectors x k: op(A), or op(B) transposed); scales
-// are those of `rule`. View: OperandView of any type of entries.
+// Fills ranges[v] for every row v of `operand` (vectors x k: op(A), or op(B) transposed), with scales by
+// `rule`. View: OperandView of any element type. `inner`: factors of the inner indices; empty: none.
 template <class View>
 void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads,
                  std::span<const double> inner = {});
 
-// What a program's windows need to know of a whole operand.
+// Summary of a whole operand's ranges, by which windows are tested.
 struct RangeSummary {
   std::int32_t dynamic_range = 0;
-  std::int32_t largest = 0;  // exponents over all vectors; 0 and 0 when the operand is zero
+  std::int32_t largest = 0;  // largest exponent of all vectors; both 0 if the operand is zero
   std::int32_t smallest = 0;
   bool finite = true;
-  // Of all vectors that are not zero: the fewest elements and the largest depth.
-  std::int32_t least_elements = std::numeric_limits<std::int32_t>::max();
+  // Over all vectors that are not zero: the smallest number of elements and the largest depth.
+  std::int32_t min_elements = std::numeric_limits<std::int32_t>::max();
   std::int32_t depth = 0;
 };
 
-// Whether elements of any two vectors that meet lie at most `depth` binades below their largest on average,
-// those of both added up; vectors have k elements. The arithmetic mean of numbers 2^e_p is no less than their
-// geometric mean: so |A||B| is no less than the number of such pairs times 2^(both largest exponents -
-// depth), however far down single elements lie.
+// True if for any row and column that are multiplied the elements lie at most `depth` binades below the
+// largest on average, those of both added; vectors have k elements. The arithmetic mean of numbers 2^e_p is
+// at least their geometric mean: so |A||B| is at least the number of such pairs times 2^(both largest
+// exponents - depth), however small single elements are.
 KINTSUGI_HOST_DEVICE constexpr bool are_within_depth(const RangeSummary& a, const RangeSummary& b,
                                                      std::int64_t k, std::int32_t depth) {
   if (a.depth == VectorRange::unknown_depth || b.depth == VectorRange::unknown_depth) return false;
-  // A pair has two elements that are not zero. At least so many do not miss each other.
-  const std::int64_t pairs = std::int64_t{a.least_elements} + b.least_elements - k;
+  // Pairs of two non-zero elements at the same inner index: at least this many.
+  const std::int64_t pairs = std::int64_t{a.min_elements} + b.min_elements - k;
   return pairs > 0 && std::int64_t{a.depth} + b.depth <= depth * pairs;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "arith/residue.hpp"
+#include "arith/residue/residue.hpp"
 #include "base/floating_environment.hpp"
 #include "base/vectorised.hpp"
 #include "base/workers.hpp"
@@ -13,31 +13,31 @@ namespace kintsugi::core {
 
 namespace {
 
-// Elements of one vector that are looked at together.
+// Elements of one vector that are processed together.
 constexpr int lanes = 64;
 
-KINTSUGI_VECTORISED void add_rounding_bounds(const double* x, TwoFactors factors, double* inexact,
+KINTSUGI_VECTORIZED void add_rounding_bounds(const double* x, TwoFactors factors, double* inexact,
                                              double* magnitudes) {
   for (int e = 0; e < lanes; ++e) {
     const double scaled = x[e] * factors.first * factors.second;
     const double integer = any_rounded_to_integer(scaled);
-    // Far below 1/2 the scaled element itself may have become zero.
+    // A non-zero element far below 1/2 may underflow to zero when it is scaled.
     const int differs = (integer != scaled) | ((integer == 0) & (x[e] != 0));
     inexact[e] += differs;
     magnitudes[e] += integer < 0 ? -integer : integer;
   }
 }
 
-// Of double-double numbers, as split/residues.cpp rounds them.
-KINTSUGI_VECTORISED void add_pair_rounding_bounds(const double* high, const double* low, TwoFactors factors,
+// As add_rounding_bounds(), for double-double numbers, rounded as in split/residues/residues.cpp.
+KINTSUGI_VECTORIZED void add_pair_rounding_bounds(const double* high, const double* low, TwoFactors factors,
                                                   double* inexact, double* magnitudes) {
   for (int e = 0; e < lanes; ++e) {
     const double scaled = high[e] * factors.first * factors.second;
     const double upper = any_rounded_to_integer(scaled);
     const double rest = (scaled - upper) + low[e] * factors.first * factors.second;
     const double lower = any_rounded_to_integer(rest);
-    // rest is no integer, whatever its own rounding, where high is none: low is less than half of high's last
-    // place.
+    // If high is no integer, rest is none either, whatever its own rounding: low is less than half of high's
+    // last place.
     const int differs = (lower != rest) | ((lower == 0) & (low[e] != 0)) | ((upper == 0) & (high[e] != 0));
     const double integer = upper + lower;
     inexact[e] += differs;

@@ -18,13 +18,14 @@ void sum_vectors(const View& b, std::span<const VectorRange> ranges, double* wei
     for (std::int64_t v = 0; v < b.rows; ++v) {
       if (ranges[v].finite()) sum.add(std::fabs(static_cast<double>(b(v, p))));
     }
+    // Finite: an infinite weight would make the exact sums of multiply_magnitudes() infinite or NaN.
     weights[p] = std::min(sum.to_double(), std::numeric_limits<double>::max());
   }
 }
 
 template <class View>
-void weigh_vectors(const View& a, std::span<const VectorRange> ranges, const double* weights,
-                   Scaled* weighted, int threads) {
+void multiply_magnitudes(const View& a, std::span<const VectorRange> ranges, const double* weights,
+                         Scaled* weighted, int threads) {
 #pragma omp parallel for num_threads(workers_for(a.rows, threads)) schedule(static)
   for (std::int64_t v = 0; v < a.rows; ++v) {
     const FloatingEnvironment environment;
@@ -36,16 +37,16 @@ void weigh_vectors(const View& a, std::span<const VectorRange> ranges, const dou
 }
 
 template void sum_vectors(const MatrixView<const float>&, std::span<const VectorRange>, double*, int);
-template void weigh_vectors(const MatrixView<const float>&, std::span<const VectorRange>, const double*,
-                            Scaled*, int);
+template void multiply_magnitudes(const MatrixView<const float>&, std::span<const VectorRange>, const double*,
+                                  Scaled*, int);
 template void sum_vectors(const MatrixView<const double>&, std::span<const VectorRange>, double*, int);
-template void weigh_vectors(const MatrixView<const double>&, std::span<const VectorRange>, const double*,
-                            Scaled*, int);
+template void multiply_magnitudes(const MatrixView<const double>&, std::span<const VectorRange>,
+                                  const double*, Scaled*, int);
 template void sum_vectors(const EmbeddedView<float>&, std::span<const VectorRange>, double*, int);
-template void weigh_vectors(const EmbeddedView<float>&, std::span<const VectorRange>, const double*, Scaled*,
-                            int);
+template void multiply_magnitudes(const EmbeddedView<float>&, std::span<const VectorRange>, const double*,
+                                  Scaled*, int);
 template void sum_vectors(const EmbeddedView<double>&, std::span<const VectorRange>, double*, int);
-template void weigh_vectors(const EmbeddedView<double>&, std::span<const VectorRange>, const double*, Scaled*,
-                            int);
+template void multiply_magnitudes(const EmbeddedView<double>&, std::span<const VectorRange>, const double*,
+                                  Scaled*, int);
 
 }  // namespace kintsugi::core

@@ -10,14 +10,14 @@
 
 namespace kintsugi::core {
 
-// How the elements stand in memory: as the format's own patterns, or widened to fp32 for engines
-// whose products take fp32 (the values are the format's either way).
+// Storage of elements: the format's own bit patterns, or the same values widened to fp32, for engines whose
+// products take fp32.
 enum class SliceStorage : std::uint8_t { packed, fp32 };
 
-// Slice s, vector v, element p lies at element index s * slice_stride + v * vector_stride + p.
-// Vectors vectors...padded_vectors - 1 and elements k...vector_stride - 1 are zero.
+// Slices of an operand: element p of vector v of slice s has the index s * slice_stride + v * vector_stride +
+// p. Vectors vectors...padded_vectors - 1 and elements k...vector_stride - 1 are zero.
 struct Slices {
-  // Tile and k block of the engines divide these, so that they never meet a partial one.
+  // The engines' tiles and k-blocks divide these multiples, so that no tile or k-block is partial.
   static constexpr std::int64_t vector_multiple = 128;
   static constexpr std::int64_t k_multiple = 64;
 
@@ -25,8 +25,8 @@ struct Slices {
   const Format* format = nullptr;
   SliceStorage storage = SliceStorage::packed;
   int count = 0;
-  std::int64_t vectors = 0;            // of this view
-  std::int64_t allocated_vectors = 0;  // of each slice in memory, a multiple of vector_multiple
+  std::int64_t vectors = 0;            // in this view
+  std::int64_t allocated_vectors = 0;  // in each slice in memory, a multiple of vector_multiple
   std::int64_t k = 0;
 
   std::int64_t padded_vectors() const { return round_up(vectors, vector_multiple); }
@@ -39,7 +39,7 @@ struct Slices {
     return array_bytes(count * allocated_vectors, vector_stride(), element_bytes());
   }
 
-  // `number` vectors from `first` on, which is a multiple of vector_multiple.
+  // View of `number` vectors from `first` on; `first` is a multiple of vector_multiple.
   Slices block(std::int64_t first, std::int64_t number) const {
     Slices part = *this;
     part.data += static_cast<std::size_t>(first * vector_stride()) * element_bytes();

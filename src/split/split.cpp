@@ -6,8 +6,8 @@
 
 #include "base/floating_environment.hpp"
 #include "base/workers.hpp"
-#include "split/complex_residues.hpp"
-#include "split/residues.hpp"
+#include "split/residues/complex_residues.hpp"
+#include "split/residues/residues.hpp"
 #include "split/vector_blocks.hpp"
 
 namespace kintsugi::core {
@@ -28,7 +28,7 @@ void clear_padding(const Slices& slices, std::int64_t first, std::int64_t last) 
   }
 }
 
-// Writes a pattern as an unsigned integer, or its value as a float.
+// A pattern as the stored element: an unsigned integer, or its value as a float.
 template <class Element>
 Element stored(const Format& format, std::uint64_t pattern) {
   if constexpr (std::is_same_v<Element, float>) {
@@ -51,8 +51,9 @@ void split_block_into(const View& operand, const SplitRule& rule, std::span<cons
   });
 }
 
-// One word of finite vectors, which is what split_into_digits gives, at the speed of memory. With |x 2^scale|
-// < 2^51 a double between 2^52 and 2^53 has the nearest integer as its last bits, ties to even.
+// Splits into one word as split_into_digits does, at the speed of memory; elements that are not finite become
+// 0. With |x 2^scale| < 2^51 a double between 2^52 and 2^53 has the nearest integer as its last bits, ties to
+// even.
 template <class View>
 void split_block_into_word(const View& operand, std::span<const VectorRange> ranges, const Slices& slices,
                            std::int64_t first, std::int64_t last) {

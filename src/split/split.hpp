@@ -1,4 +1,4 @@
-// The host loop of a split: one pass over the operand, whatever the split's kind.
+// Host loop of all kinds of splits: one pass over the operand.
 #pragma once
 
 #include <span>
@@ -10,23 +10,23 @@
 
 namespace kintsugi::core {
 
-// Writes all slices of `operand` (vectors x k) with the scales in `ranges`, padding included.
-// View: OperandView of any type of entries. NaN and infinities become zero: the flags in `ranges` carry them
+// Writes all slices of `operand` (vectors x k) with the scales in `ranges`, padding included. View:
+// OperandView of any element type. NaN and infinities become zero; the flags in `ranges` keep them
 // (recombine/special_values.hpp). `inner`: factors of the inner indices; empty: none.
 //
-// Where the rule has a basis of complex residues, a vector of the slices is a row or column of entries and an
-// element an entry: slice_vectors x slice_length.
+// If the rule has a basis of complex residues, a vector of the slices is a row or column of complex elements:
+// there are slice_vectors x slice_length of them.
 template <class View>
 void split_operand(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
                    const Slices& slices, int threads, std::span<const double> inner = {});
 
-// Vectors that an operand's slices have for each of its rows or columns of entries, and their elements.
+// Number of slice vectors for each row or column of an operand's elements, and number of elements in each.
 template <class T>
-std::int64_t vectors_per_entry(const MatrixView<const T>&, const SplitRule&) {
+std::int64_t slice_vectors_each(const MatrixView<const T>&, const SplitRule&) {
   return 1;
 }
 template <class T>
-std::int64_t vectors_per_entry(const EmbeddedView<T>& operand, const SplitRule& rule) {
+std::int64_t slice_vectors_each(const EmbeddedView<T>& operand, const SplitRule& rule) {
   return operand.right && rule.complex_basis.empty() ? 2 : 1;
 }
 template <class View>

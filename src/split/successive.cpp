@@ -88,7 +88,7 @@ void take_rests(const View& operand, std::span<const VectorRange> ranges, const 
     const std::int64_t first = block * vectors_per_block;
     const std::int64_t last = std::min(operand.rows, first + vectors_per_block);
     std::fill(split.tops + first, split.tops + last, no_rest);
-    for (std::int64_t v = first; v < last; ++v) split.exponents(0, v) = 0;  // of vectors without any slice
+    for (std::int64_t v = first; v < last; ++v) split.exponents(0, v) = 0;  // if a vector has no slice
     for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t p, auto x) {
       Rest& rest = split.rests[v * operand.columns + p] =
           rest_of(ranges[v].finite() ? static_cast<double>(x) : 0.0);

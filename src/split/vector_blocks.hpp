@@ -1,4 +1,4 @@
-// The order in which host loops go over an operand.
+// Order in which host loops visit the elements of an operand.
 #pragma once
 
 #include <algorithm>
@@ -11,22 +11,22 @@
 
 namespace kintsugi::core {
 
-// Vectors handled together: 16 floats are one cache line, so that an operand whose vectors are
-// strided in memory is still read in whole lines.
+// Vectors processed together: 16 floats are one cache line, so that an operand whose vectors are strided in
+// memory is also read in whole lines.
 inline constexpr std::int64_t vectors_per_block = 16;
 
-// What is split in the place of NaN and infinities, which slices do not carry.
+// x, or 0 in place of NaN and infinities, which slices cannot hold.
 template <class T>
 double finite_or_zero(T x) {
   return x - x == T(0) ? static_cast<double>(x) : 0.0;
 }
-// Towards zero: of double-double numbers in one double only magnitudes are taken, for lower bounds.
+// Rounds double-double numbers towards zero: only magnitudes for lower bounds take them in one double.
 inline double finite_or_zero(const DoubleDouble& x) {
   return is_finite(leading_part(x)) ? truncated(x) : 0.0;
 }
 
-// The same away from zero, for upper bounds: their digits are rounded up, so that the largest double may
-// stand for what lies beyond it.
+// As finite_or_zero(), but rounds double-double numbers away from zero, for upper bounds: their digits are
+// rounded up, so that the largest double may represent numbers beyond it.
 template <class T>
 double finite_above(T x) {
   return finite_or_zero(x);
@@ -35,7 +35,7 @@ inline double finite_above(const DoubleDouble& x) {
   return is_finite(leading_part(x)) ? away_from_zero(x) : 0.0;
 }
 
-// Elements begin ... end - 1 of a vector, times the factors of their inner indices where there are any.
+// Loads elements begin ... end - 1 of a vector, times the factors of their inner indices if there are any.
 template <class View>
 void load_elements(const View& operand, std::span<const double> inner, std::int64_t v, std::int64_t begin,
                    std::int64_t end, double* elements) {
@@ -44,11 +44,11 @@ void load_elements(const View& operand, std::span<const double> inner, std::int6
   for (std::int64_t p = begin; p < end; ++p) elements[p - begin] *= inner[p];
 }
 
-// The same of double-double numbers, word by word.
+// As load_elements() above, for double-double numbers, word by word.
 inline void load_elements(const MatrixView<const DoubleDouble>& operand, std::span<const double> inner,
                           std::int64_t v, std::int64_t begin, std::int64_t end, double* high, double* low) {
   for (std::int64_t p = begin; p < end; ++p) {
-    const DoubleDouble x = normalised(operand(v, p));
+    const DoubleDouble x = normalized(operand(v, p));
     const double factor = inner.empty() ? 1 : inner[p];
     high[p - begin] = is_finite(x.hi) ? x.hi * factor : 0.0;
     low[p - begin] = x.lo * factor;
@@ -67,7 +67,7 @@ std::int64_t element_stride(const EmbeddedView<T>& operand) {
 // Calls visit(v, p, operand(v, p)) for vectors first...last - 1 and all p; for each v, p ascends.
 template <class View, class Visit>
 void for_each_element(const View& operand, std::int64_t first, std::int64_t last, Visit&& visit) {
-  // Elements that stand a power of two apart fall into one set of the L1 cache, which keeps eight lines.
+  // Elements whose stride is a power of two share one set of the L1 cache, which holds eight lines.
   const std::int64_t chunk = element_stride(operand) == 1 ? 64 : 8;
   for (std::int64_t begin = 0; begin < operand.columns; begin += chunk) {
     const std::int64_t end = std::min(operand.columns, begin + chunk);

@@ -36,8 +36,8 @@ static_assert(!std::is_copy_constructible_v<kintsugi::Prepared>);
 constexpr std::int64_t m = 7, n = 5, k = 11;
 
 // Small integers: every scheme and engine must give them exactly, so the tests compare with ==.
-Matrix integers(std::int64_t entries, int seed) {
-  Matrix matrix(static_cast<std::size_t>(entries));
+Matrix integers(std::int64_t elements, int seed) {
+  Matrix matrix(static_cast<std::size_t>(elements));
   for (std::size_t i = 0; i < matrix.size(); ++i) {
     matrix[i] = static_cast<float>((static_cast<int>(i) * 37 + seed * 101) % 19 - 9);
   }
@@ -64,8 +64,8 @@ void expected(Layout layout, Op op_a, Op op_b, float alpha, const float* a, std:
       for (std::int64_t l = 0; l < k; ++l) {
         sum += a[i * sa.row + l * sa.column] * b[l * sb.row + j * sb.column];
       }
-      float& entry = c[i * sc.row + j * sc.column];
-      entry = alpha * sum + beta * entry;
+      float& element = c[i * sc.row + j * sc.column];
+      element = alpha * sum + beta * element;
     }
   }
 }
@@ -189,14 +189,14 @@ TEST(Wrapper, StridedBatchSharesAnInputByStrideZero) {
   EXPECT_EQ(result, right);
 }
 
-TEST(Wrapper, ComplexEntriesAndScalars) {
-  using Entry = std::complex<double>;
-  const std::vector<Entry> a{{1, 2}, {3, -1}}, b{{0, 1}, {2, 5}};  // 2 x 1 each
-  const Entry alpha(0, 2), beta(1, 1);
-  Entry c(3, 4);
+TEST(Wrapper, ComplexElementsAndScalars) {
+  using Element = std::complex<double>;
+  const std::vector<Element> a{{1, 2}, {3, -1}}, b{{0, 1}, {2, 5}};  // 2 x 1 each
+  const Element alpha(0, 2), beta(1, 1);
+  Element c(3, 4);
   // conj(a)^T b = (1 - 2i) i + (3 + i) (2 + 5i) = 3 + 18i
   kintsugi::gemm(Op::C, Op::N, 1, 1, 2, alpha, a.data(), 2, b.data(), 2, beta, &c, 1, {.accuracy = "exact"});
-  EXPECT_EQ(c, Entry(-36 - 1, 6 + 7));
+  EXPECT_EQ(c, Element(-36 - 1, 6 + 7));
   const kintsugi::Plan plan(Problem::dense<std::complex<float>>(Op::N, Op::N, 1, 1, 1));
   EXPECT_EQ(error_of([&] { plan.execute(alpha, &c, &c, beta, &c); }).status(), Status::invalid_argument);
 }
@@ -262,7 +262,7 @@ TEST(Wrapper, APlanThatIsReadBackGivesTheSameBits) {
 TEST(Wrapper, NothingIsReadWhereAlphaIsZero) {
   Matrix c = integers(m * n, 3), right = c;
   kintsugi::gemm(Problem::dense<float>(Op::N, Op::N, m, n, k), 0, nullptr, nullptr, 2, c.data());
-  for (float& entry : right) entry *= 2;
+  for (float& element : right) element *= 2;
   EXPECT_EQ(c, right);
 }
 

@@ -1,5 +1,5 @@
 // Moduli of complex products, and which of them are the cheapest.
-#include "arith/complex_residue.hpp"
+#include "arith/residue/complex_residue.hpp"
 
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ TEST(ComplexBasis, TheCheapestOfAllHoldsTheBits) {
 // Every program of real moduli has a cheaper complex one: less than three quarters of the embedding's 4 N
 // products.
 TEST(ComplexBasis, IsCheaperThanTheEmbedding) {
-  for (int count = 2; count <= most_moduli; ++count) {
+  for (int count = 2; count <= max_moduli; ++count) {
     const ComplexBasis basis = cheapest_basis(residue_bits(count));
     ASSERT_FALSE(basis.empty()) << count;
     EXPECT_LE(basis.slices(), 3 * count) << count;

@@ -75,10 +75,10 @@ DoubleDouble draw_pair(std::mt19937_64& random, int spread) {
   };
   const int exponent = static_cast<int>(random() % (2 * static_cast<unsigned>(spread) + 1)) - spread;
   const int below = random() % 4 == 0 ? static_cast<int>(random() % 400) : 0;
-  return core::normalised({word(exponent), random() % 5 == 0 ? 0 : word(exponent - 54 - below)});
+  return core::normalized({word(exponent), random() % 5 == 0 ? 0 : word(exponent - 54 - below)});
 }
 
-TEST(DoubleDouble, AlphaTimesSumPlusBetaTimesOldEntry) {
+TEST(DoubleDouble, AlphaTimesSumPlusBetaTimesOldElement) {
   std::mt19937_64 random(32);
   for (int draw = 0; draw < 20000; ++draw) {
     const int spread = draw % 3 == 0 ? 700 : draw % 3 == 1 ? 300 : 10;
@@ -104,10 +104,10 @@ TEST(DoubleDouble, SpecialValuesAreThoseOfIeee) {
   EXPECT_EQ(core::exact_epilogue(one, inf, 1, &finite), DoubleDouble(inf));
   EXPECT_TRUE(std::isnan(core::exact_epilogue(one, inf, 1, &c).hi));
   EXPECT_TRUE(std::isnan(core::exact_epilogue(ExactNumber<1>{}, inf, 0, nullptr).hi));
-  EXPECT_TRUE(std::isnan(core::scaled_entry(nan, finite).hi));
-  EXPECT_EQ(core::scaled_entry(2, c), DoubleDouble(-inf));
-  EXPECT_EQ(core::normalised({inf, nan}), DoubleDouble(inf));
-  EXPECT_EQ(core::normalised({1, 1}), DoubleDouble(2));
+  EXPECT_TRUE(std::isnan(core::scaled_element(nan, finite).hi));
+  EXPECT_EQ(core::scaled_element(2, c), DoubleDouble(-inf));
+  EXPECT_EQ(core::normalized({inf, nan}), DoubleDouble(inf));
+  EXPECT_EQ(core::normalized({1, 1}), DoubleDouble(2));
 }
 
 // (3 k + 14) u^2 (|a||b|), also where sums cancel.

@@ -1,5 +1,5 @@
 // Sums in digits, as kernels hold them, against the host's accumulator: the same bits.
-#include "arith/exact_digits.hpp"
+#include "arith/exact/exact_digits.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int lanes = 4;
 
-// What a warp does with an entry, with fewer lanes: products dealt out, lanes' digits added up.
+// What a warp does with an element, with fewer lanes: products dealt out, lanes' digits added up.
 template <class T>
 class LaneSums {
  public:
@@ -158,7 +158,7 @@ TEST(ExactDigits, TheSmallestAndTheLargestNumbersFit) {
 }
 
 // alpha x = -beta c but for the last bit of x, two thousand bits below.
-TEST(ExactDigits, WhatCancelsAgainstTheOldEntryLeavesTheRest) {
+TEST(ExactDigits, WhatCancelsAgainstTheOldElementLeavesTheRest) {
   const std::vector<double> x{0x1p500, 0x1p-500, -0x1p-600};
   const std::vector<double> y{0x1p400, 0x1p-500, 0x1p-400};
   const double c = 0x1p900;

@@ -1,5 +1,5 @@
 // Wide integers and their one rounding, against MPFR.
-#include "arith/exact_rounding.hpp"
+#include "arith/exact/exact_rounding.hpp"
 
 #include <gtest/gtest.h>
 #include <mpfr.h>
@@ -142,14 +142,14 @@ void check_ordinary(std::mt19937_64& random) {
                          limits::min_exponent,
                          limits::max_exponent,
                          0,
-                         -most_ordinary_exponent,
-                         most_ordinary_exponent};
+                         -max_ordinary_exponent,
+                         max_ordinary_exponent};
     const int edge = edges[draw % 6] + static_cast<int>(random() % 60) - 30;
-    x.exponent = std::clamp(draw % 3 == 0 ? edge : edge - x.magnitude.length(), -most_ordinary_exponent,
-                            most_ordinary_exponent);
+    x.exponent = std::clamp(draw % 3 == 0 ? edge : edge - x.magnitude.length(), -max_ordinary_exponent,
+                            max_ordinary_exponent);
     ASSERT_NO_FATAL_FAILURE((expect_ordinary<T, Limbs>(x))) << Limbs << " limbs, draw " << draw;
   }
-  for (const int exponent : {-most_ordinary_exponent, 0, most_ordinary_exponent}) {
+  for (const int exponent : {-max_ordinary_exponent, 0, max_ordinary_exponent}) {
     for (const bool negative : {false, true}) {
       ExactNumber<Limbs> x{{}, exponent, negative};
       expect_ordinary<T, Limbs>(x);
@@ -173,7 +173,7 @@ TYPED_TEST(ExactRounding, OfOrdinaryNumbersIsTheSame) {
   check_ordinary<TypeParam, 6>(random);
 }
 
-TYPED_TEST(ExactRounding, OfAlphaTimesSumPlusBetaTimesOldEntry) {
+TYPED_TEST(ExactRounding, OfAlphaTimesSumPlusBetaTimesOldElement) {
   using T = TypeParam;
   std::mt19937_64 random(4);
   const auto number = [&](int spread) {
@@ -186,7 +186,7 @@ TYPED_TEST(ExactRounding, OfAlphaTimesSumPlusBetaTimesOldEntry) {
     const ExactNumber<6> x = draw_number(random, static_cast<int>(random() % 100) - 50);
     const T alpha = draw % 5 == 0 ? T(1) : number(spread), beta = number(spread);
     T old = number(spread);
-    // Cancellation: the old entry is the rounded sum itself.
+    // Cancellation: the old element is the rounded sum itself.
     if (draw % 4 == 0) old = static_cast<T>(-alpha * rounded<T>(x) / beta);
     if (!std::isfinite(old)) continue;
     const T expected =
@@ -256,8 +256,8 @@ TYPED_TEST(ExactRounding, OfSeveralTermsIsThatOfASuperaccumulator) {
   }
 }
 
-// Complex scalars with imaginary parts: both ways of an entry, special values included.
-TYPED_TEST(ExactRounding, OfComplexEntriesIsThatOfASuperaccumulator) {
+// Complex scalars with imaginary parts: both ways of an element, special values included.
+TYPED_TEST(ExactRounding, OfComplexElementsIsThatOfASuperaccumulator) {
   using T = TypeParam;
   using limits = std::numeric_limits<T>;
   std::mt19937_64 random(6);

@@ -1,5 +1,5 @@
 // What norms prove of products of integers, against the products themselves.
-#include "arith/norm_proof.hpp"
+#include "arith/residue/norm_proof.hpp"
 
 #include <gtest/gtest.h>
 
@@ -70,7 +70,7 @@ bool proves(const Side& a, const Side& b, double coefficient) {
   return proves(a.extremes(coefficient), b.extremes(coefficient), 0, coefficient);
 }
 
-// The least power of two that all entries are proved for.
+// The least power of two that all elements are proved for.
 double proved_coefficient(const Side& a, const Side& b) {
   double coefficient = 1;
   if (!proves(a, b, coefficient)) return INFINITY;
@@ -115,8 +115,8 @@ Deviation deviation_of(const Side& a, const Side& b) {
           std::pow(static_cast<double>(magnitude), 2) / (square_of(a.vectors[i]) * square_of(b.vectors[j]));
     }
   }
-  const auto entries = static_cast<double>(a.vectors.size() * b.vectors.size());
-  return {static_cast<double>(largest), std::sqrt(squares / entries)};
+  const auto elements = static_cast<double>(a.vectors.size() * b.vectors.size());
+  return {static_cast<double>(largest), std::sqrt(squares / elements)};
 }
 
 std::vector<Vector> draw(int vectors, int length, const std::function<double()>& element) {
@@ -139,7 +139,7 @@ class NormProof : public testing::Test {
 // Of FP64, the last rounding apart.
 double fp64_contract(std::int64_t length) { return static_cast<double>(length + 7) * 0x1p-53; }
 
-TEST_F(NormProof, HoldsForAllEntries) {
+TEST_F(NormProof, HoldsForAllElements) {
   const std::function<double()> elements[] = {
       [&] { return uniform(); },
       [&] { return std::fabs(uniform()); },

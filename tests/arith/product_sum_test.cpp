@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "arith/exact_sum.hpp"
+#include "arith/exact/exact_sum.hpp"
 
 namespace kintsugi::test {
 namespace {

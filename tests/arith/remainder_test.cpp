@@ -1,5 +1,5 @@
 // The Chinese remainder theorem in words, and residues of sums, against plain integers.
-#include "arith/remainder.hpp"
+#include "arith/residue/remainder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -100,7 +100,7 @@ template <int Limbs>
 void check_parts(const ComplexBasis& basis) {
   std::mt19937_64 random(basis.slices());
   const auto tables = part_tables<Limbs>(basis);
-  ASSERT_LE(basis.slices(), most_entry_slices);
+  ASSERT_LE(basis.slices(), max_element_slices);
   for (int draw = 0; draw < 200; ++draw) {
     const ExactNumber<Limbs> parts[2]{
         draw_number<Limbs>(random, ResidueSystem{0, basis}, residue_bits(basis), draw),

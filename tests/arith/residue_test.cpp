@@ -1,5 +1,5 @@
 // Moduli, residues and what comes back from them.
-#include "arith/residue.hpp"
+#include "arith/residue/residue.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 TEST(Moduli, ArePairwiseCoprimeAndTheLargest) {
   double bits = 0;
-  for (int s = 0; s < most_moduli; ++s) {
+  for (int s = 0; s < max_moduli; ++s) {
     bits += std::log2(moduli[s]);
     for (int t = 0; t < s; ++t) EXPECT_EQ(std::gcd(moduli[s], moduli[t]), 1);
     if (s > 0) {
@@ -46,7 +46,7 @@ TEST(Residues, OfElementsAreThoseOfTheNearestInteger) {
     int exponent = 0;
     const double fraction = std::frexp(integer, &exponent);
     const auto significand = static_cast<std::int64_t>(std::ldexp(std::fabs(fraction), 53));
-    split_into_residues(most_moduli, 171, x, scale, [&](int t, std::uint64_t pattern) {
+    split_into_residues(max_moduli, 171, x, scale, [&](int t, std::uint64_t pattern) {
       const int m = moduli[t];
       std::int64_t expected = significand % m;
       // significand 2^(exponent - 53): halved modulo an odd m, exactly where it is even.

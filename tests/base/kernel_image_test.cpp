@@ -1,5 +1,5 @@
 // Which devices a build's device code runs on.
-#include "base/kernel_image.hpp"
+#include "base/cuda/kernel_image.hpp"
 
 #include <gtest/gtest.h>
 

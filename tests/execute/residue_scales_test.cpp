@@ -22,17 +22,17 @@ std::string named(int moduli, const std::string& scale) {
   return fmt::format("ozaki2:moduli={}:scale={}", moduli, scale);
 }
 
-// Every entry within the bound of the scheme's least scales; a sum beyond M / 4 would be anything.
+// Every element within the bound of the scheme's least scales; a sum beyond M / 4 would be anything.
 template <class T>
 void expect_within_bound(GemmDataOf<T>& data) {
   const core::Scheme& scheme = *core::find_scheme(data.test().scheme);
   data.run_well();
   const Allowance<T> allowance(scheme, *core::find_engine(data.test().engine), constant(data.a()),
                                constant(data.b()));
-  for (const lab::EntryError& entry : entry_errors(data)) {
-    ASSERT_LE(std::abs(entry.error), allowance(entry, data.test().alpha))
+  for (const lab::ElementError& element : element_errors(data)) {
+    ASSERT_LE(std::abs(element.error), allowance(element, data.test().alpha))
         << data.test().scheme << ", " << data.test().distribution << ", k " << data.test().k << " at "
-        << entry.i << ", " << entry.j;
+        << element.i << ", " << element.j;
   }
 }
 
@@ -119,8 +119,8 @@ TEST(ResidueScales, NormsKeepMoreBitsThanExponents) {
         {.m = 20, .n = 20, .k = 1000, .distribution = "phi:2", .scheme = scheme, .engine = "cpu"});
     data.run_well();
     double largest = 0;
-    for (const lab::EntryError& entry : entry_errors(data))
-      largest = std::max(largest, std::abs(entry.error) / entry.absolute);
+    for (const lab::ElementError& element : element_errors(data))
+      largest = std::max(largest, std::abs(element.error) / element.absolute);
     return largest;
   };
   const double by_exponent = largest_error("ozaki2:moduli=13");
@@ -136,7 +136,7 @@ std::vector<T> result_of(const GemmCase& test) {
 }
 
 // Engines, threads, limits (and so blocks).
-TEST(ResidueScales, BitsOfComplexEntriesDoNotDependOnTheWay) {
+TEST(ResidueScales, BitsOfComplexElementsDoNotDependOnTheWay) {
   for (const std::string& scale : scales) {
     GemmCase test{.m = 150,
                   .n = 140,

@@ -1,21 +1,16 @@
-// Machines with several devices, and devices with several contexts, over the fakes: every object stays where
-// it was made, and whoever comes from elsewhere hears of it before anything is put into a queue.
+// Several devices and several contexts of a device, over the fakes: capability, reports, the plans, streams
+// and prepared operands that a context accepts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cstdlib>
-#include <memory>
-#include <random>
+#include <string>
 #include <vector>
 
-#include "fakes/device_call.hpp"
-#include "tests/support/c_objects.hpp"
+#include "fakes/contexts.hpp"
 
 namespace kintsugi::test {
 namespace {
 
-using core::cuda::driver;
 using testing::AllOf;
 using testing::AnyOf;
 using testing::Contains;
@@ -23,65 +18,6 @@ using testing::Each;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-// Before the driver is opened, which counts its devices once. Device 2 is for tests that want one that nobody
-// asked before.
-const int three_devices = ::setenv("FAKE_CUDA_DEVICES", "3", 1);
-
-// A context that is the thread's while this lives.
-class Current {
- public:
-  explicit Current(void* context) {
-    EXPECT_EQ(driver().context_push(static_cast<core::cuda::Context>(context)), 0);
-  }
-  Current(const Current&) = delete;
-  Current& operator=(const Current&) = delete;
-  ~Current() {
-    core::cuda::Context left = nullptr;
-    driver().context_pop(&left);
-  }
-};
-
-void* primary_context(int device) {
-  core::cuda::Context context = nullptr;
-  EXPECT_EQ(driver().primary_context_retain(&context, core::cuda::device_at(device)), 0);
-  return context;
-}
-
-class Capture {
- public:
-  explicit Capture(const Stream& stream) : stream_(stream) {
-    EXPECT_EQ(driver().stream_begin_capture(stream.get(), 0), 0);
-  }
-  Capture(const Capture&) = delete;
-  Capture& operator=(const Capture&) = delete;
-  ~Capture() {
-    core::cuda::Graph graph = nullptr;
-    EXPECT_EQ(driver().stream_end_capture(stream_.get(), &graph), 0) << "the capture was spoiled";
-  }
-
- private:
-  const Stream& stream_;
-};
-
-class Contexts : public OverFakes {
- protected:
-  static void expect_refused(Call& call, const testing::Matcher<std::string>& message) {
-    fake_cuda_forget();
-    EXPECT_EQ(call.execute(), KINTSUGI_INVALID_ARGUMENT);
-    EXPECT_THAT(kintsugi_last_error(), message);
-    EXPECT_THAT(events(), IsEmpty());
-  }
-  static json described_engine() {
-    const json document = Handle::text(kintsugi_describe_engines);
-    for (const json& engine : document.at("engines")) {
-      if (engine.at("name") == "cuda") return engine;
-    }
-    return {};
-  }
-};
-
-// ---------------------------------------------------------------- capability
 
 // Kernels of Hopper on Hopper alone, wherever the driver counts it.
 TEST_F(Contexts, KernelsAreTheCurrentDevices) {
@@ -147,91 +83,6 @@ TEST_F(Contexts, AvailabilityIsTheCurrentDevices) {
     }
   }
 }
-
-// ---------------------------------------------------------------- reports
-
-TEST_F(Contexts, ReportsAreTheirDevicesOwn) {
-  const Handle handle;
-  for (const bool first : {true, false}) {
-    for (const int device : {0, 1}) {
-      const Current current(primary_context(device));
-      const Stream stream;
-      Call call(40, 30, 100, stream);
-      call.options.policy = "emulate";
-      ASSERT_EQ(kintsugi_plan_create(handle, &call.problem, &call.options, &call.plan), KINTSUGI_SUCCESS)
-          << kintsugi_last_error();
-      call.bring_workspace();
-      call.alpha = 0;  // so that the report is cleared, which the fake does
-      fake_cuda_forget();
-      ASSERT_EQ(kintsugi_plan_execute(handle, call.plan, &call.operands), KINTSUGI_SUCCESS)
-          << kintsugi_last_error();
-      EXPECT_THAT(events_with("Alloc"), IsEmpty()) << "device " << device << ", first: " << first;
-      const Current other(primary_context(1 - device));
-      fake_cuda_forget();
-      handle.report();
-      EXPECT_THAT(events_with("cuCtxSynchronize"),
-                  AllOf(Not(IsEmpty()), Each(fmt::format("cuCtxSynchronize device={}", device))));
-    }
-  }
-}
-
-// A garbage collector may destroy a handle while some stream is captured.
-TEST_F(Contexts, HandlesGoWithoutTheDevice) {
-  const Stream stream;
-  Call call(40, 30, 100, stream);
-  call.options.policy = "emulate";
-  ASSERT_EQ(kintsugi_create(&call.handle), KINTSUGI_SUCCESS);
-  call.make_plan();
-  {
-    const Capture capture(stream);
-    fake_cuda_forget();
-    kintsugi_destroy(call.handle);
-    EXPECT_THAT(events(), IsEmpty());
-  }
-  const int before = fake_cuda_allocations();
-  ASSERT_EQ(kintsugi_create(&call.handle), KINTSUGI_SUCCESS);
-  call.make_plan();
-  EXPECT_EQ(fake_cuda_allocations(), before) << "the next handle has the memory";
-  EXPECT_THAT(events_with("cuCtxSynchronize"), Not(IsEmpty())) << "when nobody writes to it any more";
-}
-
-TEST_F(Contexts, ReportsAreNotMadeInCaptures) {
-  const Stream stream;
-  Call call(40, 30, 100, stream);
-  call.options.policy = "emulate";
-  const Handle other;
-  ASSERT_EQ(kintsugi_plan_create(other, &call.problem, &call.options, &call.plan), KINTSUGI_SUCCESS);
-  void* context = fake_cuda_make_context(0, nullptr);
-  const Current current(context);
-  const Stream own;
-  Call here(40, 30, 100, own);
-  here.options.policy = "emulate";
-  here.make_plan();
-  ASSERT_EQ(kintsugi_create(&here.handle), KINTSUGI_SUCCESS);
-  {
-    const Capture capture(own);
-    expect_refused(here,
-                   AllOf(HasSubstr("the stream is being captured"), HasSubstr("no report for device 0")));
-  }
-  EXPECT_EQ(here.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
-  const Capture capture(own);
-  EXPECT_EQ(here.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
-}
-
-// The host knows what a native product did.
-TEST_F(Contexts, NativeProductsNeedNoReport) {
-  void* context = fake_cuda_make_context(0, nullptr);
-  const Current current(context);
-  const Stream stream;
-  Call call(40, 30, 100, stream);
-  call.options.policy = "native";
-  call.make_plan();
-  ASSERT_EQ(kintsugi_create(&call.handle), KINTSUGI_SUCCESS);
-  const Capture capture(stream);
-  EXPECT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
-}
-
-// ---------------------------------------------------------------- plans, streams and prepared operands
 
 TEST_F(Contexts, PlansOfOtherDevicesAreRefused) {
   const Stream stream;
@@ -312,28 +163,6 @@ TEST_F(Contexts, GreenContextsAreOfTheirDevices) {
   EXPECT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
 }
 
-TEST_F(Contexts, PreparedOperandsAreFreedWhereTheyLie) {
-  const int before = fake_cuda_allocations();
-  kintsugi_prepared prepared = nullptr;
-  {
-    const Current current(primary_context(1));
-    const Stream stream;
-    Call call(40, 30, 100, stream);
-    call.options.policy = "emulate";
-    call.make_plan();
-    ASSERT_EQ(kintsugi_prepare(nullptr, call.plan, KINTSUGI_A, call.operands.a, &prepared), KINTSUGI_SUCCESS)
-        << kintsugi_last_error();
-  }
-  EXPECT_GT(fake_cuda_allocations(), before);
-  const Current other(primary_context(0));
-  fake_cuda_forget();
-  kintsugi_prepared_destroy(prepared);
-  EXPECT_THAT(events_with("cuCtxSynchronize"), testing::ElementsAre("cuCtxSynchronize device=1"));
-  EXPECT_EQ(fake_cuda_allocations(), before);
-}
-
-// ---------------------------------------------------------------- cuBLAS's handles, contexts that are gone
-
 TEST_F(Contexts, HandlesOfCublasAreTheContexts) {
   for (void* context : {primary_context(0), fake_cuda_make_context(0, nullptr), primary_context(1)}) {
     const Current current(context);
@@ -360,104 +189,6 @@ TEST_F(Contexts, CapturesTakePlansOfTheirContext) {
   }
   EXPECT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
 }
-
-TEST_F(Contexts, WhatIsOfAContextThatIsGoneDoesNoHarm) {
-  void* gone = fake_cuda_make_context(0, nullptr);
-  kintsugi_prepared prepared = nullptr;
-  kintsugi_handle handle = nullptr;
-  ASSERT_EQ(kintsugi_create(&handle), KINTSUGI_SUCCESS);
-  const auto run = [&](Call& call) {
-    ASSERT_EQ(kintsugi_plan_create(handle, &call.problem, &call.options, &call.plan), KINTSUGI_SUCCESS)
-        << kintsugi_last_error();
-    ASSERT_EQ(kintsugi_plan_execute(handle, call.plan, &call.operands), KINTSUGI_SUCCESS)
-        << kintsugi_last_error();
-  };
-  {
-    const Current current(gone);
-    const Stream stream;
-    Call call(40, 30, 100, stream);
-    call.options.scheme = "bf16x9";  // by cuBLAS
-    call.options.accumulator = "cublas";
-    run(call);
-    ASSERT_EQ(kintsugi_prepare(nullptr, call.plan, KINTSUGI_A, call.operands.a, &prepared), KINTSUGI_SUCCESS);
-  }
-  fake_cuda_destroy_context(gone);
-  EXPECT_EQ(kintsugi_report(handle, nullptr, 0, nullptr), KINTSUGI_DEVICE_ERROR);
-  EXPECT_THAT(kintsugi_last_error(), AllOf(HasSubstr("device 0"), HasSubstr("is gone")));
-  void* next = fake_cuda_make_context(0, nullptr);
-  ASSERT_EQ(next, gone) << "another context at the same address";
-  const Current current(next);
-  const Stream stream;
-  Call call(40, 30, 100, stream);
-  call.options.scheme = "bf16x9";
-  call.options.accumulator = "cublas";
-  run(call);
-  EXPECT_EQ(kintsugi_report(handle, nullptr, 0, nullptr), KINTSUGI_SUCCESS) << kintsugi_last_error();
-  call.operands.prepared_a = prepared;
-  expect_refused(call, HasSubstr("prepared_a lies in another context of device 0"));
-  fake_cuda_forget();
-  kintsugi_prepared_destroy(prepared);
-  EXPECT_THAT(events(), IsEmpty()) << "its memory went with its context";
-  kintsugi_destroy(handle);
-}
-
-// Objects of three contexts on two devices meet at random: what belongs together works, all else is refused,
-// and the fake, which knows where everything lies, never has anything to object.
-TEST_F(Contexts, ObjectsMeetAtRandom) {
-  struct Place {
-    void* context;
-    int device;
-  };
-  const std::array places{Place{primary_context(0), 0}, Place{primary_context(1), 1},
-                          Place{fake_cuda_make_context(0, nullptr), 0}};
-  struct Objects {
-    std::unique_ptr<Stream> stream;
-    std::unique_ptr<Call> call;
-    std::unique_ptr<Prepared> prepared;
-  };
-  std::mt19937 random(25);
-  const auto one_of = [&](std::size_t count) { return static_cast<std::size_t>(random() % count); };
-  std::array<Objects, places.size()> objects;
-  std::vector<Handle> handles(4);
-  const auto make = [&](std::size_t place) {
-    Objects& made = objects[place];
-    made.prepared.reset();  // whichever context is current
-    const Current current(places[place].context);
-    made.stream = std::make_unique<Stream>();
-    made.call = std::make_unique<Call>(40, 30, 100, *made.stream);
-    made.call->options.policy = one_of(4) == 0 ? "native" : "emulate";
-    made.call->make_plan();
-    made.prepared = std::make_unique<Prepared>(*made.call, KINTSUGI_A);
-  };
-  for (std::size_t place = 0; place < places.size(); ++place) make(place);
-  int accepted = 0;
-  for (int step = 0; step < 2000; ++step) {
-    const auto likely = [&](std::size_t here) { return one_of(3) == 0 ? one_of(places.size()) : here; };
-    const std::size_t here = one_of(places.size());
-    const std::size_t stream = likely(here);
-    const std::size_t prepared = one_of(2) == 0 ? places.size() : likely(here);
-    const std::size_t plan = likely(here);
-    const Current current(places[here].context);
-    const Handle& handle = handles[one_of(handles.size())];
-    Call& call = *objects[plan].call;
-    kintsugi_operands operands = call.operands;
-    operands.queue = {KINTSUGI_QUEUE_CUDA, 0, objects[stream].stream->get()};
-    if (prepared < places.size()) operands.prepared_a = objects[prepared].prepared->get();
-    const bool together = places[plan].device == places[here].device && stream == here &&
-                          (prepared == here || prepared == places.size());
-    const kintsugi_status status = kintsugi_plan_execute(handle, call.plan, &operands);
-    ASSERT_EQ(status, together ? KINTSUGI_SUCCESS : KINTSUGI_INVALID_ARGUMENT)
-        << kintsugi_last_error() << "; step " << step;
-    accepted += together ? 1 : 0;
-    const Current another(places[one_of(places.size())].context);
-    if (one_of(4) == 0) handle.report();
-    if (one_of(8) == 0) make(one_of(places.size()));
-  }
-  EXPECT_GT(accepted, 400);
-  EXPECT_LT(accepted, 1600);
-}
-
-// ---------------------------------------------------------------- programmatic dependent launch
 
 // Kernels of sm_90a have the wait whatever the others were compiled for.
 TEST_F(Contexts, OnlyKernelsWithTheWaitOverlap) {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "base/cuda_driver.hpp"
-#include "base/format_text.hpp"
+#include "base/cuda/cuda_driver.hpp"
+#include "base/text/format_text.hpp"
 #include "engines/cuda/common/kernel_images.hpp"
 #include "fakes/steering.hpp"
 #include "kintsugi/kintsugi.h"

@@ -7,7 +7,7 @@
 
 #include <cstdlib>
 
-#include "base/cuda_driver.hpp"
+#include "base/cuda/cuda_driver.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/common/kernel_images.hpp"
 #include "engines/cuda/common/launch.hpp"
@@ -154,15 +154,15 @@ TEST(FakeDriver, KernelsWithoutTheWaitDoNotOverlap) {
 
 TEST(FakeDriver, AttributesAreAskedForOnceADevice) {
   device().prepare();
-  const auto most_capable = [] {
+  const auto max_capable = [] {
     return core::cuda::device_attribute(core::cuda::compute_capability_major, core::cuda::current_device());
   };
-  EXPECT_EQ(most_capable(), 9);
+  EXPECT_EQ(max_capable(), 9);
   const int asked = fake_cuda_questions();
-  EXPECT_EQ(most_capable(), 9);
+  EXPECT_EQ(max_capable(), 9);
   EXPECT_EQ(fake_cuda_questions(), asked);
   const Steered older("FAKE_CUDA_CAPABILITY", "8.9");
-  EXPECT_EQ(most_capable(), 8) << "of another device";
+  EXPECT_EQ(max_capable(), 8) << "of another device";
   EXPECT_EQ(fake_cuda_questions(), asked + 1);
 }
 

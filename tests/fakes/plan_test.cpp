@@ -1,5 +1,5 @@
 // Plans of problems in device memory, over the fakes: what is chosen, refused, described and read back.
-#include "arith/residue.hpp"
+#include "arith/residue/residue.hpp"
 #include "fakes/device_plan.hpp"
 
 namespace kintsugi::test {
@@ -176,8 +176,8 @@ Chain chain_of(const json& plan) {
   return chain;
 }
 
-// One candidate of residues whose entries are checked, and exact sums for those that it leaves open. Where
-// the contract leaves room, norms may prove all entries of fewer moduli: what is not taken is skipped, as no
+// One candidate of residues whose elements are checked, and exact sums for those that it leaves open. Where
+// the contract leaves room, norms may prove all elements of fewer moduli: what is not taken is skipped, as no
 // product of the vendor's can be. Where native products keep a contract of FP64 they follow instead of
 // checks.
 TEST_F(DevicePlan, WhatWindowsCannotProveIsChecked) {
@@ -222,7 +222,8 @@ TEST_F(DevicePlan, Fp64BeginsWithFewModuli) {
   const json plan = planned(call);
   EXPECT_EQ(schemes(plan), (Names{"ozaki2:moduli=15:scale=norm", "ozaki2:moduli=17:scale=norm",
                                   "ozaki2:moduli=20:scale=norm", "native"}));
-  EXPECT_THAT(plan.at("words").dump(), HasSubstr("the norms of A's rows and B's columns prove every entry"));
+  EXPECT_THAT(plan.at("words").dump(),
+              HasSubstr("the norms of A's rows and B's columns prove every element"));
   // As many moduli as the contract asks for, whatever the operands are.
   call.options.accuracy = "fp32";
   EXPECT_EQ(schemes(planned(call)).front(), "ozaki2:moduli=8:scale=norm");

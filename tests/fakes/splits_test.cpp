@@ -27,11 +27,11 @@ class SplitLaunches : public OverFakes {
   }
 
   // Nobody reads what is nowhere.
-  DeviceSide side(bool along_k, std::int64_t vectors, std::int64_t k, std::int64_t entries) {
+  DeviceSide side(bool along_k, std::int64_t vectors, std::int64_t k, std::int64_t items) {
     DeviceMatrix matrix{.batch_stride = vectors * k, .rows = vectors, .columns = k};
     matrix.row_stride = along_k ? k : 1;
     matrix.column_stride = along_k ? 1 : vectors;
-    return {matrix, 0, &range_, entries};
+    return {matrix, 0, &range_, items};
   }
   DeviceSplit split(const DeviceSide& of) const {
     const SplitRule& rule = find_scheme("fp16x3")->program.split_a;
@@ -79,7 +79,7 @@ TEST_F(SplitLaunches, AnOperandThatServesAllIsOneByItself) {
                                       StartsWith("cuLaunchKernel split_columns_float_fp16 128x7x1 ")));
 }
 
-TEST_F(SplitLaunches, ManyEntriesAreSeveralLaunches) {
+TEST_F(SplitLaunches, ManyItemsAreSeveralLaunches) {
   const DeviceSide a = side(false, 8, 8, 150000);
   const std::array splits{split(a), split(a)};
   engine_->find_ranges({}, a, a, {});
@@ -96,13 +96,13 @@ TEST_F(SplitLaunches, ManyEntriesAreSeveralLaunches) {
 TEST_F(SplitLaunches, OperandsThatLieUnlikeAreOneOfAnySize) {
   struct Size {
     std::int64_t n;
-    std::int64_t entries;
+    std::int64_t items;
     int cluster;
   };
-  for (const auto& [n, entries, cluster] :
+  for (const auto& [n, items, cluster] :
        {Size{256, 1, 8}, Size{512, 64, 1}, Size{1024, 1, 8}, Size{2048, 1, 4}, Size{4096, 1, 4},
         Size{8192, 1, 8}, Size{12288, 1, 8}}) {
-    const std::array splits{split(side(true, n, n, entries)), split(side(false, n, n, entries))};
+    const std::array splits{split(side(true, n, n, items)), split(side(false, n, n, items))};
     engine_->split({}, splits, {});
     EXPECT_THAT(launches(), ElementsAre(AllOf(StartsWith("cuLaunchKernel split_columns_float_fp16 "),
                                               HasSubstr(fmt::format(" cluster={}", cluster)))))

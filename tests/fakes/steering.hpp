@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engines/cuda/common/kernel_images.hpp"
-#include "fakes/fake_cuda.hpp"
+#include "fakes/libraries/fake_cuda.hpp"
 
 namespace kintsugi::test {
 

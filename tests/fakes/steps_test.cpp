@@ -1,5 +1,5 @@
 // The steps of schemes that are not split, multiplied by the vendor and weighed alone, and of contracts whose
-// entries are checked: in which order they come.
+// elements are checked: in which order they come.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -65,9 +65,9 @@ TEST_F(Steps, ProductsWithoutAnErrorComeInTheOrderOfTheirSlices) {
   call.options.scheme = "ozaki-fp16:slices=2";
   call.run_in_workspace();
   EXPECT_THAT(work(), ElementsAre("find_ranges", "select_candidate", "clear_bytes", "split_successively",
-                                  "split_successively", "cublasGemmEx", "leave_floats_as_integers",
-                                  "cublasGemmEx", "leave_floats_as_integers", "add_running_products",
-                                  "cublasGemmEx", "leave_floats_as_integers", "add_running_products",
+                                  "split_successively", "cublasGemmEx", "add_floats_as_integers",
+                                  "cublasGemmEx", "add_floats_as_integers", "add_running_products",
+                                  "cublasGemmEx", "add_floats_as_integers", "add_running_products",
                                   "finish_running_f32", "finish_item", "simt_f32_32"));
 }
 
@@ -98,7 +98,7 @@ TEST_F(Steps, ExactSumsOfDoublesAreRoundedAtTheEnd) {
   call.run_in_workspace();
   const auto steps = work();
   // 40 + 26 binades of 24 bits each: 3 slices, 9 products.
-  EXPECT_EQ(std::count(steps.begin(), steps.end(), "leave_doubles_as_integers"), 9);
+  EXPECT_EQ(std::count(steps.begin(), steps.end(), "add_doubles_as_integers"), 9);
   EXPECT_EQ(std::count(steps.begin(), steps.end(), "finish_exact_f32"), 1);
   EXPECT_THAT(events_with("cublasGemmEx").front(), HasSubstr(" type=1 result=1 compute=70"));
 }
@@ -128,8 +128,8 @@ TEST_F(Steps, ResiduesOfOlderDevicesAreTheVendorsSumsReduced) {
   Call call(40, 30, 100, stream);
   call.options.scheme = "ozaki2:moduli=3";
   call.run_in_workspace();
-  EXPECT_THAT(work(), ElementsAre(HasSubstr("split_"), "cublasGemmEx", "leave_as_residues", "cublasGemmEx",
-                                  "leave_as_residues", "cublasGemmEx", "leave_as_residues", "residues_f32"));
+  EXPECT_THAT(work(), ElementsAre(HasSubstr("split_"), "cublasGemmEx", "add_as_residues", "cublasGemmEx",
+                                  "add_as_residues", "cublasGemmEx", "add_as_residues", "residues_f32"));
 }
 
 // ---------------------------------------------------------------- exact and checked contracts
@@ -177,7 +177,7 @@ TEST_F(Steps, CandidatesByNormsComeBeforeTheCheckedOne) {
 }
 
 // Where products cannot be skipped there is nothing but the checked candidate.
-TEST_F(Steps, OlderDevicesCheckAllEntries) {
+TEST_F(Steps, OlderDevicesCheckAllElements) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
   const Steered older("FAKE_CUDA_CAPABILITY", "8.0");
   const Stream stream;
@@ -223,7 +223,7 @@ TEST_F(Steps, EveryTileIsMendedBeforeTheNextOne) {
   EXPECT_EQ(names, wanted);
 }
 
-TEST_F(Steps, SuperaccumulatorsAreOneLaunchAnEntryOfTheBatch) {
+TEST_F(Steps, SuperaccumulatorsAreOneLaunchAnItemOfTheBatch) {
   const Stream stream;
   Call call(8, 6, 4, stream);
   call.options.scheme = "superaccumulator";

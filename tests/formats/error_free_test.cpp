@@ -7,8 +7,8 @@
 #include <cmath>
 #include <limits>
 
-#include "lab/exact.hpp"
 #include "lab/random.hpp"
+#include "lab/reference/exact.hpp"
 
 namespace kintsugi::core {
 namespace {

@@ -1,4 +1,4 @@
-// Programs whose entries are checked when they are there: FP64's contract under the policy emulate,
+// Programs whose elements are checked when they are there: FP64's contract under the policy emulate,
 // tolerances, powers of two along k. (The contract `exact` is in exact_test.cpp.)
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -33,8 +33,9 @@ GemmCase emulated(std::int64_t m, std::int64_t n, std::int64_t k, const std::str
 // |error| <= coefficient (|A||B|)_ij, the last rounding within it; half a smallest subnormal apart.
 void expect_within(DoubleData& data, double coefficient) {
   data.run_well();
-  for (const auto& entry : entry_errors(data)) {
-    ASSERT_LE(std::abs(entry.error), coefficient * entry.absolute + std::numeric_limits<double>::denorm_min())
+  for (const auto& element : element_errors(data)) {
+    ASSERT_LE(std::abs(element.error),
+              coefficient * element.absolute + std::numeric_limits<double>::denorm_min())
         << data.test().distribution << " k = " << data.test().k;
   }
 }
@@ -64,7 +65,7 @@ TEST(Checked, TolerancesTakeFewerModuli) {
   EXPECT_LT(first_products(coarse), first_products(fine));
 }
 
-// Where sums cancel, |AB| says nothing of |A||B|: the product of magnitudes proves the entries.
+// Where sums cancel, |AB| says nothing of |A||B|: the product of magnitudes proves the elements.
 TEST(Checked, CancellationIsProvedFromMagnitudes) {
   DoubleData data(emulated(60, 50, 64, "uniform"));
   for (std::int64_t p = 0; p < 32; ++p) {

@@ -77,7 +77,7 @@ using Reals = testing::Types<float, double>;
 TYPED_TEST_SUITE(ComplexBits, Reals);
 
 TYPED_TEST(ComplexBits, ThreadsBlocksAndBatchesKeepTheBits) {
-  using Entry = std::complex<TypeParam>;
+  using Element = std::complex<TypeParam>;
   for (const std::string scheme : a_part_of(
            {"ozaki2", "ozaki-fp16", "ozaki-fp64", std::is_same_v<TypeParam, float> ? "fp16x3" : "split-n"})) {
     const std::int64_t n = thorough ? 140 : 30;
@@ -85,42 +85,42 @@ TYPED_TEST(ComplexBits, ThreadsBlocksAndBatchesKeepTheBits) {
     test.scheme = scheme;
     test.engine = has_cpu_engine() ? "cpu" : "reference";
     test.threads = 1;
-    GemmDataOf<Entry> whole(test);
+    GemmDataOf<Element> whole(test);
     whole.run_well();
     const auto expected = bits_of(whole.result());
     const std::size_t full = PlanOf(whole).workspace();
     test.threads = 3;
-    GemmDataOf<Entry> threaded(test);
+    GemmDataOf<Element> threaded(test);
     threaded.run_well();
     EXPECT_EQ(bits_of(threaded.result()), expected);
     test.threads = 1;
     test.workspace_limit = static_cast<std::int64_t>(full * 3 / 4);
-    GemmDataOf<Entry> blocked(test);
+    GemmDataOf<Element> blocked(test);
     EXPECT_LE(PlanOf(blocked).workspace(), full * 3 / 4);
     blocked.run_well();
     EXPECT_EQ(bits_of(blocked.result()), expected);
     test.workspace_limit = 0;
     test.batch = 2;
-    GemmDataOf<Entry> batch(test);
+    GemmDataOf<Element> batch(test);
     batch.run_well();
     const auto both = batch.result();
-    EXPECT_EQ(bits_of(std::vector<Entry>(both.begin(), both.begin() + 270 * n)), expected);
+    EXPECT_EQ(bits_of(std::vector<Element>(both.begin(), both.begin() + 270 * n)), expected);
   }
 }
 
 // Exact programs are integers and one rounding: the engine has no say.
 TYPED_TEST(ComplexBits, ExactProgramsGiveTheSameBitsOnEveryEngine) {
   if (!has_cpu_engine()) GTEST_SKIP() << "needs two engines";
-  using Entry = std::complex<TypeParam>;
+  using Element = std::complex<TypeParam>;
   for (const std::string distribution : {"uniform", "phi:2"}) {
     GemmCase test{
         .m = 9, .n = 8, .k = 150, .op_a = KINTSUGI_OP_C, .alpha_im = -0.3, .distribution = distribution};
     test.scheme = "ozaki2:moduli=9";
     test.engine = "reference";
-    GemmDataOf<Entry> reference(test);
+    GemmDataOf<Element> reference(test);
     reference.run_well();
     test.engine = "cpu";
-    GemmDataOf<Entry> cpu(test);
+    GemmDataOf<Element> cpu(test);
     cpu.run_well();
     EXPECT_EQ(bits_of(cpu.result()), bits_of(reference.result()));
   }
@@ -154,15 +154,15 @@ TYPED_TEST(ComplexBits, ResiduesTakeLessThanThreeQuartersOfTheEmbeddingsProducts
 }
 
 TYPED_TEST(ComplexBits, PreparedOperandsKeepTheBits) {
-  using Entry = std::complex<TypeParam>;
+  using Element = std::complex<TypeParam>;
   for (const std::string choice : {"emulate", "native", "ozaki2"}) {
     GemmCase test{.m = 6, .n = 5, .k = 33, .op_a = KINTSUGI_OP_C, .op_b = KINTSUGI_OP_C};
     test.engine = "reference";
     test.accuracy = std::is_same_v<TypeParam, float> ? "fp32" : "fp64";
     (choice == "ozaki2" ? test.scheme : test.policy) = choice;
-    GemmDataOf<Entry> plain(test);
+    GemmDataOf<Element> plain(test);
     plain.run_well();
-    GemmDataOf<Entry> data(test);
+    GemmDataOf<Element> data(test);
     const PlanOf plan(data);
     ASSERT_EQ(plan.status, KINTSUGI_SUCCESS) << plan.error;
     kintsugi_prepared a = nullptr, b = nullptr;
@@ -242,7 +242,7 @@ TEST(Complex, OperandsPreparedForAnotherTypeAreRefused) {
   auto operands = data.operands();
   operands.prepared_a = a;
   EXPECT_EQ(kintsugi_plan_execute(nullptr, plan.plan, &operands), KINTSUGI_INVALID_ARGUMENT);
-  EXPECT_THAT(kintsugi_last_error(), testing::HasSubstr("A was prepared with fp32 entries"));
+  EXPECT_THAT(kintsugi_last_error(), testing::HasSubstr("A was prepared with fp32 elements"));
   kintsugi_prepared_destroy(a);
 }
 

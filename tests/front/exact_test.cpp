@@ -20,7 +20,7 @@ class Exact : public testing::Test {
     return {.m = m, .n = n, .k = k, .distribution = distribution, .engine = "reference", .accuracy = "exact"};
   }
 
-  // Every entry is the exact result rounded once (-0 counts as +0).
+  // Every element is the exact result rounded once (-0 counts as +0).
   static void expect_correctly_rounded(GemmDataOf<T>& data) {
     std::vector<T> expected(static_cast<std::size_t>(data.test().m * data.test().n));
     const MatrixView<T> exact{expected.data(), data.test().m, data.test().n, 1, data.test().m};
@@ -110,7 +110,7 @@ TYPED_TEST(Exact, CandidatesFollowTheRanges) {
 
 // A tie that only elements far below every candidate's last place decide is left to the superaccumulator; its
 // neighbours are not.
-TYPED_TEST(Exact, EntriesThatNoCandidateSettlesAreMended) {
+TYPED_TEST(Exact, ElementsThatNoCandidateSettlesAreMended) {
   using T = TypeParam;
   GemmDataOf<T> data(this->base(200, 150, 40, "uniform"));
   const int digits = std::numeric_limits<T>::digits;

@@ -118,8 +118,8 @@ TEST(FixedOrderPlan, WithoutAnEmulationHasItsWorkspace) {
   EXPECT_EQ(candidates(plan.describe()), std::vector<std::string>{"native"});
   EXPECT_EQ(plan.workspace(), core::native_tiles_bytes(sizeof(float), 200, 170, 300, 2));
   data.run_well();
-  for (const auto& entry : entry_errors(data))
-    ASSERT_LE(std::abs(entry.error), 300 * 0x1p-24 * entry.absolute);
+  for (const auto& element : element_errors(data))
+    ASSERT_LE(std::abs(element.error), 300 * 0x1p-24 * element.absolute);
 }
 
 // The engine's product itself, of every type: strides, threads and scratch change no bit, and the bound is

@@ -47,8 +47,8 @@ TEST_P(Doubles, StayWithinTheBound) {
       const std::vector<double> before = data.raw_c();
       data.run_well();
       ++covered;
-      for (const auto& entry : entry_errors(data, before)) {
-        ASSERT_LE(std::abs(entry.error), allowed(entry, test.alpha))
+      for (const auto& element : element_errors(data, before)) {
+        ASSERT_LE(std::abs(element.error), allowed(element, test.alpha))
             << distribution << " k = " << k << " alpha " << test.alpha << " beta " << test.beta;
       }
     }
@@ -114,7 +114,7 @@ TEST_P(Doubles, SmallIntegersAreExact) {
     test.distribution = "integer:30";
     DoubleData data(test);
     data.run_well();
-    for (const auto& entry : entry_errors(data)) ASSERT_EQ(entry.error, 0) << "k = " << k;
+    for (const auto& element : element_errors(data)) ASSERT_EQ(element.error, 0) << "k = " << k;
   }
 }
 

@@ -94,7 +94,7 @@ TEST_P(Laws, ThreadsBlockingAndBatchPositionKeepTheBits) {
   EXPECT_GE(blocked, in_blocks ? 2 : 1);
   test.workspace_limit = 0;
   test.batch = 3;
-  test.seed -= 2;  // entry t uses seed + t: the last entry is the case above
+  test.seed -= 2;  // item t uses seed + t: the last item is the case above
   GemmData batch(test);
   batch.run_well();
   const auto all = bits_of(batch.result());
@@ -108,7 +108,7 @@ TEST_P(Laws, SmallIntegersAreExact) {
     test.distribution = "integer:30";
     GemmData data(test);
     data.run_well();
-    for (const auto& entry : entry_errors(data)) ASSERT_EQ(entry.error, 0) << "k = " << k;
+    for (const auto& element : element_errors(data)) ASSERT_EQ(element.error, 0) << "k = " << k;
   }
 }
 
@@ -138,14 +138,14 @@ TEST_P(Laws, PowersOfTwoCommuteBitForBit) {
 // The cpu engine keeps the law for whole tiles: inside one, OpenBLAS's AVX2 kernels add in an order
 // that depends on the place (its AVX-512 kernels do not).
 std::vector<std::int64_t> permutation(std::int64_t size, std::int64_t unit, unsigned seed) {
-  std::vector<std::int64_t> units(static_cast<std::size_t>(size / unit)), entries;
+  std::vector<std::int64_t> units(static_cast<std::size_t>(size / unit)), elements;
   std::iota(units.begin(), units.end(), 0);
   std::mt19937 random(seed);
   std::shuffle(units.begin(), units.end(), random);
   for (const std::int64_t u : units) {
-    for (std::int64_t i = 0; i < unit; ++i) entries.push_back(u * unit + i);
+    for (std::int64_t i = 0; i < unit; ++i) elements.push_back(u * unit + i);
   }
-  return entries;
+  return elements;
 }
 
 TEST_P(Laws, PermutationsOfRowsAndColumnsCommuteBitForBit) {
@@ -214,8 +214,8 @@ TEST_P(Laws, RandomProblemsAgreeWithTheExactResult) {
       const Allowance<float> allowed(*core::find_scheme(GetParam().scheme),
                                      *core::find_engine(GetParam().engine), constant(data.a(t)),
                                      constant(data.b(t)));
-      for (const auto& entry : entry_errors(data, before, t)) {
-        ASSERT_LE(std::abs(entry.error), allowed(entry, test.alpha))
+      for (const auto& element : element_errors(data, before, t)) {
+        ASSERT_LE(std::abs(element.error), allowed(element, test.alpha))
             << "trial " << trial << " m " << test.m << " n " << test.n << " k " << test.k;
       }
     }
@@ -228,14 +228,14 @@ INSTANTIATE_TEST_SUITE_P(All, Laws, testing::ValuesIn(pairs()), [](const auto& t
   return name;
 });
 
-// One intended failure: the exact comparison above would not let a wrong entry pass.
-TEST(Harness, SeesAWrongEntry) {
+// One intended failure: the exact comparison above would not let a wrong element pass.
+TEST(Harness, SeesAWrongElement) {
   GemmData data(GemmCase{.m = 5, .n = 4, .k = 20, .scheme = "fp16x3", .engine = "reference"});
   data.run_well();
   data.c()(3, 2) += 1e-5F;
   double worst = 0;
-  for (const auto& entry : entry_errors(data))
-    worst = std::max(worst, std::abs(entry.error) / entry.absolute);
+  for (const auto& element : element_errors(data))
+    worst = std::max(worst, std::abs(element.error) / element.absolute);
   EXPECT_GT(worst, 28 * 0x1p-24);
 }
 

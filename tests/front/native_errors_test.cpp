@@ -29,7 +29,7 @@ TEST_P(NativeErrors, AreAtMostThirtyPercentAboveOpenBlas) {
   data.run_well(handle);
   const bool emulates = std::string(accumulator) == "fp32";
   ASSERT_EQ(candidates(handle.report()).front() == "native", !emulates);
-  const double ours = frobenius_error(entry_errors(data));
+  const double ours = frobenius_error(element_errors(data));
   EXPECT_LE(ours, 1.3 * vendor);
   RecordProperty("ratio", std::to_string(ours / vendor));
 }

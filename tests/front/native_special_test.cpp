@@ -33,67 +33,81 @@ using Parts = testing::Types<float, double>;
 TYPED_TEST_SUITE(NativeSpecials, Parts);
 
 TYPED_TEST(NativeSpecials, AnInfinitePartStaysInfinite) {
-  using Entry = std::complex<TypeParam>;
+  using Element = std::complex<TypeParam>;
   for (const std::string engine : {"reference", "cpu"}) {
     if (engine == "cpu" && !has_cpu_engine()) continue;
-    GemmDataOf<Entry> data(GemmCase{.engine = engine});
+    GemmDataOf<Element> data(GemmCase{.engine = engine});
     data.a()(0, 0) = {static_cast<TypeParam>(infinity), 1};
     data.b()(0, 0) = {2, 3};
     data.run_well();
-    EXPECT_EQ(data.c()(0, 0), Entry(static_cast<TypeParam>(infinity), static_cast<TypeParam>(infinity)))
+    EXPECT_EQ(data.c()(0, 0), Element(static_cast<TypeParam>(infinity), static_cast<TypeParam>(infinity)))
         << engine;
   }
 }
 
-TYPED_TEST(NativeSpecials, StandWhereSumsOfRealProductsHaveThem) {
-  using Entry = std::complex<TypeParam>;
-  std::mt19937 random(19);
+GemmCase draw_case(std::mt19937& random, int trial) {
   const double scalars[] = {1, 1, -1, 0, 0.5, -3};
+  GemmCase test{.m = draw(random, 9), .n = draw(random, 9), .k = draw(random, 20)};
+  test.engine = trial % 2 == 0 || !has_cpu_engine() ? "reference" : "cpu";
+  test.policy = trial % 3 == 0 ? "native" : "auto";
+  test.op_a = ops[random() % 3];
+  test.op_b = ops[random() % 3];
+  test.layout = layouts[random() % 2];
+  test.distribution = "integer:9";
+  test.seed = random();
+  test.alpha = scalars[random() % 6];
+  test.alpha_im = scalars[random() % 6];
+  if (test.alpha == 0 && test.alpha_im == 0) test.alpha = 1;
+  test.beta = scalars[random() % 6];
+  test.beta_im = random() % 2 == 0 ? 0 : scalars[random() % 6];
+  return test;
+}
+
+// Makes one part of `count` elements infinite, NaN or zero.
+template <class T>
+void spoil(std::mt19937& random, const MatrixView<std::complex<T>>& view, int count) {
+  const double specials[] = {infinity, -infinity, std::numeric_limits<double>::quiet_NaN(), 0};
+  for (int s = 0; s < count; ++s) {
+    std::complex<T>& element = view(static_cast<std::int64_t>(random()) % view.rows,
+                                    static_cast<std::int64_t>(random()) % view.columns);
+    const auto value = static_cast<T>(specials[random() % 4]);
+    element =
+        random() % 2 == 0 ? std::complex<T>(value, element.imag()) : std::complex<T>(element.real(), value);
+  }
+}
+
+// The classes that the parts of C(i, j) may have. `real` has the real products of the complex one.
+template <class T>
+std::pair<Classes, Classes> expected_classes(GemmDataOf<std::complex<T>>& data, GemmDataOf<T>& real,
+                                             std::complex<T> old, std::int64_t i, std::int64_t j) {
+  const auto a = real.a();
+  const auto b = real.b();
+  const auto products =
+      times_parts(std::complex<double>(data.alpha()),
+                  {class_of_product(a, b, i, 2 * j, false), class_of_product(a, b, i, 2 * j + 1, false)});
+  if (data.beta() == std::complex<T>()) return products;
+  const auto added =
+      times_parts(std::complex<double>(data.beta()), {class_of(old.real()), class_of(old.imag())});
+  return {add(products.first, added.first), add(products.second, added.second)};
+}
+
+TYPED_TEST(NativeSpecials, StandWhereSumsOfRealProductsHaveThem) {
+  using Element = std::complex<TypeParam>;
+  std::mt19937 random(19);
   int seen = 0;
   for (int trial = 0; trial < (thorough ? 400 : 40); ++trial) {
-    GemmCase test{.m = draw(random, 9), .n = draw(random, 9), .k = draw(random, 20)};
-    test.engine = trial % 2 == 0 || !has_cpu_engine() ? "reference" : "cpu";
-    test.policy = trial % 3 == 0 ? "native" : "auto";
-    test.op_a = ops[random() % 3];
-    test.op_b = ops[random() % 3];
-    test.layout = layouts[random() % 2];
-    test.distribution = "integer:9";
-    test.seed = random();
-    test.alpha = scalars[random() % 6];
-    test.alpha_im = scalars[random() % 6];
-    if (test.alpha == 0 && test.alpha_im == 0) test.alpha = 1;
-    test.beta = scalars[random() % 6];
-    test.beta_im = random() % 2 == 0 ? 0 : scalars[random() % 6];
-    GemmDataOf<Entry> data(test);
-    const auto spoil = [&](MatrixView<Entry> view, int count) {
-      const double specials[] = {infinity, -infinity, std::numeric_limits<double>::quiet_NaN(), 0};
-      for (int s = 0; s < count; ++s) {
-        Entry& entry = view(static_cast<std::int64_t>(random()) % view.rows,
-                            static_cast<std::int64_t>(random()) % view.columns);
-        const auto value = static_cast<TypeParam>(specials[random() % 4]);
-        entry = random() % 2 == 0 ? Entry(value, entry.imag()) : Entry(entry.real(), value);
-      }
-    };
-    spoil(data.a(), trial % 4);
-    spoil(data.b(), trial % 3);
-    if (data.beta() != Entry()) spoil(data.c(), trial % 5 == 0 ? 2 : 0);
+    const GemmCase test = draw_case(random, trial);
+    GemmDataOf<Element> data(test);
+    spoil(random, data.a(), trial % 4);
+    spoil(random, data.b(), trial % 3);
+    if (data.beta() != Element()) spoil(random, data.c(), trial % 5 == 0 ? 2 : 0);
     const auto before = data.result();
     auto real = embedded(data);
     data.run_well();
     for (std::int64_t e = 0; e < test.m * test.n; ++e) {
       const std::int64_t i = e % test.m, j = e / test.m;
-      const auto a = real.a();
-      const auto b = real.b();
-      auto expected =
-          times_parts(std::complex<double>(data.alpha()),
-                      {class_of_product(a, b, i, 2 * j, false), class_of_product(a, b, i, 2 * j + 1, false)});
-      if (data.beta() != Entry()) {
-        const Entry old = before[static_cast<std::size_t>(e)];
-        const auto more =
-            times_parts(std::complex<double>(data.beta()), {class_of(old.real()), class_of(old.imag())});
-        expected = {add(expected.first, more.first), add(expected.second, more.second)};
-      }
-      const Entry c = data.c()(i, j);
+      const auto expected = expected_classes(data, real, before[static_cast<std::size_t>(e)], i, j);
+      const Element c = data.c()(i, j);
       ASSERT_TRUE((class_of(c.real()) & expected.first) != 0 && (class_of(c.imag()) & expected.second) != 0)
           << "trial " << trial << " " << test.engine << ": " << c << " alpha " << data.alpha() << " beta "
           << data.beta();

@@ -182,16 +182,16 @@ TEST(Policy, TheRangesChooseTheCandidate) {
     data.run_well(handle);
     EXPECT_EQ(candidates(handle.report()), std::vector<std::string>{scheme}) << distribution;
     EXPECT_EQ(handle.report().at("largest_dynamic_range_a"), std::stoi(std::string(distribution).substr(5)));
-    for (const auto& entry : entry_errors(data))
-      ASSERT_LE(std::abs(entry.error), 68 * 0x1p-24 * entry.absolute);
+    for (const auto& element : element_errors(data))
+      ASSERT_LE(std::abs(element.error), 68 * 0x1p-24 * element.absolute);
   }
 }
 
-TEST(Policy, EachBatchEntryChoosesForItself) {
+TEST(Policy, EachBatchItemChoosesForItself) {
   const Handle handle;
   GemmCase test{.m = 6, .n = 5, .k = 40, .batch = 3, .engine = "reference", .policy = "emulate"};
   GemmData data(test);
-  data.a(1)(0, 0) = std::ldexp(1.0F, -125);  // entry 1 spans too much for any emulation
+  data.a(1)(0, 0) = std::ldexp(1.0F, -125);  // item 1 spans too much for any emulation
   data.run_well(handle);
   EXPECT_EQ(candidates(handle.report()), (std::vector<std::string>{"fp16x3", "native"}));
   EXPECT_EQ(handle.report().at("candidates")[0].at("items"), 2);
@@ -335,8 +335,8 @@ TEST(Native, EnginesAgreeWithinTheBoundOnEveryLayout) {
             GemmData data(test);
             const auto before = data.raw_c();
             data.run_well();
-            for (const auto& entry : entry_errors(data, before)) {
-              ASSERT_LE(std::abs(entry.error), 48 * 0x1p-24 * entry.absolute);
+            for (const auto& element : element_errors(data, before)) {
+              ASSERT_LE(std::abs(element.error), 48 * 0x1p-24 * element.absolute);
             }
           }
         }

@@ -30,7 +30,7 @@ Kind kind_of(double x) {
   return Kind::finite;
 }
 
-// What IEEE 754 gives for the sum of products: in double, where finite fp32 data cannot overflow.
+// The sum of products by IEEE 754, in double, where finite fp32 data cannot overflow.
 Kind oracle(GemmData& data, std::int64_t t, std::int64_t i, std::int64_t j, float old) {
   double sum = 0;
   for (std::int64_t p = 0; p < data.test().k; ++p) {
@@ -64,7 +64,7 @@ TEST_P(SpecialValues, StandWhereTheOracleWantsThem) {
     for (std::int64_t i = 0; i < test.m; ++i) {
       for (std::int64_t j = 0; j < test.n; ++j) {
         const Kind expected = oracle(data, 0, i, j, test.beta == 0 ? 0.0F : old(i, j));
-        ASSERT_EQ(kind_of(data.c()(i, j)), expected) << "trial " << trial << " entry " << i << ", " << j;
+        ASSERT_EQ(kind_of(data.c()(i, j)), expected) << "trial " << trial << " element " << i << ", " << j;
         placements += expected != Kind::finite;
       }
     }
@@ -118,7 +118,9 @@ TEST_P(SpecialValues, ScalarsFollowTheTable) {
   const auto the_operands = untouched.operands();
   ASSERT_EQ(kintsugi_gemm(nullptr, &problem, &options, &the_operands), KINTSUGI_SUCCESS);
   EXPECT_EQ(bits_of(untouched.raw_c()), before);
+}
 
+TEST_P(SpecialValues, SumsOfNoProductsLeaveC) {
   GemmCase empty = base(3, 3, 0);
   empty.beta = 1;
   GemmData no_inner(empty);
@@ -127,13 +129,13 @@ TEST_P(SpecialValues, ScalarsFollowTheTable) {
   EXPECT_EQ(bits_of(no_inner.result()), c_before);
 }
 
-TEST_P(SpecialValues, OldEntriesAreNotReadWhenBetaIsZero) {
+TEST_P(SpecialValues, OldElementsAreNotReadWhenBetaIsZero) {
   GemmData data(base(3, 4, 10));  // C is poisoned with NaN
   data.run_well();
   for (const float x : data.result()) EXPECT_TRUE(std::isfinite(x));
 }
 
-// What the fp32-accurate schemes promise beyond the bound; single fp16 and markidis have no such range.
+// Schemes of FP32's accuracy promise this beyond the bound; single fp16 and markidis have no such range.
 class WideRange : public SpecialValues {};
 
 TEST_P(WideRange, LargestNumberTimesOne) {
@@ -197,9 +199,9 @@ TEST_P(WideRange, ScalesOfHundredsOfBinadesComeBack) {
   }
   data.run_well();
   for (std::int64_t i = 0; i < 5; ++i) {
-    for (const auto& entry : entry_errors(data)) {
+    for (const auto& element : element_errors(data)) {
       const double allowed = coefficient(GetParam().first, GetParam().second, test.k);
-      ASSERT_LE(std::abs(entry.error), allowed * entry.absolute + 0x1p-149);
+      ASSERT_LE(std::abs(element.error), allowed * element.absolute + 0x1p-149);
     }
   }
 }

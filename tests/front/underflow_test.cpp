@@ -35,15 +35,15 @@ std::vector<std::string> engines() {
   return {"reference"};
 }
 
-// A real or complex entry's exact parts, with the sums of magnitudes that bounds speak of: of alpha AB and of
-// beta C.
+// A real or complex element's exact parts, with the sums of magnitudes that bounds speak of: of alpha AB and
+// of beta C.
 struct Part {
   Mpfr value, products, old;
 };
 
 template <class T>
-std::vector<Part> exact_entry(GemmDataOf<T>& data, const T& old, std::int64_t i, std::int64_t j,
-                              std::int64_t t) {
+std::vector<Part> exact_element(GemmDataOf<T>& data, const T& old, std::int64_t i, std::int64_t j,
+                                std::int64_t t) {
   if constexpr (core::is_complex<T>) {
     const auto zero = std::complex<core::RealOf<T>>();
     const ExactParts whole = exact_parts(data, old, i, j, t);
@@ -80,7 +80,7 @@ std::vector<Part> exact_entry(GemmDataOf<T>& data, const T& old, std::int64_t i,
   }
 }
 
-// Whether x is within the contract: (n + 8) units of alpha |A||B|, where n counts real products, as many of
+// x must be within the contract: (n + 8) units of alpha |A||B|, where n counts real products, as many of
 // beta C, which native sums take along, and one last place of subnormal numbers. Overflow on the way is
 // forgiven where it cancels.
 template <class T>
@@ -107,7 +107,7 @@ void expect_kept(GemmDataOf<T>& data, const std::vector<T>& before, const std::s
   for (std::int64_t t = 0, e = 0; t < test.batch; ++t) {
     for (std::int64_t j = 0; j < test.n; ++j) {
       for (std::int64_t i = 0; i < test.m; ++i, ++e) {
-        const auto exact = exact_entry(data, before[static_cast<std::size_t>(e)], i, j, t);
+        const auto exact = exact_element(data, before[static_cast<std::size_t>(e)], i, j, t);
         const T c = data.c(t)(i, j);
         const std::string at = where + " element " + std::to_string(i) + ", " + std::to_string(j);
         if constexpr (core::is_complex<T>) {
@@ -123,7 +123,7 @@ void expect_kept(GemmDataOf<T>& data, const std::vector<T>& before, const std::s
   }
 }
 
-std::int64_t computed_again(const Handle& handle) { return handle.report().at("recomputed_elements"); }
+std::int64_t recomputed(const Handle& handle) { return handle.report().at("recomputed_elements"); }
 
 class Underflow : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Engines, Underflow, testing::ValuesIn(engines()));
@@ -144,7 +144,7 @@ TEST_P(Underflow, OneWideRowSpoilsNoOther) {
     EXPECT_EQ(candidates(handle.report()), std::vector<std::string>{"native"});
     EXPECT_EQ(data.c()(1, 0), static_cast<float>(alpha * 0x1p-140));
     EXPECT_NEAR(data.c()(0, 0) / (alpha * 0x1p-75), 1023, 1e-3);
-    EXPECT_EQ(computed_again(handle), 1);
+    EXPECT_EQ(recomputed(handle), 1);
   }
 }
 
@@ -181,7 +181,7 @@ TEST_P(Underflow, OverflowOnTheWayToAFiniteResult) {
   }
 }
 
-// What is ordinary is not computed again: zeros of zero rows, sparse operands and cancellation included.
+// Ordinary elements are not recomputed: zeros of zero rows, sparse operands and cancellation included.
 TEST_P(Underflow, OrdinaryZerosStayAsTheyAre) {
   for (const std::string policy : {"native", "emulate"}) {
     GemmCase test{
@@ -193,7 +193,7 @@ TEST_P(Underflow, OrdinaryZerosStayAsTheyAre) {
     const auto before = data.result();
     const Handle handle;
     data.run_well(handle);
-    EXPECT_EQ(computed_again(handle), 0);
+    EXPECT_EQ(recomputed(handle), 0);
     EXPECT_EQ(data.c()(3, 5), test.beta == 0 ? 0 : before[3 + 5 * 70]);
   }
 }
@@ -232,8 +232,35 @@ void fill_extremes(std::mt19937_64& random, const MatrixView<T>& view, int reach
 
 template <class T>
 class UnderflowOf : public testing::Test {};
-using Entries = testing::Types<float, double, std::complex<float>, std::complex<double>, DoubleDouble>;
-TYPED_TEST_SUITE(UnderflowOf, Entries);
+using Elements = testing::Types<float, double, std::complex<float>, std::complex<double>, DoubleDouble>;
+TYPED_TEST_SUITE(UnderflowOf, Elements);
+
+template <class T>
+GemmCase draw_extreme_case(std::mt19937_64& random, int trial, int reach) {
+  constexpr unsigned distinct_ops = std::is_same_v<T, core::RealOf<T>> ? 2 : 3;
+  GemmCase test{.m = static_cast<std::int64_t>(1 + random() % 12),
+                .n = static_cast<std::int64_t>(1 + random() % 12)};
+  if (trial % 8 == 0) test.m = 1 + trial % 3, test.n = static_cast<std::int64_t>(1 + random() % 300);
+  if (trial % 16 == 0) std::swap(test.m, test.n);
+  test.k = static_cast<std::int64_t>(1 + random() % 30);
+  test.op_a = ops[random() % distinct_ops];
+  test.op_b = ops[random() % distinct_ops];
+  test.layout = layouts[random() % 2];
+  test.pad_a = static_cast<std::int64_t>(random() % 3);
+  test.pad_c = static_cast<std::int64_t>(random() % 2);
+  const double scalars[] = {1, 1, -1, 0.7, -3, std::ldexp(1.3, -reach / 2), std::ldexp(-1.1, reach / 2)};
+  test.alpha = scalars[random() % 7];
+  test.beta = random() % 2 == 0 ? 0 : scalars[random() % 7];
+  if (core::is_complex<T> && random() % 2 == 0) {
+    test.alpha_im = scalars[random() % 7];
+    test.beta_im = test.beta == 0 ? 0 : scalars[random() % 7];
+  }
+  const auto names = engines();
+  test.engine = names[random() % names.size()];
+  test.policy = random() % 2 == 0 ? "auto" : "emulate";
+  test.threads = 1 + trial % 2;
+  return test;
+}
 
 TYPED_TEST(UnderflowOf, ContractsHoldForAnyExponents) {
   using T = TypeParam;
@@ -241,27 +268,7 @@ TYPED_TEST(UnderflowOf, ContractsHoldForAnyExponents) {
   std::mt19937_64 random(2026);
   std::int64_t again = 0;
   for (int trial = 0; trial < (thorough ? 160 : 40); ++trial) {
-    const auto names = engines();
-    GemmCase test{.m = static_cast<std::int64_t>(1 + random() % 12),
-                  .n = static_cast<std::int64_t>(1 + random() % 12)};
-    if (trial % 8 == 0) test.m = 1 + trial % 3, test.n = static_cast<std::int64_t>(1 + random() % 300);
-    if (trial % 16 == 0) std::swap(test.m, test.n);
-    test.k = static_cast<std::int64_t>(1 + random() % 30);
-    test.op_a = std::is_same_v<T, core::RealOf<T>> ? ops[random() % 2] : ops[random() % 3];
-    test.op_b = std::is_same_v<T, core::RealOf<T>> ? ops[random() % 2] : ops[random() % 3];
-    test.layout = layouts[random() % 2];
-    test.pad_a = static_cast<std::int64_t>(random() % 3);
-    test.pad_c = static_cast<std::int64_t>(random() % 2);
-    const double scalars[] = {1, 1, -1, 0.7, -3, std::ldexp(1.3, -reach / 2), std::ldexp(-1.1, reach / 2)};
-    test.alpha = scalars[random() % 7];
-    test.beta = random() % 2 == 0 ? 0 : scalars[random() % 7];
-    if (core::is_complex<T> && random() % 2 == 0) {
-      test.alpha_im = scalars[random() % 7];
-      test.beta_im = test.beta == 0 ? 0 : scalars[random() % 7];
-    }
-    test.engine = names[random() % names.size()];
-    test.policy = random() % 2 == 0 ? "auto" : "emulate";
-    test.threads = 1 + trial % 2;
+    const GemmCase test = draw_extreme_case<T>(random, trial, reach);
     GemmDataOf<T> data(test);
     fill_extremes(random, data.a(), reach);
     fill_extremes(random, data.b().transposed(), reach);
@@ -269,7 +276,7 @@ TYPED_TEST(UnderflowOf, ContractsHoldForAnyExponents) {
     const auto before = data.result();
     const Handle handle;
     data.run_well(handle);
-    again += computed_again(handle);
+    again += recomputed(handle);
     expect_kept(data, before,
                 "trial " + std::to_string(trial) + " " + test.engine + " " + test.policy + " alpha " +
                     std::to_string(test.alpha) + " beta " + std::to_string(test.beta));

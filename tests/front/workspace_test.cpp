@@ -117,28 +117,31 @@ TEST_F(Workspace, AFailedAllocationTakesASmallerBlockWithTheSameBits) {
   EXPECT_GT(allocator.granted[0], allocator.granted[1]);
 }
 
-class Prepare : public testing::TestWithParam<std::tuple<std::string, std::string, std::int64_t>> {};
+class Prepare : public testing::TestWithParam<std::tuple<std::string, std::string, std::int64_t>> {
+ protected:
+  static GemmCase test_with(std::int64_t limit) {
+    const auto& [engine, scheme, batch] = GetParam();
+    const bool native = scheme == "native";
+    return {.m = 150,
+            .n = 20,
+            .k = 70,
+            .op_a = KINTSUGI_OP_T,
+            .layout = KINTSUGI_ROW_MAJOR,
+            .pad_b = 3,
+            .batch = batch,
+            .beta = 0.5F,
+            .distribution = "special:0.0002",
+            .scheme = native ? "" : scheme,
+            .engine = engine,
+            .policy = native ? "native" : "",
+            .workspace_limit = native ? 0 : limit};
+  }
+};
 
 TEST_P(Prepare, GivesTheBitsOfThePlainCall) {
-  const auto& [engine, scheme, batch] = GetParam();
-  if (engine == "cpu" && !has_cpu_engine()) GTEST_SKIP();
-  GemmCase test{.m = 150,
-                .n = 20,
-                .k = 70,
-                .op_a = KINTSUGI_OP_T,
-                .layout = KINTSUGI_ROW_MAJOR,
-                .pad_b = 3,
-                .batch = batch,
-                .beta = 0.5F,
-                .distribution = "special:0.0002",
-                .scheme = scheme,
-                .engine = engine};
-  if (scheme == "native") {
-    test.scheme.clear();
-    test.policy = "native";
-  }
+  if (std::get<0>(GetParam()) == "cpu" && !has_cpu_engine()) GTEST_SKIP();
   for (const std::int64_t limit : {0, 700000}) {
-    test.workspace_limit = scheme == "native" ? 0 : limit;
+    const GemmCase test = test_with(limit);
     GemmData plain(test), data(test);
     plain.run_well();
     const PlanOf plan(data);
@@ -188,7 +191,7 @@ TEST(Prepared, MustFitThePlan) {
     return std::string(kintsugi_last_error());
   };
   EXPECT_THAT(refused({.m = 7, .n = 4, .k = 6, .scheme = "fp16x3", .engine = "reference"}),
-              HasSubstr("prepared with fp32 entries, 5 vectors of length 6"));
+              HasSubstr("prepared with fp32 elements, 5 vectors of length 6"));
   // Another n is no other operand A.
   GemmData wider(GemmCase{.m = 5, .n = 9, .k = 6, .scheme = "fp16x3", .engine = "reference"});
   GemmData check(GemmCase{.m = 5, .n = 9, .k = 6, .scheme = "fp16x3", .engine = "reference"});

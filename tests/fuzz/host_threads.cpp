@@ -18,10 +18,10 @@ namespace kintsugi::test {
 namespace {
 
 #if defined(__SANITIZE_THREAD__)
-constexpr std::int64_t most_threads_of_a_call = 1;
+constexpr std::int64_t max_threads_of_a_call = 1;
 constexpr std::int64_t cases_of_a_round = 24;
 #else
-constexpr std::int64_t most_threads_of_a_call = 3;
+constexpr std::int64_t max_threads_of_a_call = 3;
 constexpr std::int64_t cases_of_a_round = 100;
 #endif
 constexpr int callers = 8;
@@ -103,8 +103,8 @@ std::vector<FuzzCase> draw(const FuzzChoices& choices, std::uint64_t seed, std::
 
 int run(std::int64_t rounds, std::uint64_t seed) {
   FuzzChoices choices;  // no names of schemes or engines: asking for them would be the first call
-  choices.most_threads = most_threads_of_a_call;
-  choices.most_work = 10'000;
+  choices.max_threads = max_threads_of_a_call;
+  choices.max_work = 10'000;
   int differing = count_differing(draw(choices, seed, 0));
   const FuzzChoices all = choices_of_library();
   choices.engines = all.engines;

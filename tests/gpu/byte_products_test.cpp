@@ -147,7 +147,7 @@ class Int8Params : public testing::Test {
       const std::int64_t place = at % sums.group_stride();
       FAIL() << "tile " << tile << ", m " << products.a.slices.vectors << " n " << products.b.slices.vectors
              << " k " << products.a.slices.k << ", " << sums.groups << " groups, type "
-             << static_cast<int>(sums.type) << ": sum " << at / sums.group_stride() << " of entry "
+             << static_cast<int>(sums.type) << ": sum " << at / sums.group_stride() << " of item "
              << place % sums.rows << ", " << place / sums.rows << " differs";
     }
   }
@@ -170,7 +170,7 @@ TEST_F(Int8Params, SmallSumsAreTheHosts) {
       expect_the_hosts_sums(program, {200, size, 200});
       expect_the_hosts_sums(program, {40, 30, size});
     }
-    expect_the_hosts_sums(residues(core::most_moduli), {33, 30, size});
+    expect_the_hosts_sums(residues(core::max_moduli), {33, 30, size});
     expect_the_hosts_sums(core::schemes::ozaki_int8.program, {33, 30, size});
   }
 }
@@ -189,7 +189,7 @@ TEST_F(Int8Params, EveryShapeHasTheVendors) {
       if (HasFatalFailure()) return;
     }
   }
-  for (int moduli = 2; moduli <= core::most_moduli; ++moduli)
+  for (int moduli = 2; moduli <= core::max_moduli; ++moduli)
     expect_the_vendors_sums(residues(moduli), {300, 280, 200});
   for (const Program& program : core::schemes::ozaki_int8_programs)
     expect_the_vendors_sums(program, {300, 280, 200});

@@ -1,5 +1,5 @@
 // The laboratory's probes on a device: what they compute is right, and their rates are in order.
-#include "lab/ceilings.hpp"
+#include "lab/machine/ceilings.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "base/cuda_driver.hpp"
+#include "base/cuda/cuda_driver.hpp"
 #include "engines/device_engine.hpp"
 #include "engines/registry.hpp"
 

@@ -39,7 +39,7 @@ def test_what_is_spoilt_is_found(tmp_path, how, kinds):
     document = json.loads(file.read_text())
     assert document["violations"] > 10
     # A spoilt result differs from the same call's without a workspace and a graph, too.
-    found = {entry["class"].split(":")[0] for entry in document["classes"]}
+    found = {element["class"].split(":")[0] for element in document["classes"]}
     assert kinds & found and found <= kinds | {"bits"}
     assert result.stdout.count("FAILED") <= 40
 

@@ -43,7 +43,7 @@ def test_what_is_installed(prefix, library_folder):
     assert sorted(file.name for file in (prefix / "include/kintsugi").iterdir()) == ["kintsugi.h", "kintsugi.hpp"]
     assert [file.name for file in (prefix / "include").iterdir()] == ["kintsugi"]
     assert (library_folder / "libkintsugi.so").is_symlink()
-    assert not list(prefix.rglob("*.a")), "the rooms are not for others"
+    assert not list(prefix.rglob("*.a")), "the modules are not for others"
     assert (library_folder / "cmake/kintsugi/kintsugiConfig.cmake").is_file()
     assert (library_folder / "pkgconfig/kintsugi.pc").is_file()
 

@@ -51,7 +51,7 @@ TEST(BoundCheck, WindowsAreThoseOfThePlan) {
     ASSERT_TRUE(window.known) << scheme->name;
     EXPECT_EQ(window.scaled, rule.scale_vectors);
     if (window.scaled) {
-      EXPECT_EQ(window.dynamic_range, core::window_span(rule)) << scheme->name;
+      EXPECT_EQ(window.dynamic_range, core::window_range(rule)) << scheme->name;
     }
     for (const int high : {-20, -3, 0, 14, 15, 16, 120}) {
       for (int span = 0; span <= 60 && high - span > -126; ++span) {
@@ -121,14 +121,14 @@ TEST(BoundCheck, NormsAndAllowedErrors) {
   EXPECT_TRUE(norms.in_window);
   EXPECT_EQ(norms.ones, (std::vector<double>{3.5, 0}));
   EXPECT_EQ(norms.unscales, (std::vector<long double>{0x1p-13, 1}));
-  EntryError entry;
-  entry.absolute = 10;
-  entry.exact = 4;
+  ElementError element;
+  element.absolute = 10;
+  element.exact = 4;
   const BoundCoefficients bound{0x1p-10, 0x1p-3, 0x1p-4, 0x1p-5};
   const double before = 10 * 0x1p-10 + 0x1p-3 * 0x1p-13 * 3.5 + 0x1p-4 * 0x1p-13 * 3.5 + 0x1p-5 * 0x1p-26;
-  EXPECT_DOUBLE_EQ(allowed_error<float>(bound, entry, norms, norms), before + 0x1p-24 * (4 + before));
-  EXPECT_DOUBLE_EQ(allowed_error<double>(bound, entry, norms, norms), before + 0x1p-53 * (4 + before));
-  // Of an entry whose bound is 0 the last rounding may lose the type's last subnormal place.
+  EXPECT_DOUBLE_EQ(allowed_error<float>(bound, element, norms, norms), before + 0x1p-24 * (4 + before));
+  EXPECT_DOUBLE_EQ(allowed_error<double>(bound, element, norms, norms), before + 0x1p-53 * (4 + before));
+  // Of an element whose bound is 0 the last rounding may lose the type's last subnormal place.
   EXPECT_EQ(allowed_error<float>({}, {}, norms, norms), 0x1p-149);
   EXPECT_EQ(allowed_error<double>({}, {}, norms, norms), 0x1p-1074);
 }

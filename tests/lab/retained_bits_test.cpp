@@ -8,9 +8,9 @@
 
 #include "arith/range.hpp"
 #include "base/status.hpp"
-#include "lab/exact.hpp"
 #include "lab/generators.hpp"
 #include "lab/random.hpp"
+#include "lab/reference/exact.hpp"
 #include "schemes/program.hpp"
 
 namespace kintsugi::lab {

@@ -1,4 +1,4 @@
-"""The floors of the house: who may include whom (docs/ARCHITECTURE.md), and the same in CMake."""
+"""The layers: who may include whom (docs/ARCHITECTURE.md), and the same in CMake."""
 
 import os
 import pathlib
@@ -8,7 +8,7 @@ import pytest
 
 SOURCE = pathlib.Path(os.environ.get("TESTED_SOURCE", pathlib.Path(__file__).parents[2]))
 
-# The rooms that each room may include, besides itself.
+# The modules that each module may include, besides itself.
 ALLOWED = {
     "src/base": [],
     "src/formats": ["src/base"],
@@ -39,7 +39,7 @@ C_HEADERS = "assert ctype errno fenv float inttypes limits locale math setjmp si
 POSIX = ["dlfcn.h", "fcntl.h", "pthread.h", "sched.h", "spawn.h", "sys/*", "unistd.h"]
 INTRINSICS = ["immintrin.h", "xmmintrin.h", "pmmintrin.h", "emmintrin.h", "cpuid.h"]
 
-# Headers beyond the C and C++ standard libraries that a room may include.
+# Headers beyond the C and C++ standard libraries that a module may include.
 EXTERNAL = {
     "src/base": INTRINSICS + POSIX,  # the floating-point environment; where the settings file lies
     "src/split": ["omp.h"],
@@ -55,8 +55,8 @@ EXTERNAL = {
     "examples": ["dlfcn.h"],
     "tests": ["*"],
 }
-# The only files of the library that know {fmt}; everything else says base/format_text.hpp.
-EXTERNAL_OF_FILE = {"src/base/format_text.hpp": ["fmt/*"], "src/base/format_text.cpp": ["fmt/*"]}
+# The only files of the library that know {fmt}; everything else says base/text/format_text.hpp.
+EXTERNAL_OF_FILE = {"src/base/text/format_text.hpp": ["fmt/*"], "src/base/text/format_text.cpp": ["fmt/*"]}
 # CUDA's own, which its compiler brings: for device code alone. No file for the host sees them.
 OF_DEVICE_CODE = {"src/engines/cuda": ["cooperative_groups.h", "cuda_bf16.h", "cuda_fp16.h"],
                   "lab": ["cuda_bf16.h", "cuda_fp16.h"]}
@@ -72,8 +72,8 @@ def matches(name, patterns):
                for pattern in patterns)
 
 
-def room_of(path):
-    """The room of a file given relative to the root: "src/planner", "src/engines/cpu", "tools", ..."""
+def module_of(path):
+    """The module of a file given relative to the root: "src/planner", "src/engines/cpu", "tools", ..."""
     parts = pathlib.PurePosixPath(path).parts
     if parts[0] != "src":
         return parts[0]
@@ -82,11 +82,11 @@ def room_of(path):
     return "/".join(parts[:2])
 
 
-def row_of(room, table):
-    """The entry of a room in a table: its own, else that of its siblings."""
-    if room in table:
-        return table[room]
-    return table.get(room.rpartition("/")[0] + "/*")
+def row_of(module, table):
+    """The element of a module in a table: its own, else that of its siblings."""
+    if module in table:
+        return table[module]
+    return table.get(module.rpartition("/")[0] + "/*")
 
 
 def resolve(root, file, name):
@@ -107,26 +107,26 @@ def is_standard(name):
 def judge(root, file, quote, name):
     """What is wrong with one include, or None."""
     here = file.relative_to(root).as_posix()
-    room = room_of(here)
-    allowed = row_of(room, ALLOWED)
+    module = module_of(here)
+    allowed = row_of(module, ALLOWED)
     if allowed is None:
-        return f"{here}: {room} is no room that the table knows"
+        return f"{here}: {module} is no module that the table knows"
     target = resolve(root, file, name)
     if target is not None:
-        there = room_of(target)
-        if there == room or "*" in allowed or matches(there, allowed):
+        there = module_of(target)
+        if there == module or "*" in allowed or matches(there, allowed):
             return None
-        return f"{here}: {room} may not include {there} ({name})"
-    if name in GENERATED.get(room, []):
+        return f"{here}: {module} may not include {there} ({name})"
+    if name in GENERATED.get(module, []):
         return None
     if quote == '"':
         return f"{here}: no file {name}"
-    external = (row_of(room, EXTERNAL) or []) + EXTERNAL_OF_FILE.get(here, [])
+    external = (row_of(module, EXTERNAL) or []) + EXTERNAL_OF_FILE.get(here, [])
     if file.suffix in (".cu", ".cuh"):
-        external = external + OF_DEVICE_CODE.get(room, [])
+        external = external + OF_DEVICE_CODE.get(module, [])
     if is_standard(name) or matches(name, external):
         return None
-    return f"{here}: {room} may not include <{name}>"
+    return f"{here}: {module} may not include <{name}>"
 
 
 def violations(root, skip=()):
@@ -167,7 +167,7 @@ def test_something_was_read():
     ("examples/bad.c", '#include "lab/lab.hpp"\n', "examples may not include lab"),
     ("include/kintsugi/bad.hpp", '#include "base/status.hpp"\n', "include may not include src/base"),
     ("src/base/bad.hpp", '#include "nowhere.hpp"\n', "no file nowhere.hpp"),
-    ("src/attic/bad.hpp", "#include <vector>\n", "no room"),
+    ("src/attic/bad.hpp", "#include <vector>\n", "no module"),
     ("src/engines/cuda/bad.hpp", "#include <cuda_fp16.h>\n", "src/engines/cuda may not include <cuda_fp16.h>"),
     ("src/engines/cuda/bad.cu", "#include <cuda_runtime.h>\n", "src/engines/cuda may not include <cuda_runtime.h>"),
     ("src/planner/bad.cu", "#include <cuda_fp16.h>\n", "src/planner may not include <cuda_fp16.h>"),
@@ -186,19 +186,19 @@ def test_a_bad_include_is_caught(tmp_path, path, text, expected):
 
 # ---------------------------------------------------------------- the same in CMake
 
-def cmake_rooms():
-    """{room: rooms it links directly}, as tests/CMakeLists.txt wrote it from the configured targets."""
+def cmake_modules():
+    """{module: modules it links directly}, as tests/CMakeLists.txt wrote it from the configured targets."""
     if "TESTED_BUILD" not in os.environ:
         pytest.skip("needs a build folder: run it through ctest")
-    rooms = {}
-    for line in (pathlib.Path(os.environ["TESTED_BUILD"]) / "tests/rooms.txt").read_text().splitlines():
+    modules = {}
+    for line in (pathlib.Path(os.environ["TESTED_BUILD"]) / "tests/modules.txt").read_text().splitlines():
         target, _, linked = line.partition(":")
-        rooms[folder_of(target)] = sorted({folder_of(name) for name in re.findall(r"kintsugi_\w+", linked)} - {None})
-    return rooms
+        modules[folder_of(target)] = sorted({folder_of(name) for name in re.findall(r"kintsugi_\w+", linked)} - {None})
+    return modules
 
 
 def folder_of(target):
-    """src/engines/cpu of kintsugi_engines_cpu, src/planner of kintsugi_planner; None of what is no room."""
+    """src/engines/cpu of kintsugi_engines_cpu, src/planner of kintsugi_planner; None of what is no module."""
     name = target.removeprefix("kintsugi_")
     for folder in ("src/" + name, "src/" + name.replace("_", "/", 1)):
         if (SOURCE / folder).is_dir():
@@ -206,45 +206,45 @@ def folder_of(target):
     return None
 
 
-def closure(rooms, room):
-    reached, waiting = set(), list(rooms[room])
+def closure(modules, module):
+    reached, waiting = set(), list(modules[module])
     while waiting:
         other = waiting.pop()
         if other not in reached:
             reached.add(other)
-            waiting += rooms[other]
+            waiting += modules[other]
     return reached
 
 
 def test_cmake_links_only_what_the_table_allows():
-    for room, linked in cmake_rooms().items():
-        allowed = row_of(room, ALLOWED) + (["src/engines/*"] if room == "src/engines" else [])
+    for module, linked in cmake_modules().items():
+        allowed = row_of(module, ALLOWED) + (["src/engines/*"] if module == "src/engines" else [])
         for other in linked:
-            assert matches(other, allowed), f"{room} may not link {other}"
+            assert matches(other, allowed), f"{module} may not link {other}"
 
 
 def test_every_room_has_a_target():
-    rooms = cmake_rooms()
+    modules = cmake_modules()
     for file in (SOURCE / "src").rglob("*.[ch]pp"):
-        assert room_of(file.relative_to(SOURCE).as_posix()) in rooms, file
+        assert module_of(file.relative_to(SOURCE).as_posix()) in modules, file
 
 
 def test_every_include_is_linked():
-    """A room sees only what its CMake row, followed to its end, gives it."""
-    rooms = cmake_rooms()
+    """A module sees only what its CMake row, followed to its end, gives it."""
+    modules = cmake_modules()
     missing = []
-    for room in rooms:
-        reached = closure(rooms, room) | {room}
-        for file in (SOURCE / room).rglob("*"):
+    for module in modules:
+        reached = closure(modules, module) | {module}
+        for file in (SOURCE / module).rglob("*"):
             here = file.relative_to(SOURCE).as_posix()
-            if file.suffix not in ENDINGS or room_of(here) != room:
+            if file.suffix not in ENDINGS or module_of(here) != module:
                 continue
             for _, name in INCLUDE.findall(file.read_text(encoding="utf-8")):
                 target = resolve(SOURCE, file, name)
                 if target is None or not target.startswith("src/"):
                     continue
                 # An engine is linked by src/engines, and reads engine.hpp and its like, headers, from there.
-                if room_of(target) not in reached and not (
-                        room_of(target) == "src/engines" and target.endswith(".hpp")):
+                if module_of(target) not in reached and not (
+                        module_of(target) == "src/engines" and target.endswith(".hpp")):
                     missing.append(f"{here}: {name}")
     assert missing == []

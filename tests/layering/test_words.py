@@ -26,7 +26,7 @@ def test_no_old_word_is_written_anew():
 
 def test_words_are_counted(tmp_path, monkeypatch):
     file = tmp_path / "a.cpp"
-    file.write_text("// A rung of the ladder; most_rungs, walked, a sidewalk.\n")
+    file.write_text("// A rung of the ladder; max_rungs, walked, a sidewalk.\n")
     monkeypatch.setattr(words, "tracked_files", lambda: [file])
     found = words.counts()
     assert (found["rungs?"], found["ladders?"], found["walks?"]) == (2, 1, 0)

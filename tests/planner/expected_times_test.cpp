@@ -69,7 +69,7 @@ TEST(ExpectedTimes, AreOrderedByWorkAndType) {
   const auto emulated = [&](const char* scheme) { return times_of(cpu, scheme, problem).emulated; };
   EXPECT_LT(emulated("ozaki2:moduli=12"), emulated("ozaki2:moduli=13"));
   EXPECT_LT(emulated("ozaki-int8:slices=5"), emulated("ozaki-int8:slices=6"));
-  // 35 products of entries are less than the 64 of the embedding, where products are what takes the time.
+  // 35 products of elements are less than the 64 of the embedding, where products are what takes the time.
   const Problem large = problem_of(50'000, 50'000, 50'000, OperandType::f64);
   Problem complex = large;
   complex.complex = true;
@@ -150,7 +150,7 @@ bool emulates(const Engine& engine, const Problem& problem) {
 TEST(Auto, CountsSplitsAndRecombination) {
   const QuickEngine products_alone(StepCosts{});
   const QuickEngine dear_splits(StepCosts{.element = 100, .slice = 30});
-  const QuickEngine dear_sums(StepCosts{.entry = 500, .sum = 10});
+  const QuickEngine dear_sums(StepCosts{.result = 500, .sum = 10});
   const Problem cube = problem_of(4096, 4096, 4096);
   const Problem skinny = problem_of(4096, 128, 4096);
   const Problem shallow = problem_of(4096, 4096, 128);

@@ -1,7 +1,7 @@
-// Not a test: what the steps of a call cost on this machine, for StepCosts and NativeCosts
-// (engines/engine.hpp), and what expected_times() makes of it against whole calls.
+// Not a test: measures the steps of a call on this machine, for StepCosts and NativeCosts
+// (engines/engine.hpp), and compares what expected_times() makes of them with whole calls.
 //   build/tests/step_rate [threads]
-// Quickest of several, in processor time of all threads, so that a busy machine counts less.
+// Times are the quickest of several, in processor time of all threads, so that a busy machine counts less.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -75,54 +75,25 @@ class Case {
     return quickest([&] { call(nullptr, name); });
   }
 
-  // Nanoseconds: of an element's range, an element's slice, a sum of an entry's way back; and products per
-  // native one.
+  // Prints the nanoseconds of an element's range, of an element's slice and of a sum's recombination, and the
+  // time of a product of slices in native ones.
   void print_steps(const char* name, double native_product) {
-    const Scheme& scheme = *find_scheme(name);
-    const Program program = fitted_program(scheme, type, shape_.k);
-    const Engine& engine = *find_engine("cpu");
-    std::vector<VectorRange> rows(static_cast<std::size_t>(shape_.m)),
-        columns(static_cast<std::size_t>(shape_.n));
-    const MatrixView<const T> a{a_.data(), shape_.m, shape_.k, 1, shape_.m};
-    const MatrixView<const T> b{b_.data(), shape_.n, shape_.k, shape_.k, 1};
-    const double ranges = quickest([&] {
-      find_ranges(a, program.split_a, std::span(rows), threads_);
-      find_ranges(b, program.split_b, std::span(columns), threads_);
-    });
-    Block memory_a, memory_b;  // aligned, as a workspace is
-    const Slices slices_a = take(program.split_a, engine, shape_.m, memory_a);
-    const Slices slices_b = take(program.split_b, engine, shape_.n, memory_b);
-    const double split = quickest([&] {
-      split_operand(a, program.split_a, rows, slices_a, threads_);
-      split_operand(b, program.split_b, columns, slices_b, threads_);
-    });
-    Accumulators sums = make_accumulators(program.sum_type(engine.reduces_sums()), shape_.m, shape_.n,
-                                          program.schedule.sums());
-    const Block sums_memory(Allocator{}, sums.bytes());
-    sums.data = static_cast<std::byte*>(sums_memory.pointer());
-    const Block scratch(Allocator{},
-                        engine.scratch_bytes(program.schedule, program.format().id, shape_.k, threads_));
-    const Accumulator way = engine.accumulators(program.format().id).front();
-    const double multiply = quickest([&] {
-      engine.multiply({&program.schedule, slices_a, slices_b, sums, way,
-                       static_cast<std::byte*>(scratch.pointer()), threads_});
-    });
-    const MatrixView<T> c{c_.data(), shape_.m, shape_.n, 1, shape_.m};
-    const double recombine = quickest([&] { recombine_sums(program, sums, rows, columns, c); });
+    const Program program = fitted_program(*find_scheme(name), type, shape_.k);
+    const StepTimes times = time_steps(program);
     const auto elements = static_cast<double>((shape_.m + shape_.n) * shape_.k);
-    const auto entries = static_cast<double>(shape_.m * shape_.n);
+    const auto results = static_cast<double>(shape_.m * shape_.n);
     const auto terms = static_cast<double>(program.schedule.terms.size());
+    const double split = 1e9 * times.split / elements;
+    const double recombination = 1e9 * times.recombination / results;
     fmt::print(
         "{:<16} {:>5}x{}x{}: range {:.2f} ns, split {:.2f} ns = {} slices x {:.2f}, recombination {:.2f} ns "
-        "= {} x "
-        "{:.2f}; product {:.3f} native\n",
-        name, shape_.m, shape_.n, shape_.k, 1e9 * ranges / elements, 1e9 * split / elements,
-        program.split_a.slices, 1e9 * split / elements / program.split_a.slices, 1e9 * recombine / entries,
-        program.schedule.sums(), 1e9 * recombine / entries / program.schedule.sums(),
-        multiply / (terms * products()) / native_product);
+        "= {} x {:.2f}; product {:.3f} native\n",
+        name, shape_.m, shape_.n, shape_.k, 1e9 * times.ranges / elements, split, program.split_a.slices,
+        split / program.split_a.slices, recombination, program.schedule.sums(),
+        recombination / program.schedule.sums(), times.product / (terms * products()) / native_product);
   }
 
-  // As the model has it, and as it is.
+  // Prints how a scheme compares with native as the model expects it, and as it is measured.
   void print_call(const char* name) {
     Problem problem;
     problem.type = type;
@@ -141,10 +112,48 @@ class Case {
  private:
   static constexpr OperandType type = std::is_same_v<T, float> ? OperandType::f32 : OperandType::f64;
 
-  Slices take(const SplitRule& rule, const Engine& engine, std::int64_t vectors, Block& memory) const {
+  struct StepTimes {
+    double ranges = 0, split = 0, product = 0, recombination = 0;  // seconds
+  };
+
+  StepTimes time_steps(const Program& program) {
+    const Engine& engine = *find_engine("cpu");
+    StepTimes times;
+    std::vector<VectorRange> rows(static_cast<std::size_t>(shape_.m)),
+        columns(static_cast<std::size_t>(shape_.n));
+    const MatrixView<const T> a{a_.data(), shape_.m, shape_.k, 1, shape_.m};
+    const MatrixView<const T> b{b_.data(), shape_.n, shape_.k, shape_.k, 1};
+    times.ranges = quickest([&] {
+      find_ranges(a, program.split_a, std::span(rows), threads_);
+      find_ranges(b, program.split_b, std::span(columns), threads_);
+    });
+    HostBuffer memory_a, memory_b;  // aligned, as a workspace is
+    const Slices slices_a = take(program.split_a, engine, shape_.m, memory_a);
+    const Slices slices_b = take(program.split_b, engine, shape_.n, memory_b);
+    times.split = quickest([&] {
+      split_operand(a, program.split_a, rows, slices_a, threads_);
+      split_operand(b, program.split_b, columns, slices_b, threads_);
+    });
+    Accumulators sums = make_accumulators(program.sum_type(engine.reduces_sums()), shape_.m, shape_.n,
+                                          program.schedule.sums());
+    const HostBuffer sums_memory(Allocator{}, sums.bytes());
+    sums.data = static_cast<std::byte*>(sums_memory.pointer());
+    const HostBuffer scratch(Allocator{},
+                             engine.scratch_bytes(program.schedule, program.format().id, shape_.k, threads_));
+    const Accumulator way = engine.accumulators(program.format().id).front();
+    times.product = quickest([&] {
+      engine.multiply({&program.schedule, slices_a, slices_b, sums, way,
+                       static_cast<std::byte*>(scratch.pointer()), threads_});
+    });
+    const MatrixView<T> c{c_.data(), shape_.m, shape_.n, 1, shape_.m};
+    times.recombination = quickest([&] { recombine_sums(program, sums, rows, columns, c); });
+    return times;
+  }
+
+  Slices take(const SplitRule& rule, const Engine& engine, std::int64_t vectors, HostBuffer& memory) const {
     Slices slices =
         make_slices(*rule.format, engine.slice_storage(rule.format->id), rule.slices, vectors, shape_.k);
-    memory = Block(Allocator{}, slices.bytes());
+    memory = HostBuffer(Allocator{}, slices.bytes());
     slices.data = static_cast<std::byte*>(memory.pointer());
     return slices;
   }

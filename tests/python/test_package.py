@@ -69,8 +69,8 @@ def test_a_library_that_is_not_there_is_named(tmp_path):
     assert result.returncode != 0 and message in result.stdout + result.stderr
 
 
-@pytest.mark.parametrize("cases", ["matmul_cases.py", "tensor_cases.py", "lazy_cases.py", "error_cases.py", "view_cases.py",
-                                   "prepared_cases.py", "log_cases.py"])
+@pytest.mark.parametrize("cases", ["matmul_cases.py", "double_double_cases.py", "tensor_cases.py", "lazy_cases.py",
+                                   "error_cases.py", "view_cases.py", "prepared_cases.py", "log_cases.py"])
 def test_cases(python, tmp_path, cases):
     run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", HERE / cases, cwd=tmp_path)
 

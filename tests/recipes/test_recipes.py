@@ -167,7 +167,7 @@ def test_the_new_engine_is_listed_and_multiplies_the_new_format(package):
 
 
 def componentwise_error(package, scheme, k, engine="plain"):
-    """max |C - AB| / (|A||B|) of 64 x 64 entries; FP32 products are exact in double, their sums nearly."""
+    """max |C - AB| / (|A||B|) of 64 x 64 elements; FP32 products are exact in double, their sums nearly."""
     random = numpy.random.default_rng(k)
     a, b = (random.uniform(-1, 1, shape).astype(numpy.float32) for shape in ((64, k), (k, 64)))
     c = package.matmul(a, b, scheme, engine)

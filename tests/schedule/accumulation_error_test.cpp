@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "engines/reference/models.hpp"
-#include "lab/exact.hpp"
+#include "lab/reference/exact.hpp"
 
 namespace kintsugi::core {
 namespace {

@@ -1,4 +1,4 @@
-// Every scheme stays within its own a-priori bound, entry by entry, on every distribution.
+// Every scheme stays within its own a-priori bound, element by element, on every distribution.
 #include "schemes/bound.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace kintsugi::core {
 namespace {
 
-using test::entry_errors;
+using test::element_errors;
 using test::GemmCase;
 using test::GemmData;
 
@@ -58,8 +58,8 @@ class SchemeBound : public testing::TestWithParam<BoundCase> {
     if (allowed.overflows()) return -1;
     EXPECT_EQ(data.run(), KINTSUGI_SUCCESS) << kintsugi_last_error();
     double worst = 0;
-    for (const auto& entry : entry_errors(data)) {
-      worst = std::max(worst, std::abs(entry.error) / allowed(entry));
+    for (const auto& element : element_errors(data)) {
+      worst = std::max(worst, std::abs(element.error) / allowed(element));
     }
     return worst;
   }
@@ -124,8 +124,8 @@ INSTANTIATE_TEST_SUITE_P(All, SchemeBound, testing::ValuesIn(bound_cases()), [](
 });
 
 TEST(Windows, AreThoseThatTheSchemePagesState) {
-  EXPECT_EQ(window_span(find_scheme("fp16x3")->program.split_a), 16);
-  EXPECT_EQ(window_span(find_scheme("fp16x3-wide")->program.split_a), 28);
+  EXPECT_EQ(window_range(find_scheme("fp16x3")->program.split_a), 16);
+  EXPECT_EQ(window_range(find_scheme("fp16x3-wide")->program.split_a), 28);
   const SplitRule& fp16_rule = find_scheme("fp16")->program.split_a;
   EXPECT_TRUE(in_window(fp16_rule, {.dynamic_range = 28, .largest = 14, .smallest = -14}));
   EXPECT_FALSE(in_window(fp16_rule, {.dynamic_range = 28, .largest = 14, .smallest = -15}));
@@ -156,7 +156,7 @@ TEST(Windows, AreSharp) {
       }
       return worst;
     };
-    const int lowest = 14 - window_span(rule);
+    const int lowest = 14 - window_range(rule);
     EXPECT_LE(worst_in_binade(lowest), 0x1p-23) << name;
     EXPECT_GE(worst_in_binade(lowest - 1), 0x1p-22) << name;
   }
@@ -177,8 +177,9 @@ TEST(Contract, HasCounterexamplesBelowItsProof) {
       data.b()(p, 0) = ys[c][p];
     }
     data.run_well();
-    const auto entry = entry_errors(data).front();
-    EXPECT_GT(std::abs(entry.error) / (contract_of_type(OperandType::f32, k) * entry.absolute), expected[c])
+    const auto element = element_errors(data).front();
+    EXPECT_GT(std::abs(element.error) / (contract_of_type(OperandType::f32, k) * element.absolute),
+              expected[c])
         << "k = " << k;
   }
 }
@@ -187,7 +188,7 @@ TEST(Contract, HasCounterexamplesBelowItsProof) {
 TEST(Contract, IsProvedFromSmallLengthsOn) {
   for (const char* name : {"fp16x3", "fp16x3-wide"}) {
     const Program& program = find_scheme(name)->program;
-    const int span = window_span(program.split_a);
+    const int span = window_range(program.split_a);
     const auto proved = [&](Accumulator accumulator, std::int64_t k) {
       return relative_bound(program, error_bound(program, accumulator, k, true, true), OperandType::f32, k,
                             span, span) <= contract_of_type(OperandType::f32, k);
@@ -199,8 +200,53 @@ TEST(Contract, IsProvedFromSmallLengthsOn) {
   }
 }
 
-// What depth says of magnitudes, of pairs that only those know whose elements are not zero: against all of
-// them.
+// A vector of random numbers as a split scales it, and what is known of it.
+struct DepthVector {
+  std::vector<double> elements;
+  RangeSummary summary;
+};
+
+// One element in ten is zero for each of `zeros`; all others lie within `widest` + 1 binades.
+DepthVector draw_depth_vector(lab::Random& random, std::int64_t k, std::int64_t widest, std::int64_t zeros,
+                              int top_exponent) {
+  DepthVector vector;
+  VectorRange range;
+  for (std::int64_t p = 0; p < k; ++p) {
+    const bool zero = random.integer(0, 9) < zeros;
+    vector.elements.push_back(
+        zero ? 0 : std::ldexp(1 + random.unit(), -static_cast<int>(random.integer(0, widest))));
+    extend(range, vector.elements.back());
+  }
+  range.depth = 0;
+  for (double& x : vector.elements) {
+    if (x == 0) continue;
+    ++range.elements;
+    range.depth += range.largest - std::ilogb(x);
+    x = std::ldexp(x, top_exponent - range.largest);
+  }
+  vector.summary = summarize({&range, 1});
+  return vector;
+}
+
+// The bound of a sum of products at its mean depth covers the bounds of all its products; those of zeros lose
+// nothing.
+void expect_depth_covers(const Program& program, const DepthVector& a, const DepthVector& b, int depth) {
+  const auto k = static_cast<std::int64_t>(a.elements.size());
+  const ErrorBound bound = error_bound(program, Accumulator::h200, k, false, false);
+  double magnitudes = 0;
+  double floors = 0;
+  for (std::size_t p = 0; p < a.elements.size(); ++p) {
+    const double x = a.elements[p];
+    const double y = b.elements[p];
+    if (x == 0 || y == 0) continue;
+    magnitudes += x * y;
+    floors += bound.floor_a * y + bound.floor_b * x + bound.floor_both / static_cast<double>(k);
+  }
+  EXPECT_LE(bound.relative * magnitudes + floors,
+            bound_at_depth(program, bound, OperandType::f32, k, depth) * magnitudes)
+      << "k = " << k << ", depth " << depth;
+}
+
 TEST(Depth, BoundsMagnitudesFromBelow) {
   lab::Random random(std::random_device{}());
   const Program& program = find_scheme("fp16x3")->program;
@@ -210,55 +256,26 @@ TEST(Depth, BoundsMagnitudesFromBelow) {
     const std::int64_t k = random.integer(1, 60);
     const std::int64_t widest = random.integer(0, 40);
     const std::int64_t zeros = random.integer(0, 3);
-    std::vector<double> vectors[2];
-    RangeSummary summaries[2];
-    for (int side = 0; side < 2; ++side) {
-      VectorRange range;
-      for (std::int64_t p = 0; p < k; ++p) {
-        const bool zero = random.integer(0, 9) < zeros;
-        vectors[side].push_back(
-            zero ? 0 : std::ldexp(1 + random.unit(), -static_cast<int>(random.integer(0, widest))));
-        extend(range, vectors[side].back());
-      }
-      range.depth = 0;
-      for (double& x : vectors[side]) {
-        if (x == 0) continue;
-        ++range.elements;
-        range.depth += range.largest - std::ilogb(x);
-        x = std::ldexp(x, top - range.largest);  // as it is scaled
-      }
-      summaries[side] = summarize({&range, 1});
-    }
+    const DepthVector a = draw_depth_vector(random, k, widest, zeros, top);
+    const DepthVector b = draw_depth_vector(random, k, widest, zeros, top);
     int depth = 0;
-    while (depth < 100 && !are_within_depth(summaries[0], summaries[1], k, depth)) ++depth;
+    while (depth < 100 && !are_within_depth(a.summary, b.summary, k, depth)) ++depth;
     if (depth == 100) continue;
     ++proved;
-    const ErrorBound bound = error_bound(program, Accumulator::h200, k, false, false);
-    double magnitudes = 0;
-    double floors = 0;
-    for (std::int64_t p = 0; p < k; ++p) {
-      const double a = vectors[0][static_cast<std::size_t>(p)];
-      const double b = vectors[1][static_cast<std::size_t>(p)];
-      if (a == 0 || b == 0) continue;  // loses nothing
-      magnitudes += a * b;
-      floors += bound.floor_a * b + bound.floor_b * a + bound.floor_both / static_cast<double>(k);
-    }
-    EXPECT_LE(bound.relative * magnitudes + floors,
-              bound_at_depth(program, bound, OperandType::f32, k, depth) * magnitudes)
-        << "k = " << k << ", depth " << depth;
+    expect_depth_covers(program, a, b, depth);
   }
   EXPECT_GT(proved, 1000);
 }
 
 TEST(Depth, IsNotKnownOfEverything) {
-  const RangeSummary deep{.least_elements = 100, .depth = 800};
-  const RangeSummary high{.least_elements = 100, .depth = 0};
+  const RangeSummary deep{.min_elements = 100, .depth = 800};
+  const RangeSummary high{.min_elements = 100, .depth = 0};
   EXPECT_TRUE(are_within_depth(deep, high, 100, 8));
   EXPECT_FALSE(are_within_depth(deep, high, 100, 7));
   EXPECT_FALSE(are_within_depth(deep, high, 150, 8)) << "half as many pairs";
   EXPECT_TRUE(are_within_depth(deep, high, 150, 16));
   EXPECT_FALSE(are_within_depth(high, high, 200, 100)) << "none need meet";
-  const RangeSummary unknown{.least_elements = 100, .depth = VectorRange::unknown_depth};
+  const RangeSummary unknown{.min_elements = 100, .depth = VectorRange::unknown_depth};
   EXPECT_FALSE(are_within_depth(high, unknown, 100, 1 << 30));
   EXPECT_FALSE(are_within_depth(unknown, high, 100, 1 << 30));
   EXPECT_TRUE(are_within_depth(summarize({}), deep, 100, 8)) << "zeros lose nothing";

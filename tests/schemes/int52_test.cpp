@@ -71,14 +71,14 @@ TYPED_TEST(Int52Scheme, StaysWithinItsBound) {
           {.m = 20, .n = 17, .k = 130, .distribution = distribution, .engine = "cpu"}, with_words(words));
       const Allowance<TypeParam> allowed(*core::find_scheme(with_words(words)), engine, constant(data.a()),
                                          constant(data.b()));
-      for (const lab::EntryError& entry : entry_errors(data)) {
-        ASSERT_LE(std::abs(entry.error), allowed(entry)) << distribution << " " << words;
+      for (const lab::ElementError& element : element_errors(data)) {
+        ASSERT_LE(std::abs(element.error), allowed(element)) << distribution << " " << words;
       }
     }
   }
 }
 
-// Inside the span every entry is RN(alpha AB + beta C), and one word more changes nothing.
+// Inside the span every element is RN(alpha AB + beta C), and one word more changes nothing.
 TYPED_TEST(Int52Scheme, RoundsOnceInsideItsSpan) {
   const auto type = std::is_same_v<TypeParam, float> ? core::OperandType::f32 : core::OperandType::f64;
   for (int words = 1; words <= 4; ++words) {

@@ -100,7 +100,7 @@ TEST(Quantensor, EverySliceGainsSevenBits) {
   for (const int slices : {1, 2, 3}) {
     const std::string scheme = "quantensor:slices=" + std::to_string(slices);
     GemmData data = product({.m = 40, .n = 40, .k = 200}, scheme, "reference");
-    const double frobenius = frobenius_error(entry_errors(data));
+    const double frobenius = frobenius_error(element_errors(data));
     EXPECT_LT(frobenius, last / 50) << slices;
     last = frobenius;
   }

@@ -1,10 +1,10 @@
-// The parameter block of schemes whose sums leave the engine.
+// The parameter block of schemes whose sums are added outside the engine.
 #include "schemes/k_block.hpp"
 
 #include <gtest/gtest.h>
 
-#include "base/format_text.hpp"
 #include "base/status.hpp"
+#include "base/text/format_text.hpp"
 #include "engines/registry.hpp"
 #include "tests/support/c_objects.hpp"
 #include "tests/support/gemm_case.hpp"
@@ -68,8 +68,8 @@ TEST_P(Blocks, AreWithinTheirBounds) {
       data.run_well();
       const test::Allowance<float> allowed(*find_scheme(test.scheme), *GetParam().engine,
                                            test::constant(data.a()), test::constant(data.b()));
-      for (const auto& entry : test::entry_errors(data))
-        ASSERT_LE(std::abs(entry.error), allowed(entry)) << test.scheme << ", " << distribution;
+      for (const auto& element : test::element_errors(data))
+        ASSERT_LE(std::abs(element.error), allowed(element)) << test.scheme << ", " << distribution;
     }
   }
 }

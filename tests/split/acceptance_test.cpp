@@ -12,7 +12,7 @@ constexpr RangeSummary with_range(std::int32_t dynamic_range) {
   return {.dynamic_range = dynamic_range,
           .largest = 3,
           .smallest = 3 - dynamic_range,
-          .least_elements = 100,
+          .min_elements = 100,
           .depth = VectorRange::unknown_depth};
 }
 

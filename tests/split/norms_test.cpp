@@ -6,11 +6,11 @@
 #include <limits>
 #include <vector>
 
-#include "arith/residue_scale.hpp"
+#include "arith/residue/residue_scale.hpp"
 #include "lab/generators.hpp"
 #include "schemes/ozaki2.hpp"
-#include "split/norms.hpp"
 #include "split/ranges.hpp"
+#include "split/residues/norms.hpp"
 
 namespace kintsugi::core {
 namespace {

@@ -40,12 +40,12 @@ TEST(WeighedVectors, AreSumsRoundedOnce) {
   sum_vectors(rows, ranges, weights.data(), 2);
   EXPECT_EQ(weights, (std::vector<double>{1, 0x1p+61, 8}));
   std::vector<Scaled> sums(2);
-  weigh_vectors(rows, ranges, weights.data(), sums.data(), 2);
+  multiply_magnitudes(rows, ranges, weights.data(), sums.data(), 2);
   EXPECT_EQ(std::ldexp(sums[1].fraction, static_cast<int>(sums[1].exponent)), 0x1p+121 + 40);
   ranges[1].flags = VectorRange::has_nan;
   sum_vectors(rows, ranges, weights.data(), 1);
   EXPECT_EQ(weights, (std::vector<double>{1, 0x1p+60, 3}));
-  weigh_vectors(rows, ranges, weights.data(), sums.data(), 1);
+  multiply_magnitudes(rows, ranges, weights.data(), sums.data(), 1);
   EXPECT_EQ(sums[1].fraction, 0);
 }
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "arith/exact_sum.hpp"
+#include "arith/exact/exact_sum.hpp"
 #include "formats/int52.hpp"
 #include "lab/generators.hpp"
 #include "schemes/program.hpp"

@@ -74,7 +74,7 @@ inline std::vector<std::string> candidates(const json& document) {
   return names;
 }
 
-// The candidate that ran on all of C, and how many entries it left to wider ones; the bits say nothing about
+// The candidate that ran on all of C, and how many elements it left to wider ones; the bits say nothing about
 // it.
 template <class T>
 std::pair<std::size_t, std::int64_t> run_checked(GemmDataOf<T>& data) {

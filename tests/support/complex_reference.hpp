@@ -19,14 +19,14 @@ inline std::int64_t draw(std::mt19937& random, std::int64_t most) {
   return 1 + static_cast<std::int64_t>(random()) % most;
 }
 
-// Entries of op(A) and op(B).
+// Elements of op(A) and op(B).
 template <class T>
-T a_entry(GemmDataOf<T>& data, std::int64_t i, std::int64_t p, std::int64_t t = 0) {
+T a_element(GemmDataOf<T>& data, std::int64_t i, std::int64_t p, std::int64_t t = 0) {
   const T x = data.a(t)(i, p);
   return data.test().op_a == KINTSUGI_OP_C ? std::conj(x) : x;
 }
 template <class T>
-T b_entry(GemmDataOf<T>& data, std::int64_t p, std::int64_t j, std::int64_t t = 0) {
+T b_element(GemmDataOf<T>& data, std::int64_t p, std::int64_t j, std::int64_t t = 0) {
   const T x = data.b(t)(p, j);
   return data.test().op_b == KINTSUGI_OP_C ? std::conj(x) : x;
 }
@@ -43,11 +43,11 @@ GemmDataOf<T> embedded(GemmDataOf<std::complex<T>>& data) {
   GemmDataOf<T> real(test);
   for (std::int64_t p = 0; p < data.test().k; ++p) {
     for (std::int64_t i = 0; i < data.test().m; ++i) {
-      real.a()(i, 2 * p) = a_entry(data, i, p).real();
-      real.a()(i, 2 * p + 1) = a_entry(data, i, p).imag();
+      real.a()(i, 2 * p) = a_element(data, i, p).real();
+      real.a()(i, 2 * p + 1) = a_element(data, i, p).imag();
     }
     for (std::int64_t j = 0; j < data.test().n; ++j) {
-      const std::complex<T> b = b_entry(data, p, j);
+      const std::complex<T> b = b_element(data, p, j);
       real.b()(2 * p, 2 * j) = b.real();
       real.b()(2 * p + 1, 2 * j) = -b.imag();
       real.b()(2 * p, 2 * j + 1) = b.imag();
@@ -78,7 +78,7 @@ ExactParts exact_parts(GemmDataOf<std::complex<T>>& data, std::complex<T> old, s
     add(parts.im, parts.im_magnitude, 1, x.imag(), y.real());
   };
   for (std::int64_t p = 0; p < data.test().k; ++p)
-    add_complex(sum, a_entry(data, i, p, t), b_entry(data, p, j, t));
+    add_complex(sum, a_element(data, i, p, t), b_element(data, p, j, t));
   const Mpfr ar(data.alpha().real()), ai(data.alpha().imag());
   ExactParts result{ar * sum.re - ai * sum.im, ar * sum.im + ai * sum.re,
                     magnitude(ar) * sum.re_magnitude + magnitude(ai) * sum.im_magnitude,

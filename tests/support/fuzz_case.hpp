@@ -128,8 +128,8 @@ struct FuzzChoices {
   std::vector<std::string> engines = {""};
   // By kind of operand: fp32 (f32 and c32), fp64 (f64 and c64), dd.
   std::vector<std::string> schemes_fp32, schemes_fp64, schemes_dd;
-  std::int64_t most_threads = 4;
-  std::int64_t most_work = 60'000;  // real products of one case, but for one in a hundred
+  std::int64_t max_threads = 4;
+  std::int64_t max_work = 60'000;  // real products of one case, but for one in a hundred
 
   const std::vector<std::string>& schemes_of(const std::string& type) const {
     return type == "dd" ? schemes_dd : is_single_type(type) ? schemes_fp32 : schemes_fp64;
@@ -200,7 +200,7 @@ class CaseGenerator {
     }
     if (chance(0.3)) test.batch = random_.integer(0, 4);
     const std::int64_t parts = is_complex_type(test.type) || test.type == "dd" ? 4 : 1;
-    const std::int64_t most = choices_.most_work * (chance(0.01) ? 30 : 1);
+    const std::int64_t most = choices_.max_work * (chance(0.01) ? 30 : 1);
     while (test.m * test.n * test.k * test.batch * parts > most) {
       std::int64_t& longest = test.m >= test.n && test.m >= test.k ? test.m
                               : test.n >= test.k                   ? test.n
@@ -281,7 +281,7 @@ class CaseGenerator {
   }
 
   void draw_call(FuzzCase& test) {
-    test.threads = chance(0.6) ? 1 : random_.integer(1, choices_.most_threads);
+    test.threads = chance(0.6) ? 1 : random_.integer(1, choices_.max_threads);
     test.via = any_of({"gemm", "plan"});
     if (test.batch == 1 && test.batches == "strided" && chance(0.2)) test.via = "blas";
     if (chance(0.15)) test.workspace = "exact";

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "lab/bound_check.hpp"
-#include "lab/exact.hpp"
+#include "lab/reference/exact.hpp"
 #include "tests/support/fuzz_data.hpp"
 #include "tests/support/fuzz_embedded.hpp"
 #include "tests/support/fuzz_promise.hpp"
@@ -50,10 +50,10 @@ class FuzzJudge {
   using Part = PartOf<T>;
 
   // `after`: C's image when the call has ended with success. Of a batch item that takes more products than
-  // `most_products` a sample of elements is judged, its corners among them.
+  // `max_products` a sample of elements is judged, its corners among them.
   FuzzJudge(const FuzzData<T>& data, const Promise& promise, const std::byte* after,
-            std::int64_t most_products = std::numeric_limits<std::int64_t>::max())
-      : data_(data), promise_(promise), after_(after), most_products_(most_products) {}
+            std::int64_t max_products = std::numeric_limits<std::int64_t>::max())
+      : data_(data), promise_(promise), after_(after), max_products_(max_products) {}
 
   // "" or what is wrong with the first wrong element.
   std::string verdict() {
@@ -104,7 +104,7 @@ class FuzzJudge {
 
   // One of so many elements is judged.
   std::int64_t sampling() const {
-    return 1 + std::max<std::int64_t>(matrices_->k, 1) * matrices_->m * matrices_->n / most_products_;
+    return 1 + std::max<std::int64_t>(matrices_->k, 1) * matrices_->m * matrices_->n / max_products_;
   }
   bool is_in_sample(std::int64_t i, std::int64_t j) const {
     const std::int64_t m = matrices_->m, n = matrices_->n;
@@ -212,20 +212,20 @@ class FuzzJudge {
            (parts == 1 || is_finite(core::leading_part(matrices_->old(i, j ^ (parts - 1)))));
   }
 
-  lab::EntryReference<Part> reference(std::int64_t i, std::int64_t j, const Scalars& alpha,
-                                      const Scalars& beta) const {
+  lab::ElementReference<Part> reference(std::int64_t i, std::int64_t j, const Scalars& alpha,
+                                        const Scalars& beta) const {
     lab::Product<Part> product;
     product.a = {matrices_->a.data(), matrices_->m, matrices_->k, matrices_->k, 1};
     product.c0 = {matrices_->c.data(), matrices_->m, matrices_->n, matrices_->n, 1};
     product.alpha = alpha.re, product.alpha_im = alpha.im;
     product.beta = beta.re, product.beta_im = beta.im;
-    return lab::entry_reference(product, i, j, matrices_->row(i), matrices_->column(j),
-                                parts == 2 ? matrices_->column(j ^ 1) : nullptr);
+    return lab::element_reference(product, i, j, matrices_->row(i), matrices_->column(j),
+                                  parts == 2 ? matrices_->column(j ^ 1) : nullptr);
   }
 
   // What |C - R| may be by the promise; nothing: the bound is of other operands, or a sum may overflow on its
   // way.
-  std::optional<double> allowed(std::int64_t i, std::int64_t j, const lab::ExactEntry& exact,
+  std::optional<double> allowed(std::int64_t i, std::int64_t j, const lab::ExactElement& exact,
                                 const Scalars& alpha, const Scalars& beta) const {
     constexpr double unit = fuzz::unit_of<Part>();
     constexpr double smallest = fuzz::smallest_of<Part>();
@@ -260,8 +260,8 @@ class FuzzJudge {
   }
 
   double sum_without_scalars(std::int64_t i, std::int64_t j) const {
-    double sum = reference(i, j, {Scalar(1), 0}, {Scalar(0), 0}).entry().absolute;
-    if (parts == 2) sum += reference(i, j ^ 1, {Scalar(1), 0}, {Scalar(0), 0}).entry().absolute;
+    double sum = reference(i, j, {Scalar(1), 0}, {Scalar(0), 0}).element().absolute;
+    if (parts == 2) sum += reference(i, j ^ 1, {Scalar(1), 0}, {Scalar(0), 0}).element().absolute;
     return sum;
   }
 
@@ -278,12 +278,12 @@ class FuzzJudge {
       if (!same) fail(computed, "exactly " + text(core::leading_part(expected)));
       return;
     }
-    const std::optional<double> bound = allowed(i, j, exact.entry(), alpha, beta);
+    const std::optional<double> bound = allowed(i, j, exact.element(), alpha, beta);
     if (!bound) return;
     ++bounded_;
     const double error = std::fabs(exact.error_of(computed).to_double());
     if (!(error <= *bound))
-      fail(computed, text(exact.entry().value) + " within " + text(*bound) + ", is off by " + text(error));
+      fail(computed, text(exact.element().value) + " within " + text(*bound) + ", is off by " + text(error));
     worst_ = std::max(worst_, *bound > 0 ? error / *bound : 0);
   }
 
@@ -326,12 +326,12 @@ class FuzzJudge {
     const auto exact = reference(i, j, one, none);
     FiniteSum sum{.sign = exact.sum().sign()};
     if (promise_.kind == Promise::Kind::exact) {
-      sum.overflows = std::fabs(factor) * exact.entry().absolute > largest / 4;
+      sum.overflows = std::fabs(factor) * exact.element().absolute > largest / 4;
       return sum;
     }
-    const std::optional<double> bound = allowed(i, j, exact.entry(), one, none);
-    sum.overflows = !bound || exact.entry().absolute > largest / 4 / std::max(1.0, std::fabs(factor));
-    sum.decided = bound && (std::fabs(exact.entry().value) > *bound || exact.entry().absolute == 0);
+    const std::optional<double> bound = allowed(i, j, exact.element(), one, none);
+    sum.overflows = !bound || exact.element().absolute > largest / 4 / std::max(1.0, std::fabs(factor));
+    sum.decided = bound && (std::fabs(exact.element().value) > *bound || exact.element().absolute == 0);
     return sum;
   }
 
@@ -363,7 +363,7 @@ class FuzzJudge {
   const FuzzData<T>& data_;
   const Promise& promise_;
   const std::byte* after_;
-  const std::int64_t most_products_;
+  const std::int64_t max_products_;
   const fuzz::Embedded<T>* matrices_ = nullptr;
   std::optional<lab::VectorNorms> norms_a_, norms_b_;
   lab::BoundCoefficients coefficients_;

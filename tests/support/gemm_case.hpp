@@ -65,7 +65,7 @@ struct GemmCase {
   kintsugi_op op_a = KINTSUGI_OP_N, op_b = KINTSUGI_OP_N;
   kintsugi_layout layout = KINTSUGI_COLUMN_MAJOR;
   std::int64_t pad_a = 0, pad_b = 0, pad_c = 0;  // leading dimension beyond the smallest
-  std::int64_t batch = 1, gap = 3;               // elements between batch entries
+  std::int64_t batch = 1, gap = 3;               // elements between batch items
   double alpha = 1, beta = 0;                    // of the operands' type
   double alpha_im = 0, beta_im = 0;              // of complex operands; of double-double ones lo
   std::string distribution = "uniform";
@@ -77,8 +77,8 @@ struct GemmCase {
 
 // A complex matrix's parts are two real ones of their own seeds.
 template <class T>
-void fill_entries(const lab::Distribution& distribution, lab::Side side, std::uint64_t seed,
-                  const MatrixView<T>& view) {
+void fill_elements(const lab::Distribution& distribution, lab::Side side, std::uint64_t seed,
+                   const MatrixView<T>& view) {
   if constexpr (core::is_complex<T>) {
     for (const int part : {0, 1}) {
       auto* first = reinterpret_cast<core::RealOf<T>*>(view.data) + part;
@@ -111,7 +111,7 @@ constexpr kintsugi_type type_of() {
   return is_single ? KINTSUGI_F32 : KINTSUGI_F64;
 }
 
-// Memory and views of a case; op(A) and op(B) (of complex ones before conjugation) and C of entry t.
+// Memory and views of a case; op(A) and op(B) (of complex ones before conjugation) and C of element t.
 template <class T>
 class GemmDataOf {
  public:
@@ -129,10 +129,10 @@ class GemmDataOf {
     c_.assign(size(stride_c_), poison_of<T>());
     const auto distribution = lab::parse_distribution(test.distribution);
     for (std::int64_t t = 0; t < test.batch; ++t) {
-      fill_entries(distribution, lab::Side::a, test.seed + static_cast<std::uint64_t>(t), a(t));
-      fill_entries(distribution, lab::Side::b, test.seed + static_cast<std::uint64_t>(t), b(t));
+      fill_elements(distribution, lab::Side::a, test.seed + static_cast<std::uint64_t>(t), a(t));
+      fill_elements(distribution, lab::Side::b, test.seed + static_cast<std::uint64_t>(t), b(t));
       if (beta_ != T(0))
-        fill_entries(lab::parse_distribution("uniform"), lab::Side::a, test.seed + 1000, c(t));
+        fill_elements(lab::parse_distribution("uniform"), lab::Side::a, test.seed + 1000, c(t));
     }
   }
 
@@ -184,7 +184,7 @@ class GemmDataOf {
     return operands;
   }
 
-  // Runs it; the result lies in c(). Nothing but C's entries may have changed.
+  // Runs it; the result lies in c(). Nothing but C's elements may have changed.
   kintsugi_status run(kintsugi_handle handle = nullptr) {
     const auto a_before = bits_of(a_);
     const auto b_before = bits_of(b_);
@@ -194,7 +194,7 @@ class GemmDataOf {
     const kintsugi_status status = kintsugi_gemm(handle, &the_problem, &the_options, &the_operands);
     EXPECT_EQ(a_before, bits_of(a_)) << "A was modified";
     EXPECT_EQ(b_before, bits_of(b_)) << "B was modified";
-    EXPECT_EQ(count_poison(), expected_padding()) << "something beside C's entries was written";
+    EXPECT_EQ(count_poison(), expected_padding()) << "something beside C's elements was written";
     return status;
   }
 
@@ -202,7 +202,7 @@ class GemmDataOf {
     ASSERT_EQ(run(handle), KINTSUGI_SUCCESS) << kintsugi_last_error();
   }
 
-  // Entries of C, column by column, entry by entry: the same order for both layouts.
+  // Elements of C, column by column, element by element: the same order for both layouts.
   std::vector<T> result() {
     std::vector<T> values;
     for (std::int64_t t = 0; t < test_.batch; ++t) {
@@ -243,13 +243,13 @@ class GemmDataOf {
   std::int64_t expected_padding() const {
     return static_cast<std::int64_t>(c_.size()) - test_.m * test_.n * test_.batch;
   }
-  // Poison outside C's entries; a result that is NaN is never this NaN on its own account.
+  // Poison outside C's elements; a result that is NaN is never this NaN on its own account.
   std::int64_t count_poison() {
     std::vector<T> copy = c_;
     for (std::int64_t t = 0; t < test_.batch; ++t) {
-      const MatrixView<T> entries = view(copy, stride_c_, t, KINTSUGI_OP_N, test_.m, test_.n, ldc_);
+      const MatrixView<T> elements = view(copy, stride_c_, t, KINTSUGI_OP_N, test_.m, test_.n, ldc_);
       for (std::int64_t j = 0; j < test_.n; ++j) {
-        for (std::int64_t i = 0; i < test_.m; ++i) entries(i, j) = 0;
+        for (std::int64_t i = 0; i < test_.m; ++i) elements(i, j) = 0;
       }
     }
     return std::count_if(copy.begin(), copy.end(), [](T x) { return is_poison(x); });
@@ -268,13 +268,13 @@ MatrixView<const T> constant(const MatrixView<T>& view) {
   return {view.data, view.rows, view.columns, view.row_stride, view.column_stride, view.space};
 }
 
-// All checked entries of one batch entry against the exact result.
+// All checked elements of one batch item against the exact result.
 template <class T>
-std::vector<lab::EntryError> entry_errors(GemmDataOf<T>& data, const std::vector<T>& c_before = {},
-                                          std::int64_t t = 0) {
-  std::vector<lab::EntryError> entries;
+std::vector<lab::ElementError> element_errors(GemmDataOf<T>& data, const std::vector<T>& c_before = {},
+                                              std::int64_t t = 0) {
+  std::vector<lab::ElementError> elements;
   lab::CheckOptions options;
-  options.entries = &entries;
+  options.elements = &elements;
   lab::Product<T> product{constant(data.a(t)), constant(data.b(t)), data.alpha(), data.beta()};
   MatrixView<T> old = data.c(t);
   if (!c_before.empty()) {
@@ -282,15 +282,15 @@ std::vector<lab::EntryError> entry_errors(GemmDataOf<T>& data, const std::vector
     product.c0 = constant(old);
   }
   lab::measure_errors<T>(product, constant(data.c(t)), {}, options);
-  return entries;
+  return elements;
 }
 
-// |C - R|_F / |R|_F of checked entries.
-inline double frobenius_error(const std::vector<lab::EntryError>& entries) {
+// |C - R|_F / |R|_F of checked elements.
+inline double frobenius_error(const std::vector<lab::ElementError>& elements) {
   double errors = 0, exact = 0;
-  for (const auto& entry : entries) {
-    errors += entry.error * entry.error;
-    exact += entry.exact * entry.exact;
+  for (const auto& element : elements) {
+    errors += element.error * element.error;
+    exact += element.exact * element.exact;
   }
   return std::sqrt(errors / exact);
 }
@@ -300,7 +300,7 @@ template <class T = float>
 double frobenius_of(const GemmCase& test) {
   GemmDataOf<T> data(test);
   data.run_well();
-  return frobenius_error(entry_errors(data));
+  return frobenius_error(element_errors(data));
 }
 
 }  // namespace kintsugi::test

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/embedding.hpp"
-#include "base/format_text.hpp"
+#include "base/text/format_text.hpp"
 #include "kintsugi/kintsugi.h"
 #include "tests/support/gemm_case.hpp"
 

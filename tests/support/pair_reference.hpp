@@ -34,12 +34,12 @@ struct PairReference {
   explicit PairReference(GemmDataOf<DoubleDouble>& data) {
     const GemmCase& test = data.test();
     for (std::int64_t j = 0; j < test.n; ++j) {
-      for (std::int64_t i = 0; i < test.m; ++i) add_entry(data, i, j);
+      for (std::int64_t i = 0; i < test.m; ++i) add_element(data, i, j);
     }
   }
 
  private:
-  void add_entry(GemmDataOf<DoubleDouble>& data, std::int64_t i, std::int64_t j) {
+  void add_element(GemmDataOf<DoubleDouble>& data, std::int64_t i, std::int64_t j) {
     Mpfr sum, magnitudes_sum;
     for (std::int64_t p = 0; p < data.test().k; ++p) {
       const Mpfr product = exact_value(data.a()(i, p)) * exact_value(data.b()(p, j));

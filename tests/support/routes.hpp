@@ -27,7 +27,7 @@ struct Route {
 };
 
 // On devices products without an error are of as many slices as the plan has there, which not all operands
-// are content with: tests/gpu/ozaki_test.cpp.
+// are content with: tests/gpu/calls/ozaki_test.cpp.
 inline bool has_steps(const core::Engine& engine, const core::Program& program) {
   return engine.device() == nullptr || program.recombination != core::Recombination::error_free;
 }

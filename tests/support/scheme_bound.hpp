@@ -30,7 +30,8 @@ inline double coefficient(const std::string& scheme, const std::string& engine, 
   return core::relative_bound(program, bound, type, k, 0, 0) * (1 + 0x1p-20) + 0x1p-24;
 }
 
-// The bound of one product, entry by entry: from the program, the accumulator and the operands themselves.
+// The bound of one product, element by element: from the program, the accumulator and the operands
+// themselves.
 template <class T>
 class Allowance {
  public:
@@ -44,16 +45,16 @@ class Allowance {
 
   // For |C - R|, R = alpha A B + beta C0; all roundings to T after the recombination included: of alpha's
   // product, of beta's, of their sum.
-  double operator()(const lab::EntryError& entry, double alpha = 1) const {
+  double operator()(const lab::ElementError& element, double alpha = 1) const {
     constexpr double unit = std::is_same_v<T, float> ? 0x1p-24 : 0x1p-53;
     constexpr double smallest = std::is_same_v<T, float> ? 0x1p-149 : 0x1p-1074;
-    const double floors = bound_.floor_a * a_.unscales[entry.i] * b_.ones[entry.j] +
-                          bound_.floor_b * b_.unscales[entry.j] * a_.ones[entry.i] +
-                          bound_.floor_both * a_.unscales[entry.i] * b_.unscales[entry.j];
-    const double before = bound_.relative * entry.absolute + std::abs(alpha) * floors;
+    const double floors = bound_.floor_a * a_.unscales[element.i] * b_.ones[element.j] +
+                          bound_.floor_b * b_.unscales[element.j] * a_.ones[element.i] +
+                          bound_.floor_both * a_.unscales[element.i] * b_.unscales[element.j];
+    const double before = bound_.relative * element.absolute + std::abs(alpha) * floors;
     const double roundings = std::is_same_v<T, float> ? 1 + 0x1p-20 : 3;
-    return before * (1 + 0x1p-20) + roundings * unit * (std::abs(entry.exact) + before) +
-           (std::is_same_v<T, float> ? 0 : unit * entry.absolute) + smallest;
+    return before * (1 + 0x1p-20) + roundings * unit * (std::abs(element.exact) + before) +
+           (std::is_same_v<T, float> ? 0 : unit * element.absolute) + smallest;
   }
 
  private:

@@ -9,7 +9,7 @@
 #include <string>
 #include <type_traits>
 
-#include "base/cuda_driver.hpp"
+#include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/cublas/library.hpp"
 
 namespace kintsugi::core::cuda {

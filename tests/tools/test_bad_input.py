@@ -131,7 +131,7 @@ def test_flags(operands, words, message):
         (["gemm", "A.npy", "B.npy", "-o", "./A.npy"], "-o: ./A.npy is an operand, A.npy; choose another file"),
         (["generate", "uniform", "3", "-o", "X.npy"], 'SHAPE: "3" is not of the form ROWSxCOLUMNS'),
         (["generate", "uniform", "3x-3", "-o", "X.npy"], 'SHAPE: "3x-3" is not of the form ROWSxCOLUMNS'),
-        (["generate", "uniform", "9999999999x9999999999", "-o", "X.npy"], "SHAPE: 9999999999 x 9999999999 entries of"),
+        (["generate", "uniform", "9999999999x9999999999", "-o", "X.npy"], "SHAPE: 9999999999 x 9999999999 elements of"),
         (["generate", "gauss", "3x3", "-o", "X.npy"], "DISTRIBUTION: "),
         (["generate", "phi:-1", "3x3", "-o", "X.npy"], "DISTRIBUTION: "),
         (["generate", "offset:500", "3x3", "-o", "X.npy"], "DISTRIBUTION: "),

@@ -34,7 +34,7 @@ def test_rows_and_schema(program):
     assert rows[2]["products"] == 20 and rows[2]["scheme"] == "ozaki2:moduli=20"
     for row in rows:
         assert row["problem"] == {"m": 8, "n": 12, "k": 16, "type": "fp64", "batch": 1} and row["prepared"] is None
-        assert row["check"]["entries_checked"] == row["check"]["entries_total"] == 8 * 12
+        assert row["check"]["elements_checked"] == row["check"]["elements_total"] == 8 * 12
         loop = row["name"] in baselines[1:]
         assert (row["engine"] is None) == (row["workspace_bytes"] is None) == loop
         assert (row["products"] is None) == (row["kind"] == "baseline")
@@ -42,14 +42,14 @@ def test_rows_and_schema(program):
 
 
 @pytest.mark.parametrize("type_name,candidates", [("c32", "fp16x3,ozaki2,exact"), ("c64", "ozaki2:moduli=18,exact,fp64")])
-def test_complex_entries_are_judged_by_parts(program, rows, tmp_path, type_name, candidates):
+def test_complex_elements_are_judged_by_parts(program, rows, tmp_path, type_name, candidates):
     found = rows(candidates, "--type", type_name, "--batch", "2", "-o", tmp_path / "bench.json", *TINY)
     program.ok("report", tmp_path / "bench.json", "-o", tmp_path / "bench.html")
     assert f"<td>{type_name}</td>" in (tmp_path / "bench.html").read_text()
     assert [row["name"] for row in found] == [*candidates.split(","), "native"]
     for row in found:
         assert row["problem"]["type"] == type_name
-        assert row["check"]["entries_total"] == row["check"]["entries_checked"] == 2 * 2 * 8 * 12
+        assert row["check"]["elements_total"] == row["check"]["elements_checked"] == 2 * 2 * 8 * 12
         assert row["rate"] == pytest.approx(2 * 8 * 8 * 12 * 16 / row["time"]["minimum"])
 
 
@@ -83,9 +83,9 @@ def test_numbers_belong_together(rows):
         time = row["time"]
         assert 0 < time["minimum"] <= time["median"] <= time["maximum"]
         assert time["processor"] > 0 and time["rounds"] == 2 and time["by"] == "clock"
-        entries = sum(row["computed"][size] for size in "mn") * row["problem"]["k"]
-        entries += row["computed"]["m"] * row["computed"]["n"]
-        assert row["bandwidth"] == pytest.approx(4 * entries / time["minimum"])
+        elements = sum(row["computed"][size] for size in "mn") * row["problem"]["k"]
+        elements += row["computed"]["m"] * row["computed"]["n"]
+        assert row["bandwidth"] == pytest.approx(4 * elements / time["minimum"])
         assert row["rate"] == pytest.approx(operations(row) / time["minimum"])
         assert set(row["ratios"]) == {"native", "float128"}
         if row["kind"] == "baseline":
@@ -118,11 +118,11 @@ def test_a_batch_counts_all_its_products(rows):
     for row in measured:
         size = row["computed"]["m"] * row["computed"]["n"]
         of_c = row["computed"]["m"] * row["computed"]["n"]
-        entries = sum(row["computed"][size] for size in "mn") * row["problem"]["k"] + of_c
+        elements = sum(row["computed"][size] for size in "mn") * row["problem"]["k"] + of_c
         assert row["problem"]["batch"] == 6
         assert row["rate"] == pytest.approx(operations(row) / row["time"]["minimum"])
-        assert row["bandwidth"] == pytest.approx(4 * 6 * entries / row["time"]["minimum"])
-        assert (row["check"]["entries_checked"], row["check"]["entries_total"]) == (4 * of_c, 6 * of_c)
+        assert row["bandwidth"] == pytest.approx(4 * 6 * elements / row["time"]["minimum"])
+        assert (row["check"]["elements_checked"], row["check"]["elements_total"]) == (4 * of_c, 6 * of_c)
 
 
 def test_the_products_of_a_batch_have_seeds_of_their_own(rows):
@@ -181,11 +181,11 @@ def test_a_device_that_is_missing_is_said(program):
     assert program.files() == ["home"]
 
 
-def test_plain_loops_compute_a_leading_block(rows):
+def test_reference_loops_compute_a_leading_block(rows):
     flags = ["--baselines", "native,float128", "--baseline-size", "5"]
     native, loop = rows("exact", *flags, *TINY)[1:]
     assert native["computed"] == {"m": 8, "n": 12} and loop["computed"] == {"m": 5, "n": 5}
-    assert loop["check"]["entries_total"] == 25 and loop["check"]["correctly_rounded_fraction"] == 1
+    assert loop["check"]["elements_total"] == 25 and loop["check"]["correctly_rounded_fraction"] == 1
 
 
 def test_what_the_data_decide_is_said(rows):
@@ -200,7 +200,7 @@ def test_sizes_limits_and_seeds(program, rows):
     words = ["fp16x3", "--shapes", "300,4x5x6", "--repeat", "1", "--seed", "9"]
     free = rows(*words)
     assert [tuple(row["problem"].values())[:3] for row in free[::2]] == [(300, 300, 300), (4, 5, 6)]
-    assert free[0]["check"]["entries_checked"] < free[0]["check"]["entries_total"] == 90000
+    assert free[0]["check"]["elements_checked"] < free[0]["check"]["elements_total"] == 90000
     limited = rows(*words, "--workspace-limit", str(free[0]["workspace_bytes"] - 256))
     assert limited[0]["workspace_bytes"] < free[0]["workspace_bytes"]
     error = "max_componentwise"
@@ -214,7 +214,7 @@ def test_the_environment_does_not_choose(rows):
     assert (candidate["scheme"], native["scheme"], candidate["threads"]) == ("fp16x3", "native", 2)
 
 
-# SGEMM that is wrong in the last entry of C, or leaves it as it was.
+# SGEMM that is wrong in the last element of C, or leaves it as it was.
 FAKE_BLAS = """
 void openblas_set_num_threads(int threads) { (void)threads; }
 int openblas_get_num_threads(void) { return 1; }
@@ -227,8 +227,8 @@ int openblas_get_num_threads(void) { return 1; }
         for (int l = 0; l < *k; ++l)                                                                        \\
           sum += (double)(*transa == 'N' ? a[i + l * *lda] : a[l + i * *lda]) *                             \\
                  (*transb == 'N' ? b[l + j * *ldb] : b[j + l * *ldb]);                                      \\
-        T* entry = &c[i + j * *ldc];                                                                        \\
-        if (i + 1 < *m || j + 1 < *n) *entry = (T)(*alpha * sum + (*beta != 0 ? *beta * *entry : 0));       \\
+        T* element = &c[i + j * *ldc];                                                                        \\
+        if (i + 1 < *m || j + 1 < *n) *element = (T)(*alpha * sum + (*beta != 0 ? *beta * *element : 0));       \\
         else LAST;                                                                                          \\
       }                                                                                                     \\
   }
@@ -247,22 +247,22 @@ def with_fake_blas(program, last):
     return {"KINTSUGI_CPU_BLAS": str(program.folder / "libfake.so")}
 
 
-@pytest.mark.parametrize("last,ratio", [("*entry = sum + 1", r"[\d.e+]+"), ("(void)0", "inf")])
+@pytest.mark.parametrize("last,ratio", [("*element = sum + 1", r"[\d.e+]+"), ("(void)0", "inf")])
 def test_a_wrong_result_is_not_timed(program, last, ratio):
     environment = with_fake_blas(program, last)
     result = program("bench", "int8x6", *TINY, "-o", "r.json", environment=environment)
     assert result.status == 1 and result.stdout == ""
-    message = r"kintsugi: native: 8x12x16: the largest error of 96 checked entries is " + ratio + r" times what its contract "
-    assert "entry (7, 11) is " in result.stderr and result.stderr.endswith("; nothing was timed\n")
+    message = r"kintsugi: native: 8x12x16: the largest error of 96 checked elements is " + ratio + r" times what its contract "
+    assert "element (7, 11) is " in result.stderr and result.stderr.endswith("; nothing was timed\n")
     assert re.match(message, result.stderr), result.stderr
     assert not (program.folder / "r.json").exists()
 
 
 def test_a_wrong_product_of_a_batch_is_seen(program):
-    environment = with_fake_blas(program, "{ static int calls; *entry = ++calls == 3 ? sum + 1 : sum; }")
+    environment = with_fake_blas(program, "{ static int calls; *element = ++calls == 3 ? sum + 1 : sum; }")
     result = program("bench", "int8x6", *TINY, "--batch", "3", environment=environment)
     assert result.status == 1
-    assert result.stderr.startswith("kintsugi: native: 8x12x16, entry 2 of a batch of 3: the largest error of 96 "), result.stderr
+    assert result.stderr.startswith("kintsugi: native: 8x12x16, element 2 of a batch of 3: the largest error of 96 "), result.stderr
 
 
 @pytest.mark.parametrize(
@@ -286,9 +286,9 @@ def test_a_wrong_product_of_a_batch_is_seen(program):
         (["fp16", "--engine", "abacus"], 'fp16: there is no engine "abacus"'),
         (["fp16", "--workspace-limit", "all"], "--workspace-limit: "),
         (["fp16", "--repeat", "0"], "--repeat: "),
-        (["exact", "--type", "c64", "--baselines", "mpfr:113"], "--baselines: mpfr:113 is a loop over real entries"),
+        (["exact", "--type", "c64", "--baselines", "mpfr:113"], "--baselines: mpfr:113 is a loop over real elements"),
         (["fp16", "--batch", "0"], "--batch: "),
-        (["fp16", "--batch", "1000000", "--shapes", "99999x1x999"], "--batch: 99999000000 x 999 entries of "),
+        (["fp16", "--batch", "1000000", "--shapes", "99999x1x999"], "--batch: 99999000000 x 999 elements of "),
         (["fp16", "--prepare", "c"], "--prepare: "),
         (["fp16", "--threads", "0"], "--threads: "),
         (["fp16", "-o", "absent/r.json"], "absent/r.json: the folder absent does not exist"),

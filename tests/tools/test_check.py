@@ -76,7 +76,7 @@ def test_errors_against_fractions(program, random, dtype, scheme, alpha, beta):
     exact, absolute = exact_product(a, b, Fraction(float(scalar(alpha))), Fraction(float(scalar(beta))), c0)
     expected = errors(fractions(program.load("C.npy")), exact, absolute, fractions(program.load("S.npy")), dtype)
     found = document["rows"][0]["errors"]
-    assert found["entries_checked"] == found["entries_total"] == m * n
+    assert found["elements_checked"] == found["elements_total"] == m * n
     for name, value in expected.items():
         assert found[name] == pytest.approx(float(value), rel=1e-9, abs=0), name
 
@@ -106,8 +106,8 @@ def test_zeros_and_special_values_are_told(program):
     program.save("A.npy", a)
     program.save("B.npy", numpy.ones((2, 2), "f4"))
     result = program.ok("gemm", "A.npy", "B.npy", "--check", "--policy", "native")
-    assert "native: 2 entries whose exact value is 0" in result.stdout
-    assert "native: 4 entries are NaN or infinite as they must be" in result.stdout
+    assert "native: 2 elements whose exact value is 0" in result.stdout
+    assert "native: 4 elements are NaN or infinite as they must be" in result.stdout
     (row,) = program.ok("gemm", "A.npy", "B.npy", "--check", "--policy", "native", "--json").json()["rows"]
     assert row["errors"]["special_references"] == 4 and row["errors"]["special_mismatches"] == 0
     assert row["errors"]["max_relative"] == 0
@@ -117,9 +117,9 @@ def test_large_products_are_sampled(program):
     program.ok("generate", "uniform", "800x800", "-o", "A.npy")
     program.ok("generate", "uniform", "800x800", "-o", "B.npy", "--side", "b")
     result = program.ok("gemm", "A.npy", "B.npy", "--check", "--policy", "native")
-    assert "a sample of 4096 of the 640000 entries of C (seed 1)" in result.stdout
+    assert "a sample of 4096 of the 640000 elements of C (seed 1)" in result.stdout
     document = program.ok("gemm", "A.npy", "B.npy", "--check", "--policy", "native", "--json").json()
-    assert document["rows"][0]["errors"]["entries_checked"] == 4096 and document["seed"] == 1
+    assert document["rows"][0]["errors"]["elements_checked"] == 4096 and document["seed"] == 1
 
 
 @pytest.fixture

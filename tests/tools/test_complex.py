@@ -19,13 +19,13 @@ def exact_parts(a, b, alpha, beta, c0):
     def times(x, y):
         return x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]
 
-    entries = []
+    elements = []
     for i in range(a.shape[0]):
         for j in range(b.shape[1]):
             products = [times(pair(x), pair(y)) for x, y in zip(a[i], b[:, j])]
             product = times(pair(alpha), tuple(map(sum, zip(*products))))
-            entries.append([p + q for p, q in zip(product, times(pair(beta), pair(c0[i, j])))])
-    return entries
+            elements.append([p + q for p, q in zip(product, times(pair(beta), pair(c0[i, j])))])
+    return elements
 
 
 OPS = {"N": lambda x: x, "T": lambda x: x.T, "C": lambda x: x.conj().T}
@@ -50,7 +50,7 @@ def test_exact(program, random, validate, dtype, ops, order):
     row = result["rows"][0]
     assert row["problem"]["alpha"] == [0.5, -2] and row["problem"]["type"] == {"c8": "c32", "c16": "c64"}[dtype]
     assert row["errors"]["correctly_rounded_fraction"] == 1
-    assert row["errors"]["entries_checked"] == 2 * m * n
+    assert row["errors"]["elements_checked"] == 2 * m * n
     c = program.load("C.npy")
     assert c.dtype == dtype and c.flags["F_CONTIGUOUS"] == (order == "fortran")
     wanted = exact_parts(OPS[ops[0]](a), OPS[ops[1]](b), 0.5 - 2j, 1.25j, c0)
@@ -71,7 +71,7 @@ def test_check(program, random):
     computed = [(Fraction(float(x.real)), Fraction(float(x.imag))) for x in program.load("C.npy").ravel()]
     differences = [abs(p - q) for c, r in zip(computed, exact) for p, q in zip(c, r)]
     assert row["errors"]["largest_error"] == pytest.approx(float(max(differences)), rel=1e-9)
-    squares = sum(float(r) ** 2 for entry in exact for r in entry)
+    squares = sum(float(r) ** 2 for element in exact for r in element)
     frobenius = (sum(float(d) ** 2 for d in differences) / squares) ** 0.5
     assert row["errors"]["frobenius_relative"] == pytest.approx(frobenius, rel=1e-9)
     text = program.ok("gemm", "A.npy", "B.npy", *words).stdout
@@ -91,8 +91,8 @@ def test_contracts(program, validate, accuracy, verdict):
         document = program.ok("generate", "phi:1", "12x12", "-o", name, "--side", side, "--type", "c64", "--json")
         validate(document.json(), "generate")
         assert document.json()["matrix"]["type"] == "complex128"
-    entries = program.load("A.npy")
-    assert not numpy.array_equal(entries.real, entries.imag)
+    elements = program.load("A.npy")
+    assert not numpy.array_equal(elements.real, elements.imag)
     words = ["--accuracy", accuracy, "--policy", "emulate", "--check", "--explain"]
     text = program.ok("gemm", "A.npy", "B.npy", "--transb", "C", *words).stdout
     assert verdict in text
@@ -117,7 +117,7 @@ def test_types(program, random):
         program.bad("gemm", "B.npy", "B.npy", "--alpha", "1,2", "-o", "C.npy")
         == "--alpha: 1,2 has an imaginary part and the operands have none"
     )
-    message = "C.mtx: would hold complex entries, which are written as .npy alone"
+    message = "C.mtx: would hold complex elements, which are written as .npy alone"
     assert program.bad("gemm", "A.npy", "A.npy", "-o", "C.mtx") == message
     assert program.bad("generate", "uniform", "3x3", "--type", "c32", "-o", "C.mtx") == message
     assert "explain takes real matrices" in program.bad("explain", "A.npy", "A.npy")

@@ -37,7 +37,7 @@ def test_exact(program, random, validate, ops, order):
     row = result["rows"][0]
     assert row["problem"]["type"] == "dd" and row["problem"]["alpha"] == [0.1, 1e-18]
     assert row["errors"]["correctly_rounded_fraction"] == 1
-    assert row["errors"]["entries_checked"] == m * n and 0 < row["errors"]["max_ulp"] <= 0.5
+    assert row["errors"]["elements_checked"] == m * n and 0 < row["errors"]["max_ulp"] <= 0.5
     c = program.load("C.npy")
     assert c.dtype == "f8" and c.shape == (m, n, 2)
     alpha = rational([0.1, 1e-18])
@@ -63,7 +63,7 @@ def test_types_meet_where_they_are_named(program, random):
     text = program.ok("gemm", "A.npy", "B.npy", "-o", "C.npy", "--type", "dd").stdout
     assert "B.npy: float32 read as double-double, nothing is lost" in text and "3 x 2 double-double" in text
     text = program.ok("gemm", "A.npy", "B.npy", "-o", "D.npy", "--type", "fp64").stdout
-    assert "A.npy: double-double rounded once to float64 (nearest), 12 of 12 entries changed" in text
+    assert "A.npy: double-double rounded once to float64 (nearest), 12 of 12 elements changed" in text
     assert program.load("D.npy").shape == (3, 2)
 
 
@@ -91,5 +91,5 @@ def test_files_that_hold_no_pairs(program, random):
     program.save("fortran.npy", numpy.asfortranarray(pairs(random, (3, 4))))
     for name in ("three.npy", "fortran.npy"):
         assert "(rows, columns, 2) of double-double numbers: float64 in C order" in program.bad("gemm", name, name, "--check")
-    assert "double-double entries, which are written as .npy alone" in program.bad(
+    assert "double-double elements, which are written as .npy alone" in program.bad(
         "generate", "uniform", "2x2", "-o", "A.mtx", "--type", "dd")

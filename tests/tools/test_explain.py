@@ -100,7 +100,7 @@ def test_what_a_scheme_fits_to_the_operands(explained):
 
 
 def test_predictions_are_errors_of_the_product(program, explained):
-    """The sample's entries are those of gemm's whole C: on the reference engine bit for bit."""
+    """The sample's elements are those of gemm's whole C: on the reference engine bit for bit."""
     a_file, b_file = "A.npy", "B.npy"
     program.ok("generate", "phi:1", "20x40", "-o", a_file, "--seed", "5")
     program.ok("generate", "phi:1", "40x33", "-o", b_file, "--seed", "5", "--side", "b")
@@ -196,7 +196,7 @@ def test_accuracy_and_what_it_excludes(explained):
     assert [candidate["checked"] for candidate in document["choices"][0]["candidates"]] == [True, True, True, True, False]
     assert rows["ozaki2"]["verdict"].endswith(": " + ", ".join(
         candidate["scheme"] for candidate in document["choices"][0]["candidates"][:-1]))
-    assert rows["superaccumulator"]["verdict"] == "the fallback chain's last candidate: for entries that no checked one settles"
+    assert rows["superaccumulator"]["verdict"] == "the fallback chain's last candidate: for elements that no checked one settles"
     assert rows["native"]["verdict"] == "not proved to give the 0 |A||B| of accuracy exact"
     assert rows["ozaki2"]["meets_contract"] and not rows["fp16x3"]["meets_contract"]
     assert [name for name, row in rows.items() if row["proved"]] == ["superaccumulator"]

@@ -109,7 +109,7 @@ def test_dtype_rounds_once_and_says_so(program, random):
     program.save("A.npy", a)
     program.save("I.npy", numpy.eye(6, dtype="f4"))
     result = program.ok("gemm", "I.npy", "A.npy", "-o", "C.npy", "--type", "fp32", "--policy", "native")
-    note = "A.npy: float64 rounded once to float32 (nearest), 35 of 36 entries changed, 1 of them to infinity"
+    note = "A.npy: float64 rounded once to float32 (nearest), 35 of 36 elements changed, 1 of them to infinity"
     assert note in result.stdout.splitlines()
     program.save("A.npy", numpy.delete(a, 1, axis=1)[:5])
     program.save("I.npy", numpy.eye(5, dtype="f4"))
@@ -150,9 +150,9 @@ def test_human_output(program, random):
     assert [line.split()[0] for line in lines[at + 2 : at + 5]] == ["fp16x3-wide", "fp16", "native"]
     assert len({len(line) for line in lines[at : at + 5]}) == 1, "the columns are aligned"
     words = " ".join(line.strip() for line in lines[:at])
-    for part in ("fp16x3-wide", "2^-12 (a1 b0 + a0 b1) + a0 b0", "leaves the engine every 64", "Ran: fp16x3-wide;"):
+    for part in ("fp16x3-wide", "2^-12 (a1 b0 + a0 b1) + a0 b0", "added outside the engine every 64", "Ran: fp16x3-wide;"):
         assert part in words, words
-    assert any(line == "errors against the exact result, all 2304 entries of C" for line in lines)
+    assert any(line == "errors against the exact result, all 2304 elements of C" for line in lines)
     assert any(line.startswith("C.npy: 48 x 48 float32, fp16x3-wide on ") for line in lines)
 
 

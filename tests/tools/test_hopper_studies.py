@@ -73,7 +73,7 @@ for shape in (word for word in sys.argv[1:] if "x" in word and word[0].isdigit()
             ways.append(("walk, tile 0, 2 parts", 2e14))
         for way, rate in ways:
             seconds = 2 * m * n * k / rate
-            rows.append(dict(scheme=scheme, m=m, n=n, k=k, entries=1, way=way, seconds=seconds, expected=seconds))
+            rows.append(dict(scheme=scheme, m=m, n=n, k=k, elements=1, way=way, seconds=seconds, expected=seconds))
 json.dump(dict(rows=rows), open(sys.argv[sys.argv.index("--json") + 1], "w"))
 """
 

@@ -152,4 +152,4 @@ def test_too_large_for_memory(program):
     (program.folder / "A.mtx").write_text(HEAD + "coordinate real general\n1000000 1000000 1\n1 1 1\n")
     program.save("B.npy", numpy.ones((2, 2)))
     message = program.bad("gemm", "A.mtx", "B.npy", "-o", "C.npy")
-    assert message.startswith("A.mtx: 1000000 x 1000000 entries of float64 are 8e+12 bytes; this machine has")
+    assert message.startswith("A.mtx: 1000000 x 1000000 elements of float64 are 8e+12 bytes; this machine has")

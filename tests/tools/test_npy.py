@@ -102,7 +102,7 @@ def test_writes_what_numpy_reads(program, dtype, order):
     assert program.load("A.npy").flags.f_contiguous == (order == "fortran")
 
 
-def test_the_orders_hold_the_same_entries(program):
+def test_the_orders_hold_the_same_elements(program):
     program.ok("generate", "uniform", "17x9", "-o", "c.npy", "--order", "c")
     program.ok("generate", "uniform", "17x9", "-o", "f.npy", "--order", "fortran")
     assert numpy.array_equal(program.load("c.npy"), program.load("f.npy"))

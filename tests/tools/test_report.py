@@ -206,7 +206,7 @@ def test_histograms(program):
     shares = [(zero - y) / (zero - ticks[top]) * top for y in steps]
     counts = rows[0]["histogram"]["counts"]
     inside = sum(counts[1:-1]) / sum(counts)
-    assert sum(shares) == pytest.approx(inside, abs=0.01), "every entry is in one bin"
+    assert sum(shares) == pytest.approx(inside, abs=0.01), "every element is in one bin"
 
 
 def test_ticks_are_round_and_readable(program, results):

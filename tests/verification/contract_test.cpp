@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <type_traits>
 
@@ -17,49 +18,49 @@ namespace {
 template <class T>
 constexpr double unit_roundoff = std::is_same_v<T, float> ? 0x1p-24 : 0x1p-53;
 
+constexpr const char* distributions_of_all[] = {"uniform",
+                                                "uniform01",
+                                                "normal",
+                                                "language-model",
+                                                "phi:0.5",
+                                                "phi:2",
+                                                "phi:4",
+                                                "type1",
+                                                "type2",
+                                                "type3",
+                                                "type4",
+                                                "offset:-60",
+                                                "offset:60",
+                                                "graded:40",
+                                                "graded:-60",
+                                                "graded-inner:60",
+                                                "diagonal:40",
+                                                "diagonal:200",
+                                                "crossed:30",
+                                                "crossed:7",
+                                                "span:16",
+                                                "span:40",
+                                                "span:90",
+                                                "cancellation:20",
+                                                "cancellation:60",
+                                                "subnormal",
+                                                "subnormal-mixed",
+                                                "integer:127",
+                                                "integer:16000000",
+                                                "power-of-two:-9",
+                                                "powers-of-two:40",
+                                                "gram-diagonal:9",
+                                                "gram-diagonal:90",
+                                                "offset-nonnegative:-60"};
+constexpr const char* distributions_of_fp64[] = {
+    "graded:-500",        "graded:-1000", "graded:1000", "graded-inner:1000", "diagonal:1500",
+    "gram-diagonal:1500", "span:1000",    "span:2000",   "crossed:300",       "offset:-540"};
+
 template <class T>
 std::vector<std::string> distributions() {
-  std::vector<std::string> all{"uniform",
-                               "uniform01",
-                               "normal",
-                               "language-model",
-                               "phi:0.5",
-                               "phi:2",
-                               "phi:4",
-                               "type1",
-                               "type2",
-                               "type3",
-                               "type4",
-                               "offset:-60",
-                               "offset:60",
-                               "graded:40",
-                               "graded:-60",
-                               "graded-inner:60",
-                               "diagonal:40",
-                               "diagonal:200",
-                               "crossed:30",
-                               "crossed:7",
-                               "span:16",
-                               "span:40",
-                               "span:90",
-                               "cancellation:20",
-                               "cancellation:60",
-                               "subnormal",
-                               "subnormal-mixed",
-                               "integer:127",
-                               "integer:16000000",
-                               "power-of-two:-9",
-                               "powers-of-two:40",
-                               "gram-diagonal:9",
-                               "gram-diagonal:90",
-                               "offset-nonnegative:-60"};
-  if (std::is_same_v<T, double>) {
-    for (const char* wide :
-         {"graded:-500", "graded:-1000", "graded:1000", "graded-inner:1000", "diagonal:1500",
-          "gram-diagonal:1500", "span:1000", "span:2000", "crossed:300", "offset:-540"}) {
-      all.emplace_back(wide);
-    }
-  }
+  std::vector<std::string> all(std::begin(distributions_of_all), std::end(distributions_of_all));
+  if (std::is_same_v<T, double>)
+    all.insert(all.end(), std::begin(distributions_of_fp64), std::end(distributions_of_fp64));
   return all;
 }
 
@@ -73,19 +74,19 @@ double coefficient_of(const Asked& asked, std::int64_t k) {
   return static_cast<double>(k + 8) * unit_roundoff<T>;
 }
 
-// Largest error of the checked entries in units of what is allowed.
+// Largest error of the checked elements in units of what is allowed.
 template <class T>
 double worst_ratio(GemmDataOf<T>& data, const std::vector<T>& before, double coefficient, bool natively) {
   constexpr double smallest = std::numeric_limits<T>::denorm_min();
   // Products and sums of native arithmetic may underflow, each by half of the smallest number at most.
   const double underflow = natively ? static_cast<double>(data.test().k + 2) * smallest : smallest;
   double worst = 0;
-  for (const lab::EntryError& entry : entry_errors(data, before)) {
-    // Where a sum may overflow on the way, no error is asked for; the class is special_placement_test.cpp's.
-    if (entry.absolute > static_cast<double>(std::numeric_limits<T>::max()) / 4) continue;
+  for (const lab::ElementError& element : element_errors(data, before)) {
+    // Sums that may overflow on the way have no bound; special_placement_test.cpp tests their class.
+    if (element.absolute > static_cast<double>(std::numeric_limits<T>::max()) / 4) continue;
     const double allowed =
-        coefficient * entry.absolute + unit_roundoff<T> * std::abs(entry.exact) + underflow;
-    worst = std::max(worst, std::abs(entry.error) / allowed);
+        coefficient * element.absolute + unit_roundoff<T> * std::abs(element.exact) + underflow;
+    worst = std::max(worst, std::abs(element.error) / allowed);
   }
   return worst;
 }
@@ -117,7 +118,7 @@ class Contracts : public testing::Test {
     }
   }
 
-  // Calls that ran, and batch entries by an emulation among them.
+  // Calls that ran, and batch items by an emulation among them.
   int ran_ = 0;
   int emulated_ = 0;
 

@@ -1,4 +1,4 @@
-// The contract `exact`: every entry is RN(alpha AB + beta C). Half of the entries and more are constructed
+// The contract `exact`: every element is RN(alpha AB + beta C). Half of the elements and more are constructed
 // with a known answer (rounding_cases.hpp), the others drawn at random and summed by MPFR without a rounding
 // but the last one.
 //
@@ -25,7 +25,7 @@ namespace {
 using lab::testing::Mpfr;
 
 struct Count {
-  std::int64_t entries = 0;
+  std::int64_t elements = 0;
   std::int64_t misses = 0;
 };
 
@@ -66,7 +66,7 @@ class Judge {
     gemm(Op::N, Op::N, problem.m, problem.n, problem.k, problem.alpha, problem.a.data(), problem.m,
          problem.b.data(), problem.k, problem.beta, c.data(), problem.m, options, &handle_);
     Count& count = families_[type_name<T>() + family];
-    count.entries += problem.m * problem.n;
+    count.elements += problem.m * problem.n;
     for (std::size_t e = 0; e < c.size(); ++e) {
       if (std::memcmp(&c[e], &problem.expected[e], sizeof(T)) == 0) continue;
       if (count.misses++ == 0 && family != moved) show(problem, e, c[e]);
@@ -81,7 +81,7 @@ class Judge {
   static void show(const RoundingProblem<T>& problem, std::size_t e, T computed) {
     const auto i = static_cast<std::int64_t>(e) % problem.m;
     const auto j = static_cast<std::int64_t>(e) / problem.m;
-    fmt::print(stderr, "entry {}, {}: {}, expected {}; alpha {} beta {} C {}\n", i, j, text(computed),
+    fmt::print(stderr, "element {}, {}: {}, expected {}; alpha {} beta {} C {}\n", i, j, text(computed),
                text(problem.expected[e]), text(problem.alpha), text(problem.beta), text(problem.c[e]));
     for (std::int64_t p = 0; p < problem.k; ++p) {
       const T x = problem.a[i + p * problem.m];
@@ -167,15 +167,15 @@ Mpfr product_part(const std::complex<T>& x, const std::complex<T>& y, int part) 
   return Mpfr(x.real()) * Mpfr(y.imag()) + Mpfr(x.imag()) * Mpfr(y.real());
 }
 
-// The same of random complex operands: each part of an entry is rounded once.
+// The same of random complex operands: each part of an element is rounded once.
 template <class T>
 RoundingProblem<std::complex<T>> random_complex_problem(Random& random, std::int64_t number) {
-  using Entry = std::complex<T>;
+  using Element = std::complex<T>;
   static const std::string distributions[] = {"uniform",  "phi:1",           "span:30",
                                               "span:120", "subnormal-mixed", "cancellation:40"};
   static constexpr double scalars[] = {1, 0, -1, 0.3, -7e8};
   const auto scalar = [&] { return static_cast<T>(scalars[random.integer(0, 4)]); };
-  RoundingProblem<Entry> problem(12, 10, random.integer(1, 20));
+  RoundingProblem<Element> problem(12, 10, random.integer(1, 20));
   const auto distribution = lab::parse_distribution(distributions[number % std::ssize(distributions)]);
   for (const int part : {0, 1}) {
     lab::fill(distribution, lab::Side::a, random.bits(), parts(problem.a, problem.m, part));
@@ -187,8 +187,8 @@ RoundingProblem<std::complex<T>> random_complex_problem(Random& random, std::int
   for (std::int64_t e = 0; e < problem.m * problem.n; ++e) {
     Mpfr sum[2];
     for (std::int64_t p = 0; p < problem.k; ++p) {
-      const Entry& x = problem.a[e % problem.m + p * problem.m];
-      const Entry& y = problem.b[p + e / problem.m * problem.k];
+      const Element& x = problem.a[e % problem.m + p * problem.m];
+      const Element& y = problem.b[p + e / problem.m * problem.k];
       for (const int part : {0, 1}) sum[part] += product_part(x, y, part);
     }
     const Mpfr re(problem.alpha.real()), im(problem.alpha.imag());
@@ -224,7 +224,7 @@ void judge_round(Random& random, std::int64_t number, Judge<T>& judge) {
     judge("random, against MPFR", random_problem<T>(random, 12 * number + part), options);
 }
 
-// One entry of a right answer moved by a last place must count as one miss.
+// One element of a right answer moved by a last place must count as one miss.
 bool sees_a_miss(Random& random) {
   std::map<std::string, Count> families;
   std::map<std::string, std::int64_t> candidates;
@@ -237,7 +237,7 @@ bool sees_a_miss(Random& random) {
 int run(std::int64_t wanted) {
   Random random(20261120);
   if (!sees_a_miss(random)) {
-    fmt::print(stderr, "an entry that is wrong by a last place was not seen\n");
+    fmt::print(stderr, "an element that is wrong by a last place was not seen\n");
     return 1;
   }
   std::map<std::string, Count> families;
@@ -247,22 +247,22 @@ int run(std::int64_t wanted) {
   Judge<std::complex<float>> complex_floats(families, candidates);
   Judge<std::complex<double>> complex_doubles(families, candidates);
   Count all;
-  for (std::int64_t number = 0; all.entries < wanted; ++number) {
+  for (std::int64_t number = 0; all.elements < wanted; ++number) {
     judge_round(random, number, floats);
     judge_round(random, number, doubles);
     judge_complex_round(random, number, complex_floats);
     judge_complex_round(random, number, complex_doubles);
     all = {};
     for (const auto& [family, count] : families) {
-      all.entries += count.entries;
+      all.elements += count.elements;
       all.misses += count.misses;
     }
   }
   for (const auto& [family, count] : families)
-    fmt::print("{:<60} {:>10} entries {:>6} misses\n", family, count.entries, count.misses);
-  for (const auto& [candidate, entries] : candidates)
-    fmt::print("{:<60} {:>10} entries\n", "by " + candidate, entries);
-  fmt::print("{:<60} {:>10} entries {:>6} misses\n", "all", all.entries, all.misses);
+    fmt::print("{:<60} {:>10} elements {:>6} misses\n", family, count.elements, count.misses);
+  for (const auto& [candidate, elements] : candidates)
+    fmt::print("{:<60} {:>10} elements\n", "by " + candidate, elements);
+  fmt::print("{:<60} {:>10} elements {:>6} misses\n", "all", all.elements, all.misses);
   return all.misses == 0 ? 0 : 1;
 }
 
@@ -271,12 +271,12 @@ int run(std::int64_t wanted) {
 
 int main(int argc, char** argv) {
   const std::string argument = argc > 1 ? argv[1] : kintsugi::test::thorough ? "300000" : "30000";
-  const std::int64_t entries = std::atoll(argument.c_str());
-  if (argc > 2 || entries <= 0) {
+  const std::int64_t elements = std::atoll(argument.c_str());
+  if (argc > 2 || elements <= 0) {
     fmt::print(
-        "correct_rounding [ENTRIES]: at least so many entries of exact products against known answers\n"
+        "correct_rounding [ENTRIES]: at least so many elements of exact products against known answers\n"
         "example: correct_rounding 10000000\n");
     return argument == "--help" ? 0 : 2;
   }
-  return kintsugi::test::run(entries);
+  return kintsugi::test::run(elements);
 }

@@ -8,7 +8,7 @@
 
 #include "arith/split_rule.hpp"
 #include "engines/registry.hpp"
-#include "lab/exact.hpp"
+#include "lab/reference/exact.hpp"
 #include "planner/plan.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/gemm_case.hpp"
@@ -19,7 +19,7 @@ namespace {
 
 // A row of 131,072 has 16 MiB a slice, since vectors come in groups of 128: few and short ones of many
 // slices, whose blocks are of 8,192 (ozaki-int8) or 65,536 (ozaki2).
-constexpr int most_slices = 16;
+constexpr int max_slices = 16;
 
 std::vector<std::int64_t> lengths(const core::Program& program) {
   if (!thorough) return {65537};
@@ -72,7 +72,7 @@ class Int32Edge : public testing::Test {
       if (!engine->unavailable_reason().empty()) continue;
       for (const std::string& scheme : integer_schemes(*engine, type_of_operands<T>())) {
         const core::Program& program = core::find_scheme(scheme)->program;
-        if (program.recombination != recombination || program.split_a.slices > most_slices) continue;
+        if (program.recombination != recombination || program.split_a.slices > max_slices) continue;
         visit(Route{.engine = std::string(engine->name()), .scheme = scheme});
         ++visited;
       }

@@ -186,7 +186,7 @@ TYPED_TEST(IntegerBits, DoNotDependOnThePlaceInABatch) {
 }
 
 // A hash sees one bit.
-TEST(Hash, SeesTheLastBitOfOneEntry) {
+TEST(Hash, SeesTheLastBitOfOneElement) {
   std::vector<double> values(100, 1.5);
   const std::string before = hash_of(values);
   values[57] = std::nextafter(1.5, 2.0);

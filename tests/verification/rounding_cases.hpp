@@ -1,8 +1,8 @@
-// Products whose correctly rounded entries are known by construction: ties, ties and numbers of T with a part
-// far below them, subnormal results, underflow to zero and the edge of overflow, hidden behind products that
-// cancel.
+// Products whose correctly rounded elements are known by construction: ties, ties and numbers of T with a
+// part far below them, subnormal results, underflow to zero and the edge of overflow, hidden behind products
+// that cancel.
 //
-// Every entry of C has elements of its own in A: the columns of B are zero outside blocks of inner indices
+// Every element of C has elements of its own in A: the columns of B are zero outside blocks of inner indices
 // that no other column uses. So m n answers are chosen freely, and one call computes all of them.
 #pragma once
 
@@ -90,9 +90,9 @@ class ConstructedRounding {
   // that, and the two halves of beta C that cancel it.
   static constexpr int block = 8;
 
-  ConstructedRounding(Random& random, std::int64_t rows, std::int64_t columns, int most_depth, bool anywhere,
+  ConstructedRounding(Random& random, std::int64_t rows, std::int64_t columns, int max_depth, bool anywhere,
                       bool with_scalars)
-      : random_(random), anywhere_(anywhere), most_depth_(most_depth),
+      : random_(random), anywhere_(anywhere), max_depth_(max_depth),
         problem_(rows, columns, columns * block) {
     if (with_scalars) {
       alpha_exponent_ = static_cast<int>(random_.integer(-20, 20));
@@ -129,7 +129,7 @@ class ConstructedRounding {
 
   bool draw(Column& column) {
     const int last = column.last - alpha_exponent_;
-    const int depth = static_cast<int>(random_.integer(3, most_depth_));
+    const int depth = static_cast<int>(random_.integer(3, max_depth_));
     const int cancelled = last + static_cast<int>(random_.integer(anywhere_ ? -2 * L::digits : -L::digits,
                                                                   anywhere_ ? 200 : 4));
     const int old = column.last + static_cast<int>(random_.integer(-2 * L::digits, 4));
@@ -182,7 +182,7 @@ class ConstructedRounding {
 
   // Sums to the chosen number, in units of its last place (exact: the products are elements of T times powers
   // of two).
-  void fill_entry(std::int64_t i, std::int64_t j, const Column& column) {
+  void fill_element(std::int64_t i, std::int64_t j, const Column& column) {
     const Chosen chosen = choose(column.last);
     const bool half =
         chosen.rest == Rest::half || chosen.rest == Rest::below_half || chosen.rest == Rest::above_half;
@@ -199,7 +199,7 @@ class ConstructedRounding {
     set(i, j, column, 3, column.number, chosen.significand, inner_sign);
     set(i, j, column, 4, column.half, half ? 1 : 0, inner_sign);
     set(i, j, column, 5, column.little, more || less ? 1 : 0, less ? -inner_sign : inner_sign);
-    if (beta_ != 0) hide_old_entry(i, j, column);
+    if (beta_ != 0) hide_old_element(i, j, column);
     const bool nothing = chosen.significand == 0 && chosen.rest == Rest::none;
     const bool negative = sign < 0 && !nothing;
     const bool below_zero = chosen.significand == 0 && chosen.rest == Rest::little_less;
@@ -207,7 +207,7 @@ class ConstructedRounding {
     problem_.expected[i + j * problem_.m] = static_cast<T>(negative != below_zero ? -magnitude : magnitude);
   }
 
-  void hide_old_entry(std::int64_t i, std::int64_t j, const Column& column) {
+  void hide_old_element(std::int64_t i, std::int64_t j, const Column& column) {
     const std::uint64_t old = random_.bits() >> (64 - L::digits);
     const auto product = static_cast<UnsignedInt128>(old) * beta_;
     problem_.c[i + j * problem_.m] = std::ldexp(static_cast<T>(old), column.c_exponent);
@@ -230,12 +230,12 @@ class ConstructedRounding {
       const T factor = s == 0 ? static_cast<T>(column.factor) : T(1);
       problem_.b[j * block + column.order[s] + j * problem_.k] = std::ldexp(factor, slots[s]->y);
     }
-    for (std::int64_t i = 0; i < problem_.m; ++i) fill_entry(i, j, column);
+    for (std::int64_t i = 0; i < problem_.m; ++i) fill_element(i, j, column);
   }
 
   Random& random_;
   bool anywhere_;
-  int most_depth_;
+  int max_depth_;
   int alpha_exponent_ = 0;
   int alpha_sign_ = 1;
   std::uint64_t beta_ = 0;
@@ -261,7 +261,7 @@ class TiesOfScalars {
       const int below = unit - static_cast<int>(random.integer(3, range));
       problem_.b[j * block + j * problem_.k] = std::ldexp(T(1), unit / 2);
       problem_.b[j * block + 1 + j * problem_.k] = std::ldexp(T(1), below / 2);
-      for (std::int64_t i = 0; i < rows; ++i) fill_entry(i, j, unit, below);
+      for (std::int64_t i = 0; i < rows; ++i) fill_element(i, j, unit, below);
     }
   }
 
@@ -277,7 +277,7 @@ class TiesOfScalars {
     return inverse;
   }
 
-  void fill_entry(std::int64_t i, std::int64_t j, int unit, int below) {
+  void fill_element(std::int64_t i, std::int64_t j, int unit, int below) {
     constexpr std::uint64_t half = std::uint64_t{1} << (width - 1);
     constexpr std::uint64_t mask = 2 * half - 1;
     std::uint64_t x = 0, kept = 0;

@@ -1,5 +1,5 @@
-// Where NaN and infinities must stand in C = alpha A B + beta C: FACTS section 8, entry by entry, as sets of
-// the classes that are right. Written from the table alone, without a look at src/recombine.
+// Where NaN and infinities must stand in C = alpha A B + beta C: FACTS section 8, element by element, as sets
+// of the classes that are right. Written from the table alone, without a look at src/recombine.
 #pragma once
 
 #include <cmath>

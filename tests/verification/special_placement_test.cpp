@@ -1,5 +1,5 @@
 // NaN, infinities, zeros of both signs, subnormals and the largest numbers at random places of A, B, C, alpha
-// and beta, through every scheme, contract and policy on every engine: each entry's class is one that the
+// and beta, through every scheme, contract and policy on every engine: each element's class is one that the
 // oracle accepts, and finite ones keep their bound, or are the correctly rounded result.
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <type_traits>
 
 #include "engines/registry.hpp"
-#include "lab/exact.hpp"
 #include "lab/random.hpp"
+#include "lab/reference/exact.hpp"
 #include "schemes/bound.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/gemm_case.hpp"
@@ -60,7 +60,7 @@ bool all_finite(const MatrixView<T>& rows, std::int64_t v) {
   return true;
 }
 
-// One problem with its old C, and the judgement of every entry.
+// One problem with its old C, and the judgement of every element.
 template <class T>
 class Placement {
  public:
@@ -92,7 +92,7 @@ class Placement {
   }
 
  private:
-  // What entries of finite factors may lose.
+  // What elements of finite factors may lose.
   class Bound {
    public:
     Bound(const Route& route, GemmDataOf<T>& data)
@@ -108,15 +108,15 @@ class Placement {
     bool overflows() const { return overflows_; }
     bool native() const { return native_; }
 
-    double operator()(const lab::EntryError& entry, double alpha) const {
+    double operator()(const lab::ElementError& element, double alpha) const {
       constexpr double unit = std::is_same_v<T, float> ? 0x1p-24 : 0x1p-53;
       constexpr double smallest = std::numeric_limits<T>::denorm_min();
       const double products = static_cast<double>(k_ + 2) * (1 + std::abs(alpha)) * smallest;
       if (!native_) {
         const bool rounds_before = std::is_same_v<T, double>;  // alpha times a subnormal sum
-        return (*scheme_)(entry, alpha) + (rounds_before ? products : 0);
+        return (*scheme_)(element, alpha) + (rounds_before ? products : 0);
       }
-      return (static_cast<double>(k_) + 8 + 3) * unit * entry.absolute + products;
+      return (static_cast<double>(k_) + 8 + 3) * unit * element.absolute + products;
     }
 
    private:
@@ -184,7 +184,7 @@ class Placement {
 
   void judge(std::int64_t i, std::int64_t j, const Bound& bound) {
     SCOPED_TRACE(route_.name() + " alpha " + std::to_string(data_.alpha()) + " beta " +
-                 std::to_string(data_.beta()) + " old " + std::to_string(old(i, j)) + " entry " +
+                 std::to_string(data_.beta()) + " old " + std::to_string(old(i, j)) + " element " +
                  std::to_string(i) + ", " + std::to_string(j));
     const T computed = data_.c()(i, j);
     const double alpha = data_.alpha(), beta = data_.beta();
@@ -209,17 +209,17 @@ class Placement {
   // Of A B alone, all factors finite.
   FiniteSum finite_sum(std::int64_t i, std::int64_t j, const Bound& bound) {
     const lab::Product<T> product{constant(data_.a()), constant(data_.b())};
-    const lab::ExactEntry entry = lab::exact_entry(product, i, j);
+    const lab::ExactElement element = lab::exact_element(product, i, j);
     const auto [row, column] = gather(i, j);
-    const lab::EntryReference<T> reference(row.data(), column.data(), data_.test().k, 1, 0, 0);
+    const lab::ElementReference<T> reference(row.data(), column.data(), data_.test().k, 1, 0, 0);
     FiniteSum sum{.sign = reference.sum().sign()};
     if (is_exact()) return sum;
-    lab::EntryError judged;
-    judged.i = i, judged.j = j, judged.exact = entry.value, judged.absolute = entry.absolute;
+    lab::ElementError judged;
+    judged.i = i, judged.j = j, judged.exact = element.value, judged.absolute = element.absolute;
     const double allowed = bound.overflows() ? std::numeric_limits<double>::infinity() : bound(judged, 1);
-    sum.decided = std::abs(entry.value) > allowed || (sum.sign == 0 && entry.absolute == 0);
-    sum.overflows =
-        bound.overflows() || !fits((entry.absolute + allowed) * std::max(1.0, std::abs(data_.alpha() * 1.0)));
+    sum.decided = std::abs(element.value) > allowed || (sum.sign == 0 && element.absolute == 0);
+    sum.overflows = bound.overflows() ||
+                    !fits((element.absolute + allowed) * std::max(1.0, std::abs(data_.alpha() * 1.0)));
     return sum;
   }
 
@@ -238,24 +238,24 @@ class Placement {
 
   void judge_finite(std::int64_t i, std::int64_t j, T computed, const Bound& bound) {
     const auto [row, column] = gather(i, j);
-    const lab::EntryReference<T> reference(row.data(), column.data(), data_.test().k, data_.alpha(),
-                                           data_.beta(), data_.beta() == 0 ? 0 : old(i, j));
+    const lab::ElementReference<T> reference(row.data(), column.data(), data_.test().k, data_.alpha(),
+                                             data_.beta(), data_.beta() == 0 ? 0 : old(i, j));
     if (is_exact()) {
       EXPECT_EQ(computed, reference.rounded());
       return;
     }
     if (bound.overflows()) return;
-    lab::EntryError entry;
-    entry.i = i, entry.j = j, entry.exact = reference.entry().value,
-    entry.absolute = reference.entry().absolute;
+    lab::ElementError element;
+    element.i = i, element.j = j, element.exact = reference.element().value,
+    element.absolute = reference.element().absolute;
     const double alpha = data_.alpha();
-    const double allowed = bound(entry, alpha);
+    const double allowed = bound(element, alpha);
     const double sum =
-        entry.absolute / std::min(1.0, std::abs(alpha)) + allowed / std::min(1.0, std::abs(alpha));
+        element.absolute / std::min(1.0, std::abs(alpha)) + allowed / std::min(1.0, std::abs(alpha));
     if (!fits(sum)) return;  // an overflow on the way: any class is right
-    ASSERT_TRUE(std::isfinite(computed)) << computed << " for " << entry.exact;
+    ASSERT_TRUE(std::isfinite(computed)) << computed << " for " << element.exact;
     EXPECT_LE(std::abs(reference.error_of(computed).to_double()), allowed)
-        << computed << " for " << entry.exact;
+        << computed << " for " << element.exact;
   }
 
   const Route& route_;

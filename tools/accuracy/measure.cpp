@@ -9,8 +9,8 @@
 #include "gemm/check.hpp"
 #include "lab/generators.hpp"
 #include "lab/histogram.hpp"
-#include "lab/long_double_reference.hpp"
 #include "lab/native_difference.hpp"
+#include "lab/reference/long_double_reference.hpp"
 
 namespace kintsugi::tools {
 
@@ -20,20 +20,20 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Zeros; fails where they do not fit the machine's memory.
+// Returns zeros; fails if they do not fit in the machine's memory.
 template <class T>
-std::vector<T> make_entries(std::int64_t rows, std::int64_t columns) {
+std::vector<T> make_elements(std::int64_t rows, std::int64_t columns) {
   return std::get<std::vector<T>>(
       make_matrix("--shapes", rows, columns, type_of<T>, Order::row_major).values);
 }
 
 template <class T>
 std::vector<T> generated(const CellKey& key, lab::Side side, std::int64_t rows, std::int64_t columns) {
-  std::vector<T> values = make_entries<T>(rows, columns);
+  std::vector<T> values = make_elements<T>(rows, columns);
   try {
     lab::fill(lab::parse_distribution(key.distribution), side, key.seed,
               core::MatrixView<T>{values.data(), rows, columns, columns, 1});
-  } catch (const std::runtime_error& error) {  // the type cannot hold what was asked for
+  } catch (const std::runtime_error& error) {  // the type cannot hold the distribution's values
     fail("--distributions", "{}", error.what());
   }
   return values;
@@ -43,7 +43,7 @@ Json time_document(double seconds, double plan_seconds) {
   return {{"seconds", seconds}, {"runs", 1}, {"plan_seconds", plan_seconds}};
 }
 
-// The native errors that rows are compared with; its own row has all of them.
+// Returns the native errors with which rows are compared; the native row has all of its errors.
 Json baseline_errors(const lab::ErrorReport& errors) {
   const Json all = errors_document(errors);
   Json some;
@@ -54,12 +54,13 @@ Json baseline_errors(const lab::ErrorReport& errors) {
   return some;
 }
 
-// The checked entries of a product and of the native one, which are the same.
-Json histogram_document(const std::vector<lab::EntryError>& entries,
-                        const std::vector<lab::EntryError>& native) {
+// Returns the histogram of differences between the checked elements of a product and the same ones of the
+// native product.
+Json histogram_document(const std::vector<lab::ElementError>& elements,
+                        const std::vector<lab::ElementError>& native) {
   std::vector<double> differences;
-  for (std::size_t e = 0; e < entries.size(); ++e)
-    differences.push_back(lab::relative_difference(entries[e].computed, native[e].computed));
+  for (std::size_t e = 0; e < elements.size(); ++e)
+    differences.push_back(lab::relative_difference(elements[e].computed, native[e].computed));
   const std::vector<double>& edges = lab::signed_logarithmic_edges();
   return {{"edges", edges}, {"counts", lab::histogram(differences, edges)}};
 }
@@ -73,11 +74,11 @@ class TypedCell : public AccuracyCell {
  private:
   struct Result {
     std::vector<T> c;  // row-major (m,n)
-    Json promise;      // of promise_of
+    Json promise;      // result of promise_of()
     double plan_seconds = 0;
     double seconds = 0;
     lab::ErrorReport errors;
-    std::vector<lab::EntryError> entries;
+    std::vector<lab::ElementError> elements;
   };
 
   core::MatrixView<const T> view_a() const {
@@ -99,8 +100,8 @@ class TypedCell : public AccuracyCell {
   std::vector<T> a_;
   std::vector<T> b_;
   std::optional<lab::ExactReference<T>> exact_;
-  std::vector<long double> long_double_sums_;  // of the checked entries, at the first row's measuring
-  std::map<std::string, std::optional<Result>> native_;  // by engine; nothing where it has none
+  std::vector<long double> long_double_sums_;  // of the checked elements, computed for the first row
+  std::map<std::string, std::optional<Result>> native_;  // by engine; nothing if it has none
 };
 
 template <class T>
@@ -109,7 +110,7 @@ TypedCell<T>::TypedCell(const CellKey& key, const Sweep& sweep)
       b_(generated<T>(key, lab::Side::b, key.shape.k, key.shape.n)) {
   lab::CheckOptions options;
   options.work_limit = 0;
-  options.max_entries = sweep.max_entries;
+  options.max_elements = sweep.max_elements;
   options.seed = sample_seed;
   lab::Product<T> product;
   product.a = view_a();
@@ -120,7 +121,7 @@ TypedCell<T>::TypedCell(const CellKey& key, const Sweep& sweep)
 template <class T>
 void TypedCell<T>::execute(kintsugi_handle handle, const Method& method, const Plan& plan,
                            Result& result) const {
-  result.c = make_entries<T>(key_.shape.m, key_.shape.n);
+  result.c = make_elements<T>(key_.shape.m, key_.shape.n);
   const auto start = std::chrono::steady_clock::now();
   require(method.scheme, execute_product(handle, plan, a_.data(), b_.data(), result.c.data()));
   result.seconds = seconds_since(start);
@@ -138,14 +139,14 @@ typename TypedCell<T>::Result TypedCell<T>::run(const Method& method) const {
   return result;
 }
 
-// The engine's native product, which the rows are compared with; null where it has none.
+// Returns the engine's native product, with which rows are compared; nullptr if it has none.
 template <class T>
 const typename TypedCell<T>::Result* TypedCell<T>::native(const std::string& engine) {
   const auto [found, is_new] = native_.try_emplace(engine);
   if (is_new) {
     try {
       Result result = run({key_.type, "native", engine, ""});
-      result.errors = exact_->measure(view_c(result.c), view_c(result.c), &result.entries);
+      result.errors = exact_->measure(view_c(result.c), view_c(result.c), &result.elements);
       found->second = std::move(result);
     } catch (const LibraryError& error) {
       if (error.is_surprise()) throw;
@@ -160,8 +161,8 @@ Json TypedCell<T>::errors_of(const Result& result) {
   Json& mean = errors["mean_relative_long_double"];
   if (!lab::has_80_bit_long_double) return errors;
   if (long_double_sums_.empty())
-    long_double_sums_ = lab::long_double_sums(view_a(), view_b(), result.entries);
-  mean = number(lab::mean_relative_error(result.entries, long_double_sums_));
+    long_double_sums_ = lab::long_double_sums(view_a(), view_b(), result.elements);
+  mean = number(lab::mean_relative_error(result.elements, long_double_sums_));
   return errors;
 }
 
@@ -175,12 +176,12 @@ Json TypedCell<T>::row(const Method& method) {
   if (!is_native) {
     own = run(method);
     const auto native_c = baseline != nullptr ? view_c(baseline->c) : core::MatrixView<const T>{};
-    own.errors = exact_->measure(view_c(own.c), native_c, &own.entries);
+    own.errors = exact_->measure(view_c(own.c), native_c, &own.elements);
   }
   const Result& result = is_native ? *baseline : own;
   Json row = row_key(key_, method);
   row["errors"] = errors_of(result);
-  row["bound"] = bound_of<T>(result.promise, view_a(), view_b(), result.entries);
+  row["bound"] = bound_of<T>(result.promise, view_a(), view_b(), result.elements);
   row["time"] = time_document(result.seconds, result.plan_seconds);
   row["baseline"] = nullptr;
   row["histogram"] = nullptr;
@@ -189,7 +190,7 @@ Json TypedCell<T>::row(const Method& method) {
                      {"engine", method.engine},
                      {"errors", baseline_errors(baseline->errors)},
                      {"time", time_document(baseline->seconds, baseline->plan_seconds)}};
-  if (histogram_) row["histogram"] = histogram_document(result.entries, baseline->entries);
+  if (histogram_) row["histogram"] = histogram_document(result.elements, baseline->elements);
   return row;
 }
 

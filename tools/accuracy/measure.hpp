@@ -14,14 +14,14 @@ struct CellKey {
   std::uint64_t seed = 0;
 };
 
-// The identity of a row of the document.
+// Returns the members that identify a row of the document.
 Json row_key(const CellKey& cell, const Method& method);
 
 class AccuracyCell {
  public:
   virtual ~AccuracyCell() = default;
-  // The row of the document (docs/schema/accuracy.schema.json). The method is one of the cell's type. Throws
-  // LibraryError, contract_unreachable, where the scheme refuses these operands.
+  // Returns the row of the document (docs/schema/accuracy.schema.json). The method must be of the cell's
+  // type. Throws LibraryError, contract_unreachable, if the scheme refuses these operands.
   virtual Json row(const Method& method) = 0;
 };
 std::unique_ptr<AccuracyCell> make_cell(const CellKey& key, const Sweep& sweep);

@@ -10,7 +10,7 @@ bool contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// The format of a scheme's slices, which its parameters may choose: so a plan is asked. "" for a scheme
+// Returns the format of a scheme's slices from a plan, since parameters may select it; "" for a scheme
 // without products of an engine.
 std::string slice_format(const std::string& scheme, Type type) {
   const Handle handle = make_handle();
@@ -32,7 +32,7 @@ std::vector<std::string> accumulators_of(const Json& engine, const std::string& 
   return result;
 }
 
-// The ways to compute one scheme on operands of one type.
+// Appends the methods that compute one scheme on operands of one type.
 void add_methods(const Sweep& sweep, const Json& engines, const std::string& scheme, Type type,
                  std::vector<Method>& methods) {
   const bool native = scheme == "native";
@@ -63,7 +63,7 @@ std::vector<Method> methods_of(const Sweep& sweep) {
 }
 
 Plan make_plan(kintsugi_handle handle, const Shape& shape, const Method& method) {
-  // What the row names is what runs, whatever the environment prefers.
+  // Variables of the environment are hidden, so that the method that the row names is what runs.
   const HiddenVariables environment(
       {"KINTSUGI_SCHEME", "KINTSUGI_POLICY", "KINTSUGI_ACCURACY", "KINTSUGI_ENGINE", "KINTSUGI_ACCUMULATOR"});
   const kintsugi_problem problem = row_major_problem(shape, method.type);

@@ -1,4 +1,4 @@
-// The ways to compute of a sweep, and their plans.
+// Methods of a sweep, and their plans.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace kintsugi::tools {
 
-// One way to compute: a row of every cell (shape, type, distribution, seed) of its type.
+// One method of computation: it makes a row in every cell (shape, type, distribution, seed) of its type.
 struct Method {
   Type type = Type::float32;
   std::string scheme;
@@ -18,18 +18,19 @@ struct Method {
   std::string accumulator;  // "" for native
 };
 
-// Combinations that there are not are left out; a scheme of which nothing is left is an error.
+// Returns the methods; combinations that do not exist are left out, and a scheme without any method is an
+// error.
 std::vector<Method> methods_of(const Sweep& sweep);
 
-// C = A B, row-major and without padding.
+// Returns the problem C = A B, row-major and without padding.
 kintsugi_problem row_major_problem(const Shape& shape, Type type);
 
 using Plan = std::unique_ptr<kintsugi_plan_s, PlanDeleter>;
-// C = A B, row-major. Throws LibraryError where the library makes no plan for it.
+// Returns a plan of C = A B, row-major. Throws LibraryError if the library makes no plan for it.
 Plan make_plan(kintsugi_handle handle, const Shape& shape, const Method& method);
 Json describe(const Plan& plan);
 
-// C = A B by that plan.
+// Computes C = A B by that plan.
 template <class T>
 kintsugi_status execute_product(kintsugi_handle handle, const Plan& plan, const T* a, const T* b, T* c) {
   const T one = 1;
@@ -43,7 +44,7 @@ kintsugi_status execute_product(kintsugi_handle handle, const Plan& plan, const 
   return kintsugi_plan_execute(handle, plan.get(), &data);
 }
 
-// A split of a plan's description. Its words are those of `split`, which must live as long.
+// Returns a split from a plan's description. Its strings refer to `split`, which must outlive it.
 lab::SplitDescription description_of(const Json& split);
 
 }  // namespace kintsugi::tools

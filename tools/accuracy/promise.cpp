@@ -29,7 +29,7 @@ Json promise_of(const Json& plan, const Json& report) {
 
 template <class T>
 Json bound_of(const Json& promise, core::MatrixView<const T> view_a, core::MatrixView<const T> view_b,
-              const std::vector<lab::EntryError>& entries) {
+              const std::vector<lab::ElementError>& elements) {
   if (promise.is_null()) return nullptr;
   const auto a = lab::vector_norms(view_a, lab::split_window(description_of(promise.at("split_a"))));
   const auto b =
@@ -39,8 +39,8 @@ Json bound_of(const Json& promise, core::MatrixView<const T> view_a, core::Matri
   const lab::BoundCoefficients coefficients{bound.at("relative"), bound.at("floor_a"), bound.at("floor_b"),
                                             bound.at("floor_both")};
   double largest_ratio = 0;
-  for (const auto& entry : entries) {
-    const double ratio = std::fabs(entry.error) / lab::allowed_error<T>(coefficients, entry, a, b);
+  for (const auto& element : elements) {
+    const double ratio = std::fabs(element.error) / lab::allowed_error<T>(coefficients, element, a, b);
     largest_ratio = std::isnan(ratio) ? HUGE_VAL : std::max(largest_ratio, ratio);
   }
   bound["in_window"] = in_window;
@@ -51,8 +51,8 @@ Json bound_of(const Json& promise, core::MatrixView<const T> view_a, core::Matri
 }
 
 template Json bound_of(const Json&, core::MatrixView<const float>, core::MatrixView<const float>,
-                       const std::vector<lab::EntryError>&);
+                       const std::vector<lab::ElementError>&);
 template Json bound_of(const Json&, core::MatrixView<const double>, core::MatrixView<const double>,
-                       const std::vector<lab::EntryError>&);
+                       const std::vector<lab::ElementError>&);
 
 }  // namespace kintsugi::tools

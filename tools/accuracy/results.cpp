@@ -11,7 +11,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// A member that both documents have to share.
+// Fails unless both documents have the same value of a member.
 void require_same(const std::string& file, const Json& old, const Json& now, const char* what) {
   if (old == now) return;
   fail(file, "its {} is {} and ours is {}; choose another -o, or remove the file to start again", what,
@@ -47,7 +47,7 @@ void AccuracyResults::resume(const std::vector<Json>& keys) {
     for (const char* name : {"format_version", "version", "commit", "seed"})
       require_same(file_, old.at(name), head_.at(name), name);
     require_same(file_, processor_of(old), processor_of(head_), "processor");
-    for (const char* name : {"max_entries", "histogram"})
+    for (const char* name : {"max_elements", "histogram"})
       require_same(file_, old.at("settings").at(name), head_.at("settings").at(name), name);
     std::set<std::string> wanted;
     for (const Json& key : keys) wanted.insert(key.dump());

@@ -11,15 +11,15 @@ namespace kintsugi::tools {
 
 class AccuracyResults {
  public:
-  // `file` "": kept in memory alone. Where the file is there, its rows are taken over; it is refused if
-  // another version, commit or processor made it, or if it has rows that are not among `keys`.
+  // `file` "": kept in memory only. If the file exists, its rows are taken over; it is refused if another
+  // version, commit or processor made it, or if it has rows that are not among `keys`.
   AccuracyResults(std::string file, const Sweep& sweep, const std::vector<Json>& keys);
 
   bool has(const Json& key) const { return done_.contains(key.dump()); }
   std::size_t size() const { return done_.size(); }
-  // Adds a row; writes the file where the last time is a few seconds ago.
+  // Adds a row; writes the file if the last time was a few seconds ago.
   void add(const Json& row);
-  // Writes the file: beside it, then renamed.
+  // Writes the file under a temporary name, then renames it.
   void flush();
 
   Json document() const;
@@ -35,10 +35,10 @@ class AccuracyResults {
   std::chrono::steady_clock::time_point flushed_ = std::chrono::steady_clock::now();
 };
 
-// The document's text: the head is for people, too; a row is one line.
+// Returns the document's text: the head with one member per line for readers, each row on one line.
 std::string results_text(const Json& document);
 
-// The members of a row that make its key.
+// Returns the members of a row that make its key.
 Json key_of(const Json& row);
 
 }  // namespace kintsugi::tools

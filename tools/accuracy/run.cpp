@@ -18,7 +18,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// A bar where stderr is a terminal, else a line every few seconds.
+// Progress of a sweep: a bar if stderr is a terminal, else a line every few seconds.
 class SweepProgress {
  public:
   SweepProgress(const std::string& name, std::size_t total)
@@ -83,7 +83,7 @@ void measure_cell(const CellKey& key, const Sweep& sweep, const std::vector<Meth
   }
 }
 
-// All that was measured is in the file; without one there is nothing to say of it.
+// Throws Interrupted with what the file holds: all rows that were measured. Without a file nothing is kept.
 [[noreturn]] void interrupted(const std::string& file, std::size_t done, std::size_t total, int signal) {
   if (file.empty()) throw Interrupted("interrupted; no -o names a file, so nothing is kept", signal);
   throw Interrupted(fmt::format("interrupted; {} has {} of {} rows, and running the same command again "
@@ -110,27 +110,28 @@ void count_violations(SweepOutcome& outcome) {
   }
 }
 
-// A cell keeps its exact entries, and beside them a few results' errors, while its rows are measured.
-void require_entries(const Sweep& sweep, const Shape& shape) {
-  constexpr double bytes_per_entry =
-      lab::ExactReference<double>::bytes_per_entry + 2 * sizeof(lab::EntryError);
-  const double entries = std::min(static_cast<double>(sweep.max_entries),
-                                  static_cast<double>(shape.m) * static_cast<double>(shape.n));
-  const double bytes = entries * bytes_per_entry;
+// Fails if a cell's exact elements, and the errors of a few results beside them, do not fit in memory.
+void require_elements(const Sweep& sweep, const Shape& shape) {
+  constexpr double bytes_per_element =
+      lab::ExactReference<double>::bytes_per_element + 2 * sizeof(lab::ElementError);
+  const double elements = std::min(static_cast<double>(sweep.max_elements),
+                                   static_cast<double>(shape.m) * static_cast<double>(shape.n));
+  const double bytes = elements * bytes_per_element;
   if (bytes > physical_memory())
-    fail("--max-entries",
-         "the exact values of {:.4g} entries of {} are {:.4g} bytes; this machine has {:.4g} bytes of memory",
-         entries, shape_text(shape), bytes, physical_memory());
+    fail(
+        "--max-elements",
+        "the exact values of {:.4g} elements of {} are {:.4g} bytes; this machine has {:.4g} bytes of memory",
+        elements, shape_text(shape), bytes, physical_memory());
 }
 
-// Sizes that cannot be measured are found before anything is.
+// Fails before any measurement if sizes cannot be measured.
 void require_sizes(const Sweep& sweep) {
   for (const Shape& shape : sweep.shapes) {
     for (const Type type : sweep.types) {
       require_memory("--shapes", shape.m, shape.k, type);
       require_memory("--shapes", shape.k, shape.n, type);
     }
-    require_entries(sweep, shape);
+    require_elements(sweep, shape);
     for (const Type type : sweep.types) require_memory("--shapes", shape.m, shape.n, type);
   }
 }
@@ -143,7 +144,7 @@ SweepOutcome run_sweep(const Sweep& sweep, const std::string& file, const std::s
   const std::vector<CellKey> cells = cells_of(sweep);
   const std::vector<Json> keys = keys_of(cells, methods);
   AccuracyResults results(file, sweep, keys);
-  // What the library refuses is found before anything is measured.
+  // Plans that the library refuses are found before any measurement.
   for (const Method& method : methods) make_plan(make_handle().get(), sweep.shapes.front(), method);
   SweepOutcome outcome;
   outcome.rows_before = results.size();

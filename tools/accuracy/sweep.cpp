@@ -42,7 +42,7 @@ void require_known(const std::string& name, const std::vector<std::string>& word
   }
 }
 
-// Whether a scheme of kintsugi_describe_schemes takes operands of the type.
+// True if a scheme of kintsugi_describe_schemes() takes operands of the type.
 bool takes(const Json& scheme, Type type) {
   const Json& operands = scheme.at("operands");
   return std::find(operands.begin(), operands.end(), Json(type_text(type))) != operands.end();
@@ -55,7 +55,7 @@ std::vector<Type> parse_types(const std::vector<std::string>& words) {
   return types;
 }
 
-// The library judges the parameters when a plan is made.
+// Checks names of schemes; the library checks their parameters when a plan is made.
 void check_schemes(const std::vector<std::string>& words) {
   std::vector<std::string> bare;
   for (const auto& word : words) bare.push_back(without_parameters(word));
@@ -102,7 +102,7 @@ std::vector<Shape> all_shapes(const SweepTexts& texts) {
   return shapes;
 }
 
-// The text of a member of a plan: a number, a word, true or false.
+// Returns the text of a list item of a sweep plan: a number, a word, true or false.
 std::string item_text(const std::string& file, const std::string& name, const Json& item) {
   if (item.is_string()) return item.get<std::string>();
   if (item.is_number_integer() || item.is_boolean()) return item.dump();
@@ -118,7 +118,7 @@ std::string list_of_member(const std::string& file, std::string name) {
   fail(file, "\"{}\" is no member of a sweep", name);
 }
 
-// The words of a list, each once; `otherwise` where it is not given.
+// Returns the words of a list, each once; `otherwise` if the list is not given.
 std::vector<std::string> words_of(const SweepTexts& texts, const char* name,
                                   const std::vector<std::string>& otherwise) {
   const auto found = texts.find(name);
@@ -127,7 +127,7 @@ std::vector<std::string> words_of(const SweepTexts& texts, const char* name,
   return result;
 }
 
-// Of a list that may have one word only.
+// Returns the only word of a list; fails if there are several.
 std::string single_word(const SweepTexts& texts, const char* name, const char* otherwise) {
   const auto words = words_of(texts, name, {otherwise});
   if (words.size() != 1) fail(flag_of_list(name), "{} is not one value", joined(words));
@@ -229,8 +229,8 @@ Sweep make_sweep(const SweepTexts& texts) {
     add_once(sweep.distributions, parse_distribution(text));
   sweep.shapes = distinct_shapes(texts);
   for (const auto& text : words_of(texts, "seeds", {"1"})) add_once(sweep.seeds, parse_seed("--seeds", text));
-  const std::string max_entries = single_word(texts, "max-entries", "4096");
-  sweep.max_entries = parse_size("--max-entries", max_entries, max_entries);
+  const std::string max_elements = single_word(texts, "max-elements", "4096");
+  sweep.max_elements = parse_size("--max-elements", max_elements, max_elements);
   sweep.histogram = parse_histogram(texts);
   return sweep;
 }
@@ -245,7 +245,7 @@ Json settings_of(const Sweep& sweep) {
           {"distributions", sweep.distributions},
           {"shapes", shapes},
           {"seeds", sweep.seeds},
-          {"max_entries", sweep.max_entries},
+          {"max_elements", sweep.max_elements},
           {"histogram", sweep.histogram}};
 }
 

@@ -1,4 +1,4 @@
-// What `kintsugi accuracy` measures: lists of names and sizes, from flags and from a file.
+// The lists of names and sizes that `kintsugi accuracy` measures, from flags and from a file.
 #pragma once
 
 #include <array>
@@ -17,14 +17,14 @@ struct Shape {
   std::int64_t n = 0;
   std::int64_t k = 0;
 };
-// Of "MxNxK"; fails, naming --shapes, for anything else.
+// Parses "MxNxK"; fails, naming --shapes, for any other text.
 Shape parse_shape(const std::string& text);
 std::string shape_text(const Shape& shape);
 
 inline const char* type_text(Type type) { return type == Type::float32 ? "fp32" : "fp64"; }
 std::vector<std::string> type_texts(const std::vector<Type>& types);
 
-// The lists of a sweep: flags of the command and members of a file of --plan.
+// The lists of a sweep: flags of the command and members of a --plan file.
 struct SweepList {
   const char* name;  // "schemes"; the flag is --schemes
   const char* help;
@@ -41,17 +41,18 @@ inline constexpr std::array<SweepList, 11> sweep_lists{{
     {"n", "Columns of C [64]"},
     {"k", "Inner lengths [1,4,16,64,256,1024]"},
     {"seeds", "Seeds of the matrices [1]"},
-    {"max-entries", "Entries of C that are checked: a sample where C has more [4096]"},
+    {"max-elements", "Elements of C that are checked: a sample where C has more [4096]"},
 }};
 
 // The lists by their names; and "histogram", true or false, which is a flag without a value.
 using SweepTexts = std::map<std::string, std::vector<std::string>>;
 
-// A file {"schemes": [...], "k": [1, 4], ...} with the members of sweep_lists ("max_entries"), "histogram",
-// and "description", which is for its readers.
+// Reads a file {"schemes": [...], "k": [1, 4], ...} with the members of sweep_lists ("max_elements"),
+// "histogram", and "description", which is for readers of the file.
 SweepTexts read_sweep_plan(const std::string& file);
 
-// Names are those that the library knows; distributions are in their canonical form. Nothing is there twice.
+// A checked sweep: the library has all names, distributions are in their canonical form, and no list has
+// duplicates.
 struct Sweep {
   std::vector<std::string> schemes;
   std::vector<std::string> engines;
@@ -60,20 +61,20 @@ struct Sweep {
   std::vector<std::string> distributions;
   std::vector<Shape> shapes;
   std::vector<std::uint64_t> seeds;
-  std::int64_t max_entries = 0;
-  bool histogram = false;  // rows have the distribution of the differences to native
+  std::int64_t max_elements = 0;
+  bool histogram = false;  // rows have a histogram of the differences to native
 };
-// Fails, naming the flag, for a name that is not known.
+// Returns the sweep; fails, naming the flag, for an unknown name.
 Sweep make_sweep(const SweepTexts& texts);
 Json settings_of(const Sweep& sweep);
 
-// h2sgemm of h2sgemm:sb=6.
+// Returns the scheme's name alone: h2sgemm for h2sgemm:sb=6.
 std::string without_parameters(const std::string& scheme);
-// Names of the schemes that take operands of the type.
+// Returns the names of the schemes that take operands of the type.
 std::vector<std::string> schemes_for(Type type);
-// Names of the schemes that take operands of one of the types, each once, and native.
+// Returns the names of the schemes that take operands of one of the types, each once, and native.
 std::vector<std::string> schemes_and_native(const std::vector<Type>& types);
-// "a, b, c".
+// Returns "a, b, c".
 std::string joined(const std::vector<std::string>& words);
 
 }  // namespace kintsugi::tools

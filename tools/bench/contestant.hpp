@@ -1,4 +1,4 @@
-// Who takes part in a benchmark: a product of the library, or a plain loop. All have the same operands.
+// Contestants of a benchmark: products of the library and reference loops, all with the same operands.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,9 @@
 
 namespace kintsugi::tools {
 
-// Operands of a batch of products of one shape and type, row-major and behind each other, and C, which all
-// contestants write to in their turn. Views are of reals: the parts of a complex A or C stand beside each
-// other, and B is what the parts of A are multiplied by to give those of C (base/embedding.hpp), a copy.
+// Operands of a batch of products of one shape and type, row-major and contiguous, and C, to which all
+// contestants write in turn. Views are of reals: the parts of a complex A or C are adjacent columns, and B is
+// a copy by which the parts of A are multiplied to give those of C (base/embedding.hpp).
 template <class T>
 struct BenchMatrices {
   BenchMatrices(const Bench& bench, const Shape& shape);
@@ -23,8 +23,8 @@ struct BenchMatrices {
   std::int64_t parts;
   std::vector<T> a, b, c;
 
-  // Of a product of the batch. Where entries are complex, a view of B is good until one of another product is
-  // asked for.
+  // Views of one product of the batch. If elements are complex, a view of B is valid until that of another
+  // product is made.
   core::MatrixView<const T> view_a(std::int64_t product) const {
     const std::int64_t columns = parts * shape.k;
     return {a.data() + product * shape.m * columns, shape.m, columns, columns, 1};
@@ -40,11 +40,11 @@ struct BenchMatrices {
   mutable std::int64_t embedded_product_ = -1;
 };
 
-// What a round says of one run.
+// Timing of one run.
 struct Round {
   double seconds = 0;
-  std::optional<double> processor_seconds;  // of all threads of the program; not where a device works
-  lab::DeviceState state;                   // of the device, while it worked
+  std::optional<double> processor_seconds;  // of all threads of the program; nothing if a device computes
+  lab::DeviceState state;                   // of the device, during the run
 };
 
 class Contestant {
@@ -52,24 +52,26 @@ class Contestant {
   virtual ~Contestant() = default;
 
   virtual const std::string& name() const = 0;
-  // The entries of every C that it computes: all, or a leading block.
+  // Returns the shape of the elements of every C that it computes: all, or a leading block.
   virtual Shape shape() const = 0;
-  // Computes them into the host's C.
+  // Computes the elements into the host's C.
   virtual void run() = 0;
-  // Times them, after a run.
+  // Times the computation; call after run().
   virtual Round time_round() = 0;
-  // How: clock, stream or graph (docs/schema/bench.schema.json).
+  // Returns the timing method: clock, stream or graph (docs/schema/bench.schema.json).
   virtual const char* timed_by() const = 0;
-  // Of a product of the run before: whether it kept what is promised.
+  // Returns whether a product of the last run kept its promise.
   virtual Verdict judge(std::int64_t product, const lab::ErrorReport& errors,
-                        const std::vector<lab::EntryError>& entries) const = 0;
-  // Of slices for each product of real matrices, four of which are a complex one; after a run.
+                        const std::vector<lab::ElementError>& elements) const = 0;
+  // Number of products of slices for each product of real matrices, four of which make a complex one; call
+  // after run().
   virtual double products_each() const { return 0; }
-  // Its members of a row, from scheme to prepared (docs/schema/bench.schema.json), after a run.
+  // Returns the contestant's members of a row, from scheme to prepared (docs/schema/bench.schema.json); call
+  // after run().
   virtual Json facts() const = 0;
 };
 
-// Fail, naming the candidate, where the library makes no plan for it.
+// Return contestants. Fail, naming the candidate, if the library makes no plan for it.
 template <class T>
 std::unique_ptr<Contestant> host_product(const Bench& bench, const std::string& candidate,
                                          BenchMatrices<T>& matrices);
@@ -77,7 +79,7 @@ template <class T>
 std::unique_ptr<Contestant> device_product(const Bench& bench, const std::string& candidate,
                                            BenchMatrices<T>& matrices, const DeviceOperands<T>& operands);
 template <class T>
-std::unique_ptr<Contestant> plain_loop(const Bench& bench, const std::string& arithmetic,
-                                       BenchMatrices<T>& matrices);
+std::unique_ptr<Contestant> reference_loop(const Bench& bench, const std::string& arithmetic,
+                                           BenchMatrices<T>& matrices);
 
 }  // namespace kintsugi::tools

@@ -9,14 +9,14 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Sets begin where any kernel likes it.
+// Returns the size rounded up, so that every set is aligned for all kernels.
 std::size_t aligned_bytes(std::size_t bytes) {
   constexpr std::size_t alignment = 256;
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-// All sets together are twice the cache, so that least recently used lines are gone when their turn comes
-// again. More than `most` would not fit one graph.
+// Returns the number of sets. All sets together are twice the cache, so that least-recently-used lines of a
+// set are evicted before its next use. More than `most` would not fit in one graph.
 int sets_for(std::size_t set_bytes, std::int64_t cache_bytes) {
   constexpr std::size_t most = 1024;
   const std::size_t wanted = (2 * static_cast<std::size_t>(cache_bytes) + set_bytes - 1) / set_bytes;

@@ -1,28 +1,28 @@
-// The device of a benchmark: its stream, what it can do at most, and the operands in its memory.
+// The device of a benchmark: its stream, its ceilings, and the operands in its memory.
 #pragma once
 
 #include <vector>
 
-#include "lab/ceilings.hpp"
+#include "lab/machine/ceilings.hpp"
 #include "support.hpp"
 
 namespace kintsugi::tools {
 
-// Fails, naming --memory, where there is no device that products can be timed on.
+// Fails, naming --memory, if there is no device on which products can be timed.
 void require_device();
 
 class BenchDevice {
  public:
-  // Takes seconds where it measures the ceilings.
+  // Takes seconds if it measures the ceilings.
   explicit BenchDevice(bool measures_ceilings);
 
   const lab::DeviceStream& stream() const { return stream_; }
   const lab::DeviceFacts& facts() const { return facts_; }
   const lab::DeviceMonitor& monitor() const { return monitor_; }
-  // Members of the document (docs/schema/bench.schema.json).
+  // Returns members of the document (docs/schema/bench.schema.json).
   Json description() const;
   Json ceilings() const;  // null: none was measured
-  // Operations a second of the format's units, bytes a second of "copy"; 0: it was not measured.
+  // Returns operations per second of the format's units, bytes per second of "copy"; 0 if not measured.
   double ceiling(const std::string& name) const;
 
  private:
@@ -32,14 +32,14 @@ class BenchDevice {
   std::vector<lab::Ceiling> ceilings_;
 };
 
-// "power_watts" and "clock_mhz", null where they are not known.
+// Returns "power_watts" and "clock_mhz", null if unknown.
 Json state_document(const lab::DeviceState& state);
 
 template <class T>
 struct BenchMatrices;
 
-// Copies of A, B and C, one after the other in device memory: so many that they do not stay in the cache from
-// one run over them to the next, as far as there is reason.
+// Copies of A, B and C, contiguous in device memory: so many sets that operands do not stay in the cache from
+// one run over all sets to the next, up to a limit.
 template <class T>
 class DeviceOperands {
  public:
@@ -47,12 +47,12 @@ class DeviceOperands {
 
   const BenchDevice& device() const { return device_; }
   int sets() const { return sets_; }
-  const T* a(int set) const { return entries(set, 0); }
-  const T* b(int set) const { return entries(set, bytes_a_); }
-  T* c(int set) const { return entries(set, bytes_a_ + bytes_b_); }
+  const T* a(int set) const { return elements(set, 0); }
+  const T* b(int set) const { return elements(set, bytes_a_); }
+  T* c(int set) const { return elements(set, bytes_a_ + bytes_b_); }
 
  private:
-  T* entries(int set, std::size_t offset) const {
+  T* elements(int set, std::size_t offset) const {
     return reinterpret_cast<T*>(memory_->data() + static_cast<std::size_t>(set) * set_bytes() + offset);
   }
   std::size_t set_bytes() const { return bytes_a_ + bytes_b_ + bytes_c_; }

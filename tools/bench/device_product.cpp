@@ -1,4 +1,4 @@
-// A product of the library in device memory.
+// A contestant: a product of the library in device memory.
 #include <algorithm>
 #include <cmath>
 
@@ -12,9 +12,9 @@ kintsugi_queue queue_of(const BenchDevice& device) {
   return {KINTSUGI_QUEUE_CUDA, 0, device.stream().native()};
 }
 
-// A series of executions is timed by events before and behind it, each with the next set of operands. Where
-// one takes less than a millisecond the series is a graph that is replayed, so that what the host needs to
-// launch it does not count; longer ones are launched as users do, while the device is busy with those before.
+// Times a series of executions by events before and after it; each execution uses the next set of operands.
+// If one takes less than a millisecond, the series is a graph that is replayed, so that the host's launch
+// time does not count; longer ones are launched as users do, while the device still runs earlier ones.
 template <class T>
 class DeviceProduct : public LibraryProduct<T> {
  public:
@@ -39,12 +39,12 @@ class DeviceProduct : public LibraryProduct<T> {
 
   const DeviceOperands<T>& operands_;
   lab::DeviceMemory workspace_;
-  std::vector<Prepared> prepared_;  // of each set
+  std::vector<Prepared> prepared_;  // one of each set
   std::unique_ptr<lab::DeviceGraph> graph_;
-  int executions_ = 0;  // of a series; 0: not planned yet
+  int executions_ = 0;  // in a series; 0: not planned yet
 };
 
-// C is full of NaN beforehand, whatever the host's C was.
+// Computes C, which is filled with NaN first, independent of the host's C.
 template <class T>
 void DeviceProduct<T>::run() {
   std::vector<T>& c = this->matrices().c;
@@ -77,15 +77,15 @@ template <class T>
 void DeviceProduct<T>::plan_series() {
   constexpr double series_seconds = 0.05;
   constexpr double graph_seconds = 1e-3;
-  constexpr double most_executions = 1024;
+  constexpr double max_executions = 1024;
   executions_ = 1;
   const double seconds = stream().seconds_of([this] { execute_series(); });
-  executions_ = static_cast<int>(std::clamp(std::ceil(series_seconds / seconds), 1.0, most_executions));
+  executions_ = static_cast<int>(std::clamp(std::ceil(series_seconds / seconds), 1.0, max_executions));
   if (seconds < graph_seconds)
     graph_ = std::make_unique<lab::DeviceGraph>(stream(), [this] { execute_series(); });
 }
 
-// A series that is not timed goes ahead, so that clocks are those of a device at work.
+// Runs an untimed series first, so that clocks are those of a busy device.
 template <class T>
 Round DeviceProduct<T>::time_round() {
   if (executions_ == 0) plan_series();

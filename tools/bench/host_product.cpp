@@ -1,4 +1,4 @@
-// A product of the library in host memory.
+// A contestant: a product of the library in host memory.
 #include <new>
 
 #include "bench/host_timing.hpp"
@@ -8,7 +8,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// What plans ask for.
+// Alignment that plans require of a workspace.
 constexpr std::size_t workspace_alignment = 256;
 
 struct AlignedDeleter {

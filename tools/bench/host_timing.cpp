@@ -18,9 +18,9 @@ double processor_seconds() {
 
 }  // namespace
 
-// OpenMP's threads spin for milliseconds when a loop is done and OpenBLAS's for 2^26 cycles, on cores that
-// the next contestant needs: there is a pause. Then it runs until 10 ms are gone, its own threads awake; the
-// quickest run counts.
+// Pauses first: idle OpenMP threads spin for milliseconds and OpenBLAS's for 2^26 cycles, on cores that the
+// next contestant needs. Then repeats `run` for at least 10 ms with its own threads awake; the fastest run
+// counts.
 Round time_on_host(const std::function<void()>& run) {
   constexpr auto pause = std::chrono::milliseconds(30);
   constexpr double enough_seconds = 0.01;
@@ -32,7 +32,7 @@ Round time_on_host(const std::function<void()>& run) {
     const auto start = std::chrono::steady_clock::now();
     run();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    // Now and then this clock stands still, or goes back.
+    // The process's CPU-time clock sometimes does not advance, or goes back: such samples are dropped.
     const double used = processor_seconds() - before;
     if (used > 0) quickest.processor_seconds = std::min(*quickest.processor_seconds, used);
     quickest.seconds = std::min(quickest.seconds, seconds);

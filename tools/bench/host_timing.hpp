@@ -1,4 +1,4 @@
-// Rounds by the host's clock.
+// Timing by the host's clock.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 
 namespace kintsugi::tools {
 
-// The quickest of the runs that fit into 10 ms.
+// Returns the fastest of the runs that fit into 10 ms.
 Round time_on_host(const std::function<void()>& run);
 
 }  // namespace kintsugi::tools

@@ -13,7 +13,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// The name is what runs, whatever the environment prefers.
+// Returns the plan of a contestant; variables of the environment are hidden, so that the named method runs.
 Plan plan_for(kintsugi_handle handle, const Bench& bench, const std::string& name, const Shape& shape,
               const kintsugi_queue& queue, std::optional<kintsugi_side> prepared) {
   const HiddenVariables environment(
@@ -50,20 +50,20 @@ Plan plan_for(kintsugi_handle handle, const Bench& bench, const std::string& nam
   return Plan(plan);
 }
 
-// The native product has nothing to split.
+// Returns the operand that is prepared; none for the native product, which splits nothing.
 std::optional<kintsugi_side> prepared_side(const Bench& bench, const std::string& name) {
   if (bench.prepare == "none" || name == "native") return std::nullopt;
   return bench.prepare == "a" ? KINTSUGI_A : KINTSUGI_B;
 }
 
 template <class T>
-Verdict contract_verdict(double coefficient, const std::vector<lab::EntryError>& entries) {
-  return verdict_of("contract", coefficient, entries, [coefficient](const lab::EntryError& entry) {
-    return coefficient * entry.absolute + static_cast<double>(std::numeric_limits<T>::denorm_min());
+Verdict contract_verdict(double coefficient, const std::vector<lab::ElementError>& elements) {
+  return verdict_of("contract", coefficient, elements, [coefficient](const lab::ElementError& element) {
+    return coefficient * element.absolute + static_cast<double>(std::numeric_limits<T>::denorm_min());
   });
 }
 
-// What `kintsugi engines` says of it: its native product's kernels, among others.
+// Returns the details of an engine in `kintsugi engines`, among them the kernels of its native product.
 Json details_of(const Json& engine) {
   const Json engines = describe_engines();
   for (const Json& candidate : engines.at("engines")) {
@@ -72,7 +72,7 @@ Json details_of(const Json& engine) {
   return nullptr;
 }
 
-// The candidate that ran; of several the first.
+// Returns the candidate that ran; the first of several.
 Json candidate_that_ran(const Json& report) {
   for (const Json& candidate : report.at("candidates")) {
     if (candidate.at("items") != 0) return candidate;
@@ -104,7 +104,7 @@ Prepared LibraryProduct<T>::prepare(const T* a, const T* b) const {
 template <class T>
 void LibraryProduct<T>::execute(const T* a, const T* b, T* c, std::byte* workspace,
                                 const Prepared& prepared) const {
-  constexpr T one[2] = {1, 0};  // complex ones have two parts
+  constexpr T one[2] = {1, 0};  // two parts, for complex scalars
   constexpr T zero[2] = {0, 0};
   kintsugi_operands data = KINTSUGI_OPERANDS_INIT;
   data.alpha = one;
@@ -120,19 +120,19 @@ void LibraryProduct<T>::execute(const T* a, const T* b, T* c, std::byte* workspa
 
 template <class T>
 Verdict LibraryProduct<T>::judge(std::int64_t product, const lab::ErrorReport& errors,
-                                 const std::vector<lab::EntryError>& entries) const {
+                                 const std::vector<lab::ElementError>& elements) const {
   if (name_ == "exact") return {"exact", nullptr, nullptr, errors.correctly_rounded_fraction == 1};
   const Json plan = describe(plan_);
-  if (name_ == "native") return contract_verdict<T>(errors.contract_bound, entries);
+  if (name_ == "native") return contract_verdict<T>(errors.contract_bound, elements);
   if (is_contract(name_) || name_ == auto_candidate)
-    return contract_verdict<T>(plan.at("contract").at("coefficient"), entries);
+    return contract_verdict<T>(plan.at("contract").at("coefficient"), elements);
   const Json report = report_of(handle_.get());
   if (matrices_.batch > 1 && !report.value("adapted", Json()).is_null()) {
     fail("--batch", "{} is fitted to each of the {} products, and reports one fit alone: no bound is known",
          name_, matrices_.batch);
   }
   const Json bound =
-      bound_of<T>(promise_of(plan, report), matrices_.view_a(product), matrices_.view_b(product), entries);
+      bound_of<T>(promise_of(plan, report), matrices_.view_a(product), matrices_.view_b(product), elements);
   if (bound.at("held").is_null())
     fail(name_, "promises nothing for these operands: a slice of them may overflow, or they are not finite");
   return {"bound", bound.at("relative"), bound.at("largest_ratio"), bound.at("held").get<bool>()};

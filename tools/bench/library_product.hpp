@@ -1,4 +1,4 @@
-// A candidate: a scheme, a contract, or the native product; wherever its operands are.
+// A candidate: a scheme, a contract, or the native product, with operands in host or device memory.
 #pragma once
 
 #include <optional>
@@ -19,23 +19,24 @@ class LibraryProduct : public Contestant {
   const std::string& name() const override { return name_; }
   Shape shape() const override { return matrices_.shape; }
   Verdict judge(std::int64_t product, const lab::ErrorReport& errors,
-                const std::vector<lab::EntryError>& entries) const override;
+                const std::vector<lab::ElementError>& elements) const override;
   double products_each() const override;
   Json facts() const override;
 
  protected:
-  // Fails, naming the candidate, where the library makes no plan for it.
+  // Fails, naming the candidate, if the library makes no plan for it.
   LibraryProduct(const Bench& bench, const std::string& name, BenchMatrices<T>& matrices,
                  const kintsugi_queue& queue);
 
   BenchMatrices<T>& matrices() const { return matrices_; }
   std::size_t workspace_bytes() const { return workspace_bytes_; }
-  // Of the operand that is to be split before, without a copy on a device; null: both are taken as they are.
+  // Prepares the operand that is to be split before timing, on a device without a copy; nullptr if there is
+  // none.
   Prepared prepare(const T* a, const T* b) const;
   void execute(const T* a, const T* b, T* c, std::byte* workspace, const Prepared& prepared) const;
 
  private:
-  // The program of the candidate that ran; null: the native product's.
+  // Returns the program of the candidate that ran; null for the native product.
   Json program_that_ran() const;
 
   std::string name_;

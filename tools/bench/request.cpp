@@ -7,7 +7,7 @@
 
 #include "lab/generators.hpp"
 #include "lab/nearest_name.hpp"
-#include "lab/plain_product.hpp"
+#include "lab/reference/reference_loop.hpp"
 
 namespace kintsugi::tools {
 
@@ -69,7 +69,7 @@ std::vector<std::string> parse_baselines(const std::vector<std::string>& words) 
   return baselines;
 }
 
-// N stands for NxNxN.
+// Parses a shape; N means NxNxN.
 Shape parse_size(const std::string& text) {
   if (text.find('x') != std::string::npos) return parse_shape(text);
   if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos)
@@ -99,7 +99,7 @@ std::string parse_distribution(const std::string& text) {
 
 }  // namespace
 
-bool is_plain_loop(const std::string& name) {
+bool is_reference_loop(const std::string& name) {
   try {
     lab::parse_arithmetic(name);
     return true;
@@ -113,7 +113,7 @@ bool is_contract(const std::string& candidate) {
          candidate.find_first_of("0123456789.") == 0;
 }
 
-// The flag's number, else the setting's of the environment or the file, else what OpenMP offers:
+// Returns the flag's number of threads, else that of the setting in environment or file, else OpenMP's:
 // OMP_NUM_THREADS or all.
 int threads_of(const BenchRequest& request) {
   if (request.threads > 0) return request.threads;
@@ -144,13 +144,13 @@ Bench make_bench(const BenchRequest& request) {
   bench.baseline_size = request.baseline_size;
   bench.no_ceilings = request.no_ceilings;
   for (const auto& name : bench.baselines) {
-    if (bench.complex && is_plain_loop(name))
-      fail("--baselines", "{} is a loop over real entries, and --type is {}", name, request.type);
+    if (bench.complex && is_reference_loop(name))
+      fail("--baselines", "{} is a loop over real elements, and --type is {}", name, request.type);
   }
   return bench;
 }
 
-std::string entry_text(const Bench& bench) {
+std::string element_text(const Bench& bench) {
   if (!bench.complex) return type_text(bench.type);
   return bench.type == Type::float32 ? "c32" : "c64";
 }
@@ -163,7 +163,7 @@ Json settings_of(const Bench& bench) {
           {"shapes", shapes},
           {"batch", bench.batch},
           {"prepare", bench.prepare},
-          {"type", entry_text(bench)},
+          {"type", element_text(bench)},
           {"distribution", bench.distribution},
           {"seed", bench.seed},
           {"memory", bench.on_device ? "device" : "host"},

@@ -1,4 +1,4 @@
-// What `kintsugi bench` compares: candidates and baselines, shapes, operands, and how.
+// Request of `kintsugi bench`: candidates and baselines, shapes, operands, and options.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace kintsugi::tools {
 
-// As the command line has it.
+// The request as in the command line.
 struct BenchRequest {
   std::vector<std::string> candidates;
   std::vector<std::string> baselines{"native"};
@@ -22,7 +22,7 @@ struct BenchRequest {
   std::string workspace_limit = "0";
   std::string prepare = "none";
   std::string output;
-  int threads = 0;  // 0: the setting's
+  int threads = 0;  // 0: that of the setting
   int repeat = 5;
   std::int64_t batch = 1;
   std::int64_t baseline_size = 128;
@@ -30,14 +30,14 @@ struct BenchRequest {
   bool json = false;
 };
 
-// Names are those that are known, and none is there twice; the library judges schemes, engine and limit.
+// A checked request: known names, no duplicates; the library checks schemes, engine and limit.
 struct Bench {
   std::vector<std::string> candidates;
-  std::vector<std::string> baselines;  // native, schemes, and arithmetics of lab/plain_product.hpp
+  std::vector<std::string> baselines;  // native, schemes, and arithmetics of lab/reference/reference_loop.hpp
   std::vector<Shape> shapes;
-  std::int64_t batch = 1;        // products of a shape in one call, operands behind each other
-  std::string prepare = "none";  // or a, b: the operand that is split before
-  Type type = Type::float32;     // of the parts of complex entries
+  std::int64_t batch = 1;        // products of a shape in one call, with contiguous operands
+  std::string prepare = "none";  // or a, b: the operand that is split before timing
+  Type type = Type::float32;     // type of the parts of complex elements
   bool complex = false;
   std::string distribution;
   std::uint64_t seed = 0;
@@ -46,23 +46,23 @@ struct Bench {
   std::string workspace_limit;
   int threads = 0;
   int repeat = 0;
-  std::int64_t baseline_size = 0;  // plain loops compute so many rows and columns of C at most
-  bool no_ceilings = false;        // what a device can do at most is not measured
+  std::int64_t baseline_size = 0;  // most rows and columns of C that reference loops compute
+  bool no_ceilings = false;        // the device's ceilings are not measured
 
   std::int64_t parts() const { return complex ? 2 : 1; }
 };
-// Fails, naming the flag, for what is not known.
+// Returns the checked request; fails, naming the flag, for unknown values.
 Bench make_bench(const BenchRequest& request);
 Json settings_of(const Bench& bench);
 
-// fp32, fp64, c32 or c64.
-std::string entry_text(const Bench& bench);
+// Returns fp32, fp64, c32 or c64.
+std::string element_text(const Bench& bench);
 
-// The contract of the operands' type under the policy auto.
+// Name of the contract of the operands' type under the policy auto.
 inline constexpr const char* auto_candidate = "auto";
-// fp32, fp64, exact or a tolerance; else the word is auto or names a scheme.
+// True for fp32, fp64, exact or a tolerance; other candidates are auto or schemes.
 bool is_contract(const std::string& candidate);
-// An arithmetic of lab/plain_product.hpp.
-bool is_plain_loop(const std::string& name);
+// True for an arithmetic of lab/reference/reference_loop.hpp.
+bool is_reference_loop(const std::string& name);
 
 }  // namespace kintsugi::tools

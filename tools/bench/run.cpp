@@ -11,41 +11,16 @@
 #include "gemm/check.hpp"
 #include "io/atomic_file.hpp"
 #include "io/interruption.hpp"
-#include "lab/generators.hpp"
 
 namespace kintsugi::tools {
 
 namespace {
 
-constexpr std::int64_t entries_to_check = 4096;
-// Of a batch, which share the entries to check.
+constexpr std::int64_t elements_to_check = 4096;
+// Products of a batch that are checked; they share the elements to check.
 constexpr std::int64_t products_to_check = 4;
 
-// Zeros, of all products; fails where they do not fit the machine's memory.
-template <class T>
-std::vector<T> make_entries(const Bench& bench, std::int64_t rows, std::int64_t columns) {
-  return std::get<std::vector<T>>(make_matrix(bench.batch > 1 ? "--batch" : "--shapes", bench.batch * rows,
-                                              columns, type_of<T>, Order::row_major)
-                                      .values);
-}
-
-// Every product has a seed of its own.
-template <class T>
-std::vector<T> generated(const Bench& bench, lab::Side side, std::int64_t rows, std::int64_t columns) {
-  std::vector<T> values = make_entries<T>(bench, rows, columns);
-  try {
-    for (std::int64_t product = 0; product < bench.batch; ++product) {
-      lab::fill(lab::parse_distribution(bench.distribution), side,
-                bench.seed + static_cast<std::uint64_t>(product),
-                core::MatrixView<T>{values.data() + product * rows * columns, rows, columns, columns, 1});
-    }
-  } catch (const std::runtime_error& error) {  // the type cannot hold what was asked for
-    fail("--distribution", "{}", error.what());
-  }
-  return values;
-}
-
-// Bars count runs, the checked ones too.
+// Progress bar, which counts runs including the checked ones.
 struct BenchProgress {
   Progress bar{"bench"};
   std::int64_t done = 0;
@@ -58,7 +33,7 @@ struct BenchProgress {
     bar.show(++done, total);
     if (watch.signal() != 0) stop();
   }
-  // Times of one shape are of one run: a part of them is of no use.
+  // Ends the program. Times of one shape must come from one run, so a part of them is dropped.
   [[noreturn]] void stop() const {
     if (file.empty() || finished_shapes == 0)
       throw Interrupted("interrupted before the first shape was finished; nothing is kept", watch.signal());
@@ -79,9 +54,9 @@ struct Timed {
   std::int64_t batch = 1;
   std::int64_t parts = 1;
   bool baseline = false;
-  bool on_device = false;  // events count, not the host's clock
+  bool on_device = false;  // timed by events, not by the host's clock
   Json check = nullptr;
-  std::string bits = {};  // hash of C, when it was checked
+  std::string bits = {};  // hash of C from the check
   std::vector<Round> rounds = {};
 
   std::vector<double> times() const {
@@ -93,18 +68,19 @@ struct Timed {
     const std::vector<double> all = times();
     return (all[(all.size() - 1) / 2] + all[all.size() / 2]) / 2;
   }
-  // What rates are taken over: other programs only slow a host down, a device's clocks go up and down.
+  // Returns the time for rates: the fastest on a host, which other programs only slow down; the median on a
+  // device, whose clocks vary both ways.
   double seconds() const { return on_device ? median() : times().front(); }
-  // The least of the host's; nothing where a device worked.
+  // Returns the least processor time on the host; nothing for a device.
   std::optional<double> processor() const {
     if (on_device) return std::nullopt;
     std::vector<double> all;
     for (const Round& round : rounds) all.push_back(round.processor_seconds.value());
     const double least = sorted(all).front();
     return std::isfinite(least) ? std::optional(least)
-                                : std::nullopt;  // a clock of coarse ticks says nothing of short runs
+                                : std::nullopt;  // infinite if the clock is too coarse for short runs
   }
-  // Two for each product of elements, eight of complex ones.
+  // Number of operations: two per product of elements, eight if complex.
   double operations() const {
     const auto [m, n, k] = contestant->shape();
     return 2 * static_cast<double>(parts * parts * batch) * static_cast<double>(m) * static_cast<double>(n) *
@@ -113,23 +89,23 @@ struct Timed {
   double rate() const { return operations() / seconds(); }
 };
 
-// What was found of some products of a batch.
+// Results of the check of some products of a batch.
 struct Check {
   Verdict verdict;
   lab::ErrorReport errors;
 
-  // The worse verdict and errors of both, all their entries.
+  // Adds another check: takes the worse verdict and errors of both, and counts the elements of both.
   void add(const Check& other) {
     if (read_number(other.verdict.largest_ratio) > read_number(verdict.largest_ratio))
       verdict = other.verdict;
-    const double rounded = rounded_entries() + other.rounded_entries();
-    errors.entries_checked += other.errors.entries_checked;
-    errors.correctly_rounded_fraction = rounded / static_cast<double>(errors.entries_checked);
+    const double rounded = rounded_elements() + other.rounded_elements();
+    errors.elements_checked += other.errors.elements_checked;
+    errors.correctly_rounded_fraction = rounded / static_cast<double>(errors.elements_checked);
     errors.max_componentwise = std::max(errors.max_componentwise, other.errors.max_componentwise);
     errors.frobenius_relative = std::max(errors.frobenius_relative, other.errors.frobenius_relative);
   }
-  double rounded_entries() const {
-    return errors.correctly_rounded_fraction * static_cast<double>(errors.entries_checked);
+  double rounded_elements() const {
+    return errors.correctly_rounded_fraction * static_cast<double>(errors.elements_checked);
   }
 };
 
@@ -138,37 +114,37 @@ Json check_document(const Check& check, std::int64_t batch) {
   return {{"promise", verdict.promise},
           {"relative", verdict.relative},
           {"largest_ratio", verdict.largest_ratio},
-          {"entries_checked", errors.entries_checked},
-          {"entries_total", batch * errors.entries_total},
+          {"elements_checked", errors.elements_checked},
+          {"elements_total", batch * errors.elements_total},
           {"max_componentwise", number(errors.max_componentwise)},
           {"frobenius_relative", number(errors.frobenius_relative)},
           {"correctly_rounded_fraction", errors.correctly_rounded_fraction}};
 }
 
-// A Finding has the entry that is worst in units in the last place. `product`: in words.
+// Throws a Finding with the element that is worst in units in the last place. `product`: in words.
 void require_held(const Contestant& contestant, const std::string& product, const Check& check,
-                  const std::vector<lab::EntryError>& entries) {
+                  const std::vector<lab::ElementError>& elements) {
   const auto& [verdict, errors] = check;
   if (verdict.held) return;
-  const auto worst = std::max_element(entries.begin(), entries.end(),
+  const auto worst = std::max_element(elements.begin(), elements.end(),
                                       [](const auto& one, const auto& other) { return one.ulp < other.ulp; });
   const std::string what =
       verdict.promise == "exact"
-          ? fmt::format("{:.6g} of {} checked entries are correctly rounded, not all",
-                        errors.correctly_rounded_fraction, errors.entries_checked)
-          : fmt::format("the largest error of {} checked entries is {:.4g} times what its {} allows",
-                        errors.entries_checked, read_number(verdict.largest_ratio), verdict.promise);
-  throw Finding(fmt::format("{}: {}: {}; entry ({}, {}) is {:.17g} and should be {:.17g}; nothing was timed",
-                            contestant.name(), product, what, worst->i, worst->j, worst->computed,
-                            worst->exact));
+          ? fmt::format("{:.6g} of {} checked elements are correctly rounded, not all",
+                        errors.correctly_rounded_fraction, errors.elements_checked)
+          : fmt::format("the largest error of {} checked elements is {:.4g} times what its {} allows",
+                        errors.elements_checked, read_number(verdict.largest_ratio), verdict.promise);
+  throw Finding(
+      fmt::format("{}: {}: {}; element ({}, {}) is {:.17g} and should be {:.17g}; nothing was timed",
+                  contestant.name(), product, what, worst->i, worst->j, worst->computed, worst->exact));
 }
 
 template <class T>
 class BenchShape {
  public:
-  // `device` is nullptr where operands are in host memory.
+  // `device`: nullptr if operands are in host memory.
   BenchShape(const Bench& bench, const Shape& shape, const BenchDevice* device, BenchProgress& progress);
-  // A row for each contestant, in the order of the command line.
+  // Returns a row for each contestant, in the order of the command line.
   std::vector<Json> rows();
 
  private:
@@ -186,13 +162,13 @@ class BenchShape {
   const BenchDevice* device_;
   BenchMatrices<T> matrices_;
   std::unique_ptr<DeviceOperands<T>> operands_;
-  // Of products of the batch: of all of C, and of the block that plain loops compute.
+  // References for products of the batch: of all of C, and of the block that reference loops compute.
   std::map<std::int64_t, std::unique_ptr<lab::ExactReference<T>>> whole_;
   std::map<std::int64_t, std::unique_ptr<lab::ExactReference<T>>> leading_;
   std::vector<Timed> all_;
 };
 
-// All plans are made before anything is computed.
+// Makes all plans before anything is computed.
 template <class T>
 BenchShape<T>::BenchShape(const Bench& bench, const Shape& shape, const BenchDevice* device,
                           BenchProgress& progress)
@@ -204,8 +180,8 @@ BenchShape<T>::BenchShape(const Bench& bench, const Shape& shape, const BenchDev
 
 template <class T>
 void BenchShape<T>::add(const std::string& name, bool baseline) {
-  if (is_plain_loop(name)) {
-    all_.push_back({plain_loop<T>(bench_, name, matrices_), bench_.batch, 1, baseline});
+  if (is_reference_loop(name)) {
+    all_.push_back({reference_loop<T>(bench_, name, matrices_), bench_.batch, 1, baseline});
   } else if (operands_ == nullptr) {
     all_.push_back({host_product<T>(bench_, name, matrices_), bench_.batch, bench_.parts(), baseline});
   } else {
@@ -214,7 +190,7 @@ void BenchShape<T>::add(const std::string& name, bool baseline) {
   }
 }
 
-// The first, the last, and others as far apart.
+// Returns the first product, the last, and evenly spaced ones between.
 template <class T>
 std::vector<std::int64_t> BenchShape<T>::checked_products() const {
   const std::int64_t count = std::min(bench_.batch, products_to_check);
@@ -230,7 +206,7 @@ const lab::ExactReference<T>& BenchShape<T>::reference(const Shape& computed, st
   if (reference == nullptr) {
     lab::CheckOptions options;
     options.work_limit = 0;
-    options.max_entries = entries_to_check / std::min(bench_.batch, products_to_check);
+    options.max_elements = elements_to_check / std::min(bench_.batch, products_to_check);
     options.seed = sample_seed;
     lab::Product<T> operands;
     const std::int64_t parts = bench_.parts();
@@ -245,18 +221,18 @@ template <class T>
 Check BenchShape<T>::check_product(const Contestant& contestant, std::int64_t product) {
   const Shape computed = contestant.shape();
   const auto c = matrices_.view_c(product).block(0, 0, computed.m, bench_.parts() * computed.n);
-  std::vector<lab::EntryError> entries;
+  std::vector<lab::ElementError> elements;
   const lab::ErrorReport errors =
       reference(computed, product)
-          .measure({c.data, c.rows, c.columns, c.row_stride, c.column_stride}, {}, &entries);
-  const Check check{contestant.judge(product, errors, entries), errors};
+          .measure({c.data, c.rows, c.columns, c.row_stride, c.column_stride}, {}, &elements);
+  const Check check{contestant.judge(product, errors, elements), errors};
   const std::string batch =
-      bench_.batch > 1 ? fmt::format(", entry {} of a batch of {}", product, bench_.batch) : "";
-  require_held(contestant, shape_text(computed) + batch, check, entries);
+      bench_.batch > 1 ? fmt::format(", element {} of a batch of {}", product, bench_.batch) : "";
+  require_held(contestant, shape_text(computed) + batch, check, elements);
   return check;
 }
 
-// FNV-1a of the bytes of C, in hexadecimal digits.
+// Returns FNV-1a of the bytes of C, in hexadecimal digits.
 template <class T>
 std::string hash_of(const std::vector<T>& c) {
   std::uint64_t hash = 0xcbf29ce484222325;
@@ -265,7 +241,7 @@ std::string hash_of(const std::vector<T>& c) {
   return fmt::format("{:016x}", hash);
 }
 
-// NaN beforehand: an entry that is left out shows.
+// Checks a contestant. C is filled with NaN first, so that missing elements are detected.
 template <class T>
 void BenchShape<T>::check(Timed& timed) {
   std::fill(matrices_.c.begin(), matrices_.c.end(), std::numeric_limits<T>::quiet_NaN());
@@ -291,10 +267,11 @@ Json BenchShape<T>::row_of(const Timed& timed) const {
   const Contestant& contestant = *timed.contestant;
   const auto [m, n, k] = matrices_.shape;
   const Shape computed = contestant.shape();
-  Json row{{"problem", {{"m", m}, {"n", n}, {"k", k}, {"type", entry_text(bench_)}, {"batch", bench_.batch}}},
-           {"distribution", bench_.distribution},
-           {"name", contestant.name()},
-           {"kind", timed.baseline ? "baseline" : "candidate"}};
+  Json row{
+      {"problem", {{"m", m}, {"n", n}, {"k", k}, {"type", element_text(bench_)}, {"batch", bench_.batch}}},
+      {"distribution", bench_.distribution},
+      {"name", contestant.name()},
+      {"kind", timed.baseline ? "baseline" : "candidate"}};
   row.update(contestant.facts());
   row["threads"] = bench_.threads;
   row["computed"] = {{"m", computed.m}, {"n", computed.n}};
@@ -307,13 +284,13 @@ Json BenchShape<T>::row_of(const Timed& timed) const {
   return row;
 }
 
-// How much of what the device can do at most.
+// Adds the fractions of the device's ceilings that were reached.
 template <class T>
 void BenchShape<T>::add_use(Json& row, const Timed& timed) const {
   const Shape shape = timed.contestant->shape();
-  const auto entries = static_cast<double>(bench_.parts() * bench_.batch *
-                                           (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n));
-  row["bandwidth"] = entries * sizeof(T) / timed.seconds();
+  const auto elements = static_cast<double>(bench_.parts() * bench_.batch *
+                                            (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n));
+  row["bandwidth"] = elements * sizeof(T) / timed.seconds();
   const double ceiling =
       timed.on_device && row.at("format").is_string() ? device_->ceiling(row.at("format")) : 0;
   row["of_ceiling"] = ceiling > 0 ? Json(timed.contestant->products_each() * timed.rate() / ceiling) : Json();
@@ -355,37 +332,6 @@ std::vector<Json> shape_rows(const Bench& bench, const Shape& shape, const Bench
 }
 
 }  // namespace
-
-template <class T>
-BenchMatrices<T>::BenchMatrices(const Bench& bench, const Shape& size)
-    : shape(size), batch(bench.batch), parts(bench.parts()),
-      a(generated<T>(bench, lab::Side::a, size.m, parts * size.k)),
-      b(generated<T>(bench, lab::Side::b, size.k, parts * size.n)),
-      c(make_entries<T>(bench, size.m, parts * size.n)) {}
-
-template <class T>
-core::MatrixView<const T> BenchMatrices<T>::view_b(std::int64_t product) const {
-  const std::int64_t columns = parts * shape.n;
-  const T* given = b.data() + product * shape.k * columns;
-  if (parts == 1) return {given, shape.k, columns, columns, 1};
-  if (embedded_product_ != product) {
-    embedded_product_ = product;
-    embedded_.resize(static_cast<std::size_t>(2 * shape.k * columns));
-    for (std::int64_t p = 0; p < shape.k; ++p) {
-      T* straight = embedded_.data() + 2 * p * columns;
-      T* crossed = straight + columns;
-      for (std::int64_t j = 0; j < columns; j += 2) {
-        straight[j] = crossed[j + 1] = given[p * columns + j];
-        straight[j + 1] = given[p * columns + j + 1];
-        crossed[j] = -given[p * columns + j + 1];
-      }
-    }
-  }
-  return {embedded_.data(), 2 * shape.k, columns, columns, 1};
-}
-
-template struct BenchMatrices<float>;
-template struct BenchMatrices<double>;
 
 Json run_bench(const Bench& bench, const std::string& file) {
   if (!file.empty()) check_writable(file);

@@ -5,8 +5,8 @@
 
 namespace kintsugi::tools {
 
-// The document (docs/schema/bench.schema.json). It is written to `file`, unless that is "", after every
-// shape. Throws Finding for a result that does not keep what is promised; nothing of its shape is timed then.
+// Returns the document (docs/schema/bench.schema.json). It is written to `file`, unless that is "", after
+// every shape. Throws Finding for a result that breaks its promise; then nothing of its shape is timed.
 Json run_bench(const Bench& bench, const std::string& file);
 
 }  // namespace kintsugi::tools

@@ -1,4 +1,4 @@
-// What a contestant's result was held against.
+// Verdict about a contestant's result.
 #pragma once
 
 #include <algorithm>
@@ -13,19 +13,20 @@ namespace kintsugi::tools {
 
 struct Verdict {
   std::string promise;  // "exact", "contract" or "bound"
-  Json relative;        // coefficient of |A||B| that is allowed; null: C has to be correctly rounded
-  Json largest_ratio;   // largest |error| of what is allowed; null likewise
+  Json relative;        // allowed coefficient of |A||B|; null: C must be correctly rounded
+  Json largest_ratio;   // largest |error| relative to the allowed one; null likewise
   bool held = false;
 };
 
-// `allowed` gives an entry's largest error. An error of 0 is that of right special values too.
+// Returns the verdict. `allowed` returns an element's largest error. An error of 0 includes right special
+// values.
 template <class Allowed>
-Verdict verdict_of(const std::string& promise, double relative, const std::vector<lab::EntryError>& entries,
-                   const Allowed& allowed) {
+Verdict verdict_of(const std::string& promise, double relative,
+                   const std::vector<lab::ElementError>& elements, const Allowed& allowed) {
   double largest = 0;
-  for (const auto& entry : entries) {
-    if (entry.error == 0) continue;
-    const double ratio = std::fabs(entry.error) / allowed(entry);
+  for (const auto& element : elements) {
+    if (element.error == 0) continue;
+    const double ratio = std::fabs(element.error) / allowed(element);
     largest = std::isnan(ratio) ? HUGE_VAL : std::max(largest, ratio);
   }
   return {promise, relative, number(largest), largest <= 1};

@@ -11,7 +11,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// The reason why the engine cuda cannot be used; "": it can.
+// Returns why the engine cuda cannot be used; "" if it can.
 std::string device_reason() {
   const Json engines = describe_engines();
   for (const Json& engine : engines.at("engines")) {
@@ -61,7 +61,7 @@ std::vector<Json> rows_of(const Demo& demo, const std::string& name, std::int64_
   return rows;
 }
 
-// Emulated products keep their bits whatever the threads.
+// Fails if emulated products have other bits with other numbers of threads.
 void require_same_bits(const Demo& demo) {
   for (const std::int64_t size : demo_sizes(demo)) {
     for (const char* name : {"fp64", "exact"}) {

@@ -1,4 +1,4 @@
-// What `kintsugi demo` measures: runs of kintsugi bench, which checks every result before it times it.
+// Measurements of `kintsugi demo`: runs of kintsugi bench, which checks every result before timing it.
 #pragma once
 
 #include <string>
@@ -9,36 +9,36 @@
 namespace kintsugi::tools {
 
 struct DemoRequest {
-  std::string memory;               // host or device; "": device where the engine cuda can be used
-  std::vector<std::int64_t> sizes;  // m = n = k; none: those of the memory
-  std::string output;               // the page; "": none
+  std::string memory;               // host or device; "": device if the engine cuda can be used
+  std::vector<std::int64_t> sizes;  // m = n = k; empty: the defaults for the memory
+  std::string output;               // file of the page; "": none
   bool json = false;
 };
 
 struct Demo {
   bool on_device = false;
-  std::string why_host;  // why no GPU is used, where nobody asked for the host; "" else
+  std::string why_host;  // why no GPU is used, unless the host was requested; else ""
   std::vector<Json>
-      runs;  // documents of kintsugi bench: on the host one of each number of threads, else of each type
+      runs;  // documents of kintsugi bench: on the host one per number of threads, else one per type
 };
 
-// On the host: FP64 products with 1 and 2 threads; on a device FP32 and FP64 ones. Throws Finding where a
-// product is beyond what is promised, its bits among threads included.
+// Runs FP64 products with 1 and 2 threads on the host; FP32 and FP64 products on a device. Throws Finding if
+// a product breaks its promise, which includes equal bits for all numbers of threads.
 Demo run_demo(const DemoRequest& request);
 
-// A product of a run in the words of people: OpenBLAS or cuBLAS for the native one, else what was asked for.
+// Returns the name of a product for readers: OpenBLAS or cuBLAS for the native one, else the candidate's.
 std::string product_text(const Json& row);
 
-// Whether the product `name` of that size has the same bits in all runs that have it.
+// True if the product `name` of that size has the same bits in all runs that contain it.
 bool has_same_bits(const Demo& demo, const std::string& name, std::int64_t size);
 
-// The rows of all runs: by size, then type, then product, then threads.
+// Returns the rows of all runs, ordered by size, type, product, threads.
 std::vector<Json> demo_rows(const Demo& demo);
 
-// Sizes in the order of the runs.
+// Returns the sizes in the order of the runs.
 std::vector<std::int64_t> demo_sizes(const Demo& demo);
 
-// What the runs show, a sentence each.
+// Returns the findings of the runs, one sentence each.
 std::vector<std::string> demo_sentences(const Demo& demo);
 
 }  // namespace kintsugi::tools

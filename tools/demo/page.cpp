@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "report/charts/looks.hpp"
 #include "report/figures.hpp"
-#include "report/looks.hpp"
 #include "report/page.hpp"
 #include "report/rates.hpp"
 
@@ -12,7 +12,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// A picture of a member of the rows' checks against n; the rows are those of rate_row().
+// Returns a picture of a member of the rows' checks against n; the rows are those of rate_row().
 Picture check_picture(const std::vector<Json>& rows, const std::string& name, const std::string& label,
                       bool logarithmic, const std::function<double(const Json& check)>& value) {
   Looks looks(rows);
@@ -27,7 +27,7 @@ Picture check_picture(const std::vector<Json>& rows, const std::string& name, co
   return {chart, name, "", -1};
 }
 
-// Of each type of the operands the errors and the shares that are correctly rounded.
+// Returns figures with errors and shares of correctly rounded elements, for each type of operands.
 std::vector<Figure> check_figures(const std::vector<Json>& rows) {
   const auto error = [](const Json& check) { return read_number(check.at("max_componentwise")); };
   const auto rounded = [](const Json& check) {

@@ -1,4 +1,4 @@
-// The page of `kintsugi demo`: what was found in words, then speed and errors as pictures and tables.
+// The page of `kintsugi demo`: findings in words, then speed and errors as pictures and tables.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace kintsugi::tools {
 
-// The one line about the operands.
+// Returns one line about the operands.
 std::string demo_subject(const Demo& demo);
-// The cells of a row: product, size, threads or type, bits, share that is correctly rounded, largest error,
-// time, rate, ratio.
+// Return the heads and the cells of a row: product, size, threads or type, bits, share of correctly rounded
+// elements, largest error, time, rate, ratio.
 std::vector<std::string> demo_heads(const Demo& demo);
 std::vector<std::string> demo_cells(const Demo& demo, const Json& row);
 

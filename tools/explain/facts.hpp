@@ -1,4 +1,4 @@
-// What the exponents of an operand say: sizes, spans, zeros and special values.
+// Statistics of an operand's exponents: sizes, dynamic ranges, zeros and special values.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@
 
 namespace kintsugi::tools {
 
-// Of the vectors along k: rows of op(A), columns of op(B). Exponents are those of finite elements that are
-// not zero; a span is the difference of the largest and the smallest of a vector, 0 where it has none.
+// Facts about the vectors along k: rows of op(A), columns of op(B). Exponents are those of finite non-zero
+// elements; a span is a vector's dynamic range in binades, 0 if it has no such element.
 struct OperandFacts {
   std::int64_t vectors = 0;
   std::int64_t length = 0;
-  std::optional<int> largest;  // exponents over all vectors; nothing where no element has one
+  std::optional<int> largest;  // exponents over all vectors; nothing if no element has one
   std::optional<int> smallest;
   int widest_span = 0;
-  int median_span = 0;  // the lower one of two
+  int median_span = 0;  // the lower of two middle ones
   std::int64_t widest_vector = 0;
-  std::int64_t largest_vector = 0;  // that of the largest exponent
+  std::int64_t largest_vector = 0;  // vector with the largest exponent
   std::int64_t zeros = 0;
   std::int64_t nans = 0;
   std::int64_t infinities = 0;

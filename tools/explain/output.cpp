@@ -50,7 +50,8 @@ std::string kept_share(const SchemeRow& row) {
                               : fmt::format("{:.4g} %", std::min(almost_all, 100 * promised / elements));
 }
 
-// Of the operand that falls furthest below its own promise: the two may have different slices.
+// Returns the text for the operand that falls furthest below its promise, since the two may have different
+// slices.
 std::string bits_text(const SchemeRow& row) {
   if (!row.retained_a) return "-";
   const auto rank = [](const lab::RetainedCounts& counts) {
@@ -61,7 +62,8 @@ std::string bits_text(const SchemeRow& row) {
   return fmt::format("{} of {}", worse.fewest, worse.promised_bits);
 }
 
-// Digits of a grid have no window: the bound's floors say what small elements lose.
+// Returns the text about the window; digits of a grid have none, since the bound's floors cover small
+// elements.
 std::string window_text(const SchemeRow& row) {
   if (!row.in_window) return "-";
   if (!*row.in_window) return "no";
@@ -137,7 +139,7 @@ void print_text(const ExplainedProblem& problem, const Explanation& explanation)
       "that falls further below; keep all: elements that keep as many. Bounds and errors in units of |A||B|, "
       "frobenius of |C|: bound for any operands in "
       "the "
-      "window, bound here for the sampled entries; errors are those of {} x {} entries of this product.",
+      "window, bound here for the sampled elements; errors are those of {} x {} elements of this product.",
       explanation.sampled_rows.size(), explanation.sampled_columns.size());
   fmt::print("{}\n\n", wrapped_for_output(legend, 110, 0));
   print_choice(explanation.choices.by_default);

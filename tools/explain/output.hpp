@@ -1,4 +1,4 @@
-// What `kintsugi explain` found: for people or as JSON.
+// Output of `kintsugi explain`: text or JSON.
 #pragma once
 
 #include <string>
@@ -20,10 +20,10 @@ struct Explanation {
   std::vector<SchemeRow> rows;
 };
 
-// Plain text on stdout.
+// Prints plain text on stdout.
 void print_text(const ExplainedProblem& problem, const Explanation& explanation);
 
-// One document, format "kintsugi.explain" (docs/schema/explain.schema.json), on stdout.
+// Prints one document, format "kintsugi.explain" (docs/schema/explain.schema.json), on stdout.
 void print_json(const ExplainedProblem& problem, const Explanation& explanation);
 
 }  // namespace kintsugi::tools

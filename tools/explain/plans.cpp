@@ -31,7 +31,8 @@ std::string reason_of(const Choice& choice, const Json& plan, int span) {
   if (choice.candidates.front().by_norms)
     return "taken where no candidate before it is proved by the norms of all vectors, which the device finds";
   if (choice.checked())
-    return "residues, every entry checked against the accuracy; what a candidate does not settle goes to the "
+    return "residues, every element checked against the accuracy; what a candidate does not settle goes to "
+           "the "
            "next";
   if (*choice.taken > 0 || choice.chosen()->dynamic_range)
     return "the first of the fallback chain that takes vectors of up to " + binades(span);

@@ -1,4 +1,4 @@
-// The library's plans for the problem that is explained: what would be chosen.
+// The library's plans for the explained problem, which show the selected candidates.
 #pragma once
 
 #include <algorithm>
@@ -12,26 +12,26 @@ namespace kintsugi::tools {
 
 std::string binades(int span);  // "1 binade", "2 binades"
 
-// A program of a fallback chain, and the widest span that it takes.
+// A program of a fallback chain, and the largest dynamic range that it accepts.
 struct ChainCandidate {
   std::string scheme;
   std::optional<int> dynamic_range;  // nothing: any
-  int products = 0;                  // of slices; 0: native
-  bool by_norms = false;             // taken where norms prove all entries, which depends on more than spans
-  bool checked = false;              // entry by entry
-  bool fixed_order = true;           // additions; false: the vendor library's
+  int products = 0;                  // products of slices; 0: native
+  bool by_norms = false;             // accepted if norms prove all elements: a test of more than ranges
+  bool checked = false;              // every element is checked
+  bool fixed_order = true;           // of additions; false: the vendor library's
 
   bool takes(int span) const { return !dynamic_range || *dynamic_range >= span; }
 };
 
-// What a policy does with operands of a span.
+// The candidate that a policy selects for operands of a dynamic range.
 struct Choice {
   std::string policy;
-  std::string engine;  // "" where there is no plan
+  std::string engine;  // "" if there is no plan
   std::vector<ChainCandidate> candidates;
-  std::optional<std::size_t> taken;  // a candidate; nothing where none does
+  std::optional<std::size_t> taken;  // index of a candidate; nothing if none accepts the operands
   std::string reason;
-  std::string named;  // the scheme that the settings name: then there is no fallback chain
+  std::string named;  // scheme that the settings name: then there is no fallback chain
 
   const ChainCandidate* chosen() const { return taken ? &candidates[*taken] : nullptr; }
   bool checked() const {
@@ -42,7 +42,7 @@ struct Choice {
 Choice choose(const kintsugi_problem& problem, const std::string& policy, const std::string& accuracy,
               const std::string& engine, int span);
 
-// The accuracy in force and what it allows, as a coefficient of |A||B|.
+// The accuracy in force and the coefficient of |A||B| that it allows.
 struct Contract {
   std::string accuracy;
   double coefficient = 0;

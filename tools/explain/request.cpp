@@ -30,7 +30,7 @@ void fill_matrix(const lab::Distribution& distribution, lab::Side side, std::uin
                                 matrix.column_stride()});
 }
 
-// Vectors lie contiguous: rows of A, columns of B.
+// Returns a generated operand with contiguous vectors: rows of A, columns of B.
 Matrix generated(const ExplainRequest& request, lab::Side side) {
   const bool is_a = side == lab::Side::a;
   const Type type = request.type == "fp64" ? Type::float64 : Type::float32;
@@ -46,7 +46,7 @@ Matrix generated(const ExplainRequest& request, lab::Side side) {
     }
   } catch (const InputError&) {
     throw;
-  } catch (const std::runtime_error& error) {  // no distribution, or the type cannot hold what was asked for
+  } catch (const std::runtime_error& error) {  // no such distribution, or the type cannot hold its values
     fail("--distribution", "{}", error.what());
   }
   return matrix;

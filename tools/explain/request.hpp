@@ -1,4 +1,4 @@
-// What `kintsugi explain` is asked: a problem of files, or of sizes and a distribution.
+// Request of `kintsugi explain`: a problem of files, or of sizes and a distribution.
 #pragma once
 
 #include <cstdint>
@@ -11,33 +11,33 @@
 namespace kintsugi::tools {
 
 struct ExplainRequest {
-  ProblemRequest files;  // a_file is "" where the operands are generated
+  ProblemRequest files;  // a_file is "" if the operands are generated
   std::int64_t m = 0;    // 0: not given
   std::int64_t n = 0;
   std::int64_t k = 0;
   std::string distribution;  // "": the operands are files
   std::string seed = "1";
   std::string type;      // "": the files' own, fp32
-  std::string accuracy;  // "": the settings'
+  std::string accuracy;  // "": that of the settings
   std::string engine;
-  std::string prepare = "none";      // or a, b: the operand that is split before
-  std::vector<std::string> schemes;  // none: all that take the operands' type, and native
+  std::string prepare = "none";      // or a, b: the operand that comes prepared
+  std::vector<std::string> schemes;  // empty: all that take the operands' type, and native
   bool json = false;
 
   bool generated() const { return !distribution.empty(); }
 };
 
-// op(A) is m x k, op(B) k x n.
+// The problem; op(A) is m x k, op(B) k x n.
 struct ExplainedProblem {
   Operands operands;
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
   Json source;           // files, or distribution and seed
-  std::string prepared;  // the operand that is split before: a, b or none
+  std::string prepared;  // operand that comes prepared: a, b or none
 };
 
-// Reads or generates the operands. Fails, naming flag or file, where they are no problem with entries.
+// Reads or generates the operands. Fails, naming flag or file, if they make no problem with elements.
 ExplainedProblem read_problem(const ExplainRequest& request);
 
 }  // namespace kintsugi::tools

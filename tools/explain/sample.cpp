@@ -17,7 +17,7 @@ std::vector<T> gathered(core::MatrixView<const T> vectors, const std::vector<std
   return values;
 }
 
-// What a scheme may say of operands or engine that it is not made for.
+// True for a status by which a scheme refuses operands or an engine for which it is not made.
 bool is_refusal(kintsugi_status status) {
   return status == KINTSUGI_CONTRACT_UNREACHABLE || status == KINTSUGI_NOT_SUPPORTED;
 }
@@ -85,7 +85,7 @@ SchemeRun Sample<T>::run(const std::string& scheme, const std::string& engine) c
     return kintsugi_report(handle.get(), buffer, capacity, needed);
   });
   const auto columns = std::ssize(columns_);
-  run.errors = exact_->measure({c.data(), std::ssize(rows_), columns, columns, 1}, {}, &run.entries);
+  run.errors = exact_->measure({c.data(), std::ssize(rows_), columns, columns, 1}, {}, &run.elements);
   return run;
 }
 

@@ -1,5 +1,5 @@
-// Entries of the very product: an entry of C depends on its row and its column alone, so a few rows and
-// columns with all of k give some entries of the whole result.
+// A sample of elements of the product itself: an element of C depends on its row and its column only, so a
+// few rows and columns with all of k give some elements of the whole result.
 #pragma once
 
 #include <optional>
@@ -13,23 +13,23 @@
 
 namespace kintsugi::tools {
 
-// What a scheme gave for the sample.
+// Result of a scheme for the sample.
 struct SchemeRun {
-  std::string refusal;  // the library's message; "" where it ran
+  std::string refusal;  // the library's message; "" if the scheme ran
   Json plan;            // kintsugi_plan_describe
   Json report;          // kintsugi_report
   lab::ErrorReport errors;
-  std::vector<lab::EntryError> entries;
+  std::vector<lab::ElementError> elements;
 };
 
-// At most 16 vectors, evenly spread; those with the largest exponent and the widest span are among them, so
-// that a scheme that fits itself to the largest magnitude does here what it does with all.
+// Returns at most 16 vectors, evenly spread, including those with the largest exponent and the largest
+// dynamic range, so that a scheme that fits itself to the largest magnitude does the same as for all vectors.
 std::vector<std::int64_t> sampled_vectors(const OperandFacts& facts);
 
 template <class T>
 class Sample {
  public:
-  // Of the rows of `a` (op(A)) and of `b` (op(B) transposed). Computes the exact entries.
+  // Takes rows of `a` (op(A)) and of `b` (op(B) transposed); computes the exact elements.
   Sample(core::MatrixView<const T> a, core::MatrixView<const T> b, std::vector<std::int64_t> rows,
          std::vector<std::int64_t> columns);
 
@@ -38,7 +38,7 @@ class Sample {
   core::MatrixView<const T> a() const { return view(a_, rows_); }
   core::MatrixView<const T> b() const { return view(b_, columns_); }
 
-  // Computes the entries by a scheme, or "native". Throws LibraryError for what is not a scheme.
+  // Computes the elements by a scheme, or "native". Throws LibraryError for an unknown scheme.
   SchemeRun run(const std::string& scheme, const std::string& engine) const;
 
  private:

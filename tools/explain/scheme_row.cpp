@@ -10,7 +10,8 @@ namespace kintsugi::tools {
 
 namespace {
 
-// The error of an integer format is in the floors: every finite operand is inside.
+// True if the operand is inside the split's window. The error of an integer format is in the floors: every
+// finite operand is inside.
 bool is_in_window(const Json& split, const OperandFacts& facts) {
   if (!facts.finite()) return false;
   const lab::SplitWindow window = lab::split_window(description_of(split));
@@ -19,22 +20,22 @@ bool is_in_window(const Json& split, const OperandFacts& facts) {
   return *facts.smallest >= window.smallest && *facts.largest <= window.largest;
 }
 
-// The smallest magnitude of an element so many binades below its vector's largest, in units of the split. An
-// integer format's maxima may be scaled one binade lower, to leave room for rounding.
-double least_of_span(const Json& split, int span) {
+// Returns the smallest magnitude of an element `span` binades below its vector's largest, in units of the
+// split. Maxima of an integer format may be scaled one binade lower, to leave room for rounding.
+double min_of_span(const Json& split, int span) {
   const lab::SplitDescription description = description_of(split);
-  const bool makes_room = lab::split_window(description).makes_room;
-  return std::ldexp(1.0, description.top_exponent - (makes_room ? 1 : 0) - span);
+  const bool reserves_rounding_bit = lab::split_window(description).reserves_rounding_bit;
+  return std::ldexp(1.0, description.top_exponent - (reserves_rounding_bit ? 1 : 0) - span);
 }
 
-// Of the operand's elements.
+// Returns the smallest magnitude of the operand's elements, in units of the split.
 double least_element(const Json& split, const OperandFacts& facts) {
   if (!facts.largest) return 1;
   if (!description_of(split).scale_vectors) return std::ldexp(1.0, *facts.smallest);
-  return least_of_span(split, facts.widest_span);
+  return min_of_span(split, facts.widest_span);
 }
 
-// One sum of an engine's is of the result's type already.
+// True if the recombination rounds last; a single sum of an engine has the result's type already.
 bool rounds_last(const Json& schedule) {
   return !schedule.at("joint").get<bool>() && schedule.at("groups").get<int>() != 1;
 }
@@ -45,16 +46,16 @@ lab::BoundCoefficients coefficients_of(const Json& bound) {
 
 template <class T>
 double largest_of_sample(const lab::BoundCoefficients& bound, const lab::VectorNorms& a,
-                         const lab::VectorNorms& b, const std::vector<lab::EntryError>& entries) {
+                         const lab::VectorNorms& b, const std::vector<lab::ElementError>& elements) {
   double largest = 0;
-  for (const auto& entry : entries) {
-    if (entry.absolute > 0)
-      largest = std::max(largest, lab::allowed_error<T>(bound, entry, a, b) / entry.absolute);
+  for (const auto& element : elements) {
+    if (element.absolute > 0)
+      largest = std::max(largest, lab::allowed_error<T>(bound, element, a, b) / element.absolute);
   }
   return largest;
 }
 
-// The contract's own check allows for results below the normal numbers.
+// True if the errors meet the contract; its own check allows for results below the normal numbers.
 bool meets(const lab::ErrorReport& errors, const Contract& contract) {
   if (contract.accuracy == "exact") return errors.correctly_rounded_fraction == 1;
   return contract.coefficient == errors.contract_bound ? errors.within_contract_bound
@@ -80,16 +81,17 @@ lab::RetainedCounts SchemeRows<T>::retained(lab::Side side, const Json& split) {
   return found->second;
 }
 
-// The floors are multiples of u_i and v_j; no element is smaller than the least one, and zeros cost nothing.
-// What an integer format's products lose together is k times what one of them does.
+// Returns the bound for given dynamic ranges. The floors are multiples of u_i and v_j; no element is smaller
+// than the least one, and zeros cost nothing. The products of an integer format together lose k times what
+// one of them loses.
 template <class T>
-double SchemeRows<T>::bound_of_spans(const Json& program, const lab::BoundCoefficients& bound, double least_a,
-                                     double least_b) const {
+double SchemeRows<T>::bound_of_spans(const Json& program, const lab::BoundCoefficients& bound, double min_a,
+                                     double min_b) const {
   constexpr double unit_roundoff = std::numeric_limits<T>::epsilon() / 2;
   const bool integer = lab::split_window(description_of(program.at("split_a"))).integer;
   const double products = integer ? static_cast<double>(sample_.a().columns) : 1;
-  const double before = bound.relative + bound.floor_a / least_a + bound.floor_b / least_b +
-                        bound.floor_both / products / (least_a * least_b);
+  const double before = bound.relative + bound.floor_a / min_a + bound.floor_b / min_b +
+                        bound.floor_both / products / (min_a * min_b);
   return rounds_last(program.at("schedule")) ? before + unit_roundoff * (1 + before) : before;
 }
 
@@ -106,7 +108,7 @@ std::optional<int> SchemeRows<T>::proved_span(const Json& program,
                           : window.dynamic_range;
   };
   for (int span = std::min(window_span(split_a), window_span(split_b)); span >= 0; --span) {
-    if (bound_of_spans(program, bound, least_of_span(split_a, span), least_of_span(split_b, span)) <=
+    if (bound_of_spans(program, bound, min_of_span(split_a, span), min_of_span(split_b, span)) <=
         contract_.coefficient)
       return span;
   }
@@ -115,7 +117,7 @@ std::optional<int> SchemeRows<T>::proved_span(const Json& program,
 
 template <class T>
 Bound SchemeRows<T>::bound_of(const Json& program, const Json& coefficients, bool in_window,
-                              const std::vector<lab::EntryError>& entries) const {
+                              const std::vector<lab::ElementError>& elements) const {
   Bound bound{coefficients_of(coefficients), {}, {}};
   if (!in_window) return bound;
   const Json& split_a = program.at("split_a");
@@ -124,7 +126,7 @@ Bound SchemeRows<T>::bound_of(const Json& program, const Json& coefficients, boo
                                   least_element(split_b, facts_b_));
   const auto norms_a = lab::vector_norms(sample_.a(), lab::split_window(description_of(split_a)));
   const auto norms_b = lab::vector_norms(sample_.b(), lab::split_window(description_of(split_b)));
-  bound.of_sample = largest_of_sample<T>(bound.coefficients, norms_a, norms_b, entries);
+  bound.of_sample = largest_of_sample<T>(bound.coefficients, norms_a, norms_b, elements);
   return bound;
 }
 
@@ -144,7 +146,7 @@ SchemeRow SchemeRows<T>::row(const std::string& scheme) {
   row.k = a_.columns;
   row.accumulator = cell(candidate, "accumulator");
   Json coefficients = candidate.at("bound_in_window");
-  // What a scheme that fits itself to the operands made of its program.
+  // Program as changed by a scheme that fits itself to the operands.
   const Json adapted = run.report.is_null() ? Json() : run.report.at("adapted");
   if (!adapted.is_null()) {
     row.program["split_a"] = adapted.at("split_a");
@@ -156,7 +158,7 @@ SchemeRow SchemeRows<T>::row(const std::string& scheme) {
   row.window = lab::split_window(description_of(row.program.at("split_a")));
   row.in_window =
       is_in_window(row.program.at("split_a"), facts_a_) && is_in_window(row.program.at("split_b"), facts_b_);
-  row.bound = bound_of(row.program, coefficients, *row.in_window, run.entries);
+  row.bound = bound_of(row.program, coefficients, *row.in_window, run.elements);
   row.proved_span = proved_span(row.program, row.bound->coefficients);
   row.proved = row.bound->of_spans && *row.bound->of_spans <= contract_.coefficient;
   return row;

@@ -1,4 +1,4 @@
-// What there is to say of one scheme on one problem: bits, window, bounds, errors of the sample.
+// Results of one scheme on one problem: bits, window, bounds, errors of the sample.
 #pragma once
 
 #include <map>
@@ -14,17 +14,17 @@
 
 namespace kintsugi::tools {
 
-// |C - AB| <= coefficient |A||B|, in three readings. Nothing where the operands are outside the window.
+// Bounds |C - AB| <= coefficient |A||B|, in three forms; nothing if the operands are outside the window.
 struct Bound {
-  lab::BoundCoefficients coefficients;  // inside the window, whatever the operands
-  std::optional<double> of_spans;       // of all entries of operands with these spans
-  std::optional<double> of_sample;      // the largest of the sampled entries' own
+  lab::BoundCoefficients coefficients;  // inside the window, for any operands
+  std::optional<double> of_spans;       // for all elements of operands with these dynamic ranges
+  std::optional<double> of_sample;      // largest of the sampled elements' own bounds
 };
 
 struct SchemeRow {
   std::string scheme;
-  std::string refusal;  // "" where it ran
-  Json program;         // of the plan; null for native and where there is no plan
+  std::string refusal;  // "" if the scheme ran
+  Json program;         // of the plan; null for native and without a plan
   std::int64_t k = 0;   // inner length
   std::string accumulator;
   std::optional<lab::RetainedCounts> retained_a;  // nothing for native
@@ -33,13 +33,14 @@ struct SchemeRow {
   std::optional<bool> in_window;
   std::optional<Bound> bound;
   std::optional<lab::ErrorReport> errors;
-  bool met = false;     // the contract, by every entry of the sample
-  bool proved = false;  // the contract, for all entries
-  // Binades of the widest vectors for which it is; nothing where it is for none, or vectors are not scaled.
+  bool met = false;     // every element of the sample meets the contract
+  bool proved = false;  // the contract is proved for all elements
+  // Largest dynamic range in binades for which it is proved; nothing if for none, or vectors are not scaled.
   std::optional<int> proved_span;
 
   int products() const { return program.is_null() ? 0 : program.at("products").get<int>(); }
-  // Inner indices after which sums leave the engine, 0: all; null where there is no program.
+  // Returns the inner indices after which partial sums are added outside, 0: all of k; null without a
+  // program.
   Json k_block() const;
 };
 
@@ -56,14 +57,14 @@ class SchemeRows {
   SchemeRow row(const std::string& scheme);
 
  private:
-  // Many schemes split alike, and an operand is long.
+  // Returns retained bits; kept for reuse, since many schemes split alike and operands are large.
   lab::RetainedCounts retained(lab::Side side, const Json& split);
-  // Of operands whose least elements, in units of the split, are these.
-  double bound_of_spans(const Json& program, const lab::BoundCoefficients& bound, double least_a,
-                        double least_b) const;
+  // Returns the bound for operands whose smallest elements, in units of the split, are these.
+  double bound_of_spans(const Json& program, const lab::BoundCoefficients& bound, double min_a,
+                        double min_b) const;
   std::optional<int> proved_span(const Json& program, const lab::BoundCoefficients& bound) const;
   Bound bound_of(const Json& program, const Json& coefficients, bool in_window,
-                 const std::vector<lab::EntryError>& entries) const;
+                 const std::vector<lab::ElementError>& elements) const;
 
   core::MatrixView<const T> a_;
   core::MatrixView<const T> b_;

@@ -7,18 +7,20 @@ namespace kintsugi::tools {
 
 namespace {
 
-// The contract at k = 1, 9 u, which every single product must keep, is more than what splits to 21 bits lose.
+// Fewest bits of a split for accuracy fp32: splits to 21 bits lose more than 9 u, the contract at k = 1,
+// which every single product must keep.
 constexpr int fewest_bits_of_fp32 = 22;
 
 constexpr std::string_view checked_scheme = "ozaki2";
 
-constexpr std::size_t most_candidates = 4;  // of a plan's fallback chain
+constexpr std::size_t max_candidates = 4;  // in a plan's fallback chain
 
 std::string cost(int products, int against) {
   return fmt::format("{} product{} against {}", products, products == 1 ? "" : "s", against);
 }
 
-// Of the scheme whose residues a checked fallback chain is made of, with moduli of its own choice.
+// Returns the verdict of the scheme that supplies the checked candidates, with moduli that the library
+// selects.
 std::string among_checked(const Choice& choice) {
   std::string candidates;
   for (const ChainCandidate& candidate : choice.candidates) {
@@ -27,14 +29,15 @@ std::string among_checked(const Choice& choice) {
   return "in the fallback chain, with as many moduli as the accuracy asks for: " + candidates;
 }
 
-// Of a candidate of the fallback chain that is not taken.
+// Returns the verdict of a candidate of the fallback chain that is not selected.
 std::string beside_the_taken(const ChainCandidate& candidate, const Choice& choice, int span) {
   if (candidate.by_norms)
     return "in the fallback chain: taken where the norms of all vectors prove the product before it runs";
   if (!candidate.takes(span))
     return fmt::format("window too narrow: vectors span up to {}, it takes {}", binades(span),
                        *candidate.dynamic_range);
-  if (choice.checked()) return "the fallback chain's last candidate: for entries that no checked one settles";
+  if (choice.checked())
+    return "the fallback chain's last candidate: for elements that no checked one settles";
   const ChainCandidate& taken = *choice.chosen();
   return fmt::format("not needed: {} takes vectors of up to {} and {}", taken.scheme, binades(span),
                      taken.products < candidate.products
@@ -42,14 +45,15 @@ std::string beside_the_taken(const ChainCandidate& candidate, const Choice& choi
                          : "goes before it");
 }
 
-// Inside the window: by an entry of the sample if that is enough, else by what the spans allow.
+// Returns the verdict of a scheme inside its window that is not proved: by an element of the sample if that
+// suffices, else by what the dynamic ranges allow.
 std::string not_proved_here(const SchemeRow& row, const Contract& contract) {
   const double of_sample = *row.bound->of_sample;
   if (of_sample > contract.coefficient)
     return fmt::format("not proved: {:.3g} |A||B| on these data is above the {:.3g} of accuracy {}",
                        of_sample, contract.coefficient, contract.accuracy);
   return fmt::format(
-      "not proved: spans like these allow {:.3g} |A||B|, though no sampled entry more than {:.3g}",
+      "not proved: spans like these allow {:.3g} |A||B|, though no sampled element more than {:.3g}",
       *row.bound->of_spans, of_sample);
 }
 
@@ -58,7 +62,7 @@ std::string beside_special_values(std::int64_t specials) {
                      specials == 1 ? "is" : "are", specials);
 }
 
-// Of a scheme that leaves vectors as they are: the library looks at no window before it plans.
+// Returns the verdict of a scheme that does not scale vectors: the library tests no window before planning.
 std::string without_scales(const SchemeRow& row, const Choices& choices, const Contract& contract) {
   const std::string by_name = "it does not scale rows and columns, so it runs by name alone";
   if (choices.specials > 0) return beside_special_values(choices.specials) + "; " + by_name;
@@ -69,7 +73,8 @@ std::string without_scales(const SchemeRow& row, const Choices& choices, const C
   return not_proved_here(row, contract);
 }
 
-// Of a scheme that is proved for vectors of up to `span` binades, and yet in no fallback chain.
+// Returns the verdict of a scheme that is proved for vectors of up to `span` binades but is in no fallback
+// chain.
 std::string not_needed(const SchemeRow& row, const Choice& choice, int span) {
   for (const ChainCandidate& candidate : choice.candidates) {
     if (candidate.products == 0 || candidate.by_norms || !candidate.takes(span)) continue;
@@ -79,15 +84,15 @@ std::string not_needed(const SchemeRow& row, const Choice& choice, int span) {
         candidate.products < row.products() ? "costs less, " + cost(candidate.products, row.products())
                                             : "goes before it");
   }
-  if (choice.candidates.size() == most_candidates)
+  if (choice.candidates.size() == max_candidates)
     return fmt::format(
         "the fallback chain is full: this one takes vectors of up to {}, more than its emulations, but "
         "its {} candidates go before",
-        binades(span), most_candidates);
+        binades(span), max_candidates);
   return "not needed: the fallback chain holds what is proved and costs less";
 }
 
-// Of a scheme whose vectors are scaled and which is in no fallback chain.
+// Returns the verdict of a scheme that scales vectors and is in no fallback chain.
 std::string outside_the_chain(const SchemeRow& row, const Choices& choices, const Contract& contract) {
   const int promised = std::min(row.retained_a->promised_bits, row.retained_b->promised_bits);
   if (row.bound->coefficients.relative > contract.coefficient)

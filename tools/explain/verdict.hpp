@@ -1,4 +1,4 @@
-// Why a scheme is chosen for the problem, or why it is not: a line each.
+// Reasons why a scheme is selected for the problem or not, one line each.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace kintsugi::tools {
 
-// The two policies' choices for operands of the widest span.
+// The two policies' selections for operands of the largest dynamic range.
 struct Choices {
   Choice by_default;  // policy auto
   Choice emulating;   // policy emulate
   int span = 0;
-  std::int64_t specials = 0;  // NaN and infinities among the elements
+  std::int64_t specials = 0;  // number of NaN and infinities
 };
 
 std::string verdict(const SchemeRow& row, const Choices& choices, const Contract& contract);

@@ -11,7 +11,7 @@ lab::ErrorReport measure_as(const Operands& operands, const Matrix* native, cons
                                 native != nullptr ? native->view<T>() : core::MatrixView<const T>{}, options);
 }
 
-// A real matrix of the laboratory, row-major.
+// A real matrix for the laboratory, row-major.
 template <class T>
 struct Parts {
   std::int64_t rows = 0;
@@ -22,22 +22,22 @@ struct Parts {
   core::MatrixView<const T> view() const { return {values.data(), rows, columns, columns, 1}; }
 };
 
-// Entry (i, j) of op(matrix).
+// Returns element (i, j) of op(matrix).
 template <class T>
-std::complex<T> entry(const Matrix& matrix, const std::string& trans, std::int64_t i, std::int64_t j) {
+std::complex<T> element(const Matrix& matrix, const std::string& trans, std::int64_t i, std::int64_t j) {
   if (trans != "N") std::swap(i, j);
   const auto value = matrix.data<std::complex<T>>()[i * matrix.row_stride() + j * matrix.column_stride()];
   return trans == "C" ? std::conj(value) : value;
 }
 
-// Of an m x n matrix m x 2 n: the parts of entry (i, j) at (i, 2 j) and (i, 2 j + 1).
+// Returns an m x n matrix as m x 2 n: the parts of element (i, j) at (i, 2 j) and (i, 2 j + 1).
 template <class T>
 Parts<T> parts_of(const Matrix& matrix, const std::string& trans = "N") {
   const bool straight = trans == "N";
   Parts<T> parts{straight ? matrix.rows : matrix.columns, 2 * (straight ? matrix.columns : matrix.rows)};
   for (std::int64_t i = 0; i < parts.rows; ++i) {
     for (std::int64_t j = 0; j < parts.columns; j += 2) {
-      const std::complex<T> value = entry<T>(matrix, trans, i, j / 2);
+      const std::complex<T> value = element<T>(matrix, trans, i, j / 2);
       parts(i, j) = value.real();
       parts(i, j + 1) = value.imag();
     }
@@ -45,7 +45,7 @@ Parts<T> parts_of(const Matrix& matrix, const std::string& trans = "N") {
   return parts;
 }
 
-// Of a k x n op(B) 2 k x 2 n: the parts of A B are those of A, m x 2 k, times this.
+// Returns the 2 k x 2 n embedding of a k x n op(B): the parts of A, m x 2 k, times it are those of A B.
 template <class T>
 Parts<T> embedded_right(const Matrix& matrix, const std::string& trans) {
   const bool straight = trans == "N";
@@ -53,7 +53,7 @@ Parts<T> embedded_right(const Matrix& matrix, const std::string& trans) {
                  2 * (straight ? matrix.columns : matrix.rows)};
   for (std::int64_t p = 0; p < parts.rows; p += 2) {
     for (std::int64_t j = 0; j < parts.columns; j += 2) {
-      const std::complex<T> value = entry<T>(matrix, trans, p / 2, j / 2);
+      const std::complex<T> value = element<T>(matrix, trans, p / 2, j / 2);
       parts(p, j) = value.real();
       parts(p, j + 1) = value.imag();
       parts(p + 1, j) = -value.imag();
@@ -63,7 +63,7 @@ Parts<T> embedded_right(const Matrix& matrix, const std::string& trans) {
   return parts;
 }
 
-// Errors of the parts of a complex C.
+// Measures the errors of the parts of a complex C.
 template <class T>
 lab::ErrorReport measure_parts(const Operands& operands, const Matrix* native, const Matrix& c,
                                const lab::CheckOptions& options) {
@@ -109,7 +109,7 @@ ContractVerdict judge(const Row& row) {
     return verdict;
   }
   if (verdict.coefficient == 0)
-    verdict.coefficient = errors.contract_bound;  // a scheme and no accuracy was named
+    verdict.coefficient = errors.contract_bound;  // a scheme was named, but no accuracy
   // The bound of the type allows for results below the normal numbers.
   verdict.met = verdict.coefficient == errors.contract_bound
                     ? errors.within_contract_bound
@@ -126,8 +126,8 @@ Json errors_document(const lab::ErrorReport& errors) {
           {"correctly_rounded_fraction", errors.correctly_rounded_fraction},
           {"le_gemm_max_error", number(errors.le_gemm_max_error)},
           {"le_gemm_mred", number(errors.le_gemm_mred)},
-          {"entries_checked", errors.entries_checked},
-          {"entries_total", errors.entries_total},
+          {"elements_checked", errors.elements_checked},
+          {"elements_total", errors.elements_total},
           {"zero_references", errors.zero_references},
           {"nonzero_at_zero_reference", errors.nonzero_at_zero_reference},
           {"overflowed_references", errors.overflowed_references},

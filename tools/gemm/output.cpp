@@ -9,9 +9,9 @@ namespace kintsugi::tools {
 
 namespace {
 
-// What ran: a plan may leave the choice of the scheme to the data, so the report has the last word.
+// Identity of what ran, from the report, since a plan may leave the selection of the scheme to the data.
 struct Identity {
-  std::string scheme;  // "none" where C was only scaled: alpha = 0, or an empty product
+  std::string scheme;  // "none" if C was only scaled: alpha = 0, or an empty product
   std::string engine;
   std::string accumulator;
 };
@@ -23,8 +23,8 @@ Identity identity(const Row& row) {
           cell(candidates.front(), "accumulator")};
 }
 
-// The a-priori bound of what ran: where the operands changed the program, the report has it, else its
-// candidate of the plan; null for the native product.
+// Returns the a-priori bound of what ran: from the report if the operands changed the program, else of its
+// candidate in the plan; null for the native product.
 Json bound_document(const Row& row) {
   const Json adapted = row.report.value("adapted", Json());
   if (!adapted.is_null()) return adapted.at("bound_in_window");
@@ -66,27 +66,27 @@ void print_table(const Outcome& outcome) {
   fmt::print("{}", table.text());
 }
 
-// One line, broken where the output is narrower.
+// Prints one line, broken if the output is narrower.
 void print_sentence(const std::string& text) {
   constexpr std::size_t any_width = 100000;
   fmt::print("{}\n", wrapped_for_output(text, any_width, 2));
 }
 
-// Remarks on entries for which an error has no plain meaning.
+// Prints remarks on elements whose error needs explanation.
 void print_remarks(const Row& row) {
   const lab::ErrorReport& errors = *row.errors;
   const auto remark = [&](std::int64_t count, const char* text) {
     if (count > 0) print_sentence(fmt::format("{}: {} {}", name_of(row), count, text));
   };
   remark(errors.zero_references,
-         "entries whose exact value is 0: their relative error is 0 if C is 0, else infinite");
+         "elements whose exact value is 0: their relative error is 0 if C is 0, else infinite");
   if (errors.special_mismatches == 0) {
-    remark(errors.special_references, "entries are NaN or infinite as they must be");
+    remark(errors.special_references, "elements are NaN or infinite as they must be");
   } else {
-    remark(errors.special_references, "entries must be NaN or infinite");
-    remark(errors.special_mismatches, "entries are NaN or infinite and must not be, or the reverse");
+    remark(errors.special_references, "elements must be NaN or infinite");
+    remark(errors.special_mismatches, "elements are NaN or infinite and must not be, or the reverse");
   }
-  remark(errors.overflowed_references, "entries that rightly round to infinity");
+  remark(errors.overflowed_references, "elements that rightly round to infinity");
 }
 
 const char* real_type_document(Type type) {
@@ -117,12 +117,12 @@ void print_contract(const Operands& operands, const Row& row) {
 
 void print_check(const Operands& operands, const Outcome& outcome) {
   const lab::ErrorReport& first = *outcome.rows.front().errors;
-  const char* entries = operands.complex() ? "real and imaginary parts" : "entries";
+  const char* elements = operands.complex() ? "real and imaginary parts" : "elements";
   if (first.all_checked()) {
-    fmt::print("errors against the exact result, all {} {} of C\n\n", first.entries_total, entries);
+    fmt::print("errors against the exact result, all {} {} of C\n\n", first.elements_total, elements);
   } else {
     fmt::print("errors against the exact result, a sample of {} of the {} {} of C (seed {})\n\n",
-               first.entries_checked, first.entries_total, entries, sample_seed);
+               first.elements_checked, first.elements_total, elements, sample_seed);
   }
   print_table(outcome);
   fmt::print("\n");
@@ -130,7 +130,7 @@ void print_check(const Operands& operands, const Outcome& outcome) {
   for (const auto& row : outcome.rows) print_remarks(row);
 }
 
-// What the data decided.
+// Returns the selection that the data made, in words.
 std::string report_words(const Row& row) {
   const Json& report = row.report;
   const Identity who = identity(row);
@@ -160,7 +160,7 @@ const char* type_document(const Operands& operands) {
   return real_type_document(operands.type());
 }
 
-// A number; of complex operands [real, imaginary], of double-double ones [hi, lo].
+// Returns a number; for complex operands [real, imaginary], for double-double ones [hi, lo].
 Json scalar_document(const Operands& operands, const std::complex<double>& value) {
   if (!operands.complex() && operands.type() != Type::double_double) return number(value.real());
   return Json::array({number(value.real()), number(value.imag())});
@@ -222,7 +222,7 @@ Json row_document(const Operands& operands, const Outcome& outcome, const Row& r
   return result;
 }
 
-// {"scheme": {"value": "fp16", "source": "handle"}, ...}: the settings in force for the first row.
+// Returns {"scheme": {"value": "fp16", "source": "handle"}, ...}: the settings in force for the first row.
 Json settings_document(const Row& row) {
   Json result = Json::object();
   for (const auto& setting : row.settings.at("settings")) {

@@ -1,4 +1,4 @@
-// What `kintsugi gemm` says: for people or as JSON.
+// Output of `kintsugi gemm`: text or JSON.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,20 @@
 
 namespace kintsugi::tools {
 
-// All that there is to say when the work is done.
+// Everything that is printed when the work is done.
 struct Outcome {
   ProblemRequest request;
-  std::string output;           // the file of C; "" when there is none
-  std::vector<Row> rows;        // the product asked for comes first
-  const Row* native = nullptr;  // the native product of the same operands, where one was made
+  std::string output;           // file of C; "": none
+  std::vector<Row> rows;        // the requested product comes first
+  const Row* native = nullptr;  // native product of the same operands, if one was made
   bool checked = false;
   bool explained = false;
 };
 
-// Plain text on stdout.
+// Prints plain text on stdout.
 void print_text(const Operands& operands, const Outcome& outcome);
 
-// One document, format "kintsugi.gemm" (docs/schema/gemm.schema.json), on stdout.
+// Prints one document, format "kintsugi.gemm" (docs/schema/gemm.schema.json), on stdout.
 void print_json(const Operands& operands, const Outcome& outcome);
 
 }  // namespace kintsugi::tools

@@ -9,7 +9,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// "fp32", "fp64", "c32", "c64", "dd"; empty: the files' own.
+// Parses "fp32", "fp64", "c32", "c64", "dd"; nothing if empty: the files' own type.
 std::optional<Type> requested_type(const std::string& type) {
   if (type.empty()) return std::nullopt;
   if (type == "dd") return Type::double_double;
@@ -30,7 +30,7 @@ void note_conversion(Operands& operands, const std::string& file, const MatrixFi
   if (file.ends_with(".npy")) {
     note += fmt::format(", {} of {} {} changed", read.rounded.changed,
                         read.matrix.rows * read.matrix.columns * (complex ? 2 : 1),
-                        complex ? "parts" : "entries");
+                        complex ? "parts" : "elements");
   }
   if (read.rounded.overflowed > 0) note += fmt::format(", {} of them to infinity", read.rounded.overflowed);
   operands.notes.push_back(note);
@@ -43,7 +43,7 @@ Matrix read_operand(Operands& operands, const std::string& file, const std::stri
     fail(file, "holds {}, which --type {} would cut to its real parts", read.matrix.element_type_name(),
          type);
   if (read.matrix.complex && type == "dd")
-    fail(file, "holds complex entries; --type dd computes with real ones");
+    fail(file, "holds complex elements; --type dd computes with real ones");
   if (type.starts_with("c")) make_complex(read.matrix);
   return std::move(read.matrix);
 }
@@ -72,7 +72,7 @@ double round_scalar(const std::string& flag, const std::string& text, Type type)
   return static_cast<double>(rounded);
 }
 
-// "RE", "RE,IM" or "HI,LO".
+// Parses and rounds "RE", "RE,IM" or "HI,LO".
 std::complex<double> round_scalar(const std::string& flag, const std::string& text,
                                   const Operands& operands) {
   const auto comma = text.find(',');
@@ -83,7 +83,7 @@ std::complex<double> round_scalar(const std::string& flag, const std::string& te
           round_scalar(flag, text.substr(comma + 1), operands.type())};
 }
 
-// A name of an operand in a message: A, or op(A) where its shape is that of a transpose.
+// Returns the name of an operand in a message: A, or op(A) if its shape is that of a transpose.
 std::string operand_name(char name, const std::string& trans) {
   return trans == "N" ? std::string(1, name) : fmt::format("op({})", name);
 }
@@ -97,8 +97,8 @@ Shape shape_of(const Matrix& matrix, const std::string& trans) {
   return trans == "N" ? Shape{matrix.rows, matrix.columns} : Shape{matrix.columns, matrix.rows};
 }
 
-// How an operand that lies in `matrix.order` is named to the library when all lie in `order`. A conjugate
-// lies in it: the library has no conjugate without a transpose.
+// Returns the op of an operand stored in `matrix.order` if all matrices are passed as stored in `order`. A
+// conjugate must be stored in `order`, since the library has no conjugate without a transpose.
 kintsugi_op stored_op(const Matrix& matrix, const std::string& trans, Order order) {
   if (matrix.order == order)
     return trans == "N" ? KINTSUGI_OP_N : trans == "T" ? KINTSUGI_OP_T : KINTSUGI_OP_C;
@@ -159,8 +159,8 @@ lab::Product<T> Operands::product() const {
   result.a = transa == "N" ? a.view<T>() : a.view<T>().transposed();
   result.b = transb == "N" ? b.view<T>() : b.view<T>().transposed();
   if constexpr (std::is_same_v<T, DoubleDouble>) {
-    result.alpha = core::normalised({alpha.real(), alpha.imag()});
-    result.beta = core::normalised({beta.real(), beta.imag()});
+    result.alpha = core::normalized({alpha.real(), alpha.imag()});
+    result.beta = core::normalized({beta.real(), beta.imag()});
   } else {
     result.alpha = alpha.real();
     result.beta = beta.real();

@@ -1,4 +1,4 @@
-// What is to be multiplied: files and flags into one problem of the library.
+// The problem to multiply: from files and flags to a problem of the library.
 #pragma once
 
 #include <kintsugi/kintsugi.h>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "io/matrix_file.hpp"
-#include "lab/exact.hpp"
+#include "lab/reference/exact.hpp"
 
 namespace kintsugi::tools {
 
@@ -19,30 +19,31 @@ struct ProblemRequest {
   std::string c_file;  // "": none
   std::string transa = "N";
   std::string transb = "N";
-  std::string alpha = "1";  // "RE"; of complex operands "RE,IM", of double-double ones "HI,LO"
-  std::string beta;         // "": 0, an error when a C is given
+  std::string alpha = "1";  // "RE"; for complex operands "RE,IM", for double-double ones "HI,LO"
+  std::string beta;         // "": 0, an error if a C is given
   std::string type;         // "": the files' own
   std::string order = "c";
 };
 
-// The operands in memory and the problem that describes them. C has the order of `--order`; an operand
-// in the other order is passed as it lies, as the transpose of a matrix in C's order.
+// The operands in memory and the problem that describes them. C has the order of `--order`; an operand in the
+// other order is passed as stored, as the transpose of a matrix in C's order.
 struct Operands {
   Matrix a;
   Matrix b;
   std::optional<Matrix> c0;        // in C's order
-  std::complex<double> alpha = 1;  // rounded to the operands' type; of double-double ones hi and lo
+  std::complex<double> alpha = 1;  // rounded to the operands' type; hi and lo for double-double
   std::complex<double> beta = 0;
   std::string transa;
   std::string transb;
   Order order = Order::row_major;
   kintsugi_problem problem;
-  std::vector<std::string> notes;  // what was done to the files' entries, in words
+  std::vector<std::string> notes;  // changes to the files' elements, in words
 
-  Type type() const { return a.type(); }  // of complex entries: their parts'
+  Type type() const { return a.type(); }  // type of the parts, if complex
   bool complex() const { return a.complex; }
 
-  // The product of real operands for the laboratory: views of op(A), op(B) and C0. T is the operands' type.
+  // Returns the product of real operands for the laboratory: views of op(A), op(B) and C0. T: the operands'
+  // type.
   template <class T>
   lab::Product<T> product() const;
 };

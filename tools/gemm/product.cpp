@@ -15,7 +15,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// The library quotes the value that it does not take; the flag that gave it is what the line names.
+// Returns the flag that set a value which the library's message quotes: the subject of the error line.
 std::string subject_of_error(const std::vector<FlagValue>& flags, const std::string& scheme) {
   const std::string message = kintsugi_last_error();
   const auto quoted = [&](const std::string& value) {
@@ -28,7 +28,7 @@ std::string subject_of_error(const std::vector<FlagValue>& flags, const std::str
   return "gemm";
 }
 
-// Log lines, as many as the setting `log` lets through, go to stderr: stdout is the answer's.
+// Prints log lines, as many as the setting `log` allows, on stderr, since stdout has the results.
 void print_log(void*, kintsugi_log_level, const char* message) {
   fmt::print(stderr, "kintsugi log: {}\n", message);
 }
@@ -116,14 +116,14 @@ void Candidate::execute_once(Matrix& c) {
   with_element_type(c, [&]<class T>() { execute_once<T>(c); });
 }
 
-// The first run of a program opens libraries and starts threads; up to four more, within half a second,
-// show what the product itself takes.
+// Runs the product. The first run of a program opens libraries and starts threads; up to four more, within
+// half a second, show the time of the product itself.
 Row Candidate::run() {
   constexpr double enough_seconds = 0.5;
-  constexpr int most_runs = 5;
+  constexpr int max_runs = 5;
   const kintsugi_problem& problem = operands_.problem;
   const auto whole = Clock::now();
-  while (row_.runs < most_runs && (row_.runs == 0 || seconds_since(whole) < enough_seconds)) {
+  while (row_.runs < max_runs && (row_.runs == 0 || seconds_since(whole) < enough_seconds)) {
     Matrix c = operands_.c0 ? *operands_.c0
                             : make_matrix("memory", problem.m, problem.n, operands_.type(), operands_.order,
                                           operands_.complex());

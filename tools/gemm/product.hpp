@@ -1,4 +1,4 @@
-// One way to compute the product: planned first, run afterwards.
+// One candidate of the product: planned first, run afterwards.
 #pragma once
 
 #include <optional>
@@ -17,18 +17,18 @@ struct FlagValue {
   std::string name;         // "scheme"
   std::string environment;  // "KINTSUGI_SCHEME"
   std::string value;
-  bool environment_only = false;  // serves the whole program: the library reads it from there alone
+  bool environment_only = false;  // applies to the whole program: the library reads only the variable
 };
 
-// What was asked for, planned, done and measured: a row of the table.
+// One row of the table: request, plan, report and measurements.
 struct Row {
-  std::string asked;  // scheme of --compare; "" for the product asked for
+  std::string asked;  // scheme of --compare; "" for the requested product
   Json plan;          // kintsugi_plan_describe
   Json report;        // kintsugi_report
   Json settings;      // kintsugi_describe_settings
   Matrix c;
   double plan_seconds = 0;
-  double seconds = 0;  // the quickest run
+  double seconds = 0;  // of the fastest run
   int runs = 0;
   std::optional<lab::ErrorReport> errors;
 };
@@ -41,13 +41,13 @@ class Candidate {
  public:
   // The product with the settings of the flags.
   Candidate(const Operands& operands, const std::vector<FlagValue>& flags);
-  // The same with another scheme, or "native": flags and variables that name a scheme, a policy or an
-  // accuracy do not count then.
+  // The product with another scheme, or "native": flags and variables that name a scheme, a policy or an
+  // accuracy are ignored.
   Candidate(const Operands& operands, const std::vector<FlagValue>& flags, const std::string& scheme);
 
   const std::string& asked() const { return row_.asked; }
 
-  // Computes C; quick products several times, for their time.
+  // Computes C; repeats short products to time them.
   Row run();
 
  private:

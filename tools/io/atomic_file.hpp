@@ -1,5 +1,5 @@
-// A file that appears whole or not at all: written beside its name, synchronised, then renamed over it. What
-// was there before survives a full disk, an error and a kill. Standard output, "-", is written as it comes.
+// A file that appears whole or not at all: written under a temporary name, synchronized, then renamed. The
+// previous file survives a full disk, an error and a kill. Standard output, "-", is written directly.
 #pragma once
 
 #include <fcntl.h>
@@ -20,10 +20,10 @@ namespace kintsugi::tools {
 
 namespace atomic_file {
 
-// The temporary that a signal has to remove; "" is none. A plain array, since the handler may not
-// touch the heap.
+// Name of the temporary that a signal has to remove; "": none. A plain array, since the handler must not use
+// the heap.
 inline char pending[4096];
-// Between making the temporary and noting its name a signal waits.
+// Between making the temporary and storing its name, signals are delayed.
 inline volatile std::sig_atomic_t creating = 0;
 inline volatile std::sig_atomic_t delayed = 0;
 
@@ -37,7 +37,7 @@ extern "C" inline void kintsugi_remove_pending(int number) {
   ::raise(number);
 }
 
-// Only where the signal would end the program anyway; an ignored one (nohup) stays ignored.
+// Installs the handler only if the signal would end the program; an ignored one (nohup) stays ignored.
 inline void remove_pending_on_signals() {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before {};
@@ -47,7 +47,7 @@ inline void remove_pending_on_signals() {
   }
 }
 
-// A name that is a link stays one: the file it leads to is replaced.
+// Returns the file to which a link leads, so that the file is replaced and the link stays.
 inline std::string resolved(const std::string& path) {
   char* real = ::realpath(path.c_str(), nullptr);
   if (real == nullptr) return path;
@@ -64,11 +64,11 @@ inline std::string folder_of(const std::string& path) {
 
 }  // namespace atomic_file
 
-// "-" as the name of a file that is written; ./- is a file of that name.
+// True for "-" as the name of an output file; ./- is a file of that name.
 inline bool is_standard_output(const std::string& path) { return path == "-"; }
 
-// A file without any permission to write is meant to stay, whoever asks: renaming over it would replace it
-// all the same.
+// Fails if the file must not be replaced. A file without write permission is meant to stay, for root too:
+// renaming would replace it in spite of the permission.
 inline void check_replaceable(const std::string& path, const struct stat& status) {
   if (!S_ISREG(status.st_mode))
     fail(path, "{}", S_ISDIR(status.st_mode) ? "is a folder" : "is not a regular file");
@@ -76,7 +76,7 @@ inline void check_replaceable(const std::string& path, const struct stat& status
     fail(path, "is read-only and is not replaced; choose another file, or chmod u+w it");
 }
 
-// Fails where `path` could not be written, before any work is done for it.
+// Fails if `path` could not be written, before any work is done for it.
 inline void check_writable(const std::string& path) {
   if (is_standard_output(path)) return;
   struct stat status {};
@@ -121,7 +121,7 @@ class AtomicFile {
     }
   }
 
-  // From here on the file has its name and its data are on the disk.
+  // Gives the file its name; afterwards its data are on the disk.
   void commit() {
     if (is_standard_output(path_)) return;
     if (::fsync(descriptor_) != 0) failed();
@@ -130,7 +130,8 @@ class AtomicFile {
     if (::close(descriptor) != 0) failed();
     if (::rename(temporary_.c_str(), target_.c_str()) != 0) failed();
     temporary_.clear();
-    // The new name is in the folder; a file system that cannot synchronise a folder has no more to give.
+    // Synchronizes the new name in the folder; errors are ignored, since some file systems cannot synchronize
+    // folders.
     const int folder = ::open(atomic_file::folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder >= 0) {
       ::fsync(folder);
@@ -139,7 +140,7 @@ class AtomicFile {
   }
 
  private:
-  // What was printed before goes first.
+  // Flushes earlier output first.
   void open_standard_output() {
     std::fflush(stdout);
     descriptor_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
@@ -167,7 +168,7 @@ class AtomicFile {
          std::strerror(error), written_);
   }
 
-  // The permissions of the file that is replaced, else those that any new file gets.
+  // Returns the permissions of the replaced file, else those of any new file.
   mode_t mode() const {
     struct stat status {};
     if (::stat(target_.c_str(), &status) == 0) return status.st_mode & 0777;

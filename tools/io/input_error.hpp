@@ -1,4 +1,4 @@
-// What the user can put right: one line, `kintsugi: <file or flag>: <what, with the values>`.
+// Errors that the user can correct: one line, `kintsugi: <file or flag>: <what, with the values>`.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ class InputError : public std::runtime_error {
       : std::runtime_error(subject + ": " + what) {}
 };
 
-// Throws InputError. `subject` is the file or the flag.
+// Throws InputError. `subject`: the file or the flag.
 template <class... Values>
 [[noreturn]] void fail(const std::string& subject, fmt::format_string<Values...> text, Values&&... values) {
   throw InputError(subject, fmt::format(text, std::forward<Values>(values)...));

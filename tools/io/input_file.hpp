@@ -1,4 +1,4 @@
-// Reading a file to its end, with errors that name it.
+// Reading of a file to its end; errors name the file.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ class InputFile {
   InputFile& operator=(const InputFile&) = delete;
 
   const std::string& path() const { return path_; }
-  // Bytes of the whole file; nothing for a pipe or a device, which end where they end.
+  // Returns the bytes of the file; nothing for a pipe or a device, whose size is unknown.
   std::optional<std::uint64_t> size() const { return size_; }
   // Reads up to `bytes` bytes; fewer only at the end of the file.
   std::size_t read(void* target, std::size_t bytes);
-  // What is left of the file.
+  // Returns the rest of the file.
   std::string read_rest();
 
  private:

@@ -1,4 +1,4 @@
-// The end of long work on ^C: at its next safe point, with its results on the disk.
+// Interruption of long work by ^C at its next safe point, with its results on the disk.
 #pragma once
 
 #include <csignal>
@@ -7,7 +7,7 @@
 
 namespace kintsugi::tools {
 
-// Thrown where work ends on a signal; the program reports the message and then ends by the signal.
+// Thrown if work ends on a signal; the program reports the message and then ends by the signal.
 class Interrupted : public std::runtime_error {
  public:
   Interrupted(const std::string& what, int signal) : std::runtime_error(what), signal_(signal) {}
@@ -17,7 +17,7 @@ class Interrupted : public std::runtime_error {
   int signal_;
 };
 
-// While one lives, the first SIGINT, SIGTERM or SIGHUP is only noted, and a line on stderr says so; a second
+// During its lifetime the first SIGINT, SIGTERM or SIGHUP is only recorded, with a line on stderr; a second
 // one ends the program at once. Ignored signals (nohup) stay ignored.
 class InterruptionWatch {
  public:
@@ -26,7 +26,7 @@ class InterruptionWatch {
   InterruptionWatch(const InterruptionWatch&) = delete;
   InterruptionWatch& operator=(const InterruptionWatch&) = delete;
 
-  // The signal that came; 0: none did.
+  // Returns the signal that arrived; 0: none.
   int signal() const;
 
  private:

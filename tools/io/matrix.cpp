@@ -13,10 +13,10 @@ namespace kintsugi::tools {
 namespace {
 
 double wide(double x) { return x; }
-DoubleDouble wide(const DoubleDouble& x) { return core::normalised(x); }
+DoubleDouble wide(const DoubleDouble& x) { return core::normalized(x); }
 
-// x rounded once to nearest. A double-double number goes to float by its leading part, which can only lie on
-// a tie where lo says on which side of it the number is.
+// Returns x rounded once to nearest. A double-double number is rounded to float by its leading part; if that
+// is at a tie, lo decides the side.
 float narrowed(double x, float) { return static_cast<float>(x); }
 double narrowed(const DoubleDouble& x, double) { return wide(x).hi; }
 float narrowed(const DoubleDouble& x, float) {
@@ -30,7 +30,7 @@ float narrowed(const DoubleDouble& x, float) {
   return is_tie && up == (rest > 0) ? other : nearest;
 }
 
-// NaNs count as unchanged: their payload is cut, what they are is not.
+// Counts changed elements. NaN counts as unchanged, though its payload is truncated.
 template <class From, class To>
 void count(Rounded& rounded, const From& before, To after) {
   if (std::isnan(core::leading_part(before)) || wide(before) == wide(after)) return;
@@ -39,7 +39,7 @@ void count(Rounded& rounded, const From& before, To after) {
 }
 
 template <class From, class To>
-Rounded convert_entries(Matrix& matrix) {
+Rounded convert_elements(Matrix& matrix) {
   Rounded rounded;
   const auto from = std::move(std::get<std::vector<From>>(matrix.values));
   if constexpr (sizeof(To) > sizeof(From)) {
@@ -55,9 +55,9 @@ Rounded convert_entries(Matrix& matrix) {
   return rounded;
 }
 
-// Tiles of 32 x 32 keep both sides of a transposition in the first cache.
+// Copies in tiles of 32 x 32, which keep both sides of a transposition in the L1 cache.
 template <class T>
-void copy_entries(const Matrix& from, Matrix& to) {
+void copy_elements(const Matrix& from, Matrix& to) {
   constexpr std::int64_t tile = 32;
   const T* source = from.data<T>();
   T* target = to.data<T>();
@@ -84,7 +84,7 @@ void require_memory(const std::string& subject, std::int64_t rows, std::int64_t 
   const double bytes = static_cast<double>(rows) * static_cast<double>(columns) *
                        static_cast<double>(type_size(type, complex));
   if (bytes > physical_memory()) {
-    fail(subject, "{} x {} entries of {} are {:.4g} bytes; this machine has {:.4g} bytes of memory", rows,
+    fail(subject, "{} x {} elements of {} are {:.4g} bytes; this machine has {:.4g} bytes of memory", rows,
          columns, type_name(type, complex), bytes, physical_memory());
   }
 }
@@ -93,11 +93,12 @@ Matrix make_matrix(const std::string& subject, std::int64_t rows, std::int64_t c
                    Order order, bool complex) {
   require_memory(subject, rows, columns, type, complex);
   Matrix matrix{rows, columns, order, {}, complex};
-  const auto entries = static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns) * (complex ? 2 : 1);
+  const auto elements =
+      static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns) * (complex ? 2 : 1);
   switch (type) {
-    case Type::float32: matrix.values = std::vector<float>(entries); break;
-    case Type::float64: matrix.values = std::vector<double>(entries); break;
-    case Type::double_double: matrix.values = std::vector<DoubleDouble>(entries); break;
+    case Type::float32: matrix.values = std::vector<float>(elements); break;
+    case Type::float64: matrix.values = std::vector<double>(elements); break;
+    case Type::double_double: matrix.values = std::vector<DoubleDouble>(elements); break;
   }
   return matrix;
 }
@@ -109,7 +110,7 @@ Rounded convert(Matrix& matrix, Type type) {
           if constexpr (std::is_same_v<From, To>) {
             return {};
           } else {
-            return convert_entries<From, To>(matrix);
+            return convert_elements<From, To>(matrix);
           }
         },
         matrix.values);
@@ -125,10 +126,10 @@ Rounded convert(Matrix& matrix, Type type) {
 void make_complex(Matrix& matrix) {
   if (matrix.complex) return;
   std::visit(
-      [](auto& entries) {
-        std::remove_reference_t<decltype(entries)> parts(2 * entries.size());
-        for (std::size_t e = 0; e < entries.size(); ++e) parts[2 * e] = entries[e];
-        entries = std::move(parts);
+      [](auto& elements) {
+        std::remove_reference_t<decltype(elements)> parts(2 * elements.size());
+        for (std::size_t e = 0; e < elements.size(); ++e) parts[2 * e] = elements[e];
+        elements = std::move(parts);
       },
       matrix.values);
   matrix.complex = true;
@@ -137,7 +138,7 @@ void make_complex(Matrix& matrix) {
 Matrix reordered(const Matrix& matrix, Order order) {
   if (matrix.order == order) return matrix;
   Matrix result = make_matrix("memory", matrix.rows, matrix.columns, matrix.type(), order, matrix.complex);
-  with_element_type(matrix, [&]<class T>() { copy_entries<T>(matrix, result); });
+  with_element_type(matrix, [&]<class T>() { copy_elements<T>(matrix, result); });
   return result;
 }
 

@@ -9,17 +9,17 @@
 #include <variant>
 #include <vector>
 
-#include "lab/exact.hpp"
+#include "lab/reference/exact.hpp"
 
 namespace kintsugi::tools {
 
-// The library's numbers of two words: of 16 bytes, hi and then lo.
+// The library's numbers of two words, 16 bytes: hi, then lo.
 using core::DoubleDouble;
 
 enum class Type : std::uint8_t { float32, float64, double_double };
 enum class Order : std::uint8_t { row_major, column_major };  // numpy's C and Fortran order
 
-// As numpy names and counts them; `type` is that of complex entries' parts.
+// Returns numpy's name and size of a type; for complex elements `type` is that of their parts.
 inline const char* type_name(Type type, bool complex = false) {
   if (complex) return type == Type::float32 ? "complex64" : "complex128";
   if (type == Type::double_double) return "double-double";
@@ -44,8 +44,8 @@ inline constexpr Type type_of = std::is_same_v<T, float>          ? Type::float3
                                 : std::is_same_v<T, DoubleDouble> ? Type::double_double
                                                                   : Type::float64;
 
-// Contiguous, complex entries as real and imaginary part: the leading dimension is the number of columns
-// (row-major) or rows (column-major).
+// A contiguous matrix; complex elements are real and imaginary part. The leading dimension is the number of
+// columns (row-major) or rows (column-major).
 struct Matrix {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
@@ -57,7 +57,7 @@ struct Matrix {
 
   const char* element_type_name() const { return type_name(type(), complex); }
 
-  // T: the type of the entries, or of their parts.
+  // T: type of the elements, or of their parts.
   template <class T>
   T* data() {
     return reinterpret_cast<T*>(std::get<std::vector<typename PartOf<T>::type>>(values).data());
@@ -67,10 +67,10 @@ struct Matrix {
     return reinterpret_cast<const T*>(std::get<std::vector<typename PartOf<T>::type>>(values).data());
   }
   void* data() {
-    return std::visit([](auto& entries) -> void* { return entries.data(); }, values);
+    return std::visit([](auto& elements) -> void* { return elements.data(); }, values);
   }
   const void* data() const {
-    return std::visit([](const auto& entries) -> const void* { return entries.data(); }, values);
+    return std::visit([](const auto& elements) -> const void* { return elements.data(); }, values);
   }
 
   std::int64_t row_stride() const { return order == Order::row_major ? columns : 1; }
@@ -81,33 +81,33 @@ struct Matrix {
   }
 };
 
-// Of this machine, in bytes. Linux grants more memory than there is and ends the program when it is touched,
-// so sizes are compared with it before anything is allocated.
+// Returns the memory of this machine in bytes. Linux grants more memory than there is and ends the program
+// when it is used, so sizes are compared with this before anything is allocated.
 double physical_memory();
 
-// Fails, naming the subject, where a matrix does not fit the memory of the machine.
+// Fails, naming the subject, if a matrix does not fit in the machine's memory.
 void require_memory(const std::string& subject, std::int64_t rows, std::int64_t columns, Type type,
                     bool complex = false);
 
-// A matrix of zeros; fails as require_memory does.
+// Returns a matrix of zeros; fails as require_memory().
 Matrix make_matrix(const std::string& subject, std::int64_t rows, std::int64_t columns, Type type,
                    Order order, bool complex = false);
 
-// The number of entries, or complex ones' parts, that change when they are rounded to a narrower type, and of
-// those the finite ones that become infinite.
+// Numbers of elements, or of complex ones' parts, that change when rounded to a narrower type, and of finite
+// ones among them that become infinite.
 struct Rounded {
   std::int64_t changed = 0;
   std::int64_t overflowed = 0;
 };
 
-// To a narrower type each entry, or its parts, once to nearest (ties to even); to a wider one nothing is
-// lost.
+// Converts each element, or its parts: to a narrower type with one rounding to nearest (ties to even), to a
+// wider one exactly.
 Rounded convert(Matrix& matrix, Type type);
 
-// The same entries with imaginary parts, which are zero.
+// Adds imaginary parts of zero to the elements.
 void make_complex(Matrix& matrix);
 
-// Calls visit.template operator()<T>() with the type of the matrix's entries.
+// Calls visit.template operator()<T>() with the type of the matrix's elements.
 template <class Visit>
 decltype(auto) with_element_type(const Matrix& matrix, Visit&& visit) {
   const bool is_single = matrix.type() == Type::float32;
@@ -119,7 +119,7 @@ decltype(auto) with_element_type(const Matrix& matrix, Visit&& visit) {
   return is_single ? visit.template operator()<float>() : visit.template operator()<double>();
 }
 
-// The same entries in the other order.
+// Returns the same elements in the other order.
 Matrix reordered(const Matrix& matrix, Order order);
 
 }  // namespace kintsugi::tools

@@ -44,7 +44,7 @@ void check_output(const std::string& path) {
 
 void check_holds(const std::string& path, Type type, bool complex) {
   if (!is_npy(path) && (complex || type == Type::double_double))
-    fail(path, "would hold {} entries, which are written as .npy alone",
+    fail(path, "would hold {} elements, which are written as .npy alone",
          complex ? "complex" : "double-double");
 }
 

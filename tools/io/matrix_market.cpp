@@ -40,12 +40,12 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// The file line by line, a line word by word; knows where it is for the messages.
+// Reader of the file by lines, and of a line by words; keeps the position for messages.
 class Lines {
  public:
   Lines(const std::string& path, std::string_view text) : path_(path), text_(text) {}
 
-  // To the next line; false at the end.
+  // Advances to the next line; false at the end.
   bool next() {
     if (text_.empty()) return false;
     const auto end = text_.find('\n');
@@ -54,7 +54,7 @@ class Lines {
     ++number_;
     return true;
   }
-  // To the next line that is neither blank nor a comment.
+  // Advances to the next line that is neither blank nor a comment.
   bool next_data() {
     while (next()) {
       const auto first = line_.find_first_not_of(" \t\r");
@@ -62,7 +62,7 @@ class Lines {
     }
     return false;
   }
-  // "" at the end of the line.
+  // Returns the next word; "" at the end of the line.
   std::string_view word() {
     const auto first = line_.find_first_not_of(" \t\r");
     if (first == std::string_view::npos) return {};
@@ -95,8 +95,8 @@ class Lines {
   std::int64_t number_ = 0;
 };
 
-// Correctly rounded. from_chars leaves the value alone when it is beyond T's range; strtof and strtod
-// then give the subnormal or zero that is nearest. A number that only infinity is near to is an error.
+// Reads a number, correctly rounded. from_chars() does not set the value if it is beyond T's range; strtof
+// and strtod then give the nearest subnormal or zero. A number that would round to infinity is an error.
 template <class T>
 T read_number(const Lines& lines, std::string_view text, bool integer) {
   if (text.empty()) lines.bad("a value is missing");
@@ -151,7 +151,7 @@ struct Sizes {
   std::int64_t entries = 0;  // lines that follow
 };
 
-// Entries that an array file stores: all, or the lower triangle with or without the diagonal.
+// Number of entries that an array file stores: all, or the lower triangle with or without the diagonal.
 std::int64_t stored_entries(const Kind& kind, std::int64_t rows, std::int64_t columns) {
   if (kind.symmetry == Symmetry::general) return rows * columns;
   return kind.symmetry == Symmetry::symmetric ? rows * (rows + 1) / 2 : rows * (rows - 1) / 2;
@@ -175,7 +175,7 @@ Sizes read_sizes(const std::string& path, Lines& lines, const Kind& kind) {
   return sizes;
 }
 
-// Sets an entry, and its mirror image where the file leaves that out.
+// Sets an entry, and its mirror image if the file omits that.
 template <class T>
 void set_entry(Matrix& matrix, Symmetry symmetry, std::int64_t i, std::int64_t j, T value) {
   T* entries = matrix.data<T>();
@@ -207,7 +207,8 @@ void read_coordinates(Lines& lines, const Kind& kind, const Sizes& sizes, Matrix
   set_entry<T>(matrix, kind.symmetry, i - 1, j - 1, before + value);
 }
 
-// Where the next value of an array file belongs: down the columns, of the triangle where there is one.
+// Position of the next value of an array file: down the columns, of the lower triangle if only that is
+// stored.
 struct ArrayPosition {
   const Kind& kind;
   std::int64_t rows;

@@ -22,12 +22,12 @@ constexpr std::size_t longest_header = std::size_t{1} << 20;
 struct Header {
   Type type = Type::float64;
   bool complex = false;
-  bool swapped = false;  // the other byte order than this machine's
+  bool swapped = false;  // byte order differs from this machine's
   Order order = Order::row_major;
   std::vector<std::int64_t> shape;
 };
 
-// The header is a Python dict; this reads the part of Python that numpy writes there.
+// Parser of the header, a Python dict, for the part of Python that numpy writes.
 class HeaderText {
  public:
   HeaderText(const std::string& path, std::string_view text) : path_(path), text_(text) {}
@@ -92,7 +92,7 @@ class HeaderText {
   std::size_t position_ = 0;
 };
 
-// "<i8" -> "int64", as numpy names it.
+// Returns numpy's name of a type: "<i8" is "int64".
 std::string dtype_name(std::string_view descriptor) {
   if (!descriptor.empty() && std::string_view("<>|=").find(descriptor.front()) != std::string_view::npos) {
     descriptor.remove_prefix(1);
@@ -143,7 +143,7 @@ Header parse_header(const std::string& path, std::string_view characters) {
   Header header;
   std::array<bool, 3> seen{};
   constexpr std::array<std::string_view, 3> keys{"descr", "fortran_order", "shape"};
-  // The type is the last thing to judge, so that a file of objects says so whatever its shape is.
+  // The type is checked last, so that a file of objects is reported as such for any shape.
   text.expect('{');
   while (!text.take('}')) {
     const auto key = text.string();
@@ -186,7 +186,7 @@ std::size_t header_length(InputFile& file, std::size_t& offset) {
   return value;
 }
 
-// Whether what numpy calls float64 are the words of double-double numbers.
+// True if the file's float64 elements are the words of double-double numbers.
 bool has_pairs(const Header& header) {
   return header.type == Type::float64 && !header.complex && header.order == Order::row_major &&
          header.shape.size() == 3 && header.shape[2] == 2;
@@ -208,7 +208,7 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   return shape.size() == 1 ? fmt::format("({},)", shape[0]) : fmt::format("({})", fmt::join(shape, ", "));
 }
 
-// Bytes of the data; fails where the file cannot hold them.
+// Returns the bytes of the data; fails if the file cannot contain them.
 std::size_t data_bytes(const InputFile& file, const Header& header, std::size_t offset) {
   const std::string& path = file.path();
   if (header.type != Type::double_double && (header.shape.empty() || header.shape.size() > 2)) {
@@ -258,7 +258,8 @@ void swap_bytes(Matrix& matrix) {
   }
 }
 
-// The dictionary is padded with spaces to a multiple of 64 bytes, so that the data can be mapped aligned.
+// Returns the header. The dictionary is padded with spaces to a multiple of 64 bytes, so that the data can be
+// mapped with alignment.
 std::string header_bytes(const Matrix& matrix) {
   constexpr std::size_t alignment = 64;
   constexpr std::size_t prefix = 10;

@@ -9,7 +9,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// A value that is missing is null.
+// Expected value of a member; a missing value is null.
 struct Member {
   std::string path;  // "/problem/m"
   const char* expected;
@@ -36,10 +36,10 @@ bool is_boolean(const Json& value) { return value.is_boolean(); }
 
 bool is_boolean_or_null(const Json& value) { return value.is_null() || value.is_boolean(); }
 
-// fp32 is what is meant where nothing is said.
+// True for a type; a missing one is fp32.
 bool is_type(const Json& value) { return value.is_null() || value == "fp32" || value == "fp64"; }
 
-bool is_entry_type(const Json& value) { return is_type(value) || value == "c32" || value == "c64"; }
+bool is_element_type(const Json& value) { return is_type(value) || value == "c32" || value == "c64"; }
 
 bool is_distribution(const Json& value) {
   if (!is_text(value)) return false;
@@ -51,7 +51,7 @@ bool is_distribution(const Json& value) {
   return true;
 }
 
-// Words and numbers, alone or in lists.
+// True for words and numbers, alone or in lists.
 bool is_settings(const Json& value) {
   const auto is_list = [](const Json& setting) {
     return !setting.is_object() &&
@@ -94,7 +94,7 @@ std::vector<Member> make_row_members() {
       {"/errors/contract_bound", "a number", is_number},
       {"/errors/within_contract_bound", "true or false", is_boolean},
       {"/histogram", "null, or ascending edges and one count more than edges", is_histogram}};
-  // Rows may lack a measure: an older file, a machine without it.
+  // Rows may lack a measure: in an older file, or from a machine without it.
   for (const Measure& measure : measures) {
     if (measure.kind != MeasureKind::rate)
       members.push_back({std::string("/errors/") + measure.member, "a number or null", is_number_or_null});
@@ -118,7 +118,7 @@ const std::vector<Member>& baseline_members() {
   return members;
 }
 
-// A positive number of seconds or operations.
+// True for a positive number of seconds or operations.
 bool is_positive(const Json& value) { return value.is_number() && value.get<double>() > 0; }
 
 bool is_ratios(const Json& value) {
@@ -143,7 +143,7 @@ bool is_ceilings(const Json& value) {
          (value.is_object() && value.contains("copy") && std::all_of(value.begin(), value.end(), is_ceiling));
 }
 
-// Files of older programs have none of it.
+// Returns members of the head that files of older versions lack.
 const std::vector<Member>& bench_head_members() {
   static const std::vector<Member> members{
       {"/device", "null, or an object with a name", is_device},
@@ -151,7 +151,7 @@ const std::vector<Member>& bench_head_members() {
   return members;
 }
 
-// What a device has worked at.
+// Returns members of rows that a device computed.
 const std::vector<Member>& device_row_members() {
   static const std::vector<Member> members{
       {"/bandwidth", "a positive number", is_positive},
@@ -168,7 +168,7 @@ const std::vector<Member>& bench_members() {
       {"/problem/k", "a number from 1 up", is_size},
       {"/problem/batch", "a number from 1 up or null",
        [](const Json& value) { return value.is_null() || is_size(value); }},
-      {"/problem/type", "fp32, fp64, c32 or c64", is_entry_type},
+      {"/problem/type", "fp32, fp64, c32 or c64", is_element_type},
       {"/distribution", "one of `kintsugi generate --help`", is_distribution},
       {"/name", "a text", is_text},
       {"/scheme", "a text", is_text},

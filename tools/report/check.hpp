@@ -1,4 +1,5 @@
-// Whether a file holds what kintsugi accuracy or kintsugi bench writes, as far as pages and figures read it.
+// Checks that a file has the contents of kintsugi accuracy or kintsugi bench, as far as pages and figures
+// read it.
 #pragma once
 
 #include <string>
@@ -7,10 +8,10 @@
 
 namespace kintsugi::tools {
 
-// Fails, naming the file, the row and the member, for the first value that is not as
-// docs/schema/accuracy.schema.json has it.
+// Fails, naming the file, the row and the member, for the first value that violates
+// docs/schema/accuracy.schema.json.
 void check_accuracy(const std::string& file, const Json& document);
-// The same by docs/schema/bench.schema.json.
+// As check_accuracy(), by docs/schema/bench.schema.json.
 void check_bench(const std::string& file, const Json& document);
 
 }  // namespace kintsugi::tools

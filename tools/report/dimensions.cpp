@@ -15,12 +15,12 @@ std::string sizes_of(const Json& row) {
   return fmt::format("{} x {} x {}", size_of(row, "m"), size_of(row, "n"), size_of(row, "k"));
 }
 
-// fp32 is what is meant where nothing is said.
+// Appends the type to the text; a missing type is fp32 and not shown.
 std::string with_type(const Json& row, const std::string& text) {
   return type_of(row) == "fp32" ? text : text + ", " + type_of(row);
 }
 
-// "offset:-4" is {offset, -4}, "type3" {type, 3}.
+// A distribution with its parameter: "offset:-4" is {offset, -4}, "type3" {type, 3}.
 struct ParametricDistribution {
   std::string family;
   std::optional<double> parameter;
@@ -35,7 +35,7 @@ ParametricDistribution parametric(const Json& row) {
   return {text, std::nullopt};
 }
 
-// Words between colons after the scheme's name.
+// Returns the words between colons after the scheme's name.
 std::vector<std::string> parameters_of(const std::string& scheme) {
   std::vector<std::string> words;
   for (auto begin = scheme.find(':'); begin != std::string::npos;) {
@@ -84,7 +84,7 @@ Dimension parameter_dimension(const std::string& key) {
           true};
 }
 
-// Slices of both operands, where they have as many.
+// Returns the dimension of slices per operand, for rows whose operands have equally many.
 Dimension slices_dimension() {
   return {"slices of each operand",
           "slices of each operand",

@@ -6,8 +6,8 @@
 #include <optional>
 #include <set>
 
+#include "report/charts/looks.hpp"
 #include "report/dimensions.hpp"
-#include "report/looks.hpp"
 #include "report/roofline.hpp"
 
 namespace kintsugi::tools {
@@ -18,7 +18,7 @@ using Point = std::pair<double, const Json*>;
 
 struct Group {
   std::string title;
-  std::vector<Point> rows;         // by x
+  std::vector<Point> rows;         // ordered by x
   std::vector<const Json*> level;  // native rows without an x
 };
 
@@ -37,7 +37,7 @@ Group& group_named(std::vector<Group>& groups, const std::string& title) {
 }
 
 std::vector<Group> groups_of(const std::vector<Json>& rows, const Dimension& dimension,
-                             std::size_t least_values) {
+                             std::size_t min_values) {
   std::vector<Group> groups;
   for (const Json& row : rows) {
     const auto x = dimension.value(row);
@@ -53,12 +53,12 @@ std::vector<Group> groups_of(const std::vector<Json>& rows, const Dimension& dim
     std::stable_sort(group.rows.begin(), group.rows.end(),
                      [](const Point& one, const Point& other) { return one.first < other.first; });
   }
-  std::erase_if(groups, [least_values](const Group& group) { return values_of(group) < least_values; });
+  std::erase_if(groups, [min_values](const Group& group) { return values_of(group) < min_values; });
   return groups;
 }
 
-// Rows may lack a measure: an older file, a machine without it, an engine without a native product. Native is
-// not compared with itself.
+// Returns the value of a measure. Rows may lack it: in an older file, from a machine without it, from an
+// engine without a native product. Native is not compared with itself.
 std::optional<double> value_of(const Json& row, const Measure& measure) {
   const bool difference = measure.kind == MeasureKind::difference_to_native;
   if (difference && cell(row, "scheme") == "native") return std::nullopt;
@@ -79,7 +79,7 @@ void add_level(Chart& chart, const Group& group, const Measure& measure, Looks& 
   }
 }
 
-// Ratios of a few times read best on a plain axis from 0.
+// True if ratios are within a small factor, which a plain axis from 0 shows best.
 bool has_plain_axis(const Chart& chart, const Measure& measure) {
   constexpr double narrow = 20;
   double least = HUGE_VAL;
@@ -107,11 +107,11 @@ Chart make_chart(const Group& group, const Dimension& dimension, const Measure& 
     const auto value = value_of(*row, measure);
     if (value) add_point(series_in(chart, looks.series_of(*row, dimension.scheme(*row))), x, *value);
   }
-  // Of the schemes that have the parameter, some have one value of it alone.
+  // Some schemes that have the parameter occur with one value of it only.
   if (dimension.native_is_level)
     std::erase_if(chart.series, [](const Series& series) { return series.points.size() < 2; });
   add_level(chart, group, measure, looks);
-  // The contract is one of componentwise errors.
+  // The contract bounds componentwise errors.
   if (std::string(measure.member) == "max_componentwise" && !chart.series.empty())
     chart.limits.push_back(contract_line(group));
   chart.log_y = !has_plain_axis(chart, measure);
@@ -129,14 +129,14 @@ std::string remark_of(const Chart& chart) {
   return fmt::format("Not drawn: {} points with an infinite error; the table has them.", infinite);
 }
 
-// A line of a histogram: the shares of entries whose error has a magnitude below each edge and not below the
-// one before; both signs together.
+// Returns a line of a histogram: the shares of elements whose error has a magnitude below each edge and not
+// below the previous one, both signs together.
 Series histogram_line(const Json& histogram, Series series) {
   const Json& edges = histogram.at("edges");
   const Json& counts = histogram.at("counts");
   double total = 0;
   for (const Json& count : counts) total += count.get<double>();
-  const std::size_t middle = edges.size() / 2;  // the first positive edge
+  const std::size_t middle = edges.size() / 2;  // index of the first positive edge
   for (std::size_t i = middle; i < edges.size(); ++i) {
     const std::size_t mirror = edges.size() - i;
     const double both = counts.at(i).get<double>() + (mirror == i ? 0 : counts.at(mirror).get<double>());
@@ -145,7 +145,7 @@ Series histogram_line(const Json& histogram, Series series) {
   return series;
 }
 
-// Bins outside of which no line has an entry are left out.
+// Removes bins at both ends in which no line has an element.
 void trim(Chart& chart) {
   std::size_t first = SIZE_MAX;
   std::size_t last = 0;
@@ -165,7 +165,7 @@ void trim(Chart& chart) {
   }
 }
 
-// One curve for each label: the same cell of a second file is in the table alone.
+// Adds a line, one curve per label: the same cell of a second file is only in the table.
 void add_histogram(Picture& picture, const Series& line) {
   const auto& drawn = picture.chart.series;
   const bool there = std::any_of(drawn.begin(), drawn.end(),
@@ -186,7 +186,8 @@ void add_histograms(const std::vector<Json>& rows, Looks& looks, std::vector<Fig
     auto figure = std::find_if(found.begin(), found.end(),
                                [&](const Figure& candidate) { return candidate.title == title; });
     if (figure == found.end()) {
-      Chart chart{title, "|C - S| / |S|, S native", "share of the entries", true, {}, {}, false, true, false};
+      Chart chart{title, "|C - S| / |S|, S native", "share of the elements", true, {}, {}, false, true,
+                  false};
       figure = found.insert(found.end(), {title, {{chart, "histogram", "", -1}}});
     }
     add_histogram(figure->pictures.front(),
@@ -209,7 +210,7 @@ std::vector<Figure> make_figures(const std::vector<Json>& rows, const Selection&
   std::vector<Figure> figures;
   for (const Dimension& dimension : dimensions_of(rows)) {
     if (!takes(selection.dimensions, dimension.label)) continue;
-    for (const Group& group : groups_of(rows, dimension, selection.least_values)) {
+    for (const Group& group : groups_of(rows, dimension, selection.min_values)) {
       Figure figure{group.title, {}};
       for (std::size_t i = 0; i < measures.size(); ++i) {
         if (!takes(selection.measures, measures[i].member)) continue;

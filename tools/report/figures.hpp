@@ -1,4 +1,4 @@
-// The figures that the rows of kintsugi accuracy or kintsugi bench have enough points for.
+// Figures for which the rows of kintsugi accuracy or kintsugi bench have enough points.
 #pragma once
 
 #include <array>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "report/svg.hpp"
+#include "report/charts/svg.hpp"
 #include "support.hpp"
 
 namespace kintsugi::tools {
@@ -14,10 +14,10 @@ namespace kintsugi::tools {
 enum class MeasureKind : std::uint8_t { error, difference_to_native, rate };
 
 struct Measure {
-  const char* member;  // of a row's errors; of the row where it is a rate
+  const char* member;  // member of a row's errors; of the row if it is a rate
   const char* label;
   MeasureKind kind = MeasureKind::error;
-  bool ratio = false;  // on a plain axis where the values are within a factor of 20
+  bool ratio = false;  // on a plain axis if the values are within a factor of 20
 };
 inline constexpr std::array<Measure, 11> measures{{
     {"frobenius_relative", "Frobenius, |C - R| / |R|"},
@@ -37,9 +37,9 @@ inline constexpr std::array<Measure, 11> measures{{
 
 struct Picture {
   Chart chart;
-  std::string name;    // of its measure, or of what else it shows: a part of its file's name
-  std::string remark;  // "" for none
-  int measure = -1;    // place in `measures`; -1: none of them
+  std::string name;    // name of its measure, or of what else it shows: a part of its file name
+  std::string remark;  // "": none
+  int measure = -1;    // index in `measures`; -1: none of them
 };
 
 struct Figure {
@@ -47,18 +47,18 @@ struct Figure {
   std::vector<Picture> pictures;
 };
 
-// What is drawn, by the labels of dimensions and the members of measures; an empty list takes all.
+// Selection of figures, by the labels of dimensions and the members of measures; an empty list selects all.
 struct Selection {
   std::vector<std::string> dimensions;
   std::vector<std::string> measures;
-  std::size_t least_values = 2;  // along x
+  std::size_t min_values = 2;  // along x
 };
 
-// Errors, or the rates of rows of rate_row(), against k for each distribution and m, n; against m = n for
-// each distribution and k; against m = n = k; against a parameter of the distribution or of the scheme:
-// wherever there are two values or more, and one picture for every measure that the rows have. Then the
+// Returns figures of errors, or of the rates in rows of rate_row(): against k for each distribution and m, n;
+// against m = n for each distribution and k; against m = n = k; against a parameter of the distribution or of
+// the scheme. A figure needs two values or more, and has one picture for every measure in the rows. Then the
 // rooflines of devices, and the histograms, one figure for each cell that has them. fp32 and fp64 are in
-// figures of their own.
+// separate figures.
 std::vector<Figure> make_figures(const std::vector<Json>& rows, const Selection& selection = {});
 
 }  // namespace kintsugi::tools

@@ -24,7 +24,7 @@ std::string page_style() {
   return style;
 }
 
-// "; on NVIDIA H200: at most 850 T/s fp16, 4.26 T/s copy"
+// Returns "; on NVIDIA H200: at most 850 T/s fp16, 4.26 T/s copy".
 std::string device_text(const Json& document) {
   const Json device = document.value("device", Json());
   if (device.is_null()) return "";
@@ -67,7 +67,8 @@ std::string choice_of_measure(const std::vector<Figure>& figures) {
   return html;
 }
 
-// Shown with its heading where the chosen measure has a picture in it, or a picture is of no measure.
+// Returns the classes by which a figure and its heading are shown if it has a picture of the chosen measure,
+// or one of no measure.
 std::string classes_of(const Figure& figure) {
   std::string classes = "chart";
   for (const Picture& picture : figure.pictures) {
@@ -152,7 +153,7 @@ std::string table_of(const std::vector<Json>& rows) {
   return html + "</tbody>\n</table></div>\n";
 }
 
-// What the figures show.
+// Returns the explanation of the figures.
 std::string legend_of(const std::vector<Json>& rows) {
   std::string html;
   if (!std::all_of(rows.begin(), rows.end(), is_rate_row))

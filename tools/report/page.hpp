@@ -1,4 +1,4 @@
-// A page with figures: one file of HTML that is well-formed XML too and needs nothing else.
+// A page with figures: one file of HTML, which is also well-formed XML and self-contained.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ struct PageHead {
   std::string preface;  // XHTML before the figures
 };
 
-// `rows` are those of kintsugi accuracy and of rate_row(), for the tables; none: no table.
+// Returns the page. `rows`: those of kintsugi accuracy and of rate_row(), for the tables; empty: no table.
 std::string report_page(const PageHead& head, const std::vector<Source>& files, const std::vector<Json>& rows,
                         const std::vector<Figure>& figures);
 

@@ -6,13 +6,13 @@
 #include <set>
 
 #include "io/atomic_file.hpp"
-#include "report/png.hpp"
+#include "report/charts/png.hpp"
 
 namespace kintsugi::tools {
 
 namespace {
 
-// "uniform, m = 32" is uniform-m-32, and "offset:-8" offset-minus8.
+// Returns a file name: "uniform, m = 32" gives uniform-m-32, and "offset:-8" offset-minus8.
 std::string file_name(const std::string& title) {
   std::string name;
   char previous = ' ';
@@ -30,7 +30,7 @@ std::string file_name(const std::string& title) {
   return name;
 }
 
-// An SVG for rsvg-convert where no folder keeps it.
+// A temporary SVG for rsvg-convert, if no folder keeps SVG files.
 class TemporarySvg {
  public:
   explicit TemporarySvg(const std::string& folder) : name_(fmt::format("{}/.{}.svg", folder, ::getpid())) {}
@@ -79,7 +79,7 @@ std::vector<std::string> write_pictures(const PictureFolders& folders, const std
   std::vector<std::string> written;
   if (!folders.svg.empty()) make_folder("--svg", folders.svg);
   if (!folders.png.empty()) make_folder("--png", folders.png);
-  std::set<std::string> names;  // titles that differ may make one name
+  std::set<std::string> names;  // different titles may give the same name
   for (const Figure& figure : figures) {
     for (const Picture& picture : figure.pictures) {
       const std::string first = file_name(figure.title) + "-" + file_name(picture.name);

@@ -8,17 +8,17 @@
 
 namespace kintsugi::tools {
 
-// The folder is made; `flag` is for the message.
+// Makes the folder; `flag` is for the message.
 void make_folder(const std::string& flag, const std::string& folder);
 void write_text(const std::string& name, const std::string& text);
 
-// Folders for each kind; "": none of it.
+// Folders for each kind of file; "": none of that kind.
 struct PictureFolders {
   std::string svg;
   std::string png;
 };
 
-// The names of the files, in the order of figures and pictures.
+// Writes the pictures; returns the names of the files, in the order of figures and pictures.
 std::vector<std::string> write_pictures(const PictureFolders& folders, const std::vector<Figure>& figures);
 
 }  // namespace kintsugi::tools

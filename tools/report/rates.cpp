@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "report/svg.hpp"
+#include "report/charts/svg.hpp"
 
 namespace kintsugi::tools {
 
@@ -26,7 +26,7 @@ std::string ratios_text(const Json& ratios) {
   return text;
 }
 
-// Host files of older programs say nothing of it.
+// True if a device was timed. Files of older versions lack "by" on the host: the clock is meant.
 bool on_device(const Json& row) { return row.at("time").value("by", "clock") != "clock"; }
 
 std::string percent_text(const Json& fraction) {
@@ -37,10 +37,11 @@ std::string number_text(const Json& number) {
   return number.is_null() ? "-" : fmt::format("{:.4g}", read_number(number));
 }
 
-// Files of older programs have no batches.
+// Returns the batch count; files of older versions have no batches.
 std::int64_t batch_of(const Json& row) { return row.at("problem").value("batch", std::int64_t{1}); }
 
-// What lines of the same name are told apart by.
+// Returns the conditions that distinguish curves of the same scheme: device or threads, batch, prepared
+// operand.
 std::string circumstances(const Json& document, const Json& row) {
   std::string text =
       on_device(row) ? cell(document.at("device"), "name") : "threads: " + cell(row, "threads");

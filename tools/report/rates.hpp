@@ -8,14 +8,14 @@
 
 namespace kintsugi::tools {
 
-// A row of kintsugi bench as figures take it: the name as its scheme, threads, batch and prepared operand as
-// its accumulator, "rate" in GFLOP/s and "ratio_to_native", null without one; the row itself is its "bench".
-// What a device computed has the device's name in place of the threads, "device_rate" in TFLOP/s instead of
-// the rate, "of_ceiling" and the document's "ceilings".
+// Returns a row of kintsugi bench in the form for figures: its name as scheme; threads, batch and prepared
+// operand as accumulator, by which figures distinguish lines; "rate" in GFLOP/s and "ratio_to_native", null
+// if there is none; the row itself as "bench". A row of a device has the device's name instead of the
+// threads, "device_rate" in TFLOP/s instead of the rate, "of_ceiling" and the document's "ceilings".
 Json rate_row(const Json& document, const Json& row);
 bool is_rate_row(const Json& row);
 
-// An HTML table of those among `rows`; "" for none.
+// Returns an HTML table of the rate rows among `rows`; "" if there are none.
 std::string rate_table(const std::vector<Json>& rows);
 
 }  // namespace kintsugi::tools

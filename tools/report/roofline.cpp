@@ -16,10 +16,10 @@ struct Roofline {
   std::set<std::string> formats;
 };
 
-// As the axes have them.
+// Unit of the axes.
 constexpr double tera = 1e-12;
 
-// (operations a byte, 10^12 operations a second)
+// Returns (operations per byte, 10^12 operations per second).
 std::pair<double, double> place_of(const Json& bench) {
   const Json& products = bench.at("products");
   const double operations = (products.is_null() ? 1 : read_number(products)) * read_number(bench.at("rate"));
@@ -46,7 +46,8 @@ double ceiling_of(const Roofline& roofline, const std::string& name) {
   return tera * read_number(roofline.ceilings->at(name).at("rate"));
 }
 
-// The memory's line ends where the quickest units' begins; a line that lies beside the points is left out.
+// Adds lines of ceilings. The memory's line ends where that of the fastest units begins; a line beside the
+// points is left out.
 void add_ceilings(Roofline& roofline) {
   double first = std::numeric_limits<double>::infinity();
   double last = 0;

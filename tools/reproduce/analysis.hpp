@@ -1,4 +1,4 @@
-// Lines of the figures that are no sweeps: their rows have an exponent each.
+// Lines of the figures that are not sweeps: each of their rows has an exponent.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace kintsugi::tools {
 
-// Points (exponent, value); rows whose value is null have none.
+// Returns a line of points (exponent, value); rows whose value is null have none.
 Series exponent_line(const std::string& label, int colour, int style, const Json& document,
                      const std::function<Json(const Json& row)>& value);
 

@@ -45,7 +45,7 @@ std::string names_text(const std::vector<std::string>& names) {
                                        : text;
 }
 
-// Alternatives of what the paper leaves open have to agree with one another.
+// Returns the verdict; all alternatives of what the paper leaves open have to agree.
 Judgement by_alternatives(const std::map<std::string, bool>& alternatives,
                           const std::vector<std::string>& missed) {
   const auto held =

@@ -8,7 +8,7 @@
 
 namespace kintsugi::tools {
 
-// What was measured for one series of a claim.
+// Measured values of one series of a claim.
 struct SeriesValues {
   std::string name;
   std::vector<double> values;
@@ -16,22 +16,23 @@ struct SeriesValues {
 using Measured = std::vector<SeriesValues>;
 
 struct Judgement {
-  std::string verdict;  // of rules.verdicts
-  std::string why;      // which series miss the criterion, or why there is no verdict; "" where it agrees
+  std::string verdict;  // one of rules.verdicts
+  std::string why;      // series that miss the criterion, or why there is no verdict; "" if it agrees
 };
 
-// All claims, in the registry's order.
+// Returns all claims, in the registry's order.
 const Json& registered_claims();
-// Fails where no claim has the id: a mistake of ours.
+// Returns the claim with the id; fails if there is none, which is a mistake of this project.
 const Json& registered_claim(const std::string& id);
 
-// Whether values meet a criterion of rules.forms.
+// True if values meet a criterion of rules.forms.
 bool meets(const Json& criterion, const std::vector<double>& values);
 
-// The verdict that the registry's rules give. Series that the claim does not list are a mistake of ours.
+// Returns the verdict by the registry's rules. Series that the claim does not list are a mistake of this
+// project.
 Judgement judge(const Json& claim, const Measured& measured);
 
-// The values in words, by series; "none" where there are none.
+// Returns the values as text, by series; "none" if there are none.
 std::string measured_text(const Measured& measured);
 
 }  // namespace kintsugi::tools

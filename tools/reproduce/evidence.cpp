@@ -19,7 +19,7 @@ bool same_cell(const Json& one, const Json& other) {
          one.at("seed") == other.at("seed");
 }
 
-// A claim that asks for what its sweep does not have is a mistake of ours.
+// Throws for a claim that queries rows which its sweep does not have: a mistake of this project.
 [[noreturn]] void refuse(const Way& way) {
   throw NoSuchRow(fmt::format("no such row of {} on {} {}", way.scheme, way.engine, way.accumulator));
 }

@@ -1,4 +1,4 @@
-// Rows of a figure's sweeps, and the questions that claims ask of them.
+// Rows of a figure's sweeps, and the queries of claims.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace kintsugi::tools {
 
-// One way to compute.
+// A method that computed products.
 struct Way {
   std::string scheme;
   std::string engine;
@@ -20,14 +20,14 @@ struct Way {
 
 using Filter = std::function<bool(const Json& row)>;
 
-// Errors of two ways in the same cell: problem, distribution and seed.
+// Errors of two methods on the same problem, distribution and seed.
 struct Pair {
   double one;
   double other;
   double ratio() const { return one / other; }
 };
 
-// A question about rows that are not there.
+// Thrown if a query matches no row.
 class NoSuchRow : public std::logic_error {
  public:
   using std::logic_error::logic_error;
@@ -38,12 +38,12 @@ class Evidence {
   explicit Evidence(std::vector<Json> rows) : rows_(std::move(rows)) {}
 
   const std::vector<Json>& rows() const { return rows_; }
-  // Rows of a way, by k, then m; fails where there is none.
+  // Returns the rows of a method, ordered by k, then m; fails if there is none.
   std::vector<Json> of(const Way& way, const Filter& filter) const;
   std::vector<double> errors(const Way& way, const char* measure, const Filter& filter) const;
-  // Fails where there is none.
+  // Returns pairs of errors; fails if there is none.
   std::vector<Pair> pairs(const Way& one, const Way& other, const char* measure, const Filter& filter) const;
-  // Every k of the rows.
+  // Returns every k of the rows.
   std::set<double> lengths(const Filter& filter) const;
   double largest_k() const;
 
@@ -53,7 +53,7 @@ class Evidence {
 
 Filter everywhere();
 Filter in_distribution(const std::string& text);
-// Distributions NAME:P with P from `least` to `most`.
+// Returns a filter for distributions NAME:P with P from `least` to `most`.
 Filter with_parameter(const std::string& name, double least, double most);
 Filter with_k(double least);
 Filter of_length(double k);
@@ -63,7 +63,7 @@ double mean(const std::vector<double>& values);
 std::vector<double> ratios(const std::vector<Pair>& pairs);
 double least(const std::vector<double>& values);
 double most(const std::vector<double>& values);
-// "0.83 to 1.2", or one number where they are the same.
+// Returns "0.83 to 1.2", or one number if both are the same.
 std::string range_text(const std::vector<double>& values);
 
 }  // namespace kintsugi::tools

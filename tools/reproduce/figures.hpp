@@ -1,4 +1,4 @@
-// The papers' figures that can be reproduced here: sweeps, and claims with our figures beside theirs.
+// Figures of papers that can be reproduced here: sweeps, and the papers' claims with our measurements.
 #pragma once
 
 #include <functional>
@@ -15,21 +15,21 @@ namespace kintsugi::tools {
 // A claim of docs/results/claims.json that this figure measures.
 struct Claim {
   std::string id;
-  std::function<Measured(const Evidence&)> measure;  // the values of its series
-  std::string explanation = {};                      // of what was found, where that is no agreement
+  std::function<Measured(const Evidence&)> measure;  // returns the values of its series
+  std::string explanation = {};                      // of the finding, if it does not agree
 };
 
 struct PaperSweep {
-  std::string name;  // a part of its file's name; "" for an only one
+  std::string name;  // part of its file name; "" for the only sweep
   SweepTexts lists;
 };
 
-// A document, with "rows", that no sweep makes: the whole of a figure, or rows beside its sweeps.
+// A document with "rows" that no sweep makes: a whole figure, or rows in addition to its sweeps.
 struct Analysis {
-  std::string format;  // of docs/schema: "slice-counts"
+  std::string format;  // name in docs/schema: "slice-counts"
   std::function<Json(bool quick)> document;
-  std::function<std::vector<Figure>(const Json& document)> draw = {};  // where there are no sweeps
-  std::string name = {};  // a part of its file's name beside sweeps
+  std::function<std::vector<Figure>(const Json& document)> draw = {};  // if there are no sweeps
+  std::string name = {};  // part of its file name if there are sweeps
 };
 
 struct PaperFigure {
@@ -37,14 +37,14 @@ struct PaperFigure {
   std::string paper;  // "h2sgemm"
   std::string place;  // "Fig. 8, section 4.1"
   std::string subject;
-  std::string conditions;  // what is as in the paper, and what is not
+  std::string conditions;  // what is as in the paper, and what differs
   std::vector<PaperSweep> sweeps;
   Selection drawn;
   std::vector<Claim> claims;
   Analysis analysis = {};
 };
 
-// All, in the order of papers and figures.
+// Returns all figures, in the order of papers and figures.
 const std::vector<PaperFigure>& paper_figures();
 
 std::vector<PaperFigure> h2sgemm_figures();

@@ -21,7 +21,7 @@ std::string escaped_cell(const std::string& text) {
   return result;
 }
 
-// Text of one or two paragraphs, in lines of 120 characters.
+// Returns text of one or two paragraphs, in lines of 120 characters.
 std::string paragraph(const std::string& text) { return wrapped(text, 120, 0) + "\n\n"; }
 
 std::string link_to(const std::string& target, const std::string& file) {
@@ -83,7 +83,7 @@ std::string claims_table(const Json& claims) {
   return text + "\n";
 }
 
-// Claims with the same reason share a line.
+// Returns the reasons; claims with the same reason share a line.
 std::string reasons(const Json& claims) {
   std::vector<std::pair<std::string, std::string>> lines;
   for (const Json& claim : claims) {
@@ -125,7 +125,7 @@ std::string markdown_of(const Json& document, const std::string& file) {
                                   escaped_cell(cell(figure, "conditions"))));
     text += claims_table(figure.at("claims")) + reasons(figure.at("claims")) + links(figure, file);
   }
-  text.pop_back();  // one end of line at the end
+  text.pop_back();  // one newline at the end
   return text;
 }
 

@@ -1,4 +1,4 @@
-// docs/results/accuracy.md: every claim beside our figure and our verdict.
+// docs/results/accuracy.md: every claim with our figure and our verdict.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace kintsugi::tools {
 
-// Of a document of docs/schema/reproduction.schema.json; links lead from the folder of `file`.
+// Returns the page for a document of docs/schema/reproduction.schema.json; links are relative to the folder
+// of `file`.
 std::string markdown_of(const Json& document, const std::string& file);
 
 }  // namespace kintsugi::tools

@@ -7,8 +7,8 @@
 #include "accuracy/methods.hpp"
 #include "gemm/check.hpp"
 #include "lab/generators.hpp"
-#include "lab/long_double_reference.hpp"
 #include "lab/native_difference.hpp"
+#include "lab/reference/long_double_reference.hpp"
 
 namespace kintsugi::tools {
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t quick_edge = 32;
 constexpr std::int64_t quick_length = 256;
-constexpr double limits[] = {1e-7, 1e-6, 1e-5, 1e-4};  // of the shares
+constexpr double limits[] = {1e-7, 1e-6, 1e-5, 1e-4};  // limits of the shares
 
 using View = core::MatrixView<const float>;
 
@@ -35,7 +35,7 @@ std::vector<float> operand(const ProductErrors& study, const std::string& distri
   return values;
 }
 
-// To nearest, ties to even, with FP16's subnormal numbers.
+// Returns the value rounded to FP16: to nearest, ties to even, with subnormal numbers.
 float rounded_to_half(float value) {
   constexpr int fraction_bits = 10;
   constexpr int least_quantum = -24;
@@ -61,7 +61,7 @@ class Cell {
   lab::ExactReference<float> make_exact() const {
     lab::CheckOptions options;
     options.work_limit = 0;
-    options.max_entries = study_.max_entries;
+    options.max_elements = study_.max_elements;
     options.seed = sample_seed;
     lab::Product<float> product;
     product.a = row_major(a_, shape_.m, shape_.k);
@@ -69,8 +69,8 @@ class Cell {
     return {product, shape_.m, shape_.n, options};
   }
   std::vector<float> run(const Way& way) const;
-  Json errors_of(const std::vector<float>& c, std::vector<lab::EntryError>& entries) const;
-  Json shares_of(const std::vector<lab::EntryError>& entries) const;
+  Json errors_of(const std::vector<float>& c, std::vector<lab::ElementError>& elements) const;
+  Json shares_of(const std::vector<lab::ElementError>& elements) const;
 
   const ProductErrors& study_;
   std::string distribution_;
@@ -90,27 +90,27 @@ std::vector<float> Cell::run(const Way& way) const {
   return c;
 }
 
-Json Cell::errors_of(const std::vector<float>& c, std::vector<lab::EntryError>& entries) const {
+Json Cell::errors_of(const std::vector<float>& c, std::vector<lab::ElementError>& elements) const {
   Json errors = errors_document(
-      exact_.measure(row_major(c, shape_.m, shape_.n), row_major(native_, shape_.m, shape_.n), &entries));
+      exact_.measure(row_major(c, shape_.m, shape_.n), row_major(native_, shape_.m, shape_.n), &elements));
   errors["mean_relative_long_double"] = nullptr;
   if (lab::has_80_bit_long_double) {
     const auto sums =
-        lab::long_double_sums(row_major(a_, shape_.m, shape_.k), row_major(b_, shape_.k, shape_.n), entries);
-    errors["mean_relative_long_double"] = number(lab::mean_relative_error(entries, sums));
+        lab::long_double_sums(row_major(a_, shape_.m, shape_.k), row_major(b_, shape_.k, shape_.n), elements);
+    errors["mean_relative_long_double"] = number(lab::mean_relative_error(elements, sums));
   }
   return errors;
 }
 
-Json Cell::shares_of(const std::vector<lab::EntryError>& entries) const {
+Json Cell::shares_of(const std::vector<lab::ElementError>& elements) const {
   Json shares = Json::array();
   for (const double limit : limits) {
-    const auto below = std::count_if(entries.begin(), entries.end(), [&](const lab::EntryError& entry) {
-      const float native = native_[static_cast<std::size_t>(entry.i * shape_.n + entry.j)];
-      return std::fabs(lab::relative_difference(entry.computed, native)) < limit;
+    const auto below = std::count_if(elements.begin(), elements.end(), [&](const lab::ElementError& element) {
+      const float native = native_[static_cast<std::size_t>(element.i * shape_.n + element.j)];
+      return std::fabs(lab::relative_difference(element.computed, native)) < limit;
     });
     shares.push_back(
-        {{"limit", limit}, {"share", static_cast<double>(below) / static_cast<double>(entries.size())}});
+        {{"limit", limit}, {"share", static_cast<double>(below) / static_cast<double>(elements.size())}});
   }
   return shares;
 }
@@ -118,8 +118,8 @@ Json Cell::shares_of(const std::vector<lab::EntryError>& entries) const {
 Json Cell::row(const Way& way) const {
   std::vector<float> c = run(way);
   if (study_.half_output) std::transform(c.begin(), c.end(), c.begin(), rounded_to_half);
-  std::vector<lab::EntryError> entries;
-  Json errors = errors_of(c, entries);
+  std::vector<lab::ElementError> elements;
+  Json errors = errors_of(c, elements);
   return {{"problem", {{"m", shape_.m}, {"n", shape_.n}, {"k", shape_.k}, {"type", "fp32"}}},
           {"distribution", study_.positive ? positive_text(distribution_) : distribution_},
           {"seed", seed_},
@@ -129,7 +129,7 @@ Json Cell::row(const Way& way) const {
           {"native", study_.native},
           {"output", study_.half_output ? "fp16" : "fp32"},
           {"errors", std::move(errors)},
-          {"shares", shares_of(entries)}};
+          {"shares", shares_of(elements)}};
 }
 
 Shape cut_down(const Shape& shape) {
@@ -139,7 +139,7 @@ Shape cut_down(const Shape& shape) {
 void add_rows(Json& rows, const ProductErrors& study, const std::string& distribution, const Shape& shape,
               std::uint64_t seed) {
   const Cell cell(study, distribution, shape, seed);
-  std::set<std::string> measured;  // native rows have no accumulator, and several ways share them
+  std::set<std::string> measured;  // native rows have no accumulator, so several methods share them
   for (const auto& scheme : study.schemes) {
     for (const Way& way : study.ways) {
       const std::string accumulator = scheme == "native" ? "" : way.accumulator;
@@ -160,7 +160,7 @@ Json product_errors(const std::vector<ProductErrors>& studies, bool quick) {
   result["rows"] = Json::array();
   for (const ProductErrors& study : studies) {
     for (const auto& distribution : study.distributions) {
-      std::set<std::string> done;  // shapes that --quick makes alike
+      std::set<std::string> done;  // distinct shapes, some of which --quick makes equal
       for (const Shape& full : study.shapes) {
         const Shape shape = quick ? cut_down(full) : full;
         if (!done.insert(fmt::format("{}x{}x{}", shape.m, shape.n, shape.k)).second) continue;

@@ -20,7 +20,7 @@ std::string command_of(const PaperFigure& figure, const ReproduceOptions& option
                      options.quick ? " --quick" : "");
 }
 
-constexpr double quick_rows = 32;  // and columns
+constexpr double quick_rows = 32;  // most rows, and columns
 constexpr double quick_length = 256;
 
 std::string scaled_down(double size, double by) {
@@ -33,7 +33,7 @@ void scale_sizes(std::vector<std::string>& sizes, double most) {
   for (std::string& size : sizes) size = scaled_down(std::stod(size), largest / most);
 }
 
-// All by one number, so that squares stay squares.
+// Scales all sizes by one number, so that squares stay squares.
 void scale_shapes(std::vector<std::string>& shapes) {
   double by = 1;
   for (const auto& text : shapes) {
@@ -49,7 +49,8 @@ void scale_shapes(std::vector<std::string>& shapes) {
   }
 }
 
-// The sizes of a sweep keep their proportions: what runs along an axis still has as many values or nearly.
+// Returns lists for --quick. The sizes of a sweep keep their proportions, so that an axis has as many values
+// as before, or nearly.
 SweepTexts quick_lists(SweepTexts lists) {
   for (auto& [name, words] : lists) {
     if (name == "seeds") words.resize(1);
@@ -60,11 +61,11 @@ SweepTexts quick_lists(SweepTexts lists) {
   return lists;
 }
 
-// What a figure's sweeps have left behind.
+// Results of a figure's sweeps.
 struct Results {
   std::vector<Source> sources;
-  std::vector<Json> rows;      // of sweeps
-  std::size_t other_rows = 0;  // of an analysis
+  std::vector<Json> rows;      // rows of sweeps
+  std::size_t other_rows = 0;  // number of rows of an analysis
   std::vector<Figure> figures;
   int refused = 0;
   int bound_violations = 0;
@@ -88,7 +89,8 @@ Results run_sweeps(const PaperFigure& figure, const ReproduceOptions& options) {
   return measured;
 }
 
-// --quick and a full run do not overwrite each other; sweeps see it by their rows.
+// Fails if a file of --quick and one of a full run would overwrite each other; sweeps detect this by their
+// rows.
 void require_same_samples(const std::string& file, const Json& document) {
   if (!std::filesystem::exists(file)) return;
   InputFile input(file);
@@ -130,7 +132,7 @@ Json measured_document(const Measured& measured) {
   return result;
 }
 
-// Its values, and the verdict unless --quick has cut the sizes that the claim speaks of.
+// Returns a claim's values, and its verdict unless --quick has reduced the sizes of the claim.
 Json claim_document(const Claim& claim, const Evidence& evidence, bool quick) {
   const Json& registered = registered_claim(claim.id);
   Measured measured;
@@ -160,7 +162,7 @@ Json claim_document(const Claim& claim, const Evidence& evidence, bool quick) {
   return result;
 }
 
-// Claims may ask which version left a row.
+// Returns the rows with their commits, which claims may query.
 std::vector<Json> rows_with_commits(const std::vector<Source>& sources) {
   std::vector<Json> rows;
   for (const Source& source : sources) {

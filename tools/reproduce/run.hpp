@@ -1,4 +1,4 @@
-// One figure of the papers: its sweeps run, its pictures drawn, its claims judged.
+// Reproduces one figure of the papers: runs its sweeps, draws its pictures, judges its claims.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@ namespace kintsugi::tools {
 struct ReproduceOptions {
   std::string folder;
   bool quick = false;     // m, n scaled down to 32, k to 256, one seed: no verdicts
-  bool recorded = false;  // rows that are in the folder, whatever commit left them: nothing is run
+  bool recorded = false;  // uses the rows in the folder, made by any commit: nothing is run
 };
 
-// Writes NAME.json (NAME-SWEEP.json), NAME.html and pictures into the folder, continuing the sweeps that are
-// there; with `recorded` the pages and pictures alone. The result is an entry of "figures" of
+// Writes NAME.json (NAME-SWEEP.json), NAME.html and pictures into the folder, continuing existing sweeps;
+// with `recorded` only the pages and pictures. Returns an element of "figures" of
 // docs/schema/reproduction.schema.json.
 Json reproduce_figure(const PaperFigure& figure, const ReproduceOptions& options);
 

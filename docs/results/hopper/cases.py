@@ -50,7 +50,7 @@ PAPER_MODES = ("ozaki-fp16", "ozaki-fp16:mode=cr", "ozaki-fp64")
 ERRING = ("uniform", "uniform01", "phi:0.5", "phi:1", "phi:2", "phi:4", "type1", "type2", "type3", "type4", "graded:40",
           "span:16")
 INNER = (1, 4, 16, 64, 256, 1024, 4096, 16384)  # k of those
-ERRING_SIDES = (256, 2048)  # m = n: all entries of C, and as many of a C that has enough tiles for the whole chip
+ERRING_SIDES = (256, 2048)  # m = n: all elements of C, and as many of a C that has enough tiles for the whole chip
 FEW_ROWS = (16, 32, 64, 128)  # beside weights of so many rows and columns, prepared or not
 WEIGHTS = (4096, 8192, 16384)
 BATCH = 64
@@ -106,7 +106,7 @@ SGEMM = [
     *(Case("sgemm", f"sgemm-errors-{side}",
            ("kintsugi", "accuracy", "--engines", "cuda", "--schemes", "fp16x3,fp16x3-wide", "--distributions",
             ",".join(ERRING), "--m", str(side), "--n", str(side), "--k", ",".join(map(str, INNER)),
-            "--max-entries", str(ERRING_SIDES[0]**2)), 120) for side in ERRING_SIDES),
+            "--max-elements", str(ERRING_SIDES[0]**2)), 120) for side in ERRING_SIDES),
     Case("sgemm", "sgemm-stages", ("term_rate", "--stages", *map(shape_text, STAGED)), 90),
 ]
 FP64 = [

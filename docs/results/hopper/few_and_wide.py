@@ -124,8 +124,8 @@ def by_native(row):
 
 def errors(results):
     all_of, some_of = ERRING_SIDES
-    body = f"All entries of C, {all_of} x {all_of}, and {all_of**2} of {some_of} x {some_of}, against the exact " \
-           "product: the largest |C - AB| / |A||B| of an entry and the Frobenius error, both over cuBLAS's SGEMM's. A " \
+    body = f"All elements of C, {all_of} x {all_of}, and {all_of**2} of {some_of} x {some_of}, against the exact " \
+           "product: the largest |C - AB| / |A||B| of an element and the Frobenius error, both over cuBLAS's SGEMM's. A " \
            "star: the rows of A or columns of B span more binades than the scheme's window, whose bound says nothing " \
            "there.\n\n"
     measured = [side for side in ERRING_SIDES if results.rows(f"sgemm-errors-{side}")]

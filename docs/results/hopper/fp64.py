@@ -20,13 +20,13 @@ TITLES = {DP: "DGEMM-TC-DP (`ozaki-fp16`)", CR: "DGEMM-TC-CR (`ozaki-fp16:mode=c
 def sizes(results):
     names = (NATIVE, "ozaki2:moduli=15", "ozaki2", "fp64", "exact", "auto")
     body = "TFLOP/s, in brackets the ratio to native. `ozaki2` is the program by name, with its own bound; `fp64` is " \
-           "the contract, proved by norms or entry by entry, `exact` the correctly rounded result, `auto` what a call gets " \
+           "the contract, proved by norms or element by element, `exact` the correctly rounded result, `auto` what a call gets " \
            "that asks for nothing.\n\n"
     body += table(["m x n x k", *names], rates(results, SQUARES, names, map(cube, ALL_SIZES)))
     watched = (NATIVE, "ozaki2", "fp64", "exact")
     body += "\nPower and clock:\n\n" + table(["n", *(f"{name}: W, MHz" for name in watched)], [
         [n, *(state(results.row(SQUARES, name, cube(n))) for name in watched)] for n in ALL_SIZES])
-    body += "\nErrors at n = 8192, of 4096 entries:\n\n" + table(
+    body += "\nErrors at n = 8192, of 4096 elements:\n\n" + table(
         ["", "largest componentwise", "Frobenius", "correctly rounded"],
         [error_line(name, results.row(SQUARES, name, cube(8192))) for name in names[:-1]])
     body += pictures(results, "fp64-sizes", "*-device-rate.svg", "*-ratio-to-native.svg", "*-roofline.svg")
@@ -227,16 +227,16 @@ def peer_claim(results):
     return Finding("own-gemmul8", {"ozaki2": one(here)}, words + ("" if here is None else f", {times(here)} of DGEMM"))
 
 
-# ---------------------------------------------------------------- complex entries
+# ---------------------------------------------------------------- complex elements
 
-def complex_entries(results):
+def complex_elements(results):
     body = ""
     for case, contract, title in (("fp64-zgemm", "fp64", "ZGEMM"), ("fp64-cgemm", "fp32", "CGEMM")):
         body += f"{title}, TFLOP/s (8mnk), in brackets the ratio to native:\n\n"
         body += table(["m x n x k", "native", "ozaki2", contract],
                       rates(results, case, (NATIVE, "ozaki2", contract), map(cube, SIZES[2:]))) + "\n"
     body += claims([complex_claim(results)])
-    return section("Complex entries", "How quick are ZGEMM and CGEMM by two or three products a modulus?", results,
+    return section("Complex elements", "How quick are ZGEMM and CGEMM by two or three products a modulus?", results,
                    ("fp64-zgemm", "fp64-cgemm"), body)
 
 
@@ -251,4 +251,4 @@ def findings(results):
 
 def page(results):
     return wrapped(head(TITLE, PART, results) + "".join(
-        part(results) for part in (sizes, dgemm_tc, breakdown, workspace, moduli, complex_entries)).rstrip("\n") + "\n")
+        part(results) for part in (sizes, dgemm_tc, breakdown, workspace, moduli, complex_elements)).rstrip("\n") + "\n")

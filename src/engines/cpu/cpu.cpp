@@ -1,11 +1,11 @@
-// The cpu engine: products of floating slices by OpenBLAS, for studies at sizes the reference cannot reach,
-// of slices that hold integers (integer_sums.hpp), of int8 slices and 52-bit words by kernels of its own
-// (int8.hpp, int52.hpp), and the native product.
+// The engine cpu. OpenBLAS multiplies floating slices, for studies at sizes that the reference engine cannot
+// reach, and slices that hold integers (integer_sums.hpp). Kernels of the engine multiply int8 slices and
+// 52-bit words (int8.hpp, int52.hpp). Native products come from OpenBLAS too.
 //
-// Floating slices are widened to fp32, where products of formats of up to 12 significant bits are exact. All
-// calls of a schedule have one shape, tile x tile x (block of k), on a grid fixed to the operand's
-// origin, zeros included: whatever order OpenBLAS adds in, an entry's bits depend on nothing but its
-// own row and column and its place in the tile, never on threads, blocking or batch position.
+// Floating slices are widened to fp32, in which products of formats of up to 12 significant bits are exact.
+// All calls of a schedule have one shape, tile x tile x (block of k), on a grid fixed to the operand's
+// origin, zeros included. So in any order in which OpenBLAS adds, an element's bits depend only on its own
+// row and column and its position in the tile, never on threads, blocking or batch position.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -27,14 +27,14 @@ namespace kintsugi::core {
 namespace {
 
 constexpr std::int64_t tile = Slices::vector_multiple;
-constexpr std::int64_t tile_entries = tile * tile;
+constexpr std::int64_t tile_elements = tile * tile;
 
-// Scratch of one worker: accumulators inside and outside for every group.
+// Scratch bytes of one worker: accumulators inside and outside for every group.
 std::size_t worker_bytes(int groups) {
   return array_bytes(groups * tile, tile, sizeof(float)) + array_bytes(groups * tile, tile, sizeof(double));
 }
 
-// sums (tile x tile, column-major) = beta * sums + a * b^T over `length` inner indices.
+// Computes sums (tile x tile, column-major) = beta * sums + a * b^T over `length` inner indices.
 void add_product(const Slices& a, int slice_a, std::int64_t row, const Slices& b, int slice_b,
                  std::int64_t column, std::int64_t begin, std::int64_t length, float beta, float* sums) {
   const int edge = static_cast<int>(tile);
@@ -46,21 +46,21 @@ void add_product(const Slices& a, int slice_a, std::int64_t row, const Slices& b
                    b.vector<float>(slice_b, column) + begin, &ldb, &beta, sums, &edge);
 }
 
-// Adds partial sums outside, as adds_outside_in_fp64() says.
-KINTSUGI_VECTORISED void add_sums(const float* inside, double weight, double* outside, std::int64_t count) {
+// Adds partial sums outside the matrix unit, as adds_outside_in_fp64() says.
+KINTSUGI_VECTORIZED void add_sums(const float* inside, double weight, double* outside, std::int64_t count) {
   for (std::int64_t e = 0; e < count; ++e) outside[e] += weight * static_cast<double>(inside[e]);
 }
 
-// The schedule for one tile of C, as in schedule/schedule.hpp.
+// Runs the schedule for one tile of C, as in schedule/schedule.hpp.
 class TileSchedule {
  public:
   TileSchedule(const Multiplication& task, std::int64_t row, std::int64_t column, std::byte* scratch)
       : task_(task), schedule_(*task.schedule), row_(row), column_(column),
         outside_(reinterpret_cast<double*>(scratch)),
-        inside_(reinterpret_cast<float*>(outside_ + schedule_.groups * tile_entries)) {}
+        inside_(reinterpret_cast<float*>(outside_ + schedule_.groups * tile_elements)) {}
 
   void run() {
-    const std::int64_t k = task_.a.vector_stride();  // zeros up to there
+    const std::int64_t k = task_.a.vector_stride();  // padded with zeros
     const std::int64_t block = schedule_.block_length(k);
     for (std::int64_t begin = 0; begin < k; begin += block) {
       const std::int64_t length = std::min(block, k - begin);
@@ -69,19 +69,19 @@ class TileSchedule {
       for (std::int64_t offset = 0; offset < length; offset += step) {
         add_terms(begin + offset, std::min(step, length - offset));
       }
-      leave_engine(begin == 0);
+      add_outside(begin == 0);
     }
   }
 
-  const double* sums(int group) const { return outside_ + group * tile_entries; }
+  const double* sums(int group) const { return outside_ + group * tile_elements; }
 
  private:
   void add_terms(std::int64_t begin, std::int64_t length) {
     for (const Term& term : schedule_.terms) {
-      float* sums = inside_ + term.group * tile_entries;
+      float* sums = inside_ + term.group * tile_elements;
       if (term.rescales && used_[term.group]) {
         const float factor = std::ldexp(1.0F, schedule_.rescale_exponent);
-        for (std::int64_t e = 0; e < tile_entries; ++e) sums[e] *= factor;
+        for (std::int64_t e = 0; e < tile_elements; ++e) sums[e] *= factor;
       }
       add_product(task_.a, term.a, row_, task_.b, term.b, column_, begin, length,
                   used_[term.group] ? 1.0F : 0.0F, sums);
@@ -89,18 +89,18 @@ class TileSchedule {
     }
   }
 
-  void leave_engine(bool first) {
-    const std::int64_t count = schedule_.groups * tile_entries;
-    if (schedule_.joint) return leave_jointly(first);
+  void add_outside(bool first) {
+    const std::int64_t count = schedule_.groups * tile_elements;
+    if (schedule_.joint) return add_groups_jointly(first);
     if (first) std::fill_n(outside_, count, 0.0);
     add_sums(inside_, 1, outside_, count);
   }
 
-  void leave_jointly(bool first) {
-    if (first) std::fill_n(outside_, tile_entries, 0.0);
+  void add_groups_jointly(bool first) {
+    if (first) std::fill_n(outside_, tile_elements, 0.0);
     for (int g = 0; g < schedule_.groups; ++g) {
       const double weight = std::ldexp(1.0, schedule_.group_exponents[g]);
-      add_sums(inside_ + g * tile_entries, weight, outside_, tile_entries);
+      add_sums(inside_ + g * tile_elements, weight, outside_, tile_elements);
     }
   }
 
@@ -113,7 +113,7 @@ class TileSchedule {
   std::array<bool, max_groups> used_{};
 };
 
-// Rounds what of the tile lies inside the sums to fp32.
+// Rounds the part of the tile inside the sums to fp32.
 void store_tile(const Accumulators& sums, int group, std::int64_t row, std::int64_t column,
                 const double* source) {
   const std::int64_t rows = std::min(tile, sums.rows - row);
@@ -147,20 +147,21 @@ void multiply_floating(const Multiplication& task) {
   }
 }
 
-// A strided view as a BLAS argument: 'N' for unit stride down the columns, else 'T'; of a conjugate 'R'
-// (OpenBLAS's own) and 'C'.
+// A strided view as a BLAS argument: 'N' for unit stride down the columns, else 'T'; for a conjugate 'R' (an
+// extension of OpenBLAS) and 'C'.
 struct BlasMatrix {
   const char* trans;
   int ld;
 };
 
-// The plan has checked largest_size().
+// Sizes fit, since the plan has checked largest_size().
 int blas_int(std::int64_t value) { return static_cast<int>(value); }
 
 template <class T>
 BlasMatrix blas_matrix(const MatrixView<T>& view, bool conjugate = false) {
-  const bool columns_stand = view.row_stride == 1 && (view.column_stride >= view.rows || view.columns <= 1);
-  if (columns_stand)
+  const bool has_unit_row_stride =
+      view.row_stride == 1 && (view.column_stride >= view.rows || view.columns <= 1);
+  if (has_unit_row_stride)
     return {conjugate ? "R" : "N", blas_int(std::max({view.column_stride, view.rows, std::int64_t{1}}))};
   return {conjugate ? "C" : "T", blas_int(std::max({view.row_stride, view.columns, std::int64_t{1}}))};
 }
@@ -202,17 +203,17 @@ void native_product(const NativeProduct<T>& task) {
             task.alpha, task.a.data, a.ld, task.b.data, b.ld, task.beta, task.c.data, c.ld);
 }
 
-// Beside an OpenBLAS FP32 product, which took 0.024 ns there; read on an EPYC with AVX2 by
-// build/tests/step_rate, sums with the pages of a new workspace. On an EPYC with AVX-512 (Zen 4; a product
-// takes 0.019 ns) they give the ratios of whole calls that docs/results/log has, within 25 %. Kernels' claims
-// are rounded down; tiles of 128 cost OpenBLAS a fifth.
+// Costs relative to one multiply-add of an OpenBLAS FP32 product, which took 0.024 ns on the machine of the
+// measurement, an EPYC with AVX2 (build/tests/step_rate; sums include the page faults of a new workspace). On
+// an EPYC with AVX-512 (Zen 4, 0.019 ns) they reproduce the ratios of whole calls in docs/results/log within
+// 25 %. Claims of kernels are rounded down; tiles of 128 cost OpenBLAS a fifth.
 constexpr double kernel_claim = 0.9;
 constexpr StepCosts floating_costs{
-    .product = 1.2, .element = 160, .slice = 1250, .entry = 30, .sum = 300, .tile = tile};
-constexpr StepCosts residue_costs{.element = 140, .slice = 90, .entry = 3000, .sum = 15};
-constexpr StepCosts digit_costs{.element = 900, .slice = 240, .entry = 60, .sum = 400};
-constexpr StepCosts rest_costs{.element = 160, .slice = 950, .entry = 30, .sum = 400};
-constexpr StepCosts word_costs{.element = 160, .slice = 190, .entry = 30, .sum = 900};
+    .product = 1.2, .element = 160, .slice = 1250, .result = 30, .sum = 300, .tile = tile};
+constexpr StepCosts residue_costs{.element = 140, .slice = 90, .result = 3000, .sum = 15};
+constexpr StepCosts digit_costs{.element = 900, .slice = 240, .result = 60, .sum = 400};
+constexpr StepCosts rest_costs{.element = 160, .slice = 950, .result = 30, .sum = 400};
+constexpr StepCosts word_costs{.element = 160, .slice = 190, .result = 30, .sum = 900};
 
 bool is_integer(FormatId format) { return format == FormatId::int8 || format == FormatId::int52; }
 
@@ -270,9 +271,9 @@ class CpuEngine final : public Engine {
     costs.product = kernel_claim / relative_rate(format);
     return costs;
   }
-  // Of 16 x 16 x 16, and of 2048 x 8 x 2048 and 2048 x 2048 x 8.
+  // Measured on 16 x 16 x 16 (call), and on 2048 x 8 x 2048 and 2048 x 2048 x 8 (element).
   NativeCosts native_costs() const override { return {.call = 180'000, .element = 12}; }
-  double native_pair_time() const override { return quickest_pair_kernels().relative_time; }
+  double native_pair_time() const override { return fastest_pair_kernels().relative_time; }
 
   std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t,
                             int threads) const override {
@@ -304,7 +305,7 @@ class CpuEngine final : public Engine {
   void native(const NativeProduct<std::complex<float>>& product) const override { native_product(product); }
   void native(const NativeProduct<std::complex<double>>& product) const override { native_product(product); }
   void native(const NativeProduct<DoubleDouble>& product) const override {
-    multiply_pairs(product, quickest_pair_kernels());
+    multiply_pairs(product, fastest_pair_kernels());
   }
 };
 

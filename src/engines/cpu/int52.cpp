@@ -24,7 +24,7 @@ std::vector<const Int52Kernels*> find_families() {
   return families;
 }
 
-// Whether a word of the first `count` vectors from `first` on is zero throughout.
+// True if one word of all `count` vectors from `first` on is zero throughout.
 bool all_zero(const Slices& slices, int word, std::int64_t first, std::int64_t count) {
   for (std::int64_t v = first; v < first + count; ++v) {
     const std::int64_t* vector = slices.vector<std::int64_t>(word, v);
@@ -33,7 +33,7 @@ bool all_zero(const Slices& slices, int word, std::int64_t first, std::int64_t c
   return true;
 }
 
-// One group's sums of one tile, over all of k.
+// Computes one group's sums of one tile, over all of k.
 void multiply_tile(const Multiplication& task, const Int52Kernels& kernels, int group, std::int64_t row,
                    std::int64_t column, std::byte* scratch) {
   const std::int64_t rows = std::min(tile, task.sums.rows - row);

@@ -1,4 +1,4 @@
-// Products of 52-bit words: the schedule tile by tile, by one of the families of kernels.
+// Products of 52-bit words: the schedule tile by tile, by one of the kernel families.
 #pragma once
 
 #include <span>
@@ -9,17 +9,17 @@
 
 namespace kintsugi::core {
 
-// The families that this CPU can execute, quickest first. The last is int52_generic.
+// Returns the families that this CPU can execute, fastest first. The last is int52_generic.
 std::span<const Int52Kernels* const> int52_families();
 
-// What KINTSUGI_CPU_INT52 asks for, read at the first call.
+// Returns the family that KINTSUGI_CPU_INT52 names, read at the first call.
 const KernelChoice<Int52Kernels>& int52_choice();
 
-// Scratch of one thread.
+// Scratch bytes of one thread.
 std::size_t int52_worker_bytes(const Int52Kernels& kernels);
 
-// Sums are modulo 2^128, inside the engine and outside: neither blocks of k nor the order of anything makes a
-// difference. Words of a tile that are all zero are not multiplied.
+// Multiplies all tiles. Sums are modulo 2^128 inside and outside the engine, so neither blocks of k nor any
+// order affects them. Words of a tile that are all zero are not multiplied.
 void multiply_int52(const Multiplication& task, const Int52Kernels& kernels);
 
 }  // namespace kintsugi::core

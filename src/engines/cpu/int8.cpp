@@ -9,7 +9,7 @@
 #include <array>
 #include <vector>
 
-#include "arith/residue.hpp"
+#include "arith/residue/residue.hpp"
 #include "base/floating_environment.hpp"
 #include "base/fork.hpp"
 #include "base/vectorised.hpp"
@@ -19,7 +19,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// A tile of sums: those of `rows` x `columns` entries from (row, column) on, columns `stride` apart.
+// A tile of sums: those of `rows` x `columns` elements from (row, column) on; columns are `stride` apart.
 struct Tile {
   std::int64_t row;
   std::int64_t column;
@@ -30,8 +30,8 @@ struct Tile {
 };
 
 #if defined(__x86_64__) && defined(__linux__)
-// Linux lets a process have AMX's registers when it asks for them; it refuses where a signal's stack is too
-// small.
+// True if AMX can be used. Linux grants its registers to a process on request, and refuses if a signal stack
+// is too small.
 bool may_use_tiles() {
   constexpr long request_permission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr long tile_data = 18;               // XFEATURE_XTILEDATA
@@ -56,7 +56,7 @@ std::vector<const Int8Kernels*> find_families() {
   return families;
 }
 
-// A group's int32 accumulators over inner indices begin ... end - 1.
+// Adds a group's products over inner indices begin ... end - 1 to its int32 accumulators.
 void add_terms(const Multiplication& task, const Int8Kernels& kernels, int group, const Tile& tile,
                std::int64_t begin, std::int64_t end, std::byte* packed) {
   for (const Term& term : task.schedule->terms) {
@@ -71,8 +71,8 @@ void add_terms(const Multiplication& task, const Int8Kernels& kernels, int group
   }
 }
 
-// residues = (sums, and residues unless this is the first block) modulo the modulus.
-KINTSUGI_VECTORISED void reduce_sums(const std::uint32_t* sums, std::int64_t count, std::int32_t modulus,
+// Computes residues = (sums, plus residues unless this is the first block) modulo the modulus.
+KINTSUGI_VECTORIZED void reduce_sums(const std::uint32_t* sums, std::int64_t count, std::int32_t modulus,
                                      bool first, std::uint8_t* residues) {
   const double inverse = 1.0 / modulus;
   const std::int32_t kept = first ? 0 : 0xff;
@@ -84,15 +84,16 @@ KINTSUGI_VECTORISED void reduce_sums(const std::uint32_t* sums, std::int64_t cou
   }
 }
 
-// The tile leaves into the sums, as residues or as integers.
-void leave_reduced(const Accumulators& sums, int group, std::int32_t modulus, const Tile& tile, bool first) {
+// Reduces the tile's sums and adds them to the residues outside.
+void add_residues_outside(const Accumulators& sums, int group, std::int32_t modulus, const Tile& tile,
+                          bool first) {
   for (std::int64_t j = 0; j < tile.columns; ++j) {
     reduce_sums(tile.sums + j * tile.stride, tile.rows, modulus, first,
                 sums.group<std::uint8_t>(group) + tile.row + (tile.column + j) * sums.rows);
   }
 }
 
-void leave_engine(const Accumulators& sums, int group, const Tile& tile, bool first) {
+void add_outside(const Accumulators& sums, int group, const Tile& tile, bool first) {
   for (std::int64_t j = 0; j < tile.columns; ++j) {
     std::int64_t* outside = sums.group<std::int64_t>(group) + tile.row + (tile.column + j) * sums.rows;
     const std::uint32_t* source = tile.sums + j * tile.stride;
@@ -103,25 +104,25 @@ void leave_engine(const Accumulators& sums, int group, const Tile& tile, bool fi
   }
 }
 
-// The schedule for one tile of C, as in schedule/schedule.hpp.
+// Runs the schedule for one tile of C, as in schedule/schedule.hpp.
 void multiply_tile(const Multiplication& task, const Int8Kernels& kernels, const Tile& tile,
                    std::byte* packed) {
-  const std::int64_t k = task.a.vector_stride();  // zeros up to there
+  const std::int64_t k = task.a.vector_stride();  // padded with zeros
   const std::int64_t block = task.schedule->block_length(k);
   for (int g = 0; g < task.schedule->groups; ++g) {
     for (std::int64_t begin = 0; begin < k; begin += block) {
       for (std::int64_t j = 0; j < tile.columns; ++j) std::fill_n(tile.sums + j * tile.stride, tile.rows, 0U);
       add_terms(task, kernels, g, tile, begin, std::min(k, begin + block), packed);
       if (task.sums.type == SumType::residue) {
-        leave_reduced(task.sums, g, task.schedule->group_moduli[g], tile, begin == 0);
+        add_residues_outside(task.sums, g, task.schedule->group_moduli[g], tile, begin == 0);
       } else {
-        leave_engine(task.sums, g, tile, begin == 0);
+        add_outside(task.sums, g, tile, begin == 0);
       }
     }
   }
 }
 
-// Large tiles are read seldom, but every thread must have some.
+// Returns the edge of tiles: large tiles read operands less often, but every thread must get some tiles.
 std::int64_t tile_edge(const Int8Kernels& kernels, const Accumulators& sums, int threads) {
   std::int64_t edge = kernels.tile;
   while (edge > Slices::vector_multiple && threads > 1 &&

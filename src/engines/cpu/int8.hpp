@@ -1,4 +1,4 @@
-// Products of int8 slices: the schedule tile by tile, by one of the families of kernels.
+// Products of int8 slices: the schedule tile by tile, by one of the kernel families.
 #pragma once
 
 #include <span>
@@ -9,16 +9,17 @@
 
 namespace kintsugi::core {
 
-// The families that this CPU can execute, quickest first. The last is int8_generic.
+// Returns the families that this CPU can execute, fastest first. The last is int8_generic.
 std::span<const Int8Kernels* const> int8_families();
 
-// What KINTSUGI_CPU_INT8 asks for, read at the first call.
+// Returns the family that KINTSUGI_CPU_INT8 names, read at the first call.
 const KernelChoice<Int8Kernels>& int8_choice();
 
-// Scratch of one thread.
+// Scratch bytes of one thread.
 std::size_t int8_worker_bytes(const Int8Kernels& kernels);
 
-// Sums inside the engine are modulo 2^32, so the order of terms, steps and tiles makes no difference to them.
+// Multiplies all tiles. Sums inside the engine are modulo 2^32, so the order of terms, steps and tiles does
+// not affect them.
 void multiply_int8(const Multiplication& task, const Int8Kernels& kernels);
 
 }  // namespace kintsugi::core

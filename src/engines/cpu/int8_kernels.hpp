@@ -1,6 +1,6 @@
-// Kernels for products of int8 slices: one family a file, each compiled with its own flags. This header
-// holds plain data alone, since an inline function compiled with a family's flags could be what the linker
-// keeps for every other file.
+// Kernels for products of int8 slices: one family per file, each compiled with its own flags. This header
+// holds plain data only, since the linker could keep an inline function compiled with one family's flags for
+// all files.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 
 namespace kintsugi::core {
 
-// Vectors of a and of b, with all that pads them to Slices::vector_multiple, and what of k is added.
+// Vectors of a and of b, padded to Slices::vector_multiple, and the range of k whose products are added.
 struct Int8Block {
   const std::int8_t* a;
   const std::int8_t* b;
-  std::int64_t stride;  // from one vector to the next
-  std::int64_t rows;    // vectors of a that matter, at most the kernels' tile
+  std::int64_t stride;  // elements from one vector to the next
+  std::int64_t rows;    // vectors of a whose sums are needed, at most the kernels' tile
   std::int64_t columns;
   std::int64_t length;  // elements of each vector; none beyond are read
 };
@@ -21,21 +21,21 @@ struct Int8Block {
 struct Int8Kernels {
   const char* name;
 
-  // Products per time relative to OpenBLAS's FP32 product, below what docs/results/log has.
+  // Products per unit of time relative to OpenBLAS's FP32 product; below the rates in docs/results/log.
   double relative_rate;
 
   // Edge of the largest tile of sums, a power of two times Slices::vector_multiple.
   std::int64_t tile;
 
-  // Of `packed`.
+  // Bytes of `packed`.
   std::size_t packed_bytes;
 
-  // sums (tile x tile, column-major) += a * b^T modulo 2^32, at least for rows x columns of it.
+  // Adds a * b^T to sums (tile x tile, column-major) modulo 2^32, at least for rows x columns of it.
   void (*add_product)(const Int8Block& block, std::byte* packed, std::uint32_t* sums);
 };
 
 extern const Int8Kernels int8_generic;
-extern const Int8Kernels int8_avx512;  // x86-64 alone
-extern const Int8Kernels int8_amx;     // x86-64 Linux alone
+extern const Int8Kernels int8_avx512;  // x86-64 only
+extern const Int8Kernels int8_amx;     // x86-64 Linux only
 
 }  // namespace kintsugi::core

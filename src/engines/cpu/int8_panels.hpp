@@ -1,5 +1,5 @@
-// How 16 vectors of bytes are packed with AVX-512: included by the files of families alone, each of which
-// gets a copy of its own, compiled with its flags.
+// Packing of 16 vectors of bytes with AVX-512. Only the files of families include this header; each gets its
+// own copy, compiled with its flags.
 #pragma once
 
 #include <immintrin.h>
@@ -9,10 +9,10 @@
 
 namespace kintsugi::core {
 
-// A panel: 16 vectors interleaved by groups of four k, one group of all 16 a register.
+// Vectors in a panel, which are interleaved by groups of four k; one group of all 16 fills a register.
 constexpr std::int64_t int8_lanes = 16;
 constexpr std::int64_t int8_group = 4;
-constexpr std::int64_t int8_chunk = 64;  // k read at once from one vector
+constexpr std::int64_t int8_chunk = 64;  // inner indices read at once from one vector
 
 // Swaps the halves of pairs of registers: one step of a transposition of 32-bit elements.
 static inline void transpose_quads(__m512i* rows) {
@@ -44,7 +44,7 @@ static inline void store_groups(const __m512i* rows, std::byte* target) {
   }
 }
 
-// One panel of `length` elements; beyond them, up to a whole chunk, zeros, which no shift has met.
+// Packs one panel of `length` elements; beyond them, up to a whole chunk, it has zeros without the shift.
 static inline void pack_panel(const std::int8_t* vectors, std::int64_t stride, std::int64_t length,
                               __m512i shift, std::byte* panel) {
   for (std::int64_t p = 0; p < length; p += int8_chunk) {

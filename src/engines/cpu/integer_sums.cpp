@@ -26,10 +26,10 @@ void call_gemm(int k, const double* a, int lda, const double* b, int ldb, double
   openblas().dgemm("T", "N", &edge, &edge, &k, &one, a, &lda, b, &ldb, &zero, sums, &edge);
 }
 
-// What of the tile lies inside the sums.
+// Adds the part of the tile inside the sums to them.
 template <class Element>
-void leave_engine(const Accumulators& sums, int group, std::int64_t row, std::int64_t column,
-                  const Element* source, bool first) {
+void add_outside(const Accumulators& sums, int group, std::int64_t row, std::int64_t column,
+                 const Element* source, bool first) {
   const std::int64_t rows = std::min(tile, sums.rows - row);
   const std::int64_t columns = std::min(tile, sums.columns - column);
   for (std::int64_t j = 0; j < columns; ++j) {
@@ -43,7 +43,7 @@ void leave_engine(const Accumulators& sums, int group, std::int64_t row, std::in
 
 template <class Element>
 void multiply_tile(const Multiplication& task, std::int64_t row, std::int64_t column, Element* inside) {
-  const std::int64_t k = task.a.vector_stride();  // zeros up to there
+  const std::int64_t k = task.a.vector_stride();  // padded with zeros
   const std::int64_t block = task.schedule->block_length(k);
   const int ld = static_cast<int>(k);
   std::array<bool, max_groups> used{};
@@ -52,7 +52,7 @@ void multiply_tile(const Multiplication& task, std::int64_t row, std::int64_t co
     for (const Term& term : task.schedule->terms) {
       call_gemm(length, task.a.vector<Element>(term.a, row) + begin, ld,
                 task.b.vector<Element>(term.b, column) + begin, ld, inside);
-      leave_engine(task.sums, term.group, row, column, inside, !used[term.group]);
+      add_outside(task.sums, term.group, row, column, inside, !used[term.group]);
       used[term.group] = true;
     }
   }

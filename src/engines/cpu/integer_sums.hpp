@@ -7,11 +7,11 @@
 
 namespace kintsugi::core {
 
-// Scratch of one thread.
+// Scratch bytes of one thread.
 std::size_t integer_sums_worker_bytes();
 
-// By OpenBLAS, in fp32 for slices widened to it, in fp64 for fp64 ones. Every partial sum of such a product
-// is an integer that the accumulator holds, so whatever order OpenBLAS adds in gives the same sum.
+// Multiplies by OpenBLAS: in fp32 for slices widened to it, in fp64 for fp64 slices. Every partial sum of
+// such a product is an integer that the accumulator holds, so every order of additions gives the same sum.
 void multiply_integer_sums(const Multiplication& task);
 
 }  // namespace kintsugi::core

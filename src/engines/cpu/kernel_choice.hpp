@@ -1,5 +1,5 @@
-// Families of kernels, one of which runs: chosen once, by what the CPU can execute and the environment asks
-// for.
+// Selection of the kernel family that runs: made once, by the CPU's instructions and the environment's
+// setting.
 #pragma once
 
 #include <span>
@@ -14,11 +14,11 @@ namespace kintsugi::core {
 template <class Kernels>
 struct KernelChoice {
   const Kernels* kernels;
-  std::string reason;  // why they are not those that were asked for; empty when they are
+  std::string reason;  // why the named kernels are not taken; empty if they are
 };
 
-// By name among the families that this CPU can execute, quickest first; "auto" is the quickest. The last runs
-// anywhere.
+// Returns the kernels of that name among the families that this CPU can execute, fastest first; "auto" is the
+// fastest. The last family runs on any CPU.
 template <class Kernels>
 KernelChoice<Kernels> choose_kernels(std::span<const Kernels* const> families, std::string_view name,
                                      std::string_view variable) {
@@ -31,7 +31,7 @@ KernelChoice<Kernels> choose_kernels(std::span<const Kernels* const> families, s
                                        variable, name, names)};
 }
 
-// What the environment's setting asks for now.
+// Returns the kernels that the environment's setting names now.
 template <class Kernels>
 KernelChoice<Kernels> choose_kernels(std::span<const Kernels* const> families, SettingId setting,
                                      std::string_view variable) {

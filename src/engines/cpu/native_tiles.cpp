@@ -1,15 +1,16 @@
-// C is cut into tiles on a grid from its origin, and k into blocks of a fixed length. Both operands' parts of
-// a tile and a block are copied into one form, vectors that are contiguous along k, complex ones as real
-// vectors of twice the length (base/embedding.hpp). One single-threaded call of OpenBLAS multiplies them: its
-// arguments depend on the product's shape and the tile's place alone, and so does the order in which it adds.
-// Sums of blocks are added outside in the order of k, then alpha and beta follow.
+// Native products in a fixed order. C is cut into tiles on a grid from its origin, and k into blocks of a
+// fixed length. The operands' parts for a tile and a block are copied into one form: vectors that are
+// contiguous along k, complex ones as real vectors of twice the length (base/embedding.hpp). One
+// single-threaded call of OpenBLAS multiplies them. Its arguments depend only on the product's shape and the
+// tile's position, and so does its order of additions. Sums of blocks are added outside in the order of k;
+// alpha and beta follow.
 //
-// Error. Within a block of at most 256 products FP32 or FP64 arithmetic loses L u |a||b|, L <= 256, whatever
-// the order (plan/bound.hpp, native_coefficient). Outside, FP32 sums are added in double, FP64 sums in double
+// Error. Within a block of at most 256 products FP32 or FP64 arithmetic loses L u |a||b|, L <= 256, in any
+// order (plan/bound.hpp, native_coefficient). Outside, FP32 sums are added in double, FP64 sums in double
 // with the errors of the additions (two_sum; Ogita, Rump and Oishi, Accurate sum and dot product, 2005), and
-// rounded once to T: up to two blocks that is one addition in T, and the whole is a sum in some order, k u
-// |a||b|. From three on, k > 512, it is at most 256 u + (1 + 256 u)(u + 2^-60) <= 258 u, less than k u. So
-// native_coefficient() bounds it too.
+// rounded once to T. Up to two blocks that is one addition in T, and the whole is a sum in some order: k u
+// |a||b|. From three blocks on, k > 512, the error is at most 256 u + (1 + 256 u)(u + 2^-60) <= 258 u, less
+// than k u. So native_coefficient() bounds it in both cases.
 #include "engines/cpu/native_tiles.hpp"
 
 #include <algorithm>
@@ -31,13 +32,13 @@ namespace kintsugi::core {
 namespace {
 
 constexpr std::int64_t tile = 128;     // rows of C, and columns of its embedding
-constexpr std::int64_t k_block = 256;  // products
+constexpr std::int64_t k_block = 256;  // inner indices of the embedding
 constexpr std::int64_t tile_elements = tile * tile;
 
-// Elements from a vector to the next. A power of two would leave few sets of the cache to many vectors.
+// Elements from a vector to the next. With a power of two many vectors would share few cache sets.
 constexpr std::int64_t stride_of(std::int64_t length) { return length + 16; }
 
-// Scratch of one worker.
+// Scratch memory of one worker.
 template <class Real>
 struct TileMemory {
   static constexpr bool has_errors = std::is_same_v<Real, double>;
@@ -55,14 +56,14 @@ struct TileMemory {
         products(reinterpret_cast<Real*>(sums + (has_errors ? 2 : 1) * tile_elements)),
         a(products + tile_elements), b(a + operand_bytes(k) / sizeof(Real)) {}
 
-  double* sums;    // of blocks
-  double* errors;  // of their additions, for FP64
-  Real* products;  // of one block
+  double* sums;    // of blocks, added
+  double* errors;  // of the additions of blocks, for FP64
+  Real* products;  // sums of one block
   Real* a;         // vectors, contiguous along k
   Real* b;
 };
 
-// One element in the vectors of its embedding, which are `stride` apart.
+// Writes one element into the vectors of its embedding, which are `stride` apart.
 template <class Real>
 void store_parts(Real x, bool, bool, std::int64_t, Real* target) {
   *target = x;
@@ -78,7 +79,7 @@ void store_parts(const std::complex<Real>& x, bool right, bool conjugated, std::
   target[stride + 1] = x.real();
 }
 
-// So many vectors are copied at a time where the elements of different vectors are contiguous.
+// Vectors copied at a time if the elements of different vectors are contiguous.
 constexpr std::int64_t group = 16;
 
 template <std::int64_t Count, class T>
@@ -92,7 +93,7 @@ void pack_across(const T* source, std::int64_t step, std::int64_t length, bool r
   }
 }
 
-// Copies vectors x length elements; a vector of op(B) that is complex gives two.
+// Copies vectors x length elements; a complex vector of op(B) gives two real ones.
 template <class T>
 void pack(const MatrixView<const T>& vectors, bool right, bool conjugated, RealOf<T>* target) {
   const std::int64_t length = vectors.columns;
@@ -115,7 +116,7 @@ void pack(const MatrixView<const T>& vectors, bool right, bool conjugated, RealO
   }
 }
 
-// products (m x n, column-major) = a * b^T over `length` products.
+// Computes products (m x n, column-major) = a * b^T over `length` inner indices.
 template <class Real>
 void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t length,
                     const TileMemory<Real>& memory) {
@@ -132,11 +133,11 @@ void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t length
   }
 }
 
-KINTSUGI_VECTORISED void add_block(const float* products, double* sums, double*, std::int64_t count) {
+KINTSUGI_VECTORIZED void add_block(const float* products, double* sums, double*, std::int64_t count) {
   for (std::int64_t e = 0; e < count; ++e) sums[e] += static_cast<double>(products[e]);
 }
 
-KINTSUGI_VECTORISED void add_block(const double* products, double* sums, double* errors, std::int64_t count) {
+KINTSUGI_VECTORIZED void add_block(const double* products, double* sums, double* errors, std::int64_t count) {
   for (std::int64_t e = 0; e < count; ++e) {
     const auto sum = two_sum(sums[e], products[e]);
     sums[e] = sum.value;
@@ -170,7 +171,7 @@ class NativeTile {
   }
 
  private:
-  // Along the elements of C that are contiguous.
+  // Writes C along its contiguous elements.
   void store() {
     if (task_.c.row_stride == 1) {
       for (std::int64_t j = 0; j < columns_; ++j) {
@@ -193,7 +194,7 @@ class NativeTile {
     }
   }
 
-  // A sum that is no finite number has an error that is none.
+  // Returns a sum; the error of a sum that is not finite is ignored.
   double sum(std::int64_t i, std::int64_t v) const {
     const double value = memory_.sums[i + v * rows_];
     if constexpr (!TileMemory<Real>::has_errors) return value;

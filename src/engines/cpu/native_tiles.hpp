@@ -1,4 +1,4 @@
-// Native products in a fixed order: OpenBLAS's arithmetic, but bits that depend on shape and operands alone.
+// Native products in a fixed order: OpenBLAS's arithmetic, with bits that depend on shape and operands only.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 
 namespace kintsugi::core {
 
-// Bytes of scratch of a product of m rows and n columns of reals (of a complex matrix's embedding, as in
-// base/embedding.hpp) with sums of k products: of as many workers as it has tiles, at most `threads`.
+// Scratch bytes of a product of m rows and n columns of reals (for a complex matrix, of its embedding:
+// base/embedding.hpp) with sums of k products, for one worker per tile, at most `threads` workers.
 std::size_t native_tiles_bytes(std::size_t real_bytes, std::int64_t m, std::int64_t n, std::int64_t k,
                                int threads);
 
-// task.scratch holds one worker at least.
+// Multiply; task.scratch holds at least one worker's.
 void multiply_in_tiles(const NativeProduct<float>& task);
 void multiply_in_tiles(const NativeProduct<double>& task);
 void multiply_in_tiles(const NativeProduct<std::complex<float>>& task);

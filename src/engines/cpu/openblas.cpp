@@ -20,8 +20,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// The quickest kernel set of this CPU by what it can execute, not by its name; nullptr: OpenBLAS
-// may choose.
+// Returns the fastest kernel set of this CPU by its instructions, not by its name; nullptr lets OpenBLAS
+// choose.
 const char* core_type() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
@@ -33,9 +33,8 @@ const char* core_type() {
   return nullptr;
 }
 
-// OpenBLAS reads OPENBLAS_CORETYPE in its constructor, so it must be set while it is opened. A value
-// that is there already is overridden and put back: some systems set it for all programs to a kernel
-// that runs at half the CPU's rate.
+// Opens OpenBLAS with OPENBLAS_CORETYPE set, which its constructor reads. An existing value is overridden and
+// restored afterwards: some systems set it for all programs to a kernel that runs at half the CPU's rate.
 void* open_pinned(const std::string& name) {
   constexpr const char* variable = "OPENBLAS_CORETYPE";
   const std::string chosen = environment_only_value(SettingId::cpu_blas_kernel);
@@ -53,7 +52,7 @@ void* open_pinned(const std::string& name) {
   return library;
 }
 
-// The package scipy-openblas32 begins all names with "scipy_".
+// Returns a function's address. The package scipy-openblas32 prefixes all names with "scipy_".
 void* find(void* library, const std::string& symbol) {
   void* plain = ::dlsym(library, symbol.c_str());
   return plain != nullptr ? plain : ::dlsym(library, ("scipy_" + symbol).c_str());
@@ -77,7 +76,7 @@ std::string describe(void* library, const OpenBlas& table) {
                      found && info.dli_fname != nullptr ? info.dli_fname : "unknown");
 }
 
-// Why the opened copy is not the one that was asked for, or cannot be called; empty when it can.
+// Returns why the opened copy is not the one that was named, or cannot be called; empty if it can.
 std::string refusal(const OpenBlas& table, const std::string& name) {
   if (!table.reason.empty()) return fmt::format("{} is not an OpenBLAS: {}", name, table.reason);
   if (table.details.find("USE64BITINT") != std::string::npos) {
@@ -95,7 +94,7 @@ void* open(const std::string& name) {
   return loaded != nullptr ? loaded : open_pinned(name);
 }
 
-// Called after dlopen() has failed, whose message it takes.
+// Returns a message with that of dlopen(), which has just failed.
 std::string missing_reason(const std::string& name) {
   const char* error = ::dlerror();
   const std::string message = error != nullptr ? error : name;
@@ -113,8 +112,8 @@ std::string missing_reason(const std::string& name) {
       message);
 }
 
-// Where pip puts the file of scipy-openblas32 when it puts this library into the package kintsugi; empty
-// where this library's own folder is not known.
+// Returns the path at which pip installs the file of scipy-openblas32 beside the package kintsugi; empty if
+// this library's own folder is not found.
 std::string neighbouring_package() {
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&openblas), &info) == 0 || info.dli_fname == nullptr) return {};
@@ -123,30 +122,32 @@ std::string neighbouring_package() {
   return (file.parent_path() / "../scipy_openblas32/lib/libscipy_openblas.so").string();
 }
 
-// Who holds OpenBLAS at a number of threads.
+// State of the calls that hold OpenBLAS at a number of threads.
 struct ThreadHolders {
   std::mutex mutex;
   std::condition_variable released;
   int users = 0;
   int waiting = 0;
-  int held = 0;    // the number, while there are users
-  int before = 0;  // the program's
-  // The process was forked while there were users, none of which is in the child: `before` still has to be
-  // put back.
+  int held = 0;    // number of threads, while there are users
+  int before = 0;  // number of threads that the program had set
+  // The process was forked while there were users, none of which exists in the child: `before` still has to
+  // be restored.
   bool abandoned = false;
 };
 ThreadHolders holders;
 
-// OpenBLAS ends its threads before a fork, and waits for ever for one that is at work then.
+// Waits until no call uses several threads: OpenBLAS ends its threads before a fork, and would wait forever
+// for one that is busy.
 void prepare_fork() {
   std::unique_lock lock(holders.mutex);
   ++holders.waiting;
   holders.released.wait(lock, [] { return holders.users == 0 || holders.held == 1; });
   --holders.waiting;
-  lock.release();  // locked until the fork is done
+  lock.release();  // stays locked until the fork is done
 }
 
-// Anew, since a condition that threads of the parent wait for would wait for them when it is destroyed.
+// Constructs the state anew, since destroying a condition variable on which threads of the parent wait would
+// wait for them.
 void begin_in_child() {
   const bool abandoned = holders.users > 0 || holders.abandoned;
   const int before = holders.before;
@@ -156,8 +157,8 @@ void begin_in_child() {
 }
 
 OpenBlas open_table() {
-  // The pool threads of a copy that is opened here inherit it; those of a copy that the program has
-  // loaded keep what the program gave them, and native products then run in that.
+  // Pool threads of a copy that is opened here inherit this environment. Those of a copy that the program
+  // loaded keep the program's, and native products run in that.
   const FloatingEnvironment environment;
   const auto lock = lock_environment();
   OpenBlas table;
@@ -179,7 +180,7 @@ OpenBlas open_table() {
   find(table, library, "openblas_get_num_threads", table.get_num_threads);
   if (table.reason.empty()) table.details = describe(library, table);
   table.reason = refusal(table, name);
-  // After OpenBLAS's own handlers, and so before them in a fork.
+  // Registered after OpenBLAS's own handlers, so it runs before them in a fork.
   if (table.reason.empty())
     ::pthread_atfork(
         prepare_fork, [] { holders.mutex.unlock(); }, begin_in_child);
@@ -197,7 +198,7 @@ OpenBlasThreads::OpenBlasThreads(int wanted) {
   const OpenBlas& blas = openblas();
   const int threads = usable_threads(wanted);
   std::unique_lock lock(holders.mutex);
-  // Nobody joins the present holders while others wait, so that none waits for ever.
+  // A call does not join the present holders while others wait, so that none waits forever.
   const bool joins = holders.held == threads && holders.waiting == 0;
   if (holders.users > 0 && !joins) {
     ++holders.waiting;

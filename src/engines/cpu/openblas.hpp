@@ -5,7 +5,7 @@
 
 namespace kintsugi::core {
 
-// The one table of its functions. All pointers are set when reason is empty.
+// Table of the functions that are used. All pointers are set if reason is empty.
 struct OpenBlas {
   using Gemm32 = void (*)(const char* transa, const char* transb, const int* m, const int* n, const int* k,
                           const float* alpha, const float* a, const int* lda, const float* b, const int* ldb,
@@ -13,7 +13,7 @@ struct OpenBlas {
   using Gemm64 = void (*)(const char* transa, const char* transb, const int* m, const int* n, const int* k,
                           const double* alpha, const double* a, const int* lda, const double* b,
                           const int* ldb, const double* beta, double* c, const int* ldc);
-  // Of pairs of float or double; alpha and beta too.
+  // Product of matrices of pairs of float or double, as are alpha and beta.
   using ComplexGemm = void (*)(const char* transa, const char* transb, const int* m, const int* n,
                                const int* k, const void* alpha, const void* a, const int* lda, const void* b,
                                const int* ldb, const void* beta, void* c, const int* ldc);
@@ -24,21 +24,22 @@ struct OpenBlas {
   void (*set_num_threads)(int) = nullptr;
   int (*get_num_threads)() = nullptr;
 
-  std::string reason;   // why it is not there; empty when it is
-  bool named = false;   // by the environment, itself or its kernel
+  std::string reason;   // why it cannot be used; empty if it can
+  bool named = false;   // true: the environment names the library or its kernel
   std::string details;  // configuration, kernel and path
 };
 
 // Opens the library at the first call: the one that KINTSUGI_CPU_BLAS names, else libopenblas.so.0, else the
-// copy of the Python package scipy-openblas32 beside this library's own package; one that is loaded already
-// is taken as it is. Its kernel is pinned before it is loaded: by itself OpenBLAS 0.3.21 takes half-rate AVX2
-// kernels on AVX-512 CPUs that it does not know (Zen 5: 130 instead of 260 GF/s in FP32).
+// copy of the Python package scipy-openblas32 beside this library's own package; a copy that is already
+// loaded is used as it is. Its kernel is fixed before it is loaded: by default OpenBLAS 0.3.21 uses half-rate
+// AVX2 kernels on AVX-512 CPUs unknown to it (Zen 5: 130 instead of 260 GF/s in FP32).
 // KINTSUGI_CPU_BLAS_KERNEL names another kernel.
 const OpenBlas& openblas();
 
-// Holds OpenBLAS at a number of threads while it lives, then puts the program's number back. That
-// number is one for the whole program, and OpenBLAS adds in another order when it divides a call, so
-// whoever wants another number waits until the present holders are done. In a forked child the number is one.
+// Holds OpenBLAS at a number of threads during its lifetime, then restores the program's number. That number
+// is global to the program, and OpenBLAS adds in another order if it divides a call among threads, so a
+// constructor with another number waits until the present holders are destroyed. In a forked child the number
+// is one.
 class OpenBlasThreads {
  public:
   explicit OpenBlasThreads(int threads);

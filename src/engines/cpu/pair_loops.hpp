@@ -1,5 +1,5 @@
-// The loops of a family's kernel, for one file each: its Arithmetic lies in an unnamed namespace, so that no
-// other file ever gets code of its instruction set.
+// Loops of a family's kernel, included by one file of each family. Its Arithmetic is in an unnamed namespace,
+// so that no other file can get code of its instruction set.
 #pragma once
 
 #include "arith/pair_sum.hpp"
@@ -7,7 +7,8 @@
 
 namespace kintsugi::core {
 
-// Arithmetic: PairSum's, and lanes, load, store, broadcast. Sums of `vectors` x `columns` stay in registers.
+// Adds one register block of `vectors` x `columns` sums. Arithmetic: that of PairSum, and lanes, load, store,
+// broadcast.
 template <class Arithmetic, int vectors, int columns>
 void add_pair_block(PairTile& tile, std::int64_t i, std::int64_t j, std::int64_t length) {
   using A = Arithmetic;

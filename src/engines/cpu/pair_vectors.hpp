@@ -1,12 +1,12 @@
-// The vector arithmetic of double-double products, once for every width of x86-64's registers.
+// Vector arithmetic of double-double products, for each register width of x86-64.
 #pragma once
 
 #include <immintrin.h>
 
 #include <cstdint>
 
-// A type `name` for pair_loops.hpp; `prefix` is that of the intrinsics. A macro, since each width is compiled
-// with flags of its own, and a template could be shared by files of different flags.
+// Defines a type `name` for pair_loops.hpp; `prefix` is that of the intrinsics. A macro, since each width is
+// compiled with its own flags, and a template could be shared by files with different flags.
 #define KINTSUGI_PAIR_VECTORS(name, Register, count, prefix)                                            \
   struct name {                                                                                         \
     using Vector = Register;                                                                            \

@@ -7,7 +7,7 @@
 #include "base/fork.hpp"
 #include "base/vectorised.hpp"
 #include "base/workers.hpp"
-#include "engines/pair_entry.hpp"
+#include "engines/pair_element.hpp"
 
 namespace kintsugi::core {
 
@@ -24,8 +24,8 @@ std::vector<const PairKernels*> find_families() {
   return families;
 }
 
-// normalised() of many pairs, without a branch: what is not finite has no low word.
-KINTSUGI_VECTORISED void normalise(double* high, double* low, std::int64_t count) {
+// As normalized(), for many pairs and without a branch: a number that is not finite gets a zero low word.
+KINTSUGI_VECTORIZED void normalize(double* high, double* low, std::int64_t count) {
   for (std::int64_t e = 0; e < count; ++e) {
     const double sum = high[e] + low[e];
     const double part = sum - high[e];
@@ -35,7 +35,8 @@ KINTSUGI_VECTORISED void normalise(double* high, double* low, std::int64_t count
   }
 }
 
-// Elements (v, p) of `vectors`, v < width, p < length, words apart; what is not there is zero.
+// Packs elements (v, p) of `vectors`, v < width, p < length, with high and low words apart; missing elements
+// are zero.
 void pack(const MatrixView<const DoubleDouble>& vectors, std::int64_t width, std::int64_t length,
           double* high, double* low) {
   alignas(64) double line_high[std::max(pair_rows, pair_length)] = {};
@@ -53,7 +54,7 @@ void pack(const MatrixView<const DoubleDouble>& vectors, std::int64_t width, std
       line_high[e] = source[e * stride].hi;
       line_low[e] = source[e * stride].lo;
     }
-    normalise(line_high, line_low, count);
+    normalize(line_high, line_low, count);
     const std::int64_t first = along_k ? l : l * width;
     const std::int64_t step = along_k ? width : 1;
     for (std::int64_t e = 0; e < count; ++e) {
@@ -63,7 +64,7 @@ void pack(const MatrixView<const DoubleDouble>& vectors, std::int64_t width, std
   }
 }
 
-// The tile of C that begins at (row, column).
+// Computes the tile of C that begins at (row, column).
 void multiply_tile(const NativeProduct<DoubleDouble>& task, const PairKernels& kernels, std::int64_t row,
                    std::int64_t column) {
   PairTile tile;
@@ -80,7 +81,7 @@ void multiply_tile(const NativeProduct<DoubleDouble>& task, const PairKernels& k
   for (std::int64_t j = 0; j < columns; ++j) {
     for (std::int64_t i = 0; i < rows; ++i) {
       const std::int64_t place = i + j * pair_rows;
-      finish_pair_entry(task, row + i, column + j, {tile.sum_hi[place], tile.sum_lo[place]});
+      finish_pair_element(task, row + i, column + j, {tile.sum_hi[place], tile.sum_lo[place]});
     }
   }
 }

@@ -8,11 +8,11 @@
 
 namespace kintsugi::core {
 
-// Those that this CPU can execute, quickest first. All give the same bits.
+// Returns the families that this CPU can execute, fastest first. All give the same bits.
 std::span<const PairKernels* const> pair_families();
-inline const PairKernels& quickest_pair_kernels() { return *pair_families().front(); }
+inline const PairKernels& fastest_pair_kernels() { return *pair_families().front(); }
 
-// C = alpha A B + beta C, every entry's sum along k in the order of k (arith/pair_sum.hpp).
+// Computes C = alpha A B + beta C, every element's sum in the order of k (arith/pair_sum.hpp).
 void multiply_pairs(const NativeProduct<DoubleDouble>& task, const PairKernels& kernels);
 
 }  // namespace kintsugi::core

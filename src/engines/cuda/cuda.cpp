@@ -1,8 +1,9 @@
-// The engine cuda: NVIDIA GPUs. Splits, recombinations, plain products and those of 52-bit words are kernels
-// of its own, on Hopper those of some schemes too; other products of slices and native ones are the vendor's.
+// The engine cuda: NVIDIA GPUs. Splits, recombinations, SIMT products and products of 52-bit words are the
+// engine's own kernels, on Hopper also products of some schemes; cuBLAS computes other products of slices and
+// native products.
 #include <array>
 
-#include "base/cuda_driver.hpp"
+#include "base/cuda/cuda_driver.hpp"
 #include "base/fork.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/arch/architecture.hpp"
@@ -31,14 +32,14 @@ using namespace cuda;
 
 Address address(const void* pointer) { return reinterpret_cast<Address>(pointer); }
 
-// The reason why the engine cannot use a device, or an empty text. Machine code and PTX of all architectures
-// begin at compute capability 8.0 (cmake/DeviceChoice.cmake).
+// Reason why the engine cannot use a device; empty if it can. Machine code and PTX of all architectures begin
+// at compute capability 8.0 (cmake/DeviceChoice.cmake).
 std::string device_reason(Device device) {
-  constexpr int least_compute_capability = 8;
+  constexpr int min_compute_capability = 8;
   const int major = device_attribute(compute_capability_major, device);
   const std::string name = contexts().describe(number_of(device));
-  if (major < least_compute_capability)
-    return fmt::format("{}: {}.0 or newer is needed", name, least_compute_capability);
+  if (major < min_compute_capability)
+    return fmt::format("{}: {}.0 or newer is needed", name, min_compute_capability);
   const DeviceBuild build = engine_build();
   if (!build.missing.empty() || build.runs_on(major, device_attribute(compute_capability_minor, device)))
     return {};
@@ -72,7 +73,7 @@ std::vector<Requirement> find_requirements() {
   return found;
 }
 
-// Why the engine runs on no device.
+// Reason why the engine runs on no device; empty if there is none.
 std::string find_common_reason() {
   for (const std::string& reason : {kernels_missing_reason(), driver().reason}) {
     if (!reason.empty()) return reason;
@@ -92,7 +93,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
   std::string unavailable_reason() const override {
     static constinit MadeOnce common_reason(find_common_reason);
     if (const std::string& found = common_reason.get(); !found.empty()) return found;
-    if (!driver().reason.empty()) return driver().reason;  // lost in a fork
+    if (!driver().reason.empty()) return driver().reason;  // the driver was lost in a fork
     return device_reason(device_in_use());
   }
   std::vector<Requirement> requirements() const override { return find_requirements(); }
@@ -167,7 +168,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
     check(status, "cuMemAllocAsync");
     return reinterpret_cast<std::byte*>(result);
   }
-  // What fails here failed before, and was said then.
+  // Ignores the driver's result: an error here was caused, and reported, by an earlier call.
   void deallocate(const Queue& queue, void* pointer) const noexcept override {
     driver().memory_free_async(address(pointer), queue.stream);
   }
@@ -238,7 +239,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
     cuda::recombine_weighted(queue, sums, exponents, tile);
   }
   bool takes_complex_elements(const SplitRule& rule) const override {
-    return cuda::splits_entries(rule) && cuda::recombines(rule.complex_basis);
+    return cuda::splits_complex(rule) && cuda::recombines(rule.complex_basis);
   }
   void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                           const DeviceTile& tile) const override {
@@ -251,10 +252,10 @@ class CudaEngine final : public Engine, public DeviceEngine {
   }
   void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                          const DeviceCheck& check, const DeviceTile& tile,
-                         const DeviceOpenEntries& open) const override {
+                         const DeviceOpenElements& open) const override {
     cuda::recombine_checked(queue, sums, system, check, tile, open);
   }
-  void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenEntries& open,
+  void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenElements& open,
                         DeviceReport* report) const override {
     cuda::multiply_exactly(queue, tile, open, report);
   }
@@ -264,17 +265,17 @@ class CudaEngine final : public Engine, public DeviceEngine {
   void multiply_unsplit(const Queue& queue, const DeviceTile& tile) const override {
     cuda::multiply_unsplit(queue, tile);
   }
-  void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t entry, const DeviceScalars& scalars,
+  void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item, const DeviceScalars& scalars,
              const DeviceCondition& condition) const override {
-    cuda::scale(queue, c, entry, scalars, condition);
+    cuda::scale(queue, c, item, scalars, condition);
   }
   bool native(const Queue& queue, const DeviceBlasProduct& product, std::byte* scratch) const override {
     return cuda::native(queue, product, scratch);
   }
 
-  // What is in the host's memory is staged by the plan, never handed to these.
+  // The plan stages operands in host memory, so these functions are never called with matrices.
   void multiply(const Multiplication&) const override { refuse_host_memory(); }
-  double native_pair_time() const override { return 0; }  // it has none
+  double native_pair_time() const override { return 0; }  // no such products
   void native(const NativeProduct<float>&) const override { refuse_host_memory(); }
   void native(const NativeProduct<double>&) const override { refuse_host_memory(); }
   void native(const NativeProduct<std::complex<float>>&) const override { refuse_host_memory(); }

@@ -1,4 +1,4 @@
-// How matrix engines add: bit-exact models, used by the scalar reference engine.
+// Bit-exact models of the additions in matrix engines, used by the scalar reference engine.
 //
 // Every model has
 //   Element, Sum                decoded operand, accumulator
@@ -9,7 +9,7 @@
 //   block, and extra_bits (tensor cores) or unit_roundoff: the numbers of the a-priori bound,
 //                               accumulation_error() in schedule/accumulator.hpp
 //
-// Compile without contraction and without fast-math, and run in round-to-nearest with subnormals on.
+// Compile without contraction and without fast-math, and run in round-to-nearest with subnormals.
 #pragma once
 
 #include "engines/reference/models/amx_bf16.hpp"
@@ -20,9 +20,9 @@
 
 namespace kintsugi::core {
 
-// Calls visitor.template operator()<Model>() with the model of that accumulator and format; false when the
-// engine does not multiply that format. The one place where names become models; cuBLAS, whose kernels are
-// not known, has that of one of its units.
+// Calls visitor.template operator()<Model>() with the model of that accumulator and format; returns false if
+// the engine does not multiply the format. This is the only place that maps names to models. cuBLAS, whose
+// kernels are unknown, gets the model of one of its units.
 template <FormatId Id, class Visitor>
 bool visit_model(Accumulator accumulator, Visitor&& visitor) {
   if (!supports(accumulator, Id)) return false;

@@ -10,7 +10,7 @@
 #include "base/status.hpp"
 #include "base/workers.hpp"
 #include "engines/engine.hpp"
-#include "engines/pair_entry.hpp"
+#include "engines/pair_element.hpp"
 #include "engines/reference/models.hpp"
 #include "formats/formats.hpp"
 
@@ -18,10 +18,10 @@ namespace kintsugi::core {
 
 namespace {
 
-// Entries of C are computed in square tiles, so that each vector is decoded once a tile.
+// Edge of the square tiles in which C is computed, so that each vector is decoded once per tile.
 constexpr std::int64_t tile = 32;
 
-// A decoded element of any model has at most this size.
+// Largest size in bytes of a decoded element of any model.
 constexpr std::size_t largest_element = 8;
 
 // Decoded slices of one tile's vectors: slice s of vector v at (s * tile + v) * length.
@@ -60,14 +60,14 @@ class DecodedTile {
   std::int64_t length_;
 };
 
-// The schedule for one entry of C: reads like the definition in schedule/schedule.hpp.
-// Sums leave into Outside: float or double, or 64-bit integers where they are integers.
+// Runs the schedule for one element of C, in the order of the definition in schedule/schedule.hpp. Outside:
+// type of sums outside the matrix unit, float or double, or 64-bit integers for integer sums.
 template <class Model, class Outside>
-class EntrySchedule {
+class ElementSchedule {
  public:
   using Sum = typename Model::Sum;
 
-  EntrySchedule(const Schedule& schedule, std::int64_t k)
+  ElementSchedule(const Schedule& schedule, std::int64_t k)
       : schedule_(schedule), k_(k), rescale_(std::ldexp(1.0F, schedule.rescale_exponent)) {}
 
   void run(const DecodedTile<Model>& a, std::int64_t i, const DecodedTile<Model>& b, std::int64_t j,
@@ -130,7 +130,7 @@ std::size_t tile_bytes(int slices, std::int64_t k) {
   return array_bytes(slices * tile, round_up(k, Slices::k_multiple), largest_element);
 }
 
-// What leaves the engine for the recombination.
+// Type of a sum that is stored for the recombination.
 template <class Outside>
 using StoredSum = std::conditional_t<std::is_same_v<Outside, double>, float, Outside>;
 
@@ -143,11 +143,11 @@ void multiply_tile(const Multiplication& task, std::int64_t first_row, std::int6
   DecodedTile<Model> b(scratch + tile_bytes(task.a.count, task.a.k), task.b);
   a.load(task.a, first_row, first_row + rows);
   b.load(task.b, first_column, first_column + columns);
-  const EntrySchedule<Model, Outside> entry(*task.schedule, task.a.k);
+  const ElementSchedule<Model, Outside> element(*task.schedule, task.a.k);
   for (std::int64_t j = 0; j < columns; ++j) {
     for (std::int64_t i = 0; i < rows; ++i) {
       std::array<Outside, max_groups> outside{};
-      entry.run(a, i, b, j, outside);
+      element.run(a, i, b, j, outside);
       for (int g = 0; g < task.sums.groups; ++g) {
         task.sums.group<StoredSum<Outside>>(g)[first_row + i + (first_column + j) * task.sums.rows] =
             static_cast<StoredSum<Outside>>(outside[g]);
@@ -161,7 +161,7 @@ void multiply_with(const Multiplication& task, std::size_t scratch_of_thread) {
   const std::int64_t tile_rows = divide_up(task.sums.rows, tile);
   const std::int64_t tiles = tile_rows * divide_up(task.sums.columns, tile);
   const int workers = workers_for(tiles, task.threads);
-  // A worker is an index, not an OpenMP thread number: its scratch is its own whatever the runtime does.
+  // A worker is an index, not an OpenMP thread number, so that its scratch is its own under any runtime.
 #pragma omp parallel for num_threads(workers) schedule(static, 1)
   for (int worker = 0; worker < workers; ++worker) {
     const FloatingEnvironment environment;
@@ -177,7 +177,7 @@ void add_product(T x, bool, T y, bool, T& sum) {
   sum = std::fma(x, y, sum);
 }
 
-// Of complex numbers every part is a sum of 2 k real products.
+// Adds a complex product; each part of the sum is a sum of 2 k real products.
 template <class T>
 void add_product(const std::complex<T>& x, bool conjugate_x, const std::complex<T>& y, bool conjugate_y,
                  std::complex<T>& sum) {
@@ -187,9 +187,9 @@ void add_product(const std::complex<T>& x, bool conjugate_x, const std::complex<
          std::fma(xi, y.real(), std::fma(x.real(), yi, sum.imag()))};
 }
 
-// C = alpha * A * B + beta * C, each sum by fma over ascending k.
+// Computes C = alpha * A * B + beta * C, each sum by fma over ascending k.
 template <class T>
-void plain_product(const NativeProduct<T>& task) {
+void sequential_product(const NativeProduct<T>& task) {
 #pragma omp parallel for num_threads(workers_for(task.c.columns, task.threads)) schedule(static)
   for (std::int64_t j = 0; j < task.c.columns; ++j) {
     const FloatingEnvironment environment;
@@ -197,9 +197,9 @@ void plain_product(const NativeProduct<T>& task) {
       T sum = 0;
       for (std::int64_t p = 0; p < task.a.columns; ++p)
         add_product(task.a(i, p), task.conjugate_a, task.b(p, j), task.conjugate_b, sum);
-      T& entry = task.c(i, j);
+      T& element = task.c(i, j);
       const T product = times(task.alpha, sum);
-      entry = task.beta == T(0) ? product : product + times(task.beta, entry);
+      element = task.beta == T(0) ? product : product + times(task.beta, element);
     }
   }
 }
@@ -238,8 +238,8 @@ class ReferenceEngine final : public Engine {
   }
 
   SliceStorage slice_storage(FormatId) const override { return SliceStorage::packed; }
-  // A model takes about as long a product as the scalar native one, or longer. 52-bit words come last: no
-  // matrix unit that it models has them.
+  // A model takes about as long per product as the scalar native one, or longer. 52-bit words rank last: none
+  // of the modeled matrix units has them.
   double relative_rate(FormatId format) const override { return format == FormatId::int52 ? 1.0 / 64 : 1; }
 
   double native_pair_time() const override { return 8; }
@@ -256,7 +256,7 @@ class ReferenceEngine final : public Engine {
     const std::size_t scratch = scratch_bytes(*task.schedule, task.a.format->id, task.a.k, 1);
     const auto run = [&]<class Model>() {
       using Sum = typename Model::Sum;
-      // int32 accumulators leave into 64 bits, and so do sums in floating point that are integers.
+      // int32 accumulators are added outside in 64 bits, and so are floating-point sums of integers.
       using Outside = std::conditional_t<std::is_same_v<Sum, std::int32_t> || std::is_same_v<Sum, double>,
                                          std::int64_t, Sum>;
       if constexpr (std::is_same_v<Sum, float>) {
@@ -271,11 +271,15 @@ class ReferenceEngine final : public Engine {
     }
   }
 
-  void native(const NativeProduct<float>& product) const override { plain_product(product); }
-  void native(const NativeProduct<double>& product) const override { plain_product(product); }
-  void native(const NativeProduct<std::complex<float>>& product) const override { plain_product(product); }
-  void native(const NativeProduct<std::complex<double>>& product) const override { plain_product(product); }
-  void native(const NativeProduct<DoubleDouble>& product) const override { plain_pair_product(product); }
+  void native(const NativeProduct<float>& product) const override { sequential_product(product); }
+  void native(const NativeProduct<double>& product) const override { sequential_product(product); }
+  void native(const NativeProduct<std::complex<float>>& product) const override {
+    sequential_product(product);
+  }
+  void native(const NativeProduct<std::complex<double>>& product) const override {
+    sequential_product(product);
+  }
+  void native(const NativeProduct<DoubleDouble>& product) const override { sequential_pair_product(product); }
 
  private:
   template <class Run>

@@ -1,4 +1,4 @@
-// Whether a call comes from the context that its plan, its stream and its prepared operands belong to.
+// Check that a call comes from the context that its plan, its stream and its prepared operands belong to.
 #pragma once
 
 #include "execute/execute.hpp"
@@ -6,7 +6,7 @@
 
 namespace kintsugi::core {
 
-// Fails with invalid_argument, naming the devices, before anything is put into the queue.
+// Fail with invalid_argument, naming the devices, before anything is put into the queue.
 void check_caller(const Plan& plan, const Queue& queue);
 void check_caller(const Plan& plan, const Operands& operands, const Queue& queue);
 

@@ -5,11 +5,11 @@
 #include "engines/device_engine.hpp"
 #include "execute/allocate.hpp"
 #include "execute/device/caller.hpp"
-#include "execute/device/fused.hpp"
+#include "execute/device/candidates/fused.hpp"
+#include "execute/device/candidates/native.hpp"
 #include "execute/device/items.hpp"
 #include "execute/device/matrix.hpp"
 #include "execute/device/memory.hpp"
-#include "execute/device/native.hpp"
 #include "execute/device/operands.hpp"
 #include "planner/workspace/device.hpp"
 #include "planner/workspace/fused.hpp"
@@ -31,7 +31,7 @@ OperandStorage storage_of(const Plan& plan, Side side, const DevicePrepared* pre
 }
 
 DeviceOperands operands_of(const Plan& plan, const Operands& operands) {
-  // cuBLAS takes -0 for a number, and reads C.
+  // A beta of -0 becomes 0: cuBLAS treats -0 as non-zero and reads C.
   const std::complex<double> beta = operands.beta.is_zero() ? 0 : operands.beta.value();
   return {.a = operand(plan, Side::a, operands.a, operands.prepared_a),
           .b = operand(plan, Side::b, operands.b, operands.prepared_b),
@@ -63,10 +63,10 @@ void multiply_natively(const Plan& plan, const DeviceOperands& operands, const Q
 
 void run(const Plan& plan, const Operands& operands, const Queue& queue, Report& report) {
   const bool own = operands.workspace == nullptr;
-  DeviceBlock memory;
+  DeviceBuffer memory;
   if (own) {
     memory = allocate_workspace(plan, report.blocking, "the device's allocator",
-                                [&](std::size_t bytes) { return DeviceBlock(plan, queue, bytes); });
+                                [&](std::size_t bytes) { return DeviceBuffer(plan, queue, bytes); });
   } else {
     check_workspace(plan, operands);
   }
@@ -92,7 +92,7 @@ void execute_on_device(const Plan& plan, const Operands& operands, Report& repor
   if (operands.device_report != nullptr && !written_whole)
     engine.clear(queue, operands.device_report, sizeof(DeviceReport));
   if (empty) return;
-  report.adapted.k = problem.products();  // of what the device may find
+  report.adapted.k = problem.products();  // number of products of the program that the device may adapt
   if (scales) {
     report.items_scaled = problem.batch_count;
     scale_all(plan, operands_of(plan, operands), queue);

@@ -1,5 +1,5 @@
-// The way of a call whose matrices lie in a device's memory: ranges, selection, split, multiply, recombine as
-// steps in a queue.
+// Execution of a call whose matrices are in a device's memory: ranges, selection, split, multiply, recombine
+// as steps in a queue.
 #pragma once
 
 #include "execute/execute.hpp"
@@ -7,7 +7,8 @@
 
 namespace kintsugi::core {
 
-// Nothing waits, but for a queue of kind host; what the device finds out goes to operands.device_report.
+// Returns without waiting for the device, except with a queue of kind host. Findings of the device are
+// written to operands.device_report.
 void execute_on_device(const Plan& plan, const Operands& operands, Report& report);
 
 }  // namespace kintsugi::core

@@ -8,8 +8,8 @@
 
 #include "engines/device_engine.hpp"
 #include "execute/blocks.hpp"
-#include "execute/device/checked.hpp"
-#include "execute/device/ozaki1.hpp"
+#include "execute/device/candidates/checked.hpp"
+#include "execute/device/candidates/ozaki1.hpp"
 #include "execute/device/selection.hpp"
 #include "planner/workspace/device.hpp"
 
@@ -20,40 +20,40 @@ namespace {
 // One side of a batch item.
 struct ItemSide {
   DeviceSide side;
-  VectorRange* ranges = nullptr;                    // the call's own, not a prepared operand's
-  const DevicePrepared::Entry* prepared = nullptr;  // its slices are those of the first candidate
+  VectorRange* ranges = nullptr;                   // of this call, not of the prepared operand
+  const DevicePrepared::Item* prepared = nullptr;  // has slices for the first candidate
 };
 
-// One batch item, and the candidate at work on it.
+// One batch item, and the candidate that multiplies it.
 struct Item {
   ItemSide a;
   ItemSide b;
   DeviceSelection* selection = nullptr;
-  bool selected_ahead = false;  // ranges and selection are there before the first split
-  bool split_ahead = false;     // and so are the first candidate's slices
+  bool selected_ahead = false;  // ranges and selection are known before the first split
+  bool split_ahead = false;     // so are the first candidate's slices
   int candidate = 0;
   DeviceBlockMemory block;
   std::optional<DeviceChecked> checked;
 };
 
-const DevicePrepared::Entry* usable(const DevicePrepared* prepared, const SplitRule& rule,
-                                    std::int64_t index) {
-  if (prepared == nullptr || prepared->entries.empty() || !(prepared->rule == rule)) return nullptr;
-  return &prepared->entries[prepared->entries.size() == 1 ? 0 : static_cast<std::size_t>(index)];
+const DevicePrepared::Item* usable(const DevicePrepared* prepared, const SplitRule& rule,
+                                   std::int64_t index) {
+  if (prepared == nullptr || prepared->items.empty() || !(prepared->rule == rule)) return nullptr;
+  return &prepared->items[prepared->items.size() == 1 ? 0 : static_cast<std::size_t>(index)];
 }
 
-ItemSide item_side(const DeviceMatrix& matrix, std::int64_t index, const DevicePrepared::Entry* prepared,
+ItemSide item_side(const DeviceMatrix& matrix, std::int64_t index, const DevicePrepared::Item* prepared,
                    VectorRange* ranges, VectorNorm* norms) {
   if (prepared == nullptr) return {{matrix, index, ranges, 1, norms}, ranges, nullptr};
   return {{matrix, index, prepared->ranges, 1, prepared->norms, prepared->summary}, ranges, prepared};
 }
 
-// A side whose ranges are still to be found: nothing of a prepared operand.
+// Returns the side if its ranges are still to be found; an empty side for a prepared operand.
 DeviceSide without_prepared(const ItemSide& side) {
   return side.prepared == nullptr ? side.side : DeviceSide{};
 }
 
-// The program's schedule; a device knows the weights of fitted groups.
+// Returns the program's schedule; weights of fitted groups are found on the device.
 Schedule fitted_schedule(const Candidate& candidate) {
   Schedule schedule = candidate.program.schedule;
   for (const int group : candidate.scheme->fitted_groups) schedule.group_exponents[group] = fitted_exponent;
@@ -66,7 +66,8 @@ class ItemSteps {
       : plan_(plan), engine_(*plan.engine->device()), queue_(queue), blocking_(blocking), operands_(operands),
         c_(operands.c), scalars_(operands.scalars) {}
 
-  // ranges, selection, split, multiply, recombine; then what other selections than a candidate ask for.
+  // Queues ranges, selection, split, multiply and recombine; then the steps of selections that are no
+  // candidate.
   void multiply(std::int64_t index, Workspace workspace) const {
     Item item = take_item(index, workspace);
     if (is_ozaki1(plan_)) return multiply_ozaki1(item, workspace);
@@ -103,17 +104,17 @@ class ItemSteps {
     return item;
   }
 
-  // Whether C becomes NaN where exponents exceed those that the only program is fitted to.
+  // True if C becomes NaN where exponents exceed those for which the only program is fitted.
   bool is_limited_by_exponent() const { return first().acceptance.exponent < Acceptance::any; }
 
-  // Finds ranges and selects a candidate where that must happen before anything is split, or where ranges are
-  // not those of what is split. Ranges of a prepared operand are there.
+  // Finds ranges and selects a candidate if that must happen before any split, or if the ranges are not those
+  // of the vectors that are split. Ranges of a prepared operand are already known.
   void select_ahead(Item& item, const Workspace& workspace) const {
     const DeviceCandidates candidates = candidates_on_device(plan_);
     item.selected_ahead = candidates.count > 1 || scalars_.on_device() || is_limited_by_exponent() ||
                           plan_.is_checked() || sums_exactly(plan_) || first().program.multiplies_elements();
     if (!item.selected_ahead) return;
-    item.split_ahead = asks_for_norms(plan_) && splits_by_norms(item, candidates.coefficient, workspace);
+    item.split_ahead = needs_norms(plan_) && splits_by_norms(item, candidates.coefficient, workspace);
     if (!item.split_ahead) find_ranges(item);
     select(item);
   }
@@ -122,7 +123,7 @@ class ItemSteps {
     const DeviceSide a = without_prepared(item.a);
     const DeviceSide b = without_prepared(item.b);
     engine_.find_ranges(queue_, a, b, scalars_);
-    if (asks_for_norms(plan_)) engine_.find_norms(queue_, a, b, scalars_);
+    if (needs_norms(plan_)) engine_.find_norms(queue_, a, b, scalars_);
   }
 
   void select(const Item& item) const {
@@ -132,8 +133,8 @@ class ItemSteps {
                    {report, begins_report});
   }
 
-  // Splits whole operands for the first candidate while their norms are found, if the engine can: most often
-  // they prove it.
+  // Splits whole operands for the first candidate while their norms are found, if the engine can: norms prove
+  // this candidate most often. Returns whether it did.
   bool splits_by_norms(Item item, double coefficient, Workspace workspace) const {
     if (blocking_.m < c_.rows || blocking_.n < c_.columns) return false;
     take_block(item, workspace);
@@ -155,10 +156,11 @@ class ItemSteps {
     return {item.selected_ahead ? item.selection : nullptr, candidate};
   }
 
-  // Beta C where alpha is 0, the native product, or NaN where no candidate accepts the item.
+  // Writes beta C where alpha is 0, the native product if selected, or NaN where no candidate accepts the
+  // item.
   void finish(const Item& item) const {
     if (scalars_.on_device())
-      engine_.scale(queue_, c_, item.a.side.entry, scalars_, {item.selection, DeviceSelection::scaled});
+      engine_.scale(queue_, c_, item.a.side.item, scalars_, {item.selection, DeviceSelection::scaled});
     const bool fails = is_limited_by_exponent() || is_ozaki1(plan_);
     const bool native_follows = plan_.candidates.back().scheme == nullptr;
     const auto last = static_cast<std::int32_t>(plan_.candidates.size()) - 1;
@@ -176,13 +178,13 @@ class ItemSteps {
     finish(item);
   }
 
-  // The memory of one candidate is that of the others too. Ranges of a prepared operand have the first
-  // candidate's scales: those of another are set in a copy.
+  // Multiplies by one candidate; all candidates use the same memory. Ranges of a prepared operand have the
+  // first candidate's scales, so scales of another are set in a copy.
   void multiply_candidate(Item item, int r, Workspace workspace) const {
     item.candidate = r;
     if (r > 0) {
-      leave_prepared(item.a);
-      leave_prepared(item.b);
+      restore_original(item.a);
+      restore_original(item.b);
     }
     take_block(item, workspace);
     if (candidate_of(item).checked) {
@@ -193,12 +195,12 @@ class ItemSteps {
   }
 
   void take_block(Item& item, Workspace& workspace) const {
-    const std::size_t most = most_block_bytes(plan_, blocking_);
+    const std::size_t most = max_block_bytes(plan_, blocking_);
     Workspace memory(workspace.take(most), most);
     item.block = lay_out_block(plan_, candidate_of(item), blocking_, memory);
   }
 
-  void leave_prepared(ItemSide& side) const {
+  void restore_original(ItemSide& side) const {
     if (side.prepared == nullptr) return;
     engine_.copy_on_device(queue_, side.ranges, side.side.ranges,
                            static_cast<std::size_t>(side.side.matrix.vectors()) * sizeof(VectorRange));
@@ -206,9 +208,9 @@ class ItemSteps {
     side.prepared = nullptr;
   }
 
-  // The vectors of one side as slices; adds nothing to `splits` where they are prepared. Slices of a prepared
-  // operand are those of the program as planned, whatever the other operand asks for: where that may be
-  // another one, it has none.
+  // Returns the vectors of one side as slices; adds nothing to `splits` if they are prepared. A prepared
+  // operand has slices of the program as planned; if the other operand may require another program, it has
+  // none.
   Slices plan_split(const Item& item, const ItemSide& side, const SplitRule& rule, const Slices& memory,
                     const Part& vectors, std::vector<DeviceSplit>& splits) const {
     if (side.prepared != nullptr && side.prepared->slices.data != nullptr)
@@ -278,7 +280,7 @@ class ItemSteps {
 
   DeviceTile tile_of(const Item& item, const ResultBlock& block, std::int32_t candidate) const {
     return {item.a.side, item.b.side,
-            c_,          item.a.side.entry,
+            c_,          item.a.side.item,
             block.row,   block.column,
             block.rows,  block.columns,
             scalars_,    on_candidate(item, candidate)};

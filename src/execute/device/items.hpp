@@ -1,5 +1,5 @@
-// Calls whose candidates a device computes in several steps, batch item by batch item: ranges, selection,
-// split, multiply, recombine.
+// Calls whose candidates a device computes in several steps, one batch item after the other: ranges,
+// selection, split, multiply, recombine.
 #pragma once
 
 #include "execute/device/operands.hpp"

@@ -40,7 +40,7 @@ DeviceMatrix device_result(const Problem& problem, const void* data) {
 OperandStorage operand_storage(const Problem& problem, Side side) {
   const bool is_a = side == Side::a;
   const bool transposed = (is_a ? problem.op_a : problem.op_b) != Op::none;
-  const bool rows_contiguous = (problem.layout == Layout::row_major) != transposed;  // of op(A) or op(B)
+  const bool rows_contiguous = (problem.layout == Layout::row_major) != transposed;  // rows of op(A) or op(B)
   return {rows_contiguous == is_a, is_a ? problem.lda : problem.ldb};
 }
 

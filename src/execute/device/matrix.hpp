@@ -1,4 +1,4 @@
-// The matrices of a problem as a device's steps read them.
+// Matrices of a problem as the steps on a device read them.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,8 @@ namespace kintsugi::core {
 DeviceMatrix device_operand(const Problem& problem, Side side, const void* data);
 DeviceMatrix device_result(const Problem& problem, const void* data);
 
-// How an operand lies in memory: whether its contiguous elements lie along k, and its leading dimension.
-// Strides do not say so: where both are 1, either way has the same elements, but BLAS conjugates in one of
-// them alone.
+// Storage of an operand: whether its contiguous elements lie along k, and its leading dimension. Strides do
+// not tell: if both are 1, both ways have the same elements, but BLAS conjugates in only one of them.
 struct OperandStorage {
   bool along_k = false;
   std::int64_t ld = 0;

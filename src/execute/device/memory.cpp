@@ -9,7 +9,7 @@
 
 namespace kintsugi::core {
 
-DeviceBlock::DeviceBlock(const Plan& plan, const Queue& queue, std::size_t bytes)
+DeviceBuffer::DeviceBuffer(const Plan& plan, const Queue& queue, std::size_t bytes)
     : allocator_(plan.allocator), engine_(plan.engine), queue_(queue), bytes_(bytes) {
   if (bytes == 0) return;
   context_ = engine_->contexts()->current();
@@ -17,11 +17,11 @@ DeviceBlock::DeviceBlock(const Plan& plan, const Queue& queue, std::size_t bytes
                                             : engine_->device()->allocate(queue, bytes);
 }
 
-DeviceBlock::DeviceBlock(DeviceBlock&& other) noexcept
+DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
     : allocator_(other.allocator_), engine_(other.engine_), context_(other.context_), queue_(other.queue_),
       pointer_(std::exchange(other.pointer_, nullptr)), bytes_(other.bytes_) {}
 
-DeviceBlock& DeviceBlock::operator=(DeviceBlock&& other) noexcept {
+DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
   std::swap(allocator_, other.allocator_);
   std::swap(engine_, other.engine_);
   std::swap(context_, other.context_);
@@ -31,20 +31,20 @@ DeviceBlock& DeviceBlock::operator=(DeviceBlock&& other) noexcept {
   return *this;
 }
 
-DeviceBlock::~DeviceBlock() {
+DeviceBuffer::~DeviceBuffer() {
   if (pointer_ == nullptr) return;
   const ContextScope scope(*engine_->contexts(), context_);
   if (allocator_.allocate != nullptr) {
     allocator_.deallocate(allocator_.user, pointer_, bytes_);
-  } else if (scope.entered()) {  // else it went with its context
+  } else if (scope.entered()) {  // else the memory was freed with its context
     engine_->device()->deallocate(queue_, pointer_);
   }
 }
 
-void DeviceBlock::wait_before_freeing() { queue_ = {}; }
+void DeviceBuffer::wait_before_freeing() { queue_ = {}; }
 
-DeviceBlock allocate_on_device(const Plan& plan, std::size_t bytes, const char* what) {
-  DeviceBlock block(plan, plan.queue, bytes);
+DeviceBuffer allocate_on_device(const Plan& plan, std::size_t bytes, const char* what) {
+  DeviceBuffer block(plan, plan.queue, bytes);
   if (block.pointer() == nullptr && bytes > 0)
     fail(Status::out_of_memory, "the device's allocator has no {} bytes for {}", bytes, what);
   return block;
@@ -52,7 +52,7 @@ DeviceBlock allocate_on_device(const Plan& plan, std::size_t bytes, const char* 
 
 namespace {
 
-// As the host's report has it: a program that is not the planned one.
+// Reports the adapted program, if residuals were fitted to another one than planned; as the host does.
 void report_fit(const ResidualFit& fit, Report& report) {
   const Candidate& candidate = report.candidates.front();
   if (candidate.scheme == nullptr || !candidate.scheme->fits_residuals()) return;
@@ -62,7 +62,8 @@ void report_fit(const ResidualFit& fit, Report& report) {
   report.set_adapted(candidate, program, report.adapted.k);
 }
 
-// Blocks and their slices, and the program with so many: what the bound needs to know.
+// Reports blocks and their slices, and the program with that number of slices, from which the bound is
+// computed.
 void report_slices(const DeviceSliceCounts& found, Report& report) {
   Ozaki1Counts& counts = report.error_free;
   counts.blocks += found.blocks;
@@ -70,15 +71,14 @@ void report_slices(const DeviceSliceCounts& found, Report& report) {
   counts.slices_b += found.slices_b;
   counts.products += found.products;
   counts.fast_blocks += found.fast_blocks;
-  counts.least_slices =
-      std::min(counts.least_slices, ErrorFree::most_slices - found.fewest_slices_below_most);
-  counts.most_products = std::max(counts.most_products, found.most_products);
+  counts.min_slices = std::min(counts.min_slices, ErrorFree::max_slices - found.fewest_slices_below_most);
+  counts.max_products = std::max(counts.max_products, found.max_products);
   const Candidate& candidate = report.candidates.front();
   if (candidate.scheme == nullptr) return;
   Program program = candidate.program;
-  program.error_free.least_slices = counts.least_slices;
-  program.error_free.most_products = counts.most_products;
-  program.split_a.slices = program.split_b.slices = counts.least_slices;
+  program.error_free.min_slices = counts.min_slices;
+  program.error_free.max_products = counts.max_products;
+  program.split_a.slices = program.split_b.slices = counts.min_slices;
   report.set_adapted(candidate, program, report.adapted.k);
 }
 
@@ -89,8 +89,8 @@ void read_device_report(const Engine& engine, const DeviceReport* device, Report
   engine.device()->synchronize();
   engine.device()->copy_to_host({}, &found, device, sizeof found);
   engine.device()->synchronize(Queue{});
-  static_assert(DeviceReport::most_candidates <= Plan::most_candidates);
-  for (std::size_t r = 0; r < DeviceReport::most_candidates; ++r) report.items[r] += found.items[r];
+  static_assert(DeviceReport::max_candidates <= Plan::max_candidates);
+  for (std::size_t r = 0; r < DeviceReport::max_candidates; ++r) report.items[r] += found.items[r];
   report.items_scaled += found.scaled;
   report.items_unreachable += found.unreachable;
   report.items_with_special_values += found.special;
@@ -105,16 +105,16 @@ void read_device_report(const Engine& engine, const DeviceReport* device, Report
 
 namespace {
 
-// Reports that no handle has any more.
+// Memory of reports whose handles are destroyed, for reuse.
 class SpareReports {
  public:
   void keep(const DeviceContext& context, DeviceReport* memory) noexcept try {
     const std::lock_guard lock(mutex_);
     spare_.emplace_back(context, memory);
-  } catch (...) {  // no memory for the list: a few bytes of the device's are lost
+  } catch (...) {  // no host memory for the list: the report's device memory, a few bytes, is lost
   }
 
-  // nullptr: there is none. Those of contexts that are gone are forgotten.
+  // Returns memory of the context, or nullptr if there is none. That of destroyed contexts is removed.
   DeviceReport* take(const DeviceContexts& contexts, const DeviceContext& context) {
     const std::lock_guard lock(mutex_);
     std::erase_if(spare_, [&](const Spare& spare) { return !ContextScope(contexts, spare.first).entered(); });
@@ -132,7 +132,7 @@ class SpareReports {
   std::vector<Spare> spare_;
 };
 
-// Never destroyed: a handle may be one of the program's last objects.
+// Never destroyed, since a handle may be destroyed after static objects.
 SpareReports& spare_reports() {
   static auto* instance = new SpareReports;
   return *instance;
@@ -148,7 +148,7 @@ DeviceReport* allocate_report(const DeviceEngine& device) {
 
 }  // namespace
 
-// Whoever had the memory before may have left work that writes to it.
+// Waits first, since queued work of the memory's previous handle may still write to it.
 DeviceReportMemory::DeviceReportMemory(const Engine& engine)
     : engine_(&engine), context_(engine.contexts()->current()),
       memory_(spare_reports().take(*engine.contexts(), context_)) {

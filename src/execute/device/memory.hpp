@@ -1,4 +1,4 @@
-// Device memory that the library takes for itself: blocks, and what the device reports.
+// Device memory that the library allocates: buffers, and reports of the device.
 #pragma once
 
 #include <cstddef>
@@ -12,20 +12,20 @@
 
 namespace kintsugi::core {
 
-// Device memory of the plan's allocator, or else the engine's own, in the context that was current; given
-// back there, in the order of the queue.
-class DeviceBlock {
+// Device memory from the plan's allocator, or else the engine's own, in the context that was current; freed
+// in that context, in the order of the queue.
+class DeviceBuffer {
  public:
-  DeviceBlock() = default;
-  DeviceBlock(const Plan& plan, const Queue& queue, std::size_t bytes);
-  DeviceBlock(DeviceBlock&& other) noexcept;
-  DeviceBlock& operator=(DeviceBlock&& other) noexcept;
-  DeviceBlock(const DeviceBlock&) = delete;
-  DeviceBlock& operator=(const DeviceBlock&) = delete;
-  ~DeviceBlock();
+  DeviceBuffer() = default;
+  DeviceBuffer(const Plan& plan, const Queue& queue, std::size_t bytes);
+  DeviceBuffer(DeviceBuffer&& other) noexcept;
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+  ~DeviceBuffer();
 
-  void* pointer() const { return pointer_; }  // nullptr: there was nothing
-  // Its owner waits for the device before it goes, whatever became of the queue.
+  void* pointer() const { return pointer_; }  // nullptr: allocation failed
+  // Frees without the queue, which may be gone by then; the owner has to wait for the device first.
   void wait_before_freeing();
   std::size_t bytes() const { return bytes_; }
 
@@ -38,13 +38,13 @@ class DeviceBlock {
   std::size_t bytes_ = 0;
 };
 
-// Fails with out_of_memory, saying for what.
-DeviceBlock allocate_on_device(const Plan& plan, std::size_t bytes, const char* what);
+// Allocates device memory. Fails with out_of_memory; the message has `what`.
+DeviceBuffer allocate_on_device(const Plan& plan, std::size_t bytes, const char* what);
 
-// Waits for the device and adds what it found out. The context of that memory is the calling thread's.
+// Waits for the device and adds its findings to the report. The memory's context must be current.
 void read_device_report(const Engine& engine, const DeviceReport* device, Report& report);
 
-// Memory for what a device has to report, in the context that is current when it is made.
+// Memory for a device's report, in the context that is current at construction.
 class DeviceReportMemory {
  public:
   explicit DeviceReportMemory(const Engine& engine);
@@ -56,7 +56,7 @@ class DeviceReportMemory {
 
   DeviceReport* get() const { return memory_; }
   const DeviceContext& context() const { return context_; }
-  // Waits for the device. Fails with device_error where the context is gone.
+  // Waits for the device. Fails with device_error if the context is gone.
   void read(Report& report) const;
 
  private:
@@ -65,12 +65,12 @@ class DeviceReportMemory {
   DeviceReport* memory_;
 };
 
-// The reports of one handle, one for each context that it served: kernels write into memory of their own
-// context alone.
+// Reports of one handle, one for each context in which it was used: kernels write only into memory of their
+// own context.
 class DeviceReports {
  public:
-  // That of the calling thread's context. It is made when it is first asked for, which fails with
-  // invalid_argument where a capture of the queue's stream would not survive that.
+  // Returns the report of the calling thread's context. The first call makes it, and fails with
+  // invalid_argument if that would break a capture of the queue's stream.
   std::shared_ptr<const DeviceReportMemory> of_caller(const Engine& engine, const Queue& queue);
 
  private:

@@ -1,4 +1,4 @@
-// What the steps of a call on a device read and write.
+// Operands and result of a call as the steps on a device read and write them.
 #pragma once
 
 #include "engines/device.hpp"

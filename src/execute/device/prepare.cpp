@@ -11,16 +11,12 @@ namespace kintsugi::core {
 
 namespace {
 
-// Elements from the first to the last of one entry of the batch, with what lies between.
+// Elements from the first to the last of one batch item, including gaps between them.
 std::int64_t extent(const DeviceMatrix& matrix) {
   return (matrix.rows - 1) * matrix.row_stride + (matrix.columns - 1) * matrix.column_stride + 1;
 }
 
-std::size_t entry_bytes(ElementType type) {
-  return (type == ElementType::f32 ? 4U : type == ElementType::c64 ? 16U : 8U);
-}
-
-// A copy of every entry, strided as the original is.
+// Copies every item, with the strides of the original.
 void copy_original(const Plan& plan, std::int64_t count, DevicePrepared& prepared) {
   DeviceMatrix& matrix = prepared.matrix;
   if (matrix.pointers) {
@@ -29,34 +25,34 @@ void copy_original(const Plan& plan, std::int64_t count, DevicePrepared& prepare
         "operands of a batch given by pointers cannot be copied, since only the device knows where they are: "
         "kintsugi_prepare_borrowed leaves them where they are");
   }
-  const std::size_t bytes = entry_bytes(matrix.type);
+  const std::size_t bytes = element_bytes(matrix.type);
   const std::int64_t elements = matrix.rows == 0 || matrix.columns == 0 ? 0 : extent(matrix);
   prepared.copy =
       allocate_on_device(plan, array_bytes(count, elements, bytes), "a copy of a prepared operand");
-  for (std::int64_t entry = 0; entry < count; ++entry) {
+  for (std::int64_t item = 0; item < count; ++item) {
     plan.engine->device()->copy_on_device(
         plan.queue,
-        static_cast<std::byte*>(prepared.copy.pointer()) + static_cast<std::size_t>(entry * elements) * bytes,
+        static_cast<std::byte*>(prepared.copy.pointer()) + static_cast<std::size_t>(item * elements) * bytes,
         static_cast<const std::byte*>(matrix.data) +
-            static_cast<std::size_t>(entry * matrix.batch_stride) * bytes,
+            static_cast<std::size_t>(item * matrix.batch_stride) * bytes,
         static_cast<std::size_t>(elements) * bytes);
   }
   matrix.data = prepared.copy.pointer();
   matrix.batch_stride = elements;
 }
 
-// Whether slices do not depend on the other operand.
+// True if slices do not depend on the other operand.
 bool can_split(const Plan& plan) {
   const Candidate& candidate = plan.prepared_candidate();
   return !candidate.scheme->fits_residuals() && candidate.program.recombination != Recombination::error_free;
 }
 
-// Memory of ranges, norms, summaries and slices of all items, contiguous of each kind; that of the first
-// item.
-DevicePrepared::Entry lay_out_items(const Plan& plan, std::int64_t count, DevicePrepared& prepared) {
+// Lays out ranges, norms, summaries and slices of all items, each kind contiguously; returns those of the
+// first item.
+DevicePrepared::Item lay_out_items(const Plan& plan, std::int64_t count, DevicePrepared& prepared) {
   const DeviceMatrix& matrix = prepared.matrix;
   const bool elements = plan.prepared_candidate().program.multiplies_elements();
-  DevicePrepared::Entry first;
+  DevicePrepared::Item first;
   first.slices =
       make_slices(*prepared.rule.format, SliceStorage::packed, can_split(plan) ? prepared.rule.slices : 0,
                   elements ? matrix.rows : matrix.vectors(), elements ? matrix.columns : matrix.length());
@@ -74,13 +70,13 @@ DevicePrepared::Entry lay_out_items(const Plan& plan, std::int64_t count, Device
   return first;
 }
 
-// Finds ranges and norms of all items, and splits them where no other operand decides how.
-void split_items(const Plan& plan, std::int64_t count, const DevicePrepared::Entry& first,
+// Finds ranges and norms of all items, and splits them if the slices do not depend on the other operand.
+void split_items(const Plan& plan, std::int64_t count, const DevicePrepared::Item& first,
                  const DevicePrepared& prepared) {
   const DeviceEngine& engine = *plan.engine->device();
   const DeviceSide operand{prepared.matrix, 0, first.ranges, count, first.norms};
   const bool by_norms = prepared.rule.scales == ScaleRule::norm;
-  // With depths, which a call without the prepared operand may find.
+  // Includes mean depths, which a call without a prepared operand may find too.
   const bool by_ranges = by_norms || prepared.matrix.type == ElementType::f32;
   if (by_ranges || !can_split(plan)) engine.find_ranges(plan.queue, operand, {}, {});
   if (by_norms) engine.find_norms(plan.queue, operand, {}, {});
@@ -91,21 +87,22 @@ void split_items(const Plan& plan, std::int64_t count, const DevicePrepared::Ent
   engine.summarize(plan.queue, operand, first.summary);
 }
 
-// Ranges of every item by the plan's candidate for it, and slices where they are those of any call.
-void split_entries(const Plan& plan, Side side, std::int64_t count, DevicePrepared& prepared) {
+// Finds the ranges of every item for the plan's prepared candidate, and its slices if every call can use
+// them.
+void split_batch(const Plan& plan, Side side, std::int64_t count, DevicePrepared& prepared) {
   const Program& program = plan.prepared_candidate().program;
   prepared.rule = side == Side::a ? program.split_a : program.split_b;
-  const DevicePrepared::Entry first = lay_out_items(plan, count, prepared);
+  const DevicePrepared::Item first = lay_out_items(plan, count, prepared);
   split_items(plan, count, first, prepared);
   const std::int64_t vectors = prepared.matrix.vectors();
   for (std::int64_t index = 0; index < count; ++index) {
-    DevicePrepared::Entry entry = first;
-    entry.ranges += index * vectors;
-    if (entry.norms != nullptr) entry.norms += index * vectors;
-    entry.summary += index;
-    if (entry.slices.data != nullptr)
-      entry.slices.data += static_cast<std::size_t>(index) * first.slices.bytes();
-    prepared.entries.push_back(entry);
+    DevicePrepared::Item item = first;
+    item.ranges += index * vectors;
+    if (item.norms != nullptr) item.norms += index * vectors;
+    item.summary += index;
+    if (item.slices.data != nullptr)
+      item.slices.data += static_cast<std::size_t>(index) * first.slices.bytes();
+    prepared.items.push_back(item);
   }
 }
 
@@ -129,10 +126,10 @@ Prepared prepare_on_device(const Plan& plan, Side side, const void* data, bool b
       one_for_all ? std::min<std::int64_t>(problem.batch_count, 1) : problem.batch_count;
   part->count = count;
   if (!borrow) copy_original(plan, count, *part);
-  if (count == 1) part->matrix.batch_stride = 0;  // whatever the stride of the one item's own batch was
+  if (count == 1) part->matrix.batch_stride = 0;  // overrides the stride of the original batch
   const Candidate& candidate = plan.prepared_candidate();
   const bool has_slices = candidate.scheme != nullptr && candidate.program.split_a.slices > 0;
-  if (has_slices && problem.k > 0) split_entries(plan, side, count, *part);
+  if (has_slices && problem.k > 0) split_batch(plan, side, count, *part);
   if (plan.queue.kind == QueueKind::host) plan.engine->device()->synchronize(plan.queue);
   part->copy.wait_before_freeing();
   part->memory.wait_before_freeing();

@@ -1,4 +1,4 @@
-// Operands in device memory that are split once.
+// Operands in device memory that are split once and used in many calls.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace kintsugi::core {
 
-// An operand in device memory, split once: its slices by Plan::prepared_candidate(), with their ranges, and
-// the original or a copy of it, which native products and special values are read from. Of schemes whose
-// slices depend on the other operand ranges alone.
+// An operand in device memory, split once: slices and ranges for Plan::prepared_candidate(), and the original
+// or a copy of it, from which native products and special values are computed. For schemes whose slices
+// depend on the other operand it has ranges only.
 struct DevicePrepared {
-  struct Entry {
+  struct Item {
     VectorRange* ranges = nullptr;
-    VectorNorm* norms = nullptr;  // where the rule scales by them
+    VectorNorm* norms = nullptr;  // if the rule scales by norms
     RangeSummary* summary = nullptr;
-    Slices slices;  // without data: none
+    Slices slices;  // no slices if data is null
   };
 
   explicit DevicePrepared(const Engine& of) : engine(&of), context(of.contexts()->current()) {}
@@ -28,14 +28,14 @@ struct DevicePrepared {
   ~DevicePrepared();  // waits for the device
 
   const Engine* engine;
-  DeviceContext context;  // where its memory is
+  DeviceContext context;  // context of its memory
   DeviceMatrix matrix;
   OperandStorage storage;
-  std::int64_t count = 0;      // entries of the batch that it holds; one serves any batch
-  SplitRule rule{};            // of the slices, where there are any
-  std::vector<Entry> entries;  // of the batch, behind each other in memory; none for native products alone
-  DeviceBlock copy;            // empty where the original is borrowed
-  DeviceBlock memory;
+  std::int64_t count = 0;   // batch items held; one item serves any batch
+  SplitRule rule{};         // of the slices, if there are any
+  std::vector<Item> items;  // of the batch, contiguous in memory; none if only native products use it
+  DeviceBuffer copy;        // empty if the original is borrowed
+  DeviceBuffer memory;
 };
 
 Prepared prepare_on_device(const Plan& plan, Side side, const void* data, bool borrow);

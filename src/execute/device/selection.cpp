@@ -11,7 +11,7 @@ DeviceCandidates candidates_on_device(const Plan& plan) {
       static_cast<int>(plan.is_checked() ? product_candidates(plan).size() : plan.candidates.size());
   for (int r = 0; r < result.count; ++r)
     result.acceptances[r] = plan.candidates[static_cast<std::size_t>(r)].acceptance;
-  const EntryDemand demand{plan.contract.coefficient, unit_roundoff(plan.problem.type)};
+  const ElementDemand demand{plan.contract.coefficient, unit_roundoff(plan.problem.type)};
   result.coefficient = demand.careful();
   const Candidate& first = plan.candidates.front();
   result.fits = first.scheme->fits_residuals();

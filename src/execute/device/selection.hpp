@@ -1,4 +1,4 @@
-// What the selection of a candidate on a device needs to know of a plan.
+// Properties of a plan that the selection of a candidate on a device needs.
 #pragma once
 
 #include "engines/device.hpp"
@@ -6,7 +6,7 @@
 
 namespace kintsugi::core {
 
-// The candidates that a device selects among: of a checked plan those that multiply slices, else all of them.
+// Returns the candidates that a device selects among: in a checked plan those that multiply slices, else all.
 DeviceCandidates candidates_on_device(const Plan& plan);
 
 }  // namespace kintsugi::core

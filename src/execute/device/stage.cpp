@@ -15,11 +15,11 @@ namespace kintsugi::core {
 
 namespace {
 
-// The plan of one entry that lies in device memory: op(A) with its rows, op(B) with its columns contiguous, C
+// Returns the plan of one item in device memory: op(A) with contiguous rows, op(B) with contiguous columns, C
 // column-major.
-Plan plan_of_entry(const Plan& plan) {
-  Plan entry = plan;
-  Problem& problem = entry.problem;
+Plan plan_of_item(const Plan& plan) {
+  Plan item = plan;
+  Problem& problem = item.problem;
   problem.memory = MemorySpace::device;
   problem.layout = Layout::column_major;
   problem.op_a = Op::transpose;
@@ -28,9 +28,9 @@ Plan plan_of_entry(const Plan& plan) {
   problem.ldc = std::max<std::int64_t>(problem.m, 1);
   problem.batch_kind = BatchKind::strided;
   problem.batch_count = 1;
-  entry.allocator = {};  // of the host's memory
-  entry.queue = {};
-  return entry;
+  item.allocator = {};  // the caller's allocates host memory
+  item.queue = {};
+  return item;
 }
 
 template <class T>
@@ -42,7 +42,7 @@ T conjugated_if(bool conjugate, T x) {
   }
 }
 
-// Vectors along k, one after the other.
+// Returns the vectors along k, contiguous.
 template <class View>
 auto packed(const View& view) {
   const auto& matrix = elements_of(view);
@@ -57,33 +57,33 @@ auto packed(const View& view) {
 }
 
 template <class T>
-DeviceBlock copy_to_device(const Plan& plan, const std::vector<T>& values) {
+DeviceBuffer copy_to_device(const Plan& plan, const std::vector<T>& values) {
   const std::size_t bytes = values.size() * sizeof(T);
-  DeviceBlock block(plan, plan.queue, bytes);
+  DeviceBuffer block(plan, plan.queue, bytes);
   if (block.pointer() == nullptr && bytes > 0)
     fail(Status::out_of_memory, "the device has no {} bytes for a matrix", bytes);
   if (bytes > 0) plan.engine->device()->copy_to_device(plan.queue, block.pointer(), values.data(), bytes);
   return block;
 }
 
-// The scheme's program fitted to the operands, which the host can look at here.
+// Fits the scheme's program to the operands, whose ranges the host can find here.
 template <class T>
-void fit_to_ranges(Plan& entry, const OperandView<T>& a, const OperandView<T>& b) {
-  Candidate& candidate = entry.candidates.front();
+void fit_to_ranges(Plan& item, const OperandView<T>& a, const OperandView<T>& b) {
+  Candidate& candidate = item.candidates.front();
   if (candidate.scheme == nullptr || candidate.scheme->adapt == nullptr) return;
   const auto summary_of = [&](const auto& view, const SplitRule& rule) {
     std::vector<VectorRange> ranges(static_cast<std::size_t>(view.rows));
-    find_ranges(view, rule, ranges, entry.threads);
+    find_ranges(view, rule, ranges, item.threads);
     return summarize(ranges);
   };
   const RangeSummary summary_a = summary_of(a, candidate.program.split_a);
   const RangeSummary summary_b = summary_of(b, candidate.program.split_b);
-  candidate.scheme->adapt(candidate.program, summary_a, summary_b, entry.problem.products());
-  candidate.acceptance.exponent = largest_exponent(candidate, entry.problem.products());
+  candidate.scheme->adapt(candidate.program, summary_a, summary_b, item.problem.products());
+  candidate.acceptance.exponent = largest_exponent(candidate, item.problem.products());
 }
 
-// What one entry's execution did, as one of the whole call's.
-void add_to_report(const Plan& plan, const Plan& entry, const Report& part, Report& report) {
+// Adds the report of one item's execution to the call's.
+void add_to_report(const Plan& plan, const Plan& item, const Report& part, Report& report) {
   for (std::size_t r = 0; r < report.items.size(); ++r) report.items[r] += part.items[r];
   report.items_with_special_values += part.items_with_special_values;
   report.items_unreachable += part.items_unreachable;
@@ -93,41 +93,41 @@ void add_to_report(const Plan& plan, const Plan& entry, const Report& part, Repo
   report.dynamic_range_b = std::max(report.dynamic_range_b, part.dynamic_range_b);
   report.workspace_bytes = std::max(report.workspace_bytes, part.workspace_bytes);
   report.blocking = part.blocking;
-  const Candidate& candidate = entry.candidates.front();
+  const Candidate& candidate = item.candidates.front();
   const Program& planned = plan.candidates.front().program;
   if (candidate.scheme != nullptr &&
       !(candidate.program.split_a == planned.split_a && candidate.program.split_b == planned.split_b))
     report.set_adapted(candidate, candidate.program, plan.problem.products());
 }
 
-// Fails where a scheme cannot be fitted to some item of the batch: before any item's C is written.
+// Fails if a scheme cannot be fitted to some item of the batch, before C of any item is written.
 template <class T>
 void check_fits(const Plan& plan, const Operands& operands) {
   const Scheme* scheme = plan.candidates.front().scheme;
   if (scheme == nullptr || scheme->adapt == nullptr) return;
   for (std::int64_t index = 0; index < plan.problem.batch_count; ++index) {
-    Plan item = plan_of_entry(plan);
+    Plan item = plan_of_item(plan);
     fit_to_ranges<T>(item, view_of_a<T>(plan.problem, operands.a, operands.prepared_a, index),
                      view_of_b<T>(plan.problem, operands.b, operands.prepared_b, index));
   }
 }
 
 template <class T>
-void stage_entry(const Plan& plan, const Operands& operands, std::int64_t index, DeviceReport* device_report,
-                 Report& report) {
+void stage_item(const Plan& plan, const Operands& operands, std::int64_t index, DeviceReport* device_report,
+                Report& report) {
   const auto a = view_of_a<T>(plan.problem, operands.a, operands.prepared_a, index);
   const auto b = view_of_b<T>(plan.problem, operands.b, operands.prepared_b, index);
   const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, index);
-  Plan entry = plan_of_entry(plan);
-  fit_to_ranges<T>(entry, a, b);
+  Plan item = plan_of_item(plan);
+  fit_to_ranges<T>(item, a, b);
   std::vector<T> result(static_cast<std::size_t>(c.rows * c.columns));
   const MatrixView<T> dense{result.data(), c.rows, c.columns, 1, c.rows};
   for (std::int64_t j = 0; !operands.beta.is_zero() && j < c.columns; ++j) {
     for (std::int64_t i = 0; i < c.rows; ++i) dense(i, j) = c(i, j);
   }
-  const DeviceBlock device_a = copy_to_device(entry, packed(a));
-  const DeviceBlock device_b = copy_to_device(entry, packed(b));
-  const DeviceBlock device_c = copy_to_device(entry, result);
+  const DeviceBuffer device_a = copy_to_device(item, packed(a));
+  const DeviceBuffer device_b = copy_to_device(item, packed(b));
+  const DeviceBuffer device_c = copy_to_device(item, result);
   Operands on_device = operands;
   on_device.a = device_a.pointer();
   on_device.b = device_b.pointer();
@@ -136,11 +136,11 @@ void stage_entry(const Plan& plan, const Operands& operands, std::int64_t index,
   on_device.workspace = nullptr;
   on_device.device_report = device_report;
   Report part;
-  execute(entry, on_device, part);
-  plan.engine->device()->copy_to_host(entry.queue, result.data(), device_c.pointer(),
+  execute(item, on_device, part);
+  plan.engine->device()->copy_to_host(item.queue, result.data(), device_c.pointer(),
                                       result.size() * sizeof(T));
   read_device_report(*plan.engine, device_report, part);
-  add_to_report(plan, entry, part, report);
+  add_to_report(plan, item, part, report);
   for (std::int64_t j = 0; j < c.columns; ++j) {
     for (std::int64_t i = 0; i < c.rows; ++i) c(i, j) = dense(i, j);
   }
@@ -151,14 +151,14 @@ void stage_entry(const Plan& plan, const Operands& operands, std::int64_t index,
 void stage(const Plan& plan, const Operands& operands, Report& report) {
   check_caller(plan, plan.queue);
   plan.engine->device()->prepare();
-  const Plan on_device = plan_of_entry(plan);
-  DeviceBlock device_report(on_device, {}, aligned_size(sizeof(DeviceReport)));
+  const Plan on_device = plan_of_item(plan);
+  DeviceBuffer device_report(on_device, {}, aligned_size(sizeof(DeviceReport)));
   if (device_report.pointer() == nullptr)
     fail(Status::out_of_memory, "the device has no {} bytes for a report", device_report.bytes());
   with_element_type(plan.problem, [&]<class T>() {
     check_fits<T>(plan, operands);
     for (std::int64_t index = 0; index < plan.problem.batch_count; ++index)
-      stage_entry<T>(plan, operands, index, static_cast<DeviceReport*>(device_report.pointer()), report);
+      stage_item<T>(plan, operands, index, static_cast<DeviceReport*>(device_report.pointer()), report);
   });
 }
 

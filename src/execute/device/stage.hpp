@@ -1,4 +1,4 @@
-// Host matrices on an engine with a memory of its own.
+// Multiplies host matrices on an engine with its own memory.
 #pragma once
 
 #include "execute/execute.hpp"
@@ -6,9 +6,9 @@
 
 namespace kintsugi::core {
 
-// Entry by entry: dense copies to the device, the product there, C back. The ranges are known then, so that
-// programs are fitted to them as on the host. Returns when C is there; nothing of C is written before the
-// product succeeded.
+// For each item: copies it densely to the device, multiplies there, copies C back. Programs are fitted to the
+// ranges as on the host, which can find them here. Returns when C is complete; nothing of C is written before
+// the product succeeded.
 void stage(const Plan& plan, const Operands& operands, Report& report);
 
 }  // namespace kintsugi::core

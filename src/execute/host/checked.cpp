@@ -2,30 +2,31 @@
 
 #include <algorithm>
 
-#include "arith/residue_scale.hpp"
+#include "arith/residue/residue_scale.hpp"
 #include "planner/candidates/expected_times.hpp"
+#include "recombine/check/proofs.hpp"
 #include "recombine/exact_sums.hpp"
-#include "recombine/proofs.hpp"
 #include "recombine/residues.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/ozaki2.hpp"
 #include "split/equilibrate.hpp"
-#include "split/norms.hpp"
+#include "split/residues/norms.hpp"
 #include "split/rounding_bounds.hpp"
 
 namespace kintsugi::core {
 
 namespace {
 
-// The share of all entries that may stay unproved for a candidate to be taken. Which candidate it is decides
-// bits, so no engine's speed may count. Of double-double entries, each product is four.
+// A candidate is taken if at most one of `share` elements stays unproved. The candidate decides bits, so the
+// limit may not depend on an engine's speed. A product of double-double elements costs four.
 template <class T>
 constexpr std::int64_t share = is_double_double<T> ? 64 : 16;
 
-// Binades by which dynamic ranges must fall for factors along k to be worth another pass over the operands.
+// Smallest decrease of dynamic ranges, in binades, for which factors along k justify another pass over the
+// operands.
 constexpr int worthwhile = 16;
 
-// Where the candidate to begin with is looked for.
+// Rows and columns of the tile on which the first candidate is sought.
 constexpr std::int64_t first_tile = Slices::vector_multiple;
 
 template <class T>
@@ -35,7 +36,7 @@ class CheckedRun {
              const MatrixView<T>& c, Workspace& workspace)
       : plan_(plan), blocking_(blocking), a_(a), b_(b), alpha_(scalar<T>(operands.alpha)),
         beta_(scalar<T>(operands.beta)), c_(c), check_memory_(lay_out_check(plan, blocking, workspace)),
-        exact_sum_(expected_exact_sum(plan.problem)), workspace_(&workspace) {}
+        exact_sum_time_(expected_exact_sum(plan.problem)), workspace_(&workspace) {}
 
   std::size_t run(Program& program, std::int64_t& recomputed_elements) {
     equilibrate();
@@ -55,13 +56,13 @@ class CheckedRun {
     find_ranges(side.view, candidate(0).program.split_a, side.ranges, plan_.threads, inner);
   }
 
-  // A = X D and B = D^-1 Y get the ranges of X and Y, where that makes them narrower.
+  // Sets the ranges of both sides to those of X and Y in A = X D and B = D^-1 Y, if these are narrower.
   void equilibrate() {
     const int before = span();
     if (before < worthwhile) return;
     find_inner_ranges(a_.view, check_memory_.inner_a, plan_.threads);
     find_inner_ranges(b_.view, check_memory_.inner_b, plan_.threads);
-    if (is_complex<T>) share_among_parts(check_memory_.inner_a);
+    if (is_complex<T>) merge_ranges_of_parts(check_memory_.inner_a);
     if (balance(check_memory_.inner_a, check_memory_.inner_b, check_memory_.factors_a,
                 check_memory_.factors_b) < worthwhile)
       return;
@@ -72,8 +73,9 @@ class CheckedRun {
     find_ranges_of(b_, {});
   }
 
-  // The plan's moduli hold sums of k products of maxima. Where norms show by Cauchy and Schwarz that sums are
-  // smaller, fewer moduli find the same integers (arith/residue_scale.hpp): no bit depends on it.
+  // Leaves out moduli that sums do not need. The plan's moduli hold sums of k products of maxima. If norms
+  // show by the Cauchy-Schwarz inequality that sums are smaller, fewer moduli give the same integers
+  // (arith/residue/residue_scale.hpp), so no bit depends on it.
   void leave_out_moduli() {
     const int norm_bits = largest_norm(a_.view, a_.ranges, a_.inner, plan_.threads) +
                           largest_norm(b_.view, b_.ranges, b_.inner, plan_.threads);
@@ -88,7 +90,7 @@ class CheckedRun {
 
   const Candidate& candidate(std::size_t r) const { return plan_.candidates[r]; }
 
-  // The contract leaves room: a lower bound of |A||B| can prove entries.
+  // True if the contract allows errors: then a lower bound of |A||B| can prove elements.
   bool proves() const { return plan_.contract.checked_coefficient > 0; }
 
   bool is_whole(const ResultBlock& block) const { return block.elements() == c_.rows * c_.columns; }
@@ -98,8 +100,8 @@ class CheckedRun {
     core::for_each_block(blocking_, c_.rows, c_.columns, visit);
   }
 
-  // The first candidate that most of all entries are proved for, else the last that is checked: all of C
-  // decides, so neither blocks nor the order of rows and columns do.
+  // Returns the first candidate for which most elements are proved, else the last checked one. All elements
+  // of C count, so the result depends neither on blocks nor on the order of rows and columns.
   std::size_t find_proved_candidate() {
     const std::size_t last = plan_.candidates.size() - 2;
     for (std::size_t r = 0; r < last; ++r) {
@@ -111,39 +113,42 @@ class CheckedRun {
     return last;
   }
 
-  // The quickest on a tile, by what it leaves open there; the last is the superaccumulator.
+  // Returns the fastest candidate on the first tile, counting the elements that it leaves open; the last
+  // candidate is the superaccumulator.
   std::size_t find_first_candidate() {
     const ResultBlock tile{0, 0, std::min(first_tile, c_.rows), std::min(first_tile, c_.columns)};
-    const auto entries = static_cast<double>(tile.elements());
-    std::size_t quickest = plan_.candidates.size() - 1;
-    double least = entries * exact_sum_;
-    for (std::size_t r = 0; r + 1 < plan_.candidates.size() && entries * products_time(r) < least; ++r) {
+    const auto elements = static_cast<double>(tile.elements());
+    std::size_t fastest = plan_.candidates.size() - 1;
+    double least = elements * exact_sum_time_;
+    for (std::size_t r = 0; r + 1 < plan_.candidates.size() && elements * products_time(r) < least; ++r) {
       use_candidate(r);
-      std::fill_n(check_memory_.open, tile.elements(), EntryCheck::open);
+      std::fill_n(check_memory_.open, tile.elements(), ElementCheck::open);
       const auto open = static_cast<double>(multiply(r, tile, 0, false));
-      const double time = entries * products_time(r) + open * exact_sum_;
+      const double time = elements * products_time(r) + open * exact_sum_time_;
       if (time < least) {
-        quickest = r;
+        fastest = r;
         least = time;
       }
     }
-    return quickest;
+    return fastest;
   }
 
-  // Of an entry, by the candidate's residues.
+  // Expected time of one element by the candidate's residues.
   double products_time(std::size_t r) const {
     return static_cast<double>(programs_[r].schedule.terms.size()) *
            expected_term(*plan_.engine, programs_[r], plan_.problem);
   }
 
-  // Every candidate gives the same bits of an entry that it shows, so time alone decides: whether what is
-  // open is worth all products of a wider candidate.
+  // True if multiplying the whole block by a wider candidate is expected to take less time than summing the
+  // open elements exactly. Bits do not matter here, since every candidate gives the same bits of an element
+  // that it proves.
   bool is_worth(std::size_t r, std::int64_t open, const ResultBlock& block) const {
-    return static_cast<double>(open) * exact_sum_ > static_cast<double>(block.elements()) * products_time(r);
+    return static_cast<double>(open) * exact_sum_time_ >
+           static_cast<double>(block.elements()) * products_time(r);
   }
 
-  // Scales, rounding-error bounds and memory of a candidate; of all vectors, since a block's neighbours need
-  // them too.
+  // Sets scales, rounding-error bounds and memory for a candidate; for all vectors, since neighboring blocks
+  // need them too.
   void use_candidate(std::size_t r) {
     if (current_ == r) return;
     current_ = r;
@@ -159,18 +164,18 @@ class CheckedRun {
     split_columns_ = split_rows_ = -1;
   }
 
-  // Returns how many entries the first candidate left open.
+  // Computes one block; returns how many elements the first candidate left open.
   std::int64_t run_block(const ResultBlock& block, std::size_t first) {
     if (first + 1 == plan_.candidates.size()) {
-      std::fill_n(check_memory_.open, block.elements(), EntryCheck::open);
+      std::fill_n(check_memory_.open, block.elements(), ElementCheck::open);
       recompute(block);
       return 0;
     }
-    // The only block's proofs stand already where they chose the candidate.
+    // The proofs of an only block are still valid if they selected the candidate.
     const bool stands = proves() && is_whole(block) && current_ == first;
     use_candidate(first);
     if (!proves()) {
-      std::fill_n(check_memory_.open, block.elements(), EntryCheck::open);
+      std::fill_n(check_memory_.open, block.elements(), ElementCheck::open);
     } else if (!stands) {
       prove(first, block);
     }
@@ -193,7 +198,7 @@ class CheckedRun {
                      check_memory_.exact_scratch, plan_.threads);
   }
 
-  EntryCheck check_of(const Program& program, const ResultBlock& block, double coefficient) const {
+  ElementCheck check_of(const Program& program, const ResultBlock& block, double coefficient) const {
     return {check_memory_.rounding_bounds_a.subspan(block.row, block.rows),
             check_memory_.rounding_bounds_b.subspan(parts * block.column, parts * block.columns),
             power_of_two(program.split_a.top_exponent + 1),
@@ -201,12 +206,12 @@ class CheckedRun {
             {coefficient, unit_roundoff(plan_.problem.type)}};
   }
 
-  // A lower bound of |A||B| shows of most entries what the contract asks for, before the candidate's products
-  // are there. Returns how many stay open.
+  // Marks the elements that a lower bound of |A||B| proves to meet the contract, which are most, before the
+  // candidate's products are computed. Returns how many stay open.
   std::int64_t prove(std::size_t r, const ResultBlock& block) {
-    std::fill_n(check_memory_.open, block.elements(), EntryCheck::open);
+    std::fill_n(check_memory_.open, block.elements(), ElementCheck::open);
     set_program(magnitude_program, a_, b_);
-    Workspace fresh = *workspace_;
+    Workspace fresh = *workspace_;  // a copy: magnitudes overwrite the candidate's block memory
     const BlockMemory memory = take_block(plan_, magnitude_program, blocking_, a_, b_, fresh);
     const Slices slices_a = split_part(a_, {block.row, block.rows}, plan_.threads);
     const Slices slices_b = split_part(b_, {block.column, block.columns}, plan_.threads);
@@ -218,13 +223,14 @@ class CheckedRun {
     const Program& program = programs_[r];
     const int lost = magnitude_program.split_a.top_exponent + magnitude_program.split_b.top_exponent;
     const double unit = power_of_two(program.split_a.top_exponent + program.split_b.top_exponent - lost);
-    const EntryCheck check = check_of(program, block, plan_.contract.checked_coefficient);
-    prove_entries(sums, static_cast<int>(parts), check, unit, check_memory_.open, plan_.threads);
-    use_memory(r);
-    return std::count(check_memory_.open, check_memory_.open + block.elements(), EntryCheck::open);
+    const ElementCheck check = check_of(program, block, plan_.contract.checked_coefficient);
+    prove_elements(sums, static_cast<int>(parts), check, unit, check_memory_.open, plan_.threads);
+    use_memory(r);  // restores the candidate's program and memory
+    return std::count(check_memory_.open, check_memory_.open + block.elements(), ElementCheck::open);
   }
 
-  // The candidate's products of one block of C, and the check. Returns how many entries stay open.
+  // Multiplies one block of C by candidate r, recombines it and checks every element; writes the proved
+  // elements if `write`, else only counts. Returns how many elements stay open.
   std::int64_t multiply(std::size_t r, const ResultBlock& block, double coefficient, bool write) {
     const Program& program = programs_[r];
     if (split_columns_ != block.column)
@@ -237,7 +243,7 @@ class CheckedRun {
     sums.columns = slices_b_.vectors;
     plan_.engine->multiply({&program.schedule, slices_a_, slices_b_, sums, candidate(r).accumulator,
                             memory_.scratch, plan_.threads});
-    const EntryCheck check = check_of(program, block, coefficient);
+    const ElementCheck check = check_of(program, block, coefficient);
     return recombine_checked_residues(
         sums, program.residue_system(), a_.ranges.subspan(block.row, block.rows),
         b_.ranges.subspan(parts * block.column, parts * block.columns), check, alpha_, beta_,
@@ -246,7 +252,7 @@ class CheckedRun {
   }
 
   static constexpr std::size_t none = ~std::size_t{0};
-  static constexpr std::int64_t parts = parts_of<T>;  // vectors of B a column of C
+  static constexpr std::int64_t parts = parts_of<T>;  // vectors of B in a column of C
 
   const Plan& plan_;
   const Blocking& blocking_;
@@ -256,15 +262,15 @@ class CheckedRun {
   T beta_;
   MatrixView<T> c_;
   CheckMemory check_memory_;
-  double exact_sum_;  // the expected time of an entry by the superaccumulator
+  double exact_sum_time_;  // expected time of an element by the superaccumulator
   Workspace* workspace_ = nullptr;
-  std::array<Program, Plan::most_candidates>
+  std::array<Program, Plan::max_candidates>
       programs_{};              // of the checked candidates, with the moduli that these operands need
-  std::size_t current_ = none;  // candidate that scales, bounds and memory are of
+  std::size_t current_ = none;  // candidate of the current scales, bounds and memory
   BlockMemory memory_{};
   Slices slices_a_{};
   Slices slices_b_{};
-  std::int64_t split_rows_ = -1;  // where the slices begin
+  std::int64_t split_rows_ = -1;  // first row and column of the current slices; -1: none
   std::int64_t split_columns_ = -1;
 };
 

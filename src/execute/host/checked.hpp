@@ -1,4 +1,4 @@
-// Programs whose every entry is checked against the contract once it is there.
+// Programs that check every computed element against the contract.
 #pragma once
 
 #include "execute/host/steps.hpp"
@@ -6,16 +6,16 @@
 
 namespace kintsugi::core {
 
-// C = alpha * A * B + beta * C by the checked candidates of a plan, one after the other:
+// Computes C = alpha * A * B + beta * C by the checked candidates of a plan:
 //
-//   one candidate runs on all of C, and every entry is checked (recombine/residues.hpp);
-//   entries that do not pass become the correctly rounded result: by the wider candidates, where all numbers
-//   that AB may be round alike, at last by a superaccumulator.
+//   One candidate runs on all of C, and every element is checked (recombine/residues.hpp).
+//   Elements that do not pass are correctly rounded: by wider candidates, whose result counts if all numbers
+//   that AB may be round to it, and at last by a superaccumulator.
 //
-// The candidate is the first that most of all entries are proved for; so bits depend on A and B alone, never
-// on blocks or threads. Where the contract is the correctly rounded result itself, it is the one that serves
-// the first tile. Returns the index of the candidate and its program, with the moduli that these operands
-// need, and adds the number of entries that did not pass it.
+// That candidate is the first for which most elements are proved, so bits depend on A and B alone, never on
+// blocks or threads. If the contract is the correctly rounded result itself, it is the fastest one on the
+// first tile. Returns the index of the candidate and its program, with the moduli that these operands need,
+// and adds the number of elements that did not pass.
 template <class T>
 std::size_t multiply_checked(const Plan& plan, const Blocking& blocking, SideOf<T>& a, SideOf<T>& b,
                              const Operands& operands, const MatrixView<T>& c, Workspace workspace,

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "execute/host/operand.hpp"
-#include "recombine/native_check.hpp"
+#include "recombine/check/native_check.hpp"
 
 namespace kintsugi::core {
 
@@ -24,12 +24,12 @@ class NativeRun {
                                   view_of_c<T>(plan.problem, operands.c, item),
                                   plan.threads} {}
 
-  // The ways differ in what they look at beside the product: the operands before it, or C after it, whichever
-  // has fewer elements; with beta != 0 C before it as well, since the product overwrites what an element
-  // would need to be computed again. Where neither shows that C may be overwritten, products go into a tile
-  // of their own.
+  // Multiplies; returns how many elements were computed again. What is tested besides the product depends on
+  // sizes: the operands before it or C after it, whichever has fewer elements. With beta != 0, C is also
+  // tested before the product, which overwrites the values from which an element would be computed again. If
+  // neither test allows overwriting C, products go into a separate tile.
   std::int64_t run() const {
-    if (plan_.contract.coefficient == 0) {  // named, and no accuracy asked for
+    if (plan_.contract.coefficient == 0) {  // scheme `native` named without an accuracy
       multiply(check_, check_.alpha, check_.beta, check_.c);
       return 0;
     }
@@ -68,7 +68,8 @@ class NativeRun {
     return true;
   }
 
-  // beta = 0. Sums are looked at before they are scaled, so that no library's place for alpha counts.
+  // Multiplies with beta = 0. Sums are tested before they are scaled, so the result does not depend on where
+  // a library applies alpha.
   std::int64_t multiply_in_place() const {
     const T alpha = is_sign(check_.alpha) ? check_.alpha : T(1);
     multiply(check_, alpha, T(0), check_.c);
@@ -102,8 +103,7 @@ class NativeRun {
 template <class T>
 std::int64_t multiply_natively(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
                                const Operands& operands, std::int64_t item, Workspace& workspace) {
-  if constexpr (is_double_double<
-                    T>) {  // of which the engines look at every sum themselves (engines/pair_entry.hpp)
+  if constexpr (is_double_double<T>) {  // the engines test every sum themselves (engines/pair_element.hpp)
     const Problem& problem = plan.problem;
     plan.engine->native(
         NativeProduct<T>{view_of_a<T>(problem, operands.a, operands.prepared_a, item),

@@ -1,4 +1,4 @@
-// Where one batch entry's operands lie.
+// Views of one batch item's operands.
 #pragma once
 
 #include "base/embedding.hpp"
@@ -8,17 +8,17 @@
 namespace kintsugi::core {
 
 template <class T>
-const T* batch_pointer(const void* data, BatchKind kind, std::int64_t stride, std::int64_t entry) {
-  if (kind == BatchKind::pointers) return static_cast<const T* const*>(data)[entry];
-  return static_cast<const T*>(data) + entry * stride;
+const T* batch_pointer(const void* data, BatchKind kind, std::int64_t stride, std::int64_t item) {
+  if (kind == BatchKind::pointers) return static_cast<const T* const*>(data)[item];
+  return static_cast<const T*>(data) + item * stride;
 }
 
-inline const Prepared::Entry* prepared_entry(const Prepared* prepared, std::int64_t entry) {
+inline const Prepared::Item* prepared_item(const Prepared* prepared, std::int64_t item) {
   if (prepared == nullptr) return nullptr;
-  return &prepared->entries[prepared->entries.size() == 1 ? 0 : static_cast<std::size_t>(entry)];
+  return &prepared->items[prepared->items.size() == 1 ? 0 : static_cast<std::size_t>(item)];
 }
 
-// A real or complex vectors x k matrix as the stages read it.
+// Returns a real or complex vectors x k matrix as the steps read it.
 template <class T>
 OperandView<T> operand_view(const MatrixView<const T>& vectors, Side side, bool conjugated) {
   if constexpr (is_complex<T>) {
@@ -28,37 +28,38 @@ OperandView<T> operand_view(const MatrixView<const T>& vectors, Side side, bool 
   }
 }
 
-// The dense copy of a prepared operand, vectors x k.
+// Returns the dense copy of a prepared operand, vectors x k.
 template <class T>
-OperandView<T> view_of_copy(const Prepared& prepared, std::int64_t entry) {
-  const Prepared::Entry& part = *prepared_entry(&prepared, entry);
+OperandView<T> view_of_copy(const Prepared& prepared, std::int64_t item) {
+  const Prepared::Item& part = *prepared_item(&prepared, item);
   return operand_view<T>({static_cast<const T*>(part.copy.pointer()), prepared.vectors, prepared.k,
                           part.vector_stride, part.element_stride},
                          prepared.side, prepared.conjugated);
 }
 
-// op(A) as m x k, of a prepared copy where there is one.
+// Returns op(A) as m x k, from the prepared copy if there is one.
 template <class T>
 OperandView<T> view_of_a(const Problem& problem, const void* data, const Prepared* prepared,
-                         std::int64_t entry) {
-  if (prepared != nullptr) return view_of_copy<T>(*prepared, entry);
-  return operand_view<T>(matrix_view(batch_pointer<T>(data, problem.batch_kind, problem.stride_a, entry),
+                         std::int64_t item) {
+  if (prepared != nullptr) return view_of_copy<T>(*prepared, item);
+  return operand_view<T>(matrix_view(batch_pointer<T>(data, problem.batch_kind, problem.stride_a, item),
                                      problem.layout, problem.op_a, problem.m, problem.k, problem.lda),
                          Side::a, problem.op_a == Op::conjugate_transpose);
 }
 
-// op(B) transposed, n x k: its rows are the columns of op(B).
+// Returns op(B) transposed, n x k, whose rows are the columns of op(B); from the prepared copy if there is
+// one.
 template <class T>
 OperandView<T> view_of_b(const Problem& problem, const void* data, const Prepared* prepared,
-                         std::int64_t entry) {
-  if (prepared != nullptr) return view_of_copy<T>(*prepared, entry);
-  return operand_view<T>(matrix_view(batch_pointer<T>(data, problem.batch_kind, problem.stride_b, entry),
+                         std::int64_t item) {
+  if (prepared != nullptr) return view_of_copy<T>(*prepared, item);
+  return operand_view<T>(matrix_view(batch_pointer<T>(data, problem.batch_kind, problem.stride_b, item),
                                      problem.layout, problem.op_b, problem.k, problem.n, problem.ldb)
                              .transposed(),
                          Side::b, problem.op_b == Op::conjugate_transpose);
 }
 
-// The entries themselves, for native products.
+// Returns the elements as they are stored, for native products.
 template <class T>
 const MatrixView<const T>& elements_of(const MatrixView<const T>& view) {
   return view;
@@ -76,16 +77,16 @@ bool is_conjugated(const EmbeddedView<T>& view) {
   return view.conjugated;
 }
 
-// A scalar of the call in the type of the problem's entries.
+// Returns a scalar of the call in the type of the problem's elements.
 template <class T>
 T scalar(const CallScalar& value) {
   return value.as<T>();
 }
 
 template <class T>
-MatrixView<T> view_of_c(const Problem& problem, void* data, std::int64_t entry) {
-  T* pointer = problem.batch_kind == BatchKind::pointers ? static_cast<T* const*>(data)[entry]
-                                                         : static_cast<T*>(data) + entry * problem.stride_c;
+MatrixView<T> view_of_c(const Problem& problem, void* data, std::int64_t item) {
+  T* pointer = problem.batch_kind == BatchKind::pointers ? static_cast<T* const*>(data)[item]
+                                                         : static_cast<T*>(data) + item * problem.stride_c;
   return matrix_view(pointer, problem.layout, Op::none, problem.m, problem.n, problem.ldc);
 }
 

@@ -7,7 +7,7 @@
 #include "execute/blocks.hpp"
 #include "planner/workspace/block_edge.hpp"
 #include "planner/workspace/ozaki1_host.hpp"
-#include "recombine/error_free.hpp"
+#include "recombine/ozaki1.hpp"
 #include "split/slice_count.hpp"
 #include "split/successive.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 
 using Mode = ErrorFree::Mode;
 
-// Adds the time until its end to a total.
+// Adds the time from its construction to its destruction to a total, in seconds.
 class Stopwatch {
  public:
   explicit Stopwatch(double& total) : total_(total) {}
@@ -32,7 +32,7 @@ class Stopwatch {
 
 template <class T>
 class Ozaki1Product {
-  static constexpr std::int64_t parts = parts_of<T>;  // vectors of B in a column
+  static constexpr std::int64_t parts = parts_of<T>;  // vectors of B in a column of C
 
  public:
   Ozaki1Product(const Ozaki1Task<T>& task, Workspace& workspace, Ozaki1Counts& counts)
@@ -43,7 +43,7 @@ class Ozaki1Product {
     for_each_block([&](const Part& rows, const Part& columns) { multiply_block(rows, columns); });
   }
 
-  // Every split that run() makes, without products.
+  // Makes every split that run() makes, without products.
   void check() {
     for_each_block([&](const Part& rows, const Part& columns) {
       const SliceDepth depth = find_depth(rows, columns);
@@ -75,10 +75,10 @@ class Ozaki1Product {
     fail(
         Status::contract_unreachable,
         "vectors {} to {} of {} ask for more than {} slices of {} bits: their elements span too many binades",
-        part.first, part.first + part.count - 1, operand, ErrorFree::most_slices, memory_.a.bits);
+        part.first, part.first + part.count - 1, operand, ErrorFree::max_slices, memory_.a.bits);
   }
 
-  // Algorithm 1, at most so many slices.
+  // Algorithm 1, with at most `most` slices.
   int split(SuccessiveSplit& side, const OperandView<T>& operand, std::span<const VectorRange> ranges,
             int most) const {
     side.slices.vectors = operand.rows;
@@ -100,7 +100,7 @@ class Ozaki1Product {
     if (rules_.mode == Mode::cr && any_rest(memory_.b)) fail_slices('B', part);
   }
 
-  // Algorithms 1 and 3 together: slices of A's rows until each row has enough or nothing is left of it.
+  // Algorithms 1 and 3 together: makes slices of A's rows until each row has enough or its remainder is 0.
   void measure_rows(const Part& part) {
     const Stopwatch watch(counts_.split_a_seconds);
     SuccessiveSplit& side = memory_.a;
@@ -108,11 +108,11 @@ class Ozaki1Product {
     const int bits = rules_.mode == Mode::sp ? 24 : 53;
     side.slices.vectors = part.count;
     take_rests(operand, rows_of(part), side, threads_);
-    weigh_vectors(operand, rows_of(part), memory_.weights, memory_.whole, threads_);
+    multiply_magnitudes(operand, rows_of(part), memory_.weights, memory_.whole, threads_);
     std::fill_n(memory_.lengths, part.count, 0);
     count_a_ = 0;
     for (bool all = !any_rest(side); !all;) {
-      if (count_a_ == ErrorFree::most_slices) fail_slices('A', part);
+      if (count_a_ == ErrorFree::max_slices) fail_slices('A', part);
       take_slice(side, count_a_++, memory_.weights, memory_.slice, threads_);
       all = true;
       for (std::int64_t v = 0; v < part.count; ++v) {
@@ -129,9 +129,9 @@ class Ozaki1Product {
     }
   }
 
-  // d of a block of C.
+  // Returns d, the number of slices, of a block of C.
   SliceDepth find_depth(const Part& rows, const Part& columns) {
-    if (rules_.mode == Mode::cr) return {ErrorFree::most_slices, ErrorFree::most_slices, false};
+    if (rules_.mode == Mode::cr) return {ErrorFree::max_slices, ErrorFree::max_slices, false};
     if (rules_.slices != 0) return {rules_.slices, rules_.slices, rules_.fast};
     {
       const Stopwatch watch(counts_.split_a_seconds);
@@ -146,27 +146,27 @@ class Ozaki1Product {
         slice_counts.exhausted = std::max(slice_counts.exhausted, -memory_.lengths[v]);
       }
     });
-    return depth_of(slice_counts, ErrorFree::most_slices, rules_.fast);
+    return depth_of(slice_counts, ErrorFree::max_slices, rules_.fast);
   }
 
   void multiply_block(const Part& rows, const Part& columns) {
     const SliceDepth depth = find_depth(rows, columns);
-    // Algorithm 3 has split A already where the workspace holds all of its rows.
+    // Algorithm 3 has already split A if the workspace holds all of its rows.
     const bool whole = rows.count <= task_.blocking.m;
     bool split_already = whole && rules_.mode != Mode::cr && rules_.slices == 0;
-    int most_a = 0;
-    int most_b = 0;
+    int max_a = 0;
+    int max_b = 0;
     for_each_part(columns, parts * task_.blocking.n, [&](const Part& part_b) {
       split_b(part_b, depth);
-      most_b = std::max(most_b, count_b_);
+      max_b = std::max(max_b, count_b_);
       for_each_part(rows, task_.blocking.m, [&](const Part& part_a) {
         if (!split_already) split_a(part_a, depth);
         split_already = whole;
-        most_a = std::max(most_a, count_a_);
+        max_a = std::max(max_a, count_a_);
         multiply_parts(part_a, part_b, depth);
       });
     });
-    count_block(depth, most_a, most_b);
+    count_block(depth, max_a, max_b);
   }
 
   static int products_of(const SliceDepth& depth, int q, int count_a) {
@@ -181,8 +181,8 @@ class Ozaki1Product {
     counts_.slices_b += count_b;
     counts_.products += products;
     counts_.fast_blocks += depth.fast ? 1 : 0;
-    counts_.least_slices = std::min(counts_.least_slices, depth.least());
-    counts_.most_products = std::max(counts_.most_products, products);
+    counts_.min_slices = std::min(counts_.min_slices, depth.least());
+    counts_.max_products = std::max(counts_.max_products, products);
   }
 
   void multiply_parts(const Part& rows, const Part& columns, const SliceDepth& depth) {
@@ -206,7 +206,7 @@ class Ozaki1Product {
     return {view.data, view.rows, view.columns, view.row_stride, view.column_stride};
   }
 
-  // Algorithm 2 for one chunk of columns: q outside, p inside.
+  // Algorithm 2 for one chunk of columns: q is the outer loop, p the inner one.
   template <class Sums>
   void sum_products(const Sums& sums, const Part& rows, const Part& columns, const Slices& slices_b,
                     const SliceExponents& exponents, const SliceDepth& depth) {
@@ -223,7 +223,7 @@ class Ozaki1Product {
                 threads_);
   }
 
-  // Slices 0...count - 1 of A by slice q of B.
+  // Multiplies slices 0...count - 1 of A by slice q of B.
   Accumulators multiply_slice(std::int64_t rows, std::int64_t columns, const Slices& slices_b, int q,
                               int count) {
     const Stopwatch watch(counts_.product_seconds);
@@ -247,15 +247,15 @@ class Ozaki1Product {
   int threads_;
   Ozaki1Counts& counts_;
   Ozaki1Memory memory_;
-  int count_a_ = 0;  // slices that the present parts have
+  int count_a_ = 0;  // slices of the current parts of A and B
   int count_b_ = 0;
 };
 
-// Whether no vector can ask for more slices than there are: after s of them the rest is at most 2^(top - s
+// True if no vector can need more than the allowed slices: after s slices the remainder is at most 2^(top - s
 // gain).
 bool fits(std::span<const VectorRange> ranges, const SplitRule& rule) {
-  const int longest = summarize(ranges).dynamic_range + 55;  // from the top down to the last bit of a double
-  return divide_up(longest, rule.successive_gain()) <= ErrorFree::most_slices;
+  const int longest = summarize(ranges).dynamic_range + 55;  // from the top to the last bit of a double
+  return divide_up(longest, rule.successive_gain()) <= ErrorFree::max_slices;
 }
 
 }  // namespace

@@ -12,12 +12,12 @@
 
 namespace kintsugi::core {
 
-// The product of one batch item.
+// Arguments of the product of one batch item.
 template <class T>
 struct Ozaki1Task {
   const Plan& plan;
   const Candidate& candidate;
-  const Program& program;  // fitted
+  const Program& program;  // fitted to the ranges
   const Blocking& blocking;
   OperandView<T> a;  // vectors x k
   OperandView<T> b;
@@ -28,7 +28,7 @@ struct Ozaki1Task {
   MatrixView<T> c;
 };
 
-// Fails with contract_unreachable where an operand asks for more slices than there may be. C is not touched.
+// Fails with contract_unreachable if an operand needs more slices than allowed. C is not touched.
 template <class T>
 void check_ozaki1(const Ozaki1Task<T>& task, Workspace workspace);
 

@@ -4,23 +4,23 @@
 #include "execute/device/prepare.hpp"
 #include "execute/execute.hpp"
 #include "execute/host/operand.hpp"
-#include "split/norms.hpp"
+#include "split/residues/norms.hpp"
 #include "split/split.hpp"
 
 namespace kintsugi::core {
 
 namespace {
 
-Block allocate(const Plan& plan, std::size_t bytes) {
-  Block block(plan.allocator, bytes);
+HostBuffer allocate(const Plan& plan, std::size_t bytes) {
+  HostBuffer block(plan.allocator, bytes);
   if (block.pointer() == nullptr && bytes > 0) {
     fail(Status::out_of_memory, "the allocator has no {} bytes for a prepared operand", bytes);
   }
   return block;
 }
 
-// Strides of a dense copy that are 1 where the original's are, and nowhere else: an engine that goes by them
-// multiplies the copy as it does the original.
+// Returns strides of a dense copy that are 1 exactly where the original's are: an engine that selects its way
+// by strides multiplies the copy as it does the original.
 template <class T>
 MatrixView<T> like(const MatrixView<const T>& source) {
   const auto other = [](std::int64_t stride, std::int64_t length) {
@@ -48,46 +48,46 @@ MatrixView<const T> copy_operand(const MatrixView<const T>& source, MatrixView<T
 }
 
 template <class View>
-void split_entry(const Plan& plan, Side side, const View& copy, Prepared::Entry& entry) {
+void split_item(const Plan& plan, Side side, const View& copy, Prepared::Item& item) {
   if (plan.widest_emulation() == nullptr) return;
   const auto rule_of = [&](const Candidate& candidate) {
     return side == Side::a ? candidate.program.split_a : candidate.program.split_b;
   };
-  entry.ranges.resize(static_cast<std::size_t>(copy.rows));
-  find_ranges(copy, rule_of(*plan.widest_emulation()), entry.ranges, plan.threads);
-  const RangeSummary summary = summarize(entry.ranges);  // as if the other operand were like this one
+  item.ranges.resize(static_cast<std::size_t>(copy.rows));
+  find_ranges(copy, rule_of(*plan.widest_emulation()), item.ranges, plan.threads);
+  const RangeSummary summary = summarize(item.ranges);  // assumes that the other operand is like this one
   const auto candidate = std::ranges::find_if(plan.candidates, [&](const Candidate& of) {
     return accepts(of.acceptance, summary, summary, plan.problem.products());
   });
   if (candidate == plan.candidates.end() || candidate->scheme == nullptr) return;
-  const SplitRule& rule = entry.rule = rule_of(*candidate);
-  if (rule.kind == SplitKind::successive) return;  // how many slices, the other operand and the block decide
-  if (rule.scales == ScaleRule::product) return;   // the other operand decides them
-  for (VectorRange& range : entry.ranges) set_scale(range, rule);
-  if (rule.scales == ScaleRule::norm) scale_by_norms(copy, rule, entry.ranges, plan.threads);
-  entry.slices =
+  const SplitRule& rule = item.rule = rule_of(*candidate);
+  if (rule.kind == SplitKind::successive) return;  // both operands and the block decide the slice count
+  if (rule.scales == ScaleRule::product) return;   // scales depend on both operands
+  for (VectorRange& range : item.ranges) set_scale(range, rule);
+  if (rule.scales == ScaleRule::norm) scale_by_norms(copy, rule, item.ranges, plan.threads);
+  item.slices =
       make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices,
-                  vectors_per_entry(copy, rule) * elements_of(copy).rows, slice_length(copy, rule));
-  entry.slice_memory = allocate(plan, entry.slices.bytes());
-  entry.slices.data = static_cast<std::byte*>(entry.slice_memory.pointer());
-  split_operand(copy, rule, entry.ranges, entry.slices, plan.threads);
+                  slice_vectors_each(copy, rule) * elements_of(copy).rows, slice_length(copy, rule));
+  item.slice_memory = allocate(plan, item.slices.bytes());
+  item.slices.data = static_cast<std::byte*>(item.slice_memory.pointer());
+  split_operand(copy, rule, item.ranges, item.slices, plan.threads);
 }
 
 template <class T>
-Prepared::Entry prepare_entry(const Plan& plan, Side side, const void* data, std::int64_t index) {
+Prepared::Item prepare_item(const Plan& plan, Side side, const void* data, std::int64_t index) {
   const Problem& problem = plan.problem;
   const OperandView<T> source = side == Side::a ? view_of_a<T>(problem, data, nullptr, index)
                                                 : view_of_b<T>(problem, data, nullptr, index);
   const MatrixView<const T>& matrix = elements_of(source);
-  Prepared::Entry entry;
+  Prepared::Item item;
   MatrixView<T> target = like(matrix);
-  entry.copy = allocate(plan, bytes_of(target));
-  target.data = static_cast<T*>(entry.copy.pointer());
+  item.copy = allocate(plan, bytes_of(target));
+  target.data = static_cast<T*>(item.copy.pointer());
   const MatrixView<const T> copy = copy_operand(matrix, target);
-  entry.vector_stride = copy.row_stride;
-  entry.element_stride = copy.column_stride;
-  split_entry(plan, side, operand_view<T>(copy, side, is_conjugated(source)), entry);
-  return entry;
+  item.vector_stride = copy.row_stride;
+  item.element_stride = copy.column_stride;
+  split_item(plan, side, operand_view<T>(copy, side, is_conjugated(source)), item);
+  return item;
 }
 
 }  // namespace
@@ -108,8 +108,8 @@ Prepared prepare(const Plan& plan, Side side, const void* data, bool borrow) {
   const std::int64_t count =
       one_for_all ? std::min<std::int64_t>(problem.batch_count, 1) : problem.batch_count;
   for (std::int64_t index = 0; index < count; ++index) {
-    prepared.entries.push_back(
-        with_element_type(problem, [&]<class T>() { return prepare_entry<T>(plan, side, data, index); }));
+    prepared.items.push_back(
+        with_element_type(problem, [&]<class T>() { return prepare_item<T>(plan, side, data, index); }));
   }
   return prepared;
 }
@@ -120,13 +120,13 @@ bool has_slices_of(const Plan& plan, const Prepared& prepared) {
            rule == (prepared.side == Side::a ? candidate.program.split_a : candidate.program.split_b);
   };
   if (const DevicePrepared* part = prepared.device.get()) {
-    return !part->entries.empty() && part->entries.front().slices.data != nullptr &&
+    return !part->items.empty() && part->items.front().slices.data != nullptr &&
            splits_by(part->rule, plan.prepared_candidate());
   }
-  return std::ranges::all_of(prepared.entries, [&](const Prepared::Entry& entry) {
-    return entry.slices.data != nullptr &&
+  return std::ranges::all_of(prepared.items, [&](const Prepared::Item& item) {
+    return item.slices.data != nullptr &&
            std::ranges::any_of(plan.candidates,
-                               [&](const Candidate& candidate) { return splits_by(entry.rule, candidate); });
+                               [&](const Candidate& candidate) { return splits_by(item.rule, candidate); });
   });
 }
 

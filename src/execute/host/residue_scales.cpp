@@ -2,16 +2,16 @@
 
 #include <algorithm>
 
-#include "arith/residue_scale.hpp"
+#include "arith/residue/residue_scale.hpp"
 #include "base/workers.hpp"
 #include "schemes/magnitudes.hpp"
-#include "split/norms.hpp"
+#include "split/residues/norms.hpp"
 
 namespace kintsugi::core {
 
 namespace {
 
-// Scales that were found with the prepared slices hold for them.
+// Sets the scales of a side by norms; takes those found with the prepared slices if these are used.
 template <class T>
 void scale_side_by_norms(SideOf<T>& side, int threads) {
   if (side.prepared == nullptr || side.prepared->slices.data == nullptr || side.prepared->rule != *side.rule)
@@ -19,7 +19,7 @@ void scale_side_by_norms(SideOf<T>& side, int threads) {
   for (std::size_t v = 0; v < side.ranges.size(); ++v) side.ranges[v].scale = side.prepared->ranges[v].scale;
 }
 
-// The bits of every row's and every column's largest sum of one block.
+// Raises the bits of every row's and column's largest sum to those of the sums of one block.
 void raise_bits(const Accumulators& sums, std::span<std::int32_t> rows, std::span<std::int32_t> columns,
                 int threads) {
   const auto at = [&](std::int64_t i, std::int64_t j) {
@@ -31,7 +31,7 @@ void raise_bits(const Accumulators& sums, std::span<std::int32_t> rows, std::spa
     for (std::int64_t i = 0; i < sums.rows; ++i) largest = std::max(largest, at(i, j));
     columns[j] = std::max(columns[j], bits_of_sum(largest));
   }
-  constexpr std::int64_t chunk = 64;  // rows of one column that lie beside each other
+  constexpr std::int64_t chunk = 64;  // contiguous rows of one column
   const std::int64_t chunks = divide_up(sums.rows, chunk);
 #pragma omp parallel for num_threads(workers_for(chunks, threads)) schedule(static)
   for (std::int64_t c = 0; c < chunks; ++c) {
@@ -45,7 +45,7 @@ void raise_bits(const Accumulators& sums, std::span<std::int32_t> rows, std::spa
   }
 }
 
-// U of all of C, block by block.
+// Finds U, the bits of the largest sums, for all of C, block by block.
 template <class T>
 void find_bits_of_products(const Plan& plan, const Blocking& blocking, SideOf<T>& a, SideOf<T>& b,
                            std::span<std::int32_t> rows, std::span<std::int32_t> columns,

@@ -1,4 +1,4 @@
-// Steps of an execution that programs share.
+// Steps of an execution that several programs use.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@
 
 namespace kintsugi::core {
 
-// One operand of one batch entry on its way through the steps.
+// One operand of one batch item, as the steps pass it on.
 template <class T>
 struct SideOf {
   OperandView<T> view;  // vectors x k
   std::span<VectorRange> ranges;
-  const Prepared::Entry* prepared = nullptr;
-  const SplitRule* rule = nullptr;  // of the program that is run
-  Slices slices{};                  // memory for one block
+  const Prepared::Item* prepared = nullptr;
+  const SplitRule* rule = nullptr;  // of the program being run
+  Slices slices{};                  // memory for slices of one block
   std::span<const double> inner{};  // factors of the inner indices; empty: none
 };
 
-// The program that both sides are split for from now on.
+// Sets the program for which both sides are split from now on.
 template <class T>
 void set_program(const Program& program, SideOf<T>& a, SideOf<T>& b) {
   a.rule = &program.split_a;
@@ -32,7 +32,8 @@ void set_program(const Program& program, SideOf<T>& a, SideOf<T>& b) {
   for (VectorRange& range : b.ranges) set_scale(range, *b.rule);
 }
 
-// Whether slices under one rule are those of another: of residues, there may be more.
+// True if slices under the rule `there` can be used as those of `wanted`: they are the same or, for residues,
+// have more moduli.
 inline bool serves(const SplitRule& there, const SplitRule& wanted) {
   SplitRule first = there;
   const bool real_residues = wanted.kind == SplitKind::residues && wanted.complex_basis.empty();
@@ -43,26 +44,26 @@ inline bool serves(const SplitRule& there, const SplitRule& wanted) {
   return first == wanted;
 }
 
-// Slices of some rows of op(A) or columns of op(B).
+// Returns the slices of some rows of op(A) or columns of op(B).
 template <class T>
 Slices split_part(const SideOf<T>& side, const Part& part, int threads) {
   const auto [first, count] = part;
-  const std::int64_t per_entry = vectors_per_entry(side.view, *side.rule);
+  const std::int64_t each = slice_vectors_each(side.view, *side.rule);
   if (side.prepared != nullptr && side.prepared->slices.data != nullptr && side.inner.empty() &&
       serves(side.prepared->rule, *side.rule) && side.prepared->slices.storage == side.slices.storage) {
-    Slices slices = side.prepared->slices.block(per_entry * first, per_entry * count);
+    Slices slices = side.prepared->slices.block(each * first, each * count);
     slices.count = side.rule->slices;
     return slices;
   }
   Slices slices = side.slices;
-  slices.vectors = per_entry * count;
+  slices.vectors = each * count;
   const std::int64_t parts = side.view.rows / elements_of(side.view).rows;
   split_operand(side.view.vectors(parts * first, parts * count), *side.rule,
                 side.ranges.subspan(parts * first, parts * count), slices, threads, side.inner);
   return slices;
 }
 
-// Memory of a block's products; both sides get their slices.
+// Takes the memory of a block's products; both sides get their slices.
 template <class T>
 BlockMemory take_block(const Plan& plan, const Program& program, const Blocking& blocking, SideOf<T>& a,
                        SideOf<T>& b, Workspace& workspace) {

@@ -19,9 +19,9 @@ double split_limit(const Contract& contract) {
   return contract.accuracy.is_of(OperandType::f32) ? 9 * 0x1p-24 : 9 * 0x1p-53;
 }
 
-// Makes a fallback chain of increasing spans fit its places. Where native follows, the widest go: it takes
-// what they would. Else those go first that a wider one of the same cost follows, and then those before the
-// widest.
+// Shortens a fallback chain of increasing dynamic ranges to `most` candidates. If native follows, the widest
+// are removed, since native accepts their operands too. Else first those are removed that a wider one of the
+// same cost follows, and then those before the widest.
 void shorten(std::vector<Candidate>& chain, const Engine& engine, std::size_t most, bool native_follows) {
   while (chain.size() > most) {
     const auto replaced =
@@ -36,7 +36,7 @@ void shorten(std::vector<Candidate>& chain, const Engine& engine, std::size_t mo
   }
 }
 
-// Whether the emulation is expected to be quicker than the native product, by more than measurements differ.
+// True if the emulation is expected to be faster than the native product by more than measurements scatter.
 bool wins(const Plan& plan, const Program& program) {
   if (program.recombination == Recombination::exact_sums) return false;
   const ExpectedTimes times = expected_times(*plan.engine, program, plan.problem);
@@ -56,7 +56,7 @@ SchemeVariant residues(int count, ScaleRule scale) {
 
 double relative_cost(const Engine& engine, const Program& program) {
   if (program.recombination == Recombination::exact_sums) return std::numeric_limits<double>::infinity();
-  const double share = program.multiplies_elements() ? 0.25 : 1;  // of the four products of an embedding
+  const double share = program.multiplies_elements() ? 0.25 : 1;  // share of an embedding's four products
   return share * static_cast<double>(program.schedule.terms.size()) /
          engine.relative_rate(program.format().id);
 }
@@ -145,17 +145,17 @@ std::optional<Proved> prove(const Plan& plan, const Candidate& candidate) {
   const OperandType type = plan.problem.type;
   const std::int64_t k = plan.problem.products();
   const Program& program = candidate.program;
-  // Algorithm 3 of the Ozaki scheme estimates; ozaki2 has fewer products for a proof.
+  // Algorithm 3 of the Ozaki scheme only estimates its error; ozaki2 has fewer products for a proof.
   if (program.recombination == Recombination::error_free) return std::nullopt;
   Proved proved{candidate, 0};
   if (!program.split_a.scale_vectors || !program.split_b.scale_vectors) return std::nullopt;
   if (contract.accuracy.is_of_type() && split_loss(program) > split_limit(contract)) return std::nullopt;
   const ErrorBound bound = error_bound(program, candidate.accumulator, k, true, true);
-  int span = std::min(window_span(program.split_a), window_span(program.split_b));
+  int span = std::min(window_range(program.split_a), window_range(program.split_b));
   while (span >= 0 && relative_bound(program, bound, type, k, span, span) > contract.coefficient) --span;
   if (span < 0) return std::nullopt;
   proved.candidate.acceptance.dynamic_range = span;
-  // All that integer programs lose is in the floors.
+  // The floors hold everything that integer programs lose.
   proved.coefficient =
       program.format().floating ? bound.relative : relative_bound(program, bound, type, k, 0, 0);
   return proved;
@@ -177,13 +177,13 @@ std::vector<Candidate> proved_emulations(const Plan& plan, bool all, bool native
   };
   std::stable_sort(proved.begin(), proved.end(),
                    [&](const Proved& x, const Proved& y) { return rank(x) < rank(y); });
-  // A candidate that takes no more than one before it would never be reached.
+  // A candidate that accepts no wider range than one before it would never be reached.
   std::vector<Candidate> chain;
   for (const auto& [candidate, coefficient] : proved) {
     if (chain.empty() || candidate.acceptance.dynamic_range > chain.back().acceptance.dynamic_range)
       chain.push_back(candidate);
   }
-  shorten(chain, *plan.engine, DeviceReport::most_candidates - (native_follows ? 1 : 0), native_follows);
+  shorten(chain, *plan.engine, DeviceReport::max_candidates - (native_follows ? 1 : 0), native_follows);
   return chain;
 }
 

@@ -1,4 +1,4 @@
-// Programs that a plan may choose from: what the engine offers, what is proved for the contract.
+// Programs that a plan may select: those that the engine offers and that are proved for the contract.
 #pragma once
 
 #include <optional>
@@ -9,10 +9,10 @@
 
 namespace kintsugi::core {
 
-// Time of the program's products in units of the engine's native FP32 product.
+// Time of the program's products in units of the time of the engine's native FP32 product.
 double relative_cost(const Engine& engine, const Program& program);
 
-// A scheme with the parameters that a plan sets by itself.
+// A scheme with parameters that the plan sets.
 struct SchemeVariant {
   SchemeVariant(const Scheme& of) : scheme(&of), program(of.program) {}
   SchemeVariant(const Scheme* of, const Program& with, const SchemeParameters& set)
@@ -23,53 +23,56 @@ struct SchemeVariant {
   SchemeParameters parameters{};
 };
 
-// The scheme ozaki2 with that many moduli and that rule of scales.
+// Returns the scheme ozaki2 with `count` moduli and the given rule of scales.
 SchemeVariant residues(int count, ScaleRule scale);
 
-// What a fallback chain of windows has of a scheme: residues by as many moduli as an FP32 number asks for
-// hardly have a window, those of an FP64 number do.
+// Returns the variant of a scheme that a fallback chain of windows uses. Residues with the number of moduli
+// that FP32 elements need have hardly any window, so FP32 uses the default number; with the number for FP64
+// elements they have one.
 SchemeVariant with_window(const Scheme& scheme, OperandType type);
 
-// The program for the problem and its engine. Devices that do not multiply residues of complex elements take
-// those of the embedding.
+// Returns the scheme's program for the plan's problem and engine. Devices that do not multiply residues of
+// complex elements multiply the residues of the embedding.
 Program fitted_program(const Plan& plan, const SchemeVariant& variant);
 
-// How the engine can add the program's products for entries of that type, its preferred way first. A device
-// adds as a tensor core does where it has a kernel that lets its sums go when the schedule says so.
+// Accumulators by which the engine can add the program's products for elements of the type, the preferred one
+// first. A tensor core's accumulator is offered on a device only where it has a kernel that adds partial sums
+// outside the matrix unit as often as the schedule says.
 std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& program, ElementType type);
 
-// The schedule with the lengths that blocks and segments of k have in this problem.
+// Returns the schedule with the lengths that k-blocks and segments of k have in this problem.
 Schedule schedule_of(const Problem& problem, const Candidate& candidate);
 
-// Whether a device goes from slices to C in one step.
+// True if one kernel of the device computes C from the slices.
 bool is_fused(const Plan& plan, const Candidate& candidate);
 
-// Whether integer sums may wrap: a program then gives anything.
+// True if integer sums may wrap, which makes the program's results meaningless.
 bool sums_wrap(const Candidate& candidate, std::int64_t k);
 
-// The scheme as a candidate for any dynamic range, with the accumulator that was asked for or else the
-// engine's preferred one; nothing where the engine does not offer that.
+// Returns the scheme as a candidate for any dynamic range, with the accumulator that the caller named or else
+// the engine's preferred one; nothing if the engine does not offer that.
 std::optional<Candidate> offered(const Plan& plan, const SchemeVariant& variant);
 
-// An emulation that is proved, and its coefficient of |A||B| at best.
+// A proved emulation and the smallest coefficient of |A||B| that its bound reaches.
 struct Proved {
   Candidate candidate;
   double coefficient;
 };
 
-// The widest span at which the program is proved to meet the contract; nothing: not even at 0. What stands
-// for FP32 (FP64) must also keep its bits in every single product (9 u, the contract at k = 1): a long sum
-// would forgive a coarse split that the native product never has.
+// Returns the candidate with the widest dynamic range at which the program is proved to meet the contract;
+// nothing if it is not proved at range 0 either. Under a contract of FP32 (FP64) the split must also keep the
+// type's bits in every single product (9 u, the contract at k = 1), since the contract's growth with k would
+// allow a coarse split whose error the native product never has.
 std::optional<Proved> prove(const Plan& plan, const Candidate& candidate);
 
-// The largest depth at which it is proved to meet the contract, whatever single elements span. What elements
-// lose to floors is no part of themselves, and forgiven by no long sum: a fraction of 2^-24 of scaled vectors
-// whose norms are 2^14 at least, in no order, typically is less than 2^-38 of the product of norms, of which
-// a native product deviates by 2^-27.
+// Largest mean depth at which the candidate is proved to meet the contract, whatever the dynamic ranges are.
+// The limit on every single product (prove()) is not needed here, since what elements lose to floors is
+// absolute: 2^-24 per element of vectors scaled to norms of at least 2^14, in no order, is typically less
+// than 2^-38 of the product of norms, from which a native product deviates by 2^-27.
 int proved_depth(const Plan& plan, const Candidate& candidate);
 
-// Emulations that are proved to meet the contract, cheapest first; only those that win against a native
-// product, unless all are wanted. `native_follows`: as the last candidate.
+// Returns the emulations that are proved to meet the contract, cheapest first; unless `all`, only those
+// expected to be faster than a native product. `native_follows`: native will be the last candidate.
 std::vector<Candidate> proved_emulations(const Plan& plan, bool all, bool native_follows);
 
 }  // namespace kintsugi::core

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "arith/residue.hpp"
+#include "arith/residue/residue.hpp"
 #include "engines/device_engine.hpp"
 #include "planner/candidates/candidates.hpp"
 #include "planner/element_type.hpp"
@@ -15,19 +15,20 @@ namespace kintsugi::core {
 
 namespace {
 
-// Of double-double the bits of a correctly rounded number, most of which are there, or those that contracts
-// speak of.
+// Significant bits of a result of the type. For double-double: the bits of a correctly rounded number, most
+// of which are stored, or those that its contracts count.
 int significant_bits(OperandType type, bool exact) {
   if (type == OperandType::dd) return exact ? 107 : 104;
   return type == OperandType::f32 ? 24 : 53;
 }
 
-// Bits of the integers that a checked fallback chain's candidates keep of every vector: enough that a product
-// alone loses no more than the contract of its type (k = 1) or the tolerance allows, and ten and twenty-eight
-// more for rows and columns of wide ranges, where entries that no candidate shows are left for the
-// superaccumulator. Exact results have a candidate of fifteen more too, a modulus beside that of ten: of 32
-// entries that the latter leaves open it leaves one. On devices nobody waits to hear how many are open, so
-// that there is one such candidate, which leaves few: entries summed one by one are dear.
+// Bits of the integers that the candidates of a checked fallback chain keep of every vector. The first has
+// enough bits that a single product loses no more than the contract of its type (k = 1) or the tolerance
+// allows. Ten and twenty-eight more serve rows and columns of wide dynamic ranges; the superaccumulator
+// computes the elements that no candidate proves. Exact results also have a candidate of fifteen more bits,
+// one modulus more than that of ten: it leaves open one of 32 elements that the latter leaves open. On
+// devices the host does not wait for the number of open elements, so there is only one such candidate, with
+// bits enough to leave few open, since elements summed one by one are expensive.
 std::vector<int> checked_bits(const Plan& plan) {
   const bool exact = plan.contract.coefficient == 0;
   int bits = significant_bits(plan.problem.type, exact) + 2;
@@ -39,17 +40,17 @@ std::vector<int> checked_bits(const Plan& plan) {
   return {bits, bits + 10, bits + 28};
 }
 
-// The fewest moduli that hold sums of k products of so many bits; 0 where not even all do.
+// Returns the fewest moduli that hold sums of k products of `product_bits` bits; 0 if all moduli do not.
 int moduli_of(int product_bits, std::int64_t k) {
   const auto sum_bits =
       static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(k, 1) - 1)));
-  for (int count = 2; count <= most_moduli; ++count) {
+  for (int count = 2; count <= max_moduli; ++count) {
     if (residue_bits(count) >= product_bits + sum_bits) return count;
   }
   return 0;
 }
 
-// Slices come in tiles of 128 vectors: residues of a few long sums would take gigabytes of padding.
+// Slices are stored in tiles of 128 vectors, so residues of a few long sums would take gigabytes of padding.
 bool is_few_long_sums(const Problem& problem) {
   constexpr std::int64_t few = 1024;
   constexpr std::int64_t long_sum = 65536;
@@ -67,7 +68,7 @@ bool has_native_fallback(const Plan& plan) {
   return device->has_quick_native(element_type(plan.problem)) && !norm_emulations(plan).empty();
 }
 
-bool asks_for_checks(const Plan& plan) {
+bool needs_checks(const Plan& plan) {
   const double coefficient = plan.contract.coefficient;
   if (coefficient == 0) return true;
   if (has_native_fallback(plan)) return false;
@@ -76,15 +77,18 @@ bool asks_for_checks(const Plan& plan) {
          (plan.problem.type != OperandType::f32 || !windows_do);
 }
 
-// Moduli that norms prove, in a contract of the type most often: the first as many as entries of the type
-// itself need, which are proved up to phi = 1, the next two more, for phi = 2 (docs/DEVICES.md has what was
-// found).
+// Returns candidates by the number of moduli that norms prove, mostly for a contract of the type: the first
+// has as many moduli as elements of the type need, which are proved up to phi = 1; the next has two more, for
+// phi = 2 (measurements: docs/DEVICES.md).
 //
-// The coefficient k + 8 forgives a long sum a coarse split, which a native product never has: with random
-// signs it typically deviates by 0.15 u |a_i| |b_j|, however long it is. Grids of g <= 2^1.5 |a_i| 2^(-R /
-// 2), whose roundings know nothing of each other, give E |AB - S|^2 <= k (g_i^2 |b_j|^2 + g_j^2 |a_i|^2) / 12
-// = 4/3 |a_i|^2 |b_j|^2 / 2^R, for any operands: below u / 16 |a_i| |b_j| for R = 2 (digits + 4) + 1. What a
-// tolerance forgives is the caller's wish.
+// The contract's coefficient k + 8 would allow a coarse split in a long sum, whose error a native product
+// never has: with random signs that typically deviates by 0.15 u |a_i| |b_j|, however long the sum is. Grids
+// of g <= 2^1.5 |a_i| 2^(-R / 2) with independent roundings give, for any operands,
+//
+//   E |AB - S|^2 <= k (g_i^2 |b_j|^2 + g_j^2 |a_i|^2) / 12 = 4/3 |a_i|^2 |b_j|^2 / 2^R,
+//
+// below u / 16 |a_i| |b_j| for R = 2 (digits + 4) + 1. A tolerance is taken as it is, since the caller chose
+// it.
 std::vector<Candidate> norm_emulations(const Plan& plan, int widest) {
   const DeviceEngine* device = plan.engine->device();
   const Contract& contract = plan.contract;

@@ -1,5 +1,5 @@
-// Candidates for contracts that no a-priori bound proves: residues whose elements are checked, or proved by
-// norms.
+// Candidates for contracts that no a-priori bound proves: residues whose elements are checked, or that norms
+// prove.
 #pragma once
 
 #include <vector>
@@ -8,21 +8,23 @@
 
 namespace kintsugi::core {
 
-// Contracts that only checked programs meet: correct rounding, and FP64's and double-double's, whose integers
-// are proved for narrow ranges alone; on a device all that its plain product, which takes what a window does
-// not hold, does not meet. The last rounding must not break them.
-bool asks_for_checks(const Plan& plan);
+// True if only checked programs meet the contract: correct rounding, FP64's and double-double's contracts,
+// whose integers are proved for narrow ranges alone, and on a device every contract that its native product
+// does not meet, since native computes what lies outside the windows. The last rounding alone must meet the
+// contract.
+bool needs_checks(const Plan& plan);
 
-// Whether a device has a native kernel of its own behind candidates that norms prove, as quick as the
-// vendor's, and the contract is one that native products keep: no element has to be checked then.
+// True if the device's own native kernel, as fast as the vendor library's, can follow candidates that norms
+// prove, and native products meet the contract: no element has to be checked then.
 bool has_native_fallback(const Plan& plan);
 
-// Residues of few moduli, scaled by norms, on a device that skips the kernels of a candidate that is not
-// selected. `widest`: moduli of a third one, where that is more than the others have.
+// Returns candidates by residues of few moduli, scaled by norms, on a device where kernels of a candidate
+// that is not selected exit early. `widest`: number of moduli of a third candidate, if more than the others
+// have.
 std::vector<Candidate> norm_emulations(const Plan& plan, int widest = 0);
 
-// Residues whose elements are checked, and the superaccumulator: for any dynamic range. On a device those of
-// norms come before them.
+// Returns residues whose elements are checked, and the superaccumulator: they accept any dynamic range. On a
+// device the candidates that norms prove come before them.
 std::vector<Candidate> checked_emulations(const Plan& plan);
 
 }  // namespace kintsugi::core

@@ -15,19 +15,19 @@ namespace {
 
 // Emulations of a fallback chain, cheapest first.
 struct Emulations {
-  // Accepts most operands, at the cost of wide.front(), which accepts more.
+  // Accepts most operands at the cost of wide.front(), which accepts more of them.
   std::optional<Candidate> likely;
   std::vector<Candidate> wide;
 
   std::size_t size() const { return wide.size() + (likely ? 1 : 0); }
 };
 
-// FP64 has as many moduli as norms prove most often, two more and five more: with yet more of them a product
-// of any size takes longer than the native one.
+// FP64's candidates have as many moduli as norms prove most often, two more and five more: with still more
+// moduli a product of any size takes longer than the native one.
 Emulations emulations_by_norms(const Plan& plan) {
-  constexpr int most_more = 5;
+  constexpr int max_more = 5;
   std::vector<Candidate> chain = norm_emulations(plan);
-  if (!chain.empty()) chain = norm_emulations(plan, chain.front().parameters.moduli + most_more);
+  if (!chain.empty()) chain = norm_emulations(plan, chain.front().parameters.moduli + max_more);
   return {std::nullopt, std::move(chain)};
 }
 
@@ -40,27 +40,27 @@ bool rescales(const Schedule& schedule) {
                      [](const Term& term) { return term.rescales; });
 }
 
-// The cheapest scheme that a device computes in one kernel without rescaling its sums, which takes longer:
-// proved for operands whose elements lie at a moderate mean depth, where rescaled sums hold wider dynamic
-// ranges.
-std::optional<Candidate> quickest_at_depth(const Plan& plan) {
-  constexpr int least_depth = 8;  // of elements like uniform numbers and normal deviates, and somewhat deeper
-  std::optional<Candidate> quickest;
+// Returns the cheapest scheme that a device computes in one kernel without rescaling its sums, which takes
+// time. It is proved for operands whose elements lie at a moderate mean depth; candidates that rescale sums
+// accept wider dynamic ranges.
+std::optional<Candidate> fastest_at_depth(const Plan& plan) {
+  constexpr int min_depth = 8;  // uniform and normally distributed numbers, and some deeper ones
+  std::optional<Candidate> fastest;
   for (const Scheme* scheme : all_schemes()) {
     const auto candidate = offered(plan, with_window(*scheme, plan.problem.type));
     if (!candidate || !is_fused(plan, *candidate) || rescales(candidate->program.schedule)) continue;
     auto proof = prove(plan, *candidate);
     if (!proof) continue;
     proof->candidate.acceptance.mean_depth = proved_depth(plan, *candidate);
-    if (proof->candidate.acceptance.mean_depth < least_depth) continue;
-    if (!quickest ||
-        relative_cost(*plan.engine, candidate->program) < relative_cost(*plan.engine, quickest->program))
-      quickest = proof->candidate;
+    if (proof->candidate.acceptance.mean_depth < min_depth) continue;
+    if (!fastest ||
+        relative_cost(*plan.engine, candidate->program) < relative_cost(*plan.engine, fastest->program))
+      fastest = proof->candidate;
   }
-  return quickest;
+  return fastest;
 }
 
-// Complex products by residues of elements, where they are proved to meet the contract.
+// Returns the candidate by residues of complex elements, if it is proved to meet the contract.
 std::optional<Candidate> proved_complex(const Plan& plan) {
   const auto candidate = offered(plan, with_window(schemes::ozaki2, plan.problem.type));
   if (!candidate || !candidate->program.multiplies_elements()) return std::nullopt;
@@ -68,7 +68,8 @@ std::optional<Candidate> proved_complex(const Plan& plan) {
   return proof ? std::optional(proof->candidate) : std::nullopt;
 }
 
-// The same scheme with the k-blocks that the engine runs best, where it takes them and stays proved.
+// Returns the candidate with the k-blocks that the engine runs fastest, if the scheme allows them and stays
+// proved for the same dynamic range; else the candidate unchanged.
 Candidate in_larger_blocks(const Plan& plan, const Candidate& candidate) {
   const Scheme& scheme = *candidate.scheme;
   if (is_fused(plan, candidate) || !schemes::takes_block(scheme)) return candidate;
@@ -83,11 +84,12 @@ Candidate in_larger_blocks(const Plan& plan, const Candidate& candidate) {
              : candidate;
 }
 
-// Where a device computes any emulation in one kernel, those alone: their kernels exit early where another
-// candidate was selected. Of those that cost the same the one with the widest dynamic range stays, and before
-// it a likely one. A stream cannot skip other products, so that of these there is one candidate, in blocks
-// that the engine runs best; it runs always. Complex operands are split by elements into residues, since for
-// other formats the split of the embedding takes longer than all products.
+// If a device computes any emulation in one kernel, the chain has only such emulations: their kernels exit
+// early when another candidate was selected. Of those of equal cost the one with the widest dynamic range
+// stays, and a likely one before it. Other products cannot be made conditional in a stream, so the chain has
+// only one of them, in the k-blocks that the engine runs fastest; it always runs. Complex operands are split
+// into residues by elements, since for other formats the split of the embedding takes longer than all
+// products.
 Emulations emulations_of(const Plan& plan) {
   if (const auto by_elements = proved_complex(plan)) {
     Emulations chain{std::nullopt, norm_emulations(plan)};
@@ -104,30 +106,31 @@ Emulations emulations_of(const Plan& plan) {
   if (fused.empty()) {
     if (others.empty()) return {};
     Candidate only = in_larger_blocks(plan, others.front());
-    only.acceptance.mean_depth = 0;  // its splits do not find mean depths
+    only.acceptance.mean_depth = 0;  // since its splits do not find mean depths
     return {std::nullopt, {only}};
   }
   Emulations chain{std::nullopt, std::move(fused)};
   if (plan.problem.prepared_a || plan.problem.prepared_b) return chain;
-  const auto quickest = quickest_at_depth(plan);
+  const auto fastest = fastest_at_depth(plan);
   const Candidate& first = chain.wide.front();
-  if (quickest && quickest->scheme != first.scheme && cost_alike(plan, *quickest, first)) {
-    chain.likely = quickest;
-    if (chain.size() == DeviceReport::most_candidates) chain.wide.pop_back();
+  if (fastest && fastest->scheme != first.scheme && cost_alike(plan, *fastest, first)) {
+    chain.likely = fastest;
+    if (chain.size() == DeviceReport::max_candidates) chain.wide.pop_back();
   }
   return chain;
 }
 
-// A prepared operand beside few real vectors: a candidate that it was not prepared for would split it again,
-// by thousands of thread blocks that take up to a tenth of the product's time to exit early. A batch, whose
-// items one such kernel serves together, was not measured.
+// True for a prepared operand beside few real vectors. A candidate that it was not prepared for would split
+// it again, with thousands of thread blocks whose early exits take up to a tenth of the product's time. A
+// batch, whose items share one such launch, was not measured.
 bool is_short_beside_prepared(const Problem& problem, std::int64_t few) {
   if (problem.complex || problem.batch_count > 1) return false;
   return (problem.prepared_b && problem.m <= few) || (problem.prepared_a && problem.n <= few);
 }
 
-// A candidate that is not selected costs its launches. A short product has one candidate alone, which accepts
-// wide dynamic ranges, and one of moderate length but one more, which accepts the widest.
+// Removes candidates from the chains of short products, since a candidate that is not selected costs its
+// launches. A short product keeps one candidate, which accepts wide dynamic ranges; one of moderate length
+// keeps one more, so that the widest range is accepted.
 void leave_out_for_time(Emulations& chain, double microseconds, const Problem& problem,
                         const DeviceThresholds& thresholds) {
   if (microseconds < thresholds.one_candidate_time ||
@@ -142,16 +145,17 @@ void leave_out_for_time(Emulations& chain, double microseconds, const Problem& p
   }
 }
 
-// The split that finds ranges on the way finds mean depths for the first candidate's fp16 slices alone; the
-// kernel that finds ranges before finds them always. Selection may not depend on which of them runs, which
-// scalars in device memory and workspace limits decide.
+// Removes mean depths that the splits do not always compute. The split that computes ranges itself computes
+// mean depths only for the first candidate's fp16 slices; the kernel that computes ranges before the split
+// always does. Scalars in device memory and workspace limits decide which of them runs, and selection may not
+// depend on that.
 void leave_out_depths(std::vector<Candidate>& chain) {
   const Candidate& first = chain.front();
   if (first.acceptance.mean_depth > 0 && first.program.format().id == FormatId::fp16) return;
   for (Candidate& candidate : chain) candidate.acceptance.mean_depth = 0;
 }
 
-// Prepared operands have the slices of `wide`.
+// Prepared operands get the slices of `wide`.
 DeviceFallbackChain chain_of(Emulations chain, const Candidate& wide) {
   DeviceFallbackChain result{std::move(chain.wide), std::nullopt};
   if (chain.likely) {
@@ -162,8 +166,8 @@ DeviceFallbackChain chain_of(Emulations chain, const Candidate& wide) {
   return result;
 }
 
-// Where the device was never measured, no emulation is quicker.
-DeviceFallbackChain quicker_emulations(const Plan& plan, Emulations chain) {
+// Without measurements of the device no emulation is taken as faster.
+DeviceFallbackChain faster_emulations(const Plan& plan, Emulations chain) {
   const Problem& problem = plan.problem;
   if (std::min({problem.m, problem.n, problem.k, problem.batch_count}) == 0) return {};
   const Candidate wide = chain.wide.front();
@@ -175,7 +179,7 @@ DeviceFallbackChain quicker_emulations(const Plan& plan, Emulations chain) {
                                             problem.m, problem.n, problem.k, problem.batch_count,
                                             problem.prepared_a, problem.prepared_b});
   if (!times) return {};
-  if (times->emulated >= thresholds.least_gain * times->native) return {{}, wide};
+  if (times->emulated >= thresholds.min_gain * times->native) return {{}, wide};
   leave_out_for_time(chain, times->emulated, problem, thresholds);
   return chain_of(std::move(chain), wide);
 }
@@ -186,7 +190,7 @@ DeviceFallbackChain emulations_by_policy(const Plan& plan) {
                      : has_native_fallback(plan)           ? emulations_by_norms(plan)
                                                            : Emulations{};
   if (chain.wide.empty()) return {};
-  if (plan.request.policy == Policy::automatic) return quicker_emulations(plan, std::move(chain));
+  if (plan.request.policy == Policy::automatic) return faster_emulations(plan, std::move(chain));
   const Candidate wide = chain.wide.front();
   return chain_of(std::move(chain), wide);
 }
@@ -197,7 +201,7 @@ DeviceFallbackChain device_candidates(const Plan& plan) {
   DeviceFallbackChain chain = emulations_by_policy(plan);
   Candidate native{nullptr, Accumulator::fp32, accepts_all};
   native.fixed_order =
-      !chain.candidates.empty();  // behind emulations an own kernel, else the vendor library's
+      !chain.candidates.empty();  // an own kernel after emulations, else the vendor library's
   chain.candidates.push_back(native);
   return chain;
 }

@@ -14,9 +14,9 @@ struct DeviceFallbackChain {
   std::optional<Candidate> candidate_when_prepared;  // Plan::candidate_when_prepared
 };
 
-// Emulations that the policy takes, and behind them the engine's own native product for operands that none
-// accepts. Under the policy automatic there are emulations only where the device is expected to be quicker
-// with them, by more than measurements differ. Needs a contract that the native product meets.
+// Returns the emulations that the policy allows, followed by the engine's own native product for operands
+// that none accepts. The policy automatic allows emulations only if the device is expected to be faster with
+// them by more than measurements scatter. Precondition: the native product meets the contract.
 DeviceFallbackChain device_candidates(const Plan& plan);
 
 }  // namespace kintsugi::core

@@ -21,12 +21,13 @@ ExpectedTimes expected_times(const Engine& engine, const Program& program, const
   const auto n = static_cast<double>(problem.n);
   const auto k = static_cast<double>(problem.k);
   const double parts = problem.complex ? 2 : 1;
-  // A complex column is two vectors where entries are not multiplied themselves, and so are its sums.
+  // Where elements are not multiplied themselves, a complex column counts as two vectors and two columns of
+  // sums.
   const double columns = program.multiplies_elements() ? 1 : parts;
   const StepCosts costs = engine.step_costs(program.split_a);
   const double elements = parts * ((problem.prepared_a ? 0 : m) + (problem.prepared_b ? 0 : columns * n)) * k;
   const double product = product_time(engine, program, costs);
-  // A basis of complex residues has products of entries, else those of the embedding.
+  // A basis of complex residues counts products of elements; other programs multiply the embedding.
   const double terms = static_cast<double>(program.schedule.terms.size()) *
                        (program.multiplies_elements() ? 1 : parts * parts);
   const bool tiled = costs.tile > 1;
@@ -35,7 +36,7 @@ ExpectedTimes expected_times(const Engine& engine, const Program& program, const
   const NativeCosts native = engine.native_costs();
   const double emulated = native.call + elements * (costs.element + program.split_a.slices * costs.slice) +
                           products +
-                          m * n * (parts * costs.entry + columns * program.schedule.sums() * costs.sum);
+                          m * n * (parts * costs.result + columns * program.schedule.sums() * costs.sum);
   const double width = problem.type == OperandType::f64 ? 2 : 1;
   const double native_products = width * parts * parts * m * n * k;
   return {emulated, native.call + width * parts * (m * k + k * n + m * n) * native.element + native_products};

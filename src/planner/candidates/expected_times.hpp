@@ -1,4 +1,4 @@
-// How long a call is expected to take on an engine of the host.
+// Time that a call is expected to take on an engine of the host.
 #pragma once
 
 #include "engines/engine.hpp"
@@ -7,21 +7,21 @@
 
 namespace kintsugi::core {
 
-// Of one entry of the batch and one thread, in products of elements of the engine's native FP32 product of
-// large matrices.
+// Expected times of one batch item on one thread. Unit: time per multiplied pair of elements in the engine's
+// native FP32 product of large matrices.
 struct ExpectedTimes {
   double emulated;
   double native;
 };
 
-// Ranges, splits, products, recombination and rounding of the program, which has weighted sums or residues;
-// and the native product in the problem's own arithmetic. Slices are padded to whole tiles of the engine, and
-// so are their products. Prepared operands have ranges and slices.
+// Expected times of the program, which has weighted sums or residues (ranges, splits, products, recombination
+// and rounding), and of the native product in the problem's own arithmetic. Slices and their products are
+// padded to whole tiles of the engine. Prepared operands already have ranges and slices.
 ExpectedTimes expected_times(const Engine& engine, const Program& program, const Problem& problem);
 
-// In the same units, of one entry of C: one term of the program, with its part of the splits and of the
-// recombination; and an exact sum of products, ten to twelve nanoseconds a product on CPUs of some 70 GFLOP/s
-// in FP32.
+// Expected time of one element of C, in the units of ExpectedTimes: one term of the program with its share of
+// the splits and of the recombination; and an exact sum of products, at ten to twelve nanoseconds a product
+// on CPUs of about 70 GFLOP/s in FP32.
 double expected_term(const Engine& engine, const Program& program, const Problem& problem);
 double expected_exact_sum(const Problem& problem);
 

@@ -8,8 +8,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// Under the policy emulate by a program with a fixed order, else the quickest. Double-double products and the
-// reference engine's have one order.
+// Returns the native product: under the policy emulate by a program with a fixed order, else the fastest.
+// Double-double products and the reference engine's have only one order.
 Candidate native_candidate(const Plan& plan) {
   Candidate candidate{nullptr, Accumulator::fp32, accepts_all};
   candidate.fixed_order = plan.request.policy == Policy::emulate || plan.problem.type == OperandType::dd ||
@@ -19,9 +19,9 @@ Candidate native_candidate(const Plan& plan) {
 
 }  // namespace
 
-// Its products decide, since splits and recombination are little beside them. At n = 1024 sixteen residues of
-// FP64 made 8.7 GFLOP/s on a core of a Zen 4 (docs/results/LOG.md), so that thirty are expected to make about
-// 4.6, and the native loop 4.3 there.
+// Compares products only, since splits and recombination take little time beside them. At n = 1024 sixteen
+// residues of FP64 reached 8.7 GFLOP/s on one core of a Zen 4 (docs/results/LOG.md), so thirty are expected
+// to reach about 4.6; the native loop reached 4.3 there.
 bool beats_native_pairs(const Plan& plan, const std::vector<Candidate>& chain) {
   constexpr std::int64_t least = 1024;
   const Problem& problem = plan.problem;

@@ -7,13 +7,13 @@
 
 namespace kintsugi::core {
 
-// Whether residues are expected to be quicker than the native double-double product. `chain`: the checked
+// True if residues are expected to be faster than the native double-double product. `chain`: the checked
 // candidates.
 bool beats_native_pairs(const Plan& plan, const std::vector<Candidate>& chain);
 
-// Emulations that are proved to meet the contract, under the policy automatic those that are expected to be
-// quicker than a native product that meets it; and that product behind them. Empty where nothing meets the
-// contract.
+// Returns the emulations that are proved to meet the contract (under the policy automatic only those expected
+// to be faster than a native product that meets it), followed by the native product if it meets the contract.
+// Empty if nothing meets it.
 std::vector<Candidate> host_candidates(const Plan& plan);
 
 }  // namespace kintsugi::core

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/nearest_name.hpp"
 #include "base/status.hpp"
+#include "base/text/nearest_name.hpp"
 #include "planner/candidates/candidates.hpp"
 #include "planner/element_type.hpp"
 
@@ -11,7 +11,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// For a scheme that was named: what it cannot have is an error.
+// Returns the accumulator for a scheme that was named; fails if the engine does not offer the one named.
 Accumulator select_accumulator(const Plan& plan, const Program& program) {
   const Engine& engine = *plan.engine;
   const Format& format = program.format();
@@ -43,7 +43,7 @@ const Scheme& named_scheme(const Plan& plan) {
   return *scheme;
 }
 
-// Fails where the scheme's split is one that devices do not have.
+// Fails if devices do not have the scheme's split.
 void check_split_on_device(const Plan& plan, const SplitRule& rule) {
   if (rule.scales != ScaleRule::exponent) {
     fail(Status::not_supported,

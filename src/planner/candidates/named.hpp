@@ -1,16 +1,17 @@
-// The candidate of a scheme that was asked for by name.
+// The candidate of a scheme that the caller named.
 #pragma once
 
 #include "planner/plan.hpp"
 
 namespace kintsugi::core {
 
-// It runs whatever it costs, or the call fails: with bad_setting for a name that no scheme has, with
-// not_supported where operands or engine do not go with it.
+// Returns the named scheme, which runs at any cost. Fails with bad_setting if no scheme has the name, and
+// with not_supported if the scheme does not go with the operands or the engine.
 Candidate named_candidate(const Plan& plan);
 
-// The largest exponent of operands that a device takes: it fits residuals (Scheme::fitted_groups), but does
-// nothing else that a scheme's `adapt` would. Fails where a program is nothing until it is fitted.
+// Largest exponent of operands that a device can take with this scheme: a device fits residuals
+// (Scheme::fitted_groups) but makes none of the other changes of a scheme's `adapt`. Fails if the program has
+// to be fitted for every operand.
 std::int32_t largest_exponent(const Candidate& candidate, std::int64_t k);
 
 }  // namespace kintsugi::core

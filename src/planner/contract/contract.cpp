@@ -6,7 +6,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// A coefficient that leaves hardly anything beside the last rounding asks for the correctly rounded result.
+// A coefficient little larger than the last rounding's requires the correctly rounded result.
 double checked_coefficient(const Contract& contract, OperandType type) {
   if (contract.accuracy.is_of_type()) return contract_coefficient(contract.accuracy, 1);
   return contract.coefficient >= 2 * unit_roundoff(type) ? contract.coefficient : 0;

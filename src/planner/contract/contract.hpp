@@ -1,4 +1,4 @@
-// The contract of a plan: how far C may be from the exact product.
+// The contract of a plan: the allowed difference between C and the exact product.
 #pragma once
 
 #include <cstdint>
@@ -8,23 +8,24 @@
 
 namespace kintsugi::core {
 
-// |C - AB| <= coefficient * (|A||B|)_ij before alpha and beta.
+// The contract |C - AB| <= coefficient * (|A||B|)_ij, before alpha and beta.
 struct Contract {
-  Accuracy accuracy;  // as asked for, or that of the operands' type
-  // For the problem's number of products; 0 where a scheme was named and no accuracy: then its own bound
-  // holds alone.
+  Accuracy accuracy;  // named by the caller, or that of the operands' type
+  // Coefficient for the problem's number of products. 0 if a scheme was named without an accuracy: then only
+  // the scheme's own bound holds.
   double coefficient = 0;
-  // What an element check shows: of an accuracy of a type the contract at k = 1, since a long sum would
-  // forgive a coarse split that the native product never has.
+  // Coefficient that an element check proves. For an accuracy of a type it is the contract at k = 1, since
+  // the growth with k would allow a coarse split whose error the native product never has.
   double checked_coefficient = 0;
 };
 
-// The coefficient of (|A||B|)_ij that the accuracy allows; 0: nothing but the correctly rounded result.
+// Returns the coefficient of (|A||B|)_ij that the accuracy allows; 0 allows the correctly rounded result
+// only.
 double contract_coefficient(const Accuracy& accuracy, std::int64_t k);
 
 Contract contract_of(const PlanRequest& request, const Problem& problem);
 
-// Whether native arithmetic is proved to meet it.
+// True if native arithmetic is proved to meet the contract.
 bool native_meets(const Contract& contract, const Problem& problem);
 
 }  // namespace kintsugi::core

@@ -2,8 +2,8 @@
 
 #include <charconv>
 
-#include "base/nearest_name.hpp"
 #include "base/status.hpp"
+#include "base/text/nearest_name.hpp"
 #include "planner/contract/contract.hpp"
 #include "planner/plan.hpp"
 #include "schemes/bound.hpp"
@@ -12,7 +12,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// The settings table has checked the text.
+// The settings table has checked the text already.
 std::optional<Accuracy> read_accuracy(const std::string& text) {
   if (text.empty()) return std::nullopt;
   if (text == "exact") return Accuracy{Accuracy::Kind::exact};
@@ -39,7 +39,7 @@ std::optional<Accumulator> read_accumulator(const std::string& name) {
   return accumulator;
 }
 
-// Resets the setting from the farther source; false where both come from one.
+// Resets the setting from the farther source; returns false if both come from the same source.
 bool reset_farther(Settings& settings, SettingId x, SettingId y) {
   if (nearer(settings[x], settings[y])) {
     settings.reset(y);
@@ -60,8 +60,8 @@ void decide_scheme_or_policy(Settings& settings) {
     fail(Status::bad_setting, "scheme = \"{}\" and policy = \"native\" contradict each other", scheme);
 }
 
-// They contradict each other where the scheme exists, takes these operands, and can be shown to miss the
-// accuracy.
+// Scheme and accuracy contradict each other if the scheme exists, takes these operands, and provably misses
+// the accuracy for some of them.
 void decide_scheme_or_accuracy(Settings& settings, const Problem& problem) {
   const std::string name = settings[SettingId::scheme].value;
   const std::string text = settings[SettingId::accuracy].value;

@@ -1,4 +1,4 @@
-// Parts that descriptions of plans, reports and registries share.
+// Parts of the JSON documents that describe plans, reports and registries.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@ namespace kintsugi::core {
 
 using Json = nlohmann::ordered_json;
 
-// The keys that every document begins with; readers refuse a format_version that they do not know.
+// Returns the keys that every document begins with. Readers refuse a format_version unknown to them.
 Json json_document(const char* format, int format_version = 1);
 
-// Names of files need not be UTF-8: bytes that are not are replaced.
+// Returns the document as text. File names need not be UTF-8: invalid bytes are replaced.
 std::string text_of(const Json& json);
 
 Json split_json(const SplitRule& rule);
-// `name`: with the parameters that make the program of the scheme's own.
+// `name`: the scheme's name with the parameters of the program.
 Json scheme_json(const Scheme& scheme, const std::string& name, const Program& program);
 Json candidate_json(const Candidate& candidate);
 
-// Inside the windows of both splits, and for any operands that overflow nothing.
+// Adds the error bounds of operands inside the windows of both splits, and of any operands without overflow.
 void add_bounds(Json& json, const Program& program, Accumulator accumulator, std::int64_t k);
 
 }  // namespace kintsugi::core

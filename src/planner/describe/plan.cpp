@@ -11,7 +11,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// Version 1 named members of candidates otherwise; problem and settings, which are read back, are the same.
+// Version 1 had other names for members of candidates; problem and settings, which are read back, are the
+// same.
 constexpr int format_version = 2;
 
 Json plan_candidate_json(const Plan& plan, const Candidate& candidate) {
@@ -52,7 +53,7 @@ std::int64_t read_integer(const Json& json, const char* name) {
   return value.get<std::int64_t>();
 }
 
-// Index of a word among those that the description writes.
+// Returns the index of the value among the words that descriptions contain.
 std::int32_t read_word(const Json& json, const char* name, std::initializer_list<const char*> words) {
   const std::string value = json.at(name).get<std::string>();
   const auto found = std::find(words.begin(), words.end(), value);
@@ -90,7 +91,7 @@ Problem read_problem(const Json& json) {
   problem.stride_c = read_integer(json, "stride_c");
   problem.memory = static_cast<MemorySpace>(read_word(json, "memory", {"host", "device"}));
   problem.device_scalars = read_word(json, "scalars", {"host", "device"}) == 1;
-  problem.prepared_a = json.value("prepared_a", false);  // texts of before have neither
+  problem.prepared_a = json.value("prepared_a", false);  // older descriptions have neither
   problem.prepared_b = json.value("prepared_b", false);
   return problem;
 }
@@ -134,7 +135,7 @@ PlanDescription read_plan_description(const std::string& text) {
     PlanDescription description{read_problem(json.at("problem")), {}};
     for (const auto& setting : setting_table) {
       const std::string name(setting.name);
-      if (!json.at("settings").contains(name)) continue;  // a text of a version before the setting
+      if (!json.at("settings").contains(name)) continue;  // a description older than the setting
       const std::string value = json.at("settings").at(name).at("value");
       if (value == setting.default_value) {
         description.settings.set_default(setting);

@@ -10,10 +10,10 @@ namespace kintsugi::core {
 
 std::string describe_plan(const Plan& plan);
 
-// What a plan's description says of its problem and settings, for reading it back. Fails with
-// invalid_argument when the text is not such a description of a known major version.
+// Problem and settings of a plan's description, for reading a plan back. Reading fails with invalid_argument
+// if the text is not such a description of a known major version.
 struct PlanDescription {
-  Problem problem;  // as written there: not checked yet
+  Problem problem;  // as in the description, unchecked
   SettingLayer settings;
 };
 PlanDescription read_plan_description(const std::string& text);

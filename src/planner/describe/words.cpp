@@ -1,6 +1,6 @@
 #include "planner/describe/words.hpp"
 
-#include "base/format_text.hpp"
+#include "base/text/format_text.hpp"
 
 namespace kintsugi::core {
 
@@ -48,7 +48,7 @@ std::string split_words(const SplitRule& rule) {
 
 std::string term_words(const Program& program) {
   if (program.multiplies_elements())
-    return "two of complex entries a modulus where -1 is a square, three a modulus elsewhere";
+    return "two of complex elements a modulus where -1 is a square, three a modulus elsewhere";
   if (program.recombination == Recombination::residues) return "one a modulus";
   if (program.recombination == Recombination::error_free) return "at most, for each slice of B";
   const Schedule& schedule = program.schedule;
@@ -87,7 +87,8 @@ std::string native_words(const Plan& plan, const Candidate& candidate) {
 
 std::string acceptance_words(const Acceptance& acceptance) {
   std::string words;
-  if (acceptance.by_norms()) words += " Taken where the norms of A's rows and B's columns prove every entry.";
+  if (acceptance.by_norms())
+    words += " Taken where the norms of A's rows and B's columns prove every element.";
   if (acceptance.any_range()) return words;
   words += fmt::format(" Taken when every row of A and column of B spans at most {} binades",
                        acceptance.dynamic_range);
@@ -102,7 +103,7 @@ std::string program_words(const Candidate& candidate) {
   const std::string leaves =
       schedule.k_block == 0
           ? "the sums stay in the engine over all of k"
-          : fmt::format("the sum leaves the engine every {} inner indices", schedule.k_block);
+          : fmt::format("partial sums are added outside the engine every {} inner indices", schedule.k_block);
   return fmt::format("{}: {}; {} product{}, {}; {}; accumulator {}.", candidate.scheme_name(),
                      split_words(candidate.program.split_a), schedule.terms.size(),
                      schedule.terms.size() == 1 ? "" : "s", term_words(candidate.program), leaves,
@@ -112,12 +113,12 @@ std::string program_words(const Candidate& candidate) {
 std::string candidate_words(const Plan& plan, const Candidate& candidate) {
   if (candidate.scheme == nullptr) return native_words(plan, candidate);
   if (candidate.program.recombination == Recombination::exact_sums)
-    return fmt::format("{}: every entry summed exactly and rounded once, on the {}.", candidate.scheme_name(),
-                       plan.engine->device() != nullptr ? "device" : "host");
+    return fmt::format("{}: every element summed exactly and rounded once, on the {}.",
+                       candidate.scheme_name(), plan.engine->device() != nullptr ? "device" : "host");
   std::string words = program_words(candidate);
   if (candidate.checked) {
     words +=
-        " Every entry is checked when it is there; those that it does not settle are taken by the next "
+        " Every element is checked when it is there; those that it does not settle are taken by the next "
         "candidates.";
   }
   return words + acceptance_words(candidate.acceptance);
@@ -171,7 +172,7 @@ std::vector<std::string> plan_words(const Plan& plan) {
                     problem.vectors_b(), problem.products()));
   }
   if (plan.workspace_bytes > 0) {
-    words.push_back(fmt::format("Workspace {} bytes; blocks of {} x {} entries of C.", plan.workspace_bytes,
+    words.push_back(fmt::format("Workspace {} bytes; blocks of {} x {} elements of C.", plan.workspace_bytes,
                                 plan.blocking.m, plan.blocking.n));
   }
   return words;

@@ -1,4 +1,4 @@
-// A plan in words.
+// Description of a plan in words.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace kintsugi::core {
 
-// The problem, why the fallback chain is what it is, its candidates, and the workspace: a line each.
+// Returns one line each for the problem, the reason of the fallback chain, every candidate, and the
+// workspace.
 std::vector<std::string> plan_words(const Plan& plan);
 
 }  // namespace kintsugi::core

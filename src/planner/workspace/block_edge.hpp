@@ -1,4 +1,4 @@
-// The blocks of C that have a number of slices of their own (dgemm-tc, section 4.2).
+// Sizes of the blocks of C that each have their own number of slices (dgemm-tc, section 4.2).
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace kintsugi::core {
 
-// Rows or columns of each of the equal blocks that a length is cut into.
+// Rows or columns of each block if a length is cut into the fewest equal blocks of at most `most`.
 inline std::int64_t block_edge(std::int64_t length, std::int64_t most) {
   return divide_up(length, divide_up(length, std::min(most, length)));
 }

@@ -10,7 +10,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// Rows and columns of a tile's sums, `each` for a column of C.
+// Rows and columns of the sums of one tile; `each`: columns of sums for a column of C.
 DeviceTileSize tile_size(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
                          std::int64_t each) {
   return {round_up(std::min(blocking.m, plan.engine->device()->tile()), sums_multiple),
@@ -31,7 +31,7 @@ std::span<const Candidate> product_candidates(const Plan& plan) {
   return {plan.candidates.begin(), end};
 }
 
-bool asks_for_norms(const Plan& plan) { return plan.candidates.front().acceptance.by_norms(); }
+bool needs_norms(const Plan& plan) { return plan.candidates.front().acceptance.by_norms(); }
 
 std::int64_t columns_each(const Plan& plan, const Candidate& candidate) {
   return candidate.program.multiplies_elements() ? 1 : plan.problem.parts();
@@ -56,7 +56,7 @@ DeviceTileSize checked_tile_size(const Plan& plan, const Blocking& blocking) {
 
 DeviceItemMemory lay_out_item(const Plan& plan, Workspace& workspace) {
   const auto take_norms = [&](std::int64_t vectors) {
-    return asks_for_norms(plan) ? workspace.take_array<VectorNorm>(vectors) : nullptr;
+    return needs_norms(plan) ? workspace.take_array<VectorNorm>(vectors) : nullptr;
   };
   const Problem& problem = plan.problem;
   DeviceItemMemory memory;
@@ -91,7 +91,7 @@ DeviceBlockMemory lay_out_block(const Plan& plan, const Candidate& candidate, co
   return memory;
 }
 
-std::size_t most_block_bytes(const Plan& plan, const Blocking& blocking) {
+std::size_t max_block_bytes(const Plan& plan, const Blocking& blocking) {
   std::size_t most = 0;
   for (const Candidate& candidate : product_candidates(plan)) {
     most = std::max(most, bytes_of_layout([&](Workspace& workspace) {
@@ -114,7 +114,7 @@ std::size_t device_workspace_bytes(const Plan& plan, const Blocking& blocking) {
       lay_out_device_ozaki1(plan, blocking, workspace);
       return;
     }
-    workspace.take(most_block_bytes(plan, blocking));
+    workspace.take(max_block_bytes(plan, blocking));
     if (plan.is_checked())
       lay_out_device_checked(plan, blocking, checked_tile_size(plan, blocking), workspace);
   });

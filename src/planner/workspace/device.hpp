@@ -1,10 +1,10 @@
-// What a fallback chain on a device multiplies at a time, and the memory that takes.
+// Parts of C that a fallback chain on a device multiplies at a time, and their memory.
 #pragma once
 
 #include <cstddef>
 #include <span>
 
-#include "arith/norm_proof.hpp"
+#include "arith/residue/norm_proof.hpp"
 #include "base/memory.hpp"
 #include "engines/device_engine.hpp"
 #include "planner/plan.hpp"
@@ -14,41 +14,41 @@
 
 namespace kintsugi::core {
 
-// Rows and columns of sums in device memory: aligned for any of the vendor library's kernels.
+// Multiple of rows and columns of sums in device memory: aligned for every kernel of the vendor library.
 inline constexpr std::int64_t sums_multiple = 16;
 
-// Without slices and an engine's products.
+// True if elements are summed exactly, without slices and products of an engine.
 bool sums_exactly(const Plan& plan);
 bool is_ozaki1(const Plan& plan);
-bool asks_for_norms(const Plan& plan);
-// Whether nothing is added to the report before its one selection, that of the call's one entry.
+bool needs_norms(const Plan& plan);
+// True if nothing is counted in the report before the selection of the call's only item.
 bool begins_with_selection(const Plan& plan);
 
-// The fallback chain's emulations whose products are an engine's, one after the other.
+// Emulations of the fallback chain whose products an engine computes, in order.
 std::span<const Candidate> product_candidates(const Plan& plan);
 
-// Columns of slices that a column of C has: two for the parts of complex entries that are multiplied as real
-// ones.
+// Columns of slices for each column of C: two where the parts of complex elements are multiplied as real
+// columns, else one.
 std::int64_t columns_each(const Plan& plan, const Candidate& candidate);
 
-// Of C's columns, so that no product's columns are more than a tile: those of checked magnitudes are real
-// ones.
+// Columns of C in a tile, so that no product has more columns than the engine's tile. Checked magnitudes
+// count as real columns.
 std::int64_t tile_columns(const Plan& plan, const Candidate& candidate);
 
-// Of the real product that magnitudes are checked by.
+// Size of a tile of the real product of magnitudes that checks elements.
 DeviceTileSize checked_tile_size(const Plan& plan, const Blocking& blocking);
 
-// Memory of one batch item, whatever its candidates.
+// Memory of one batch item, independent of its candidates.
 struct DeviceItemMemory {
   VectorRange* ranges_a = nullptr;
   VectorRange* ranges_b = nullptr;
-  VectorNorm* norms_a = nullptr;  // where asks_for_norms()
+  VectorNorm* norms_a = nullptr;  // if needs_norms()
   VectorNorm* norms_b = nullptr;
   DeviceSelection* selection = nullptr;
 };
 DeviceItemMemory lay_out_item(const Plan& plan, Workspace& workspace);
 
-// Memory of one block's products.
+// Memory of the products of one block.
 struct DeviceBlockMemory {
   Slices a;
   Slices b;
@@ -58,10 +58,10 @@ struct DeviceBlockMemory {
 DeviceBlockMemory lay_out_block(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
                                 Workspace& workspace);
 
-// Of the candidate that needs most.
-std::size_t most_block_bytes(const Plan& plan, const Blocking& blocking);
+// Bytes of a block for the candidate that needs most.
+std::size_t max_block_bytes(const Plan& plan, const Blocking& blocking);
 
-// What execution takes of a workspace.
+// Bytes of workspace that execution takes.
 std::size_t device_workspace_bytes(const Plan& plan, const Blocking& blocking);
 
 }  // namespace kintsugi::core

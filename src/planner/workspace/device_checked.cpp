@@ -25,7 +25,7 @@ DeviceCheckedMemory lay_out_device_checked(const Plan& plan, const Blocking& blo
   memory.rounding_bounds_a = workspace.take_array<RoundingBound>(problem.m);
   memory.rounding_bounds_b = workspace.take_array<RoundingBound>(problem.vectors_b());
   memory.open_count = workspace.take_array<std::uint32_t>(1);
-  memory.open_places = workspace.take_array<std::uint32_t>(tile.rows, tile.columns / problem.parts());
+  memory.open_indices = workspace.take_array<std::uint32_t>(tile.rows, tile.columns / problem.parts());
   if (!proves_elements(plan)) return memory;
   memory.ranges_a = workspace.take_array<VectorRange>(problem.m);
   memory.ranges_b = workspace.take_array<VectorRange>(problem.vectors_b());

@@ -1,4 +1,5 @@
-// Memory of a checked plan on a device beside that of its products (execute/device/checked.hpp).
+// Memory of a checked plan on a device in addition to that of its products
+// (execute/device/candidates/checked.hpp).
 #pragma once
 
 #include <cstddef>
@@ -18,15 +19,15 @@ struct DeviceTileSize {
   std::int64_t columns = 0;
 };
 
-// Whether the contract leaves room for errors: then a lower bound of |A||B| can prove elements.
+// True if the contract allows errors: then a lower bound of |A||B| can prove elements.
 bool proves_elements(const Plan& plan);
 
 struct DeviceCheckedMemory {
   RoundingBound* rounding_bounds_a = nullptr;
   RoundingBound* rounding_bounds_b = nullptr;
   std::uint32_t* open_count = nullptr;
-  std::uint32_t* open_places = nullptr;
-  // Of magnitudes, whose scales are not those of the residues; where proves_elements().
+  std::uint32_t* open_indices = nullptr;
+  // Ranges, slices and sums of magnitudes, whose scales differ from the residues'; if proves_elements().
   VectorRange* ranges_a = nullptr;
   VectorRange* ranges_b = nullptr;
   Slices slices_a;
@@ -36,7 +37,7 @@ struct DeviceCheckedMemory {
 DeviceCheckedMemory lay_out_device_checked(const Plan& plan, const Blocking& blocking,
                                            const DeviceTileSize& tile, Workspace& workspace);
 
-// Scratch of the products of magnitudes, which come before the tile's others.
+// Scratch bytes of the products of magnitudes, which run before the tile's other products.
 std::size_t magnitude_scratch_bytes(const Plan& plan, const DeviceTileSize& tile);
 
 }  // namespace kintsugi::core

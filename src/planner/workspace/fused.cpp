@@ -17,7 +17,7 @@ std::size_t largest_slices(const Plan& plan, const Blocking& blocking) {
   return most;
 }
 
-std::size_t most_scratch(const Plan& plan, const Blocking& blocking) {
+std::size_t max_scratch(const Plan& plan, const Blocking& blocking) {
   std::size_t bytes = 0;
   for (const Candidate& candidate : emulations(plan)) {
     const Program& program = candidate.program;
@@ -53,9 +53,9 @@ bool covers_all(const Plan& plan, const Blocking& blocking) {
   return blocking.m >= plan.problem.m && blocking.n >= plan.problem.n;
 }
 
-// More batch items than these would not make a launch fill the device any better.
+// A launch with more batch items at once would not fill the device any better.
 std::int64_t items_at_once(const Plan& plan, const Blocking& blocking) {
-  constexpr std::int64_t enough = std::int64_t{256} << 20;  // bytes of slices
+  constexpr std::int64_t enough = std::int64_t{256} << 20;  // bytes of slices that are enough
   if (!covers_all(plan, blocking)) return 1;
   const auto bytes = static_cast<std::int64_t>(largest_slices(plan, blocking));
   return std::clamp<std::int64_t>(enough / std::max<std::int64_t>(bytes, 1), 1, plan.problem.batch_count);
@@ -74,7 +74,7 @@ FusedMemory lay_out_fused(const Plan& plan, const Blocking& blocking, Workspace&
   memory.rows = workspace.take_array<VectorRange>(items * plan.problem.m);
   memory.columns = workspace.take_array<VectorRange>(items * plan.problem.n);
   memory.selections = workspace.take_array<DeviceSelection>(items);
-  memory.scratch = workspace.take(most_scratch(plan, blocking));
+  memory.scratch = workspace.take(max_scratch(plan, blocking));
   memory.slices = workspace.take(static_cast<std::size_t>(items) * largest_slices(plan, blocking));
   return memory;
 }

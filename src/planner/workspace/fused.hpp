@@ -12,19 +12,19 @@
 
 namespace kintsugi::core {
 
-// Whether all emulations of a plan are computed so.
+// True if a device computes every emulation of the plan from slices to C in one kernel.
 bool is_fused(const Plan& plan);
 
-// The plan's candidates but for the native product.
+// Candidates of the plan except the native product.
 std::span<const Candidate> emulations(const Plan& plan);
 
-// Whether one block is all of C.
+// True if one block is all of C.
 bool covers_all(const Plan& plan, const Blocking& blocking);
 
-// Batch items that are multiplied together.
+// Number of batch items that are multiplied together.
 std::int64_t items_at_once(const Plan& plan, const Blocking& blocking);
 
-// Slices of one batch item, or of one block of it where not all of it is multiplied at once.
+// Slices of one batch item, or of one block of it if C is computed in blocks.
 struct FusedSlices {
   Slices a;
   Slices b;
@@ -33,13 +33,13 @@ struct FusedSlices {
 };
 FusedSlices fused_slices(const Plan& plan, const Candidate& candidate, const Blocking& blocking);
 
-// All memory of a call, for items_at_once().
+// All memory of a call, for items_at_once() batch items.
 struct FusedMemory {
   VectorRange* rows;
   VectorRange* columns;
   DeviceSelection* selections;
-  std::byte* scratch;  // as much as the candidate that needs most
-  std::byte* slices;   // of the candidate that has the largest
+  std::byte* scratch;  // bytes of the candidate that needs most
+  std::byte* slices;   // bytes of the candidate with the largest slices
 };
 FusedMemory lay_out_fused(const Plan& plan, const Blocking& blocking, Workspace& workspace);
 

@@ -23,7 +23,7 @@ Slices take_slices(const Plan& plan, const SplitRule& rule, std::int64_t vectors
   return slices;
 }
 
-// Blocks of a program, or of the magnitudes that come before it in the same memory.
+// Bytes of a block of the program, or of the magnitudes that are multiplied before it in the same memory.
 std::size_t larger_block(const Plan& plan, const Program& program, const Program& magnitudes,
                          const Blocking& blocking, std::size_t beside_magnitudes) {
   const auto bytes = [&](const Program& of) {
@@ -32,7 +32,7 @@ std::size_t larger_block(const Plan& plan, const Program& program, const Program
   return std::max(bytes(program), bytes(magnitudes) + beside_magnitudes);
 }
 
-// What a candidate takes behind the ranges.
+// Takes the memory of a candidate, which follows the ranges.
 void lay_out_candidate(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
                        Workspace& workspace) {
   const Program& program = candidate.program;

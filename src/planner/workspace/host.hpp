@@ -22,7 +22,7 @@ struct RangeMemory {
 };
 RangeMemory lay_out_ranges(const Plan& plan, Workspace& workspace);
 
-// One block of C: slices of both sides, sums, and the engine's scratch.
+// Memory of one block of C: slices of both sides, sums, and the engine's scratch.
 struct BlockMemory {
   Slices a;
   Slices b;
@@ -39,7 +39,7 @@ struct ProductBitMemory {
 };
 ProductBitMemory lay_out_product_bits(const Plan& plan, Workspace& workspace);
 
-// What element checks take beside a candidate's block (execute/host/checked.cpp).
+// Memory of element checks in addition to a candidate's block (execute/host/checked.cpp).
 struct CheckMemory {
   std::span<RoundingBound> rounding_bounds_a;
   std::span<RoundingBound> rounding_bounds_b;
@@ -47,15 +47,15 @@ struct CheckMemory {
   std::span<InnerRange> inner_b;
   std::span<double> factors_a;
   std::span<double> factors_b;
-  std::uint8_t* open = nullptr;  // elements of a block that are still to be written
+  std::uint8_t* open = nullptr;  // elements of a block that are not yet written
   std::byte* exact_scratch = nullptr;
 };
 CheckMemory lay_out_check(const Plan& plan, const Blocking& blocking, Workspace& workspace);
 
-// Scratch of exact sums.
+// Takes the scratch of exact sums.
 std::byte* lay_out_exact_sums(const Plan& plan, Workspace& workspace);
 
-// Of the candidate that needs most.
+// Bytes of workspace for the candidate that needs most.
 std::size_t host_workspace_bytes(const Plan& plan, const Blocking& blocking);
 
 }  // namespace kintsugi::core

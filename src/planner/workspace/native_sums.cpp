@@ -9,17 +9,17 @@ namespace kintsugi::core {
 
 NativeWay native_way(const Plan& plan, bool adds) {
   const Problem& problem = plan.problem;
-  // There are no pointers to sums in the workspace.
+  // Pointers to sums in the workspace do not exist.
   if (adds && problem.batch_kind == BatchKind::pointers) return NativeWay::own_kernel;
   const auto times = plan.engine->device()->native_times(
       {element_type(problem), problem.m, problem.n, problem.k, problem.batch_count});
   if (!times) return NativeWay::vendor_sums;
-  const bool own = adds ? times->own_added < times->vendor_added : times->own < times->vendor_looked_at;
+  const bool own = adds ? times->own_added < times->vendor_added : times->own < times->vendor_tested;
   return own ? NativeWay::own_kernel : NativeWay::vendor_sums;
 }
 
-std::size_t most_native_sum_bytes(const Plan& plan) {
-  constexpr std::size_t most_sum_bytes = std::size_t{64} << 20;
+std::size_t max_native_sum_bytes(const Plan& plan) {
+  constexpr std::size_t max_sum_bytes = std::size_t{64} << 20;
   const Problem& problem = plan.problem;
   if (problem.m == 0 || problem.n == 0 || problem.batch_count == 0 || plan.contract.coefficient == 0 ||
       native_way(plan, true) == NativeWay::own_kernel)
@@ -28,7 +28,7 @@ std::size_t most_native_sum_bytes(const Plan& plan) {
   const std::size_t columns =
       static_cast<std::size_t>(problem.n) * static_cast<std::size_t>(problem.batch_count);
   const std::size_t column_bytes = static_cast<std::size_t>(problem.m) * element;
-  return aligned_size(column_bytes * std::min(columns, most_sum_bytes / column_bytes));
+  return aligned_size(column_bytes * std::min(columns, max_sum_bytes / column_bytes));
 }
 
 }  // namespace kintsugi::core

@@ -7,15 +7,15 @@
 
 namespace kintsugi::core {
 
-// How a native product under a contract is computed.
+// Ways to compute a native product under a contract.
 enum class NativeWay {
-  vendor_sums,  // the vendor's sums are looked at: in C, or in the workspace before they are added to C
-  own_kernel    // which tests every sum
+  vendor_sums,  // the vendor's sums are tested: in C, or in the workspace before they are added to C
+  own_kernel    // it tests every sum itself
 };
 NativeWay native_way(const Plan& plan, bool adds);
 
-// Bytes for sums of all of C, or of as many items or columns as fit into 64 MiB; 0 where nobody looks at
-// them.
-std::size_t most_native_sum_bytes(const Plan& plan);
+// Bytes for the sums of all of C, or of as many items or columns as fit into 64 MiB; 0 if the sums are not
+// tested there.
+std::size_t max_native_sum_bytes(const Plan& plan);
 
 }  // namespace kintsugi::core

@@ -12,8 +12,8 @@ namespace {
 
 using Mode = ErrorFree::Mode;
 
-// Dynamic range of rows and columns up to which all of their elements are held (mode=cr), and binades that
-// may lie between the largest magnitude of a row and the weighted sum of all of it (mode=dp, sp).
+// Dynamic range of rows and columns up to which slices hold every bit of all elements (mode=cr), and binades
+// allowed between the largest magnitude of a row and its weighted sum (mode=dp, sp).
 constexpr int range_of_exact_slices = 40;
 constexpr int range_of_weights = 16;
 
@@ -45,14 +45,14 @@ int ozaki1_device_slices(const Plan& plan) {
   const Program& program = program_of(plan);
   const bool narrow = plan.problem.type == OperandType::f32;
   if (program.error_free.slices != 0) return program.error_free.slices;
-  // After s slices of b bits the rest is below 2^(top - s (b + 1)).
+  // After s slices of b bits the remainder is below 2^(top - s (b + 1)).
   const int bits = program.split_a.residual_exponent + 1;
   const int digits = program.error_free.mode == Mode::sp ? 24 : 53;
-  // From the top of the largest element down to the last bit of the smallest.
+  // The slices reach from the top of the largest element to the last bit of the smallest.
   const int slices = is_exact_ozaki1(plan)
                          ? static_cast<int>(divide_up(range_of_exact_slices + (narrow ? 26 : 55), bits))
                          : static_cast<int>(divide_up(range_of_weights + digits, bits)) + 1;
-  return std::clamp(slices, 2, ErrorFree::most_slices);
+  return std::clamp(slices, 2, ErrorFree::max_slices);
 }
 
 DeviceBlockSliceCounts ozaki1_slice_counts(const Plan& plan) {

@@ -1,4 +1,4 @@
-// Slices, tiles and memory of a product by Ozaki scheme I on a device (execute/device/ozaki1.hpp).
+// Slices, tiles and memory of a product by Ozaki scheme I on a device (execute/device/candidates/ozaki1.hpp).
 #pragma once
 
 #include <cstddef>
@@ -15,20 +15,20 @@ namespace kintsugi::core {
 
 // Rows and columns of C that are multiplied at once: twice as many tiles of 128 x 128 as an H200 has SMs.
 inline constexpr std::int64_t ozaki1_tile_edge = 2048;
-// Products of slices that are added at once.
+// Number of products of slices that are added at once.
 inline constexpr int ozaki1_products_at_once = 4;
 
-// Whether sums are exact and C is correctly rounded (mode=cr).
+// True if sums are exact and C is correctly rounded (mode=cr).
 bool is_exact_ozaki1(const Plan& plan);
 
-// Slices of each operand that are made and multiplied, whatever the data ask for: the host does not wait for
-// what the device finds.
+// Number of slices of each operand that are made and multiplied for any data: the host does not wait for the
+// counts that the device finds.
 int ozaki1_device_slices(const Plan& plan);
 
-// Blocks of C that have a number of slices of their own.
+// Sizes of the blocks of C that each have their own number of slices, without memory.
 DeviceBlockSliceCounts ozaki1_slice_counts(const Plan& plan);
 
-// Products of slices for so many rows and columns of C, without memory.
+// Products of slices for `rows` rows and `columns` columns of C, without memory.
 Accumulators ozaki1_products(const Plan& plan, std::int64_t rows, std::int64_t columns);
 
 // All memory of a batch item.
@@ -38,8 +38,8 @@ struct DeviceOzaki1Memory {
   DeviceSliceExponents exponents_a;
   DeviceSliceExponents exponents_b;
   std::int32_t* unreachable = nullptr;
-  double* weights = nullptr;            // where slices are counted on the device
-  SliceCounts* slice_counts = nullptr;  // likewise
+  double* weights = nullptr;            // if slices are counted on the device
+  SliceCounts* slice_counts = nullptr;  // if slices are counted on the device
   std::byte* products = nullptr;
   std::byte* sums = nullptr;
   std::byte* scratch = nullptr;

@@ -6,7 +6,7 @@
 
 #include "base/memory.hpp"
 #include "planner/plan.hpp"
-#include "recombine/error_free.hpp"
+#include "recombine/ozaki1.hpp"
 #include "split/slice_count.hpp"
 #include "split/slices.hpp"
 #include "split/successive.hpp"
@@ -19,13 +19,13 @@ inline constexpr std::int64_t ozaki1_vectors_at_once = Slices::vector_multiple;
 struct Ozaki1Memory {
   SuccessiveSplit a;
   SuccessiveSplit b;
-  double* weights;        // of the inner indices, Algorithm 3
-  Scaled* whole;          // of A's rows
-  Scaled* slice;          // of the rows of a slice
-  std::int32_t* lengths;  // slices that a row asks for; negative: until nothing is left
-  std::byte* products;    // of one slice of B, for ozaki1_vectors_at_once
-  std::byte* sums;        // of as many elements
-  std::byte* scratch;     // the engine's
+  double* weights;        // of the inner indices, for Algorithm 3
+  Scaled* whole;          // weighted sums of A's rows
+  Scaled* slice;          // weighted sums of the rows of one slice
+  std::int32_t* lengths;  // slices that a row needs; negative: all until the remainder is 0
+  std::byte* products;    // of one slice of B, for ozaki1_vectors_at_once vectors
+  std::byte* sums;        // of as many elements as `products`
+  std::byte* scratch;     // of the engine
 };
 Ozaki1Memory lay_out_ozaki1(const Plan& plan, const Program& program, const Blocking& blocking,
                             Workspace& workspace);

@@ -63,7 +63,7 @@ Blocking fit_blocking(const Plan& plan, std::size_t limit) {
   Blocking blocking{plan.problem.m, plan.problem.n};
   if (device != nullptr && plan.is_native()) {
     blocking.native_scratch_bytes = device->native_scratch_bytes();
-    blocking.native_sum_bytes = most_native_sum_bytes(plan);
+    blocking.native_sum_bytes = max_native_sum_bytes(plan);
   }
   while (limit != 0 && workspace_bytes(plan, blocking) > limit) {
     const Blocking smaller = smaller_blocking(blocking, block_multiple(plan));

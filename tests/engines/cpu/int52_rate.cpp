@@ -115,12 +115,12 @@ class Calls {
     }
   }
 
-  // Of a sample of the last result's entries.
+  // Of a sample of the last result's elements.
   double componentwise_error() {
     const auto constant = [](const MatrixView<double>& m) {
       return MatrixView<const double>{m.data, m.rows, m.columns, m.row_stride, m.column_stride};
     };
-    const lab::CheckOptions options{.work_limit = 0, .max_entries = 400, .threads = threads_};
+    const lab::CheckOptions options{.work_limit = 0, .max_elements = 400, .threads = threads_};
     const lab::Product<double> product{constant(view(a_)), constant(view(b_))};
     return lab::measure_errors<double>(product, constant(view(c_)), {}, options).max_componentwise;
   }

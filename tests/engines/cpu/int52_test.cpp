@@ -18,16 +18,16 @@ namespace {
 
 constexpr Structure<4> grouped{{Term{1, 1, 2}, Term{1, 0, 1}, Term{0, 1, 1}, Term{0, 0, 0}}, 2, 2, 3, 0, 0};
 
-constexpr std::int64_t least_word = -(std::int64_t{1} << 51);
-constexpr std::int64_t most_word = (std::int64_t{1} << 51) - 1;
+constexpr std::int64_t min_word = -(std::int64_t{1} << 51);
+constexpr std::int64_t max_word = (std::int64_t{1} << 51) - 1;
 
 enum class Fill { random, extremes, least, zero_words };
 
 std::int64_t word_of(Fill fill, std::uint64_t bits, int slice) {
   switch (fill) {
     case Fill::random: break;
-    case Fill::extremes: return (bits & 1U) != 0 ? least_word : most_word;
-    case Fill::least: return least_word;
+    case Fill::extremes: return (bits & 1U) != 0 ? min_word : max_word;
+    case Fill::least: return min_word;
     case Fill::zero_words: return slice == 1 ? 0 : static_cast<std::int64_t>(bits) >> 12;
   }
   return static_cast<std::int64_t>(bits) >> 12;

@@ -70,15 +70,15 @@ __attribute__((target("amx-tile,amx-int8"))) void tiles_resident(long rounds) {
 void print_int8(std::int64_t size, int threads) {
   const Schedule schedule = make_schedule(single_product);
   Slices slices = make_slices(int8, SliceStorage::packed, 1, size, size);
-  const Block memory(Allocator{}, slices.bytes());  // aligned, as a workspace is
+  const HostBuffer memory(Allocator{}, slices.bytes());  // aligned, as a workspace is
   slices.data = static_cast<std::byte*>(memory.pointer());
   for (std::size_t e = 0; e < memory.bytes(); ++e) slices.data[e] = static_cast<std::byte>(lab::mix_bits(e));
   Accumulators sums = make_accumulators(SumType::i64, size, size, 1);
-  const Block sums_memory(Allocator{}, sums.bytes());
+  const HostBuffer sums_memory(Allocator{}, sums.bytes());
   sums.data = static_cast<std::byte*>(sums_memory.pointer());
   const double operations = 2.0 * static_cast<double>(size) * static_cast<double>(size * size);
   for (const Int8Kernels* kernels : int8_families()) {
-    const Block scratch(Allocator{}, static_cast<std::size_t>(threads) * int8_worker_bytes(*kernels));
+    const HostBuffer scratch(Allocator{}, static_cast<std::size_t>(threads) * int8_worker_bytes(*kernels));
     const Multiplication task{
         &schedule, slices, slices, sums, Accumulator::int32, static_cast<std::byte*>(scratch.pointer()),
         threads};

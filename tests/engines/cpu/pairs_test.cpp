@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "engines/pair_entry.hpp"
+#include "engines/pair_element.hpp"
 #include "lab/generators.hpp"
 #include "tests/support/gemm_case.hpp"
 
@@ -38,7 +38,7 @@ TEST(Pairs, EveryFamilyHasTheBitsOfTheLoop) {
     const auto task = [&](const MatrixView<DoubleDouble>& c) {
       return NativeProduct<DoubleDouble>{test::constant(a), test::constant(b), c, {0.5, 0x1p-60}, 0, 2};
     };
-    plain_pair_product(task(expected));
+    sequential_pair_product(task(expected));
     for (const PairKernels* kernels : pair_families()) {
       const auto computed = dense(memory_d, shape.m, shape.n, true);
       multiply_pairs(task(computed), *kernels);

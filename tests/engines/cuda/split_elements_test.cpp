@@ -6,8 +6,8 @@
 #include <cmath>
 #include <vector>
 
-#include "engines/cuda/split/complex_elements.hpp"
-#include "engines/cuda/split/integer_elements.hpp"
+#include "engines/cuda/split/elements/complex_elements.hpp"
+#include "engines/cuda/split/elements/integer_elements.hpp"
 #include "engines/cuda/split/magnitudes.hpp"
 #include "engines/cuda/split/scaling.hpp"
 #include "lab/random.hpp"
@@ -155,10 +155,10 @@ TEST(Bytes, AreResidues) {
     const int bits = static_cast<int>(random.integer(1, 61));
     std::int64_t integer = random.integer(-(std::int64_t{1} << bits), std::int64_t{1} << bits);
     if (round % 10 == 0) integer = (round % 20 == 0 ? -1 : 1) * (std::int64_t{1} << bits);
-    for (int t = 0; t < most_moduli; ++t) {
+    for (int t = 0; t < max_moduli; ++t) {
       const std::int32_t residue = byte_residue(balanced_digits(integer), byte_modulus(moduli[t]));
       ASSERT_EQ((integer - residue) % moduli[t], 0) << integer << " modulo " << moduli[t] << ": " << residue;
-      ASSERT_GE(residue, least_residue(moduli[t]));
+      ASSERT_GE(residue, min_residue(moduli[t]));
       ASSERT_LE(residue, 127);
     }
   }
@@ -173,7 +173,7 @@ TEST(Bytes, OfWideIntegersAreResidues) {
     if (round % 5 == 0) x = std::ldexp(random.flip() ? 1 : -1, bits);
     if (round % 7 == 0) x = any_rounded_to_integer(x) + 0.5;
     const WideByteDigits digits = wide_balanced_digits(any_rounded_to_integer(x));
-    split_into_residues(most_moduli, bits, x, 0, [&](int t, std::uint64_t pattern) {
+    split_into_residues(max_moduli, bits, x, 0, [&](int t, std::uint64_t pattern) {
       const std::int32_t residue = byte_residue(digits, byte_modulus(moduli[t]));
       ASSERT_EQ(residue, static_cast<std::int8_t>(pattern)) << x << " modulo " << moduli[t];
     });

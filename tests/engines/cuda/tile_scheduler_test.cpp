@@ -94,8 +94,8 @@ void expect_every_block_once(const TileSchedule& schedule) {
   }
   ASSERT_EQ(tiles.size(), static_cast<std::size_t>(schedule.tiles()));
   for (auto& [tile, scheduler] : tiles) {
-    const auto [entry, row, column] = tile;
-    EXPECT_TRUE(0 <= entry && entry < schedule.items && 0 <= row && row < schedule.rows && 0 <= column &&
+    const auto [element, row, column] = tile;
+    EXPECT_TRUE(0 <= element && element < schedule.items && 0 <= row && row < schedule.rows && 0 <= column &&
                 column < schedule.columns);
     std::ranges::sort(scheduler, {}, &WorkTile::part);
     int block = 0;
@@ -114,12 +114,12 @@ TEST(TileSchedule, EveryBlockOfEveryTileOnce) {
   for (const int clusters : {1, 2, 5, 7, 66}) {
     for (const int rows : {1, 2, 3, 8, 17}) {
       for (const int columns : {1, 7, 8, 9, 22}) {
-        for (const int entries : {1, 3}) {
+        for (const int elements : {1, 3}) {
           for (const int blocks : {1, 2, 3, 40}) {
             SCOPED_TRACE(testing::Message()
-                         << rows << " x " << columns << " tiles, " << entries << " entries, " << blocks
+                         << rows << " x " << columns << " tiles, " << elements << " elements, " << blocks
                          << " blocks, " << clusters << " clusters");
-            const TileSchedule schedule = make_tile_schedule(rows, columns, entries, blocks, clusters);
+            const TileSchedule schedule = make_tile_schedule(rows, columns, elements, blocks, clusters);
             expect_every_block_once(schedule);
             time_of(schedule);
             for (const int resident : {1, 2, 3, 33})
@@ -212,7 +212,7 @@ TEST(SmallTiles, CoverTheProduct) {
           EXPECT_GE(choice.columns * tile.columns, swapped ? m : n);
           EXPECT_LT((choice.columns - 1) * tile.columns, swapped ? m : n);
           EXPECT_GE(choice.stages, 2);
-          EXPECT_LE(choice.stages, most_stages);
+          EXPECT_LE(choice.stages, max_stages);
           const bool alone = 3 * choice.row_pairs * 2 * choice.columns <= 132;
           EXPECT_LE(tile.shared_bytes(2, choice.stages) + 1024, (alone ? 227 : 114) << 10);
         }
@@ -262,7 +262,7 @@ TEST(SmallTiles, SegmentsApartAreForLongK) {
     EXPECT_GT(time_of(n, k, 4, 4), time_of(n, k, 4, 1)) << n << ", k = " << k;
   EXPECT_EQ(segment_sum_bytes(768, 768, 1, 1), 0);
   EXPECT_EQ(segment_sum_bytes(768, 700, 1, 16), 768 * 768 * 16 * 4);
-  EXPECT_EQ(segment_sum_bytes(1024, 1024, 1, 16), most_segment_bytes);
+  EXPECT_EQ(segment_sum_bytes(1024, 1024, 1, 16), max_segment_bytes);
   EXPECT_EQ(segment_sum_bytes(1025, 1024, 1, 16), 0);
 }
 

@@ -1,17 +1,15 @@
 #include "gpu/fuzz/call.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <functional>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <shared_mutex>
-#include <type_traits>
 #include <utility>
-#include <vector>
 
+#include "gpu/fuzz/exponents.hpp"
 #include "gpu/fuzz/memory.hpp"
 #include "tests/support/fuzz_judge.hpp"
 #include "tests/support/fuzz_same.hpp"
@@ -22,19 +20,7 @@ namespace {
 using Json = nlohmann::json;
 
 // Real products of one batch item that are summed exactly; larger results are judged by a sample.
-constexpr std::int64_t most_judged_products = 200'000;
-
-// Real and imaginary part, or high and low word.
-template <class T>
-std::vector<double> parts_of_value(const T& value) {
-  if constexpr (std::is_arithmetic_v<T>) {
-    return {static_cast<double>(value)};
-  } else if constexpr (is_complex_element<T>) {
-    return {value.real(), value.imag()};
-  } else {
-    return {value.hi, value.lo};
-  }
-}
+constexpr std::int64_t max_judged_products = 200'000;
 
 // A case that is not made.
 struct LeftOut {};
@@ -78,7 +64,7 @@ Json read_json(const std::function<kintsugi_status(char*, std::size_t, std::size
   return Json::parse(text.c_str());
 }
 
-// Whether the library may refuse the case so.
+// The library may refuse the case with this status.
 bool may_refuse(const FuzzCase& test, kintsugi_status status) {
   const bool scheme = !test.scheme.empty();
   switch (status) {
@@ -290,7 +276,7 @@ class Call {
     if (memory_.workspace_damaged()) fault("workspace", "something beside the workspace was written");
   }
 
-  // What the program was, where the operands had a say in it; whether a batch item was given up.
+  // Reads the program, where the operands decided on it, and whether a batch item was given up.
   void read_report() {
     Json report = Json::object();
     if (is_fitted(test_.scheme)) {
@@ -319,50 +305,13 @@ class Call {
 
   void judge() {
     if (!is_judged()) return;
-    FuzzJudge<T> judge(data_, promise_, memory_.c_image(), most_judged_products);
+    FuzzJudge<T> judge(data_, promise_, memory_.c_image(), max_judged_products);
     const std::string verdict = judge.verdict();
     outcome_.elements = judge.bounded_elements();
     if (verdict.empty()) return;
     const std::string kind = kind_of(verdict);
     const bool vendors = is_vendors_alone() && !exponents_exclude_exceptions(data_);
     outcome_.faults.push_back({vendors ? "vendor's " + kind : kind, verdict, !vendors});
-  }
-
-  // Whether all scalars and elements are finite, and no sum of k products leaves the normal range, times
-  // alpha or not.
-  static bool exponents_exclude_exceptions(const FuzzData<T>& data) {
-    const FuzzCase& test = data.test();
-    const int limit = is_single_type(test.type) ? 100 : 950;
-    int least = 0, most = 0;  // of what is multiplied, as exponents
-    bool finite = test.special_c == 0;
-    const auto add = [&](const auto& element_of, std::int64_t rows, std::int64_t columns) {
-      int smallest = 1 << 20, largest = -(1 << 20);
-      for (std::int64_t item = 0; item < test.batch; ++item) {
-        for (std::int64_t i = 0; i < rows; ++i) {
-          for (std::int64_t j = 0; j < columns; ++j) {
-            for (const double part : parts_of_value(element_of(item, i, j))) {
-              finite = finite && std::isfinite(part);
-              if (part == 0 || !std::isfinite(part)) continue;
-              smallest = std::min(smallest, std::ilogb(part));
-              largest = std::max(largest, std::ilogb(part));
-            }
-          }
-        }
-      }
-      if (largest < smallest) return;
-      finite =
-          finite && -limit <= smallest && largest < limit;  // alpha may be multiplied by an operand first
-      least += smallest;
-      most += largest + 1;
-    };
-    add([&](auto item, auto i, auto p) { return data.a(item, i, p); }, test.m, test.k);
-    add([&](auto item, auto p, auto j) { return data.b(item, p, j); }, test.k, test.n);
-    const int sum = std::ilogb(static_cast<double>(test.k)) + 2;
-    const auto is_inside = [&] { return -limit <= least && most + sum <= limit; };
-    const bool sums_are = is_inside();
-    add([&](auto, auto, auto) { return data.alpha(); }, 1, 1);
-    for (const double part : parts_of_value(data.beta())) finite = finite && std::isfinite(part);
-    return finite && sums_are && is_inside();
   }
 
   // C is what it was, and so is everything else.

@@ -12,11 +12,11 @@ using lab::Random;
 
 // Elements of A, B and C together, so that a case fits into a lane's memory; fewer but for one in fifty,
 // since the host has to make and to judge them.
-constexpr std::int64_t most_elements = std::int64_t{1} << 22;
+constexpr std::int64_t max_elements = std::int64_t{1} << 22;
 constexpr std::int64_t usual_elements = std::int64_t{1} << 20;
 // Real products of a case.
-constexpr std::int64_t most_products = std::int64_t{1} << 29;
-constexpr std::int64_t most_small_products = 60'000;
+constexpr std::int64_t max_products = std::int64_t{1} << 29;
+constexpr std::int64_t max_small_products = 60'000;
 
 template <class List>
 auto one_of(Random& random, const List& list) {
@@ -44,8 +44,7 @@ bool fits(const FuzzCase& test, std::int64_t most) {
   };
   const std::int64_t elements = matrix(test.m, test.k, test.pad_a) + matrix(test.k, test.n, test.pad_b) +
                                 matrix(test.m, test.n, test.pad_c);
-  return elements * items * parts <= most &&
-         test.m * test.n * test.k * items * parts * parts <= most_products;
+  return elements * items * parts <= most && test.m * test.n * test.k * items * parts * parts <= max_products;
 }
 
 // More tiles of C than a device has SMs, or few of them with a long sum each. Gives the limit of elements.
@@ -56,7 +55,7 @@ std::int64_t draw_large(FuzzCase& test, Random& random) {
   } else {
     test.m = edge(random), test.n = edge(random), test.k = random.integer(1500, 12'000);
   }
-  return most_elements;
+  return max_elements;
 }
 
 // Half of the shapes are those of the host's generator, small ones.
@@ -132,8 +131,8 @@ void leave_vendor(FuzzCase& test) {
 FuzzChoices device_choices(const DrawLimits& limits) {
   FuzzChoices choices = choices_of_library();
   choices.types = {"f32", "f64", "c32", "c64"};
-  choices.most_threads = 1;
-  choices.most_work = limits.small ? 20'000 : most_small_products;
+  choices.max_threads = 1;
+  choices.max_work = limits.small ? 20'000 : max_small_products;
   for (const char* name : {"ozaki2:moduli=15:scale=norm", "fp16x3-wide:block=1024"})
     choices.schemes_fp32.push_back(name);
   for (const char* name :

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "gpu/fuzz/session.hpp"
-#include "lab/device.hpp"
+#include "lab/machine/device.hpp"
 
 namespace kintsugi::test {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <new>
 
-#include "lab/device.hpp"
+#include "lab/machine/device.hpp"
 
 namespace kintsugi::test {
 namespace {

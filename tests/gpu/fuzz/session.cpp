@@ -8,7 +8,7 @@
 #include <fstream>
 #include <thread>
 
-#include "lab/device.hpp"
+#include "lab/machine/device.hpp"
 
 namespace kintsugi::test {
 namespace {
@@ -139,12 +139,12 @@ int FuzzSession::run_cases() {
 }
 
 int FuzzSession::run_same_bits() {
-  constexpr std::uint64_t most_cases = 300;
+  constexpr std::uint64_t max_cases = 300;
   std::vector<std::pair<FuzzCase, std::uint64_t>> alone;
   {
     const std::jthread watchdog([this](const std::stop_token& stop) { watch(stop); });
     Worker worker(*this, 0);
-    for (std::uint64_t number = 0; number < most_cases && !lost_; ++number) {
+    for (std::uint64_t number = 0; number < max_cases && !lost_; ++number) {
       const FuzzCase test = draw(request_.first + number);
       const auto outcome = call(worker, test, true);
       if (outcome && outcome->refusal.empty()) alone.emplace_back(test, outcome->bits);

@@ -39,7 +39,7 @@ void Tally::count_fault(const FuzzCase& test, const Fault& fault, const std::str
     found.first_case = text;
     found.first_detail = fault.detail;
   }
-  if (!fault.is_violation || ++violations_ > most_printed) return;
+  if (!fault.is_violation || ++violations_ > max_printed) return;
   fmt::print("FAILED  {}: {}\n        {} --case '{}'\n", fault.kind, fault.detail, prefix_, text);
   std::fflush(stdout);
 }

@@ -34,7 +34,7 @@ class Tally {
 
   void count_fault(const FuzzCase& test, const Fault& fault, const std::string& program);
 
-  static constexpr std::int64_t most_printed = 40;
+  static constexpr std::int64_t max_printed = 40;
 
   const std::string prefix_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();

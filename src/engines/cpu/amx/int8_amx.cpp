@@ -1,5 +1,6 @@
-// AMX. TDPBSSD multiplies 16 vectors by 16 vectors of 64 signed bytes and adds to 16 x 16 sums, modulo 2^32.
-// What lies beside each other in a tile of sums are vectors of a, so b's vectors are its rows.
+// Kernel of AMX. TDPBSSD multiplies 16 vectors by 16 vectors of 64 signed bytes and adds to 16 x 16 sums,
+// modulo 2^32. In a tile of sums consecutive elements belong to consecutive vectors of a, so b's vectors are
+// the tile's rows.
 #if defined(__x86_64__) && defined(__linux__)
 
 #include "engines/cpu/int8_kernels.hpp"
@@ -13,19 +14,20 @@ constexpr std::int64_t lanes = int8_lanes;
 constexpr std::int64_t chunk = int8_chunk;
 constexpr std::int64_t tile_bytes = lanes * chunk;
 
-// Sums, and what is packed of a and b, half a MiB, stay in the L2 cache. Tiles of 512 are no quicker.
+// Edge of a tile of C. Its sums and the packed parts of a and b, half a MiB together, stay in the L2 cache.
+// Tiles of 512 are not faster.
 constexpr std::int64_t tile = 256;
 constexpr std::int64_t panels = tile / lanes;
 
-// k that is packed at once. Two panels of a, 16 KiB, stay in the L1 cache while all of b passes.
+// Inner indices packed at once. Two panels of a, 16 KiB, stay in the L1 cache while all of b is read.
 constexpr std::int64_t k_packed = 512;
 constexpr std::int64_t panel_bytes = lanes * k_packed;
 
-// Registers: 2 x 2 tiles of sums, two of each operand.
+// Edge of a register block, in tiles: 2 x 2 tiles of sums, and two tiles of each operand.
 constexpr std::int64_t block = 2;
 
-// Eight tiles of 16 rows of 64 bytes, as LDTILECFG reads them. A constant: GCC 12 tells its optimizer of the
-// first eight bytes alone that they are read.
+// Shapes of eight tiles of 16 rows of 64 bytes, as LDTILECFG reads them. A constant, since GCC 12 declares to
+// its optimizer that only the first eight bytes are read.
 struct alignas(64) TileShapes {
   std::uint8_t palette = 1;
   std::uint8_t reserved[15] = {};
@@ -35,7 +37,7 @@ struct alignas(64) TileShapes {
 constexpr TileShapes tile_shapes;
 static_assert(sizeof tile_shapes == 64);
 
-// One panel as rows: 16 vectors of a chunk below each other, zeros beyond `length`.
+// Packs a panel by rows: chunk by chunk, 16 vectors one after the other, zeros beyond `length`.
 void pack_rows(const std::int8_t* vectors, std::int64_t stride, std::int64_t length, std::byte* panel) {
   for (std::int64_t p = 0; p < length; p += chunk) {
     const std::int64_t left = length - p;
@@ -48,7 +50,7 @@ void pack_rows(const std::int8_t* vectors, std::int64_t stride, std::int64_t len
   }
 }
 
-// 32 vectors of a by 32 of b.
+// Adds the products of 32 vectors of a and 32 of b.
 void add_block(const std::byte* a, const std::byte* b, std::int64_t chunks, std::uint32_t* sums) {
   constexpr std::int64_t stride = tile * sizeof(std::uint32_t);
   std::uint32_t* next = sums + lanes * tile;

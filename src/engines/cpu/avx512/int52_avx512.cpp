@@ -1,7 +1,8 @@
-// AVX-512 IFMA. VPMADD52LUQ and VPMADD52HUQ add the low and the high 52 bits of products of unsigned 52-bit
-// integers to sums of 64 bits. So both words are shifted by 2^51, and what that adds is taken away again:
-//   sum_p a_p b_p = sum_p (a_p + 2^51) (b_p + 2^51) - 2^51 (sum_p (a_p + 2^51) + sum_p (b_p + 2^51)) + n
-//   2^102
+// Kernel of AVX-512 IFMA. VPMADD52LUQ and VPMADD52HUQ add the low and the high 52 bits of products of
+// unsigned 52-bit integers to 64-bit sums. So the words of both operands are shifted by 2^51, and what the
+// shifts add is subtracted again:
+//   sum_p a_p b_p = sum_p (a_p + 2^51) (b_p + 2^51)
+//                    - 2^51 (sum_p (a_p + 2^51) + sum_p (b_p + 2^51)) + n 2^102
 // for n products, modulo 2^128.
 #if defined(__x86_64__)
 
@@ -15,35 +16,36 @@ namespace {
 
 constexpr std::int64_t lanes = 8;
 
-// Sums held in registers: low and high ones of 16 rows and 4 columns, four times the latency of VPMADD52
-// times its rate.
+// Sums held in registers: low and high ones of 16 rows and 4 columns, as many as four times the latency of
+// VPMADD52 times its rate.
 constexpr std::int64_t panels = 2;
 constexpr std::int64_t panel_rows = panels * lanes;
 constexpr std::int64_t block_columns = 4;
 
-// k that is packed at once: 256 KiB an operand, beside as much of what comes next, in an L2 cache of 1 MiB.
-// The sums, 1 MiB, pass by.
+// Inner indices packed at once: 256 KiB for each operand, and as much prefetched for the next step, in an L2
+// cache of 1 MiB. The sums, 1 MiB, are streamed through it.
 constexpr std::int64_t k_packed = 128;
 
-// Low halves are below 2^52: sums of so many of them, and of so many words, are below 2^64.
-constexpr std::int64_t most_products = 4096;
-static_assert(most_products % k_packed == 0);
+// Largest number of products in a sum. Low halves are below 2^52, so sums of this many of them, and of this
+// many words, are below 2^64.
+constexpr std::int64_t max_products = 4096;
+static_assert(max_products % k_packed == 0);
 
 constexpr std::int64_t shift = std::int64_t{1} << 51;
 
-// A tile on its way: rows of a as panels [k][16], columns of b as [column][k], the sums that have not left
-// yet.
+// Packed operands and sums of a tile: rows of a as panels [k][16], columns of b as [column][k], and the sums
+// not yet added to the accumulators.
 struct Tile {
   std::uint64_t a[int52_tile * k_packed];
   std::uint64_t b[int52_tile * k_packed];
   std::uint64_t low[int52_tile * int52_tile];  // column-major
   std::uint64_t high[int52_tile * int52_tile];
-  std::uint64_t row_sums[int52_tile];  // of shifted words
+  std::uint64_t row_sums[int52_tile];  // sums of shifted words
   std::uint64_t column_sums[int52_tile];
-  std::int64_t products;  // that each sum holds
+  std::int64_t products;  // number of products in each sum
 };
 
-// Words p ... p + 7 of a vector, shifted; zeros from `length` on.
+// Returns words p ... p + 7 of a vector, shifted; zeros from `length` on.
 inline __m512i shifted_words(const std::int64_t* vector, std::int64_t p, std::int64_t length) {
   const std::int64_t left = length - p;
   const auto inside = static_cast<__mmask8>(left >= lanes ? 0xff : (1 << left) - 1);
@@ -51,7 +53,7 @@ inline __m512i shifted_words(const std::int64_t* vector, std::int64_t p, std::in
                                 _mm512_set1_epi64(shift));
 }
 
-// Rows of 8 x 8 elements become columns: pairs of two rows first, then 128-bit lanes of four pairs.
+// Transposes 8 x 8 elements: pairs of two rows first, then 128-bit lanes of four pairs.
 inline void transpose(__m512i* rows) {
   __m512i pairs[8];
 #pragma GCC unroll 4
@@ -72,7 +74,7 @@ inline void transpose(__m512i* rows) {
   }
 }
 
-// Eight rows of a panel, of `length` <= k_packed words.
+// Packs eight rows of a panel, of `length` <= k_packed words.
 void pack_rows(const std::int64_t* vectors, std::int64_t stride, std::int64_t length, std::uint64_t* panel,
                std::uint64_t* row_sums) {
   __m512i sums = _mm512_loadu_si512(row_sums);
@@ -117,11 +119,11 @@ inline void add_products(__m512i& low, __m512i& high, __m512i rows, __m512i colu
 }
 
 // Adds a register to eight sums in memory.
-inline void leave_registers(std::uint64_t* target, __m512i sums) {
+inline void add_to_memory(std::uint64_t* target, __m512i sums) {
   _mm512_storeu_si512(target, _mm512_add_epi64(_mm512_loadu_si512(target), sums));
 }
 
-// 16 rows of four columns.
+// Adds the products of 16 rows and four columns.
 void add_block(const std::uint64_t* a, const std::uint64_t* b, std::int64_t length, std::uint64_t* low_sums,
                std::uint64_t* high_sums) {
   for (std::int64_t j = 0; j < block_columns; ++j) {
@@ -151,14 +153,14 @@ void add_block(const std::uint64_t* a, const std::uint64_t* b, std::int64_t leng
   for (std::int64_t j = 0; j < block_columns; ++j) {
 #pragma GCC unroll 2
     for (std::int64_t i = 0; i < panels; ++i) {
-      leave_registers(low_sums + j * int52_tile + i * lanes, low[j][i]);
-      leave_registers(high_sums + j * int52_tile + i * lanes, high[j][i]);
+      add_to_memory(low_sums + j * int52_tile + i * lanes, low[j][i]);
+      add_to_memory(high_sums + j * int52_tile + i * lanes, high[j][i]);
     }
   }
 }
 
-// Words p ... p + k_packed - 1 of the vector that is number `turn`, those of a first: packing would wait for
-// them.
+// Prefetches words p ... p + k_packed - 1 of vector number `turn`, counted over the vectors of a and then
+// those of b: otherwise the next packing would wait for memory.
 void prefetch(const Int52Block& block, std::int64_t p, std::int64_t turn) {
   const bool of_a = turn < int52_tile;
   const std::int64_t v = of_a ? turn : turn - int52_tile;
@@ -169,7 +171,7 @@ void prefetch(const Int52Block& block, std::int64_t p, std::int64_t turn) {
   }
 }
 
-// Every block of registers takes its turn to prefetch one vector of what comes next, at p.
+// Multiplies the packed operands. With each register block it prefetches one vector of the next step, at p.
 void add_packed(const Int52Block& block, std::int64_t length, std::int64_t p, Tile& tile) {
   static_assert(int52_tile / block_columns * (int52_tile / panel_rows) >= 2 * int52_tile);
   std::int64_t turn = 0;
@@ -191,12 +193,12 @@ void clear(Tile& tile) {
   tile.products = 0;
 }
 
-// Eight integers of 128 bits: their low and their high halves.
+// The low and the high halves of eight 128-bit integers.
 struct Integers {
   __m512i low, high;
 };
 
-// Modulo 2^128; a sum below its addend has carried.
+// Adds modulo 2^128; a carry occurred where the low sum is below an addend.
 inline Integers add(Integers x, Integers y) {
   const __m512i low = _mm512_add_epi64(x.low, y.low);
   const __mmask8 carry = _mm512_cmplt_epu64_mask(low, y.low);
@@ -204,31 +206,32 @@ inline Integers add(Integers x, Integers y) {
   return {low, _mm512_mask_sub_epi64(high, carry, high, _mm512_set1_epi64(-1))};
 }
 
-// x * 2^Bits of sums below 2^64.
+// Returns x * 2^Bits, for sums x below 2^64.
 template <int Bits>
 inline Integers shifted(__m512i x) {
   return {_mm512_slli_epi64(x, Bits), _mm512_srli_epi64(x, 64 - Bits)};
 }
 
-// Eight sums in memory, whose halves stand side by side; those of the masks exist.
-struct Entries {
+// Eight 128-bit sums in memory, low and high half of each one after the other. The masks select the halves
+// inside C.
+struct Elements {
   Int52Sum* sums;
   __mmask8 first, second;
 };
 
-inline Integers load(Entries entries) {
-  const __m512i x = _mm512_maskz_loadu_epi64(entries.first, entries.sums);
-  const __m512i y = _mm512_maskz_loadu_epi64(entries.second, entries.sums + lanes / 2);
+inline Integers load(Elements elements) {
+  const __m512i x = _mm512_maskz_loadu_epi64(elements.first, elements.sums);
+  const __m512i y = _mm512_maskz_loadu_epi64(elements.second, elements.sums + lanes / 2);
   return {_mm512_permutex2var_epi64(x, _mm512_set_epi64(14, 12, 10, 8, 6, 4, 2, 0), y),
           _mm512_permutex2var_epi64(x, _mm512_set_epi64(15, 13, 11, 9, 7, 5, 3, 1), y)};
 }
 
-inline void store(Entries entries, Integers x) {
+inline void store(Elements elements, Integers x) {
   _mm512_mask_storeu_epi64(
-      entries.sums, entries.first,
+      elements.sums, elements.first,
       _mm512_permutex2var_epi64(x.low, _mm512_set_epi64(11, 3, 10, 2, 9, 1, 8, 0), x.high));
   _mm512_mask_storeu_epi64(
-      entries.sums + lanes / 2, entries.second,
+      elements.sums + lanes / 2, elements.second,
       _mm512_permutex2var_epi64(x.low, _mm512_set_epi64(15, 7, 14, 6, 13, 5, 12, 4), x.high));
 }
 
@@ -238,7 +241,7 @@ inline Integers negative(Integers x) {
   return add(complement, {_mm512_set1_epi64(1), _mm512_setzero_si512()});
 }
 
-// What the tile holds, without what the shifts added, leaves into the sums.
+// Adds the tile's sums, without what the shifts added, to the accumulators, or stores them there.
 void leave(const Tile& tile, const Int52Block& block, const Int52Sums& sums, bool add_to_them) {
   const Integers squares{_mm512_setzero_si512(), _mm512_set1_epi64(tile.products << (102 - 64))};
   for (std::int64_t j = 0; j < block.columns; ++j) {
@@ -247,22 +250,22 @@ void leave(const Tile& tile, const Int52Block& block, const Int52Sums& sums, boo
     for (std::int64_t i = 0; i < block.rows; i += lanes) {
       const std::int64_t halves = 2 * (block.rows - i);
       const unsigned inside = halves >= 2 * lanes ? 0xffffU : (1U << halves) - 1U;
-      const Entries entries{sums.data + i + j * sums.stride, static_cast<__mmask8>(inside),
-                            static_cast<__mmask8>(inside >> lanes)};
+      const Elements elements{sums.data + i + j * sums.stride, static_cast<__mmask8>(inside),
+                              static_cast<__mmask8>(inside >> lanes)};
       const std::int64_t place = i + j * int52_tile;
       const Integers low{_mm512_loadu_si512(tile.low + place), _mm512_setzero_si512()};
       const Integers products = add(shifted<52>(_mm512_loadu_si512(tile.high + place)), low);
       const Integers row = negative(shifted<51>(_mm512_loadu_si512(tile.row_sums + i)));
       const Integers words = add(add(products, row), column);
-      store(entries, add_to_them ? add(load(entries), words) : words);
+      store(elements, add_to_them ? add(load(elements), words) : words);
     }
   }
 }
 
 void add_product(const Int52Block& block, std::byte* packed, const Int52Sums& sums) {
   auto& tile = *reinterpret_cast<Tile*>(packed);
-  for (std::int64_t begin = 0; begin < block.length; begin += most_products) {
-    const std::int64_t end = begin + most_products < block.length ? begin + most_products : block.length;
+  for (std::int64_t begin = 0; begin < block.length; begin += max_products) {
+    const std::int64_t end = begin + max_products < block.length ? begin + max_products : block.length;
     clear(tile);
     for (std::int64_t p = begin; p < end; p += k_packed) {
       const std::int64_t part = end - p < k_packed ? end - p : k_packed;

@@ -1,5 +1,5 @@
-// AVX-512 VNNI. VPDPBUSD multiplies unsigned by signed bytes and adds four products to each of 16 sums,
-// modulo 2^32. So a is shifted by 128, and 128 times b's sum is taken away again:
+// Kernel of AVX-512 VNNI. VPDPBUSD multiplies unsigned by signed bytes and adds four products to each of 16
+// sums, modulo 2^32. So a is shifted by 128, and 128 times the sum of b is subtracted again:
 //   sum_p a_p b_p = sum_p (a_p + 128) b_p - 128 sum_p b_p.
 #if defined(__x86_64__)
 
@@ -16,7 +16,8 @@ constexpr std::int64_t chunk = int8_chunk;
 constexpr std::int64_t tile = 128;
 constexpr std::int64_t panels = tile / lanes;
 
-// k that is packed at once. Four panels of a, 16 KiB, stay in the L1 cache while all columns of b pass.
+// Inner indices packed at once. Four panels of a, 16 KiB, stay in the L1 cache while all columns of b are
+// read.
 constexpr std::int64_t k_packed = 512;
 constexpr std::int64_t panel_bytes = lanes * k_packed;
 
@@ -24,7 +25,7 @@ constexpr std::int64_t panel_bytes = lanes * k_packed;
 constexpr std::int64_t block_panels = 4;
 constexpr std::int64_t block_columns = 4;
 
-// minus[j] = -128 times the sum of b's vector j.
+// Computes minus[j] = -128 times the sum of vector j of b.
 void shift_sums(const std::byte* b, std::int64_t columns, std::int64_t groups, std::uint32_t* minus) {
   const __m512i shift = _mm512_set1_epi8(-128);  // 128 as an unsigned byte
   for (std::int64_t panel = 0; panel * lanes < columns; ++panel) {
@@ -36,12 +37,13 @@ void shift_sums(const std::byte* b, std::int64_t columns, std::int64_t groups, s
   }
 }
 
-// As _mm512_dpbusd_epi32, for which GCC 12 copies every sum of add_block once a round and spills one.
+// As _mm512_dpbusd_epi32(), with which GCC 12 copies every sum of add_block() in each iteration and spills
+// one.
 inline void add_products(__m512i& sums, __m512i unsigned_bytes, __m512i signed_bytes) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(unsigned_bytes), "v"(signed_bytes));
 }
 
-// 64 rows of four columns: panels a ... a + 3 times four vectors of one panel b.
+// Adds the products of 64 rows and four columns: panels a ... a + 3 and four vectors of panel b.
 void add_block(const std::byte* a, const std::byte* b, std::int64_t groups, const std::uint32_t* minus,
                std::uint32_t* sums) {
   __m512i block[block_columns][block_panels];

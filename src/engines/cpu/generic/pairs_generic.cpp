@@ -1,4 +1,4 @@
-// Double-double products one by one, for any CPU.
+// Kernel for double-double products one by one, for any CPU.
 #include "engines/cpu/pair_loops.hpp"
 
 namespace kintsugi::core {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/cuda_driver.hpp"
+#include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/common/kernel_images.hpp"
 
 namespace kintsugi::core::cuda {
@@ -24,7 +24,7 @@ std::span<const Architecture* const> architectures() {
 
 }  // namespace
 
-// A library without any device code is judged as if it had all: it then says what is missing.
+// A library without any device code counts as having all of it; its missing code is reported elsewhere.
 bool Architecture::has_gemm_kernels() const {
   return !gemm_image.empty() && (engine_images().empty() || has_image(engine_images(), gemm_image));
 }

@@ -1,62 +1,61 @@
-// What kernels and calls cost on an architecture: times in microseconds, rates per microsecond.
+// Costs of kernels and calls on an architecture: times in microseconds, rates per microsecond.
 #pragma once
 
 #include <array>
 
 namespace kintsugi::core::cuda {
 
-// Costs of the multi-term GEMM kernels beside those of their tiles, by which a tile is chosen.
+// Costs of the multi-term GEMM kernels that do not depend on the tile; tiles are chosen by them.
 struct MultiTermCosts {
-  double launch;  // of a kernel, until its first slices are there and from its last elements on
-  // A k-block of 64 that leaves the matrix unit as 2 or 4 sums takes so many times as long as one that leaves
-  // as one sum. `alone`: a small tile with an SM of its own.
+  double launch;  // time until the first slices have arrived and after the last elements
+  // Time of a k-block of 64 whose partial sums are added outside the matrix unit 2 or 4 times, relative to
+  // one whose sum is added once. `alone`: for a small tile that has an SM of its own.
   double two_sums_factor;
   double four_sums_factor;
   double four_sums_factor_alone;
-  double small_tile;  // time of a small tile besides its k-blocks
-  double
-      segment_sums;    // of adding sums of segments that have thread blocks of their own, besides their bytes
-  double memory_rate;  // bytes of operands
-  double cache_rate;   // bytes that all thread blocks load; boxes of sixteen columns are slow
-  double narrow_cache_rate;  // of tiles of 32 columns
+  double small_tile;         // time of a small tile besides its k-blocks
+  double segment_sums;       // time to add sums of segments with own thread blocks, besides bytes
+  double memory_rate;        // bytes of operands
+  double cache_rate;         // bytes that all thread blocks load; boxes of sixteen columns are slow
+  double narrow_cache_rate;  // cache_rate for tiles of 32 columns
 };
 
-// Costs of the other steps of a call, and of native products at best.
+// Costs of the other steps of a call, and of native products at their best.
 struct CallCosts {
   double copy_rate;             // bytes, read and written
-  double split_launch;          // of both operands' splits
-  double split_launch_alone;    // of one operand's
-  double split_rate;            // as a part of copy_rate
+  double split_launch;          // time to launch the splits of both operands
+  double split_launch_alone;    // time to launch the split of one operand
+  double split_rate;            // split rate, as a fraction of copy_rate
   double long_vector;           // elements from which vectors may be divided, and read twice
-  double split_launch_long;     // of both operands' splits then
-  double split_rate_long;       // and their rate
-  double native_launch;         // of a kernel that has nothing to do, after one that is not ours
-  double native_ends;           // time until the first operands are there and from the last elements on
+  double split_launch_long;     // time to launch the splits of both operands with long vectors
+  double split_rate_long;       // split rate of long vectors, as a fraction of copy_rate
+  double native_launch;         // time of an idle kernel of ours after a kernel of the vendor's
+  double native_ends;           // time until the first operands have arrived and after the last elements
   double native_rate;           // multiplications and additions in FP32
-  double native_rate_short;     // where the shorter side of C is 16 to 128
-  double native_read_short;     // bytes, beside such a side
-  double native_read_shortest;  // bytes, beside a side of 2 to 15
-  double selection;             // of a candidate, with all that is not counted
-  double throttling;            // the power limit adds this part to long products
+  double native_rate_short;     // native_rate where the shorter side of C is 16 to 128
+  double native_read_short;     // bytes read where the shorter side of C is 16 to 128
+  double native_read_shortest;  // bytes read where the shorter side of C is 2 to 15
+  double selection;             // time to select a candidate, with all that is not counted elsewhere
+  double throttling;            // fraction of their time that the power limit adds to long products
   double throttled_product;     // time from which a product is long
 };
 
-// Costs of native products of one type of elements.
+// Costs of native products of one element type.
 struct NativeCosts {
-  double inner_index;  // of the smallest tiles of our own kernels, as many as the device has at once
-  double vendor_rate;  // operations of the vendor's kernels
+  double inner_index;  // time per inner index of our smallest tiles, as many as the device holds at once
+  double vendor_rate;  // operations of the vendor library's kernels
 };
 
-// Costs of products by residues beside those of their slices.
+// Costs of products by residues besides those of multiplying their slices.
 struct ResidueCosts {
-  double launches;       // of a call, with what small products do not fill
-  double element_slice;  // ranges, split and recombination of an element's slice
+  double launches;       // time per call, including what small products leave idle
+  double element_slice;  // time of ranges, split and recombination per element and slice
 };
 
 struct Costs {
   MultiTermCosts multi_term;
   CallCosts call;
-  std::array<NativeCosts, 4> native;  // by the elements' type, as are these
+  std::array<NativeCosts, 4> native;  // native and residues are indexed by ElementType
   std::array<ResidueCosts, 4> residues;
 };
 

@@ -1,4 +1,4 @@
-// Every device that has no table of its own. Nothing was measured on one.
+// Table of every device that has no table of its own. No such device was measured.
 #include "engines/cuda/arch/architecture.hpp"
 
 namespace kintsugi::core::cuda {
@@ -10,8 +10,7 @@ const Architecture& generic_architecture() {
   static constexpr Architecture table{
       .name = "generic",
       .half_accumulators = accumulators,
-      // A product of words is two multiplications of 64 bits on units that have one of 32: some 32
-      // instructions.
+      // A product of 52-bit words is two 64-bit multiplications on 32-bit units: some 32 instructions.
       .int52_rate = 1.0 / 32,
       .simt_tiles = {simt_tiles_f32, simt_tiles_f64, simt_tiles_c32, simt_tiles_c64}};
   return table;

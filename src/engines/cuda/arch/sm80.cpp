@@ -1,5 +1,6 @@
 // Ampere and Ada, compute capability 8.x: machine code of the generic kernels begins here
-// (cmake/DeviceChoice.cmake). There are no clusters and no product kernels of ours, and nothing was measured.
+// (cmake/DeviceChoice.cmake). The architecture has no clusters, there are no product kernels of ours for it,
+// and nothing was measured on it.
 #include "engines/cuda/arch/architecture.hpp"
 
 namespace kintsugi::core::cuda {

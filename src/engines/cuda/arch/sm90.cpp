@@ -1,5 +1,5 @@
-// Hopper, compute capability 9.0: kernels of ours by TMA and wgmma, which no other architecture runs. Tiles
-// are timed as on an H200.
+// Hopper, compute capability 9.0: our kernels by TMA and wgmma, which run on no other architecture. Times of
+// tiles are those measured on an H200.
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/arch/sm90_costs.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"

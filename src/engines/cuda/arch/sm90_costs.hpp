@@ -6,8 +6,8 @@
 namespace kintsugi::core::cuda {
 
 inline constexpr Costs sm90_costs{
-    // The factors of k-blocks in several sums were read on an H100: 2 sums take 1.03 to 1.17 times as long,
-    // and 4 in tiles of 32 columns at most what is expected of one.
+    // The factors of k-blocks with several sums were measured on an H100: 2 sums take 1.03 to 1.17 times as
+    // long as one; in tiles of 32 columns 4 sums take at most the time that is expected for one.
     .multi_term = {.launch = 1.4,
                    .two_sums_factor = 1.09,
                    .four_sums_factor = 1.17,

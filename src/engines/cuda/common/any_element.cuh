@@ -1,52 +1,52 @@
-// Slices of any element by any rule, one by one.
+// Splits of single elements by any rule.
 #pragma once
 
 #include "engines/cuda/common/operands.cuh"
-#include "engines/cuda/split/integer_elements.hpp"
+#include "engines/cuda/split/elements/integer_elements.hpp"
 #include "engines/cuda/split/split_task.hpp"
 
 namespace kintsugi::core::cuda {
 
-// The host's tables, where kernels reach them.
+// The host's tables of moduli, for constant memory.
 struct ModulusTable {
-  ByteModulus of_bytes[most_moduli];
-  std::int32_t modulus[most_moduli];
-  double inverse[most_moduli];
-  double limbs[most_moduli][most_limbs];
+  ByteModulus of_bytes[max_moduli];
+  std::int32_t modulus[max_moduli];
+  double inverse[max_moduli];
+  double limbs[max_moduli][max_limbs];
 };
 
 static __constant__ constexpr ModulusTable modulus_table = [] {
   ModulusTable table{};
-  for (int t = 0; t < most_moduli; ++t) {
+  for (int t = 0; t < max_moduli; ++t) {
     table.of_bytes[t] = byte_modulus(moduli[t]);
     table.modulus[t] = moduli[t];
     table.inverse[t] = 1.0 / moduli[t];
-    for (int l = 0; l < most_limbs; ++l) table.limbs[t][l] = residue_detail::limb_residues[t][l];
+    for (int l = 0; l < max_limbs; ++l) table.limbs[t][l] = residue_detail::limb_residues[t][l];
   }
   return table;
 }();
 
-// split_into_residues(), whose tables are the host's.
+// As split_into_residues(), with tables in constant memory instead of the host's.
 template <class Store>
 __device__ void split_into_any_residues(const SplitRule& rule, double x, int scale, Store&& store) {
   const int limb_count = limbs_of(rule.top_exponent + 1);
   const TwoFactors factors = two_factors(scale);
   double integer = any_rounded_to_integer(x * factors.first * factors.second);
-  double limbs[most_limbs] = {};
+  double limbs[max_limbs] = {};
 #pragma unroll
-  for (int l = most_limbs - 1; l >= 0; --l) {
+  for (int l = max_limbs - 1; l >= 0; --l) {
     if (l < limb_count) limbs[l] = take_limb(integer, l);
   }
   for (int t = 0; t < rule.slices; ++t) {
     double sum = 0;
 #pragma unroll
-    for (int l = 0; l < most_limbs; ++l) sum += limbs[l] * modulus_table.limbs[t][l];
+    for (int l = 0; l < max_limbs; ++l) sum += limbs[l] * modulus_table.limbs[t][l];
     const std::int32_t residue = small_residue(sum, modulus_table.modulus[t], modulus_table.inverse[t]);
     store(t, static_cast<std::uint64_t>(residue) & 0xffU);
   }
 }
 
-// split_element(); of a kernel's kind, no more than its rules need.
+// As split_element(), compiled only for the rules that a kernel of this kind has.
 template <ElementKind kind, class Store>
 __device__ void split_any(const SplitRule& rule, double x, int scale, Store&& store) {
   if constexpr (kind == ElementKind::digits) return split_into_digits(rule, x, scale, store);
@@ -80,7 +80,8 @@ __device__ inline SplitRule rule_of(const SplitTask& task) {
   return rule;
 }
 
-// Kernels of kinds that know no fit do not look for one.
+// Rule of the task, with the fitted residual where there is a fit. Kernels of kinds without a fit do not load
+// one.
 __device__ inline SplitRule fitted_rule_of(const SplitTask& task, ElementKind kind) {
   SplitRule rule = rule_of(task);
   if ((kind == ElementKind::fitted || kind == ElementKind::any) && task.fit != nullptr) {
@@ -91,12 +92,13 @@ __device__ inline SplitRule fitted_rule_of(const SplitTask& task, ElementKind ki
   return rule;
 }
 
-// Of the entry of the batch that the block works on.
+// Slices of the batch item that the thread block works on.
 __device__ inline std::byte* slices_of(const SplitTask& task) {
-  return task.slices + entry_of_block() * task.entry_bytes;
+  return task.slices + item_of_block() * task.item_bytes;
 }
 
-// By the functions of arith/split_rule.hpp. Not inlined: most elements never need it.
+// Writes an element's slices by the functions of arith/split_rule.hpp. Not inlined: most elements never need
+// it.
 template <ElementKind kind>
 __device__ __noinline__ void write_any(const SplitTask& task, int scale, double x, std::int64_t place) {
   const SplitRule rule = fitted_rule_of(task, kind);

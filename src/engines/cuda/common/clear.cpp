@@ -1,6 +1,6 @@
 #include "engines/cuda/common/clear.hpp"
 
-#include "base/cuda_driver.hpp"
+#include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/common/launch.hpp"
 
 namespace kintsugi::core::cuda {

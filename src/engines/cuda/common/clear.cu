@@ -1,5 +1,5 @@
-// A few bytes become zero, between kernels that overlap: cuMemsetD8Async would wait for the one before it to
-// end and let the next one begin no sooner than it has ended.
+// Clears a few bytes between kernels that overlap. cuMemsetD8Async would wait for the end of the kernel
+// before it and delay the next kernel until its own end.
 #include <cstdint>
 
 #include "engines/cuda/ptx/griddepcontrol.cuh"

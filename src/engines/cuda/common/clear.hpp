@@ -1,4 +1,4 @@
-// Memory of a device becomes zero.
+// Clearing of device memory.
 #pragma once
 
 #include <cstddef>

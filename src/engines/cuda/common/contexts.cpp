@@ -8,8 +8,8 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// The regular context of a stream's work, of the null stream the calling thread's: where that is a green
-// context, the primary one that it is a part of. nullptr: the driver is too old to say.
+// Returns the regular context of a stream's work, for the null stream that of the calling thread. For a green
+// context it is the primary context that the green one is part of. nullptr: the driver is too old to tell.
 Context regular_context(Stream stream) {
   Context regular = nullptr;
   GreenContext green = nullptr;
@@ -54,14 +54,14 @@ class CudaContexts final : public DeviceContexts {
     return scope.entered() && here != nullptr && here == regular_context(nullptr);
   }
 
-  // A green context's stream takes work where its device's primary context is current. Drivers that cannot
-  // tell such a context from an independent one refuse the launch themselves.
+  // A green context's stream accepts work while the primary context of its device is current. Drivers that
+  // cannot tell a green context from an independent one refuse the launch themselves.
   void check_stream(const Queue& queue) const override {
     if (queue.stream == nullptr) return;
     Context mine = nullptr;
     Context its = nullptr;
     check(driver().context_current(&mine), "cuCtxGetCurrent");
-    // Where the driver does not tell, the first launch into the stream says what is wrong with it.
+    // If the driver does not tell, the first launch into the stream reports the error.
     if (driver().stream_context(queue.stream, &its) != 0 || its == mine) return;
     const int device = device_number_of(its);
     if (device != current().device) {
@@ -73,8 +73,8 @@ class CudaContexts final : public DeviceContexts {
          describe(device));
   }
 
-  // The null stream waits for all blocking streams of its context, and so may not be used while one of them
-  // is captured.
+  // The null stream waits for all blocking streams of its context, so it must not be used while one of them
+  // is being captured.
   bool is_captured(const Queue& queue) const override {
     int status = 0;
     const Result result = driver().stream_is_capturing(queue.stream, &status);

@@ -1,9 +1,9 @@
-// CUDA's contexts and devices, as the library's objects and messages name them.
+// CUDA's contexts and devices, as the library's objects and messages refer to them.
 #pragma once
 
 #include <string>
 
-#include "base/cuda_driver.hpp"
+#include "base/cuda/cuda_driver.hpp"
 #include "engines/device_context.hpp"
 
 namespace kintsugi::core::cuda {

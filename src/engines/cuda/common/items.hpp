@@ -1,4 +1,4 @@
-// Batch items of a step.
+// Batch items of a step, counted from a later one.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,16 @@
 
 namespace kintsugi::core::cuda {
 
-// The side from its batch item `count` on; ranges of one that serves all items stay.
+// The side starting at its batch item `count`; ranges that serve all items stay.
 inline DeviceSide from_item(DeviceSide side, std::int64_t count) {
-  side.entry += count;
-  if (side.ranges != nullptr && side.entries > 1) side.ranges += count * side.matrix.vectors();
+  side.item += count;
+  if (side.ranges != nullptr && side.items > 1) side.ranges += count * side.matrix.vectors();
   return side;
 }
 
-// The same of a tile and of the choices of its items.
+// The tile starting at its batch item `count`, with the operands and selections of those items.
 inline DeviceTile from_item(DeviceTile tile, std::int64_t count) {
-  tile.entry += count;
+  tile.item += count;
   tile.a = from_item(tile.a, count);
   tile.b = from_item(tile.b, count);
   if (tile.condition.selection != nullptr) tile.condition.selection += count;

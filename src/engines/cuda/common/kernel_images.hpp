@@ -1,11 +1,11 @@
-// The device code of the engine.
+// Device code of the engine.
 #pragma once
 
-#include "base/kernel_image.hpp"
+#include "base/cuda/kernel_image.hpp"
 
 namespace kintsugi::core::cuda {
 
-// Empty where the library was built without device code.
+// Images of the engine's kernels; empty if the library was built without device code.
 KernelImages engine_images();
 DeviceBuild engine_build();
 

@@ -1,7 +1,7 @@
 #include "engines/cuda/common/launch.hpp"
 
-#include "base/format_text.hpp"
 #include "base/status.hpp"
+#include "base/text/format_text.hpp"
 #include "engines/cuda/common/kernel_images.hpp"
 
 namespace kintsugi::core::cuda {
@@ -26,13 +26,13 @@ void set_attribute(Kernel kernel, int attribute, std::int64_t value, const char*
 
 }  // namespace
 
-// Code that was compiled for less than 9.0 has no grid-dependency wait (ptx/griddepcontrol.cuh), whatever
-// device it runs on; the driver compiles PTX of 8.0 for Hopper without one too. So the loaded code is asked:
-// its PTX version is the __CUDA_ARCH__ that the source was compiled with, of machine code too
+// Code compiled for less than 9.0 has no grid-dependency wait (ptx/griddepcontrol.cuh), whatever device it
+// runs on; PTX of 8.0 that the driver compiles for Hopper has none either. So the decision is by the loaded
+// code's PTX version, which is the __CUDA_ARCH__ that the source was compiled with, for machine code too
 // (CUfunction_attribute in the driver's reference).
 bool KernelName::may_overlap() const {
   if (!waits_for_grid_dependency_) return false;
-  constexpr int least_version = 90;
+  constexpr int min_version = 90;
   const Device device = current_device();
   std::atomic<int>& version = ptx_versions_.at(static_cast<std::size_t>(device));
   if (version.load(std::memory_order_relaxed) == 0) {
@@ -40,10 +40,10 @@ bool KernelName::may_overlap() const {
     check(driver().kernel_attribute(&asked, function_ptx_version, get(), device), name_);
     version.store(asked, std::memory_order_relaxed);
   }
-  return version.load(std::memory_order_relaxed) >= least_version;
+  return version.load(std::memory_order_relaxed) >= min_version;
 }
 
-// Never less than before, since another thread may be about to launch what asked for more.
+// The limit never falls, since another thread may be about to launch with the larger size.
 void KernelName::allow_shared_bytes(std::int64_t bytes) const {
   const Kernel kernel = get();
   const std::lock_guard lock(mutex_);
@@ -53,7 +53,7 @@ void KernelName::allow_shared_bytes(std::int64_t bytes) const {
   allowed = bytes;
 }
 
-// A wish, so that a driver that refuses it fails no launch.
+// The attribute is a hint: if the driver refuses it, the launch does not fail.
 void KernelName::prefer_shared_memory() const {
   constexpr int percent = 100;
   std::atomic<bool>& asked = asked_for_shared_.at(static_cast<std::size_t>(current_device()));
@@ -75,9 +75,9 @@ void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t 
   std::array<LaunchAttribute, 3> attributes;
   unsigned count = 0;
   if (kernel.may_overlap()) attributes[count++] = LaunchAttribute::overlapping();
-  // The default policy spreads the blocks of a cluster over as many SMs. Beside a kernel that holds SMs, some
-  // clusters then wait for ever although others would fit: of four blocks beside 100 of 132 held SMs, and of
-  // two blocks that share an SM with others beside 80 (H100).
+  // The default policy spreads the thread blocks of a cluster over as many SMs. Beside a kernel that holds
+  // SMs, some clusters then never start although there is room: clusters of four blocks while 100 of 132 SMs
+  // are held, and of two blocks that share an SM with others while 80 are (H100).
   if (grid.cluster > 0) {
     attributes[count++] = LaunchAttribute::cluster(static_cast<std::int32_t>(grid.cluster));
     attributes[count++] = LaunchAttribute::cluster_on_few_sms();

@@ -1,4 +1,4 @@
-// Operands where they lie, and what kernels share.
+// Operands in device memory, and functions that several kernels share.
 #pragma once
 
 #include "base/embedding.hpp"
@@ -10,25 +10,26 @@
 
 namespace kintsugi::core::cuda {
 
-// What a block works on, counted from the first entry of its launch.
-__device__ inline std::int64_t entry_of_block() { return blockIdx.y; }
+// Batch item that the thread block works on, counted from the first item of its launch.
+__device__ inline std::int64_t item_of_block() { return blockIdx.y; }
 
-// What serves several entries is left out where none takes the candidate.
+// True if the split is skipped: alpha is zero, or none of the batch items that it serves has selected the
+// candidate.
 __device__ inline bool is_left_out(const SplitTasks& tasks) {
   if (is_zero(tasks.alpha)) return true;
   const DeviceCondition& condition = tasks.condition;
   if (condition.selection == nullptr) return false;
-  const auto is_other = [&](std::int64_t entry) {
-    return __ldcg(&condition.selection[entry].candidate) != condition.candidate;  // as holds() reads it
+  const auto is_other = [&](std::int64_t item) {
+    return __ldcg(&condition.selection[item].candidate) != condition.candidate;  // as holds() reads it
   };
-  if (tasks.served_entries == 1) return is_other(entry_of_block());
+  if (tasks.served_items == 1) return is_other(item_of_block());
   bool taken = false;
-  for (std::int64_t entry = threadIdx.x; entry < tasks.served_entries; entry += blockDim.x)
-    taken = taken || !is_other(entry);
+  for (std::int64_t item = threadIdx.x; item < tasks.served_items; item += blockDim.x)
+    taken = taken || !is_other(item);
   return __syncthreads_or(taken ? 1 : 0) == 0;
 }
 
-// Whether there is something to split; then all is there that came before.
+// True if there is something to split; then the kernels before this one have finished.
 __device__ inline bool begins(const SplitTasks& tasks) {
   launch_dependents();
   if (tasks.condition.selected_earlier && is_left_out(tasks)) {
@@ -39,16 +40,15 @@ __device__ inline bool begins(const SplitTasks& tasks) {
   return tasks.condition.selected_earlier || !is_left_out(tasks);
 }
 
-// The entry of the batch. Where k is 0 there need not be any.
+// Matrix of the batch item; nullptr if there is no data, as is allowed where k is 0.
 template <class T>
-__device__ const T* matrix_start(const DeviceMatrix& matrix, std::int64_t entry) {
+__device__ const T* matrix_start(const DeviceMatrix& matrix, std::int64_t item) {
   if (matrix.data == nullptr) return nullptr;
-  if (matrix.pointers) return static_cast<const T* const*>(matrix.data)[entry];
-  return static_cast<const T*>(matrix.data) + entry * matrix.batch_stride;
+  if (matrix.pointers) return static_cast<const T* const*>(matrix.data)[item];
+  return static_cast<const T*>(matrix.data) + item * matrix.batch_stride;
 }
 
-// Element p of vector v, of an embedding where entries are complex; its sign and part are those of
-// EmbeddedView.
+// Element p of vector v; for complex elements that of the embedding, with sign and part as in EmbeddedView.
 template <class T>
 __device__ T real_element(const DeviceMatrix& matrix, const T* start, std::int64_t v, std::int64_t p) {
   if (!matrix.complex()) return start[v * matrix.row_stride + p * matrix.column_stride];
@@ -59,23 +59,23 @@ __device__ T real_element(const DeviceMatrix& matrix, const T* start, std::int64
   return imaginary && matrix.conjugated != even ? -part : part;
 }
 
-__device__ inline double any_element(const DeviceMatrix& matrix, std::int64_t entry, std::int64_t v,
+__device__ inline double any_element(const DeviceMatrix& matrix, std::int64_t item, std::int64_t v,
                                      std::int64_t p) {
   switch (matrix.type) {
-    case ElementType::f32: return real_element(matrix, matrix_start<float>(matrix, entry), v, p);
-    case ElementType::f64: return real_element(matrix, matrix_start<double>(matrix, entry), v, p);
+    case ElementType::f32: return real_element(matrix, matrix_start<float>(matrix, item), v, p);
+    case ElementType::f64: return real_element(matrix, matrix_start<double>(matrix, item), v, p);
     case ElementType::c32:
       return real_element(
-          matrix, reinterpret_cast<const float*>(matrix_start<std::complex<float>>(matrix, entry)), v, p);
+          matrix, reinterpret_cast<const float*>(matrix_start<std::complex<float>>(matrix, item)), v, p);
     default:
       return real_element(
-          matrix, reinterpret_cast<const double*>(matrix_start<std::complex<double>>(matrix, entry)), v, p);
+          matrix, reinterpret_cast<const double*>(matrix_start<std::complex<double>>(matrix, item)), v, p);
   }
 }
 
-// Sixteen bytes of an operand on their way to shared memory, without a register; zeros where `bytes` is 0.
-// (Fewer bytes than sixteen would be read as they should, but memcheck takes them for sixteen.) Complete for
-// the thread after await_copies().
+// Copies sixteen bytes of an operand to shared memory, bypassing registers; zeros where `bytes` is 0. (Other
+// counts below sixteen would be read correctly, but memcheck takes them for sixteen.) The copy is complete
+// for the thread after await_copies().
 template <class Source>
 __device__ void copy_aligned(Source* shared, const Source* source, int bytes) {
   const auto target = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
@@ -83,7 +83,7 @@ __device__ void copy_aligned(Source* shared, const Source* source, int bytes) {
                : "memory");
 }
 
-// The same of a source that is aligned to its elements alone.
+// As copy_aligned(), from a source that is aligned to its elements only.
 template <class Source>
 __device__ void copy_unaligned(Source* shared, const Source* source, int bytes) {
   constexpr int size = sizeof(Source);
@@ -102,7 +102,8 @@ __device__ void read_chunk(const Source* shared, Source (&x)[sizeof(uint4) / siz
   memcpy(x, &bits, sizeof bits);
 }
 
-// Of threads whose numbers differ in the bits of `lanes` alone.
+// Adds up magnitudes over the threads whose numbers differ only in the bits of `lanes`; all of them get the
+// result.
 template <class T>
 __device__ void add_over_lanes(Magnitudes<T>& magnitudes, unsigned lanes) {
   for (unsigned lane = 1; lane < 32; lane <<= 1) {
@@ -115,17 +116,17 @@ __device__ void add_over_lanes(Magnitudes<T>& magnitudes, unsigned lanes) {
   }
 }
 
-// The block's own.
+// Matrix of the batch item that the thread block works on.
 template <class T>
 __device__ const T* matrix_start(const SplitTask& task) {
-  return matrix_start<T>(task.matrix, task.entry + entry_of_block());
+  return matrix_start<T>(task.matrix, task.item + item_of_block());
 }
 
 __device__ inline VectorRange& range_of(const SplitTask& task, std::int64_t vector) {
-  return task.ranges[entry_of_block() * task.entry_ranges + vector];
+  return task.ranges[item_of_block() * task.item_ranges + vector];
 }
 
-// What a block splits that goes through its vectors tile by tile: all of them, or a part of their elements.
+// Share of a thread block that splits tile by tile: some vectors, with all of their elements or a part.
 struct TilesPart {
   std::int64_t first_vector;
   std::int64_t begin;
@@ -139,7 +140,7 @@ struct TilesPart {
   }
 };
 
-// Which of the tasks a block belongs to, and its number there.
+// Task that the thread block belongs to; `block` becomes its number within that task.
 __device__ inline const SplitTask& task_of_block(const SplitTasks& tasks, std::int64_t& block) {
   if (block < tasks.task[0].blocks) return tasks.task[0];
   block -= tasks.task[0].blocks;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::array file_names{"libcublas.so.13", "libcublas.so.12"};
 
-// One that is loaded already comes first; then the file that the environment names.
+// Opens a library that is loaded already, else the file that the environment names.
 void* open_library(std::string& file) {
   for (const char* name : file_names) {
     file = name;
@@ -40,7 +40,7 @@ const char* find(void* library, Function& function, const char* symbol) {
   return function == nullptr ? symbol : nullptr;
 }
 
-// The first function that the library lacks, or nullptr.
+// Returns the first function that the library lacks, or nullptr.
 const char* find_functions(void* library, Cublas& blas) {
   for (const char* missing :
        {find(library, blas.create, "cublasCreate_v2"), find(library, blas.version, "cublasGetVersion_v2"),

@@ -7,7 +7,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Numbers of cudaDataType_t, cublasComputeType_t, cublasOperation_t and cublasGemmAlgo_t.
+// Values of cudaDataType_t, cublasComputeType_t, cublasOperation_t and cublasGemmAlgo_t.
 enum class DataType : int { f32 = 0, f64 = 1, f16 = 2, i8 = 3, c32 = 4, c64 = 5, i32 = 10, bf16 = 14 };
 enum class ComputeType : int {
   f32 = 68,
@@ -41,26 +41,27 @@ struct Cublas {
                        int) = nullptr;
   const char* (*status_name)(int) = nullptr;
 
-  std::string reason;  // why it cannot be used; empty: it can
-  std::string file;    // that was opened
-  // Whether variables let it emulate FP32 and FP64 when it was opened, which may be when it reads them.
+  std::string reason;  // reason why it cannot be used; empty if it can
+  std::string file;    // name of the opened file
+  // True if environment variables enabled emulation of FP32 or FP64 when cuBLAS was opened, since it may read
+  // them then.
   bool emulates_fp32 = false;
   bool emulates_fp64 = false;
 };
 
-// A copy that the program has loaded already, else the newest that the system finds.
+// Returns the copy of cuBLAS that the program has loaded already, else the newest that the system finds.
 const Cublas& cublas();
 
-// The compute type of FP32 or FP64 (`wide`) that is native arithmetic on that handle: the default one, unless
-// cuBLAS may emulate that. It can since 12.9 (FP32) and 13.1 (FP64), and does where
+// Compute type of FP32 or FP64 (`wide`) that is native arithmetic on that handle: the default type, unless
+// cuBLAS may emulate it. cuBLAS can since 12.9 (FP32) and 13.1 (FP64), and does where
 // CUBLAS_EMULATE_SINGLE_PRECISION, CUBLAS_EMULATE_DOUBLE_PRECISION or the handle's math mode let it. Pedantic
 // types "ensure standard arithmetic" (cublas_api.h), but are up to 15 % slower (H200).
 ComputeType native_compute_type(BlasHandle handle, bool wide);
 
-// Numbers of cublasStatus_t.
+// Values of cublasStatus_t.
 inline constexpr int allocation_failed = 3;
 
-// Fails with device_error.
+// Fails with out_of_memory or device_error unless the status is success.
 void check_blas(int status, const char* what);
 
 }  // namespace kintsugi::core::cuda

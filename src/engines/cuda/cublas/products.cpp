@@ -6,7 +6,7 @@
 #include <map>
 #include <mutex>
 
-#include "base/cuda_driver.hpp"
+#include "base/cuda/cuda_driver.hpp"
 #include "base/status.hpp"
 #include "base/view.hpp"
 #include "engines/cuda/cublas/library.hpp"
@@ -16,9 +16,9 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// One handle a context, which cuBLAS's handles belong to; that of a context that is gone is never asked for
-// again, and may not be destroyed without it. Whoever holds the lock has it set up for its queue until it
-// lets go: calls only put work into a stream, so that nobody waits long.
+// A cuBLAS handle, locked and set up for one queue. There is one for each context, since handles belong to
+// contexts; the handle of a destroyed context is never used again, and must not be destroyed without the
+// context. The lock is held for a short time, since calls only put work into a stream.
 class LockedHandle {
  public:
   LockedHandle() : lock_(mutex()) {
@@ -27,7 +27,7 @@ class LockedHandle {
     if (handle == nullptr) check_blas(cublas().create(&handle), "cublasCreate");
     handle_ = handle;
   }
-  // A workspace of no bytes is set too: cuBLAS would else take memory of its own pool.
+  // Sets a workspace of no bytes too: otherwise cuBLAS would take memory of its own pool.
   LockedHandle(const Queue& queue, std::byte* workspace, std::size_t bytes, bool scalars_on_device)
       : LockedHandle() {
     check_blas(cublas().set_stream(handle_, queue.stream), "cublasSetStream");  // resets the workspace
@@ -53,21 +53,22 @@ struct SliceType {
   DataType sums = DataType::f32;
 };
 
-// cuBLAS emulates products of FP32 and FP64 data alone, so that slices of the other formats need no other
-// type. TF32 slices lie in FP32; their compute type is TF32's own, and no emulation's.
+// Types of a format's slices in cuBLAS, which emulates products of FP32 and FP64 data alone, so that slices
+// of other formats need no pedantic type. TF32 slices are stored as FP32; their compute type is TF32's own
+// and no emulation.
 SliceType type_of(const Format& format, BlasHandle handle) {
   switch (format.id) {
     case FormatId::fp16: return {DataType::f16, ComputeType::f32};
     case FormatId::bf16: return {DataType::bf16, ComputeType::f32};
     case FormatId::tf32:
-      return {DataType::f32, ComputeType::f32_by_tf32};  // the slices are tf32's values: nothing is lost
+      return {DataType::f32, ComputeType::f32_by_tf32};  // exact, since the slices are TF32 values
     case FormatId::fp64: return {DataType::f64, native_compute_type(handle, true), DataType::f64};
     case FormatId::int8: return {DataType::i8, ComputeType::i32, DataType::i32};
     default: fail(Status::internal, "cuBLAS does not multiply {}", format.name);
   }
 }
 
-// A factor of the host's in the type that the product computes in.
+// Host factor in the type that the product computes in.
 class HostFactor {
  public:
   HostFactor(ComputeType type, double value)
@@ -87,8 +88,8 @@ class HostFactor {
   std::int32_t integer_;
 };
 
-// One block of k of one term: sums(i, j) = weight a b + keep sums(i, j). Of fitted terms both factors are the
-// device's.
+// One block of k of one term: sums(i, j) = weight a b + keep sums(i, j). For fitted terms both factors are in
+// device memory.
 struct TermCall {
   const void* a;
   const void* b;
@@ -111,6 +112,7 @@ class TermProducts {
     const void* alpha = weight.pointer();
     const void* beta = keep.pointer();
     if (call.fit != nullptr) {
+      // The device chose the residual's scale: cuBLAS reads alpha and beta from device memory.
       alpha = &call.fit->weight;
       beta = call.keep ? &call.fit->one : &call.fit->zero;
     }
@@ -137,8 +139,8 @@ bool is_fitted(const Schedule& schedule, const Term& term) {
   return schedule.joint && schedule.group_exponents[term.group] == fitted_exponent;
 }
 
-// What becomes of term t's products by the end of its block: later terms of the group rescale them, and where
-// sums are joint, the group's weight goes on as it leaves.
+// Factor alpha of term t: all later rescalings of its group and, where groups are joint, the group's weight.
+// So cuBLAS adds each term with its final weight.
 double weight_of_term(const Schedule& schedule, std::size_t t) {
   const Term& term = schedule.terms[t];
   int exponent = schedule.joint && !is_fitted(schedule, term) ? schedule.group_exponents[term.group] : 0;
@@ -148,8 +150,7 @@ double weight_of_term(const Schedule& schedule, std::size_t t) {
   return power_of_two(exponent);
 }
 
-// Indices of k whose sum is added outside at once, the padding with them: int8 products take multiples of
-// four alone.
+// Inner indices of one cuBLAS call, padding included: cuBLAS multiplies int8 only for multiples of four.
 std::int64_t block_of(const Schedule& schedule, const Slices& slices) {
   return schedule.block_length(slices.vector_stride());
 }
@@ -158,8 +159,8 @@ std::byte* vectors_from(const Slices& slices, int slice, std::int64_t p) {
   return slices.data + static_cast<std::size_t>(slice * slices.slice_stride() + p) * slices.element_bytes();
 }
 
-// Every term of every block is added to the sum outside in fp32, where the schedule adds it inside: no sum
-// stays in a tensor core for longer than one term of one block.
+// Adds every term of every block to the FP32 sum in memory, even where the schedule adds terms inside the
+// matrix unit: an accumulator there sums no more than one term of one block.
 void multiply_floating(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                        const Accumulators& sums, std::byte* scratch, const DeviceFit* fit) {
   const TermProducts products(queue, a, b, sums.rows, scratch);
@@ -177,14 +178,15 @@ void multiply_floating(const Queue& queue, const Schedule& schedule, const Slice
   }
 }
 
-// Sums of 32-bit integers of one group and block, which then leave.
+// Sums the terms of each group and block in int32, then adds that to the group's 64-bit sums or, reduced by
+// the group's modulus, to its residues.
 void multiply_integers(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                        const Accumulators& sums, std::byte* scratch) {
   auto* inside = reinterpret_cast<std::int32_t*>(scratch + aligned_size(vendor_workspace_bytes));
   const std::int64_t block = block_of(schedule, a);
   for (std::int64_t p = 0; p < a.k; p += block) {
     for (int g = 0; g < schedule.groups; ++g) {
-      {
+      {  // releases the cuBLAS handle before the kernel below is launched
         const TermProducts products(queue, a, b, sums.rows, scratch);
         bool begun = false;
         for (const Term& term : schedule.terms) {
@@ -197,13 +199,14 @@ void multiply_integers(const Queue& queue, const Schedule& schedule, const Slice
       const bool residues = sums.type == SumType::residue;
       void* outside =
           residues ? static_cast<void*>(sums.group<std::uint8_t>(g)) : sums.group<std::int64_t>(g);
-      leave_integers(queue, inside, sums.group_stride(), residues ? schedule.group_moduli[g] : 0, p == 0,
-                     outside);
+      add_outside(queue, inside, sums.group_stride(), residues ? schedule.group_moduli[g] : 0, p == 0,
+                  outside);
     }
   }
 }
 
-// Every term of every block alone, exact inside, and then an integer outside.
+// Multiplies every term of every block alone, which is exact in the matrix unit, and adds it to 64-bit
+// integers.
 void multiply_without_error(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                             const Accumulators& sums, std::byte* scratch) {
   std::byte* inside = scratch + aligned_size(vendor_workspace_bytes);
@@ -213,8 +216,8 @@ void multiply_without_error(const Queue& queue, const Schedule& schedule, const 
       const TermProducts products(queue, a, b, sums.rows, scratch);
       products.add({vectors_from(a, term.a, p), vectors_from(b, term.b, p), inside,
                     std::min(block, a.vector_stride() - p), 1, false});
-      leave_exactly(queue, inside, a.format->id == FormatId::fp64, sums.group_stride(), p == 0,
-                    sums.group<std::int64_t>(term.group));
+      add_exact_sums_outside(queue, inside, a.format->id == FormatId::fp64, sums.group_stride(), p == 0,
+                             sums.group<std::int64_t>(term.group));
     }
   }
 }
@@ -231,8 +234,8 @@ DataType data_type(ElementType type) {
   return DataType::c64;
 }
 
-// A scalar of the call in the type that the product takes, aligned as cuDoubleComplex is: cuBLAS 13.1 reads
-// it by aligned instructions.
+// Scalar of a call in the type that the product takes. Aligned as cuDoubleComplex is: cuBLAS 13.1 reads it by
+// aligned instructions.
 class HostScalar {
  public:
   HostScalar(ElementType type, std::complex<double> value) : type_(type), wide_(value), narrow_(value) {}

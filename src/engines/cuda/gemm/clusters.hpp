@@ -1,4 +1,4 @@
-// What launches of clusters need to know.
+// Numbers of SMs and clusters, and tensor maps, for launches of clusters.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,13 @@
 
 namespace kintsugi::core::cuda {
 
-// Of the current device; clusters as many as are at work at once.
+// SMs of the current device, and clusters that it holds at once, at most max_clusters.
 std::int32_t sm_count();
 std::int32_t clusters_of(std::int32_t sm_count);
 std::int32_t clusters_of_device();
 
-// Boxes of `rows` vectors and 128 bytes of k of one slice, of some entries' slices.
-TensorMap tensor_map(const Slices& slices, std::int64_t entries, std::int64_t rows);
+// Tensor map of the slices of `items` batch items; its boxes have `rows` vectors and 128 bytes of k of one
+// slice.
+TensorMap tensor_map(const Slices& slices, std::int64_t items, std::int64_t rows);
 
 }  // namespace kintsugi::core::cuda

@@ -16,13 +16,13 @@ __device__ inline int sum_row(int thread, int i) {
 }
 __device__ inline int sum_column(int thread, int i) { return i / 4 * 8 + thread % 4 * 2 + i % 2; }
 
-// A member is true where all batch items have the same slices and ranges of that operand.
+// A member is true if all batch items have the same slices and ranges of that operand.
 struct SharedSides {
   bool a;
   bool b;
 };
 
-// A range of rows or columns of the region of C that a kernel was launched for.
+// Rows or columns of the region of C that a kernel was launched for: at most `most` from `first` on.
 struct TileRange {
   std::int64_t first;
   int most;
@@ -32,42 +32,40 @@ struct TileRange {
   }
 };
 
-// The scale of a vector with NaN or infinities, whose elements of C are computed one by one.
+// Scale that marks a vector with NaN or infinities, whose elements of C are computed one by one.
 inline constexpr int special_scale = std::numeric_limits<int>::min();
 
 __device__ inline int scale_of(const VectorRange& range) {
   return range.finite() ? range.scale : special_scale;
 }
 
-// Parameters of a tile's epilogue, in shared memory. Some warps load it while the tile is
-// multiplied.
+// Parameters of a tile's epilogue, in shared memory. Some warps load them while the tile is multiplied.
 template <int Rows, int Columns, int EpilogueWarps>
 struct EpilogueParams {
-  static constexpr int epilogue_warps = EpilogueWarps;  // warps
+  static constexpr int epilogue_warps = EpilogueWarps;  // warps that load the parameters
 
-  alignas(sizeof(int2)) int scales[Rows + Columns];  // of rows, then of columns
-  float* first;                                      // element of the tile
-  std::int64_t first_row;                            // in C
+  alignas(sizeof(int2)) int scales[Rows + Columns];  // of the rows, then of the columns
+  float* first;                                      // the tile's first element
+  std::int64_t first_row;                            // row in C
   std::int64_t first_column;
-  int rows;  // inside C
+  int rows;  // rows of the tile inside C
   int columns;
-  int item;  // of the batch
+  int item;  // batch item
   float alpha;
   float beta;
-  bool fits_fp32_by_warp[EpilogueWarps];  // for the vectors that each warp loaded
+  bool fits_fp32_by_warp[EpilogueWarps];  // one for the vectors that each warp loaded
 
-  // True where FP32 arithmetic is exact enough for alpha * sum * 2^-(row's + column's scale), for slices of
-  // fp16.
+  // True if FP32 arithmetic is exact enough for alpha * sum * 2^-(row's + column's scale), for fp16 slices.
   __device__ bool fits_fp32() const {
     bool all = true;
     for (const bool one : fits_fp32_by_warp) all = all && one;
     return all;
   }
 
-  // All epilogue warps call it together. FP32 is enough where beta is 0 and the products with alpha and with
-  // both powers of two are normal numbers, of which only the first one rounds. Slices of fp16 are multiples
-  // of 2^-24 below 2^16, low ones with 2^-12 beside them where they are rescaled: sums are zero or between
-  // 2^-60 and 2^(32 + 26), if no more than 2^26 products are added.
+  // Loads the parameters; all epilogue warps call it together. FP32 suffices if beta is 0 and the products
+  // with alpha and with both powers of two are normal numbers, of which only the first one rounds. fp16
+  // slices are multiples of 2^-24 below 2^16, low ones additionally with a factor of 2^-12 where they are
+  // rescaled: sums are zero or between 2^-60 and 2^(32 + 26), if at most 2^26 products are added.
   __device__ void load(const DeviceTile& tile, const SharedSides& shared, int batch_item,
                        const TileRange& tile_rows, const TileRange& tile_columns, int thread) {
     const Scalars<float> scalars(tile.scalars);
@@ -95,7 +93,7 @@ struct EpilogueParams {
     if (thread == 0) {
       first_row = tile.first_row + tile_rows.first;
       first_column = tile.first_column + tile_columns.first;
-      first = &view_of<float>(tile.c, tile.entry + batch_item)(first_row, first_column);
+      first = &view_of<float>(tile.c, tile.item + batch_item)(first_row, first_column);
       rows = rows_there;
       columns = columns_there;
       item = batch_item;
@@ -107,7 +105,7 @@ struct EpilogueParams {
 
 __device__ inline float float_power_of_two(int exponent) { return __int_as_float((127 + exponent) << 23); }
 
-// C = alpha sum 2^-scales in FP32, where fits_fp32().
+// Elements alpha sum 2^-scales in FP32, for parameters that fits_fp32().
 class Fp32Epilogue {
  public:
   static constexpr bool reads = false;
@@ -124,8 +122,8 @@ class Fp32Epilogue {
   float factors_[2];
 };
 
-// The same with any scalars and scales, as epilogue() has it: exact in double but for the addition and the
-// last rounding. Elements of special vectors are not written. `Reads`: beta is not 0.
+// Elements for any scalars and scales, as epilogue() computes them: exact in double but for the addition and
+// the last rounding. Elements of special vectors are not written. `Reads`: beta is not 0.
 template <bool Reads>
 class GeneralEpilogue {
  public:
@@ -148,19 +146,19 @@ class GeneralEpilogue {
   int row_scales_[2];
 };
 
-// Stores to global memory by instruction: the compiler would order loads of scales from shared memory behind
-// them.
+// Stores to global memory by inline assembly: the compiler would keep later loads of scales from shared
+// memory behind an ordinary store.
 __device__ inline void store_element(float* element, float value) {
   asm volatile("st.global.f32 [%0], %1;" ::"l"(element), "f"(value));
 }
 
-// Stores two neighbours of a row-major row: four threads write 32 bytes at once.
+// Stores two neighbors of a row-major row: four threads write 32 bytes at once.
 __device__ inline void store_pair(float* first, float x, float y) {
   asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(first), "f"(x), "f"(y));
 }
 
-// How a thread stores its elements of a tile: one by one where they are inside C; one by one, all inside; in
-// pairs.
+// How a thread stores its elements of a tile: one by one if they are inside C; one by one, where all are
+// inside; in pairs, where all are inside.
 enum class StoreMode : std::uint8_t { bounds_checked, whole, paired };
 
 template <int Rows, int Columns, int EpilogueWarps>
@@ -172,7 +170,26 @@ __device__ StoreMode store_mode(const EpilogueParams<Rows, Columns, EpilogueWarp
   return pairs ? StoreMode::paired : StoreMode::whole;
 }
 
-// Stores a thread's elements, several at once so that what is read of C is in flight together.
+// Calls visit(r, e) for rows r = 0, 1 and columns e = 0, 1 of a pair.
+template <class Visit>
+__device__ void for_each_of_pair(const Visit& visit) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) visit(i / 2, i % 2);
+}
+
+// Reads pairs of columns, 8 columns apart from column `column` of the tile on, where they lie inside C.
+template <class IsInside, int Count>
+__device__ void read_pairs(const float* pair, int column, std::int64_t row_step, std::int64_t column_step,
+                           const IsInside& is_inside, float (&pairs)[Count][2][2]) {
+#pragma unroll
+  for (int p = 0; p < Count; ++p, pair += 8 * column_step) {
+    for_each_of_pair([&](int r, int e) {
+      if (is_inside(r, column + 8 * p + e)) pairs[p][r][e] = pair[r * row_step + e * column_step];
+    });
+  }
+}
+
+// Stores a thread's elements, several at once so that their loads of C are in flight together.
 template <StoreMode How, int Rows, int Columns, int EpilogueWarps, class Epilogue, int Count>
 __device__ void store_sums(const EpilogueParams<Rows, Columns, EpilogueWarps>& params, const DeviceMatrix& c,
                            const Epilogue& epilogue, const float (&sums)[Count], int row, int thread) {
@@ -185,27 +202,18 @@ __device__ void store_sums(const EpilogueParams<Rows, Columns, EpilogueWarps>& p
   const auto is_inside = [&](int r, int j) {
     return How != StoreMode::bounds_checked || (rows[r] < params.rows && j < params.columns);
   };
-  const auto for_each_of_pair = [](const auto& visit) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) visit(i / 2, i % 2);
-  };
 #pragma unroll
   for (int begin = 0; begin < Count / 4; begin += at_once) {
     float old[at_once][2][2] = {};
-    float* pair = first;
-#pragma unroll
-    for (int p = 0; Epilogue::reads && p < at_once; ++p, pair += 8 * column_step) {
-      for_each_of_pair([&](int r, int e) {
-        if (is_inside(r, column + 8 * (begin + p) + e)) old[p][r][e] = pair[r * row_step + e * column_step];
-      });
-    }
+    if constexpr (Epilogue::reads)
+      read_pairs(first, column + 8 * begin, row_step, column_step, is_inside, old);
 #pragma unroll
     for (int p = 0; p < at_once; ++p, first += 8 * column_step) {
       const int j = column + 8 * (begin + p);
       const int2 scales = *reinterpret_cast<const int2*>(&params.scales[Rows + j]);
       const auto value = [&](int r, int e) {
-        return epilogue.value(sums[4 * (begin + p) + 2 * r + e], r, e == 0 ? scales.x : scales.y,
-                              old[p][r][e]);
+        const int scale = e == 0 ? scales.x : scales.y;
+        return epilogue.value(sums[4 * (begin + p) + 2 * r + e], r, scale, old[p][r][e]);
       };
       if constexpr (How == StoreMode::paired) {
         store_pair(first, value(0, 0), value(0, 1));
@@ -214,9 +222,8 @@ __device__ void store_sums(const EpilogueParams<Rows, Columns, EpilogueWarps>& p
       }
       for_each_of_pair([&](int r, int e) {
         const int scale = e == 0 ? scales.x : scales.y;
-        if (is_inside(r, j + e) && epilogue.stores(r, scale)) {
+        if (is_inside(r, j + e) && epilogue.stores(r, scale))
           store_element(first + r * row_step + e * column_step, value(r, e));
-        }
       });
     }
   }
@@ -228,21 +235,21 @@ __device__ void store_special_elements(const EpilogueParams<Rows, Columns, Epilo
                                        const DeviceTile& tile, int thread, int threads) {
   DeviceSide a = tile.a;
   DeviceSide b = tile.b;
-  a.entry += params.item;
-  b.entry += params.item;
+  a.item += params.item;
+  b.item += params.item;
 #pragma unroll 1
   for (int e = thread; e < params.rows * params.columns; e += threads) {
     const int i = e % params.rows;
     const int j = e / params.rows;
     if (params.scales[i] != special_scale && params.scales[Rows + j] != special_scale) continue;
     float& element = params.first[i * tile.c.row_stride + j * tile.c.column_stride];
-    element = special_entry<float>(operand_view<float>(a), operand_view<float>(b), params.first_row + i,
-                                   params.first_column + j, params.alpha, params.beta,
-                                   params.beta == 0.0F ? nullptr : &element);
+    element = special_element<float>(operand_view<float>(a), operand_view<float>(b), params.first_row + i,
+                                     params.first_column + j, params.alpha, params.beta,
+                                     params.beta == 0.0F ? nullptr : &element);
   }
 }
 
-// Stores a tile of C. All `threads` threads that hold its sums call it, this one with those of the 64 rows
+// Stores a tile of C. All `threads` threads that hold its sums call it, each with the sums of the 64 rows
 // from `row` on.
 template <bool OfFp16, int Rows, int Columns, int EpilogueWarps, int Count>
 __device__ void store_tile(const float (&sums)[Count], const DeviceTile& tile,

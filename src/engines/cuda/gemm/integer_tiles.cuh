@@ -1,4 +1,4 @@
-// Products of integers that no matrix unit multiplies: tiles of 64 x 64, sixteen inner indices a step.
+// Products of integers that no matrix unit multiplies: tiles of 64 x 64, sixteen inner indices per step.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,14 @@
 
 namespace kintsugi::core::cuda {
 
-// A step of k, vectors beside each other; padded, for writes along k.
+// One step of k, with neighboring vectors adjacent; padded against bank conflicts of writes along k.
 template <class Word>
 struct IntegerStep {
   Word word[integer_depth][integer_tile + 1];
 };
 
-// Sixteen threads bring sixteen neighbours along k: word(vector of the tile, inner index of the step).
+// Loads a step; sixteen threads load sixteen neighbors along k. word(vector of the tile, inner index of the
+// step) is an element.
 template <class Word, class Source>
 __device__ void load(IntegerStep<Word>& step, const Source& word) {
   const auto thread = static_cast<int>(threadIdx.x);
@@ -23,7 +24,7 @@ __device__ void load(IntegerStep<Word>& step, const Source& word) {
     step.word[p][v] = word(v, p);
 }
 
-// The sums of one thread, which lie `integer_side` apart.
+// Sums of one thread, for rows and columns that are `integer_side` apart.
 template <class Word, class Sum>
 class IntegerSums {
   static constexpr int each = integer_tile / integer_side;
@@ -47,7 +48,7 @@ class IntegerSums {
     }
   }
 
-  // Into a matrix of so many rows and columns, from that row and column on.
+  // Writes the sums to a matrix of `rows` x `columns`, from (first_row, first_column) on.
   __device__ void write(Sum* sums, std::int64_t rows, std::int64_t columns, std::int64_t first_row,
                         std::int64_t first_column) const {
 #pragma unroll

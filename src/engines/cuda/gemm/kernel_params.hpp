@@ -1,4 +1,4 @@
-// Tiles and parameters of the Hopper multi-term GEMM kernels.
+// Tiles and parameters of the multi-term GEMM kernels for Hopper.
 #pragma once
 
 #include <cstdint>
@@ -9,74 +9,75 @@
 
 namespace kintsugi::core::cuda {
 
-inline constexpr int blocks_of_cluster = 2;  // thread blocks
-inline constexpr int term_tile_rows = 256;   // of C, by a cluster
-inline constexpr int term_block = 64;        // elements of k in a pipeline stage
+inline constexpr int blocks_of_cluster = 2;  // thread blocks per cluster
+inline constexpr int term_tile_rows = 256;   // rows of C per cluster
+inline constexpr int term_block = 64;        // inner indices of a k-block, which a pipeline stage holds
 // Schedule::k_segment of all structures that have kernels, before it is shortened.
 inline constexpr int term_segment = 8192;
 inline constexpr int term_threads = 384;
 
-// The Index-th of Count parts of a block of k, each of which leaves the matrix unit as one sum.
+// Part `Index` of a k-block in Count parts, whose sums are added outside the matrix unit one by one.
 template <int Count, int Index>
 struct SumPart {
-  static constexpr int steps = term_block / 16 / Count;  // wgmma instructions of a term
+  static constexpr int steps = term_block / 16 / Count;  // wgmma instructions per term
   static constexpr int first_step = Index * steps;
   static constexpr bool begins_block = Index == 0;
   static constexpr bool ends_block = Index + 1 == Count;
 };
 
 // Tile of a cluster, with the pipeline stages of each slice. A stage has half of the tile's rows and all of
-// its columns. Wide tiles read less shared memory for their work; narrow ones are for products that have few
-// tiles.
+// its columns. Wide tiles read less shared memory per multiplication; narrow tiles are for products that have
+// few tiles.
 struct MultiTermTile {
   int columns;
   int stages[3];
-  // The first slice of A, which most terms read, is loaded into registers: an eighth less of shared memory's
-  // time.
+  // True if the first slice of A, which most terms read, is loaded into registers: that saves an eighth of
+  // shared memory's time.
   bool high_in_registers;
-  // Microseconds of a block of k, and of a tile besides, measured on an H200 for one cluster.
+  // Microseconds of a k-block, and of a tile besides its k-blocks, measured on an H200 for one cluster.
   float block_time;
   float tile_time;
 
   constexpr int stage_bytes() const { return (term_tile_rows / 2 + columns) * term_block * 2; }
   constexpr int shared_bytes() const { return (stages[0] + stages[1] + stages[2]) * stage_bytes() + 1024; }
 };
-inline constexpr int most_tile_columns = 192;
+inline constexpr int max_tile_columns = 192;
 
-// More than any device has; the H200 has 66.
-inline constexpr int most_clusters = 128;
-inline constexpr int counters_of_tile = 4;  // one for each of its warpgroups
+// More clusters than any device holds; an H200 holds 66.
+inline constexpr int max_clusters = 128;
+inline constexpr int counters_of_tile = 4;  // one for each of the cluster's consumer warpgroups
 
 struct MultiTermParams {
-  // The tile of C of the first batch item. Selections, and ranges of operands that differ, of later items
-  // follow its own.
+  // Tile of C of the first batch item. Selections, and ranges of operands that differ, are stored
+  // contiguously for all items.
   DeviceTile tile;
   TileSchedule schedule;
   bool shares_a = false;  // all batch items have the same slices
   bool shares_b = false;
-  std::int32_t segment_blocks = 0;  // blocks of k in a segment (Schedule::segment_length)
-  std::int32_t sums_of_block = 1;   // sums in which a block of k leaves the matrix unit: 1 or 2
+  std::int32_t segment_blocks = 0;  // k-blocks of a segment (Schedule::segment_length)
+  std::int32_t sums_of_block = 1;   // sums of a k-block that are added outside the matrix unit: 1 or 2
   float* partial_sums = nullptr;    // sent from one cluster to the next
-  // Sums of earlier segments of k: of the tile that each cluster works on, then of the tiles that are split
-  // along k. Null where k is one segment.
+  // Sums of earlier segments of k: those of the tile that each cluster works on, then those of the tiles that
+  // are split along k. Null if k is one segment.
   float* segment_sums = nullptr;
-  std::uint32_t* parts_added = nullptr;     // of every tile that is split along k; 0 before the launch
-  std::uint32_t* clusters_begun = nullptr;  // where tiles are split along k; 0 before the launch
+  std::uint32_t* parts_added = nullptr;     // for every tile split along k; 0 before the launch
+  std::uint32_t* clusters_begun = nullptr;  // used if tiles are split along k; 0 before the launch
   float rescale = 1;
 };
 
-// Tiles of one thread block, for products that have few of the others. Two neighbours along the rows are a
-// cluster, and share the columns' slices.
+// Tiles of one thread block, for products that have few larger tiles. Two tiles that are neighbors along the
+// rows make a cluster, and share the columns' slices.
 inline constexpr int small_tile_rows = 64;
 inline constexpr int small_tile_threads = 160;
-inline constexpr int most_stages = 8;
-// Where segments of k have thread blocks of their own: tiles of C at most, and bytes of their sums.
-inline constexpr std::int64_t most_segmented_tiles = 1024;
-inline constexpr std::int64_t most_segment_bytes = std::int64_t{64} << 20;
+inline constexpr int max_stages = 8;
+// Largest number of tiles of C whose segments of k have thread blocks of their own, and largest size of their
+// sums.
+inline constexpr std::int64_t max_segmented_tiles = 1024;
+inline constexpr std::int64_t max_segment_bytes = std::int64_t{64} << 20;
 
 struct SmallTile {
   int columns;
-  // Microseconds of a block of k where an SM has one thread block, and of each where it has more, measured on
+  // Microseconds of a k-block if an SM has one thread block, and per thread block if it has more, measured on
   // an H200.
   float alone_time;
   float block_time;
@@ -84,9 +85,9 @@ struct SmallTile {
   constexpr int stage_bytes(int slices) const {
     return slices * (small_tile_rows + columns) * term_block * 2;
   }
-  // Registers hold the accumulators of two blocks of k of narrow tiles: the next block is multiplied before
-  // the stage of the last one is free.
-  constexpr int least_stages() const { return columns > 64 ? 1 : 2; }
+  // Narrow tiles have registers for the accumulators of two k-blocks: the next block is multiplied before the
+  // stage of the last one is free.
+  constexpr int min_stages() const { return columns > 64 ? 1 : 2; }
   // Wide tiles are for thread blocks with one segment of k: a thread has no registers for another 64 sums.
   constexpr bool adds_segments() const { return columns <= 64; }
   constexpr int shared_bytes(int slices, int stages) const { return stages * stage_bytes(slices) + 1024; }
@@ -95,18 +96,18 @@ struct SmallTile {
 struct SmallTileParams {
   DeviceTile tile;  // as in MultiTermParams
   std::int32_t row_pairs = 0;
-  std::int32_t columns = 0;         // of tiles
-  std::int32_t blocks = 0;          // of k
+  std::int32_t columns = 0;         // columns of tiles
+  std::int32_t blocks = 0;          // k-blocks
   std::int32_t segment_blocks = 0;  // as in MultiTermParams
-  std::int32_t segments = 1;        // of k, where they have thread blocks of their own
+  std::int32_t segments = 1;        // segments of k with thread blocks of their own; 1: none
   std::int32_t sums_of_block = 1;   // 1, 2 or 4
   std::int32_t stages = 0;
   bool shares_a = false;
   bool shares_b = false;
-  bool swapped = false;  // a is the schedule's b, whose terms are multiplied in the same order
+  bool swapped = false;  // a is the schedule's b; terms are multiplied in the same order
   float rescale = 1;
-  // Where segments have blocks of their own: sums of every segment of each tile, and how many of them are
-  // there, 0 before the launch.
+  // If segments have thread blocks of their own: sums of every segment of each tile, and how many of them
+  // have been stored, 0 before the launch.
   float* segment_sums = nullptr;
   std::uint32_t* segments_done = nullptr;
 };

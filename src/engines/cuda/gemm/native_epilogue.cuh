@@ -1,5 +1,5 @@
-// The last step of products in the elements' own arithmetic: alpha and beta, and the elements that underflow,
-// overflow or special values may have spoiled, which are computed again.
+// Epilogue of products in the elements' own arithmetic: alpha and beta, and recomputation of the elements
+// that underflow, overflow or special values may have spoiled.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Whether a sum, each part of it, shows by its size that underflow cost nothing that counts
+// True if a sum, in each of its parts, is so large that underflow cost nothing that matters
 // (arith/underflow.hpp), and did not overflow.
 template <class Real>
 __device__ bool stands(Real sum, Real least) {
@@ -21,7 +21,8 @@ __device__ bool stands(const Complex<Real>& sum, Real least) {
   return stands(sum.real(), least) && stands(sum.imag(), least);
 }
 
-// Whether products of a row and a column lose nothing to underflow and overflow nowhere, by their ranges.
+// True if the ranges of a row and a column show that their products lose nothing to underflow and do not
+// overflow.
 template <class Real>
 __device__ bool is_harmless(const VectorRange& row, const VectorRange& column, std::int64_t products) {
   if (!row.finite() || !column.finite()) return false;
@@ -32,9 +33,9 @@ __device__ bool is_harmless(const VectorRange& row, const VectorRange& column, s
          row.largest + column.largest + 2 + sum_bits < std::numeric_limits<Real>::max_exponent;
 }
 
-// Of the batch item that a thread block works on; nullptr where they are not known.
+// Ranges of the batch item that a thread block works on; nullptr if they are not known.
 __device__ inline const VectorRange* ranges_of(const DeviceSide& side, std::int64_t vectors) {
-  return side.ranges == nullptr ? nullptr : side.ranges + (side.entries == 1 ? 0 : blockIdx.y * vectors);
+  return side.ranges == nullptr ? nullptr : side.ranges + (side.items == 1 ? 0 : blockIdx.y * vectors);
 }
 
 template <class T>
@@ -47,8 +48,8 @@ __device__ T nan_element() {
   }
 }
 
-// Whether a thread block's part of C is written without a product: NaN where no candidate computes what was
-// asked for, beta C where alpha is 0.
+// True if a thread block's part of C is written without a product: NaN if no candidate computes what was
+// asked for, beta C if alpha is 0.
 template <class T>
 __device__ bool needs_no_product(const DeviceCondition& condition, const Scalars<T>& scalars) {
   return scalars.alpha == T(0) ||
@@ -70,22 +71,22 @@ __device__ void write_without_product(const DeviceCondition& condition, const Sc
   }
 }
 
-// Of an element, in a thread block's part of C.
+// Row and column of an element in a thread block's part of C.
 struct Position {
   int row;
   int column;
 };
 
-// Computes elements again whose bits are set in `open`, one thread each; (row, column) is where c begins in
-// C, and place(e) gives the Position of the element of bit e.
+// Recomputes the elements whose bits are set in `open`, each in one thread. c begins at (row, column) of C;
+// place(e) is the Position of the element of bit e.
 template <class T, class Place>
 __device__ void recompute_open_elements(const DeviceTile& tile, std::int64_t row, std::int64_t column,
                                         const MatrixView<T>& c, const Scalars<T>& scalars, std::uint64_t open,
                                         const Place& place) {
   DeviceSide a = tile.a;
   DeviceSide b = tile.b;
-  a.entry += blockIdx.y;
-  b.entry += blockIdx.y;
+  a.item += blockIdx.y;
+  b.item += blockIdx.y;
   const OperandView<T> view_a = operand_view<T>(a);
   const OperandView<T> view_b = operand_view<T>(b);
   const VectorRange* rows = ranges_of(tile.a, view_a.rows);

@@ -1,4 +1,4 @@
-// Expected times of native products on the current device, by our own kernels and by the vendor's.
+// Expected times of native products on the current device, by our own kernels and by the vendor library's.
 #pragma once
 
 #include <optional>

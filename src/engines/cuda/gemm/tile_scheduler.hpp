@@ -1,7 +1,7 @@
 // Tile scheduler of the persistent Hopper kernels: which cluster computes which tile of C, or which part of
-// its k, and in what order. Sums are added in ascending k whoever adds them: a cluster may compute the first
-// part of a tile and send its partial sums to the cluster that computes the next, so that no bit depends on
-// how many clusters there are.
+// its k, and in what order. Sums are added in ascending k whichever clusters add them: a cluster may compute
+// the first part of a tile and send its partial sums to the cluster that computes the next, so that the bits
+// do not depend on the number of clusters.
 #pragma once
 
 #include <cstdint>
@@ -10,39 +10,39 @@
 
 namespace kintsugi::core::cuda {
 
-// A tile of C by its number and, where the tile is split along k, the part of its k_blocks of k.
+// Work tile: number of a tile of C and, if the tile is split along k, number of its part.
 struct WorkTile {
   std::int32_t tile = 0;
   std::int32_t part = 0;
 };
 
 struct TileCoord {
-  std::int32_t item = 0;  // of the batch
-  std::int32_t row = 0;   // of tiles
+  std::int32_t item = 0;  // batch item
+  std::int32_t row = 0;   // row of tiles
   std::int32_t column = 0;
 };
 
-// Whole tiles go to the clusters in turn, wave by wave. The tiles of the last wave, where it would leave
-// clusters without work, are split along k. The clusters are divided into as many ranges as a tile has parts:
-// those of range p compute part p of all these tiles, tiles_of_part_cluster of them each. The parts are
-// spread over the waves, the first before them and the last behind them, so that a cluster rarely waits for
-// the part before its own.
+// Whole tiles go to the clusters in turn, wave by wave. If the last wave would leave clusters idle, its tiles
+// are split along k. The clusters are divided into as many ranges as a tile has parts: those of range p
+// compute part p of all these tiles, tiles_of_part_cluster of them each. The parts are spread over the waves,
+// the first before them and the last after them, so that a cluster rarely waits for the part before its own.
 //
-// Residency: part p of a tile is the work of a cluster with a higher number than that of part p - 1, and
+// Residency: part p of a tile is computed by a cluster with a higher number than that of part p - 1, and
 // clusters are numbered in the order in which they begin. So a cluster waits only for clusters that began
 // before it, the first one for none, and a product ends however few clusters the device holds at a time.
 struct TileSchedule {
-  std::int32_t rows = 0;  // of tiles
+  std::int32_t rows = 0;  // rows of tiles
   std::int32_t columns = 0;
   std::int32_t items = 1;
   std::int32_t k_blocks = 0;
   std::int32_t clusters = 1;
-  std::int32_t waves = 0;  // of whole tiles
-  std::int32_t parts = 1;  // of a split tile
+  std::int32_t waves = 0;  // waves of whole tiles
+  std::int32_t parts = 1;  // parts of a split tile
   std::int32_t tiles_of_part_cluster = 1;
   std::int32_t part_clusters = 1;  // clusters that compute parts of the same number
 
-  // Columns of tiles that clusters at work at the same time keep in the L2 cache together with as many rows.
+  // Columns of tiles whose operands, together with those of as many rows, stay in L2 while clusters compute
+  // these tiles.
   static constexpr std::int32_t group = 8;
 
   KINTSUGI_HOST_DEVICE constexpr std::int64_t tiles() const { return std::int64_t{rows} * columns * items; }
@@ -51,7 +51,7 @@ struct TileSchedule {
     return static_cast<std::int32_t>(tiles()) - whole_tiles();
   }
 
-  // Neighbours in a group of columns follow each other.
+  // Batch item, row and column of a work tile; successive tiles are neighbors in a group of columns.
   KINTSUGI_HOST_DEVICE constexpr TileCoord coord(const WorkTile& work_tile) const {
     const std::int32_t inside = work_tile.tile % (rows * columns);
     const std::int32_t first = inside / (group * rows) * group;
@@ -60,7 +60,7 @@ struct TileSchedule {
     return {work_tile.tile / (rows * columns), rest / width, first + rest % width};
   }
 
-  // The tile's number among those that are split; negative: it is whole.
+  // Number of the tile among those that are split; negative for a whole tile.
   KINTSUGI_HOST_DEVICE constexpr std::int32_t split_index(const WorkTile& work_tile) const {
     return work_tile.tile - whole_tiles();
   }
@@ -81,11 +81,11 @@ struct TileSchedule {
   }
 };
 
-// What sending partial sums costs, in blocks of k: 200 KB are written and read.
+// Time to send partial sums, in k-blocks: 200 KB are written and read.
 inline constexpr std::int32_t k_blocks_of_partial_sums = 4;
-inline constexpr std::int32_t most_parts = 4;
+inline constexpr std::int32_t max_parts = 4;
 
-// The schedule with the tiles of its last wave split into `parts` parts.
+// Returns the schedule with the tiles of its last wave split into `parts` parts.
 constexpr TileSchedule with_parts(TileSchedule schedule, std::int32_t parts) {
   schedule.parts = parts;
   if (schedule.split_tiles() == 0) return schedule;
@@ -96,14 +96,14 @@ constexpr TileSchedule with_parts(TileSchedule schedule, std::int32_t parts) {
   return schedule;
 }
 
-// How long clusters are busy with split tiles, in blocks of k.
+// Time that clusters take for split tiles, in k-blocks.
 constexpr std::int32_t k_blocks_of_split_tiles(const TileSchedule& schedule) {
   if (schedule.split_tiles() == 0) return 0;
   return schedule.tiles_of_part_cluster *
          (schedule.k_blocks / schedule.parts + (schedule.parts > 1 ? k_blocks_of_partial_sums : 0));
 }
 
-// A schedule without split tiles.
+// Returns a schedule without split tiles.
 constexpr TileSchedule make_whole_tile_schedule(std::int32_t rows, std::int32_t columns, std::int32_t items,
                                                 std::int32_t k_blocks, std::int32_t clusters) {
   TileSchedule schedule{rows, columns, items, k_blocks, clusters, 0, 1};
@@ -116,7 +116,7 @@ constexpr TileSchedule make_whole_tile_schedule(std::int32_t rows, std::int32_t 
 constexpr TileSchedule make_tile_schedule(std::int32_t rows, std::int32_t columns, std::int32_t items,
                                           std::int32_t k_blocks, std::int32_t clusters) {
   TileSchedule schedule = make_whole_tile_schedule(rows, columns, items, k_blocks, clusters);
-  for (std::int32_t parts = 2; parts <= most_parts && parts <= schedule.waves + 1; ++parts) {
+  for (std::int32_t parts = 2; parts <= max_parts && parts <= schedule.waves + 1; ++parts) {
     const TileSchedule split = with_parts(schedule, parts);
     const bool has_clusters = split.parts * split.part_clusters <= clusters;
     if (k_blocks >= parts && has_clusters &&
@@ -132,7 +132,7 @@ class WholeTileScheduler {
   KINTSUGI_HOST_DEVICE constexpr explicit WholeTileScheduler(const TileSchedule& schedule)
       : schedule_(schedule) {}
 
-  // `cluster` is the same number in every call.
+  // Returns false if no work tile is left. `cluster` is the same number in every call.
   KINTSUGI_HOST_DEVICE constexpr bool next(std::int32_t cluster, WorkTile& work_tile) {
     work_tile = {wave_ * schedule_.clusters + cluster, 0};
     ++wave_;
@@ -149,7 +149,7 @@ class TileScheduler {
  public:
   KINTSUGI_HOST_DEVICE constexpr explicit TileScheduler(const TileSchedule& schedule) : schedule_(schedule) {}
 
-  // `cluster` is the same number in every call.
+  // Returns false if no work tile is left. `cluster` is the same number in every call.
   KINTSUGI_HOST_DEVICE constexpr bool next(std::int32_t cluster, WorkTile& work_tile) {
     const std::int32_t part = cluster / schedule_.part_clusters;
     const std::int32_t split = cluster % schedule_.part_clusters * schedule_.tiles_of_part_cluster + turn_;
@@ -167,13 +167,13 @@ class TileScheduler {
   }
 
  private:
-  // The wave before which parts of that number are computed; at most the number of waves.
+  // Wave before which parts of that number are computed; at most the number of waves.
   KINTSUGI_HOST_DEVICE constexpr std::int32_t wave_of(std::int32_t part) const {
     return schedule_.parts == 1 ? schedule_.waves : part * schedule_.waves / (schedule_.parts - 1);
   }
 
   const TileSchedule& schedule_;
-  std::int32_t turn_ = 0;  // parts that were returned
+  std::int32_t turn_ = 0;  // parts returned so far
   std::int32_t wave_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Expected time of products whose thread blocks compute a tile of C each.
+// Expected time of products whose thread blocks compute one tile of C each.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace kintsugi::core::cuda {
 
-// Of `count` tiles, in units of `time`, which is that of as many tiles as a device has at once. A block that
-// has an SM alone, where others would have a share, takes two thirds of it.
+// Time of `count` tiles, where `time` is that of as many tiles as a device holds at once. A thread block that
+// has an SM to itself, where blocks would otherwise share it, takes two thirds of `time`.
 inline double tile_time(std::int64_t count, std::int64_t sm_count, int at_once, double time) {
   constexpr double alone = 0.66;
   const auto of_an_sm = static_cast<double>(divide_up(count, sm_count));

@@ -1,4 +1,4 @@
-// Warp-specialized kernels on Hopper: one warpgroup loads tiles, the others multiply them.
+// Warp-specialized kernels for Hopper: one warpgroup loads tiles, the others multiply them.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace kintsugi::core::cuda {
 
 inline constexpr int warpgroup = 128;  // threads
 
-// The value of lane 0, which the compiler then knows to be the same in all lanes of the warp.
+// Value of lane 0; the shuffle lets the compiler treat it as equal in all lanes of the warp.
 __device__ inline int uniform(int value) { return __shfl_sync(~0U, value, 0); }
 
-// threadIdx.x, read again at every call, so that no register holds it while accumulators need them all.
+// threadIdx.x, read again at every call, so that it occupies no register while accumulators need them all.
 __device__ inline int thread_number() {
   int number;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(number));
@@ -28,7 +28,7 @@ __device__ inline int cluster_index() { return static_cast<int>(blockIdx.x) / bl
 
 // Numbers the clusters in the order in which they begin; `begun` counts them. All threads call it together;
 // `number` is in shared memory. A cluster that waits only for lower numbers waits for clusters that are
-// resident or have ended, which blockIdx does not promise.
+// resident or have ended, which blockIdx does not guarantee.
 __device__ inline void number_cluster(int& number, std::uint32_t* begun) {
   if (threadIdx.x == 0 && block_rank_in_cluster() == 0) {
     const std::uint32_t next = atomicAdd(begun, 1U);
@@ -44,12 +44,12 @@ __device__ inline void number_cluster(int& number, std::uint32_t* begun) {
   cluster_sync();
 }
 
-// The first address in dynamic shared memory that 128-byte swizzle allows for tiles.
+// First address in dynamic shared memory that 128-byte swizzle allows for tiles.
 __device__ inline std::uint32_t aligned_tiles(const void* memory) {
   return (shared_address(memory) + 1023) / 1024 * 1024;
 }
 
-// Initialises the barriers of the cluster and waits for the kernels before this one.
+// Initializes the barriers of the cluster and waits for the kernels before this one.
 template <class SharedStorage>
 __device__ void begin_cluster(SharedStorage& shared) {
   if (threadIdx.x == 0) {
@@ -61,7 +61,8 @@ __device__ void begin_cluster(SharedStorage& shared) {
   launch_dependents();
 }
 
-// The first warpgroup runs `produce`, the others `consume`, each with the registers that Config gives them.
+// Runs `produce` in the first warpgroup and `consume` in the others, with the registers per thread that
+// Config gives them.
 template <class Config, class Produce, class Consume>
 __device__ void specialize_warpgroups(const Produce& produce, const Consume& consume) {
   if (threadIdx.x < warpgroup) {
@@ -71,7 +72,7 @@ __device__ void specialize_warpgroups(const Produce& produce, const Consume& con
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Config::consumer_registers));
     consume();
   }
-  cluster_sync();  // the other block may still arrive at this one's barriers
+  cluster_sync();  // the other thread block may still arrive at this one's barriers
 }
 
 }  // namespace kintsugi::core::cuda

@@ -1,4 +1,4 @@
-// Parameters of this folder's kernels.
+// Parameters of the kernels of Ozaki scheme I.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Slices of a format without its pointer to the host: elements are fp16, or FP64.
+// Slices without the host's pointer to their format: elements are FP64 if `wide`, else fp16.
 struct SliceArray {
   std::byte* data = nullptr;
   bool wide = false;
@@ -30,18 +30,18 @@ inline SliceArray slice_array(const Slices& slices) {
 
 struct SuccessiveTask {
   DeviceMatrix matrix;
-  std::int64_t entry = 0;
-  const VectorRange* ranges = nullptr;  // of vector `first`
+  std::int64_t item = 0;
+  const VectorRange* ranges = nullptr;  // starts with vector `first`
   std::int64_t first = 0;
   std::int64_t vectors = 0;
   SliceArray slices;
   std::int32_t bits = 0;
   DeviceSliceExponents exponents;
   DeviceSuccessiveSplit::Complete complete = DeviceSuccessiveSplit::Complete::need_not_be;
-  std::int32_t most_depth = 0;
+  std::int32_t max_depth = 0;
   DeviceBlockSliceCounts slice_counts;
   std::int32_t* unreachable = nullptr;
-  std::int64_t blocks = 0;  // of threads
+  std::int64_t blocks = 0;  // thread blocks
 };
 
 struct SuccessiveTasks {
@@ -68,25 +68,25 @@ struct RowSliceCountsTask {
   DeviceCondition condition;
 };
 
-// Integers of so many products, one matrix after the other.
+// Integer matrices of `count` products, stored contiguously.
 struct ProductGroups {
   std::int64_t* data = nullptr;
   std::int64_t group_stride = 0;
   std::int32_t count = 0;
-  std::int32_t first_a = 0;  // slice of A of the first one
-  std::int32_t b = 0;        // slice of B of all
+  std::int32_t first_a = 0;  // slice of A in the first product
+  std::int32_t b = 0;        // slice of B in all products
 };
 
-// A thread block splits so many vectors, in so many lanes each: eight neighbours are whole sectors where
-// vectors are strided in memory.
+// Vectors per thread block of the split, and lanes per vector: eight neighboring vectors are whole sectors
+// where vectors are strided in memory.
 inline constexpr int successive_vectors = 8;
 inline constexpr int successive_lanes = 32;
 inline constexpr int successive_threads = successive_vectors * successive_lanes;
 
-// A thread block weighs so many inner indices, each in so many parts.
+// Inner indices that a thread block weighs, and the parts that each is summed in.
 inline constexpr int weighed_indices = 32;
 inline constexpr int weighing_parts = 8;
 
-inline constexpr int slice_count_threads = 256;  // for one row
+inline constexpr int slice_count_threads = 256;  // threads for one row
 
 }  // namespace kintsugi::core::cuda

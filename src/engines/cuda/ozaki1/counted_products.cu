@@ -1,4 +1,5 @@
-// Products of slices that few operands need (Algorithm 3's are left out): only where they are.
+// Products of those slices that few operands need (Algorithm 3 leaves them out elsewhere), computed only
+// where they are needed.
 #include "engines/cuda/gemm/integer_tiles.cuh"
 #include "engines/cuda/ozaki1/slice_elements.cuh"
 #include "engines/cuda/ozaki1/sums.cuh"
@@ -7,13 +8,14 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Whether the product of slices a and b belongs to a block of C that the threads' tile meets.
+// True if a block of C that the thread block's tile intersects needs the product of slices a and b.
 __device__ bool is_needed(const DeviceProductSums& sums, std::int64_t first_row, std::int64_t first_column,
                           int a, int b) {
   const std::int64_t vectors = sums.tile.columns * (sums.tile.c.complex() ? 2 : 1);
   const std::int64_t last_row = min(first_row + integer_tile, sums.tile.rows) - 1;
   const std::int64_t last_column = min(first_column + integer_tile, vectors) - 1;
-  // Blocks have 64 rows or more, or are all there is (ErrorFree::block): the corners meet them all.
+  // Blocks have 64 rows or more, or are all of C (ErrorFree::block), so the tile's corners lie in all blocks
+  // that it intersects.
   for (const std::int64_t i : {first_row, last_row}) {
     for (const std::int64_t j : {first_column, last_column}) {
       if (depth_at(sums, i, j).products(b) > a) return true;
@@ -24,7 +26,8 @@ __device__ bool is_needed(const DeviceProductSums& sums, std::int64_t first_row,
 
 }  // namespace
 
-// A group for each z. Integers of 26 bits at most; sums of all k stay below 2^62 (fit_ozaki).
+// Multiplies one group per blockIdx.z. Integers have 26 bits at most; sums of all k stay below 2^62
+// (fit_ozaki).
 extern "C" __global__ void __launch_bounds__(integer_threads, 2)
     multiply_counted_slices(const __grid_constant__ DeviceProductSums sums,
                             const __grid_constant__ SliceArray slices_a,

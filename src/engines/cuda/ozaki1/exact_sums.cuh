@@ -1,4 +1,4 @@
-// Exact sums into C, rounded once.
+// Exact sums into elements of C, rounded once.
 #pragma once
 
 #include "engines/cuda/ozaki1/sums.cuh"
@@ -11,10 +11,10 @@ class ExactSums {
   __device__ explicit ExactSums(const DeviceProductSums& sums) : sums_(sums) {}
 
   __device__ void put(std::int64_t i, std::int64_t j, int, const VectorRange*, const Scalars<T>& scalars,
-                      T* entry) const {
+                      T* element) const {
     ExactNumber<DeviceProductSums::limbs> exact[parts];
     for (int part = 0; part < parts; ++part) exact[part] = number(i, parts * j + part);
-    put_exact_entry(exact, scalars, entry);
+    put_exact_element(exact, scalars, element);
   }
 
  private:

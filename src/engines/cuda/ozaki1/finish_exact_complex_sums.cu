@@ -1,4 +1,4 @@
-// Complex entries.
+// Kernels for complex elements.
 #include "engines/cuda/ozaki1/exact_sums.cuh"
 
 namespace kintsugi::core::cuda {

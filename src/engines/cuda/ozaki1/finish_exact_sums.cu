@@ -1,4 +1,4 @@
-// Real entries.
+// Kernels for real elements.
 #include "engines/cuda/ozaki1/exact_sums.cuh"
 
 namespace kintsugi::core::cuda {

@@ -1,4 +1,4 @@
-// Sums in FP64 into C.
+// FP64 sums into elements of C.
 #include "arith/epilogue.hpp"
 #include "engines/cuda/ozaki1/sums.cuh"
 
@@ -12,13 +12,13 @@ class RunningSums {
   __device__ explicit RunningSums(const DeviceProductSums& sums) : sums_(sums) {}
 
   __device__ void put(std::int64_t i, std::int64_t j, int, const VectorRange*, const Scalars<T>& scalars,
-                      T* entry) const {
-    const T* old = scalars.beta == T(0) ? nullptr : entry;
+                      T* element) const {
+    const T* old = scalars.beta == T(0) ? nullptr : element;
     if constexpr (is_complex<T>) {
-      *entry =
+      *element =
           epilogue(Complex<double>(part(i, 2 * j), part(i, 2 * j + 1)), scalars.alpha, scalars.beta, old);
     } else {
-      *entry = epilogue(running_sum(sums_, i, j), exponent(i, j), scalars.alpha, scalars.beta, old);
+      *element = epilogue(running_sum(sums_, i, j), exponent(i, j), scalars.alpha, scalars.beta, old);
     }
   }
 

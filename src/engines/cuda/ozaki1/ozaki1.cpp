@@ -12,7 +12,7 @@ namespace {
 
 SuccessiveTask task_of(const DeviceSuccessiveSplit& split) {
   return {.matrix = split.side.matrix,
-          .entry = split.side.entry,
+          .item = split.side.item,
           .ranges = split.side.ranges + split.first,
           .first = split.first,
           .vectors = split.slices.vectors,
@@ -20,14 +20,14 @@ SuccessiveTask task_of(const DeviceSuccessiveSplit& split) {
           .bits = split.bits,
           .exponents = split.exponents,
           .complete = split.complete,
-          .most_depth = split.most_depth,
+          .max_depth = split.max_depth,
           .slice_counts = split.slice_counts,
           .unreachable = split.unreachable,
           .blocks = split.slices.padded_vectors() / successive_vectors};
 }
 
-Extent entries_of(const DeviceTile& tile, std::int64_t columns) {
-  return {divide_up(tile.rows, entries_threads), columns};
+Extent extent_of(const DeviceTile& tile, std::int64_t columns) {
+  return {divide_up(tile.rows, elements_threads), columns};
 }
 
 ProductGroups groups_of(const Accumulators& products, int first_a, int b) {
@@ -79,7 +79,7 @@ class CudaOzaki1 final : public DeviceOzaki1 {
     static const KernelName exact{"product_sums", "add_exact_products"};
     const std::int64_t vectors = sums.tile.columns * (sums.tile.c.complex() ? 2 : 1);
     const ProductGroups groups = groups_of(products, first_a, b);
-    launch(sums.exact ? exact : running, entries_of(sums.tile, vectors), entries_threads, 0, queue, sums,
+    launch(sums.exact ? exact : running, extent_of(sums.tile, vectors), elements_threads, 0, queue, sums,
            groups);
   }
 
@@ -102,7 +102,7 @@ class CudaOzaki1 final : public DeviceOzaki1 {
                                                  KernelName{"finish_exact_complex_sums", "finish_exact_c32"},
                                                  KernelName{"finish_exact_complex_sums", "finish_exact_c64"}};
     launch((sums.exact ? exact : running)[static_cast<std::size_t>(sums.tile.c.type)],
-           entries_of(sums.tile, sums.tile.columns), entries_threads, 0, queue, sums);
+           extent_of(sums.tile, sums.tile.columns), elements_threads, 0, queue, sums);
   }
 
   void finish_item(const Queue& queue, const DeviceOzaki1Item& item) const override {

@@ -1,4 +1,4 @@
-// Products of slices into the sums of a tile: step 3 of dgemm-tc, src/recombine/error_free.cpp.
+// Products of slices, added to the sums of a tile: step 3 of dgemm-tc, src/recombine/ozaki1.cpp.
 #include "arith/product_sum.hpp"
 #include "engines/cuda/ozaki1/sums.cuh"
 
@@ -6,7 +6,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// The products of `groups` that belong to entry (i, v): visit(integer, slice of A).
+// Calls visit(integer, slice of A) for those products of `groups` that belong to element (i, v).
 template <class Visit>
 __device__ void for_each_product(const DeviceProductSums& sums, const ProductGroups& groups, std::int64_t i,
                                  std::int64_t v, const Visit& visit) {
@@ -20,11 +20,11 @@ __device__ void for_each_product(const DeviceProductSums& sums, const ProductGro
 
 __device__ bool begins(const ProductGroups& groups) { return groups.b == 0 && groups.first_a == 0; }
 
-// visit(i, v) of the thread's entry of the tile, where there is something to add.
+// Calls visit(i, v) for the thread's element of the tile if there is something to add.
 template <class Visit>
-__device__ void at_entry(const DeviceProductSums& sums, const ProductGroups& groups, const Visit& visit) {
+__device__ void at_element(const DeviceProductSums& sums, const ProductGroups& groups, const Visit& visit) {
   if (!holds(sums.tile.condition)) return;
-  const std::int64_t i = std::int64_t{blockIdx.x} * entries_threads + threadIdx.x;
+  const std::int64_t i = std::int64_t{blockIdx.x} * elements_threads + threadIdx.x;
   const std::int64_t v = blockIdx.y;
   if (i >= sums.tile.rows) return;
   if (begins(groups) || depth_at(sums, i, v).products(groups.b) > groups.first_a) visit(i, v);
@@ -32,10 +32,10 @@ __device__ void at_entry(const DeviceProductSums& sums, const ProductGroups& gro
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(entries_threads)
+extern "C" __global__ void __launch_bounds__(elements_threads)
     add_running_products(const __grid_constant__ DeviceProductSums sums,
                          const __grid_constant__ ProductGroups groups) {
-  at_entry(sums, groups, [&](std::int64_t i, std::int64_t v) {
+  at_element(sums, groups, [&](std::int64_t i, std::int64_t v) {
     double& target = running_sum(sums, i, v);
     double sum = begins(groups) ? 0.0 : target;
     const std::int32_t column = exponent_at(sums.vectors, 0, v) - exponent_at(sums.vectors, groups.b, v) +
@@ -47,10 +47,10 @@ extern "C" __global__ void __launch_bounds__(entries_threads)
   });
 }
 
-extern "C" __global__ void __launch_bounds__(entries_threads)
+extern "C" __global__ void __launch_bounds__(elements_threads)
     add_exact_products(const __grid_constant__ DeviceProductSums sums,
                        const __grid_constant__ ProductGroups groups) {
-  at_entry(sums, groups, [&](std::int64_t i, std::int64_t v) {
+  at_element(sums, groups, [&](std::int64_t i, std::int64_t v) {
     WideInteger<DeviceProductSums::limbs> sum;
     if (!begins(groups)) sum = exact_sum(sums, i, v);
     const int last = sums.slices - 1;

@@ -1,6 +1,6 @@
-// Algorithm 3 of dgemm-tc: src/split/slice_count.cpp on a device, in sums of integers that no order of the
-// threads can change. They lose what lies 2^-80 and less below the largest product, but for the fact; the
-// host's, which lose nothing, are rounded to 53 bits before they are compared.
+// Algorithm 3 of dgemm-tc: src/split/slice_count.cpp on a device, in sums of integers, whose bits do not
+// depend on the order of the threads. The sums drop bits 2^-80 and less below the largest product and record
+// only that they did; the host's sums, which drop nothing, are rounded to 53 bits before they are compared.
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ozaki1/arguments.hpp"
 #include "engines/cuda/ozaki1/slice_elements.cuh"
@@ -17,11 +17,11 @@ __device__ int bits_of_count(std::int64_t count) {
   return count <= 1 ? 0 : 64 - leading_zeros(static_cast<std::uint64_t>(count - 1));
 }
 
-// Of all threads of a block.
+// Largest value of all threads of a thread block.
 __device__ std::int32_t largest_of_block(std::int32_t value) {
   __shared__ std::int32_t of_warp[slice_count_warps];
   const std::int32_t largest = __reduce_max_sync(~0U, value);
-  __syncthreads();  // of_warp is read no more
+  __syncthreads();  // of_warp is no longer read
   if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = largest;
   __syncthreads();
   std::int32_t result = of_warp[0];
@@ -52,7 +52,7 @@ __device__ MagnitudeSum sum_of_block(MagnitudeSum sum) {
   return sum;
 }
 
-// Sum over p of |x(p)| weights[p], the same in all threads of a block.
+// Sum over p of |x(p)| weights[p], the same in all threads of a thread block.
 template <class Element>
 __device__ Scaled weigh(const Element& x, const double* weights, std::int64_t length) {
   std::int32_t top = no_rest;
@@ -84,7 +84,7 @@ class Row {
   }
 
  private:
-  // For block j of C's columns; neither where the slices that there are do not tell.
+  // Slice counts for block j of C's columns; both are 0 if the slices that there are do not decide them.
   __device__ SliceCounts slice_counts_of(std::int64_t j, std::int32_t length) const {
     const std::int64_t k = task_.slices.length;
     const double* weights = task_.weights + j * k;
@@ -93,7 +93,7 @@ class Row {
       if (count == 2) {
         whole = weigh(
             [&](std::int64_t p) {
-              return rest_of(any_element(task_.a.matrix, task_.a.entry, task_.first + row_, p));
+              return rest_of(any_element(task_.a.matrix, task_.a.item, task_.first + row_, p));
             },
             weights, k);
       }
@@ -127,13 +127,13 @@ __device__ void count_block(DeviceSliceCounts& counts, const SliceDepth& depth, 
   count(counts.slices_b, b);
   count(counts.products, products);
   count(counts.fast_blocks, depth.fast ? 1 : 0);
-  atomicMax(&counts.fewest_slices_below_most, most_successive_slices - depth.least());
-  atomicMax(&counts.most_products, products);
+  atomicMax(&counts.fewest_slices_below_most, max_successive_slices - depth.least());
+  atomicMax(&counts.max_products, products);
 }
 
 }  // namespace
 
-// |B| e of the blocks of C's columns.
+// Computes |B| e for the blocks of C's columns.
 extern "C" __global__ void __launch_bounds__(weighed_indices* weighing_parts)
     weigh_inner_indices(const __grid_constant__ WeighingTask task) {
   if (!holds(task.condition)) return;
@@ -152,7 +152,7 @@ extern "C" __global__ void __launch_bounds__(weighed_indices* weighing_parts)
   const auto for_each = [&](const auto& visit) {
     if (p >= matrix.length()) return;
     for (std::int64_t v = first + part; v < last; v += weighing_parts) {
-      if (task.b.ranges[v].finite()) visit(rest_of(any_element(matrix, task.b.entry, v, p)));
+      if (task.b.ranges[v].finite()) visit(rest_of(any_element(matrix, task.b.item, v, p)));
     }
   };
   constexpr Rest one{1, 0};
@@ -199,7 +199,7 @@ extern "C" __global__ void __launch_bounds__(slice_count_threads)
     const SliceDepth depth =
         slice_counts.slice_counts == nullptr
             ? SliceDepth{item.slices, item.slices, item.fast}
-            : depth_of(slice_counts.slice_counts[block], most_successive_slices, item.fast);
+            : depth_of(slice_counts.slice_counts[block], max_successive_slices, item.fast);
     count_block(counts, depth, item.slices);
   }
 }

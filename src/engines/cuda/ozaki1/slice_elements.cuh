@@ -1,11 +1,11 @@
-// Integers as elements of slices.
+// Integers stored as elements of slices.
 #pragma once
 
 #include "engines/cuda/ozaki1/arguments.hpp"
 
 namespace kintsugi::core::cuda {
 
-// fp16 holds integers up to 2^11, FP64 up to 2^53.
+// Stores an integer exactly: fp16 holds integers up to 2^11, FP64 up to 2^53.
 __device__ inline void store_slice_element(const SliceArray& slices, int s, std::int64_t vector,
                                            std::int64_t p, std::int64_t integer) {
   const std::int64_t element = s * slices.slice_stride + vector * slices.vector_stride + p;

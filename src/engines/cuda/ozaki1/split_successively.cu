@@ -1,5 +1,5 @@
-// Algorithm 1 of dgemm-tc: src/split/successive.cpp on a device. Rests are not kept: each slice takes those
-// before it off the element once more, which costs less than memory for them.
+// Algorithm 1 of dgemm-tc: src/split/successive.cpp on a device. Remainders are not stored: each slice
+// subtracts the slices before it from the element once more, which costs less than memory for them.
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ozaki1/arguments.hpp"
 #include "engines/cuda/ozaki1/slice_elements.cuh"
@@ -10,11 +10,11 @@ namespace kintsugi::core::cuda {
 namespace {
 
 struct Shared {
-  std::int32_t tops[3][successive_vectors];  // of the rests of this slice, the next and the one before
-  std::int32_t grids[successive_vectors][most_successive_slices];
+  std::int32_t tops[3][successive_vectors];  // tops of the remainders before slices s - 1, s and s + 1
+  std::int32_t grids[successive_vectors][max_successive_slices];
 };
 
-// A thread's place: neighbouring threads read along the smaller stride.
+// Vector and lane of a thread: neighboring threads read along the smaller stride.
 struct Place {
   int v;
   int lane;
@@ -27,7 +27,7 @@ struct Place {
   }
 };
 
-// Lanes of a vector differ in bits 3 and 4 of the thread, whatever the place.
+// Raises `shared` to `top`. Lanes of a vector differ in bits 3 and 4 of the thread's number in either layout.
 __device__ void raise_top(std::int32_t& shared, std::int32_t top) {
   top = max(top, __shfl_xor_sync(~0U, top, 8));
   top = max(top, __shfl_xor_sync(~0U, top, 16));
@@ -52,10 +52,10 @@ class VectorSplit {
 
  private:
   __device__ Rest rest(std::int64_t p) const {
-    return rest_of(any_element(task_.matrix, task_.entry, task_.first + vector_, p));
+    return rest_of(any_element(task_.matrix, task_.item, task_.first + vector_, p));
   }
 
-  // Vectors with NaN or infinities count as zero.
+  // Top of the elements; vectors with NaN or infinities count as zero.
   __device__ std::int32_t first_top() const {
     std::int32_t top = no_rest;
     if (vector_ >= task_.vectors || !task_.ranges[vector_].finite()) return top;
@@ -84,7 +84,7 @@ class VectorSplit {
     if (vector_ < task_.vectors) task_.exponents.exponents[s * task_.exponents.stride + vector_] = grid_;
   }
 
-  // The top of what it leaves.
+  // Writes slice s and returns the top of the remainders after it.
   __device__ std::int32_t write_slice(int s) const {
     std::int32_t next = no_rest;
     for (std::int64_t p = place_.lane; p < task_.slices.vector_stride; p += successive_lanes) {
@@ -105,17 +105,17 @@ class VectorSplit {
     using enum DeviceSuccessiveSplit::Complete;
     if (task_.complete == need_not_be) return;
     const bool more = length_ > task_.slices.count;
-    const bool too_deep = task_.most_depth != 0 && first_grid_ - grid_ > task_.most_depth;
+    const bool too_deep = task_.max_depth != 0 && first_grid_ - grid_ > task_.max_depth;
     if (too_deep || (more && (task_.complete == all || is_needed()))) *task_.unreachable = 1;
   }
 
-  // Whether a block of the vector's asks for all that there is of it.
+  // True if a block of C with this vector needs all slices that the vector has.
   __device__ bool is_needed() const {
     const DeviceBlockSliceCounts& slice_counts = task_.slice_counts;
     const std::int64_t j = (task_.first + vector_) / slice_counts.vectors;
     for (std::int64_t i = 0; i < slice_counts.blocks_m; ++i) {
       const SliceDepth depth =
-          depth_of(slice_counts.slice_counts[i + j * slice_counts.blocks_m], most_successive_slices, true);
+          depth_of(slice_counts.slice_counts[i + j * slice_counts.blocks_m], max_successive_slices, true);
       if (depth.a > 0 && !depth.fast) return true;
     }
     return false;
@@ -125,7 +125,7 @@ class VectorSplit {
   Shared& shared_;
   Place place_;
   std::int64_t vector_;
-  std::int32_t grid_ = 0;  // of vectors without any slice 0
+  std::int32_t grid_ = 0;  // 0 for vectors without any slice
   std::int32_t first_grid_ = 0;
   std::int32_t length_ = -1;
 };

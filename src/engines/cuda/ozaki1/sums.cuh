@@ -1,9 +1,9 @@
-// The sums of a tile in memory, and what they become.
+// Sums of a tile in memory, and the kernels that write them to C.
 #pragma once
 
 #include "arith/product_sum.hpp"
 #include "engines/cuda/ozaki1/arguments.hpp"
-#include "engines/cuda/recombine/entries.cuh"
+#include "engines/cuda/recombine/elements.cuh"
 
 namespace kintsugi::core::cuda {
 
@@ -13,7 +13,7 @@ __device__ inline std::int32_t exponent_at(const DeviceSliceExponents& slices, i
   return slices.exponents[s * slices.stride + v];
 }
 
-// Slices that entry (i, v) of the tile is made of.
+// Slices that make up element (i, v) of the tile.
 __device__ inline SliceDepth depth_at(const DeviceProductSums& sums, std::int64_t i, std::int64_t v) {
   const DeviceBlockSliceCounts& slice_counts = sums.slice_counts;
   if (slice_counts.slice_counts == nullptr) return {sums.slices, sums.slices, sums.fast};
@@ -27,7 +27,7 @@ __device__ inline double& running_sum(const DeviceProductSums& sums, std::int64_
   return reinterpret_cast<double*>(sums.sums)[i + v * sums.stride];
 }
 
-// Limb by limb, so that neighbouring threads access neighbouring words.
+// Limb of an exact sum; limbs are stored apart, so that neighboring threads access neighboring words.
 __device__ inline std::uint64_t& limb_of_sum(const DeviceProductSums& sums, std::int64_t i, std::int64_t v,
                                              int limb) {
   return reinterpret_cast<std::uint64_t*>(sums.sums)[i + (v + limb * sums.columns) * sums.stride];
@@ -45,10 +45,10 @@ __device__ inline void set_exact_sum(const DeviceProductSums& sums, std::int64_t
   for (int l = 0; l < DeviceProductSums::limbs; ++l) limb_of_sum(sums, i, v, l) = sum.limb[l];
 }
 
-#define KINTSUGI_FINISH_SUMS(name, T, Sums)                     \
-  extern "C" __global__ void __launch_bounds__(entries_threads) \
-      name(const __grid_constant__ DeviceProductSums sums) {    \
-    recombine_entries<T>(sums.tile, Sums<T>(sums));             \
+#define KINTSUGI_FINISH_SUMS(name, T, Sums)                      \
+  extern "C" __global__ void __launch_bounds__(elements_threads) \
+      name(const __grid_constant__ DeviceProductSums sums) {     \
+    recombine_elements<T>(sums.tile, Sums<T>(sums));             \
   }
 
 }  // namespace kintsugi::core::cuda

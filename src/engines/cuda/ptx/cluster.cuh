@@ -23,15 +23,16 @@ __device__ inline std::uint32_t map_to_block(std::uint32_t address, unsigned blo
   return result;
 }
 
-// Arrival of all threads. The relaxed form publishes no writes (a release waits for all writes to device
-// memory); the release form also orders reads before what other blocks write after their wait.
+// Arrival of all threads at the cluster's barrier. The relaxed form publishes no writes (a release waits for
+// all writes to device memory); the release form also orders reads before what other blocks write after their
+// wait.
 __device__ inline void cluster_arrive_relaxed() {
   asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
 }
 __device__ inline void cluster_arrive() { asm volatile("barrier.cluster.arrive.release;" ::: "memory"); }
 __device__ inline void cluster_wait() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
 
-// All threads of all blocks, which are converged in their warps.
+// Barrier of all threads of all thread blocks of the cluster; the threads of each warp are converged.
 __device__ inline void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }

@@ -1,6 +1,6 @@
 // Programmatic dependent launch: kernels that start while the kernels before them finish (PTX ISA:
-// griddepcontrol; compute capability 9.0). Code for less than 9.0 has none of it, and is launched without the
-// attribute (launch.cpp).
+// griddepcontrol; compute capability 9.0). Code for less than 9.0 has no such instructions and is launched
+// without the attribute (launch.cpp).
 #pragma once
 
 namespace kintsugi::core::cuda {
@@ -20,14 +20,14 @@ __device__ inline void grid_dependency_wait() {
 #endif
 }
 
-// Early exit of a kernel that knows without waiting that it has nothing to do. One thread block waits, so
-// that the kernel after this one still starts behind all kernels before it.
+// Early exit of a kernel that has nothing to do and has found that out before its grid-dependency wait. One
+// thread block waits, so that the next kernel still starts after all kernels before this one.
 __device__ inline void exit_in_stream_order() {
   launch_dependents();
   if (blockIdx.x == 0 && blockIdx.y == 0) grid_dependency_wait();
 }
 
-// Every thread of a kernel calls it before its first access to device memory.
+// Begins a kernel that may overlap others; every thread calls it before its first access to device memory.
 __device__ inline void begin_dependent_kernel() {
   launch_dependents();
   grid_dependency_wait();

@@ -7,17 +7,17 @@
 
 namespace kintsugi::core::cuda {
 
-// A phase completes when the expected arrivals are there and all bytes that were announced.
+// Barrier whose phase completes when the expected arrivals and all announced bytes have been counted.
 class Mbarrier {
  public:
   __device__ void initialise(unsigned arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address()), "r"(arrivals));
   }
-  // Makes initialised barriers visible to the other blocks of the cluster and to copies.
+  // Makes initialized barriers visible to the other thread blocks of the cluster and to copies.
   __device__ static void fence_initialisation() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
-  // Returns when the phase of that parity has completed.
+  // Returns when the phase with that parity has completed.
   __device__ void wait(unsigned parity) const {
     asm volatile(
         "{\n.reg .pred done;\nagain:\n"
@@ -26,7 +26,7 @@ class Mbarrier {
         "r"(parity)
         : "memory");
   }
-  // The same, which also sees what other blocks of the cluster wrote.
+  // As wait(), and makes writes of the other thread blocks of the cluster visible.
   __device__ void wait_cluster(unsigned parity) const {
     asm volatile(
         "{\n.reg .pred done;\nagain:\n"
@@ -46,8 +46,9 @@ class Mbarrier {
   __device__ void arrive_after_copies() {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(address()) : "memory");
   }
-  // Arrives at the same barrier of another block of the cluster. It releases nothing beyond this block (that
-  // would wait for all writes to device memory): what this thread has read may be overwritten, no more.
+  // Arrives at the same barrier of another thread block of the cluster. Data that this thread has read may
+  // then be overwritten; its writes are not published to the other block, since such a release would wait for
+  // all writes to device memory.
   __device__ void arrive_remote(unsigned block) {
     asm volatile(
         "{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, %0, %1;\n"

@@ -1,11 +1,11 @@
-// The descriptor of a tensor in device memory that bulk copies take.
+// Descriptor of a tensor in device memory, as bulk copies use it.
 #pragma once
 
 #include <cstdint>
 
 namespace kintsugi::core::cuda {
 
-// CUtensorMap of the driver.
+// The driver's CUtensorMap.
 struct alignas(64) TensorMap {
   std::uint64_t words[16];
 };

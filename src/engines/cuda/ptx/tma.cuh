@@ -8,7 +8,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Copies a box of rows x 128 bytes of one slice; its bytes count towards the barrier's phase.
+// Copies a box of rows x 128 bytes of one slice; its bytes count toward the barrier's phase.
 __device__ inline void tma_load(std::uint32_t target, const TensorMap& map, const Mbarrier& barrier, int k,
                                 int row, int slice) {
   asm volatile(
@@ -18,8 +18,8 @@ __device__ inline void tma_load(std::uint32_t target, const TensorMap& map, cons
       : "memory");
 }
 
-// Copies the box to the same address in every block of the cluster in the mask `blocks`, at whose barriers it
-// counts.
+// Copies the box to the same address in every thread block of the cluster that the mask `blocks` names; its
+// bytes count toward each block's barrier at the same address.
 __device__ inline void tma_load_multicast(std::uint32_t target, const TensorMap& map, const Mbarrier& barrier,
                                           int k, int row, int slice, std::uint16_t blocks) {
   asm volatile(

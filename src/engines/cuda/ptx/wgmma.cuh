@@ -1,5 +1,5 @@
-// Warpgroup matrix multiplication (PTX ISA: wgmma.mma_async): fp16 and bf16 with fp32 accumulators, int8 with
-// int32 accumulators, 64 rows of D an instruction.
+// Warpgroup matrix multiplication (PTX ISA: wgmma.mma_async): fp16 and bf16 with FP32 accumulators, int8 with
+// int32 accumulators, 64 rows of D per instruction.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace kintsugi::core::cuda {
 
-// Matrix descriptor of a tile in shared memory: rows of 128 bytes with 128-byte swizzle, 1024 bytes from
-// eight rows to the next eight. Only the address differs between descriptors.
+// Matrix descriptor of a tile in shared memory: rows of 128 bytes with 128-byte swizzle, 1024 bytes from one
+// group of eight rows to the next. Only the address differs between descriptors.
 class MatrixDescriptor {
  public:
   __device__ explicit MatrixDescriptor(std::uint32_t address) : low_(address >> 4 | 1U << 16) {}
 
-  // The descriptor of an address `bytes` further, a multiple of 16.
+  // Descriptor of the address `bytes` further on; `bytes` is a multiple of 16.
   __device__ MatrixDescriptor operator+(std::uint32_t bytes) const {
     MatrixDescriptor result = *this;
     result.low_ += bytes >> 4;
@@ -32,8 +32,8 @@ class MatrixDescriptor {
   std::uint32_t low_;
 };
 
-// Loads A of the i-th instruction along k from such a tile of 64 rows into registers: 16 x 16 elements a warp
-// (ldmatrix).
+// Loads the A operand of the i-th instruction along k from a tile of 64 rows in that layout into registers:
+// 16 x 16 elements per warp (ldmatrix).
 __device__ inline void load_a_fragment(std::uint32_t (&registers)[4], std::uint32_t tile, int i) {
   const unsigned thread = threadIdx.x % 128;
   const unsigned row = thread / 32 * 16 + thread % 16;
@@ -44,7 +44,7 @@ __device__ inline void load_a_fragment(std::uint32_t (&registers)[4], std::uint3
                : "memory");
 }
 
-// Bytes from one instruction's elements of k to the next one's, in a row of a tile.
+// Bytes along k that one instruction reads of a tile's row.
 inline constexpr int step_bytes = 32;
 
 __device__ inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -55,8 +55,8 @@ __device__ void wgmma_wait_group() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Groups) : "memory");
 }
 
-// Keeps the compiler from moving accesses to accumulators across this point, since it does not know of wgmma
-// in flight.
+// Keeps the compiler from moving accesses to accumulators across this point; wgmma writes them
+// asynchronously, which the compiler does not take into account.
 template <int Count>
 __device__ void warpgroup_fence_operand(float (&sums)[Count]) {
 #pragma unroll
@@ -104,7 +104,7 @@ __device__ void warpgroup_fence_operand(std::int32_t (&sums)[Count]) {
 #define KINTSUGI_INTEGERS_OF_256 KINTSUGI_INTEGERS_OF_192, KINTSUGI_INTEGERS_8(96), KINTSUGI_INTEGERS_8(104), KINTSUGI_INTEGERS_8(112), KINTSUGI_INTEGERS_8(120)
 // clang-format on
 
-// D = A B + (keep ? D : 0), A and B in shared memory.
+// Computes D = A B + (keep ? D : 0) with A and B in shared memory.
 template <FormatId Format, int Columns>
 __device__ void wgmma(float (&sums)[Columns / 2], MatrixDescriptor a, MatrixDescriptor b, bool keep);
 
@@ -126,7 +126,7 @@ KINTSUGI_MULTIPLY(bf16, "bf16", 64, "32", "33", "34")
 KINTSUGI_MULTIPLY(bf16, "bf16", 128, "64", "65", "66")
 #undef KINTSUGI_MULTIPLY
 
-// The same with A in registers, as load_a_fragment() loads it.
+// As wgmma() above, with A in registers as load_a_fragment() loads it.
 template <FormatId Format, int Columns>
 __device__ void wgmma(float (&sums)[Columns / 2], const std::uint32_t (&a)[4], MatrixDescriptor b, bool keep);
 
@@ -140,7 +140,7 @@ __device__ inline void wgmma<FormatId::fp16, 192>(float (&sums)[96], const std::
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits()), "r"(static_cast<int>(keep)));
 }
 
-// int8 over 32 elements of k: 64 rows of A, 2 Count columns of B.
+// int8 product over 32 inner indices: 64 rows of A by 2 Count columns of B.
 template <int Count>
 __device__ void wgmma(std::int32_t (&sums)[Count], MatrixDescriptor a, MatrixDescriptor b, bool keep);
 

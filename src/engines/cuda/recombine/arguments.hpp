@@ -1,10 +1,10 @@
-// Parameters of this folder's kernels, beside a tile.
+// Parameters of the recombination kernels besides the tile.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
-#include "arith/remainder.hpp"
+#include "arith/residue/remainder.hpp"
 #include "engines/device.hpp"
 #include "schedule/schedule.hpp"
 
@@ -16,7 +16,7 @@ struct WeightedSums {
   std::int64_t group_stride;
   std::int32_t groups;
   std::int32_t smallest_exponent;
-  std::int16_t exponents[max_groups];  // fitted_exponent: the selection's
+  std::int16_t exponents[max_groups];  // fitted_exponent: that of the selection's fit
 };
 
 struct ResidueSums {
@@ -25,33 +25,34 @@ struct ResidueSums {
   std::int64_t group_stride;
 };
 
-// Residues of sums, and what they count for: each part of an entry has a column of its own.
+// Residues of the parts of elements, with the table that turns them into integers: each part has a column of
+// its own.
 template <int Limbs>
 struct ResiduesOfParts {
   ResidueSums sums;
   RemainderTable<Limbs> of;
 };
 
-// Both parts of a complex entry are found from the same residues.
+// Residues of complex elements, from which both parts are found, with a table for each part.
 template <int Limbs>
-struct ResiduesOfEntries {
+struct ResiduesOfElements {
   ResidueSums sums;
-  std::array<RemainderTable<Limbs, most_entry_slices>, 2> of;
+  std::array<RemainderTable<Limbs, max_element_slices>, 2> of;
 };
 
-// Complex entries have kernels for residues of their own in so few limbs, and in more for those of their
-// parts.
-inline constexpr int most_entry_limbs = 3;
+// Limbs up to which there are kernels for residues of complex elements; with more limbs kernels take residues
+// of their parts.
+inline constexpr int max_element_limbs = 3;
 
-// Checked integers are those of at most 2^40 products of 70 bits and a bit each (plan/candidates.cpp): 24
-// moduli.
+// Limbs of checked integers, which are sums of at most 2^40 products of two integers of 70 bits and a sign
+// (planner/candidates/checked.cpp): 24 moduli.
 inline constexpr int checked_limbs = 3;
 static_assert(residue_bits(moduli_in_limbs(checked_limbs)) >= 2 * 70 + 41);
 
-// Columns of C lie along memory, or kernels get C transposed.
+// Matrix to be scaled, transposed if need be, so that its columns are contiguous in memory.
 struct ScaledMatrix {
   DeviceMatrix c;
-  std::int64_t entry;
+  std::int64_t item;
   DeviceScalars scalars;
   DeviceCondition condition;
 };
@@ -59,14 +60,15 @@ struct ScaledMatrix {
 // Rows that a thread block scales.
 inline constexpr std::int64_t scaled_at_once = 1024;
 
-// A thread block recombines so many rows and columns of C.
+// Rows and columns of C that a thread block recombines.
 inline constexpr int block_rows = 128;
 constexpr int block_columns(ElementType type) { return type == ElementType::c64 ? 16 : 32; }
 inline constexpr int warp_size = 32;
 inline constexpr int block_warps = 8;
 inline constexpr int block_threads = warp_size * block_warps;
 
-// Where every entry is taken alone: rows beside each other, a row of blocks for each column of the tile.
-inline constexpr int entries_threads = 256;
+// Threads per block of kernels that take every element alone: a block has neighboring rows of one column of
+// the tile.
+inline constexpr int elements_threads = 256;
 
 }  // namespace kintsugi::core::cuda

@@ -1,4 +1,4 @@
-// Up to four words a vector, complex entries.
+// Recombination of up to four words per vector, complex elements.
 #include "engines/cuda/recombine/words.cuh"
 
 namespace kintsugi::core::cuda {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "arith/remainder.hpp"
+#include "arith/residue/remainder.hpp"
 #include "arith/underflow.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/common/launch.hpp"
@@ -16,7 +16,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// One kernel of each type of entries.
+// A kernel for each element type.
 using KernelsOfTypes = std::array<KernelName, 4>;
 
 #define KINTSUGI_KERNELS(file, complex_file, stem, ending)                      \
@@ -44,7 +44,7 @@ void launch_residues(const KernelsOfTypes& kernels, const Queue& queue, const Re
   if (system.basis.empty()) {
     launch_with(ResiduesOfParts<Limbs>{sums, remainder_table<Limbs>(system.real_count)});
   } else {
-    launch_with(ResiduesOfEntries<Limbs>{sums, part_tables<Limbs>(system.basis)});
+    launch_with(ResiduesOfElements<Limbs>{sums, part_tables<Limbs>(system.basis)});
   }
 }
 
@@ -52,7 +52,7 @@ void recombine_words(const Queue& queue, const WeightedSums& sums, const DeviceT
   static const KernelsOfTypes in_2 KINTSUGI_KERNELS("words_in_2", "words_in_2", "words_in_2", "");
   static const KernelsOfTypes in_7 KINTSUGI_KERNELS("words_in_7", "complex_words_in_7", "words_in_7", "");
   launch(of_type(sums.groups == 1 ? in_2 : in_7, tile.c.type),
-         {divide_up(tile.rows, entries_threads), tile.columns}, entries_threads, 0, queue, tile, sums);
+         {divide_up(tile.rows, elements_threads), tile.columns}, elements_threads, 0, queue, tile, sums);
 }
 
 }  // namespace
@@ -80,7 +80,8 @@ void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<
 
 namespace {
 
-// In place alpha has been applied already, to what may have underflowed before; else it has not.
+// Limits of native sums. Sums in C's own memory (`in_place`) have been multiplied by alpha, which may have
+// scaled up what had underflowed; others have not.
 NativeLimits native_limits(const DeviceTile& tile, bool in_place) {
   const bool single = tile.c.type == ElementType::f32 || tile.c.type == ElementType::c32;
   const std::int64_t products = (tile.c.complex() ? 2 : 1) * tile.a.matrix.columns;
@@ -103,11 +104,11 @@ void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatri
   const std::int64_t tiles =
       divide_up(tile.rows, native_tile_side) * divide_up(tile.columns, native_tile_side);
   const NativeLimits limits = native_limits(tile, sums.data == tile.c.data);
-  for_each_launch(tile.entries, [&](std::int64_t first, std::int64_t items) {
+  for_each_launch(tile.items, [&](std::int64_t first, std::int64_t items) {
     DeviceTile part = tile;
-    part.entry += first;
-    part.a.entry += first;
-    part.b.entry += first;
+    part.item += first;
+    part.a.item += first;
+    part.b.item += first;
     DeviceMatrix part_sums = sums;
     if (sums.data != tile.c.data)
       part_sums.data = static_cast<const std::byte*>(sums.data) +
@@ -117,7 +118,7 @@ void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatri
 }
 
 bool recombines(const ComplexBasis& basis) {
-  return remainder_limbs(basis) <= most_entry_limbs && basis.slices() <= most_entry_slices;
+  return remainder_limbs(basis) <= max_element_limbs && basis.slices() <= max_element_slices;
 }
 
 void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
@@ -131,17 +132,17 @@ void recombine_residues(const Queue& queue, const Accumulators& sums, const Resi
   const ResidueSums residues{reinterpret_cast<const std::uint8_t*>(sums.data), sums.rows,
                              sums.group_stride()};
   const int limbs = !system.basis.empty() ? remainder_limbs(system.basis)
-                    : tile.c.complex()    ? most_entry_limbs + 1
+                    : tile.c.complex()    ? max_element_limbs + 1
                                           : remainder_limbs(system.real_count);
   if (limbs <= 2) return launch_residues<2>(in_2, queue, residues, system, tile);
   if (limbs == 3) return launch_residues<3>(in_3, queue, residues, system, tile);
   launch_residues<6>(in_6, queue, residues, system, tile);
 }
 
-void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t entry, const DeviceScalars& scalars,
+void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item, const DeviceScalars& scalars,
            const DeviceCondition& condition) {
   static const KernelsOfTypes kernels KINTSUGI_KERNELS("scale", "scale", "scale", "");
-  ScaledMatrix matrix{c, entry, scalars, condition};
+  ScaledMatrix matrix{c, item, scalars, condition};
   if (c.column_stride < c.row_stride || c.rows == 1) {
     std::swap(matrix.c.rows, matrix.c.columns);
     std::swap(matrix.c.row_stride, matrix.c.column_stride);
@@ -150,10 +151,10 @@ void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t entry, const 
          queue, matrix);
 }
 
-void leave_integers(const Queue& queue, const std::int32_t* inside, std::int64_t elements, int modulus,
-                    bool first, void* outside) {
-  static const KernelName as_integers{"leave_integers", "leave_as_integers"};
-  static const KernelName as_residues{"leave_integers", "leave_as_residues"};
+void add_outside(const Queue& queue, const std::int32_t* inside, std::int64_t elements, int modulus,
+                 bool first, void* outside) {
+  static const KernelName as_integers{"add_outside", "add_as_integers"};
+  static const KernelName as_residues{"add_outside", "add_as_residues"};
   constexpr std::int64_t threads = 256;
   const Extent grid{divide_up(elements, 4 * threads)};
   if (modulus == 0) {
@@ -165,10 +166,10 @@ void leave_integers(const Queue& queue, const std::int32_t* inside, std::int64_t
   launch(as_residues, grid, threads, 0, queue, inside, elements, first, outside, divisor, reciprocal);
 }
 
-void leave_exactly(const Queue& queue, const void* inside, bool wide, std::int64_t elements, bool first,
-                   std::int64_t* outside) {
-  static const KernelName of_floats{"leave_integers", "leave_floats_as_integers"};
-  static const KernelName of_doubles{"leave_integers", "leave_doubles_as_integers"};
+void add_exact_sums_outside(const Queue& queue, const void* inside, bool wide, std::int64_t elements,
+                            bool first, std::int64_t* outside) {
+  static const KernelName of_floats{"add_outside", "add_floats_as_integers"};
+  static const KernelName of_doubles{"add_outside", "add_doubles_as_integers"};
   constexpr std::int64_t threads = 256;
   launch(wide ? of_doubles : of_floats, {divide_up(elements, 4 * threads)}, threads, 0, queue, inside,
          elements, first, outside);

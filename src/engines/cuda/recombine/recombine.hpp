@@ -1,5 +1,4 @@
-// Sums into C, plain products and beta C on a device. What the functions do stands in
-// engines/device_engine.hpp.
+// Sums into C, SIMT products and beta C on a device. engines/device_engine.hpp documents the functions.
 #pragma once
 
 #include <span>
@@ -14,22 +13,21 @@ bool recombines(const ComplexBasis& basis);
 void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                         const DeviceTile& tile);
 void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
-                       const DeviceCheck& check, const DeviceTile& tile, const DeviceOpenEntries& open);
-void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenEntries& open,
+                       const DeviceCheck& check, const DeviceTile& tile, const DeviceOpenElements& open);
+void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenElements& open,
                       DeviceReport* report);
 void multiply_unsplit(const Queue& queue, const DeviceTile& tile);
 void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums);
-void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t entry, const DeviceScalars& scalars,
+void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item, const DeviceScalars& scalars,
            const DeviceCondition& condition);
 
-// An int32 sum of one block of k leaves the engine: `first` blocks are stored, later ones added to what is
-// there, 64-bit integers or, where modulus is not 0, residues 0 ... modulus - 1. All three have `elements`
-// entries.
-void leave_integers(const Queue& queue, const std::int32_t* inside, std::int64_t elements, int modulus,
-                    bool first, void* outside);
+// Moves int32 sums of one block of k outside: those of a `first` block are stored, later ones added to 64-bit
+// integers or, where modulus is not 0, to residues 0 ... modulus - 1. Both arrays have `elements` elements.
+void add_outside(const Queue& queue, const std::int32_t* inside, std::int64_t elements, int modulus,
+                 bool first, void* outside);
 
-// The same of FP32 or FP64 (`wide`) sums that are integers.
-void leave_exactly(const Queue& queue, const void* inside, bool wide, std::int64_t elements, bool first,
-                   std::int64_t* outside);
+// As add_outside(), for FP32 or FP64 (`wide`) sums that are integers.
+void add_exact_sums_outside(const Queue& queue, const void* inside, bool wide, std::int64_t elements,
+                            bool first, std::int64_t* outside);
 
 }  // namespace kintsugi::core::cuda

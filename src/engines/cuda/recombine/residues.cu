@@ -1,4 +1,4 @@
-// Residues of real matrices, whose moduli have a product that KINTSUGI_LIMBS limbs hold (shards.txt).
+// Residues of real matrices, for moduli whose product KINTSUGI_LIMBS limbs hold (shards.txt).
 #include "engines/cuda/recombine/residues.cuh"
 
 namespace kintsugi::core::cuda {

@@ -1,16 +1,16 @@
-// Recombination of residues: src/recombine/residues.cpp for one tile and the moduli that so many limbs hold,
-// special values included. A file for each number of limbs: each takes its time to be compiled.
+// Recombination of residues of one tile, special values included: the device's version of
+// src/recombine/residues.cpp. Each number of limbs has a file of its own, since each takes long to compile.
 #pragma once
 
-#include "arith/remainder.hpp"
+#include "arith/residue/remainder.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
-#include "engines/cuda/recombine/general_entry.cuh"
+#include "engines/cuda/recombine/general_element.cuh"
 #include "engines/cuda/recombine/tile.cuh"
 
 namespace kintsugi::core::cuda {
 
-// Residues of `count` rows of two moduli, each as they lie in a word, by pairs of rows: two residues of a row
-// each half.
+// Interleaves the residue bytes of `count` rows modulo two moduli: each 16-bit half of a word of `rows` has
+// both residues of a row.
 template <int count, class Word>
 __device__ void interleave(Word first, Word second, std::uint32_t (&rows)[divide_up(count, 2)]) {
   if constexpr (count == 4) {
@@ -22,12 +22,13 @@ __device__ void interleave(Word first, Word second, std::uint32_t (&rows)[divide
   }
 }
 
-// Adds up the residues of `count` rows, which lie in a word.
+// Adds residues of `count` rows, weighted for the remainder theorem, to their sums. A word has the residues
+// of all rows for one modulus.
 template <class Word, int Limbs, int Most, int count>
 __device__ void add_up(const std::uint8_t* residues, std::int64_t group_stride,
                        const RemainderTable<Limbs, Most>& table, RemainderSum<Limbs> (&sums)[count]) {
   static_assert(sizeof(Word) == count);
-  // So many are read before the first of them is taken, to wait for all at once; rows alone are rare.
+  // Loads in flight before the first residue is used. Single rows are rare: for them a step suffices.
   constexpr int together = count == 1 ? RemainderTable<Limbs, Most>::step : 16;
   static_assert(together % RemainderTable<Limbs, Most>::step == 0);
   int first = 0;
@@ -42,6 +43,7 @@ __device__ void add_up(const std::uint8_t* residues, std::int64_t group_stride,
     }
 #pragma unroll
     for (int t = 0; t < together; t += 2) {
+      // Tables are padded with zeros to a multiple of `step`.
       if (t > 0 && t % RemainderTable<Limbs, Most>::step == 0 && t >= left) break;
       const RemainderPair<Limbs>& pair = table.of[(first + t) / 2];
       std::uint32_t rows[divide_up(count, 2)];
@@ -53,23 +55,24 @@ __device__ void add_up(const std::uint8_t* residues, std::int64_t group_stride,
   } while (Most > together && first < table.count);
 }
 
-// Columns of residues that an entry has, and of them a part.
+// Columns of residues that an element has: one for each part, or one for both parts.
 template <class T, int Limbs>
 __device__ std::int64_t residue_columns(const ResiduesOfParts<Limbs>&) {
   return parts_of<T>;
 }
 template <class T, int Limbs>
-__device__ std::int64_t residue_columns(const ResiduesOfEntries<Limbs>&) {
+__device__ std::int64_t residue_columns(const ResiduesOfElements<Limbs>&) {
   return 1;
 }
 
+// Table of the remainder theorem for a part.
 template <int Limbs>
 __device__ const RemainderTable<Limbs>& table_of(const ResiduesOfParts<Limbs>& source, int) {
   return source.of;
 }
 template <int Limbs>
-__device__ const RemainderTable<Limbs, most_entry_slices>& table_of(const ResiduesOfEntries<Limbs>& source,
-                                                                    int part) {
+__device__ const RemainderTable<Limbs, max_element_slices>& table_of(const ResiduesOfElements<Limbs>& source,
+                                                                     int part) {
   return source.of[part];
 }
 
@@ -78,7 +81,7 @@ __device__ const std::uint8_t* residues_at(const Source& source, std::int64_t i,
   return source.sums.data + i + residue_columns<T>(source) * j * source.sums.rows;
 }
 
-// The sums of one part of `count` rows of an entry's column from that entry on.
+// Adds up part `part` of `count` elements of a column; `residues` points to the first element's residues.
 template <class T, class Word, class Source, int Limbs, int count>
 __device__ void add_up_part(const Source& source, const std::uint8_t* residues, int part,
                             RemainderSum<Limbs> (&sums)[count]) {
@@ -86,12 +89,13 @@ __device__ void add_up_part(const Source& source, const std::uint8_t* residues, 
   add_up<Word>(residues, source.sums.group_stride, table_of(source, part), sums);
 }
 
-// Calls visit(e, residues) for the thread's columns: where those of its rows' entries begin.
+// Calls visit(e, residues) for the thread's columns; `residues` points to the residue of the thread's first
+// row in that column, modulo the first modulus.
 template <class T, class Source, class Visit>
-__device__ void for_each_column(const Block<T>& block, const Source& source, const Visit& visit) {
+__device__ void for_each_column(const TileBlock<T>& block, const Source& source, const Visit& visit) {
   const std::uint8_t* residues = residues_at<T>(source, block.tile_row(), block.tile_column(0));
 #pragma unroll 1
-  for (int e = 0; e < Block<T>::columns_each; ++e) {
+  for (int e = 0; e < TileBlock<T>::columns_each; ++e) {
     if (block.has(e)) visit(e, residues);
     residues += block_warps * residue_columns<T>(source) * source.sums.rows;
   }
@@ -108,24 +112,24 @@ class Residues {
     return scalars.alpha == T(1) && scalars.beta == T(0);
   }
 
-  __device__ void put_block(const Block<T>& block, const Scalars<T>&) const {
+  __device__ void put_block(const TileBlock<T>& block, const Scalars<T>&) const {
     for_each_column(block, source_, [&](int e, const std::uint8_t* residues) {
-      Together<T> entries;
+      RowsOfThread<T> elements;
       if constexpr (is_complex<T>) {
         RealOf<T> part[parts][rows_each];
 #pragma unroll
         for (int p = 0; p < parts; ++p) round_part(block, residues, e, p, part[p]);
 #pragma unroll
-        for (int r = 0; r < rows_each; ++r) entries.of[r] = {part[0][r], part[1][r]};
+        for (int r = 0; r < rows_each; ++r) elements.of[r] = {part[0][r], part[1][r]};
       } else {
-        round_part(block, residues, e, 0, entries.of);
+        round_part(block, residues, e, 0, elements.of);
       }
-      block.write(e, entries);
+      block.write(e, elements);
     });
   }
 
   __device__ void put(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,
-                      const Scalars<T>& scalars, T* entry) const {
+                      const Scalars<T>& scalars, T* element) const {
     ExactNumber<Limbs> exact[parts];
 #pragma unroll 1
     for (int p = 0; p < parts; ++p) {
@@ -133,12 +137,12 @@ class Residues {
       add_up_part<T, std::uint8_t>(source_, residues_at<T>(source_, i, j), p, sum);
       exact[p] = sum[0].number(table_of(source_, p), -(row_scale + column[p].scale));
     }
-    put_general_entry(exact, scalars.alpha, scalars.beta, entry);
+    put_general_element(exact, scalars.alpha, scalars.beta, element);
   }
 
  private:
-  // Part p of the thread's rows of column e.
-  __device__ void round_part(const Block<T>& block, const std::uint8_t* residues, int e, int p,
+  // Rounds part p of the thread's rows of column e.
+  __device__ void round_part(const TileBlock<T>& block, const std::uint8_t* residues, int e, int p,
                              RealOf<T> (&result)[rows_each]) const {
     RemainderSum<Limbs> sums[rows_each];
     add_up_part<T, std::uint32_t>(source_, residues, p, sums);
@@ -151,7 +155,7 @@ class Residues {
   const Source& source_;
 };
 
-// `blocks` on an SM at least: as many as there are registers for.
+// `blocks`: thread blocks per SM at least, as many as registers allow.
 #define KINTSUGI_RESIDUES(name, T, limbs, blocks, Source)                                           \
   extern "C" __global__ void __launch_bounds__(block_threads, blocks)                               \
       name(const __grid_constant__ DeviceTile tile, const __grid_constant__ Source<limbs> source) { \

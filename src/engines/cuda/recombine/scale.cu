@@ -1,4 +1,4 @@
-// beta C alone.
+// Kernels for beta C alone.
 #include "engines/cuda/recombine/arguments.hpp"
 #include "engines/cuda/recombine/tile.cuh"
 
@@ -6,19 +6,20 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// A thread takes `entries_each` entries of a line; lines are columns, or rows where those lie along memory.
+// Scales C; a thread block takes `scaled_at_once` rows of a column. Columns are rows of C if those are
+// contiguous.
 template <class T>
 __device__ void scale(const ScaledMatrix& matrix) {
   if (!holds(matrix.condition)) return;
   const T beta = Scalars<T>(matrix.scalars).beta;
   if (beta == T(1)) return;
-  const MatrixView<T> c = view_of<T>(matrix.c, matrix.entry);
+  const MatrixView<T> c = view_of<T>(matrix.c, matrix.item);
   const std::int64_t blocks = divide_up(c.rows, scaled_at_once);
   const std::int64_t first = blockIdx.x % blocks * scaled_at_once + threadIdx.x;
   const std::int64_t last = std::min(c.rows, first - threadIdx.x + scaled_at_once);
   for (std::int64_t i = first; i < last; i += blockDim.x) {
-    T& entry = c(i, blockIdx.x / blocks);
-    entry = beta == T(0) ? T(0) : scaled_entry(beta, entry);
+    T& element = c(i, blockIdx.x / blocks);
+    element = beta == T(0) ? T(0) : scaled_element(beta, element);
   }
 }
 

@@ -1,34 +1,34 @@
-// What the kernels of this folder share: matrices, scalars and the loop over a tile of C.
+// Matrices, scalars and the loop over a tile of C, which the recombination kernels share.
 #pragma once
 
 #include <algorithm>
 
 #include "arith/complex.hpp"
-#include "arith/exact_rounding.hpp"
+#include "arith/exact/exact_rounding.hpp"
 #include "base/embedding.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
 #include "engines/device.hpp"
-#include "recombine/special_entry.hpp"
+#include "recombine/special_element.hpp"
 
 namespace kintsugi::core::cuda {
 
-// Of a step of several entries, for one of them. Not from the first cache, of whose lines only who waited for
-// what came before knows that they are not of an earlier call.
-__device__ inline bool holds(const DeviceCondition& condition, std::int64_t entry = 0) {
+// True if the condition has no selection, or batch item `item` of the step selected its candidate. Bypasses
+// L1, whose lines may be of an earlier call unless the thread waited for the kernels before this one.
+__device__ inline bool holds(const DeviceCondition& condition, std::int64_t item = 0) {
   return condition.selection == nullptr ||
-         __ldcg(&condition.selection[entry].candidate) == condition.candidate;
+         __ldcg(&condition.selection[item].candidate) == condition.candidate;
 }
 
 template <class T>
-__device__ MatrixView<T> view_of(const DeviceMatrix& matrix, std::int64_t entry) {
-  T* data = matrix.pointers ? static_cast<T* const*>(const_cast<void*>(matrix.data))[entry]
-                            : static_cast<T*>(const_cast<void*>(matrix.data)) + entry * matrix.batch_stride;
+__device__ MatrixView<T> view_of(const DeviceMatrix& matrix, std::int64_t item) {
+  T* data = matrix.pointers ? static_cast<T* const*>(const_cast<void*>(matrix.data))[item]
+                            : static_cast<T*>(const_cast<void*>(matrix.data)) + item * matrix.batch_stride;
   return {data, matrix.rows, matrix.columns, matrix.row_stride, matrix.column_stride, MemorySpace::device};
 }
 
 template <class T>
 __device__ OperandView<T> operand_view(const DeviceSide& side) {
-  const MatrixView<const T> vectors = view_of<const T>(side.matrix, side.entry);
+  const MatrixView<const T> vectors = view_of<const T>(side.matrix, side.item);
   if constexpr (is_complex<T>) {
     return {vectors, side.matrix.right, side.matrix.conjugated};
   } else {
@@ -58,16 +58,15 @@ struct Scalars {
 
 template <class T>
 __device__ T scaled(const T& beta, const T& c) {
-  return beta == T(0) ? T(0) : scaled_entry(beta, c);
+  return beta == T(0) ? T(0) : scaled_element(beta, c);
 }
 
-// A thread takes a few rows of some columns, as they lie beside each other in the sums; a warp takes a
-// column.
+// Rows per thread, adjacent in the sums. A thread has these rows of some columns; a warp takes a column.
 inline constexpr int rows_each = block_rows / warp_size;
 
-// What a thread has of a column, in as wide accesses as there are.
+// A thread's elements of one column, aligned for the widest accesses.
 template <class Element>
-struct alignas(std::min<std::size_t>(16, rows_each * sizeof(Element))) Together {
+struct alignas(std::min<std::size_t>(16, rows_each * sizeof(Element))) RowsOfThread {
   Element of[rows_each];
 };
 
@@ -77,34 +76,34 @@ constexpr ElementType element_type() {
   return sizeof(T) == 4 ? ElementType::f32 : ElementType::f64;
 }
 
-// The part of C that a thread block recombines.
+// Part of C that a thread block recombines.
 template <class T>
-class Block {
+class TileBlock {
  public:
   static constexpr int parts = static_cast<int>(parts_of<T>);
   static constexpr int columns = block_columns(element_type<T>());
   static constexpr int columns_each = columns / block_warps;
 
-  __device__ explicit Block(const DeviceTile& tile) {
+  __device__ explicit TileBlock(const DeviceTile& tile) {
     const auto blocks = static_cast<unsigned>(divide_up(tile.rows, block_rows));
     first_row_ = std::int64_t{blockIdx.x % blocks} * block_rows;
     first_column_ = std::int64_t{blockIdx.x / blocks} * columns;
-    c_ = view_of<T>(tile.c, tile.entry)
+    c_ = view_of<T>(tile.c, tile.item)
              .block(tile.first_row + first_row_, tile.first_column + first_column_,
                     std::min<std::int64_t>(block_rows, tile.rows - first_row_),
                     std::min<std::int64_t>(columns, tile.columns - first_column_));
-    constexpr std::int64_t entries = std::max<std::int64_t>(1, 16 / sizeof(T));
+    constexpr std::int64_t elements = std::max<std::int64_t>(1, 16 / sizeof(T));
     staged_ = c_.row_stride != 1 || c_.rows % rows_each != 0 ||
-              reinterpret_cast<std::uintptr_t>(c_.data) % 16 != 0 || c_.column_stride % entries != 0;
+              reinterpret_cast<std::uintptr_t>(c_.data) % 16 != 0 || c_.column_stride % elements != 0;
   }
 
-  // The thread's first row and one of its columns, inside the block.
+  // The thread's first row and its e-th column within the block.
   __device__ static int row() { return rows_each * lane(); }
   __device__ static int column(int e) { return warp() + block_warps * e; }
   __device__ bool has(int e) const {
     return row() < static_cast<int>(c_.rows) && column(e) < static_cast<int>(c_.columns);
   }
-  // The same in the tile; the first one where the thread has none.
+  // Row and column within the tile; those of the block's first element if the thread has none.
   __device__ std::int64_t tile_row() const {
     return first_row_ + (row() < static_cast<int>(c_.rows) ? row() : 0);
   }
@@ -112,14 +111,14 @@ class Block {
     return first_column_ + (column(e) < static_cast<int>(c_.columns) ? column(e) : 0);
   }
 
-  // All threads together: whether all vectors are finite and have scales that are powers of two in double,
-  // products of two included; exponent() is then known, and that of an ordinary number.
+  // True if all vectors are finite and every exponent(), which is then known, is at most
+  // max_ordinary_exponent in magnitude. All threads call it together.
   __device__ bool is_ordinary(const DeviceTile& tile) const {
     static_assert(block_rows + parts * columns <= block_threads);
     const auto thread = static_cast<int>(threadIdx.x);
     bool ordinary = true;
     if (thread < block_rows + parts * columns) {
-      constexpr int largest = most_ordinary_exponent / 2;
+      constexpr int largest = max_ordinary_exponent / 2;
       const VectorRange& range = range_of(tile, thread);
       const int scale = range.scale;
       scales()[thread] = scale;
@@ -127,43 +126,43 @@ class Block {
     }
     return __syncthreads_and(ordinary ? 1 : 0) != 0;
   }
-  // That undoes the scales of the thread's row r and part p of column e.
+  // Exponent that undoes the scales of the thread's row r and part p of column e.
   __device__ int exponent(int r, int e, int p) const {
     return -(scales()[row() + r] + scales()[block_rows + parts * column(e) + p]);
   }
 
-  // Where C cannot be accessed in the thread's way, its entries go through shared memory. All threads
-  // together, before the first entry is read and after the last one was written.
+  // Moves elements through shared memory if the threads' accesses do not suit C's layout. All threads call
+  // begin() before the first element is read, and end() after the last one was written.
   __device__ void begin(bool reads_c) const {
     if (!staged_ || !reads_c) return;
-    for_each_staged([](T& staged, T& entry) { staged = entry; });
+    for_each_staged([](T& staged, T& element) { staged = element; });
     __syncthreads();
   }
   __device__ void end() const {
     if (!staged_) return;
     __syncthreads();
-    for_each_staged([](T& staged, T& entry) { entry = staged; });
+    for_each_staged([](T& staged, T& element) { element = staged; });
   }
-  __device__ Together<T> read(int e) const {
-    if (!staged_) return *reinterpret_cast<const Together<T>*>(&c_(row(), column(e)));
-    Together<T> entries;
+  __device__ RowsOfThread<T> read(int e) const {
+    if (!staged_) return *reinterpret_cast<const RowsOfThread<T>*>(&c_(row(), column(e)));
+    RowsOfThread<T> elements;
 #pragma unroll
-    for (int r = 0; r < rows_each; ++r) entries.of[r] = staging(row() + r, column(e));
-    return entries;
+    for (int r = 0; r < rows_each; ++r) elements.of[r] = staging(row() + r, column(e));
+    return elements;
   }
-  __device__ void write(int e, const Together<T>& entries) const {
+  __device__ void write(int e, const RowsOfThread<T>& elements) const {
     if (!staged_) {
-      *reinterpret_cast<Together<T>*>(&c_(row(), column(e))) = entries;
+      *reinterpret_cast<RowsOfThread<T>*>(&c_(row(), column(e))) = elements;
       return;
     }
 #pragma unroll
-    for (int r = 0; r < rows_each; ++r) staging(row() + r, column(e)) = entries.of[r];
+    for (int r = 0; r < rows_each; ++r) staging(row() + r, column(e)) = elements.of[r];
   }
 
-  // visit(i, j, entry) for all of the thread's entries, i and j in the tile: one row at a time, where time
-  // counts less.
+  // Calls visit(i, j, element) for all of the thread's elements, i and j in the tile, row by row: for blocks
+  // that are rare enough not to need speed.
   template <class Visit>
-  __device__ void for_each_entry(const Visit& visit) const {
+  __device__ void for_each_element(const Visit& visit) const {
 #pragma unroll 1
     for (int j = warp(); j < c_.columns; j += block_warps) {
 #pragma unroll 1
@@ -175,20 +174,22 @@ class Block {
   __device__ static int lane() { return static_cast<int>(threadIdx.x % warp_size); }
   __device__ static int warp() { return static_cast<int>(threadIdx.x / warp_size); }
 
-  // Rows, then vectors of columns; the last one again where there are no more.
+  // Range of a vector of the block: its rows, then the vectors of its columns; the last one again beyond the
+  // edge.
   __device__ const VectorRange& range_of(const DeviceTile& tile, int number) const {
     if (number < block_rows)
       return tile.a.ranges[tile.first_row + first_row_ + std::min<std::int64_t>(number, c_.rows - 1)];
     const std::int64_t vector = std::min<std::int64_t>(number - block_rows, parts * c_.columns - 1);
     return tile.b.ranges[parts * (tile.first_column + first_column_) + vector];
   }
-  // Of the same.
+  // Scales of those vectors.
   __device__ static int* scales() {
     __shared__ int all[block_rows + parts * columns];
     return all;
   }
-  // As bytes: entries have constructors, shared memory has none. What a warp accesses together lies in
-  // different banks, be it the same row of all lanes, rows one below the other or one row of all columns.
+  // Element in shared memory, which is an array of bytes, since elements have constructors and shared memory
+  // has none. Elements that a warp accesses together are in different banks, be they the same row of all
+  // lanes, consecutive rows or one row of all columns.
   __device__ static T& staging(int row, int column) {
     constexpr int group = warp_size + warp_size / rows_each;
     constexpr int size = rows_each * group + 1;
@@ -196,7 +197,7 @@ class Block {
     return reinterpret_cast<T*>(bytes)[column * size + row % rows_each * group + row / rows_each];
   }
 
-  // Lanes lie along C's lines.
+  // Calls visit(staged element, element of C); lanes follow C's contiguous lines.
   template <class Visit>
   __device__ void for_each_staged(const Visit& visit) const {
     const bool by_rows = c_.column_stride < c_.row_stride;
@@ -214,51 +215,52 @@ class Block {
   bool staged_;
 };
 
-// The rare entries, out of the way of the others.
+// Writes an element with NaN or infinities in its vectors. Not inlined, since such elements are rare.
 template <class T>
-__device__ __noinline__ void put_special_entry(const DeviceTile& tile, std::int64_t i, std::int64_t j,
-                                               T alpha, T beta, T* entry) {
-  *entry = special_entry<T>(operand_view<T>(tile.a), operand_view<T>(tile.b), i, j, alpha, beta,
-                            beta == T(0) ? nullptr : entry);
+__device__ __noinline__ void put_special_element(const DeviceTile& tile, std::int64_t i, std::int64_t j,
+                                                 T alpha, T beta, T* element) {
+  *element = special_element<T>(operand_view<T>(tile.a), operand_view<T>(tile.b), i, j, alpha, beta,
+                                beta == T(0) ? nullptr : element);
 }
 
-// One entry of beta C. A complex product of four terms is rounded once, which takes room that others do not
-// need.
+// Writes one element of beta C. Not inlined: a complex product of four terms is rounded once, which needs
+// registers that other elements do not.
 template <class T>
-__device__ __noinline__ void put_scaled_entry(T beta, T* entry) {
-  *entry = scaled(beta, *entry);
+__device__ __noinline__ void put_scaled_element(T beta, T* element) {
+  *element = scaled(beta, *element);
 }
 
-// Any entry: alpha may be 0, its row or column may have NaN or infinities, their scales may be any.
+// Writes any element: alpha may be 0, its row or column may have NaN or infinities, their scales may be any.
 template <class T, class Recombination>
-__device__ void put_any_entry(const DeviceTile& tile, const Recombination& recombination,
-                              const Scalars<T>& scalars, std::int64_t i, std::int64_t j, T* entry) {
+__device__ void put_any_element(const DeviceTile& tile, const Recombination& recombination,
+                                const Scalars<T>& scalars, std::int64_t i, std::int64_t j, T* element) {
   const VectorRange& row = tile.a.ranges[tile.first_row + i];
   const VectorRange* column = tile.b.ranges + parts_of<T> * (tile.first_column + j);
   if (scalars.alpha == T(0)) {
-    put_scaled_entry(scalars.beta, entry);
+    put_scaled_element(scalars.beta, element);
   } else if (!row.finite() || !column->finite()) {
-    put_special_entry(tile, tile.first_row + i, tile.first_column + j, scalars.alpha, scalars.beta, entry);
+    put_special_element(tile, tile.first_row + i, tile.first_column + j, scalars.alpha, scalars.beta,
+                        element);
   } else {
-    recombination.put(i, j, row.scale, column, scalars, entry);
+    recombination.put(i, j, row.scale, column, scalars, element);
   }
 }
 
-// Recombination::put_block makes the entries of a block of ordinary vectors and of scalars that it `takes`,
-// `put` any one whose vectors are finite.
+// Recombines a tile. Recombination::put_block writes the elements of a block of ordinary vectors, for scalars
+// that it `takes`; `put` writes any element whose vectors are finite.
 template <class T, class Recombination>
 __device__ void recombine_tile(const DeviceTile& tile, const Recombination& recombination) {
   if (!holds(tile.condition)) return;
   const Scalars<T> scalars(tile.scalars);
   if (scalars.alpha == T(0) && scalars.beta == T(1)) return;
-  const Block<T> block(tile);
+  const TileBlock<T> block(tile);
   if (block.is_ordinary(tile) && Recombination::takes(scalars)) {
     block.begin(scalars.beta != T(0));
     recombination.put_block(block, scalars);
     block.end();
   } else {
-    block.for_each_entry([&](std::int64_t i, std::int64_t j, T* entry) {
-      put_any_entry(tile, recombination, scalars, i, j, entry);
+    block.for_each_element([&](std::int64_t i, std::int64_t j, T* element) {
+      put_any_element(tile, recombination, scalars, i, j, element);
     });
   }
 }

@@ -1,7 +1,8 @@
-// Recombination with power-of-two weights: src/recombine/weighted.cpp for one tile, special values included.
+// Recombination of one tile with power-of-two weights, special values included: the device's version of
+// src/recombine/weighted.cpp.
 #include "arith/weighted_sum.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
-#include "recombine/special_entry.hpp"
+#include "recombine/special_element.hpp"
 
 #include "engines/cuda/recombine/tile.cuh"
 
@@ -9,7 +10,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Part: of a group's sums, float or std::int64_t.
+// Recombination of sums of type Part, which is float or std::int64_t.
 template <class T, class Part>
 class Weighted {
  public:
@@ -20,9 +21,9 @@ class Weighted {
 
   __device__ static bool takes(const Scalars<T>& scalars) { return scalars.alpha != T(0); }
 
-  __device__ void put_block(const Block<T>& block, const Scalars<T>& scalars) const {
+  __device__ void put_block(const TileBlock<T>& block, const Scalars<T>& scalars) const {
 #pragma unroll 1
-    for (int first = 0; first < Block<T>::columns_each; first += at_once) {
+    for (int first = 0; first < TileBlock<T>::columns_each; first += at_once) {
       Sum sums[at_once][parts][rows_each];
       add_up(block, first, sums);
 #pragma unroll
@@ -33,7 +34,7 @@ class Weighted {
   }
 
   __device__ void put(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,
-                      const Scalars<T>& scalars, T* entry) const {
+                      const Scalars<T>& scalars, T* element) const {
     double product[parts];
 #pragma unroll
     for (int p = 0; p < parts; ++p) {
@@ -42,7 +43,7 @@ class Weighted {
       for (int g = 0; g < sums_.groups; ++g) sum.add(exponent(g), part[g * sums_.group_stride]);
       product[p] = times_power_of_two(sum.value(), -(row_scale + column[p].scale));
     }
-    *entry = entry_of(product, scalars, scalars.beta == T(0) ? nullptr : entry);
+    *element = element_of(product, scalars, scalars.beta == T(0) ? nullptr : element);
   }
 
  private:
@@ -50,10 +51,10 @@ class Weighted {
     __device__ explicit Sum(int smallest_exponent = 0) : WeightedSumOf<Part>::type(smallest_exponent) {}
   };
 
-  // Columns of a thread that are read together: as many as there are registers for.
+  // Columns of a thread that are read together, as many as registers allow.
   static constexpr int at_once =
       std::max<int>(1, (sizeof(Part) == 4 ? 4 : 2) / parts / (sizeof(T) == 16 ? 2 : 1));
-  static_assert(Block<T>::columns_each % at_once == 0);
+  static_assert(TileBlock<T>::columns_each % at_once == 0);
 
   __device__ int exponent(int group) const {
     const int exponent = sums_.exponents[group];
@@ -63,8 +64,8 @@ class Weighted {
     return static_cast<const Part*>(sums_.data) + i + parts * j * sums_.rows;
   }
 
-  // Of columns first, first + 1, ... of the thread.
-  __device__ void add_up(const Block<T>& block, int first, Sum (&sums)[at_once][parts][rows_each]) const {
+  // Adds up the groups of the thread's columns first, first + 1, ...
+  __device__ void add_up(const TileBlock<T>& block, int first, Sum (&sums)[at_once][parts][rows_each]) const {
     const Part* column[at_once];
 #pragma unroll
     for (int e = 0; e < at_once; ++e) {
@@ -76,12 +77,12 @@ class Weighted {
 #pragma unroll 1
     for (int g = 0; g < sums_.groups; ++g) {
       const int weight = exponent(g);
-      Together<Part> together[at_once][parts];
+      RowsOfThread<Part> together[at_once][parts];
 #pragma unroll
       for (int e = 0; e < at_once; ++e) {
 #pragma unroll
         for (int p = 0; p < parts; ++p)
-          together[e][p] = *reinterpret_cast<const Together<Part>*>(column[e] + p * sums_.rows);
+          together[e][p] = *reinterpret_cast<const RowsOfThread<Part>*>(column[e] + p * sums_.rows);
         column[e] += sums_.group_stride;
       }
 #pragma unroll
@@ -95,9 +96,9 @@ class Weighted {
     }
   }
 
-  __device__ static void put_column(const Block<T>& block, int e, const Sum (&sums)[parts][rows_each],
+  __device__ static void put_column(const TileBlock<T>& block, int e, const Sum (&sums)[parts][rows_each],
                                     const Scalars<T>& scalars) {
-    Together<T> entries{};
+    RowsOfThread<T> elements{};
     const auto set = [&](auto reads_c) {
 #pragma unroll
       for (int r = 0; r < rows_each; ++r) {
@@ -105,19 +106,19 @@ class Weighted {
 #pragma unroll
         for (int p = 0; p < parts; ++p)
           product[p] = sums[p][r].value() * power_of_two(block.exponent(r, e, p));
-        entries.of[r] = entry_of(product, scalars, reads_c ? &entries.of[r] : nullptr);
+        elements.of[r] = element_of(product, scalars, reads_c ? &elements.of[r] : nullptr);
       }
     };
     if (scalars.beta == T(0)) {
       set(std::false_type());
     } else {
-      entries = block.read(e);
+      elements = block.read(e);
       set(std::true_type());
     }
-    block.write(e, entries);
+    block.write(e, elements);
   }
 
-  __device__ static T entry_of(const double (&product)[parts], const Scalars<T>& scalars, const T* c) {
+  __device__ static T element_of(const double (&product)[parts], const Scalars<T>& scalars, const T* c) {
     if constexpr (is_complex<T>) {
       return epilogue(Complex<double>(product[0], product[1]), scalars.alpha, scalars.beta, c);
     } else {
@@ -131,7 +132,7 @@ class Weighted {
 
 }  // namespace
 
-// `blocks` on an SM at least: as many as there are registers for.
+// `blocks`: thread blocks per SM at least, as many as registers allow.
 #define KINTSUGI_WEIGHTED(name, T, Part, blocks)                                                 \
   extern "C" __global__ void __launch_bounds__(block_threads, blocks)                            \
       name(const __grid_constant__ DeviceTile tile, const __grid_constant__ WeightedSums sums) { \

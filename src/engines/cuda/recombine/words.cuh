@@ -1,9 +1,10 @@
-// Recombination of sums of 52-bit words: src/recombine/weighted.cpp's exact way, special values included.
+// Recombination of sums of 52-bit words, special values included: the exact way of
+// src/recombine/weighted.cpp.
 #pragma once
 
 #include "arith/word_sum.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
-#include "engines/cuda/recombine/entries.cuh"
+#include "engines/cuda/recombine/elements.cuh"
 
 namespace kintsugi::core::cuda {
 
@@ -15,7 +16,7 @@ class Words {
   __device__ explicit Words(const WeightedSums& sums) : sums_(sums) {}
 
   __device__ void put(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,
-                      const Scalars<T>& scalars, T* entry) const {
+                      const Scalars<T>& scalars, T* element) const {
     ExactNumber<Limbs> exact[parts];
 #pragma unroll 1
     for (int p = 0; p < parts; ++p) {
@@ -25,7 +26,7 @@ class Words {
       exact[p] = sum.value();
       exact[p].exponent -= row_scale + column[p].scale;
     }
-    put_exact_entry(exact, scalars, entry);
+    put_exact_element(exact, scalars, element);
   }
 
  private:
@@ -33,9 +34,9 @@ class Words {
 };
 
 #define KINTSUGI_WORDS(name, T, limbs)                                                           \
-  extern "C" __global__ void __launch_bounds__(entries_threads)                                  \
+  extern "C" __global__ void __launch_bounds__(elements_threads)                                 \
       name(const __grid_constant__ DeviceTile tile, const __grid_constant__ WeightedSums sums) { \
-    recombine_entries<T>(tile, Words<T, limbs>(sums));                                           \
+    recombine_elements<T>(tile, Words<T, limbs>(sums));                                          \
   }
 
 }  // namespace kintsugi::core::cuda

@@ -1,4 +1,4 @@
-// One word a vector.
+// Recombination of one word per vector.
 #include "engines/cuda/recombine/words.cuh"
 
 namespace kintsugi::core::cuda {

@@ -1,4 +1,4 @@
-// Whether alpha is zero.
+// Test of alpha for zero.
 #pragma once
 
 #include "engines/cuda/select/alpha.hpp"

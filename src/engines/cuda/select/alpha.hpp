@@ -1,14 +1,14 @@
-// alpha, where it decides whether operands are read.
+// alpha, which decides whether operands are read.
 #pragma once
 
 #include "engines/device.hpp"
 
 namespace kintsugi::core::cuda {
 
-// On the host, or where it lies; of the matrices' type.
+// alpha in the matrices' type: in device memory, or tested on the host.
 struct Alpha {
   const void* device = nullptr;
-  bool is_zero = false;  // on the host
+  bool is_zero = false;  // of a host value
   ElementType type = ElementType::f32;
 };
 

@@ -1,22 +1,22 @@
-// What a vector's range becomes once it is known: with its scale, where all kernels look for it.
+// Completion of a vector's range: its scale is set and it is stored where all kernels read it.
 #pragma once
 
-#include "arith/norm_proof.hpp"
+#include "arith/residue/norm_proof.hpp"
 #include "engines/cuda/common/any_element.cuh"
 #include "engines/cuda/split/scaling.hpp"
 
 namespace kintsugi::core::cuda {
 
-// By exponents or norms.
+// Sets the range's scale by exponents or norms, as the rule says.
 __device__ inline void scale_range(const SplitTask& task, const SplitRule& rule, std::int64_t vector,
                                    VectorRange& range) {
   set_scale(range, rule);
   if (rule.scales != ScaleRule::norm || (range.flags & VectorRange::all_zero) != 0) return;
-  range.scale = norm_scale(range, rule, task.norms[entry_of_block() * task.entry_ranges + vector].bits);
+  range.scale = norm_scale(range, rule, task.norms[item_of_block() * task.item_ranges + vector].bits);
 }
 
-// The range that a vector has with its scale, by one of those that find it `written`; `found` where it was
-// not known.
+// Returns the scaling of a vector from its known range, else from `found`. Of the threads that found the
+// range one has `written` and stores it, with its scale.
 __device__ inline Scaling finish_range(const SplitTask& task, ElementKind kind, std::int64_t vector,
                                        const VectorRange& found, bool written = true) {
   VectorRange& known = range_of(task, vector);
@@ -29,7 +29,8 @@ __device__ inline Scaling finish_range(const SplitTask& task, ElementKind kind, 
                     fitted ? largest_fitting_bound(rule, task.format) : task.largest_bound);
 }
 
-// The range and the norm that a vector was found to have: by one of those that find them both are `written`.
+// Returns the scaling of a vector from the range and the norm that were found. Of the threads that found them
+// one has `written` and stores both.
 __device__ inline Scaling finish_norm(const SplitTask& task, std::int64_t vector, VectorRange range,
                                       const VectorNorm& norm, bool written = true) {
   const SplitRule rule = rule_of(task);
@@ -38,7 +39,7 @@ __device__ inline Scaling finish_norm(const SplitTask& task, std::int64_t vector
   if (!is_zero) range.scale = norm_scale(range, rule, norm.bits);
   if (written) {
     range_of(task, vector) = range;
-    task.norms[entry_of_block() * task.entry_ranges + vector] = norm;
+    task.norms[item_of_block() * task.item_ranges + vector] = norm;
   }
   Scaling scaling = scaling_of(ElementKind::residues_by_norms, range, rule, task.largest_bound);
   volatile std::uint32_t* ruled_out = task.found_norms.ruled_out;

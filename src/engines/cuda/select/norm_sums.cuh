@@ -1,16 +1,17 @@
-// What ranges, typical exponents and norms of vectors are added up from, and how over lanes.
+// Sums from which ranges, typical exponents and norms of vectors are found, and their addition over lanes.
 #pragma once
 
 #include <bit>
 #include <limits>
 
-#include "arith/norm_proof.hpp"
+#include "arith/residue/norm_proof.hpp"
 #include "engines/cuda/common/operands.cuh"
 
 namespace kintsugi::core::cuda {
 
-// Magnitudes with the exponents' sum: a number of them, counted from the least one there is. (The former are
-// a base, into whose padding the number goes: messages are half as long.)
+// Magnitudes with the number of finite non-zero elements and the sum of their exponents, counted from the
+// least exponent of the type. (Magnitudes is a base, so that `elements` fills its padding: messages are half
+// as long.)
 template <class T>
 struct MagnitudesAndExponents : Magnitudes<T> {
   using Bits = typename Magnitudes<T>::Bits;
@@ -29,7 +30,7 @@ struct MagnitudesAndExponents : Magnitudes<T> {
     Magnitudes<T>::add(x);
     add_exponent(x, false);
   }
-  // Element i of `x` to sums[i], of vectors beside each other.
+  // Adds x[i] to sums[i], for elements of adjacent vectors.
   template <int count>
   __device__ static void add_each(MagnitudesAndExponents (&sums)[count], const T (&x)[count]) {
     Magnitudes<T> of[count];
@@ -48,26 +49,27 @@ struct MagnitudesAndExponents : Magnitudes<T> {
     exponents += other.exponents;
   }
 
-  // With the number of elements and their depth, as far as 32 bits count them; subnormal ones lie deeper than
-  // is counted.
+  // Range with number of elements and depth, if 32 bits hold the depth. Vectors with subnormal elements have
+  // no depth, since those lie deeper than their exponents count.
   __device__ VectorRange range() const {
     VectorRange result = Magnitudes<T>::range();
-    constexpr std::uint32_t most_elements = 1U << 24;
+    constexpr std::uint32_t max_elements = 1U << 24;
     const std::uint64_t depth = std::uint64_t{elements} * (this->largest >> (digits - 1)) - exponents;
     const bool normal = elements == 0 || this->below + 1 >= Bits{1} << (digits - 1);
-    if (elements > most_elements || depth >= VectorRange::unknown_depth || !normal) return result;
+    if (elements > max_elements || depth >= VectorRange::unknown_depth || !normal) return result;
     result.elements = static_cast<std::int32_t>(elements);
     result.depth = static_cast<std::int32_t>(depth);
     return result;
   }
 
   __device__ std::int32_t typical() const {
-    constexpr int least = std::numeric_limits<T>::min_exponent - 2;  // subnormal numbers count as this
+    constexpr int least =
+        std::numeric_limits<T>::min_exponent - 2;  // exponent that subnormal numbers count with
     return elements == 0 ? 0 : static_cast<std::int32_t>(exponents / elements) + least;
   }
 
  private:
-  // Of a zero the exponent is none, too: where all are finite, two shifts do.
+  // Zeros have exponent 0 and add nothing; where all elements are finite, two shifts suffice.
   __device__ void add_exponent(T x, bool finite) {
     const Bits magnitude = std::bit_cast<Bits>(x) & Magnitudes<T>::without_sign;
     if (!finite && magnitude >= Magnitudes<T>::infinity) return;
@@ -77,12 +79,12 @@ struct MagnitudesAndExponents : Magnitudes<T> {
 };
 static_assert(sizeof(MagnitudesAndExponents<double>) == 32);
 
-// What a vector's range is found from.
+// Sum from which a vector's range is found.
 template <ElementKind kind, class T>
 using RangeSum =
     std::conditional_t<kind == ElementKind::fp16_with_depth, MagnitudesAndExponents<T>, Magnitudes<T>>;
 
-// Of threads whose numbers differ in the bits of `lanes` alone.
+// Adds up sums over the threads whose numbers differ only in the bits of `lanes`; all of them get the result.
 template <class T>
 __device__ void add_over_lanes(MagnitudesAndExponents<T>& sum, unsigned lanes) {
   add_over_lanes(static_cast<Magnitudes<T>&>(sum), lanes);

@@ -1,4 +1,5 @@
-// Norms of all vectors, and what proves the products of integers that they scale (arith/norm_proof.hpp).
+// Norms of all vectors, and the figures that prove products of the integers that norms scale
+// (arith/residue/norm_proof.hpp).
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/alpha.cuh"
 #include "engines/cuda/select/norm_sums.cuh"
@@ -25,7 +26,7 @@ struct NormOfVector {
   const RangesTask& task;
 
   __device__ std::int64_t place(std::int64_t vector) const {
-    return entry_of_block() * task.matrix.vectors() + vector;
+    return item_of_block() * task.matrix.vectors() + vector;
   }
   __device__ NormSum begin(std::int64_t vector) const {
     return {norm_scaling(task.ranges[place(vector)], task.norms[place(vector)].typical), {}};
@@ -48,12 +49,12 @@ extern "C" __global__ void __launch_bounds__(ranges_threads)
   const bool second = blockIdx.x >= tasks.task[0].blocks;
   const RangesTask& task = tasks.task[second ? 1 : 0];
   const std::int64_t first = (blockIdx.x - (second ? tasks.task[0].blocks : 0)) * ranges_vectors;
-  const std::int64_t entry = task.entry + entry_of_block();
+  const std::int64_t item = task.item + item_of_block();
   const bool wide = task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;
   if (wide) {
-    sum_vectors<double>(task.matrix, entry, first, NormOfVector{task});
+    sum_vectors<double>(task.matrix, item, first, NormOfVector{task});
   } else {
-    sum_vectors<float>(task.matrix, entry, first, NormOfVector{task});
+    sum_vectors<float>(task.matrix, item, first, NormOfVector{task});
   }
 }
 

@@ -10,7 +10,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// What `sum_vectors` makes of a range.
+// Task of sum_vectors() that finds ranges.
 template <class T>
 struct RangeOfVector {
   const RangesTask& task;
@@ -20,11 +20,11 @@ struct RangeOfVector {
   __device__ Sum begin(std::int64_t) const { return {}; }
   __device__ static void add_over_lanes(Sum& sum, unsigned lanes) { cuda::add_over_lanes(sum, lanes); }
   __device__ void end(std::int64_t vector, const Sum& sum) const {
-    task.ranges[entry_of_block() * task.matrix.vectors() + vector] = sum.range();
+    task.ranges[item_of_block() * task.matrix.vectors() + vector] = sum.range();
   }
 };
 
-// The same with typical exponents.
+// Task of sum_vectors() that finds ranges and typical exponents.
 template <class T>
 struct RangeAndExponentOfVector {
   const RangesTask& task;
@@ -34,18 +34,18 @@ struct RangeAndExponentOfVector {
     cuda::add_over_lanes(sum, lanes);
   }
   __device__ void end(std::int64_t vector, const MagnitudesAndExponents<T>& sum) const {
-    task.ranges[entry_of_block() * task.matrix.vectors() + vector] = sum.range();
-    task.norms[entry_of_block() * task.matrix.vectors() + vector].typical = sum.typical();
+    task.ranges[item_of_block() * task.matrix.vectors() + vector] = sum.range();
+    task.norms[item_of_block() * task.matrix.vectors() + vector].typical = sum.typical();
   }
 };
 
 template <class T>
 __device__ void find_ranges_of(const RangesTask& task, std::int64_t first) {
-  const std::int64_t entry = task.entry + entry_of_block();
+  const std::int64_t item = task.item + item_of_block();
   if (task.norms == nullptr) {
-    sum_vectors<T>(task.matrix, entry, first, RangeOfVector<T>{task});
+    sum_vectors<T>(task.matrix, item, first, RangeOfVector<T>{task});
   } else {
-    sum_vectors<T>(task.matrix, entry, first, RangeAndExponentOfVector<T>{task});
+    sum_vectors<T>(task.matrix, item, first, RangeAndExponentOfVector<T>{task});
   }
 }
 

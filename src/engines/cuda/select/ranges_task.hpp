@@ -1,4 +1,4 @@
-// What the kernels of ranges, norms and selection are told.
+// Parameters of the kernels of ranges, norms and selection.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,14 @@
 
 namespace kintsugi::core::cuda {
 
-// The grid's second extent is entries; what has one is that of the launch's first.
+// Parameters for one operand. The grid's second extent counts batch items; pointers are those of the launch's
+// first item.
 struct RangesTask {
   DeviceMatrix matrix;
-  std::int64_t entry = 0;
+  std::int64_t item = 0;
   VectorRange* ranges = nullptr;
-  VectorNorm* norms = nullptr;  // of ranges: nullptr where nobody asks for typical exponents
-  std::int64_t blocks = 0;      // of threads
+  VectorNorm* norms = nullptr;  // nullptr: the kernel of ranges finds no typical exponents
+  std::int64_t blocks = 0;      // thread blocks
 };
 
 struct RangesTasks {
@@ -22,28 +23,28 @@ struct RangesTasks {
   Alpha alpha;
 };
 
-// A thread block for each batch item.
+// Parameters of summarize_ranges, which has one thread block per batch item.
 struct SummaryTask {
   const VectorRange* ranges = nullptr;
   std::int64_t vectors = 0;
   RangeSummary* summaries = nullptr;
 };
 
-// A thread block for each batch item.
+// Parameters of the selector kernels, which have one thread block per batch item.
 struct SelectionTask {
   const VectorRange* ranges[2] = {};
   const VectorNorm* norms[2] = {};
-  const RangeSummary* summaries[2] = {};  // nullptr: they are not known
+  const RangeSummary* summaries[2] = {};  // nullptr: found from the ranges
   std::int64_t vectors[2] = {};
-  std::int64_t length = 0;  // of each vector
-  bool is_shared[2] = {};   // all entries have the same ranges
+  std::int64_t length = 0;  // elements of each vector
+  bool is_shared[2] = {};   // true if all items have the same ranges
   Alpha alpha;
   DeviceCandidates candidates;
   DeviceSelection* selection = nullptr;
   DeviceReporting reporting;
 };
 
-inline constexpr std::int64_t ranges_vectors = 16;  // of a block
+inline constexpr std::int64_t ranges_vectors = 16;  // vectors per thread block
 inline constexpr std::int64_t ranges_threads = 256;
 inline constexpr std::int64_t selection_threads = 512;
 

@@ -1,4 +1,4 @@
-// What an entry's selection adds to the report.
+// Addition of a batch item's selection to the report.
 #pragma once
 
 #include "engines/device.hpp"
@@ -9,7 +9,7 @@ __device__ inline void count(std::int64_t& counter, std::int64_t number = 1) {
   atomicAdd(reinterpret_cast<unsigned long long*>(&counter), static_cast<unsigned long long>(number));
 }
 
-// Calls in several streams may add to one report.
+// Adds a selection atomically: calls in several streams may add to one report.
 __device__ inline void add_to_report(DeviceReport& report, const DeviceSelection& selection) {
   switch (selection.candidate) {
     case DeviceSelection::scaled: count(report.scaled); return;

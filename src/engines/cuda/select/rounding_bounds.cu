@@ -1,5 +1,5 @@
-// Rounding-error bounds of all vectors: src/split/rounding_bounds.cpp.
-#include "arith/residue.hpp"
+// Rounding-error bounds of all vectors: the device's version of src/split/rounding_bounds.cpp.
+#include "arith/residue/residue.hpp"
 #include "arith/rounding_bound.hpp"
 #include "engines/cuda/select/rounding_bounds_task.hpp"
 #include "engines/cuda/select/vector_sums.cuh"
@@ -21,7 +21,7 @@ struct RoundingBoundSum {
       const double element = x[i] - x[i] == T(0) ? static_cast<double>(x[i]) : 0;
       const double scaled = element * factors.first * factors.second;
       const double integer = any_rounded_to_integer(scaled);
-      // Far below 1/2 the scaled element itself may have become zero.
+      // An element far below 1/2 may underflow to zero when it is scaled; it is inexact nevertheless.
       inexact += integer != scaled || (integer == 0 && element != 0) ? 1 : 0;
       magnitudes += fabs(integer);
     }
@@ -35,7 +35,7 @@ struct RoundingBoundSum {
 struct RoundingBoundOfVector {
   const RoundingBoundsTask& task;
 
-  // The scale that the split sets.
+  // Empty sum, with the scale that the split will set for the vector.
   __device__ RoundingBoundSum begin(std::int64_t vector) const {
     const VectorRange& range = task.ranges[vector];
     const bool zero = (range.flags & VectorRange::all_zero) != 0;
@@ -64,9 +64,9 @@ extern "C" __global__ void __launch_bounds__(ranges_threads)
   const std::int64_t first = (blockIdx.x - (second ? tasks.task[0].blocks : 0)) * ranges_vectors;
   const bool wide = task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;
   if (wide) {
-    sum_vectors<double>(task.matrix, task.entry, first, RoundingBoundOfVector{task});
+    sum_vectors<double>(task.matrix, task.item, first, RoundingBoundOfVector{task});
   } else {
-    sum_vectors<float>(task.matrix, task.entry, first, RoundingBoundOfVector{task});
+    sum_vectors<float>(task.matrix, task.item, first, RoundingBoundOfVector{task});
   }
 }
 

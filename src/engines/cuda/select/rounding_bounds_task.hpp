@@ -1,4 +1,4 @@
-// What the kernel of rounding-error bounds is told.
+// Parameters of the kernel of rounding-error bounds.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@ namespace kintsugi::core::cuda {
 
 struct RoundingBoundsTask {
   DeviceMatrix matrix;
-  std::int64_t entry = 0;
+  std::int64_t item = 0;
   const VectorRange* ranges = nullptr;
   int top_exponent = 0;
   RoundingBound* bounds = nullptr;
-  std::int64_t blocks = 0;  // of threads
+  std::int64_t blocks = 0;  // thread blocks
 };
 
 struct RoundingBoundsTasks {

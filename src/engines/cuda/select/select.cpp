@@ -6,33 +6,33 @@
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/select/ranges_task.hpp"
 #include "engines/cuda/select/rounding_bounds_task.hpp"
-#include "engines/cuda/split/range_parts.hpp"
+#include "engines/cuda/split/parts/range_parts.hpp"
 #include "engines/cuda/split/split_task.hpp"
 
 namespace kintsugi::core::cuda {
 
 namespace {
 
-RangesTask ranges_task(const DeviceSide& side, std::int64_t first_entry) {
+RangesTask ranges_task(const DeviceSide& side, std::int64_t first_item) {
   const std::int64_t vectors = side.matrix.vectors();
-  return {side.matrix, side.entry + first_entry, side.ranges + first_entry * vectors,
-          side.norms == nullptr ? nullptr : side.norms + first_entry * vectors,
+  return {side.matrix, side.item + first_item, side.ranges + first_item * vectors,
+          side.norms == nullptr ? nullptr : side.norms + first_item * vectors,
           divide_up(vectors, ranges_vectors)};
 }
 
 RoundingBoundsTask rounding_bounds_task(const DeviceRoundingBounds& of) {
   const DeviceSide& side = of.side;
-  return {side.matrix,     side.entry, side.ranges,
-          of.top_exponent, of.bounds,  divide_up(side.matrix.vectors(), ranges_vectors)};
+  return {side.matrix,     side.item, side.ranges,
+          of.top_exponent, of.bounds, divide_up(side.matrix.vectors(), ranges_vectors)};
 }
 
-// find_ranges or find_norms of sides with equally many entries.
+// Launches find_ranges or find_norms for sides with equally many items.
 void launch_ranges(const KernelName& kernel, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                    const Alpha& alpha) {
-  for (std::int64_t first = 0; first < a.entries; first += most_launched_items) {
+  for (std::int64_t first = 0; first < a.items; first += max_launched_items) {
     const RangesTasks tasks{{ranges_task(a, first), ranges_task(b, first)}, alpha};
     launch(kernel,
-           {tasks.task[0].blocks + tasks.task[1].blocks, std::min(a.entries - first, most_launched_items)},
+           {tasks.task[0].blocks + tasks.task[1].blocks, std::min(a.items - first, max_launched_items)},
            ranges_threads, 0, queue, tasks);
   }
 }
@@ -52,14 +52,14 @@ void find_of_equal_items(const KernelName& kernel, const Queue& queue, const Dev
 void find_of_sides(const KernelName& kernel, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                    const DeviceScalars& scalars) {
   const Alpha alpha = alpha_of(scalars, a, b);
-  if (a.entries == b.entries) return find_of_equal_items(kernel, queue, a, b, alpha);
+  if (a.items == b.items) return find_of_equal_items(kernel, queue, a, b, alpha);
   for (const DeviceSide& side : {a, b})
-    find_of_equal_items(kernel, queue, side, {{}, 0, nullptr, side.entries}, alpha);
+    find_of_equal_items(kernel, queue, side, {{}, 0, nullptr, side.items}, alpha);
 }
 
 }  // namespace
 
-// Where ranges of one side are there already, that side is empty.
+// A side whose ranges are known already is empty.
 Alpha alpha_of(const DeviceScalars& scalars, const DeviceSide& a, const DeviceSide& b) {
   const DeviceSide& side = a.ranges != nullptr ? a : b;
   return {scalars.device_alpha, scalars.alpha == 0.0, side.matrix.type};
@@ -82,7 +82,7 @@ void find_rounding_bounds(const Queue& queue, const DeviceRoundingBounds& a, con
 
 void summarize(const Queue& queue, const DeviceSide& side, RangeSummary* summaries) {
   static const KernelName kernel{"selector", "summarize_ranges"};
-  launch(kernel, {side.entries}, selection_threads, 0, queue,
+  launch(kernel, {side.items}, selection_threads, 0, queue,
          SummaryTask{side.ranges, side.matrix.vectors(), summaries});
 }
 
@@ -96,13 +96,13 @@ void select(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const 
                            {a.summaries, b.summaries},
                            {a.matrix.vectors(), b.matrix.vectors()},
                            a.matrix.length(),
-                           {a.entries == 1, b.entries == 1},
+                           {a.items == 1, b.items == 1},
                            alpha_of(scalars, a, b),
                            candidates,
                            selection,
                            reporting};
-  launch(candidates.asks_for_norms() ? by_norms : by_ranges, {std::max(a.entries, b.entries)},
-         selection_threads, 0, queue, task);
+  launch(candidates.needs_norms() ? by_norms : by_ranges, {std::max(a.items, b.items)}, selection_threads, 0,
+         queue, task);
 }
 
 }  // namespace kintsugi::core::cuda

@@ -1,5 +1,5 @@
 // Ranges, norms and rounding-error bounds of operands on a device, and the selection of a candidate by them.
-// What the functions do stands in engines/device_engine.hpp.
+// engines/device_engine.hpp documents the functions.
 #pragma once
 
 #include "engines/cuda/select/alpha.hpp"
@@ -15,7 +15,7 @@ void summarize(const Queue& queue, const DeviceSide& side, RangeSummary* summari
 void select(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
             const DeviceCandidates& candidates, DeviceSelection* selection, const DeviceReporting& reporting);
 
-// The scalar that lets a call skip its operands where it is 0; of an operand whose ranges are known the side
+// Returns alpha, which lets kernels skip their operands where it is 0. A side whose ranges are known already
 // is empty.
 Alpha alpha_of(const DeviceScalars& scalars, const DeviceSide& a, const DeviceSide& b);
 

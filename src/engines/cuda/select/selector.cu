@@ -1,4 +1,4 @@
-// The selection of a candidate, where the ranges are.
+// Selection of a candidate on the device, where the ranges are.
 #include <climits>
 
 #include "engines/cuda/ptx/griddepcontrol.cuh"
@@ -14,7 +14,7 @@ constexpr int warps = selection_threads / 32;
 constexpr int words = sizeof(VectorRange) / sizeof(int);
 static_assert(sizeof(VectorRange) % sizeof(int) == 0);
 
-// summarize(), before it knows whether there was a vector that is not zero.
+// State of summarize() before it is known whether any vector is not zero.
 struct Extremes {
   std::int32_t span = 0;
   std::int32_t largest = INT_MIN;
@@ -42,13 +42,13 @@ struct Extremes {
   }
 };
 
-constexpr int beside = 64;  // ranges that a warp reads together
-constexpr int at_once = 4;  // times, on their way at the same time
+constexpr int beside = 64;  // ranges that a warp loads together
+constexpr int at_once = 4;  // such loads in flight at the same time
 using RangeWords = int[beside * words / 32];
 
-// Of that many ranges or fewer, words beside each other by lanes beside each other: a range has more bytes
-// than one access, and each by a lane of its own would fetch every sector once for each word. Not from the
-// first cache, whose lines may be of an earlier call where nobody waited for this one.
+// Loads up to `beside` ranges so that neighboring lanes load neighboring words: a range is longer than one
+// access, and with a lane for each range every sector would be fetched once per word. Bypasses L1, which may
+// hold lines of an earlier call where this kernel did not wait for that one.
 __device__ void load_ranges(const VectorRange* ranges, std::int64_t count, RangeWords& loaded) {
   const int* source = reinterpret_cast<const int*>(ranges);
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -58,7 +58,7 @@ __device__ void load_ranges(const VectorRange* ranges, std::int64_t count, Range
   }
 }
 
-// The same, by way of the warp's own place in shared memory.
+// Adds those ranges to `extremes`, by way of the warp's own shared memory.
 __device__ void add_ranges(const RangeWords& loaded, std::int64_t count, int (&place)[beside * words],
                            Extremes& extremes) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -73,7 +73,8 @@ __device__ void add_ranges(const RangeWords& loaded, std::int64_t count, int (&p
   }
 }
 
-// Of one operand or two: as many warps look at each, and have its ranges. Whole in thread 0.
+// Summarizes the ranges of one operand or two. With two, half of the warps have the ranges of each. The
+// result is complete in thread 0.
 template <int sides>
 __device__ void summarize_by_block(const VectorRange* ranges, std::int64_t vectors,
                                    RangeSummary (&summaries)[sides]) {
@@ -110,7 +111,7 @@ __device__ void summarize_by_block(const VectorRange* ranges, std::int64_t vecto
 constexpr int summary_words = sizeof(RangeSummary) / sizeof(int);
 static_assert(sizeof(RangeSummary) % sizeof(int) == 0);
 
-// As load_ranges() does.
+// Loads a summary, bypassing L1 as load_ranges() does.
 __device__ RangeSummary load(const RangeSummary* source) {
   int loaded[summary_words];
   for (int i = 0; i < summary_words; ++i) loaded[i] = __ldcg(reinterpret_cast<const int*>(source) + i);
@@ -119,31 +120,31 @@ __device__ RangeSummary load(const RangeSummary* source) {
   return summary;
 }
 
-// All its words, with what is between its parts.
+// Stores all words of a summary, padding included.
 __device__ void store(RangeSummary* target, const RangeSummary& summary) {
   int stored[summary_words];
   memcpy(stored, &summary, sizeof summary);
   for (int i = 0; i < summary_words; ++i) reinterpret_cast<int*>(target)[i] = stored[i];
 }
 
-// Whole in thread 0.
-__device__ void summarize_sides(const SelectionTask& task, std::int64_t entry, DeviceSelection& selection) {
-  const auto entry_of = [&](int side) { return task.is_shared[side] ? 0 : entry; };
+// Sets selection.a and selection.b, which are complete in thread 0.
+__device__ void summarize_sides(const SelectionTask& task, std::int64_t item, DeviceSelection& selection) {
+  const auto item_of = [&](int side) { return task.is_shared[side] ? 0 : item; };
   RangeSummary known[2];
 #pragma unroll
   for (int side = 0; side < 2; ++side) {
     if (threadIdx.x == 0 && task.summaries[side] != nullptr)
-      known[side] = load(task.summaries[side] + entry_of(side));
+      known[side] = load(task.summaries[side] + item_of(side));
   }
   const int own = static_cast<int>(threadIdx.x) / (selection_threads / 2);
   RangeSummary found[2];
-  summarize_by_block(task.ranges[own] + entry_of(own) * task.vectors[own],
+  summarize_by_block(task.ranges[own] + item_of(own) * task.vectors[own],
                      task.summaries[own] == nullptr ? task.vectors[own] : 0, found);
   selection.a = task.summaries[0] == nullptr ? found[0] : known[0];
   selection.b = task.summaries[1] == nullptr ? found[1] : known[1];
 }
 
-using NormsOfSide = NormExtremes<DeviceReport::most_candidates>;
+using NormsOfSide = NormExtremes<DeviceReport::max_candidates>;
 
 __device__ void add_over_warp(NormsOfSide& extremes) {
   const auto largest = [](double& x) {
@@ -154,12 +155,12 @@ __device__ void add_over_warp(NormsOfSide& extremes) {
   largest(extremes.spread);
 }
 
-// Of one operand's vectors, under the scales of all candidates. Whole in thread 0.
-__device__ NormsOfSide extremes_by_block(const SelectionTask& task, int side, std::int64_t entry) {
-  constexpr int candidates = DeviceReport::most_candidates;
+// Extremes of one operand's norms under the scales of all candidates, complete in thread 0.
+__device__ NormsOfSide extremes_by_block(const SelectionTask& task, int side, std::int64_t item) {
+  constexpr int candidates = DeviceReport::max_candidates;
   __shared__ double of_warp[warps][candidates + 2];
   NormsOfSide extremes;
-  const std::int64_t first = task.is_shared[side] ? 0 : entry * task.vectors[side];
+  const std::int64_t first = task.is_shared[side] ? 0 : item * task.vectors[side];
   for (std::int64_t v = first + threadIdx.x; v < first + task.vectors[side]; v += selection_threads) {
     const VectorRange& range = task.ranges[side][v];
     if (!range.finite() || (range.flags & VectorRange::all_zero) != 0) continue;
@@ -171,7 +172,7 @@ __device__ NormsOfSide extremes_by_block(const SelectionTask& task, int side, st
     extremes.add(norm, tops, task.candidates.coefficient);
   }
   add_over_warp(extremes);
-  __syncthreads();  // of_warp is read no more
+  __syncthreads();  // of_warp is no longer read
   if (threadIdx.x % 32 == 0) {
     double* target = of_warp[threadIdx.x / 32];
     for (int r = 0; r < candidates; ++r) target[r] = extremes.grid[r];
@@ -189,7 +190,7 @@ __device__ NormsOfSide extremes_by_block(const SelectionTask& task, int side, st
   return extremes;
 }
 
-// `proved`: the candidates, a bit each, for which norms prove all elements of C.
+// `proved`: bit i is set if norms prove all elements of C for candidate i.
 __device__ std::int32_t first_candidate(const DeviceCandidates& candidates, const RangeSummary& a,
                                         const RangeSummary& b, std::int64_t k, unsigned proved) {
   for (int candidate = 0; candidate < candidates.count; ++candidate) {
@@ -199,12 +200,12 @@ __device__ std::int32_t first_candidate(const DeviceCandidates& candidates, cons
   return DeviceSelection::none;
 }
 
-__device__ unsigned proved_candidates(const SelectionTask& task, std::int64_t entry) {
-  const NormsOfSide a = extremes_by_block(task, 0, entry);
-  const NormsOfSide b = extremes_by_block(task, 1, entry);
+__device__ unsigned proved_candidates(const SelectionTask& task, std::int64_t item) {
+  const NormsOfSide a = extremes_by_block(task, 0, item);
+  const NormsOfSide b = extremes_by_block(task, 1, item);
   unsigned proved = 0;
 #pragma unroll
-  for (int r = 0; r < DeviceReport::most_candidates; ++r)
+  for (int r = 0; r < DeviceReport::max_candidates; ++r)
     proved |= proves(a, b, r, task.candidates.coefficient) ? 1U << r : 0U;
   return proved;
 }
@@ -235,10 +236,10 @@ __device__ void select(const SelectionTask& task) {
   if (is_zero(task.alpha)) {
     selection.candidate = DeviceSelection::scaled;
   } else {
-    const std::int64_t entry = blockIdx.x;
-    summarize_sides(task, entry, selection);
+    const std::int64_t item = blockIdx.x;
+    summarize_sides(task, item, selection);
     selection.candidate = first_candidate(task.candidates, selection.a, selection.b, task.length,
-                                          by_norms ? proved_candidates(task, entry) : 0);
+                                          by_norms ? proved_candidates(task, item) : 0);
   }
   if (threadIdx.x != 0) return;
   const bool fits = task.candidates.fits && selection.candidate >= 0;
@@ -246,7 +247,7 @@ __device__ void select(const SelectionTask& task) {
   task.selection[blockIdx.x] = selection;
   if (reporting.report != nullptr) report(reporting, selection, fits);
   if (reporting.overlaps_products)
-    grid_dependency_wait();  // as whatever comes next does by way of this kernel
+    grid_dependency_wait();  // kernels that wait for this one then wait for the products too
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// One number, or a few, of every vector of an operand, whichever way it lies in memory.
+// Sums over each vector of an operand, in either memory layout.
 #pragma once
 
 #include "engines/cuda/common/operands.cuh"
@@ -6,13 +6,13 @@
 
 namespace kintsugi::core::cuda {
 
-// A vector in any order: parts of its entries as they lie, those of the embedding but for their order.
+// A vector read in memory order: its parts are those of the embedding, in another order.
 template <class T>
 struct Line {
   const T* start;
-  std::int64_t stride;  // from entry to entry, in parts
+  std::int64_t stride;  // between elements, in parts
   bool complex;
-  bool negated;  // imaginary parts
+  bool negated;  // imaginary parts change sign
 
   __device__ T element(std::int64_t p) const {
     if (!complex) return __ldg(start + p * stride);
@@ -22,10 +22,10 @@ struct Line {
 };
 
 template <class T>
-__device__ Line<T> line_of(const DeviceMatrix& matrix, std::int64_t entry, std::int64_t vector) {
+__device__ Line<T> line_of(const DeviceMatrix& matrix, std::int64_t item, std::int64_t vector) {
   if (!matrix.complex())
-    return {matrix_start<T>(matrix, entry) + vector * matrix.row_stride, matrix.column_stride, false, false};
-  const auto* start = reinterpret_cast<const T*>(matrix_start<std::complex<T>>(matrix, entry));
+    return {matrix_start<T>(matrix, item) + vector * matrix.row_stride, matrix.column_stride, false, false};
+  const auto* start = reinterpret_cast<const T*>(matrix_start<std::complex<T>>(matrix, item));
   const std::int64_t row = matrix.right ? vector >> 1 : vector;
   const bool even = matrix.right && (vector & 1) == 0;
   return {start + 2 * row * matrix.row_stride, 2 * matrix.column_stride, true, matrix.conjugated != even};
@@ -36,7 +36,7 @@ namespace vector_detail {
 inline constexpr int warps = ranges_threads / 32;
 inline constexpr int unrolled = 4;
 
-// Elements first, first + step, ... of a vector.
+// Adds elements first, first + step, ... of a vector to `sum`.
 template <class T, class Sum>
 __device__ void add_elements(const Line<T>& line, std::int64_t first, std::int64_t step, std::int64_t length,
                              Sum& sum) {
@@ -51,21 +51,21 @@ __device__ void add_elements(const Line<T>& line, std::int64_t first, std::int64
   }
 }
 
-// A warp for each vector.
+// Sums with one warp per vector.
 template <class T, class Task>
-__device__ void sum_along_k(const DeviceMatrix& matrix, std::int64_t entry, std::int64_t first,
+__device__ void sum_along_k(const DeviceMatrix& matrix, std::int64_t item, std::int64_t first,
                             const Task& task) {
   for (int v = threadIdx.x / 32; v < ranges_vectors && first + v < matrix.vectors(); v += warps) {
     auto sum = task.begin(first + v);
-    add_elements(line_of<T>(matrix, entry, first + v), threadIdx.x % 32, 32, matrix.length(), sum);
+    add_elements(line_of<T>(matrix, item, first + v), threadIdx.x % 32, 32, matrix.length(), sum);
     task.add_over_lanes(sum, 31);
     if (threadIdx.x % 32 == 0) task.end(first + v, sum);
   }
 }
 
-// Neighbouring threads have neighbouring vectors.
+// Sums with neighboring threads on neighboring vectors.
 template <class T, class Task>
-__device__ void sum_across(const DeviceMatrix& matrix, std::int64_t entry, std::int64_t first,
+__device__ void sum_across(const DeviceMatrix& matrix, std::int64_t item, std::int64_t first,
                            const Task& task) {
   using Sum = decltype(task.begin(first));
   __shared__ Sum of_warp[warps][ranges_vectors];
@@ -73,7 +73,7 @@ __device__ void sum_across(const DeviceMatrix& matrix, std::int64_t entry, std::
   const bool there = first + v < matrix.vectors();
   Sum sum = task.begin(there ? first + v : first);
   if (there) {
-    add_elements(line_of<T>(matrix, entry, first + v), threadIdx.x / ranges_vectors,
+    add_elements(line_of<T>(matrix, item, first + v), threadIdx.x / ranges_vectors,
                  ranges_threads / ranges_vectors, matrix.length(), sum);
   }
   task.add_over_lanes(sum, 31 & ~(ranges_vectors - 1));
@@ -86,15 +86,16 @@ __device__ void sum_across(const DeviceMatrix& matrix, std::int64_t entry, std::
 
 }  // namespace vector_detail
 
-// task.begin(v) is a sum of which each thread adds up a share of the elements of vectors first ... first +
-// ranges_vectors - 1, task.end(v, sum) takes the whole. The order of additions depends on k alone.
+// Sums vectors first ... first + ranges_vectors - 1: each thread adds its share of a vector's elements to a
+// sum that begins as task.begin(v), and task.end(v, sum) takes the total. The order of additions depends on k
+// and the operand's layout alone.
 template <class T, class Task>
-__device__ void sum_vectors(const DeviceMatrix& matrix, std::int64_t entry, std::int64_t first,
+__device__ void sum_vectors(const DeviceMatrix& matrix, std::int64_t item, std::int64_t first,
                             const Task& task) {
   if (abs(matrix.column_stride) <= abs(matrix.row_stride)) {
-    vector_detail::sum_along_k<T>(matrix, entry, first, task);
+    vector_detail::sum_along_k<T>(matrix, item, first, task);
   } else {
-    vector_detail::sum_across<T>(matrix, entry, first, task);
+    vector_detail::sum_across<T>(matrix, item, first, task);
   }
 }
 

@@ -1,4 +1,5 @@
-// Largest and smallest magnitude of a vector, as bits: what a range is made of, at a fraction of its cost.
+// Largest and smallest magnitude of a vector, as bits: they give its range, at a fraction of the cost of
+// updating a range by every element.
 #pragma once
 
 #include <bit>
@@ -16,9 +17,9 @@ struct Magnitudes {
   static constexpr Bits without_sign = ~Bits{0} >> 1;
   static constexpr Bits infinity = sizeof(T) == 4 ? Bits{0x7f800000} : static_cast<Bits>(0x7ff0000000000000);
 
-  Bits largest = 0;         // finite
-  Bits below = ~Bits{0};    // the smallest but for zeros, less one
-  std::uint32_t flags = 0;  // of special values
+  Bits largest = 0;         // largest finite magnitude
+  Bits below = ~Bits{0};    // smallest non-zero magnitude, less one
+  std::uint32_t flags = 0;  // flags of special values
 
   KINTSUGI_HOST_DEVICE static constexpr Bits greater(Bits a, Bits b) { return a > b ? a : b; }
   KINTSUGI_HOST_DEVICE static constexpr Bits lesser(Bits a, Bits b) { return a < b ? a : b; }
@@ -35,7 +36,7 @@ struct Magnitudes {
     below = lesser(below, magnitude - 1);
   }
 
-  // Whether all are finite.
+  // Adds the elements; returns true if all are finite.
   template <int count>
   KINTSUGI_HOST_DEVICE constexpr bool add(const T (&x)[count]) {
     Bits top = largest;
@@ -54,7 +55,7 @@ struct Magnitudes {
     return false;
   }
 
-  // Element i of `x` to magnitudes[i], of vectors beside each other. Whether all are finite.
+  // Adds x[i] to magnitudes[i], for elements of adjacent vectors; returns true if all are finite.
   template <int count>
   KINTSUGI_HOST_DEVICE static constexpr bool add_each(Magnitudes (&magnitudes)[count], const T (&x)[count]) {
     Bits bits[count] = {};
@@ -80,7 +81,8 @@ struct Magnitudes {
     flags |= other.flags;
   }
 
-  // Exponents, raised ones too, grow with magnitudes: those of the largest and the smallest are a vector's.
+  // Range of the vector. Exponents, raised ones too, grow with magnitudes, so the largest and the smallest
+  // element give it.
   KINTSUGI_HOST_DEVICE constexpr VectorRange range() const {
     VectorRange result;
     if (largest != 0) {

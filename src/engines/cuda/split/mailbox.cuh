@@ -8,19 +8,20 @@
 
 namespace kintsugi::core::cuda {
 
-// Counts the messages of all blocks, in shared memory; used once.
+// Barrier in shared memory that counts the messages of all thread blocks of the cluster; used once.
 class Mailbox {
  public:
-  // One thread calls it, before it arrives at the cluster's barrier.
+  // Initializes the barrier. One thread calls it, before it arrives at the cluster's barrier.
   __device__ void open() {
     barrier_.initialise(1);
     Mbarrier::fence_initialisation();
   }
-  // One thread calls it, after a barrier of the block that follows open(). Messages may be there already.
+  // Sets the expected bytes. One thread calls it, after a barrier of the thread block that follows open().
+  // Messages may have arrived already.
   __device__ void expect(unsigned bytes) { barrier_.arrive_expect_tx(bytes); }
-  // Returns when all bytes are there and visible to this thread.
+  // Returns when all bytes have arrived and are visible to this thread.
   __device__ void wait() const { barrier_.wait_cluster(0); }
-  // Stores `message` to the variable `target` of that block, whose mailbox counts the bytes.
+  // Stores `message` to the variable `target` of that thread block, whose mailbox counts the bytes.
   template <class T>
   __device__ void send(const T& message, const T& target, unsigned block) const {
     static_assert(sizeof(T) % sizeof(uint4) == 0);

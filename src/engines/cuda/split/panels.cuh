@@ -1,9 +1,9 @@
-// Panels of vectors that lie beside each other, element by element: a thread block holds a part of a panel in
-// shared memory and writes its slices transposed.
+// Panels of adjacent vectors: a thread block holds a part of a panel in shared memory and writes its slices
+// transposed.
 #pragma once
 
 #include "engines/cuda/common/operands.cuh"
-#include "engines/cuda/split/elements.cuh"
+#include "engines/cuda/split/elements/elements.cuh"
 
 namespace kintsugi::core::cuda {
 
@@ -19,15 +19,15 @@ struct Panel {
   }
 };
 
-// What a block has of a panel: elements of k.
+// Part of a panel that a thread block holds, as a range of inner indices.
 struct PanelPart {
   int first_vector;
   int first_element;
   int length;
 };
 
-// This block's part is on its way into shared memory, zeros past the operand. A thread stays with its
-// vectors.
+// Starts copies of this thread block's part to shared memory, with zeros beyond the operand. A thread always
+// copies elements of the same vectors.
 template <class Shape, class Source>
 __device__ void start_loading(const SplitTask& task, const PanelPart& of, Source* part) {
   const int v = static_cast<int>(threadIdx.x) % Shape::lanes * Shape::chunk;
@@ -41,7 +41,7 @@ __device__ void start_loading(const SplitTask& task, const PanelPart& of, Source
   const bool aligned = reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0 &&
                        stride % Shape::chunk == 0 && bytes % sizeof(uint4) == 0;
   const auto inside = static_cast<int>(std::min<std::int64_t>(task.length - of.first_element, of.length));
-  // Steps are of whole groups, so that a thread keeps its place in them.
+  // A step is a multiple of panel_group elements, so that a thread keeps its offset within groups.
   const int shared_step = Shape::place(0, step);
   const std::int64_t source_step = step * stride;
   Source* target = part + Shape::place(v, first);
@@ -54,13 +54,13 @@ __device__ void start_loading(const SplitTask& task, const PanelPart& of, Source
   }
 }
 
-// The first of the vectors that this thread loaded.
+// First of the vectors that this thread loaded.
 template <class Shape>
 __device__ int loaded_vector() {
   return static_cast<int>(threadIdx.x) % Shape::lanes * Shape::chunk;
 }
 
-// visit(elements) for what this thread loaded: one of each of its vectors.
+// Calls visit(elements) for what this thread loaded: one element of each of its vectors at a time.
 template <class Shape, class Source, class Visit>
 __device__ void visit_part(int length, const Source* part, const Visit& visit) {
   const int step = static_cast<int>(blockDim.x) / Shape::lanes;
@@ -75,13 +75,13 @@ __device__ void visit_part(int length, const Source* part, const Visit& visit) {
   }
 }
 
-// Four threads beside each other have four vectors, the next four the next group of elements: eight
-// neighbouring groups of fp16 are a line of memory.
+// Writes the part's slices. Four neighboring threads have four vectors, the next four threads the next group
+// of elements: eight neighboring groups of fp16 are a line of memory.
 template <class Shape, ElementKind kind, class Source>
 __device__ void write_part(const SplitTask& task, const PanelPart& of, const Source* part,
                            const Scaling* scalings) {
   constexpr int beside = 4;
-  constexpr int warps_across = Shape::width / beside;  // all threads together are a multiple of these
+  constexpr int warps_across = Shape::width / beside;  // divides the number of warps
   constexpr int groups_of_warp = 32 / beside;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;

@@ -1,11 +1,11 @@
-// Splits of vectors whose elements lie beside each other: a block reads some of them once and holds them in
-// shared memory. A vector has whole warps beside each other, task.vector_threads in all.
+// Splits of vectors whose elements are contiguous: a thread block reads some vectors once and holds them in
+// shared memory. A vector has consecutive whole warps, task.vector_threads threads in all.
 #pragma once
 
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/select/norm_sums.cuh"
-#include "engines/cuda/split/elements.cuh"
+#include "engines/cuda/split/elements/elements.cuh"
 
 namespace kintsugi::core::cuda {
 
@@ -13,7 +13,7 @@ namespace rows {
 
 constexpr int written = 8;  // elements that a thread writes at once
 
-// The vector into shared memory, zeros behind it, all of it on its way at once.
+// Copies the vector to shared memory, with zeros after its end; all copies are in flight at once.
 template <class Source>
 __device__ void load_vector(const Source* source, const SplitTask& task, int thread, Source* row) {
   constexpr int chunk = sizeof(uint4) / sizeof(Source);
@@ -32,7 +32,7 @@ __device__ void load_vector(const Source* source, const SplitTask& task, int thr
   await_copies();
 }
 
-// visit(elements) for what this thread loaded.
+// Calls visit(elements) for the elements that this thread loaded.
 template <class Source, class Visit>
 __device__ void visit_vector(const SplitTask& task, int thread, const Source* row, const Visit& visit) {
   constexpr int chunk = sizeof(uint4) / sizeof(Source);
@@ -44,7 +44,8 @@ __device__ void visit_vector(const SplitTask& task, int thread, const Source* ro
   }
 }
 
-// Those of all threads of a vector, whole in its first one. All threads of the block together.
+// Adds the sums of a vector's threads; the result is complete in the vector's first thread. All threads of
+// the block call it together.
 template <class Sum>
 __device__ Sum whole_sum(const SplitTask& task, int thread, Sum sum) {
   __shared__ Sum of_warp[rows_threads / 32];
@@ -58,8 +59,8 @@ __device__ Sum whole_sum(const SplitTask& task, int thread, Sum sum) {
   return sum;
 }
 
-// The scaling of vector v of the block, by its first thread; of a vector of padding nothing. All threads
-// together.
+// Sets the vector's scaling, in its first thread; for a vector of padding it sets nothing. All threads of the
+// block call it together.
 template <ElementKind kind, class Source>
 __device__ void find_scaling(const SplitTask& task, int vector, int thread, const Source* row,
                              Scaling& scaling) {
@@ -70,7 +71,7 @@ __device__ void find_scaling(const SplitTask& task, int vector, int thread, cons
   if (inside && thread == 0) scaling = finish_range(task, kind, vector, sum.range());
 }
 
-// The same by norms that are found here.
+// As find_scaling(), by norms that are found here.
 template <class Source>
 __device__ void find_scaling_by_norms(const SplitTask& task, int vector, int thread, const Source* row,
                                       Scaling& scaling, NormScaling& norm_scaling_of_vector) {

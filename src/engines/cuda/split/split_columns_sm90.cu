@@ -1,6 +1,6 @@
-// Splits of vectors that lie beside each other, element by element: the blocks of a cluster, of any power of
-// two up to eight, hold a panel of vectors, a part of k each, read it once and write it transposed. The other
-// operand's vectors may lie the other way, in clusters of their own: then its blocks are those of rows.cuh.
+// Splits of adjacent vectors: the thread blocks of a cluster, of any power of two up to eight, hold a panel
+// of vectors, a part of k each, read it once and write it transposed. If the other operand's vectors are
+// contiguous along k, it has clusters of its own in the same launch, whose blocks work as in rows.cuh.
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/select/norm_sums.cuh"
@@ -12,15 +12,15 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// A sum over each vector of a panel: by every block of its part, and from those of all blocks, as messages,
-// whole.
+// A sum over each vector of a panel: every thread block sums its part, and adds up the sums of all blocks,
+// which it receives as messages.
 template <class Sum, int width>
 struct Exchange {
   struct alignas(sizeof(uint4)) Message {
     Sum sum;
   };
 
-  Sum (&of_part)[width];  // in shared memory
+  Sum (&of_part)[width];  // shared memory
   Mailbox& mailbox;
 };
 
@@ -53,7 +53,7 @@ __device__ inline void add_shared(NormSums& target, const NormSums& sums) {
   add_shared(target.clipped_squares, sums.clipped_squares);
 }
 
-// Sums of this thread's vectors, to those of the block's part.
+// Adds the sums of this thread's vectors to those of the thread block's part.
 template <class Shape, class Sum>
 __device__ void gather(Sum (&sums)[Shape::chunk], const Exchange<Sum, Shape::width>& exchange) {
 #pragma unroll
@@ -63,14 +63,15 @@ __device__ void gather(Sum (&sums)[Shape::chunk], const Exchange<Sum, Shape::wid
   }
 }
 
-// Bytes that a mailbox gets.
+// Bytes that a thread block's mailbox receives.
 template <class Sum, int width>
 __device__ unsigned received_bytes(const Exchange<Sum, width>&) {
   return width * blocks_in_cluster() * sizeof(typename Exchange<Sum, width>::Message);
 }
 
-// Threads beside each other tell one block each of the same vector; what is received is one message of every
-// vector by each block. A block that has whole vectors is told nothing.
+// Sends this thread block's sum of every vector to every block of the cluster; neighboring threads send the
+// same vector's sum to different blocks. `received` has one message of every block for each vector. A block
+// that has whole vectors sends nothing.
 template <class Sum, int width>
 __device__ void send(const Exchange<Sum, width>& exchange,
                      const typename Exchange<Sum, width>::Message* received) {
@@ -84,15 +85,15 @@ __device__ void send(const Exchange<Sum, width>& exchange,
   }
 }
 
-// finish(v, sum) of each vector of the panel, by one thread, from the messages of all blocks: threads beside
-// each other have one each. Every block finishes all vectors.
+// Calls finish(v, sum) for each vector of the panel in one thread, after adding the messages of all thread
+// blocks, which neighboring threads hold. Every block finishes all vectors.
 template <class Sum, int width, class Finish>
 __device__ void finish_sums(const Exchange<Sum, width>& exchange,
                             const typename Exchange<Sum, width>::Message* received, const Finish& finish) {
   const int blocks = blocks_in_cluster();
   const int parts = width * blocks;
   if (blocks > 1) exchange.mailbox.wait();
-  // Whole warps.
+  // Whole warps take part, since lanes are added.
   for (int i = static_cast<int>(threadIdx.x); i < max(parts, 32); i += static_cast<int>(blockDim.x)) {
     Sum sum;
     if (i < parts) sum = blocks > 1 ? received[i].sum : exchange.of_part[i];
@@ -101,7 +102,8 @@ __device__ void finish_sums(const Exchange<Sum, width>& exchange,
   }
 }
 
-// The range of a vector, written by the cluster's first block, which the others may be ahead of.
+// Scaling of a vector. The cluster's first thread block writes the range; other blocks may read it before or
+// after that.
 template <ElementKind kind>
 __device__ Scaling finish_panel_range(const SplitTask& task, int vector, VectorRange range) {
   VectorRange& known = range_of(task, vector);
@@ -118,7 +120,7 @@ __device__ Scaling finish_panel_range(const SplitTask& task, int vector, VectorR
   return scaling_of(kind, range, rule, task.largest_bound);
 }
 
-// Both before any block may send: mailboxes are open, and expect what they will get.
+// Opens the mailboxes and sets their expected bytes, before any thread block may send.
 template <int width, class... Sums>
 __device__ void begin(const Exchange<Sums, width>&... exchanges) {
   const auto open = [](const auto& exchange) {
@@ -131,7 +133,7 @@ __device__ void begin(const Exchange<Sums, width>&... exchanges) {
   if (threadIdx.x == 0) (exchanges.mailbox.expect(received_bytes(exchanges)), ...);
 }
 
-// Of elements that are on their way, and all there behind.
+// Waits for the thread's copies, sums the elements of the part and sends the sums.
 template <class Shape, class Sum, class Source>
 __device__ void send_first_sums(const PanelPart& of, const Source* part,
                                 const Exchange<Sum, Shape::width>& exchange,
@@ -141,11 +143,11 @@ __device__ void send_first_sums(const PanelPart& of, const Source* part,
   visit_part<Shape>(of.length, part, [&](const auto& x) { Sum::add_each(sums, x); });
   gather<Shape>(sums, exchange);
   __syncthreads();
-  cluster_wait();  // the others' mailboxes are open
+  cluster_wait();  // the other blocks' mailboxes are open
   send(exchange, received);
 }
 
-// Scalings of the panel's vectors, by exponents or by norms that are known.
+// Finds the scalings of the panel's vectors, by exponents or by norms that are known.
 template <class Shape, ElementKind kind, class Source>
 __device__ void find_scalings(const SplitTask& task, const PanelPart& of, const Source* part,
                               std::byte* messages, Scaling* scalings) {
@@ -164,7 +166,21 @@ __device__ void find_scalings(const SplitTask& task, const PanelPart& of, const 
   });
 }
 
-// The same by norms that are found here, as soon as the typical exponents are.
+// Sums the norms of the block's part of each vector.
+template <class Shape, class Source>
+__device__ void gather_norms(const PanelPart& of, const Source* part,
+                             const NormScaling (&scalings)[Shape::width],
+                             const Exchange<NormSums, Shape::width>& exchange) {
+  NormSums sums[Shape::chunk];
+  const NormScaling* const own = scalings + loaded_vector<Shape>();
+  visit_part<Shape>(of.length, part, [&](const auto& x) {
+#pragma unroll
+    for (int i = 0; i < Shape::chunk; ++i) sums[i].add(x[i], own[i]);
+  });
+  gather<Shape>(sums, exchange);
+}
+
+// As find_scalings(), by norms that are found here once the typical exponents are known.
 template <class Shape, class Source>
 __device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& of, const Source* part,
                                        std::byte* messages, Scaling* scalings) {
@@ -192,14 +208,8 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& o
     norm_scalings[v] = norm_scaling(ranges[v], typical[v]);
   });
   __syncthreads();
-  cluster_arrive();  // other messages may take these ones' place
-  NormSums norm_sums[Shape::chunk];
-  const NormScaling* const own = norm_scalings + loaded_vector<Shape>();
-  visit_part<Shape>(of.length, part, [&](const auto& x) {
-#pragma unroll
-    for (int i = 0; i < Shape::chunk; ++i) norm_sums[i].add(x[i], own[i]);
-  });
-  gather<Shape>(norm_sums, norm_exchange);
+  cluster_arrive();  // later messages may overwrite those of the first exchange
+  gather_norms<Shape>(of, part, norm_scalings, norm_exchange);
   __syncthreads();
   cluster_wait();
   send(norm_exchange, received_norms);
@@ -232,7 +242,7 @@ __device__ void split_columns(const SplitTask& task, std::int64_t block) {
   write_part<Shape, kind>(task, of, part, scalings);
 }
 
-// All blocks of a cluster belong to one task: the blocks of each are whole clusters.
+// All thread blocks of a cluster belong to one task: each task has whole clusters.
 template <class Source, ElementKind kind>
 __device__ void split_either_way(const SplitTasks& tasks) {
   if (!begins(tasks)) return;
@@ -247,8 +257,8 @@ __device__ void split_either_way(const SplitTasks& tasks) {
 
 }  // namespace
 
-// An SM shall hold three blocks of all threads, or six of half as many: some wait for their elements or for
-// each other, others write.
+// An SM holds three thread blocks of all threads, or six of half as many: while some wait for elements or
+// messages, others write.
 #define KINTSUGI_SPLIT_COLUMNS(Source, kind)                                      \
   extern "C" __global__ void __launch_bounds__(cluster_threads, 3)                \
       split_columns_##Source##_##kind(const __grid_constant__ SplitTasks tasks) { \

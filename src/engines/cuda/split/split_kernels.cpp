@@ -8,7 +8,8 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// `written`: the kind whose parts are written alike.
+// `written`: the kind whose kernel writes parts. fp16_with_depth differs from fp16 in how ranges are found
+// alone, and split_parts has known ranges.
 #define KINTSUGI_KERNELS_LIKE(type, Source, kind, written)                                     \
   {                                                                                            \
     ElementType::type, ElementKind::kind,                                                      \
@@ -34,7 +35,8 @@ const std::array<KernelOfKind, 10> kernels{{
     KINTSUGI_KERNELS_OF_KIND(f64, double, wide_residues),
 }};
 
-// Norms are of whole vectors, before the first of them is scaled: no tiles.
+// Kernels that find norms. A norm needs the whole vector before any element can be scaled, so there are no
+// kernels for tiles and short vectors.
 const KernelOfKind norms_and_residues{
     ElementType::f64,
     ElementKind::residues_by_norms,
@@ -44,7 +46,7 @@ const KernelOfKind norms_and_residues{
     {"", ""},
     {"", ""}};
 
-// Small beside its products, and so by tiles alone.
+// Kernel of fitted splits. Their time is small beside that of their products, so that a tile kernel suffices.
 const KernelOfKind fitted_kernel{ElementType::f32,
                                  ElementKind::fitted,
                                  {"", ""},
@@ -55,7 +57,7 @@ const KernelOfKind fitted_kernel{ElementType::f32,
 
 const KernelName any_kernel{"split_tiles", "split_tiles_double_any", waits_for_grid_dependency};
 
-// Integers that no element of a scaled vector can overflow.
+// Kind of a split into integers whose kernel cannot overflow; `any` if there is none.
 ElementKind integer_kind(const SplitRule& rule) {
   if (!rule.scale_vectors) return ElementKind::any;
   switch (rule.kind) {
@@ -71,6 +73,7 @@ ElementKind integer_kind(const SplitRule& rule) {
                  ? ElementKind::digits
                  : ElementKind::any;
     case SplitKind::residues:
+      // Eight digits of a byte hold integers of 62 bits, twelve digits those of 93.
       return rule.integer_bits() <= 62   ? ElementKind::residues
              : rule.integer_bits() <= 93 ? ElementKind::wide_residues
                                          : ElementKind::any;
@@ -112,14 +115,14 @@ const KernelOfKind* find_kernel(const DeviceSplit& split, bool by_norms) {
   return nullptr;
 }
 
-const KernelName& kernel_name(const KernelOfKind* kernel, Way way) {
+const KernelName& kernel_name(const KernelOfKind* kernel, Traversal traversal) {
   if (kernel == nullptr) return any_kernel;
-  switch (way) {
-    case Way::tiles: return kernel->tiles;
-    case Way::rows: return kernel->rows;
-    case Way::columns: return kernel->columns;
-    case Way::parts: return kernel->parts;
-    case Way::short_vectors: break;
+  switch (traversal) {
+    case Traversal::tiles: return kernel->tiles;
+    case Traversal::rows: return kernel->rows;
+    case Traversal::columns: return kernel->columns;
+    case Traversal::parts: return kernel->parts;
+    case Traversal::short_vectors: break;
   }
   return kernel->short_vectors;
 }

@@ -1,4 +1,4 @@
-// Which kernel splits what.
+// Table of the split kernels.
 #pragma once
 
 #include "engines/cuda/common/launch.hpp"
@@ -6,9 +6,9 @@
 
 namespace kintsugi::core::cuda {
 
-// The kernels that there are, one of each way through an operand for each kind of element. `parts`: vectors
-// that no block or cluster holds, with ranges that are known. `short_vectors`: many of few elements.
-enum class Way : std::uint8_t { tiles, rows, columns, parts, short_vectors };
+// Ways through an operand, with a kernel for each kind of element. `parts`: for vectors that no thread block
+// or cluster holds, with ranges that are known. `short_vectors`: for many vectors of few elements.
+enum class Traversal : std::uint8_t { tiles, rows, columns, parts, short_vectors };
 
 struct KernelOfKind {
   ElementType type;
@@ -22,9 +22,9 @@ struct KernelOfKind {
 
 ElementKind kind_of(const SplitRule& rule);
 
-// nullptr: no kernel has this kind of element. `by_norms`: one that finds norms.
+// Kernels for the split's kind of element, or nullptr if there are none. `by_norms`: kernels that find norms.
 const KernelOfKind* find_kernel(const DeviceSplit& split, bool by_norms);
 
-const KernelName& kernel_name(const KernelOfKind* kernel, Way way);
+const KernelName& kernel_name(const KernelOfKind* kernel, Traversal traversal);
 
 }  // namespace kintsugi::core::cuda

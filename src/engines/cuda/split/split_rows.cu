@@ -1,9 +1,9 @@
-// Splits of vectors whose elements lie beside each other, of any device.
+// Splits of vectors whose elements are contiguous, for any device.
 #include "engines/cuda/split/rows.cuh"
 
 namespace kintsugi::core::cuda {
 
-// Thread blocks that an SM shall hold: as many as their registers let it without memory in their place.
+// `blocks`: thread blocks per SM, as many as registers allow without spills.
 #define KINTSUGI_SPLIT_ROWS(Source, kind, blocks)                              \
   extern "C" __global__ void __launch_bounds__(rows_threads, blocks)           \
       split_rows_##Source##_##kind(const __grid_constant__ SplitTasks tasks) { \

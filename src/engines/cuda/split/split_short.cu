@@ -1,11 +1,11 @@
-// Splits of many short vectors: a thread has eight elements, 8, 16 or 32 threads of a warp a vector, whose
-// range they find among themselves. As many blocks as the device holds go through the vectors, and read the
-// next ones while they write slices.
+// Splits of many short vectors: a thread has eight elements, and 8, 16 or 32 threads of a warp have a vector,
+// whose range they find by shuffles. As many thread blocks as the device holds loop over the vectors, and
+// read the next ones while they write slices.
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/select/norm_sums.cuh"
-#include "engines/cuda/split/elements.cuh"
-#include "engines/cuda/split/row_elements.cuh"
+#include "engines/cuda/split/elements/elements.cuh"
+#include "engines/cuda/split/elements/row_elements.cuh"
 
 namespace kintsugi::core::cuda {
 
@@ -13,11 +13,11 @@ namespace {
 
 constexpr int threads = short_threads;
 
-// Some vectors of a task: as many as a block splits at once. All its numbers are powers of two.
+// Vectors of a task that a thread block splits at once; their number, threads and lengths are powers of two.
 struct VectorGroup {
   const SplitTask& task;
   std::int64_t first_vector;
-  int lanes_log;  // of the threads of a vector
+  int lanes_log;  // log2 of the threads per vector
 
   __device__ VectorGroup(const SplitTasks& tasks, std::int64_t group)
       : task(task_of_block(tasks, group)), lanes_log(31 - __clz(task.vector_threads)) {
@@ -33,12 +33,13 @@ struct VectorGroup {
   }
 };
 
-// Whether threads read elements of their own vectors, or of others, which they exchange in shared memory.
+// True if threads read elements of their own vectors; otherwise they exchange what they read in shared
+// memory.
 __device__ bool reads_own(const DeviceMatrix& matrix) { return matrix.column_stride == 1; }
 
-// The elements that a thread reads to exchange them: neighbouring threads read along the smaller stride.
+// Elements that a thread reads in order to exchange them: neighboring threads read along the smaller stride.
 struct ExchangedElements {
-  int vector;  // of the group
+  int vector;  // index in the group
   int element;
   int vector_step;
   int element_step;
@@ -57,7 +58,7 @@ struct ExchangedElements {
   }
 };
 
-// Elements are on their way to registers: the thread's own, or those that it reads for others.
+// Starts loads of elements into registers: the thread's own, or those that it reads for other threads.
 template <class Source>
 __device__ void start_loading(const VectorGroup& group, Source (&x)[elements_at_once]) {
   const SplitTask& task = group.task;
@@ -81,13 +82,14 @@ __device__ void start_loading(const VectorGroup& group, Source (&x)[elements_at_
   }
 }
 
-// What threads read for others goes to them. All threads of the block together.
+// Exchanges elements between threads if they did not read their own. All threads of the block call it
+// together.
 template <class Source>
 __device__ void exchange(const VectorGroup& group, Source* memory, Source (&x)[elements_at_once]) {
   if (reads_own(group.task.matrix)) return;
   const int pitch = group.length() + 1;
   const ExchangedElements at(group);
-  __syncthreads();  // the group before is read
+  __syncthreads();  // the previous group has been read
 #pragma unroll
   for (int i = 0; i < elements_at_once; ++i) {
     memory[(at.vector + i * at.vector_step) * pitch + at.element + i * at.element_step] = x[i];
@@ -106,7 +108,7 @@ __device__ void write_elements(const VectorWriter<kind>& writer, std::int64_t p,
   for (int i = 0; i < elements_at_once; ++i) writer.write_element(x[i], p + i);
 }
 
-// All threads of the block together.
+// Splits the group's vectors. All threads of the block call it together.
 template <class Source, ElementKind kind>
 __device__ void split_group(const VectorGroup& group, const Source (&x)[elements_at_once]) {
   const SplitTask& task = group.task;

@@ -1,4 +1,4 @@
-// What the split kernels are told.
+// Parameters of the split kernels.
 #pragma once
 
 #include <cstddef>
@@ -10,36 +10,36 @@
 
 namespace kintsugi::core::cuda {
 
-// How a kernel computes slices: in the hardware's own arithmetic, or as arith/split_rule.hpp has it.
+// How a kernel computes slices: in the hardware's own arithmetic, or by arith/split_rule.hpp (`any`).
 enum class ElementKind : std::uint8_t {
   any,
-  fp16,             // rounded rests of f32
-  fp16_with_depth,  // the same, of vectors whose depth is found with their range
-  fitted,           // by a rule that the entry's fit completes
+  fp16,             // rounded residuals of f32
+  fp16_with_depth,  // as fp16; the vectors' depth is found with their range
+  fitted,           // as fp16; the batch item's fit completes the rule
   bf16,
   tf32,
-  quantised,          // rounded rests of f32 in int8
-  digits,             // of a grid, in int8
-  residues,           // of integers of magnitude up to 2^62
-  residues_by_norms,  // the same, of norms that the split finds
-  wide_residues,      // up to 2^93
+  quantised,          // rounded residuals of f32 in int8
+  digits,             // digits on a grid, in int8
+  residues,           // residues of integers of magnitude up to 2^62
+  residues_by_norms,  // as residues, scaled by norms that the split finds
+  wide_residues,      // residues of integers of magnitude up to 2^93
 };
 
-// Of a split that finds norms: what is to be proved by them, and whether a vector was found that rules it
-// out.
+// Proof by norms that a split finds: the coefficient to be proved, and a flag that is set if a vector rules
+// the proof out.
 struct NormFindings {
   double coefficient = 0;
   std::uint32_t* ruled_out = nullptr;
 };
 
-// A DeviceSplit without pointers to the host. What has an entry of the batch is that of the launch's first
-// one.
+// A DeviceSplit without pointers to the host. Pointers to data of batch items are those of the launch's first
+// item.
 struct SplitTask {
   DeviceMatrix matrix;
-  std::int64_t entry = 0;
-  VectorRange* ranges = nullptr;  // of vector `first`
-  std::int64_t entry_ranges = 0;  // from entry to entry
-  VectorNorm* norms = nullptr;    // likewise, where the rule scales by them
+  std::int64_t item = 0;
+  VectorRange* ranges = nullptr;  // starts with vector `first`
+  std::int64_t item_ranges = 0;   // ranges from item to item
+  VectorNorm* norms = nullptr;    // starts with vector `first`; nullptr unless the rule scales by norms
   std::int64_t first = 0;
   std::int64_t vectors = 0;
   std::int64_t padded_vectors = 0;
@@ -47,67 +47,67 @@ struct SplitTask {
   std::int64_t vector_stride = 0;
   std::int64_t slice_stride = 0;
   std::byte* slices = nullptr;
-  std::int64_t entry_bytes = 0;  // of slices, from entry to entry
-  SplitRule rule{};              // its format lies below
+  std::int64_t item_bytes = 0;  // bytes of slices from item to item
+  SplitRule rule{};             // its format is the member `format`
   Format format{};
-  std::int32_t largest_bound = 0;  // of rounded rests that the hardware's arithmetic gives (scaling.hpp)
+  std::int32_t largest_bound = 0;  // for rounded residuals in the hardware's arithmetic (scaling.hpp)
   NormFindings found_norms;
   bool ranges_known = false;
-  const DeviceFit* fit = nullptr;   // in the place of the rule's own
-  std::int32_t vector_threads = 0;  // that a vector has to itself, where blocks hold whole ones
-  std::int64_t part_length =
-      0;                    // elements of a vector that a block splits, where it does not split whole ones
-  std::int64_t blocks = 0;  // of threads
+  const DeviceFit* fit = nullptr;   // replaces the rule's own residual
+  std::int32_t vector_threads = 0;  // threads per vector, if thread blocks hold whole vectors
+  std::int64_t part_length = 0;     // elements of a vector per thread block, if blocks hold parts
+  std::int64_t blocks = 0;          // thread blocks
 };
 
-// One or two of equally many entries, in one launch: the grid's second extent.
+// One or two splits of equally many batch items in one launch; the grid's second extent counts items.
 struct SplitTasks {
   SplitTask task[2];
-  DeviceCondition condition;  // its selections: one an entry, or of all entries that are served by one
-  std::int64_t served_entries = 1;
-  Alpha alpha;  // of splits before the selection
+  DeviceCondition condition;  // one selection per item, or of all items that one operand serves
+  std::int64_t served_items = 1;
+  Alpha alpha;  // for splits before the selection
 };
 
-// Of the kernels that read tiles.
+// Constants of the kernels that read tiles.
 inline constexpr std::int64_t tile_vectors = 16;
 inline constexpr std::int64_t tile_length = 64;
 inline constexpr std::int64_t tile_threads = 256;
 
-// Of the kernels whose blocks hold whole vectors: of a block, at most and, where vectors are short, at least.
+// Threads per block of the kernels whose blocks hold whole vectors: at most and, where vectors are short, at
+// least.
 inline constexpr std::int64_t rows_threads = 256;
-inline constexpr std::int64_t least_rows_threads = 128;
+inline constexpr std::int64_t min_rows_threads = 128;
 
-// Of the kernels whose clusters hold panels: 64 bytes of each element's line.
-inline constexpr std::int64_t largest_cluster = 8;    // which every device with clusters takes
-inline constexpr std::int64_t cluster_threads = 256;  // of a block, at most
+// Constants of the kernels whose clusters hold panels: 64 bytes of each element's line.
+inline constexpr std::int64_t largest_cluster = 8;    // largest size that every device with clusters takes
+inline constexpr std::int64_t cluster_threads = 256;  // threads per block, at most
 inline constexpr std::int64_t panel_bytes = 64;
 inline constexpr std::int64_t panel_group = 8;  // elements of a vector that a thread writes at once
 
-// Elements that are left out behind eight lines of a panel: thirty-two threads that read eight groups of four
-// vectors then meet all banks.
+// Padding elements after eight lines of a panel: thirty-two threads that read eight groups of four vectors
+// then access all banks.
 inline constexpr std::int64_t panel_gap = 4;
 
-// Of the kernels that split vectors in parts, with ranges that are known. Vectors up to long_stride elements
-// are never divided.
+// Constants of the kernels that split vectors in parts, with ranges that are known. Vectors of up to
+// long_stride elements are never divided.
 inline constexpr std::int64_t long_stride = 8192;
 inline constexpr std::int64_t parts_split_threads = 256;
 inline constexpr std::int64_t row_part_length = 8192;
 inline constexpr std::int64_t panel_part_length = 1024;
 inline constexpr std::int64_t tiles_part_length = 4096;
 
-// Of the kernels of many short vectors: threads of a block, and blocks of an SM.
+// Threads per block, and thread blocks per SM, of the kernels for many short vectors.
 inline constexpr std::int64_t short_threads = 256;
 inline constexpr std::int64_t short_blocks = 3;
-inline constexpr std::int64_t short_stride = 256;  // at most
+inline constexpr std::int64_t short_stride = 256;  // largest stride of a short vector
 inline constexpr std::int64_t many_vectors = 16384;
 
-// What a block says at once of its part of a vector: magnitudes, of FP32 numbers without exponents, or sums
-// of norms.
+// Bytes of one message about a part of a vector: magnitudes, for FP32 numbers without exponents, or sums of
+// norms.
 constexpr std::int64_t panel_message_bytes(std::int64_t element_bytes, ElementKind kind) {
   return element_bytes == 4 && kind != ElementKind::fp16_with_depth ? 16 : 32;
 }
 
-// Bytes of a block's part of a panel, and of what all blocks of the cluster say of their parts' vectors.
+// Shared memory of a thread block: its part of a panel, and the messages of all blocks of the cluster.
 constexpr std::int64_t panel_part_bytes(std::int64_t element_bytes, std::int64_t vector_stride,
                                         std::int64_t blocks, ElementKind kind) {
   const std::int64_t width = panel_bytes / element_bytes;

@@ -1,10 +1,10 @@
-// Splits of any operand: a block reads its vectors twice, tile by tile, or a part of them once, where ranges
-// are known.
+// Splits of any operand: a thread block reads its vectors twice, tile by tile, or, if ranges are known, a
+// part of them once.
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/select/norm_sums.cuh"
-#include "engines/cuda/split/elements.cuh"
+#include "engines/cuda/split/elements/elements.cuh"
 
 namespace kintsugi::core::cuda {
 
@@ -14,20 +14,20 @@ constexpr int lanes_of_vector = tile_threads / tile_vectors;
 
 template <class Source>
 struct Tile {
-  // An element more than it holds, so that neither way through it meets one bank.
+  // One element of padding per vector, so that accesses along either side are free of bank conflicts.
   Source element[tile_vectors][tile_length + 1];
 };
 
 template <class Source, ElementKind kind>
 __device__ Source read_element(const SplitTask& task, std::int64_t v, std::int64_t p) {
   if constexpr (kind == ElementKind::any) {
-    return any_element(task.matrix, task.entry + entry_of_block(), v, p);
+    return any_element(task.matrix, task.item + item_of_block(), v, p);
   } else {
     return matrix_start<Source>(task)[v * task.matrix.row_stride + p * task.matrix.column_stride];
   }
 }
 
-// Neighbouring threads read along the smaller stride. Nothing but zeros past the operand.
+// Loads a tile, with zeros beyond the operand; neighboring threads read along the smaller stride.
 template <class Source, ElementKind kind>
 __device__ void load_tile(const SplitTask& task, std::int64_t first_vector, std::int64_t first_element,
                           Tile<Source>& tile) {
@@ -45,7 +45,7 @@ __device__ void load_tile(const SplitTask& task, std::int64_t first_vector, std:
   }
 }
 
-// Of the vector of this thread, whole in each of its threads.
+// Range of this thread's vector, complete in each of the vector's threads.
 template <class Source, ElementKind kind>
 __device__ VectorRange find_range(const SplitTask& task, std::int64_t first_vector, Tile<Source>& tile) {
   const int v = threadIdx.x / lanes_of_vector;
@@ -94,7 +94,8 @@ __device__ void split_tiles_of(const SplitTask& task, const TilesPart& part, Til
   }
 }
 
-// Where few calls are expected to select the candidate there are fewer blocks than parts.
+// Splits all parts in a loop: if few calls are expected to select the candidate, there are fewer thread
+// blocks than parts.
 template <class Source, ElementKind kind>
 __device__ void split_tiles(const SplitTasks& tasks) {
   if (!begins(tasks)) return;

@@ -4,37 +4,37 @@
 #include <array>
 #include <vector>
 
-#include "base/cuda_driver.hpp"
+#include "base/cuda/cuda_driver.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/select/alpha.hpp"
 #include "engines/cuda/select/select.hpp"
-#include "engines/cuda/split/range_parts.hpp"
+#include "engines/cuda/split/parts/range_parts.hpp"
 #include "engines/cuda/split/scaling.hpp"
-#include "engines/cuda/split/ways.hpp"
+#include "engines/cuda/split/traversal.hpp"
 
 namespace kintsugi::core::cuda {
 
 namespace {
 
-// What is the same for all splits of a call.
+// Parameters that all splits of a call share.
 struct SplitCall {
   DeviceCondition condition{};
-  std::int64_t served_entries = 1;  // by each split
-  Alpha alpha{};                    // of splits before the selection
+  std::int64_t served_items = 1;  // batch items that each split serves
+  Alpha alpha{};                  // for splits before the selection
   NormFindings norms{};
 
   bool finds_norms() const { return norms.ruled_out != nullptr; }
 };
 
-SplitTask task_of(const WaySplit& one, std::int64_t blocks, const SplitCall& call) {
+SplitTask task_of(const SplitTraversal& one, std::int64_t blocks, const SplitCall& call) {
   const DeviceSplit& split = *one.split;
   const Slices& slices = split.slices;
   return {.matrix = split.side.matrix,
-          .entry = split.side.entry,
+          .item = split.side.item,
           .ranges = split.side.ranges + split.first,
-          .entry_ranges = split.side.matrix.vectors(),
+          .item_ranges = split.side.matrix.vectors(),
           .norms = split.side.norms == nullptr ? nullptr : split.side.norms + split.first,
           .first = split.first,
           .vectors = slices.vectors,
@@ -43,71 +43,71 @@ SplitTask task_of(const WaySplit& one, std::int64_t blocks, const SplitCall& cal
           .vector_stride = slices.vector_stride(),
           .slice_stride = slices.slice_stride(),
           .slices = slices.data,
-          .entry_bytes = static_cast<std::int64_t>(slices.bytes()),
+          .item_bytes = static_cast<std::int64_t>(slices.bytes()),
           .rule = *split.rule,
           .format = *split.rule->format,
           .largest_bound = largest_fitting_bound(*split.rule, *split.rule->format),
           .found_norms = call.norms,
           .ranges_known = split.ranges_known,
           .fit = split.fit,
-          .vector_threads = one.way == Way::rows
+          .vector_threads = one.traversal == Traversal::rows
                                 ? static_cast<std::int32_t>(threads_of_vector(slices.vector_stride()))
-                            : one.way == Way::short_vectors
+                            : one.traversal == Traversal::short_vectors
                                 ? static_cast<std::int32_t>(threads_of_short_vector(slices.vector_stride()))
                                 : 0,
           .part_length = one.part_length(),
           .blocks = blocks};
 }
 
-void launch_entries(const Queue& queue, const KernelName& kernel, const Extent& grid, std::int64_t threads,
-                    std::int64_t shared, SplitTasks tasks) {
-  for (std::int64_t first = 0; first < grid.y; first += most_launched_items) {
-    launch(kernel, {grid.x, std::min(grid.y - first, most_launched_items), 1, grid.cluster}, threads, shared,
+void launch_items(const Queue& queue, const KernelName& kernel, const Extent& grid, std::int64_t threads,
+                  std::int64_t shared, SplitTasks tasks) {
+  for (std::int64_t first = 0; first < grid.y; first += max_launched_items) {
+    launch(kernel, {grid.x, std::min(grid.y - first, max_launched_items), 1, grid.cluster}, threads, shared,
            queue, tasks);
     for (SplitTask& task : tasks.task) {
-      task.entry += most_launched_items;
-      task.ranges += most_launched_items * task.entry_ranges;
-      if (task.norms != nullptr) task.norms += most_launched_items * task.entry_ranges;
-      task.slices += most_launched_items * task.entry_bytes;
+      task.item += max_launched_items;
+      task.ranges += max_launched_items * task.item_ranges;
+      if (task.norms != nullptr) task.norms += max_launched_items * task.item_ranges;
+      task.slices += max_launched_items * task.item_bytes;
     }
-    tasks.condition.selection += tasks.condition.selection == nullptr ? 0 : most_launched_items;
+    tasks.condition.selection += tasks.condition.selection == nullptr ? 0 : max_launched_items;
   }
 }
 
-// In the order of their blocks; of equally many entries. All go the same way, or those by clusters come
-// first.
-void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<const WaySplit> splits,
+// Launches splits of equally many batch items, with thread blocks in the order of `splits`. All splits go the
+// same traversal, or those by clusters come first.
+void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<const SplitTraversal> splits,
                    const SplitCall& call) {
   std::int64_t threads = 0;
-  for (const WaySplit& one : splits) threads = std::max(threads, one.least_threads(kernel));
+  for (const SplitTraversal& one : splits) threads = std::max(threads, one.min_threads(kernel));
   SplitTasks tasks;
   tasks.condition = call.condition;
-  tasks.served_entries = call.served_entries;
+  tasks.served_items = call.served_items;
   tasks.alpha = call.alpha;
   std::int64_t blocks = 0;
   std::int64_t shared = 0;
   for (std::size_t i = 0; i < splits.size(); ++i) {
-    const WaySplit& one = splits[i];
+    const SplitTraversal& one = splits[i];
     tasks.task[i] = task_of(one, one.blocks(kernel, threads), call);
     blocks += tasks.task[i].blocks;
     if (kernel != nullptr) shared = std::max(shared, one.shared_bytes(*kernel, threads));
   }
-  const WaySplit& first = splits.front();
-  blocks = std::min(blocks, first.most_launched(call.condition.selection != nullptr));
-  launch_entries(queue, kernel_name(kernel, first.way), {blocks, first.split->side.entries, 1, first.cluster},
-                 threads, shared, tasks);
+  const SplitTraversal& first = splits.front();
+  blocks = std::min(blocks, first.max_launched(call.condition.selection != nullptr));
+  launch_items(queue, kernel_name(kernel, first.traversal),
+               {blocks, first.split->side.items, 1, first.cluster}, threads, shared, tasks);
 }
 
 void split_one(const Queue& queue, const DeviceSplit& split, const SplitCall& call) {
   const KernelOfKind* kernel = find_kernel(split, call.finds_norms());
-  const WaySplit one = way_of(kernel, split);
+  const SplitTraversal one = choose_traversal(kernel, split);
   launch_splits(queue, kernel, {&one, 1}, call);
 }
 
-// A launch costs about as much as splitting this many elements (2^18 FP32 numbers into two slices of fp16: 2
-// MiB).
+// Elements (2^18 FP32 numbers into two slices of fp16: 2 MiB) whose split takes about as long as a launch.
 constexpr std::int64_t small_elements = std::int64_t{1} << 18;
-// Tiles of a vector are read one after the other, twice.
+// Tiles of a small vector at most. The tile kernel reads a vector tile by tile, twice (range, then split), so
+// that for longer vectors a launch per operand takes less time.
 constexpr std::int64_t few_tiles = 4;
 
 bool is_small(const DeviceSplit& split) {
@@ -115,52 +115,55 @@ bool is_small(const DeviceSplit& split) {
   return split.slices.padded_vectors() * stride <= small_elements && stride <= few_tiles * tile_length;
 }
 
-// Both operands in one launch: where one kernel does both, and else, if they are small, by tiles, as any
-// operand can.
+// Splits both operands in one launch, if one kernel splits both, or if both are small, by the tile kernel,
+// which splits any operand. Returns false, and launches nothing, if two launches are needed.
 bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, const SplitCall& call) {
-  if (splits[0].side.entries != splits[1].side.entries) return false;
+  if (splits[0].side.items != splits[1].side.items) return false;
   const KernelOfKind* kernel = find_kernel(splits[0], call.finds_norms());
   if (kernel != find_kernel(splits[1], call.finds_norms())) kernel = nullptr;
-  std::array both{way_of(kernel, splits[0]), way_of(kernel, splits[1])};
-  // Vectors of both are equally long.
-  if (kernel != nullptr && (both[0].way == Way::short_vectors || both[1].way == Way::short_vectors))
-    both[0].way = both[1].way = Way::short_vectors;
-  if (both[1].way == Way::columns) std::swap(both[0], both[1]);
-  if (both[1].way == Way::columns)
+  std::array both{choose_traversal(kernel, splits[0]), choose_traversal(kernel, splits[1])};
+  // Vectors of both operands have the same length: if they are short for one, they are short for the other.
+  if (kernel != nullptr &&
+      (both[0].traversal == Traversal::short_vectors || both[1].traversal == Traversal::short_vectors))
+    both[0].traversal = both[1].traversal = Traversal::short_vectors;
+  // The kernel that splits one operand by columns and the other by rows expects the first by columns.
+  if (both[1].traversal == Traversal::columns) std::swap(both[0], both[1]);
+  if (both[1].traversal == Traversal::columns)
     both[0].cluster = both[1].cluster = std::max(both[0].cluster, both[1].cluster);
-  const bool by_clusters = both[0].way == Way::columns && both[1].way == Way::rows;
-  const bool by_one_kernel = kernel != nullptr && (both[0].way == both[1].way || by_clusters);
+  const bool by_clusters = both[0].traversal == Traversal::columns && both[1].traversal == Traversal::rows;
+  const bool by_one_kernel = kernel != nullptr && (both[0].traversal == both[1].traversal || by_clusters);
   if (!by_one_kernel) {
     if (call.finds_norms() || !is_small(splits[0]) || !is_small(splits[1])) return false;
-    both = {WaySplit{&splits[0], Way::tiles}, WaySplit{&splits[1], Way::tiles}};
+    both = {SplitTraversal{&splits[0], Traversal::tiles}, SplitTraversal{&splits[1], Traversal::tiles}};
   }
   launch_splits(queue, kernel, both, call);
   return true;
 }
 
-// Complex entries, whose ranges are those of their vectors: parts of them in the real operand's order.
-void split_entries(const Queue& queue, DeviceSplit split, const DeviceCondition& condition) {
-  static const std::array<KernelName, 4> of_entries{
-      KernelName{"split_entries", "split_entries_float_residues", waits_for_grid_dependency},
-      KernelName{"split_entries", "split_entries_float_wide_residues", waits_for_grid_dependency},
-      KernelName{"split_entries", "split_entries_double_residues", waits_for_grid_dependency},
-      KernelName{"split_entries", "split_entries_double_wide_residues", waits_for_grid_dependency}};
+// Splits complex elements into residues, with the ranges of the real vectors that they belong to. Thread
+// blocks have the parts that they would have of a real operand.
+void split_complex(const Queue& queue, DeviceSplit split, const DeviceCondition& condition) {
+  static const std::array<KernelName, 4> of_complex{
+      KernelName{"split_complex", "split_complex_float_residues", waits_for_grid_dependency},
+      KernelName{"split_complex", "split_complex_float_wide_residues", waits_for_grid_dependency},
+      KernelName{"split_complex", "split_complex_double_residues", waits_for_grid_dependency},
+      KernelName{"split_complex", "split_complex_double_wide_residues", waits_for_grid_dependency}};
   const DeviceSide& side = split.side;
-  if (!splits_entries(*split.rule))
-    fail(Status::internal, "engine cuda was handed complex entries to split into integers of {} bits",
+  if (!splits_complex(*split.rule))
+    fail(Status::internal, "engine cuda was handed complex elements to split into integers of {} bits",
          split.rule->top_exponent + 1);
   const std::size_t number = (side.matrix.type == ElementType::c32 ? 0U : 2U) +
                              (kind_of(*split.rule) == ElementKind::wide_residues ? 1U : 0U);
-  if (!split.ranges_known) find_ranges(queue, side, {{}, 0, nullptr, side.entries}, {});
+  if (!split.ranges_known) find_ranges(queue, side, {{}, 0, nullptr, side.items}, {});
   split.ranges_known = true;
   SplitTasks tasks;
   tasks.condition = condition;
-  const WaySplit way{&split, Way::tiles};
+  const SplitTraversal traversal{&split, Traversal::tiles};
   const std::int64_t first_vector = (side.matrix.right ? 2 : 1) * split.first;
-  tasks.task[0] = task_of(way, way.blocks(nullptr, tile_threads), {condition});
+  tasks.task[0] = task_of(traversal, traversal.blocks(nullptr, tile_threads), {condition});
   tasks.task[0].ranges = side.ranges + first_vector;
   tasks.task[0].norms = side.norms == nullptr ? nullptr : side.norms + first_vector;
-  launch_entries(queue, of_entries[number], {tasks.task[0].blocks, side.entries}, tile_threads, 0, tasks);
+  launch_items(queue, of_complex[number], {tasks.task[0].blocks, side.items}, tile_threads, 0, tasks);
 }
 
 }  // namespace
@@ -169,11 +172,11 @@ namespace {
 
 void split_all(const Queue& queue, std::span<const DeviceSplit> splits, const SplitCall& call) {
   if (splits.size() == 2 && split_together(queue, splits, call)) return;
-  std::int64_t entries = 1;
-  for (const DeviceSplit& one : splits) entries = std::max(entries, one.side.entries);
+  std::int64_t items = 1;
+  for (const DeviceSplit& one : splits) items = std::max(items, one.side.items);
   for (const DeviceSplit& one : splits) {
     SplitCall own = call;
-    own.served_entries = one.side.entries == 1 ? entries : 1;
+    own.served_items = one.side.items == 1 ? items : 1;
     split_one(queue, one, own);
   }
 }
@@ -187,17 +190,17 @@ std::vector<VectorsOfSide> sides_of(std::span<const DeviceSplit> splits) {
   return sides;
 }
 
-// Ranges of vectors that are split in parts, where they are not known.
+// Finds the ranges of operands whose vectors are divided among thread blocks, unless the ranges are known.
 void find_long_ranges(const Queue& queue, std::span<DeviceSplit> splits) {
   std::vector<DeviceSplit> divided;
   for (DeviceSplit& one : splits) {
-    if (one.ranges_known || !way_of(find_kernel(one, false), one).divides_vectors()) continue;
+    if (one.ranges_known || !choose_traversal(find_kernel(one, false), one).divides_vectors()) continue;
     divided.push_back(one);
     divided.back().side.norms = nullptr;
     one.ranges_known = true;
   }
   const std::vector<VectorsOfSide> sides = sides_of(divided);
-  if (sides.size() == 2 && sides[0].side.entries == sides[1].side.entries)
+  if (sides.size() == 2 && sides[0].side.items == sides[1].side.items)
     return find_ranges_by_parts(queue, sides, {});
   for (const VectorsOfSide& side : sides) find_ranges_by_parts(queue, {&side, 1}, {});
 }
@@ -206,8 +209,8 @@ void find_long_ranges(const Queue& queue, std::span<DeviceSplit> splits) {
 
 bool finds_norms(const DeviceSplit& split) {
   const KernelOfKind* kernel = find_kernel(split, true);
-  return kernel != nullptr && split.side.entries == 1 && split.rule->complex_basis.empty() &&
-         way_of(kernel, split).way != Way::tiles;
+  return kernel != nullptr && split.side.items == 1 && split.rule->complex_basis.empty() &&
+         choose_traversal(kernel, split).traversal != Traversal::tiles;
 }
 
 void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceScalars& scalars,
@@ -218,7 +221,7 @@ void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, con
   std::vector<DeviceSplit> whole;
   std::vector<DeviceSplit> divided;
   for (const DeviceSplit& one : splits)
-    (way_of(find_kernel(one, true), one).divides_vectors() ? divided : whole).push_back(one);
+    (choose_traversal(find_kernel(one, true), one).divides_vectors() ? divided : whole).push_back(one);
   split_all(queue, whole, call);
   if (divided.empty()) return;
   const std::vector<VectorsOfSide> sides = sides_of(divided);
@@ -228,14 +231,14 @@ void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, con
   split_all(queue, divided, call);
 }
 
-bool splits_entries(const SplitRule& rule) {
+bool splits_complex(const SplitRule& rule) {
   const ElementKind kind = kind_of(rule);
   return kind == ElementKind::residues || kind == ElementKind::wide_residues;
 }
 
 void split(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceCondition& condition) {
   if (!splits.empty() && !splits.front().rule->complex_basis.empty()) {
-    for (const DeviceSplit& one : splits) split_entries(queue, one, condition);
+    for (const DeviceSplit& one : splits) split_complex(queue, one, condition);
     return;
   }
   std::vector<DeviceSplit> all(splits.begin(), splits.end());

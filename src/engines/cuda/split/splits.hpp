@@ -1,4 +1,4 @@
-// Splits on a device. What the functions do stands in engines/device_engine.hpp.
+// Splits on a device. engines/device_engine.hpp documents the functions.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@ namespace kintsugi::core::cuda {
 bool finds_norms(const DeviceSplit& split);
 void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceScalars& scalars,
                     double coefficient, DeviceSelection* selection);
-bool splits_entries(const SplitRule& rule);
+bool splits_complex(const SplitRule& rule);
 void split(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceCondition& condition);
 
 }  // namespace kintsugi::core::cuda

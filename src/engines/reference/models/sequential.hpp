@@ -1,4 +1,4 @@
-// Accumulation one product after the other: native fp32 and fp64, AVX-512 VDPBF16PS, and the sums of int8.
+// Models of sequential accumulation: native fp32 and fp64, AVX-512 VDPBF16PS, and the sums of int8.
 #pragma once
 
 #include <bit>
@@ -10,14 +10,14 @@
 
 namespace kintsugi::core {
 
-// sum = fma(a[p], b[p], sum) in fp32, rounded to nearest even. For formats of 8 to 19 bits the product
-// is exact in fp32 or finer, so the fma is the exact product and one addition.
+// Computes sum = fma(a[p], b[p], sum) in fp32, rounded to nearest even. For formats of 8 to 19 bits the
+// product is exact in fp32 or finer, so the fma is the exact product and one addition.
 struct Fp32Nearest {
   using Element = float;
   using Sum = float;
 
   static constexpr int block = 1;
-  static constexpr double unit_roundoff = 0x1p-24;  // of each product's addition
+  static constexpr double unit_roundoff = 0x1p-24;  // error of the addition of each product
 
   static constexpr bool supports(FormatId format) { return core::supports(Accumulator::fp32, format); }
 
@@ -31,7 +31,7 @@ struct Fp32Nearest {
   }
 };
 
-// The same in fp64.
+// As Fp32Nearest, in fp64.
 struct Fp64Nearest {
   using Element = double;
   using Sum = double;
@@ -49,25 +49,25 @@ struct Fp64Nearest {
   }
 };
 
-// Subnormals become zero and keep their sign, as operands and as results (denormals-are-zero and
-// flush-to-zero), which the bf16 units of CPUs do whatever MXCSR says: Intel SDM, TDPBF16PS and VDPBF16PS.
+// Returns zero of the same sign for a subnormal, for operands and for results (denormals-are-zero and
+// flush-to-zero), as the bf16 units of CPUs do for any MXCSR: Intel SDM, TDPBF16PS and VDPBF16PS.
 inline float flush_subnormal(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   return (bits & 0x7f800000U) == 0 ? std::bit_cast<float>(bits & 0x80000000U) : value;
 }
 
-// The smallest normal number is where the flush decides, and the decision falls on the unrounded or on
-// the rounded value; the recorded results do not distinguish the two. Rounded here.
+// Flushes the result of an fma. The decision at the smallest normal number may depend on the unrounded or on
+// the rounded value; the recorded results do not distinguish the two. This model uses the rounded one.
 inline float fma_flushed(float a, float b, float sum) { return flush_subnormal(std::fma(a, b, sum)); }
 
-// bf16 operands of both CPU units, flushed.
+// Decodes a bf16 operand of either CPU unit, flushed.
 inline float load_bf16_flushed(const Format& format, std::uint64_t stored_bits) {
   return flush_subnormal(static_cast<float>(decode(format, stored_bits)));
 }
 
-// AVX-512 VDPBF16PS (Intel and AMD Zen 5): of each pair the odd product is added to the accumulator by
-// fma, then the even one, each rounded to nearest even and flushed. Matches every record of both
-// vendors in tests/data/mma. An odd n is padded with a zero product.
+// Model of AVX-512 VDPBF16PS (Intel and AMD Zen 5): the odd product of each pair is added to the accumulator
+// by fma, then the even one, each rounded to nearest even and flushed. Matches every record of both vendors
+// in tests/data/mma. An odd n is padded with a zero product.
 struct Avx512Bf16 {
   using Element = float;
   using Sum = float;
@@ -92,8 +92,8 @@ struct Avx512Bf16 {
   }
 };
 
-// int8 products are exact and sums wrap modulo 2^32, as the integer units of GPUs and CPUs do
-// without saturation. Unsigned arithmetic, since signed overflow is undefined in C++.
+// Model of int8: products are exact and sums wrap modulo 2^32, as in the integer units of GPUs and CPUs
+// without saturation. The arithmetic is unsigned, since signed overflow is undefined in C++.
 struct Int32 {
   using Element = std::int32_t;
   using Sum = std::int32_t;
@@ -114,7 +114,7 @@ struct Int32 {
   }
 };
 
-// Products of 52-bit words are exact in 128 bits, and sums wrap modulo 2^128.
+// Model of 52-bit words: products are exact in 128 bits, and sums wrap modulo 2^128.
 struct Int128 {
   using Element = std::int64_t;
   __extension__ using Sum = __int128;

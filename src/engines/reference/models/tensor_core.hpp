@@ -1,4 +1,5 @@
-// How NVIDIA's tensor cores add: a block of products and the accumulator at once, on one grid.
+// Model of the additions in NVIDIA's tensor cores: a block of products and the accumulator at once, on one
+// grid.
 #pragma once
 
 #include <algorithm>
@@ -10,15 +11,15 @@
 
 namespace kintsugi::core {
 
-// The description of a format by its identity, so that a model can be instantiated for one.
+// Description of a format by its identity, so that a model can be instantiated for it.
 template <FormatId Id>
 inline constexpr const Format& format_of = *formats[static_cast<std::size_t>(Id)];
 
-// One operand, taken apart so that a product is one multiplication and one addition:
-// significand * 2^(exponent - fraction bits of the format). A subnormal keeps the exponent of the
-// smallest normal number and a significand below 2^fraction_bits. Zeros, infinities and NaNs have
-// exponents far outside of any format's, so that the block's largest exponent finds them without a
-// test a product: zero can never set the grid, and infinity or NaN always does.
+// An operand, decoded so that a product takes one multiplication and one addition:
+// significand * 2^(exponent - fraction bits of the format). A subnormal has the exponent of the smallest
+// normal number and a significand below 2^fraction_bits. Zeros, infinities and NaNs have exponents far
+// outside of any format's, so that the block's largest exponent identifies them without a test per product:
+// zero can never set the grid, and infinity or NaN always does.
 struct TensorCoreElement {
   static constexpr int zero_exponent = -4096;
   static constexpr int special_exponent = 8192;
@@ -27,24 +28,23 @@ struct TensorCoreElement {
   std::int16_t exponent;
 };
 
-// D = C + A B of one instruction, chained over a run of any length: products are exact; the accumulator
-// and the Block products are aligned to the largest exponent among them, a product's exponent being
-// the sum of its factors' exponents, before normalisation; each addend is truncated towards zero ExtraBits
-// below the last place of that exponent's fp32 significand; the sum is exact; the result is truncated
-// to fp32, subnormals kept.
+// Computes D = C + A B of one instruction, chained over a run of any length. Products are exact. The
+// accumulator and the Block products are aligned to the largest exponent among them, where a product's
+// exponent is the sum of its factors' exponents, before normalization. Each addend is truncated towards zero
+// ExtraBits below the last place of that exponent's fp32 significand; the sum is exact; the result is
+// truncated to fp32, subnormals kept.
 //
-// Zero addends do not take part: they set no grid. Results beyond FLT_MAX are infinite. Every zero
-// result is +0: sums of -0, exact cancellation, negative results that underflow. NaN is 0x7fffffff
-// whatever its cause. These four were read on an H200 (tests/data/mma/h200_corners_*.bin; the
-// authors below have the first two alike). Block and ExtraBits come from schedule/accumulator.hpp;
-// sources stand beside the names below.
+// Zero addends are left out: they set no grid. Results beyond FLT_MAX are infinite. Every zero result is +0:
+// sums of -0, exact cancellation, negative results that underflow. NaN is 0x7fffffff for any cause. These
+// four were read on an H200 (tests/data/mma/h200_corners_*.bin; the authors below have the first two alike).
+// Block and ExtraBits come from schedule/accumulator.hpp; sources are given at the names below.
 template <FormatId Id, int Block, int ExtraBits>
 struct TensorCore {
   using Element = TensorCoreElement;
   using Sum = float;
 
   static constexpr int block = Block;           // products per alignment and per truncation to fp32
-  static constexpr int extra_bits = ExtraBits;  // each of them loses less than 2^(emax - 23 - extra_bits)
+  static constexpr int extra_bits = ExtraBits;  // each addend loses less than 2^(emax - 23 - extra_bits)
 
   static constexpr bool supports(FormatId format) { return format == Id; }
 
@@ -53,9 +53,9 @@ struct TensorCore {
 
  private:
   static constexpr int fraction_bits = format_of<Id>.fraction_bits();
-  // A product's integer has 2 * fraction_bits fraction bits; the grid has 23 + ExtraBits.
+  // The integer of a product has 2 * fraction_bits fraction bits; the grid has 23 + ExtraBits.
   static constexpr int product_shift = 23 + ExtraBits - 2 * fraction_bits;
-  // No finite addend reaches it: exponents of products are below 2 * 128.
+  // Above the exponent of every finite addend: exponents of products are below 2 * 128.
   static constexpr int largest_finite_exponent = 1024;
   static_assert(product_shift >= 0, "products have no bits below the grid of their own exponent");
   static_assert(2 * (fraction_bits + 1) + product_shift <= 30, "aligned products are int32");
@@ -91,8 +91,8 @@ template <FormatId Id>
 using H200 =
     TensorCore<Id, accumulator_block(Accumulator::h200, Id), accumulator_extra_bits(Accumulator::h200)>;
 
-// NVIDIA H200, warp matrix API: likewise. Its m16n16k8 on tf32 is two blocks of 4, one after the other
-// (mma.sync.m16n8k8 itself is one block of 8).
+// NVIDIA H200, warp matrix API: matches every recorded result too. Its m16n16k8 on tf32 is two blocks of 4,
+// one after the other (mma.sync.m16n8k8 itself is one block of 8).
 template <FormatId Id>
 using H200Mma = TensorCore<Id, accumulator_block(Accumulator::h200_mma, Id),
                            accumulator_extra_bits(Accumulator::h200_mma)>;
@@ -134,8 +134,8 @@ float TensorCore<Id, Block, ExtraBits>::run(const Element* a, const Element* b, 
   return add(multiply(last_a, last_b, sum));
 }
 
-// Exact products, and the accumulator as the last addend; significands in units of the grid that belongs
-// to the addend's own exponent.
+// Returns the exact products, and the accumulator as the last addend; significands are in units of the grid
+// of the addend's own exponent.
 template <FormatId Id, int Block, int ExtraBits>
 auto TensorCore<Id, Block, ExtraBits>::multiply(const Element* a, const Element* b, float sum) -> Addends {
   Addends addends;
@@ -172,14 +172,14 @@ float TensorCore<Id, Block, ExtraBits>::add(const Addends& addends) {
     const std::int32_t significand = addends.significand[p];
     const std::int32_t sign = significand >> 31;
     const std::int32_t distance = std::min(largest - addends.exponent[p], 31);
-    // Truncation of the magnitude: an arithmetic shift alone would round towards minus infinity.
+    // Truncates the magnitude: an arithmetic shift alone would round towards minus infinity.
     total += ((((significand ^ sign) - sign) >> distance) ^ sign) - sign;
   }
   return to_float(total, largest - 23 - ExtraBits);
 }
 
-// As IEEE 754 would: NaN if any addend is NaN (its significand is 0 here, as is that of infinity
-// times zero) or if infinities of both signs meet.
+// Adds as IEEE 754 does: NaN if any addend is NaN (its significand is 0 here, as is that of infinity times
+// zero) or if there are infinities of both signs.
 template <FormatId Id, int Block, int ExtraBits>
 float TensorCore<Id, Block, ExtraBits>::add_special(const Addends& addends) {
   bool positive = false;
@@ -195,14 +195,14 @@ float TensorCore<Id, Block, ExtraBits>::add_special(const Addends& addends) {
   return std::bit_cast<float>(positive ? 0x7f800000U : 0xff800000U);
 }
 
-// value * 2^exponent truncated to fp32.
+// Returns value * 2^exponent truncated to fp32.
 template <FormatId Id, int Block, int ExtraBits>
 float TensorCore<Id, Block, ExtraBits>::to_float(std::int64_t value, int exponent) {
   if (value == 0) return 0.0F;
   const std::uint32_t sign = value < 0 ? 0x80000000U : 0;
   const auto magnitude = static_cast<std::uint64_t>(value < 0 ? -value : value);
   const int leading = 63 - std::countl_zero(magnitude);  // of the integer; of the value: + exponent
-  // Place of the result's last bit in `magnitude`: 23 below the leading one, no less than 2^-149.
+  // Position of the result's last bit in `magnitude`: 23 below the leading one, but at least 2^-149.
   const int drop = std::max(leading - 23, -149 - exponent);
   const std::uint64_t kept = drop >= 0 ? magnitude >> std::min(drop, 63) : magnitude << -drop;
   if (kept == 0) return 0.0F;

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "base/cuda_driver.hpp"
+#include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/common/items.hpp"
 #include "engines/cuda/gemm/dmma/dmma_kernels.hpp"
 #include "engines/cuda/gemm/tile_time.hpp"
@@ -9,7 +9,8 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Where A lies along k and B along its columns, B^T's panels and A's lines are what memory has.
+// True if the transpose of C is computed: where A is contiguous along k and B along its columns, B has the
+// panels that the unit's rows need and A the lines that its columns need, as they are in memory.
 bool swaps(const DeviceTile& tile) {
   return !tile.a.matrix.complex() && tile.a.matrix.column_stride < tile.a.matrix.row_stride &&
          tile.b.matrix.row_stride < tile.b.matrix.column_stride;
@@ -32,37 +33,37 @@ double time_by(const DmmaTile& of, std::int64_t rows, std::int64_t columns, std:
   return tile_time(tiles * items, sm_count, of.at_once, double{of.time});
 }
 
-const DmmaTile& quickest(std::span<const DmmaTile> tiles, std::int64_t rows, std::int64_t columns,
-                         std::int64_t items) {
+const DmmaTile& fastest(std::span<const DmmaTile> tiles, std::int64_t rows, std::int64_t columns,
+                        std::int64_t items) {
   return *std::ranges::min_element(tiles, {},
                                    [&](const DmmaTile& of) { return time_by(of, rows, columns, items); });
 }
 
-// Thread blocks of a batch item. Short tiles go several to a block, which then copies operands while it
-// writes sums; long ones have a block each, which begins as an SM becomes free.
+// Thread blocks per batch item. A block computes several short tiles, and then copies operands while it
+// writes sums; a long tile has a block of its own, which begins as an SM becomes free.
 std::int64_t blocks_of(const DmmaTask& task, const DmmaTile& tile) {
   constexpr std::int64_t long_k = 2048;
   const std::int64_t at_once = device_attribute(sm_count_attribute, current_device()) * tile.at_once;
   const std::int64_t k = std::max<std::int64_t>(1, task.tile.a.matrix.columns);
-  const std::int64_t waves = std::max<std::int64_t>(1, tiles_of(task) * task.tile.entries / at_once);
+  const std::int64_t waves = std::max<std::int64_t>(1, tiles_of(task) * task.tile.items / at_once);
   return divide_up(tiles_of(task), std::min(waves, std::max<std::int64_t>(1, long_k / k)));
 }
 
 }  // namespace
 
 double dmma_time(const DmmaKernels& kernels, const NativeShape& shape) {
-  return time_by(quickest(kernels.tiles, shape.m, shape.n, shape.items), shape.m, shape.n, shape.items);
+  return time_by(fastest(kernels.tiles, shape.m, shape.n, shape.items), shape.m, shape.n, shape.items);
 }
 
 void multiply_by_dmma(const Queue& queue, const DmmaKernels& kernels, const DeviceTile& tile) {
   const bool swapped = swaps(tile);
-  const DmmaTile& chosen = quickest(kernels.tiles, swapped ? tile.columns : tile.rows,
-                                    swapped ? tile.rows : tile.columns, tile.entries);
+  const DmmaTile& chosen = fastest(kernels.tiles, swapped ? tile.columns : tile.rows,
+                                   swapped ? tile.rows : tile.columns, tile.items);
   const auto number = static_cast<std::size_t>(&chosen - kernels.tiles.data());
   const DeviceMatrix& of_columns = swapped ? tile.a.matrix : tile.b.matrix;
   const bool along_k = of_columns.complex() || of_columns.column_stride < of_columns.row_stride;
   const KernelName& kernel = (along_k ? kernels.along_k : kernels.in_panels)[number];
-  for_each_launch(tile.entries, [&](std::int64_t first, std::int64_t items) {
+  for_each_launch(tile.items, [&](std::int64_t first, std::int64_t items) {
     const DmmaTask task = task_of(from_item(tile, first), chosen.config);
     launch(kernel, {blocks_of(task, chosen), items}, chosen.config.threads(), chosen.config.shared_bytes(),
            queue, task);

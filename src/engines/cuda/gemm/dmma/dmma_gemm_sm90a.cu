@@ -1,10 +1,10 @@
-// FP64 and complex FP64 products on tensor cores, for any layout of device matrices, with the last step of
-// all native products (gemm/native_epilogue.cuh). Sums are of FP64 and rounded to nearest; their order
-// belongs to k alone, so that bits depend neither on tiles nor on layouts.
+// FP64 and complex FP64 products on tensor cores, for any layout of device matrices, with the epilogue of all
+// native products (gemm/native_epilogue.cuh). Sums are FP64, rounded to nearest; their order depends on k
+// alone, so that bits depend on neither tiles nor layouts.
 //
-// Four producer warps copy operands into a ring of stages, the other warps multiply. A thread block computes
-// tiles blockIdx.x, blockIdx.x + gridDim.x ... of one batch item, and copies the next tile's operands while
-// the last one's sums are written.
+// Four producer warps copy operands into the pipeline's stages, the other warps multiply. A thread block
+// computes tiles blockIdx.x, blockIdx.x + gridDim.x ... of one batch item, and copies the next tile's
+// operands while the last tile's sums are written.
 #include "engines/cuda/gemm/dmma/warp_tile.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/ptx/mbarrier.cuh"
@@ -17,16 +17,16 @@ template <DmmaConfig Config>
 struct Stages {
   static constexpr std::uint32_t part_bytes = (Config.rows + Config.columns) * dmma_line_bytes;
   static constexpr std::uint32_t stage_bytes = part_bytes * Config.parts;
-  static constexpr std::uint32_t b_bytes = Config.rows * dmma_line_bytes;  // where B begins in a part
+  static constexpr std::uint32_t b_bytes = Config.rows * dmma_line_bytes;  // offset of B in a part
 
   unsigned char bytes[Config.stages * stage_bytes];
   Mbarrier full[Config.stages];
   Mbarrier empty[Config.stages];
 };
 
-// A stage of the ring, and the parity of its barriers' phase.
+// Pipeline state: stage index and mbarrier phase.
 template <DmmaConfig Config>
-struct RingPosition {
+struct PipelineState {
   int stage = 0;
   unsigned parity = 0;
 
@@ -38,20 +38,20 @@ struct RingPosition {
   }
 };
 
-// The matrix unit's rows and columns: A's and B's vectors, or, swapped, B's and A's.
+// Operands as the matrix unit's rows and columns: A's and B's vectors or, swapped, B's and A's.
 template <class T>
 struct DmmaProblem {
-  MatrixView<const T> a;  // the tile's vectors
+  MatrixView<const T> a;  // vectors of the tile
   MatrixView<const T> b;
-  MatrixView<T> c;  // swapped: transposed
+  MatrixView<T> c;  // transposed if swapped
 
   __device__ explicit DmmaProblem(const DmmaTask& task) {
     const DeviceTile& tile = task.tile;
-    a = view_of<const T>(tile.a.matrix, tile.a.entry + blockIdx.y)
+    a = view_of<const T>(tile.a.matrix, tile.a.item + blockIdx.y)
             .block(tile.first_row, 0, tile.rows, k(task));
-    b = view_of<const T>(tile.b.matrix, tile.b.entry + blockIdx.y)
+    b = view_of<const T>(tile.b.matrix, tile.b.item + blockIdx.y)
             .block(tile.first_column, 0, tile.columns, k(task));
-    c = view_of<T>(tile.c, tile.entry + blockIdx.y)
+    c = view_of<T>(tile.c, tile.item + blockIdx.y)
             .block(tile.first_row, tile.first_column, tile.rows, tile.columns);
     if (!task.swapped) return;
     const MatrixView<const T> first = a;
@@ -62,7 +62,8 @@ struct DmmaProblem {
   __device__ static std::int64_t k(const DmmaTask& task) { return task.tile.a.matrix.columns; }
 };
 
-// Tiles that are computed at the same time lie in a group of rows: their operands stay in the L2 cache.
+// First row and column of a tile. Tiles that are computed at the same time are in one group of rows, whose
+// operands stay in L2.
 template <DmmaConfig Config>
 __device__ Position tile_position(const DmmaTask& task, int number) {
   constexpr int group = 1024 / Config.rows;
@@ -96,7 +97,7 @@ class DmmaBlock {
   __device__ void produce() const {
     constexpr int depth = dmma_depth<T>;
     const int thread = static_cast<int>(threadIdx.x) - Config.consumer_warps() * warp_size;
-    RingPosition<Config> at;
+    PipelineState<Config> at;
 #pragma unroll 1
     for (int number = static_cast<int>(blockIdx.x); number < tiles_; number += static_cast<int>(gridDim.x)) {
       const Position first = tile_position<Config>(task_, number);
@@ -127,7 +128,7 @@ class DmmaBlock {
     Tile sums(ring_.bytes, ring_.bytes + Ring::b_bytes, of_warp.row, of_warp.column);
     if constexpr (is_complex<T>)
       sums.conjugate(task_.tile.a.matrix.conjugated, task_.tile.b.matrix.conjugated);
-    RingPosition<Config> at;
+    PipelineState<Config> at;
 #pragma unroll 1
     for (int number = static_cast<int>(blockIdx.x); number < tiles_; number += static_cast<int>(gridDim.x)) {
       sums.clear();
@@ -147,8 +148,8 @@ class DmmaBlock {
     }
   }
 
-  // Fragments are loaded while the ones before them are multiplied.
-  __device__ void sum_up(Tile& sums, RingPosition<Config>& at) const {
+  // Multiplies all parts of a tile; fragments are loaded while the previous ones are multiplied.
+  __device__ void sum_up(Tile& sums, PipelineState<Config>& at) const {
     constexpr int rows = Tile::row_fragments;
     constexpr int halves = 2 * Config.parts;
     ring_.full[at.stage].wait(at.parity);
@@ -182,7 +183,7 @@ class DmmaBlock {
     return stage * Ring::stage_bytes + part * Ring::part_bytes;
   }
 
-  // Sums of the warp's part of C, which begins at (row, column).
+  // Writes the sums of the warp's part of C, which begins at (row, column).
   __device__ void write(const Tile& sums, std::int64_t row, std::int64_t column) const {
     const DeviceTile& tile = task_.tile;
     const Scalars<T> scalars(tile.scalars);
@@ -197,7 +198,8 @@ class DmmaBlock {
     recompute(row, column, c, scalars, open);
   }
 
-  // Returns a bit for each element whose sum does not stand; where Adds these are left as they are.
+  // Writes the elements and returns a bit for each whose sum needs recomputing; if Adds, such elements are
+  // left as they are.
   template <bool Adds>
   __device__ static std::uint64_t put(const Tile& sums, const MatrixView<T>& c, const Scalars<T>& scalars,
                                       double least) {
@@ -210,7 +212,7 @@ class DmmaBlock {
       T* element = of_column;
 #pragma unroll
       for (int i = 0; i < Tile::row_fragments; ++i, element += 16 * c.row_stride) {
-        asm volatile("" : "+l"(element));  // no address is computed ahead, which would take registers
+        asm volatile("" : "+l"(element));  // keeps addresses from being computed ahead, in registers
         T* const elements[4] = {element, element + next_column, element + next_row,
                                 element + next_row + next_column};
         T old[4];
@@ -229,11 +231,8 @@ class DmmaBlock {
             if constexpr (Adds) continue;
           }
           const T product = times(scalars.alpha, sum);
-          if constexpr (Adds) {
-            *elements[e] = product + times(scalars.beta, old[e]);
-          } else {
-            *elements[e] = product;
-          }
+          if constexpr (!Adds) *elements[e] = product;
+          if constexpr (Adds) *elements[e] = product + times(scalars.beta, old[e]);
         }
       }
     }
@@ -270,7 +269,7 @@ class DmmaBlock {
   int steps_;
 };
 
-// Every tile of the block.
+// Writes every tile of the thread block without a product.
 template <class T, DmmaConfig Config>
 __device__ void write_tiles_without_product(const DmmaTask& task) {
   const Scalars<T> scalars(task.tile.scalars);

@@ -1,4 +1,4 @@
-// The kernels of FP64 products on tensor cores, and the product itself.
+// Kernels of FP64 products on tensor cores, and their launch.
 #pragma once
 
 #include <array>
@@ -9,19 +9,19 @@
 
 namespace kintsugi::core::cuda {
 
-// Of one type of elements. The operand of the matrix unit's columns lies along k or in panels of its vectors
-// (gemm/dmma/operand_copies.cuh); complex elements only along k.
+// Kernels of one element type. The operand of the matrix unit's columns is stored in shared memory along k or
+// in panels of its vectors (gemm/dmma/operand_copies.cuh); complex elements only along k.
 struct DmmaKernels {
   std::span<const DmmaTile> tiles;
-  std::span<const KernelName> along_k;  // one a tile
+  std::span<const KernelName> along_k;  // one per tile
   std::span<const KernelName> in_panels;
 };
 
-// Expected time of a product, in units of the smallest tiles' time, an inner index.
+// Expected time of a product per inner index, in units of the smallest tiles' time.
 double dmma_time(const DmmaKernels& kernels, const NativeShape& shape);
 
-// C = alpha A B + beta C of the tile's batch items, where its condition holds. Elements that underflow or
-// overflow on the way may have spoiled are computed again.
+// Computes C = alpha A B + beta C for the tile's batch items whose condition holds. Elements that
+// intermediate underflow or overflow may have spoiled are recomputed.
 void multiply_by_dmma(const Queue& queue, const DmmaKernels& kernels, const DeviceTile& tile);
 
 }  // namespace kintsugi::core::cuda

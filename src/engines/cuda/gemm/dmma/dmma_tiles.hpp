@@ -1,4 +1,4 @@
-// The tiles of FP64 products on tensor cores (DMMA).
+// Tiles of FP64 products on tensor cores (DMMA).
 #pragma once
 
 #include <array>
@@ -8,11 +8,11 @@
 
 namespace kintsugi::core::cuda {
 
-inline constexpr int dmma_line_bytes = 128;    // of an operand in shared memory
-inline constexpr int dmma_producer_warps = 4;  // copy operands; the others multiply
+inline constexpr int dmma_line_bytes = 128;    // of an operand's line in shared memory
+inline constexpr int dmma_producer_warps = 4;  // copy operands; the other warps multiply
 
-// What a kernel is compiled for. Its thread block computes tiles of rows x columns of C; each of its warps
-// computes warp_rows x warp_columns of a tile. A stage has `parts` lines of each vector.
+// Compile-time parameters of a kernel. Its thread block computes tiles of rows x columns of C; each of its
+// consumer warps computes warp_rows x warp_columns of a tile. A stage has `parts` lines of each vector.
 struct DmmaConfig {
   int rows;
   int columns;
@@ -20,12 +20,12 @@ struct DmmaConfig {
   int warp_columns;
   int stages;
   int parts;
-  int consumer_registers;  // 0: every warp has as many
+  int consumer_registers;  // 0: all warps have the same number
 
   constexpr int consumer_warps() const { return rows / warp_rows * (columns / warp_columns); }
   constexpr int threads() const { return (consumer_warps() + dmma_producer_warps) * 32; }
-  // What eight or four consumer warps leave of the registers that the thread block is launched with: 168 a
-  // thread of twelve warps, 128 of eight. A kernel that asked for more would wait for ever.
+  // Registers per producer thread: what eight or four consumer warps leave of the thread block's registers,
+  // 168 per thread of twelve warps or 128 per thread of eight. With more, setmaxnreg would wait forever.
   constexpr int producer_registers() const { return consumer_warps() == 8 ? 40 : 56; }
   constexpr std::int64_t shared_bytes() const {
     constexpr std::int64_t barrier_bytes = 16;
@@ -35,8 +35,8 @@ struct DmmaConfig {
 
 struct DmmaTile {
   DmmaConfig config;
-  int at_once;  // thread blocks of an SM
-  float time;   // of as many tiles as a device has at once, in units of the smallest
+  int at_once;  // thread blocks per SM
+  float time;   // of as many tiles as a device holds at once, in units of the smallest tiles' time
 };
 
 inline constexpr std::array dmma_configs_f64{
@@ -46,7 +46,7 @@ inline constexpr std::array dmma_configs_c64{DmmaConfig{128, 64, 32, 32, 8, 1, 2
                                              DmmaConfig{64, 32, 32, 16, 6, 1, 200},
                                              DmmaConfig{32, 32, 16, 16, 4, 2, 0}};
 
-// As measured on an H200.
+// Times as measured on an H200.
 inline constexpr std::array dmma_tiles_f64{
     DmmaTile{dmma_configs_f64[0], 1, 6.2F}, DmmaTile{dmma_configs_f64[1], 1, 3.2F},
     DmmaTile{dmma_configs_f64[2], 2, 3.3F}, DmmaTile{dmma_configs_f64[3], 2, 1}};
@@ -54,12 +54,12 @@ inline constexpr std::array dmma_tiles_c64{DmmaTile{dmma_configs_c64[0], 1, 2.8F
                                            DmmaTile{dmma_configs_c64[1], 2, 1.65F},
                                            DmmaTile{dmma_configs_c64[2], 2, 1}};
 
-// The argument of the kernels. The operand whose vectors are rows of the matrix unit's tiles is A or, where
-// `swapped`, B, which then makes the transpose of C.
+// Parameters of the kernels. Rows of the matrix unit's tiles are vectors of A or, if `swapped`, of B, which
+// gives the transpose of C.
 struct DmmaTask {
   DeviceTile tile;
   bool swapped = false;
-  std::int32_t row_tiles = 0;  // of the matrix unit's rows
+  std::int32_t row_tiles = 0;  // tiles along the matrix unit's rows
   std::int32_t column_tiles = 0;
 };
 

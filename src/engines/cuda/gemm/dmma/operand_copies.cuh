@@ -2,10 +2,11 @@
 //
 // A part of a stage has `depth` inner indices, as many as fill a line of 128 bytes, in one of two forms:
 //
-//   along k: a line is a vector's inner indices;
-//   panels:  a line is 16 vectors at one inner index, and 16 lines, one an inner index, are a panel.
+//   along k: a line has a vector's inner indices;
+//   panels:  a line has 16 vectors at one inner index, and 16 lines, one per inner index, are a panel.
 //
-// The 16-byte chunk c of line l lies at chunk c ^ (l & 7), so that no fragment's loads meet in a bank.
+// The 16-byte chunk c of line l is stored at chunk c ^ (l & 7), so that loads of fragments have no bank
+// conflicts.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +19,8 @@ namespace kintsugi::core::cuda {
 
 inline constexpr int dmma_producers = dmma_producer_warps * 32;  // threads
 
-// Complex elements fill a chunk, and lie along k in either layout of their source.
+// Inner indices of a part. A complex element fills a chunk, and is stored along k for either layout of its
+// source.
 template <class T>
 inline constexpr int dmma_depth = dmma_line_bytes / static_cast<int>(sizeof(T));
 
@@ -26,7 +28,7 @@ __device__ inline std::uint32_t chunk_in_line(int line, int chunk) {
   return static_cast<std::uint32_t>((chunk ^ (line & 7)) << 4);
 }
 
-// Where an FP64 element lies in a part of a stage.
+// Offset of an FP64 element in a part of a stage.
 template <bool AlongK>
 __device__ std::uint32_t place_of_element(int vector, int p) {
   if constexpr (AlongK) {
@@ -37,8 +39,8 @@ __device__ std::uint32_t place_of_element(int vector, int p) {
   }
 }
 
-// What a producer thread copies of each part. Whole: the tile has all of its vectors and the part all of its
-// inner indices, so that nothing is asked of an element.
+// Copies of a producer thread for each part. `Whole`: the tile has all of its vectors and the part all of its
+// inner indices, so that elements are not tested for existence.
 template <class T, int Vectors, bool AlongK>
 class OperandCopies;
 
@@ -70,7 +72,7 @@ class OperandCopies<double, Vectors, AlongK> {
 
   __device__ bool is_whole() const { return rows_ == Vectors; }
 
-  // The next part, which has `left` inner indices.
+  // Copies the next part, which has `left` inner indices.
   template <bool Whole>
   __device__ void copy(std::uint32_t part, int left) {
     const std::uint32_t target = part + place_;
@@ -87,8 +89,9 @@ class OperandCopies<double, Vectors, AlongK> {
  private:
   enum class Way { chunks, lanes_along_k, lanes_along_vectors };
 
-  // Of an element `vectors` and `p` further, steps of a thread, from one at `target`: neither changes a bit
-  // of the chunk's number that the other changes, or that the thread's first element has.
+  // Address of the element that is `vectors` and `p` further than the one at `target`, for steps of a thread:
+  // neither step changes a bit of the chunk's number that the other step changes, or that the thread's first
+  // element has set.
   __device__ static constexpr std::uint32_t moved(std::uint32_t target, int vectors, int p) {
     if constexpr (AlongK) return (target ^ p / 8 % 2 * 64) + vectors * dmma_line_bytes;
     const std::uint32_t chunk = vectors / 8 % 2 * 4 ^ p % 8;
@@ -122,7 +125,7 @@ class OperandCopies<double, Vectors, AlongK> {
         copy_chunk<Whole>(moved(target, 0, p), from, p_ + p < left ? rows_ - vector_ : 0);
     }
   }
-  // Of two elements, of which `there` exist.
+  // Copies two elements, of which `there` exist.
   template <bool Whole>
   __device__ static void copy_chunk(std::uint32_t target, const char* from, int there) {
     if (Whole || there >= 2) {
@@ -135,8 +138,8 @@ class OperandCopies<double, Vectors, AlongK> {
 
   const char* source_;
   Way way_;
-  int rows_;        // vectors of the tile that exist
-  int vector_, p_;  // of the thread's first element
+  int rows_;        // existing vectors of the tile
+  int vector_, p_;  // vector and inner index of the thread's first element
   std::uint32_t place_;
   std::int64_t row_bytes_, column_bytes_;
 };
@@ -154,7 +157,7 @@ class OperandCopies<Complex<double>, Vectors, AlongK> {
     const bool lanes_along_k = operand.column_stride < operand.row_stride;
     vector_ = lanes_along_k ? thread / 8 : thread % 16;
     p_ = lanes_along_k ? thread % 8 : thread / 16;
-    static_assert(dmma_producers / 8 == 16);  // so that both ways step alike
+    static_assert(dmma_producers / 8 == 16);  // so that both layouts have the same step
     source_ =
         reinterpret_cast<const char*>(operand.data) + (first + vector_) * row_bytes_ + p_ * column_bytes_;
   }

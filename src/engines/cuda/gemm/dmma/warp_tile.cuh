@@ -1,10 +1,10 @@
-// A warp's part of a tile of C: fragments from shared memory, products by the FP64 matrix unit
-// (PTX ISA: mma.m16n8k8, DMMA) and sums.
+// A warp's part of a tile of C: fragments from shared memory, products by the FP64 matrix unit (PTX ISA:
+// mma.m16n8k8, DMMA) and sums.
 //
 // Lane 4 g + t has rows g and g + 8 and inner indices t and t + 4 of A's 16 x 8 fragment, column g and the
-// same inner indices of B's 8 x 8 one, and columns 2 t and 2 t + 1 of the sums. Which element of C a row or
-// column of the unit stands for, and which inner index, is free as long as A, B and C agree: it is chosen so
-// that what a lane needs lies together. Inner index 2 t of a half part stands at t, 2 t + 1 at t + 4.
+// same inner indices of B's 8 x 8 fragment, and columns 2 t and 2 t + 1 of the sums. Which element of C a row
+// or column of the unit stands for, and which inner index, is free as long as A, B and C agree: it is chosen
+// so that a lane's operands are contiguous. Inner index 2 t of a half part stands at t, 2 t + 1 at t + 4.
 #pragma once
 
 #include "engines/cuda/gemm/dmma/operand_copies.cuh"
@@ -21,8 +21,8 @@ __device__ inline void multiply_fragments(double (&sums)[4], const double2& a_lo
       : "d"(a_low.x), "d"(a_low.y), "d"(a_high.x), "d"(a_high.y), "d"(b.x), "d"(b.y));
 }
 
-// The vector that row or column g of the unit stands for where vectors lie along k: neighbours in a phase of
-// a load then lie in different banks.
+// Vector that row or column g of the unit stands for if vectors are stored along k: the lanes that one phase
+// of a load serves then access different banks.
 __device__ inline int spread(int g) { return g >> 1 | (g & 1) << 2; }
 
 __device__ inline double2 load_two(const unsigned char* shared) {
@@ -32,7 +32,7 @@ __device__ inline double load_one(const unsigned char* shared) {
   return *reinterpret_cast<const double*>(shared);
 }
 
-// What tiles of real and complex numbers have in common. A fragment has half of a part's inner indices.
+// Base of tiles of real and complex numbers. A fragment has half of a part's inner indices.
 template <int Rows, int Columns>
 struct WarpShape {
   static constexpr int row_fragments = Rows / 16;
@@ -42,7 +42,8 @@ struct WarpShape {
   __device__ static int t() { return static_cast<int>(threadIdx.x) % 4; }
 };
 
-// B along k, or in panels; A always in panels.
+// Tile with B along k or in panels (`AlongK`); A of real elements is in panels, A of complex elements along
+// k.
 template <class T, int Rows, int Columns, bool AlongK>
 class WarpTile;
 
@@ -60,7 +61,7 @@ class WarpTile<double, Rows, Columns, AlongK> : public WarpShape<Rows, Columns> 
     if constexpr (AlongK) {
       b_offset_[0] = chunk_in_line(spread(g()), t());
       b_offset_[1] = chunk_in_line(spread(g()), 4 + t());
-    } else {  // of the two inner indices, in the panel's first eight vectors
+    } else {  // offsets of the two inner indices, in the panel's first eight vectors
       b_offset_[0] = chunk_in_line(2 * t(), g() >> 1) + (g() & 1) * 8;
       b_offset_[1] = chunk_in_line(2 * t() + 1, g() >> 1) + (g() & 1) * 8 + dmma_line_bytes;
     }
@@ -83,7 +84,7 @@ class WarpTile<double, Rows, Columns, AlongK> : public WarpShape<Rows, Columns> 
 #pragma unroll
       for (int j = 0; j < column_fragments; ++j) {
         const unsigned char* panel = from + j / 2 * 16 * dmma_line_bytes;
-        const std::uint32_t eighth = j % 2 * 64;  // the panel's other eight vectors: chunks c ^ 4
+        const std::uint32_t eighth = j % 2 * 64;  // the panel's other eight vectors are chunks c ^ 4
         b_fragment_[buffer][j] = {load_one(panel + (b_offset_[0] ^ eighth)),
                                   load_one(panel + (b_offset_[1] ^ eighth))};
       }
@@ -107,7 +108,7 @@ class WarpTile<double, Rows, Columns, AlongK> : public WarpShape<Rows, Columns> 
       }
     }
   }
-  // Sum e of four of fragment (i, j), and where it belongs in the warp's part.
+  // Sum e of the four sums of fragment (i, j), and its row and column in the warp's part.
   __device__ double sum(int i, int j, int e) const { return sums_[i][j][e]; }
   __device__ static int row(int i, int e) { return i * 16 + 2 * g() + e / 2; }
   __device__ static int column(int j, int e) { return j * 8 + (AlongK ? t() + e % 2 * 4 : 2 * t() + e % 2); }
@@ -122,9 +123,9 @@ class WarpTile<double, Rows, Columns, AlongK> : public WarpShape<Rows, Columns> 
   double sums_[Shape::row_fragments][column_fragments][4];
 };
 
-// Complex numbers: parts of A's elements lie beside each other along k, (re a, im a), and B's element b makes
-// the columns (re b, -im b) of the real part and (im b, re b) of the imaginary part. Conjugates change signs
-// of B's alone: with s of A and s' of B, (re b, -s s' im b) and (s' im b, s re b).
+// Complex numbers: parts of A's elements are adjacent along k, (re a, im a), and B's element b gives the
+// columns (re b, -im b) of the real part and (im b, re b) of the imaginary part. Conjugates change signs of
+// B's parts alone: with signs s for A and s' for B the columns are (re b, -s s' im b) and (s' im b, s re b).
 template <int Rows, int Columns>
 class WarpTile<Complex<double>, Rows, Columns, true> : public WarpShape<Rows, Columns> {
  public:
@@ -188,8 +189,8 @@ class WarpTile<Complex<double>, Rows, Columns, true> : public WarpShape<Rows, Co
 
   const unsigned char* a_;
   const unsigned char* b_;
-  std::uint32_t offset_[2];              // of either half
-  unsigned of_real_[2] = {0, 1U << 31};  // signs that change in (re b, im b) and in (im b, re b)
+  std::uint32_t offset_[2];              // one per half
+  unsigned of_real_[2] = {0, 1U << 31};  // sign bits that change in (re b, im b) and in (im b, re b)
   unsigned of_imaginary_[2] = {0, 0};
   double2 a_fragment_[2][2];
   double2 b_fragment_[2][column_fragments];

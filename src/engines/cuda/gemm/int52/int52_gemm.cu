@@ -1,10 +1,10 @@
-// Products of 52-bit words in 128 bits.
+// Products of 52-bit words, summed in 128 bits.
 #include "engines/cuda/gemm/int52/int52_task.hpp"
 #include "engines/cuda/gemm/integer_tiles.cuh"
 
 namespace kintsugi::core::cuda {
 
-// A group for each z. The slices' padding is whole tiles and steps of zeros.
+// Multiplies one group per blockIdx.z. The slices are padded with zeros to whole tiles and steps.
 extern "C" __global__ void __launch_bounds__(integer_threads, 2)
     multiply_words(const __grid_constant__ WordProducts products) {
   __shared__ IntegerStep<std::int64_t> a, b;

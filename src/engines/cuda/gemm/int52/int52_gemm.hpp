@@ -5,7 +5,7 @@
 
 namespace kintsugi::core::cuda {
 
-// All products of a schedule whose group of slices s and t is s + t.
+// Computes all products of a schedule in which the group of slices s and t is s + t.
 void multiply_words(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                     const Accumulators& sums);
 

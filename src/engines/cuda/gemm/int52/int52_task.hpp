@@ -7,14 +7,14 @@
 
 namespace kintsugi::core::cuda {
 
-// Group g is the sum of the products of slices s and g - s.
+// Products of words. Group g is the sum of the products of slices s and g - s.
 struct WordProducts {
   const std::int64_t* a = nullptr;
   const std::int64_t* b = nullptr;
   std::int64_t slice_stride_a = 0;
   std::int64_t slice_stride_b = 0;
-  std::int64_t vector_stride = 0;  // of both
-  std::int32_t words = 0;          // slices of each
+  std::int64_t vector_stride = 0;  // of both operands
+  std::int32_t words = 0;          // slices of each operand
   Integer128* sums = nullptr;
   std::int64_t rows = 0;
   std::int64_t columns = 0;

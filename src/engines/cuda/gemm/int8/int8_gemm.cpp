@@ -8,7 +8,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// The terms of group after group.
+// Sets the terms and moduli, group after group.
 void set_terms(const Schedule& schedule, Int8Params& products) {
   std::uint16_t count = 0;
   for (int g = 0; g < schedule.groups; ++g) {
@@ -74,9 +74,9 @@ DeviceTimes expected_residue_times(const DeviceShape& shape) {
                               .microseconds;
   const bool is_complex = shape.type == ElementType::c32 || shape.type == ElementType::c64;
   const double operations = (is_complex ? 8 : 2) * result * static_cast<double>(shape.k);
-  const auto entries = static_cast<double>(shape.entries);
-  return {entries * (costs.launches + products + costs.element_slice * groups * elements),
-          entries * operations / architecture.costs->native[type].vendor_rate};
+  const auto items = static_cast<double>(shape.items);
+  return {items * (costs.launches + products + costs.element_slice * groups * elements),
+          items * operations / architecture.costs->native[type].vendor_rate};
 }
 
 }  // namespace kintsugi::core::cuda

@@ -1,5 +1,4 @@
-// Products of int8 slices by kernels of our own for compute capability 9.0, all terms of a schedule in one
-// launch.
+// Products of int8 slices by our kernels for compute capability 9.0, all terms of a schedule in one launch.
 #pragma once
 
 #include "engines/cuda/gemm/int8/int8_tiles.hpp"
@@ -9,10 +8,11 @@ namespace kintsugi::core::cuda {
 
 bool has_int8_gemm(const Schedule& schedule, FormatId format);
 
-// multiply() of such a schedule, whatever k is: sums of integers or residues. Needs no scratch.
+// Computes multiply() of a schedule that has_int8_gemm(), for any k: sums of integers or residues. Needs no
+// scratch memory.
 void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                const Accumulators& sums, const DeviceCondition& condition);
-// The same by one of the tiles.
+// As int8_gemm() above, with a given tile.
 void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                const Accumulators& sums, const DeviceCondition& condition, const Int8Choice& choice);
 

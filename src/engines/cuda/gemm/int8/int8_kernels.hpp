@@ -1,4 +1,4 @@
-// The int8 GEMM kernels of an architecture.
+// int8 GEMM kernels of an architecture.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@ namespace kintsugi::core::cuda {
 
 struct Int8Kernels {
   std::span<const Int8Tile> tiles;
-  std::array<KernelName, 2> residues;  // of the tiles: sums are reduced modulo the groups' moduli
-  std::array<KernelName, 2> integers;  // of the tiles: sums are integers of 64 bits
+  std::array<KernelName, 2> residues;  // one per tile; sums are reduced modulo the groups' moduli
+  std::array<KernelName, 2> integers;  // one per tile; sums are 64-bit integers
 };
 
 }  // namespace kintsugi::core::cuda

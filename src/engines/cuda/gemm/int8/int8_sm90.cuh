@@ -1,10 +1,11 @@
 // int8 GEMM for Hopper, all accumulator groups of a schedule in one launch. The terms of a group are added in
 // int32, and their sums are stored as 64-bit integers or, reduced in registers, as residues of one byte. The
-// two thread blocks of a cluster share the slices of C's rows or columns by multicast. In each block one
-// thread loads tiles, and two warpgroups multiply.
+// two thread blocks of a cluster share the slices of C's rows or columns by multicast. In each thread block
+// one thread loads tiles, and two warpgroups multiply. A run is the largest number of k-blocks whose sum
+// int32 holds.
 #pragma once
 
-#include "arith/remainder.hpp"
+#include "arith/residue/remainder.hpp"
 #include "engines/cuda/gemm/int8/int8_tiles.hpp"
 #include "engines/cuda/gemm/warp_specialization.cuh"
 #include "engines/cuda/ptx/wgmma.cuh"
@@ -21,18 +22,18 @@ struct Int8Config {
   static constexpr int consumers = 2;  // warpgroups
   static_assert(Int8Tile::threads == warpgroup * (1 + consumers));
   static constexpr int columns = tile.block_columns / consumers;
-  static constexpr int instructions = columns / 64;  // of a step of k
-  static constexpr int sums = tile.block_rows / 2;   // of a thread and an instruction
+  static constexpr int instructions = columns / 64;  // per 32 inner indices
+  static constexpr int sums = tile.block_rows / 2;   // per thread and instruction
 
   // Registers per consumer thread; with the producer's they fill the SM's register file.
   static constexpr int consumer_registers = 232;
   static constexpr int producer_registers = 504 - consumers * consumer_registers;
 
-  // Blocks of k whose sum int32 holds beside a residue, which is less than a product.
+  // k-blocks of a run: int32 holds their sum and a residue, which is less than a product.
   static constexpr int longest_run = static_cast<int>((int32_safe_products - 1) / Int8Tile::block);
 };
 
-// Accumulators, each of 64 columns.
+// Accumulators of a thread, of 64 columns per instruction.
 template <class Config>
 using Int8Sums = std::int32_t[Config::instructions][Config::sums];
 
@@ -67,7 +68,7 @@ class Int8PipelineState {
   __device__ Mbarrier& full() const { return shared_.full[stage_]; }
   __device__ void wait_full() const { full().wait(parity_); }
   __device__ void wait_free() const { shared_.free[stage_].wait(parity_ ^ 1); }
-  // Frees the stage, which this warpgroup has multiplied.
+  // Frees a stage that this warpgroup has multiplied.
   __device__ void release(int stage) const {
     const unsigned thread = threadIdx.x % warpgroup;
     if (thread < blocks_of_cluster) shared_.free[stage].arrive_remote(thread);
@@ -80,7 +81,8 @@ class Int8PipelineState {
   unsigned parity_ = 0;
 };
 
-// Loads a tile of `Vectors` vectors of a slice, or this block's part of it to both blocks.
+// Loads a tile of `Vectors` vectors of a slice to this thread block or, if `Shared`, this block's part of it
+// to both blocks.
 template <int Vectors, bool Shared>
 __device__ void load_vectors(std::uint32_t target, const TensorMap& map, Mbarrier& barrier, int block,
                              int first, int slice) {
@@ -95,7 +97,7 @@ __device__ void load_vectors(std::uint32_t target, const TensorMap& map, Mbarrie
   }
 }
 
-// The producer, one thread of the block.
+// Producer: one thread of the thread block loads all tiles.
 template <class Config>
 __device__ void load_slices(const TensorMap& a, const TensorMap& b, const Int8Params& params,
                             Int8SharedStorage<Config>& shared, std::uint32_t tiles) {
@@ -123,7 +125,7 @@ __device__ void load_slices(const TensorMap& a, const TensorMap& b, const Int8Pa
   }
 }
 
-// Issues one block of k.
+// Issues the instructions of one k-block.
 template <class Config>
 __device__ void multiply_block(Int8Sums<Config>& sums, const Int8PipelineState<Config>& pipeline,
                                int consumer, bool keep) {
@@ -140,7 +142,7 @@ __device__ void multiply_block(Int8Sums<Config>& sums, const Int8PipelineState<C
   wgmma_commit_group();
 }
 
-// Multiplies `blocks` blocks of k. A stage is freed when the block after its own has been issued.
+// Multiplies `blocks` k-blocks. A stage is freed when the next block has been issued.
 template <class Config>
 __device__ void multiply_blocks(Int8Sums<Config>& sums, Int8PipelineState<Config>& pipeline, int consumer,
                                 int blocks, bool keep) {
@@ -160,7 +162,7 @@ __device__ void multiply_blocks(Int8Sums<Config>& sums, Int8PipelineState<Config
   pipeline.release(before);
 }
 
-// Transposes the words of four neighbouring threads: thread t gets word t of each.
+// Transposes the words of four neighboring threads: thread t gets word t of each.
 __device__ inline void exchange(std::uint32_t (&words)[4], int thread) {
 #pragma unroll
   for (int bit = 1; bit <= 2; bit *= 2) {
@@ -174,7 +176,7 @@ __device__ inline void exchange(std::uint32_t (&words)[4], int thread) {
   }
 }
 
-// A group's sums in device memory. Rows and columns are multiples of 16.
+// Sums of a group in device memory. Rows and columns are multiples of 16.
 template <class T>
 struct GroupSums {
   T* data;
@@ -186,8 +188,8 @@ struct GroupSums {
         columns(params.columns) {}
 };
 
-// Stores a warpgroup's residues of all rows and 64 columns, one byte each. A thread has two neighbours of
-// every eight rows (PTX ISA: fragment of D of wgmma, here transposed); four threads store sixteen together.
+// Stores a warpgroup's residues of all rows and 64 columns, one byte each. A thread has two adjacent rows of
+// every eight (PTX ISA: fragment of D of wgmma, here transposed); four threads store sixteen bytes together.
 template <int Sums>
 __device__ void store_sums(const std::int32_t (&residues)[Sums], const GroupSums<std::uint8_t>& group, bool,
                            std::int64_t first_row, std::int64_t first_column, int thread) {
@@ -214,7 +216,8 @@ __device__ void store_sums(const std::int32_t (&residues)[Sums], const GroupSums
   }
 }
 
-// Stores integers, or adds them to those of earlier runs, in the pairs that a thread has.
+// Stores int32 sums as 64-bit integers; after the first run adds them to those of earlier runs. A thread has
+// pairs of adjacent rows.
 template <int Sums>
 __device__ void store_sums(const std::int32_t (&sums)[Sums], const GroupSums<long long>& group, bool first,
                            std::int64_t first_row, std::int64_t first_column, int thread) {
@@ -239,7 +242,7 @@ __device__ void store_sums(const std::int32_t (&sums)[Sums], const GroupSums<lon
   }
 }
 
-// Stores the accumulators from the Part-th on.
+// Stores the accumulators of instructions Part, Part + 1, ...
 template <class Config, int Part = 0, class T>
 __device__ void store_tile(const Int8Sums<Config>& sums, const GroupSums<T>& group, bool first,
                            const TileCoord& coord, int consumer, int thread) {
@@ -265,8 +268,8 @@ __device__ void reduce(Int8Sums<Config>& sums, const SumReduction& reduction) {
   }
 }
 
-// Residues stay in their registers from run to run and are stored after the last; integers are stored after
-// each.
+// Multiplies the work tiles of the cluster. Residues stay in registers between runs and are stored after the
+// last one; integers are stored, or added, after each run.
 template <class Config>
 __device__ void multiply_work_tiles(const Int8Params& params, Int8SharedStorage<Config>& shared,
                                     std::uint32_t tiles) {

@@ -1,18 +1,18 @@
-// The kernels of ozaki2, int8x6, ozaki-int8 and products of magnitudes.
+// Kernels of ozaki2, int8x6, ozaki-int8 and products of magnitudes.
 #include "engines/cuda/gemm/int8/int8_sm90.cuh"
 
 namespace kintsugi::core::cuda {
 
-#define KINTSUGI_BYTES(name, tile, sum_type)                                                              \
+#define KINTSUGI_INT8(name, tile, sum_type)                                                               \
   extern "C" __global__ void __cluster_dims__(blocks_of_cluster, 1, 1) __launch_bounds__(tile.threads, 1) \
       name(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b,                      \
            const __grid_constant__ Int8Params products) {                                                 \
     int8_gemm<Int8Config<tile, SumType::sum_type>>(a, b, products);                                       \
   }
-KINTSUGI_BYTES(residue_products_256, int8_tiles[0], residue)
-KINTSUGI_BYTES(residue_products_128, int8_tiles[1], residue)
-KINTSUGI_BYTES(integer_products_256, int8_tiles[0], i64)
-KINTSUGI_BYTES(integer_products_128, int8_tiles[1], i64)
-#undef KINTSUGI_BYTES
+KINTSUGI_INT8(residue_products_256, int8_tiles[0], residue)
+KINTSUGI_INT8(residue_products_128, int8_tiles[1], residue)
+KINTSUGI_INT8(integer_products_256, int8_tiles[0], i64)
+KINTSUGI_INT8(integer_products_128, int8_tiles[1], i64)
+#undef KINTSUGI_INT8
 
 }  // namespace kintsugi::core::cuda

@@ -1,4 +1,4 @@
-// Tiles and parameters of the int8 GEMM kernel, and the choice of a tile.
+// Tiles and parameters of the int8 GEMM kernels, and the choice of a tile.
 #pragma once
 
 #include <array>
@@ -13,19 +13,19 @@
 
 namespace kintsugi::core::cuda {
 
-// Tile of a cluster. Its two thread blocks have the same rows of C or the same columns, and each loads half
-// of their slices to both. In a block two warpgroups multiply all rows by half of the columns each. B of the
-// instruction is C's rows, so that a thread's accumulators are neighbours in memory.
+// Tile of a cluster. Its two thread blocks have the same rows of C or the same columns, and each block loads
+// half of their slices to both. In a thread block two warpgroups multiply all rows by half of the columns
+// each. B of the instruction is C's rows, so that a thread's accumulators are adjacent in memory.
 struct Int8Tile {
   int block_rows;
   int block_columns;
   bool shares_rows;
-  // Microseconds of a block of k, and of a tile besides, measured on an H200 for one cluster.
+  // Microseconds of a k-block, and of a tile besides its k-blocks, measured on an H200 for one cluster.
   float block_time;
   float tile_time;
 
-  static constexpr int block = 128;  // elements of k
-  static constexpr int stages = 4;   // of a block of k each
+  static constexpr int block = 128;  // inner indices of a k-block
+  static constexpr int stages = 4;   // stages of a k-block each
   static constexpr int threads = 384;
 
   constexpr int rows() const { return block_rows * (shares_rows ? 1 : blocks_of_cluster); }
@@ -37,26 +37,26 @@ struct Int8Tile {
   constexpr int shared_bytes() const { return stages * stage_bytes() + 1024; }
 };
 
-// Of the 128 bytes that shared memory has in a cycle, the wide tile's products read 85 and copies write 37;
-// of the narrow one, for products that do not fill the wide one, it is 80 and 48.
+// Shared memory transfers 128 bytes per cycle. The wide tile's products read 85 of them and copies write 37;
+// for the narrow tile, which is for products that do not fill the wide one, they are 80 and 48.
 inline constexpr std::array int8_tiles{Int8Tile{192, 256, false, 1.05F, 3.2F},
                                        Int8Tile{256, 128, true, 0.77F, 1.6F}};
 
-// A term of the schedule. The terms of a group share an accumulator.
+// Slices of a term of the schedule. The terms of a group share an accumulator.
 struct Int8Term {
   std::int16_t a;
   std::int16_t b;
 };
 
 struct Int8Params {
-  // Its items are the groups, in descending order, since the last ones have the most terms; its k_blocks are
-  // those of one term.
+  // Items of the schedule are the groups in descending order, since the last groups have the most terms; its
+  // k_blocks are those of one term.
   TileSchedule schedule;
   DeviceCondition condition;
   std::byte* sums = nullptr;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  std::uint16_t moduli[max_groups] = {};  // of residues
+  std::uint16_t moduli[max_groups] = {};  // for residues
   std::uint16_t first_term[max_groups + 1] = {};
   Int8Term terms[max_groups] = {};
 

@@ -15,14 +15,15 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Scratch memory: partial sums; how many parts have been added to each, and how many clusters have begun;
-// sums of earlier segments, of every cluster's tile and of as many tiles with parts.
+// Scratch memory: partial sums; the number of parts added to each, and of clusters that have begun; sums of
+// earlier segments, for every cluster's tile and for as many split tiles.
 constexpr std::size_t partial_bytes =
-    std::size_t{most_clusters} * term_tile_rows * most_tile_columns * sizeof(float);
-constexpr std::size_t part_counters = std::size_t{most_clusters} * counters_of_tile;
+    std::size_t{max_clusters} * term_tile_rows * max_tile_columns * sizeof(float);
+constexpr std::size_t part_counters = std::size_t{max_clusters} * counters_of_tile;
 constexpr std::size_t counter_bytes = (part_counters + 1) * sizeof(std::uint32_t);
-// Of segments that have thread blocks of their own: how many of each tile's are there, then their sums.
-constexpr std::size_t segment_counter_bytes = most_segmented_tiles * sizeof(std::uint32_t);
+// Scratch memory of segments that have thread blocks of their own: the number of stored segments per tile,
+// then their sums.
+constexpr std::size_t segment_counter_bytes = max_segmented_tiles * sizeof(std::uint32_t);
 constexpr std::size_t segment_offset = aligned_size(partial_bytes) + aligned_size(counter_bytes);
 
 const MultiTermKernels* find_kernels(const Schedule& schedule, FormatId format) {
@@ -40,7 +41,7 @@ struct ProductSize {
   std::int64_t m;
   std::int64_t n;
   std::int64_t k;
-  std::int64_t entries;
+  std::int64_t items;
 };
 
 std::int32_t sums_of_block(const Schedule& schedule) {
@@ -49,24 +50,24 @@ std::int32_t sums_of_block(const Schedule& schedule) {
 
 bool has_segments(const Schedule& schedule, std::int64_t k) { return schedule.segment_length(k) < k; }
 
-// Whether segments of k may have thread blocks of their own. A shorter k takes no longer than to add their
-// sums.
+// True if segments of k may have thread blocks of their own. For a shorter k adding their sums would take at
+// least as long as the product.
 bool divides_k(const Schedule& schedule, std::int64_t k) {
-  constexpr std::int64_t least_k = 4096;
-  return k >= least_k && has_segments(schedule, k);
+  constexpr std::int64_t min_k = 4096;
+  return k >= min_k && has_segments(schedule, k);
 }
 
-// How many have; 1: none.
+// Number of segments of k with thread blocks of their own; 1: none.
 std::int32_t segments_apart(const Schedule& schedule, const ProductSize& size) {
   if (!divides_k(schedule, size.k)) return 1;
   const std::int64_t segments = divide_up(size.k, schedule.segment_length(size.k));
-  return segment_sum_bytes(size.m, size.n, size.entries, segments) > 0 ? static_cast<std::int32_t>(segments)
-                                                                       : 1;
+  return segment_sum_bytes(size.m, size.n, size.items, segments) > 0 ? static_cast<std::int32_t>(segments)
+                                                                     : 1;
 }
 
-// Of 64 rows, by which segments are counted.
-std::int64_t tiles_of(const SmallTileChoice& choice, std::int64_t entries) {
-  return entries * choice.row_pairs * blocks_of_cluster * choice.columns;
+// Number of tiles of 64 rows, for each of which segments are counted.
+std::int64_t tiles_of(const SmallTileChoice& choice, std::int64_t items) {
+  return items * choice.row_pairs * blocks_of_cluster * choice.columns;
 }
 
 std::vector<MultiTermVariant> ways_of(const MultiTermKernels& kernels, const ProductSize& size,
@@ -76,22 +77,22 @@ std::vector<MultiTermVariant> ways_of(const MultiTermKernels& kernels, const Pro
   const MultiTermCosts& costs = current_architecture().costs->multi_term;
   std::vector<MultiTermVariant> ways;
   for (std::size_t tile = 0; tile < kernels.tiles.size(); ++tile) {
-    if (sums_of_block(schedule) == 4) continue;  // for small tiles alone
-    ways.emplace_back(choose_tile_schedule(kernels.tiles[tile], tile, size.m, size.n, size.entries, size.k,
+    if (sums_of_block(schedule) == 4) continue;  // small tiles only
+    ways.emplace_back(choose_tile_schedule(kernels.tiles[tile], tile, size.m, size.n, size.items, size.k,
                                            sums_of_block(schedule), clusters, costs));
   }
   const std::int32_t apart = segments_apart(schedule, size);
   for (const bool swapped : {false, true}) {
     for (std::size_t tile = 0; tile < kernels.small_tiles.size(); ++tile) {
       const auto choose = [&](std::int32_t segments) {
-        return choose_small_tile(kernels.small_tiles[tile], tile, swapped, size.m, size.n, size.entries,
-                                 size.k, schedule.slices_a, sums_of_block(schedule), blocks, costs, segments);
+        return choose_small_tile(kernels.small_tiles[tile], tile, swapped, size.m, size.n, size.items, size.k,
+                                 schedule.slices_a, sums_of_block(schedule), blocks, costs, segments);
       };
       if (!has_segments(schedule, size.k) || kernels.small_tiles[tile].adds_segments())
         ways.emplace_back(choose(1));
       if (apart == 1) continue;
       const SmallTileChoice choice = choose(apart);
-      if (tiles_of(choice, size.entries) <= most_segmented_tiles) ways.emplace_back(choice);
+      if (tiles_of(choice, size.items) <= max_segmented_tiles) ways.emplace_back(choice);
     }
   }
   return ways;
@@ -101,7 +102,7 @@ double microseconds(const MultiTermVariant& way) {
   return std::visit([](const auto& choice) { return choice.microseconds; }, way);
 }
 
-MultiTermVariant quickest(const std::vector<MultiTermVariant>& ways) {
+MultiTermVariant fastest(const std::vector<MultiTermVariant>& ways) {
   return *std::ranges::min_element(ways, {}, microseconds);
 }
 
@@ -133,16 +134,17 @@ void multiply_in(const ClusterTileChoice& choice, const DeviceFusedProduct& prod
   products.clusters_begun = products.parts_added + part_counters;
   products.segment_sums = reinterpret_cast<float*>(scratch + segment_offset);
   products.rescale = rescale_of(product);
+  // Clears clusters_begun too, which follows parts_added.
   if (products.schedule.parts > 1) clear(queue, products.parts_added, counter_bytes);
   launch(kernels.kernels[choice.tile],
          {blocks_of_cluster * std::int64_t{products.schedule.clusters}, 1, 1, blocks_of_cluster},
          term_threads, shape.shared_bytes(), queue,
-         tensor_map(product.a, product.shares_a ? 1 : product.entries, term_tile_rows / blocks_of_cluster),
-         tensor_map(product.b, product.shares_b ? 1 : product.entries, shape.columns / blocks_of_cluster),
+         tensor_map(product.a, product.shares_a ? 1 : product.items, term_tile_rows / blocks_of_cluster),
+         tensor_map(product.b, product.shares_b ? 1 : product.items, shape.columns / blocks_of_cluster),
          products);
 }
 
-// C transposed is B transposed times A transposed.
+// The product that computes C transposed: B transposed times A transposed.
 DeviceFusedProduct transposed(DeviceFusedProduct product) {
   std::swap(product.a, product.b);
   std::swap(product.shares_a, product.shares_b);
@@ -160,13 +162,14 @@ void multiply_in(const SmallTileChoice& choice, const DeviceFusedProduct& given,
   const DeviceFusedProduct product = choice.swapped ? transposed(given) : given;
   const MultiTermKernels& kernels = kernels_of(product);
   const SmallTile& tile = kernels.small_tiles[choice.tile];
-  if (choice.stages < tile.least_stages())
+  if (choice.stages < tile.min_stages())
     fail(Status::internal, "a tile of {} columns was given {} stages, which is less than {}", tile.columns,
-         choice.stages, tile.least_stages());
+         choice.stages, tile.min_stages());
   SmallTileParams products;
   products.tile = product.tile;
   products.row_pairs = choice.row_pairs;
   products.columns = choice.columns;
+  // The vectors' stride is k, padded to whole k-blocks.
   products.blocks = static_cast<std::int32_t>(product.a.vector_stride() / term_block);
   products.segment_blocks = segment_blocks_of(*product.schedule, product.a.vector_stride());
   products.segments = choice.segments;
@@ -179,15 +182,15 @@ void multiply_in(const SmallTileChoice& choice, const DeviceFusedProduct& given,
   if (choice.segments > 1) {
     products.segments_done = reinterpret_cast<std::uint32_t*>(scratch + segment_offset);
     products.segment_sums = reinterpret_cast<float*>(scratch + segment_offset + segment_counter_bytes);
-    const auto tiles = static_cast<std::size_t>(tiles_of(choice, product.entries));
+    const auto tiles = static_cast<std::size_t>(tiles_of(choice, product.items));
     clear(queue, products.segments_done, tiles * sizeof(std::uint32_t));
   }
-  const std::int64_t clusters = product.entries * choice.row_pairs * choice.columns * choice.segments;
+  const std::int64_t clusters = product.items * choice.row_pairs * choice.columns * choice.segments;
   const auto& small_kernels = choice.segments > 1 ? kernels.segmented_kernels : kernels.small_kernels;
   launch(small_kernels[choice.tile], {clusters * blocks_of_cluster, 1, 1, blocks_of_cluster},
          small_tile_threads, tile.shared_bytes(product.a.count, choice.stages), queue,
-         tensor_map(product.a, product.shares_a ? 1 : product.entries, small_tile_rows),
-         tensor_map(product.b, product.shares_b ? 1 : product.entries, tile.columns / blocks_of_cluster),
+         tensor_map(product.a, product.shares_a ? 1 : product.items, small_tile_rows),
+         tensor_map(product.b, product.shares_b ? 1 : product.items, tile.columns / blocks_of_cluster),
          products);
 }
 
@@ -199,32 +202,32 @@ bool has_multi_term_gemm(const Schedule& schedule, FormatId format, ElementType 
 
 namespace {
 
-// What sums of segments that have thread blocks of their own take, of the shape and any that is smaller.
+// Scratch bytes for sums of segments that have thread blocks of their own, for the shape and any smaller one.
 std::size_t segment_bytes_of(const DeviceShape& shape) {
   if (!divides_k(shape.schedule, shape.k)) return 0;
   if (find_kernels(shape.schedule, shape.format)->small_tiles.empty()) return 0;
   const std::int64_t segments = divide_up(shape.k, shape.schedule.segment_length(shape.k));
-  const std::int64_t bytes = segment_sum_bytes(shape.m, shape.n, shape.entries, segments);
-  return segment_counter_bytes + static_cast<std::size_t>(bytes > 0 ? bytes : most_segment_bytes);
+  const std::int64_t bytes = segment_sum_bytes(shape.m, shape.n, shape.items, segments);
+  return segment_counter_bytes + static_cast<std::size_t>(bytes > 0 ? bytes : max_segment_bytes);
 }
 
 }  // namespace
 
-// A schedule has at most as many clusters as tiles, whatever their width.
+// A schedule has at most as many clusters as tiles, for tiles of any width.
 std::size_t multi_term_scratch_bytes(const DeviceShape& shape) {
   if (!has_segments(shape.schedule, shape.k)) return segment_offset;
   const std::size_t apart = segment_bytes_of(shape);
   if (sums_of_block(shape.schedule) == 4) return segment_offset + apart;
   const double rows = static_cast<double>(round_up(shape.m, term_tile_rows));
-  const double columns = static_cast<double>(shape.n + most_tile_columns);
-  const double tiles = static_cast<double>(shape.entries) * rows * columns * sizeof(float);
+  const double columns = static_cast<double>(shape.n + max_tile_columns);
+  const double tiles = static_cast<double>(shape.items) * rows * columns * sizeof(float);
   const auto bytes = static_cast<std::size_t>(std::min(static_cast<double>(partial_bytes), tiles));
   return segment_offset + std::max(aligned_size(2 * bytes), apart);
 }
 
 std::vector<MultiTermVariant> multi_term_variants(const DeviceFusedProduct& product) {
   return ways_of(kernels_of(product),
-                 {product.tile.rows, product.tile.columns, product.a.vector_stride(), product.entries},
+                 {product.tile.rows, product.tile.columns, product.a.vector_stride(), product.items},
                  *product.schedule);
 }
 
@@ -234,20 +237,20 @@ void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, cons
 }
 
 void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch) {
-  multi_term_gemm(queue, product, quickest(multi_term_variants(product)), scratch);
+  multi_term_gemm(queue, product, fastest(multi_term_variants(product)), scratch);
 }
 
 namespace {
 
-// Of numbers that are counted in 64 bits, whose products need not be.
+// Product of 64-bit numbers as a double, since it may exceed 64 bits.
 double product_of(std::int64_t x, std::int64_t y) { return static_cast<double>(x) * static_cast<double>(y); }
 
-// What is not prepared of both operands.
+// Expected time to split the operands that are not prepared.
 double split_time(const DeviceShape& shape, const CallCosts& costs) {
   if (shape.prepared_a && shape.prepared_b) return 0;
   const double elements = (shape.prepared_a ? 0 : product_of(shape.m, shape.k)) +
                           (shape.prepared_b ? 0 : product_of(shape.k, shape.n));
-  const double bytes = static_cast<double>(shape.entries) * elements * (4.0 + 2.0 * shape.schedule.slices_a);
+  const double bytes = static_cast<double>(shape.items) * elements * (4.0 + 2.0 * shape.schedule.slices_a);
   if (static_cast<double>(shape.k) > costs.long_vector)
     return costs.split_launch_long + bytes / (costs.split_rate_long * costs.copy_rate);
   const bool alone = shape.prepared_a || shape.prepared_b;
@@ -255,8 +258,8 @@ double split_time(const DeviceShape& shape, const CallCosts& costs) {
          bytes / (costs.split_rate * costs.copy_rate);
 }
 
-// The vendor's product at best: between sizes that suit it, it takes up to twice as long. Beside short sides
-// it reads far less than memory gives.
+// Expected time of the vendor library's product at its best: between sizes that suit it, it takes up to twice
+// as long. Beside short sides it reads at far less than memory bandwidth.
 double native_time(const DeviceShape& shape, const CallCosts& costs) {
   const std::int64_t side = std::min(shape.m, shape.n);
   const bool is_short = 16 <= side && side <= 128;
@@ -267,25 +270,25 @@ double native_time(const DeviceShape& shape, const CallCosts& costs) {
                                    : costs.copy_rate;
   const double result = product_of(shape.m, shape.n);
   const double numbers = product_of(shape.m, shape.k) + product_of(shape.k, shape.n) + result;
-  const auto entries = static_cast<double>(shape.entries);
-  return std::max(costs.native_ends + entries * 2 * result * static_cast<double>(shape.k) / multiplied,
-                  costs.native_launch + entries * 4 * numbers / read);
+  const auto items = static_cast<double>(shape.items);
+  return std::max(costs.native_ends + items * 2 * result * static_cast<double>(shape.k) / multiplied,
+                  costs.native_launch + items * 4 * numbers / read);
 }
 
 }  // namespace
 
-// Of 70 shapes that were measured, alone, prepared and in a batch, 65 are expected to take 0.94 to 1.2 times
-// as long as they do, and the others up to 1.4 (docs/results/log).
+// Expected times of 70 measured shapes, alone, prepared and in a batch: 65 are 0.94 to 1.2 times the measured
+// time, the others up to 1.4 times (docs/results/log).
 DeviceTimes expected_multi_term_times(const DeviceShape& shape) {
   const CallCosts& costs = current_architecture().costs->call;
   const MultiTermKernels& kernels = *find_kernels(shape.schedule, shape.format);
-  const auto entries = static_cast<double>(shape.entries);
-  // More entries take as much longer, and would have more tiles than are counted.
-  const std::int64_t counted = std::min<std::int64_t>(shape.entries, 1024);
+  const auto items = static_cast<double>(shape.items);
+  // The time of more items grows in proportion; their tiles would exceed the counters.
+  const std::int64_t counted = std::min<std::int64_t>(shape.items, 1024);
   const double products =
-      entries / static_cast<double>(counted) *
-      microseconds(quickest(ways_of(kernels, {shape.m, shape.n, shape.k, counted}, shape.schedule)));
-  // Tiles were measured alone, with the chip below its power limit.
+      items / static_cast<double>(counted) *
+      microseconds(fastest(ways_of(kernels, {shape.m, shape.n, shape.k, counted}, shape.schedule)));
+  // Times of tiles were measured with tiles alone, when the chip was below its power limit.
   const double slower = 1 + costs.throttling * std::min(1.0, products / costs.throttled_product);
   return {split_time(shape, costs) + slower * products + costs.selection, native_time(shape, costs)};
 }

@@ -1,5 +1,4 @@
-// Products of a scheme's terms by kernels of our own for compute capability 9.0, from slices to C in one
-// launch.
+// Products of a scheme's terms by our kernels for compute capability 9.0, from slices to C in one launch.
 #pragma once
 
 #include <cstddef>
@@ -11,20 +10,20 @@
 
 namespace kintsugi::core::cuda {
 
-// True where a kernel computes these terms with the sums of the accumulator h200.
+// True if a kernel computes these terms with the sums of the accumulator h200.
 bool has_multi_term_gemm(const Schedule& schedule, FormatId format, ElementType type);
 
 // Bytes for the partial sums that clusters exchange, and for the sums of earlier segments of k.
 std::size_t multi_term_scratch_bytes(const DeviceShape& shape);
 
-// One way to compute a product, with the same bits as any other: tiles of clusters in waves, or small ones.
+// One way to compute a product, with the same bits as any other: tiles of clusters in waves, or small tiles.
 using MultiTermVariant = std::variant<ClusterTileChoice, SmallTileChoice>;
 
 // All variants that can compute the product.
 std::vector<MultiTermVariant> multi_term_variants(const DeviceFusedProduct& product);
 
-// C = alpha * sum + beta * C, in that way, or the one that is expected to be the quickest. `scratch` has
-// multi_term_scratch_bytes() of a shape that is at least as large.
+// Computes C = alpha * sum + beta * C by the given variant, or by the one with the shortest expected time.
+// `scratch` has multi_term_scratch_bytes() of a shape that is at least as large.
 void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, const MultiTermVariant& way,
                      std::byte* scratch);
 void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch);

@@ -1,4 +1,4 @@
-// The multi-term GEMM kernels of an architecture.
+// Multi-term GEMM kernels of an architecture.
 #pragma once
 
 #include <array>
@@ -11,16 +11,15 @@
 
 namespace kintsugi::core::cuda {
 
-// The kernels of one structure, with their tiles.
+// Kernels of one structure, with their tiles.
 struct MultiTermKernels {
   std::span<const Term> terms;
   FormatId format;
   std::span<const MultiTermTile> tiles;
-  std::array<KernelName, 3> kernels;  // of the tiles
+  std::array<KernelName, 3> kernels;  // one per tile
   std::span<const SmallTile> small_tiles;
   std::array<KernelName, 3> small_kernels;
-  std::array<KernelName, 3>
-      segmented_kernels;  // of small tiles whose segments of k have thread blocks of their own
+  std::array<KernelName, 3> segmented_kernels;  // small tiles, segments with own thread blocks
 };
 
 }  // namespace kintsugi::core::cuda

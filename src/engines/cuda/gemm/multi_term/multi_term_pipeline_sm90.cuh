@@ -1,5 +1,5 @@
-// The pipeline of the multi-term GEMM kernels for Hopper: stages in shared memory, their state, and the
-// producer that loads them.
+// Pipeline of the multi-term GEMM kernels for Hopper: stages in shared memory, their state, and the producer
+// that loads them.
 #pragma once
 
 #include <type_traits>
@@ -24,13 +24,13 @@ struct MultiTermConfig {
   static constexpr int columns = tile.columns;
   static constexpr int slices = structure.slices_a;
   static constexpr int terms = static_cast<int>(structure.terms.size());
-  static constexpr int sums = columns / 2;  // of a thread
+  static constexpr int sums = columns / 2;  // per thread
 
   // Registers per consumer thread; with the producer's they fill the SM's register file.
-  static constexpr int consumer_registers = columns == most_tile_columns ? 232 : 216;
+  static constexpr int consumer_registers = columns == max_tile_columns ? 232 : 216;
   static constexpr int producer_registers = 504 - 2 * consumer_registers;
 
-  static constexpr int a_bytes = block_tile_rows * block_k * 2;  // of a slice
+  static constexpr int a_bytes = block_tile_rows * block_k * 2;  // of a slice's tile
   static constexpr int stage_bytes = tile.stage_bytes();
 
   static constexpr int first_stage(int slice) {
@@ -39,8 +39,8 @@ struct MultiTermConfig {
   static constexpr int stages = first_stage(slices);
   static_assert(tile.shared_bytes() == stages * stage_bytes + 1024);
 
-  // Whether wgmma in flight is waited for before this term: where the accumulators are rescaled, else before
-  // the last.
+  // True if wgmma in flight is waited for before this term: before terms that rescale the accumulators or, if
+  // there are none, before the last term.
   static constexpr bool waits_before(int term) {
     if (term == 0 || structure.terms[term].rescales) return true;
     if (term + 1 < terms) return false;
@@ -55,7 +55,7 @@ struct MultiTermConfig {
     }
     return false;
   }
-  // Whether this wait is the first one after the slice's last term, so that its stage can be freed.
+  // True if this wait is the first one after the slice's last term, so that its stage can be freed.
   static constexpr bool is_free_at(int slice, int term) {
     if (term < terms && is_used_from(slice, term)) return false;
     int before = term - 1;
@@ -64,7 +64,7 @@ struct MultiTermConfig {
   }
 };
 
-// visit(std::integral_constant) for slices first, first + 1, ...
+// Calls visit(std::integral_constant) for slices first, first + 1, ...
 template <class Config, int First = 0, class Visit>
 __device__ void for_each_slice(const Visit& visit) {
   if constexpr (First < Config::slices) {
@@ -80,7 +80,7 @@ struct MultiTermSharedStorage {
   EpilogueParams<block_tile_rows, Config::columns, warpgroup / 32 - 1> epilogue;
   Mbarrier epilogue_ready;
   Mbarrier epilogue_read;
-  int cluster;  // its number: consumers have no register for it
+  int cluster;  // number of the cluster, for which consumers have no register
 
   __device__ void initialise() {
     cluster = cluster_index();
@@ -137,18 +137,18 @@ class MultiTermPipelineState {
   unsigned parity_[Config::slices];
 };
 
-// The index of a batch item's first slice in the tensor.
+// Index of a batch item's first slice in the tensor.
 __device__ inline int first_slice(bool shared, const TileCoord& coord, int slices) {
   return shared ? 0 : coord.item * slices;
 }
 
-// Whether another candidate was selected for the work tile's batch item.
+// True if another candidate was selected for the work tile's batch item.
 __device__ inline bool is_not_selected(const MultiTermParams& params, const WorkTile& work_tile) {
   if (params.tile.condition.selection == nullptr) return false;
   return !holds(params.tile.condition, params.schedule.coord(work_tile).item);
 }
 
-// Whether other candidates were selected for all batch items. All threads call it together.
+// True if other candidates were selected for all batch items. All threads call it together.
 __device__ inline bool none_is_selected(const DeviceCondition& condition, int items) {
   bool selected = false;
   for (int item = static_cast<int>(threadIdx.x); item < items; item += term_threads)
@@ -156,7 +156,7 @@ __device__ inline bool none_is_selected(const DeviceCondition& condition, int it
   return __syncthreads_or(selected ? 1 : 0) == 0;
 }
 
-// Loads a block of k of one slice. Each thread block loads half of the columns' tile, to both.
+// Loads a k-block of one slice. Each thread block loads half of the columns' tile, to both blocks.
 template <class Config>
 __device__ void load_slice(const TensorMap& a, const TensorMap& b, const MultiTermParams& params,
                            const MultiTermPipelineState<Config>& pipeline, const TileCoord& coord, int rank,
@@ -173,7 +173,7 @@ __device__ void load_slice(const TensorMap& a, const TensorMap& b, const MultiTe
                      coord.column * Config::columns + rank * half, slice_b, (1 << blocks_of_cluster) - 1);
 }
 
-// The producer, one thread of the block.
+// Producer: one thread of the thread block loads all slices.
 template <class Config>
 __device__ void load_slices(const TensorMap& a, const TensorMap& b, const MultiTermParams& params,
                             MultiTermSharedStorage<Config>& shared, std::uint32_t tiles) {

@@ -1,7 +1,8 @@
 // Multi-term GEMM for Hopper: C = alpha * (sum of the schedule's terms) + beta * C in one pass over k. Every
 // tile of a slice is loaded once for all its terms. Accumulators are added to FP32 registers after every 64
-// or 32 elements of k; the epilogue writes C. The two thread blocks of a cluster share the slices of B's
-// columns by multicast. In each block one thread loads tiles, and two warpgroups multiply 64 rows each.
+// or 32 inner indices; the epilogue writes C. The two thread blocks of a cluster share the slices of B's
+// columns by multicast. In each thread block one thread loads tiles, and two warpgroups multiply 64 rows
+// each.
 #pragma once
 
 #include "engines/cuda/gemm/multi_term/multi_term_pipeline_sm90.cuh"
@@ -13,7 +14,7 @@ namespace kintsugi::core::cuda {
 // Offset of a consumer warpgroup's rows in a tile of A, in bytes.
 __device__ inline std::uint32_t rows_offset(int consumer) { return consumer * 64 * block_k * 2; }
 
-// A's rows of a warpgroup for `Steps` instructions from the `First` on, in registers or in shared memory.
+// A warpgroup's rows of A for instructions First ... First + Steps - 1, in registers or in shared memory.
 template <bool InRegisters, int First, int Steps>
 struct Rows {
   MatrixDescriptor tile;
@@ -35,7 +36,7 @@ struct Rows<true, First, Steps> {
   __device__ const std::uint32_t (&step(int i) const)[4] { return steps[i]; }
 };
 
-// One term over the part of k of one accumulator.
+// Issues one term over the part of a k-block that one accumulator sums.
 template <class Config, class Part, class Left>
 __device__ void add_term(float (&sums)[Config::sums], const Left& a, MatrixDescriptor b, bool first) {
 #pragma unroll
@@ -43,9 +44,9 @@ __device__ void add_term(float (&sums)[Config::sums], const Left& a, MatrixDescr
     wgmma<Config::format, Config::columns>(sums, a.step(i), b + i * step_bytes, i > 0 || !first);
 }
 
-// The order barriers let the consumer warpgroups issue wgmma in turn: while one's run, the other adds its
-// accumulators to its sums, and the tensor cores are never idle. Interleaved, both would finish together and
-// the tensor cores wait for both.
+// Order barriers let the consumer warpgroups issue wgmma in turn: while those of one warpgroup run, the other
+// adds its accumulators to its sums, so that the tensor cores are always busy. Without this order both
+// warpgroups would finish together, and the tensor cores would wait for both.
 inline constexpr int first_order_barrier = 1;  // named barrier 0 is __syncthreads()
 inline constexpr int first_warpgroup = first_order_barrier + consumers;
 
@@ -56,11 +57,11 @@ __device__ inline void order_barrier_arrive(int consumer) {
   named_barrier_arrive(first_order_barrier + (consumer + 1) % consumers, consumers * warpgroup);
 }
 
-// The first slice of A, which most terms read.
+// First slice of A, which most terms read.
 template <class Config, class Part>
 using HighRows = Rows<Config::tile.high_in_registers, Part::first_step, Part::steps>;
 
-// Commits the wgmma before this term and, where the term rescales the accumulators, waits for them.
+// Commits the wgmma before this term and, if the term rescales the accumulators, waits for them.
 template <class Config, class Part, int T>
 __device__ void wait_before_term(float (&sums)[Config::sums], const MultiTermPipelineState<Config>& pipeline,
                                  int consumer, float rescale) {
@@ -78,7 +79,7 @@ __device__ void wait_before_term(float (&sums)[Config::sums], const MultiTermPip
   }
 }
 
-// Terms from T on, into one accumulator.
+// Issues terms T, T + 1, ... into one accumulator.
 template <class Config, class Part, int T>
 __device__ void add_terms(float (&sums)[Config::sums], const HighRows<Config, Part>& a0,
                           const MultiTermPipelineState<Config>& pipeline, int consumer, float rescale) {
@@ -97,7 +98,7 @@ __device__ void add_terms(float (&sums)[Config::sums], const HighRows<Config, Pa
   }
 }
 
-// All terms over one part of a block of k. Stages are freed as early as possible after the last part.
+// Multiplies all terms over one part of a k-block. Stages are freed as early as possible after the last part.
 template <class Config, class Part>
 __device__ void multiply_part(float (&sums)[Config::sums], const MultiTermPipelineState<Config>& pipeline,
                               int consumer, float rescale) {
@@ -120,7 +121,7 @@ __device__ void multiply_part(float (&sums)[Config::sums], const MultiTermPipeli
   if constexpr (Part::ends_block) pipeline.template release_before<Config::terms>();
 }
 
-// Parts of a block of k from the Index-th on; the accumulators are added to `sums` after each.
+// Multiplies parts Index, Index + 1, ... of a k-block; the accumulators are added to `sums` after each part.
 template <class Config, int Count, int Index = 0>
 __device__ void add_block(float (&sums)[Config::sums], float (&inside)[Config::sums],
                           const MultiTermPipelineState<Config>& pipeline, int consumer, float rescale) {
@@ -162,7 +163,8 @@ __device__ void send_partial_sums(const float (&sums)[Config::sums], const Multi
                  : "memory");
 }
 
-// The part before this one is the work of a cluster that began earlier (TileSchedule), so that the wait ends.
+// Waits for the sums of the part before this one and reads them. That part is computed by a cluster that
+// began earlier (TileSchedule), so that the wait ends.
 template <class Config>
 __device__ void receive_partial_sums(float (&sums)[Config::sums], const MultiTermParams& params,
                                      const WorkTile& work_tile, int consumer, int thread) {
@@ -174,8 +176,8 @@ __device__ void receive_partial_sums(float (&sums)[Config::sums], const MultiTer
             [](float& sum, float received) { sum = received; });
 }
 
-// Sums of the earlier segments of k stay in memory, since registers have no room for them. Those of a split
-// tile are read and written by every cluster that computes a part of it.
+// Sums of the earlier segments of k, which stay in device memory, since registers have no room for them.
+// Those of a split tile are read and written by every cluster that computes a part of the tile.
 template <class Config>
 __device__ float4* earlier_segments(const MultiTermParams& params, const WorkTile& work_tile, int cluster,
                                     int consumer) {
@@ -189,8 +191,8 @@ __device__ void add_earlier_segments(float (&sums)[Config::sums], const float4* 
   read_sums(earlier, sums, thread, [](float& sum, float before) { sum = before + sum; });
 }
 
-// Ends a segment of k that is not the last: adds its sums to those of the earlier ones and starts the next at
-// zero.
+// Ends a segment of k that is not the last: adds its sums to those of the earlier segments and starts the
+// next segment at zero.
 template <class Config>
 __device__ void end_segment(float (&sums)[Config::sums], float4* earlier, bool is_first, int thread) {
   if (!is_first) add_earlier_segments<Config>(sums, earlier, thread);
@@ -199,7 +201,7 @@ __device__ void end_segment(float (&sums)[Config::sums], float4* earlier, bool i
   for (float& sum : sums) sum = 0;
 }
 
-// Adds all blocks of k of a work tile to `sums`.
+// Adds all k-blocks of a work tile to `sums`.
 template <class Config>
 __device__ void add_blocks(float (&sums)[Config::sums], const MultiTermParams& params,
                            const WorkTile& work_tile, MultiTermPipelineState<Config>& pipeline,
@@ -226,7 +228,7 @@ __device__ void add_blocks(float (&sums)[Config::sums], const MultiTermParams& p
   }
 }
 
-// The producer's other warps load the epilogue's parameters of every tile while it is multiplied.
+// Loads the epilogue's parameters of every tile while it is multiplied, in the producer's other warps.
 template <class Config>
 __device__ void load_epilogue_params(const MultiTermParams& params, MultiTermSharedStorage<Config>& shared) {
   const int thread = static_cast<int>(threadIdx.x) - 32;

@@ -1,7 +1,8 @@
-// Multi-term GEMM for Hopper where C has few tiles, or one short side: tiles of 64 rows, two thread blocks on
-// an SM. In each block one warpgroup multiplies and one thread loads tiles. Sums are added in the order of
-// multi_term_sm90.cuh, with the same bits. Where tiles are few and k is long, every segment of k of a tile
-// has a thread block of its own, and the one that ends last adds the segments' sums in ascending order.
+// Multi-term GEMM for Hopper where C has few tiles, or one short side: tiles of 64 rows, two thread blocks
+// per SM. In each thread block one warpgroup multiplies and one thread loads tiles. Sums are added in the
+// order of multi_term_sm90.cuh, with the same bits. If tiles are few and k is long, every segment of k of a
+// tile has a thread block of its own, and the last block to finish adds the segments' sums in ascending
+// order.
 #pragma once
 
 #include <algorithm>
@@ -24,43 +25,43 @@ struct SmallTileConfig {
   static constexpr int terms = static_cast<int>(structure.terms.size());
   static constexpr bool rescales =
       std::ranges::any_of(structure.terms, [](const Term& term) { return term.rescales; });
-  static constexpr int sums = columns / 2;  // of a thread
-  static constexpr int threads = 128;       // that multiply
+  static constexpr int sums = columns / 2;  // per thread
+  static constexpr int threads = 128;       // threads that multiply
   static_assert(threads + 32 == small_tile_threads);
 
-  static constexpr int a_bytes = small_tile_rows * term_block * 2;  // of a slice
+  static constexpr int a_bytes = small_tile_rows * term_block * 2;  // of a slice's tile
   static constexpr int b_bytes = columns * term_block * 2;
   static constexpr int stage_bytes = Tile.stage_bytes(slices);
-  static constexpr int least_stages = Tile.least_stages();
+  static constexpr int min_stages = Tile.min_stages();
   static constexpr bool apart = Apart;
   static constexpr bool adds_segments = !Apart && Tile.adds_segments();
 };
 
 template <class Config>
 struct SmallTileSharedStorage {
-  Mbarrier full[most_stages];
-  Mbarrier free[most_stages];  // counts both thread blocks
+  Mbarrier full[max_stages];
+  Mbarrier free[max_stages];  // counts the consumers of both thread blocks
   EpilogueParams<small_tile_rows, Config::columns, Config::threads / 32> epilogue;
-  std::uint32_t segments_before;  // of the tile, that have ended before this block's own
+  std::uint32_t segments_before;  // segments of the tile that ended before this block's own
 
   __device__ void initialise() {
-    for (int stage = 0; stage < most_stages; ++stage) {
+    for (int stage = 0; stage < max_stages; ++stage) {
       full[stage].initialise(1);
       free[stage].initialise(blocks_of_cluster);
     }
   }
 };
 
-// Of the tile, or of the segment of it, that a thread block computes.
+// Coordinates of the tile, or of the segment of a tile, that a thread block computes.
 template <class Config>
 struct SmallTileCoord {
-  int item;  // of the batch
-  int row;   // of tiles
+  int item;  // batch item
+  int row;   // row of tiles
   int column;
   int segment = 0;
-  int first_block = 0;  // of k
+  int first_block = 0;  // first k-block
 
-  // Clusters at work at the same time have the same segment of neighbouring tiles.
+  // Clusters that run at the same time have the same segment of neighboring tiles.
   __device__ explicit SmallTileCoord(const SmallTileParams& params) {
     const int tiles = params.row_pairs * params.columns;
     item = cluster_index() / tiles;
@@ -82,7 +83,7 @@ struct SmallTileCoord {
   }
 };
 
-// Pipeline state: the stage, which holds a block of k of all slices, and its mbarrier phase.
+// Pipeline state: index of the stage, which holds a k-block of all slices, and its mbarrier phase.
 template <class Config>
 class Stages {
  public:
@@ -119,7 +120,7 @@ class Stages {
   unsigned parity_ = 0;
 };
 
-// The producer, one thread. Each thread block loads half of the columns' tile, to both.
+// Producer: one thread. Each thread block loads half of the columns' tile, to both blocks.
 template <class Config>
 __device__ void fill_stages(const TensorMap& a, const TensorMap& b, const SmallTileParams& params,
                             const SmallTileCoord<Config>& coord, Stages<Config> stages) {
@@ -142,7 +143,7 @@ __device__ void fill_stages(const TensorMap& a, const TensorMap& b, const SmallT
   }
 }
 
-// Issues the terms from T on for one part of a block of k, and runs `meanwhile` once the first ones are in
+// Issues terms T, T + 1, ... for one part of a k-block, and runs `meanwhile` once the first ones are in
 // flight.
 template <class Config, class Part, int T = 0, class Meanwhile>
 __device__ __forceinline__ void multiply_stage(float (&sums)[Config::sums], const Stages<Config>& stages,
@@ -173,8 +174,8 @@ __device__ __forceinline__ void multiply_stage(float (&sums)[Config::sums], cons
   }
 }
 
-// Sums of a segment of k (Schedule::k_segment), whose blocks leave the matrix unit as `Count` sums each. One
-// part of a block is multiplied while the part before it finishes and is added.
+// Sums of a segment of k (Schedule::k_segment). The products of each k-block are added outside the matrix
+// unit as `Count` sums. One part of a block is multiplied while the part before it finishes and is added.
 template <class Config, int Count>
 class StageSums {
  public:
@@ -183,9 +184,9 @@ class StageSums {
   __device__ StageSums(const SmallTileParams& params, const Stages<Config>& stages)
       : params_(params), next_(stages) {}
 
-  // Adds `blocks` blocks of k, at least one. Even and odd parts have accumulators of their own.
+  // Adds `blocks` k-blocks, at least one. Even and odd parts have accumulators of their own.
   __device__ __forceinline__ void add_blocks(int blocks) {
-    if constexpr (Config::least_stages == 1) {
+    if constexpr (Config::min_stages == 1) {
       Sums inside;
 #pragma unroll 1
       for (int block = 0; block < blocks; ++block) add_one_by_one(inside);
@@ -204,7 +205,7 @@ class StageSums {
   using First = Part<0>;
   using Last = Part<Count - 1>;
 
-  // Issues that part of the next block of k, with `meanwhile` after its first terms.
+  // Issues that part of the next k-block, with `meanwhile` after its first terms.
   template <class Part, class Meanwhile>
   __device__ __forceinline__ void multiply(Sums& inside, const Meanwhile& meanwhile) {
     if constexpr (Part::begins_block) next_.wait_full();
@@ -216,8 +217,8 @@ class StageSums {
   __device__ __forceinline__ void multiply(Sums& inside) {
     multiply<Part>(inside, [] {});
   }
-  // Adds that part, after which `Younger` parts are in flight. A block that ends is in the stage before
-  // `next_`.
+  // Waits until at most `Younger` parts are in flight and adds this part's accumulators to the sums. If the
+  // part ends its k-block, the block is in the stage before `next_`.
   template <class Part, int Younger>
   __device__ __forceinline__ void add(Sums& inside) {
     wgmma_wait_group<Younger>();
@@ -254,7 +255,7 @@ class StageSums {
     add<First, 0>(odd);
   }
 
-  // Parts of a block from the Index-th on.
+  // Multiplies parts Index, Index + 1, ... of a block, each while the part before it is added.
   template <int Index = 1>
   __device__ __forceinline__ void multiply_rest(Sums& even, Sums& odd) {
     if constexpr (Index < Count) {
@@ -273,7 +274,7 @@ class StageSums {
       multiply_rest(even, odd);
       multiply_and_add<First, Last>(even, odd);
     }
-    // Never true. ptxas of CUDA 13.0 serialises the loop's wgmma unless some path out of it waits for `even`
+    // Never true. ptxas of CUDA 13.0 serializes the loop's wgmma unless some path out of it waits for `even`
     // alone.
     if (block > blocks) return add<First, 0>(even);
     multiply_rest(even, odd);
@@ -285,7 +286,7 @@ class StageSums {
 };
 
 // Adds the sums of all segments of k in ascending order. Tiles whose registers have no room for a second set
-// of sums are used where k is one segment, or where segments have thread blocks of their own.
+// of sums are used if k is one segment, or if segments have thread blocks of their own.
 template <class Config, int Count>
 __device__ __forceinline__ void add_segments(StageSums<Config, Count>& sums, const SmallTileParams& params,
                                              const SmallTileCoord<Config>& coord) {
@@ -314,8 +315,8 @@ __device__ float4* sums_of_segment(const SmallTileParams& params, const SmallTil
   return reinterpret_cast<float4*>(params.segment_sums) + index * (Config::sums / 4 * Config::threads);
 }
 
-// Leaves the sums of this block's segment in memory. True in the block that ends last of the tile's: then
-// `sums` are those of all segments, added in ascending order. No block waits for another.
+// Stores the sums of this thread block's segment. Returns true in the tile's last block to do so, where
+// `sums` are then those of all segments, added in ascending order. No block waits for another.
 template <class Config>
 __device__ bool adds_last_segment(float (&sums)[Config::sums], const SmallTileParams& params,
                                   SmallTileSharedStorage<Config>& shared,
@@ -344,7 +345,7 @@ template <class Config>
 __device__ void multiply_stages(const SmallTileParams& params, SmallTileSharedStorage<Config>& shared,
                                 const SmallTileCoord<Config>& coord, const Stages<Config>& stages) {
   const int thread = static_cast<int>(threadIdx.x);
-  // While the first tiles are in flight.
+  // Loaded while the first tiles are in flight.
   shared.epilogue.load(params.tile, {params.shares_a, params.shares_b}, coord.item,
                        {std::int64_t{coord.row} * small_tile_rows, small_tile_rows},
                        {std::int64_t{coord.column} * Config::columns, Config::columns}, thread);
@@ -384,7 +385,7 @@ __device__ void multiply_small_tile(const TensorMap& a, const TensorMap& b, cons
     }
   }
   __syncwarp();
-  cluster_sync();  // the other block may still arrive at this one's barriers
+  cluster_sync();  // the other thread block may still arrive at this one's barriers
 }
 
 }  // namespace kintsugi::core::cuda

@@ -1,4 +1,4 @@
-// The structures that have kernels, and their tiles.
+// Structures that have kernels, and their tiles.
 #pragma once
 
 #include <array>
@@ -26,10 +26,10 @@ inline constexpr Structure<6> six_terms{
     term_segment,
     1};
 
-// Low slices are free before high ones, so that they do with fewer stages. Where the sums are rescaled, more
-// of the matrix unit's time is lost on waiting, and reading A's high slices from registers wins some of it
-// back (n = 8192: 206 TFLOP/s instead of 199); there is no room for that beside sums that are not, nor a
-// gain. Narrower tiles and small ones gain nothing by it, and small ones lose a twentieth.
+// Stages of low slices are freed before those of high ones, so that fewer suffice. Where the sums are
+// rescaled, the matrix unit is idle for longer, and reading A's high slices from registers wins some of that
+// time back (n = 8192: 206 TFLOP/s instead of 199); without rescaling registers have no room for that, and
+// nothing would be gained. Narrower tiles gain nothing by it, and small tiles lose a twentieth.
 inline constexpr std::array joined_tiles{MultiTermTile{192, {3, 2, 0}, false, 1.34F, 3.7F},
                                          MultiTermTile{128, {4, 3, 0}, false, 0.91F, 2.7F},
                                          MultiTermTile{64, {5, 4, 0}, false, 0.73F, 0.6F}};
@@ -39,7 +39,7 @@ inline constexpr std::array rescaled_tiles{MultiTermTile{192, {3, 2, 0}, true, 1
 inline constexpr std::array six_term_tiles{MultiTermTile{128, {3, 2, 2}, false, 1.82F, 2.7F},
                                            MultiTermTile{64, {4, 3, 2}, false, 1.2F, 0.6F}};
 
-// For two slices of fp16.
+// Small tiles of two fp16 slices.
 inline constexpr std::array small_tiles{SmallTile{32, 0.28F, 0.3F}, SmallTile{64, 0.32F, 0.36F},
                                         SmallTile{128, 0.82F, 0.66F}};
 

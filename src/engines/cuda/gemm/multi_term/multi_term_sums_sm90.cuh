@@ -12,7 +12,7 @@ __device__ void save_sums(float4* memory, const float (&sums)[Count], int thread
     memory[i * warpgroup + thread] = {sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]};
 }
 
-// use(sum, stored sum) for each.
+// Calls use(sum, stored sum) for each sum.
 template <int Count, class Use>
 __device__ void read_sums(const float4* memory, float (&sums)[Count], int thread, const Use& use) {
 #pragma unroll

@@ -1,4 +1,4 @@
-// Which ways a product may be computed, and which suits it: by the time that it is expected to take.
+// Variants of computing a product, and their choice by expected time.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,8 @@ struct ClusterTileChoice {
   double microseconds = 0;
 };
 
-// How much longer a k-block of a small tile takes that leaves the matrix unit as several sums.
+// Time of a k-block of a small tile whose products are added outside the matrix unit as several sums,
+// relative to one sum.
 constexpr double block_factor(const SmallTile& tile, std::int32_t sums_of_block, bool alone,
                               const MultiTermCosts& costs) {
   if (sums_of_block == 1 || tile.columns == 32) return 1;
@@ -25,19 +26,18 @@ constexpr double block_factor(const SmallTile& tile, std::int32_t sums_of_block,
   return alone ? costs.four_sums_factor_alone : costs.four_sums_factor;
 }
 
-// A tile, for rows, columns and inner indices of each of `entries` products; how many clusters the device
-// holds.
+// Schedule and expected time of a tile, for rows, columns and inner indices of each of `items` products, on a
+// device that holds `clusters` clusters.
 constexpr ClusterTileChoice choose_tile_schedule(const MultiTermTile& tile, std::size_t number,
-                                                 std::int64_t rows, std::int64_t columns,
-                                                 std::int64_t entries, std::int64_t k,
-                                                 std::int32_t sums_of_block, std::int32_t clusters,
-                                                 const MultiTermCosts& costs) {
+                                                 std::int64_t rows, std::int64_t columns, std::int64_t items,
+                                                 std::int64_t k, std::int32_t sums_of_block,
+                                                 std::int32_t clusters, const MultiTermCosts& costs) {
   const auto count = [](std::int64_t length, std::int64_t side) {
     return static_cast<std::int32_t>(divide_up(length, side));
   };
   const TileSchedule schedule =
       make_tile_schedule(count(rows, term_tile_rows), count(columns, tile.columns),
-                         static_cast<std::int32_t>(entries), count(k, term_block), clusters);
+                         static_cast<std::int32_t>(items), count(k, term_block), clusters);
   const int waves = schedule.waves + (schedule.split_tiles() > 0 ? 1 : 0);
   const double all = static_cast<double>(std::int64_t{schedule.waves} * schedule.k_blocks +
                                          k_blocks_of_split_tiles(schedule));
@@ -49,45 +49,45 @@ struct SmallTileChoice {
   std::size_t tile = 0;
   bool swapped = false;  // rows of tiles are columns of the product
   std::int32_t row_pairs = 0;
-  std::int32_t columns = 0;  // of tiles
+  std::int32_t columns = 0;  // columns of tiles
   std::int32_t stages = 0;
-  std::int32_t segments = 1;  // of k that have thread blocks of their own
+  std::int32_t segments = 1;  // segments of k with thread blocks of their own; 1: none
   double microseconds = 0;
 };
 
-// Bytes that hold the sums of all segments of k, whatever the tiles; 0: segments have no thread blocks of
-// their own, since the device is filled without.
-constexpr std::int64_t segment_sum_bytes(std::int64_t rows, std::int64_t columns, std::int64_t entries,
+// Bytes that hold the sums of all segments of k, for any tiles; 0: segments have no thread blocks of their
+// own, since the tiles fill the device without.
+constexpr std::int64_t segment_sum_bytes(std::int64_t rows, std::int64_t columns, std::int64_t items,
                                          std::int64_t segments) {
   constexpr std::int64_t widest = 128;
   const double elements = static_cast<double>(round_up(rows, widest)) *
-                          static_cast<double>(round_up(columns, widest)) * static_cast<double>(entries);
+                          static_cast<double>(round_up(columns, widest)) * static_cast<double>(items);
   const double bytes = elements * static_cast<double>(segments) * sizeof(float);
-  if (segments == 1 || bytes > static_cast<double>(most_segment_bytes)) return 0;
+  if (segments == 1 || bytes > static_cast<double>(max_segment_bytes)) return 0;
   return static_cast<std::int64_t>(bytes);
 }
 
-// That tile, for a product as choose_tile_schedule() has it, of so many slices each. `segments`: those of k,
-// where they have thread blocks of their own.
+// Expected time of a small tile, for a product as in choose_tile_schedule() with `slices` slices of each
+// operand. `segments`: segments of k with thread blocks of their own; 1: none.
 constexpr SmallTileChoice choose_small_tile(const SmallTile& tile, std::size_t number, bool swapped,
-                                            std::int64_t rows, std::int64_t columns, std::int64_t entries,
+                                            std::int64_t rows, std::int64_t columns, std::int64_t items,
                                             std::int64_t k, int slices, std::int32_t sums_of_block,
                                             std::int32_t sm_count, const MultiTermCosts& costs,
                                             std::int32_t segments = 1) {
   constexpr std::int64_t shared_bytes = 227 << 10;  // of a thread block at most; an SM has 1 KB more
   const double cache = tile.columns > 32 ? costs.cache_rate : costs.narrow_cache_rate;
   const std::int64_t blocks = divide_up(k, term_block);
-  const std::int64_t side = slices * term_block * 2;  // bytes of a vector's block
-  const double operands = static_cast<double>(entries * (rows + columns) * blocks * side);
+  const std::int64_t side = slices * term_block * 2;  // bytes of a vector in a k-block
+  const double operands = static_cast<double>(items * (rows + columns) * blocks * side);
   if (swapped) std::swap(rows, columns);
   SmallTileChoice choice{number, swapped};
   choice.row_pairs = static_cast<std::int32_t>(divide_up(rows, small_tile_rows * blocks_of_cluster));
   choice.columns = static_cast<std::int32_t>(divide_up(columns, tile.columns));
   choice.segments = segments;
-  const std::int64_t tiles = entries * choice.row_pairs * blocks_of_cluster * choice.columns * segments;
+  const std::int64_t tiles = items * choice.row_pairs * blocks_of_cluster * choice.columns * segments;
   const auto stages_in = [&](std::int64_t bytes) {
     return static_cast<std::int32_t>(
-        std::min<std::int64_t>(most_stages, (bytes - 2048) / tile.stage_bytes(slices)));
+        std::min<std::int64_t>(max_stages, (bytes - 2048) / tile.stage_bytes(slices)));
   };
   choice.stages = stages_in(tiles > sm_count ? shared_bytes / 2 : shared_bytes);
   const auto each = static_cast<double>(divide_up(tiles, sm_count));
@@ -97,7 +97,7 @@ constexpr SmallTileChoice choose_small_tile(const SmallTile& tile, std::size_t n
   const double block_time = each > 1 ? each * tile.block_time : tile.alone_time;
   const double computed =
       static_cast<double>(tile_blocks) * block_time * block_factor(tile, sums_of_block, each <= 1, costs);
-  // Sums of segments are written and read.
+  // Bytes of the segments' sums, which are written and read.
   const double sum_bytes =
       segments == 1 ? 0 : 2.0 * static_cast<double>(tiles * small_tile_rows * tile.columns) * sizeof(float);
   choice.microseconds = costs.launch + each * costs.small_tile +

@@ -4,7 +4,7 @@
 #include <array>
 #include <span>
 
-#include "base/cuda_driver.hpp"
+#include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/common/items.hpp"
 #include "engines/cuda/common/launch.hpp"
@@ -15,7 +15,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-using SimtKernels = std::array<KernelName, 3>;  // of the tiles that the architecture's table has
+using SimtKernels = std::array<KernelName, 3>;  // in the order of the architecture's tiles
 
 #define KINTSUGI_SIMT(name) \
   KernelName { "simt_gemm", name, waits_for_grid_dependency }
@@ -35,8 +35,8 @@ double time_by(const SimtTile& of, std::int64_t rows, std::int64_t columns, std:
   return tile_time(blocks_of(rows, columns, of) * items, sm_count, of.at_once, double{of.time});
 }
 
-const SimtTile& quickest(std::span<const SimtTile> tiles, std::int64_t rows, std::int64_t columns,
-                         std::int64_t items) {
+const SimtTile& fastest(std::span<const SimtTile> tiles, std::int64_t rows, std::int64_t columns,
+                        std::int64_t items) {
   return *std::ranges::min_element(tiles, {},
                                    [&](const SimtTile& of) { return time_by(of, rows, columns, items); });
 }
@@ -44,7 +44,7 @@ const SimtTile& quickest(std::span<const SimtTile> tiles, std::int64_t rows, std
 }  // namespace
 
 double simt_time(std::span<const SimtTile> tiles, const NativeShape& shape) {
-  return time_by(quickest(tiles, shape.m, shape.n, shape.items), shape.m, shape.n, shape.items);
+  return time_by(fastest(tiles, shape.m, shape.n, shape.items), shape.m, shape.n, shape.items);
 }
 
 void multiply_unsplit(const Queue& queue, const DeviceTile& tile) {
@@ -52,10 +52,10 @@ void multiply_unsplit(const Queue& queue, const DeviceTile& tile) {
   if (const DmmaKernels* dmma = current_architecture().available_dmma(tile.c.type); dmma != nullptr)
     return multiply_by_dmma(queue, *dmma, tile);
   const std::span<const SimtTile> tiles = current_architecture().simt_tiles[type];
-  const SimtTile& chosen = quickest(tiles, tile.rows, tile.columns, tile.entries);
+  const SimtTile& chosen = fastest(tiles, tile.rows, tile.columns, tile.items);
   const KernelName& kernel = of_types[type][static_cast<std::size_t>(&chosen - tiles.data())];
-  for_each_launch(tile.entries, [&](std::int64_t first, std::int64_t entries) {
-    launch(kernel, {blocks_of(tile.rows, tile.columns, chosen), entries}, simt_threads, 0, queue,
+  for_each_launch(tile.items, [&](std::int64_t first, std::int64_t items) {
+    launch(kernel, {blocks_of(tile.rows, tile.columns, chosen), items}, simt_threads, 0, queue,
            from_item(tile, first));
   });
 }

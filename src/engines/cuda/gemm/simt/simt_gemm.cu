@@ -1,4 +1,5 @@
-// Native products by SIMT: every sum in ascending k by fused multiply-add in the entries' own arithmetic.
+// Native products by SIMT kernels: every sum in ascending k, by fused multiply-add in the elements' own
+// arithmetic.
 #include <type_traits>
 
 #include "engines/cuda/gemm/native_epilogue.cuh"
@@ -12,7 +13,7 @@ namespace {
 __device__ float fused(float x, float y, float sum) { return __fmaf_rn(x, y, sum); }
 __device__ double fused(double x, double y, double sum) { return __fma_rn(x, y, sum); }
 
-// sum + x y in the order of an embedding's products (base/embedding.hpp).
+// Adds x y to `sum`, in the order of an embedding's products (base/embedding.hpp).
 template <class T>
 __device__ void add_product(T& sum, T x, T y) {
   sum = fused(x, y, sum);
@@ -23,20 +24,20 @@ __device__ void add_product(Complex<T>& sum, const Complex<T>& x, const Complex<
          fused(x.imag(), y.real(), fused(x.real(), y.imag(), sum.imag()))};
 }
 
-// A step of k: `depth` inner indices of a tile's vectors. Padded, for writes along k.
+// One step of k: `depth` inner indices of a tile's vectors. Padded against bank conflicts of writes along k.
 template <class T, int Tile>
 struct Step {
   static constexpr int tile = Tile;
   static constexpr int depth = simt_depth<T>(Tile);
   static constexpr int together =
-      std::min(16 / static_cast<int>(sizeof(T)), Tile / simt_side);  // entries of a vector access
+      std::min(16 / static_cast<int>(sizeof(T)), Tile / simt_side);  // elements of a vector access
 
   alignas(16) unsigned char bytes[depth * (tile + together) * sizeof(T)];
 
   __device__ T* at(int p, int vector) { return reinterpret_cast<T*>(bytes) + p * (tile + together) + vector; }
 };
 
-// What a thread brings of every step: lanes lie along whatever lies beside each other in memory.
+// Elements that a thread loads for every step; neighboring lanes load what is contiguous in memory.
 template <class T, int Tile>
 class Loader {
  public:
@@ -46,7 +47,7 @@ class Loader {
 
   __device__ Loader(const DeviceSide& side, std::int64_t first, std::int64_t vectors)
       : left_(side.matrix.columns), conjugated_(side.matrix.conjugated) {
-    const MatrixView<const T> view = view_of<const T>(side.matrix, side.entry + blockIdx.y);
+    const MatrixView<const T> view = view_of<const T>(side.matrix, side.item + blockIdx.y);
     const auto thread = static_cast<int>(threadIdx.x);
     const bool along_k = view.column_stride < view.row_stride;
     vector_ = along_k ? thread / depth : thread % tile;
@@ -59,7 +60,7 @@ class Loader {
     source_ = view.data + (first + vector_) * view.row_stride + p_ * view.column_stride;
   }
 
-  // The next step; zeros where there is nothing.
+  // Loads the elements of the next step, zeros beyond the operand.
   __device__ void load() {
     const int there_along_k = static_cast<int>(std::min<std::int64_t>(left_, depth)) - p_;
 #pragma unroll
@@ -80,23 +81,24 @@ class Loader {
 
  private:
   const T* source_;
-  std::int64_t step_;    // from one of the thread's elements to the next
+  std::int64_t step_;    // from one element of the thread to the next
   std::int64_t k_step_;  // from one step of k to the next
-  std::int64_t left_;    // of k
+  std::int64_t left_;    // inner indices left
   bool conjugated_;
   int vectors_left_;
   int vector_, p_, vector_step_, p_step_;
   T element_[count];
 };
 
-// The sums of one thread: `each` rows and columns, in runs that are read together and lie a lane apart.
+// Sums of one thread, for `each` rows and columns, in groups of `together` that one access reads; neighboring
+// threads have neighboring groups.
 template <class T, int Tile>
 class Sums {
  public:
   static constexpr int each = Tile / simt_side;
   static constexpr int together = Step<T, Tile>::together;
 
-  // The entry of the tile that is number r of the thread's rows or columns.
+  // Row or column of the tile that is number r of the thread's own.
   __device__ static int place(int thread, int r) {
     return (r / together * simt_side + thread) * together + r % together;
   }
@@ -115,8 +117,8 @@ class Sums {
     }
   }
 
-  // Returns a bit for each of the thread's elements whose sum does not stand; with beta != 0 it leaves these
-  // as they are.
+  // Writes the elements and returns a bit for each whose sum needs recomputing; with beta != 0 such elements
+  // are left as they are.
   __device__ std::uint64_t write(const MatrixView<T>& c, const Scalars<T>& scalars, RealOf<T> least) const {
     std::uint64_t left = 0;
 #pragma unroll
@@ -131,8 +133,8 @@ class Sums {
           if (scalars.beta != T(0)) continue;
         }
         const T product = times(scalars.alpha, sum_[s][r]);
-        T& entry = c(i, j);
-        entry = scalars.beta == T(0) ? product : product + times(scalars.beta, entry);
+        T& element = c(i, j);
+        element = scalars.beta == T(0) ? product : product + times(scalars.beta, element);
       }
     }
     return left;
@@ -173,7 +175,7 @@ __device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int6
     if (k - first >= depth) {
 #pragma unroll
       for (int p = 0; p < depth; ++p) sums.add(step_a, step_b, p);
-    } else {  // no zeros more than there are products: they would make +0 of a sum that is -0
+    } else {  // no zeros are added past k: they would turn a sum of -0 into +0
 #pragma unroll 1
       for (int p = 0; p < k - first; ++p) sums.add(step_a, step_b, p);
     }
@@ -191,7 +193,7 @@ __device__ void multiply_tile(const DeviceTile& tile) {
   const std::int64_t blocks = divide_up(tile.rows, side);
   const std::int64_t first_row = blockIdx.x % blocks * side;
   const std::int64_t first_column = blockIdx.x / blocks * side;
-  const MatrixView<T> c = view_of<T>(tile.c, tile.entry + blockIdx.y)
+  const MatrixView<T> c = view_of<T>(tile.c, tile.item + blockIdx.y)
                               .block(tile.first_row + first_row, tile.first_column + first_column,
                                      std::min<std::int64_t>(side, tile.rows - first_row),
                                      std::min<std::int64_t>(side, tile.columns - first_column));
@@ -212,8 +214,7 @@ __device__ void multiply_tile(const DeviceTile& tile) {
 
 }  // namespace
 
-// Thread blocks on an SM at least: the registers of two are not enough for simt_f32 on sm_80, where ptxas
-// spills 13.
+// Thread blocks per SM at least. Two leave simt_f32 too few registers on sm_80, where ptxas spills 13.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 constexpr int blocks_f32 = 1;
 #else

@@ -1,4 +1,4 @@
-// Native products by SIMT kernels: their expected time.
+// Expected time of native products by SIMT kernels.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace kintsugi::core::cuda {
 
-// In units of the smallest tiles' time, an inner index.
+// Expected time per inner index, in units of the smallest tiles' time.
 double simt_time(std::span<const SimtTile> tiles, const NativeShape& shape);
 
 }  // namespace kintsugi::core::cuda

@@ -1,4 +1,4 @@
-// The tiles of products by SIMT kernels.
+// Tiles of products by SIMT kernels.
 #pragma once
 
 #include <array>
@@ -10,22 +10,23 @@ namespace kintsugi::core::cuda {
 inline constexpr int simt_side = 16;  // threads along a tile's rows and columns
 inline constexpr int simt_threads = simt_side * simt_side;
 
-// Wide ones do more with what they read, narrow ones are for C that has few wide ones.
+// Tile of C. Wide tiles multiply more per element that they read; narrow tiles are for C that has few wide
+// ones.
 struct SimtTile {
   int side;     // rows and columns of C
-  int at_once;  // thread blocks of an SM
-  float time;   // of as many tiles as a device has at once, in units of the narrowest
+  int at_once;  // thread blocks per SM
+  float time;   // of as many tiles as a device holds at once, in units of the narrowest tiles' time
 };
 
-// Of real entries as measured on an H200; complex ones, which need twice the registers each, as FP64's of
-// twice the side.
+// Times of real elements are measured on an H200. Those of complex elements, which need twice the registers
+// each, are those of FP64 with twice the side.
 inline constexpr std::array simt_tiles_f32{SimtTile{128, 2, 5.4F}, SimtTile{64, 2, 1.85F},
                                            SimtTile{32, 2, 1}};
 inline constexpr std::array simt_tiles_f64{SimtTile{128, 1, 2.7F}, SimtTile{64, 2, 1.8F}, SimtTile{32, 2, 1}};
 inline constexpr std::array simt_tiles_c32{SimtTile{64, 2, 2.7F}, SimtTile{32, 2, 1}};
 inline constexpr std::array simt_tiles_c64{SimtTile{64, 1, 1.5F}, SimtTile{32, 2, 1}};
 
-// Inner indices of a step: a thread brings as many elements whatever the tile.
+// Inner indices of a step: a thread loads the same number of elements for every tile size.
 template <class T>
 constexpr int simt_depth(int tile) {
   return 16 * (is_complex<T> ? 64 : 128) / tile;

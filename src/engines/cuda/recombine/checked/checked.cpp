@@ -1,8 +1,9 @@
-// Recombination with a check of every entry, and the entries that it leaves open.
+// Recombination that checks every element, and the exact computation of the elements that the check leaves
+// open.
 #include <algorithm>
 #include <array>
 
-#include "arith/remainder.hpp"
+#include "arith/residue/remainder.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
@@ -12,7 +13,7 @@
 namespace kintsugi::core::cuda {
 
 void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
-                       const DeviceCheck& check, const DeviceTile& tile, const DeviceOpenEntries& open) {
+                       const DeviceCheck& check, const DeviceTile& tile, const DeviceOpenElements& open) {
   static const std::array<KernelName, 4> kernels{
       KernelName{"checked_residues", "checked_f32"}, KernelName{"checked_residues", "checked_f64"},
       KernelName{"checked_residues_c32", "checked_c32"}, KernelName{"checked_residues_c64", "checked_c64"}};
@@ -29,13 +30,13 @@ void recombine_checked(const Queue& queue, const Accumulators& sums, const Resid
            block_threads, 0, queue, tile, source, check, open);
   };
   if (complex) {
-    launch_with(ResiduesOfEntries<checked_limbs>{residues, part_tables<checked_limbs>(system.basis)});
+    launch_with(ResiduesOfElements<checked_limbs>{residues, part_tables<checked_limbs>(system.basis)});
   } else {
     launch_with(ResiduesOfParts<checked_limbs>{residues, remainder_table<checked_limbs>(system.real_count)});
   }
 }
 
-void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenEntries& open,
+void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenElements& open,
                       DeviceReport* report) {
   struct ExactKernel {
     KernelName name;
@@ -48,7 +49,7 @@ void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOp
       ExactKernel{{"exact_products", "exact_c64"}, exact_shared_bytes<Complex<double>>}};
   const ExactKernel& kernel = kernels[static_cast<std::size_t>(tile.c.type)];
   const std::int64_t blocks =
-      std::min(divide_up(tile.rows * tile.columns, std::int64_t{exact_warps}), most_exact_blocks);
+      std::min(divide_up(tile.rows * tile.columns, std::int64_t{exact_warps}), max_exact_blocks);
   launch(kernel.name, {blocks}, exact_warps * exact_lanes, kernel.shared_bytes, queue, tile, open, report);
 }
 

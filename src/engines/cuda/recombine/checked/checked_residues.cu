@@ -1,4 +1,4 @@
-// Real entries.
+// Kernels for real elements.
 #include "engines/cuda/recombine/checked/checked_residues.cuh"
 
 namespace kintsugi::core::cuda {

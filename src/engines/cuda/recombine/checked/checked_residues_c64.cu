@@ -1,8 +1,8 @@
-// Complex entries of FP64.
+// Kernel for complex FP64 elements.
 #include "engines/cuda/recombine/checked/checked_residues.cuh"
 
 namespace kintsugi::core::cuda {
 
-KINTSUGI_CHECKED_RESIDUES(checked_c64, Complex<double>, 1, ResiduesOfEntries)
+KINTSUGI_CHECKED_RESIDUES(checked_c64, Complex<double>, 1, ResiduesOfElements)
 
 }  // namespace kintsugi::core::cuda

@@ -1,18 +1,18 @@
-// The memory of a warp that sums an entry exactly.
+// Shared memory of a warp that sums an element exactly.
 #pragma once
 
 #include <cstdint>
 
-#include "arith/exact_digits.hpp"
+#include "arith/exact/exact_digits.hpp"
 #include "base/embedding.hpp"
 
 namespace kintsugi::core::cuda {
 
-inline constexpr int exact_warps = 4;  // of a block
+inline constexpr int exact_warps = 4;  // warps per thread block
 inline constexpr int exact_lanes = 32;
 
-// All zero between entries. Digits of all lanes lie beside each other: whatever digits lanes add to, no two
-// meet in a bank.
+// Digits of a warp's sums, all zero between elements. A digit of all lanes is contiguous: whichever digits
+// the lanes add to, they access different banks.
 template <class T>
 struct ExactLanes {
   using Widths = ExactWidths<RealOf<T>>;
@@ -25,10 +25,10 @@ struct ExactLanes {
 template <class T>
 inline constexpr std::int64_t exact_shared_bytes = exact_warps * sizeof(ExactLanes<T>);
 
-// No more than any architecture from 8.0 on has.
+// Every architecture from 8.0 on has that much shared memory.
 static_assert(exact_shared_bytes<Complex<double>> <= 99 * 1024);
 
-// Warps share the entries evenly, however many there are.
-inline constexpr std::int64_t most_exact_blocks = 2112;
+// Thread blocks of a launch, at most; their warps share the elements evenly.
+inline constexpr std::int64_t max_exact_blocks = 2112;
 
 }  // namespace kintsugi::core::cuda

@@ -1,6 +1,7 @@
-// Every entry summed exactly and rounded once: src/recombine/exact_sums.cpp for one tile, or for a list of
-// its entries. A warp takes an entry; its lanes sum shares of the products in digits of their own, which are
-// added up at the end. Of a list entries may be summed plainly, in the same order.
+// Elements that are summed exactly and rounded once: src/recombine/exact_sums.cpp for one tile, or for a list
+// of its elements. A warp takes an element; its lanes sum shares of the products in digits of their own,
+// which are added up at the end. Elements of a list may instead be summed in their own arithmetic, with the
+// same shares.
 #include "engines/cuda/recombine/checked/exact_lanes.hpp"
 #include "engines/cuda/recombine/tile.cuh"
 
@@ -17,7 +18,7 @@ __device__ Real sum_over_lanes(Real x) {
   return x;
 }
 
-// visit(x, y) for a lane's share of the products of vectors i of A and v of B.
+// Calls visit(x, y) for a lane's share of the products of vector i of A and vector v of B.
 template <class Real, class View, class Visit>
 __device__ void for_each_product(const View& a, const View& b, std::int64_t i, std::int64_t v, int lane,
                                  const Visit& visit) {
@@ -35,10 +36,11 @@ __device__ void for_each_product(const View& a, const View& b, std::int64_t i, s
   }
 }
 
-// Whether no product of such vectors, and no sum of k of them, overflows or loses a bit below the last one of
-// all.
+// True if no product of elements of these vectors, and no sum of k products, overflows or loses a bit to
+// underflow.
 template <class Real>
-__device__ bool is_tame(const VectorRange& row, const VectorRange& column, std::int64_t k) {
+__device__ bool cannot_underflow_or_overflow(const VectorRange& row, const VectorRange& column,
+                                             std::int64_t k) {
   using Limits = std::numeric_limits<Real>;
   if (((row.flags | column.flags) & VectorRange::all_zero) != 0) return false;
   const int sum_bits = 64 - leading_zeros(static_cast<std::uint64_t>(k));
@@ -47,27 +49,28 @@ __device__ bool is_tame(const VectorRange& row, const VectorRange& column, std::
 }
 
 template <class T>
-class ExactEntry {
+class ExactElement {
  public:
   using Real = RealOf<T>;
   using Widths = ExactWidths<Real>;
   static constexpr int parts = static_cast<int>(parts_of<T>);
 
-  __device__ ExactEntry(const DeviceTile& tile, bool plainly, ExactLanes<T>& memory)
+  __device__ ExactElement(const DeviceTile& tile, bool in_own_arithmetic, ExactLanes<T>& memory)
       : tile_(tile), a_(operand_view<T>(tile.a)), b_(operand_view<T>(tile.b)), scalars_(tile.scalars),
-        memory_(memory), lane_(static_cast<int>(threadIdx.x) % exact_lanes), plainly_(plainly) {}
+        memory_(memory), lane_(static_cast<int>(threadIdx.x) % exact_lanes), plainly_(in_own_arithmetic) {}
 
-  // All lanes together. i and j are of the whole matrix.
-  __device__ void put(std::int64_t i, std::int64_t j, T& entry) const {
-    if (plainly_ && is_tame<Real>(tile_.a.ranges[i], tile_.b.ranges[parts * j], a_.columns)) {
-      put_plainly(i, j, entry);
+  // Writes element (i, j) of the whole matrix. All lanes call it together.
+  __device__ void put(std::int64_t i, std::int64_t j, T& element) const {
+    if (plainly_ &&
+        cannot_underflow_or_overflow<Real>(tile_.a.ranges[i], tile_.b.ranges[parts * j], a_.columns)) {
+      put_plainly(i, j, element);
     } else {
-      put_exactly(i, j, entry);
+      put_exactly(i, j, element);
     }
   }
 
  private:
-  __device__ void put_plainly(std::int64_t i, std::int64_t j, T& entry) const {
+  __device__ void put_plainly(std::int64_t i, std::int64_t j, T& element) const {
     Real sum[parts] = {};
 #pragma unroll
     for (int p = 0; p < parts; ++p) {
@@ -75,25 +78,26 @@ class ExactEntry {
                              [&](Real x, Real y) { sum[p] = fma(x, y, sum[p]); });
       sum[p] = sum_over_lanes(sum[p]);
     }
-    if (lane_ == 0) entry = scaled_sum(sum, scalars_.beta == T(0) ? nullptr : &entry);
+    if (lane_ == 0) element = scaled_sum(sum, scalars_.beta == T(0) ? nullptr : &element);
   }
 
-  __device__ void put_exactly(std::int64_t i, std::int64_t j, T& entry) const {
+  __device__ void put_exactly(std::int64_t i, std::int64_t j, T& element) const {
     Real special[parts];
     int first[parts];
     int last[parts];
 #pragma unroll
     for (int p = 0; p < parts; ++p)
       special[p] = sum_part(i, parts * j + p, memory_.part[p], first[p], last[p]);
-    if (lane_ == 0) round_once(special, first, last, entry);
+    if (lane_ == 0) round_once(special, first, last, element);
     __syncwarp();
   }
 
-  // The lanes' digits, added up into `target`; digits first ... last may be other than zero.
+  // Adds up the lanes' digits into `target`; digits first ... last may differ from zero. Returns the sum of
+  // the products with a factor that is NaN or infinite.
   __device__ Real sum_part(std::int64_t i, std::int64_t v, std::int64_t* target, int& first,
                            int& last) const {
     ExactDigits<exact_lanes> sum(&memory_.lanes[0][lane_], Widths::sum_bottom);
-    Real special = 0;  // of what has a factor that is NaN or infinite: nothing else counts then
+    Real special = 0;  // if it is not 0, nothing else matters
     for_each_product<Real>(a_, b_, i, v, lane_, [&](Real x, Real y) {
       if (x - x == Real(0) && y - y == Real(0)) {
         sum.add_product(x, y);
@@ -105,7 +109,7 @@ class ExactEntry {
     first = __reduce_min_sync(all, sum.first());
     last = __reduce_max_sync(all, sum.last());
     __syncwarp();
-    const int after = min(last + 2, Widths::sum_digits - 1);  // carries go there
+    const int after = min(last + 2, Widths::sum_digits - 1);  // carries go up to there
     for (int d = first + lane_; d <= after; d += exact_lanes) {
       std::int64_t total = 0;
 #pragma unroll 8
@@ -120,20 +124,21 @@ class ExactEntry {
     return sum_over_lanes(special);
   }
 
-  // One lane: the result of special_entry() where there were NaN or infinities, else the one rounding.
+  // Writes the element, in one lane: the result of special_element() if there were NaN or infinities, else
+  // the exact result rounded once.
   __device__ void round_once(const Real (&special)[parts], const int (&first)[parts],
-                             const int (&last)[parts], T& entry) const {
-    const T* old = scalars_.beta == T(0) ? nullptr : &entry;
+                             const int (&last)[parts], T& element) const {
+    const T* old = scalars_.beta == T(0) ? nullptr : &element;
     if (special[0] != Real(0)) {
-      entry = scaled_sum(special, old);
+      element = scaled_sum(special, old);
       return;
     }
     ExactPart re = part(0, first[0], last[0]);
     if constexpr (is_complex<T>) {
       ExactPart im = part(1, first[1], last[1]);
-      entry = exact_epilogue(re, im, scalars_.alpha, scalars_.beta, old, memory_.result);
+      element = exact_epilogue(re, im, scalars_.alpha, scalars_.beta, old, memory_.result);
     } else {
-      entry = exact_epilogue(re, scalars_.alpha, scalars_.beta, old, memory_.result);
+      element = exact_epilogue(re, scalars_.alpha, scalars_.beta, old, memory_.result);
     }
   }
 
@@ -144,7 +149,7 @@ class ExactEntry {
     return result;
   }
 
-  // alpha sum + beta C.
+  // Returns alpha sum + beta C.
   __device__ T scaled_sum(const Real (&parts_of_sum)[parts], const T* old) const {
     T sum;
     if constexpr (is_complex<T>) {
@@ -166,37 +171,37 @@ class ExactEntry {
 };
 
 template <class T>
-__device__ void put_entries(const DeviceTile& tile, const DeviceOpenEntries& open, DeviceReport* report) {
+__device__ void put_elements(const DeviceTile& tile, const DeviceOpenElements& open, DeviceReport* report) {
   if (!holds(tile.condition)) return;
-  const std::int64_t entries = open.count == nullptr ? tile.rows * tile.columns : *open.count;
+  const std::int64_t elements = open.count == nullptr ? tile.rows * tile.columns : *open.count;
   if (open.count != nullptr && report != nullptr && blockIdx.x == 0 && threadIdx.x == 0)
     atomicAdd(reinterpret_cast<unsigned long long*>(&report->recomputed),
-              static_cast<unsigned long long>(entries));
+              static_cast<unsigned long long>(elements));
   const int warp = static_cast<int>(threadIdx.x) / exact_lanes;
   std::int64_t number = std::int64_t{blockIdx.x} * exact_warps + warp;
-  if (number >= entries) return;
+  if (number >= elements) return;
   extern __shared__ std::int64_t shared[];
   constexpr int size = sizeof(ExactLanes<T>) / sizeof(std::int64_t);
   std::int64_t* own = shared + warp * size;
   for (int d = static_cast<int>(threadIdx.x) % exact_lanes; d < size; d += exact_lanes) own[d] = 0;
   __syncwarp();
-  const ExactEntry<T> entry(tile, open.plainly, *reinterpret_cast<ExactLanes<T>*>(own));
-  const MatrixView<T> c = view_of<T>(tile.c, tile.entry);
-  for (; number < entries; number += std::int64_t{gridDim.x} * exact_warps) {
+  const ExactElement<T> element(tile, open.in_own_arithmetic, *reinterpret_cast<ExactLanes<T>*>(own));
+  const MatrixView<T> c = view_of<T>(tile.c, tile.item);
+  for (; number < elements; number += std::int64_t{gridDim.x} * exact_warps) {
     const std::int64_t place = open.count == nullptr ? number : open.places[number];
     const std::int64_t i = tile.first_row + place % tile.rows;
     const std::int64_t j = tile.first_column + place / tile.rows;
-    entry.put(i, j, c(i, j));
+    element.put(i, j, c(i, j));
   }
 }
 
 }  // namespace
 
-#define KINTSUGI_EXACT(name, T)                                                                     \
-  extern "C" __global__ void __launch_bounds__(exact_warps* exact_lanes)                            \
-      name(const __grid_constant__ DeviceTile tile, const __grid_constant__ DeviceOpenEntries open, \
-           DeviceReport* report) {                                                                  \
-    put_entries<T>(tile, open, report);                                                             \
+#define KINTSUGI_EXACT(name, T)                                                                      \
+  extern "C" __global__ void __launch_bounds__(exact_warps* exact_lanes)                             \
+      name(const __grid_constant__ DeviceTile tile, const __grid_constant__ DeviceOpenElements open, \
+           DeviceReport* report) {                                                                   \
+    put_elements<T>(tile, open, report);                                                             \
   }
 KINTSUGI_EXACT(exact_f32, float)
 KINTSUGI_EXACT(exact_f64, double)

@@ -1,5 +1,5 @@
-// The last step of products that the vendor's library computed: elements that underflow, overflow or special
-// values may have spoiled are computed again (what recombine/native_check.hpp does on the host).
+// Last step of products that the vendor library computed: elements that underflow, overflow or special values
+// may have spoiled are recomputed (recombine/check/native_check.hpp does the same on the host).
 #include <cstring>
 
 #include "arith/underflow.hpp"
@@ -14,18 +14,18 @@ namespace {
 constexpr int side = native_tile_side;
 constexpr int elements_each = side * side / native_threads;
 
-// Magnitudes of a tile's rows of A and columns of B, as the bits of FP64 numbers, whose order is that of
-// integers.
+// Magnitudes of a tile's rows of A and columns of B, as the bits of FP64 numbers, which are ordered as
+// integers are.
 struct TileRanges {
   static constexpr unsigned long long infinity = 0x7ff0000000000000ULL;
 
   static constexpr unsigned int an_infinity = 1;
   static constexpr unsigned int a_nan = 2;
 
-  unsigned long long least[2 * side];    // of all but zeros; infinity where there is nothing else
-  unsigned long long largest[2 * side];  // of finite elements
-  unsigned int special[2 * side];        // bits: one is infinite, one is NaN
-  unsigned int wanted[2 * side];         // whether an element of C asks for the vector
+  unsigned long long least[2 * side];    // least magnitudes other than zero; infinity if there are none
+  unsigned long long largest[2 * side];  // largest finite magnitudes
+  unsigned int special[2 * side];        // bits: an element is infinite, an element is NaN
+  unsigned int wanted[2 * side];         // 1 if an open element of C needs the vector
 
   __device__ void clear() {
     for (int v = static_cast<int>(threadIdx.x); v < 2 * side; v += native_threads) {
@@ -36,7 +36,7 @@ struct TileRanges {
   }
 };
 
-// Smallest and largest magnitude of what a thread has seen of a vector.
+// Smallest and largest magnitude that a thread has seen of a vector.
 struct Seen {
   unsigned long long least = TileRanges::infinity;
   unsigned long long largest = 0;
@@ -78,12 +78,12 @@ class NativeTile {
     first_column_ = std::int64_t{blockIdx.x / limits.tiles_of_rows} * side;
     const std::int64_t rows = std::min<std::int64_t>(side, tile.rows - first_row_);
     const std::int64_t columns = std::min<std::int64_t>(side, tile.columns - first_column_);
-    sums_ = view_of<T>(sums, (in_place_ ? tile.entry : 0) + blockIdx.y)
+    sums_ = view_of<T>(sums, (in_place_ ? tile.item : 0) + blockIdx.y)
                 .block(first_row_, first_column_, rows, columns);
     first_row_ += tile.first_row;
     first_column_ += tile.first_column;
-    c_ = view_of<T>(tile.c, tile.entry + blockIdx.y).block(first_row_, first_column_, rows, columns);
-    least_sum_ = static_cast<Real>(limits.least_sum);
+    c_ = view_of<T>(tile.c, tile.item + blockIdx.y).block(first_row_, first_column_, rows, columns);
+    min_sum_ = static_cast<Real>(limits.min_sum);
   }
 
   __device__ void finish() const {
@@ -98,7 +98,7 @@ class NativeTile {
  private:
   static_assert(elements_each <= 32);
 
-  // |alpha|, or an upper bound of it for complex numbers: the sum of its parts' magnitudes.
+  // Magnitude of alpha, or for complex numbers an upper bound of it: the sum of its parts' magnitudes.
   __device__ double alpha_magnitude() const {
     if constexpr (is_complex<T>) {
       return fabs(double{scalars_.alpha.real()}) + fabs(double{scalars_.alpha.imag()});
@@ -107,7 +107,7 @@ class NativeTile {
     }
   }
 
-  // Lanes lie along what lies beside each other in C.
+  // Row and column of the thread's element e; lanes follow C's contiguous lines.
   __device__ int row(int e) const {
     const int number = static_cast<int>(threadIdx.x) + native_threads * e;
     return c_.column_stride < c_.row_stride ? number / side : number % side;
@@ -121,16 +121,16 @@ class NativeTile {
   __device__ void scale() const {
 #pragma unroll 1
     for (int e = 0; e < elements_each; ++e) {
-      if (exists(e)) put_scaled_entry(scalars_.beta, &c_(row(e), column(e)));
+      if (exists(e)) put_scaled_element(scalars_.beta, &c_(row(e), column(e)));
     }
   }
 
   __device__ bool is_large(Real x) const {
-    return fabs(x) >= least_sum_ && fabs(x) <= std::numeric_limits<Real>::max();
+    return fabs(x) >= min_sum_ && fabs(x) <= std::numeric_limits<Real>::max();
   }
   __device__ bool is_large(const Complex<Real>& x) const { return is_large(x.real()) && is_large(x.imag()); }
 
-  // alpha times a sum plus beta C.
+  // Returns alpha times a sum plus beta C.
   __device__ T total(const T& sum, const T* old) const {
     const T product = times(scalars_.alpha, sum);
     return old == nullptr ? product : product + times(scalars_.beta, *old);
@@ -141,8 +141,8 @@ class NativeTile {
     c = total(sum, scalars_.beta == T(0) ? nullptr : &c);
   }
 
-  // Writes the elements that stand by their size, and returns a bit for each of the others. All loads of a
-  // group come before its stores, which the compiler may not move them across.
+  // Writes the elements whose sums are large enough to be right, and returns a bit for each of the others.
+  // All loads of a group come before its stores, across which the compiler may not move loads.
   __device__ unsigned int open_elements() const {
     unsigned int open = 0;
     if (in_place_) {
@@ -178,7 +178,7 @@ class NativeTile {
     }
   }
 
-  // alpha is NaN, and so is every element.
+  // Writes all elements for alpha = NaN, which makes each of them NaN.
   __device__ void write_all(unsigned int open) const {
     for (; open != 0; open &= open - 1) {
       const int e = __ffs(static_cast<int>(open)) - 1;
@@ -186,7 +186,7 @@ class NativeTile {
     }
   }
 
-  // All threads together. Only vectors that an open element asks for.
+  // Finds the ranges of the vectors that open elements need. All threads call it together.
   __device__ void look_at_operands(unsigned int open) const {
     ranges_.clear();
     __syncthreads();
@@ -200,10 +200,11 @@ class NativeTile {
     __syncthreads();
   }
 
-  // Vectors first ... first + count - 1 of an operand; lanes lie along what lies beside each other in memory.
+  // Finds the ranges of vectors first ... first + count - 1 of an operand; lanes follow what is contiguous in
+  // memory.
   __device__ void look_at(const DeviceSide& operand, std::int64_t first, std::int64_t count,
                           int number) const {
-    const MatrixView<const T> vectors = view_of<const T>(operand.matrix, operand.entry + blockIdx.y);
+    const MatrixView<const T> vectors = view_of<const T>(operand.matrix, operand.item + blockIdx.y);
     const int lane = static_cast<int>(threadIdx.x) % warp_size;
     const int warp = static_cast<int>(threadIdx.x) / warp_size;
     constexpr int warps = native_threads / warp_size;
@@ -231,24 +232,24 @@ class NativeTile {
     return is_finite(x.real()) && is_finite(x.imag());
   }
 
-  // Whether the operands show that nothing underflowed in a finite sum, or that NaN is right. cuBLAS makes
-  // NaN of some infinities too.
-  __device__ bool stands(const T& sum, int i, int j, double least_product) const {
+  // True if the operands show that in a finite sum nothing underflowed, or that NaN is right. (cuBLAS returns
+  // NaN for some infinities too.)
+  __device__ bool stands(const T& sum, int i, int j, double min_product) const {
     const int v = side + j;
     const unsigned int special = ranges_.special[i] | ranges_.special[v];
     if (!is_finite(sum)) return (special & TileRanges::a_nan) != 0 && is_nan(sum);
     const double least = __longlong_as_double(static_cast<long long>(ranges_.least[i])) *
                          __longlong_as_double(static_cast<long long>(ranges_.least[v]));
-    return special == 0 && least >= least_product;
+    return special == 0 && least >= min_product;
   }
 
   __device__ unsigned int settle(unsigned int open) const {
-    const double least_product = limits_.least_product / fmin(alpha_magnitude(), 1.0);
+    const double min_product = limits_.min_product / fmin(alpha_magnitude(), 1.0);
     unsigned int left = 0;
     for (; open != 0; open &= open - 1) {
       const int e = __ffs(static_cast<int>(open)) - 1;
       const T sum = sums_(row(e), column(e));
-      if (stands(sum, row(e), column(e), least_product)) {
+      if (stands(sum, row(e), column(e), min_product)) {
         write(e, sum);
       } else {
         left |= 1U << e;
@@ -257,12 +258,12 @@ class NativeTile {
     return left;
   }
 
-  // A warp computes its threads' elements one after the other, all lanes together.
+  // Recomputes the elements of a warp's threads one after the other, with all lanes together.
   __device__ void recompute(unsigned int left) const {
     DeviceSide a = tile_.a;
     DeviceSide b = tile_.b;
-    a.entry += blockIdx.y;
-    b.entry += blockIdx.y;
+    a.item += blockIdx.y;
+    b.item += blockIdx.y;
     const OperandView<T> view_a = operand_view<T>(a);
     const OperandView<T> view_b = operand_view<T>(b);
     const int lane = static_cast<int>(threadIdx.x) % warp_size;
@@ -289,11 +290,11 @@ class NativeTile {
   TileRanges& ranges_;
   bool in_place_;
   Scalars<T> scalars_;
-  std::int64_t first_row_;  // of C
+  std::int64_t first_row_;  // row and column of C where the tile begins
   std::int64_t first_column_;
   MatrixView<T> c_;
   MatrixView<T> sums_;
-  Real least_sum_;
+  Real min_sum_;
 };
 
 template <class T>

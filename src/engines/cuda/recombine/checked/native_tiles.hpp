@@ -1,4 +1,4 @@
-// Tiles of C in which native sums are looked at.
+// Tiles of C in which native sums are tested.
 #pragma once
 
 namespace kintsugi::core::cuda {
@@ -6,10 +6,10 @@ namespace kintsugi::core::cuda {
 inline constexpr int native_tile_side = 64;
 inline constexpr int native_threads = 256;
 
-// What all tiles of a launch share.
+// Limits that all tiles of a launch share.
 struct NativeLimits {
-  double least_sum;            // that stands by its size
-  double least_product;        // that does not underflow, before alpha
+  double min_sum;              // least sum that is right by its size alone
+  double min_product;          // least product that does not underflow, before alpha
   unsigned int tiles_of_rows;  // tiles along a column of C
 };
 

@@ -1,5 +1,5 @@
-// One element of C whose native sum underflow, overflow or special values may have spoiled, by one thread or
-// one warp.
+// Recomputation of one element of C whose native sum underflow, overflow or special values may have spoiled,
+// by one thread or one warp.
 #pragma once
 
 #include "arith/complex.hpp"
@@ -20,8 +20,8 @@ __device__ double sum_over(double x) {
   return over_lanes<Lanes>(x, [](double p, double q) { return p + q; });
 }
 
-// FP32 products are exact in FP64, where neither they nor their sums underflow or overflow. NaN and
-// infinities give what IEEE 754 says.
+// Recomputes an FP32 element in FP64: products are exact there, and neither they nor their sums underflow or
+// overflow. NaN and infinities give what IEEE 754 says.
 template <class T, int Lanes>
 __device__ T recomputed_narrow(const OperandView<T>& a, const OperandView<T>& b, std::int64_t i,
                                std::int64_t j, const Scalars<T>& scalars, const T* old, int lane) {
@@ -41,8 +41,8 @@ __device__ T recomputed_narrow(const OperandView<T>& a, const OperandView<T>& b,
   }
 }
 
-// The sum of an FP64 row and column in units of its largest product; `special` gets the sum of the products
-// that are not of finite factors.
+// Sum of an FP64 row and column in units of its largest product; `special` gets the sum of the products with
+// a factor that is not finite.
 template <int Lanes, class View>
 __device__ ScaledNumber scaled_sum(const View& a, const View& b, std::int64_t i, std::int64_t v, int lane,
                                    double& special) {
@@ -69,8 +69,8 @@ __device__ ScaledNumber scaled_sum(const View& a, const View& b, std::int64_t i,
   return {sum_over<Lanes>(sum), highest};
 }
 
-// FP64: products are rounded once each, in units of the largest. Adds factor times the sum of row i and
-// vector v.
+// Adds factor times the FP64 sum of row i and vector v. Products are rounded once each, in units of the
+// largest.
 template <int Position, int Lanes, class View>
 __device__ void add_scaled_sum(ScaledTotal& total, const View& a, const View& b, std::int64_t i,
                                std::int64_t v, double factor, int lane) {
@@ -92,7 +92,7 @@ __device__ T recomputed_wide(const OperandView<T>& a, const OperandView<T>& b, s
     double parts[2];
 #pragma unroll
     for (int part = 0; part < 2; ++part) {
-      const double sign = part == 0 ? -1 : 1;  // of what the imaginary parts of alpha and beta bring in
+      const double sign = part == 0 ? -1 : 1;  // sign of terms with an imaginary part of alpha or beta
       ScaledTotal total;
       add_scaled_sum<0, Lanes>(total, a, b, i, 2 * j + part, alpha.real(), lane);
       if (alpha.imag() != 0)
@@ -112,8 +112,8 @@ __device__ T recomputed_wide(const OperandView<T>& a, const OperandView<T>& b, s
   }
 }
 
-// Element (i, j) of alpha A B + beta C by the contract of its type whatever the exponents are, old = nullptr
-// where beta is 0. Lanes 0 ... Lanes - 1 of a warp work together, and all get it.
+// Element (i, j) of alpha A B + beta C by the contract of its type, whatever the exponents are; old = nullptr
+// where beta is 0. Lanes 0 ... Lanes - 1 of a warp work together, and all get the element.
 template <class T, int Lanes>
 __device__ T recomputed_element(const OperandView<T>& a, const OperandView<T>& b, std::int64_t i,
                                 std::int64_t j, const Scalars<T>& scalars, const T* old, int lane) {

@@ -1,0 +1,41 @@
+# One target a module (docs/ARCHITECTURE.md has the layers), so that a module links just its row.
+
+add_library(kintsugi_flags INTERFACE)
+# No contraction, no fast-math: the bits of C are part of the contract.
+target_compile_options(kintsugi_flags INTERFACE -ffp-contract=off -fno-fast-math -Wall -Wextra -Wpedantic -Wshadow
+                                                -Wconversion -Wno-sign-conversion)
+if(KINTSUGI_SANITIZE STREQUAL "thread")
+  target_compile_options(kintsugi_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
+  target_link_options(kintsugi_flags INTERFACE -fsanitize=thread)
+elseif(KINTSUGI_SANITIZE)
+  target_compile_options(kintsugi_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all
+                                                  -fno-omit-frame-pointer)
+  target_link_options(kintsugi_flags INTERFACE -fsanitize=address,undefined)
+endif()
+if(KINTSUGI_COVERAGE)
+  target_compile_options(kintsugi_flags INTERFACE --coverage)
+  target_link_options(kintsugi_flags INTERFACE --coverage)
+endif()
+
+# kintsugi_module(NAME DIRECTORY [FLAT] DEPENDS module...): the sources of a folder of src/ as
+# kintsugi_NAME; FLAT leaves its subfolders out.
+function(kintsugi_module name directory)
+  cmake_parse_arguments(MODULE "FLAT" "" "DEPENDS" ${ARGN})
+  set(glob GLOB_RECURSE)
+  if(MODULE_FLAT)
+    set(glob GLOB)
+  endif()
+  file(${glob} sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${directory}/*.cpp)
+  list(TRANSFORM MODULE_DEPENDS PREPEND kintsugi_)
+  if(sources)
+    add_library(kintsugi_${name} STATIC ${sources})
+    set_target_properties(kintsugi_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
+                                                      VISIBILITY_INLINES_HIDDEN ON)
+    target_include_directories(kintsugi_${name} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+    target_link_libraries(kintsugi_${name} PRIVATE kintsugi_flags PUBLIC ${MODULE_DEPENDS})
+  else()
+    add_library(kintsugi_${name} INTERFACE)
+    target_include_directories(kintsugi_${name} INTERFACE ${CMAKE_CURRENT_SOURCE_DIR})
+    target_link_libraries(kintsugi_${name} INTERFACE ${MODULE_DEPENDS})
+  endif()
+endfunction()

@@ -1,0 +1,298 @@
+#include "arith/exact/exact_sum.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace kintsugi::core {
+namespace {
+
+__extension__ typedef unsigned __int128 uint128;
+
+constexpr std::uint64_t fraction_mask = (std::uint64_t{1} << 52) - 1;
+constexpr unsigned special_field = 0x7ff;
+
+// A finite double as an integer: |x| = significand * 2^exponent.
+struct Integer {
+  std::uint64_t significand;
+  int exponent;
+  bool negative;
+};
+
+Integer take_apart(double x) {
+  const auto bits = std::bit_cast<std::uint64_t>(x);
+  const int field = static_cast<int>(bits >> 52) & 0x7ff;
+  const std::uint64_t implicit = field != 0 ? fraction_mask + 1 : 0;
+  return {(bits & fraction_mask) | implicit, std::max(field, 1) - 1075, (bits >> 63) != 0};
+}
+
+}  // namespace
+
+void ExactSum::add_at(std::uint64_t bits, int position, bool negative) {
+  const int index = position / digit_bits;
+  const int shift = position % digit_bits;
+  const std::uint64_t low = bits << shift;
+  const std::uint64_t high = (bits >> 1) >> (63 - shift);
+  const auto with_sign = [negative](std::uint64_t digit) {
+    return negative ? -static_cast<std::int64_t>(digit) : static_cast<std::int64_t>(digit);
+  };
+  digit_[index] += with_sign(low & 0xffffffffU);
+  digit_[index + 1] += with_sign(low >> digit_bits);
+  digit_[index + 2] += with_sign(high);
+}
+
+void ExactSum::touch(int first, int last) {
+  if (first < first_) first_ = first;
+  if (last > last_) last_ = last;
+}
+
+// Makes room for `count` more additions.
+void ExactSum::count_additions(std::int64_t count) {
+  if (pending_ + count > max_pending) carry();
+  pending_ += count;
+}
+
+void ExactSum::add(double x) {
+  if (!std::isfinite(x)) {
+    special_ += x;
+    return;
+  }
+  const Integer part = take_apart(x);
+  if (part.significand == 0) return;
+  const int position = part.exponent + one_position;
+  count_additions(1);
+  add_at(part.significand, position, part.negative);
+  touch(position / digit_bits, position / digit_bits + 2);
+}
+
+void ExactSum::add(const ExactSum& other) {
+  special_ += other.special_;
+  const Magnitude parts = other.magnitude();
+  if (parts.last < parts.first) return;
+  count_additions(1);
+  for (int i = parts.first; i <= parts.last; ++i) {
+    const auto digit = static_cast<std::int64_t>(parts.digit[i]);
+    digit_[i] += parts.negative ? -digit : digit;
+  }
+  touch(parts.first, parts.last);
+}
+
+void ExactSum::add_integer(std::uint64_t integer, int exponent, bool negative) {
+  if (integer == 0) return;
+  const int below = std::max(0, -(exponent + one_position));
+  const int position = exponent + one_position + below;
+  count_additions(1);
+  add_at(integer >> below, position, negative);
+  touch(position / digit_bits, position / digit_bits + 2);
+}
+
+void ExactSum::add_product(double a, double b) {
+  if (!std::isfinite(a) || !std::isfinite(b)) {
+    special_ += a * b;
+    return;
+  }
+  const Integer left = take_apart(a);
+  const Integer right = take_apart(b);
+  const uint128 product = static_cast<uint128>(left.significand) * right.significand;
+  if (product == 0) return;
+  const int position = left.exponent + right.exponent + one_position;
+  const bool negative = left.negative != right.negative;
+  count_additions(1);
+  add_at(static_cast<std::uint64_t>(product), position, negative);
+  add_at(static_cast<std::uint64_t>(product >> 64), position + 64, negative);
+  touch(position / digit_bits, position / digit_bits + 4);
+}
+
+// A product of floats has 48 significant bits. It is added as 32 bits and a signed rest of at most 48 bits to
+// the next digit, which then takes 2^14 products (each counts as 2^15 additions) without a carry. The range
+// of digits that products of floats reach is a constant, so the loop does not update first_ and last_.
+void ExactSum::add_products(const float* a, const float* b, std::int64_t count) {
+  constexpr int weight = 15;
+  constexpr std::int64_t block = max_pending >> weight;
+  constexpr int spare = 5;
+  constexpr int lowest = one_position - 298 - 52 + spare;  // FLT_TRUE_MIN^2 = 2^-298 as a normal double
+  constexpr int highest = one_position + 256 - 52 + spare;
+  for (std::int64_t start = 0; start < count; start += block) {
+    const std::int64_t end = std::min(count, start + block);
+    count_additions((end - start) << weight);
+    touch(lowest / digit_bits, highest / digit_bits + 1);
+    for (std::int64_t l = start; l < end; ++l) {
+      const double product = static_cast<double>(a[l]) * static_cast<double>(b[l]);
+      const auto bits = std::bit_cast<std::uint64_t>(product);
+      const unsigned field = static_cast<unsigned>(bits >> 52) & special_field;
+      if (field == 0) continue;  // a product is zero or a normal double
+      if (field == special_field) {
+        special_ += product;
+        continue;
+      }
+      const auto magnitude =
+          static_cast<std::int64_t>(((bits & fraction_mask) | (fraction_mask + 1)) >> spare);
+      const std::int64_t flip = static_cast<std::int64_t>(bits) >> 63;  // x ^ -1 is -x - 1
+      const std::int64_t value = (magnitude ^ flip) - flip;
+      const unsigned position = field - 1075 + one_position + spare;
+      const unsigned shift = position % digit_bits;
+      std::int64_t* digit = digit_.data() + position / digit_bits;
+      digit[0] += static_cast<std::int64_t>((static_cast<std::uint64_t>(value) << shift) & 0xffffffffU);
+      digit[1] += value >> (digit_bits - shift);
+    }
+  }
+}
+
+void ExactSum::add_products(const double* a, const double* b, std::int64_t count) {
+  for (std::int64_t l = 0; l < count; ++l) add_product(a[l], b[l]);
+}
+
+// Brings every digit but the last into [0, 2^32), so that 2^29 further additions fit.
+void ExactSum::carry() {
+  constexpr std::int64_t base = std::int64_t{1} << digit_bits;
+  for (int i = first_; i < last_ || (i == last_ && (digit_[i] >= base || digit_[i] < -base)); ++i) {
+    const std::int64_t over = digit_[i] >> digit_bits;
+    digit_[i] -= over * base;
+    digit_[i + 1] += over;
+    if (i == last_) last_ = i + 1;
+  }
+  pending_ = 0;
+}
+
+ExactSum::Magnitude ExactSum::magnitude() const {
+  Magnitude result;
+  result.first = first_;
+  result.last = last_;
+  std::int64_t over = 0;
+  for (int i = first_; i <= last_; ++i) {
+    const std::int64_t digit = digit_[i] + over;
+    result.digit[i] = static_cast<std::uint32_t>(digit);
+    over = digit >> digit_bits;
+  }
+  for (; over != 0 && over != -1; over >>= digit_bits) {
+    result.digit[++result.last] = static_cast<std::uint32_t>(over);
+  }
+  result.negative = over == -1;
+  if (result.negative) {  // two's complement, with ones above the last digit
+    std::uint64_t add = 1;
+    for (int i = result.first; i <= result.last; ++i) {
+      add += static_cast<std::uint32_t>(~result.digit[i]);
+      result.digit[i] = static_cast<std::uint32_t>(add);
+      add >>= digit_bits;
+    }
+    if (add != 0) result.digit[++result.last] = 1;
+  }
+  while (result.last >= result.first && result.digit[result.last] == 0) --result.last;
+  while (result.first <= result.last && result.digit[result.first] == 0) ++result.first;
+  return result;
+}
+
+void ExactSum::multiply(double x) {
+  if (!std::isfinite(x) || !is_finite()) {
+    special_ = (is_finite() ? sign() : special_) * x;
+    return;
+  }
+  const Magnitude old = magnitude();
+  const Integer factor = take_apart(x);
+  clear();
+  if (factor.significand == 0) return;
+  for (int i = old.first; i <= old.last; ++i) {
+    const uint128 product = static_cast<uint128>(factor.significand) * old.digit[i];
+    const int position = i * digit_bits + factor.exponent;
+    const bool negative = old.negative != factor.negative;
+    count_additions(1);
+    add_at(static_cast<std::uint64_t>(product), position, negative);
+    add_at(static_cast<std::uint64_t>(product >> 64), position + 64, negative);
+    touch(position / digit_bits, position / digit_bits + 4);
+  }
+}
+
+void ExactSum::negate() {
+  for (int i = first_; i <= last_; ++i) digit_[i] = -digit_[i];
+  special_ = -special_;
+}
+
+void ExactSum::clear() {
+  if (first_ <= last_) std::fill(digit_.begin() + first_, digit_.begin() + last_ + 1, 0);
+  first_ = digit_count;
+  last_ = -1;
+  pending_ = 0;
+  special_ = 0;
+}
+
+bool ExactSum::is_zero() const {
+  if (!is_finite()) return false;
+  const Magnitude parts = magnitude();
+  return parts.last < parts.first;
+}
+
+int ExactSum::sign() const {
+  if (!is_finite()) return special_ > 0 ? 1 : special_ < 0 ? -1 : 0;
+  const Magnitude parts = magnitude();
+  if (parts.last < parts.first) return 0;
+  return parts.negative ? -1 : 1;
+}
+
+int ExactSum::leading_position(const Magnitude& magnitude) {
+  return magnitude.last * digit_bits + std::bit_width(magnitude.digit[magnitude.last]) - 1;
+}
+
+std::int64_t ExactSum::exponent() const { return leading_position(magnitude()) - one_position; }
+
+// The bits from `position` up to the leading one, which are fewer than 64.
+std::uint64_t ExactSum::bits_above(const Magnitude& magnitude, int position) {
+  std::uint64_t bits = 0;
+  for (int i = magnitude.last; i >= magnitude.first && (i + 1) * digit_bits > position; --i) {
+    const int offset = i * digit_bits - position;
+    const auto digit = static_cast<std::uint64_t>(magnitude.digit[i]);
+    bits |= offset >= 0 ? digit << offset : digit >> -offset;
+  }
+  return bits;
+}
+
+bool ExactSum::any_below(const Magnitude& magnitude, int position) {
+  for (int i = magnitude.first; i <= magnitude.last && i * digit_bits < position; ++i) {
+    const int bits = std::min(position - i * digit_bits, digit_bits);
+    if ((magnitude.digit[i] & ((std::uint64_t{1} << bits) - 1)) != 0) return true;
+  }
+  return false;
+}
+
+// The magnitude rounded to nearest, ties to even, to `significand_bits` bits, with no bit below
+// 2^smallest_exponent.
+ExactSum::Rounded ExactSum::round(const Magnitude& magnitude, int significand_bits, int smallest_exponent) {
+  if (magnitude.last < magnitude.first) return {0, 0};
+  const int leading = leading_position(magnitude) - one_position;
+  const int exponent = std::max(leading - significand_bits + 1, smallest_exponent);
+  const int position = exponent + one_position;
+  if (leading < exponent - 1) return {0, exponent};  // less than half of the last place
+  const std::uint64_t with_half =
+      position == 0 ? bits_above(magnitude, 0) << 1 : bits_above(magnitude, position - 1);
+  std::uint64_t significand = with_half >> 1;
+  const bool half = (with_half & 1) != 0;
+  if (half && ((significand & 1) != 0 || any_below(magnitude, position - 1))) ++significand;
+  return {significand, exponent};
+}
+
+double ExactSum::to_double() const {
+  if (!is_finite()) return special_;
+  const Magnitude parts = magnitude();
+  const Rounded rounded = round(parts, 53, -1074);
+  const double value = std::ldexp(static_cast<double>(rounded.significand), rounded.exponent);
+  return parts.negative ? -value : value;
+}
+
+float ExactSum::to_float() const {
+  if (!is_finite()) return static_cast<float>(special_);
+  const Magnitude parts = magnitude();
+  const Rounded rounded = round(parts, 24, -149);
+  const float value = std::ldexp(static_cast<float>(rounded.significand), rounded.exponent);
+  return parts.negative ? -value : value;
+}
+
+Scaled ExactSum::to_scaled() const {
+  if (!is_finite()) return {};
+  const Magnitude parts = magnitude();
+  const Rounded rounded = round(parts, 53, -one_position);
+  int exponent = 0;
+  const double fraction = std::frexp(static_cast<double>(rounded.significand), &exponent);
+  if (fraction == 0) return {};
+  return {parts.negative ? -fraction : fraction, std::int64_t{rounded.exponent} + exponent};
+}
+
+}  // namespace kintsugi::core

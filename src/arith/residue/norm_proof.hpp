@@ -1,0 +1,171 @@
+// Decides from a few sums over each vector if residues scaled by norms keep a contract in every element of a
+// product.
+//
+// Elements of a vector are in units of 2^(e - norm_digits), e the vector's largest exponent: |a_p| <= D_p,
+// the digits of its norm, and |a_p| >= d_p, which is |a_p| clipped and rounded down. With M and m the means
+// of D and d, g the grid of the scaled vector's integers, and r_i^2 the mean of d_i^2 divided by m_i^2, less
+// one:
+//
+//   |AB - S|_ij  <=  sum over p of g_i |b_p| / 2 + g_j |a_p| / 2 + g_i g_j / 4
+//                <=  k (g_i M_j / 2 + g_j M_i / 2 + g_i g_j / 4)
+//   |A||B|_ij    >=  sum over p of d_ip d_pj  >=  k m_i m_j (1 - r_i r_j)
+//                >=  k m_i m_j (1 - (r_i^2 + r_j^2) / 2)
+//
+// where 1 - r_i r_j is Cauchy and Schwarz's bound for d_i - m_i and d_j - m_j. Vectors are clipped a little
+// above their typical element, because larger elements would increase r more than m.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "arith/host_device.hpp"
+#include "arith/range.hpp"
+#include "arith/residue/residue.hpp"
+#include "arith/residue/residue_scale.hpp"
+
+namespace kintsugi::core {
+
+struct VectorNorm {
+  std::int32_t typical = 0;  // mean of the exponents of finite elements other than zero, rounded down
+  std::int32_t bits = 0;     // the least L with sum of D^2 <= 2^L
+  double mean = 0;           // M
+  double least = 0;          // m
+  double spread = 0;         // r^2
+};
+
+// Scale factors of a vector's D and d. Clipping two binades above the typical exponent proves most for
+// uniform numbers, normal deviates and such deviates times exp(phi randn) up to phi = 2; a binade lower or
+// higher costs a factor of two.
+struct NormScaling {
+  TwoFactors digits{1, 1};
+  std::int32_t below_largest = 0;  // binades below 2^largest at which |a_p| is clipped
+  double clipped = 1;              // factor from D's units to d's, which are norm_digits below the clip
+};
+
+KINTSUGI_HOST_DEVICE inline NormScaling norm_scaling(const VectorRange& range, std::int32_t typical) {
+  if ((range.flags & VectorRange::all_zero) != 0) return {};
+  const std::int32_t below_largest = std::clamp(range.largest - typical - 2, -1, 500);
+  return {two_factors(norm_digits - range.largest), below_largest, power_of_two(below_largest)};
+}
+
+namespace norm_detail {
+
+// Rounds numbers from 0 to 2^31 up. On a device an addition to 2^52, whose last bits are integers, is several
+// times faster than a conversion.
+KINTSUGI_HOST_DEVICE inline std::uint32_t ceiling(double x) {
+#ifdef __CUDA_ARCH__
+  return static_cast<std::uint32_t>(__double2loint(__dadd_ru(x, 0x1p52)));
+#else
+  return static_cast<std::uint32_t>(std::ceil(x));
+#endif
+}
+KINTSUGI_HOST_DEVICE inline std::uint32_t floor(double x) {
+#ifdef __CUDA_ARCH__
+  return static_cast<std::uint32_t>(__double2loint(__dadd_rz(x, 0x1p52)));
+#else
+  return static_cast<std::uint32_t>(x);
+#endif
+}
+
+}  // namespace norm_detail
+
+// Sums of integers, which do not depend on the order of additions.
+struct NormSums {
+  std::uint64_t squares = 0;     // sum of D^2
+  std::uint64_t magnitudes = 0;  // sum of D
+  std::uint64_t clipped = 0;     // sum of d
+  std::uint64_t clipped_squares = 0;
+
+  // Adds an element; NaN and infinities count as zeros.
+  KINTSUGI_HOST_DEVICE void add(double x, const NormScaling& scaling) {
+    const double magnitude = x - x == 0 ? std::fabs(x) : 0;
+    const double scaled = magnitude * scaling.digits.first * scaling.digits.second;
+    // A non-zero element far below 1 may underflow to zero when it is scaled.
+    const std::uint32_t above = std::max(norm_detail::ceiling(scaled), magnitude != 0 ? 1U : 0U);
+    const std::uint32_t below =
+        norm_detail::floor(std::min(scaled * scaling.clipped, power_of_two(norm_digits)));
+    squares += static_cast<std::uint64_t>(above) * above;
+    magnitudes += above;
+    clipped += below;
+    clipped_squares += static_cast<std::uint64_t>(below) * below;
+  }
+  KINTSUGI_HOST_DEVICE void add(const NormSums& other) {
+    squares += other.squares;
+    magnitudes += other.magnitudes;
+    clipped += other.clipped;
+    clipped_squares += other.clipped_squares;
+  }
+
+  KINTSUGI_HOST_DEVICE VectorNorm norm(std::int32_t typical, const NormScaling& scaling,
+                                       std::int64_t length) const {
+    const auto count = static_cast<double>(length);
+    const auto sum = static_cast<double>(clipped);
+    const double spread = static_cast<double>(clipped_squares) * count / (sum * sum) - 1;
+    return {typical, bits_of_sum(squares), static_cast<double>(magnitudes) / count,
+            sum / count * power_of_two(-scaling.below_largest),
+            clipped == 0 ? std::numeric_limits<double>::infinity() : spread};
+  }
+};
+
+namespace norm_detail {
+
+// True if `deviation`, in units of k m_i m_j, is at most `coefficient` times the lower bound of |A||B|, with
+// room for the roundings of both.
+KINTSUGI_HOST_DEVICE inline bool is_proved(double deviation, double spread, double coefficient) {
+  constexpr double rounding_slack = 1 + 0x1p-20;
+  return deviation * rounding_slack <= coefficient * (1 - rounding_slack * spread);
+}
+
+}  // namespace norm_detail
+
+// True if a vector whose largest magnitude is scaled to the exponent `top` fails the proof even with a vector
+// like itself. Its products all count as not proved: most of them are not, and the split can leave out slices
+// that will not be multiplied. Split and selector kernel must decide alike, bit for bit: no multiplication
+// and addition are fused (-fmad=false).
+KINTSUGI_HOST_DEVICE inline bool rules_proof_out(const VectorNorm& norm, std::int32_t top,
+                                                 double coefficient) {
+  const double grid = power_of_two(norm_digits - top) / norm.least;
+  const double deviation = grid * (norm.mean / norm.least) + grid * grid / 4;
+  return !norm_detail::is_proved(deviation, norm.spread, coefficient);
+}
+
+// The worst values of an operand's vectors for each candidate's scales: maxima, which do not depend on the
+// order. Vectors of zeros, whose products are exact, and vectors with special values, whose elements of C are
+// computed apart, add nothing.
+template <int Candidates>
+struct NormExtremes {
+  double grid[Candidates] = {};  // g / m, infinite where a vector rules the proof out
+  double mean = 1;               // M / m
+  double spread = 0;
+
+  // tops[r]: exponent to which candidate r scales the vector's largest magnitude.
+  KINTSUGI_HOST_DEVICE void add(const VectorNorm& norm, const std::int32_t (&tops)[Candidates],
+                                double coefficient) {
+    for (int r = 0; r < Candidates; ++r) {
+      const double own = rules_proof_out(norm, tops[r], coefficient)
+                             ? std::numeric_limits<double>::infinity()
+                             : power_of_two(norm_digits - tops[r]) / norm.least;
+      grid[r] = std::max(grid[r], own);
+    }
+    mean = std::max(mean, norm.mean / norm.least);
+    spread = std::max(spread, norm.spread);
+  }
+  KINTSUGI_HOST_DEVICE void add(const NormExtremes& other) {
+    for (int r = 0; r < Candidates; ++r) grid[r] = std::max(grid[r], other.grid[r]);
+    mean = std::max(mean, other.mean);
+    spread = std::max(spread, other.spread);
+  }
+};
+
+// True if |AB - S| <= coefficient |A||B| for all pairs of vectors.
+template <int Candidates>
+KINTSUGI_HOST_DEVICE bool proves(const NormExtremes<Candidates>& a, const NormExtremes<Candidates>& b,
+                                 int candidate, double coefficient) {
+  const double deviation = (a.grid[candidate] * b.mean + b.grid[candidate] * a.mean) / 2 +
+                           a.grid[candidate] * b.grid[candidate] / 4;
+  return norm_detail::is_proved(deviation, (a.spread + b.spread) / 2, coefficient);
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,251 @@
+// The Chinese remainder theorem for one element, in 32-bit words; recombine/chinese_remainder.hpp does the
+// same for many elements in doubles.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "arith/exact/exact_rounding.hpp"
+#include "arith/exact/wide_integer.hpp"
+#include "arith/host_device.hpp"
+#include "arith/residue/complex_residue.hpp"
+#include "arith/residue/residue.hpp"
+
+namespace kintsugi::core {
+
+// Number of 64-bit limbs that hold the product of the first `count` moduli.
+constexpr int remainder_limbs(int count) { return (residue_bits(count) + 3 + 63) / 64; }
+
+// Largest number of moduli whose product fits into `limbs` limbs.
+constexpr int moduli_in_limbs(int limbs) {
+  int count = max_moduli;
+  while (remainder_limbs(count) > limbs) --count;
+  return count;
+}
+
+// Constants of residues r and r' of one or two moduli: they add (coefficient r + coefficient' r') M / (their
+// moduli) to the integer, M being the product of all moduli.
+template <int Limbs>
+struct RemainderPair {
+  std::uint32_t coefficients;                   // of 16 bits each, the first residue's in the low half
+  std::uint32_t quotient;                       // factor / M in units of 2^-32, rounded to nearest
+  std::array<std::uint32_t, 2 * Limbs> factor;  // M / m or M / (m m')
+
+  // coefficient r + coefficient' r' of the residues in the lower (half 0) or upper (half 1) 16 bits of a
+  // word.
+  KINTSUGI_HOST_DEVICE std::uint32_t multiple(std::uint32_t residues, int half) const {
+#ifdef __CUDA_ARCH__
+    return half == 0 ? __dp2a_lo(coefficients, residues, 0U) : __dp2a_hi(coefficients, residues, 0U);
+#else
+    const std::uint32_t two = residues >> 16 * half;
+    return (coefficients & 0xffffU) * (two & 0xffU) + (coefficients >> 16) * (two >> 8 & 0xffU);
+#endif
+  }
+};
+
+// Constants of up to `Most` residues.
+template <int Limbs, int Most = moduli_in_limbs(Limbs)>
+struct RemainderTable {
+  static constexpr int words = 2 * Limbs;
+
+  // Number of residues that kernels read at a time without comparing with the count: zeros follow the last
+  // one.
+  static constexpr int step = 4;
+
+  std::array<RemainderPair<Limbs>, (Most + step - 1) / step * step / 2> of{};
+  std::array<std::uint32_t, words> minus_product{};  // -M in two's complement
+  int count = 0;                                     // number of residues
+};
+
+// A residue of the modulus with index `modulus`, with its weight in the sum.
+struct WeightedResidue {
+  int modulus = 0;
+  std::uint32_t weight = 0;
+};
+
+namespace residue_detail {
+
+// Product of all moduli but two, which may be the same.
+template <int Limbs>
+constexpr WideInteger<Limbs> product_of_moduli(const ResidueSystem& system, int left_out, int also) {
+  WideInteger<Limbs> product{{1}};
+  for (int t = 0; t < system.count(); ++t) {
+    if (t == left_out || t == also) continue;
+    WideInteger<Limbs> next;
+    next.add_multiple(product, static_cast<std::uint64_t>(system.modulus(t)));
+    product = next;
+  }
+  return product;
+}
+
+constexpr int inverse_of_part(const ResidueSystem& system, int t) {
+  const int modulus = system.modulus(t);
+  int part = 1;
+  for (int s = 0; s < system.count(); ++s) {
+    if (s != t) part = part * system.modulus(s) % modulus;
+  }
+  return inverse_modulo(part, modulus);
+}
+
+template <int Limbs>
+constexpr std::array<std::uint32_t, 2 * Limbs> words_of(const WideInteger<Limbs>& x) {
+  std::array<std::uint32_t, 2 * Limbs> words{};
+  for (int w = 0; w < 2 * Limbs; ++w) words[w] = static_cast<std::uint32_t>(x.limb[w / 2] >> (w % 2 * 32));
+  return words;
+}
+
+// M / m times (weight / (M / m) modulo m) is `weight` modulo m and 0 modulo the other moduli; M / (m m')
+// divides M / m.
+template <int Limbs>
+constexpr RemainderPair<Limbs> remainder_pair(const ResidueSystem& system, const WeightedResidue& x,
+                                              const WeightedResidue& y) {
+  const auto coefficient = [&](const WeightedResidue& residue, std::uint32_t other) {
+    const auto inverse = static_cast<std::uint32_t>(inverse_of_part(system, residue.modulus));
+    return residue.weight * inverse % static_cast<std::uint32_t>(system.modulus(residue.modulus)) * other;
+  };
+  const auto first = static_cast<std::uint32_t>(system.modulus(x.modulus));
+  const auto second = static_cast<std::uint32_t>(system.modulus(y.modulus));
+  const bool same = x.modulus == y.modulus;
+  const std::uint64_t divisor = same ? first : first * second;
+  return {coefficient(x, same ? 1 : second) | coefficient(y, same ? 1 : first) << 16,
+          static_cast<std::uint32_t>(((std::uint64_t{1} << 32) + divisor / 2) / divisor),
+          words_of(product_of_moduli<Limbs>(system, x.modulus, y.modulus))};
+}
+
+}  // namespace residue_detail
+
+// Table of the given residues in their order, in which the kernels take them in pairs.
+template <int Limbs, int Most>
+constexpr RemainderTable<Limbs, Most> remainder_table(const ResidueSystem& system,
+                                                      std::span<const WeightedResidue> residues) {
+  using namespace residue_detail;
+  RemainderTable<Limbs, Most> table;
+  table.count = static_cast<int>(residues.size());
+  WideInteger<Limbs> minus_product;
+  minus_product.subtract(product_of_moduli<Limbs>(system, -1, -1));
+  table.minus_product = words_of(minus_product);
+  for (std::size_t t = 0; t < residues.size(); t += 2) {
+    const WeightedResidue none{residues[t].modulus, 0};
+    table.of[t / 2] =
+        remainder_pair<Limbs>(system, residues[t], t + 1 < residues.size() ? residues[t + 1] : none);
+  }
+  return table;
+}
+
+// Table of the first `count` real moduli.
+template <int Limbs>
+constexpr RemainderTable<Limbs> remainder_table(int count) {
+  std::array<WeightedResidue, max_moduli> residues;
+  for (int t = 0; t < count; ++t) residues[t] = {t, 1};
+  return remainder_table<Limbs, moduli_in_limbs(Limbs)>(ResidueSystem{count},
+                                                        std::span(residues).first(count));
+}
+
+// Largest number of slices of a complex operand whose moduli's product fits into three limbs.
+inline constexpr int max_element_slices = 64;
+constexpr int remainder_limbs(const ComplexBasis& basis) { return (residue_bits(basis) + 3 + 63) / 64; }
+
+// Tables of an element's parts 0 and 1, from the sums of all slices of the basis.
+template <int Limbs>
+constexpr std::array<RemainderTable<Limbs, max_element_slices>, 2> part_tables(const ComplexBasis& basis) {
+  std::array<std::array<WeightedResidue, max_element_slices>, 2> residues;
+  for (int t = 0; t < basis.count(); ++t) {
+    for (std::int64_t part = 0; part < 2; ++part) {
+      const auto weights = basis.part_weights(part, t);
+      for (int s = 0; s < (basis.has_root(t) ? 2 : 3); ++s)
+        residues[part][basis.first_slice(t) + s] = {t, weights[s]};
+    }
+  }
+  const auto table = [&](int part) {
+    return remainder_table<Limbs, max_element_slices>(ResidueSystem{0, basis},
+                                                      std::span(residues[part]).first(basis.slices()));
+  };
+  return {table(0), table(1)};
+}
+
+// The integer of magnitude below M / 4 that has given residues.
+template <int Limbs>
+class RemainderSum {
+ public:
+  static constexpr int words = 2 * Limbs;
+
+  KINTSUGI_HOST_DEVICE constexpr void add(const RemainderPair<Limbs>& of, std::uint32_t multiple) {
+    quotient_ += std::uint64_t{multiple} * of.quotient;
+    for (int w = 0; w < words - 1; ++w) word_[w] += std::uint64_t{multiple} * of.factor[w];
+    top_ += multiple * of.factor[words - 1];
+  }
+
+  // The integer times 2^exponent. Words are carried only here; the top word needs only its own bits, since
+  // the integer fits.
+  template <int Most>
+  KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> number(const RemainderTable<Limbs, Most>& table,
+                                                           int exponent) const {
+    static_assert((Most + 1) / 2 <= max_pairs);
+    const std::uint32_t multiple =
+        static_cast<std::uint32_t>(quotient_ >> 32) + (static_cast<std::uint32_t>(quotient_) >> 31);
+    WideInteger<Limbs> sum;
+    std::uint64_t carry = 0;
+    for (int w = 0; w < words - 1; ++w) {
+      carry += word_[w] + std::uint64_t{multiple} * table.minus_product[w];
+      sum.limb[w / 2] |= static_cast<std::uint64_t>(static_cast<std::uint32_t>(carry)) << (w % 2 * 32);
+      carry >>= 32;
+    }
+    const std::uint32_t top =
+        top_ + multiple * table.minus_product[words - 1] + static_cast<std::uint32_t>(carry);
+    sum.limb[Limbs - 1] |= static_cast<std::uint64_t>(top) << 32;
+    return signed_number(sum, exponent);
+  }
+
+ private:
+  // A pair's multiple is below 510 m m', hence below 2^25, and M's multiple is below 510. Products of
+  // max_pairs pairs with words therefore stay below 2^63, and the quotient, to which each pair adds an error
+  // of half a unit, is wrong by less than a quarter.
+  static constexpr std::uint64_t max_pairs = 32;
+  static constexpr std::uint64_t max_multiple = std::uint64_t{510} * 256 * 255;
+  static_assert(max_multiple < 1 << 25 && max_pairs * max_multiple / 2 < 1 << 30);
+
+  std::array<std::uint64_t, words - 1> word_{};
+  std::uint32_t top_ = 0;
+  std::uint64_t quotient_ = 0;
+};
+
+// An int32 sum modulo a number below 2^16, in 0 ... modulus - 1. reciprocal: floor(2^32 / modulus), with
+// which the quotient is right or one too small.
+KINTSUGI_HOST_DEVICE constexpr std::uint32_t residue_of_sum(std::int32_t sum, std::uint32_t modulus,
+                                                            std::uint32_t reciprocal) {
+  const std::uint32_t magnitude =
+      sum < 0 ? 0U - static_cast<std::uint32_t>(sum) : static_cast<std::uint32_t>(sum);
+  std::uint32_t rest =
+      magnitude - static_cast<std::uint32_t>(std::uint64_t{magnitude} * reciprocal >> 32) * modulus;
+  rest -= rest >= modulus ? modulus : 0;
+  return sum < 0 && rest != 0 ? modulus - rest : rest;
+}
+
+// As residue_of_sum(), in fewer instructions, for sums of at most 131,071 products of int8: a multiple of the
+// modulus is added that makes them positive.
+class SumReduction {
+ public:
+  KINTSUGI_HOST_DEVICE constexpr explicit SumReduction(std::uint32_t modulus)
+      : modulus_(modulus), reciprocal_(~0U / modulus),
+        multiple_((largest_sum + modulus - 1) / modulus * modulus) {}
+
+  KINTSUGI_HOST_DEVICE constexpr std::uint32_t operator()(std::int32_t sum) const {
+    const std::uint32_t positive = static_cast<std::uint32_t>(sum) + multiple_;
+    const std::uint32_t quotient =
+        static_cast<std::uint32_t>(std::uint64_t{positive} * reciprocal_ >> 32);  // right or one too small
+    const std::uint32_t rest = positive - quotient * modulus_;
+    const std::uint32_t less = rest - modulus_;
+    return rest < less ? rest : less;
+  }
+
+  static constexpr std::uint32_t largest_sum = 131071U << 14;
+
+ private:
+  std::uint32_t modulus_;
+  std::uint32_t reciprocal_;
+  std::uint32_t multiple_;
+};
+
+}  // namespace kintsugi::core

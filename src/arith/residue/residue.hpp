@@ -1,0 +1,136 @@
+// Residues of integers for the Chinese remainder theorem (Ozaki scheme II).
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <numeric>
+
+#include "arith/exact/wide_integer.hpp"
+#include "arith/host_device.hpp"
+#include "formats/format.hpp"
+
+namespace kintsugi::core {
+
+// The largest pairwise coprime moduli whose symmetric residues int8 holds: 256, 255, 253, 251, ... taken
+// greedily. Their product has 341.9 bits.
+inline constexpr int max_moduli = 49;
+
+inline constexpr std::array<int, max_moduli> moduli = [] {
+  std::array<int, max_moduli> found{};
+  int count = 0;
+  for (int candidate = 256; count < max_moduli; --candidate) {
+    bool coprime = true;
+    for (int t = 0; t < count; ++t) coprime = coprime && std::gcd(candidate, found[t]) == 1;
+    if (coprime) found[count++] = candidate;
+  }
+  return found;
+}();
+
+namespace residue_detail {
+
+inline constexpr auto bits_of_residues = [] {
+  std::array<int, max_moduli + 1> result{};
+  WideInteger<6> product{{1}};
+  for (int count = 1; count <= max_moduli; ++count) {
+    WideInteger<6> next;
+    next.add_multiple(product, static_cast<std::uint64_t>(moduli[count - 1]));
+    product = next;
+    result[count] = product.length() - 3;
+  }
+  return result;
+}();
+
+}  // namespace residue_detail
+
+// Largest b such that integers of magnitude up to 2^b, at most a quarter of the moduli's product, are
+// determined by the first `count` residues. One bit is for the sign; the other makes it safe to round the
+// quotient by the product.
+KINTSUGI_HOST_DEVICE constexpr int residue_bits(int count) { return residue_detail::bits_of_residues[count]; }
+
+// Integers of magnitude up to 2^171 are sums of limb_l 2^(42 l), |limb_l| <= 2^41, each exact in a double: a
+// residue takes a few exact products and sums, for eight elements at once where the CPU has such vectors.
+inline constexpr int limb_bits = 42;
+inline constexpr int max_limbs = 5;
+
+// Number of limbs of integers of magnitude up to 2^bits.
+KINTSUGI_HOST_DEVICE constexpr int limbs_of(int bits) { return bits / limb_bits + 1; }
+
+namespace residue_detail {
+
+// 2^(42 l) modulo a number up to 256, for each limb l, between -128 and 127.
+constexpr std::array<double, max_limbs> powers_of_limbs(int modulus) {
+  std::array<double, max_limbs> result{};
+  int power = 1;
+  for (int e = 0; e < limb_bits * max_limbs; ++e) {
+    if (e % limb_bits == 0) result[e / limb_bits] = power > 127 ? power - modulus : power;
+    power = 2 * power % modulus;
+  }
+  return result;
+}
+
+inline constexpr auto limb_residues = [] {
+  std::array<std::array<double, max_limbs>, max_moduli> result{};
+  for (int t = 0; t < max_moduli; ++t) result[t] = powers_of_limbs(moduli[t]);
+  return result;
+}();
+
+}  // namespace residue_detail
+
+// x rounded to the nearest integer, ties to even, for |x| <= 2^51, in rounding mode to nearest.
+KINTSUGI_HOST_DEVICE constexpr double rounded_to_integer(double x) {
+  constexpr double shift = 0x1.8p52;
+  return (x + shift) - shift;
+}
+
+// As rounded_to_integer(), for any magnitude.
+KINTSUGI_HOST_DEVICE constexpr double any_rounded_to_integer(double x) {
+  const double magnitude = x < 0 ? -x : x;
+  const double rounded = magnitude < 0x1p52 ? (magnitude + 0x1p52) - 0x1p52 : magnitude;
+  return x < 0 ? -rounded : rounded;
+}
+
+// A power of two as two factors: x * first * second is exact unless it is below 2^-1000.
+struct TwoFactors {
+  double first;
+  double second;
+};
+
+KINTSUGI_HOST_DEVICE constexpr TwoFactors two_factors(int exponent) {
+  return {power_of_two(exponent / 2), power_of_two(exponent - exponent / 2)};
+}
+
+// Limb l of an integer whose higher limbs were subtracted; subtracts limb l, too.
+KINTSUGI_HOST_DEVICE constexpr double take_limb(double& integer, int l) {
+  const double limb = l == 0 ? integer : rounded_to_integer(integer * power_of_two(-limb_bits * l));
+  integer -= limb * power_of_two(limb_bits * l);
+  return limb;
+}
+
+// An int8 value congruent to an integer of magnitude up to 2^52: the rounded quotient is right or one off.
+// Five limbs of one number give integers below 2^51; double-double numbers, whose words' limbs are added,
+// below 2^52.
+KINTSUGI_HOST_DEVICE constexpr std::int32_t small_residue(double integer, std::int32_t modulus,
+                                                          double inverse) {
+  auto rest = static_cast<std::int32_t>(integer - rounded_to_integer(integer * inverse) * modulus);
+  rest -= rest > 127 ? modulus : 0;
+  return rest + (rest < 128 - modulus ? modulus : 0);
+}
+
+// Calls store(t, pattern) with the int8 residue modulo moduli[t] of the integer nearest to x 2^scale, for the
+// first `count` moduli; |x 2^scale| <= 2^bits.
+template <class Store>
+KINTSUGI_HOST_DEVICE constexpr void split_into_residues(int count, int bits, double x, int scale,
+                                                        Store&& store) {
+  const TwoFactors factors = two_factors(scale);
+  double integer = any_rounded_to_integer(x * factors.first * factors.second);
+  std::array<double, max_limbs> limbs{};
+  for (int l = limbs_of(bits) - 1; l >= 0; --l) limbs[l] = take_limb(integer, l);
+  for (int t = 0; t < count; ++t) {
+    double sum = 0;
+    for (int l = 0; l < limbs_of(bits); ++l) sum += limbs[l] * residue_detail::limb_residues[t][l];
+    store(t, static_cast<std::uint64_t>(small_residue(sum, moduli[t], 1.0 / moduli[t])) & 0xffU);
+  }
+}
+
+}  // namespace kintsugi::core

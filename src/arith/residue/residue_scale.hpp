@@ -1,0 +1,64 @@
+// Scales of residues from exact sums of integers: Ozaki, Uchino and Imamura, Ozaki Scheme II (arXiv
+// 2504.08009), call scales by norms the fast mode and scales by a product the accurate mode. They round norms
+// and logarithms in floating point; here neither summation order nor engine can change a scale.
+//
+// The Chinese remainder theorem recovers sums of magnitude up to 2^R, R = residue_bits(). With e_i the
+// largest exponent of row i of A (likewise e_j of column j of B), and D = magnitude_above() of scaled
+// elements:
+//
+//   exponent  |a'_ip| <= 2^b, k 2^(2 b) <= 2^R
+//   norm      D_ip = ceil(2^(14 - e_i) |a_ip|), 2^L_i >= sum over p of D_ip^2,
+//             t_i = floor((R - L_i) / 2), s_i = 14 - e_i + t_i
+//   product   D_ip = ceil(2^(5 - e_i) |a_ip|), U = D_a D_b, 2^L_i >= max over j of U_ij,
+//             t_i = floor((R - L_i) / 2), s_i = 5 - e_i + t_i
+//
+// For t_i >= 0 the integer D_ip 2^t_i is at least 2^s_i |a_ip|, and rounding is monotone: |a'_ip| <= D_ip
+// 2^t_i. Therefore
+//
+//   norm      |sum a'_ip b'_pj| <= |a'_i| |b'_j|, and |a'_i|^2 <= 2^(2 t_i + L_i) <= 2^R, |b'_j|^2 likewise
+//   product   |sum a'_ip b'_pj| <= 2^(t_i + t_j) U_ij
+//                               <= 2^((R - L_i) / 2 + (R - L_j) / 2) min(2^L_i, 2^L_j) <= 2^R
+//
+// Neither scale is below the scale by exponents: sum of D_ip^2 <= k 2^30, U_ij <= k 2^12. Where t_i < 0 for a
+// norm, the scale by the exponent stays, which keeps |a'_i|^2 <= k 2^(2 b) <= 2^R, too; a product requires b
+// >= 6.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "arith/host_device.hpp"
+#include "arith/range.hpp"
+#include "arith/split_rule.hpp"
+#include "base/bits.hpp"
+
+namespace kintsugi::core {
+
+// D < 2^15, so that sums of 2^33 squares fit 64 bits; rounding up adds to a norm less than 2^-13 sqrt(k)
+// times the largest element.
+inline constexpr int norm_digits = 14;
+// D <= 2^6, so that int8 holds D.
+inline constexpr int product_digits = 5;
+
+// The least L with sum <= 2^L; 0 if the sum is 0.
+KINTSUGI_HOST_DEVICE constexpr int bits_of_sum(std::uint64_t sum) {
+  return sum <= 1 ? 0 : 64 - leading_zeros(sum - 1);
+}
+
+// Exponent to which a vector's largest one is scaled: by its norm, or by the exponent where that is more.
+// sum_bits is R, norm_bits L.
+KINTSUGI_HOST_DEVICE constexpr int norm_top(int top_exponent, int sum_bits, int norm_bits) {
+  const int doublings = (sum_bits - norm_bits) >> 1;
+  return doublings < 0 ? top_exponent : std::max(top_exponent, norm_digits + doublings);
+}
+
+// log2 of the scale of a vector that is not zero; the parameter sum_bits is L, rule.sum_bits is R.
+KINTSUGI_HOST_DEVICE constexpr int norm_scale(const VectorRange& range, const SplitRule& rule, int sum_bits) {
+  return norm_top(rule.top_exponent, rule.sum_bits, sum_bits) - range.largest;
+}
+
+constexpr int product_scale(const VectorRange& range, const SplitRule& rule, int sum_bits) {
+  return product_digits + ((rule.sum_bits - sum_bits) >> 1) - range.largest;
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,169 @@
+#include "base/cuda/cuda_driver.hpp"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <atomic>
+#include <string_view>
+
+#include "base/fork.hpp"
+#include "base/status.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+constexpr std::string_view fork_advice =
+    "CUDA does not survive a fork: start such processes anew (Python's multiprocessing: start method "
+    "\"spawn\"), or "
+    "multiply on the CPU";
+
+// Finds all functions; returns the name of the first that the library lacks, or nullptr.
+const char* find_functions(void* library, Driver& driver) {
+#define KINTSUGI_CUDA_FIND(name, symbol, arguments)                              \
+  driver.name = reinterpret_cast<Result(*) arguments>(::dlsym(library, symbol)); \
+  if (driver.name == nullptr) return symbol;
+  KINTSUGI_CUDA_DRIVER(KINTSUGI_CUDA_FIND)
+#undef KINTSUGI_CUDA_FIND
+#define KINTSUGI_CUDA_FIND_LATER(name, symbol, arguments) \
+  driver.name = reinterpret_cast<Result(*) arguments>(::dlsym(library, symbol));
+  KINTSUGI_CUDA_LATER_DRIVER(KINTSUGI_CUDA_FIND_LATER)
+#undef KINTSUGI_CUDA_FIND_LATER
+  return nullptr;
+}
+
+std::string text_of_version(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
+// Opens the driver; returns the reason if no device can be used, else "". The version is queried before any
+// function that an old driver may lack.
+std::string open_driver(Driver& driver) {
+  void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* error = ::dlerror();
+    return fmt::format("there is no NVIDIA driver ({})", error != nullptr ? error : "libcuda.so.1");
+  }
+  const auto version = reinterpret_cast<Result (*)(int*)>(::dlsym(library, "cuDriverGetVersion"));
+  if (version != nullptr) version(&driver.version);
+  if (driver.version < min_driver_version) {
+    return fmt::format("the NVIDIA driver is made for CUDA {}; {} or newer is needed", driver.version_text(),
+                       text_of_version(min_driver_version));
+  }
+  if (const char* missing = find_functions(library, driver)) {
+    return fmt::format("the NVIDIA driver, made for CUDA {}, has no function {}", driver.version_text(),
+                       missing);
+  }
+  driver.complete = true;
+  if (const Result result = driver.init(0); result != 0) {
+    return fmt::format("the NVIDIA driver finds no device to use: {}{}", driver.text_of(result),
+                       fork_depth() > 0 ? "; " + std::string(fork_advice) : "");
+  }
+  if (const Result result = driver.device_count(&driver.devices); result != 0)
+    return fmt::format("the NVIDIA driver does not count its devices: {}", driver.text_of(result));
+  return driver.devices > 0 ? "" : "the NVIDIA driver counts no device";
+}
+
+Driver opened_driver() {
+  Driver opened;
+  opened.reason = open_driver(opened);
+  opened.fork_depth = fork_depth();
+  return opened;
+}
+
+template <class... Arguments>
+Result refuse(Arguments...) {
+  constexpr Result not_initialized = 3;
+  return not_initialized;
+}
+
+// Table for a child of the process that opened the driver: none of the driver's functions is called there.
+Driver lost_driver() {
+  Driver lost;
+#define KINTSUGI_CUDA_REFUSE(name, symbol, arguments) lost.name = refuse;
+  KINTSUGI_CUDA_DRIVER(KINTSUGI_CUDA_REFUSE)
+#undef KINTSUGI_CUDA_REFUSE
+  lost.reason = fmt::format("this process was forked by one that uses CUDA; {}", fork_advice);
+  return lost;
+}
+
+}  // namespace
+
+std::string Driver::version_text() const { return text_of_version(version); }
+
+std::string Driver::text_of(Result result) const {
+  const char* name = nullptr;
+  const char* text = nullptr;
+  if (error_name == nullptr || error_name(result, &name) != 0 || name == nullptr)
+    return fmt::format("error {}", result);
+  if (error_string == nullptr || error_string(result, &text) != 0 || text == nullptr) return name;
+  return fmt::format("{} ({})", name, text);
+}
+
+const Driver& driver() {
+  static constinit MadeOnce opened(opened_driver);
+  static constinit MadeOnce lost(lost_driver);
+  const Driver& instance = opened.get();
+  const bool is_lost = instance.reason.empty() && instance.fork_depth != fork_depth();
+  return is_lost ? lost.get() : instance;
+}
+
+void check(Result result, const char* what) {
+  if (result == 0) return;
+  if (!driver().reason.empty())
+    fail(Status::engine_unavailable, "engine cuda cannot run here: {}", driver().reason);
+  fail(result == error_out_of_memory ? Status::out_of_memory : Status::device_error, "{}: {}", what,
+       driver().text_of(result));
+}
+
+void ensure_context() {
+  Context context = nullptr;
+  check(driver().context_current(&context), "cuCtxGetCurrent");
+  if (context != nullptr) return;
+  check(driver().primary_context_retain(&context, device_at(0)), "cuDevicePrimaryCtxRetain");
+  check(driver().context_set_current(context), "cuCtxSetCurrent");
+}
+
+Device current_device() {
+  Device device = 0;
+  check(driver().context_device(&device), "cuCtxGetDevice");
+  return device;
+}
+
+std::uint64_t current_context_id() {
+  unsigned long long id = 0;
+  check(driver().context_id(nullptr, &id), "cuCtxGetId");
+  return id;
+}
+
+Device device_at(int index) {
+  Device device = 0;
+  check(driver().device_get(&device, index), "cuDeviceGet");
+  return device;
+}
+
+int number_of(Device device) {
+  for (int index = 0; index < driver().devices; ++index) {
+    if (device_at(index) == device) return index;
+  }
+  fail(Status::internal, "the driver does not count its device {}", device);
+}
+
+Device device_in_use() {
+  Device device = 0;
+  return driver().context_device(&device) == 0 ? device : device_at(0);
+}
+
+int device_attribute(int attribute, Device device) {
+  constexpr int max_attributes = 128;                                                    // bound of numbers
+  static std::array<std::array<std::atomic<int>, max_attributes>, max_devices> known{};  // value + 1, or 0
+  if (device >= max_devices || attribute >= max_attributes)
+    fail(Status::internal, "attribute {} of device {} is beyond {}", attribute, device, max_devices);
+  std::atomic<int>& element = known[device][attribute];
+  if (element == 0) {
+    int value = 0;
+    check(driver().device_attribute(&value, attribute, device), "cuDeviceGetAttribute");
+    element = value + 1;
+  }
+  return element - 1;
+}
+
+}  // namespace kintsugi::core::cuda

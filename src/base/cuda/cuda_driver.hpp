@@ -1,0 +1,173 @@
+// Functions of the CUDA driver, found by name at their first use: the library loads without a driver, and
+// builds without a toolkit or NVIDIA's headers. Types and numbers are those of the driver API's reference;
+// where a toolkit is installed, a test compares them with its headers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace kintsugi::core::cuda {
+
+using Result = int;             // CUresult; 0 is success
+using Device = int;             // CUdevice
+using Address = std::uint64_t;  // CUdeviceptr
+using Context = struct ContextTag*;
+using GreenContext = struct GreenContextTag*;
+using Stream = void*;  // CUstream, and also cudaStream_t
+using Event = struct EventTag*;
+using Library = struct LibraryTag*;
+using Kernel = struct KernelTag*;  // CUkernel; cuLaunchKernelEx takes it in place of a CUfunction
+using Graph = struct GraphTag*;
+using GraphExec = struct GraphExecTag*;
+
+// Numbers of CUdevice_attribute, CUfunction_attribute and CUresult.
+inline constexpr int sm_count_attribute = 16;
+inline constexpr int pci_bus = 33;
+inline constexpr int pci_device = 34;
+inline constexpr int l2_cache_bytes = 38;
+inline constexpr int pci_domain = 50;
+inline constexpr int shared_bytes_of_block = 97;  // most that a thread block can request
+inline constexpr int compute_capability_major = 75;
+inline constexpr int compute_capability_minor = 76;
+inline constexpr int function_ptx_version = 5;  // __CUDA_ARCH__ / 10 when the kernel was compiled
+inline constexpr int function_dynamic_shared_bytes = 8;
+inline constexpr int function_preferred_shared = 9;  // CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+inline constexpr Result error_out_of_memory = 2;
+inline constexpr Result error_capture_implicit = 906;
+
+// CUlaunchConfig and CUlaunchAttribute.
+struct LaunchAttribute {
+  int id = 0;
+  std::int32_t value[17] = {};  // follows four bytes of padding
+
+  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+  static constexpr LaunchAttribute overlapping() { return {6, {0, 1}}; }
+  // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: thread blocks of a cluster, adjacent in the grid's first
+  // dimension.
+  static constexpr LaunchAttribute cluster(std::int32_t blocks) { return {4, {0, blocks, 1, 1}}; }
+  // CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: thread blocks of a cluster may share an SM.
+  static constexpr LaunchAttribute cluster_on_few_sms() { return {5, {0, 2}}; }
+};
+struct LaunchConfig {
+  unsigned grid[3] = {1, 1, 1};
+  unsigned block[3] = {1, 1, 1};
+  unsigned shared_bytes = 0;
+  Stream stream = nullptr;
+  const LaunchAttribute* attributes = nullptr;
+  unsigned attribute_count = 0;
+};
+
+// Values of CUtensorMapDataType, CUtensorMapSwizzle and CUtensorMapL2promotion.
+inline constexpr int tensor_map_bytes = 0;
+inline constexpr int tensor_map_fp16 = 6;
+inline constexpr int tensor_map_bf16 = 9;
+inline constexpr int tensor_map_swizzle_128 = 3;
+inline constexpr int tensor_map_promotion_256 = 3;
+
+// 12.0 has libraries of kernels that belong to no context; 12.1 takes more than 4096 bytes of kernel
+// arguments, which the kernels of checked complex residues need.
+inline constexpr int min_driver_version = 12010;
+
+// Functions: name of the member, symbol, arguments.
+#define KINTSUGI_CUDA_DRIVER(FUNCTION)                                                                \
+  FUNCTION(init, "cuInit", (unsigned))                                                                \
+  FUNCTION(driver_version, "cuDriverGetVersion", (int*))                                              \
+  FUNCTION(device_count, "cuDeviceGetCount", (int*))                                                  \
+  FUNCTION(device_get, "cuDeviceGet", (Device*, int))                                                 \
+  FUNCTION(device_name, "cuDeviceGetName", (char*, int, Device))                                      \
+  FUNCTION(device_attribute, "cuDeviceGetAttribute", (int*, int, Device))                             \
+  FUNCTION(primary_context_retain, "cuDevicePrimaryCtxRetain", (Context*, Device))                    \
+  FUNCTION(context_current, "cuCtxGetCurrent", (Context*))                                            \
+  FUNCTION(context_set_current, "cuCtxSetCurrent", (Context))                                         \
+  FUNCTION(context_push, "cuCtxPushCurrent_v2", (Context))                                            \
+  FUNCTION(context_pop, "cuCtxPopCurrent_v2", (Context*))                                             \
+  FUNCTION(context_id, "cuCtxGetId", (Context, unsigned long long*))                                  \
+  FUNCTION(context_device, "cuCtxGetDevice", (Device*))                                               \
+  FUNCTION(context_synchronize, "cuCtxSynchronize", ())                                               \
+  FUNCTION(memory_allocate, "cuMemAlloc_v2", (Address*, std::size_t))                                 \
+  FUNCTION(memory_free, "cuMemFree_v2", (Address))                                                    \
+  FUNCTION(memory_allocate_async, "cuMemAllocAsync", (Address*, std::size_t, Stream))                 \
+  FUNCTION(memory_free_async, "cuMemFreeAsync", (Address, Stream))                                    \
+  FUNCTION(copy_to_device_async, "cuMemcpyHtoDAsync_v2", (Address, const void*, std::size_t, Stream)) \
+  FUNCTION(copy_to_host_async, "cuMemcpyDtoHAsync_v2", (void*, Address, std::size_t, Stream))         \
+  FUNCTION(copy_on_device_async, "cuMemcpyDtoDAsync_v2", (Address, Address, std::size_t, Stream))     \
+  FUNCTION(set_bytes_async, "cuMemsetD8Async", (Address, unsigned char, std::size_t, Stream))         \
+  FUNCTION(stream_create, "cuStreamCreate", (Stream*, unsigned))                                      \
+  FUNCTION(stream_destroy, "cuStreamDestroy_v2", (Stream))                                            \
+  FUNCTION(stream_synchronize, "cuStreamSynchronize", (Stream))                                       \
+  FUNCTION(stream_context, "cuStreamGetCtx", (Stream, Context*))                                      \
+  FUNCTION(stream_is_capturing, "cuStreamIsCapturing", (Stream, int*))                                \
+  FUNCTION(stream_begin_capture, "cuStreamBeginCapture_v2", (Stream, int))                            \
+  FUNCTION(stream_end_capture, "cuStreamEndCapture", (Stream, Graph*))                                \
+  FUNCTION(graph_instantiate, "cuGraphInstantiateWithFlags", (GraphExec*, Graph, unsigned long long)) \
+  FUNCTION(graph_launch, "cuGraphLaunch", (GraphExec, Stream))                                        \
+  FUNCTION(graph_exec_destroy, "cuGraphExecDestroy", (GraphExec))                                     \
+  FUNCTION(graph_destroy, "cuGraphDestroy", (Graph))                                                  \
+  FUNCTION(event_create, "cuEventCreate", (Event*, unsigned))                                         \
+  FUNCTION(event_record, "cuEventRecord", (Event, Stream))                                            \
+  FUNCTION(event_synchronize, "cuEventSynchronize", (Event))                                          \
+  FUNCTION(event_elapsed, "cuEventElapsedTime", (float*, Event, Event))                               \
+  FUNCTION(event_destroy, "cuEventDestroy_v2", (Event))                                               \
+  FUNCTION(library_load, "cuLibraryLoadData",                                                         \
+           (Library*, const void*, int*, void**, unsigned, int*, void**, unsigned))                   \
+  FUNCTION(library_kernel, "cuLibraryGetKernel", (Kernel*, Library, const char*))                     \
+  FUNCTION(kernel_attribute, "cuKernelGetAttribute", (int*, int, Kernel, Device))                     \
+  FUNCTION(kernel_set_attribute, "cuKernelSetAttribute", (int, int, Kernel, Device))                  \
+  FUNCTION(launch_kernel, "cuLaunchKernelEx", (const LaunchConfig*, Kernel, void**, void**))          \
+  FUNCTION(tensor_map_encode, "cuTensorMapEncodeTiled",                                               \
+           (void*, int, std::uint32_t, void*, const std::uint64_t*, const std::uint64_t*,             \
+            const std::uint32_t*, const std::uint32_t*, int, int, int, int))                          \
+  FUNCTION(error_name, "cuGetErrorName", (Result, const char**))                                      \
+  FUNCTION(error_string, "cuGetErrorString", (Result, const char**))
+
+// Functions from CUDA 12.5 on; nullptr with older drivers.
+#define KINTSUGI_CUDA_LATER_DRIVER(FUNCTION) \
+  FUNCTION(stream_contexts, "cuStreamGetCtx_v2", (Stream, Context*, GreenContext*))
+
+struct Driver {
+#define KINTSUGI_CUDA_MEMBER(name, symbol, arguments) Result(*name) arguments = nullptr;
+  KINTSUGI_CUDA_DRIVER(KINTSUGI_CUDA_MEMBER)
+  KINTSUGI_CUDA_LATER_DRIVER(KINTSUGI_CUDA_MEMBER)
+#undef KINTSUGI_CUDA_MEMBER
+
+  std::string reason;     // why no device can be used; empty: one can
+  bool complete = false;  // the driver has all functions; only a device may be missing
+  int version = 0;        // 13000 is 13.0; 0: unknown
+  int devices = 0;
+  int fork_depth = 0;  // fork_depth() of the process that opened it (base/fork.hpp)
+
+  std::string version_text() const;  // "13.0"
+  // "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"
+  std::string text_of(Result result) const;
+};
+
+// The driver, opened and queried once; it stays open, since a driver must not be unloaded. In a child of the
+// process that opened it, a table whose reason says so and whose functions only return an error.
+const Driver& driver();
+
+// Fails with device_error, or out_of_memory, naming `what` was tried, unless the result is success.
+void check(Result result, const char* what);
+
+// Makes the first device's primary context current if the thread has no context.
+void ensure_context();
+
+// The device of the current context, and the context's id, which no other context ever has.
+Device current_device();
+std::uint64_t current_context_id();
+
+// The device with number `index`, counted from 0, and the number of a device.
+Device device_at(int index);
+int number_of(Device device);
+
+// The device on which calls of this thread work: that of the current context, without a context the first
+// one. The driver must have a device.
+Device device_in_use();
+
+// Bound of the devices' numbers.
+inline constexpr int max_devices = 128;
+
+// The value of a device's attribute; queried from the driver once per device.
+int device_attribute(int attribute, Device device);
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,34 @@
+// Device code embedded in a program: fat binaries, one per .cu file (cmake/DeviceCode.cmake).
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "base/cuda/cuda_driver.hpp"
+
+namespace kintsugi::core::cuda {
+
+struct KernelImage {
+  const char* name;  // stem of the .cu file's name
+  const void* data;
+};
+
+using KernelImages = std::span<const KernelImage>;
+
+// Architectures for which device code was built.
+struct DeviceBuild {
+  std::string_view missing;  // why none was built, and the option that changes that; "": code exists
+  std::span<const int>
+      architectures;  // machine code of each, such as 90 for compute capability 9.0; PTX of the first
+
+  // True if the code runs on that compute capability: machine code runs on later devices of its generation,
+  // PTX on all later ones.
+  bool runs_on(int major, int minor) const;
+};
+
+bool has_image(KernelImages images, std::string_view name);
+
+// The image of that name, loaded into the driver at its first use. It belongs to no context.
+Library loaded_image(KernelImages images, std::string_view name);
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,80 @@
+// Addition of a block's sums to the sums outside the matrix unit.
+#include "engines/cuda/recombine/arguments.hpp"
+
+#include "arith/residue/remainder.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+// Calls store(e, sums) for the thread's four elements, together if all four exist, else one by one.
+template <class Store>
+__device__ void for_each_sum(const std::int32_t* inside, std::int64_t elements, const Store& store) {
+  const std::int64_t first = 4 * (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x);
+  if (first + 4 <= elements) {
+    const int4 sums = *reinterpret_cast<const int4*>(inside + first);
+    store(first, std::array{sums.x, sums.y, sums.z, sums.w});
+  } else {
+    for (std::int64_t e = first; e < elements; ++e) store(e, std::array{inside[e]});
+  }
+}
+
+// `count` elements that one access reads or writes.
+template <class T, std::size_t count>
+struct alignas(count * sizeof(T)) RowsOfThread {
+  T element[count];
+};
+
+// Sets outside[e] = sum(outside[e], inside[e]); for a first block the old value is 0.
+template <class T, class Sum>
+__device__ void leave(const std::int32_t* inside, std::int64_t elements, bool first, T* outside,
+                      const Sum& sum) {
+  for_each_sum(inside, elements, [&]<std::size_t count>(std::int64_t e, const std::array<int, count>& sums) {
+    using Elements = RowsOfThread<T, count>;
+    Elements& target = *reinterpret_cast<Elements*>(outside + e);
+    Elements result{};
+    if (!first) result = target;
+    for (std::size_t s = 0; s < count; ++s) result.element[s] = sum(result.element[s], sums[s]);
+    target = result;
+  });
+}
+
+// Adds sums of a floating format that are integers.
+template <class T>
+__device__ void add_floating_outside(const T* inside, std::int64_t elements, bool first,
+                                     std::int64_t* outside) {
+  const std::int64_t begin = 4 * std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+#pragma unroll
+  for (int part = 0; part < 4; ++part) {
+    const std::int64_t e = begin + part * static_cast<std::int64_t>(blockDim.x);
+    if (e < elements) outside[e] = (first ? 0 : outside[e]) + static_cast<std::int64_t>(inside[e]);
+  }
+}
+
+}  // namespace
+
+extern "C" __global__ void add_floats_as_integers(const float* inside, std::int64_t elements, bool first,
+                                                  std::int64_t* outside) {
+  add_floating_outside(inside, elements, first, outside);
+}
+
+extern "C" __global__ void add_doubles_as_integers(const double* inside, std::int64_t elements, bool first,
+                                                   std::int64_t* outside) {
+  add_floating_outside(inside, elements, first, outside);
+}
+
+extern "C" __global__ void add_as_integers(const std::int32_t* inside, std::int64_t elements, bool first,
+                                           std::int64_t* outside) {
+  leave(inside, elements, first, outside, [](std::int64_t old, std::int32_t sum) { return old + sum; });
+}
+
+extern "C" __global__ void add_as_residues(const std::int32_t* inside, std::int64_t elements, bool first,
+                                           std::uint8_t* outside, std::uint32_t modulus,
+                                           std::uint32_t reciprocal) {
+  leave(inside, elements, first, outside, [=](std::uint8_t old, std::int32_t sum) {
+    const std::uint32_t total = old + residue_of_sum(sum, modulus, reciprocal);
+    return static_cast<std::uint8_t>(total - (total >= modulus ? modulus : 0));
+  });
+}
+
+}  // namespace kintsugi::core::cuda

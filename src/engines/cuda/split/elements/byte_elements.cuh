@@ -1,0 +1,102 @@
+// One-byte slices of a few elements of one vector: quantised, digits, residues.
+#pragma once
+
+#include "engines/cuda/common/any_element.cuh"
+#include "engines/cuda/split/scaling.hpp"
+
+namespace kintsugi::core::cuda {
+
+// Stores the low bytes of the integers, four per word.
+template <int count>
+__device__ void store_bytes(std::byte* target, const std::uint32_t (&integers)[count]) {
+  std::uint32_t words[count / 4];
+#pragma unroll
+  for (int i = 0; i < count / 4; ++i) {
+    const std::uint32_t low = __byte_perm(integers[4 * i], integers[4 * i + 1], 0x0040);
+    const std::uint32_t high = __byte_perm(integers[4 * i + 2], integers[4 * i + 3], 0x0040);
+    words[i] = __byte_perm(low, high, 0x5410);
+  }
+  store_words(target, words);
+}
+
+// Writes slices of rounded residuals. |x 2^scale| < 127, so that nothing saturates; residuals are at most a
+// half, times 2^7 or so. Bits that FP32 cannot hold are far below the last slice.
+template <int count>
+__device__ void write_quantised(const SplitTask& task, const Scaling& scaling, const float (&x)[count],
+                                std::int64_t place) {
+  const float residual = static_cast<float>(power_of_two(task.rule.residual_exponent));
+  const auto first = static_cast<float>(scaling.first);
+  const auto second = static_cast<float>(scaling.second);
+  float rest[count];
+#pragma unroll
+  for (int i = 0; i < count; ++i) rest[i] = x[i] * first * second;
+  std::byte* target = slices_of(task) + place;
+  for (int s = 0; s < task.rule.slices; ++s) {
+    constexpr float units = 0x1.8p23F;  // adding it leaves an integer in the low bits of an FP32 number
+    std::uint32_t integers[count];
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      const float rounded = rest[i] + units;
+      integers[i] = __float_as_uint(rounded);
+      rest[i] = (rest[i] - (rounded - units)) * residual;
+    }
+    store_bytes(target, integers);
+    target += task.slice_stride;
+  }
+}
+
+template <class Source, int count>
+__device__ void to_digits(const Scaling& scaling, const Source (&x)[count], ByteDigits (&digits)[count]) {
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    const double scaled = static_cast<double>(x[i]) * scaling.first * scaling.second;
+    digits[i] = balanced_digits(__double2ll_rn(scaled));
+  }
+}
+
+template <class Source, int count>
+__device__ void write_digits(const SplitTask& task, const Scaling& scaling, const Source (&x)[count],
+                             std::int64_t place) {
+  ByteDigits digits[count];
+  to_digits(scaling, x, digits);
+  std::byte* target = slices_of(task) + place + (task.rule.slices - 1) * task.slice_stride;
+  for (int s = task.rule.slices - 1; s >= 0; --s) {
+    std::uint32_t integers[count];
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      integers[i] = digits[i].low;
+      digits[i].low = __funnelshift_r(digits[i].low, digits[i].high, 8);
+      digits[i].high >>= 8;
+    }
+    store_bytes(target, integers);
+    target -= task.slice_stride;
+  }
+}
+
+template <class Source, int count>
+__device__ void to_digits(const Scaling& scaling, const Source (&x)[count], WideByteDigits (&digits)[count]) {
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    const double scaled = static_cast<double>(x[i]) * scaling.first * scaling.second;
+    digits[i] = wide_balanced_digits(any_rounded_to_integer(scaled));
+  }
+}
+
+template <class Digits, class Source, int count>
+__device__ void write_residues(const SplitTask& task, const Scaling& scaling, const Source (&x)[count],
+                               std::int64_t place) {
+  Digits digits[count];
+  to_digits(scaling, x, digits);
+  std::byte* target = slices_of(task) + place;
+  for (int t = 0; t < task.rule.slices; ++t) {
+    const ByteModulus modulus = modulus_table.of_bytes[t];
+    std::uint32_t integers[count];
+#pragma unroll
+    for (int i = 0; i < count; ++i)
+      integers[i] = static_cast<std::uint32_t>(byte_residue(digits[i], modulus));
+    store_bytes(target, integers);
+    target += task.slice_stride;
+  }
+}
+
+}  // namespace kintsugi::core::cuda

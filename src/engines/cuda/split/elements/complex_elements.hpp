@@ -1,0 +1,55 @@
+// Residues of complex integers from the digits of their parts (arith/residue/complex_residue.hpp).
+#pragma once
+
+#include "arith/residue/complex_residue.hpp"
+#include "engines/cuda/split/elements/integer_elements.hpp"
+
+namespace kintsugi::core::cuda {
+
+// One modulus: the balanced residues of 256^i (`of`), and those of 256^i times the root of -1; without a
+// root, those of 256^i again.
+struct ComplexByteModulus {
+  ByteModulus of;
+  std::uint32_t low = 0;
+  std::uint32_t high = 0;
+  std::uint32_t top = 0;
+};
+
+constexpr ComplexByteModulus complex_byte_modulus(int modulus, int root) {
+  ComplexByteModulus result{byte_modulus(modulus)};
+  int power = (root == 0 ? 1 : root) % modulus;
+  std::uint32_t* const words[] = {&result.low, &result.high, &result.top};
+  for (int i = 0; i < 12; ++i) {
+    const auto weight = static_cast<std::uint32_t>(power > 127 ? power - modulus : power) & 0xffU;
+    *words[i / 4] |= weight << (8 * (i % 4));
+    power = 256 * power % modulus;
+  }
+  constexpr int most = 2 * 12 * 128 * 128;  // bound of two sums of twelve products
+  result.of.offset = residue_offset(modulus, most);
+  return result;
+}
+
+KINTSUGI_HOST_DEVICE constexpr std::int32_t plain_sum(ByteDigits digits, std::uint32_t low,
+                                                      std::uint32_t high, std::uint32_t) {
+  return add_byte_products(digits.high, high, add_byte_products(digits.low, low, 0));
+}
+KINTSUGI_HOST_DEVICE constexpr std::int32_t plain_sum(const WideByteDigits& digits, std::uint32_t low,
+                                                      std::uint32_t high, std::uint32_t top) {
+  return add_byte_products(digits.top, top, plain_sum(digits.low, low, high, top));
+}
+
+// Residues that stand for a complex integer a + i b modulo m: a + w b and a - w b with a root w, else a, b
+// and a + b. Sums are below 2^21, and so quotients are exact: 2^21 (inverse modulus - 2^32) < 2^32.
+template <class Digits>
+KINTSUGI_HOST_DEVICE constexpr void complex_residues(const Digits& re, const Digits& im,
+                                                     const ComplexByteModulus& modulus, bool has_root,
+                                                     std::int32_t (&residues)[3]) {
+  const ByteModulus& of = modulus.of;
+  const std::int32_t a = plain_sum(re, of.low, of.high, of.top) + of.offset;
+  const std::int32_t b = plain_sum(im, modulus.low, modulus.high, modulus.top);
+  residues[0] = residue_of_bytes(has_root ? a + b : a, of);
+  residues[1] = residue_of_bytes(has_root ? a - b : b + of.offset, of);
+  residues[2] = has_root ? 0 : residue_of_bytes(a + b, of);
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,151 @@
+// Floating-point slices of a few elements of one vector, contiguous along k.
+#pragma once
+
+#include "engines/cuda/common/any_element.cuh"
+#include "engines/cuda/split/scaling.hpp"
+
+namespace kintsugi::core::cuda {
+
+// Packs the patterns of two numbers into one word; unpack_pair() returns the numbers.
+template <ElementKind kind, bool nearest>
+__device__ std::uint32_t pack_pair(float low, float high) {
+  std::uint32_t word = 0;
+  if constexpr (kind == ElementKind::fp16 && nearest) {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  } else if constexpr (kind == ElementKind::fp16) {
+    asm("cvt.rz.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  } else if constexpr (nearest) {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  } else {
+    asm("cvt.rz.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  }
+  return word;
+}
+
+template <ElementKind kind>
+__device__ void unpack_pair(std::uint32_t word, float& low, float& high) {
+  if constexpr (kind == ElementKind::fp16) {
+    asm("{.reg .f16 a, b; mov.b32 {a, b}, %2; cvt.f32.f16 %0, a; cvt.f32.f16 %1, b;}"
+        : "=f"(low), "=f"(high)
+        : "r"(word));
+  } else {
+    low = __uint_as_float(word << 16);
+    high = __uint_as_float(word & 0xffff0000U);
+  }
+}
+
+// TF32 pattern: FP32, whose exponents TF32 has, with the last 13 bits rounded away.
+template <bool nearest>
+__device__ std::uint32_t tf32_pattern(float x) {
+  std::uint32_t bits = __float_as_uint(x);
+  if constexpr (nearest) bits += 0xfffU + ((bits >> 13) & 1U);
+  return bits & ~0x1fffU;
+}
+
+// Writes one slice of `rest`, which becomes the residual, except after the last slice, where the residual is
+// not used.
+template <ElementKind kind, bool nearest, int count>
+__device__ void take_rounded_slice(float (&rest)[count], bool last, std::byte* target) {
+  if constexpr (kind == ElementKind::tf32) {
+    std::uint32_t words[count];
+#pragma unroll
+    for (int i = 0; i < count; ++i) words[i] = tf32_pattern<nearest>(rest[i]);
+    store_words(target, words);
+    if (last) return;
+#pragma unroll
+    for (int i = 0; i < count; ++i) rest[i] -= __uint_as_float(words[i]);
+  } else {
+    std::uint32_t words[count / 2];
+#pragma unroll
+    for (int i = 0; i < count / 2; ++i) words[i] = pack_pair<kind, nearest>(rest[2 * i], rest[2 * i + 1]);
+    store_words(target, words);
+    if (last) return;
+#pragma unroll
+    for (int i = 0; i < count / 2; ++i) {
+      float low = 0;
+      float high = 0;
+      unpack_pair<kind>(words[i], low, high);
+      rest[2 * i] -= low;
+      rest[2 * i + 1] -= high;
+    }
+  }
+}
+
+// Writes a slice of cut bits, which has no gradual underflow: an element below the normal numbers gives a
+// zero of its sign, and the whole element remains as residual.
+template <ElementKind kind, int count>
+__device__ void take_cut_slice(float (&rest)[count], std::byte* target) {
+  constexpr float smallest_normal = kind == ElementKind::fp16 ? 0x1p-14F : 0x1p-126F;
+  float kept[count];
+  float below[count];
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    const bool is_below = fabsf(rest[i]) < smallest_normal;
+    kept[i] = is_below ? copysignf(0.0F, rest[i]) : rest[i];
+    below[i] = is_below ? rest[i] : 0.0F;
+  }
+  take_rounded_slice<kind, false>(kept, false, target);
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    // The residual of a zero is +0, as is -0 - -0.
+    rest[i] = kept[i] + below[i];
+  }
+}
+
+// Parameters of a vector's floating-point slices, in registers.
+struct FloatingSplit {
+  float first = 1;  // 2^scale in two factors, or in one if FP32 holds it; both are exact for plain vectors
+  float second = 1;
+  float residual = 1;
+  int slices = 0;
+  Rounding first_rounding = Rounding::nearest_even;
+  Rounding residual_rounding = Rounding::nearest_even;
+  std::int64_t slice_bytes = 0;
+  std::byte* target = nullptr;  // slice 0 of the vector's first element
+
+  FloatingSplit() = default;
+  __device__ FloatingSplit(const SplitTask& task, const SplitRule& rule, const Scaling& scaling,
+                           std::int64_t vector)
+      : residual(static_cast<float>(power_of_two(rule.residual_exponent))), slices(task.rule.slices),
+        first_rounding(rule.first_rounding), residual_rounding(task.rule.residual_rounding),
+        slice_bytes(task.slice_stride * task.format.storage_bytes),
+        target(slices_of(task) + vector * task.vector_stride * task.format.storage_bytes) {
+    const bool at_once = scaling.scale >= -126 && scaling.scale <= 127;
+    first = static_cast<float>(at_once ? scaling.first * scaling.second : scaling.first);
+    second = at_once ? 1.0F : static_cast<float>(scaling.second);
+  }
+};
+
+template <ElementKind kind, int count>
+__device__ void take_slice(const FloatingSplit& split, Rounding rounding, float (&rest)[count], bool last,
+                           std::byte* target) {
+  if (rounding == Rounding::nearest_even) {
+    take_rounded_slice<kind, true>(rest, last, target);
+  } else if (rounding == Rounding::towards_zero) {
+    take_rounded_slice<kind, false>(rest, last, target);
+  } else {
+    take_cut_slice<kind>(rest, target);
+  }
+}
+
+template <ElementKind kind, int count>
+__device__ void write_floating(const FloatingSplit& split, const float (&x)[count], std::int64_t element) {
+  constexpr int bytes = kind == ElementKind::tf32 ? 4 : 2;
+  float rest[count];
+#pragma unroll
+  for (int i = 0; i < count; ++i) rest[i] = x[i] * split.first;
+  if (split.second != 1.0F) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) rest[i] *= split.second;
+  }
+  std::byte* target = split.target + element * bytes;
+  take_slice<kind>(split, split.first_rounding, rest, split.slices == 1, target);
+  for (int s = 1; s < split.slices; ++s) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) rest[i] *= split.residual;
+    target += split.slice_bytes;
+    take_slice<kind>(split, split.residual_rounding, rest, s + 1 == split.slices, target);
+  }
+}
+
+}  // namespace kintsugi::core::cuda

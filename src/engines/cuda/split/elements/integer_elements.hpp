@@ -1,0 +1,118 @@
+// Digits and residues of integers, four bytes per instruction.
+#pragma once
+
+#include <cstdint>
+
+#include "arith/host_device.hpp"
+#include "arith/residue/residue.hpp"
+
+namespace kintsugi::core::cuda {
+
+// An integer of magnitude up to 2^62 as eight digits of 8 bits in -128 ... 127, least significant first; the
+// last has the sign.
+struct ByteDigits {
+  std::uint32_t low;
+  std::uint32_t high;
+};
+
+// Balanced digits of an integer. Adding half of the base to every digit carries as balanced digits do; the
+// exclusive or takes the halves off without a carry.
+KINTSUGI_HOST_DEVICE constexpr ByteDigits balanced_digits(std::int64_t integer) {
+  constexpr std::uint64_t halves = 0x0080808080808080;
+  const std::uint64_t digits = (static_cast<std::uint64_t>(integer) + halves) ^ halves;
+  return {static_cast<std::uint32_t>(digits), static_cast<std::uint32_t>(digits >> 32)};
+}
+
+// As ByteDigits, for integers of at most 94 bits in twelve digits.
+struct WideByteDigits {
+  ByteDigits low;
+  std::uint32_t top;
+};
+
+// Digits of `integer`, an integer of magnitude below 2^94: its two parts are integers that a double holds.
+KINTSUGI_HOST_DEVICE constexpr WideByteDigits wide_balanced_digits(double integer) {
+  __extension__ using Wide = unsigned __int128;
+  constexpr int part = 48;
+  constexpr Wide halves = static_cast<Wide>(0x00808080U) << 64 | 0x8080808080808080U;
+  const double high = rounded_to_integer(integer * power_of_two(-part));
+  const double low = integer - high * power_of_two(part);
+  const Wide sum = (static_cast<Wide>(static_cast<std::int64_t>(high)) << part) +
+                   static_cast<Wide>(static_cast<std::int64_t>(low));
+  const Wide digits = (sum + halves) ^ halves;
+  return {{static_cast<std::uint32_t>(digits), static_cast<std::uint32_t>(digits >> 32)},
+          static_cast<std::uint32_t>(digits >> 64)};
+}
+
+// One modulus: the balanced residues of 256^i, and constants that reduce a sum of digit products.
+struct ByteModulus {
+  std::uint32_t low = 0;
+  std::uint32_t high = 0;
+  std::uint32_t top = 0;
+  std::int32_t modulus = 0;
+  std::uint32_t inverse = 0;  // 2^32 / modulus, rounded up
+  std::int32_t offset = 0;    // a multiple of the modulus that makes sums positive
+  // Added to the product of a sum and the inverse, so that remainders are small_residue()'s residues.
+  std::uint64_t shift = 0;
+};
+
+// Least value of small_residue(): 128 - modulus, or for small moduli, whose remainders of magnitude up to
+// modulus / 2 it adds the modulus to once, modulus - modulus / 2.
+constexpr std::int32_t min_residue(int modulus) {
+  return 128 - modulus <= modulus / 2 ? 128 - modulus : modulus - modulus / 2;
+}
+
+// Offset that makes sums of magnitude up to `most` positive, and no less than the least residue.
+constexpr std::int32_t residue_offset(int modulus, int most) { return (most / modulus + 2) * modulus; }
+
+constexpr ByteModulus byte_modulus(int modulus) {
+  ByteModulus result;
+  int power = 1 % modulus;
+  std::uint32_t* const words[] = {&result.low, &result.high, &result.top};
+  for (int i = 0; i < 12; ++i) {
+    const auto weight = static_cast<std::uint32_t>(power > 127 ? power - modulus : power) & 0xffU;
+    *words[i / 4] |= weight << (8 * (i % 4));
+    power = 256 * power % modulus;
+  }
+  constexpr int most = 12 * 128 * 128;  // bound of a sum of twelve products
+  result.modulus = modulus;
+  result.inverse = static_cast<std::uint32_t>(((std::uint64_t{1} << 32) + modulus - 1) / modulus);
+  result.shift = static_cast<std::uint64_t>(-std::int64_t{min_residue(modulus)}) * result.inverse;
+  result.offset = residue_offset(modulus, most);
+  return result;
+}
+
+// Adds the products of four pairs of signed bytes to `sum`.
+KINTSUGI_HOST_DEVICE constexpr std::int32_t add_byte_products(std::uint32_t a, std::uint32_t b,
+                                                              std::int32_t sum) {
+#ifdef __CUDA_ARCH__
+  return __dp4a(static_cast<int>(a), static_cast<int>(b), sum);
+#else
+  for (int i = 0; i < 32; i += 8) sum += static_cast<std::int8_t>(a >> i) * static_cast<std::int8_t>(b >> i);
+  return sum;
+#endif
+}
+
+// Residue, counted from the least residue on, of a sum of digit products and the modulus's offset. Sums are
+// below 2^19, also after the least residue is subtracted, and so the quotient is exact: 2^19 (inverse modulus
+// - 2^32) < 2^32.
+KINTSUGI_HOST_DEVICE constexpr std::int32_t residue_of_bytes(std::int32_t sum, const ByteModulus& modulus) {
+  const auto quotient = static_cast<std::int32_t>(
+      (static_cast<std::uint64_t>(static_cast<std::uint32_t>(sum)) * modulus.inverse + modulus.shift) >> 32);
+  return sum - quotient * modulus.modulus;
+}
+
+KINTSUGI_HOST_DEVICE constexpr std::int32_t sum_of_bytes(ByteDigits digits, const ByteModulus& modulus) {
+  return add_byte_products(digits.high, modulus.high,
+                           add_byte_products(digits.low, modulus.low, modulus.offset));
+}
+
+KINTSUGI_HOST_DEVICE constexpr std::int32_t byte_residue(ByteDigits digits, const ByteModulus& modulus) {
+  return residue_of_bytes(sum_of_bytes(digits, modulus), modulus);
+}
+KINTSUGI_HOST_DEVICE constexpr std::int32_t byte_residue(const WideByteDigits& digits,
+                                                         const ByteModulus& modulus) {
+  const std::int32_t sum = sum_of_bytes(digits.low, modulus);
+  return residue_of_bytes(add_byte_products(digits.top, modulus.top, sum), modulus);
+}
+
+}  // namespace kintsugi::core::cuda

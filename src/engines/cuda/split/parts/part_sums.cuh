@@ -1,0 +1,174 @@
+// Sums over parts of vectors, in either memory layout.
+//
+// A task has a type Sum. begin(v) is the sum to which a thread adds its elements of vector v; add(sum, x)
+// adds elements of one vector, add_each(sums, x) one element of each of several; end(v, sum) takes the sum
+// over a part of the vector. A thread has at most `max_beside` adjacent vectors.
+#pragma once
+
+#include "engines/cuda/common/operands.cuh"
+#include "engines/cuda/select/vector_sums.cuh"
+#include "engines/cuda/split/parts/range_parts_task.hpp"
+
+namespace kintsugi::core::cuda {
+
+// Elements of a part, from `begin` up to, not including, `end`.
+struct Part {
+  std::int64_t begin;
+  std::int64_t end;
+
+  __device__ Part(const PartsTask& task, std::int64_t part)
+      : begin(part * task.part_length), end(min(begin + task.part_length, task.matrix.length())) {}
+};
+
+template <class T>
+__device__ bool is_aligned(const T* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer) % sizeof(uint4) == 0;
+}
+
+template <class T, int count>
+__device__ void load_aligned(const T* source, T (&x)[count]) {
+  static_assert(sizeof x == sizeof(uint4));
+  const uint4 bits = __ldg(reinterpret_cast<const uint4*>(source));
+  memcpy(x, &bits, sizeof bits);
+}
+
+// Adds contiguous elements, sixteen bytes at a time. `start` is aligned.
+template <class T, class Task>
+__device__ void add_aligned(const T* start, const Part& part, const Task& task, typename Task::Sum& sum) {
+  constexpr int chunk = sizeof(uint4) / sizeof(T);
+  constexpr int unrolled = 4;
+  constexpr int step = 32 * chunk;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  for (std::int64_t p = part.begin + lane * chunk; p < part.end; p += unrolled * step) {
+    T x[unrolled][chunk];
+#pragma unroll
+    for (int u = 0; u < unrolled; ++u) {
+      const std::int64_t q = p + u * step;
+      if (q + chunk <= part.end) {
+        load_aligned(start + q, x[u]);
+      } else {
+#pragma unroll
+        for (int i = 0; i < chunk; ++i) x[u][i] = q + i < part.end ? __ldg(start + q + i) : T(0);
+      }
+    }
+#pragma unroll
+    for (int u = 0; u < unrolled; ++u) task.add(sum, x[u]);
+  }
+}
+
+template <class T, class Task>
+__device__ void add_line(const Line<T>& line, const Part& part, const Task& task, typename Task::Sum& sum) {
+  constexpr int unrolled = 8;
+  for (std::int64_t p = part.begin + threadIdx.x % 32; p < part.end; p += unrolled * 32) {
+    T x[unrolled];
+#pragma unroll
+    for (int u = 0; u < unrolled; ++u) x[u] = p + u * 32 < part.end ? line.element(p + u * 32) : T(0);
+    task.add(sum, x);
+  }
+}
+
+// Sums a part of a vector per warp.
+template <class T, class Task>
+__device__ void add_along_k(const PartsTask& parts, std::int64_t block, const Task& task) {
+  const std::int64_t unit = block * (parts_threads / 32) + threadIdx.x / 32;
+  if (unit >= parts.vectors * parts.parts) return;
+  const std::int64_t vector = unit / parts.parts;
+  const Part part(parts, unit % parts.parts);
+  const Line<T> line = line_of<T>(parts.matrix, parts.item + item_of_block(), parts.first + vector);
+  typename Task::Sum sum = task.begin(vector);
+  if (!line.complex && line.stride == 1 && is_aligned(line.start)) {
+    add_aligned(line.start, part, task, sum);
+  } else {
+    add_line(line, part, task, sum);
+  }
+  add_over_lanes(sum, 31);
+  if (threadIdx.x % 32 == 0) task.end(vector, sum);
+}
+
+// Shared memory of a thread block that reads parts of a panel: one sum per warp and vector.
+inline constexpr int part_sum_bytes = 64;
+inline constexpr int part_memory_bytes =
+    parts_threads / 32 * (parts_panel_bytes / sizeof(float)) * part_sum_bytes;
+
+// Elements p of `chunk` vectors from `vector` on, which are adjacent if there are several.
+template <class T, int chunk>
+struct LinesBeside {
+  const PartsTask& parts;
+  std::int64_t vector;
+  Line<T> line;
+
+  __device__ LinesBeside(const PartsTask& task, std::int64_t of)
+      : parts(task), vector(of),
+        line(line_of<T>(task.matrix, task.item + item_of_block(), task.first + min(of, task.vectors - 1))) {}
+
+  __device__ void load(std::int64_t p, T (&x)[chunk]) const {
+    if constexpr (chunk > 1) {
+      if (vector + chunk <= parts.vectors) return load_aligned(line.start + p * line.stride, x);
+#pragma unroll
+      for (int i = 0; i < chunk; ++i)
+        x[i] = vector + i < parts.vectors ? __ldg(line.start + p * line.stride + i) : T(0);
+    } else {
+      x[0] = vector < parts.vectors ? line.element(p) : T(0);
+    }
+  }
+};
+
+// Sums a part of a panel of vectors per thread block; neighboring threads have neighboring vectors.
+template <class T, int chunk, class Task>
+__device__ void add_across(const PartsTask& parts, std::int64_t block, const Task& task, std::byte* memory) {
+  constexpr int width = parts_panel_bytes / sizeof(T);
+  constexpr int lanes = width / chunk;  // threads that read a line
+  constexpr int lines = parts_threads / lanes;
+  constexpr int unrolled = 4;
+  using Sum = typename Task::Sum;
+  constexpr int warps = parts_threads / 32;
+  static_assert(sizeof(Sum) <= part_sum_bytes);
+  auto& of_warp = *reinterpret_cast<Sum(*)[warps][width]>(memory);
+  const std::int64_t panels = (parts.vectors + width - 1) / width;
+  const Part part(parts, block / panels);
+  const std::int64_t panel = block % panels * width;
+  const int thread = static_cast<int>(threadIdx.x);
+  const int lane = thread % lanes * chunk;
+  const LinesBeside<T, chunk> vectors(parts, panel + lane);
+  Sum sums[chunk];
+#pragma unroll
+  for (int i = 0; i < chunk; ++i) sums[i] = task.begin(min(panel + lane + i, parts.vectors - 1));
+  for (std::int64_t p = part.begin + thread / lanes; p < part.end; p += unrolled * lines) {
+    T x[unrolled][chunk] = {};
+#pragma unroll
+    for (int u = 0; u < unrolled; ++u) {
+      if (p + u * lines < part.end) vectors.load(p + u * lines, x[u]);
+    }
+#pragma unroll
+    for (int u = 0; u < unrolled; ++u) task.add_each(sums, x[u]);
+  }
+#pragma unroll
+  for (int i = 0; i < chunk; ++i) {
+    add_over_lanes(sums[i], 31U & ~(lanes - 1U));
+    if (thread % 32 < lanes) of_warp[thread / 32][lane + i] = sums[i];
+  }
+  __syncthreads();
+  if (thread >= width || panel + thread >= parts.vectors) return;
+  Sum sum = of_warp[0][thread];
+#pragma unroll 1
+  for (int warp = 1; warp < warps; ++warp) sum.add(of_warp[warp][thread]);
+  task.end(panel + thread, sum);
+}
+
+// Reads the operand as sum_vectors() does. `memory` has part_memory_bytes.
+template <class T, class Task>
+__device__ void add_part(const PartsTask& parts, std::int64_t block, const Task& task, std::byte* memory) {
+  const DeviceMatrix& matrix = parts.matrix;
+  if (abs(matrix.column_stride) <= abs(matrix.row_stride)) return add_along_k<T>(parts, block, task);
+  constexpr int chunk = Task::max_beside;
+  const bool beside = chunk > 1 && !matrix.complex() && matrix.row_stride == 1 &&
+                      matrix.column_stride % chunk == 0 &&
+                      is_aligned(matrix_start<T>(matrix, parts.item + item_of_block()) + parts.first);
+  if (beside) {
+    add_across<T, chunk>(parts, block, task, memory);
+  } else {
+    add_across<T, 1>(parts, block, task, memory);
+  }
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,92 @@
+#include "engines/cuda/split/parts/range_parts.hpp"
+
+#include <cstdlib>
+
+#include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/select/ranges_task.hpp"
+#include "engines/cuda/split/parts/range_parts_task.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+const KernelName begin_ranges{"range_parts", "begin_range_parts", waits_for_grid_dependency};
+const KernelName add_ranges{"range_parts", "add_range_parts", waits_for_grid_dependency};
+const KernelName end_ranges{"range_parts", "end_range_parts", waits_for_grid_dependency};
+const KernelName begin_norms{"range_parts", "begin_norm_parts", waits_for_grid_dependency};
+const KernelName add_norms{"range_parts", "add_norm_parts", waits_for_grid_dependency};
+const KernelName end_norms{"range_parts", "end_norm_parts", waits_for_grid_dependency};
+
+// True if the kernels read the matrix along k.
+bool is_along_k(const DeviceMatrix& matrix) {
+  return std::abs(matrix.column_stride) <= std::abs(matrix.row_stride);
+}
+
+PartsTask task_of(const VectorsOfSide& of, std::int64_t first_item) {
+  const DeviceSide& side = of.side;
+  const DeviceMatrix& matrix = side.matrix;
+  const bool wide = matrix.type == ElementType::f64 || matrix.type == ElementType::c64;
+  const bool along = is_along_k(matrix);
+  PartsTask task;
+  task.matrix = matrix;
+  task.item = side.item + first_item;
+  task.item_vectors = matrix.vectors();
+  task.ranges = side.ranges + of.first + first_item * task.item_vectors;
+  if (side.norms != nullptr) task.norms = side.norms + of.first + first_item * task.item_vectors;
+  task.first = of.first;
+  task.vectors = of.vectors;
+  task.part_length = along ? part_along_k : part_across;
+  task.parts = divide_up(matrix.length(), task.part_length);
+  const std::int64_t units = along ? divide_up(of.vectors * task.parts, parts_threads / 32)
+                                   : divide_up(of.vectors, parts_panel_bytes / (wide ? 8 : 4)) * task.parts;
+  task.part_blocks = of.vectors == 0 ? 0 : units;
+  task.vector_blocks = divide_up(of.vectors, parts_threads);
+  task.finds_depth = wide ? side.norms != nullptr : of.finds_depth;
+  task.sums_exponents = task.finds_depth || side.norms != nullptr;
+  if (of.rule != nullptr) {
+    task.top_exponent = of.rule->top_exponent;
+    task.sum_bits = of.rule->sum_bits;
+  }
+  return task;
+}
+
+void launch_steps(const Queue& queue, std::span<const VectorsOfSide> sides, PartsTasks tasks,
+                  const KernelName& begin, const KernelName& add, const KernelName& end) {
+  for_each_launch(sides.front().side.items, [&](std::int64_t first, std::int64_t items) {
+    for (std::size_t i = 0; i < sides.size(); ++i) tasks.task[i] = task_of(sides[i], first);
+    const std::int64_t vectors = tasks.task[0].vector_blocks + tasks.task[1].vector_blocks;
+    launch(begin, {vectors, items}, parts_threads, 0, queue, tasks);
+    launch(add, {tasks.task[0].part_blocks + tasks.task[1].part_blocks, items}, parts_threads, 0, queue,
+           tasks);
+    launch(end, {vectors, items}, parts_threads, 0, queue, tasks);
+  });
+}
+
+}  // namespace
+
+bool has_long_vectors(const DeviceSide& a, const DeviceSide& b) {
+  constexpr std::int64_t long_vector = 4096;
+  constexpr std::int64_t longest_whole = std::int64_t{1} << 16;
+  constexpr std::int64_t enough_blocks = 1024;
+  const std::int64_t length = std::max(a.matrix.length(), b.matrix.length());
+  const std::int64_t blocks =
+      (divide_up(a.matrix.vectors(), ranges_vectors) + divide_up(b.matrix.vectors(), ranges_vectors)) *
+      a.items;
+  return blocks > 0 && (length > longest_whole || (length > long_vector && blocks < enough_blocks));
+}
+
+void find_ranges_by_parts(const Queue& queue, std::span<const VectorsOfSide> sides, const Alpha& alpha) {
+  PartsTasks tasks;
+  tasks.alpha = alpha;
+  launch_steps(queue, sides, tasks, begin_ranges, add_ranges, end_ranges);
+}
+
+void find_norms_by_parts(const Queue& queue, std::span<const VectorsOfSide> sides, const Alpha& alpha,
+                         const NormFindings& findings) {
+  PartsTasks tasks;
+  tasks.alpha = alpha;
+  tasks.found_norms = findings;
+  launch_steps(queue, sides, tasks, begin_norms, add_norms, end_norms);
+}
+
+}  // namespace kintsugi::core::cuda

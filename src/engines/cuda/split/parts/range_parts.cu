@@ -1,0 +1,263 @@
+// Ranges and norms of long vectors, part by part. Between the first and the last of three kernels, memory of
+// a vector's range or norm holds sums, to which atomic operations on integers add all parts.
+#include <bit>
+
+#include "engines/cuda/common/operands.cuh"
+#include "engines/cuda/ptx/griddepcontrol.cuh"
+#include "engines/cuda/select/alpha.cuh"
+#include "engines/cuda/select/norm_sums.cuh"
+#include "engines/cuda/split/parts/part_sums.cuh"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+using Counter = unsigned long long;
+
+__device__ VectorRange& range_of(const PartsTask& task, std::int64_t vector) {
+  return task.ranges[item_of_block() * task.item_vectors + vector];
+}
+__device__ VectorNorm& norm_of(const PartsTask& task, std::int64_t vector) {
+  return task.norms[item_of_block() * task.item_vectors + vector];
+}
+
+// Sum of exponents, stored in the range's `depth`, whose 32 bits suffice wherever depths are known, or, where
+// typical exponents are wanted, in the norm's `mean`.
+__device__ Counter* exponents_of(const PartsTask& task, std::int64_t vector) {
+  return reinterpret_cast<Counter*>(&norm_of(task, vector).mean);
+}
+__device__ unsigned* exponents_of(VectorRange& range) { return reinterpret_cast<unsigned*>(&range.depth); }
+
+// Sums of a norm, stored in the norm's memory; its typical exponent is kept in the range's `scale` meanwhile.
+// Kernels that use both contents read and write the norm as 64-bit words, as the sums are.
+static_assert(sizeof(VectorNorm) == sizeof(NormSums) && alignof(VectorNorm) == alignof(NormSums));
+__device__ NormSums& norm_sums_of(const PartsTask& task, std::int64_t vector) {
+  return reinterpret_cast<NormSums&>(norm_of(task, vector));
+}
+__device__ NormSums words_of(const VectorNorm& norm) {
+  NormSums words;
+  memcpy(&words, &norm, sizeof words);
+  return words;
+}
+__device__ VectorNorm norm_of_words(const NormSums& words) {
+  VectorNorm norm;
+  memcpy(&norm, &words, sizeof norm);
+  return norm;
+}
+__device__ void add_atomically(std::uint64_t& target, std::uint64_t number) {
+  atomicAdd(reinterpret_cast<Counter*>(&target), static_cast<Counter>(number));
+}
+
+// Task of add_part() that finds ranges and adds them to those of the vectors.
+template <class T, bool with_exponents>
+struct RangeOfPart {
+  const PartsTask& task;
+
+  using Sum = std::conditional_t<with_exponents, MagnitudesAndExponents<T>, Magnitudes<T>>;
+  static constexpr int max_beside = sizeof(uint4) / sizeof(T);
+
+  __device__ Sum begin(std::int64_t) const { return {}; }
+  template <int count>
+  __device__ static void add(Sum& sum, const T (&x)[count]) {
+    sum.add(x);
+  }
+  // Adds x[i] to sums[i], for elements of adjacent vectors.
+  template <int count>
+  __device__ static void add_each(Sum (&sums)[count], const T (&x)[count]) {
+    Sum::add_each(sums, x);
+  }
+  __device__ void end(std::int64_t vector, const Sum& sum) const {
+    VectorRange& range = range_of(task, vector);
+    const VectorRange part = static_cast<const Magnitudes<T>&>(sum).range();
+    constexpr std::uint32_t all_zero = VectorRange::all_zero;
+    if ((part.flags & all_zero) == 0) {
+      atomicMax(&range.largest, part.largest);
+      atomicMin(&range.smallest, part.smallest);
+      atomicMax(&range.raised, part.raised);
+      atomicAnd(&range.flags, ~all_zero);
+    }
+    if ((part.flags & ~all_zero) != 0) atomicOr(&range.flags, part.flags & ~all_zero);
+    if constexpr (with_exponents) {
+      if (!task.sums_exponents) return;
+      atomicAdd(reinterpret_cast<unsigned*>(&range.elements), sum.elements);
+      if (task.norms != nullptr) {
+        atomicAdd(exponents_of(task, vector), static_cast<Counter>(sum.exponents));
+      } else {
+        atomicAdd(exponents_of(range), static_cast<unsigned>(sum.exponents));
+      }
+    }
+  }
+};
+
+struct NormSum {
+  NormScaling scaling;
+  NormSums sums;
+
+  __device__ void add(const NormSum& other) { sums.add(other.sums); }
+};
+
+__device__ void add_over_lanes(NormSum& sum, unsigned lanes) { cuda::add_over_lanes(sum.sums, lanes); }
+
+template <class T>
+struct NormOfPart {
+  const PartsTask& task;
+
+  using Sum = NormSum;
+  static constexpr int max_beside = sizeof(T) == 8 ? 2 : 1;  // registers have no room for four
+
+  __device__ Sum begin(std::int64_t vector) const {
+    const VectorRange& range = range_of(task, vector);
+    return {norm_scaling(range, range.scale), {}};
+  }
+  template <int count>
+  __device__ static void add(Sum& sum, const T (&x)[count]) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) sum.sums.add(x[i], sum.scaling);
+  }
+  template <int count>
+  __device__ static void add_each(Sum (&sums)[count], const T (&x)[count]) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) sums[i].sums.add(x[i], sums[i].scaling);
+  }
+  __device__ void end(std::int64_t vector, const Sum& sum) const {
+    NormSums& all = norm_sums_of(task, vector);
+    add_atomically(all.squares, sum.sums.squares);
+    add_atomically(all.magnitudes, sum.sums.magnitudes);
+    add_atomically(all.clipped, sum.sums.clipped);
+    add_atomically(all.clipped_squares, sum.sums.clipped_squares);
+  }
+};
+
+__device__ bool is_wide(const PartsTask& task) {
+  return task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;
+}
+
+// Task of a thread block of a kernel that reads parts; `block` becomes its number within that task.
+__device__ const PartsTask& task_of_part(const PartsTasks& tasks, std::int64_t& block) {
+  if (block < tasks.task[0].part_blocks) return tasks.task[0];
+  block -= tasks.task[0].part_blocks;
+  return tasks.task[1];
+}
+
+// Calls visit(task, vector) for this thread's vector.
+template <class Visit>
+__device__ void visit_vector(const PartsTasks& tasks, const Visit& visit) {
+  std::int64_t block = blockIdx.x;
+  const bool second = block >= tasks.task[0].vector_blocks;
+  const PartsTask& task = tasks.task[second ? 1 : 0];
+  if (second) block -= tasks.task[0].vector_blocks;
+  const std::int64_t vector = block * parts_threads + threadIdx.x;
+  if (vector < task.vectors) visit(task, vector);
+}
+
+// Completes a range from the sum of exponents, counted from the least exponent, as
+// MagnitudesAndExponents::range() and typical() do.
+template <class T>
+__device__ void end_range(const PartsTask& task, std::int64_t vector) {
+  using Limits = std::numeric_limits<T>;
+  constexpr std::uint32_t max_elements = 1U << 24;
+  constexpr int least = Limits::min_exponent - 2;
+  VectorRange& range = range_of(task, vector);
+  const auto elements = static_cast<std::uint32_t>(range.elements);
+  const std::uint64_t exponents = task.norms != nullptr ? *exponents_of(task, vector) : *exponents_of(range);
+  const bool is_zero = (range.flags & VectorRange::all_zero) != 0;
+  const std::uint64_t largest = is_zero ? 0 : static_cast<std::uint64_t>(range.largest - least);
+  const std::uint64_t depth = elements * largest - exponents;
+  const bool normal = is_zero || range.smallest > least;
+  const bool known =
+      task.finds_depth && elements <= max_elements && depth < VectorRange::unknown_depth && normal;
+  range.elements = known ? static_cast<std::int32_t>(elements) : 0;
+  range.depth = known ? static_cast<std::int32_t>(depth) : VectorRange::unknown_depth;
+  if (task.norms != nullptr) {
+    norm_of(task, vector).typical =
+        elements == 0 ? 0 : static_cast<std::int32_t>(exponents / elements) + least;
+  }
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(parts_threads)
+    begin_range_parts(const __grid_constant__ PartsTasks tasks) {
+  begin_dependent_kernel();
+  if (is_zero(tasks.alpha)) return;
+  visit_vector(tasks, [](const PartsTask& task, std::int64_t vector) {
+    VectorRange range;
+    range.depth = 0;
+    range_of(task, vector) = range;
+    if (task.norms != nullptr) *exponents_of(task, vector) = 0;
+  });
+}
+
+extern "C" __global__ void __launch_bounds__(parts_threads, 3)
+    add_range_parts(const __grid_constant__ PartsTasks tasks) {
+  begin_dependent_kernel();
+  if (is_zero(tasks.alpha)) return;
+  std::int64_t block = blockIdx.x;
+  const PartsTask& task = task_of_part(tasks, block);
+  __shared__ __align__(sizeof(uint4)) std::byte memory[part_memory_bytes];
+  if (!is_wide(task)) {
+    add_part<float>(task, block, RangeOfPart<float, true>{task}, memory);
+  } else if (task.sums_exponents) {
+    add_part<double>(task, block, RangeOfPart<double, true>{task}, memory);
+  } else {
+    add_part<double>(task, block, RangeOfPart<double, false>{task}, memory);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(parts_threads)
+    end_range_parts(const __grid_constant__ PartsTasks tasks) {
+  begin_dependent_kernel();
+  if (is_zero(tasks.alpha)) return;
+  visit_vector(tasks, [](const PartsTask& task, std::int64_t vector) {
+    if (is_wide(task)) {
+      end_range<double>(task, vector);
+    } else {
+      end_range<float>(task, vector);
+    }
+  });
+}
+
+extern "C" __global__ void __launch_bounds__(parts_threads)
+    begin_norm_parts(const __grid_constant__ PartsTasks tasks) {
+  begin_dependent_kernel();
+  if (is_zero(tasks.alpha)) return;
+  visit_vector(tasks, [](const PartsTask& task, std::int64_t vector) {
+    range_of(task, vector).scale = norm_of_words(norm_sums_of(task, vector)).typical;
+    norm_sums_of(task, vector) = {};
+  });
+}
+
+extern "C" __global__ void __launch_bounds__(parts_threads, 3)
+    add_norm_parts(const __grid_constant__ PartsTasks tasks) {
+  begin_dependent_kernel();
+  if (is_zero(tasks.alpha)) return;
+  std::int64_t block = gridDim.x - 1 - blockIdx.x;  // from the end, which was read last
+  const PartsTask& task = task_of_part(tasks, block);
+  __shared__ __align__(sizeof(uint4)) std::byte memory[part_memory_bytes];
+  if (is_wide(task)) {
+    add_part<double>(task, block, NormOfPart<double>{task}, memory);
+  } else {
+    add_part<float>(task, block, NormOfPart<float>{task}, memory);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(parts_threads)
+    end_norm_parts(const __grid_constant__ PartsTasks tasks) {
+  begin_dependent_kernel();
+  if (is_zero(tasks.alpha)) return;
+  const NormFindings& findings = tasks.found_norms;
+  visit_vector(tasks, [&](const PartsTask& task, std::int64_t vector) {
+    VectorRange& range = range_of(task, vector);
+    const NormSums sums = norm_sums_of(task, vector);
+    const std::int32_t typical = range.scale;
+    const VectorNorm norm = sums.norm(typical, norm_scaling(range, typical), task.matrix.length());
+    norm_sums_of(task, vector) = words_of(norm);
+    range.scale = 0;
+    const bool counts = range.finite() && (range.flags & VectorRange::all_zero) == 0;
+    if (findings.ruled_out == nullptr || !counts) return;
+    if (rules_proof_out(norm, norm_top(task.top_exponent, task.sum_bits, norm.bits), findings.coefficient))
+      *findings.ruled_out = 1;
+  });
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,35 @@
+// Ranges and norms of long vectors: many thread blocks read a part of a vector each, and add what they found
+// to the vector's range or norm by atomic operations on integers. The order of additions does not matter, so
+// the bits are those of the kernels that read whole vectors (select/ranges.cu, select/norms.cu).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "engines/cuda/split/split_task.hpp"
+
+namespace kintsugi::core::cuda {
+
+// Vectors first ... first + vectors - 1 of all batch items of a side.
+struct VectorsOfSide {
+  DeviceSide side;
+  std::int64_t first = 0;
+  std::int64_t vectors = 0;
+  bool finds_depth = false;         // for FP32; FP64 vectors have depths if the side has norms
+  const SplitRule* rule = nullptr;  // rule whose proof norms may rule out
+};
+
+// True if ranges and norms of these operands are found by parts: vectors have more than 2^16 elements, or
+// more than 4096 and are so few that thread blocks with whole vectors would not fill the device.
+bool has_long_vectors(const DeviceSide& a, const DeviceSide& b);
+
+// Finds ranges of one or two sides of equally many batch items, and typical exponents for a side that has
+// norms.
+void find_ranges_by_parts(const Queue& queue, std::span<const VectorsOfSide> sides, const Alpha& alpha);
+
+// Finds norms from known ranges and typical exponents. `findings`: flag that is set if a vector rules the
+// proof out.
+void find_norms_by_parts(const Queue& queue, std::span<const VectorsOfSide> sides, const Alpha& alpha,
+                         const NormFindings& findings);
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,42 @@
+// Parameters of the kernels of long vectors' ranges and norms.
+#pragma once
+
+#include <cstdint>
+
+#include "engines/cuda/split/split_task.hpp"
+
+namespace kintsugi::core::cuda {
+
+// Vectors of one operand. The grid's second extent counts batch items; pointers to their data are those of
+// the launch's first item.
+struct PartsTask {
+  DeviceMatrix matrix;
+  std::int64_t item = 0;
+  VectorRange* ranges = nullptr;  // starts with vector `first`
+  VectorNorm* norms = nullptr;    // starts with vector `first`; nullptr: no step needs typical exponents
+  std::int64_t item_vectors = 0;  // ranges and norms from item to item
+  std::int64_t first = 0;
+  std::int64_t vectors = 0;
+  std::int64_t parts = 0;          // parts per vector
+  std::int64_t part_length = 0;    // elements; a multiple of 512
+  std::int64_t part_blocks = 0;    // thread blocks that read parts
+  std::int64_t vector_blocks = 0;  // thread blocks with a thread for each vector
+  bool sums_exponents = false;     // for depths or typical exponents
+  bool finds_depth = false;
+  std::int32_t top_exponent = 0;  // top exponent of the rule whose proof norms may rule out
+  std::int32_t sum_bits = 0;
+};
+
+struct PartsTasks {
+  PartsTask task[2];
+  Alpha alpha;
+  NormFindings found_norms;
+};
+
+inline constexpr std::int64_t parts_threads = 256;
+// Elements of a part: along k a warp has a part, across k a thread block has a part of a panel of 128 bytes.
+inline constexpr std::int64_t part_along_k = 4096;
+inline constexpr std::int64_t part_across = 1024;
+inline constexpr std::int64_t parts_panel_bytes = 128;
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,125 @@
+// Splits of vectors that no thread block or cluster holds, part by part, once their ranges are known. Thread
+// blocks begin at the end of the operand, which was read last when ranges were found; if norms were then
+// found from the end on, at its beginning.
+#include "engines/cuda/ptx/griddepcontrol.cuh"
+#include "engines/cuda/select/finish_range.cuh"
+#include "engines/cuda/split/elements/row_elements.cuh"
+#include "engines/cuda/split/panels.cuh"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+// Scaling of a vector whose range is known; of the threads that compute it one `writes` the scale.
+__device__ Scaling known_scaling(const SplitTask& task, ElementKind kind, std::int64_t vector, bool writes) {
+  VectorRange& known = range_of(task, vector);
+  VectorRange range = known;
+  const SplitRule rule = rule_of(task);
+  scale_range(task, rule, vector, range);
+  if (writes) known.scale = range.scale;
+  Scaling scaling = scaling_of(kind, range, rule, task.largest_bound);
+  scaling.left_out = task.found_norms.ruled_out != nullptr && *task.found_norms.ruled_out != 0;
+  return scaling;
+}
+
+// Writes elements. Those that are written one by one are read again, so that registers need not hold them.
+template <ElementKind kind, class Source>
+__device__ void write_elements(const VectorWriter<kind>& writer, const Source* source, std::int64_t p,
+                               std::int64_t length, const Source (&x)[elements_at_once]) {
+  if (writer.is_plain()) return writer.write_plain(x, p);
+#pragma unroll 1
+  for (int i = 0; i < elements_at_once; ++i)
+    writer.write_element(p + i < length ? source[p + i] : Source(0), p + i);
+}
+
+// Splits a part of a contiguous vector.
+template <class Source, ElementKind kind>
+__device__ void split_part_of_row(const SplitTask& task, std::int64_t block) {
+  __shared__ Scaling scaling;
+  const std::int64_t parts = (task.vector_stride + task.part_length - 1) / task.part_length;
+  const std::int64_t vector = block / parts;
+  const std::int64_t begin = block % parts * task.part_length;
+  const std::int64_t end = min(begin + task.part_length, task.vector_stride);
+  const std::int64_t step = std::int64_t{blockDim.x} * elements_at_once;
+  std::int64_t p = begin + std::int64_t{threadIdx.x} * elements_at_once;
+  if (vector >= task.vectors) {
+    for (; p < end; p += step) write_zeros<elements_at_once>(task, vector * task.vector_stride + p);
+    return;
+  }
+  const Source* source = matrix_start<Source>(task) + (task.first + vector) * task.matrix.row_stride;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0;
+  Source x[elements_at_once];
+  load_elements(source, p, task.length, aligned, x);
+  if (threadIdx.x == 0) scaling = known_scaling(task, kind, vector, begin == 0);
+  __syncthreads();
+  if (scaling.left_out) return;
+  const VectorWriter<kind> writer(task, scaling, vector);
+#pragma unroll 1
+  while (p < end) {
+    Source next[elements_at_once];
+    load_elements(source, p + step, p + step < end ? task.length : 0, aligned, next);
+    write_elements(writer, source, p, task.length, x);
+    p += step;
+#pragma unroll
+    for (int i = 0; i < elements_at_once; ++i) x[i] = next[i];
+  }
+}
+
+// Splits a part of a panel of adjacent vectors; neighboring thread blocks have neighboring panels.
+template <class Source, ElementKind kind>
+__device__ void split_part_of_panel(const SplitTask& task, std::int64_t block) {
+  using Shape = Panel<Source>;
+  extern __shared__ __align__(sizeof(uint4)) unsigned char memory[];
+  __shared__ Scaling scalings[Shape::width];
+  const std::int64_t panels = task.padded_vectors / Shape::width;
+  const std::int64_t begin = block / panels * task.part_length;
+  const PanelPart of{static_cast<int>(block % panels) * Shape::width, static_cast<int>(begin),
+                     static_cast<int>(min(task.part_length, task.vector_stride - begin))};
+  auto* part = reinterpret_cast<Source*>(memory);
+  start_loading<Shape>(task, of, part);
+  const int vector = of.first_vector + static_cast<int>(threadIdx.x);
+  if (threadIdx.x < Shape::width && vector < task.vectors)
+    scalings[threadIdx.x] = known_scaling(task, kind, vector, begin == 0);
+  await_copies();
+  __syncthreads();
+  write_part<Shape, kind>(task, of, part, scalings);
+}
+
+// Splits all parts in a loop: if few calls are expected to select the candidate, there are fewer thread
+// blocks than parts.
+template <class Source, ElementKind kind>
+__device__ void split_parts(const SplitTasks& tasks) {
+  if (!begins(tasks)) return;
+  const std::int64_t parts = tasks.task[0].blocks + tasks.task[1].blocks;
+#pragma unroll 1
+  for (std::int64_t i = blockIdx.x; i < parts; i += gridDim.x) {
+    std::int64_t part = tasks.task[0].found_norms.ruled_out != nullptr ? i : parts - 1 - i;
+    const SplitTask& task = task_of_block(tasks, part);
+    if (task.matrix.column_stride == 1) {
+      split_part_of_row<Source, kind>(task, part);
+    } else {
+      split_part_of_panel<Source, kind>(task, part);
+    }
+    __syncthreads();
+  }
+}
+
+}  // namespace
+
+#define KINTSUGI_SPLIT_PARTS(Source, kind)                                      \
+  extern "C" __global__ void __launch_bounds__(parts_split_threads, 3)          \
+      split_parts_##Source##_##kind(const __grid_constant__ SplitTasks tasks) { \
+    split_parts<Source, ElementKind::kind>(tasks);                              \
+  }
+
+KINTSUGI_SPLIT_PARTS(float, fp16)
+KINTSUGI_SPLIT_PARTS(float, bf16)
+KINTSUGI_SPLIT_PARTS(float, tf32)
+KINTSUGI_SPLIT_PARTS(float, quantised)
+KINTSUGI_SPLIT_PARTS(float, digits)
+KINTSUGI_SPLIT_PARTS(float, residues)
+KINTSUGI_SPLIT_PARTS(double, digits)
+KINTSUGI_SPLIT_PARTS(double, residues)
+KINTSUGI_SPLIT_PARTS(double, wide_residues)
+
+}  // namespace kintsugi::core::cuda

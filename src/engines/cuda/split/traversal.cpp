@@ -1,0 +1,154 @@
+#include "engines/cuda/split/traversal.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "base/cuda/cuda_driver.hpp"
+#include "engines/cuda/arch/architecture.hpp"
+#include "engines/cuda/gemm/clusters.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+std::int64_t element_bytes(const KernelOfKind& kernel) { return kernel.type == ElementType::f32 ? 4 : 8; }
+
+// Shared memory of a thread block in a cluster of that many blocks.
+std::int64_t columns_bytes(const KernelOfKind& kernel, std::int64_t stride, std::int64_t cluster) {
+  return panel_part_bytes(element_bytes(kernel), stride, cluster, kernel.kind);
+}
+
+// SMs that a cluster takes; an SM holds as many of its thread blocks as shared memory and the kernels' launch
+// bounds allow.
+std::int64_t sms_of_cluster(std::int64_t blocks, std::int64_t bytes, std::int64_t max_bytes) {
+  constexpr std::int64_t max_blocks_of_sm = 3;
+  return divide_up(blocks, std::min(max_blocks_of_sm, max_bytes / bytes));
+}
+
+// Number of thread blocks that hold a panel: as few as leave room for two others on an SM and fill the
+// device. 0: no cluster can hold it. The device places a cluster only in SMs of one GPC that are free at the
+// same time. A launch that needs more of them than a green context, a MIG slice or other kernels leave never
+// starts, so clusters are small.
+std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split, std::int64_t max_bytes) {
+  constexpr std::int64_t enough_blocks = 512;
+  constexpr std::int64_t max_sms = 4;
+  const std::int64_t stride = split.slices.vector_stride();
+  const std::int64_t panels =
+      split.slices.padded_vectors() / (panel_bytes / element_bytes(kernel)) * split.side.items;
+  std::int64_t chosen = 0;
+  bool has_room = false;
+  for (std::int64_t blocks = 1; blocks <= largest_cluster && stride % (blocks * panel_group) == 0;
+       blocks *= 2) {
+    const std::int64_t bytes = columns_bytes(kernel, stride, blocks);
+    if (bytes > max_bytes || sms_of_cluster(blocks, bytes, max_bytes) > max_sms) continue;
+    if (has_room && panels * chosen >= enough_blocks) break;
+    chosen = blocks;
+    has_room = 3 * bytes <= max_bytes;
+  }
+  return chosen;
+}
+
+}  // namespace
+
+// Rows: 16 to 32 elements per thread where there are enough; twice or half as many threads are slower (n =
+// 4096: 40.5 and 39.7 us instead of 38.3).
+std::int64_t threads_of_vector(std::int64_t stride) {
+  const auto wanted = static_cast<std::uint64_t>(divide_up(stride, 32));
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::bit_ceil(wanted)), 32, rows_threads);
+}
+
+std::int64_t threads_of_short_vector(std::int64_t stride) {
+  const auto wanted = static_cast<std::uint64_t>(divide_up(stride, 8));
+  return std::max<std::int64_t>(static_cast<std::int64_t>(std::bit_ceil(wanted)), 8);
+}
+
+std::int64_t SplitTraversal::min_threads(const KernelOfKind* kernel) const {
+  switch (traversal) {
+    case Traversal::tiles: return tile_threads;
+    case Traversal::parts: return parts_split_threads;
+    case Traversal::short_vectors: return short_threads;
+    case Traversal::rows: return std::max(threads_of_vector(stride()), min_rows_threads);
+    case Traversal::columns:
+      return columns_bytes(*kernel, stride(), cluster) > 36 * 1024 ? cluster_threads : cluster_threads / 2;
+  }
+  return 0;
+}
+
+std::int64_t SplitTraversal::shared_bytes(const KernelOfKind& kernel, std::int64_t threads) const {
+  switch (traversal) {
+    case Traversal::tiles:
+    case Traversal::short_vectors: return 0;
+    case Traversal::parts: {
+      const std::int64_t line = panel_bytes + panel_gap * element_bytes(kernel) / panel_group;
+      return by_rows() ? 0 : part_length() * line;
+    }
+    case Traversal::rows: return threads / threads_of_vector(stride()) * stride() * element_bytes(kernel);
+    case Traversal::columns: return columns_bytes(kernel, stride(), cluster);
+  }
+  return 0;
+}
+
+std::int64_t SplitTraversal::blocks(const KernelOfKind* kernel, std::int64_t threads) const {
+  const std::int64_t vectors = split->slices.padded_vectors();
+  switch (traversal) {
+    case Traversal::tiles:
+      return vectors / tile_vectors * std::max<std::int64_t>(divide_up(stride(), part_length()), 1);
+    case Traversal::parts: {
+      const std::int64_t beside = by_rows() ? 1 : panel_bytes / element_bytes(*kernel);
+      return vectors / beside * divide_up(stride(), part_length());
+    }
+    case Traversal::short_vectors: return vectors / (short_threads / threads_of_short_vector(stride()));
+    case Traversal::rows: return vectors / (threads / threads_of_vector(stride()));
+    case Traversal::columns: return vectors / (panel_bytes / element_bytes(*kernel)) * cluster;
+  }
+  return 0;
+}
+
+// Thread blocks that exit early take time to begin. So for candidates after the first, which few calls
+// select, there are as many as the device holds.
+std::int64_t SplitTraversal::max_launched(bool conditional) const {
+  constexpr std::int64_t tiles_blocks = 2;  // per SM, as the kernels' registers allow
+  constexpr std::int64_t parts_blocks = 3;
+  if (traversal == Traversal::short_vectors) return short_blocks * sm_count();
+  const bool loops = traversal == Traversal::tiles || traversal == Traversal::parts;
+  if (!conditional || !loops) return std::numeric_limits<std::int64_t>::max();
+  return (traversal == Traversal::tiles ? tiles_blocks : parts_blocks) * sm_count();
+}
+
+bool SplitTraversal::by_rows() const { return split->side.matrix.column_stride == 1; }
+
+bool SplitTraversal::divides_vectors() const {
+  return traversal == Traversal::parts || (traversal == Traversal::tiles && stride() > long_stride);
+}
+
+std::int64_t SplitTraversal::part_length() const {
+  if (traversal == Traversal::parts) return by_rows() ? row_part_length : panel_part_length;
+  const bool whole = !divides_vectors() || !split->ranges_known;
+  return whole ? std::max<std::int64_t>(stride(), 1) : tiles_part_length;
+}
+
+SplitTraversal choose_traversal(const KernelOfKind* kernel, const DeviceSplit& split) {
+  const DeviceMatrix& matrix = split.side.matrix;
+  if (kernel == nullptr || kernel->kind == ElementKind::fitted) return {&split, Traversal::tiles};
+  // Tiles need by far the fewest thread blocks, and no clusters: a thousand of those take 3 us to begin and
+  // exit.
+  if (split.unlikely) return {&split, Traversal::tiles};
+  const bool by_norms = kernel->kind == ElementKind::residues_by_norms;
+  if (!by_norms && split.slices.vector_stride() <= short_stride && split.slices.vectors >= many_vectors)
+    return {&split, Traversal::short_vectors};
+  // Largest dynamic shared memory: the kernels' static shared memory is smaller than the difference.
+  const std::int64_t most = device_attribute(shared_bytes_of_block, current_device()) - 6 * 1024;
+  const SplitTraversal rows{&split, Traversal::rows};
+  const bool is_long = rows.stride() > long_stride;
+  if (matrix.column_stride == 1) {
+    if (rows.shared_bytes(*kernel, rows.min_threads(kernel)) <= most) return rows;
+    return {&split, is_long ? Traversal::parts : Traversal::tiles};
+  }
+  if (matrix.row_stride != 1) return {&split, Traversal::tiles};
+  const std::int64_t cluster = current_architecture().has_clusters ? choose_cluster(*kernel, split, most) : 0;
+  if (cluster > 0) return {&split, Traversal::columns, cluster};
+  return {&split, is_long ? Traversal::parts : Traversal::tiles};
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,261 @@
+#include "execute/device/candidates/fused.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "engines/device_engine.hpp"
+#include "execute/blocks.hpp"
+#include "execute/device/selection.hpp"
+#include "execute/execute.hpp"
+#include "planner/workspace/device.hpp"
+#include "planner/workspace/fused.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// True if all batch items have the same operand.
+bool is_shared(const DeviceMatrix& matrix) { return !matrix.pointers && matrix.batch_stride == 0; }
+
+// Consecutive batch items.
+struct Items {
+  std::int64_t first;
+  std::int64_t count;
+};
+
+// One side of the call.
+struct FusedSide {
+  DeviceMatrix matrix;
+  const DevicePrepared* prepared;
+  bool shared;          // all items have the same slices
+  VectorRange* ranges;  // of this call, not of the prepared operand
+
+  FusedSide(const DeviceMatrix& of, const DevicePrepared* given, VectorRange* memory)
+      : matrix(of), prepared(given), shared(given != nullptr ? given->items.size() == 1 : is_shared(of)),
+        ranges(memory) {}
+
+  const DevicePrepared::Item& prepared_item(std::int64_t item) const {
+    return prepared->items[shared ? 0 : static_cast<std::size_t>(item)];
+  }
+  bool has(const SplitRule& rule) const { return prepared != nullptr && prepared->rule == rule; }
+  // Returns the side with exponents and flags; its scales may be of any rule.
+  DeviceSide at(const Items& items) const {
+    if (prepared == nullptr) return with(ranges, items);
+    DeviceSide side = with(prepared_item(items.first).ranges, items);
+    side.summaries = prepared_item(items.first).summary;
+    return side;
+  }
+  // Returns the side with the scales of that rule. An operand prepared by another rule keeps its own scales
+  // for later calls.
+  DeviceSide at(const Items& items, const SplitRule& rule) const {
+    return with(has(rule) ? prepared_item(items.first).ranges : ranges, items);
+  }
+
+ private:
+  DeviceSide with(VectorRange* of, const Items& items) const {
+    return {matrix, items.first, of, shared ? 1 : items.count};
+  }
+};
+
+const DevicePrepared* with_slices(const DevicePrepared* prepared) {
+  return prepared == nullptr || prepared->items.empty() ? nullptr : prepared;
+}
+
+class FusedCall {
+ public:
+  FusedCall(const Plan& plan, const DeviceOperands& operands, const Queue& queue, const Blocking& blocking,
+            Workspace workspace)
+      : plan_(plan), engine_(*plan.engine->device()), queue_(queue), operands_(operands), blocking_(blocking),
+        most_(std::min(items_at_once(plan, blocking), items_of(operands))),
+        memory_(lay_out_fused(plan, blocking, workspace)),
+        a_(operands.a, with_slices(operands.prepared_a), memory_.rows),
+        b_(operands.b, with_slices(operands.prepared_b), memory_.columns) {}
+
+  void multiply_all() const {
+    for (std::int64_t first = 0; first < plan_.problem.batch_count; first += most_)
+      multiply_together({first, std::min(most_, plan_.problem.batch_count - first)});
+  }
+
+ private:
+  // Conditions of a candidate's kernels: they exit early unless it was selected; ranges were found before the
+  // split.
+  struct Conditions {
+    bool conditional;
+    bool ranges_known;
+  };
+
+  // Largest number of items in a step: 1 if both operands are shared by all items, since no argument of a
+  // step would then have the number of items.
+  std::int64_t items_of(const DeviceOperands& operands) const {
+    const auto serves_all = [](const DeviceMatrix& matrix, const DevicePrepared* given) {
+      const DevicePrepared* prepared = with_slices(given);
+      return prepared != nullptr ? prepared->items.size() == 1 : is_shared(matrix);
+    };
+    const bool one_by_one =
+        serves_all(operands.a, operands.prepared_a) && serves_all(operands.b, operands.prepared_b);
+    return one_by_one ? 1 : plan_.problem.batch_count;
+  }
+
+  void select(const Items& items, bool overlaps_products) const {
+    engine_.select(queue_, a_.at(items), b_.at(items), operands_.scalars, candidates_on_device(plan_),
+                   memory_.selections, {operands_.report, begins_with_selection(plan_), overlaps_products});
+  }
+
+  void multiply_together(const Items& items) const {
+    const bool conditional = plan_.candidates.size() > 1 || operands_.scalars.on_device();
+    if (!conditional) {
+      multiply_candidate(0, items, {false, false});
+      if (operands_.report != nullptr) select(items, true);
+      return;
+    }
+    const int first = select_first(items);
+    for (int r = first; r < static_cast<int>(emulations(plan_).size()); ++r)
+      multiply_candidate(r, items, {true, true});
+    multiply_otherwise(items);
+  }
+
+  // True if products need not wait for the selection: the only emulation accepts most operands, and after any
+  // other selection all of C is written anew.
+  bool multiplies_before_selection() const {
+    return emulations(plan_).size() == 1 && finds_ranges_while_splitting() && operands_.scalars.beta == 0.0;
+  }
+  ResultBlock whole() const { return {0, 0, plan_.problem.m, plan_.problem.n}; }
+  bool finds_ranges_while_splitting() const {
+    return covers_all(plan_, blocking_) && !operands_.scalars.on_device();
+  }
+
+  // Finds ranges and selects; also multiplies by the first candidate if its split found the ranges. Returns
+  // the first candidate that is still to be multiplied.
+  int select_first(const Items& items) const {
+    if (finds_ranges_while_splitting()) {
+      const bool before = multiplies_before_selection();
+      const FusedSlices slices = split(0, items, whole(), {false, false});
+      if (!before) select(items, false);
+      multiply(0, items, slices, whole(), !before);
+      if (before) select(items, true);
+      return 1;
+    }
+    engine_.find_ranges(queue_, a_.prepared == nullptr ? a_.at(items) : DeviceSide{},
+                        b_.prepared == nullptr ? b_.at(items) : DeviceSide{}, operands_.scalars);
+    select(items, false);
+    return 0;
+  }
+
+  void multiply_candidate(int r, const Items& items, const Conditions& conditions) const {
+    FusedSlices slices;
+    for_each_block(blocking_, plan_.problem.m, plan_.problem.n, [&](const ResultBlock& block) {
+      const FusedSlices made = split(r, items, block, conditions);
+      if (begins_rows(block, blocking_, plan_.problem.m)) slices.a = made.a;
+      if (begins_columns(block)) slices.b = made.b;
+      multiply(r, items, slices, block, conditions.conditional);
+    });
+  }
+
+  // Condition of a candidate's kernels. Kernels after the first candidate's products read the selection early
+  // if it was made before these products.
+  DeviceCondition on_candidate(bool conditional, std::int32_t candidate) const {
+    return {conditional ? memory_.selections : nullptr, candidate,
+            conditional && candidate > 0 && !multiplies_before_selection()};
+  }
+
+  // True for a batch of small items, compared to which the early exits of a split of many thread blocks take
+  // long.
+  bool has_small_items() const {
+    const Problem& problem = plan_.problem;
+    return problem.batch_count > 1 &&
+           static_cast<double>(problem.m) * static_cast<double>(problem.n) * static_cast<double>(problem.k) <
+               engine_.thresholds().small_item_products;
+  }
+
+  // Returns a prepared operand's slices, or the slices that the split added to `splits` will make.
+  Slices plan_split(const FusedSide& side, const SplitRule& rule, const Slices& memory, const Items& items,
+                    const Part& vectors, bool ranges_known, std::vector<DeviceSplit>& splits) const {
+    if (side.has(rule)) return side.prepared_item(items.first).slices.block(vectors.first, vectors.count);
+    Slices slices = memory;
+    slices.vectors = vectors.count;
+    splits.push_back({side.at(items, rule), vectors.first, &rule, slices,
+                      ranges_known && side.prepared == nullptr, nullptr, false,
+                      !ranges_known && plan_.candidates.front().acceptance.mean_depth > 0});
+    return slices;
+  }
+
+  FusedSlices split(int r, const Items& items, const ResultBlock& block, const Conditions& conditions) const {
+    const Candidate& candidate = plan_.candidates[static_cast<std::size_t>(r)];
+    FusedSlices slices = fused_slices(plan_, candidate, blocking_);
+    slices.a.data = memory_.slices;
+    slices.b.data = memory_.slices + (a_.shared ? 1 : static_cast<std::size_t>(most_)) * slices.a.bytes();
+    std::vector<DeviceSplit> splits;
+    splits.reserve(2);
+    if (begins_rows(block, blocking_, plan_.problem.m)) {
+      slices.a = plan_split(a_, candidate.program.split_a, slices.a, items, {block.row, block.rows},
+                            conditions.ranges_known, splits);
+    }
+    if (begins_columns(block)) {
+      slices.b = plan_split(b_, candidate.program.split_b, slices.b, items, {block.column, block.columns},
+                            conditions.ranges_known, splits);
+    }
+    for (DeviceSplit& one : splits) one.unlikely = r > 0 && has_small_items();
+    if (!splits.empty()) engine_.split(queue_, splits, on_candidate(conditions.conditional, r));
+    return slices;
+  }
+
+  DeviceTile tile_of(const DeviceSide& a, const DeviceSide& b, const Items& items, const ResultBlock& block,
+                     const DeviceCondition& condition) const {
+    return {a,
+            b,
+            operands_.c,
+            items.first,
+            block.row,
+            block.column,
+            block.rows,
+            block.columns,
+            operands_.scalars,
+            condition,
+            items.count};
+  }
+
+  void multiply(int r, const Items& items, const FusedSlices& slices, const ResultBlock& block,
+                bool conditional) const {
+    const Candidate& candidate = plan_.candidates[static_cast<std::size_t>(r)];
+    engine_.multiply_fused(
+        queue_,
+        {&candidate.program.schedule, slices.a, slices.b, a_.shared, b_.shared,
+         tile_of(a_.at(items, candidate.program.split_a), b_.at(items, candidate.program.split_b), items,
+                 block, on_candidate(conditional, r)),
+         items.count},
+        memory_.scratch);
+  }
+
+  // Writes beta C where alpha is 0, and the native product where no emulation was selected.
+  void multiply_otherwise(const Items& items) const {
+    for (std::int64_t e = 0; e < items.count; ++e) {
+      if (operands_.scalars.on_device()) {
+        engine_.scale(queue_, operands_.c, items.first + e, operands_.scalars,
+                      {memory_.selections + e, DeviceSelection::scaled});
+      }
+    }
+    if (plan_.candidates.back().scheme != nullptr) return;
+    const auto native = static_cast<std::int32_t>(plan_.candidates.size()) - 1;
+    engine_.multiply_unsplit(queue_,
+                             tile_of(a_.at(items), b_.at(items), items, whole(), on_candidate(true, native)));
+  }
+
+  const Plan& plan_;
+  const DeviceEngine& engine_;
+  Queue queue_;
+  const DeviceOperands& operands_;
+  Blocking blocking_;
+  std::int64_t most_;  // largest number of items multiplied at once
+  FusedMemory memory_;
+  FusedSide a_;
+  FusedSide b_;
+};
+
+}  // namespace
+
+void multiply_fused(const Plan& plan, const DeviceOperands& operands, const Queue& queue,
+                    const Blocking& blocking, const Workspace& workspace) {
+  FusedCall(plan, operands, queue, blocking, workspace).multiply_all();
+}
+
+}  // namespace kintsugi::core

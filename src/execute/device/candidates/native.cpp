@@ -1,0 +1,184 @@
+#include "execute/device/candidates/native.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "engines/device_engine.hpp"
+#include "planner/workspace/native_sums.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// Batch items first_item, first_item + 1, ... and columns first_column, first_column + 1, ... of C.
+struct Panel {
+  std::int64_t first_item;
+  std::int64_t items;
+  std::int64_t first_column;
+  std::int64_t columns;
+};
+
+// Returns BLAS's number of the op of an operand that is stored as it is used, or transposed; nothing if BLAS
+// has none.
+std::optional<int> blas_op(const DeviceMatrix& matrix, bool transposed) {
+  const bool conjugated = matrix.complex() && matrix.conjugated;
+  if (conjugated && !transposed) return std::nullopt;
+  return conjugated ? 2 : transposed ? 1 : 0;
+}
+
+// Returns the matrix from batch item `item` and vector `vector` on.
+DeviceMatrix moved(DeviceMatrix matrix, std::int64_t item, std::int64_t vector) {
+  const std::int64_t elements = item * matrix.batch_stride + vector * matrix.row_stride;
+  if (elements != 0) {
+    matrix.data = static_cast<const std::byte*>(matrix.data) +
+                  elements * static_cast<std::int64_t>(element_bytes(matrix.type));
+  }
+  return matrix;
+}
+
+class NativeProducts {
+ public:
+  NativeProducts(const DeviceNativeCall& call, Workspace workspace)
+      : call_(call), engine_(*call.plan.engine->device()),
+        scratch_(workspace.take(call.blocking.native_scratch_bytes)),
+        sums_(workspace.take(call.blocking.native_sum_bytes)) {}
+
+  void multiply() const {
+    const DeviceScalars& scalars = call_.scalars;
+    const bool has_contract = call_.plan.contract.coefficient != 0;
+    const bool adds = scalars.on_device() || scalars.beta != 0.0;
+    const bool is_tiny = !scalars.on_device() && has_contract && is_subnormal(scalars.alpha);
+    const bool has_sums = adds || is_tiny;  // in memory other than C
+    if (has_contract && native_way(call_.plan, has_sums) == NativeWay::own_kernel) {
+      multiply_by_own_kernel(whole());
+    } else if (has_contract && has_sums) {
+      multiply_in_panels();
+    } else if (!multiply_by_vendor(whole(), call_.c, scalars)) {
+      multiply_by_own_kernel(whole());
+    } else if (has_contract) {
+      engine_.finish_native(call_.queue, tile_of(whole()), call_.c);
+    }
+  }
+
+ private:
+  // True if a part of alpha is subnormal: kernels of cuBLAS may flush it to zero.
+  bool is_subnormal(const std::complex<double>& alpha) const {
+    const bool single = call_.c.type == ElementType::f32 || call_.c.type == ElementType::c32;
+    const double least =
+        single ? double{std::numeric_limits<float>::min()} : std::numeric_limits<double>::min();
+    const auto is_below = [&](double x) { return x != 0 && std::abs(x) < least; };
+    return is_below(alpha.real()) || is_below(alpha.imag());
+  }
+  Panel whole() const { return {0, call_.plan.problem.batch_count, 0, call_.c.columns}; }
+  bool swaps() const { return call_.plan.problem.layout == Layout::row_major; }
+
+  // Multiplies as many whole items at once as the workspace holds sums of, else as many columns of one item.
+  void multiply_in_panels() const {
+    const auto room =
+        static_cast<std::int64_t>(call_.blocking.native_sum_bytes / element_bytes(call_.c.type));
+    const std::int64_t columns = std::min(room / call_.c.rows, call_.c.columns);
+    if (columns == 0) return multiply_by_own_kernel(whole());
+    const std::int64_t batch_count = call_.plan.problem.batch_count;
+    const std::int64_t items =
+        std::clamp<std::int64_t>(room / (call_.c.rows * call_.c.columns), 1, batch_count);
+    for (std::int64_t item = 0; item < batch_count; item += items) {
+      for (std::int64_t j = 0; j < call_.c.columns; j += columns) {
+        const Panel panel{item, std::min(items, batch_count - item), j,
+                          std::min(columns, call_.c.columns - j)};
+        const DeviceMatrix sums = sums_of(panel);
+        if (multiply_by_vendor(panel, sums, {})) {
+          engine_.finish_native(call_.queue, tile_of(panel), sums);
+        } else {
+          multiply_by_own_kernel(panel);
+        }
+      }
+    }
+  }
+
+  // Returns the matrix of a panel's sums in the workspace, in C's layout without padding.
+  DeviceMatrix sums_of(const Panel& panel) const {
+    DeviceMatrix sums = call_.c;
+    sums.data = sums_;
+    sums.batch_stride = call_.c.rows * panel.columns;
+    sums.columns = panel.columns;
+    sums.row_stride = swaps() ? panel.columns : 1;
+    sums.column_stride = swaps() ? 1 : call_.c.rows;
+    return sums;
+  }
+
+  void multiply_by_own_kernel(const Panel& panel) const {
+    engine_.multiply_unsplit(call_.queue, tile_of(panel));
+  }
+
+  DeviceTile tile_of(const Panel& panel) const {
+    return {.a = {.matrix = call_.a, .item = panel.first_item},
+            .b = {.matrix = call_.b, .item = panel.first_item},
+            .c = call_.c,
+            .item = panel.first_item,
+            .first_column = panel.first_column,
+            .rows = call_.c.rows,
+            .columns = panel.columns,
+            .scalars = call_.scalars,
+            .condition = {},
+            .items = panel.items};
+  }
+
+  // Multiplies into a matrix of the panel's size, or into C if the panel is all of it. A row-major C is the
+  // column-major C^T = B^T A^T. Returns false, with nothing done, if cuBLAS has no such product, since an
+  // operand was prepared for other calls (a conjugate that is not also transposed, or pointers combined with
+  // strides), or needs more scratch.
+  bool multiply_by_vendor(const Panel& panel, const DeviceMatrix& result,
+                          const DeviceScalars& scalars) const {
+    const DeviceMatrix a = moved(call_.a, panel.first_item, 0);
+    DeviceMatrix b = moved(call_.b, panel.first_item, panel.first_column);
+    b.rows = panel.columns;
+    const bool swap = swaps();
+    const DeviceMatrix& left = swap ? b : a;
+    const DeviceMatrix& right = swap ? a : b;
+    const OperandStorage& of_left = swap ? call_.storage_b : call_.storage_a;
+    const OperandStorage& of_right = swap ? call_.storage_a : call_.storage_b;
+    const auto op_a = blas_op(left, of_left.along_k);
+    const auto op_b = blas_op(right, !of_right.along_k);
+    if (!op_a || !op_b || left.pointers != result.pointers || right.pointers != result.pointers) return false;
+    const bool in_place = result.data == call_.c.data;
+    return engine_.native(
+        call_.queue,
+        {.type = result.type,
+         .op_a = *op_a,
+         .op_b = *op_b,
+         .m = left.rows,
+         .n = right.rows,
+         .k = call_.plan.problem.k,
+         .a = left.data,
+         .b = right.data,
+         .c = const_cast<void*>(result.data),
+         .lda = of_left.ld,
+         .ldb = of_right.ld,
+         .ldc = in_place ? call_.plan.problem.ldc : std::max(result.row_stride, result.column_stride),
+         .pointers = result.pointers,
+         .batch_stride_a = left.batch_stride,
+         .batch_stride_b = right.batch_stride,
+         .batch_stride_c = result.batch_stride,
+         .batch_count = panel.items,
+         .scalars = scalars,
+         .scratch_bytes = call_.blocking.native_scratch_bytes},
+        scratch_);
+  }
+
+  const DeviceNativeCall& call_;
+  const DeviceEngine& engine_;
+  std::byte* scratch_;
+  std::byte* sums_;
+};
+
+}  // namespace
+
+void multiply_natively(const DeviceNativeCall& call, Workspace workspace) {
+  NativeProducts(call, workspace).multiply();
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,376 @@
+#include "recombine/check/native_check.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <complex>
+#include <limits>
+
+#include "arith/complex.hpp"
+#include "arith/epilogue.hpp"
+#include "arith/exact/exact_sum.hpp"
+#include "arith/underflow.hpp"
+#include "base/floating_environment.hpp"
+#include "base/workers.hpp"
+#include "recombine/check/value_range.hpp"
+#include "recombine/rounded_result.hpp"
+#include "recombine/special_element.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// Rows and columns of C that are checked together, and the length of the runs of numbers that a thread takes.
+constexpr std::int64_t tile = 128;
+constexpr std::int64_t run = 1 << 14;
+
+template <class T>
+const MatrixView<const T>& elements_of(const MatrixView<const T>& view) {
+  return view;
+}
+template <class T>
+const MatrixView<const std::complex<T>>& elements_of(const EmbeddedView<T>& view) {
+  return view.matrix;
+}
+
+template <class T>
+UnderflowLimits limits_of(const NativeCheck<T>& check) {
+  const std::int64_t old = check.beta == T(0) ? 0 : parts_of<T>;  // products with beta
+  return underflow_limits<RealOf<T>>(check.a.columns + old);
+}
+
+// Sum of products that neither underflows nor overflows: products of FP32 numbers are normal FP64 numbers.
+struct WideSum {
+  double value = 0;
+
+  void add_product(float x, float y) { value += static_cast<double>(x) * static_cast<double>(y); }
+};
+template <class Real>
+using SafeSum = std::conditional_t<std::is_same_v<Real, float>, WideSum, ExactSum>;
+
+template <class View, class Real>
+void add_products(const View& a, const View& b, std::int64_t i, std::int64_t v, SafeSum<Real>& sum) {
+  for (std::int64_t p = 0; p < a.columns; ++p) sum.add_product(a(i, p), b(v, p));
+}
+
+float finished(const WideSum& sum, float alpha, float beta, const float* c) {
+  return epilogue(sum.value, alpha, beta, c);
+}
+double finished(ExactSum& sum, double alpha, double beta, const double* c) {
+  return rounded_result(sum, alpha, beta, c);
+}
+
+// Element (i, j) of finite operands, recomputed; c is null when beta = 0.
+template <class T>
+T recomputed(const NativeCheck<T>& check, std::int64_t i, std::int64_t j, const T* c) {
+  using Real = RealOf<T>;
+  SafeSum<Real> re, im;
+  add_products<OperandView<T>, Real>(check.a, check.b, i, parts_of<T> * j, re);
+  if constexpr (is_complex<T>) {
+    add_products<OperandView<T>, Real>(check.a, check.b, i, 2 * j + 1, im);
+    if constexpr (std::is_same_v<Real, float>) {
+      return epilogue(Complex<double>(re.value, im.value), check.alpha, check.beta, c);
+    } else {
+      return exact_epilogue(re, im, check.alpha, check.beta, c);
+    }
+  } else {
+    return finished(re, check.alpha, check.beta, c);
+  }
+}
+
+// (|A||B|)_ij in double; terms that underflow or overflow there are far below or above every limit.
+template <class T>
+double magnitudes(const NativeCheck<T>& check, std::int64_t i, std::int64_t j) {
+  double sum = 0;
+  for (std::int64_t p = 0; p < check.a.columns; ++p)
+    sum += std::abs(static_cast<double>(check.a(i, p)) * static_cast<double>(check.b(j, p)));
+  return sum;
+}
+
+template <class T>
+T scaled_sum(const T& sum, const T& factor, const T& beta, const T* c) {
+  if constexpr (is_complex<T>) {
+    return epilogue(Complex<double>(sum.real(), sum.imag()), factor, beta, c);
+  } else {
+    return epilogue(static_cast<double>(sum), factor, beta, c);
+  }
+}
+
+// Checks elements of a tile of C. The ranges of the tile's rows of A and columns of B are computed when an
+// element first needs them.
+template <class T>
+class TileCheck {
+ public:
+  TileCheck(const NativeCheck<T>& check, const UnderflowLimits& limits)
+      : check_(check), limits_(limits), least_(static_cast<Real>(limits.sum)) {}
+
+  // True if all these native results are valid by the ranges of the tile's operands together.
+  bool stand(const MatrixView<T>& results) {
+    const auto lines = lines_of(results);
+    bool finite = true;
+    for (std::int64_t l = 0; finite && l < lines.count; ++l)
+      finite = range_of(lines.line(l), lines.length).finite();
+    return finite && are_harmless(range_of_all(rows_), range_of_all(columns_));
+  }
+
+  // True if one result is valid, by its size or by the ranges of its own row and column.
+  bool stands(const T& x, std::int64_t i, std::int64_t j) {
+    bool is_large = true;
+    bool all_finite = true;
+    for (std::int64_t part = 0; part < parts_of<T>; ++part) {
+      const Real magnitude = std::abs(reinterpret_cast<const Real*>(&x)[part]);
+      is_large = is_large && magnitude >= least_;
+      all_finite = all_finite && magnitude <= std::numeric_limits<Real>::max();
+    }
+    if (!all_finite || is_large) return all_finite;
+    look_at_operands();
+    return are_harmless(rows_[i], columns_[j]);
+  }
+
+  bool is_finite(std::int64_t i, std::int64_t j) {
+    look_at_operands();
+    return rows_[i].finite() && columns_[j].finite();
+  }
+
+  // The recomputed element, for one that is not valid.
+  T again(std::int64_t i, std::int64_t j, const T* c) {
+    if (is_finite(i, j)) return recomputed(check_, i, j, c);
+    return special_element<T>(check_.a, check_.b, i, j, check_.alpha, check_.beta, c);
+  }
+
+ private:
+  using Real = RealOf<T>;
+
+  bool are_harmless(const ValueRange& a, const ValueRange& b) const {
+    return a.finite() && b.finite() && a.least * b.least >= limits_.product;
+  }
+
+  ValueRange range_of_all(const std::array<ValueRange, tile>& ranges) {
+    look_at_operands();
+    ValueRange all;
+    for (const ValueRange& range : ranges) all += range;
+    return all;
+  }
+
+  void look_at_operands() {
+    if (known_) return;
+    known_ = true;
+    find_ranges_of_rows(elements_of(check_.a), rows_.data());
+    find_ranges_of_rows(elements_of(check_.b), columns_.data());
+  }
+
+  const NativeCheck<T>& check_;
+  UnderflowLimits limits_;
+  Real least_;
+  bool known_ = false;
+  std::array<ValueRange, tile> rows_;
+  std::array<ValueRange, tile> columns_;
+};
+
+// Sum of visit(p) for p = 0 ... pieces - 1, in parallel; each piece is work enough for a thread.
+template <class Sum, class Visit>
+Sum sum_of_pieces(std::int64_t pieces, int threads, const Visit& visit) {
+  Sum sum{};
+  const int workers = workers_for(pieces, threads);
+  if (workers == 1) {
+    for (std::int64_t p = 0; p < pieces; ++p) sum += visit(p);
+    return sum;
+  }
+#pragma omp parallel for num_threads(workers) schedule(dynamic)
+  for (std::int64_t p = 0; p < pieces; ++p) {
+    const FloatingEnvironment environment;
+    const Sum part = visit(p);
+#pragma omp critical
+    sum += part;
+  }
+  return sum;
+}
+
+// Sum of visit(x, count) over the runs of numbers that a matrix consists of.
+template <class Sum, class T, class Visit>
+Sum sum_of_runs(const MatrixView<T>& matrix, int threads, const Visit& visit) {
+  const auto lines = lines_of(matrix);
+  const std::int64_t runs = divide_up(lines.length, run);
+  const std::int64_t together = std::max(run / lines.length, std::int64_t{1});  // short lines per piece
+  return sum_of_pieces<Sum>(runs * divide_up(lines.count, together), threads, [&](std::int64_t piece) {
+    Sum sum{};
+    const std::int64_t first = piece % runs * run;
+    const std::int64_t line = piece / runs * together;
+    for (std::int64_t l = line; l < std::min(line + together, lines.count); ++l)
+      sum += visit(lines.line(l) + first, std::min(run, lines.length - first));
+    return sum;
+  });
+}
+
+// Sum of visit(i, j, rows, columns) over all tiles.
+template <class Visit>
+std::int64_t sum_of_tiles(std::int64_t rows, std::int64_t columns, int threads, const Visit& visit) {
+  const std::int64_t tile_rows = divide_up(rows, tile);
+  return sum_of_pieces<std::int64_t>(tile_rows * divide_up(columns, tile), threads, [&](std::int64_t t) {
+    const std::int64_t i = t % tile_rows * tile;
+    const std::int64_t j = t / tile_rows * tile;
+    return visit(i, j, std::min(tile, rows - i), std::min(tile, columns - j));
+  });
+}
+
+template <class T>
+ValueRange range_of_matrix(const MatrixView<T>& matrix, int threads) {
+  return sum_of_runs<ValueRange>(matrix, threads,
+                                 [](const auto* x, std::int64_t count) { return range_of(x, count); });
+}
+
+// True if all elements are finite and at least as large as the limit for sums.
+template <class T>
+bool are_large(const MatrixView<T>& results, const UnderflowLimits& limits, int threads) {
+  const auto least = static_cast<RealOf<T>>(limits.sum);
+  return sum_of_runs<int>(results, threads, [&](const auto* x, std::int64_t count) {
+           return all_from(x, count, least) ? 0 : 1;
+         }) == 0;
+}
+
+// Multiplies every element by a real factor, rounded once.
+template <class T>
+void scale(const MatrixView<T>& c, RealOf<T> factor, int threads) {
+  if (factor == 1) return;
+  sum_of_runs<int>(c, threads, [&](auto* x, std::int64_t count) {
+    for (std::int64_t l = 0; l < count; ++l) x[l] *= factor;
+    return 0;
+  });
+}
+
+template <class T>
+bool is_real(const T& x) {
+  if constexpr (is_complex<T>) {
+    return x.imag() == 0;
+  } else {
+    return true;
+  }
+}
+
+template <class T>
+std::int64_t finish_tile(const NativeCheck<T>& check, const UnderflowLimits& limits,
+                         const MatrixView<T>& sums, T factor) {
+  TileCheck<T> elements(check, limits);
+  const bool all_stand = elements.stand(sums);
+  if (all_stand && is_real(factor) && sums.data == check.c.data) {
+    scale(check.c, std::real(factor), 1);
+    return 0;
+  }
+  std::int64_t again = 0;
+  for (std::int64_t j = 0; j < sums.columns; ++j) {
+    for (std::int64_t i = 0; i < sums.rows; ++i) {
+      T& c = check.c(i, j);
+      const T* old = check.beta == T(0) ? nullptr : &c;
+      const bool stands = all_stand || elements.stands(sums(i, j), i, j);
+      again += stands ? 0 : 1;
+      c = stands ? scaled_sum(sums(i, j), factor, check.beta, old) : elements.again(i, j, old);
+    }
+  }
+  return again;
+}
+
+template <class T>
+std::int64_t finish_totals_of_tile(const NativeCheck<T>& check, const UnderflowLimits& limits) {
+  TileCheck<T> elements(check, limits);
+  if (elements.stand(check.c)) return 0;
+  std::int64_t again = 0;
+  for (std::int64_t j = 0; j < check.c.columns; ++j) {
+    for (std::int64_t i = 0; i < check.c.rows; ++i) {
+      T& c = check.c(i, j);
+      if (elements.stands(c, i, j)) continue;
+      // If the products are that large, underflow lost nothing that counts, and an overflow of the products
+      // or of the original times beta stays or cancels. Otherwise the original is zero: its product with beta
+      // is below 7 limits, and can_add_natively() requires zero or at least 8 limits.
+      if (elements.is_finite(i, j) && (!std::isfinite(c) || magnitudes(check, i, j) >= limits.sum)) continue;
+      c = elements.again(i, j, nullptr);
+      ++again;
+    }
+  }
+  return again;
+}
+
+template <class T>
+ValueRange range_of_scalar(const T& x) {
+  return range_of(reinterpret_cast<const RealOf<T>*>(&x), parts_of<T>);
+}
+
+}  // namespace
+
+template <class T>
+std::int64_t finish_native_sums(const NativeCheck<T>& check, const MatrixView<T>& sums, T factor) {
+  const UnderflowLimits limits = limits_of(check);
+  if (is_real(factor) && sums.data == check.c.data) {
+    NativeCheck<T> unscaled = check;
+    unscaled.alpha = T(1);
+    if (are_large(sums, limits, check.threads) || is_harmless_natively(unscaled)) {
+      scale(check.c, std::real(factor), check.threads);
+      return 0;
+    }
+  }
+  return sum_of_tiles(check.c.rows, check.c.columns, check.threads,
+                      [&](std::int64_t i, std::int64_t j, std::int64_t rows, std::int64_t columns) {
+                        return finish_tile(check.block(i, j, rows, columns), limits,
+                                           sums.block(i, j, rows, columns), factor);
+                      });
+}
+
+template <class T>
+bool can_add_natively(const NativeCheck<T>& check) {
+  const UnderflowLimits limits = limits_of(check);
+  const double products = static_cast<double>(check.a.columns + 1);
+  const double beta = std::abs(static_cast<double>(check.beta));
+  const bool short_sums = 2 * products * std::numeric_limits<T>::epsilon() <= 1;
+  return short_sums && beta > 0 && std::isfinite(beta) &&
+         range_of_matrix(check.c, check.threads).zero_or_from(8 * limits.sum / beta);
+}
+
+template <class T>
+std::int64_t finish_native_totals(const NativeCheck<T>& check) {
+  const UnderflowLimits limits = limits_of(check);
+  if (are_large(check.c, limits, check.threads)) return 0;
+  return sum_of_tiles(check.c.rows, check.c.columns, check.threads,
+                      [&](std::int64_t i, std::int64_t j, std::int64_t rows, std::int64_t columns) {
+                        return finish_totals_of_tile(check.block(i, j, rows, columns), limits);
+                      });
+}
+
+template <class T>
+bool is_harmless_natively(const NativeCheck<T>& check) {
+  using Real = RealOf<T>;
+  const UnderflowLimits limits = limits_of(check);
+  const ValueRange alpha = range_of_scalar(check.alpha);
+  if (!alpha.finite() || !range_of_scalar(check.beta).finite()) return false;
+  const ValueRange a = range_of_matrix(elements_of(check.a), check.threads);
+  const ValueRange b = range_of_matrix(elements_of(check.b), check.threads);
+  if (!a.finite() || !b.finite()) return false;
+  if (a.least * b.least < limits.product) return false;
+  const double most = static_cast<double>(std::numeric_limits<Real>::max()) / 8;
+  const auto products = static_cast<double>(check.a.columns);
+  if (a.largest * b.largest * products > most) return false;
+  if (check.alpha != T(1) && check.alpha != T(-1)) {  // some libraries multiply A or B by alpha first
+    const double least = std::min({a.least, b.least, a.least * b.least});
+    const double largest = std::max({a.largest, b.largest, a.largest * b.largest * products});
+    if (alpha.least * least < limits.product || alpha.largest * largest > most) return false;
+  }
+  if constexpr (is_complex<T>) {  // in some libraries beta times an infinite part makes the other part NaN
+    if (check.beta != T(0) && check.beta != T(1)) return range_of_matrix(check.c, check.threads).finite();
+  }
+  return true;
+}
+
+template std::int64_t finish_native_sums(const NativeCheck<float>&, const MatrixView<float>&, float);
+template std::int64_t finish_native_sums(const NativeCheck<double>&, const MatrixView<double>&, double);
+template std::int64_t finish_native_sums(const NativeCheck<std::complex<float>>&,
+                                         const MatrixView<std::complex<float>>&, std::complex<float>);
+template std::int64_t finish_native_sums(const NativeCheck<std::complex<double>>&,
+                                         const MatrixView<std::complex<double>>&, std::complex<double>);
+template bool can_add_natively(const NativeCheck<float>&);
+template bool can_add_natively(const NativeCheck<double>&);
+template std::int64_t finish_native_totals(const NativeCheck<float>&);
+template std::int64_t finish_native_totals(const NativeCheck<double>&);
+template bool is_harmless_natively(const NativeCheck<float>&);
+template bool is_harmless_natively(const NativeCheck<double>&);
+template bool is_harmless_natively(const NativeCheck<std::complex<float>>&);
+template bool is_harmless_natively(const NativeCheck<std::complex<double>>&);
+
+}  // namespace kintsugi::core

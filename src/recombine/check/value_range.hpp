@@ -1,0 +1,64 @@
+// Ranges of the magnitudes of many numbers, from their bit patterns.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "base/embedding.hpp"
+#include "base/view.hpp"
+
+namespace kintsugi::core {
+
+// Smallest non-zero and largest magnitude of some numbers; `largest` is infinite or NaN if one of them is.
+struct ValueRange {
+  double least = std::numeric_limits<double>::infinity();
+  double largest = 0;
+
+  bool finite() const { return largest <= std::numeric_limits<double>::max(); }
+  // Extends the range by another; a range that is not finite stays so.
+  ValueRange& operator+=(const ValueRange& other) {
+    if (other.least < least) least = other.least;
+    if (finite() && !(other.largest <= largest)) largest = other.largest;
+    return *this;
+  }
+
+  // True if every number is zero or finite with at least that magnitude.
+  bool zero_or_from(double magnitude) const { return finite() && least >= magnitude; }
+};
+
+// Range of `count` contiguous numbers.
+ValueRange range_of(const float* x, std::int64_t count);
+ValueRange range_of(const double* x, std::int64_t count);
+
+// Ranges of every row of a matrix, for complex elements over both parts; one of the matrix's strides is 1.
+template <class T>
+void find_ranges_of_rows(const MatrixView<const T>& matrix, ValueRange* ranges);
+
+// True if all magnitudes are finite and at least `least`, which is above 0.
+bool all_from(const float* x, std::int64_t count, float least);
+bool all_from(const double* x, std::int64_t count, double least);
+
+// A matrix as lines of contiguous numbers (for complex elements their parts); one line if there are no gaps.
+template <class Real>
+struct Lines {
+  Real* data;
+  std::int64_t length;
+  std::int64_t count;
+  std::int64_t stride;
+
+  Real* line(std::int64_t l) const { return data + l * stride; }
+};
+
+// Lines of a matrix of which one stride is 1.
+template <class T>
+auto lines_of(const MatrixView<T>& matrix) {
+  using Real = std::conditional_t<std::is_const_v<T>, const RealOf<std::remove_const_t<T>>, RealOf<T>>;
+  const MatrixView<T> view = matrix.row_stride == 1 ? matrix : matrix.transposed();
+  constexpr std::int64_t parts = parts_of<std::remove_const_t<T>>;
+  Lines<Real> lines{reinterpret_cast<Real*>(view.data), parts * view.rows, view.columns,
+                    parts * view.column_stride};
+  if (lines.stride == lines.length) lines = {lines.data, lines.length * lines.count, 1, 0};
+  return lines;
+}
+
+}  // namespace kintsugi::core

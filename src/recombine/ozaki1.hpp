@@ -1,0 +1,72 @@
+// Sums of exact products of slices (Ozaki scheme I; dgemm-tc, step 3), element by element.
+//
+// Slice s of row i represents 2^exponents(s, i) times its integers, with exponents that descend with s; so do
+// slices of B's vectors, of which a complex column has two.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "arith/exact/exact_sum.hpp"
+#include "arith/range.hpp"
+#include "base/view.hpp"
+#include "recombine/accumulators.hpp"
+
+namespace kintsugi::core {
+
+struct SliceExponents {
+  MatrixView<const std::int32_t> rows;     // (slice of A, row)
+  MatrixView<const std::int32_t> columns;  // (slice of B, vector)
+};
+
+// Sums in FP64, added in the order of the calls (arith/product_sum.hpp).
+class RunningSums {
+ public:
+  static std::size_t bytes(std::int64_t rows, std::int64_t columns);
+  RunningSums(std::byte* memory, std::int64_t rows, std::int64_t columns);
+
+  // Adds products of slice q of B: group p of `products` is slice p of A times slice q of B; p ascends.
+  void add(const Accumulators& products, const SliceExponents& exponents, int q, int threads) const;
+
+  // C = alpha sum + beta C in FP64, rounded to T.
+  template <class T>
+  void finish(const SliceExponents& exponents, std::span<const VectorRange> rows,
+              std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
+              int threads) const;
+
+ private:
+  double* sums_;
+  std::int64_t rows_;
+  std::int64_t columns_;
+};
+
+// Exact sums: integers in 32-bit digits, in units of the product of the last slices' exponents.
+class DigitSums {
+ public:
+  // Bytes for any exponents that slices of elements from 2^smallest, their last bit, to 2^largest can have.
+  static std::size_t bytes(std::int64_t rows, std::int64_t columns, int smallest, int largest);
+  // Sums for the given exponents of count_a and count_b slices.
+  DigitSums(std::byte* memory, std::int64_t rows, std::int64_t columns, const SliceExponents& exponents,
+            int count_a, int count_b);
+
+  void add(const Accumulators& products, const SliceExponents& exponents, int q, int threads) const;
+
+  // C = RN(alpha sum + beta C).
+  template <class T>
+  void finish(const SliceExponents& exponents, std::span<const VectorRange> rows,
+              std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
+              int threads) const;
+
+ private:
+  ExactSum sum(const SliceExponents& exponents, std::int64_t i, std::int64_t v) const;
+
+  std::int64_t* digits_;
+  std::int64_t rows_;
+  std::int64_t columns_;
+  int last_a_;  // indices of the last slices
+  int last_b_;
+  int count_;  // digits per element
+};
+
+}  // namespace kintsugi::core

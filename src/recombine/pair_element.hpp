@@ -1,0 +1,74 @@
+// Double-double elements that sums of pairs do not give: special values, underflow, overflow.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "arith/double_double.hpp"
+#include "arith/underflow.hpp"
+#include "base/view.hpp"
+#include "recombine/special_element.hpp"
+
+namespace kintsugi::core {
+
+// An operand's elements rounded to double, which keeps their special values and signs.
+struct LeadingParts {
+  const MatrixView<const DoubleDouble>& pairs;  // vectors x k
+  std::int64_t columns = pairs.columns;
+
+  double operator()(std::int64_t v, std::int64_t p) const { return leading_part(pairs(v, p)); }
+};
+
+// As special_element(), for double-double operands.
+inline DoubleDouble special_pair_element(const MatrixView<const DoubleDouble>& a,
+                                         const MatrixView<const DoubleDouble>& b, std::int64_t i,
+                                         std::int64_t j, const DoubleDouble& alpha, const DoubleDouble& beta,
+                                         const DoubleDouble* c) {
+  const double product = alpha.hi * special_sum<double>(LeadingParts{a}, LeadingParts{b}, i, j);
+  return c == nullptr ? product : product + beta.hi * leading_part(*c);
+}
+
+// True if the product of x and y may underflow in double-double arithmetic (arith/underflow.hpp).
+inline bool may_underflow(double x, double y) {
+  return x != 0 && y != 0 && !(std::abs(x * y) >= underflow_limits<DoubleDouble>(1).product);
+}
+
+// True if underflow may have spoiled element (i, j) of alpha A B + beta C: its sum in double-double
+// arithmetic, or the products with alpha and beta. a is m x k, b is n x k; c is null when beta = 0.
+inline bool may_underflow(const MatrixView<const DoubleDouble>& a, const MatrixView<const DoubleDouble>& b,
+                          std::int64_t i, std::int64_t j, const DoubleDouble& sum, const DoubleDouble& alpha,
+                          const DoubleDouble& beta, const DoubleDouble* c) {
+  if (may_underflow(alpha.hi, sum.hi) || (c != nullptr && may_underflow(beta.hi, leading_part(*c))))
+    return true;
+  const UnderflowLimits limits = underflow_limits<DoubleDouble>(a.columns);
+  if (std::abs(sum.hi) >= limits.sum) return false;
+  double min_a = std::numeric_limits<double>::infinity();
+  double min_b = min_a;
+  for (std::int64_t p = 0; p < a.columns; ++p) {
+    const double x = std::abs(leading_part(a(i, p)));
+    const double y = std::abs(leading_part(b(j, p)));
+    if (x != 0 && x < min_a) min_a = x;
+    if (y != 0 && y < min_b) min_b = y;
+  }
+  return min_a * min_b < limits.product;
+}
+
+// Element (i, j) of alpha A B + beta C where double-double arithmetic fails: by IEEE rules if row i of A or
+// column j of B has special values, else the exact result rounded once. a is m x k, b is n x k; c is null
+// when beta = 0.
+inline DoubleDouble pair_element_beyond_range(const MatrixView<const DoubleDouble>& a,
+                                              const MatrixView<const DoubleDouble>& b, std::int64_t i,
+                                              std::int64_t j, const DoubleDouble& alpha,
+                                              const DoubleDouble& beta, const DoubleDouble* c) {
+  ExactSum sum;
+  for (std::int64_t p = 0; p < a.columns; ++p) {
+    const DoubleDouble x = normalized(a(i, p));
+    const DoubleDouble y = normalized(b(j, p));
+    if (!is_finite(x.hi) || !is_finite(y.hi)) return special_pair_element(a, b, i, j, alpha, beta, c);
+    add_products(sum, &x, &y, 1);
+  }
+  return rounded_pair_result(sum, alpha, beta, c);
+}
+
+}  // namespace kintsugi::core

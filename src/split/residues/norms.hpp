@@ -1,0 +1,23 @@
+// Norms of all vectors of an operand, as exact sums of integers (arith/residue/residue_scale.hpp).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "arith/range.hpp"
+#include "base/embedding.hpp"
+
+namespace kintsugi::core {
+
+// Sets the scale of every row v of `operand` (vectors x k) by its norm, by ScaleRule::norm; ranges[v] must
+// have the row's exponents. NaN and infinities count as zeros.
+template <class View>
+void scale_by_norms(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads);
+
+// The least L >= 0 with sum over p of D_vp^2 <= 2^L for all rows v of `operand`, D of norm_digits. `inner`:
+// factors of the inner indices with which `ranges` was computed; empty: none.
+template <class View>
+int largest_norm(const View& operand, std::span<const VectorRange> ranges, std::span<const double> inner,
+                 int threads);
+
+}  // namespace kintsugi::core

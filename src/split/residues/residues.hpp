@@ -1,0 +1,31 @@
+// Residues of many elements at once.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "arith/range.hpp"
+#include "base/embedding.hpp"
+#include "split/slices.hpp"
+
+namespace kintsugi::core {
+
+// Elements of one vector that are split together; ResidueLimbs has the limbs of their integers
+// (arith/residue/residue.hpp).
+inline constexpr int residue_lanes = 64;
+
+struct ResidueLimbs {
+  alignas(64) double limb[max_limbs][residue_lanes];
+};
+
+// Limbs of the integers nearest to x * first * second.
+void take_limbs(const double* x, TwoFactors factors, int count, ResidueLimbs& limbs);
+
+// Writes vectors first ... last - 1 of the slices: split_into_residues() of every element, NaN and infinities
+// as zeros. `inner`: factors of the inner indices; empty: none.
+template <class View>
+void split_block_into_residues(const View& operand, const SplitRule& rule,
+                               std::span<const VectorRange> ranges, const Slices& slices,
+                               std::span<const double> inner, std::int64_t first, std::int64_t last);
+
+}  // namespace kintsugi::core

@@ -1,0 +1,194 @@
+// The models of matrix engines against results that hardware gave, bit for bit.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "model_formats.hpp"
+
+namespace kintsugi::core {
+namespace {
+
+constexpr int tile_side = 16;
+
+// A file of records, which is read from its beginning to its end.
+class Records {
+ public:
+  explicit Records(const std::string& name) {
+    std::ifstream file(std::string(KINTSUGI_TEST_DATA) + "/mma/" + name, std::ios::binary);
+    bytes_.assign(std::istreambuf_iterator<char>(file), {});
+    EXPECT_FALSE(bytes_.empty()) << name;
+  }
+
+  // The next `count` little-endian integers of `width` bytes.
+  std::vector<std::uint64_t> take(std::size_t count, std::size_t width) {
+    std::vector<std::uint64_t> values(count);
+    if (position_ + count * width > bytes_.size()) {
+      ADD_FAILURE() << "record file too short";
+      return values;
+    }
+    for (std::uint64_t& value : values) {
+      for (std::size_t i = 0; i < width; ++i) {
+        value |= static_cast<std::uint64_t>(static_cast<unsigned char>(bytes_[position_ + i])) << (8 * i);
+      }
+      position_ += width;
+    }
+    return values;
+  }
+
+  bool at_end() const { return position_ == bytes_.size(); }
+
+ private:
+  std::vector<char> bytes_;
+  std::size_t position_ = 0;
+};
+
+struct Tally {
+  int records = 0;
+  int mismatches = 0;
+};
+
+template <class Model>
+std::vector<typename Model::Element> load_all(const Format& format,
+                                              const std::vector<std::uint64_t>& patterns) {
+  std::vector<typename Model::Element> elements;
+  for (const std::uint64_t pattern : patterns) elements.push_back(Model::load(format, pattern));
+  return elements;
+}
+
+enum class Instruction { warp_matrix, wgmma };
+
+template <class Model, FormatId Id>
+Tally compare_h200(Instruction instruction) {
+  constexpr std::size_t tiles = 192;
+  constexpr std::size_t b_tiles = 48;
+  const Format& format = format_of<Id>;
+  const std::size_t k = Id == FormatId::tf32 ? 8 : 16;
+  const auto width = static_cast<std::size_t>(format.storage_bytes);
+  Records records(std::string("h200_") + format.name + ".bin");
+  const auto a = load_all<Model>(format, records.take(tiles * tile_side * k, width));
+  const auto b = load_all<Model>(format, records.take(b_tiles * tile_side * k, width));
+  const auto c = records.take(tiles * tile_side * tile_side, 4);
+  const auto warp_matrix = records.take(c.size(), 4);
+  const auto wgmma = records.take(c.size(), 4);
+  EXPECT_TRUE(records.at_end());
+  const auto& d = instruction == Instruction::wgmma ? wgmma : warp_matrix;
+  Tally tally;
+  for (std::size_t i = 0; i < d.size(); ++i) {
+    const std::size_t row = i / tile_side;
+    const std::size_t column = row / tile_side / 4 * tile_side + i % tile_side;
+    const float sum = Model::run(&a[row * k], &b[column * k], static_cast<std::int64_t>(k), float_of(c[i]));
+    ++tally.records;
+    tally.mismatches += bits_of(sum) != d[i] ? 1 : 0;
+  }
+  return tally;
+}
+
+template <class Model, FormatId Id>
+Tally compare_corners() {
+  const Format& format = format_of<Id>;
+  const std::size_t k = Id == FormatId::tf32 ? 8 : 16;
+  const auto width = static_cast<std::size_t>(format.storage_bytes);
+  Records records(std::string("h200_corners_") + format.name + ".bin");
+  Tally tally;
+  while (!records.at_end() && !testing::Test::HasFailure()) {
+    const auto a = load_all<Model>(format, records.take(k, width));
+    const auto b = load_all<Model>(format, records.take(k, width));
+    const float c = float_of(records.take(1, 4)[0]);
+    const std::uint64_t d = records.take(1, 4)[0];
+    ++tally.records;
+    tally.mismatches += bits_of(Model::run(a.data(), b.data(), static_cast<std::int64_t>(k), c)) != d ? 1 : 0;
+  }
+  return tally;
+}
+
+template <class Model>
+Tally compare_amx() {
+  Records records("xeon_amx_bf16.bin");
+  Tally tally;
+  while (!records.at_end() && !testing::Test::HasFailure()) {
+    const auto a = load_all<Model>(bf16, records.take(16 * 32, 2));
+    const auto b = load_all<Model>(bf16, records.take(16 * 16 * 2, 2));
+    const auto c = records.take(16 * 16, 4);
+    const auto d = records.take(16 * 16, 4);
+    for (std::size_t i = 0; i < d.size(); ++i) {
+      std::vector<float> column(32);
+      for (std::size_t p = 0; p < 32; ++p) column[p] = b[(p / 2) * 32 + (i % 16) * 2 + p % 2];
+      ++tally.records;
+      const float sum = Model::run(&a[i / 16 * 32], column.data(), 32, float_of(c[i]));
+      tally.mismatches += bits_of(sum) != d[i] ? 1 : 0;
+    }
+  }
+  return tally;
+}
+
+template <class Model>
+Tally compare_vdpbf16ps(const std::string& name) {
+  Records records(name);
+  Tally tally;
+  while (!records.at_end() && !testing::Test::HasFailure()) {
+    const auto a = load_all<Model>(bf16, records.take(32, 2));
+    const auto b = load_all<Model>(bf16, records.take(32, 2));
+    const auto c = records.take(16, 4);
+    const auto d = records.take(16, 4);
+    for (std::size_t i = 0; i < 16; ++i) {
+      ++tally.records;
+      tally.mismatches += bits_of(Model::run(&a[2 * i], &b[2 * i], 2, float_of(c[i]))) != d[i] ? 1 : 0;
+    }
+  }
+  return tally;
+}
+
+void expect_all(const Tally& tally, int records) {
+  EXPECT_EQ(tally.records, records);
+  EXPECT_EQ(tally.mismatches, 0);
+}
+
+TEST(RecordedResults, H200Wgmma) {
+  expect_all(compare_h200<H200<half>, half>(Instruction::wgmma), 49152);
+  expect_all(compare_h200<H200<brain>, brain>(Instruction::wgmma), 49152);
+  expect_all(compare_h200<H200<tensor>, tensor>(Instruction::wgmma), 49152);
+}
+
+TEST(RecordedResults, H200WarpMatrix) {
+  expect_all(compare_h200<H200Mma<half>, half>(Instruction::warp_matrix), 49152);
+  expect_all(compare_h200<H200Mma<brain>, brain>(Instruction::warp_matrix), 49152);
+  expect_all(compare_h200<H200Mma<tensor>, tensor>(Instruction::warp_matrix), 49152);
+}
+
+TEST(RecordedResults, H200Corners) {
+  expect_all(compare_corners<H200<half>, half>(), 3000);
+  expect_all(compare_corners<H200<brain>, brain>(), 3000);
+  expect_all(compare_corners<H200<tensor>, tensor>(), 3000);
+}
+
+TEST(RecordedResults, Amx) { expect_all(compare_amx<AmxBf16>(), 24576); }
+
+TEST(RecordedResults, Avx512) {
+  expect_all(compare_vdpbf16ps<Avx512Bf16>("xeon_vdpbf16ps.bin"), 24576);
+  expect_all(compare_vdpbf16ps<Avx512Bf16>("zen5_vdpbf16ps.bin"), 24576);
+}
+
+// Intended failures: the comparison sees a wrong number of bits, a wrong block, a wrong order.
+TEST(RecordedResults, WrongModelsDoNotMatch) {
+  EXPECT_GT((compare_h200<TensorCore<half, 16, 0>, half>(Instruction::wgmma).mismatches), 1000);
+  EXPECT_GT((compare_h200<TensorCore<half, 16, 1>, half>(Instruction::wgmma).mismatches), 1000);
+  EXPECT_GT((compare_h200<TensorCore<half, 16, 3>, half>(Instruction::wgmma).mismatches), 1000);
+  EXPECT_GT((compare_h200<TensorCore<half, 8, 2>, half>(Instruction::wgmma).mismatches), 1000);
+  EXPECT_GT((compare_h200<TensorCore<half, 4, 2>, half>(Instruction::wgmma).mismatches), 1000);
+  EXPECT_GT((compare_h200<TensorCore<brain, 16, 1>, brain>(Instruction::wgmma).mismatches), 1000);
+  EXPECT_GT((compare_h200<TensorCore<brain, 16, 3>, brain>(Instruction::wgmma).mismatches), 1000);
+  EXPECT_GT((compare_h200<H200<tensor>, tensor>(Instruction::warp_matrix).mismatches), 1000);
+  EXPECT_GT((compare_h200<H200Mma<tensor>, tensor>(Instruction::wgmma).mismatches), 1000);
+  EXPECT_GT((compare_corners<H200Mma<tensor>, tensor>().mismatches), 50);
+  EXPECT_GT(compare_amx<Avx512Bf16>().mismatches, 1000);
+  EXPECT_GT(compare_amx<Fp32Nearest>().mismatches, 1000);
+  EXPECT_GT(compare_vdpbf16ps<AmxBf16>("zen5_vdpbf16ps.bin").mismatches, 1000);
+  EXPECT_GT(compare_vdpbf16ps<Fp32Nearest>("zen5_vdpbf16ps.bin").mismatches, 1000);
+}
+
+}  // namespace
+}  // namespace kintsugi::core

@@ -1,0 +1,74 @@
+// Contexts and captures of several fake devices, and the suite of their tests.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "fakes/device_call.hpp"
+#include "tests/support/c_objects.hpp"
+
+namespace kintsugi::test {
+
+using core::cuda::driver;
+
+// The variable is set before the driver is opened, which counts its devices once. Device 2 is for tests that
+// need one that was never asked for anything.
+inline const int three_devices = ::setenv("FAKE_CUDA_DEVICES", "3", 1);
+
+// A context that is the thread's while this lives.
+class Current {
+ public:
+  explicit Current(void* context) {
+    EXPECT_EQ(driver().context_push(static_cast<core::cuda::Context>(context)), 0);
+  }
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+  ~Current() {
+    core::cuda::Context left = nullptr;
+    driver().context_pop(&left);
+  }
+};
+
+inline void* primary_context(int device) {
+  core::cuda::Context context = nullptr;
+  EXPECT_EQ(driver().primary_context_retain(&context, core::cuda::device_at(device)), 0);
+  return context;
+}
+
+class Capture {
+ public:
+  explicit Capture(const Stream& stream) : stream_(stream) {
+    EXPECT_EQ(driver().stream_begin_capture(stream.get(), 0), 0);
+  }
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+  ~Capture() {
+    core::cuda::Graph graph = nullptr;
+    EXPECT_EQ(driver().stream_end_capture(stream_.get(), &graph), 0) << "the capture was spoiled";
+  }
+
+ private:
+  const Stream& stream_;
+};
+
+class Contexts : public OverFakes {
+ protected:
+  static void expect_refused(Call& call, const testing::Matcher<std::string>& message) {
+    fake_cuda_forget();
+    EXPECT_EQ(call.execute(), KINTSUGI_INVALID_ARGUMENT);
+    EXPECT_THAT(kintsugi_last_error(), message);
+    EXPECT_THAT(events(), testing::IsEmpty());
+  }
+  static json described_engine() {
+    const json document = Handle::text(kintsugi_describe_engines);
+    for (const json& engine : document.at("engines")) {
+      if (engine.at("name") == "cuda") return engine;
+    }
+    return {};
+  }
+};
+
+}  // namespace kintsugi::test

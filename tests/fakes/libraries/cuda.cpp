@@ -1,0 +1,246 @@
+// libcuda.so.1 without a device: every function of base/cuda/cuda_driver.hpp, those of kernels in
+// cuda_kernels.cpp. What it promises stands in fake_cuda.hpp.
+#include <cstring>
+
+#include "tests/fakes/libraries/cuda_state.hpp"
+
+namespace kintsugi::fake {
+
+namespace {
+
+Result copy(Address target, Address source, std::size_t bytes, Stream stream) {
+  if (const Result result = refused(stream); result != 0) return result;
+  if (is_foreign(target) || is_foreign(source)) return illegal_address;
+  std::memcpy(pointer(target), pointer(source), bytes);
+  return 0;
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- driver and devices
+
+Result init(unsigned) { return static_cast<Result>(number("FAKE_CUDA_INIT", 0)); }
+Result driver_version(int* version) {
+  *version = static_cast<int>(number("FAKE_CUDA_VERSION", 13000));
+  return 0;
+}
+Result device_count(int* count) {
+  *count = devices();
+  return 0;
+}
+Result device_get(Device* device, int ordinal) {
+  *device = device_number(ordinal);
+  return ordinal < devices() ? 0 : invalid_value;
+}
+Result device_name(char* name, int size, Device device) {
+  const std::string text = item("FAKE_CUDA_NAME", "NVIDIA Fake", ordinal_of(device));
+  std::strncpy(name, text.c_str(), static_cast<std::size_t>(size));
+  return 0;
+}
+Result device_attribute(int* value, int attribute, Device device) {
+  ++state().questions;
+  switch (attribute) {
+    case compute_capability_major: *value = capability(ordinal_of(device)) / 10; return 0;
+    case compute_capability_minor: *value = capability(ordinal_of(device)) % 10; return 0;
+    case sm_count_attribute: *value = 132; return 0;
+    default:
+      *value = max_shared_bytes;
+      return 0;  // of shared memory, or an identification that nobody looks at
+  }
+}
+Result error_name(Result result, const char** name) {
+  switch (result) {
+    case invalid_value: *name = "CUDA_ERROR_INVALID_VALUE"; return 0;
+    case error_out_of_memory: *name = "CUDA_ERROR_OUT_OF_MEMORY"; return 0;
+    case 100: *name = "CUDA_ERROR_NO_DEVICE"; return 0;
+    case invalid_context: *name = "CUDA_ERROR_INVALID_CONTEXT"; return 0;
+    case invalid_handle: *name = "CUDA_ERROR_INVALID_HANDLE"; return 0;
+    case not_found: *name = "CUDA_ERROR_NOT_FOUND"; return 0;
+    case illegal_address: *name = "CUDA_ERROR_ILLEGAL_ADDRESS"; return 0;
+    case context_is_destroyed: *name = "CUDA_ERROR_CONTEXT_IS_DESTROYED"; return 0;
+    case launch_failed: *name = "CUDA_ERROR_LAUNCH_FAILED"; return 0;
+    case capture_unsupported: *name = "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"; return 0;
+    case error_capture_implicit: *name = "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"; return 0;
+    default: return invalid_value;
+  }
+}
+Result error_string(Result, const char** text) {
+  *text = "said by the fake driver";
+  return 0;
+}
+
+// Refuses what the driver's reference says it refuses: addresses that are not of 16 bytes, strides likewise.
+Result tensor_map_encode(void*, int, std::uint32_t rank, void* address, const std::uint64_t*,
+                         const std::uint64_t* strides, const std::uint32_t* box, const std::uint32_t*, int,
+                         int, int, int) {
+  if (reinterpret_cast<std::uintptr_t>(address) % 16 != 0) return invalid_value;
+  for (std::uint32_t i = 0; i < rank; ++i) {
+    if (box[i] == 0 || box[i] > 256 || (i + 1 < rank && strides[i] % 16 != 0)) return invalid_value;
+  }
+  return 0;
+}
+
+// ---------------------------------------------------------------- contexts
+
+Result primary_context_retain(Context* context, Device device) {
+  note("cuDevicePrimaryCtxRetain {}", device);
+  *context = reinterpret_cast<Context>(primary_context(ordinal_of(device)));
+  return 0;
+}
+Result context_current(Context* context) {
+  *context = reinterpret_cast<Context>(current());
+  return 0;
+}
+Result context_set_current(Context context) {
+  if (!stack().empty()) stack().pop_back();
+  if (context != nullptr) stack().push_back(reinterpret_cast<FakeContext*>(context));
+  return 0;
+}
+Result context_push(Context context) {
+  auto* pushed = reinterpret_cast<FakeContext*>(context);
+  if (pushed == nullptr || pushed->destroyed) return invalid_context;
+  stack().push_back(pushed);
+  return 0;
+}
+Result context_pop(Context* context) {
+  if (stack().empty()) return invalid_context;
+  *context = reinterpret_cast<Context>(current());
+  stack().pop_back();
+  return 0;
+}
+Result context_id(Context context, unsigned long long* id) {
+  const auto* asked = context != nullptr ? reinterpret_cast<FakeContext*>(context) : current();
+  if (asked == nullptr) return invalid_context;
+  *id = asked->id;
+  return asked->destroyed ? context_is_destroyed : 0;
+}
+Result context_device(Device* device) {
+  if (const Result result = refusal(nullptr); result != 0) return result;
+  *device = device_number(current()->ordinal);
+  return 0;
+}
+Result context_synchronize() {
+  if (const Result result = refusal(nullptr); result != 0) return result;
+  note("cuCtxSynchronize device={}", current()->ordinal);
+  return refused_in_capture(capture_unsupported);
+}
+
+// ---------------------------------------------------------------- memory
+
+Result memory_allocate(Address* result, std::size_t bytes) {
+  note("cuMemAlloc {}", bytes);
+  if (const Result refused = refusal(nullptr); refused != 0) return refused;
+  const Result captured = refused_in_capture(capture_unsupported);
+  return captured != 0 ? captured : allocate(result, bytes);
+}
+Result memory_free(Address address) {
+  note("cuMemFree");
+  const Result captured = refused_in_capture(capture_unsupported);
+  return captured != 0 ? captured : release(address);
+}
+Result memory_allocate_async(Address* result, std::size_t bytes, Stream stream) {
+  note("cuMemAllocAsync {} stream={}", bytes, stream);
+  const Result result_of_stream = refused(stream);
+  return result_of_stream != 0 ? result_of_stream : allocate(result, bytes);
+}
+Result memory_free_async(Address address, Stream stream) {
+  note("cuMemFreeAsync stream={}", stream);
+  const Result result = refused(stream);
+  return result != 0 ? result : release(address);
+}
+Result copy_to_device_async(Address target, const void* source, std::size_t bytes, Stream stream) {
+  note("cuMemcpyHtoDAsync {} stream={}", bytes, stream);
+  return copy(target, reinterpret_cast<Address>(source), bytes, stream);
+}
+Result copy_to_host_async(void* target, Address source, std::size_t bytes, Stream stream) {
+  note("cuMemcpyDtoHAsync {} stream={}", bytes, stream);
+  return copy(reinterpret_cast<Address>(target), source, bytes, stream);
+}
+Result copy_on_device_async(Address target, Address source, std::size_t bytes, Stream stream) {
+  note("cuMemcpyDtoDAsync {} stream={}", bytes, stream);
+  return copy(target, source, bytes, stream);
+}
+Result set_bytes_async(Address target, unsigned char value, std::size_t bytes, Stream stream) {
+  note("cuMemsetD8Async {} stream={}", bytes, stream);
+  if (const Result result = refused(stream); result != 0) return result;
+  if (is_foreign(target)) return illegal_address;
+  std::memset(pointer(target), value, bytes);
+  return 0;
+}
+
+// ---------------------------------------------------------------- streams, graphs and events
+
+// Where no context is current the stream is one of the first device's primary context.
+Result stream_create(Stream* stream, unsigned) {
+  *stream = token<Stream>();
+  state().streams[*stream] = current() != nullptr ? current() : primary_context(0);
+  return 0;
+}
+Result stream_destroy(Stream stream) { return state().streams.erase(stream) == 1 ? 0 : invalid_value; }
+Result stream_synchronize(Stream stream) {
+  note("cuStreamSynchronize stream={}", stream);
+  if (const Result result = refusal(stream); result != 0) return result;
+  return refused_in_capture(capture_unsupported);
+}
+Result stream_context(Stream stream, Context* context) {
+  if (stream != nullptr && !state().streams.contains(stream)) return invalid_handle;
+  *context = reinterpret_cast<Context>(stream != nullptr ? state().streams[stream] : current());
+  return *context != nullptr ? 0 : invalid_context;
+}
+Result stream_contexts(Stream stream, Context* context, GreenContext* green) {
+  Context its = nullptr;
+  if (const Result result = stream_context(stream, &its); result != 0) return result;
+  auto* found = reinterpret_cast<FakeContext*>(its);
+  *green = found->whole != nullptr ? reinterpret_cast<GreenContext>(found) : nullptr;
+  *context = reinterpret_cast<Context>(const_cast<FakeContext*>(found->regular()));
+  return 0;
+}
+// Streams here are blocking ones, which the null stream waits for.
+Result stream_is_capturing(Stream stream, int* status) {
+  if (stream == nullptr && !state().capturing.empty()) return error_capture_implicit;
+  const auto found = state().capturing.find(stream);
+  *status = found == state().capturing.end() ? 0 : found->second == 0 ? 1 : 2;
+  return 0;
+}
+Result stream_begin_capture(Stream stream, int) {
+  if (stream == nullptr) return capture_unsupported;
+  state().capturing[stream] = 0;
+  return 0;
+}
+Result stream_end_capture(Stream stream, Graph* graph) {
+  const auto found = state().capturing.find(stream);
+  if (found == state().capturing.end()) return invalid_value;
+  const Result result = found->second;
+  *graph = result == 0 ? token<Graph>() : nullptr;
+  state().capturing.erase(found);
+  return result;
+}
+Result graph_instantiate(GraphExec* exec, Graph, unsigned long long) {
+  *exec = token<GraphExec>();
+  return 0;
+}
+Result graph_launch(GraphExec, Stream stream) {
+  note("cuGraphLaunch stream={}", stream);
+  return 0;
+}
+Result graph_exec_destroy(GraphExec) { return 0; }
+Result graph_destroy(Graph) { return 0; }
+Result event_create(Event* event, unsigned) {
+  *event = token<Event>();
+  return 0;
+}
+Result event_record(Event, Stream stream) {
+  note("cuEventRecord stream={}", stream);
+  return 0;
+}
+Result event_synchronize(Event) {
+  note("cuEventSynchronize");
+  return refused_in_capture(capture_unsupported);
+}
+Result event_elapsed(float* milliseconds, Event, Event) {
+  *milliseconds = 1;
+  return 0;
+}
+Result event_destroy(Event) { return 0; }
+
+}  // namespace kintsugi::fake

@@ -1,0 +1,168 @@
+#include "tests/fakes/libraries/cuda_state.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "tests/fakes/libraries/fake_cuda.hpp"
+
+namespace kintsugi::fake {
+
+State& state() {
+  static State instance;
+  return instance;
+}
+
+long number(const char* variable, long otherwise) {
+  const char* text = std::getenv(variable);
+  return text != nullptr && *text != '\0' ? std::strtol(text, nullptr, 10) : otherwise;
+}
+
+// A device's own item of a list such as "9.0,8.0"; the last is that of all further ones.
+std::string item(const char* variable, const char* otherwise, int ordinal) {
+  const char* text = std::getenv(variable);
+  std::string rest = text != nullptr ? text : otherwise;
+  for (; ordinal > 0 && rest.find(',') != std::string::npos; --ordinal) rest.erase(0, rest.find(',') + 1);
+  return rest.substr(0, rest.find(','));
+}
+
+// 90 of "9.0".
+int capability(int ordinal) {
+  const std::string words = item("FAKE_CUDA_CAPABILITY", "9.0", ordinal);
+  return 10 * std::stoi(words) + std::stoi(words.substr(words.find('.') + 1));
+}
+
+// The engine keeps what it knows of a device, so that one of another capability is another device.
+Device device_number(int ordinal) { return capability(ordinal) + ordinal; }
+
+int devices() { return static_cast<int>(number("FAKE_CUDA_DEVICES", 1)); }
+
+int ordinal_of(Device device) {
+  for (int ordinal = 0; ordinal < devices(); ++ordinal) {
+    if (device_number(ordinal) == device) return ordinal;
+  }
+  return 0;
+}
+
+bool is_the_one(const char* variable, long& count) { return ++count == number(variable, 0); }
+
+void* pointer(Address address) { return reinterpret_cast<void*>(address); }
+
+// ---------------------------------------------------------------- who may use what
+
+std::vector<FakeContext*>& stack() {
+  thread_local std::vector<FakeContext*> contexts;
+  return contexts;
+}
+FakeContext* current() { return stack().empty() ? nullptr : stack().back(); }
+
+FakeContext* make_context(int ordinal, FakeContext* whole) {
+  const std::lock_guard lock(state().mutex);
+  auto& contexts = state().contexts;
+  const auto old = std::find_if(contexts.begin(), contexts.end(), [](const auto& c) { return c->destroyed; });
+  FakeContext* context = old != contexts.end() ? old->get() : contexts.emplace_back(new FakeContext).get();
+  *context = {ordinal, ++state().context_ids, whole};
+  return context;
+}
+
+FakeContext* primary_context(int ordinal) {
+  FakeContext*& context = state().primary_contexts[ordinal];
+  if (context == nullptr || context->destroyed) context = make_context(ordinal, nullptr);
+  return context;
+}
+
+// Why the calling thread may not do that on the stream.
+Result refusal(Stream stream) {
+  const FakeContext* context = current();
+  if (context == nullptr) return invalid_context;
+  if (context->destroyed) return context_is_destroyed;
+  if (stream == nullptr) return 0;
+  const auto found = state().streams.find(stream);
+  if (found == state().streams.end()) return invalid_handle;
+  return found->second->regular() == context->regular() ? 0 : invalid_handle;
+}
+
+// Calls that wait for the device, or may, are refused while a stream is captured, and spoil the capture.
+Result refused_in_capture(Result result) {
+  for (auto& [stream, end] : state().capturing) end = capture_invalidated;
+  return state().capturing.empty() ? 0 : result;
+}
+
+Result refused(Stream stream) {
+  if (const Result result = refusal(stream); result != 0) return result;
+  return stream == nullptr ? refused_in_capture(error_capture_implicit) : 0;
+}
+
+// Memory of another context than the current one; memory that nobody allocated is a test's own.
+bool is_foreign(Address address) {
+  const std::lock_guard lock(state().mutex);
+  auto next = state().memory.upper_bound(address);
+  if (next == state().memory.begin()) return false;
+  const auto& [begin, allocation] = *--next;
+  if (address >= begin + allocation.bytes) return false;
+  const FakeContext* owner = allocation.context;
+  return owner->id != allocation.context_id || owner->regular() != current()->regular();
+}
+
+Result allocate(Address* result, std::size_t bytes) {
+  const std::lock_guard lock(state().mutex);
+  if (is_the_one("FAKE_CUDA_FAIL_ALLOCATION", state().allocations)) return error_out_of_memory;
+  if (bytes > static_cast<std::size_t>(number("FAKE_CUDA_MOST_BYTES", 1L << 40))) return error_out_of_memory;
+  void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  if (memory == nullptr) return error_out_of_memory;
+  *result = reinterpret_cast<Address>(memory);
+  state().memory[*result] = {bytes, current(), current()->id};
+  return 0;
+}
+
+Result release(Address address) {
+  if (is_foreign(address)) return illegal_address;
+  const std::lock_guard lock(state().mutex);
+  if (state().memory.erase(address) == 0) return invalid_value;
+  std::free(pointer(address));
+  return 0;
+}
+
+}  // namespace kintsugi::fake
+
+#define KINTSUGI_FAKE_EXPORT __attribute__((visibility("default")))
+
+KINTSUGI_FAKE_EXPORT const char* fake_cuda_events() {
+  auto& state = kintsugi::fake::state();
+  const std::lock_guard lock(state.mutex);
+  state.shown = state.events;
+  return state.shown.c_str();
+}
+KINTSUGI_FAKE_EXPORT void fake_cuda_forget() {
+  auto& state = kintsugi::fake::state();
+  const std::lock_guard lock(state.mutex);
+  state.events.clear();
+  state.allocations = state.launches = 0;
+}
+KINTSUGI_FAKE_EXPORT int fake_cuda_questions() { return kintsugi::fake::state().questions; }
+
+KINTSUGI_FAKE_EXPORT int fake_cuda_allocations() {
+  auto& state = kintsugi::fake::state();
+  const std::lock_guard lock(state.mutex);
+  return static_cast<int>(state.memory.size());
+}
+KINTSUGI_FAKE_EXPORT void* fake_cuda_make_context(int device, void* whole) {
+  return kintsugi::fake::make_context(device, static_cast<kintsugi::fake::FakeContext*>(whole));
+}
+KINTSUGI_FAKE_EXPORT void fake_cuda_destroy_context(void* context) {
+  auto* destroyed = static_cast<kintsugi::fake::FakeContext*>(context);
+  destroyed->destroyed = true;
+  // A context's memory ends with it.
+  const std::lock_guard lock(kintsugi::fake::state().mutex);
+  std::erase_if(kintsugi::fake::state().memory, [&](const auto& item) {
+    const auto& [address, allocation] = item;
+    if (allocation.context != destroyed || allocation.context_id != destroyed->id) return false;
+    std::free(kintsugi::fake::pointer(address));
+    return true;
+  });
+}
+KINTSUGI_FAKE_EXPORT unsigned long long fake_cuda_context() {
+  const auto* context = kintsugi::fake::current();
+  return context != nullptr ? context->id : 0;
+}
+KINTSUGI_FAKE_EXPORT int fake_cuda_capturing() { return kintsugi::fake::state().capturing.empty() ? 0 : 1; }
+KINTSUGI_FAKE_EXPORT void fake_cuda_note(const char* event) { kintsugi::fake::note("{}", event); }

@@ -1,0 +1,124 @@
+// Native products of calls on device memory, over the fakes: calls of cuBLAS and kernels that check their
+// sums.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fakes/device_call.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+using Execution = OverFakes;
+
+// One call, and a look at its sums: in C where beta = 0, else before they are added to it.
+TEST_F(Execution, NativeProductsAreOneCall) {
+  const Steered unmeasured("FAKE_CUDA_CAPABILITY", "10.0");
+  for (const float beta : {0.0F, 0.5F}) {
+    const Stream stream;
+    Call call(40, 30, 100, stream);
+    call.operands.beta = &beta;
+    call.options.policy = "native";
+    call.make_plan();
+    call.run();
+    EXPECT_THAT(events_with("cublasGemm"),
+                ElementsAre(fmt::format(
+                    "cublasGemmEx op_a=0 op_b=0 m=40 n=30 k=100 type=0 result=0 compute=68 lda=40 "
+                    "ldb=100 ldc=40 alpha={} beta=0 {}",
+                    beta == 0 ? 2 : 1, stream.text())));
+    EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr("finish_native_f32 1x1x1")));
+  }
+}
+
+// Our own kernels compute products where they are expected to be quicker than cuBLAS and a check of its sums:
+// small ones, and short updates of a large C, whose sums would go through memory once more.
+TEST_F(Execution, QuickNativeProductsAreOurOwnKernels) {
+  const Stream stream;
+  const auto expect_way = [&](std::int64_t n, std::int64_t k, float beta, bool own) {
+    SCOPED_TRACE(fmt::format("n {} k {} beta {}", n, k, beta));
+    Call call(n, n, k, stream);
+    call.operands.beta = &beta;
+    call.options.policy = "native";
+    call.make_plan();
+    call.run();
+    EXPECT_EQ(events_with("cublasGemm").size(), own ? 0U : 1U);
+    EXPECT_EQ(events_with("cuLaunchKernel simt_f32").size(), own ? 1U : 0U);
+    EXPECT_EQ(events_with("cuLaunchKernel finish_native_f32").size(), own ? 0U : 1U);
+  };
+  expect_way(128, 128, 0, true);
+  expect_way(128, 128, 0.5F, true);
+  expect_way(2048, 2048, 0, false);
+  expect_way(2048, 2048, 0.5F, false);
+  expect_way(4096, 64, 0.5F, true);
+}
+
+TEST_F(Execution, NativeProductsOfRowMajorMatricesAreTheTransposedOnes) {
+  const Steered unmeasured("FAKE_CUDA_CAPABILITY", "10.0");
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  call.options.policy = "native";
+  call.problem.layout = KINTSUGI_ROW_MAJOR;
+  call.problem.op_b = KINTSUGI_OP_T;
+  call.problem.lda = call.problem.ldb = 100;
+  call.problem.ldc = 30;
+  call.make_plan();
+  call.run();
+  EXPECT_THAT(
+      events_with("cublasGemm"),
+      ElementsAre(HasSubstr("cublasGemmEx op_a=1 op_b=0 m=30 n=40 k=100 type=0 result=0 compute=68 lda=100 "
+                            "ldb=100 ldc=30 ")));
+}
+
+TEST_F(Execution, NativeBatchesAreOneCall) {
+  const Steered unmeasured("FAKE_CUDA_CAPABILITY", "10.0");
+  const Stream stream;
+  Call call(8, 6, 4, stream);
+  call.options.policy = "native";
+  call.problem.batch_count = 3;
+  call.problem.stride_a = std::int64_t{5} << 32;  // only the device would read there
+  call.problem.stride_b = 0;
+  call.problem.stride_c = 48;
+  call.make_plan();
+  call.run();
+  EXPECT_THAT(events_with("cublasGemm"), ElementsAre(AllOf(HasSubstr("cublasGemmStridedBatchedEx "),
+                                                           HasSubstr(" strides=21474836480,0,48 count=3 "))));
+  EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr("finish_native_f32 1x3x1")));
+  Call pointers(8, 6, 4, stream);
+  pointers.options.policy = "native";
+  pointers.problem.batch_count = 3;
+  pointers.problem.batch_kind = KINTSUGI_BATCH_POINTERS;
+  pointers.make_plan();
+  for (const float beta : {0.0F, 0.5F}) {
+    pointers.operands.beta = &beta;
+    fake_cuda_forget();
+    ASSERT_EQ(pointers.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+    if (beta == 0) {
+      EXPECT_THAT(events_with("cublasGemm"),
+                  ElementsAre(AllOf(HasSubstr("cublasGemmBatchedEx "), HasSubstr(" count=3 "))));
+    } else {  // there are no pointers to sums
+      EXPECT_THAT(events_with("cublasGemm"), IsEmpty());
+      EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr("simt_f32")));
+    }
+  }
+}
+
+TEST_F(Execution, ScalarsStayOnTheDevice) {
+  const Steered unmeasured("FAKE_CUDA_CAPABILITY", "10.0");
+  const Stream stream;
+  Call call(8, 6, 4, stream);
+  call.options.policy = "native";
+  call.problem.pointer_mode = KINTSUGI_SCALARS_ON_DEVICE;
+  call.make_plan();
+  call.run();
+  EXPECT_THAT(events_with("cublasGemm"), ElementsAre(HasSubstr("alpha=1 beta=0 ")))
+      << "the kernel behind it knows them";
+  EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr("finish_native_f32")));
+  EXPECT_THAT(events_with("cuMemcpy"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace kintsugi::test

@@ -1,0 +1,116 @@
+// Calls on device memory: graphs, workspaces, host matrices.
+#include <string>
+
+#include "gpu/calls/planned.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+TEST(DeviceGraph, SmallReplaysTheCapturedCall) {
+  for (const std::string how : {"fp16x3", "ozaki2:moduli=7", "emulate", "native"}) {
+    for (const bool own_workspace : {true, false}) {
+      const bool named = how != "emulate" && how != "native";
+      GemmCase test{
+          .m = 130, .n = 70, .k = 300, .beta = 0.5, .scheme = named ? how : "", .policy = named ? "" : how};
+      SCOPED_TRACE(how);
+      const Handle handle;
+      const Stream stream;
+      GemmDataOf<float> data(test);
+      DeviceGemm<float> device(data, {.device_scalars = true, .queue = stream.queue()});
+      const Planned planned(device.problem(), device.options(), handle);
+      const DeviceArray<unsigned char> workspace(planned.workspace);
+      kintsugi_operands operands = device.operands();
+      if (own_workspace) {
+        operands.workspace = workspace.data();
+        operands.workspace_size = planned.workspace;
+      }
+      const CapturedCall call(stream, handle, planned.plan, operands);
+      const auto bits = device_bits<float>(test);
+      for (int replay = 0; replay < 3; ++replay) {
+        device_engine().copy_to_device({}, device.c().data(), data.raw_c().data(),
+                                       data.raw_c().size() * sizeof(float));
+        call.replay();
+        GemmDataOf<float> result(test);
+        result.raw_c() = device.c().host();
+        EXPECT_EQ(bits_of(result.result()), bits) << "replay " << replay;
+      }
+      if (how != "native") {
+        EXPECT_EQ(handle.report()["candidates"][0]["items"], 1) << handle.report();
+      }
+    }
+  }
+}
+
+TEST(DeviceWorkspace, SmallIsExact) {
+  GemmCase test{.m = 140, .n = 131, .k = 260, .scheme = "bf16x6"};
+  const auto bits = device_bits<float>(test);
+  GemmDataOf<float> data(test);
+  DeviceGemm<float> device(data);
+  const Planned planned(device.problem(), device.options());
+  const DeviceArray<unsigned char> workspace(planned.workspace);
+  kintsugi_operands operands = device.operands();
+  operands.workspace = workspace.data();
+  operands.workspace_size = planned.workspace - 1;
+  EXPECT_EQ(kintsugi_plan_execute(nullptr, planned.plan, &operands), KINTSUGI_WORKSPACE_TOO_SMALL);
+  operands.workspace_size = planned.workspace;
+  ASSERT_EQ(kintsugi_plan_execute(nullptr, planned.plan, &operands), KINTSUGI_SUCCESS)
+      << kintsugi_last_error();
+  device.fetch();
+  workspace.host();  // its guards
+  EXPECT_EQ(bits_of(data.result()), bits);
+}
+
+// Tiles that are cut along k count their parts in the workspace: whatever it held before, and whatever call
+// used it last.
+TEST(DeviceWorkspace, MayHoldAnything) {
+  for (const std::string scheme : {"fp16x3", ""}) {
+    const GemmCase test{
+        .m = 5120, .n = 5120, .k = 1280, .scheme = scheme, .policy = scheme.empty() ? "emulate" : ""};
+    SCOPED_TRACE(describe(test));
+    const auto bits = device_bits<float>(test);
+    GemmDataOf<float> data(test);
+    DeviceGemm<float> device(data);
+    const Planned planned(device.problem(), device.options());
+    const DeviceArray<unsigned char> workspace(planned.workspace);
+    kintsugi_operands operands = device.operands();
+    operands.workspace = workspace.data();
+    operands.workspace_size = planned.workspace;
+    const PreparedOperands prepared(planned.plan, operands);
+    for (const int which : {0, 3, 0, 1, 2, 3, 3}) {
+      const kintsugi_operands with_prepared = prepared.in(operands, which);
+      ASSERT_EQ(kintsugi_plan_execute(nullptr, planned.plan, &with_prepared), KINTSUGI_SUCCESS)
+          << kintsugi_last_error();
+      device.fetch();
+      EXPECT_TRUE(bits_of(data.result()) == bits) << "prepared: " << which;
+    }
+  }
+}
+
+// The engine is named, and the matrices are in host memory.
+TEST(DeviceStaging, SmallHostMatrices) {
+  for (const char* scheme : {"fp16x3", "h2sgemm", "h2sgemm:sb=eq6", "h2sgemm-element", "ozaki2:moduli=7"}) {
+    GemmCase test{.m = 65,
+                  .n = 33,
+                  .k = 130,
+                  .op_a = KINTSUGI_OP_T,
+                  .layout = KINTSUGI_ROW_MAJOR,
+                  .pad_a = 1,
+                  .pad_c = 3,
+                  .batch = 2,
+                  .alpha = 0.5,
+                  .beta = 2,
+                  .scheme = scheme,
+                  .engine = "cuda"};
+    SCOPED_TRACE(describe(test));
+    GemmDataOf<float> data(test);
+    const Handle handle;
+    const std::vector<float> before = data.raw_c();
+    data.run_well(handle);
+    for (const lab::ElementError& element : element_errors(data, before))
+      ASSERT_LE(element.error, 0x1p-15 * (element.absolute + 2));
+    EXPECT_EQ(handle.report()["candidates"][0]["items"], 2) << handle.report();
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::test

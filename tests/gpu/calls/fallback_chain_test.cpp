@@ -1,0 +1,142 @@
+// Selected candidates of calls on device memory, and their reports.
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "gpu/calls/device_stream.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+TEST(DeviceChain, SmallTakesTheCandidateThatTheDataAskFor) {
+  const struct {
+    const char* distribution;
+    const char* scheme;
+  } cases[] = {{"language-model", "fp16x3"}, {"graded-inner:60", "bf16x6"}, {"graded-inner:120", "native"}};
+  for (const auto& [distribution, scheme] : cases) {
+    GemmCase test{.m = 100, .n = 90, .k = 600, .batch = 2, .distribution = distribution, .policy = "emulate"};
+    SCOPED_TRACE(describe(test));
+    const Handle handle;
+    GemmDataOf<float> data(test);
+    DeviceGemm<float>(data).run_well(handle);
+    const json report = handle.report();
+    ASSERT_EQ(report["candidates"].size(), 1U) << report;
+    EXPECT_EQ(report["candidates"][0]["scheme"], scheme) << report;
+    EXPECT_EQ(report["candidates"][0]["items"], 2) << report;
+    expect_accurate(data, static_cast<double>(test.k) + 8);
+  }
+}
+
+// Shapes have any number of vectors, of any strides; thread blocks of the fourth have 48 KB of shared memory.
+TEST(DeviceChain, LaterCandidatesHaveTheBitsOfTheirSchemes) {
+  const GemmCase shapes[] = {{.m = 13000, .n = 40, .k = 70},
+                             {.m = 40, .n = 13000, .k = 70},
+                             {.m = 3400, .n = 50, .k = 4100},
+                             {.m = 2100, .n = 30, .k = 2816},
+                             {.m = 300, .n = 200, .k = 300, .batch = 40},
+                             {.m = 50, .n = 1700, .k = 4100, .op_a = KINTSUGI_OP_T, .op_b = KINTSUGI_OP_T}};
+  for (GemmCase test : shapes) {
+    for (const char* distribution : {"graded-inner:60", "graded-inner:25"}) {
+      test.distribution = distribution;
+      test.scheme.clear();
+      test.policy = "emulate";
+      SCOPED_TRACE(describe(test));
+      const Handle handle;
+      GemmDataOf<float> data(test);
+      DeviceGemm<float>(data).run_well(handle);
+      const json candidates = handle.report()["candidates"];
+      ASSERT_EQ(candidates.size(), 1U) << candidates;
+      EXPECT_NE(candidates[0]["scheme"], "fp16x3");
+      test.scheme = candidates[0]["scheme"];
+      test.policy.clear();
+      EXPECT_EQ(bits_of(data.result()), device_bits<float>(test)) << candidates;
+    }
+  }
+}
+
+// The more uniform numbers there are, the more binades they span, yet most lie in the upper ones. Half of
+// them may be zeros on one side; where both sides have zeros, it is not known which of them meet.
+TEST(DeviceChain, SmallElementsThatLieHighAreQuick) {
+  for (const int sides : {0, 1, 2}) {
+    for (const bool narrow : {true, false}) {
+      GemmCase test{.m = 100, .n = 90, .k = 2000, .policy = "emulate"};
+      const Handle handle;
+      GemmDataOf<float> data(test);
+      for (std::int64_t p = 0; p < test.k; ++p) {
+        for (std::int64_t i = 0; i < test.m; ++i) {
+          if (sides > 0 && (i + p) % 2 == 0) data.a()(i, p) = 0;
+        }
+        for (std::int64_t j = 0; j < test.n; ++j) {
+          if (sides > 1 && (j + p) % 2 == 0) data.b()(p, j) = 0;
+        }
+      }
+      // One small number a vector makes no difference but to spans.
+      if (!narrow) {
+        for (std::int64_t i = 0; i < test.m; ++i) data.a()(i, 1001 - i % 2) = 0x1p-60F;
+      }
+      DeviceGemm<float>(data).run_well(handle);
+      const json report = handle.report();
+      const bool quick = sides < 2;
+      EXPECT_EQ(report["candidates"][0]["scheme"], quick    ? "fp16x3"
+                                                   : narrow ? "fp16x3-wide"
+                                                            : "bf16x6")
+          << sides << report;
+      expect_accurate(data, static_cast<double>(test.k) + 8);
+    }
+  }
+}
+
+// Under auto a short product is multiplied before its selection is made, where nothing of C is read: it is
+// written anew if the operands are on no candidate.
+TEST(DeviceChain, OneCandidateOfAutoGivesWay) {
+  for (const double beta : {0.0, 0.5}) {
+    GemmCase test{.m = 1000, .n = 1010, .k = 700, .beta = beta, .policy = "auto"};
+    SCOPED_TRACE(describe(test));
+    const Handle handle;
+    GemmDataOf<float> uniform(test);
+    DeviceGemm<float>(uniform).run_well(handle);
+    const json report = handle.report();
+    if (report["candidates"].empty()) GTEST_SKIP() << "native is expected to be quicker here";
+    const std::string scheme = report["candidates"][0]["scheme"];
+    if (scheme == "native") GTEST_SKIP() << "auto emulates on devices alone whose times are known";
+    EXPECT_EQ(scheme, "fp16x3-wide");
+    GemmCase named = test;
+    named.policy.clear();
+    named.scheme = scheme;
+    EXPECT_EQ(bits_of(uniform.result()), device_bits<float>(named));
+
+    test.distribution = "graded-inner:60";
+    GemmDataOf<float> deep(test);
+    GemmDataOf<float> before(test);
+    DeviceGemm<float>(deep).run_well(handle);
+    EXPECT_EQ(handle.report()["candidates"][0]["scheme"], "native");
+    for (std::int64_t s = 0; s < 3000; ++s) {
+      const std::int64_t i = 7 * s % test.m;
+      const std::int64_t j = 13 * s % test.n;
+      float sum = 0;
+      for (std::int64_t p = 0; p < test.k; ++p) sum = std::fma(deep.a()(i, p), deep.b()(p, j), sum);
+      const float expected =
+          beta == 0 ? sum : sum + static_cast<float>(beta) * static_cast<float>(before.c()(i, j));
+      ASSERT_EQ(deep.c()(i, j), expected) << i << ", " << j;
+    }
+  }
+}
+
+TEST(DeviceChain, SmallReportsSpecialValuesAndWhatItRefuses) {
+  GemmCase test{.m = 9, .n = 8, .k = 7, .batch = 3, .scheme = "h2sgemm"};
+  const Handle handle;
+  GemmDataOf<float> data(test);
+  data.a(1)(2, 3) = std::numeric_limits<float>::infinity();
+  data.a(2)(0, 0) = 0x1p20F;
+  DeviceGemm<float>(data).run_well(handle);
+  const json report = handle.report();
+  EXPECT_EQ(report["items_with_special_values"], 1) << report;
+  EXPECT_EQ(report["items_unreachable"], 1) << report;
+  EXPECT_TRUE(std::isfinite(data.c(0)(0, 0)));
+  for (std::int64_t j = 0; j < test.n; ++j) {
+    for (std::int64_t i = 0; i < test.m; ++i) EXPECT_TRUE(std::isnan(data.c(2)(i, j)));
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::test

@@ -1,0 +1,147 @@
+// Prepared operands in device memory give the bits of the plain call.
+#include <complex>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpu/calls/planned.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+template <class T>
+void expect_prepared_bits(const GemmCase& test, bool borrow) {
+  SCOPED_TRACE(describe(test));
+  const auto bits = device_bits<T>(test);
+  GemmDataOf<T> data(test);
+  DeviceGemm<T> device(data);
+  const Planned planned(device.problem(), device.options());
+  const PreparedOperands prepared(planned.plan, device.operands(), borrow);
+  for (const int which : {1, 2, 3}) {
+    GemmDataOf<T> fresh(test);
+    device_engine().copy_to_device({}, device.c().data(), fresh.raw_c().data(),
+                                   fresh.raw_c().size() * sizeof(T));
+    const kintsugi_operands operands = prepared.in(device.operands(), which);
+    ASSERT_EQ(kintsugi_plan_execute(nullptr, planned.plan, &operands), KINTSUGI_SUCCESS)
+        << kintsugi_last_error();
+    fresh.raw_c() = device.c().host();
+    EXPECT_EQ(bits_of(fresh.result()), bits) << "prepared: " << which;
+  }
+}
+
+TEST(DevicePrepared, SmallKeepTheBits) {
+  for (const bool borrow : {false, true}) {
+    for (const std::int64_t batch : {1, 3}) {
+      expect_prepared_bits<float>(
+          {.m = 70, .n = 131, .k = 99, .pad_a = 2, .batch = batch, .beta = -1, .scheme = "fp16x3"}, borrow);
+      expect_prepared_bits<double>(
+          {.m = 70, .n = 31, .k = 99, .op_b = KINTSUGI_OP_T, .batch = batch, .scheme = "ozaki2:moduli=15"},
+          borrow);
+      expect_prepared_bits<float>(
+          {.m = 70, .n = 131, .k = 99, .op_a = KINTSUGI_OP_T, .batch = batch, .policy = "emulate"}, borrow);
+      // Accepted by mean depth: so many uniform numbers span more than the first candidate is proved for.
+      expect_prepared_bits<float>(
+          {.m = 300, .n = 131, .k = 2000, .op_a = KINTSUGI_OP_T, .batch = batch, .policy = "emulate"},
+          borrow);
+      expect_prepared_bits<double>(
+          {.m = 33, .n = 31, .k = 99, .layout = KINTSUGI_ROW_MAJOR, .batch = batch, .policy = "native"},
+          borrow);
+      for (const auto& [accuracy, distribution] :
+           {std::pair("exact", "phi:4"), std::pair("fp64", "uniform"), std::pair("fp64", "phi:1.5"),
+            std::pair("fp64", "phi:4")}) {
+        const GemmCase test{.m = 70,
+                            .n = 31,
+                            .k = 99,
+                            .op_b = KINTSUGI_OP_T,
+                            .batch = batch,
+                            .beta = 0.5,
+                            .distribution = distribution,
+                            .policy = "emulate",
+                            .accuracy = accuracy};
+        expect_prepared_bits<double>(test, borrow);
+        expect_prepared_bits<std::complex<double>>(test, borrow);
+      }
+      expect_prepared_bits<double>({.m = 20, .n = 31, .k = 99, .batch = batch, .scheme = "superaccumulator"},
+                                   borrow);
+    }
+  }
+}
+
+// Bits of C and the report's candidates of a call on copies of the operands. Bits 0 and 1 of `which`: A and B
+// are prepared.
+std::pair<std::vector<std::uint32_t>, json> run_on_copies(GemmDataOf<float>& data, int which) {
+  GemmDataOf<float> copy(data.test());
+  copy.raw_a() = data.raw_a();
+  copy.raw_b() = data.raw_b();
+  DeviceGemm<float> device(copy);
+  const Handle handle;
+  const Planned planned(device.problem(), device.options(), handle);
+  std::optional<PreparedOperands> prepared;
+  if (which != 0) prepared.emplace(planned.plan, device.operands());
+  const kintsugi_operands operands = prepared ? prepared->in(device.operands(), which) : device.operands();
+  EXPECT_EQ(kintsugi_plan_execute(handle, planned.plan, &operands), KINTSUGI_SUCCESS)
+      << kintsugi_last_error();
+  device.fetch();
+  return {bits_of(copy.result()), handle.report()["candidates"]};
+}
+
+// Items whose operands span more than the first candidate accepts, of A, of B, of neither, or more than any
+// accepts: each takes a candidate of its own, native the last, prepared or not.
+TEST(DevicePrepared, SmallItemsHaveCandidatesOfTheirOwn) {
+  const GemmCase test{.m = 70, .n = 90, .k = 200, .batch = 4, .policy = "emulate"};
+  SCOPED_TRACE(describe(test));
+  GemmDataOf<float> data(test);
+  for (std::int64_t p = 0; p < test.k; p += 2) {
+    data.a(1)(3, p) *= 0x1p-60F;
+    data.b(2)(p, 7) *= 0x1p-50F;
+    data.b(3)(p, 7) *= 0x1p-120F;
+  }
+  const auto [bits, candidates] = run_on_copies(data, 0);
+  std::vector<std::string> schemes;
+  for (const json& candidate : candidates) {
+    schemes.push_back(candidate["scheme"]);
+    EXPECT_EQ(candidate["items"], 1) << candidates;
+  }
+  EXPECT_EQ(schemes, (std::vector<std::string>{"fp16x3", "fp16x3-wide", "bf16x6", "native"}));
+  for (const int which : {1, 2, 3}) {
+    const auto prepared = run_on_copies(data, which);
+    EXPECT_TRUE(prepared.first == bits) << "prepared: " << which;
+    EXPECT_EQ(prepared.second, candidates) << "prepared: " << which;
+  }
+}
+
+// Slices keep the scales that they were made with, whatever candidate or scheme splits their operand again in
+// between.
+TEST(DevicePrepared, SmallScalesOutliveOtherSplits) {
+  for (const auto& [scheme, other_scheme] : {std::pair("", ""), std::pair("fp16x3", "bf16x6")}) {
+    GemmCase test{.m = 70, .n = 90, .k = 200, .scheme = scheme, .policy = *scheme == 0 ? "emulate" : ""};
+    GemmCase between = test;
+    between.scheme = other_scheme;
+    SCOPED_TRACE(describe(test));
+    const auto bits = device_bits<float>(test);
+    GemmDataOf<float> data(test);
+    GemmDataOf<float> wide(between);
+    wide.a()(3, 7) = 0x1p-60F;  // of a fallback chain bf16x6 takes it
+    DeviceGemm<float> device(data);
+    DeviceGemm<float> other(wide);
+    const Planned planned(device.problem(), device.options());
+    const Planned other_planned(other.problem(), other.options());
+    kintsugi_operands operands = device.operands();
+    kintsugi_operands other_operands = other.operands();
+    kintsugi_prepared b = nullptr;
+    ASSERT_EQ(kintsugi_prepare(nullptr, planned.plan, KINTSUGI_B, operands.b, &b), KINTSUGI_SUCCESS);
+    operands.prepared_b = other_operands.prepared_b = b;
+    ASSERT_EQ(kintsugi_plan_execute(nullptr, other_planned.plan, &other_operands), KINTSUGI_SUCCESS)
+        << kintsugi_last_error();
+    ASSERT_EQ(kintsugi_plan_execute(nullptr, planned.plan, &operands), KINTSUGI_SUCCESS)
+        << kintsugi_last_error();
+    device.fetch();
+    EXPECT_EQ(bits_of(data.result()), bits);
+    kintsugi_prepared_destroy(b);
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::test

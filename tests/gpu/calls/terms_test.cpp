@@ -1,0 +1,203 @@
+// Products of our own on Hopper: the bits of the model of its matrix units, whatever the tiles and their
+// parts.
+#include <array>
+#include <random>
+
+#include "engines/cuda/arch/sm90_costs.hpp"
+#include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
+#include "engines/cuda/gemm/multi_term/multi_term_tiles.hpp"
+#include "gpu/calls/device_stream.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+constexpr std::array schemes{"fp16x3", "fp16x3-wide", "bf16x6"};
+
+std::vector<std::uint32_t> modelled_bits(GemmCase test) {
+  test.engine = "reference";
+  test.accumulator = "h200";
+  GemmDataOf<float> data(test);
+  data.run_well();
+  return bits_of(data.result());
+}
+
+GemmCase random_case(std::mt19937_64& random, const std::string& scheme) {
+  const auto upto = [&](std::int64_t most) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(most));
+  };
+  constexpr const char* distributions[] = {"uniform", "uniform01", "phi:2",    "phi:4",
+                                           "type3",   "graded:20", "subnormal"};
+  GemmCase test{.m = 1 + upto(300), .n = 1 + upto(210), .k = 1 + upto(400)};
+  test.op_a = static_cast<kintsugi_op>(upto(2));
+  test.op_b = static_cast<kintsugi_op>(upto(2));
+  test.layout = static_cast<kintsugi_layout>(upto(2));
+  test.pad_c = upto(3);
+  test.alpha = std::array{1.0, 1.0, -1.5, 0x1p-30}[static_cast<std::size_t>(upto(4))];
+  test.beta = upto(3) == 0 ? 0.75 : 0;
+  test.distribution = distributions[upto(std::size(distributions))];
+  test.scheme = scheme;
+  test.seed = random() % 1000000;
+  return test;
+}
+
+TEST(DeviceTerms, BitsAreThoseOfTheModel) {
+  const std::uint64_t seed = std::random_device{}();
+  std::mt19937_64 random(seed);
+  for (const std::string scheme : schemes) {
+    for (int i = 0; i < 25; ++i) {
+      const GemmCase test = random_case(random, scheme);
+      SCOPED_TRACE(describe(test) + " generator " + std::to_string(seed));
+      ASSERT_EQ(device_bits<float>(test, {.offset = random() % 2, .device_scalars = i % 4 == 3}),
+                modelled_bits(test));
+    }
+  }
+}
+
+// Elements of a row leave in pairs where pairs lie at even stages.
+TEST(DeviceTerms, SmallRowsLieAtAnyPlace) {
+  for (const std::string scheme : schemes) {
+    for (const std::int64_t pad : {0, 1, 2}) {
+      const GemmCase test{
+          .m = 320, .n = 320, .k = 70, .layout = KINTSUGI_ROW_MAJOR, .pad_c = pad, .scheme = scheme};
+      const auto bits = modelled_bits(test);
+      for (const std::size_t offset : {0, 1, 2}) {
+        SCOPED_TRACE(describe(test) + " offset " + std::to_string(offset));
+        ASSERT_EQ(device_bits<float>(test, {.offset = offset}), bits);
+      }
+    }
+  }
+}
+
+// Tens of thousands of short vectors.
+TEST(DeviceTerms, BatchesOfManyItemsKeepTheBits) {
+  for (const std::string scheme : {"fp16x3", "bf16x6"}) {
+    for (const kintsugi_op op_b : {KINTSUGI_OP_N, KINTSUGI_OP_T}) {
+      const GemmCase test{.m = 500,
+                          .n = 33,
+                          .k = 100,
+                          .op_b = op_b,
+                          .layout = KINTSUGI_ROW_MAJOR,
+                          .pad_a = 1,
+                          .batch = 80,
+                          .distribution = "phi:2",
+                          .scheme = scheme};
+      SCOPED_TRACE(describe(test));
+      EXPECT_TRUE(device_bits<float>(test) == modelled_bits(test));
+    }
+  }
+}
+
+// Rows and columns from (row, column) on of the product that `whole` describes, as a product of its own, with
+// the blocks of k of the whole: C has so few elements that the scheme alone would shorten them.
+std::vector<std::uint32_t> part_bits(const GemmCase& whole, GemmDataOf<float>& data, std::int64_t row,
+                                     std::int64_t m, std::int64_t column, std::int64_t n) {
+  GemmCase test = whole;
+  test.m = m;
+  test.n = n;
+  test.scheme += ":block=64";
+  GemmDataOf<float> part(test);
+  for (std::int64_t p = 0; p < test.k; ++p) {
+    for (std::int64_t i = 0; i < m; ++i) part.a()(i, p) = data.a()(row + i, p);
+    for (std::int64_t j = 0; j < n; ++j) part.b()(p, j) = data.b()(p, column + j);
+  }
+  DeviceGemm<float>(part).run_well();
+  return bits_of(part.result());
+}
+
+// Products of these sizes have tiles of different widths, and some are cut along k.
+TEST(DeviceTerms, BitsDoNotDependOnTilesAndParts) {
+  constexpr std::int64_t m = 5120;
+  constexpr std::int64_t n = 5000;
+  constexpr std::int64_t k = 2100;
+  constexpr std::int32_t clusters = 66;
+  const auto choice = core::cuda::choose_tile_schedule(core::cuda::joined_tiles[0], 0, m, n, 1, k, 1,
+                                                       clusters, core::cuda::sm90_costs.multi_term);
+  EXPECT_GT(choice.schedule.parts, 1) << "this size was to have tiles in parts";
+  for (const std::string scheme : schemes) {
+    GemmCase test{.m = m, .n = n, .k = k, .distribution = "phi:1", .scheme = scheme};
+    SCOPED_TRACE(scheme);
+    GemmDataOf<float> data(test);
+    DeviceGemm<float>(data).run_well();
+    const core::MatrixView<float> c = data.c();
+    for (const auto& [row, rows, column, columns] :
+         {std::array<std::int64_t, 4>{0, 300, 0, 200}, {4820, 300, 4800, 200}, {1000, 2048, 2500, 2048}}) {
+      const auto bits = part_bits(test, data, row, rows, column, columns);
+      std::vector<float> here;
+      for (std::int64_t j = 0; j < columns; ++j) {
+        for (std::int64_t i = 0; i < rows; ++i) here.push_back(c(row + i, column + j));
+      }
+      EXPECT_TRUE(bits_of(here) == bits) << rows << " x " << columns << " from " << row << ", " << column;
+    }
+  }
+}
+
+// Few tiles and a long k: segments of k have thread blocks of their own.
+TEST(DeviceTerms, SegmentsApartKeepTheBits) {
+  const std::uint64_t seed = std::random_device{}();
+  std::mt19937_64 random(seed);
+  for (const std::string scheme : {"fp16x3", "fp16x3-wide"}) {
+    for (int i = 0; i < 6; ++i) {
+      GemmCase test = random_case(random, scheme);
+      test.m = 1 + test.m % 30;
+      test.n = 1 + test.n % 30;
+      test.k = 2000 + 60 * test.k;
+      test.batch = 1 + i % 3 / 2;
+      SCOPED_TRACE(describe(test) + " generator " + std::to_string(seed));
+      ASSERT_EQ(device_bits<float>(test, {.offset = random() % 2, .device_scalars = i % 4 == 3}),
+                modelled_bits(test));
+    }
+  }
+}
+
+// Many tiles, several of them in one launch with each segment. Elements are checked against products of their
+// own rows and columns, whose C has few elements too, and so the same segments.
+TEST(DeviceTerms, SegmentsApartOfManyTilesKeepTheBits) {
+  for (const std::string scheme : {"fp16x3", "fp16x3-wide"}) {
+    for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{700, 600, 20000}, {130, 65, 70001}}) {
+      const GemmCase test{.m = m, .n = n, .k = k, .distribution = "phi:1", .scheme = scheme};
+      SCOPED_TRACE(describe(test));
+      GemmDataOf<float> data(test);
+      for (int round = 0; round < 2; ++round) DeviceGemm<float>(data).run_well();
+      for (const auto& [row, column] :
+           {std::pair{std::int64_t{0}, std::int64_t{0}}, {m - 9, n - 7}, {63, 31}}) {
+        GemmCase of_part = test;
+        of_part.m = 9;
+        of_part.n = 7;
+        of_part.engine = "reference";
+        of_part.accumulator = "h200";
+        GemmDataOf<float> part(of_part);
+        for (std::int64_t p = 0; p < k; ++p) {
+          for (std::int64_t i = 0; i < of_part.m; ++i) part.a()(i, p) = data.a()(row + i, p);
+          for (std::int64_t j = 0; j < of_part.n; ++j) part.b()(p, j) = data.b()(p, column + j);
+        }
+        part.run_well();
+        std::vector<float> here;
+        for (std::int64_t j = 0; j < of_part.n; ++j) {
+          for (std::int64_t i = 0; i < of_part.m; ++i) here.push_back(data.c()(row + i, column + j));
+        }
+        EXPECT_EQ(bits_of(here), bits_of(part.result())) << "from " << row << ", " << column;
+      }
+    }
+  }
+}
+
+// Of a batch every item takes its own candidate.
+TEST(DeviceTerms, ItemsOfABatchTakeTheirOwnCandidates) {
+  GemmCase test{.m = 150, .n = 140, .k = 500, .batch = 4, .policy = "emulate"};
+  GemmDataOf<float> data(test);
+  for (std::int64_t p = 1; p < test.k; ++p) {
+    data.a(1)(3, p) = 0x1p-60F;   // bf16x6
+    data.a(2)(3, p) = 0x1p-125F;  // beyond its window too
+  }
+  const Handle handle;
+  DeviceGemm<float>(data).run_well(handle);
+  const json report = handle.report();
+  ASSERT_EQ(report["candidates"].size(), 3U) << report;
+  EXPECT_EQ(report["candidates"][0]["items"], 2) << report;
+  EXPECT_EQ(report["candidates"][1]["items"], 1) << report;
+  EXPECT_EQ(report["candidates"][2]["items"], 1) << report;
+  expect_accurate(data, static_cast<double>(test.k) + 8);
+}
+
+}  // namespace
+}  // namespace kintsugi::test

@@ -1,0 +1,241 @@
+// Not a test: measures native products on the device by our own kernels, by cuBLAS, and by cuBLAS with our
+// check of its sums, on the same operands in turns.
+//   build/tests/device_native_rate [--json FILE] [--quick]
+#include <fmt/format.h>
+
+#include <cmath>
+#include <complex>
+#include <cstring>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "arith/complex.hpp"
+#include "tests/gpu/rates/rate.hpp"
+
+namespace kintsugi::core {
+namespace {
+
+struct Shape {
+  std::int64_t m, n, k;
+};
+
+// C = A B + beta C in BLAS's terms, all matrices column-major and without padding.
+struct Case {
+  ElementType type;
+  Shape shape;
+  bool transpose_a, transpose_b;
+  double beta;
+
+  std::string text() const {
+    constexpr const char* names[] = {"FP32", "FP64", "complex FP32", "complex FP64"};
+    return fmt::format("{} {} x {} x {} {}{} beta {}", names[static_cast<int>(type)], shape.m, shape.n,
+                       shape.k, transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', beta);
+  }
+  double operations() const {
+    const bool is_complex = type == ElementType::c32 || type == ElementType::c64;
+    return (is_complex ? 8.0 : 2.0) * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
+           static_cast<double>(shape.k);
+  }
+};
+
+class Operands {
+ public:
+  explicit Operands(std::int64_t elements)
+      : a_(16 * elements), b_(16 * elements), c_(16 * elements), scratch_(scratch_bytes) {}
+
+  static constexpr std::size_t scratch_bytes = std::size_t{32} << 20;
+
+  DeviceTile tile(const Case& of) const {
+    const auto& [m, n, k] = of.shape;
+    DeviceTile tile;
+    tile.a.matrix = {.data = a_.data(),
+                     .type = of.type,
+                     .rows = m,
+                     .columns = k,
+                     .row_stride = of.transpose_a ? k : 1,
+                     .column_stride = of.transpose_a ? 1 : m};
+    tile.b.matrix = {.data = b_.data(),
+                     .type = of.type,
+                     .rows = n,
+                     .columns = k,
+                     .row_stride = of.transpose_b ? 1 : k,
+                     .column_stride = of.transpose_b ? n : 1,
+                     .right = true};
+    tile.c = {
+        .data = c_.data(), .type = of.type, .rows = m, .columns = n, .row_stride = 1, .column_stride = m};
+    tile.rows = m;
+    tile.columns = n;
+    tile.scalars.beta = of.beta;
+    return tile;
+  }
+  void multiply_by_vendor(const Case& of) const {
+    const auto& [m, n, k] = of.shape;
+    const DeviceBlasProduct product{.type = of.type,
+                                    .op_a = of.transpose_a ? 1 : 0,
+                                    .op_b = of.transpose_b ? 1 : 0,
+                                    .m = m,
+                                    .n = n,
+                                    .k = k,
+                                    .a = a_.data(),
+                                    .b = b_.data(),
+                                    .c = c_.data(),
+                                    .lda = of.transpose_a ? k : m,
+                                    .ldb = of.transpose_b ? n : k,
+                                    .ldc = m,
+                                    .scalars = {.alpha = 1, .beta = of.beta},
+                                    .scratch_bytes = scratch_bytes};
+    if (!engine().native({}, product, scratch_.data()))
+      throw std::runtime_error("device_native_rate: cuBLAS refuses " + of.text());
+  }
+
+  // An element of C is what the host sums up, within the contract of its type; beta is 0.
+  template <class T>
+  bool is_right(const Case& of, std::int64_t i, std::int64_t j) const {
+    const auto& [m, n, k] = of.shape;
+    const std::vector<T> c = read<T>(c_, i + j * m, 1, 1);
+    const std::vector<T> a = read<T>(a_, of.transpose_a ? i * k : i, of.transpose_a ? 1 : m, k);
+    const std::vector<T> b = read<T>(b_, of.transpose_b ? j : j * k, of.transpose_b ? n : 1, k);
+    using Wide = std::complex<long double>;
+    Wide sum = 0;
+    long double magnitudes = 0;
+    for (std::size_t p = 0; p < a.size(); ++p) {
+      sum += Wide(a[p]) * Wide(b[p]);
+      magnitudes += std::abs(Wide(a[p])) * std::abs(Wide(b[p]));
+    }
+    const bool is_single = of.type == ElementType::f32 || of.type == ElementType::c32;
+    const long double unit = is_single ? 0x1p-24L : 0x1p-53L;
+    return std::abs(Wide(c[0]) - sum) <= 3 * static_cast<long double>(k + 2) * unit * magnitudes;
+  }
+
+  // Fills A and B with numbers of the type.
+  void fill(ElementType type, std::int64_t elements) const {
+    const bool is_single = type == ElementType::f32 || type == ElementType::c32;
+    const auto count = static_cast<std::size_t>(2 * elements);
+    if (is_single) {
+      Pattern<float>(1).fill(a_, count);
+      Pattern<float>(2).fill(b_, count);
+    } else {
+      Pattern<double>(1).fill(a_, count);
+      Pattern<double>(2).fill(b_, count);
+    }
+  }
+  void poison() const { Pattern<double>(3).fill(c_, 1 << 20); }
+
+ private:
+  // `count` elements from `first`, `stride` apart.
+  template <class T>
+  static std::vector<T> read(const Memory& memory, std::int64_t first, std::int64_t stride,
+                             std::int64_t count) {
+    std::vector<T> all(static_cast<std::size_t>((count - 1) * stride + 1));
+    engine().copy_to_host({}, all.data(), memory.data() + first * static_cast<std::int64_t>(sizeof(T)),
+                          all.size() * sizeof(T));
+    engine().synchronize(Queue{});
+    std::vector<T> values;
+    for (std::int64_t p = 0; p < count; ++p) values.push_back(all[static_cast<std::size_t>(p * stride)]);
+    return values;
+  }
+
+  Memory a_, b_, c_, scratch_;
+};
+
+bool are_right(const Operands& operands, const Case& of) {
+  for (const auto& [i, j] : {std::pair{std::int64_t{0}, std::int64_t{0}},
+                             {of.shape.m / 3, of.shape.n / 2},
+                             {of.shape.m - 1, of.shape.n - 1}}) {
+    const bool right = of.type == ElementType::f32   ? operands.is_right<float>(of, i, j)
+                       : of.type == ElementType::f64 ? operands.is_right<double>(of, i, j)
+                       : of.type == ElementType::c32 ? operands.is_right<std::complex<float>>(of, i, j)
+                                                     : operands.is_right<std::complex<double>>(of, i, j);
+    if (!right) return false;
+  }
+  return true;
+}
+
+nlohmann::json measure(const Operands& operands, const Case& of) {
+  const DeviceTile tile = operands.tile(of);
+  if (of.beta == 0) {
+    operands.poison();
+    engine().multiply_unsplit({}, tile);
+    if (!are_right(operands, of)) throw std::runtime_error("device_native_rate: wrong sums of " + of.text());
+  }
+  const int count = static_cast<int>(std::clamp(3e9 / of.operations(), 1.0, 20.0));
+  const auto vendor = [&](int) { operands.multiply_by_vendor(of); };
+  const auto looked_at = [&](int) {
+    operands.multiply_by_vendor(of);
+    engine().finish_native({}, tile, tile.c);
+  };
+  const double before = seconds(count, vendor, 5);
+  const double own = seconds(
+      count, [&](int) { engine().multiply_unsplit({}, tile); }, 5);
+  const double finished = of.beta == 0 ? seconds(count, looked_at, 5) : 0;
+  const double vendor_time = (before + seconds(count, vendor, 5)) / 2;
+  fmt::print("{:42} cuBLAS {:10.1f} us {:6.1f} TFLOP/s; own {:6.3f} of it", of.text(), 1e6 * vendor_time,
+             1e-12 * of.operations() / vendor_time, vendor_time / own);
+  if (of.beta == 0) fmt::print(", looked at {:6.3f}", vendor_time / finished);
+  fmt::print("\n");
+  std::fflush(stdout);
+  return {{"case", of.text()},
+          {"m", of.shape.m},
+          {"n", of.shape.n},
+          {"k", of.shape.k},
+          {"vendor_seconds", vendor_time},
+          {"own_seconds", own},
+          {"looked_at_seconds", finished}};
+}
+
+int run(const char* file, bool quick) {
+  constexpr std::int64_t most = 8192;
+  const Operands operands(most * most);
+  nlohmann::json rows = nlohmann::json::array();
+  const auto add = [&](const Case& of) { rows.push_back(measure(operands, of)); };
+  constexpr ElementType types[] = {ElementType::f32, ElementType::f64, ElementType::c32, ElementType::c64};
+  for (const ElementType type : types) {
+    operands.fill(type, most * most);
+    for (const std::int64_t n : {64, 128, 256, 384, 512, 768, 1024, 1536, 2048, 4096, 8192}) {
+      if (quick && n > 2048) continue;
+      add({type, {n, n, n}, false, false, 0});
+      if (n >= 512) add({type, {n, n, n}, true, false, 0});
+      if (n == 1024 || n == 4096) {
+        add({type, {n, n, n}, false, true, 0});
+        add({type, {n, n, n}, true, true, 0});
+      }
+    }
+    for (const Shape shape : {Shape{8192, 8192, 128},
+                              {4096, 4096, 512},
+                              {8192, 256, 256},
+                              {64, 64, 8192},
+                              {512, 512, 8192},
+                              {1000, 1111, 777}}) {
+      add({type, shape, false, false, 0});
+      add({type, shape, false, false, 1});
+    }
+  }
+  write_json(file, rows);
+  return 0;
+}
+
+}  // namespace
+}  // namespace kintsugi::core
+
+int main(int count, char** arguments) {
+  const char* file = nullptr;
+  bool quick = false;
+  for (int i = 1; i < count; ++i) {
+    if (std::strcmp(arguments[i], "--quick") == 0) {
+      quick = true;
+    } else if (std::strcmp(arguments[i], "--json") == 0 && i + 1 < count) {
+      file = arguments[++i];
+    } else {
+      std::cerr << "usage: device_native_rate [--json FILE] [--quick]\n";
+      return 2;
+    }
+  }
+  try {
+    return kintsugi::core::run_on_device("device_native_rate",
+                                         [&] { return kintsugi::core::run(file, quick); });
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << '\n';
+    return 1;
+  }
+}

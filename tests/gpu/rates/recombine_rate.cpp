@@ -1,0 +1,308 @@
+// Not a test: measures recombinations and products of unsplit operands on the device.
+//   build/tests/recombine_rate [--json FILE]
+// Times are medians of events around single steps.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <vector>
+
+#include "arith/epilogue.hpp"
+#include "engines/cuda/recombine/recombine.hpp"
+#include "tests/gpu/rates/rate.hpp"
+
+namespace kintsugi::core {
+namespace {
+
+template <class T>
+class Array {
+ public:
+  explicit Array(const std::vector<T>& values) : memory_(values.size() * sizeof(T)) {
+    engine().copy_to_device({}, data(), values.data(), values.size() * sizeof(T));
+  }
+  explicit Array(std::int64_t size) : Array(std::vector<T>(static_cast<std::size_t>(size))) {}
+
+  T* data() const { return reinterpret_cast<T*>(memory_.address()); }
+  cuda::Address address() const { return memory_.address(); }
+  T host(std::int64_t element) const {
+    T value;
+    engine().copy_to_host({}, &value, data() + element, sizeof value);
+    engine().synchronize(Queue{});
+    return value;
+  }
+
+ private:
+  Memory memory_;
+};
+
+// Median of runs that are timed one by one.
+double seconds_of(const std::function<void()>& step) {
+  return seconds(
+      1, [&](int) { step(); }, 21);
+}
+
+class Table {
+ public:
+  Table() {
+    constexpr std::int64_t bytes = std::int64_t{1} << 30;
+    const Array<std::uint8_t> source(bytes);
+    const Array<std::uint8_t> target(bytes);
+    const double seconds = seconds_of([&] {
+      check(driver().copy_on_device_async(target.address(), source.address(), bytes, nullptr),
+            "cuMemcpyDtoDAsync");
+    });
+    copy_ = 2.0 * bytes / seconds;
+    fmt::print("{:44} {:>9.1f} us {:>8.1f} GB/s\n", "copy of 1 GiB", seconds * 1e6, copy_ * 1e-9);
+    json_["copy_bytes_per_second"] = copy_;
+  }
+
+  void moves(const std::string& name, double bytes, const std::function<void()>& step) {
+    const double seconds = seconds_of(step);
+    fmt::print("{:44} {:>9.1f} us {:>8.1f} GB/s {:>6.1f} % of the copy\n", name, seconds * 1e6,
+               bytes / seconds * 1e-9, bytes / seconds / copy_ * 100);
+    json_["rows"].push_back(
+        {{"step", name}, {"seconds", seconds}, {"bytes", bytes}, {"of_copy", bytes / seconds / copy_}});
+  }
+  void computes(const std::string& name, double operations, const std::function<void()>& step) {
+    const double seconds = seconds_of(step);
+    fmt::print("{:44} {:>9.1f} us {:>8.2f} TFLOP/s\n", name, seconds * 1e6, operations / seconds * 1e-12);
+    json_["rows"].push_back({{"step", name}, {"seconds", seconds}, {"operations", operations}});
+  }
+
+  const nlohmann::json& json() const { return json_; }
+
+ private:
+  double copy_ = 0;
+  nlohmann::json json_;
+};
+
+void expect(double found, double expected, const std::string& what) {
+  if (found == expected) return;
+  fmt::print(stderr, "recombine_rate: {} is {:a} instead of {:a}\n", what, found, expected);
+  std::exit(1);
+}
+
+// Integers, so that all sums are exact.
+template <class T>
+std::vector<T> small_integers(std::int64_t count) {
+  std::mt19937 random(static_cast<unsigned>(count));
+  std::vector<T> values(static_cast<std::size_t>(count));
+  for (T& value : values) value = static_cast<T>(static_cast<int>(random() % 15) - 7);
+  return values;
+}
+
+// The tile of a square product is all of C.
+template <class T>
+struct Square {
+  explicit Square(std::int64_t size, bool by_rows = false)
+      : n(size), ranges(std::vector<VectorRange>(static_cast<std::size_t>(size), VectorRange{.scale = 1})),
+        c(size * size) {
+    constexpr ElementType type = sizeof(T) == 4 ? ElementType::f32 : ElementType::f64;
+    const DeviceMatrix result{.data = c.data(),
+                              .type = type,
+                              .rows = n,
+                              .columns = n,
+                              .row_stride = by_rows ? n : 1,
+                              .column_stride = by_rows ? 1 : n};
+    const DeviceMatrix operand{
+        .data = nullptr, .type = type, .rows = n, .columns = n, .row_stride = 1, .column_stride = n};
+    tile.a = tile.b = {operand, 0, ranges.data()};
+    tile.c = result;
+    tile.rows = tile.columns = n;
+  }
+
+  std::int64_t n;
+  Array<VectorRange> ranges;
+  Array<T> c;
+  DeviceTile tile;
+};
+
+void time_weighted(Table& table, std::int64_t n, int groups, bool by_rows) {
+  const Square<float> square(n, by_rows);
+  const std::vector<float> values = small_integers<float>(n * n * groups);
+  const Array<float> sums(values);
+  Accumulators accumulators = make_accumulators(SumType::f32, n, n, groups);
+  accumulators.data = reinterpret_cast<std::byte*>(sums.data());
+  const std::vector<int> exponents{0, -11, -22};
+  const std::string name =
+      fmt::format("weighted f32, {} of {} x {}{}", groups, n, n, by_rows ? ", by rows" : "");
+  table.moves(name, 4.0 * static_cast<double>(n * n) * (groups + 1),
+              [&] { engine().recombine_weighted({}, accumulators, exponents, square.tile); });
+  for (const std::int64_t i : {std::int64_t{0}, n / 3, n - 1}) {
+    const std::int64_t j = n - 2;
+    double sum = 0;
+    for (int g = 0; g < groups; ++g)
+      sum += std::ldexp(values[static_cast<std::size_t>(g * n * n + i + j * n)],
+                        exponents[static_cast<std::size_t>(g)]);
+    expect(square.c.host(by_rows ? i * n + j : i + j * n), static_cast<float>(std::ldexp(sum, -2)), name);
+  }
+}
+
+void time_residues(Table& table, std::int64_t n, int count) {
+  const Square<double> square(n);
+  const std::vector<int> integers = small_integers<int>(n * n);
+  std::vector<std::uint8_t> residues;
+  for (int t = 0; t < count; ++t) {
+    std::transform(integers.begin(), integers.end(), std::back_inserter(residues), [&](int x) {
+      return static_cast<std::uint8_t>(x < 0 ? x + moduli[static_cast<std::size_t>(t)] : x);
+    });
+  }
+  const Array<std::uint8_t> sums(residues);
+  Accumulators accumulators = make_accumulators(SumType::residue, n, n, count);
+  accumulators.data = reinterpret_cast<std::byte*>(sums.data());
+  const std::string name = fmt::format("residues f64, {} moduli, {} x {}", count, n, n);
+  table.moves(name, static_cast<double>(n * n) * (count + 8),
+              [&] { engine().recombine_residues({}, accumulators, {.real_count = count}, square.tile); });
+  for (const std::int64_t e : {std::int64_t{0}, n * n / 3, n * n - 1})
+    expect(square.c.host(e), integers[static_cast<std::size_t>(e)] * 0.25, name);
+}
+
+void time_leaving(Table& table, std::int64_t n, int modulus) {
+  const std::vector<std::int32_t> values = small_integers<std::int32_t>(n * n);
+  const Array<std::int32_t> inside(values);
+  const Array<std::int64_t> outside(n * n);
+  const std::string name = modulus == 0 ? fmt::format("integers leave, {} x {}", n, n)
+                                        : fmt::format("residues leave, {} x {}", n, n);
+  for (const bool first : {true, false}) {
+    const double bytes = 4 + (modulus == 0 ? 8 : 1) * (first ? 1 : 2);
+    table.moves(name + (first ? ", first" : ", later"), bytes * static_cast<double>(n * n),
+                [&] { cuda::add_outside({}, inside.data(), n * n, modulus, first, outside.data()); });
+    if (!first) continue;
+    const std::int32_t value = values[0];
+    const std::int64_t word = outside.host(0);
+    expect(static_cast<double>(modulus == 0 ? word : word & 0xff), value < 0 ? value + modulus : value, name);
+  }
+}
+
+template <class T>
+void time_plain(Table& table, std::int64_t n) {
+  Square<T> square(n);
+  const std::vector<T> values = small_integers<T>(n * n);
+  const Array<T> operand(values);
+  square.tile.a.matrix.data = square.tile.b.matrix.data = operand.data();
+  const std::string name = fmt::format("plain product f{}, n = {}", 8 * sizeof(T), n);
+  table.computes(name, 2.0 * std::pow(static_cast<double>(n), 3),
+                 [&] { engine().multiply_unsplit({}, square.tile); });
+  double sum = 0;  // of row 3 and column n - 1
+  for (std::int64_t p = 0; p < n; ++p)
+    sum += values[static_cast<std::size_t>(3 + p * n)] * values[static_cast<std::size_t>(n - 1 + p * n)];
+  expect(square.c.host(3 + (n - 1) * n), sum, name);
+}
+
+// Sums are random integers of 150 bits, so that no element is open. `inexact`: elements of a vector that are
+// not exact; with 0 nothing is tested.
+void time_checked(Table& table, std::int64_t n, int count, double inexact, double coefficient) {
+  const Square<double> square(n);
+  std::mt19937_64 random(7);
+  std::vector<std::uint8_t> residues(static_cast<std::size_t>(n * n * count));
+  for (std::uint8_t& residue : residues) residue = static_cast<std::uint8_t>(random() % 180);
+  const Array<std::uint8_t> sums(residues);
+  Accumulators accumulators = make_accumulators(SumType::residue, n, n, count);
+  accumulators.data = reinterpret_cast<std::byte*>(sums.data());
+  const Array<RoundingBound> bounds(
+      std::vector<RoundingBound>(static_cast<std::size_t>(n), RoundingBound{inexact, 0x1p70}));
+  const Array<std::uint32_t> list(n * n + 1);
+  const DeviceOpenElements open{list.data(), list.data() + 1};
+  const DeviceCheck check{.rows = bounds.data(),
+                          .columns = bounds.data(),
+                          .largest_a = 0x1p65,
+                          .largest_b = 0x1p65,
+                          .demand = {coefficient, 0x1p-53}};
+  const std::string name = fmt::format("checked f64, {} moduli, {} x {}, {}", count, n, n,
+                                       inexact == 0       ? "exact"
+                                       : coefficient == 0 ? "rounded twice"
+                                                          : "bounded");
+  table.moves(name, static_cast<double>(n * n) * (count + 8), [&] {
+    engine().recombine_checked({}, accumulators, {.real_count = count}, check, square.tile, open);
+  });
+  expect(static_cast<double>(list.host(0)) < 1e-3 * static_cast<double>(n * n) ? 1 : 0, 1, name);
+  table.moves("exact sums of an empty list", 4, [&] {
+    engine().multiply_exactly({}, square.tile, {list.data() + n * n, list.data()}, nullptr);
+  });
+}
+
+template <class T>
+void time_exact(Table& table, std::int64_t n, bool along_k) {
+  Square<T> square(n);
+  const std::vector<T> values = small_integers<T>(n * n);
+  const Array<T> operand(values);
+  for (DeviceSide* side : {&square.tile.a, &square.tile.b}) {
+    side->matrix.data = operand.data();
+    if (along_k) std::swap(side->matrix.row_stride, side->matrix.column_stride);
+  }
+  const std::string name =
+      fmt::format("exact sums f{}, n = {}{}", 8 * sizeof(T), n, along_k ? ", along k" : ", across");
+  table.computes(name, 2.0 * std::pow(static_cast<double>(n), 3),
+                 [&] { engine().multiply_exactly({}, square.tile, {}, nullptr); });
+  double sum = 0;  // of row 3 and column n - 1
+  const auto at = [&](std::int64_t v, std::int64_t p) {
+    return values[static_cast<std::size_t>(along_k ? v * n + p : v + p * n)];
+  };
+  for (std::int64_t p = 0; p < n; ++p) sum += at(3, p) * at(n - 1, p);
+  expect(square.c.host(3 + (n - 1) * n), sum, name);
+}
+
+// Bounds, ranges and norms, which are read of an operand before its split.
+void time_looks(Table& table, std::int64_t n) {
+  const Square<double> square(n);
+  const Array<double> operand(small_integers<double>(n * n));
+  const Array<RoundingBound> bounds(n);
+  for (const bool along_k : {false, true}) {
+    DeviceSide side = square.tile.a;
+    side.matrix.data = operand.data();
+    if (along_k) std::swap(side.matrix.row_stride, side.matrix.column_stride);
+    const Array<VectorNorm> norms(n);
+    const auto move = [&](const char* name, const auto& find) {
+      table.moves(fmt::format("{} f64, {} x {}{}", name, n, n, along_k ? ", along k" : ", across"),
+                  8.0 * static_cast<double>(n * n), find);
+    };
+    move("rounding bounds", [&] { engine().find_rounding_bounds({}, {side, 60, bounds.data()}, {}, {}); });
+    move("ranges", [&] { engine().find_ranges({}, side, {}, {}); });
+    side.norms = norms.data();
+    move("ranges, exponents", [&] { engine().find_ranges({}, side, {}, {}); });
+    move("norms", [&] { engine().find_norms({}, side, {}, {}); });
+  }
+}
+
+int run(const char* file) {
+  Table table;
+  for (const std::int64_t n : {4096, 8192}) {
+    for (const bool by_rows : {false, true}) {
+      time_weighted(table, n, 1, by_rows);
+      time_weighted(table, n, 3, by_rows);
+    }
+  }
+  for (const int count : {8, 15, 20, 49}) time_residues(table, 4096, count);
+  time_checked(table, 4096, 19, 0, 0);
+  time_checked(table, 4096, 19, 3, 0);
+  time_checked(table, 4096, 19, 3, 0x1p-50);
+  for (const bool along_k : {false, true}) {
+    time_exact<float>(table, 1024, along_k);
+    time_exact<double>(table, 1024, along_k);
+  }
+  time_looks(table, 4096);
+  time_leaving(table, 4096, 0);
+  time_leaving(table, 4096, 251);
+  for (const std::int64_t n : {512, 1024, 4096}) {
+    time_plain<float>(table, n);
+    time_plain<double>(table, n);
+  }
+  write_json(file, table.json());
+  return 0;
+}
+
+}  // namespace
+}  // namespace kintsugi::core
+
+int main(int count, char** arguments) {
+  if (count != 1 && (count != 3 || std::strcmp(arguments[1], "--json") != 0)) {
+    fmt::print(stderr, "usage: recombine_rate [--json FILE]\n");
+    return 2;
+  }
+  const char* file = count == 3 ? arguments[2] : nullptr;
+  return kintsugi::core::run_on_device("recombine_rate", [&] { return kintsugi::core::run(file); });
+}

@@ -1,0 +1,217 @@
+// Recombinations and scaling on the device: the bits of the host's functions.
+#include "engines/cuda/recombine/recombine.hpp"
+#include "arith/complex.hpp"
+#include "arith/residue/remainder.hpp"
+#include "gpu/recombine/recombine_case.hpp"
+#include "schemes/program.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+template <class T, class Part>
+void check_weighted(TestTile<T>& tile, const TestSums<Part>& sums, std::span<const int> exponents,
+                    const std::string& name) {
+  const auto expected = tile.expected([&](auto rows, auto columns, T alpha, T beta, const auto& c) {
+    core::recombine_weighted(sums.host(), exponents, rows, columns, alpha, beta, c, 1);
+  });
+  device_engine().recombine_weighted({}, sums.device(), exponents, tile.on_device());
+  tile.c.expect(expected, fmt::format("{}, {}", name, tile.text()));
+}
+
+template <class T>
+void check_floats(Random& random, TestTile<T>& tile, const core::Schedule& schedule,
+                  const std::string& name) {
+  const TestSums<float> sums(
+      core::SumType::f32, tile.rows, core::parts_of<T> * tile.columns, schedule.sums(),
+      [&](int, std::int64_t) { return random() % 16 == 0 ? 0.0F : draw_real<float>(random, 30); });
+  std::vector<int> exponents;
+  for (int s = 0; s < schedule.sums(); ++s) exponents.push_back(schedule.sum_exponent(s));
+  check_weighted(tile, sums, exponents, name);
+}
+
+template <class T>
+void check_integers(Random& random, TestTile<T>& tile, const core::Schedule& schedule,
+                    const std::string& name) {
+  const TestSums<std::int64_t> sums(
+      core::SumType::i64, tile.rows, core::parts_of<T> * tile.columns, schedule.sums(),
+      [&](int, std::int64_t) { return static_cast<std::int64_t>(random()) >> (5 + random() % 50); });
+  std::vector<int> exponents;
+  for (int s = 0; s < schedule.sums(); ++s) exponents.push_back(schedule.sum_exponent(s));
+  check_weighted(tile, sums, exponents, name);
+}
+
+TYPED_TEST(Recombine, WeightedSumsOfEveryScheme) {
+  int schemes = 0;
+  for (const core::Scheme* scheme : core::all_schemes()) {
+    const core::Program& program = scheme->program;
+    if (program.recombination != core::Recombination::weighted) continue;
+    const core::SumType type = program.sum_type();
+    if (type == core::SumType::i128) continue;
+    ++schemes;
+    for (int draw = 0; draw < 40; ++draw) {
+      TestTile<TypeParam> tile(this->random, 130, draw % 2 == 0);
+      const std::string name = fmt::format("{}, draw {}", scheme->name, draw);
+      if (type == core::SumType::f32) {
+        check_floats(this->random, tile, program.schedule, name);
+      } else {
+        check_integers(this->random, tile, program.schedule, name);
+      }
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+  EXPECT_GT(schemes, 10);
+}
+
+TYPED_TEST(Recombine, WeightedSumsOfLargerTiles) {
+  core::Schedule schedule = core::find_scheme("ootomo")->program.schedule;
+  for (const std::int64_t rows : {1, 31, 128, 257, 1024, 1025}) {
+    for (const std::int64_t columns : {1, 127, 515}) {
+      for (const bool special : {false, true}) {
+        TestTile<TypeParam> tile(this->random, rows, columns, 5, special);
+        check_floats(this->random, tile, schedule, "ootomo");
+      }
+    }
+  }
+}
+
+// Integers of any length below a quarter of the moduli's product.
+class DrawnIntegers {
+ public:
+  DrawnIntegers(Random& random, int bits, std::int64_t count) : integers_(static_cast<std::size_t>(count)) {
+    for (Integer& integer : integers_) {
+      for (auto& limb : integer.magnitude.limb) limb = random() % 8 == 0 ? 0 : random();
+      const int shorter = random() % 2 == 0 ? 0 : static_cast<int>(random() % 400);
+      const int drop = 384 - bits + shorter;
+      integer.magnitude = core::WideInteger<6>::shifted(integer.magnitude, -drop);
+      integer.negative = random() % 2 == 0;
+    }
+  }
+
+  std::uint8_t residue(std::int64_t element, int modulus) const {
+    const Integer& integer = integers_[static_cast<std::size_t>(element)];
+    std::uint64_t rest = 0;
+    for (int w = 11; w >= 0; --w)
+      rest = (rest << 32 | (integer.magnitude.limb[w / 2] >> (w % 2 * 32) & 0xffffffffU)) %
+             static_cast<unsigned>(modulus);
+    return static_cast<std::uint8_t>(integer.negative && rest != 0 ? static_cast<unsigned>(modulus) - rest
+                                                                   : rest);
+  }
+
+ private:
+  using Integer = core::ExactNumber<6>;
+
+  std::vector<Integer> integers_;
+};
+
+// A possible sum of slice s of a modulus for an element with these parts.
+std::uint8_t stand_in(const core::ComplexBasis& basis, int t, int s, int re, int im) {
+  const int m = basis.modulus(t);
+  if (basis.has_root(t)) return static_cast<std::uint8_t>((re + (s == 0 ? im : m - im) * basis.root(t)) % m);
+  const int b = (3 * re + 7 * im) % m;
+  const int a = (re + b) % m;
+  return static_cast<std::uint8_t>(s == 0 ? a : s == 1 ? b : (im + a + b) % m);
+}
+
+TYPED_TEST(Recombine, ResiduesOfComplexElements) {
+  using T = TypeParam;
+  if constexpr (core::is_complex<T>) {
+    for (int count = 2; core::remainder_limbs(count) <= 3; ++count) {
+      const core::ComplexBasis basis = core::cheapest_basis(core::residue_bits(count));
+      for (int draw = 0; draw < 4; ++draw) {
+        TestTile<T> tile(this->random, draw == 0 ? 150 : 70, draw % 2 == 0);
+        const std::int64_t elements = tile.rows * tile.columns;
+        const DrawnIntegers integers(this->random, core::residue_bits(basis), 2 * elements);
+        std::vector<int> modulus_of;
+        for (int t = 0; t < basis.count(); ++t)
+          modulus_of.insert(modulus_of.end(), basis.has_root(t) ? 2 : 3, t);
+        const TestSums<std::uint8_t> sums(core::SumType::residue, tile.rows, tile.columns, basis.slices(),
+                                          [&](int slice, std::int64_t element) {
+                                            const int t = modulus_of[static_cast<std::size_t>(slice)];
+                                            return stand_in(
+                                                basis, t, slice - basis.first_slice(t),
+                                                integers.residue(element, basis.modulus(t)),
+                                                integers.residue(elements + element, basis.modulus(t)));
+                                          });
+        const core::ResidueSystem system{0, basis};
+        const auto expected = tile.expected([&](auto rows, auto columns, T alpha, T beta, const auto& c) {
+          core::recombine_residues(sums.host(), system, rows, columns, alpha, beta, c, 1);
+        });
+        device_engine().recombine_residues({}, sums.device(), system, tile.on_device());
+        tile.c.expect(expected, fmt::format("{} slices, draw {}, {}", basis.slices(), draw, tile.text()));
+      }
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+TYPED_TEST(Recombine, ResiduesOfEveryNumberOfModuli) {
+  using T = TypeParam;
+  for (int count = 1; count <= core::max_moduli; ++count) {
+    for (int draw = 0; draw < 4; ++draw) {
+      TestTile<T> tile(this->random, draw == 0 ? 150 : 70, draw % 2 == 0);
+      const DrawnIntegers integers(this->random, core::residue_bits(count),
+                                   tile.rows * core::parts_of<T> * tile.columns);
+      const TestSums<std::uint8_t> sums(
+          core::SumType::residue, tile.rows, core::parts_of<T> * tile.columns, count,
+          [&](int t, std::int64_t element) { return integers.residue(element, core::moduli[t]); });
+      const core::ResidueSystem system{count};
+      const auto expected = tile.expected([&](auto rows, auto columns, T alpha, T beta, const auto& c) {
+        core::recombine_residues(sums.host(), system, rows, columns, alpha, beta, c, 1);
+      });
+      device_engine().recombine_residues({}, sums.device(), system, tile.on_device());
+      tile.c.expect(expected, fmt::format("{} moduli, draw {}, {}", count, draw, tile.text()));
+    }
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TYPED_TEST(Recombine, ScalingIsThatOfTheHost) {
+  using T = TypeParam;
+  for (int draw = 0; draw < 60; ++draw) {
+    const std::int64_t rows = draw_size(this->random, 1, draw == 0 ? 3000 : 130);
+    TestMatrix<T> c(this->random, rows, draw_size(this->random, 1, 130), 20);
+    c.view()(0, 0) = T(std::numeric_limits<core::RealOf<T>>::quiet_NaN());
+    const TestScalars<T> scalars(this->random);
+    const TestCondition condition(this->random);
+    std::vector<T> expected = c.values();
+    if (condition.holds()) scale_on_host(c.view(expected), scalars.beta);
+    const core::DeviceMatrix matrix = c.on_device();
+    device_engine().scale({}, matrix, c.item(), scalars.scalars(), condition.condition());
+    c.expect(expected, fmt::format("draw {}, {}", draw, scalars.text()));
+  }
+}
+
+TEST(LeaveIntegers, BlockByBlock) {
+  const std::uint64_t seed = fresh_seed();
+  Random random(seed);
+  for (int draw = 0; draw < 100; ++draw) {
+    const auto elements = static_cast<std::size_t>(draw_size(random, 1, draw == 0 ? 100000 : 3000));
+    const int modulus = draw % 2 == 0 ? 0 : core::moduli[random() % core::max_moduli];
+    std::vector<std::int64_t> expected(elements);
+    const DeviceArray<std::int64_t> integers(elements);
+    const DeviceArray<std::uint8_t> residues(elements);
+    for (int block = 0; block < 3; ++block) {
+      std::vector<std::int32_t> sums(elements);
+      for (auto& sum : sums) sum = static_cast<std::int32_t>(random());
+      const DeviceArray<std::int32_t> inside(sums);
+      void* outside = modulus == 0 ? static_cast<void*>(integers.data()) : residues.data();
+      core::cuda::add_outside({}, inside.data(), static_cast<std::int64_t>(elements), modulus, block == 0,
+                              outside);
+      for (std::size_t e = 0; e < elements; ++e) {
+        expected[e] += sums[e];
+        if (modulus != 0) expected[e] = ((expected[e] % modulus) + modulus) % modulus;
+      }
+      const auto of_integers = integers.host();
+      const auto of_residues = residues.host();
+      for (std::size_t e = 0; e < elements; ++e) {
+        const std::int64_t found = modulus == 0 ? of_integers[e] : of_residues[e];
+        ASSERT_EQ(found, expected[e])
+            << "seed " << seed << ", draw " << draw << ", modulus " << modulus << ", block " << block
+            << ", element " << e << " of " << elements << ", sum " << sums[e];
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::test

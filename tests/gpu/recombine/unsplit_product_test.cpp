@@ -1,0 +1,198 @@
+// Products of unsplit operands by the SIMT and DMMA kernels: the bits of sequential sums on the host.
+#include <cmath>
+
+#include "arith/complex.hpp"
+#include "arith/epilogue.hpp"
+#include "arith/underflow.hpp"
+#include "gpu/recombine/recombine_case.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+// sum + x y in the order of base/embedding.hpp.
+template <class R, class View>
+R sequential_sum(const View& a, const View& b, std::int64_t i, std::int64_t v) {
+  R sum = 0;
+  for (std::int64_t p = 0; p < a.columns; ++p) sum = std::fma(R(a(i, p)), R(b(v, p)), sum);
+  return sum;
+}
+
+template <class T>
+T sequential_element(const core::OperandView<T>& a, const core::OperandView<T>& b, std::int64_t i,
+                     std::int64_t j) {
+  using R = core::RealOf<T>;
+  if constexpr (core::is_complex<T>) {
+    return {sequential_sum<R>(a, b, i, 2 * j), sequential_sum<R>(a, b, i, 2 * j + 1)};
+  } else {
+    return sequential_sum<R>(a, b, i, j);
+  }
+}
+
+// Sums of FP32 products in FP64, one after the other.
+template <class View>
+double wide_sum(const View& a, const View& b, std::int64_t i, std::int64_t v) {
+  double sum = 0;
+  for (std::int64_t p = 0; p < a.columns; ++p) sum += double{a(i, p)} * double{b(v, p)};
+  return sum;
+}
+
+// The element as the kernel computes it again where FP32 arithmetic may have lost something to underflow or
+// overflow.
+template <class T>
+T wide_element(TestTile<T>& tile, std::int64_t i, std::int64_t j, const T* old) {
+  const core::OperandView<T> a = tile.a.view();
+  const core::OperandView<T> b = tile.b.view();
+  const T alpha = tile.scalars.alpha;
+  const T beta = tile.scalars.beta;
+  if constexpr (core::is_complex<T>) {
+    const core::Complex<double> sum(wide_sum(a, b, i, 2 * j), wide_sum(a, b, i, 2 * j + 1));
+    return core::epilogue(sum, alpha, beta, old);
+  } else {
+    return core::epilogue(wide_sum(a, b, i, j), alpha, beta, old);
+  }
+}
+
+// Every part of the sum is as large as arith/underflow.hpp asks for, and finite.
+template <class T>
+bool stands(const T& sum, std::int64_t products) {
+  const auto least = static_cast<float>(core::underflow_limits<float>(products).sum);
+  const auto part_stands = [&](double x) { return std::abs(x) >= least && std::isfinite(x); };
+  if constexpr (core::is_complex<T>) {
+    return part_stands(sum.real()) && part_stands(sum.imag());
+  } else {
+    return part_stands(sum);
+  }
+}
+
+bool is_harmless(const core::VectorRange& row, const core::VectorRange& column, std::int64_t products) {
+  if (!row.finite() || !column.finite()) return false;
+  if (((row.flags | column.flags) & core::VectorRange::all_zero) != 0) return true;
+  return std::ldexp(1, row.smallest + column.smallest) >= core::underflow_limits<float>(products).product &&
+         std::ldexp(static_cast<double>(products), row.largest + column.largest + 2) <=
+             double{std::numeric_limits<float>::max()};
+}
+
+// The kernel recomputes this element of a tile.
+template <class T>
+bool is_again(TestTile<T>& tile, const T& sum, std::int64_t i, std::int64_t j) {
+  if constexpr (!std::is_same_v<core::RealOf<T>, float>) return false;
+  const std::int64_t products = tile.a.view().columns;
+  if (stands(sum, products)) return false;
+  return tile.scalars.beta != T(0) ||
+         !is_harmless(tile.a.ranges()[static_cast<std::size_t>(i)],
+                      tile.b.ranges()[static_cast<std::size_t>(core::parts_of<T> * j)], products);
+}
+
+template <class T>
+double magnitude(const T& x) {
+  if constexpr (core::is_complex<T>) {
+    return std::abs(double{x.real()}) + std::abs(double{x.imag()});
+  } else {
+    return std::abs(double{x});
+  }
+}
+
+// Largest distance of FP64 sums of two orders: kernels on tensor cores have an order of their own. FP32's
+// kernels add as the host does.
+template <class T>
+double distance_of_orders(TestTile<T>& tile, std::int64_t i, std::int64_t j, const T& old) {
+  if constexpr (std::is_same_v<core::RealOf<T>, float>) return std::numeric_limits<double>::quiet_NaN();
+  const core::OperandView<T> a = tile.a.view();
+  const core::OperandView<T> b = tile.b.view();
+  double sum = 0;
+  for (std::int64_t part = 0; part < core::parts_of<T>; ++part) {
+    for (std::int64_t p = 0; p < a.columns; ++p)
+      sum += std::abs(a(i, p)) * std::abs(b(core::parts_of<T> * j + part, p));
+  }
+  const double added = tile.scalars.beta == T(0) ? 0 : magnitude(tile.scalars.beta) * magnitude(old);
+  return 0x1p-52 * (static_cast<double>(a.columns + 2) * magnitude(tile.scalars.alpha) * sum + 2 * added);
+}
+
+// Returns whether the tile was computed, not left out.
+template <class T>
+bool check_plain(Random& random, std::int64_t rows, std::int64_t columns, std::int64_t length, bool special,
+                 const std::string& where, int spread = 8) {
+  TestTile<T> tile(random, rows, columns, length, special, spread);
+  std::vector<T> expected = tile.c.values();
+  const core::OperandView<T> a = tile.a.view();
+  const core::OperandView<T> b = tile.b.view();
+  const auto c = tile.c.view(expected).block(tile.first_row, tile.first_column, tile.rows, tile.columns);
+  std::vector<double> tolerance(expected.size(), std::numeric_limits<double>::quiet_NaN());
+  for (std::int64_t j = 0; tile.condition.holds() && j < tile.columns; ++j) {
+    for (std::int64_t i = 0; i < tile.rows; ++i) {
+      tolerance[static_cast<std::size_t>(&c(i, j) - expected.data())] =
+          distance_of_orders(tile, tile.first_row + i, tile.first_column + j, c(i, j));
+      if (tile.scalars.alpha == T(0)) {
+        c(i, j) = tile.scalars.beta == T(0) ? T(0) : core::times(tile.scalars.beta, c(i, j));
+        continue;
+      }
+      const T sum = sequential_element<T>(a, b, tile.first_row + i, tile.first_column + j);
+      if (is_again(tile, sum, tile.first_row + i, tile.first_column + j)) {
+        c(i, j) = wide_element(tile, tile.first_row + i, tile.first_column + j,
+                               tile.scalars.beta == T(0) ? nullptr : &c(i, j));
+        continue;
+      }
+      const T product = core::times(tile.scalars.alpha, sum);
+      c(i, j) = tile.scalars.beta == T(0) ? product : product + core::times(tile.scalars.beta, c(i, j));
+    }
+  }
+  device_engine().multiply_unsplit({}, tile.on_device());
+  tile.c.expect(expected, fmt::format("{}, {}", where, tile.text()), tolerance);
+  return tile.condition.holds();
+}
+
+TYPED_TEST(Recombine, UnsplitProductsAreSequentialSums) {
+  for (int draw = 0; draw < 60 && !testing::Test::HasFailure(); ++draw) {
+    const std::int64_t most = draw % 10 == 0 ? 300 : 140;
+    check_plain<TypeParam>(this->random, draw_size(this->random, 1, most), draw_size(this->random, 1, most),
+                           draw_size(this->random, 1, 200), draw % 3 == 0, fmt::format("draw {}", draw));
+  }
+}
+
+// Elements of FP32 that underflow or overflow on the way are recomputed, among others that are not.
+TYPED_TEST(Recombine, UnsplitProductsOfAnyExponents) {
+  for (const int spread : {70, 100}) {
+    for (int draw = 0; draw < 30 && !testing::Test::HasFailure(); ++draw) {
+      check_plain<TypeParam>(this->random, draw_size(this->random, 1, 140), draw_size(this->random, 1, 140),
+                             draw_size(this->random, 1, 30), draw % 3 == 0,
+                             fmt::format("spread {} draw {}", spread, draw), spread);
+    }
+  }
+}
+
+// Tiles have 64 and 128 rows and columns on an H200, and several k-blocks.
+TYPED_TEST(Recombine, UnsplitProductsOfLargerTiles) {
+  for (const std::int64_t size : {750, 1450}) {
+    bool computed = false;
+    while (!computed && !testing::Test::HasFailure()) {
+      computed = check_plain<TypeParam>(this->random, draw_size(this->random, size, size + 50),
+                                        draw_size(this->random, size, size + 50),
+                                        draw_size(this->random, 33, 40), size == 750, "larger tiles");
+    }
+  }
+}
+
+TYPED_TEST(Recombine, WhereNoCandidateTakesTheOperandsIsNan) {
+  using T = TypeParam;
+  TestTile<T> tile(this->random, 130, 70, 5, false);
+  const auto selection = choice_of(core::DeviceSelection::none);
+  core::DeviceTile device = tile.on_device();
+  device.condition = {selection.data(), core::DeviceSelection::none};
+  std::vector<T> expected = tile.c.values();
+  const auto c = tile.c.view(expected).block(tile.first_row, tile.first_column, tile.rows, tile.columns);
+  const auto nan = std::numeric_limits<core::RealOf<T>>::quiet_NaN();
+  for (std::int64_t j = 0; j < c.columns; ++j) {
+    for (std::int64_t i = 0; i < c.rows; ++i) {
+      if constexpr (core::is_complex<T>) {
+        c(i, j) = {nan, nan};
+      } else {
+        c(i, j) = nan;
+      }
+    }
+  }
+  device_engine().multiply_unsplit({}, device);
+  tile.c.expect(expected, tile.text());
+}
+
+}  // namespace
+}  // namespace kintsugi::test

@@ -1,0 +1,374 @@
+// Norms of the device against the same sums on the host, and the candidates that they prove.
+#include "arith/residue/norm_proof.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gpu/split/split_cases.hpp"
+#include "schemes/ozaki2.hpp"
+#include "split/ranges.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+template <class T>
+class NormsOf : public testing::Test {};
+TYPED_TEST_SUITE(NormsOf, EveryType);
+
+// Norms of all vectors, whose ranges are known.
+template <class View>
+std::vector<VectorNorm> norms_on_host(const View& view, const std::vector<VectorRange>& ranges) {
+  using Real = std::decay_t<decltype(view(0, 0))>;
+  constexpr int subnormal = std::numeric_limits<Real>::min_exponent - 2;
+  std::vector<VectorNorm> norms;
+  for (std::int64_t v = 0; v < view.rows; ++v) {
+    std::int64_t exponents = 0;
+    std::int64_t elements = 0;
+    for (std::int64_t p = 0; p < view.columns; ++p) {
+      const Real x = view(v, p);
+      if (x == 0 || x - x != 0) continue;
+      exponents += std::max(exponent_of(x), subnormal) - subnormal;
+      ++elements;
+    }
+    const std::int64_t typical = elements == 0 ? 0 : exponents / elements + subnormal;
+    const NormScaling scaling =
+        norm_scaling(ranges[static_cast<std::size_t>(v)], static_cast<std::int32_t>(typical));
+    NormSums sums;
+    for (std::int64_t p = 0; p < view.columns; ++p) sums.add(view(v, p), scaling);
+    norms.push_back(sums.norm(static_cast<std::int32_t>(typical), scaling, view.columns));
+  }
+  return norms;
+}
+
+template <class T>
+struct OperandOnBoth {
+  OperandOnBoth(Random& random, std::int64_t longest)
+      : operand(random.integer(1, 60), random.integer(1, longest),
+                layouts[static_cast<std::size_t>(random.integer(0, 2))], 0, random.bits()),
+        device(operand, rule(), 0), norms(device.ranges.host().size()), ranges(norms.host().size()) {
+    find_ranges(operand.view(), rule(), ranges, 1);
+    find_depths(operand.view(), ranges);
+  }
+
+  static const SplitRule& rule() {
+    static const SplitRule of_residues = find_scheme("ozaki2:moduli=16")->program.split_a;
+    return of_residues;
+  }
+  DeviceSide side() const { return {device.matrix, 0, device.ranges.data(), 1, norms.data()}; }
+
+  Operand<T> operand;
+  DeviceOperand<T> device;
+  DeviceArray<VectorNorm> norms;
+  std::vector<VectorRange> ranges;
+};
+
+// `lengths`: the longest vectors of A and B in each of as many rounds.
+template <class T>
+void expect_norms_of_host(const std::vector<std::array<std::int64_t, 2>>& lengths) {
+  const std::uint64_t seed = fresh_seed();
+  Random random(seed);
+  for (std::size_t round = 0; round < lengths.size() && !testing::Test::HasFailure(); ++round) {
+    const OperandOnBoth<T> a(random, lengths[round][0]);
+    const OperandOnBoth<T> b(random, lengths[round][1]);
+    device_engine().find_ranges({}, a.side(), b.side(), {});
+    device_engine().find_norms({}, a.side(), b.side(), {});
+    for (const auto* one : {&a, &b}) {
+      const std::string text = fmt::format("{}, seed {}, round {}", one->operand.text(), seed, round);
+      expect_same_ranges(one->device.ranges.host(), one->ranges, text, false);
+      const std::vector<VectorNorm> wanted = norms_on_host(one->operand.view(), one->ranges);
+      const std::vector<VectorNorm> got = one->norms.host();
+      for (std::size_t v = 0; v < wanted.size(); ++v) {
+        ASSERT_EQ(got[v].typical, wanted[v].typical) << text << ", vector " << v;
+        ASSERT_EQ(got[v].bits, wanted[v].bits) << text << ", vector " << v;
+        ASSERT_EQ(got[v].mean, wanted[v].mean) << text << ", vector " << v;
+        ASSERT_EQ(got[v].least, wanted[v].least) << text << ", vector " << v;
+        ASSERT_EQ(got[v].spread, wanted[v].spread) << text << ", vector " << v;
+      }
+    }
+  }
+}
+
+TYPED_TEST(NormsOf, SmallAreTheHosts) {
+  std::vector<std::array<std::int64_t, 2>> lengths(25, {200, 200});
+  lengths.insert(lengths.end(), 5, {5000, 200});
+  expect_norms_of_host<TypeParam>(lengths);
+}
+
+// Norms of parts of vectors are added up.
+TYPED_TEST(NormsOf, LongVectorsAreTheHosts) {
+  expect_norms_of_host<TypeParam>({{20000, 20000}, {20000, 200}, {200, 20000}, {40000, 9000}});
+}
+
+// An operand with what a split by norms writes.
+struct NormedOperand {
+  NormedOperand(const Operand<double>& of, const SplitRule& rule)
+      : operand(of), device(of, rule, 0), norms(device.ranges.host().size()) {}
+
+  DeviceSplit split() const {
+    DeviceSplit split = device.split();
+    split.side.norms = norms.data();
+    return split;
+  }
+
+  const Operand<double>& operand;
+  DeviceOperand<double> device;
+  DeviceArray<VectorNorm> norms;
+};
+
+std::vector<std::byte> bytes_of(const DeviceArray<VectorNorm>& norms) {
+  const std::vector<VectorNorm> host = norms.host();
+  std::vector<std::byte> bytes(host.size() * sizeof(VectorNorm));
+  std::memcpy(bytes.data(), host.data(), bytes.size());
+  return bytes;
+}
+
+bool rules_proof_out(const NormedOperand& operand, double coefficient) {
+  const std::vector<VectorRange> ranges = operand.device.ranges.host();
+  const std::vector<VectorNorm> norms = operand.norms.host();
+  const SplitRule& rule = *operand.split().rule;
+  for (std::size_t v = 0; v < ranges.size(); ++v) {
+    const bool counts = ranges[v].finite() && (ranges[v].flags & VectorRange::all_zero) == 0;
+    const std::int32_t top = norm_top(rule.top_exponent, rule.sum_bits, norms[v].bits);
+    if (counts && core::rules_proof_out(norms[v], top, coefficient)) return true;
+  }
+  return false;
+}
+
+// Compares with ranges, norms and splits one after the other. Vectors may be left out where the proof is
+// ruled out.
+void expect_split_by_norms(const NormedOperand& by_norms, const NormedOperand& known, bool ruled_out,
+                           const std::string& text) {
+  expect_same_ranges(by_norms.device.ranges.host(), known.device.ranges.host(), text);
+  ASSERT_EQ(bytes_of(by_norms.norms), bytes_of(known.norms)) << text;
+  const std::vector<std::byte> got = by_norms.device.slices.host();
+  const std::vector<std::byte> wanted = known.device.slices.host();
+  if (!ruled_out) {
+    ASSERT_EQ(got, wanted) << text;
+    return;
+  }
+  // Several thread blocks that hold parts of a vector learn of it independently.
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    ASSERT_TRUE(got[i] == wanted[i] || got[i] == std::byte{DeviceArray<std::byte>::poison})
+        << text << ", byte " << i;
+  }
+}
+
+// Vectors that any proof takes: even ones, zeros, and some with a NaN.
+void make_even(Operand<double>& operand, Random& random) {
+  for (std::int64_t i = 0; i < operand.matrix.rows; ++i) {
+    const std::int64_t kind = random.integer(0, 9);
+    for (std::int64_t j = 0; j < operand.matrix.columns; ++j) {
+      const auto place =
+          static_cast<std::size_t>(i * operand.matrix.row_stride + j * operand.matrix.column_stride);
+      operand.values[place] = kind == 0 ? 0 : kind == 1 && j == 0 ? NAN : random.symmetric();
+    }
+  }
+}
+
+SplitRule rule_by_norms(int moduli, std::int64_t length) {
+  Program program = find_scheme(fmt::format("ozaki2:moduli={}:scale=norm", moduli))->program;
+  schemes::fit_ozaki2(program, OperandType::f64, length);
+  return program.split_a;
+}
+
+Operand<double> draw_operand(Random& random, std::int64_t vectors, std::int64_t length, bool even) {
+  Operand<double> operand(random.integer(4, vectors), length,
+                          random.flip() ? Layout::along_k : Layout::across, 0, random.bits());
+  if (even) make_even(operand, random);
+  return operand;
+}
+
+void split_in_steps(const NormedOperand& operand) {
+  DeviceSplit split = operand.split();
+  device_engine().find_ranges({}, split.side, {}, {});
+  device_engine().find_norms({}, split.side, {}, {});
+  split.ranges_known = true;
+  device_engine().split({}, {&split, 1}, {});
+}
+
+// Selects between two candidates, the first of which needs the proof by norms.
+void select_by_norms(const std::array<DeviceSplit, 2>& splits, double coefficient,
+                     DeviceSelection* selection) {
+  const SplitRule& rule = *splits[0].rule;
+  DeviceCandidates candidates{{accepts_all, accepts_all}, 2};
+  candidates.acceptances[0].norm_bits = rule.sum_bits;
+  candidates.acceptances[0].norm_top_exponent = rule.top_exponent;
+  candidates.coefficient = coefficient;
+  device_engine().select({}, splits[0].side, splits[1].side, {}, candidates, selection, {});
+}
+
+// Splits A and B by norms in one call, or in two. Returns whether an operand rules the proof out.
+bool expect_both_split_by_norms(const Operand<double>& of_a, const Operand<double>& of_b,
+                                const SplitRule& rule, bool together, const std::string& text) {
+  constexpr double coefficient = 1;
+  const NormedOperand a(of_a, rule), b(of_b, rule), known_a(of_a, rule), known_b(of_b, rule);
+  split_in_steps(known_a);
+  split_in_steps(known_b);
+  const std::array splits{a.split(), b.split()};
+  const DeviceArray<DeviceSelection> selection(1);
+  if (!device_engine().finds_norms(splits[0]) || !device_engine().finds_norms(splits[1])) {
+    ADD_FAILURE() << "no kernel finds norms while it splits: " << text;
+    return false;
+  }
+  const bool by_b = rules_proof_out(known_b, coefficient);
+  const bool by_any = by_b || rules_proof_out(known_a, coefficient);
+  if (together) {
+    device_engine().split_by_norms({}, splits, {}, coefficient, selection.data());
+  } else {
+    for (const DeviceSplit& one : splits)
+      device_engine().split_by_norms({}, {&one, 1}, {}, coefficient, selection.data());
+  }
+  EXPECT_EQ(selection.host()[0].ruled_out != 0, together ? by_any : by_b) << text;
+  expect_split_by_norms(a, known_a, by_any, text);
+  expect_split_by_norms(b, known_b, by_any, text);
+  if (!by_any) return false;
+  select_by_norms(splits, coefficient, selection.data());
+  EXPECT_NE(selection.host()[0].candidate, 0) << "slices that may be missing are multiplied: " << text;
+  return true;
+}
+
+// Operands have at most so many vectors of at most such lengths. Returns in how many rounds the proof was
+// ruled out.
+int expect_splits_by_norms(std::int64_t vectors, std::int64_t longest, int rounds) {
+  const std::uint64_t seed = fresh_seed();
+  Random random(seed);
+  int out = 0;
+  for (int round = 0; round < rounds && !testing::Test::HasFailure(); ++round) {
+    const std::int64_t length = random.integer(1, longest);
+    const SplitRule rule = rule_by_norms(round % 2 == 0 ? 15 : 9, length);
+    const Operand<double> a = draw_operand(random, vectors, length, round % 3 != 0);
+    const Operand<double> b = draw_operand(random, vectors, length, round % 3 != 0);
+    const std::string text =
+        fmt::format("{} and {}, {} moduli, seed {}, round {}", a.text(), b.text(), rule.slices, seed, round);
+    out += expect_both_split_by_norms(a, b, rule, round % 2 == 0, text) ? 1 : 0;
+  }
+  return out;
+}
+
+// Operands of every third round are not even: of so many vectors one rules the proof out almost always.
+TEST(SplitsByNorms, SmallAreThoseOfKnownNorms) {
+  const int out = expect_splits_by_norms(200, 300, 40);
+  EXPECT_GT(out, 6);
+  EXPECT_LT(out, 27);
+}
+TEST(SplitsByNorms, LongAreThoseOfKnownNorms) {
+  expect_splits_by_norms(9, 5000, 12);
+  expect_splits_by_norms(9, 12000, 12);
+}
+
+// Vectors are longer than what a cluster or a thread block holds.
+TEST(SplitsByNorms, VectorsInPartsAreThoseOfKnownNorms) {
+  expect_splits_by_norms(17, 30000, 8);
+  expect_splits_by_norms(5, 100000, 6);
+}
+
+TEST(SplitsByNorms, SmallAreLeftOutWhereAlphaIsZero) {
+  Program program = find_scheme("ozaki2:moduli=15:scale=norm")->program;
+  schemes::fit_ozaki2(program, OperandType::f64, 40);
+  const Operand<double> of(30, 40, Layout::along_k, 0, fresh_seed());
+  const NormedOperand operand(of, program.split_a);
+  const std::vector<std::byte> norms = bytes_of(operand.norms);
+  const std::vector<std::byte> slices = operand.device.slices.host();
+  const DeviceArray<double> alpha(std::vector<double>{0.0});
+  const DeviceArray<DeviceSelection> selection(1);
+  const DeviceSplit split = operand.split();
+  device_engine().split_by_norms({}, {&split, 1}, {.device_alpha = alpha.data()}, INFINITY, selection.data());
+  EXPECT_EQ(bytes_of(operand.norms), norms);
+  EXPECT_EQ(operand.device.slices.host(), slices);
+}
+
+using Extremes = NormExtremes<DeviceReport::max_candidates>;
+
+Extremes extremes_of(const std::vector<VectorRange>& ranges, const std::vector<VectorNorm>& norms,
+                     const DeviceCandidates& candidates) {
+  Extremes extremes;
+  for (std::size_t v = 0; v < ranges.size(); ++v) {
+    if (!ranges[v].finite() || (ranges[v].flags & VectorRange::all_zero) != 0) continue;
+    std::int32_t tops[DeviceReport::max_candidates];
+    for (int r = 0; r < DeviceReport::max_candidates; ++r)
+      tops[r] = norm_top(candidates.acceptances[r].norm_top_exponent, candidates.acceptances[r].norm_bits,
+                         norms[v].bits);
+    extremes.add(norms[v], tops, candidates.coefficient);
+  }
+  return extremes;
+}
+
+// Every vector has other norms, so that all threads, warps and rounds of them matter.
+std::vector<VectorNorm> draw_norms(Random& random, std::size_t vectors, std::int64_t unevenness) {
+  std::vector<VectorNorm> norms(vectors);
+  for (VectorNorm& norm : norms) {
+    const auto share = [&](std::int64_t of) { return static_cast<double>(random.integer(0, of)) / 1024; };
+    norm.bits = static_cast<std::int32_t>(random.integer(30, 41));
+    norm.mean = 2000 + share(1024 * 1000);
+    norm.least = norm.mean / (1 + share(1024 * unevenness));
+    norm.spread = share(100 * unevenness);
+  }
+  return norms;
+}
+
+// Ranges and norms of a random number of vectors, on the host and on the device.
+struct DrawnNorms {
+  DrawnNorms(Random& random, int round)
+      : host_ranges(draw_ranges(random, round)),
+        host_norms(draw_norms(random, host_ranges.size(), random.integer(0, round % 4 * 3))),
+        ranges(host_ranges), norms(host_norms) {}
+
+  static std::vector<VectorRange> draw_ranges(Random& random, int round) {
+    const std::int64_t most = round % 4 == 0 ? 5 : round < 90 ? 700 : 20000;
+    std::vector<VectorRange> drawn(static_cast<std::size_t>(random.integer(1, most)));
+    for (VectorRange& range : drawn) {
+      range.flags = random.integer(0, 9) == 0 ? VectorRange::all_zero : 0U;
+      if (random.integer(0, 999) == 0) range.flags = VectorRange::has_nan;
+      range.largest = range.raised = 0;
+      range.smallest = -static_cast<std::int32_t>(random.integer(0, round % 3 == 0 ? 70 : 50));
+    }
+    return drawn;
+  }
+  DeviceSide side() const {
+    const DeviceMatrix matrix{.rows = static_cast<std::int64_t>(host_ranges.size()), .columns = 1};
+    return {matrix, 0, ranges.data(), 1, norms.data()};
+  }
+
+  std::vector<VectorRange> host_ranges;
+  std::vector<VectorNorm> host_norms;
+  DeviceArray<VectorRange> ranges;
+  DeviceArray<VectorNorm> norms;
+};
+
+// Three candidates that need a proof by norms, and one that accepts a dynamic range of 60 binades.
+DeviceCandidates candidates_by_norms() {
+  DeviceCandidates candidates{{accepts_all, accepts_all, accepts_all, {60}}, 4};
+  const std::int32_t bits[] = {115, 119, 123, 0};
+  for (int r = 0; r < 4; ++r) {
+    candidates.acceptances[r].norm_bits = bits[r];
+    candidates.acceptances[r].norm_top_exponent = 40 + r;
+  }
+  candidates.coefficient = 0x1p-48;
+  return candidates;
+}
+
+TEST(Selection, IsWhatNormsProve) {
+  const std::uint64_t seed = fresh_seed();
+  Random random(seed);
+  const DeviceCandidates candidates = candidates_by_norms();
+  std::array<int, 5> taken{};
+  for (int round = 0; round < 100; ++round) {
+    const DrawnNorms a(random, round);
+    const DrawnNorms b(random, round);
+    const DeviceArray<DeviceSelection> selection(1);
+    device_engine().select({}, a.side(), b.side(), {}, candidates, selection.data(), {});
+    const Extremes of_a = extremes_of(a.host_ranges, a.host_norms, candidates);
+    const Extremes of_b = extremes_of(b.host_ranges, b.host_norms, candidates);
+    const std::int32_t range =
+        std::max(summarize(a.host_ranges).dynamic_range, summarize(b.host_ranges).dynamic_range);
+    std::int32_t candidate = 0;
+    while (candidate < 3 && !proves(of_a, of_b, candidate, candidates.coefficient)) ++candidate;
+    if (candidate == 3 && range > 60) candidate = DeviceSelection::none;
+    ASSERT_EQ(selection.host()[0].candidate, candidate) << "seed " << seed << ", round " << round;
+    ++taken[static_cast<std::size_t>(candidate == DeviceSelection::none ? 4 : candidate)];
+  }
+  for (const int times : taken) EXPECT_GT(times, 0) << "seed " << seed;
+}
+
+}  // namespace
+}  // namespace kintsugi::test

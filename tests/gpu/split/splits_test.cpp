@@ -1,0 +1,399 @@
+// Splits of the device against the host's loops, bit for bit.
+#include "gpu/split/split_cases.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+template <class T>
+class SplitsOf : public testing::Test {};
+TYPED_TEST_SUITE(SplitsOf, EveryType);
+
+TYPED_TEST(SplitsOf, EverySchemeIsTheHosts) {
+  Random random(fresh_seed());
+  for (const NamedRule& rule : rules_of<TypeParam>()) {
+    for (const Layout layout : layouts) {
+      for (int round = 0; round < 2 && !this->HasFailure(); ++round) {
+        check_split<TypeParam>(rule, random.integer(1, 200), random.integer(1, 400), layout,
+                               static_cast<std::size_t>(round), random.bits());
+      }
+    }
+  }
+}
+
+TYPED_TEST(SplitsOf, RulesThatNoSchemeHasAreTheHosts) {
+  Random random(fresh_seed());
+  for (const NamedRule& rule : made_rules()) {
+    for (const Layout layout : layouts) {
+      check_split<TypeParam>(rule, random.integer(1, 150), random.integer(1, 150), layout,
+                             static_cast<std::size_t>(random.integer(0, 1)), random.bits());
+      if (this->HasFailure()) return;
+    }
+  }
+}
+
+// Around the tiles of 16 x 64, panels of 8 and 16, blocks of 64 elements and 128 vectors.
+TYPED_TEST(SplitsOf, EveryShapeIsTheHosts) {
+  Random random(fresh_seed());
+  const std::vector<NamedRule> rules = rules_of<TypeParam>();
+  constexpr std::array edges{1,  2,  3,  4,  7,   8,   9,   15,  16,  17,  31,  32,  33,  63,  64,
+                             65, 95, 96, 97, 127, 128, 129, 130, 255, 256, 257, 511, 513, 1023};
+  for (const std::int64_t size : edges) {
+    for (const Layout layout : layouts) {
+      const NamedRule& rule = rules[static_cast<std::size_t>(random.bits() % rules.size())];
+      const std::size_t offset = random.flip() ? 1 : 0;
+      check_split<TypeParam>(rule, std::min<std::int64_t>(size, 300), random.integer(1, 300), layout, offset,
+                             random.bits());
+      check_split<TypeParam>(rule, random.integer(1, 300), size, layout, offset, random.bits());
+      if (this->HasFailure()) return;
+    }
+  }
+}
+
+TYPED_TEST(SplitsOf, EverySmallSizeIsTheHosts) {
+  Random random(fresh_seed());
+  const std::vector<NamedRule> rules = rules_of<TypeParam>();
+  for (std::int64_t size = 1; size <= 130 && !this->HasFailure(); ++size) {
+    const NamedRule& rule = rules[static_cast<std::size_t>(random.bits() % rules.size())];
+    check_split<TypeParam>(rule, size, 131 - size, layouts[static_cast<std::size_t>(size) % layouts.size()],
+                           0, random.bits());
+  }
+}
+
+// So many that a block has panels to itself.
+TYPED_TEST(SplitsOf, ManySmallVectorsAreTheHosts) {
+  Random random(fresh_seed());
+  const std::vector<NamedRule> rules = rules_of<TypeParam>();
+  for (const Layout layout : layouts) {
+    const NamedRule& rule = rules[static_cast<std::size_t>(random.bits() % rules.size())];
+    check_split<TypeParam>(rule, random.integer(8200, 8400), random.integer(1, 40), layout, 0, random.bits());
+    if (this->HasFailure()) return;
+  }
+}
+
+// From what a block or cluster holds to what neither does: 57,000 floats and 27,000.
+TYPED_TEST(SplitsOf, LongVectorsAreTheHosts) {
+  Random random(fresh_seed());
+  const std::vector<NamedRule> rules = rules_of<TypeParam>();
+  for (const std::int64_t length : {2047, 4096, 8192, 12289, 16384, 26000, 28000, 40000, 60000}) {
+    for (const Layout layout : layouts) {
+      const NamedRule& rule = rules[static_cast<std::size_t>(random.bits() % rules.size())];
+      check_split<TypeParam>(rule, random.integer(1, 5), length, layout, random.flip() ? 1 : 0,
+                             random.bits());
+      if (this->HasFailure()) return;
+    }
+  }
+}
+
+// The kinds that have kernels of their own, with every kind of vector in a large operand.
+TEST(Splits, LargeOperandsAreTheHosts) {
+  Random random(fresh_seed());
+  for (const char* name : {"fp16x3", "fp16x3-wide", "bf16x6", "tf32x3", "legemm", "markidis", "int8x6",
+                           "quantensor", "ozaki2:moduli=8"}) {
+    for (const Layout layout : layouts) {
+      Program program = find_scheme(name)->program;
+      if (find_scheme(name)->fit != nullptr) find_scheme(name)->fit(program, OperandType::f32, 3000);
+      check_split<float>({name, program.split_a}, 1000, 3000, layout, 0, random.bits());
+      if (HasFailure()) return;
+    }
+  }
+  for (const char* name : {"ozaki2:moduli=15", "ozaki-int8"}) {
+    for (const Layout layout : layouts) {
+      Program program = find_scheme(name)->program;
+      if (find_scheme(name)->fit != nullptr) find_scheme(name)->fit(program, OperandType::f64, 3000);
+      check_split<double>({name, program.split_a}, 1000, 3000, layout, 0, random.bits());
+      if (HasFailure()) return;
+    }
+  }
+}
+
+// What decides between fp16x3 and wider ones, however an operand is read.
+TEST(Splits, SmallDepthsAreKnown) {
+  Random random(fresh_seed());
+  for (const char* name : {"fp16x3", "fp16x3-wide"}) {
+    const SplitRule& rule = find_scheme(name)->program.split_a;
+    for (const Layout layout : layouts) {
+      for (const std::int64_t length : {1, 70, 3000, 70000}) {
+        const Operand<float> operand(40, length, layout, 0, random.bits());
+        const DeviceOperand<float> device(operand, rule, 0);
+        DeviceSplit split = device.split();
+        split.finds_depth = true;
+        for (const bool while_split : {true, false}) {
+          if (while_split) {
+            device_engine().split({}, {&split, 1}, {});
+          } else {
+            device_engine().find_ranges({}, split.side, {}, {});
+          }
+          const std::vector<VectorRange> ranges = device.ranges.host();
+          std::vector<VectorRange> host = split_on_host(operand.view(), rule).ranges;
+          for (std::size_t v = 0; v < host.size(); ++v) {
+            ASSERT_EQ(ranges[v].elements, host[v].elements) << name << ", " << name_of(layout) << ", " << v;
+            ASSERT_EQ(ranges[v].depth, host[v].depth) << name << ", " << name_of(layout) << ", " << v;
+          }
+        }
+      }
+    }
+  }
+}
+
+// Each FP32 exponent with significands at the edges of every rounding, as vectors of one element and as one
+// vector.
+TEST(Splits, EveryExponentIsTheHosts) {
+  std::vector<float> values;
+  for (std::uint32_t field = 0; field <= 255; ++field) {
+    for (const std::uint32_t fraction : {0U, 1U, 0xfffU, 0x1000U, 0x1001U, 0x3000U, 0x7fffU, 0x8000U, 0x8001U,
+                                         0x18000U, 0x7e0000U, 0x7dffffU, 0x7fe000U, 0x7ff000U, 0x7fffffU}) {
+      for (const std::uint32_t sign : {0U, 0x80000000U})
+        values.push_back(std::bit_cast<float>(sign | field << 23 | fraction));
+    }
+  }
+  const auto count = static_cast<std::int64_t>(values.size());
+  std::vector<NamedRule> rules = scheme_rules(OperandType::f32);
+  for (const NamedRule& rule : made_rules()) rules.push_back(rule);
+  for (const NamedRule& rule : rules) {
+    for (const bool one_vector : {false, true}) {
+      Operand<float> operand(1, 1, Layout::along_k, 0, 1);
+      operand.values = values;
+      operand.matrix.rows = one_vector ? 1 : count;
+      operand.matrix.columns = one_vector ? count : 1;
+      operand.matrix.row_stride = operand.matrix.column_stride = 1;
+      const DeviceOperand<float> device(operand, rule.rule, 0);
+      const DeviceSplit split = device.split();
+      device_engine().split({}, {&split, 1}, {});
+      expect_host(device, operand,
+                  fmt::format("{} ({}), one vector: {}", rule.name, text_of(rule.rule), one_vector));
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST(Splits, BothOperandsInOneCallAreTheHosts) {
+  const std::uint64_t seed = fresh_seed();
+  Random random(seed);
+  const std::vector<NamedRule> rules = scheme_rules(OperandType::f32);
+  for (int round = 0; round < 60 && !HasFailure(); ++round) {
+    const std::int64_t k = random.integer(1, round < 40 ? 300 : 3000);
+    const auto layout = [&] { return layouts[static_cast<std::size_t>(random.integer(0, 2))]; };
+    const Operand<float> a(random.integer(1, 300), k, layout(), 0, random.bits());
+    const Operand<float> b(random.integer(1, 300), k, layout(), 1, random.bits());
+    const SplitRule& rule_a = rules[static_cast<std::size_t>(random.bits() % rules.size())].rule;
+    const SplitRule& rule_b =
+        random.flip() ? rule_a : rules[static_cast<std::size_t>(random.bits() % rules.size())].rule;
+    const DeviceOperand<float> device_a(a, rule_a, 0);
+    const DeviceOperand<float> device_b(b, rule_b, 1);
+    const std::array splits{device_a.split(), device_b.split()};
+    device_engine().split({}, splits, {});
+    const auto text = [&](const Operand<float>& operand, const SplitRule& rule) {
+      return fmt::format("{}, {}, seed {}, round {}", text_of(rule), operand.text(), seed, round);
+    };
+    expect_host(device_a, a, text(a, rule_a));
+    expect_host(device_b, b, text(b, rule_b));
+  }
+}
+
+// One operand's vectors beside each other, the other's elements: on Hopper in one launch, whose clusters have
+// either way.
+template <class T>
+void check_unlike_layouts(const char* name, std::int64_t m, std::int64_t n, std::int64_t k, bool across_first,
+                          std::uint64_t seed) {
+  const Scheme& scheme = *find_scheme(name);
+  Program program = scheme.program;
+  if (scheme.fit != nullptr)
+    scheme.fit(program, std::is_same_v<T, float> ? OperandType::f32 : OperandType::f64, k);
+  Random random(seed);
+  const Layout layout_a = across_first ? Layout::across : Layout::along_k;
+  const Layout layout_b = across_first ? Layout::along_k : Layout::across;
+  const std::size_t offset = random.flip() ? 1 : 0;
+  const Operand<T> a(m, k, layout_a, offset, random.bits());
+  const Operand<T> b(n, k, layout_b, offset, random.bits());
+  const DeviceOperand<T> device_a(a, program.split_a, offset);
+  const DeviceOperand<T> device_b(b, program.split_b, offset);
+  const std::string text = fmt::format("{}, seed {}: ", name, seed);
+  for (const bool known : {false, true}) {
+    std::array splits{device_a.split(), device_b.split()};
+    splits[0].ranges_known = splits[1].ranges_known = known;
+    device_engine().split({}, splits, {});
+    expect_host(device_a, a, fmt::format("{}{}, ranges known: {}", text, a.text(), known));
+    expect_host(device_b, b, fmt::format("{}{}, ranges known: {}", text, b.text(), known));
+    device_engine().clear({}, device_a.slices.data(), device_a.slices.size());
+    device_engine().clear({}, device_b.slices.data(), device_b.slices.size());
+  }
+}
+
+TEST(Splits, UnlikeLayoutsInOneCallAreTheHosts) {
+  Random random(fresh_seed());
+  // Around what a warp, two, four and eight have of a vector, around clusters of either size; and beyond any.
+  constexpr std::array lengths{1,    3,    63,   64,   65,   128,  1000, 1024, 1025,  2048,
+                               2049, 3000, 4096, 4097, 4400, 8192, 8193, 9999, 16384, 60000};
+  for (const std::int64_t k : lengths) {
+    const std::int64_t most = k > 5000 ? 40 : 300;
+    for (const bool across_first : {true, false}) {
+      for (const char* name : {"fp16x3", "fp16x3-wide", "legemm", "bf16x6", "tf32x3", "int8x6", "quantensor",
+                               "ozaki2:moduli=8"}) {
+        if (HasFailure()) return;
+        if (k > 5000 && std::string_view(name) != "fp16x3" && random.integer(0, 3) != 0) continue;
+        check_unlike_layouts<float>(name, random.integer(1, most), random.integer(1, most), k, across_first,
+                                    random.bits());
+      }
+      for (const char* name : {"ozaki2:moduli=15", "ozaki-int8"}) {
+        if (HasFailure()) return;
+        check_unlike_layouts<double>(name, random.integer(1, most), random.integer(1, most), k, across_first,
+                                     random.bits());
+      }
+    }
+  }
+}
+
+TEST(Splits, AnotherCandidateWritesNothingOfUnlikeLayoutsEither) {
+  DeviceSelection chosen;
+  chosen.candidate = 1;
+  const DeviceArray<DeviceSelection> selection(std::vector<DeviceSelection>{chosen});
+  const SplitRule& rule = find_scheme("fp16x3")->program.split_a;
+  const Operand<float> a(130, 700, Layout::across, 0, 7);
+  const Operand<float> b(90, 700, Layout::along_k, 0, 8);
+  const DeviceOperand<float> device_a(a, rule, 0);
+  const DeviceOperand<float> device_b(b, rule, 0);
+  const std::array splits{device_a.split(), device_b.split()};
+  device_engine().split({}, splits, {selection.data(), 0});
+  for (const auto* device : {&device_a, &device_b}) {
+    for (const std::byte byte : device->slices.host())
+      ASSERT_EQ(byte, std::byte{DeviceArray<std::byte>::poison});
+  }
+  device_engine().split({}, splits, {selection.data(), 1});
+  expect_host(device_a, a, "the candidate that was chosen, A");
+  expect_host(device_b, b, "the candidate that was chosen, B");
+}
+
+// Blocks of a large operand: the ranges are found once, later splits only set the scale.
+TEST(Splits, BlocksAndKnownRangesAreTheHosts) {
+  const std::uint64_t seed = fresh_seed();
+  Random random(seed);
+  for (const NamedRule& rule : scheme_rules(OperandType::f32)) {
+    for (const Layout layout : layouts) {
+      const Operand<float> operand(333, 200, layout, 0, random.bits());
+      const DeviceOperand<float> device(operand, rule.rule, 0);
+      const DeviceSplit whole = device.split();
+      const std::string text = fmt::format("{}, {}, seed {}", text_of(rule.rule), operand.text(), seed);
+      const HostSplit host = split_on_host(operand.view(), rule.rule);
+      std::vector<VectorRange> known = host.ranges;
+      for (VectorRange& range : known) range.scale = 12345;
+      device_engine().copy_to_device({}, device.ranges.data(), known.data(),
+                                     known.size() * sizeof(VectorRange));
+      for (const bool is_known : {true, false}) {
+        for (std::int64_t first = 0; first < 333; first += 128) {
+          DeviceSplit block = whole;
+          block.first = first;
+          block.slices = whole.slices.block(first, std::min<std::int64_t>(128, 333 - first));
+          block.ranges_known = is_known;
+          device_engine().split({}, {&block, 1}, {});
+        }
+        expect_host(device, operand, text);
+        device_engine().clear({}, device.slices.data(), device.slices.size());
+      }
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST(Splits, ItemsOfABatchAreTheHosts) {
+  const std::uint64_t seed = fresh_seed();
+  const SplitRule& rule = find_scheme("fp16x3")->program.split_a;
+  for (const Layout layout : layouts) {
+    const Operand<double> first(20, 70, layout, 0, seed);
+    const Operand<double> second(20, 70, layout, 0, seed);  // equal strides
+    Operand<double> changed = second;
+    for (double& x : changed.values) x = -x / 3;
+    const DeviceOperand<double> device(first, rule, 0);
+    const DeviceArray<double> other(changed.values, 1);
+    const DeviceArray<const void*> pointers(std::vector<const void*>{device.values.data(), other.data()});
+    DeviceSplit split = device.split();
+    split.side.matrix.data = pointers.data();
+    split.side.matrix.pointers = true;
+    split.side.item = 1;
+    device_engine().split({}, {&split, 1}, {});
+    expect_host(device, changed, fmt::format("pointers, {}, seed {}", changed.text(), seed));
+    // The same by a stride from one to the other.
+    std::vector<double> both = first.values;
+    both.resize(both.size() + 3);
+    both.insert(both.end(), changed.values.begin(), changed.values.end());
+    const DeviceArray<double> batch(both);
+    split.side.matrix.data = batch.data();
+    split.side.matrix.pointers = false;
+    split.side.matrix.batch_stride = static_cast<std::int64_t>(first.values.size()) + 3;
+    device_engine().clear({}, device.slices.data(), device.slices.size());
+    device_engine().split({}, {&split, 1}, {});
+    expect_host(device, changed, fmt::format("strides, {}, seed {}", changed.text(), seed));
+  }
+}
+
+TEST(Splits, AnotherCandidateWritesNothing) {
+  DeviceSelection chosen;
+  chosen.candidate = 2;
+  const DeviceArray<DeviceSelection> selection(std::vector<DeviceSelection>{chosen});
+  for (const char* name : {"fp16x3", "split-n", "int8x6"}) {
+    for (const Layout layout : layouts) {
+      const Operand<float> operand(40, 100, layout, 0, 7);
+      const DeviceOperand<float> device(operand, find_scheme(name)->program.split_a, 0);
+      const DeviceSplit split = device.split();
+      for (const std::int32_t candidate : {0, 1, 3, DeviceSelection::scaled, DeviceSelection::none})
+        device_engine().split({}, {&split, 1}, {selection.data(), candidate});
+      for (const std::byte byte : device.slices.host())
+        ASSERT_EQ(byte, std::byte{DeviceArray<std::byte>::poison}) << name << ", " << name_of(layout);
+      constexpr std::uint32_t poison = 0x01010101U * DeviceArray<std::byte>::poison;
+      constexpr auto number = static_cast<std::int32_t>(poison);
+      const std::vector<VectorRange> untouched(device.ranges.size(),
+                                               {number, number, number, number, poison, number, number});
+      expect_same_ranges(device.ranges.host(), untouched, name);
+      device_engine().split({}, {&split, 1}, {selection.data(), 2});
+      expect_host(device, operand, name);
+    }
+  }
+}
+
+TEST(Splits, NothingToReadIsNoError) {
+  const SplitRule& rule = find_scheme("fp16x3")->program.split_a;
+  for (const bool empty_k : {false, true}) {
+    Operand<float> operand(empty_k ? 3 : 0, empty_k ? 0 : 3, Layout::along_k, 0, 1);
+    const DeviceOperand<float> device(operand, rule, 0);
+    DeviceSplit split = device.split();
+    split.side.matrix.data = nullptr;
+    device_engine().split({}, {&split, 1}, {});
+    expect_host(device, operand, "nothing");
+  }
+}
+
+// Two lines of vectors, and two vectors, more than 2^31 elements apart.
+TEST(Splits, StridesBeyond31Bits) {
+  constexpr std::int64_t stride = (std::int64_t{1} << 31) + 5;
+  constexpr std::int64_t run = 100;
+  cuda::Address memory = 0;
+  cuda::check(cuda::driver().memory_allocate(&memory, (stride + run) * sizeof(float)), "cuMemAlloc");
+  Operand<float> small(2, run, Layout::along_k, 0, fresh_seed());
+  Operand<float> lines = small;
+  lines.matrix.rows = run;
+  lines.matrix.columns = 2;
+  std::swap(lines.matrix.row_stride, lines.matrix.column_stride);
+  auto* values = reinterpret_cast<float*>(memory);
+  for (std::int64_t v = 0; v < 2; ++v) {
+    device_engine().copy_to_device({}, values + v * stride, small.values.data() + v * small.matrix.row_stride,
+                                   run * sizeof(float));
+  }
+  for (const char* name : {"fp16x3", "split-n:format=fp8_e4m3"}) {
+    for (const Operand<float>* operand : {&small, &lines}) {
+      const DeviceOperand<float> device(*operand, find_scheme(name)->program.split_a, 0);
+      DeviceSplit split = device.split();
+      split.side.matrix.data = values;
+      (operand == &small ? split.side.matrix.row_stride : split.side.matrix.column_stride) = stride;
+      device_engine().split({}, {&split, 1}, {});
+      expect_host(device, *operand, fmt::format("{}, {}, stride {}", name, operand->text(), stride));
+      const Operand<float> other(3, 3, Layout::along_k, 0, 1);
+      const DeviceOperand<float> right(other, device.rule, 0);
+      device_engine().find_ranges({}, split.side, right.split().side, {});
+      expect_same_ranges(device.ranges.host(), split_on_host(operand->view(), device.rule).ranges,
+                         "find_ranges", false);
+    }
+  }
+  cuda::driver().memory_free(memory);
+}
+
+}  // namespace
+}  // namespace kintsugi::test

@@ -1,0 +1,154 @@
+// kintsugi accuracy: measures errors of schemes, engines and accumulators over distributions, shapes and
+// seeds.
+#include <cstdio>
+#include <memory>
+
+#include "accuracy/methods.hpp"
+#include "accuracy/results.hpp"
+#include "accuracy/run.hpp"
+#include "commands.hpp"
+#include "io/atomic_file.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+struct AccuracyRequest {
+  SweepTexts flags;
+  std::string plan;
+  std::string output;
+  bool json = false;
+};
+
+// The worst figures over all rows of a method.
+struct Worst {
+  Method method;
+  int rows = 0;
+  int in_window = 0;
+  int in_contract = 0;
+  double frobenius = 0;
+  double componentwise = 0;
+  double of_bound = 0;
+};
+
+void add_row(const Json& row, Worst& worst) {
+  const Json& errors = row.at("errors");
+  worst.rows += 1;
+  worst.in_contract += errors.at("within_contract_bound").get<bool>() ? 1 : 0;
+  worst.frobenius = std::max(worst.frobenius, read_number(errors.at("frobenius_relative")));
+  worst.componentwise = std::max(worst.componentwise, read_number(errors.at("max_componentwise")));
+  if (row.at("bound").is_null() || row.at("bound").at("held").is_null()) return;
+  worst.in_window += 1;
+  worst.of_bound = std::max(worst.of_bound, read_number(row.at("bound").at("largest_ratio")));
+}
+
+void print_summary(const std::vector<Method>& methods, const Json& rows) {
+  std::vector<Worst> all;
+  for (const Method& method : methods) all.push_back({method});
+  for (const Json& row : rows) {
+    for (Worst& worst : all) {
+      if (cell(row.at("problem"), "type") == type_text(worst.method.type) &&
+          cell(row, "scheme") == worst.method.scheme && cell(row, "engine") == worst.method.engine &&
+          cell(row, "accumulator") == worst.method.accumulator)
+        add_row(row, worst);
+    }
+  }
+  Table table({"type", "scheme", "engine", "accumulator", "rows", "worst frobenius", "worst componentwise",
+               "in contract", "in window", "worst error / bound"});
+  for (std::size_t column = 4; column < 10; ++column) table.align_right(column);
+  for (const Worst& worst : all) {
+    const auto error = [&](double value) {
+      return worst.rows == 0 ? std::string("-") : fmt::format("{:.2e}", value);
+    };
+    const auto& [type, scheme, engine, accumulator] = worst.method;
+    table.add({type_text(type), scheme, engine, accumulator.empty() ? "-" : accumulator,
+               std::to_string(worst.rows), error(worst.frobenius), error(worst.componentwise),
+               std::to_string(worst.in_contract), scheme == "native" ? "-" : std::to_string(worst.in_window),
+               worst.in_window == 0 ? "-" : fmt::format("{:.3f}", worst.of_bound)});
+  }
+  fmt::print("{}", table.text());
+}
+
+SweepTexts sweep_texts(const AccuracyRequest& request) {
+  SweepTexts texts = request.plan.empty() ? SweepTexts{} : read_sweep_plan(request.plan);
+  for (const auto& [name, words] : request.flags) {
+    if (!words.empty()) texts[name] = words;
+  }
+  return texts;
+}
+
+// Fails if a bound did not hold: that is a fault of this project, in the bound or in the product.
+void require_bounds(const SweepOutcome& outcome) {
+  if (outcome.bound_violations == 0) return;
+  throw Finding(fmt::format("accuracy: {} of {} rows are beyond their scheme's a-priori bound, the first: {}",
+                            outcome.bound_violations, outcome.document.at("rows").size(),
+                            outcome.first_violation));
+}
+
+// Returns the request for standard output: that gets the document of --json, and there is no file to
+// continue.
+AccuracyRequest with_standard_output(AccuracyRequest request) {
+  if (!is_standard_output(request.output)) return request;
+  request.output.clear();
+  request.json = true;
+  return request;
+}
+
+void run_accuracy(const AccuracyRequest& given) {
+  require_settings();
+  const AccuracyRequest request = with_standard_output(given);
+  if (request.output.empty() && !request.json)
+    fail("-o", "a file for the results is needed, unless --json is given");
+  const Sweep sweep = make_sweep(sweep_texts(request));
+  const SweepOutcome outcome = run_sweep(sweep, request.output);
+  const Json& rows = outcome.document.at("rows");
+  if (request.json) {
+    fmt::print("{}", results_text(outcome.document));
+  } else {
+    print_summary(methods_of(sweep), rows);
+    fmt::print("\n{}: {} rows, {} of them were there already\n", request.output, rows.size(),
+               outcome.rows_before);
+  }
+  if (outcome.refused > 0) {
+    fmt::print(stderr, "kintsugi accuracy: {} rows are left out, the first: {}\n", outcome.refused,
+               outcome.first_refusal);
+  }
+  require_bounds(outcome);
+}
+
+std::string accuracy_footer() {
+  return "Example:\n"
+         "  kintsugi accuracy --schemes fp16,fp16x3,native --distributions uniform,phi:2 --m 32 --n 32 "
+         "--k 16,256 -o accuracy.json\n"
+         "\n"
+         "--plan reads a JSON object with the names of these flags: {\"schemes\": [\"fp16\"], \"k\": [16, "
+         "256], ...};\n"
+         "a flag replaces the plan's list. A second run with the same file skips the rows that it has. Where "
+         "all\n"
+         "vectors are inside a scheme's window, every element is held against the scheme's a-priori bound; "
+         "the "
+         "exit\n"
+         "status is 1 if one is beyond. kintsugi report draws the results.";
+}
+
+}  // namespace
+
+void add_accuracy(CLI::App& program, Action& action) {
+  auto request = std::make_shared<AccuracyRequest>();
+  CLI::App* command = program.add_subcommand(
+      "accuracy", "Measure errors of schemes over engines, accumulators, distributions and sizes");
+  command->footer(accuracy_footer());
+  for (const auto& list : sweep_lists) {
+    command->add_option(std::string("--") + list.name, request->flags[list.name], list.help)->delimiter(',');
+  }
+  command->add_flag_callback(
+      "--histogram", [request] { request->flags["histogram"] = {"true"}; },
+      "Give every row the distribution of its elements' differences to native");
+  command->add_option("--plan", request->plan, "File with a sweep's description");
+  command->add_option("-o,--output", request->output,
+                      "File for the results, continued if it is there; - for standard output");
+  command->add_flag("--json", request->json, "Print the document too, or instead of -o");
+  command->callback([request, &action] { action = [request] { run_accuracy(*request); }; });
+}
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,260 @@
+// kintsugi bench: checks candidates and baselines, then times them in one run.
+#include <algorithm>
+#include <memory>
+
+#include "bench/run.hpp"
+#include "command_line.hpp"
+#include "commands.hpp"
+#include "io/atomic_file.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+std::string rate_text(const Json& rate) { return fmt::format("{:.4g}", 1e-9 * rate.get<double>()); }
+
+std::string seconds_text(const Json& seconds) {
+  return seconds.is_null() ? "-" : time_text(seconds.get<double>());
+}
+
+std::string workspace_text(const Json& bytes) {
+  return bytes.is_null() ? "-" : bytes_text(bytes.get<double>());
+}
+
+std::string check_text(const Json& check) {
+  if (check.at("promise") == "exact") return "correctly rounded";
+  return fmt::format("{:.2g} of its {}", read_number(check.at("largest_ratio")), cell(check, "promise"));
+}
+
+// Returns "fp64 (ozaki2)" if the data decided which scheme ran.
+std::string name_text(const Json& row) {
+  const std::string name = cell(row, "name");
+  return name == cell(row, "scheme") ? name : name + " (" + cell(row, "scheme") + ")";
+}
+
+std::string shape_cell(const Json& row) {
+  const Json& problem = row.at("problem");
+  return cell(problem, "m") + " x " + cell(problem, "n") + " x " + cell(problem, "k");
+}
+
+// Returns the ratio to the baseline, "-" if a clock did not tick.
+std::string ratio_text(const Json& ratios, const std::string& baseline) {
+  const auto found = ratios.find(baseline);
+  return found == ratios.end() ? "-" : fmt::format("{:.3g}", found->get<double>());
+}
+
+void print_host_table(const Bench& bench, const Json& rows) {
+  std::vector<std::string> heads{"m x n x k", "candidate", "quickest", "median", "processor", "GFLOP/s"};
+  for (const auto& baseline : bench.baselines) heads.push_back("x " + baseline + " (processor)");
+  heads.insert(heads.end(), {"workspace", "largest error"});
+  Table table(heads);
+  for (std::size_t column = 2; column < heads.size(); ++column) table.align_right(column);
+  for (const Json& row : rows) {
+    const Json& time = row.at("time");
+    std::vector<std::string> cells{shape_cell(row),
+                                   name_text(row),
+                                   seconds_text(time.at("minimum")),
+                                   seconds_text(time.at("median")),
+                                   seconds_text(time.at("processor")),
+                                   rate_text(row.at("rate"))};
+    for (const auto& baseline : bench.baselines)
+      cells.push_back(ratio_text(row.at("ratios"), baseline) + " (" +
+                      ratio_text(row.at("processor_ratios"), baseline) + ")");
+    cells.push_back(workspace_text(row.at("workspace_bytes")));
+    cells.push_back(check_text(row.at("check")));
+    table.add(cells);
+  }
+  fmt::print("{}", table.text());
+}
+
+std::string number_text(const Json& number, double unit) {
+  return number.is_null() ? "-" : fmt::format("{:.4g}", unit * number.get<double>());
+}
+
+std::string percent_text(const Json& fraction) {
+  return fraction.is_null() ? "-" : fmt::format("{:.1f} %", 100 * fraction.get<double>());
+}
+
+// Returns half the difference between the slowest and the fastest round, relative to the median.
+std::string spread_text(const Json& time) {
+  const double width = time.at("maximum").get<double>() - time.at("minimum").get<double>();
+  return fmt::format("{:.1f} %", 50 * width / time.at("median").get<double>());
+}
+
+void print_device_table(const Bench& bench, const Json& rows) {
+  std::vector<std::string> heads{"m x n x k", "candidate", "median", "+-", "TFLOP/s"};
+  for (const auto& baseline : bench.baselines) heads.push_back("x " + baseline);
+  heads.insert(heads.end(), {"of its units", "GB/s", "W", "MHz", "workspace", "largest error"});
+  Table table(heads);
+  for (std::size_t column = 2; column < heads.size(); ++column) table.align_right(column);
+  for (const Json& row : rows) {
+    const Json& time = row.at("time");
+    std::vector<std::string> cells{shape_cell(row), name_text(row), seconds_text(time.at("median")),
+                                   spread_text(time), number_text(row.at("rate"), 1e-12)};
+    for (const auto& baseline : bench.baselines) cells.push_back(ratio_text(row.at("ratios"), baseline));
+    cells.insert(cells.end(), {percent_text(row.at("of_ceiling")), number_text(row.at("bandwidth"), 1e-9),
+                               number_text(row.at("power_watts"), 1), number_text(row.at("clock_mhz"), 1),
+                               workspace_text(row.at("workspace_bytes")), check_text(row.at("check"))});
+    table.add(cells);
+  }
+  fmt::print("{}", table.text());
+}
+
+void print_ceilings(const Json& ceilings) {
+  Table table({"at most", "T/s", "from", "to", "W", "MHz", "by"});
+  for (std::size_t column = 1; column < 6; ++column) table.align_right(column);
+  for (const auto& [name, ceiling] : ceilings.items()) {
+    table.add({name, number_text(ceiling.at("rate"), 1e-12), number_text(ceiling.at("lowest"), 1e-12),
+               number_text(ceiling.at("highest"), 1e-12), number_text(ceiling.at("power_watts"), 1),
+               number_text(ceiling.at("clock_mhz"), 1), cell(ceiling, "way")});
+  }
+  fmt::print("{}\n", table.text());
+}
+
+void print_text(const Bench& bench, const Json& result) {
+  const Json& rows = result.at("rows");
+  fmt::print("{}, {}, seed {}; threads: {}, rounds: {}\n", element_text(bench), bench.distribution,
+             bench.seed, bench.threads, bench.repeat);
+  if (bench.batch > 1)
+    fmt::print("batch: {} products in one call, their operands behind each other\n", bench.batch);
+  if (bench.prepare != "none")
+    fmt::print("prepared: {}, split before and not timed; native and plain loops take it as it is\n",
+               bench.prepare);
+  for (const Json& row : rows) {
+    if (row.at("engine").is_null()) continue;
+    fmt::print("{}\n", wrapped_for_output(cell(row, "engine") + ": " + cell(row, "engine_details"), 100, 2));
+    break;
+  }
+  fmt::print("\n");
+  if (bench.on_device) {
+    if (!bench.no_ceilings) print_ceilings(result.at("ceilings"));
+    print_device_table(bench, rows);
+  } else {
+    print_host_table(bench, rows);
+  }
+  const bool shortened = std::any_of(rows.begin(), rows.end(), [](const Json& row) {
+    return row.at("computed").at("m") != row.at("problem").at("m") ||
+           row.at("computed").at("n") != row.at("problem").at("n");
+  });
+  if (shortened)
+    fmt::print(
+        "\nPlain loops computed the first {0} rows and {0} columns of C alone; their rates are of these.\n",
+        bench.baseline_size);
+}
+
+void run(const BenchRequest& request) {
+  require_settings();
+  const Bench bench = make_bench(request);
+  const bool to_standard_output = is_standard_output(request.output);
+  const Json result = run_bench(bench, to_standard_output ? "" : request.output);
+  if (request.json || to_standard_output) return print(result);
+  print_text(bench, result);
+}
+
+std::string bench_footer() {
+  return "Example:\n"
+         "  kintsugi bench exact fp64 ozaki2 --type fp64 --distribution phi:0.5 --shapes 256,512 "
+         "--baselines native,float128,mpfr:113 -o bench.json\n"
+         "\n"
+         "Every result is first held against the exact product, on a sample of elements: contracts against "
+         "their\n"
+         "coefficient, exact bit for bit, schemes against their a-priori bound. One that is beyond ends the "
+         "program\n"
+         "with status 1, and nothing of its shape is timed. Then all run in turns. Rates are 2 m n k a "
+         "product (8 of\n"
+         "complex elements) over the quickest time, in workspace that was allocated before. kintsugi report "
+         "draws the results.\n"
+         "\n"
+         "  kintsugi bench fp16x3 fp16x3-wide --memory device --shapes 1024,4096,8192 --baselines "
+         "native,tf32,fp16\n"
+         "\n"
+         "With --memory device operands lie on a GPU. What its matrix units and its memory do at most is "
+         "measured\n"
+         "first, by kernels that do nothing else. Times are the device's, of batches of some 50 ms whose "
+         "executions\n"
+         "have operands of their own in turn where the cache would hold one set; rates are over the "
+         "median.\n"
+         "\n"
+         "  kintsugi bench fp16x3 bf16x6 --memory device --shapes 512 --batch 64 --prepare b\n"
+         "\n"
+         "The candidate auto is what a call gets that asks for nothing: the contract of its type under the "
+         "policy auto.\n"
+         "\n"
+         "A batch is one call for all its products, cuBLAS's strided batch for native on a GPU; of several "
+         "of them\n"
+         "elements are checked. What --prepare names is split once before, as weights are.";
+}
+
+// Contestants and their matrices.
+void add_products(CLI::App& command, BenchRequest& request) {
+  command
+      .add_option("CANDIDATE", request.candidates,
+                  "Contracts (fp32, fp64, exact, a tolerance such as 1e-10; policy emulate), schemes, auto")
+      ->required()
+      ->delimiter(',');
+  command
+      .add_option(
+          "--baselines", request.baselines,
+          "native, schemes, and plain loops: long-double, double-double, float128, mpfr:P of P bits [native]")
+      ->delimiter(',');
+  command.add_option("--shapes", request.shapes, "Sizes MxNxK, or N for NxNxN [512]")->delimiter(',');
+  command
+      .add_option("--batch", request.batch,
+                  "Products of a shape in one call, whose operands are stored contiguously")
+      ->check(whole_number(1, std::int64_t{1} << 20))
+      ->capture_default_str();
+  command
+      .add_option("--prepare", request.prepare,
+                  "Operand that is split before and not timed, but for native and plain loops: a, b or none")
+      ->check(one_of({"none", "a", "b"}))
+      ->capture_default_str();
+  command
+      .add_option("--type", request.type,
+                  "Type of the operands: fp32, fp64, c32 or c64, complex with parts of these")
+      ->check(one_of({"fp32", "fp64", "c32", "c64"}))
+      ->capture_default_str();
+  command.add_option("--distribution", request.distribution, "Of `kintsugi generate --help`")
+      ->capture_default_str();
+  command.add_option("--seed", request.seed, "Seed of the matrices")->capture_default_str();
+}
+
+// Rounds, threads, memory and engines.
+void add_conditions(CLI::App& command, BenchRequest& request) {
+  command.add_option("--repeat", request.repeat, "Rounds, in each of which all are timed")
+      ->check(whole_number(1, 1000000))
+      ->capture_default_str();
+  command
+      .add_option("--threads", request.threads,
+                  "Threads of all that is timed [KINTSUGI_THREADS, else OMP_NUM_THREADS, else all]")
+      ->check(whole_number(1, 4096));
+  command.add_option("--memory", request.memory, "Where the operands lie, host or device (a GPU's)")
+      ->check(one_of({"host", "device"}))
+      ->capture_default_str();
+  command.add_flag("--no-ceilings", request.no_ceilings,
+                   "Leave out what a device can do at most, which takes some seconds to measure");
+  command.add_option("--engine", request.engine, "A name of `kintsugi engines` [cpu; on a device cuda]");
+  command.add_option("--workspace-limit", request.workspace_limit, "Bytes, with K, M or G; 0: no limit")
+      ->capture_default_str();
+  command
+      .add_option("--baseline-size", request.baseline_size,
+                  "Rows and columns of C that plain loops compute at most; their rate is of these")
+      ->check(whole_number(1, std::int64_t{1} << 40))
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_bench(CLI::App& program, Action& action) {
+  auto request = std::make_shared<BenchRequest>();
+  CLI::App* command =
+      program.add_subcommand("bench", "Check candidates, then time them against baselines in one run");
+  command->footer(bench_footer());
+  add_products(*command, *request);
+  add_conditions(*command, *request);
+  command->add_option("-o,--output", request->output,
+                      "File for the results, written after every shape; - for standard output");
+  command->add_flag("--json", request->json, "Print one JSON document instead of text");
+  command->callback([request, &action] { action = [request] { run(*request); }; });
+}
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,70 @@
+#include <cstdint>
+#include <stdexcept>
+#include <variant>
+#include <vector>
+
+#include "bench/contestant.hpp"
+#include "lab/generators.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+// Zeros for all products. Fails where they do not fit the machine's memory.
+template <class T>
+std::vector<T> make_elements(const Bench& bench, std::int64_t rows, std::int64_t columns) {
+  return std::get<std::vector<T>>(make_matrix(bench.batch > 1 ? "--batch" : "--shapes", bench.batch * rows,
+                                              columns, type_of<T>, Order::row_major)
+                                      .values);
+}
+
+// Every product has a seed of its own.
+template <class T>
+std::vector<T> generated(const Bench& bench, lab::Side side, std::int64_t rows, std::int64_t columns) {
+  std::vector<T> values = make_elements<T>(bench, rows, columns);
+  try {
+    for (std::int64_t product = 0; product < bench.batch; ++product) {
+      lab::fill(lab::parse_distribution(bench.distribution), side,
+                bench.seed + static_cast<std::uint64_t>(product),
+                core::MatrixView<T>{values.data() + product * rows * columns, rows, columns, columns, 1});
+    }
+  } catch (const std::runtime_error& error) {  // the type cannot hold what was asked for
+    fail("--distribution", "{}", error.what());
+  }
+  return values;
+}
+
+}  // namespace
+
+template <class T>
+BenchMatrices<T>::BenchMatrices(const Bench& bench, const Shape& size)
+    : shape(size), batch(bench.batch), parts(bench.parts()),
+      a(generated<T>(bench, lab::Side::a, size.m, parts * size.k)),
+      b(generated<T>(bench, lab::Side::b, size.k, parts * size.n)),
+      c(make_elements<T>(bench, size.m, parts * size.n)) {}
+
+template <class T>
+core::MatrixView<const T> BenchMatrices<T>::view_b(std::int64_t product) const {
+  const std::int64_t columns = parts * shape.n;
+  const T* given = b.data() + product * shape.k * columns;
+  if (parts == 1) return {given, shape.k, columns, columns, 1};
+  if (embedded_product_ != product) {
+    embedded_product_ = product;
+    embedded_.resize(static_cast<std::size_t>(2 * shape.k * columns));
+    for (std::int64_t p = 0; p < shape.k; ++p) {
+      T* straight = embedded_.data() + 2 * p * columns;
+      T* crossed = straight + columns;
+      for (std::int64_t j = 0; j < columns; j += 2) {
+        straight[j] = crossed[j + 1] = given[p * columns + j];
+        straight[j + 1] = given[p * columns + j + 1];
+        crossed[j] = -given[p * columns + j + 1];
+      }
+    }
+  }
+  return {embedded_.data(), 2 * shape.k, columns, columns, 1};
+}
+
+template struct BenchMatrices<float>;
+template struct BenchMatrices<double>;
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,83 @@
+// A baseline: a reference loop in an arithmetic wider than double, for the leading blocks of C only.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "bench/host_timing.hpp"
+#include "lab/reference/reference_loop.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+template <class T>
+class ReferenceLoop : public Contestant {
+ public:
+  ReferenceLoop(const Bench& bench, const std::string& name, BenchMatrices<T>& matrices)
+      : name_(name), arithmetic_(lab::parse_arithmetic(name)), threads_(bench.threads),
+        matrices_(matrices), shape_{std::min(matrices.shape.m, bench.baseline_size),
+                                    std::min(matrices.shape.n, bench.baseline_size), matrices.shape.k} {}
+
+  const std::string& name() const override { return name_; }
+  Shape shape() const override { return shape_; }
+  void run() override;
+  Round time_round() override {
+    return time_on_host([this] { run(); });
+  }
+  const char* timed_by() const override { return "clock"; }
+  Verdict judge(std::int64_t product, const lab::ErrorReport& errors,
+                const std::vector<lab::ElementError>& elements) const override;
+  Json facts() const override;
+
+ private:
+  std::string name_;
+  lab::Arithmetic arithmetic_;
+  int threads_;
+  BenchMatrices<T>& matrices_;
+  Shape shape_;
+};
+
+template <class T>
+void ReferenceLoop<T>::run() {
+  for (std::int64_t product = 0; product < matrices_.batch; ++product) {
+    lab::reference_loop(arithmetic_, matrices_.view_a(product).block(0, 0, shape_.m, shape_.k),
+                        matrices_.view_b(product).block(0, 0, shape_.k, shape_.n),
+                        matrices_.view_c(product).block(0, 0, shape_.m, shape_.n), threads_);
+  }
+}
+
+// Judges by the arithmetic's bound, including underflow of its products, and one rounding to T.
+template <class T>
+Verdict ReferenceLoop<T>::judge(std::int64_t, const lab::ErrorReport&,
+                                const std::vector<lab::ElementError>& elements) const {
+  const double relative = lab::reference_loop_bound(arithmetic_, shape_.k);
+  const double unit_roundoff = std::ldexp(1.0, -std::numeric_limits<T>::digits);
+  const double underflow = static_cast<double>(shape_.k) * std::numeric_limits<double>::denorm_min();
+  return verdict_of("bound", relative, elements, [=](const lab::ElementError& element) {
+    const double before = relative * element.absolute + underflow;
+    return before + unit_roundoff * (std::fabs(element.exact) + before) +
+           static_cast<double>(std::numeric_limits<T>::denorm_min());
+  });
+}
+
+template <class T>
+Json ReferenceLoop<T>::facts() const {
+  Json facts{{"scheme", name_}};
+  for (const char* name : {"engine", "engine_details", "accumulator", "products", "format", "workspace_bytes",
+                           "plan_seconds", "prepared"})
+    facts[name] = nullptr;
+  return facts;
+}
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<Contestant> reference_loop(const Bench& bench, const std::string& arithmetic,
+                                           BenchMatrices<T>& matrices) {
+  return std::make_unique<ReferenceLoop<T>>(bench, arithmetic, matrices);
+}
+
+template std::unique_ptr<Contestant> reference_loop(const Bench&, const std::string&, BenchMatrices<float>&);
+template std::unique_ptr<Contestant> reference_loop(const Bench&, const std::string&, BenchMatrices<double>&);
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,141 @@
+// kintsugi explain: shows the result of each scheme on a problem, the selected candidate, and the reasons.
+#include <algorithm>
+#include <memory>
+
+#include "command_line.hpp"
+#include "commands.hpp"
+#include "explain/output.hpp"
+#include "lab/nearest_name.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+std::vector<std::string> schemes_to_explain(const ExplainRequest& request, Type type) {
+  const std::vector<std::string> known = schemes_and_native({Type::float32, Type::float64});
+  for (const auto& name : request.schemes) {
+    if (std::find(known.begin(), known.end(), without_parameters(name)) == known.end())
+      fail("--schemes", "\"{}\" is not known{}", name,
+           lab::accepted_names(without_parameters(name), "accepted:", known));
+  }
+  if (!request.schemes.empty()) return request.schemes;
+  std::vector<std::string> fitting = schemes_for(type);
+  fitting.emplace_back("native");
+  return fitting;
+}
+
+template <class T>
+Explanation explain(const ExplainedProblem& problem, const ExplainRequest& request) {
+  const lab::Product<T> product = problem.operands.product<T>();
+  const core::MatrixView<const T> a = product.a;
+  const core::MatrixView<const T> b = product.b.transposed();
+  Explanation result;
+  result.type = type_text(type_of<T>);
+  result.a = operand_facts(a);
+  result.b = operand_facts(b);
+  const auto schemes = schemes_to_explain(request, type_of<T>);
+  result.contract = contract_of(request.accuracy, type_of<T>, problem.k);
+  const int span = std::max(result.a.widest_span, result.b.widest_span);
+  kintsugi_problem whole = row_major_problem({problem.m, problem.n, problem.k}, type_of<T>);
+  whole.prepared_a = problem.prepared == "a" ? 1 : 0;
+  whole.prepared_b = problem.prepared == "b" ? 1 : 0;
+  const auto chosen = [&](const char* policy) {
+    return choose(whole, policy, request.accuracy, request.engine, span);
+  };
+  const std::int64_t specials = result.a.nans + result.a.infinities + result.b.nans + result.b.infinities;
+  result.choices = {chosen("auto"), chosen("emulate"), span, specials};
+  result.sampled_rows = sampled_vectors(result.a);
+  result.sampled_columns = sampled_vectors(result.b);
+  const Sample<T> sample(a, b, result.sampled_rows, result.sampled_columns);
+  SchemeRows<T> rows(a, b, result.a, result.b, sample, result.contract, request.engine);
+  Progress progress("explaining");
+  for (const auto& scheme : schemes) {
+    progress.show(std::ssize(result.rows), std::ssize(schemes));
+    result.rows.push_back(rows.row(scheme));
+  }
+  return result;
+}
+
+// Sets `proved` where the fallback chain proves what bounds of |A||B| do not: the native product, which has
+// no bound, and correct rounding.
+void mark_proved(Explanation& explanation) {
+  const bool finite = explanation.choices.specials == 0;
+  const bool exact = explanation.contract.accuracy == "exact";
+  for (SchemeRow& row : explanation.rows) {
+    if (row.scheme != "native" && !exact) continue;
+    row.proved = false;
+    for (const ChainCandidate& candidate : explanation.choices.emulating.candidates)
+      row.proved = row.proved ||
+                   (candidate.scheme == row.scheme && candidate.takes(explanation.choices.span) && finite);
+  }
+}
+
+void run_explain(const ExplainRequest& request) {
+  require_settings();
+  const ExplainedProblem problem = read_problem(request);
+  Explanation explanation = problem.operands.type() == Type::float32 ? explain<float>(problem, request)
+                                                                     : explain<double>(problem, request);
+  mark_proved(explanation);
+  if (request.json) {
+    print_json(problem, explanation);
+  } else {
+    print_text(problem, explanation);
+  }
+}
+
+void add_problem_options(CLI::App& command, ExplainRequest& request) {
+  const auto trans = one_of_any_case({"N", "T", "C"});
+  ProblemRequest& files = request.files;
+  auto* a = command.add_option("A", files.a_file, "Left operand, .npy or .mtx");
+  command.add_option("B", files.b_file, "Right operand, .npy or .mtx");
+  command.add_option("--transa", files.transa, "op(A): N, T (transpose) or C (conjugate transpose)")
+      ->transform(trans)
+      ->capture_default_str()
+      ->needs(a);
+  command.add_option("--transb", files.transb, "op(B), likewise")
+      ->transform(trans)
+      ->capture_default_str()
+      ->needs(a);
+  command.add_option("--m", request.m, "Instead of files: rows of C")->check(whole_number(1));
+  command.add_option("--n", request.n, "Columns of C")->check(whole_number(1));
+  command.add_option("--k", request.k, "Inner length")->check(whole_number(1));
+  command.add_option("--distribution", request.distribution, "One of `kintsugi generate --help`");
+  command.add_option("--seed", request.seed, "Seed of both operands")->capture_default_str();
+  command.add_option("--type", request.type, "Type of the operands [the files', fp32]")
+      ->check(one_of({"fp32", "fp64"}));
+}
+
+std::string explain_footer() {
+  return "Example:\n"
+         "  kintsugi explain --m 1024 --n 1024 --k 4096 --distribution phi:2\n"
+         "  kintsugi explain A.npy B.npy --transb T --engine reference --schemes fp16x3,h2sgemm:sb=6,native\n"
+         "\n"
+         "Errors are measured on up to 16 rows and 16 columns of this very problem, with all of k; bits and\n"
+         "spans are those of the whole operands.";
+}
+
+}  // namespace
+
+void add_explain(CLI::App& program, Action& action) {
+  auto request = std::make_shared<ExplainRequest>();
+  CLI::App* command = program.add_subcommand(
+      "explain", "Say what each scheme keeps of a problem, what would be chosen, and why");
+  command->footer(explain_footer());
+  add_problem_options(*command, *request);
+  command->add_option("--accuracy", request->accuracy,
+                      "fp32, fp64, exact or a tolerance [the settings', else the operands' type]");
+  command->add_option("--engine", request->engine, "A name of `kintsugi engines` [the settings']");
+  command
+      ->add_option("--prepare", request->prepare,
+                   "Operand that is split before, whose split policy auto does not count: a, b or none")
+      ->check(one_of({"none", "a", "b"}))
+      ->capture_default_str();
+  command
+      ->add_option("--schemes", request->schemes,
+                   "Names, comma-separated; native too [all that take the type]")
+      ->delimiter(',');
+  command->add_flag("--json", request->json, "Print one JSON document instead of text");
+  command->callback([request, &action] { action = [request] { run_explain(*request); }; });
+}
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,157 @@
+#include "report/charts/axis.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace kintsugi::tools {
+
+namespace {
+
+constexpr double tolerance = 1e-9;  // of a decade or a step, since 10^log10(x) need not be x
+
+// Return 1, 2 or 5 times a power of ten: the largest that is at most `value`, and the smallest that is at
+// least.
+double round_below(double value) {
+  const double decade = std::pow(10.0, std::floor(std::log10(value) + tolerance));
+  double best = decade;
+  for (const double factor : {2.0, 5.0}) {
+    if (factor * decade <= value * (1 + tolerance)) best = factor * decade;
+  }
+  return best;
+}
+
+double round_above(double value) {
+  const double decade = std::pow(10.0, std::floor(std::log10(value) + tolerance));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * decade >= value * (1 - tolerance)) return factor * decade;
+  }
+  return 10 * decade;
+}
+
+bool is_inside(const Axis& axis, double value) {
+  const double slack = tolerance * std::fabs(axis.to - axis.from);
+  const double measure = axis.measure(value);
+  return measure >= axis.from - slack && measure <= axis.to + slack;
+}
+
+void set_logarithmic_ends(Axis& axis, double least, double most) {
+  if (std::log10(most / least) >= 2) {
+    axis.from = std::floor(std::log10(least) + tolerance);
+    axis.to = std::ceil(std::log10(most) - tolerance);
+    return;
+  }
+  double low = round_below(least);
+  double high = round_above(most);
+  if (high <= low * (1 + tolerance)) {  // one value, which is a tick: ends at its neighbors
+    low = round_below(low * 0.6);
+    high = round_above(high * 1.5);
+  }
+  axis.from = std::log10(low);
+  axis.to = std::log10(high);
+}
+
+void set_plain_ends(Axis& axis, double least, double most) {
+  axis.from = std::min(0.0, least);
+  axis.to = std::max(0.0, most);
+  if (axis.to == axis.from) axis.to += 1;
+  const double step = round_above((axis.to - axis.from) / 10);
+  axis.from = step * std::floor(axis.from / step + tolerance);
+  axis.to = step * std::ceil(axis.to / step - tolerance);
+}
+
+bool collide(const std::vector<Tick>& ticks, const Axis& axis, const LabelExtent& extent) {
+  for (std::size_t i = 1; i < ticks.size(); ++i) {
+    const double distance = std::fabs(axis.place(ticks[i].value) - axis.place(ticks[i - 1].value));
+    if (distance < (extent(ticks[i].label) + extent(ticks[i - 1].label)) / 2) return true;
+  }
+  return false;
+}
+
+// Returns ticks at every n-th decade, with some factors each.
+std::vector<Tick> decades(const Axis& axis, int every, const std::vector<double>& factors) {
+  std::vector<Tick> ticks;
+  const int first = static_cast<int>(std::floor(axis.from));
+  for (int decade = first; decade <= axis.to + tolerance; ++decade) {
+    if (decade % every != 0) continue;
+    for (const double factor : factors) {
+      const double value = factor * std::pow(10.0, decade);
+      if (is_inside(axis, value)) ticks.push_back({value, tick_label(value)});
+    }
+  }
+  return ticks;
+}
+
+std::vector<Tick> steps(const Axis& axis, double step) {
+  std::vector<Tick> ticks;
+  for (double i = std::ceil(axis.from / step - tolerance); i * step <= axis.to + tolerance * step; ++i)
+    ticks.push_back({i * step, tick_label(i * step)});
+  return ticks;
+}
+
+}  // namespace
+
+double Axis::measure(double value) const { return logarithmic ? std::log10(value) : value; }
+
+double Axis::place(double value) const {
+  return start + (measure(value) - from) / (to - from) * (end - start);
+}
+
+Axis axis_with_margin(bool logarithmic, const std::vector<double>& values, double start, double end) {
+  Axis axis{.start = start, .end = end, .logarithmic = logarithmic};
+  if (values.empty()) return axis;
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  axis.from = axis.measure(*least);
+  axis.to = axis.measure(*most);
+  const double margin = axis.to > axis.from ? 0.03 * (axis.to - axis.from) : 0.5;
+  axis.from -= margin;
+  axis.to += margin;
+  return axis;
+}
+
+Axis axis_between_ticks(bool logarithmic, const std::vector<double>& values, double start, double end) {
+  Axis axis{.start = start, .end = end, .logarithmic = logarithmic};
+  if (values.empty()) return axis;
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  if (logarithmic) {
+    set_logarithmic_ends(axis, *least, *most);
+  } else {
+    set_plain_ends(axis, *least, *most);
+  }
+  return axis;
+}
+
+std::string tick_label(double value) {
+  const double magnitude = std::fabs(value);
+  const bool plain = magnitude == 0 || (magnitude >= 0.999e-3 && magnitude < 1e6);
+  if (plain) return fmt::format("{:.6g}", value);
+  const std::string text = fmt::format("{:.2e}", value);  // "2.00e-07"
+  const auto e = text.find('e');
+  return fmt::format("{:g}e{}", std::stod(text.substr(0, e)), std::stoi(text.substr(e + 1)));
+}
+
+std::vector<Tick> round_ticks(const Axis& axis, const LabelExtent& extent) {
+  if (axis.logarithmic) {
+    std::vector<Tick> ticks = decades(axis, 1, {1, 2, 5});
+    for (int every = 1; collide(ticks, axis, extent); ++every) ticks = decades(axis, every, {1});
+    return ticks;
+  }
+  double step = round_above((axis.to - axis.from) / 10);
+  std::vector<Tick> ticks = steps(axis, step);
+  while (collide(ticks, axis, extent)) {
+    step = round_above(1.1 * step);
+    ticks = steps(axis, step);
+  }
+  return ticks;
+}
+
+std::vector<Tick> ticks_at(const std::vector<double>& values, const Axis& axis, const LabelExtent& extent) {
+  std::vector<Tick> ticks;
+  for (const double value : std::set<double>(values.begin(), values.end()))
+    ticks.push_back({value, tick_label(value)});
+  return collide(ticks, axis, extent) ? round_ticks(axis, extent) : ticks;
+}
+
+}  // namespace kintsugi::tools

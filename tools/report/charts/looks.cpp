@@ -1,0 +1,56 @@
+#include "report/charts/looks.hpp"
+
+#include <algorithm>
+
+namespace kintsugi::tools {
+
+namespace {
+
+std::string text_of(const std::string& scheme, const Json& row) {
+  std::string text = scheme + " · " + cell(row, "engine");
+  if (!cell(row, "accumulator").empty()) text += " · " + cell(row, "accumulator");
+  return text;
+}
+
+std::string engine_of(const Json& row) { return cell(row, "engine") + cell(row, "accumulator"); }
+
+int index(std::vector<std::string>& names, const std::string& name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  const auto place = static_cast<int>(found - names.begin());
+  if (found == names.end()) names.push_back(name);
+  return place;
+}
+
+}  // namespace
+
+Looks::Looks(const std::vector<Json>& rows) {
+  for (const Json& row : rows) {
+    if (cell(row, "scheme") != "native") index(schemes_, cell(row, "scheme"));
+    index(engines_, engine_of(row));
+  }
+}
+
+Series Looks::series_of(const Json& row, const std::string& scheme) {
+  return {text_of(scheme, row),
+          scheme == "native" ? -1 : index(schemes_, scheme),
+          index(engines_, engine_of(row)),
+          {}};
+}
+
+Series& series_in(Chart& chart, const Series& wanted) {
+  const auto found = std::find_if(chart.series.begin(), chart.series.end(),
+                                  [&](const Series& series) { return series.label == wanted.label; });
+  if (found != chart.series.end()) return *found;
+  chart.series.push_back(wanted);
+  return chart.series.back();
+}
+
+void add_point(Series& series, double x, double y) {
+  if (!series.points.empty() && series.points.back().first == x) {
+    series.points.back().second = std::max(series.points.back().second, y);
+  } else {
+    series.points.emplace_back(x, y);
+  }
+}
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,30 @@
+// Colors, dashes and names of lines, the same in every figure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/charts/svg.hpp"
+#include "support.hpp"
+
+namespace kintsugi::tools {
+
+// Colors distinguish schemes, dashes and markers engine and accumulator; names have all three.
+class Looks {
+ public:
+  explicit Looks(const std::vector<Json>& rows);
+
+  // Returns the line of a row. `scheme` replaces the row's own if a part of that is on the x axis.
+  Series series_of(const Json& row, const std::string& scheme);
+
+ private:
+  std::vector<std::string> schemes_;
+  std::vector<std::string> engines_;
+};
+
+// Returns the chart's line of that name, made if there is none.
+Series& series_in(Chart& chart, const Series& wanted);
+// Adds a point. Of consecutive points with the same x only the largest y is kept: that of the worst seed.
+void add_point(Series& series, double x, double y);
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,289 @@
+#include "report/charts/svg.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "report/charts/axis.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+// Light and dark version of each color, with a contrast of 3 or more against the page.
+constexpr std::array<std::pair<const char*, const char*>, 10> colours{{{"#2a6fdb", "#6ea8ff"},
+                                                                       {"#c65d00", "#ff9d4d"},
+                                                                       {"#1b7f3b", "#4fc978"},
+                                                                       {"#b0267a", "#f27bbf"},
+                                                                       {"#0b7a8a", "#3fc3d6"},
+                                                                       {"#6a3fc4", "#b39bff"},
+                                                                       {"#7a5230", "#d6a77a"},
+                                                                       {"#c02c2c", "#ff7b7b"},
+                                                                       {"#6b7a00", "#c3d13e"},
+                                                                       {"#5a6472", "#a3adba"}}};
+constexpr std::array<const char*, 6> dashes{"", "7 3", "2 3", "9 3 2 3", "12 4", "4 2"};
+
+constexpr double left = 64;
+constexpr double top = 40;
+constexpr double plot_width = 460;
+constexpr double legend_left = left + plot_width + 22;
+constexpr double legend_line = 17;
+
+// Height of the row below a logarithmic y axis for points with the value 0, which the axis cannot show.
+constexpr double zero_row = 22;
+
+// Positions of values in pixels, including zeros.
+struct Places {
+  Axis x;
+  Axis y;
+  double bottom = 0;       // lower edge of the plot
+  bool has_zeros = false;  // y = 0 is drawn at the bottom, below the axis
+
+  double y_of(double value) const { return value == 0 && y.logarithmic ? bottom : y.place(value); }
+};
+
+bool drawable(const Chart& chart, const std::pair<double, double>& point) {
+  return std::isfinite(point.first) && (!chart.log_x || point.first > 0) && std::isfinite(point.second) &&
+         (!chart.log_y || point.second >= 0);
+}
+
+std::vector<std::pair<double, double>> drawable_points(const Chart& chart) {
+  std::vector<std::pair<double, double>> points;
+  for (const auto* list : {&chart.series, &chart.limits}) {
+    for (const Series& series : *list) {
+      for (const auto& point : series.points) {
+        if (drawable(chart, point)) points.push_back(point);
+      }
+    }
+  }
+  return points;
+}
+
+Places places_of(const Chart& chart, double height) {
+  std::vector<double> xs;
+  std::vector<double> ys;
+  Places places;
+  places.bottom = top + height;
+  for (const auto& [x, y] : drawable_points(chart)) {
+    xs.push_back(x);
+    const bool zero = chart.log_y && y == 0;
+    places.has_zeros = places.has_zeros || zero;
+    if (!zero) ys.push_back(y);
+  }
+  places.x = axis_with_margin(chart.log_x, xs, left, left + plot_width);
+  places.y = axis_between_ticks(chart.log_y, ys, places.bottom - (places.has_zeros ? zero_row : 0), top);
+  return places;
+}
+
+std::string text_at(double x, double y, const char* anchor, const std::string& text,
+                    const char* kind = "label") {
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" class=\"{}\">{}</text>\n", x, y,
+                     anchor, kind, escaped(text));
+}
+
+std::string line_between(double x1, double y1, double x2, double y2, const char* kind) {
+  return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>\n", x1, y1,
+                     x2, y2, kind);
+}
+
+std::string x_ticks(const Chart& chart, const Places& places) {
+  std::vector<double> values;
+  for (const auto& point : drawable_points(chart)) values.push_back(point.first);
+  const LabelExtent extent = [](const std::string& label) {
+    return 7.0 * static_cast<double>(label.size()) + 10;
+  };
+  const auto ticks =
+      chart.ticks_at_points ? ticks_at(values, places.x, extent) : round_ticks(places.x, extent);
+  std::string result;
+  for (const Tick& tick : ticks) {
+    const double x = places.x.place(tick.value);
+    result += line_between(x, top, x, places.bottom, "grid");
+    result += text_at(x, places.bottom + 16, "middle", tick.label);
+  }
+  return result + text_at(left + plot_width / 2, places.bottom + 34, "middle", chart.x_label);
+}
+
+std::string y_ticks(const Chart& chart, const Places& places) {
+  auto ticks = round_ticks(places.y, [](const std::string&) { return 18.0; });
+  if (places.has_zeros) ticks.insert(ticks.begin(), Tick{0, "0"});
+  std::string result;
+  for (const Tick& tick : ticks) {
+    const double y = places.y_of(tick.value);
+    result += line_between(left, y, left + plot_width, y, "grid");
+    result += text_at(left - 6, y + 4, "end", tick.label);
+  }
+  return result + text_at(4, top - 12, "start", chart.y_label);
+}
+
+// Returns a marker; `s`: its size relative to the usual one.
+std::string marker(int style, double x, double y, double s = 1) {
+  const auto rectangle = [&](double width, double height) {
+    return fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:g}\" height=\"{:g}\"/>", x - width / 2,
+                       y - height / 2, width, height);
+  };
+  switch (style % 6) {
+    case 0: return fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:g}\"/>", x, y, 3 * s);
+    case 1: return rectangle(6 * s, 6 * s);
+    case 2:
+      return fmt::format("<path d=\"M{:.1f} {:.1f}l{:g} {:g}h{:g}z\"/>", x, y - 4 * s, 4 * s, 7 * s, -8 * s);
+    case 3:
+      return fmt::format("<path d=\"M{0:.1f} {1:.1f}l{2:g} {2:g}l{3:g} {2:g}l{3:g} {3:g}z\"/>", x, y - 4 * s,
+                         4 * s, -4 * s);
+    case 4:
+      return fmt::format("<path d=\"M{:.1f} {:.1f}h{:g}l{:g} {:g}z\"/>", x - 4 * s, y - 3 * s, 8 * s, -4 * s,
+                         7 * s);
+    default: return rectangle(2 * s, 9 * s);
+  }
+}
+
+std::string class_of(const Series& series) {
+  if (series.colour < 0) return "ink";
+  return fmt::format("c{}", static_cast<std::size_t>(series.colour) % colours.size());
+}
+
+constexpr double line_width = 1.6;
+
+std::string stroke(const Series& series, const std::string& path, double width = line_width) {
+  const char* dash = dashes[static_cast<std::size_t>(series.style) % dashes.size()];
+  const std::string wider = width > line_width ? fmt::format(" style=\"stroke-width:{:.1f}\"", width) : "";
+  return fmt::format("<path class=\"line\" d=\"{}\" stroke-dasharray=\"{}\"{}/>", path, *dash ? dash : "none",
+                     wider);
+}
+
+// True if two lines coincide wherever both have a point, so that the later one would hide the earlier.
+bool coincide(const Series& one, const Series& other, const Chart& chart, const Places& places) {
+  constexpr double pixels = 1.5;
+  int shared = 0;
+  for (const auto& point : one.points) {
+    for (const auto& candidate : other.points) {
+      if (candidate.first != point.first || !drawable(chart, point) || !drawable(chart, candidate)) continue;
+      if (std::fabs(places.y_of(point.second) - places.y_of(candidate.second)) > pixels) return false;
+      ++shared;
+    }
+  }
+  return shared > 0;
+}
+
+// Returns the path of a line. `covering` later lines coincide with it: it is drawn wider accordingly, so that
+// it shows on both sides of them.
+std::string line_of(const Chart& chart, const Series& series, const Places& places, int covering,
+                    bool markers) {
+  std::string path;
+  std::string marks;
+  for (const auto& point : series.points) {
+    if (!drawable(chart, point)) continue;
+    const double x = places.x.place(point.first);
+    const double y = places.y_of(point.second);
+    path += path.empty() ? "M" : chart.steps ? fmt::format("H{:.1f}L", x) : "L";
+    path += fmt::format("{:.1f} {:.1f}", x, y);
+    if (markers) marks += marker(series.style, x, y, 1 + 0.5 * covering);
+  }
+  return fmt::format("<g class=\"series {}\"><title>{}</title>{}{}</g>\n", class_of(series),
+                     escaped(series.label),
+                     stroke(series, path.empty() ? "M0 0" : path, line_width * (1 + 2 * covering)), marks);
+}
+
+std::string lines_of(const Chart& chart, const Places& places) {
+  std::string svg;
+  for (const Series& limit : chart.limits) svg += line_of(chart, limit, places, 0, false);
+  for (std::size_t i = 0; i < chart.series.size(); ++i) {
+    int covering = 0;
+    for (std::size_t later = i + 1; later < chart.series.size(); ++later)
+      covering += coincide(chart.series[i], chart.series[later], chart, places) ? 1 : 0;
+    svg += line_of(chart, chart.series[i], places, covering, !chart.steps);
+  }
+  return svg;
+}
+
+std::string legend_row(const Series& series, double y, bool markers) {
+  const double x = legend_left;
+  return fmt::format("<g class=\"{}\">{}{}</g>\n", class_of(series),
+                     stroke(series, fmt::format("M{:.1f} {:.1f}h30", x, y)),
+                     markers ? marker(series.style, x + 15, y) : "") +
+         text_at(x + 36, y + 4, "start", series.label);
+}
+
+std::string legend(const Chart& chart) {
+  std::string result;
+  double y = top + 6;
+  for (const Series& series : chart.series) {
+    result += legend_row(series, y, !chart.steps);
+    y += legend_line;
+  }
+  for (const Series& limit : chart.limits) {
+    result += legend_row(limit, y, false);
+    y += legend_line;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    switch (c) {
+      case '&': result += "&amp;"; break;
+      case '<': result += "&lt;"; break;
+      case '>': result += "&gt;"; break;
+      case '"': result += "&quot;"; break;
+      default: result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+  }
+  return result;
+}
+
+namespace {
+
+struct Palette {
+  const char* ink;
+  const char* paper;
+  const char* soft;
+};
+
+// Returns the rules with colors in them, since some programs that show a picture lack CSS variables.
+std::string coloured_rules(const Palette& palette, bool dark) {
+  std::string rules = fmt::format(
+      "body{{color:{0};background:{1}}}td,th{{border-color:{2}}}.no{{color:{3}}}.ink{{stroke:{0};fill:{0}}}"
+      ".grid{{stroke:{2}}}.label,.heading{{fill:{0};stroke:none}}.paper{{fill:{1}}}",
+      palette.ink, palette.paper, palette.soft, dark ? colours.back().second : colours.back().first);
+  for (std::size_t i = 0; i < colours.size(); ++i) {
+    rules += fmt::format(".c{0}{{stroke:{1};fill:{1}}}", i, dark ? colours[i].second : colours[i].first);
+  }
+  return rules;
+}
+
+}  // namespace
+
+std::string chart_style() {
+  const Palette light{"#1b1f24", "#ffffff", "#d8dee4"};
+  const Palette dark{"#e6e8eb", "#15181c", "#363c44"};
+  return coloured_rules(light, false) + "\n@media (prefers-color-scheme:dark){" + coloured_rules(dark, true) +
+         "}\n.line{fill:none;stroke-width:1.6}.grid{stroke-width:1}.label{font:12px sans-serif}"
+         ".heading{font:bold 13px sans-serif}\n";
+}
+
+std::string draw(const Chart& chart, const std::string& style) {
+  const double lines = static_cast<double>(chart.series.size() + chart.limits.size()) + 1;
+  const double height = std::max(280.0, lines * legend_line);
+  const Places places = places_of(chart, height);
+  std::size_t longest = 0;
+  for (const Series& series : chart.series) longest = std::max(longest, series.label.size());
+  for (const Series& limit : chart.limits) longest = std::max(longest, limit.label.size());
+  const double width = std::max(legend_left + 44 + 7 * static_cast<double>(longest),
+                                8 + 8 * static_cast<double>(chart.title.size()));
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
+      "height=\"{1:.0f}\" role=\"img\">\n<title>{2}</title>\n",
+      width, top + height + 44, escaped(chart.title));
+  if (!style.empty()) {
+    svg += "<style>" + style + "</style>\n<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n";
+    svg += text_at(4, 14, "start", chart.title, "heading");
+  }
+  svg += x_ticks(chart, places) + y_ticks(chart, places) + lines_of(chart, places);
+  return svg + legend(chart) + "</svg>\n";
+}
+
+}  // namespace kintsugi::tools

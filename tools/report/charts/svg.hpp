@@ -1,0 +1,40 @@
+// A line chart as SVG: axes, ticks, lines with markers, a legend. Colors are rules for light and dark mode.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kintsugi::tools {
+
+struct Series {
+  std::string label;
+  int colour = 0;                                 // -1: the color of text
+  int style = 0;                                  // dashes and marker
+  std::vector<std::pair<double, double>> points;  // ordered by x
+};
+
+struct Chart {
+  std::string title;
+  std::string x_label;
+  std::string y_label;
+  bool log_x = true;
+  std::vector<Series> series;
+  std::vector<Series> limits;  // drawn without markers
+  bool log_y = true;
+  bool steps = false;           // a histogram: a point's y holds from the previous x to its own
+  bool ticks_at_points = true;  // x ticks at the values of the points if there is room, else at round values
+};
+
+// Returns the text escaped for XML.
+std::string escaped(const std::string& text);
+
+// Returns the rules for the classes that draw() uses, and the colors of both modes.
+std::string chart_style();
+
+// Returns the chart. A logarithmic y axis has a separate row for the value 0; infinite values, and x = 0 on a
+// logarithmic axis, are left out. A line with which others coincide is drawn wider than those. `style` is put
+// inside, for a standalone SVG.
+std::string draw(const Chart& chart, const std::string& style = "");
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,134 @@
+// kintsugi report: draws files of kintsugi accuracy and kintsugi bench as one page with figures.
+#include <algorithm>
+#include <memory>
+
+#include "commands.hpp"
+#include "io/atomic_file.hpp"
+#include "io/input_file.hpp"
+#include "report/charts/png.hpp"
+#include "report/check.hpp"
+#include "report/page.hpp"
+#include "report/pictures.hpp"
+#include "report/rates.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+struct ReportRequest {
+  std::vector<std::string> files;
+  std::string output;
+  PictureFolders folders;
+  bool json = false;
+};
+
+std::string joined_items(const Json& list) {
+  std::string text;
+  for (const Json& item : list) {
+    if (!text.empty()) text += ',';
+    text += item.is_string() ? item.get<std::string>() : item.dump();
+  }
+  return text;
+}
+
+// Returns the command that makes a file's rows.
+std::string command_of(const std::string& command_name, const Json& document, const std::string& name) {
+  std::string command = "kintsugi " + command_name;
+  for (const auto& [setting, value] : document.at("settings").items()) {
+    std::string flag = " --" + setting;
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    if (value == Json(false)) continue;
+    if (setting != "candidates") command += flag;  // candidates need no flag
+    if (!value.is_boolean()) command += " " + quoted(joined_items(value));
+  }
+  return command + " -o " + quoted(name);
+}
+
+Source read_results(const std::string& name) {
+  InputFile input(name);
+  Source file{name, Json::parse(input.read_rest(), nullptr, false), ""};
+  if (!file.document.is_object()) fail(name, "is not a JSON object");
+  const Json format = file.document.value("format", Json());
+  const Json version = file.document.value("format_version", Json());
+  const bool bench = format == "kintsugi.bench";
+  if (!bench && format != "kintsugi.accuracy")
+    fail(name, "its format is {}; kintsugi report reads those of kintsugi accuracy and kintsugi bench",
+         format.dump());
+  if (version != 1) fail(name, "its format_version is {}; this program reads 1", version.dump());
+  if (bench) {
+    check_bench(name, file.document);
+  } else {
+    check_accuracy(name, file.document);
+  }
+  file.command = command_of(bench ? "bench" : "accuracy", file.document, name);
+  return file;
+}
+
+// Appends the rows in the form that figures take.
+void add_rows(const Source& file, std::vector<Json>& rows) {
+  for (const Json& row : file.document.at("rows"))
+    rows.push_back(file.document.at("format") == "kintsugi.bench" ? rate_row(file.document, row) : row);
+}
+
+std::string title_of(const std::vector<Json>& rows) {
+  if (std::none_of(rows.begin(), rows.end(), is_rate_row))
+    return "Kintsugi: errors against the exact product";
+  if (std::all_of(rows.begin(), rows.end(), is_rate_row)) return "Kintsugi: rates of products";
+  return "Kintsugi: errors and rates";
+}
+
+Json report_document(const ReportRequest& request, std::size_t rows, std::size_t figures,
+                     const std::vector<std::string>& pictures) {
+  Json result = document("report-page");
+  result["files"] = request.files;
+  result["rows"] = rows;
+  result["page"] = request.output;
+  result["figures"] = figures;
+  result["pictures"] = pictures;
+  return result;
+}
+
+void run_report(const ReportRequest& request) {
+  check_writable(request.output);
+  if (is_standard_output(request.output) && request.json)
+    fail("-o", "- is standard output, where --json writes too; give a file");
+  if (!request.folders.png.empty()) require_png("--png");
+  std::vector<Source> files;
+  std::vector<Json> rows;
+  for (const auto& name : request.files) files.push_back(read_results(name));
+  for (const Source& file : files) add_rows(file, rows);
+  const std::vector<Figure> figures = make_figures(rows);
+  const std::string page = report_page({title_of(rows), ""}, files, rows, figures);
+  write_text(request.output, page);
+  const auto pictures = write_pictures(request.folders, figures);
+  if (is_standard_output(request.output)) return;
+  if (request.json) return print(report_document(request, rows.size(), figures.size(), pictures));
+  fmt::print("{}: {} rows, {} figures\n", request.output, rows.size(), figures.size());
+  if (!pictures.empty()) fmt::print("{} pictures, the first: {}\n", pictures.size(), pictures.front());
+}
+
+}  // namespace
+
+void add_report(CLI::App& program, Action& action) {
+  auto request = std::make_shared<ReportRequest>();
+  CLI::App* command = program.add_subcommand(
+      "report", "Draw results of kintsugi accuracy and bench: one page with figures and tables");
+  command->footer(
+      "Example:\n"
+      "  kintsugi report accuracy.json -o report.html --svg pictures --png pictures\n"
+      "\n"
+      "Figures: error and rate against k, m = n, m = n = k, a parameter of the distribution or of the "
+      "scheme, "
+      "wherever\n"
+      "there are two values or more; rooflines of devices; histograms. PNG is drawn by rsvg-convert (Debian: "
+      "librsvg2-bin).");
+  command->add_option("FILE", request->files, "Files of kintsugi accuracy and kintsugi bench")->required();
+  command->add_option("-o,--output", request->output, "File for the page, HTML; - for standard output")
+      ->required();
+  command->add_option("--svg", request->folders.svg, "Folder for every figure as an SVG of its own");
+  command->add_option("--png", request->folders.png, "Folder for every figure as a PNG of its own");
+  command->add_flag("--json", request->json, "Print what was written as JSON");
+  command->callback([request, &action] { action = [request] { run_report(*request); }; });
+}
+
+}  // namespace kintsugi::tools

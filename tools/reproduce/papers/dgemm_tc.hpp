@@ -1,0 +1,20 @@
+// Parts of dgemm-tc's figures.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reproduce/figures.hpp"
+
+namespace kintsugi::tools {
+
+// Returns the paper's ranges.
+std::vector<std::string> dgemm_tc_distributions();
+// Returns the range's name in the registry's series: "phi = 0.1".
+std::string dgemm_tc_range(const std::string& distribution);
+
+// Figs. 5 and 7, in dgemm_tc_counts.cpp.
+PaperFigure dgemm_tc_dp_counts();
+PaperFigure dgemm_tc_cr_counts();
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,141 @@
+// le-gemm Figs. 12 and 13.
+#include <cmath>
+#include <functional>
+
+#include "reproduce/papers/le_gemm.hpp"
+
+namespace kintsugi::tools::le_gemm {
+
+namespace {
+
+// Share of the elements whose difference to native is below the limit, an edge of the histogram.
+double share_below(const Json& row, double limit) {
+  const Json& edges = row.at("histogram").at("edges");
+  const Json& counts = row.at("histogram").at("counts");
+  double below = 0;
+  double total = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const double from = i == 0 ? -HUGE_VAL : edges.at(i - 1).get<double>();
+    const double to = i == edges.size() ? HUGE_VAL : edges.at(i).get<double>();
+    const auto count = counts.at(i).get<double>();
+    total += count;
+    if (from >= -limit * (1 + 1e-9) && to <= limit * (1 + 1e-9)) below += count;
+  }
+  return below / total;
+}
+
+double share_of(const Evidence& evidence, const char* accumulator, const std::string& scheme, double limit) {
+  return share_below(evidence.of(on(accumulator, scheme), of_sweeps()).front(), limit);
+}
+
+// le-gemm's share of elements over that of a scheme.
+double share_ratio(const Evidence& evidence, const char* accumulator, const std::string& scheme,
+                   double limit) {
+  return share_of(evidence, accumulator, "legemm", limit) / share_of(evidence, accumulator, scheme, limit);
+}
+
+// Histograms' widths: shares within a limit, which the paper does not name.
+struct Limit {
+  std::string name;
+  double value;
+};
+const std::vector<Limit> limits{{"1e-7", 1e-7}, {"1e-6", 1e-6}, {"1e-5", 1e-5}, {"1e-4", 1e-4}};
+
+double share_within(const Evidence& evidence, const std::string& scheme, double limit, const CpuSums& sums) {
+  const auto rows = evidence.of(on(a800, scheme), against_native(sums.engine));
+  for (const Json& share : rows.front().at("shares")) {
+    if (share.at("limit").get<double>() == limit) return share.at("share").get<double>();
+  }
+  throw NoSuchRow(fmt::format("no share within {} of {}", limit, scheme));
+}
+
+using ShareValues = std::function<std::vector<double>(double limit, const CpuSums& sums)>;
+
+Measured by_limit(const ShareValues& values, const std::string& before = "") {
+  Measured measured;
+  for (const CpuSums& sums : cpu_sums) {
+    for (const Limit& limit : limits)
+      measured.push_back(
+          {fmt::format("{}within {}, {}", before, limit.name, sums.name), values(limit.value, sums)});
+  }
+  return measured;
+}
+
+Measured of_fp16(const Evidence& evidence) {
+  return by_limit([&](double limit, const CpuSums& sums) {
+    std::vector<double> values;
+    for (const auto& other :
+         {std::string("markidis"), std::string("ootomo"), ootomo_inside, std::string("legemm")})
+      values.push_back(share_within(evidence, "fp16", limit, sums) /
+                       share_within(evidence, other, limit, sums));
+    return values;
+  });
+}
+
+Measured over_scheme(const Evidence& evidence, const std::string& scheme, const std::string& before) {
+  return by_limit(
+      [&](double limit, const CpuSums& sums) {
+        return std::vector<double>{share_within(evidence, "legemm", limit, sums) /
+                                   share_within(evidence, scheme, limit, sums)};
+      },
+      before);
+}
+
+// The text speaks of the error range and of the maximum error.
+Measured over_markidis(const Evidence& evidence) {
+  Measured measured = over_scheme(evidence, "markidis", "");
+  for (const CpuSums& sums : cpu_sums) {
+    measured.push_back(
+        {"Max_error, " + sums.name, ratios(evidence.pairs(on(a800, "markidis"), on(a800, "legemm"), max_error,
+                                                          against_native(sums.engine)))});
+  }
+  return measured;
+}
+
+Measured over_markidis_on_mi210(const Evidence& evidence) {
+  return {{"Markidis's scheme", {share_ratio(evidence, sequential, "markidis", 1e-6)}}};
+}
+
+Measured over_ootomo(const Evidence& evidence) {
+  Measured measured = over_scheme(evidence, "ootomo", outside + ", ");
+  const auto others = over_scheme(evidence, ootomo_inside, inside + ", ");
+  measured.insert(measured.end(), others.begin(), others.end());
+  return measured;
+}
+
+}  // namespace
+
+PaperFigure histogram_figure() {
+  PaperFigure figure{"le-gemm-fig12-13",
+                     "le-gemm",
+                     "Figs. 12 and 13, section 5.3",
+                     "histograms of the relative difference to native fp32",
+                     "uniform on [-1, 1], the paper's range; 512 x 512 elements at the paper's k = 1024; the "
+                     "A100's model for the "
+                     "A800, sequential fp32 beside it; the native product is sequential fp32 or OpenBLAS's "
+                     "for the paper's CPU",
+                     {{"",
+                       {{"schemes", schemes},
+                        {"accumulators", {a800, sequential}},
+                        {"distributions", {tested}},
+                        {"shapes", {"512x512x1024"}},
+                        {"histogram", {"true"}},
+                        {"max-elements", {"262144"}}}}},
+                     {{"none"}, {}},
+                     {{"le-gemm-hist-wmma", of_fp16},
+                      {"le-gemm-hist-mark", over_markidis},
+                      {"le-gemm-hist-mark-mi210", over_markidis_on_mi210},
+                      {"le-gemm-hist-similar", over_ootomo, escapes_truncation},
+                      {"le-gemm-hist-ooto", over_ootomo, escapes_truncation}}};
+  figure.analysis = {"product-errors",
+                     [](bool quick) {
+                       return product_errors({on_the_a800({{512, 512, 1024}}, {1}, "reference"),
+                                              on_the_a800({{512, 512, 1024}}, {1}, "cpu")},
+                                             quick);
+                     },
+                     {},
+                     "shares"};
+  return figure;
+}
+
+}  // namespace kintsugi::tools::le_gemm
