@@ -91,8 +91,7 @@ Decision new_decision(const GemmCall& call) {
   const PlanSummary summary = summary_of(plan);
   decision.why = summary.why;
   decision.may_be_native = summary.may_be_native;
-  // A native product under emulate is the library's own, in a fixed order; under auto it is the program's
-  // BLAS's.
+  // A native product under emulate is the library's own, in a fixed order; under auto it is the program's BLAS's.
   decision.emulates = !summary.is_native || settings().policy != Policy::automatic;
   if (!decision.emulates) decision.plan.reset();
   return decision;
@@ -100,21 +99,38 @@ Decision new_decision(const GemmCall& call) {
 
 // ------------------------------------------------------------------ cache
 
-using Decisions = std::unordered_map<Key, std::shared_ptr<const Decision>, KeyHash>;
+using Decisions = std::unordered_map<Key, std::unique_ptr<const Decision>, KeyHash>;
 
-// Never destroyed: calls may come from other libraries' destructors.
+// Never destroyed, and nothing in it either: calls may come from other libraries' destructors.
 Decisions& decisions() {
   static Decisions* const all = new Decisions;
   return *all;
 }
 
 // A plan takes some kilobytes.
-constexpr std::size_t max_decisions = 4096;
+constexpr std::size_t most_decisions = 4096;
 
-std::shared_ptr<const Decision> found(const Key& key) {
+// The thread's last decisions, found without a lock. Without a destructor, since calls may come after those of a
+// thread's objects.
+struct Recent {
+  Key key;
+  const Decision* decision;
+};
+constexpr std::size_t recent_count = 16;
+constinit thread_local Recent recent[recent_count] = {};
+
+const Decision* found(const Key& key) {
   const std::lock_guard lock(decisions_mutex);
   const auto place = decisions().find(key);
-  return place == decisions().end() ? nullptr : place->second;
+  return place == decisions().end() ? nullptr : place->second.get();
+}
+
+// The one that is kept for the problem, this one or an earlier one; nullptr, and `made` stays the caller's, where too
+// many are kept.
+const Decision* keep(const Key& key, std::unique_ptr<const Decision>& made) {
+  const std::lock_guard lock(decisions_mutex);
+  if (decisions().size() >= most_decisions) return nullptr;
+  return decisions().try_emplace(key, std::move(made)).first->second.get();
 }
 
 }  // namespace
@@ -137,14 +153,19 @@ kintsugi_problem problem_of(const GemmCall& call) {
   return problem;
 }
 
-std::shared_ptr<const Decision> decide(const GemmCall& call) {
+Decided decide(const GemmCall& call) {
   const Key key = key_of(call);
-  if (auto kept = found(key)) return kept;
-  // Without the lock, since making a plan may take long; of two threads the first one's decision is kept.
-  auto made = std::make_shared<const Decision>(new_decision(call));
-  const std::lock_guard lock(decisions_mutex);
-  if (decisions().size() >= max_decisions) return made;
-  return decisions().try_emplace(key, std::move(made)).first->second;
+  Recent& latest = recent[KeyHash()(key) % recent_count];
+  if (latest.decision != nullptr && latest.key == key) return Decided(latest.decision);
+  const Decision* kept = found(key);
+  if (kept == nullptr) {
+    // Without the lock, since making a plan may take long.
+    auto made = std::make_unique<const Decision>(new_decision(call));
+    kept = keep(key, made);
+    if (kept == nullptr) return Decided(std::move(made));
+  }
+  latest = {key, kept};
+  return Decided(kept);
 }
 
 }  // namespace kintsugi::blas

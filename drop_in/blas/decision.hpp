@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "call.hpp"
 
@@ -24,7 +25,19 @@ struct Decision {
 // The problem of a call whose arguments are right and have no extension.
 kintsugi_problem problem_of(const GemmCall& call);
 
-// A decision that is kept, or one of the caller's own where too many are.
-std::shared_ptr<const Decision> decide(const GemmCall& call);
+// A decision that is kept as long as the program lives, or the caller's own where too many are.
+class Decided {
+ public:
+  explicit Decided(const Decision* kept) : decision_(kept) {}
+  explicit Decided(std::unique_ptr<const Decision> own) : decision_(own.get()), own_(std::move(own)) {}
+  const Decision& operator*() const { return *decision_; }
+  const Decision* operator->() const { return decision_; }
+
+ private:
+  const Decision* decision_;
+  std::unique_ptr<const Decision> own_;
+};
+
+Decided decide(const GemmCall& call);
 
 }  // namespace kintsugi::blas

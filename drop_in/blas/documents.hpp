@@ -10,8 +10,8 @@
 
 namespace kintsugi::blas {
 
-// Values in force of the library's settings; nothing where the library refuses them, and
-// kintsugi_last_error() says why.
+// Values in force of the library's settings; nothing where the library refuses them, and kintsugi_last_error() says
+// why.
 std::optional<std::map<std::string, std::string>> library_settings();
 
 struct PlanSummary {

@@ -18,8 +18,8 @@ namespace kintsugi::blas {
 
 namespace {
 
-// Calls of this library that the thread is in: what the library's own OpenBLAS, or the next BLAS, calls by
-// name comes back here.
+// Calls of this library that the thread is in: what the library's own OpenBLAS, or the next BLAS, calls by name comes
+// back here.
 constinit thread_local int calls_under_way = 0;
 
 class CallUnderWay {
@@ -104,8 +104,8 @@ void multiply_natively(const GemmCall& call, const Forward& forward) {
 
 void multiply_as_decided(const Symbol& symbol, const GemmCall& call, const Forward& forward,
                          CallOutcome& outcome) {
-  const auto decision = decide(call);
-  outcome.why = decision->why;
+  const Decided decision = decide(call);
+  if (settings().is_recorded() || settings().policy == Policy::force) outcome.why = decision->why;
   if (decision->emulates) {
     const kintsugi_status status = execute(*decision, call, outcome);
     if (status == KINTSUGI_SUCCESS) return;

@@ -9,7 +9,7 @@ namespace kintsugi::blas {
 namespace {
 
 // The maximum bounds the memory of programs that multiply ever new shapes.
-constexpr std::size_t max_problems = 10000;
+constexpr std::size_t most_problems = 10000;
 
 // Never destroyed, since the report is written after static objects have been.
 Record* record = nullptr;
@@ -42,7 +42,7 @@ void record_call(const char* symbol, const GemmCall& call, const CallOutcome& ou
   const std::lock_guard lock(record_mutex);
   Record& all = the_record();
   const bool is_new = !all.problems.contains(key);
-  if (is_new && all.problems.size() >= max_problems) return add(all.others, outcome);
+  if (is_new && all.problems.size() >= most_problems) return add(all.others, outcome);
   ProblemRecord& problem = all.problems[key];
   add(problem, outcome);
   if (is_new && settings().explain) print_explanation(key, problem);
@@ -52,8 +52,8 @@ void forget_record() { record = nullptr; }
 
 namespace {
 
-// A process without a call writes nothing, so that a shell that starts the program leaves its report alone; a
-// forked child writes only to a file of its own.
+// A process without a call writes nothing, so that a shell that starts the program leaves its report alone; a forked
+// child writes only to a file of its own.
 __attribute__((destructor)) void write_report_at_exit() {
   if (record == nullptr || settings().report.empty()) return;
   const bool has_own_file = settings().report.find("%p") != std::string::npos;

@@ -25,7 +25,10 @@ class SavedMatrix {
  private:
   bool is_row_major() const { return call_.layout == Layout::row_major; }
   // Contiguous rows or columns.
-  std::int64_t lines() const { return is_row_major() ? call_.m : call_.n; }
+  std::int64_t lines() const {
+    if (call_.m == 0 || call_.n == 0) return 0;
+    return is_row_major() ? call_.m : call_.n;
+  }
   std::size_t element_bytes() const {
     const bool is_complex = call_.type == KINTSUGI_C32 || call_.type == KINTSUGI_C64;
     const bool is_single = call_.type == KINTSUGI_F32 || call_.type == KINTSUGI_C32;

@@ -21,8 +21,7 @@ struct Settings {
   bool forwards_all() const { return malformed || (policy == Policy::native && !is_recorded()); }
 };
 
-// A malformed setting is one line on stderr at the first use, and under KINTSUGI_STRICT=1 the end of the
-// program.
+// A malformed setting is one line on stderr at the first use, and under KINTSUGI_STRICT=1 the end of the program.
 const Settings& settings();
 
 const char* policy_name(Policy policy);

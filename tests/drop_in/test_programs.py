@@ -85,6 +85,35 @@ class TestNumpy:
                 "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0\n")
         preloaded.ok(*python(code), policy="emulate")
 
+    def test_threads_multiply_at_once(self, preloaded):
+        """With a fork in between, which must not meet a lock of another thread's call."""
+        code = ("import os, signal, numpy\nfrom concurrent.futures import ThreadPoolExecutor\n"
+                "shapes = [(20 + i % 7, 30, 10 + i % 5) for i in range(200)]\n"
+                "def product(shape):\n    m, n, k = shape\n"
+                "    return numpy.arange(1.0 * m * k).reshape(m, k) @ numpy.arange(1.0 * k * n).reshape(k, n)\n"
+                "with ThreadPoolExecutor(4) as pool:\n    products = pool.map(product, shapes)\n"
+                "    for _ in range(5):\n        child = os.fork()\n        if child == 0:\n            signal.alarm(60)\n"
+                "            product((9, 8, 7))\n            os._exit(0)\n"
+                "        assert os.waitpid(child, 0)[1] == 0\n"
+                "    assert all((c == numpy.einsum('ik,kj->ij', *(numpy.arange(1.0 * r * s).reshape(r, s)\n"
+                "               for r, s in ((m, k), (k, n))))).all() for c, (m, n, k) in zip(products, shapes))\n")
+        report = preloaded.report(*python(code), policy="emulate")
+        assert sum(problem["calls"] for problem in report["problems"]) == 200
+        assert len(report["problems"]) == 35 and not any(problem["failed_calls"] for problem in report["problems"])
+
+    def test_a_scheme_that_does_not_take_the_type_is_forwarded(self, preloaded):
+        alone = preloaded.ok(*python(THREE_CALLS), preload=False)
+        report = preloaded.report(*python(THREE_CALLS), scheme="fp16x3")
+        assert {problem["native_calls"] == problem["calls"] for problem in report["problems"]} == {True}
+        assert all("no plan: " in problem["why"] and "fp16x3" in problem["why"] for problem in report["problems"])
+        assert preloaded.ok(*python(THREE_CALLS), scheme="fp16x3").stdout == alone.stdout
+
+    def test_force_says_what_it_cannot_run(self, preloaded):
+        result = preloaded.ok(*python(THREE_CALLS), scheme="fp16x3", policy="force")
+        assert result.stderr.count("kintsugi: cblas_dgemm: policy force, but no plan: ") == 3
+        ended = preloaded(*python(THREE_CALLS), scheme="fp16x3", policy="force", strict="1")
+        assert ended.returncode == 2 and ended.stdout == ""
+
     def test_lapack_in_scipy(self, preloaded):
         code = ("import numpy, scipy.linalg\nrandom = numpy.random.default_rng(2)\na = random.standard_normal((90, 90))\n"
                 "b = random.standard_normal((90, 90))\nx = scipy.linalg.solve(a, b)\n"

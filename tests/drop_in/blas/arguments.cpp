@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/drop_in/blas/entry_points.hpp"
+#include "tests/drop_in/blas/entries.hpp"
 
 namespace {
 std::string last_routine;
@@ -54,12 +54,12 @@ std::vector<WrongCase> wrong_cases() {
   };
 }
 
-std::string routine_of(const EntryPoint& entry_point) {
-  std::string name = std::string(1, static_cast<char>(entry_point.type - 'a' + 'A'));
-  return name + (std::string(entry_point.routine) == "gemm" ? "GEMM " : "GEMM3M");
+std::string routine_of(const Entry& entry) {
+  std::string name = std::string(1, static_cast<char>(entry.type - 'a' + 'A'));
+  return name + (std::string(entry.routine) == "gemm" ? "GEMM " : "GEMM3M");
 }
 
-bool holds(const EntryPoint& entry_point, const WrongCase& wrong, bool row_major) {
+bool holds(const Entry& entry, const WrongCase& wrong, bool row_major) {
   std::vector<std::complex<double>> a(64, 1), b(64, 1), c(64, 7);
   const std::complex<double> zero = 0;
   const std::complex<double> one = 1;
@@ -78,20 +78,18 @@ bool holds(const EntryPoint& entry_point, const WrongCase& wrong, bool row_major
   wrong.spoil(x);
   last_routine.clear();
   last_number = -1;
-  // Scalars of single precision would read half of a double: zero is zero in both, and beta does not matter
-  // where nothing is computed.
+  // Scalars of single precision would read half of a double: zero is zero in both, and beta does not matter where
+  // nothing is computed.
   const std::complex<float> single_one = 1;
-  if (entry_point.type == 's' || entry_point.type == 'c') x.beta = &single_one;
-  entry_point.call(x);
-  const int expected = !entry_point.is_cblas ? wrong.fortran
-                       : row_major           ? wrong.row_major
-                                             : wrong.column_major;
-  const bool right_routine = expected < 0 || last_routine == routine_of(entry_point);
+  if (entry.type == 's' || entry.type == 'c') x.beta = &single_one;
+  entry.call(x);
+  const int expected = !entry.is_cblas ? wrong.fortran : row_major ? wrong.row_major : wrong.column_major;
+  const bool right_routine = expected < 0 || last_routine == routine_of(entry);
   const bool untouched = c == std::vector<std::complex<double>>(64, 7);
   if (last_number == expected && right_routine && untouched) return true;
-  std::printf("%s, %s-major, wrong %s: xerbla got \"%s\", %d where \"%s\", %d is right%s\n", entry_point.name,
+  std::printf("%s, %s-major, wrong %s: xerbla got \"%s\", %d where \"%s\", %d is right%s\n", entry.name,
               row_major ? "row" : "column", wrong.what, last_routine.c_str(), last_number,
-              routine_of(entry_point).c_str(), expected, untouched ? "" : ", and C was written");
+              routine_of(entry).c_str(), expected, untouched ? "" : ", and C was written");
   return false;
 }
 
@@ -100,13 +98,13 @@ bool holds(const EntryPoint& entry_point, const WrongCase& wrong, bool row_major
 int check_arguments() {
   int failures = 0;
   int checks = 0;
-  for (const EntryPoint& entry_point : entry_points()) {
+  for (const Entry& entry : entries()) {
     for (const WrongCase& wrong : wrong_cases()) {
-      if (!entry_point.is_cblas && wrong.fortran == 0) continue;
+      if (!entry.is_cblas && wrong.fortran == 0) continue;
       for (const bool row_major : {false, true}) {
-        if (row_major && !entry_point.is_cblas) continue;
+        if (row_major && !entry.is_cblas) continue;
         ++checks;
-        failures += holds(entry_point, wrong, row_major) ? 0 : 1;
+        failures += holds(entry, wrong, row_major) ? 0 : 1;
       }
     }
   }

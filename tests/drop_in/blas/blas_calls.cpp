@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "tests/drop_in/blas/arguments.hpp"
-#include "tests/drop_in/blas/entry_points.hpp"
+#include "tests/drop_in/blas/entries.hpp"
 #include "tests/drop_in/blas/random.hpp"
 
 namespace {
@@ -17,7 +17,7 @@ constexpr const char* usage =
     "             blas_calls random --seed 1 --cases 600\n";
 
 int print_names() {
-  for (const auto& entry_point : kintsugi::test::entry_points()) std::puts(entry_point.name);
+  for (const auto& entry : kintsugi::test::entries()) std::puts(entry.name);
   return 0;
 }
 

@@ -1,5 +1,5 @@
-// Random products by every exported name against the naive loop: shapes, leading dimensions, transposes,
-// scalars, special values, and what must not be written.
+// Random products by every exported name against the naive loop: shapes, leading dimensions, transposes, scalars,
+// special values, and what must not be written.
 #include "tests/drop_in/blas/random.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "tests/drop_in/blas/entry_points.hpp"
+#include "tests/drop_in/blas/entries.hpp"
 #include "tests/drop_in/blas/oracle.hpp"
 
 namespace kintsugi::test {
@@ -128,8 +128,8 @@ Shape draw_shape(Random& random) {
 template <class T>
 class RandomCase {
  public:
-  RandomCase(const EntryPoint& entry_point, std::uint64_t seed, bool forwarded)
-      : entry_point_(entry_point), random_(seed), row_major_(entry_point.is_cblas && random_() % 2 == 0),
+  RandomCase(const Entry& entry, std::uint64_t seed, bool forwarded)
+      : entry_(entry), random_(seed), row_major_(entry.is_cblas && random_() % 2 == 0),
         shape_(draw_shape(random_)), op_a_(one_of(random_, {'N', 'N', 'T', 'C'})),
         op_b_(one_of(random_, {'N', 'N', 'T', 'C'})),
         a_(random_, op_a_ == 'N' ? shape_.m : shape_.k, op_a_ == 'N' ? shape_.k : shape_.m, row_major_),
@@ -151,20 +151,20 @@ class RandomCase {
   std::string run() {
     const Matrix<T> a = a_, b = b_;
     Matrix<T> before = c_;
-    entry_point_.call({.row_major = row_major_,
-                       .op_a = op_a_,
-                       .op_b = op_b_,
-                       .m = shape_.m,
-                       .n = shape_.n,
-                       .k = shape_.k,
-                       .alpha = &alpha_,
-                       .a = a_.data(),
-                       .lda = a_.ld(),
-                       .b = b_.data(),
-                       .ldb = b_.ld(),
-                       .beta = &beta_,
-                       .c = c_.data(),
-                       .ldc = c_.ld()});
+    entry_.call({.row_major = row_major_,
+                 .op_a = op_a_,
+                 .op_b = op_b_,
+                 .m = shape_.m,
+                 .n = shape_.n,
+                 .k = shape_.k,
+                 .alpha = &alpha_,
+                 .a = a_.data(),
+                 .lda = a_.ld(),
+                 .b = b_.data(),
+                 .ldb = b_.ld(),
+                 .beta = &beta_,
+                 .c = c_.data(),
+                 .ldc = c_.ld()});
     if (!a_.has_bits_of(a) || !b_.has_bits_of(b)) return "A or B was written";
     std::string wrong = first_wrong_element(before);
     if (!wrong.empty()) return wrong;
@@ -208,7 +208,7 @@ class RandomCase {
     return text;
   }
 
-  const EntryPoint& entry_point_;
+  const Entry& entry_;
   Random random_;
   bool row_major_;
   Shape shape_;
@@ -218,22 +218,21 @@ class RandomCase {
 };
 
 template <class T>
-bool holds(const EntryPoint& entry_point, std::uint64_t seed, std::int64_t number, bool forwarded) {
-  RandomCase<T> one(entry_point, seed * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(number), forwarded);
+bool holds(const Entry& entry, std::uint64_t seed, std::int64_t number, bool forwarded) {
+  RandomCase<T> one(entry, seed * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(number), forwarded);
   const std::string wrong = one.run();
   if (wrong.empty()) return true;
-  std::printf("%s %s: %s; repeat with --seed %llu --first %lld --cases 1\n", entry_point.name,
-              one.text().c_str(), wrong.c_str(), static_cast<unsigned long long>(seed),
-              static_cast<long long>(number));
+  std::printf("%s %s: %s; repeat with --seed %llu --first %lld --cases 1\n", entry.name, one.text().c_str(),
+              wrong.c_str(), static_cast<unsigned long long>(seed), static_cast<long long>(number));
   return false;
 }
 
-bool holds_of_type(const EntryPoint& entry_point, std::uint64_t seed, std::int64_t number, bool forwarded) {
-  switch (entry_point.type) {
-    case 's': return holds<float>(entry_point, seed, number, forwarded);
-    case 'd': return holds<double>(entry_point, seed, number, forwarded);
-    case 'c': return holds<std::complex<float>>(entry_point, seed, number, forwarded);
-    default: return holds<std::complex<double>>(entry_point, seed, number, forwarded);
+bool holds_of_type(const Entry& entry, std::uint64_t seed, std::int64_t number, bool forwarded) {
+  switch (entry.type) {
+    case 's': return holds<float>(entry, seed, number, forwarded);
+    case 'd': return holds<double>(entry, seed, number, forwarded);
+    case 'c': return holds<std::complex<float>>(entry, seed, number, forwarded);
+    default: return holds<std::complex<double>>(entry, seed, number, forwarded);
   }
 }
 
@@ -242,8 +241,8 @@ bool holds_of_type(const EntryPoint& entry_point, std::uint64_t seed, std::int64
 int check_random(std::uint64_t seed, std::int64_t first, std::int64_t cases, bool forwarded) {
   int failures = 0;
   for (std::int64_t number = first; number < first + cases; ++number) {
-    const EntryPoint& entry_point = entry_points()[static_cast<std::size_t>(number) % entry_points().size()];
-    if (!holds_of_type(entry_point, seed, number, forwarded)) ++failures;
+    const Entry& entry = entries()[static_cast<std::size_t>(number) % entries().size()];
+    if (!holds_of_type(entry, seed, number, forwarded)) ++failures;
   }
   std::printf("%lld random products, %d failures\n", static_cast<long long>(cases), failures);
   return failures;

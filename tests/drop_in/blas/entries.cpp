@@ -1,4 +1,4 @@
-#include "tests/drop_in/blas/entry_points.hpp"
+#include "tests/drop_in/blas/entries.hpp"
 
 #include <type_traits>
 
@@ -76,13 +76,13 @@ constexpr bool is_cblas_cblas = true;
 #define KINTSUGI_BLAS(routine, convention, type, integer, symbol) \
   {#symbol, #routine, #type[0], is_cblas_##convention,            \
    [](const GemmArguments& x) { CALL_##convention(type, integer, symbol); }},
-constexpr EntryPoint table[] = {
+constexpr Entry table[] = {
 #include "drop_in/blas/symbols.def"
 };
 #undef KINTSUGI_BLAS
 
 }  // namespace
 
-std::span<const EntryPoint> entry_points() { return table; }
+std::span<const Entry> entries() { return table; }
 
 }  // namespace kintsugi::test

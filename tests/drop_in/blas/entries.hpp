@@ -22,7 +22,7 @@ struct GemmArguments {
   int raw_layout = 0;
 };
 
-struct EntryPoint {
+struct Entry {
   const char* name;
   const char* routine;  // gemm or gemm3m
   char type;            // s, d, c or z
@@ -30,6 +30,6 @@ struct EntryPoint {
   void (*call)(const GemmArguments&);
 };
 
-std::span<const EntryPoint> entry_points();
+std::span<const Entry> entries();
 
 }  // namespace kintsugi::test
