@@ -138,8 +138,10 @@ class Engine {
   // True if native products of f32, f64 and complex matrices always have a fixed order.
   virtual bool native_order_is_fixed() const { return false; }
   // Bytes of scratch of a native product in a fixed order, with m rows and n columns of reals (for a complex
-  // matrix, of its embedding) and sums of k products.
-  virtual std::size_t fixed_order_bytes(std::size_t, std::int64_t, std::int64_t, std::int64_t, int) const {
+  // matrix, of its embedding) of `real_bytes` bytes each and sums of k products.
+  virtual std::size_t fixed_order_bytes([[maybe_unused]] std::size_t real_bytes,
+                                        [[maybe_unused]] std::int64_t m, [[maybe_unused]] std::int64_t n,
+                                        [[maybe_unused]] std::int64_t k, [[maybe_unused]] int threads) const {
     return 0;
   }
 

@@ -39,7 +39,7 @@ std::vector<Candidate> checked_by_policy(const Plan& plan) {
     return {};
   if (!needs_checks(plan)) return {};
   std::vector<Candidate> chain = checked_emulations(plan);
-  return must_emulate || beats_native_pairs(plan, chain) ? chain : std::vector<Candidate>{};
+  return must_emulate || beats_native_double_double(plan, chain) ? chain : std::vector<Candidate>{};
 }
 
 void select_candidates(Plan& plan) {

@@ -32,8 +32,10 @@ inline constexpr Structure<3> h2sgemm_structure{
 };
 
 inline constexpr std::array h2sgemm_cross_groups{0, 1};
-inline constexpr int h2sgemm_eq6 = max_residual_exponent + 1;  // lowered to what the operands allow
+// sb=eq6: above every sb, so that adapt_h2sgemm() lowers it to the largest that the operands allow.
+inline constexpr int h2sgemm_eq6 = max_residual_exponent + 1;
 
+// Returns the parameter that the scheme refuses; nullptr if there is none.
 inline const Parameter* configure_h2sgemm(Program& program, std::span<const Parameter> parameters) {
   for (const Parameter& parameter : parameters) {
     const auto exponent =
@@ -48,9 +50,8 @@ inline void adapt_h2sgemm(Program& program, const RangeSummary& a, const RangeSu
   const int largest = a.largest > b.largest ? a.largest : b.largest;
   if (largest > core::fp16.max_exponent) {
     fail(Status::contract_unreachable,
-         "h2sgemm splits magnitudes below 2^16 and the largest of these is 2^{} or more; fp16x3-wide scales "
-         "rows "
-         "and columns",
+         "h2sgemm splits magnitudes below 2^16 and the largest magnitude in A and B is 2^{} or more; "
+         "fp16x3-wide scales rows and columns",
          largest);
   }
   program.set_residual_fit(fit_residual(core::fp16, program.split_a.residual_exponent, largest),

@@ -115,7 +115,7 @@ struct Program {
 
   const Format& format() const { return *split_a.format; }
 
-  // Type of the sums that the engine returns; `reduces_sums_modulo`: the engine reduces residues' sums modulo m.
+  // Type of the sums that the engine returns; `reduces_sums_modulo`: it reduces residues' sums modulo m.
   SumType sum_type(bool reduces_sums_modulo = false) const {
     if (format().id == FormatId::int52) return SumType::i128;
     if (recombination == Recombination::residues && reduces_sums_modulo) return SumType::residue;

@@ -59,7 +59,7 @@ def test_c_and_beta_come_together(operands):
     message = refused(operands, "gemm", "A.npy", "B.npy", "-o", "C.npy", "--beta", "2")
     assert message == "--beta: 2 needs a matrix C: give --c FILE"
     message = refused(operands, "gemm", "A.npy", "B.npy", "-o", "C.npy", "--c", "C.npy")
-    assert message == "--c: C.npy is read only with a --beta, which is missing"
+    assert message == "--c: C.npy needs --beta"
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ void read_c(Operands& operands, const ProblemRequest& request, const Shape& c) {
     if (operands.beta != 0.0) fail("--beta", "{} needs a matrix C: give --c FILE", request.beta);
     return;
   }
-  if (request.beta.empty()) fail("--c", "{} is read only with a --beta, which is missing", request.c_file);
+  if (request.beta.empty()) fail("--c", "{} needs --beta", request.c_file);
   Matrix matrix = read_operand(operands, request.c_file, request.type);
   check_same_type(request.c_file, matrix, request.a_file, operands.a);
   if (matrix.rows != c.rows || matrix.columns != c.columns) {
@@ -159,6 +159,7 @@ lab::Product<T> Operands::product() const {
   result.a = transa == "N" ? a.view<T>() : a.view<T>().transposed();
   result.b = transb == "N" ? b.view<T>() : b.view<T>().transposed();
   if constexpr (std::is_same_v<T, DoubleDouble>) {
+    // A double-double scalar is parsed as HI,LO into the two parts of a complex number.
     result.alpha = core::normalized({alpha.real(), alpha.imag()});
     result.beta = core::normalized({beta.real(), beta.imag()});
   } else {

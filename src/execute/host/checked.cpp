@@ -17,8 +17,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// A candidate is taken if at most one element in `one_open_in` stays unproved. The candidate decides bits, so the
-// limit may not depend on an engine's speed. A product of double-double elements costs four.
+// A candidate is taken if at most one element in `one_open_in` stays unproved. The candidate decides bits, so
+// the limit may not depend on an engine's speed. A product of double-double elements costs four.
 template <class T>
 constexpr std::int64_t one_open_in = is_double_double<T> ? 64 : 16;
 

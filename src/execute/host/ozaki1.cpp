@@ -108,23 +108,23 @@ class Ozaki1Product {
     const int bits = rules_.mode == Mode::sp ? 24 : 53;
     side.slices.vectors = part.count;
     take_rests(operand, rows_of(part), side, threads_);
-    multiply_magnitudes(operand, rows_of(part), memory_.weights, memory_.whole, threads_);
-    std::fill_n(memory_.lengths, part.count, 0);
+    multiply_magnitudes(operand, rows_of(part), memory_.weights, memory_.row_sums, threads_);
+    std::fill_n(memory_.slice_counts, part.count, 0);
     count_a_ = 0;
     for (bool all = !any_rest(side); !all;) {
       if (count_a_ == ErrorFree::max_slices) fail_slices('A', part);
-      take_slice(side, count_a_++, memory_.weights, memory_.slice, threads_);
+      take_slice(side, count_a_++, memory_.weights, memory_.slice_row_sums, threads_);
       all = true;
       for (std::int64_t v = 0; v < part.count; ++v) {
-        std::int32_t& length = memory_.lengths[v];
-        if (length != 0) continue;
+        std::int32_t& slices = memory_.slice_counts[v];
+        if (slices != 0) continue;
         if (count_a_ >= 2 &&
-            enough_slices(memory_.whole[v], memory_.slice[v], count_a_, operand.columns, bits)) {
-          length = count_a_;
+            enough_slices(memory_.row_sums[v], memory_.slice_row_sums[v], count_a_, operand.columns, bits)) {
+          slices = count_a_;
         } else if (side.tops[v] == no_rest) {
-          length = -count_a_;
+          slices = -count_a_;
         }
-        all = all && length != 0;
+        all = all && slices != 0;
       }
     }
   }
@@ -142,8 +142,8 @@ class Ozaki1Product {
     for_each_part(rows, task_.blocking.m, [&](const Part& part) {
       measure_rows(part);
       for (std::int64_t v = 0; v < part.count; ++v) {
-        slice_counts.enough = std::max(slice_counts.enough, memory_.lengths[v]);
-        slice_counts.exhausted = std::max(slice_counts.exhausted, -memory_.lengths[v]);
+        slice_counts.enough = std::max(slice_counts.enough, memory_.slice_counts[v]);
+        slice_counts.exhausted = std::max(slice_counts.exhausted, -memory_.slice_counts[v]);
       }
     });
     return depth_of(slice_counts, ErrorFree::max_slices, rules_.fast);

@@ -22,7 +22,7 @@ Candidate native_candidate(const Plan& plan) {
 // Compares products only, since splits and recombination take little time beside them. At n = 1024 sixteen
 // residues of FP64 reached 8.7 GFLOP/s on one core of a Zen 4 (docs/results/LOG.md), so thirty are expected
 // to reach about 4.6; the native loop reached 4.3 there.
-bool beats_native_pairs(const Plan& plan, const std::vector<Candidate>& chain) {
+bool beats_native_double_double(const Plan& plan, const std::vector<Candidate>& chain) {
   constexpr std::int64_t least = 1024;
   const Problem& problem = plan.problem;
   if (problem.type != OperandType::dd || std::min({problem.m, problem.n, problem.k}) < least) return false;

@@ -9,7 +9,7 @@ namespace kintsugi::core {
 
 // True if residues are expected to be faster than the native double-double product. `chain`: the checked
 // candidates.
-bool beats_native_pairs(const Plan& plan, const std::vector<Candidate>& chain);
+bool beats_native_double_double(const Plan& plan, const std::vector<Candidate>& chain);
 
 // Returns the emulations that are proved to meet the contract (under the policy automatic only those expected
 // to be faster than a native product that meets it), followed by the native product if it meets the contract.

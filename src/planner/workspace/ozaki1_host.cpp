@@ -43,9 +43,9 @@ Ozaki1Memory lay_out_ozaki1(const Plan& plan, const Program& program, const Bloc
   memory.b = take_split(plan, program.split_b, columns, workspace);
   memory.a.rests = memory.b.rests = workspace.take_array<Rest>(std::max(rows, columns), k);
   memory.weights = workspace.take_array<double>(k);
-  memory.whole = workspace.take_array<Scaled>(rows);
-  memory.slice = workspace.take_array<Scaled>(rows);
-  memory.lengths = workspace.take_array<std::int32_t>(rows);
+  memory.row_sums = workspace.take_array<Scaled>(rows);
+  memory.slice_row_sums = workspace.take_array<Scaled>(rows);
+  memory.slice_counts = workspace.take_array<std::int32_t>(rows);
   memory.products = workspace.take(
       make_accumulators(SumType::i64, rows, ozaki1_vectors_at_once, program.split_a.slices).bytes());
   memory.sums = workspace.take(sum_bytes(plan, program, rows));

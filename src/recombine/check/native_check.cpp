@@ -105,7 +105,7 @@ class TileCheck {
       : check_(check), limits_(limits), least_(static_cast<Real>(limits.sum)) {}
 
   // True if all these native results are valid by the ranges of the tile's operands together.
-  bool stand(const MatrixView<T>& results) {
+  bool are_valid(const MatrixView<T>& results) {
     const auto lines = lines_of(results);
     bool finite = true;
     for (std::int64_t l = 0; finite && l < lines.count; ++l)
@@ -114,7 +114,7 @@ class TileCheck {
   }
 
   // True if one result is valid, by its size or by the ranges of its own row and column.
-  bool stands(const T& x, std::int64_t i, std::int64_t j) {
+  bool is_valid(const T& x, std::int64_t i, std::int64_t j) {
     bool is_large = true;
     bool all_finite = true;
     for (std::int64_t part = 0; part < parts_of<T>; ++part) {
@@ -251,8 +251,8 @@ template <class T>
 std::int64_t finish_tile(const NativeCheck<T>& check, const UnderflowLimits& limits,
                          const MatrixView<T>& sums, T factor) {
   TileCheck<T> elements(check, limits);
-  const bool all_stand = elements.stand(sums);
-  if (all_stand && is_real(factor) && sums.data == check.c.data) {
+  const bool all_valid = elements.are_valid(sums);
+  if (all_valid && is_real(factor) && sums.data == check.c.data) {
     scale(check.c, std::real(factor), 1);
     return 0;
   }
@@ -261,9 +261,9 @@ std::int64_t finish_tile(const NativeCheck<T>& check, const UnderflowLimits& lim
     for (std::int64_t i = 0; i < sums.rows; ++i) {
       T& c = check.c(i, j);
       const T* old = check.beta == T(0) ? nullptr : &c;
-      const bool stands = all_stand || elements.stands(sums(i, j), i, j);
-      again += stands ? 0 : 1;
-      c = stands ? scaled_sum(sums(i, j), factor, check.beta, old) : elements.again(i, j, old);
+      const bool valid = all_valid || elements.is_valid(sums(i, j), i, j);
+      again += valid ? 0 : 1;
+      c = valid ? scaled_sum(sums(i, j), factor, check.beta, old) : elements.again(i, j, old);
     }
   }
   return again;
@@ -272,12 +272,12 @@ std::int64_t finish_tile(const NativeCheck<T>& check, const UnderflowLimits& lim
 template <class T>
 std::int64_t finish_totals_of_tile(const NativeCheck<T>& check, const UnderflowLimits& limits) {
   TileCheck<T> elements(check, limits);
-  if (elements.stand(check.c)) return 0;
+  if (elements.are_valid(check.c)) return 0;
   std::int64_t again = 0;
   for (std::int64_t j = 0; j < check.c.columns; ++j) {
     for (std::int64_t i = 0; i < check.c.rows; ++i) {
       T& c = check.c(i, j);
-      if (elements.stands(c, i, j)) continue;
+      if (elements.is_valid(c, i, j)) continue;
       // If the products are that large, underflow lost nothing that counts, and an overflow of the products
       // or of the original times beta stays or cancels. Otherwise the original is zero: its product with beta
       // is below 7 limits, and can_add_natively() requires zero or at least 8 limits.

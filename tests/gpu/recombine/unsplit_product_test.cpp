@@ -54,17 +54,18 @@ T wide_element(TestTile<T>& tile, std::int64_t i, std::int64_t j, const T* old) 
 
 // Every part of the sum is as large as arith/underflow.hpp asks for, and finite.
 template <class T>
-bool stands(const T& sum, std::int64_t products) {
+bool is_reliable(const T& sum, std::int64_t products) {
   const auto least = static_cast<float>(core::underflow_limits<float>(products).sum);
-  const auto part_stands = [&](double x) { return std::abs(x) >= least && std::isfinite(x); };
+  const auto part_is_reliable = [&](double x) { return std::abs(x) >= least && std::isfinite(x); };
   if constexpr (core::is_complex<T>) {
-    return part_stands(sum.real()) && part_stands(sum.imag());
+    return part_is_reliable(sum.real()) && part_is_reliable(sum.imag());
   } else {
-    return part_stands(sum);
+    return part_is_reliable(sum);
   }
 }
 
-bool is_harmless(const core::VectorRange& row, const core::VectorRange& column, std::int64_t products) {
+bool is_reliable_by_ranges(const core::VectorRange& row, const core::VectorRange& column,
+                           std::int64_t products) {
   if (!row.finite() || !column.finite()) return false;
   if (((row.flags | column.flags) & core::VectorRange::all_zero) != 0) return true;
   return std::ldexp(1, row.smallest + column.smallest) >= core::underflow_limits<float>(products).product &&
@@ -77,10 +78,10 @@ template <class T>
 bool is_again(TestTile<T>& tile, const T& sum, std::int64_t i, std::int64_t j) {
   if constexpr (!std::is_same_v<core::RealOf<T>, float>) return false;
   const std::int64_t products = tile.a.view().columns;
-  if (stands(sum, products)) return false;
+  if (is_reliable(sum, products)) return false;
   return tile.scalars.beta != T(0) ||
-         !is_harmless(tile.a.ranges()[static_cast<std::size_t>(i)],
-                      tile.b.ranges()[static_cast<std::size_t>(core::parts_of<T> * j)], products);
+         !is_reliable_by_ranges(tile.a.ranges()[static_cast<std::size_t>(i)],
+                                tile.b.ranges()[static_cast<std::size_t>(core::parts_of<T> * j)], products);
 }
 
 template <class T>

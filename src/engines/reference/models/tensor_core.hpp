@@ -36,7 +36,8 @@ struct TensorCoreElement {
 //
 // Zero addends are left out: they set no grid. Results beyond FLT_MAX are infinite. Every zero result is +0:
 // sums of -0, exact cancellation, negative results that underflow. NaN is 0x7fffffff for any cause. These
-// four were read on an H200 (tests/data/mma/h200_corners_*.bin; the authors below have the first two alike).
+// four rules were measured on an H200 (tests/data/mma/h200_corners_*.bin); the papers below state the first
+// two as well.
 // Block and ExtraBits come from schedule/accumulator.hpp; sources are given at the names below.
 template <FormatId Id, int Block, int ExtraBits>
 struct TensorCore {

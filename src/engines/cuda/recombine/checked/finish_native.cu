@@ -234,7 +234,7 @@ class NativeTile {
 
   // True if the operands show that in a finite sum nothing underflowed, or that NaN is right. (cuBLAS returns
   // NaN for some infinities too.)
-  __device__ bool stands(const T& sum, int i, int j, double min_product) const {
+  __device__ bool is_valid(const T& sum, int i, int j, double min_product) const {
     const int v = side + j;
     const unsigned int special = ranges_.special[i] | ranges_.special[v];
     if (!is_finite(sum)) return (special & TileRanges::a_nan) != 0 && is_nan(sum);
@@ -249,7 +249,7 @@ class NativeTile {
     for (; open != 0; open &= open - 1) {
       const int e = __ffs(static_cast<int>(open)) - 1;
       const T sum = sums_(row(e), column(e));
-      if (stands(sum, row(e), column(e), min_product)) {
+      if (is_valid(sum, row(e), column(e), min_product)) {
         write(e, sum);
       } else {
         left |= 1U << e;
