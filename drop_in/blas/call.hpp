@@ -9,8 +9,8 @@ namespace kintsugi::blas {
 
 enum class Convention : std::uint8_t { fortran, cblas };
 
-// `extension` is conjugation without transposition ('R', CblasConjNoTrans), which OpenBLAS has and the reference
-// BLAS has not.
+// `extension` is conjugation without transposition ('R', CblasConjNoTrans), which OpenBLAS has and the
+// reference BLAS has not.
 enum class Op : std::uint8_t { n, t, c, extension, invalid };
 
 enum class Layout : std::uint8_t { column_major, row_major, invalid };

@@ -8,8 +8,8 @@
 
 #include "next.hpp"
 
-// Looked up in the program's search order when this library is loaded; null where nothing there has them. The two
-// variables are the reference CBLAS's, by which its xerbla_ tells CBLAS calls from Fortran's.
+// Looked up in the program's search order when this library is loaded; null where nothing there has them. The
+// two variables are the reference CBLAS's, by which its xerbla_ tells CBLAS calls from Fortran's.
 extern "C" {
 __attribute__((weak)) void xerbla_(const char* routine, const std::int64_t* number, std::size_t length);
 __attribute__((weak)) void cblas_xerbla(int number, const char* routine, const char* format, ...);
@@ -83,8 +83,8 @@ void report_enumerator(const char* routine, const GemmCall& call, int number) {
   constexpr const char* formats[] = {"Illegal layout setting, %d\n", "Illegal TransA setting, %d\n",
                                      "Illegal TransB setting, %d\n"};
   const int values[] = {call.raw_layout, call.raw_op_a, call.raw_op_b};
-  // Without the reference CBLAS or its tester behind it, cblas_xerbla is one that may end the program, where the
-  // program's BLAS would have called xerbla_.
+  // Without the reference CBLAS or its tester behind it, cblas_xerbla is one that may end the program, where
+  // the program's BLAS would have called xerbla_.
   if (&cblas_xerbla != nullptr && &RowMajorStrg != nullptr) {
     const std::string name = cblas_name(routine);
     cblas_xerbla(number, name.c_str(), formats[number - 1], values[number - 1]);

@@ -42,7 +42,7 @@ bool is_complex(kintsugi_type type) { return type == KINTSUGI_C32 || type == KIN
 
 const char* own_accuracy(kintsugi_type type) { return is_single(type) ? "fp32" : "fp64"; }
 
-// What the type's own contract allows, relative to |A||B|.
+// Coefficient of |A||B| that the type's own contract allows.
 double own_coefficient(const GemmCall& call) {
   const double unit = is_single(call.type) ? 0x1p-24 : 0x1p-53;
   const double products = static_cast<double>(call.k) * (is_complex(call.type) ? 2 : 1);
@@ -91,7 +91,8 @@ Decision new_decision(const GemmCall& call) {
   const PlanSummary summary = summary_of(plan);
   decision.why = summary.why;
   decision.may_be_native = summary.may_be_native;
-  // A native product under emulate is the library's own, in a fixed order; under auto it is the program's BLAS's.
+  // A native product under emulate is the library's own, in a fixed order; under auto it is the program's
+  // BLAS's.
   decision.emulates = !summary.is_native || settings().policy != Policy::automatic;
   if (!decision.emulates) decision.plan.reset();
   return decision;
@@ -110,8 +111,8 @@ Decisions& decisions() {
 // A plan takes some kilobytes.
 constexpr std::size_t most_decisions = 4096;
 
-// The thread's last decisions, found without a lock. Without a destructor, since calls may come after those of a
-// thread's objects.
+// The thread's last decisions, found without a lock. Without a destructor, since calls may come after those
+// of a thread's objects.
 struct Recent {
   Key key;
   const Decision* decision;
@@ -125,8 +126,8 @@ const Decision* found(const Key& key) {
   return place == decisions().end() ? nullptr : place->second.get();
 }
 
-// The one that is kept for the problem, this one or an earlier one; nullptr, and `made` stays the caller's, where too
-// many are kept.
+// The one that is kept for the problem, this one or an earlier one; nullptr, and `made` stays the caller's,
+// where too many are kept.
 const Decision* keep(const Key& key, std::unique_ptr<const Decision>& made) {
   const std::lock_guard lock(decisions_mutex);
   if (decisions().size() >= most_decisions) return nullptr;

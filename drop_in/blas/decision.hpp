@@ -1,4 +1,4 @@
-// What runs a problem, decided by the library's plan and kept for the next call of the same problem.
+// Decisions: the library's plan for a problem, or native, kept for later calls of the same problem.
 #pragma once
 
 #include <kintsugi/kintsugi.h>

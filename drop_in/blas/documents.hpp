@@ -10,8 +10,8 @@
 
 namespace kintsugi::blas {
 
-// Values in force of the library's settings; nothing where the library refuses them, and kintsugi_last_error() says
-// why.
+// Values in force of the library's settings; nothing where the library refuses them, and
+// kintsugi_last_error() says why.
 std::optional<std::map<std::string, std::string>> library_settings();
 
 struct PlanSummary {
@@ -26,7 +26,7 @@ struct ExecutionSummary {
   std::int64_t recomputed_elements = 0;
   bool has_special_values = false;
 };
-// Of the handle's last execution.
+// Report of the handle's last execution.
 ExecutionSummary summary_of(kintsugi_handle handle);
 
 }  // namespace kintsugi::blas

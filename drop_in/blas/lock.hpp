@@ -1,4 +1,4 @@
-// What keeps the library usable in the child of a fork that happens while another thread holds a lock of it.
+// Locks that a fork waits for, so that the library stays usable in the child.
 #pragma once
 
 #include <atomic>
@@ -40,11 +40,11 @@ class ForkSafeMutex {
   std::mutex mutex_;
 };
 
-// Of the decisions, and of the record of calls.
+// Mutexes of the decisions and of the record of calls.
 extern ForkSafeMutex decisions_mutex;
 extern ForkSafeMutex record_mutex;
 
-// Whether this process is the child of a fork, and not the one that loaded the library.
+// True in the child of a fork, false in the process that loaded the library.
 bool is_forked_child();
 
 }  // namespace kintsugi::blas

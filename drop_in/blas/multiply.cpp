@@ -18,8 +18,8 @@ namespace kintsugi::blas {
 
 namespace {
 
-// Calls of this library that the thread is in: what the library's own OpenBLAS, or the next BLAS, calls by name comes
-// back here.
+// Calls of this library that the thread is in: what the library's own OpenBLAS, or the next BLAS, calls by
+// name comes back here.
 constinit thread_local int calls_under_way = 0;
 
 class CallUnderWay {

@@ -6,8 +6,8 @@
 
 namespace kintsugi::blas {
 
-// The caller's call to the next BLAS, unchanged; false: there is none behind this name. Refers to a callable that
-// lives as long as the call.
+// The caller's call to the next BLAS, unchanged; false: there is none behind this name. Refers to a callable
+// that lives as long as the call.
 class Forward {
  public:
   template <class Callable>
@@ -20,7 +20,7 @@ class Forward {
   bool (*call_)(const void*);
 };
 
-// Whether this library has a say in calls of this thread now; false: all go to the next BLAS, among them those that
+// True if calls of this thread may be emulated now; else all go to the next BLAS, among them those that
 // come from within a product of this library.
 bool intercepts();
 

@@ -6,15 +6,16 @@
 
 namespace kintsugi::blas {
 
-// The function of that name behind this library: the next one in the program's search order; else that of a library
-// which was loaded with RTLD_LOCAL, as Python's are; else that of libblas.so.3. nullptr: there is none.
+// The function of that name behind this library: the next one in the program's search order; else that of a
+// library which was loaded with RTLD_LOCAL, as Python's are; else that of libblas.so.3. nullptr: there is
+// none.
 void* find_next(const char* name);
 
 // Path of the file that defines `function`; "" where it is not known.
 const char* file_of(const void* function);
 
-// An exported name and the function behind it, looked up at its first use. Constant initialization: a call may come
-// from another library's constructor.
+// An exported name and the function behind it, looked up at its first use. Constant initialization: a call
+// may come from another library's constructor.
 class Symbol {
  public:
   // The routine in the spelling of xerbla: "DGEMM ", "CGEMM3M".

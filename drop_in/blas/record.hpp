@@ -8,7 +8,7 @@
 
 namespace kintsugi::blas {
 
-// What one call did.
+// Outcome of one call.
 struct CallOutcome {
   std::string program;  // name of the emulation; "": the next BLAS or the library's native product multiplied
   bool only_scaled = false;  // nothing was multiplied: alpha = 0, or a size is 0
@@ -19,8 +19,8 @@ struct CallOutcome {
   bool failed = false;  // the emulation failed, and the next BLAS multiplied
 };
 
-// Adds a call; with KINTSUGI_EXPLAIN=1 a problem's first one is a line on stderr. `symbol` lives as long as the
-// program.
+// Adds a call; with KINTSUGI_EXPLAIN=1 a problem's first one is a line on stderr. `symbol` lives as long as
+// the program.
 void record_call(const char* symbol, const GemmCall& call, const CallOutcome& outcome);
 
 // The child of a fork begins with an empty record; its caller holds record_mutex.

@@ -1,4 +1,4 @@
-// What the environment and the settings file ask of the drop-in; read at the program's first call.
+// Settings of the drop-in from the environment and the settings file, read at the program's first call.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ struct Settings {
   bool forwards_all() const { return malformed || (policy == Policy::native && !is_recorded()); }
 };
 
-// A malformed setting is one line on stderr at the first use, and under KINTSUGI_STRICT=1 the end of the program.
+// A malformed setting is one line on stderr at the first use, and under KINTSUGI_STRICT=1 the end of the
+// program.
 const Settings& settings();
 
 const char* policy_name(Policy policy);

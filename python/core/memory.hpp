@@ -5,14 +5,15 @@
 
 namespace kintsugi_python {
 
-// A tensor of at least so many bytes, and the first address in it that is a multiple of `alignment`, a power of two.
+// A tensor of at least so many bytes, and the first address in it that is a multiple of `alignment`, a power
+// of two.
 Ref aligned_bytes(const Torch& torch, int device, size_t bytes, size_t alignment, uintptr_t& address);
 
 // Puts the callbacks for the device into the options; false where there is no room for the device's record.
 bool use_torchs_memory(State& state, int device, kintsugi_options& options);
 
-// While it lives, what this thread's allocations fail with is kept here and not raised: the library tries smaller
-// blocks before it gives up.
+// While it lives, what this thread's allocations fail with is kept here and not raised: the library tries
+// smaller blocks before it gives up.
 class AllocationErrors {
  public:
   AllocationErrors() : outer_(current) { current = this; }

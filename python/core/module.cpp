@@ -1,5 +1,5 @@
-// The module kintsugi._core: products of numpy's arrays and torch's tensors without ctypes. What it does not take it
-// hands back as NotImplemented, and the Python code, which defines what a product is, does it.
+// The module kintsugi._core: products of numpy's arrays and torch's tensors without ctypes. What it does not
+// take it hands back as NotImplemented, and the Python code, which defines what a product is, does it.
 
 #include <cstring>
 #include <new>
@@ -12,7 +12,8 @@ namespace {
 
 State& state_of(PyObject* module) { return *static_cast<State*>(PyModule_GetState(module)); }
 
-// NotImplemented in place of an ordinary error, which the Python code will find again; interrupts and the like stay.
+// NotImplemented in place of an ordinary error, which the Python code will find again; interrupts and the
+// like stay.
 PyObject* declined() {
   if (PyErr_Occurred() != nullptr) {
     if (!PyErr_ExceptionMatches(PyExc_Exception)) return nullptr;

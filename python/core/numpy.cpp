@@ -5,7 +5,7 @@
 namespace kintsugi_python {
 namespace {
 
-// What a capsule of __array_struct__ holds (numpy's reference, "The array interface protocol", version 3).
+// Contents of a capsule of __array_struct__ (numpy's reference, "The array interface protocol", version 3).
 struct ArrayInterface {
   int two;  // the number 2, as a check
   int dimensions;

@@ -1,5 +1,5 @@
-// numpy's arrays by its protocol __array_struct__, which needs neither its headers nor a copy. The buffer protocol is
-// four times as slow, and is in the stable ABI since Python 3.11 only.
+// numpy's arrays by its protocol __array_struct__, which needs neither its headers nor a copy. The buffer
+// protocol is four times as slow, and is in the stable ABI since Python 3.11 only.
 #pragma once
 
 #include "array.hpp"

@@ -1,4 +1,5 @@
-// From arrays to a problem of the C ABI, by the rules of kintsugi/_arrays.py and kintsugi/_calls.py; no Python here.
+// From arrays to a problem of the C ABI, by the rules of kintsugi/_arrays.py and kintsugi/_calls.py; no
+// Python here.
 #pragma once
 
 #include <kintsugi/kintsugi.h>
@@ -17,11 +18,12 @@ struct ProductShape {
   int64_t n() const { return sizes[batch_dimensions + 1]; }
 };
 
-// All functions return false for what is left to the Python code: errors, empty arrays, whatever needs a copy.
+// All functions return false for what is left to the Python code: errors, empty arrays, whatever needs a
+// copy.
 
 bool find_shape(const Array& a, const Array& b, ProductShape& shape);
 
-// The same array with a row or column in place of the dimension that a vector does not have.
+// Returns the array with a row or column in place of the dimension that a vector does not have.
 Array with_row(const Array& array);
 Array with_column(const Array& array);
 
@@ -29,8 +31,8 @@ Array with_column(const Array& array);
 bool describe(const Array& a, const Array& b, const Array& c, const ProductShape& shape,
               kintsugi_problem& problem);
 
-// Whether C shares no memory with A or B, and none of its elements shares memory with another. The arrays are those
-// that the problem was made of.
+// True if C shares no memory with A or B, and none of its elements shares memory with another. The arrays are
+// those that the problem was made of.
 bool is_apart(const Array& a, const Array& b, const Array& c, const kintsugi_problem& problem);
 
 }  // namespace kintsugi_python

@@ -6,7 +6,7 @@
 
 namespace kintsugi_python {
 
-// What a product's arguments are; borrowed references.
+// Arguments of a product; borrowed references.
 struct Given {
   PyObject* a;
   PyObject* b;
@@ -19,14 +19,16 @@ class Product {
  public:
   explicit Product(State& state) : state_(state) {}
 
-  // False, with or without a Python error, where the product is left to the Python code; nothing has happened then.
+  // False, with or without a Python error, where the product is left to the Python code; nothing has happened
+  // then.
   bool read(const Given& given);
 
   // Tells autograd that a tensor given as out is about to change; likewise.
   bool announce_write() const;
 
-  // On a device a workspace of so many bytes, from torch: it goes back when the work is in the stream, in whose order
-  // torch uses it again. Without memory for it the plan's allocator is asked for less. On the CPU the library has its own.
+  // On a device a workspace of so many bytes, from torch: it goes back when the work is in the stream, in
+  // whose order torch uses it again. Without memory for it the plan's allocator is asked for less. On the CPU
+  // the library has its own.
   bool take_workspace(size_t bytes);
 
   const kintsugi_problem& problem() const { return problem_; }

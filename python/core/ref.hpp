@@ -1,4 +1,5 @@
-// Owned references to Python objects. The stable ABI of Python 3.9 is used, so one binary serves every later Python.
+// Owned references to Python objects. The stable ABI of Python 3.9 is used, so one binary serves every later
+// Python.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN

@@ -1,4 +1,5 @@
-// What the module keeps: the library's functions, the classes it looks for, device memory that the library holds.
+// State of the module: the library's functions, the classes it looks for, device memory that the library
+// holds.
 #pragma once
 
 #include <kintsugi/kintsugi.h>
@@ -19,8 +20,8 @@ struct Library {
 
 struct State;
 
-// The library's allocator callbacks over torch's tensors of one device. One object serves every call on the device,
-// so that the options of a repeated call stay the same.
+// The library's allocator callbacks over torch's tensors of one device. One object serves every call on the
+// device, so that the options of a repeated call stay the same.
 struct DeviceMemory {
   State* state = nullptr;
   int device = 0;

@@ -1,4 +1,4 @@
-// What a thread keeps between calls: its handle, and of its last product what the plan can be made of again.
+// State of a thread between calls: its handle, and the data from which its last product's plan can be made.
 #pragma once
 
 #include <kintsugi/kintsugi.h>

@@ -12,12 +12,12 @@ class Torch {
  public:
   bool load_names();
 
-  // Exactly torch.Tensor, of the module torch as it is now: parameters require gradients, other subclasses may compute
-  // in other ways.
+  // Exactly torch.Tensor, of the module torch as it is now: parameters require gradients, other subclasses
+  // may compute in other ways.
   bool owns(PyObject* x);
 
-  // False for what Python code has to look at: lazy conjugates, tensors that require a gradient, other devices than
-  // the CPU and CUDA's, other types.
+  // False for what Python code has to look at: lazy conjugates, tensors that require a gradient, other
+  // devices than the CPU and CUDA's, other types.
   bool read(PyObject* x, Array& array) const;
 
   // Shape, strides and address of a tensor of array.type, which is known to be an ordinary one.

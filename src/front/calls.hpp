@@ -23,7 +23,7 @@ std::shared_ptr<const Plan> plan_of_description(kintsugi_handle handle, const ch
 void execute_for_caller(kintsugi_handle handle, const std::shared_ptr<const Plan>& plan,
                         const kintsugi_operands* operands);
 
-// The same by a plan that is looked for among those of earlier calls, and made only where there is none.
+// Does the same with the kept plan of an earlier call; a plan is made only if there is none.
 void multiply_for_caller(kintsugi_handle handle, const kintsugi_problem* problem,
                          const kintsugi_options* options, const kintsugi_operands* operands);
 

@@ -10,15 +10,15 @@
 
 namespace kintsugi::core {
 
-// The texts of the caller's settings are read when a plan is made, and not where one is there already.
+// Options of a call. The texts of its settings are read only when a plan is made.
 struct CheckedOptions {
   kintsugi_options given;
   Allocator allocator;
   Queue queue;
 
-  // What the call sets. Fails with bad_setting.
+  // Settings of the call. Fails with bad_setting.
   SettingLayer layer() const;
-  // Appends what layer() is made of, in a form by which two calls can be told apart.
+  // Appends the texts that layer() reads, so that equal texts mean equal layers.
   void append_settings(std::string& text) const;
 };
 

@@ -11,7 +11,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// Of what differs between the problems of one program. Equality decides.
+// Hash of the fields that usually differ within one program; equality of keys decides.
 std::size_t hash_of(const PlanKey& key) {
   const Problem& p = key.problem;
   std::uint64_t hash =

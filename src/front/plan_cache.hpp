@@ -13,8 +13,8 @@
 
 namespace kintsugi::core {
 
-// All that a plan depends on, but for the settings file, which is read once. The queue is not among it: no
-// plan depends on one, so that none outlives its stream here; whoever executes a plan names the queue.
+// Everything that a plan depends on except the settings file, which is read once. Plans do not depend on the
+// queue, which the execution names, so a kept plan cannot outlive its stream.
 struct PlanKey {
   Problem problem;
   Allocator allocator;
@@ -25,16 +25,16 @@ struct PlanKey {
   friend bool operator==(const PlanKey&, const PlanKey&) = default;
 };
 
-// At most `max_plans`, of which the one that was not asked for the longest goes first. Any number of threads
-// may use it, and a forked child goes on with what its parent had: its key says which of both made a plan.
+// Keeps at most `max_plans` plans and drops the least recently used. Thread-safe. A forked child keeps its
+// parent's plans; keys contain the fork depth, so it does not use them.
 class PlanCache {
  public:
   // A plan has 5 to 12 KB.
   static constexpr std::size_t max_plans = 1024;
 
-  // nullptr: there is none.
+  // Returns the plan of that key, or nullptr.
   std::shared_ptr<const Plan> find(const PlanKey& key);
-  // In place of one with that key.
+  // Keeps a plan, in place of one with that key.
   void keep(const PlanKey& key, const std::shared_ptr<const Plan>& plan);
   void clear();
   std::size_t size() const;
@@ -53,7 +53,7 @@ class PlanCache {
   std::unordered_multimap<std::size_t, Place> places_;  // by the key's hash
 };
 
-// That of the process, which is never destroyed: another library's destructor may multiply.
+// Plan cache of the process. Never destroyed, since another library's destructor may multiply.
 PlanCache& plan_cache();
 
 }  // namespace kintsugi::core

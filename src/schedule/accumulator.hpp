@@ -147,8 +147,8 @@ double accumulation_error(Accumulator accumulator, FormatId format, std::int64_t
 // Absolute part of the bound: subnormal sums and subnormal operands (CPUs' bf16 units flush them; tensor
 // cores give them the exponent of the smallest normal number, hence too coarse a grid). It holds for all
 // operands of magnitude at most largest_operand. For scaled operands it is usually far below every
-// result that occurs, but not always: fp16 with a subnormal factor loses up to 2^-39 of the other factor per product on
-// the H200.
+// result that occurs, but not always: fp16 with a subnormal factor loses up to 2^-39 of the other factor per
+// product on the H200.
 double accumulation_floor(Accumulator accumulator, FormatId format, std::int64_t n, double largest_operand);
 
 }  // namespace kintsugi::core

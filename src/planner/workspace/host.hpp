@@ -44,7 +44,8 @@ ProductBitMemory lay_out_product_bits(const Plan& plan, Workspace& workspace);
 struct CheckMemory {
   std::span<RoundingBound> rounding_bounds_a;
   std::span<RoundingBound> rounding_bounds_b;
-  // Equilibration along k (split/equilibrate.hpp): ranges at every inner index, and the factors of both sides.
+  // Equilibration along k (split/equilibrate.hpp): ranges at every inner index, and the factors of both
+  // sides.
   std::span<InnerRange> inner_a;
   std::span<InnerRange> inner_b;
   std::span<double> factors_a;

@@ -78,8 +78,8 @@ bool holds(const Entry& entry, const WrongCase& wrong, bool row_major) {
   wrong.spoil(x);
   last_routine.clear();
   last_number = -1;
-  // Scalars of single precision would read half of a double: zero is zero in both, and beta does not matter where
-  // nothing is computed.
+  // Scalars of single precision would read half of a double: zero is zero in both, and beta does not matter
+  // where nothing is computed.
   const std::complex<float> single_one = 1;
   if (entry.type == 's' || entry.type == 'c') x.beta = &single_one;
   entry.call(x);

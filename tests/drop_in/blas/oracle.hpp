@@ -90,8 +90,8 @@ bool is_of_class(Real computed, long double expected) {
   return std::isinf(computed) && std::signbit(computed) == std::signbit(expected);
 }
 
-// Real numbers: the class of the naive loop. Complex ones with NaN or infinities: not finite, since how alpha and beta
-// multiply them is each BLAS's own affair.
+// Real numbers: the class of the naive loop. Complex ones with NaN or infinities: not finite, since how alpha
+// and beta multiply them is each BLAS's own affair.
 template <class T>
 bool meets(const T& computed, const Expected& expected) {
   const Wide value = wide(computed);

@@ -1,5 +1,5 @@
-// Random products by every exported name against the naive loop: shapes, leading dimensions, transposes, scalars,
-// special values, and what must not be written.
+// Random products by every exported name against the naive loop: shapes, leading dimensions, transposes,
+// scalars, special values, and what must not be written.
 #include "tests/drop_in/blas/random.hpp"
 
 #include <algorithm>

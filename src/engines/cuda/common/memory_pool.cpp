@@ -10,7 +10,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Of each device; pools belong to no context. Never destroyed: the driver may be gone before.
+// Pool of a device; pools belong to no context. Never destroyed, since the driver may be unloaded before.
 struct DevicePool {
   std::atomic<bool> tried = false;
   std::atomic<MemoryPool> pool = nullptr;  // nullptr: the device has none

@@ -1,4 +1,4 @@
-// Memory of calls that bring none, from a pool of the library's own.
+// Device memory of calls without a workspace, from a pool of the library's own.
 #pragma once
 
 #include <cstddef>
@@ -7,18 +7,18 @@
 
 namespace kintsugi::core::cuda {
 
-// A pool keeps so much memory that was freed for the next call; the driver gives the rest back when a stream
+// Freed bytes that a pool keeps for the next call at most; the driver gives the rest back when a stream
 // is synchronized. Workspaces of FP32 products up to n = 4096 fit.
 inline constexpr std::size_t kept_bytes_of_pool = std::size_t{256} << 20;
 
 // Makes the pool of the calling thread's device, where it can have one: not while a stream is captured.
 void prepare_pool();
 
-// From the device's pool, in the order of the stream; the driver knows which stream freed a piece, so that
-// one is used again without waiting where that is right, and no table of streams can grow old.
+// Allocates from the device's pool in stream order. The driver records which stream freed a piece, so pieces
+// are reused without waiting where that is safe, and the library needs no table of streams.
 Result allocate_in_stream(Address* result, std::size_t bytes, Stream stream);
 
-// Gives back what all pools keep and no work in a stream still uses.
+// Returns to the driver all kept memory that no work in a stream still uses.
 void trim_pools() noexcept;
 
 }  // namespace kintsugi::core::cuda

@@ -61,7 +61,7 @@ DeviceCheck DeviceChecked::check() const {
 
 void DeviceChecked::recombine(const Accumulators& sums, const DeviceTile& tile, DeviceReport* report) const {
   const Program& program = plan_.checked_candidate()->program;
-  // As the native product computes them, if that is accurate enough.
+  // Computes open elements as the native product does, if that is accurate enough.
   const bool plainly =
       proves_elements(plan_) &&
       native_coefficient(plan_.problem.type, plan_.problem.products()) <= plan_.contract.coefficient;
