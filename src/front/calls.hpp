@@ -10,10 +10,10 @@
 
 namespace kintsugi::core {
 
-// Without what a call sets.
+// Returns the settings in force for calls that set none.
 Settings settings_in_force(kintsugi_handle handle);
 
-// A plan of its own, which the caller keeps. Fails as make_plan() does, and for bad arguments.
+// Returns a new plan for the caller to keep. Fails as make_plan() does, and for bad arguments.
 std::shared_ptr<const Plan> plan_of_caller(kintsugi_handle handle, const kintsugi_problem* problem,
                                            const kintsugi_options* options);
 std::shared_ptr<const Plan> plan_of_description(kintsugi_handle handle, const char* description,
@@ -23,7 +23,8 @@ std::shared_ptr<const Plan> plan_of_description(kintsugi_handle handle, const ch
 void execute_for_caller(kintsugi_handle handle, const std::shared_ptr<const Plan>& plan,
                         const kintsugi_operands* operands);
 
-// Does the same with the kept plan of an earlier call; a plan is made only if there is none.
+// Executes the problem by the kept plan of an earlier call, or by a new one if there is none; a handle gets
+// the report.
 void multiply_for_caller(kintsugi_handle handle, const kintsugi_problem* problem,
                          const kintsugi_options* options, const kintsugi_operands* operands);
 

@@ -1,4 +1,4 @@
-// Exact sums of products in digits that the caller stores: for kernels, whose threads have no room for them.
+// Exact sums of products in digits that the caller stores: for kernels, whose threads have too few registers.
 // The host's sums are in arith/exact/exact_sum.hpp.
 //
 // Digits of 53 bits are kept in 64-bit integers: a product of two doubles changes three digits, one of two

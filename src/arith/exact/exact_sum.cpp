@@ -46,7 +46,7 @@ void ExactSum::touch(int first, int last) {
   if (last > last_) last_ = last;
 }
 
-// Makes room for `count` more additions.
+// Propagates carries if `count` more additions could overflow a digit.
 void ExactSum::count_additions(std::int64_t count) {
   if (pending_ + count > max_pending) carry();
   pending_ += count;

@@ -103,7 +103,7 @@ struct NormOfPart {
   const PartsTask& task;
 
   using Sum = NormSum;
-  static constexpr int max_beside = sizeof(T) == 8 ? 2 : 1;  // registers have no room for four
+  static constexpr int max_beside = sizeof(T) == 8 ? 2 : 1;  // four would need too many registers
 
   __device__ Sum begin(std::int64_t vector) const {
     const VectorRange& range = range_of(task, vector);
