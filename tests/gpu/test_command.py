@@ -1,24 +1,27 @@
 """./test gpu with stand-ins for the bundle's programs: what it makes of their output, their crashes and their absence."""
 
+import importlib.machinery
 import json
 import os
 import pathlib
+import re
 import subprocess
+import types
 
 import pytest
 
 SOURCE = pathlib.Path(os.environ["TESTED_SOURCE"])
 
-# Lists two suites; of the tests it is asked for, A.Crashes ends it.
+# Lists two suites; of the tests it is asked for, A.Crashes ends it, and A.Passes shows the output of a child process.
 GPU_TEST = """#!/bin/bash
 case $1 in
-  --gtest_list_tests) printf 'Running main()\\nA.\\n  Passes\\n  Crashes\\n  Fails\\nB/0.  # TypeParam = float\\n  Skips\\n'; exit ;;
+  --gtest_list_tests) printf 'Running main()\\nA.\\n  Passes\\n  DISABLED_Child\\n  Crashes\\n  Fails\\nB/0.  # TypeParam = float\\n  Skips\\n'; exit ;;
 esac
 IFS=: read -ra tests <<<"${1#--gtest_filter=}"
 for test in "${tests[@]}"; do
   echo "[ RUN      ] $test"
   case $test in
-    *Passes) echo "[       OK ] $test (1 ms)" ;;
+    *Passes) echo "[ RUN      ] A.DISABLED_Child"; echo "[       OK ] $test (1 ms)" ;;
     *Crashes) echo 'an illegal address'; exit 134 ;;
     *Fails) echo 'file.cpp:1: Failure'; echo "[  FAILED  ] $test (1 ms)" ;;
     *Skips) echo "[  SKIPPED ] $test (1 ms)" ;;
@@ -105,6 +108,18 @@ def test_sanitizers_and_timings(bundle, tmp_path):
     assert "a race" in cases["racecheck"]["message"]
     assert cases["some_rate"]["output"] == "3.5 TB/s\n"
     assert [case["passed"] for name, case in cases.items() if name.startswith("kintsugi bench")] == [True, True]
+
+
+def test_every_pattern_of_the_sanitizers_names_tests():
+    program = pathlib.Path(os.environ["TESTED_GPU_TEST"])
+    loader = importlib.machinery.SourceFileLoader("test_gpu", str(SOURCE / "scripts" / "test_gpu"))
+    script = types.ModuleType("test_gpu")
+    script.__file__ = loader.path
+    loader.exec_module(script)
+    for pattern in set(":".join(script.CHECKED.values()).replace(":-", "-").split("-")[0].split(":")):
+        words = [program, "--gtest_list_tests", f"--gtest_filter={pattern}"]
+        listed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        assert re.search(r"^  \w+", listed, re.M), pattern
 
 
 @pytest.mark.parametrize("calls, violations, passes", [(20000, 0, True), (20000, 2, False), (9999, 0, False)])
