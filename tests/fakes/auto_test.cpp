@@ -51,6 +51,23 @@ TEST_F(DevicePlan, AutoEmulatesWhereThatIsQuicker) {
       (Names{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=10:scale=norm", "ozaki2:moduli=16", "native"}));
 }
 
+// The times of a device without a profile are those of the nearest one, scaled, so that the gain has to be large.
+TEST_F(DevicePlan, AutoWantsMoreOfADeviceThatWasNotMeasured) {
+  const auto planned_for = [&](std::int64_t n) {
+    Call call(n, n, n, stream_);
+    return schemes(planned(call));
+  };
+  const auto first_emulated = [&] {
+    std::int64_t n = 512;
+    while (planned_for(n) == Names{"native"}) n += 64;
+    return n;
+  };
+  const std::int64_t not_measured = first_emulated();
+  EXPECT_LE(not_measured, 1536);
+  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  EXPECT_LT(first_emulated(), not_measured);
+}
+
 // One candidate shall take what it can: the plain product behind it is slower than the native one.
 TEST_F(DevicePlan, AutoLooksForDepthsWhereThereIsOneCandidate) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");

@@ -1,6 +1,8 @@
 // Which tile products of int8 slices get, and that clusters compute every tile of every group once.
 #include "engines/cuda/gemm/int8/int8_tiles.hpp"
 
+#include "engines/cuda/arch/profile.hpp"
+
 #include <gtest/gtest.h>
 
 #include <set>
@@ -55,7 +57,10 @@ TEST(ByteTiles, EveryTileOfEveryModulusOnce) {
 // better it wins.
 TEST(ByteTiles, SuitTheProduct) {
   const auto chosen = [](std::int64_t n) {
-    return int8_tiles[choose_int8_tile(int8_tiles, {n, n, n, 16, 16}, clusters).tile].block_columns;
+    return int8_tiles[choose_int8_tile(int8_tiles, shipped_profiles().back().costs.int8_tiles,
+                                       {n, n, n, 16, 16}, clusters)
+                          .tile]
+        .block_columns;
   };
   EXPECT_EQ(chosen(256), 128);
   EXPECT_EQ(chosen(1024), 128);

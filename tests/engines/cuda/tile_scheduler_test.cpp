@@ -11,11 +11,19 @@
 #include <tuple>
 #include <vector>
 
-#include "engines/cuda/arch/sm90_costs.hpp"
+#include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
 
 namespace kintsugi::core::cuda {
 namespace {
+
+const MultiTermCosts& h200_costs() {
+  static const MultiTermCosts costs =
+      std::ranges::find(shipped_profiles(), "NVIDIA H200", [](const Profile& profile) {
+        return profile.device.name;
+      })->costs.multi_term;
+  return costs;
+}
 
 using Tile = std::tuple<int, int, int>;
 
@@ -160,10 +168,16 @@ TEST(TileSchedule, EndsHoweverFewClustersAreResident) {
 // Few tiles are narrow, many are wide.
 TEST(TileSchedule, TilesFitTheProduct) {
   const auto columns = [](std::int64_t n) {
-    const auto time = [&](const MultiTermTile& tile) {
-      return choose_tile_schedule(tile, 0, n, n, 1, n, 1, 66, sm90_costs.multi_term).microseconds;
+    std::size_t best = 0;
+    const auto time = [&](std::size_t tile) {
+      return choose_tile_schedule(joined_tiles[tile], tile, h200_costs().joined_tiles[tile], n, n, 1, n, 1,
+                                  66, h200_costs())
+          .microseconds;
     };
-    return std::ranges::min(joined_tiles, {}, time).columns;
+    for (std::size_t tile = 1; tile < joined_tiles.size(); ++tile) {
+      if (time(tile) < time(best)) best = tile;
+    }
+    return joined_tiles[best].columns;
   };
   EXPECT_EQ(columns(512), 64);
   EXPECT_EQ(columns(1024), 64);
@@ -177,20 +191,25 @@ TEST(TileSchedule, RescaledTilesHaveTimesOfTheirOwn) {
   const auto quickest_cluster_tile = [](std::int64_t n) {
     ClusterTileChoice best;
     for (std::size_t tile = 0; tile < rescaled_tiles.size(); ++tile) {
-      const ClusterTileChoice choice =
-          choose_tile_schedule(rescaled_tiles[tile], tile, n, n, 1, n, 1, 66, sm90_costs.multi_term);
+      const ClusterTileChoice choice = choose_tile_schedule(
+          rescaled_tiles[tile], tile, h200_costs().rescaled_tiles[tile], n, n, 1, n, 1, 66, h200_costs());
       if (tile == 0 || choice.microseconds < best.microseconds) best = choice;
     }
     return best;
   };
-  const auto time_of = [](const SmallTile& tile, std::int64_t n) {
-    return choose_small_tile(tile, 0, false, n, n, 1, n, 2, 1, 132, sm90_costs.multi_term).microseconds;
+  const auto time_of = [](std::size_t tile, std::int64_t n) {
+    return choose_small_tile(small_tiles[tile], tile, false, n, n, 1, n, 2, 1, 132, h200_costs())
+        .microseconds;
   };
   const auto quickest_small_tile = [&](std::int64_t n) {
-    return std::ranges::min(small_tiles, {}, [&](const SmallTile& tile) { return time_of(tile, n); });
+    std::size_t best = 0;
+    for (std::size_t tile = 1; tile < small_tiles.size(); ++tile) {
+      if (time_of(tile, n) < time_of(best, n)) best = tile;
+    }
+    return best;
   };
   for (const std::int64_t n : {512, 1024}) {
-    EXPECT_EQ(quickest_small_tile(n).columns, 64);
+    EXPECT_EQ(small_tiles[quickest_small_tile(n)].columns, 64);
     EXPECT_LT(time_of(quickest_small_tile(n), n), quickest_cluster_tile(n).microseconds) << n;
   }
   for (const auto& [n, columns] : {std::pair{2048, 128}, std::pair{4096, 192}}) {
@@ -206,7 +225,7 @@ TEST(SmallTiles, CoverTheProduct) {
       for (const int m : {1, 64, 65, 4096}) {
         for (const int n : {1, 128, 129, 11008}) {
           const SmallTileChoice choice =
-              choose_small_tile(tile, 0, swapped, m, n, 3, 500, 2, 1, 132, sm90_costs.multi_term);
+              choose_small_tile(tile, 0, swapped, m, n, 3, 500, 2, 1, 132, h200_costs());
           EXPECT_GE(choice.row_pairs * 2 * small_tile_rows, swapped ? n : m);
           EXPECT_LT((choice.row_pairs - 1) * 2 * small_tile_rows, swapped ? n : m);
           EXPECT_GE(choice.columns * tile.columns, swapped ? m : n);
@@ -228,7 +247,7 @@ TEST(SmallTiles, ShortSidesAreTheirColumns) {
     for (const bool swapped : {false, true}) {
       for (std::size_t tile = 0; tile < small_tiles.size(); ++tile) {
         const SmallTileChoice choice =
-            choose_small_tile(small_tiles[tile], tile, swapped, m, n, 1, k, 2, 1, 132, sm90_costs.multi_term);
+            choose_small_tile(small_tiles[tile], tile, swapped, m, n, 1, k, 2, 1, 132, h200_costs());
         if (least.microseconds == 0 || choice.microseconds < least.microseconds) least = choice;
       }
     }
@@ -251,8 +270,7 @@ TEST(SmallTiles, ShortSidesAreTheirColumns) {
 // Segments of k have thread blocks of their own where tiles are few and k is long, and their sums fit.
 TEST(SmallTiles, SegmentsApartAreForLongK) {
   const auto time_of = [](std::int64_t n, std::int64_t k, std::int32_t sums, std::int32_t segments) {
-    return choose_small_tile(small_tiles[1], 1, false, n, n, 1, k, 2, sums, 132, sm90_costs.multi_term,
-                             segments)
+    return choose_small_tile(small_tiles[1], 1, false, n, n, 1, k, 2, sums, 132, h200_costs(), segments)
         .microseconds;
   };
   for (const auto& [n, k] :

@@ -3,7 +3,7 @@
 #include <array>
 #include <random>
 
-#include "engines/cuda/arch/sm90_costs.hpp"
+#include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_tiles.hpp"
 #include "gpu/calls/device_stream.hpp"
@@ -110,8 +110,9 @@ TEST(DeviceTerms, BitsDoNotDependOnTilesAndParts) {
   constexpr std::int64_t n = 5000;
   constexpr std::int64_t k = 2100;
   constexpr std::int32_t clusters = 66;
-  const auto choice = core::cuda::choose_tile_schedule(core::cuda::joined_tiles[0], 0, m, n, 1, k, 1,
-                                                       clusters, core::cuda::sm90_costs.multi_term);
+  const auto choice = core::cuda::choose_tile_schedule(
+      core::cuda::joined_tiles[0], 0, core::cuda::current_costs().multi_term.joined_tiles[0], m, n, 1, k, 1,
+      clusters, core::cuda::current_costs().multi_term);
   EXPECT_GT(choice.schedule.parts, 1) << "this size was to have tiles in parts";
   for (const std::string scheme : schemes) {
     GemmCase test{.m = m, .n = n, .k = k, .distribution = "phi:1", .scheme = scheme};

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
 #include "schemes/program.hpp"
@@ -200,7 +201,7 @@ bool measure(const char* scheme, const Pattern<float>& pattern, const Size& size
   const Product& first = *products.front();
   const Memory scratch(cuda::multi_term_scratch_bytes(
       {schedule, program.format().id, ElementType::f32, size.m, size.n, size.k, size.items, false, false}));
-  const auto all_ways = cuda::multi_term_variants(*first);
+  const auto all_ways = cuda::multi_term_variants(*first, cuda::current_costs().multi_term);
   const auto ways = request.stages ? by_stages(all_ways) : all_ways;
   const std::vector<float> expected = first.result(ways.front(), scratch.data());
   const int count = static_cast<int>(round_up(16, static_cast<std::int64_t>(products.size())));

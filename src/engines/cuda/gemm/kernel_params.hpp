@@ -34,9 +34,6 @@ struct MultiTermTile {
   // True if the first slice of A, which most terms read, is loaded into registers: that saves an eighth of
   // shared memory's time.
   bool high_in_registers;
-  // Microseconds of a k-block, and of a tile besides its k-blocks, measured on an H200 for one cluster.
-  float block_time;
-  float tile_time;
 
   constexpr int stage_bytes() const { return (term_tile_rows / 2 + columns) * term_block * 2; }
   constexpr int shared_bytes() const { return (stages[0] + stages[1] + stages[2]) * stage_bytes() + 1024; }
@@ -77,10 +74,6 @@ inline constexpr std::int64_t max_segment_bytes = std::int64_t{64} << 20;
 
 struct SmallTile {
   int columns;
-  // Microseconds of a k-block if an SM has one thread block, and per thread block if it has more, measured on
-  // an H200.
-  float alone_time;
-  float block_time;
 
   constexpr int stage_bytes(int slices) const {
     return slices * (small_tile_rows + columns) * term_block * 2;

@@ -6,6 +6,7 @@
 
 #include "base/status.hpp"
 #include "engines/cuda/arch/architecture.hpp"
+#include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
@@ -71,15 +72,15 @@ std::int64_t tiles_of(const SmallTileChoice& choice, std::int64_t items) {
 }
 
 std::vector<MultiTermVariant> ways_of(const MultiTermKernels& kernels, const ProductSize& size,
-                                      const Schedule& schedule) {
+                                      const Schedule& schedule, const MultiTermCosts& costs) {
   const std::int32_t blocks = sm_count();
   const std::int32_t clusters = clusters_of(blocks);
-  const MultiTermCosts& costs = current_architecture().costs->multi_term;
   std::vector<MultiTermVariant> ways;
   for (std::size_t tile = 0; tile < kernels.tiles.size(); ++tile) {
     if (sums_of_block(schedule) == 4) continue;  // small tiles only
-    ways.emplace_back(choose_tile_schedule(kernels.tiles[tile], tile, size.m, size.n, size.items, size.k,
-                                           sums_of_block(schedule), clusters, costs));
+    ways.emplace_back(choose_tile_schedule(kernels.tiles[tile], tile, (costs.*kernels.tile_times)[tile],
+                                           size.m, size.n, size.items, size.k, sums_of_block(schedule),
+                                           clusters, costs));
   }
   const std::int32_t apart = segments_apart(schedule, size);
   for (const bool swapped : {false, true}) {
@@ -225,10 +226,11 @@ std::size_t multi_term_scratch_bytes(const DeviceShape& shape) {
   return segment_offset + std::max(aligned_size(2 * bytes), apart);
 }
 
-std::vector<MultiTermVariant> multi_term_variants(const DeviceFusedProduct& product) {
+std::vector<MultiTermVariant> multi_term_variants(const DeviceFusedProduct& product,
+                                                  const MultiTermCosts& costs) {
   return ways_of(kernels_of(product),
                  {product.tile.rows, product.tile.columns, product.a.vector_stride(), product.items},
-                 *product.schedule);
+                 *product.schedule, costs);
 }
 
 void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, const MultiTermVariant& way,
@@ -237,7 +239,7 @@ void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, cons
 }
 
 void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch) {
-  multi_term_gemm(queue, product, fastest(multi_term_variants(product)), scratch);
+  multi_term_gemm(queue, product, fastest(multi_term_variants(product, current_costs().multi_term)), scratch);
 }
 
 namespace {
@@ -245,22 +247,23 @@ namespace {
 // Product of 64-bit numbers as a double, since it may exceed 64 bits.
 double product_of(std::int64_t x, std::int64_t y) { return static_cast<double>(x) * static_cast<double>(y); }
 
-// Expected time to split the operands that are not prepared.
-double split_time(const DeviceShape& shape, const CallCosts& costs) {
+}  // namespace
+
+double expected_split_time(const DeviceShape& shape, const CallCosts& costs) {
   if (shape.prepared_a && shape.prepared_b) return 0;
   const double elements = (shape.prepared_a ? 0 : product_of(shape.m, shape.k)) +
                           (shape.prepared_b ? 0 : product_of(shape.k, shape.n));
   const double bytes = static_cast<double>(shape.items) * elements * (4.0 + 2.0 * shape.schedule.slices_a);
-  if (static_cast<double>(shape.k) > costs.long_vector)
+  constexpr std::int64_t long_vector = 13700;  // elements from which vectors may be divided, and read twice
+  if (shape.k > long_vector)
     return costs.split_launch_long + bytes / (costs.split_rate_long * costs.copy_rate);
   const bool alone = shape.prepared_a || shape.prepared_b;
   return (alone ? costs.split_launch_alone : costs.split_launch) +
          bytes / (costs.split_rate * costs.copy_rate);
 }
 
-// Expected time of the vendor library's product at its best: between sizes that suit it, it takes up to twice
-// as long. Beside short sides it reads at far less than memory bandwidth.
-double native_time(const DeviceShape& shape, const CallCosts& costs) {
+// Beside short sides the vendor's kernels read at far less than memory bandwidth.
+double expected_vendor_time(const DeviceShape& shape, const CallCosts& costs) {
   const std::int64_t side = std::min(shape.m, shape.n);
   const bool is_short = 16 <= side && side <= 128;
   const bool is_shorter = 2 <= side && side < 16;
@@ -275,22 +278,21 @@ double native_time(const DeviceShape& shape, const CallCosts& costs) {
                   costs.native_launch + items * 4 * numbers / read);
 }
 
-}  // namespace
-
 // Expected times of 70 measured shapes, alone, prepared and in a batch: 65 are 0.94 to 1.2 times the measured
 // time, the others up to 1.4 times (docs/results/log).
-DeviceTimes expected_multi_term_times(const DeviceShape& shape) {
-  const CallCosts& costs = current_architecture().costs->call;
+DeviceTimes expected_multi_term_times(const DeviceShape& shape, const Costs& of_device) {
+  const CallCosts& costs = of_device.call;
   const MultiTermKernels& kernels = *find_kernels(shape.schedule, shape.format);
   const auto items = static_cast<double>(shape.items);
   // The time of more items grows in proportion; their tiles would exceed the counters.
   const std::int64_t counted = std::min<std::int64_t>(shape.items, 1024);
-  const double products =
-      items / static_cast<double>(counted) *
-      microseconds(fastest(ways_of(kernels, {shape.m, shape.n, shape.k, counted}, shape.schedule)));
+  const double products = items / static_cast<double>(counted) *
+                          microseconds(fastest(ways_of(kernels, {shape.m, shape.n, shape.k, counted},
+                                                       shape.schedule, of_device.multi_term)));
   // Times of tiles were measured with tiles alone, when the chip was below its power limit.
   const double slower = 1 + costs.throttling * std::min(1.0, products / costs.throttled_product);
-  return {split_time(shape, costs) + slower * products + costs.selection, native_time(shape, costs)};
+  return {expected_split_time(shape, costs) + slower * products + costs.selection,
+          expected_vendor_time(shape, costs)};
 }
 
 }  // namespace kintsugi::core::cuda

@@ -29,9 +29,10 @@ constexpr double block_factor(const SmallTile& tile, std::int32_t sums_of_block,
 // Schedule and expected time of a tile, for rows, columns and inner indices of each of `items` products, on a
 // device that holds `clusters` clusters.
 constexpr ClusterTileChoice choose_tile_schedule(const MultiTermTile& tile, std::size_t number,
-                                                 std::int64_t rows, std::int64_t columns, std::int64_t items,
-                                                 std::int64_t k, std::int32_t sums_of_block,
-                                                 std::int32_t clusters, const MultiTermCosts& costs) {
+                                                 const TileTimes& times, std::int64_t rows,
+                                                 std::int64_t columns, std::int64_t items, std::int64_t k,
+                                                 std::int32_t sums_of_block, std::int32_t clusters,
+                                                 const MultiTermCosts& costs) {
   const auto count = [](std::int64_t length, std::int64_t side) {
     return static_cast<std::int32_t>(divide_up(length, side));
   };
@@ -41,8 +42,8 @@ constexpr ClusterTileChoice choose_tile_schedule(const MultiTermTile& tile, std:
   const int waves = schedule.waves + (schedule.split_tiles() > 0 ? 1 : 0);
   const double all = static_cast<double>(std::int64_t{schedule.waves} * schedule.k_blocks +
                                          k_blocks_of_split_tiles(schedule));
-  const double block_time = tile.block_time * (sums_of_block == 1 ? 1 : costs.two_sums_factor);
-  return {number, schedule, costs.launch + all * block_time + waves * double{tile.tile_time}};
+  const double block_time = times.block * (sums_of_block == 1 ? 1 : costs.two_sums_factor);
+  return {number, schedule, costs.launch + all * block_time + waves * times.tile};
 }
 
 struct SmallTileChoice {
@@ -94,7 +95,8 @@ constexpr SmallTileChoice choose_small_tile(const SmallTile& tile, std::size_t n
   const std::int64_t tile_blocks = divide_up(blocks, segments);
   const double loaded = static_cast<double>(tiles * tile_blocks * side) *
                         (small_tile_rows + tile.columns / static_cast<double>(blocks_of_cluster));
-  const double block_time = each > 1 ? each * tile.block_time : tile.alone_time;
+  const SmallTileTimes& times = costs.small_tiles[number];
+  const double block_time = each > 1 ? each * times.shared : times.alone;
   const double computed =
       static_cast<double>(tile_blocks) * block_time * block_factor(tile, sums_of_block, each <= 1, costs);
   // Bytes of the segments' sums, which are written and read.
