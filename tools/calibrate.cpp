@@ -35,11 +35,11 @@ Json read_profile(const std::string& file) {
 
 void print_fits(const std::string& file, const Json& profile) {
   fmt::print("Profile of {}: {}\n\n", profile.at("device").at("name").get<std::string>(), file);
-  Table table({"measured", "times", "median deviation", "largest"});
+  Table table({"measured", "times", "median deviation", "largest", "of"});
   for (const auto& fit : profile.at("fits")) {
     table.add({cell(fit, "kind"), cell(fit, "measurements"),
                fmt::format("{:.1f} %", 100 * fit.at("median_deviation").get<double>()),
-               fmt::format("{:.0f} %", 100 * fit.at("max_deviation").get<double>())});
+               fmt::format("{:.0f} %", 100 * fit.at("max_deviation").get<double>()), cell(fit, "worst")});
   }
   fmt::print("{}", table.text());
 }

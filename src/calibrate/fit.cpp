@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "base/text/format_text.hpp"
 #include "engines/cuda/arch/cost_fields.hpp"
 
 namespace kintsugi::core::calibrate {
@@ -96,12 +97,17 @@ void descend(Costs& costs, std::span<const CostField> fields,
 
 cuda::ProfileFit describe_fit(std::string_view kind, const Costs& costs,
                               std::span<const Measurement* const> measurements) {
+  const auto deviation = [&](const Measurement* measurement) {
+    return std::abs(measurement->microseconds / measurement->expected(costs) - 1);
+  };
   std::vector<double> deviations;
-  for (const Measurement* measurement : measurements)
-    deviations.push_back(std::abs(measurement->microseconds / measurement->expected(costs) - 1));
+  for (const Measurement* measurement : measurements) deviations.push_back(deviation(measurement));
   std::ranges::sort(deviations);
-  return {std::string(kind), static_cast<int>(deviations.size()), deviations[deviations.size() / 2],
-          deviations.back()};
+  const Measurement& worst = **std::ranges::max_element(measurements, {}, deviation);
+  return {
+      std::string(kind), static_cast<int>(deviations.size()), deviations[deviations.size() / 2],
+      deviations.back(),
+      fmt::format("{}: {:.1f} us, expected {:.1f}", worst.what, worst.microseconds, worst.expected(costs))};
 }
 
 }  // namespace

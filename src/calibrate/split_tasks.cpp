@@ -13,11 +13,7 @@ namespace {
 void measure_copy(Workbench& bench, std::vector<Measurement>& measurements) {
   constexpr std::size_t bytes = Workbench::result_bytes;
   bench.fill(ElementType::f32);
-  constexpr double guessed_rate = 3e6;  // bytes per microsecond
-  const std::byte* source = bench.numbers(bytes);
-  const double measured = bench.microseconds(2.0 * bytes / guessed_rate, [&](const Queue& queue, int) {
-    bench.engine().copy_on_device(queue, bench.results(), source, bytes);
-  });
+  const double measured = bench.copy_microseconds(bytes);
   measurements.push_back({"copy", fmt::format("{} MiB", bytes >> 20), measured,
                           [](const cuda::Costs& costs) { return 2.0 * bytes / costs.call.copy_rate; }});
 }

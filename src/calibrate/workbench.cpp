@@ -68,6 +68,19 @@ double Workbench::microseconds(double expected, const std::function<void(const Q
   return 1e6 * median(times) / (replays * steps);
 }
 
+double Workbench::copy_microseconds(std::size_t bytes) const {
+  constexpr int copies = 4;
+  constexpr int rounds = 7;
+  const cuda::OwnedStream stream;
+  const auto copy = [&] {
+    for (int i = 0; i < copies; ++i) stream.copy(results_.data(), numbers(bytes), bytes);
+  };
+  copy();
+  std::vector<double> times;
+  for (int round = 0; round < rounds; ++round) times.push_back(stream.seconds_of(copy));
+  return 1e6 * median(times) / copies;
+}
+
 int matrices_beyond_caches(std::size_t bytes) {
   constexpr std::size_t enough = std::size_t{200} << 20;
   return static_cast<int>(std::clamp<std::size_t>(enough / std::max<std::size_t>(1, bytes), 1, 8));

@@ -28,6 +28,10 @@ class Workbench {
   // a graph. `expected` is a guess by which repetitions are chosen.
   double microseconds(double expected, const std::function<void(const Queue&, int)>& step) const;
 
+  // Median time in microseconds of a copy from the numbers to the results, outside of graphs, whose copies take
+  // another way.
+  double copy_microseconds(std::size_t bytes) const;
+
   static constexpr std::size_t number_bytes = std::size_t{1} << 30;
   static constexpr std::size_t result_bytes = std::size_t{1} << 29;
   static constexpr std::size_t scratch_bytes = std::size_t{256} << 20;

@@ -153,6 +153,12 @@ TEST_F(SplitLaunches, ManyShortVectorsAreOneWave) {
   const std::array both{split(side(true, 64, 64, 1)), split(side(false, 262144, 64, 1))};
   engine_->split({}, both, {});
   EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_short_float_fp16 396x1x1 threads=256 shared=0 ")));
+  // The other operand alone would have clusters, of which 396 is no multiple.
+  const std::array first_in_columns{split(side(false, 64, 64, 1)), split(side(true, 262144, 64, 1))};
+  engine_->split({}, first_in_columns, {});
+  EXPECT_THAT(launches(),
+              ElementsAre(AllOf(HasSubstr(" split_short_float_fp16 396x1x1 threads=256 shared=0 "),
+                                Not(HasSubstr(" cluster=")))));
 }
 
 // Kernels of a candidate that few calls select exit early: they have no more blocks than the device holds.

@@ -78,7 +78,7 @@ TEST(Profiles, AreReadAsTheyWereWritten) {
   Profile profile = shipped("NVIDIA H200");
   double next = 0.125;
   for (const CostField& field : cost_fields(profile.costs)) *field.value = next += 0.37;
-  profile.fits = {{"splits", 12, 0.01, 0.2}};
+  profile.fits = {{"splits", 12, 0.01, 0.2, "1 x 2 x 3"}};
   const std::string text = profile_text(profile);
   EXPECT_EQ(profile_text(read_profile(text, "it")), text);
 }

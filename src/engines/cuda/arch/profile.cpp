@@ -121,7 +121,8 @@ std::string profile_text(const Profile& profile) {
     fits.push_back({{"kind", fit.kind},
                     {"measurements", fit.measurements},
                     {"median_deviation", fit.median_deviation},
-                    {"max_deviation", fit.max_deviation}});
+                    {"max_deviation", fit.max_deviation},
+                    {"worst", fit.worst}});
   }
   return document.dump(1) + "\n";
 }
@@ -149,8 +150,8 @@ Profile read_profile(std::string_view text, std::string_view where) {
         fail(Status::bad_setting, "{} is {}, and should be a finite number from 0", field.name, *field.value);
     }
     for (const Json& fit : document.at("fits"))
-      profile.fits.push_back(
-          {fit.at("kind"), fit.at("measurements"), fit.at("median_deviation"), fit.at("max_deviation")});
+      profile.fits.push_back({fit.at("kind"), fit.at("measurements"), fit.at("median_deviation"),
+                              fit.at("max_deviation"), fit.at("worst")});
     return profile;
   } catch (const std::exception& error) {
     fail(Status::bad_setting, "{} is no profile of this version: {}", where, error.what());

@@ -30,6 +30,7 @@ struct ProfileFit {
   int measurements = 0;
   double median_deviation = 0;  // |measured / expected - 1|
   double max_deviation = 0;
+  std::string worst;  // what deviates most
 };
 
 struct Profile {
