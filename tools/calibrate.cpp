@@ -73,13 +73,13 @@ void add_calibrate(CLI::App& program, Action& action) {
   CLI::App* command = program.add_subcommand(
       "calibrate", "Measure this machine's GPU, so that auto decides by its own times");
   command->footer(
-      "Takes two minutes, on a device that should be idle, and writes a profile that later calls read\n"
+      "Takes a minute, on a device that should be idle, and writes a profile that later calls read\n"
       "(kintsugi doctor says which one is in force). Deviations tell how well the cost model explains\n"
       "the measurements.\n"
       "\n"
       "Example:\n"
       "  kintsugi calibrate --quick");
-  command->add_flag("--quick", request->quick, "Half of the shapes");
+  command->add_flag("--quick", request->quick, "Fewer repetitions");
   command->add_flag("--blind", request->blind,
                     "Begin with what is known of other devices, to test how well a calibration does");
   command->add_option("-o,--output", request->output,

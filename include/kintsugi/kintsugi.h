@@ -324,7 +324,7 @@ typedef struct kintsugi_calibration {
   size_t struct_size;
   const char*
       file;      /* of the profile; NULL: $XDG_CONFIG_HOME/kintsugi/profiles/DEVICE.json, where calls look */
-  int32_t quick; /* 1: half of the shapes, in a quarter of the time */
+  int32_t quick; /* 1: fewer repetitions */
   int32_t blind; /* 1: begins with what is known of other devices, to test how well a calibration does */
   kintsugi_progress progress; /* NULL: none */
   void* progress_user;

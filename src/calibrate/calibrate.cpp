@@ -1,5 +1,6 @@
 #include "calibrate/calibrate.hpp"
 
+#include <algorithm>
 #include <array>
 #include <ctime>
 #include <filesystem>
@@ -35,19 +36,16 @@ const DeviceEngine& device_engine() {
   return device;
 }
 
-std::vector<Task> all_tasks(Workbench& bench, bool quick) {
+std::vector<Task> all_tasks(Workbench& bench) {
   std::vector<Task> tasks;
-  for (const auto& part :
-       {split_tasks, multi_term_tasks, vendor_tasks, native_tasks, int8_tasks, call_tasks}) {
-    std::vector<Task> of_part = part(bench);
-    for (std::size_t i = 0; i < of_part.size(); i += quick ? 2 : 1) tasks.push_back(std::move(of_part[i]));
-  }
+  for (const auto& part : {split_tasks, multi_term_tasks, vendor_tasks, native_tasks, int8_tasks, call_tasks})
+    std::ranges::move(part(bench), std::back_inserter(tasks));
   return tasks;
 }
 
 std::vector<Measurement> measure_all(bool quick, const CalibrationProgress& progress) {
-  Workbench bench(device_engine());
-  const std::vector<Task> tasks = all_tasks(bench, quick);
+  Workbench bench(device_engine(), quick);
+  const std::vector<Task> tasks = all_tasks(bench);
   std::vector<Measurement> measurements;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     progress(static_cast<double>(i) / static_cast<double>(tasks.size()), tasks[i].what);

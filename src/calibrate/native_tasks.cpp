@@ -117,6 +117,20 @@ void measure_vendor(Workbench& bench, const Shape& shape, std::vector<Measuremen
                           }});
 }
 
+// Long products, by whose rate emulations of these types are judged.
+void measure_vendor_rate(Workbench& bench, ElementType type, const Shape& shape,
+                         std::vector<Measurement>& measurements) {
+  const auto number = static_cast<std::size_t>(type);
+  const NativeProduct product(bench, type, shape);
+  const double operations = product.operations();
+  const double measured = bench.microseconds(
+      guess(product), [&](const Queue& queue, int step) { product.by_vendor(queue, step); });
+  measurements.push_back({fmt::format("vendor_{}", type_names[number]), product.text(), measured,
+                          [operations, number](const cuda::Costs& costs) {
+                            return operations / costs.native[number].vendor_rate;
+                          }});
+}
+
 void measure_native(Workbench& bench, ElementType type, const Shape& shape,
                     std::vector<Measurement>& measurements) {
   const NativeProduct product(bench, type, shape);
@@ -128,7 +142,7 @@ void measure_native(Workbench& bench, ElementType type, const Shape& shape,
                           [&](const Queue& queue, int step) { product.by_own_kernel(queue, step); }),
        [modelled](const cuda::Costs& costs) { return cuda::native_times(modelled, costs).own; }});
   measurements.push_back(
-      {fmt::format("tested_native_{}", name), product.text(),
+      {"tested_native", product.text(),
        bench.microseconds(guess(product),
                           [&](const Queue& queue, int step) { product.by_vendor_tested(queue, step); }),
        [modelled](const cuda::Costs& costs) { return cuda::native_times(modelled, costs).vendor_tested; }});
@@ -154,12 +168,20 @@ std::vector<Task> vendor_tasks(Workbench& bench) {
 }
 
 std::vector<Task> native_tasks(Workbench& bench) {
+  constexpr std::array long_shapes{Shape{2048, 2048, 2048}, Shape{3072, 3072, 3072}, Shape{4096, 4096, 4096}};
   constexpr std::array shapes{Shape{64, 64, 64},       Shape{128, 128, 128},    Shape{256, 256, 256},
                               Shape{512, 512, 512},    Shape{768, 768, 768},    Shape{1024, 1024, 1024},
                               Shape{1536, 1536, 1536}, Shape{2048, 2048, 2048}, Shape{4096, 4096, 1024},
                               Shape{4096, 4096, 128},  Shape{64, 64, 8192},     Shape{512, 512, 8192}};
   std::vector<Task> tasks;
   for (const ElementType type : {ElementType::f32, ElementType::f64, ElementType::c32, ElementType::c64}) {
+    for (const Shape& shape : long_shapes) {
+      tasks.push_back({fmt::format("cuBLAS, {} {} x {} x {}", type_names[static_cast<std::size_t>(type)],
+                                   shape.m, shape.n, shape.k),
+                       [&bench, type, shape](std::vector<Measurement>& measurements) {
+                         measure_vendor_rate(bench, type, shape, measurements);
+                       }});
+    }
     for (const Shape& shape : shapes) {
       tasks.push_back({fmt::format("native products, {} {} x {} x {}",
                                    type_names[static_cast<std::size_t>(type)], shape.m, shape.n, shape.k),

@@ -30,8 +30,9 @@ double median(std::vector<double>& times) {
 
 }  // namespace
 
-Workbench::Workbench(const DeviceEngine& engine)
-    : engine_(engine), numbers_(number_bytes), results_(result_bytes), scratch_(scratch_bytes) {}
+Workbench::Workbench(const DeviceEngine& engine, bool quick)
+    : engine_(engine), rounds_(quick ? 3 : 7), numbers_(number_bytes), results_(result_bytes),
+      scratch_(scratch_bytes) {}
 
 void Workbench::fill(ElementType type) {
   const bool is_single = type == ElementType::f32 || type == ElementType::c32;
@@ -51,33 +52,33 @@ std::byte* Workbench::numbers(std::size_t bytes, int number) const {
 
 double Workbench::microseconds(double expected, const std::function<void(const Queue&, int)>& step) const {
   constexpr int steps = 8;
-  constexpr int rounds = 7;
-  constexpr double round_time = 3000;  // microseconds
+  // Microseconds. Long products are repeated for longer, so that the device comes to its power limit.
+  constexpr double long_step = 300;
+  const double round_time = expected < long_step ? 3e3 : 30e3;
   engine_.synchronize();
   const cuda::OwnedStream stream;
   const cuda::OwnedGraph graph(stream, [&] {
     for (int i = 0; i < steps; ++i) step({QueueKind::cuda, stream.native()}, i);
   });
-  const int replays = std::clamp(static_cast<int>(round_time / (expected * steps)), 1, 50);
+  const int replays = std::clamp(static_cast<int>(round_time / (expected * steps)), 1, 100);
   const auto replay = [&] {
     for (int i = 0; i < replays; ++i) graph.launch(stream);
   };
   replay();
   std::vector<double> times;
-  for (int round = 0; round < rounds; ++round) times.push_back(stream.seconds_of(replay));
+  for (int round = 0; round < rounds_; ++round) times.push_back(stream.seconds_of(replay));
   return 1e6 * median(times) / (replays * steps);
 }
 
 double Workbench::copy_microseconds(std::size_t bytes) const {
   constexpr int copies = 4;
-  constexpr int rounds = 7;
   const cuda::OwnedStream stream;
   const auto copy = [&] {
     for (int i = 0; i < copies; ++i) stream.copy(results_.data(), numbers(bytes), bytes);
   };
   copy();
   std::vector<double> times;
-  for (int round = 0; round < rounds; ++round) times.push_back(stream.seconds_of(copy));
+  for (int round = 0; round < rounds_; ++round) times.push_back(stream.seconds_of(copy));
   return 1e6 * median(times) / copies;
 }
 

@@ -12,7 +12,8 @@ namespace kintsugi::core::calibrate {
 
 class Workbench {
  public:
-  explicit Workbench(const DeviceEngine& engine);
+  // If `quick`, times are of few repetitions.
+  Workbench(const DeviceEngine& engine, bool quick);
 
   const DeviceEngine& engine() const { return engine_; }
 
@@ -38,6 +39,7 @@ class Workbench {
 
  private:
   const DeviceEngine& engine_;
+  int rounds_;
   cuda::OwnedMemory numbers_, results_, scratch_;
   std::size_t filled_width_ = 0;  // bytes per number
 };

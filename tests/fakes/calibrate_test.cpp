@@ -51,7 +51,7 @@ TEST(Calibration, WritesAProfile) {
   const core::cuda::Profile profile = core::cuda::read_profile(text, file);
   EXPECT_EQ(profile.device.name, "NVIDIA Fake");
   EXPECT_EQ(profile.device.sm_count, 132);
-  EXPECT_EQ(profile.fits.size(), 17U);
+  EXPECT_EQ(profile.fits.size(), 18U);
   std::filesystem::remove_all(std::filesystem::path(file).parent_path());
 }
 

@@ -8,17 +8,20 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "engines/cuda/cublas/library.hpp"
 #include "kintsugi/kintsugi.h"
-#include "tests/gpu/rates/rate.hpp"
+#include "lab/machine/device.hpp"
+#include "lab/random.hpp"
 
-namespace kintsugi::core {
+namespace kintsugi::test {
 namespace {
 
 constexpr int calls_of_round = 200;
@@ -27,8 +30,10 @@ constexpr int calls_of_round = 200;
 class Cublas {
  public:
   explicit Cublas(void* stream) {
-    void* library = ::dlopen(cuda::cublas().file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) throw std::runtime_error("call_rate: cannot open " + cuda::cublas().file);
+    const char* named = std::getenv("KINTSUGI_CUBLAS");
+    const char* file = named == nullptr ? "libcublas.so.13" : named;
+    void* library = ::dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) throw std::runtime_error(std::string("call_rate: cannot open ") + file);
     const auto create = reinterpret_cast<int (*)(void**)>(::dlsym(library, "cublasCreate_v2"));
     const auto set_stream = reinterpret_cast<int (*)(void*, void*)>(::dlsym(library, "cublasSetStream_v2"));
     multiply_ = reinterpret_cast<Multiply>(::dlsym(library, "cublasSgemm_v2"));
@@ -64,27 +69,33 @@ void require(kintsugi_status status) {
 }
 
 // Median microseconds of a call of a round on an idle device.
-double host_microseconds(const std::function<void(int)>& call) {
+double host_microseconds(const lab::DeviceStream& stream, const std::function<void(int)>& call) {
   for (int i = 0; i < calls_of_round; ++i) call(i);
   std::vector<double> times;
   for (int round = 0; round < 15; ++round) {
-    engine().synchronize();
+    stream.synchronize();
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < calls_of_round; ++i) call(i);
     times.push_back(
         std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() /
         calls_of_round);
   }
-  engine().synchronize();
-  return median(times);
+  stream.synchronize();
+  std::nth_element(times.begin(), times.begin() + 7, times.end());
+  return times[7];
 }
 
 class Calls {
  public:
   explicit Calls(int n)
       : n_(n), cublas_(stream_.native()), bytes_(std::size_t{16} << 20), a_(bytes_), b_(bytes_), c_(bytes_) {
-    Pattern<float>(1).fill(a_, bytes_ / sizeof(float));
-    Pattern<float>(2).fill(b_, bytes_ / sizeof(float));
+    std::vector<float> numbers(bytes_ / sizeof(float));
+    lab::Random random(1);
+    for (const lab::DeviceMemory* operand : {&a_, &b_}) {
+      for (float& x : numbers) x = static_cast<float>(random.symmetric());
+      stream_.upload(operand->data(), numbers.data(), bytes_);
+      stream_.synchronize();
+    }
     operands_.alpha = &one_;
     operands_.beta = &zero_;
     operands_.a = a_.data();
@@ -93,7 +104,7 @@ class Calls {
   }
 
   double cublas() const {
-    return host_microseconds([&](int) {
+    return host_microseconds(stream_, [&](int) {
       cublas_.multiply(n_, reinterpret_cast<const float*>(a_.data()),
                        reinterpret_cast<const float*>(b_.data()), reinterpret_cast<float*>(c_.data()));
     });
@@ -101,7 +112,7 @@ class Calls {
   double gemm(const char* policy, bool different) const {
     const kintsugi_options options = options_of(policy);
     int next = 0;
-    return host_microseconds([&](int) {
+    return host_microseconds(stream_, [&](int) {
       constexpr int problems = 500;
       kintsugi_problem problem = problem_of(n_);
       if (different) problem.k = n_ - next++ % std::min(problems, n_);
@@ -115,12 +126,12 @@ class Calls {
     std::size_t bytes = 0;
     require(kintsugi_plan_create(nullptr, &problem, &options, &plan));
     require(kintsugi_plan_workspace_size(plan, &bytes));
-    const Memory workspace(std::max<std::size_t>(bytes, 256));
+    const lab::DeviceMemory workspace(std::max<std::size_t>(bytes, 256));
     kintsugi_operands operands = operands_;
     operands.workspace = bytes > 0 ? workspace.data() : nullptr;
     operands.workspace_size = bytes;
     const double time =
-        host_microseconds([&](int) { require(kintsugi_plan_execute(nullptr, plan, &operands)); });
+        host_microseconds(stream_, [&](int) { require(kintsugi_plan_execute(nullptr, plan, &operands)); });
     kintsugi_plan_destroy(plan);
     return time;
   }
@@ -137,7 +148,7 @@ class Calls {
   lab::DeviceStream stream_;
   Cublas cublas_;
   std::size_t bytes_;
-  Memory a_, b_, c_;
+  lab::DeviceMemory a_, b_, c_;
   float one_ = 1;
   float zero_ = 0;
   kintsugi_operands operands_ = KINTSUGI_OPERANDS_INIT;
@@ -163,12 +174,12 @@ int run(const char* file) {
     rows.push_back(row);
     std::fflush(stdout);
   }
-  write_json(file, rows);
+  if (file != nullptr) std::ofstream(file) << rows.dump(2) << '\n';
   return 0;
 }
 
 }  // namespace
-}  // namespace kintsugi::core
+}  // namespace kintsugi::test
 
 int main(int count, char** arguments) {
   const bool has_file = count == 3 && std::strcmp(arguments[1], "--json") == 0;
@@ -177,8 +188,11 @@ int main(int count, char** arguments) {
     return 2;
   }
   try {
-    return kintsugi::core::run_on_device(
-        "call_rate", [&] { return kintsugi::core::run(has_file ? arguments[2] : nullptr); });
+    if (const std::string reason = kintsugi::lab::device_missing_reason(); !reason.empty()) {
+      fmt::print(stderr, "call_rate: {}\n", reason);
+      return 1;
+    }
+    return kintsugi::test::run(has_file ? arguments[2] : nullptr);
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;

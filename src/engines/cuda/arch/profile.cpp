@@ -205,7 +205,7 @@ ProfileInForce find_profile(const DeviceTraits& device, std::span<const Profile>
   if (advice.empty())
     advice = fmt::format(
         "{} was never measured, so `auto` emulates only where it expects 1.3 times the native speed; "
-        "`kintsugi calibrate` measures it in two minutes",
+        "`kintsugi calibrate` measures it in a minute",
         device.name);
   return {profile, ProfileOrigin::scaled,
           fmt::format("of {}, scaled to {} SMs, {:.0f} MHz and {:.0f} GB/s", nearest.device.name,
