@@ -14,7 +14,7 @@ std::map<std::string, double> measured(const DeviceFacts& facts) {
   std::map<std::string, double> rates;
   for (const Ceiling& ceiling : measure_ceilings(DeviceStream{}, facts, monitor)) {
     std::cout << ceiling.name << ": " << 1e-12 * ceiling.rate << " (" << 1e-12 * ceiling.lowest << " to "
-              << 1e-12 * ceiling.highest << ") T/s by " << ceiling.way << ", "
+              << 1e-12 * ceiling.highest << ") T/s by " << ceiling.method << ", "
               << ceiling.state.power_watts.value_or(0) << " W, " << ceiling.state.clock_mhz.value_or(0)
               << " MHz\n";
     EXPECT_LE(ceiling.lowest, ceiling.rate);

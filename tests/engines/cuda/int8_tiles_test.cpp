@@ -38,7 +38,7 @@ TEST(ByteTiles, EveryTileOfEveryModulusOnce) {
               EXPECT_LT(std::int64_t{coord.row} * tile.rows(), rows);
               EXPECT_LT(std::int64_t{coord.column} * tile.columns(), columns);
               EXPECT_LT(coord.item, moduli);
-              EXPECT_EQ(schedule.parts_of(work_tile), 1);
+              EXPECT_EQ(schedule.k_parts_of(work_tile), 1);
               EXPECT_TRUE(stages.emplace(coord.item, coord.row, coord.column).second);
             }
           }

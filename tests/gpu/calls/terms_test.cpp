@@ -112,7 +112,7 @@ TEST(DeviceTerms, BitsDoNotDependOnTilesAndParts) {
   constexpr std::int32_t clusters = 66;
   const auto choice = core::cuda::choose_tile_schedule(core::cuda::joined_tiles[0], 0, m, n, 1, k, 1,
                                                        clusters, core::cuda::sm90_costs.multi_term);
-  EXPECT_GT(choice.schedule.parts, 1) << "this size was to have tiles in parts";
+  EXPECT_GT(choice.schedule.k_parts, 1) << "this size was to have tiles in parts";
   for (const std::string scheme : schemes) {
     GemmCase test{.m = m, .n = n, .k = k, .distribution = "phi:1", .scheme = scheme};
     SCOPED_TRACE(scheme);

@@ -86,7 +86,7 @@ void time_products(nlohmann::json& rows, const std::string& scheme, const Progra
     cuda::multiply({}, product.schedule, product.a, product.b, product.sums, product.scratch.data(), nullptr);
   });
   for (std::size_t t = 0; t < cuda::int8_tiles.size(); ++t) {
-    const cuda::Int8Choice choice{
+    const cuda::Int8TileVariant choice{
         t, cuda::int8_tile_schedule(cuda::int8_tiles[t],
                                     cuda::int8_shape(product.schedule, product.a, product.sums),
                                     cuda::clusters_of_device())};

@@ -22,7 +22,7 @@ struct HostSlices {
 
   HostSlices(const OperandView<T>& view, const SplitRule& rule)
       : ranges(static_cast<std::size_t>(view.rows)),
-        rests(static_cast<std::size_t>(view.rows * view.columns)), tops(ranges.size()),
+        residuals(static_cast<std::size_t>(view.rows * view.columns)), tops(ranges.size()),
         lengths(ranges.size(), -1), weighted(ranges.size()) {
     find_ranges(view, rule, ranges, 1);
     split.bits = rule.residual_exponent;
@@ -31,14 +31,14 @@ struct HostSlices {
     split.slices.data = memory.data();
     exponents.resize(static_cast<std::size_t>(rule.slices * view.rows));
     split.exponents = {exponents.data(), rule.slices, view.rows, view.rows, 1};
-    split.rests = rests.data();
+    split.residuals = residuals.data();
     split.tops = tops.data();
-    take_rests(view, ranges, split, 1);
+    set_first_residuals(view, ranges, split, 1);
   }
 
   void take(int s, const double* weights) {
     for (std::size_t v = 0; v < lengths.size(); ++v) {
-      if (lengths[v] < 0 && tops[v] == no_rest) lengths[v] = s;
+      if (lengths[v] < 0 && tops[v] == no_residual) lengths[v] = s;
     }
     if (s < split.slices.count) take_slice(split, s, weights, weighted.data(), 1);
   }
@@ -50,7 +50,7 @@ struct HostSlices {
   }
 
   std::vector<VectorRange> ranges;
-  std::vector<Rest> rests;
+  std::vector<Residual> residuals;
   std::vector<std::int32_t> tops;
   std::vector<std::int32_t> exponents;
   std::vector<std::int32_t> lengths;
@@ -225,7 +225,7 @@ std::vector<SliceCounts> host_slice_counts(const Operand<T>& a, const SplitRule&
       if (host.lengths[v] == 0 || slice_counts[v].enough != 0 || slice_counts[v].exhausted != 0) continue;
       if (count >= 2 && enough_slices(whole[v], host.weighted[v], count, a.view().columns, bits)) {
         slice_counts[v].enough = count;
-      } else if (host.tops[v] == no_rest) {
+      } else if (host.tops[v] == no_residual) {
         slice_counts[v].exhausted = count;
       }
     }

@@ -74,7 +74,7 @@ struct Int8Shape {
   int terms;
 };
 
-struct Int8Choice {
+struct Int8TileVariant {
   std::size_t tile = 0;
   TileSchedule schedule;
   float microseconds = 0;
@@ -89,9 +89,9 @@ constexpr TileSchedule int8_tile_schedule(const Int8Tile& tile, const Int8Shape&
                                   shape.groups, count(shape.k, Int8Tile::block), clusters);
 }
 
-constexpr Int8Choice choose_int8_tile(std::span<const Int8Tile> tiles, const Int8Shape& shape,
-                                      std::int32_t clusters) {
-  Int8Choice best;
+constexpr Int8TileVariant choose_int8_tile(std::span<const Int8Tile> tiles, const Int8Shape& shape,
+                                           std::int32_t clusters) {
+  Int8TileVariant best;
   for (std::size_t i = 0; i < tiles.size(); ++i) {
     const Int8Tile& tile = tiles[i];
     const TileSchedule schedule = int8_tile_schedule(tile, shape, clusters);
