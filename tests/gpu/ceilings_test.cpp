@@ -34,7 +34,7 @@ TEST(Ceilings, AreCheckedAndInOrder) {
   EXPECT_GT(rates["copy"], 1e11);
 }
 
-// That of the architectures which were never at hand.
+// The probe for architectures on which no measurement was made.
 TEST(Ceilings, TheGenericProbesAreRightToo) {
   ASSERT_EQ(device_missing_reason(), "");
   DeviceFacts facts = device_facts();

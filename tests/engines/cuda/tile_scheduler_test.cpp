@@ -1,5 +1,5 @@
-// Which cluster computes what: every block of every tile once and in order, and nobody waits for somebody who
-// waits.
+// Tests the tile scheduler: every k-block of every tile is computed once and in order, and clusters never
+// wait for each other in a cycle.
 #include "engines/cuda/gemm/multi_term/multi_term_tiles.hpp"
 
 #include <gtest/gtest.h>
@@ -60,8 +60,8 @@ std::int64_t time_of(const TileSchedule& schedule) {
   return *std::max_element(clock.begin(), clock.end());
 }
 
-// Whether all clusters end where the device holds so many at a time: they begin in the order of their
-// numbers, and one that waits for another one's part keeps its order.
+// True if all clusters end on a device that holds `resident` of them at a time. Clusters begin in the order
+// of their numbers; one that waits for another's part of k stays resident.
 bool ends_with_resident(const TileSchedule& schedule, int resident) {
   const auto all = work_tiles_of(schedule);
   std::set<std::pair<Tile, int>> done;
@@ -172,7 +172,7 @@ TEST(TileSchedule, TilesFitTheProduct) {
   EXPECT_EQ(columns(16384), 192);
 }
 
-// Where sums are rescaled tiles have times of their own: what was the quickest way of all at each size.
+// Tiles whose sums are rescaled have times of their own. Expected: the variant that was fastest at each size.
 TEST(TileSchedule, RescaledTilesHaveTimesOfTheirOwn) {
   const auto quickest_cluster_tile = [](std::int64_t n) {
     ClusterTileVariant best;
@@ -199,7 +199,7 @@ TEST(TileSchedule, RescaledTilesHaveTimesOfTheirOwn) {
   }
 }
 
-// All of C, whichever way it is divided, and no more shared memory than there is.
+// Small tiles cover all of C for every division, and use no more shared memory than an SM has.
 TEST(SmallTiles, CoverTheProduct) {
   for (const SmallTile& tile : small_tiles) {
     for (const bool swapped : {false, true}) {
@@ -221,7 +221,8 @@ TEST(SmallTiles, CoverTheProduct) {
   }
 }
 
-// Prepared weights with some rows: what was measured to be the quickest way (docs/results/log), and its time.
+// Prepared weights with some rows: the variant that was measured to be fastest (docs/results/log), and its
+// time.
 TEST(SmallTiles, ShortSidesAreTheirColumns) {
   const auto best = [](std::int64_t m, std::int64_t n, std::int64_t k) {
     SmallTileVariant least;

@@ -1,4 +1,4 @@
-// Not a test: measures products of int8 slices on the device, by our own kernels and by cuBLAS.
+// Not a test: measures products of int8 slices on the device, by Kintsugi's own kernels and by cuBLAS.
 //   build/tests/byte_rate [--json FILE]
 // Times are medians of events around batches of some 100 ms, so that clocks are those of a device at work;
 // rates count a multiplication and an addition for each product of slices.

@@ -26,7 +26,7 @@ using cuda::MultiTermVariant;
 struct Size {
   std::int64_t m, n, k, items = 1;
 
-  // Multiplications and additions of the products that the slices stand for, in 10^12.
+  // Multiplications and additions of the emulated product, in 10^12.
   double tera_operations() const {
     return 2e-12 * static_cast<double>(m * n) * static_cast<double>(k * items);
   }

@@ -15,7 +15,7 @@ SplitRule successive_rule(bool wide, int bits, int slices) {
   return rule;
 }
 
-// Algorithm 1 on the host: memory and what it leaves.
+// Algorithm 1 on the host: its memory and its results.
 template <class T>
 struct HostSlices {
   using Real = RealOf<T>;
@@ -59,7 +59,7 @@ struct HostSlices {
   SuccessiveSplit split;
 };
 
-// The same on the device.
+// Algorithm 1 on the device.
 template <class T>
 struct DeviceSlices {
   DeviceSlices(const Operand<T>& operand, const SplitRule& rule, std::size_t offset)
@@ -170,8 +170,8 @@ TYPED_TEST(OzakiStepsOf, EveryShapeHasTheHostsSlices) {
   }
 }
 
-// Six bits a slice: a row of one slice, one of 29 bits, one of 24, two whose bits are far apart, one with an
-// infinity, none.
+// Six bits per slice: rows of one slice, of 29 bits, of 24 bits, two whose bits are far apart, one with an
+// infinity, an empty one.
 TEST(OzakiSteps, SmallIncompleteVectorsAreMarked) {
   using enum DeviceSuccessiveSplit::Complete;
   const double infinity = std::numeric_limits<double>::infinity();
