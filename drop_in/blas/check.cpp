@@ -8,8 +8,9 @@
 
 #include "next.hpp"
 
-// Looked up in the program's search order when this library is loaded; null where nothing there has them. The
-// two variables are the reference CBLAS's, by which its xerbla_ tells CBLAS calls from Fortran's.
+// Found in the program's search order when this library is loaded; null if nothing there has them. The two
+// variables are the reference CBLAS's; its xerbla_ distinguishes calls of CBLAS from calls of Fortran by
+// them.
 extern "C" {
 __attribute__((weak)) void xerbla_(const char* routine, const std::int64_t* number, std::size_t length);
 __attribute__((weak)) void cblas_xerbla(int number, const char* routine, const char* format, ...);

@@ -22,7 +22,7 @@ struct Decision {
   std::string why;                                     // one sentence
 };
 
-// The problem of a call whose arguments are right and have no extension.
+// The problem of a call with valid arguments and without extensions.
 kintsugi_problem problem_of(const GemmCall& call);
 
 // A decision that is kept as long as the program lives, or the caller's own where too many are.

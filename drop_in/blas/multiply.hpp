@@ -1,4 +1,4 @@
-// A call on its way: checked, decided, emulated or forwarded.
+// Runs a call: checks it, decides, and emulates or forwards it.
 #pragma once
 
 #include "call.hpp"

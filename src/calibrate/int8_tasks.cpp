@@ -37,7 +37,7 @@ void measure(Workbench& bench, const Schedule& schedule, const Shape& shape,
     const auto expected = [modelled, tile, tiles, clusters](const cuda::Costs& costs) {
       return cuda::schedule_int8_tile(tiles[tile], tile, costs.int8_tiles[tile], modelled, clusters);
     };
-    const cuda::Int8Choice choice = expected(cuda::current_costs());
+    const cuda::Int8TileVariant choice = expected(cuda::current_costs());
     const double measured = bench.microseconds(choice.microseconds, [&](const Queue& queue, int step) {
       cuda::int8_gemm(queue, schedule, random_slices(bench, schedule.slices_a, shape.m, shape.k, 2 * step),
                       random_slices(bench, schedule.slices_b, shape.n, shape.k, 2 * step + 1), sums, {},

@@ -18,7 +18,7 @@ TEST_F(DevicePlan, AutoAndNativeAreTheVendorsProduct) {
   }
 }
 
-// What was measured on this device decides.
+// Times measured on this device decide.
 TEST_F(DevicePlan, AutoEmulatesWhereThatIsQuicker) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const auto planned_for = [&](std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch,
@@ -68,7 +68,8 @@ TEST_F(DevicePlan, AutoWantsMoreOfADeviceThatWasNotMeasured) {
   EXPECT_LT(first_emulated(), not_measured);
 }
 
-// One candidate shall take what it can: the plain product behind it is slower than the native one.
+// A single candidate accepts by mean depth too, since the native SIMT kernel after it is slower than the
+// vendor's.
 TEST_F(DevicePlan, AutoLooksForDepthsWhereThereIsOneCandidate) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
   Call square(1024, 1024, 1024, stream_);
@@ -81,7 +82,8 @@ TEST_F(DevicePlan, AutoLooksForDepthsWhereThereIsOneCandidate) {
   }
 }
 
-// The weights of an inference: their split is not counted where the plan knows that they come prepared.
+// Weights of an inference: the time of their split is not counted if the plan says that they will be
+// prepared.
 TEST_F(DevicePlan, AutoCountsNoSplitOfWhatIsPrepared) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const auto first_candidate = [&](std::int64_t rows, std::int64_t n, bool transposed, bool prepared) {

@@ -16,7 +16,7 @@ ALLOWED = {
     "src/split": ["src/arith", "src/formats", "src/base"],
     "src/recombine": ["src/arith", "src/formats", "src/base"],
     "src/schedule": ["src/formats", "src/base"],
-    # What lies openly in src/engines: the words that all engines share, and the registry.
+    # The open files of src/engines: interfaces that all engines share, and the registry.
     "src/engines": ["src/schedule", "src/arith", "src/split", "src/recombine", "src/formats", "src/base"],
     "src/engines/*": ["src/engines", "src/schedule", "src/arith", "src/split", "src/recombine", "src/formats",
                       "src/base"],

@@ -264,9 +264,9 @@ class CpuEngine final : public Engine {
   StepCosts step_costs(const SplitRule& rule) const override {
     const FormatId format = rule.format->id;
     if (!is_integer(format)) return floating_costs;
-    StepCosts costs = rule.kind == SplitKind::residues ? residue_costs
-                      : rule.kind == SplitKind::fixed  ? digit_costs
-                                                       : rest_costs;
+    StepCosts costs = rule.kind == SplitKind::residues      ? residue_costs
+                      : rule.kind == SplitKind::grid_digits ? digit_costs
+                                                            : rest_costs;
     if (format == FormatId::int52 && rule.slices == 1) costs = word_costs;
     costs.product = kernel_claim / relative_rate(format);
     return costs;

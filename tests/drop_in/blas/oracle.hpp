@@ -58,7 +58,7 @@ class ElementOracle {
     ++terms_;
   }
 
-  // alpha = 0, as k = 0, leaves A and B unread; beta = 0 leaves C unread.
+  // With alpha = 0 or k = 0, A and B are not read; with beta = 0, C is not read.
   Expected result(const T& alpha, const T& beta, const T& c) const {
     constexpr long double unit = std::numeric_limits<Real>::epsilon() / 2;
     const bool multiplies = terms_ > 0 && alpha != T(0);

@@ -55,7 +55,7 @@ T special(Random& random) {
   return T(one_of(random, {Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity()}));
 }
 
-// A matrix whose buffer has bytes of a pattern wherever no element lies.
+// A matrix in a buffer that is filled with a byte pattern outside the elements.
 template <class T>
 class Matrix {
  public:
@@ -147,7 +147,7 @@ class RandomCase {
     if (beta_ == T(0)) c_.fill_with_nan();
   }
 
-  // What went wrong; "" for nothing.
+  // Describes the failure; "" if there is none.
   std::string run() {
     const Matrix<T> a = a_, b = b_;
     Matrix<T> before = c_;

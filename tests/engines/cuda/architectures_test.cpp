@@ -30,8 +30,8 @@ TEST(Architectures, HaveWhatEveryPlanNeeds) {
   }
 }
 
-// Whoever has product kernels has the costs that their tiles are chosen by, and names the code that they lie
-// in.
+// Every architecture with product kernels has the costs by which tiles are chosen, and names the image with
+// the kernels.
 TEST(Architectures, ProductKernelsComeWithCosts) {
   for (const int major : {8, 9, 10}) {
     const Architecture& architecture = architecture_of(major, 0);

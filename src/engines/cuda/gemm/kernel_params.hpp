@@ -16,9 +16,10 @@ inline constexpr int term_block = 64;        // inner indices of a k-block, whic
 inline constexpr int term_segment = 8192;
 inline constexpr int term_threads = 384;
 
-// Part `Index` of a k-block in Count parts, whose sums are added outside the matrix unit one by one.
+// Sub-block `Index` of a k-block in Count sub-blocks, whose sums are added outside the matrix unit one by
+// one.
 template <int Count, int Index>
-struct SumPart {
+struct KSubBlock {
   static constexpr int steps = term_block / 16 / Count;  // wgmma instructions per term
   static constexpr int first_step = Index * steps;
   static constexpr bool begins_block = Index == 0;
@@ -57,7 +58,7 @@ struct MultiTermParams {
   // Sums of earlier segments of k: those of the tile that each cluster works on, then those of the tiles that
   // are split along k. Null if k is one segment.
   float* segment_sums = nullptr;
-  std::uint32_t* parts_added = nullptr;     // for every tile split along k; 0 before the launch
+  std::uint32_t* k_parts_added = nullptr;   // for every tile split along k; 0 before the launch
   std::uint32_t* clusters_begun = nullptr;  // used if tiles are split along k; 0 before the launch
   float rescale = 1;
 };

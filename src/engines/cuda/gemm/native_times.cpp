@@ -20,15 +20,15 @@ NativeTimes native_times(const NativeShape& shape, const Costs& costs) {
   const double operations = (shape.type == ElementType::c32 || shape.type == ElementType::c64 ? 8 : 2) *
                             elements * static_cast<double>(shape.k);
   // Time to read or write C.
-  const double one_pass = elements * static_cast<double>(element_bytes(shape.type)) / costs.call.copy_rate;
+  const double copy_c = elements * static_cast<double>(element_bytes(shape.type)) / costs.call.copy_rate;
   const double own = call.own_launch +
-                     of_type.inner_index * (static_cast<double>(shape.k) + call.tile_ends) * tiles + one_pass;
+                     of_type.inner_index * (static_cast<double>(shape.k) + call.tile_ends) * tiles + copy_c;
   const double vendor = call.vendor_launch + operations / of_type.vendor_rate;
-  const double tested = vendor + call.test_launch + call.test_read_time * one_pass;
+  const double tested = vendor + call.test_launch + call.test_read_time * copy_c;
   return {.own = own,
-          .own_added = own + 2 * one_pass,
+          .own_added = own + 2 * copy_c,
           .vendor_tested = tested,
-          .vendor_added = tested + 2 * one_pass};
+          .vendor_added = tested + 2 * copy_c};
 }
 
 }  // namespace kintsugi::core::cuda

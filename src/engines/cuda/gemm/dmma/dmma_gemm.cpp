@@ -27,16 +27,16 @@ DmmaTask task_of(const DeviceTile& tile, const DmmaConfig& config) {
 
 std::int64_t tiles_of(const DmmaTask& task) { return std::int64_t{task.row_tiles} * task.column_tiles; }
 
-double time_by(const DmmaTile& of, std::int64_t rows, std::int64_t columns, std::int64_t items) {
+double time_by(const DmmaTile& shape, std::int64_t rows, std::int64_t columns, std::int64_t items) {
   const std::int64_t sm_count = device_attribute(sm_count_attribute, current_device());
-  const std::int64_t tiles = divide_up(rows, of.config.rows) * divide_up(columns, of.config.columns);
-  return tile_time(tiles * items, sm_count, of.at_once, double{of.time});
+  const std::int64_t tiles = divide_up(rows, shape.config.rows) * divide_up(columns, shape.config.columns);
+  return tile_time(tiles * items, sm_count, shape.at_once, double{shape.time});
 }
 
 const DmmaTile& fastest(std::span<const DmmaTile> tiles, std::int64_t rows, std::int64_t columns,
                         std::int64_t items) {
-  return *std::ranges::min_element(tiles, {},
-                                   [&](const DmmaTile& of) { return time_by(of, rows, columns, items); });
+  return *std::ranges::min_element(
+      tiles, {}, [&](const DmmaTile& shape) { return time_by(shape, rows, columns, items); });
 }
 
 // Thread blocks per batch item. A block computes several short tiles, and then copies operands while it

@@ -12,14 +12,14 @@ inline constexpr int dmma_line_bytes = 128;    // of an operand's line in shared
 inline constexpr int dmma_producer_warps = 4;  // copy operands; the other warps multiply
 
 // Compile-time parameters of a kernel. Its thread block computes tiles of rows x columns of C; each of its
-// consumer warps computes warp_rows x warp_columns of a tile. A stage has `parts` lines of each vector.
+// consumer warps computes warp_rows x warp_columns of a tile. A stage has `k_tiles` lines of each vector.
 struct DmmaConfig {
   int rows;
   int columns;
   int warp_rows;
   int warp_columns;
   int stages;
-  int parts;
+  int k_tiles;
   int consumer_registers;  // 0: all warps have the same number
 
   constexpr int consumer_warps() const { return rows / warp_rows * (columns / warp_columns); }
@@ -29,7 +29,7 @@ struct DmmaConfig {
   constexpr int producer_registers() const { return consumer_warps() == 8 ? 40 : 56; }
   constexpr std::int64_t shared_bytes() const {
     constexpr std::int64_t barrier_bytes = 16;
-    return std::int64_t{stages} * ((rows + columns) * dmma_line_bytes * parts + barrier_bytes);
+    return std::int64_t{stages} * ((rows + columns) * dmma_line_bytes * k_tiles + barrier_bytes);
   }
 };
 

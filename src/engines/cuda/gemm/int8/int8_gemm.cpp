@@ -43,7 +43,7 @@ void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, co
 }
 
 void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
-               const Accumulators& sums, const DeviceCondition& condition, const Int8Choice& choice) {
+               const Accumulators& sums, const DeviceCondition& condition, const Int8TileVariant& choice) {
   const Int8Kernels& kernels = *current_architecture().int8;
   const Int8Tile& tile = kernels.tiles[choice.tile];
   Int8Params products;

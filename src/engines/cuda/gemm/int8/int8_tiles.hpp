@@ -71,7 +71,7 @@ struct Int8Shape {
   int terms;
 };
 
-struct Int8Choice {
+struct Int8TileVariant {
   std::size_t tile = 0;
   TileSchedule schedule;
   double microseconds = 0;
@@ -87,19 +87,19 @@ constexpr TileSchedule int8_tile_schedule(const Int8Tile& tile, const Int8Shape&
 }
 
 // Schedule and expected time of a tile on a device that holds `clusters` clusters.
-constexpr Int8Choice schedule_int8_tile(const Int8Tile& tile, std::size_t number, const TileTimes& times,
-                                        const Int8Shape& shape, std::int32_t clusters) {
+constexpr Int8TileVariant schedule_int8_tile(const Int8Tile& tile, std::size_t number, const TileTimes& times,
+                                             const Int8Shape& shape, std::int32_t clusters) {
   const TileSchedule schedule = int8_tile_schedule(tile, shape, clusters);
   const int waves = schedule.waves + (schedule.split_tiles() > 0 ? 1 : 0);
   const double blocks = static_cast<double>(schedule.k_blocks) * shape.terms / shape.groups;
   return {number, schedule, waves * (blocks * times.block + times.tile)};
 }
 
-constexpr Int8Choice choose_int8_tile(std::span<const Int8Tile> tiles, std::span<const TileTimes> times,
-                                      const Int8Shape& shape, std::int32_t clusters) {
-  Int8Choice best;
+constexpr Int8TileVariant choose_int8_tile(std::span<const Int8Tile> tiles, std::span<const TileTimes> times,
+                                           const Int8Shape& shape, std::int32_t clusters) {
+  Int8TileVariant best;
   for (std::size_t i = 0; i < tiles.size(); ++i) {
-    const Int8Choice choice = schedule_int8_tile(tiles[i], i, times[i], shape, clusters);
+    const Int8TileVariant choice = schedule_int8_tile(tiles[i], i, times[i], shape, clusters);
     if (i == 0 || choice.microseconds < best.microseconds) best = choice;
   }
   return best;

@@ -17,7 +17,7 @@ bool has_multi_term_gemm(const Schedule& schedule, FormatId format, ElementType 
 std::size_t multi_term_scratch_bytes(const DeviceShape& shape);
 
 // One way to compute a product, with the same bits as any other: tiles of clusters in waves, or small tiles.
-using MultiTermVariant = std::variant<ClusterTileChoice, SmallTileChoice>;
+using MultiTermVariant = std::variant<ClusterTileVariant, SmallTileVariant>;
 
 // All variants that can compute the product, with their expected times, always in the same order.
 std::vector<MultiTermVariant> multi_term_variants(const DeviceFusedProduct& product,
@@ -25,7 +25,7 @@ std::vector<MultiTermVariant> multi_term_variants(const DeviceFusedProduct& prod
 
 // Computes C = alpha * sum + beta * C by the given variant, or by the one with the shortest expected time.
 // `scratch` has multi_term_scratch_bytes() of a shape that is at least as large.
-void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, const MultiTermVariant& way,
+void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, const MultiTermVariant& variant,
                      std::byte* scratch);
 void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch);
 

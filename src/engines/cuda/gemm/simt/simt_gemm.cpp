@@ -26,19 +26,19 @@ const std::array<SimtKernels, 4> of_types{
      {{KINTSUGI_SIMT("simt_c64_64"), KINTSUGI_SIMT("simt_c64_32"), KINTSUGI_SIMT("")}}}};
 #undef KINTSUGI_SIMT
 
-std::int64_t blocks_of(std::int64_t rows, std::int64_t columns, const SimtTile& of) {
-  return divide_up(rows, of.side) * divide_up(columns, of.side);
+std::int64_t blocks_of(std::int64_t rows, std::int64_t columns, const SimtTile& shape) {
+  return divide_up(rows, shape.side) * divide_up(columns, shape.side);
 }
 
-double time_by(const SimtTile& of, std::int64_t rows, std::int64_t columns, std::int64_t items) {
+double time_by(const SimtTile& shape, std::int64_t rows, std::int64_t columns, std::int64_t items) {
   const std::int64_t sm_count = device_attribute(sm_count_attribute, current_device());
-  return tile_time(blocks_of(rows, columns, of) * items, sm_count, of.at_once, double{of.time});
+  return tile_time(blocks_of(rows, columns, shape) * items, sm_count, shape.at_once, double{shape.time});
 }
 
 const SimtTile& fastest(std::span<const SimtTile> tiles, std::int64_t rows, std::int64_t columns,
                         std::int64_t items) {
-  return *std::ranges::min_element(tiles, {},
-                                   [&](const SimtTile& of) { return time_by(of, rows, columns, items); });
+  return *std::ranges::min_element(
+      tiles, {}, [&](const SimtTile& shape) { return time_by(shape, rows, columns, items); });
 }
 
 }  // namespace
