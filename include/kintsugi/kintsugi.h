@@ -223,7 +223,7 @@ typedef struct kintsugi_operands {
   size_t workspace_size; /* bytes; at least kintsugi_plan_workspace_size() if a workspace is given */
   kintsugi_queue
       queue; /* kind 0: the plan's. One plan may run on several streams, each with a workspace of its own.
-              Shorter structs, of before the first device engine of version 0.1.0, mean kind 0. */
+              Shorter structs, from before the first device engine (version 0.1.0), mean kind 0. */
 } kintsugi_operands;
 
 #define KINTSUGI_OPERANDS_INIT                                                                   \

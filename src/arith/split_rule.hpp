@@ -97,8 +97,8 @@ KINTSUGI_HOST_DEVICE constexpr void split_into_residuals(const SplitRule& rule, 
 }
 
 // Computes the last digit first, with a carry to the next. The grid integer is significand 2^shift, of any
-// length, so that words of 52 bits need no wider arithmetic. A negative number's digits are those of its
-// magnitude, negated: of the magnitude, the largest digit is then half and the smallest 1 - half.
+// length, so that words of 52 bits need no wider arithmetic. A negative number is split by its magnitude,
+// whose digits are 1 - half ... half, and every digit is then negated.
 template <class Store>
 KINTSUGI_HOST_DEVICE constexpr void split_into_digits(const SplitRule& rule, double x, int scale,
                                                       Store&& store) {

@@ -28,8 +28,8 @@ void clear(const Slices& slices, int s, std::int64_t v, std::int64_t filled) {
 }
 
 template <class Element>
-void take_of_vector(const SuccessiveSplit& split, int s, std::int64_t v, const double* weights,
-                    Scaled* weighted) {
+void take_slice_of_vector(const SuccessiveSplit& split, int s, std::int64_t v, const double* weights,
+                          Scaled* weighted) {
   const std::int64_t k = split.slices.k;
   Element* slice = split.slices.vector<Element>(s, v);
   const std::int32_t top = split.tops[v];
@@ -60,7 +60,8 @@ void take_of_vector(const SuccessiveSplit& split, int s, std::int64_t v, const d
 }
 
 template <class Element>
-void take(const SuccessiveSplit& split, int s, const double* weights, Scaled* weighted, int threads) {
+void take_slice_as(const SuccessiveSplit& split, int s, const double* weights, Scaled* weighted,
+                   int threads) {
   const std::int64_t blocks = split.slices.padded_vectors() / vectors_per_block;
 #pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
   for (std::int64_t block = 0; block < blocks; ++block) {
@@ -68,7 +69,7 @@ void take(const SuccessiveSplit& split, int s, const double* weights, Scaled* we
     const std::int64_t first = block * vectors_per_block;
     for (std::int64_t v = first; v < first + vectors_per_block; ++v) {
       if (v < split.slices.vectors) {
-        take_of_vector<Element>(split, s, v, weights, weighted);
+        take_slice_of_vector<Element>(split, s, v, weights, weighted);
       } else {
         clear<Element>(split.slices, s, v, 0);
       }
@@ -104,9 +105,9 @@ bool any_residual(const SuccessiveSplit& split) {
 
 void take_slice(const SuccessiveSplit& split, int s, const double* weights, Scaled* weighted, int threads) {
   const Slices& slices = split.slices;
-  if (slices.format->id == FormatId::fp64) return take<double>(split, s, weights, weighted, threads);
-  if (slices.storage == SliceStorage::fp32) return take<float>(split, s, weights, weighted, threads);
-  take<std::uint16_t>(split, s, weights, weighted, threads);
+  if (slices.format->id == FormatId::fp64) return take_slice_as<double>(split, s, weights, weighted, threads);
+  if (slices.storage == SliceStorage::fp32) return take_slice_as<float>(split, s, weights, weighted, threads);
+  take_slice_as<std::uint16_t>(split, s, weights, weighted, threads);
 }
 
 template void set_first_residuals(const MatrixView<const float>&, std::span<const VectorRange>,

@@ -84,7 +84,7 @@ class VectorWriter {
   FloatingSplit split_;
 };
 
-// Writes zeros to all slices, as padding has them.
+// Writes the zeros of padding to all slices.
 template <int count>
 __device__ void write_zeros(const SplitTask& task, std::int64_t offset) {
   const int bytes = task.format.storage_bytes;
