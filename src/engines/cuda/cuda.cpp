@@ -75,7 +75,7 @@ std::vector<Requirement> find_requirements() {
     found.push_back({"GPU", contexts().describe(i), device_reason(device_at(i))});
   found.push_back({"cuBLAS", cublas().file, cublas().reason});
   if (const ProfileInForce* profile = profile_in_force(); profile != nullptr)
-    found.push_back({"profile", profile->text, profile->advice});
+    found.push_back({"profile", profile->text + (profile->advice.empty() ? "" : "; " + profile->advice), ""});
   return found;
 }
 
