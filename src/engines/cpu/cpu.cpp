@@ -77,17 +77,16 @@ void native_product(const NativeProduct<T>& task) {
             task.alpha, task.a.data, a.ld, task.b.data, b.ld, task.beta, task.c.data, c.ld);
 }
 
-// Costs relative to one multiply-add of an OpenBLAS FP32 product, which took 0.024 ns on the machine of the
-// measurement, an EPYC with AVX2 (build/tests/step_rate; sums include the page faults of a new workspace). On
-// an EPYC with AVX-512 (Zen 4, 0.019 ns) they reproduce the ratios of whole calls in docs/results/log within
-// 25 %. Claims of kernels are rounded down; tiles of 128 cost OpenBLAS a fifth.
+// Costs relative to one multiply-add of an OpenBLAS FP32 product (build/tests/step_rate; sums include the page
+// faults of a new workspace). Those of floating slices and of elements were read on an EPYC with AVX-512 (Zen
+// 4, 0.020 ns), the others on an EPYC with AVX2 (0.024 ns). Claims of kernels are rounded down.
 constexpr double kernel_claim = 0.9;
 constexpr StepCosts floating_costs{
-    .product = 1.2, .element = 160, .slice = 1250, .result = 30, .sum = 300, .tile = Slices::panel_vectors};
-constexpr StepCosts residue_costs{.element = 140, .slice = 90, .result = 3000, .sum = 15};
-constexpr StepCosts digit_costs{.element = 900, .slice = 240, .result = 60, .sum = 400};
-constexpr StepCosts rest_costs{.element = 160, .slice = 950, .result = 30, .sum = 400};
-constexpr StepCosts word_costs{.element = 160, .slice = 190, .result = 30, .sum = 900};
+    .element = 55, .slice = 45, .result = 30, .sum = 60, .tile = Slices::panel_vectors};
+constexpr StepCosts residue_costs{.element = 35, .slice = 90, .result = 3000, .sum = 15};
+constexpr StepCosts digit_costs{.element = 800, .slice = 240, .result = 60, .sum = 400};
+constexpr StepCosts rest_costs{.element = 60, .slice = 950, .result = 30, .sum = 400};
+constexpr StepCosts word_costs{.element = 60, .slice = 190, .result = 30, .sum = 900};
 
 bool is_integer(FormatId format) { return format == FormatId::int8 || format == FormatId::int52; }
 
@@ -132,18 +131,23 @@ class CpuEngine final : public Engine {
     return is_integer(format) || format == FormatId::fp64 ? SliceStorage::packed : SliceStorage::panels;
   }
   double relative_rate(FormatId format) const override {
-    if (format == FormatId::int8) return int8_choice().kernels->relative_rate;
-    return format == FormatId::int52 ? int52_choice().kernels->relative_rate : 1;
+    switch (format) {
+      case FormatId::int8: return int8_choice().kernels->relative_rate;
+      case FormatId::int52: return int52_choice().kernels->relative_rate;
+      case FormatId::fp32:
+      case FormatId::fp64: return 1;
+      default: return float_rate(fastest_float_kernels(), format);
+    }
   }
 
   StepCosts step_costs(const SplitRule& rule) const override {
     const FormatId format = rule.format->id;
-    if (!is_integer(format)) return floating_costs;
-    StepCosts costs = rule.kind == SplitKind::residues ? residue_costs
-                      : rule.kind == SplitKind::fixed  ? digit_costs
-                                                       : rest_costs;
+    StepCosts costs = !is_integer(format)                ? floating_costs
+                      : rule.kind == SplitKind::residues ? residue_costs
+                      : rule.kind == SplitKind::fixed    ? digit_costs
+                                                         : rest_costs;
     if (format == FormatId::int52 && rule.slices == 1) costs = word_costs;
-    costs.product = kernel_claim / relative_rate(format);
+    costs.product = (is_integer(format) ? kernel_claim : 1) / relative_rate(format);
     return costs;
   }
   // Measured on 16 x 16 x 16 (call), and on 2048 x 8 x 2048 and 2048 x 2048 x 8 (element).

@@ -47,7 +47,7 @@ void add_block(const FloatBlock& block, double* sums) {
 
 }  // namespace
 
-const FloatKernels floats_avx2{"avx2", add_block};
+const FloatKernels floats_avx2{"avx2", 0.9, 0.9, add_block};
 
 }  // namespace kintsugi::core
 

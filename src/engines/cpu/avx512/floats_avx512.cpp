@@ -49,7 +49,7 @@ void add_block(const FloatBlock& block, double* sums) {
 
 }  // namespace
 
-const FloatKernels floats_avx512{"avx512", add_block};
+const FloatKernels floats_avx512{"avx512", 1, 1, add_block};
 
 }  // namespace kintsugi::core
 

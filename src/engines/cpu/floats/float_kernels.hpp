@@ -38,10 +38,17 @@ struct FloatBlock {
   std::int64_t term_count;
   float rescale;
   double weight;  // a power of two
+  // Every product of elements is zero or a normal number of fp32, so that it may be rounded by itself.
+  bool normal_products;
 };
 
 struct FloatKernels {
   const char* name;
+
+  // Products per unit of time relative to OpenBLAS's FP32 product, below the rates in docs/results/log; and
+  // where FloatBlock::normal_products is not set.
+  double relative_rate;
+  double relative_rate_fused;
 
   // Adds weight * accumulator to the tile's sums. Those of rows i ... i + 15, i a multiple of 16, and column j
   // are contiguous at sums[i * float_columns + j * 16].

@@ -9,6 +9,7 @@
 #include "base/fork.hpp"
 #include "base/vectorised.hpp"
 #include "base/workers.hpp"
+#include "formats/formats.hpp"
 
 namespace kintsugi::core {
 
@@ -45,6 +46,11 @@ KINTSUGI_VECTORIZED void store_floats(const double* source, std::int64_t count, 
 void add_integers(const double* source, std::int64_t count, bool first, std::int64_t* target) {
   for (std::int64_t i = 0; i < count; ++i)
     target[i] = (first ? 0 : target[i]) + static_cast<std::int64_t>(source[i]);
+}
+
+// True if every product of two elements is zero or a normal number of fp32.
+bool has_normal_products(const Format& format) {
+  return 2 * format.min_quantum() >= -126 && 2 * (format.max_exponent + 1) <= 127;
 }
 
 // The terms of one accumulator group, as the kernels take them.
@@ -133,7 +139,8 @@ class FloatTile {
                            terms.terms.data(),
                            terms.count,
                            std::ldexp(1.0F, schedule_.rescale_exponent),
-                           schedule_.joint ? std::ldexp(1.0, schedule_.group_exponents[group]) : 1.0};
+                           schedule_.joint ? std::ldexp(1.0, schedule_.group_exponents[group]) : 1.0,
+                           has_normal_products(*task_.a.format)};
     kernels_.add_block(block, sums);
   }
 
@@ -162,6 +169,13 @@ class FloatTile {
 std::span<const FloatKernels* const> float_families() {
   static constinit MadeOnce families(find_families);
   return families.get();
+}
+
+double float_rate(const FloatKernels& kernels, FormatId format) {
+  const auto has_id = [&](const Format* known) { return known->id == format; };
+  return has_normal_products(**std::find_if(formats.begin(), formats.end(), has_id))
+             ? kernels.relative_rate
+             : kernels.relative_rate_fused;
 }
 
 std::size_t floats_worker_bytes(const Schedule& schedule) {

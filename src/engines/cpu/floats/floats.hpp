@@ -13,6 +13,9 @@ namespace kintsugi::core {
 std::span<const FloatKernels* const> float_families();
 inline const FloatKernels& fastest_float_kernels() { return *float_families().front(); }
 
+// Products of slices of that format per unit of time, relative to OpenBLAS's FP32 product.
+double float_rate(const FloatKernels& kernels, FormatId format);
+
 // Scratch bytes of one thread.
 std::size_t floats_worker_bytes(const Schedule& schedule);
 
