@@ -145,7 +145,7 @@ class TestSettings:
 
     def test_a_table_goes_to_stderr(self, preloaded):
         lines = preloaded.ok(*python(THREE_CALLS), report="-", policy="emulate").stderr.splitlines()
-        assert len(lines) == 4 and lines[0] == "kintsugi: calls of gemm under policy emulate"
+        assert len(lines) == 4 and lines[0] == "kintsugi: calls of BLAS under policy emulate"
         assert "cblas_dgemm N N, m = 3, n = 3, k = 4, row-major: " in lines[2]
 
     def test_a_file_for_every_process(self, preloaded):

@@ -31,6 +31,9 @@ def test_the_table_has_the_usual_names():
     names = set(run(CALLS, "names").split())
     assert {"sgemm_", "dgemm_", "cgemm_", "zgemm_", "cblas_sgemm", "cblas_dgemm", "cblas_cgemm", "cblas_zgemm", "dgemm_64_",
             "dgemm64_", "cblas_dgemm64_", "scipy_cblas_dgemm64_", "cgemm3m_", "zgemm3m_", "cblas_zgemm3m"} <= names
+    assert {"dgemmt_", "cblas_sgemmt", "zgemmtr_64_", "cblas_dgemm_batch", "sgemm_batch_strided_", "dsyrk_", "cblas_zherk",
+            "scipy_cblas_dsyrk64_", "cher2k_", "dsyr2k_", "dsymm_", "cblas_zhemm_64", "dtrmm_", "cblas_dtrsm", "ztrsm64_"} <= names
+    assert not {"sherk_", "dhemm_", "cblas_dher2k"} & names, "real matrices have no Hermitian routines"
 
 
 def test_soname():
