@@ -186,6 +186,22 @@ class TestSettings:
         preloaded.report(*python(THREE_CALLS), strict="1", explain="0", policy="force")
 
 
+PILAENV = "int pilaenv_(const int* context, const char* type) { return context == 0 && *type == 'D' ? 77 : -1; }\n"
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
+@pytest.mark.parametrize("settings, alone, beside_another", [
+    ({"policy": "auto"}, 32, 77), ({"policy": "native", "accuracy": "exact"}, 32, 77), ({"policy": "emulat"}, 32, 77),
+    ({"policy": "force"}, 512, 512), ({"policy": "emulate"}, 512, 512), ({"accuracy": "exact"}, 512, 512)])
+def test_the_depth_of_scalapack_is_raised_where_products_are_emulated(preloaded, settings, alone, beside_another):
+    (preloaded.folder / "next.c").write_text(PILAENV)
+    preloaded.ok("cc", "-shared", "-fPIC", "next.c", "-o", "libnext.so", preload=False)
+    ask = "print(ctypes.CDLL(None).pilaenv_(None, b'D'))"
+    assert int(preloaded.ok(*python(f"import ctypes; {ask}"), **settings).stdout) == alone
+    load = "import ctypes; library = ctypes.CDLL('./libnext.so')"
+    assert int(preloaded.ok(*python(f"{load}; {ask}"), **settings).stdout) == beside_another
+
+
 FORTRAN = """
 program caller
   double precision :: a(2, 3) = reshape([1d0, 2d0, 3d0, 4d0, 5d0, 6d0], [2, 3]), c(2, 2) = -1
