@@ -35,6 +35,33 @@ print((a @ a.T.copy() + a @ a.T.copy()).tobytes().hex(), (a.T.copy() @ a).tobyte
 """
 
 
+# Checks residuals of LAPACK's factorizations in units of rounding, and prints the bits of what it found.
+FACTORIZATIONS = r"""
+import hashlib, numpy, scipy.linalg
+random = numpy.random.default_rng(7)
+digest = hashlib.sha256()
+n = 300
+for kind in ("f4", "f8", "c8", "c16"):
+    a = random.standard_normal((n, n)) + (1j * random.standard_normal((n, n)) if kind.startswith("c") else 0)
+    a, b = a.astype(kind), random.standard_normal((n, 40)).astype(kind)
+    unit = n * numpy.finfo(kind).eps
+    p, l, u = scipy.linalg.lu(a)
+    assert abs(p @ l @ u - a).max() < 20 * unit, kind
+    s = a @ a.conj().T + n * numpy.eye(n, dtype=kind)
+    c = scipy.linalg.cholesky(s, lower=True)
+    assert abs(c @ c.conj().T - s).max() < unit * abs(s).max(), kind
+    x = scipy.linalg.solve_triangular(c, b, lower=True)
+    assert abs(c @ x - b).max() < unit * (abs(c).max() * abs(x).max() + abs(b).max()), kind
+    q, r = scipy.linalg.qr(a)
+    assert abs(q @ r - a).max() < 10 * unit, kind
+    inverse = scipy.linalg.inv(a)
+    assert abs(inverse @ a - numpy.eye(n)).max() < n * unit * abs(inverse).max() * abs(a).max(), kind
+    for found in (l, u, c, x, q, r, inverse):
+        digest.update(numpy.ascontiguousarray(found).tobytes())
+print(digest.hexdigest())
+"""
+
+
 def has_shared_blas():
     import numpy.core._multiarray_umath as module
 
@@ -120,6 +147,31 @@ class TestNumpy:
                 "assert abs(a @ x - b).max() < 1e-9\nq, r = scipy.linalg.qr(a)\nassert abs(q @ r - a).max() < 1e-12\n")
         report = preloaded.report(*python(code), policy="force")
         assert {"cblas_dgemm"} <= {problem["symbol"] for problem in report["problems"]}
+
+
+class TestLapack:
+    """By scipy, whether its BLAS is the system's or that of its wheel."""
+
+    def test_native_gives_the_bits_of_the_program_alone(self, preloaded):
+        pytest.importorskip("scipy")
+        alone = preloaded.ok(*python(FACTORIZATIONS), preload=False)
+        native = preloaded.ok(*python(FACTORIZATIONS), policy="native")
+        auto = preloaded.ok(*python(FACTORIZATIONS))
+        assert native.stdout == auto.stdout == alone.stdout and native.stderr == auto.stderr == ""
+
+    def test_factorizations_of_forced_products(self, preloaded):
+        pytest.importorskip("scipy")
+        report = preloaded.report(*python(FACTORIZATIONS), policy="force")
+        assert not any(problem["native_calls"] or problem["failed_calls"] for problem in report["problems"])
+        called = {problem["symbol"] for problem in report["problems"]}
+        assert any("dsyrk" in symbol for symbol in called)
+        if has_shared_blas():
+            assert {"dtrmm_", "dtrsm_", "dgemm_", "ztrmm_"} <= called
+
+    def test_bits_of_factorizations_do_not_depend_on_threads(self, preloaded):
+        pytest.importorskip("scipy")
+        one, two = (preloaded.ok(*python(FACTORIZATIONS), policy="emulate", threads=count) for count in ("1", "2"))
+        assert one.stdout == two.stdout or not has_shared_blas()  # a wheel's LAPACK multiplies beside its BLAS's names
 
 
 @needs_shared_blas
