@@ -1,12 +1,14 @@
 """Programs that are not changed, under every policy: numpy, Fortran, forks, reports and malformed settings."""
 
+import ctypes
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
 
 import pytest
-from conftest import read_report
+from conftest import LIBRARY, read_report
 
 # Prints the bits of products of all types by numpy's `@`, which calls CBLAS.
 PRODUCTS = r"""
@@ -236,6 +238,45 @@ class TestSettings:
 
     def test_strict_knows_the_variables_of_the_drop_in(self, preloaded):
         preloaded.report(*python(THREE_CALLS), strict="1", explain="0", policy="force")
+
+
+# A product by a BLAS that a preload does not reach: its own names come first in its look-ups, and dlsym has its handle.
+OUT_OF_REACH = r"""
+import ctypes, os
+library = ctypes.CDLL("libblas.so.3", os.RTLD_LOCAL | os.RTLD_DEEPBIND | os.RTLD_NOW)
+i, d = (lambda value: ctypes.byref(ctypes.c_int(value))), (lambda value: ctypes.byref(ctypes.c_double(value)))
+a, c, n = (ctypes.c_double * 4)(1, 2, 3, 4), (ctypes.c_double * 4)(), ctypes.c_char_p(b"N")
+library.dgemm_(n, ctypes.c_char_p(b"T"), i(2), i(2), i(2), d(1), a, i(2), a, i(2), d(0), c, i(2))
+assert list(c) == [10, 14, 14, 20]
+"""
+
+
+def has_blas():
+    try:
+        return bool(ctypes.CDLL("libblas.so.3"))
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not has_blas(), reason="no libblas.so.3")
+@pytest.mark.parametrize("policy", ["auto", "native", "force"])
+def test_an_audit_library_reaches_what_a_preload_does_not(preloaded, policy):
+    report = preloaded.folder / "report.json"
+    preloaded.ok(*python(OUT_OF_REACH), policy=policy, report=str(report))
+    assert not report.exists()
+    preloaded.environment["LD_AUDIT"] = str(pathlib.Path(LIBRARY).with_name("libkintsugi_blas_audit.so"))
+    (problem,) = preloaded.report(*python(OUT_OF_REACH), policy=policy)["problems"]
+    assert problem["symbol"] == "dgemm_" and problem["calls"] == 1
+    assert problem["native_calls"] == (0 if policy == "force" else 1)
+
+
+@needs_shared_blas
+def test_an_audit_library_changes_nothing_else(preloaded):
+    alone = preloaded.ok(*python(PRODUCTS), preload=False)
+    emulated = preloaded.ok(*python(PRODUCTS), policy="emulate")
+    preloaded.environment["LD_AUDIT"] = str(pathlib.Path(LIBRARY).with_name("libkintsugi_blas_audit.so"))
+    assert preloaded.ok(*python(PRODUCTS), preload=False).stdout == alone.stdout
+    assert preloaded.ok(*python(PRODUCTS), policy="emulate").stdout == emulated.stdout
 
 
 PILAENV = "int pilaenv_(const int* context, const char* type) { return context == 0 && *type == 'D' ? 77 : -1; }\n"

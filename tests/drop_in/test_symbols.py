@@ -13,8 +13,8 @@ def run(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def dynamic(tag):
-    lines = run("readelf", "--dynamic", "--wide", LIBRARY).splitlines()
+def dynamic(tag, library=LIBRARY):
+    lines = run("readelf", "--dynamic", "--wide", library).splitlines()
     return [re.search(r"\[(.*)\]", line)[1] for line in lines if f"({tag})" in line]
 
 
@@ -45,6 +45,14 @@ def test_it_needs_the_library_and_no_blas():
     if SANITIZED:
         other = {name for name in other if not re.fullmatch(r"lib(asan|ubsan|tsan)\.so\.\d+", name)}
     assert other == {f"libkintsugi.so.{major()}"}
+
+
+def test_the_audit_library_needs_libc_alone():
+    """The dynamic linker gives it copies of all that it needs."""
+    audit = os.path.join(os.path.dirname(LIBRARY), "libkintsugi_blas_audit.so")
+    exported = [line.split()[-1] for line in run("nm", "--dynamic", "--defined-only", audit).splitlines()]
+    assert sorted(exported) == ["la_objopen", "la_symbind64", "la_version"]
+    assert dynamic("NEEDED", audit) == ["libc.so.6"]
 
 
 def test_error_handlers_are_looked_up_by_name():

@@ -17,8 +17,8 @@ inline std::int64_t draw_order(Random& random) {
 template <class T>
 class Level3Case {
  public:
-  Level3Case(const Entry& entry, std::uint64_t seed, bool forwarded)
-      : entry_(entry), random_(seed), forwarded_(forwarded), x_(draw_arguments(entry, random_)),
+  Level3Case(const Entry& entry, const Random& random, bool forwarded)
+      : entry_(entry), random_(random), forwarded_(forwarded), x_(draw_arguments(entry, random_)),
         alpha_(has_real_alpha() ? T(draw_scalar<Real>(random_)) : draw_scalar<T>(random_)),
         beta_(has_real_beta() ? T(draw_scalar<Real>(random_)) : draw_scalar<T>(random_)),
         a_(is_sided()       ? order()

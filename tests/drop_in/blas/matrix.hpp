@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <cstdint>
 #include <cstring>
 #include <initializer_list>
 #include <limits>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,7 +17,29 @@
 
 namespace kintsugi::test {
 
-using Random = std::mt19937_64;
+// Numbers of a fuzzer's bytes as long as there are some, else of a seed.
+class Random {
+ public:
+  using result_type = std::uint64_t;
+  static constexpr result_type min() { return 0; }
+  static constexpr result_type max() { return std::numeric_limits<result_type>::max(); }
+
+  explicit Random(std::uint64_t seed, std::span<const std::uint8_t> bytes = {})
+      : generator_(seed), bytes_(bytes) {}
+
+  result_type operator()() {
+    if (bytes_.empty()) return generator_();
+    result_type number = 0;
+    const std::size_t count = std::min(bytes_.size(), sizeof number);
+    std::memcpy(&number, bytes_.data(), count);
+    bytes_ = bytes_.subspan(count);
+    return number;
+  }
+
+ private:
+  std::mt19937_64 generator_;
+  std::span<const std::uint8_t> bytes_;
+};
 
 template <class Value>
 Value one_of(Random& random, std::initializer_list<Value> values) {

@@ -21,8 +21,7 @@ namespace {
 
 // What was wrong and in which call; "" for nothing.
 template <class T>
-std::string run_product(const Entry& entry, std::uint64_t seed, bool forwarded) {
-  Random random(seed);
+std::string run_product(const Entry& entry, Random random, bool forwarded) {
   const Group<T> group(random, entry.is_cblas && random() % 2 == 0);
   ProductCase<T> one(random, group, forwarded);
   entry.call(one.arguments());
@@ -31,8 +30,8 @@ std::string run_product(const Entry& entry, std::uint64_t seed, bool forwarded) 
 }
 
 template <class T>
-std::string run_level3(const Entry& entry, std::uint64_t seed, bool forwarded) {
-  Level3Case<T> one(entry, seed, forwarded);
+std::string run_level3(const Entry& entry, const Random& random, bool forwarded) {
+  Level3Case<T> one(entry, random, forwarded);
   const std::string wrong = one.run();
   return wrong.empty() ? wrong : one.text() + ": " + wrong;
 }
@@ -48,8 +47,7 @@ std::string first_wrong(std::vector<ProductCase<T>>& products) {
 }
 
 template <class T>
-std::string run_batch(const Entry& entry, std::uint64_t seed, bool forwarded) {
-  Random random(seed);
+std::string run_batch(const Entry& entry, Random random, bool forwarded) {
   BatchArguments batch{.row_major = entry.is_cblas && random() % 2 == 0,
                        .group_count = static_cast<std::int64_t>(random() % 4)};
   std::vector<ProductCase<T>> products;
@@ -105,8 +103,7 @@ class Strided {
 };
 
 template <class T>
-std::string run_strided(const Entry& entry, std::uint64_t seed, bool forwarded) {
-  Random random(seed);
+std::string run_strided(const Entry& entry, Random random, bool forwarded) {
   const Group<T> group(random, entry.is_cblas && random() % 2 == 0);
   std::vector<ProductCase<T>> products;
   const std::size_t count = 1 + random() % 4;
@@ -126,30 +123,30 @@ std::string run_strided(const Entry& entry, std::uint64_t seed, bool forwarded) 
 }
 
 template <class T>
-std::string run_typed(const Entry& entry, std::uint64_t seed, bool forwarded) {
-  if (entry.is("gemm") || entry.is("gemm3m")) return run_product<T>(entry, seed, forwarded);
-  if (entry.is("gemm_batch")) return run_batch<T>(entry, seed, forwarded);
-  if (entry.is("gemm_batch_strided")) return run_strided<T>(entry, seed, forwarded);
-  return run_level3<T>(entry, seed, forwarded);
-}
-
-std::string run(const Entry& entry, std::uint64_t seed, bool forwarded) {
-  switch (entry.type) {
-    case 's': return run_typed<float>(entry, seed, forwarded);
-    case 'd': return run_typed<double>(entry, seed, forwarded);
-    case 'c': return run_typed<std::complex<float>>(entry, seed, forwarded);
-    default: return run_typed<std::complex<double>>(entry, seed, forwarded);
-  }
+std::string run_typed(const Entry& entry, const Random& random, bool forwarded) {
+  if (entry.is("gemm") || entry.is("gemm3m")) return run_product<T>(entry, random, forwarded);
+  if (entry.is("gemm_batch")) return run_batch<T>(entry, random, forwarded);
+  if (entry.is("gemm_batch_strided")) return run_strided<T>(entry, random, forwarded);
+  return run_level3<T>(entry, random, forwarded);
 }
 
 }  // namespace
+
+std::string run_case(const Entry& entry, const Random& random, bool forwarded) {
+  switch (entry.type) {
+    case 's': return run_typed<float>(entry, random, forwarded);
+    case 'd': return run_typed<double>(entry, random, forwarded);
+    case 'c': return run_typed<std::complex<float>>(entry, random, forwarded);
+    default: return run_typed<std::complex<double>>(entry, random, forwarded);
+  }
+}
 
 int check_random(std::uint64_t seed, std::int64_t first, std::int64_t cases, bool forwarded) {
   int failures = 0;
   for (std::int64_t number = first; number < first + cases; ++number) {
     const Entry& entry = entries()[static_cast<std::size_t>(number) % entries().size()];
-    const std::string wrong =
-        run(entry, seed * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(number), forwarded);
+    const Random random(seed * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(number));
+    const std::string wrong = run_case(entry, random, forwarded);
     if (wrong.empty()) continue;
     ++failures;
     std::printf("%s %s; repeat with --seed %llu --first %lld --cases 1\n", entry.name, wrong.c_str(),
