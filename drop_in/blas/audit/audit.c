@@ -54,11 +54,11 @@ static void read_names(const struct link_map* map) {
   const ElfW(Sym)* symbols = NULL;
   const char* texts = NULL;
   const uint32_t* hash = NULL;
-  for (const ElfW(Dyn)* entry = map->l_ld; entry->d_tag != DT_NULL; ++entry) {
-    const uintptr_t address = address_of(map, entry->d_un.d_ptr);
-    if (entry->d_tag == DT_SYMTAB) symbols = (const ElfW(Sym)*)address;
-    if (entry->d_tag == DT_STRTAB) texts = (const char*)address;
-    if (entry->d_tag == DT_GNU_HASH) hash = (const uint32_t*)address;
+  for (const ElfW(Dyn)* dynamic = map->l_ld; dynamic->d_tag != DT_NULL; ++dynamic) {
+    const uintptr_t address = address_of(map, dynamic->d_un.d_ptr);
+    if (dynamic->d_tag == DT_SYMTAB) symbols = (const ElfW(Sym)*)address;
+    if (dynamic->d_tag == DT_STRTAB) texts = (const char*)address;
+    if (dynamic->d_tag == DT_GNU_HASH) hash = (const uint32_t*)address;
   }
   if (symbols == NULL || texts == NULL || hash == NULL) return;
   const size_t count = count_symbols(hash);

@@ -45,7 +45,7 @@ Call product_of(const Call& call, std::int64_t m, std::int64_t n, std::int64_t k
 
 // The first block column beside the diagonal.
 Call product_of_update(const Call& call) {
-  const std::int64_t columns = std::min(block_size(call.n), call.n);
+  const std::int64_t columns = std::min(block_size(call.n, blocks_of_update), call.n);
   Call product = product_of(call, call.n > columns ? call.n - columns : call.n, columns, call.k);
   if (call.routine == Routine::gemmt) return product;
   product.op_b = call.op_a == Op::n ? Op::t : Op::n;
@@ -83,7 +83,8 @@ Call largest_product(const Call& written) {
     case Routine::gemm: return call;
     case Routine::symm:
     case Routine::hemm: return product_of_symmetric(call);
-    case Routine::trmm: return product_of_triangular(call, std::min(block_size(order), order), order);
+    case Routine::trmm:
+      return product_of_triangular(call, std::min(block_size(order, blocks_of_triangular), order), order);
     case Routine::trsm: return product_of_triangular(call, order - order / 2, order / 2);
     default: return product_of_update(call);
   }

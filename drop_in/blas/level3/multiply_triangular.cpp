@@ -38,7 +38,7 @@ template <class T>
 std::vector<std::int64_t> block_bounds(const Triangular<T>& problem) {
   const std::vector<bool> special = rows_with_special_values(problem.b);
   const std::int64_t order = problem.b.rows;
-  const std::int64_t step = block_size(order);
+  const std::int64_t step = block_size(order, blocks_of_triangular);
   std::vector<std::int64_t> bounds{0};
   for (std::int64_t row = 1; row < order; ++row) {
     const std::int64_t of_bound = problem.is_lower ? row : row - 1;
@@ -54,7 +54,8 @@ struct Buffers {
   std::unique_ptr<T[]> a, b;
 
   explicit Buffers(const View<T>& matrix) {
-    const auto rows = static_cast<std::size_t>(std::min(block_size(matrix.rows), matrix.rows));
+    const auto rows =
+        static_cast<std::size_t>(std::min(block_size(matrix.rows, blocks_of_triangular), matrix.rows));
     a = std::make_unique_for_overwrite<T[]>(rows * static_cast<std::size_t>(matrix.rows));
     b = std::make_unique_for_overwrite<T[]>(rows * static_cast<std::size_t>(matrix.columns));
   }

@@ -43,7 +43,7 @@ template <class T>
 void update(const Triangle<T>& triangle, const T& alpha, const View<const T>& a, const View<const T>& b,
             const T& beta, T* buffer, Products& products) {
   const std::int64_t n = triangle.c.rows;
-  const std::int64_t step = block_size(n);
+  const std::int64_t step = block_size(n, blocks_of_update);
   for (std::int64_t first = 0; first < n; first += step) {
     const std::int64_t end = std::min(first + step, n);
     const View<const T> b_columns = b.columns_from_to(first, end);
@@ -60,7 +60,7 @@ void update(const Triangle<T>& triangle, const T& alpha, const View<const T>& a,
 
 template <class T>
 std::unique_ptr<T[]> new_diagonal_block(std::int64_t n) {
-  const auto side = static_cast<std::size_t>(std::min(block_size(n), n));
+  const auto side = static_cast<std::size_t>(std::min(block_size(n, blocks_of_update), n));
   return std::make_unique_for_overwrite<T[]>(side * side);
 }
 
