@@ -248,7 +248,7 @@ TEST_F(DevicePlan, CheckedIntegersHaveBitsToSpare) {
   }
 }
 
-// A candidate costs launches, so short products have few. All moduli fit three limbs, which the check has.
+// A candidate costs launches, so short products have few.
 TEST_F(DevicePlan, LongExactProductsHaveSeveralCheckedCandidates) {
   struct Case {
     kintsugi_type type;
@@ -258,8 +258,10 @@ TEST_F(DevicePlan, LongExactProductsHaveSeveralCheckedCandidates) {
   };
   for (const Case& wanted :
        {Case{KINTSUGI_F64, 256, 256, {23}}, Case{KINTSUGI_F64, 1024, 1024, {20, 24}},
-        Case{KINTSUGI_F64, 8192, 8192, {20, 21, 23, 25}}, Case{KINTSUGI_F64, 1024, 1000000, {21, 22, 24, 25}},
-        Case{KINTSUGI_F32, 8192, 8192, {13, 14, 16, 17}}}) {
+        Case{KINTSUGI_F64, 1536, 1536, {20, 24, 36}},
+
+        Case{KINTSUGI_F64, 8192, 8192, {20, 22, 25, 36}}, Case{KINTSUGI_F64, 1024, 1000000, {21, 23, 26, 37}},
+        Case{KINTSUGI_F32, 8192, 8192, {13, 15, 17, 29}}}) {
     Call call(8, 8, 8, stream_);
     call.problem.m = call.problem.n = call.problem.lda = call.problem.ldc = wanted.size;
     call.problem.k = call.problem.ldb = wanted.k;

@@ -162,18 +162,19 @@ TEST_F(Steps, LongExactProductsHaveSeveralCheckedCandidates) {
     Call call(1500, 1400, k, stream);
     call.options.accuracy = "exact";
     call.run_in_workspace();
-    std::vector<testing::Matcher<std::string>> wanted{"find_ranges", "select_candidate", "clear_bytes",
-                                                      "sample_open_elements", "begin_checks"};
+    std::vector<std::string> wanted{"find_ranges", "select_candidate", "clear_bytes", "sample_open_elements",
+                                    "begin_checks"};
     for (int r = 0; r < candidates; ++r) {
       wanted.emplace_back("find_rounding_bounds");
-      wanted.emplace_back(HasSubstr("split_"));
-      wanted.emplace_back(HasSubstr("residue_products_"));
-      wanted.emplace_back("checked_f32");
+      // The widest one computes the block in parts, so that it takes little more memory than the first.
+      for (int part = 0; part < (r == 3 ? 4 : 1); ++part) wanted.emplace_back("checked_f32");
       if (r + 1 < candidates) wanted.emplace_back("advance_checks");
     }
     wanted.emplace_back("list_open_words");
     wanted.emplace_back("recompute_f32");
-    EXPECT_THAT(work(), testing::ElementsAreArray(wanted)) << k;
+    std::vector<std::string> names = steps_but_products();
+    std::erase_if(names, [](const std::string& name) { return name.starts_with("split_"); });
+    EXPECT_EQ(names, wanted) << k;
   }
 }
 
@@ -194,7 +195,7 @@ TEST_F(Steps, EveryBlockHasItsOwnCandidates) {
     wanted.emplace_back("begin_checks");
     for (int r = 0; r < 4; ++r) {
       wanted.emplace_back("find_rounding_bounds");
-      wanted.emplace_back("checked_f32");
+      for (int part = 0; part < (r == 3 ? 4 : 1); ++part) wanted.emplace_back("checked_f32");
       if (r < 3) wanted.emplace_back("advance_checks");
     }
     wanted.emplace_back("list_open_words");

@@ -217,23 +217,32 @@ class ItemSteps {
   }
 
   void multiply_checked_block(Item& item, const ResultBlock& block) const {
-    const std::int64_t parts = plan_.problem.parts();
     item.checked->find_rounding_bounds(block);
+    const Blocking parts = candidate_blocking(plan_, candidate_of(item), blocking_);
+    for_each_block(parts, block.rows, block.columns, [&](const ResultBlock& part) {
+      multiply_checked_part(item, {block.row + part.row, block.column + part.column, part.rows, part.columns},
+                            block);
+    });
+    item.checked->advance(block);
+  }
+
+  void multiply_checked_part(Item& item, const ResultBlock& part, const ResultBlock& block) const {
+    const std::int64_t parts = plan_.problem.parts();
     std::vector<DeviceSplit> splits;
     splits.reserve(2);
-    const Slices b = plan_split_b(item, block, splits);
-    const Slices a = plan_split_a(item, block, splits);
-    item.checked->split_columns(parts * block.column, parts * block.columns);
-    item.checked->split_rows(block.row, block.rows);
+    const Slices b = plan_split_b(item, part, splits);
+    const Slices a = plan_split_a(item, part, splits);
+    item.checked->split_columns(parts * part.column, parts * part.columns);
+    item.checked->split_rows(part.row, part.rows);
     if (!splits.empty()) engine_.split(queue_, splits, on_candidate(item, item.candidate));
-    multiply_tiles(item, a, b, block);
-    item.checked->advance(block);
+    multiply_tiles(item, a, b, part, block);
   }
 
   void take_block(Item& item, Workspace& workspace) const {
     const std::size_t most = max_block_bytes(plan_, blocking_);
     Workspace memory(workspace.take(most), most);
-    item.block = lay_out_block(plan_, candidate_of(item), blocking_, memory);
+    const Candidate& candidate = candidate_of(item);
+    item.block = lay_out_block(plan_, candidate, candidate_blocking(plan_, candidate, blocking_), memory);
   }
 
   void restore_original(ItemSide& side) const {
@@ -276,11 +285,14 @@ class ItemSteps {
       if (begins_columns(block)) b = plan_split_b(item, block, splits);
       if (begins_rows(block, blocking_, c_.rows)) a = plan_split_a(item, block, splits);
       if (!splits.empty() && !is_split) engine_.split(queue_, splits, on_candidate(item, item.candidate));
-      multiply_tiles(item, a, b, block);
+      multiply_tiles(item, a, b, block, block);
     });
   }
 
-  void multiply_tiles(Item& item, const Slices& a, const Slices& b, const ResultBlock& block) const {
+  // Multiplies and recombines the tiles of `block`. checked_block: the block, or one that contains it, whose
+  // open elements are recomputed together.
+  void multiply_tiles(Item& item, const Slices& a, const Slices& b, const ResultBlock& block,
+                      const ResultBlock& checked_block) const {
     const Candidate& candidate = candidate_of(item);
     const Blocking tiles{engine_.tile(), tile_columns(plan_, candidate)};
     const std::int64_t parts = plan_.problem.parts();
@@ -299,7 +311,7 @@ class ItemSteps {
                        b.block(each * part.column, each * part.columns), sums, item.block.scratch,
                        fit_of(item), on_candidate(item, item.candidate));
       if (item.checked) {
-        item.checked->recombine(sums, tile, block, part.row, part.column);
+        item.checked->recombine(sums, tile, checked_block);
       } else {
         recombine(candidate, sums, tile);
       }

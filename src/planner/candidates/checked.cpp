@@ -57,20 +57,23 @@ bool skips_products(const Plan& plan, const Candidate& candidate) {
 }
 
 // Moduli of the checked candidates of `exact` on a device, where the first has fifteen bits more than a single
-// product needs. Every further modulus divides the number of open elements by sixteen or thirty-two. A
-// candidate that does not run costs launches, 12 us, so short products have fewer: of the shortest one
-// candidate of three more moduli, which cost less than open elements.
+// product needs. Every further modulus divides the number of open elements by eight to thirty-two; sixteen
+// more serve vectors whose elements lie some fifty binades deep. A candidate that does not run costs launches,
+// 12 us, so short products have fewer: of the shortest one candidate of three more moduli, which cost less
+// than open elements.
 std::vector<int> exact_moduli(const Plan& plan, int first) {
   constexpr double short_products = 0x1p28;
+  constexpr double moderate_products = 0x1p31;
   constexpr double long_products = 0x1p33;
   const Problem& problem = plan.problem;
   const double parts = problem.complex ? 2 : 1;
   const double products = static_cast<double>(problem.m) * static_cast<double>(problem.vectors_b()) *
                           static_cast<double>(problem.k) * parts;
   if (products < short_products) return {first + 3};
-  if (products < long_products) return {first, first + 4};
+  if (products < moderate_products) return {first, first + 4};
+  if (products < long_products) return {first, first + 4, first + 16};
   // FP32 elements are split fast into integers of 62 bits at most.
-  return {first, first + 1, first + 3, first + (problem.type == OperandType::f32 ? 4 : 5)};
+  return {first, first + 2, first + (problem.type == OperandType::f32 ? 4 : 5), first + 16};
 }
 
 // Slices are stored in tiles of 128 vectors, so residues of a few long sums would take gigabytes of padding.

@@ -105,10 +105,11 @@ DeviceOpenElements DeviceChecked::open_elements(const ResultBlock& block) const 
   return open;
 }
 
-void DeviceChecked::recombine(const Accumulators& sums, const DeviceTile& tile, const ResultBlock& block,
-                              std::int64_t row, std::int64_t column) const {
-  engine_.recombine_checked(queue_, sums, program().residue_system(), check(), tile,
-                            open_elements(block).tile(row, column));
+void DeviceChecked::recombine(const Accumulators& sums, const DeviceTile& tile,
+                              const ResultBlock& block) const {
+  const DeviceOpenElements open =
+      open_elements(block).tile(tile.first_row - block.row, tile.first_column - block.column);
+  engine_.recombine_checked(queue_, sums, program().residue_system(), check(), tile, open);
 }
 
 void DeviceChecked::advance(const ResultBlock& block) const {

@@ -42,9 +42,8 @@ class DeviceChecked {
   // ones.
   void multiply_magnitudes(std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns,
                            std::byte* scratch);
-  // row, column: of the tile, counted from the block's first ones.
-  void recombine(const Accumulators& sums, const DeviceTile& tile, const ResultBlock& block, std::int64_t row,
-                 std::int64_t column) const;
+  // Recombines a tile of the block.
+  void recombine(const Accumulators& sums, const DeviceTile& tile, const ResultBlock& block) const;
   // Ends the candidate's turn in a block, of which it has recombined all tiles.
   void advance(const ResultBlock& block) const;
   // Ends a block, after the steps of all candidates. `tile` is the whole block.

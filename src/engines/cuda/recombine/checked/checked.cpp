@@ -14,29 +14,53 @@
 
 namespace kintsugi::core::cuda {
 
-int max_checked_moduli() { return moduli_in_limbs(checked_limbs); }
+int max_checked_moduli() { return moduli_in_limbs(most_checked_limbs); }
+
+namespace {
+
+using CheckedKernels = std::array<KernelName, 4>;  // for each element type
+
+template <class Source>
+void launch_checked(const CheckedKernels& kernels, const Queue& queue, const Source& source,
+                    const DeviceCheck& check, const DeviceTile& tile, const DeviceOpenElements& open) {
+  launch(kernels[static_cast<std::size_t>(tile.c.type)],
+         {divide_up(tile.rows, block_rows) * divide_up(tile.columns, block_columns(tile.c.type))},
+         block_threads, 0, queue, tile, source, check, open);
+}
+
+}  // namespace
 
 void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                        const DeviceCheck& check, const DeviceTile& tile, const DeviceOpenElements& open) {
-  static const std::array<KernelName, 4> kernels{
-      KernelName{"checked_residues", "checked_f32"}, KernelName{"checked_residues", "checked_f64"},
+  static const CheckedKernels few{
+      KernelName{"checked_residues_in_3", "checked_f32"}, KernelName{"checked_residues_in_3", "checked_f64"},
       KernelName{"checked_residues_c32", "checked_c32"}, KernelName{"checked_residues_c64", "checked_c64"}};
+  static const CheckedKernels most{KernelName{"checked_residues_in_6", "checked_f32"},
+                                   KernelName{"checked_residues_in_6", "checked_f64"}, KernelName{"", ""},
+                                   KernelName{"", ""}};
   const bool complex = tile.c.complex();
   const int limbs = complex ? remainder_limbs(system.basis) : remainder_limbs(system.real_count);
-  if (sums.type != SumType::residue || complex == system.basis.empty() || limbs > checked_limbs)
+  const int available = complex ? few_checked_limbs : most_checked_limbs;
+  if (sums.type != SumType::residue || complex == system.basis.empty() || limbs > available)
     fail(Status::internal, "engine cuda was handed sums of type {} modulo {} moduli, {} complex, to check",
          static_cast<int>(sums.type), system.real_count, system.basis.count());
   const ResidueSums residues{reinterpret_cast<const std::uint8_t*>(sums.data), sums.rows,
                              sums.group_stride()};
-  const auto launch_with = [&](const auto& source) {
-    launch(kernels[static_cast<std::size_t>(tile.c.type)],
-           {divide_up(tile.rows, block_rows) * divide_up(tile.columns, block_columns(tile.c.type))},
-           block_threads, 0, queue, tile, source, check, open);
-  };
   if (complex) {
-    launch_with(ResiduesOfElements<checked_limbs>{residues, part_tables<checked_limbs>(system.basis)});
+    launch_checked(
+        few, queue,
+        ResiduesOfElements<few_checked_limbs>{residues, part_tables<few_checked_limbs>(system.basis)}, check,
+        tile, open);
+  } else if (limbs <= few_checked_limbs) {
+    launch_checked(
+        few, queue,
+        ResiduesOfParts<few_checked_limbs>{residues, remainder_table<few_checked_limbs>(system.real_count)},
+        check, tile, open);
   } else {
-    launch_with(ResiduesOfParts<checked_limbs>{residues, remainder_table<checked_limbs>(system.real_count)});
+    launch_checked(
+        most, queue,
+        ResiduesOfParts<most_checked_limbs>{residues, remainder_table<most_checked_limbs>(system.real_count)},
+        check, tile, open);
   }
 }
 

@@ -12,11 +12,10 @@ namespace kintsugi::core::cuda {
 
 // Writes an element for general alpha and beta if the check proves it, and returns whether it does. A
 // function of its own, with its numbers on the stack, as put_general_element().
-template <class T>
-__device__ __noinline__ bool put_checked_element(const ElementDemand& demand,
-                                                 const ExactNumber<checked_limbs>* exact,
+template <class T, int Limbs>
+__device__ __noinline__ bool put_checked_element(const ElementDemand& demand, const ExactNumber<Limbs>* exact,
                                                  const double* deviations, T alpha, T beta, T* element) {
-  ElementNumbers<T, checked_limbs> numbers;
+  ElementNumbers<T, Limbs> numbers;
   ElementDeviations<T> allowed;
   for (int p = 0; p < static_cast<int>(parts_of<T>); ++p) {
     numbers[p] = exact[p];
@@ -24,17 +23,17 @@ __device__ __noinline__ bool put_checked_element(const ElementDemand& demand,
   }
   T result;
   const T* old = beta == T(0) ? nullptr : element;
-  if (!round_if_proved<T, checked_limbs>(demand, numbers, allowed, alpha, beta, old, result)) return false;
+  if (!round_if_proved<T, Limbs>(demand, numbers, allowed, alpha, beta, old, result)) return false;
   *element = result;
   return true;
 }
 
-template <class T, class Source>
+template <class T, int Limbs, class Source>
 class CheckedResidues {
  public:
   static constexpr int parts = static_cast<int>(parts_of<T>);
   using Real = RealOf<T>;
-  using Number = ExactNumber<checked_limbs>;
+  using Number = ExactNumber<Limbs>;
 
   __device__ CheckedResidues(const DeviceTile& tile, const Source& source, const DeviceCheck& check,
                              const DeviceOpenElements& open)
@@ -132,7 +131,7 @@ class CheckedResidues {
     bool proved = check_.magnitudes != nullptr;
 #pragma unroll 1
     for (int p = 0; p < parts; ++p) {
-      RemainderSum<checked_limbs> sum[1];
+      RemainderSum<Limbs> sum[1];
       add_up_part<T, std::uint8_t>(source_, residues_at<T>(source_, i, j), p, sum);
       exact[p] = sum[0].number(table_of(source_, p), -(row_scale + column[p].scale));
       deviations[p] = deviation(i, j, p);
@@ -157,7 +156,7 @@ class CheckedResidues {
   __device__ unsigned round_parts(const TileBlock<T>& block, const std::uint8_t* residues, int e, int p,
                                   Real (&result)[rows_each]) const {
     const std::int64_t j = block.tile_column(e);
-    RemainderSum<checked_limbs> sums[rows_each];
+    RemainderSum<Limbs> sums[rows_each];
     add_up_part<T, std::uint32_t>(source_, residues, p, sums);
     unsigned open_rows = 0;
 #pragma unroll
@@ -177,7 +176,7 @@ class CheckedResidues {
     if (deviation == 0) return true;
     if (check_.magnitudes != nullptr && is_proved(i, j, p, deviation)) return true;
     if (check_.demand.coefficient > 0 && keeps(check_.demand, exact, deviation)) return true;
-    const auto offset = check_detail::integer_above<checked_limbs>(deviation);
+    const auto offset = check_detail::integer_above<Limbs>(deviation);
     const Real below = rounded_ordinary<Real>(check_detail::moved(exact, offset, true));
     const Real above = rounded_ordinary<Real>(check_detail::moved(exact, offset, false));
     return check_detail::same_bits(below, above);
@@ -190,7 +189,7 @@ class CheckedResidues {
 };
 
 // Recombines a tile and adds the number of its open elements to the block's.
-template <class T, class Source>
+template <class T, int Limbs, class Source>
 __device__ void recombine_checked_tile(const DeviceTile& tile, const Source& source, const DeviceCheck& check,
                                        const DeviceOpenElements& open) {
   if (!holds(tile.condition)) return;
@@ -198,7 +197,7 @@ __device__ void recombine_checked_tile(const DeviceTile& tile, const Source& sou
   if (threadIdx.x == 0) open_of_block = 0;
   const Scalars<T> scalars(tile.scalars);
   const TileBlock<T> block(tile);
-  const CheckedResidues<T, Source> recombination(tile, source, check, open);
+  const CheckedResidues<T, Limbs, Source> recombination(tile, source, check, open);
   unsigned own = 0;
   if (block.is_ordinary(tile) && scalars.alpha == T(1) && scalars.beta == T(0)) {
     own = recombination.put_block(block);
@@ -215,11 +214,11 @@ __device__ void recombine_checked_tile(const DeviceTile& tile, const Source& sou
 }
 
 // `blocks`: thread blocks per SM at least, as many as registers allow.
-#define KINTSUGI_CHECKED_RESIDUES(name, T, blocks, Source)                                                \
-  extern "C" __global__ void __launch_bounds__(block_threads, blocks)                                     \
-      name(const __grid_constant__ DeviceTile tile, const __grid_constant__ Source<checked_limbs> source, \
-           const __grid_constant__ DeviceCheck check, const __grid_constant__ DeviceOpenElements open) {  \
-    recombine_checked_tile<T>(tile, source, check, open);                                                 \
+#define KINTSUGI_CHECKED_RESIDUES(name, T, limbs, blocks, Source)                                        \
+  extern "C" __global__ void __launch_bounds__(block_threads, blocks)                                    \
+      name(const __grid_constant__ DeviceTile tile, const __grid_constant__ Source<limbs> source,        \
+           const __grid_constant__ DeviceCheck check, const __grid_constant__ DeviceOpenElements open) { \
+    recombine_checked_tile<T, limbs>(tile, source, check, open);                                         \
   }
 
 }  // namespace kintsugi::core::cuda
