@@ -1,9 +1,9 @@
-// Elements that are summed exactly and rounded once: src/recombine/exact_sums.cpp for one tile, or for a list
-// of its elements. A warp takes an element; its lanes sum shares of the products in digits of their own,
-// which are added up at the end. Elements of a list may instead be summed in their own arithmetic, with the
-// same shares.
+// Elements that are summed exactly and rounded once: src/recombine/exact_sums.cpp for one tile, or for its
+// open elements. A warp takes an element; its lanes sum shares of the products in digits of their own, which
+// are added up at the end. Open elements may instead be summed in their own arithmetic, with the same shares.
 #include "engines/cuda/recombine/checked/exact_lanes.hpp"
 #include "engines/cuda/recombine/tile.cuh"
+#include "engines/device_checks.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -170,43 +170,109 @@ class ExactElement {
   bool plainly_;
 };
 
+// Digits of the warp, all zero.
 template <class T>
-__device__ void put_elements(const DeviceTile& tile, const DeviceOpenElements& open, DeviceReport* report) {
-  if (!holds(tile.condition)) return;
-  const std::int64_t elements = open.count == nullptr ? tile.rows * tile.columns : *open.count;
-  if (open.count != nullptr && report != nullptr && blockIdx.x == 0 && threadIdx.x == 0)
-    atomicAdd(reinterpret_cast<unsigned long long*>(&report->recomputed),
-              static_cast<unsigned long long>(elements));
-  const int warp = static_cast<int>(threadIdx.x) / exact_lanes;
-  std::int64_t number = std::int64_t{blockIdx.x} * exact_warps + warp;
-  if (number >= elements) return;
+__device__ ExactLanes<T>& lanes_of_warp() {
   extern __shared__ std::int64_t shared[];
-  constexpr int size = sizeof(ExactLanes<T>) / sizeof(std::int64_t);
-  std::int64_t* own = shared + warp * size;
+  constexpr int size = static_cast<int>(sizeof(ExactLanes<T>) / sizeof(std::int64_t));
+  std::int64_t* own = shared + static_cast<int>(threadIdx.x) / exact_lanes * size;
   for (int d = static_cast<int>(threadIdx.x) % exact_lanes; d < size; d += exact_lanes) own[d] = 0;
   __syncwarp();
-  const ExactElement<T> element(tile, open.in_own_arithmetic, *reinterpret_cast<ExactLanes<T>*>(own));
+  return *reinterpret_cast<ExactLanes<T>*>(own);
+}
+
+template <class T>
+__device__ void put_elements(const DeviceTile& tile) {
+  if (!holds(tile.condition)) return;
+  const std::int64_t elements = tile.rows * tile.columns;
+  const int warp = static_cast<int>(threadIdx.x) / exact_lanes;
+  const std::int64_t first = std::int64_t{blockIdx.x} * exact_warps + warp;
+  if (first >= elements) return;
+  const ExactElement<T> element(tile, false, lanes_of_warp<T>());
   const MatrixView<T> c = view_of<T>(tile.c, tile.item);
-  for (; number < elements; number += std::int64_t{gridDim.x} * exact_warps) {
-    const std::int64_t place = open.count == nullptr ? number : open.places[number];
-    const std::int64_t i = tile.first_row + place % tile.rows;
-    const std::int64_t j = tile.first_column + place / tile.rows;
+  for (std::int64_t number = first; number < elements; number += std::int64_t{gridDim.x} * exact_warps) {
+    const std::int64_t i = tile.first_row + number % tile.rows;
+    const std::int64_t j = tile.first_column + number / tile.rows;
     element.put(i, j, c(i, j));
+  }
+}
+
+// Listed words whose open elements the warps of a thread block share. Elements of a word are adjacent rows of
+// one column.
+struct OpenWords {
+  static constexpr unsigned most = 4;
+
+  unsigned count;
+  std::uint32_t bits[most];
+  std::uint32_t places[most];
+
+  // Calls visit(row, place in the words' column order) for every exact_warps-th element.
+  template <class Visit>
+  __device__ void for_each_of_warp(const Visit& visit) const {
+    int number = 0;
+    const int warp = static_cast<int>(threadIdx.x) / exact_lanes;
+#pragma unroll 1
+    for (unsigned w = 0; w < count; ++w) {
+#pragma unroll 1
+      for (std::uint32_t left = bits[w]; left != 0; left &= left - 1) {
+        if (number++ % exact_warps == warp) visit(places[w], __ffs(static_cast<int>(left)) - 1);
+      }
+    }
+  }
+};
+
+// Takes the next listed words for the thread block, several where there are enough for all thread blocks.
+__device__ void take_words(const DeviceOpenElements& open, std::uint32_t listed, OpenWords& words) {
+  __syncthreads();  // the last words are no longer read
+  if (threadIdx.x == 0) {
+    const unsigned each = listed >= OpenWords::most * gridDim.x ? OpenWords::most : 1;
+    const std::uint32_t first = atomicAdd(&open.state->taken, each);
+    words.count = first < listed ? min(each, listed - first) : 0;
+    for (unsigned w = 0; w < words.count; ++w) {
+      words.places[w] = open.list[first + w];
+      words.bits[w] = open.words[words.places[w]];
+    }
+  }
+  __syncthreads();
+}
+
+template <class T>
+__device__ void put_open_elements(const DeviceTile& tile, const DeviceOpenElements& open,
+                                  DeviceReport* report) {
+  const std::uint32_t listed = open.state->listed;
+  if (listed == 0) return;
+  if (report != nullptr && blockIdx.x == 0 && threadIdx.x == 0)
+    atomicAdd(reinterpret_cast<unsigned long long*>(&report->recomputed),
+              static_cast<unsigned long long>(open.state->open));
+  __shared__ OpenWords words;
+  const ExactElement<T> element(tile, open.in_own_arithmetic, lanes_of_warp<T>());
+  const MatrixView<T> c = view_of<T>(tile.c, tile.item);
+  for (take_words(open, listed, words); words.count > 0; take_words(open, listed, words)) {
+    words.for_each_of_warp([&](std::uint32_t place, int row_of_word) {
+      const std::int64_t i =
+          tile.first_row + place % open.words_of_column * DeviceOpenElements::rows_of_word + row_of_word;
+      const std::int64_t j = tile.first_column + place / open.words_of_column;
+      element.put(i, j, c(i, j));
+    });
   }
 }
 
 }  // namespace
 
-#define KINTSUGI_EXACT(name, T)                                                                      \
-  extern "C" __global__ void __launch_bounds__(exact_warps* exact_lanes)                             \
-      name(const __grid_constant__ DeviceTile tile, const __grid_constant__ DeviceOpenElements open, \
-           DeviceReport* report) {                                                                   \
-    put_elements<T>(tile, open, report);                                                             \
+#define KINTSUGI_EXACT(type, T)                                                                 \
+  extern "C" __global__ void __launch_bounds__(exact_warps* exact_lanes)                        \
+      exact_##type(const __grid_constant__ DeviceTile tile) {                                   \
+    put_elements<T>(tile);                                                                      \
+  }                                                                                             \
+  extern "C" __global__ void __launch_bounds__(exact_warps* exact_lanes)                        \
+      recompute_##type(const __grid_constant__ DeviceTile tile,                                 \
+                       const __grid_constant__ DeviceOpenElements open, DeviceReport* report) { \
+    put_open_elements<T>(tile, open, report);                                                   \
   }
-KINTSUGI_EXACT(exact_f32, float)
-KINTSUGI_EXACT(exact_f64, double)
-KINTSUGI_EXACT(exact_c32, Complex<float>)
-KINTSUGI_EXACT(exact_c64, Complex<double>)
+KINTSUGI_EXACT(f32, float)
+KINTSUGI_EXACT(f64, double)
+KINTSUGI_EXACT(c32, Complex<float>)
+KINTSUGI_EXACT(c64, Complex<double>)
 #undef KINTSUGI_EXACT
 
 }  // namespace kintsugi::core::cuda
