@@ -17,7 +17,8 @@ namespace {
 
 constexpr int lanes = 4;
 
-// What a warp does with an element, with fewer lanes: products dealt out, lanes' digits added up.
+// Computes an element as a warp does, with fewer lanes: lanes take products in turn, and their digits are
+// added.
 template <class T>
 class LaneSums {
  public:
@@ -57,7 +58,7 @@ class Numbers {
  public:
   explicit Numbers(std::uint64_t seed) : random_(seed) {}
 
-  // Of any magnitude that the type has, or of those around 1.
+  // Exponents: all that the type has, or those around 1.
   T any(int spread) {
     using limits = std::numeric_limits<T>;
     const int lowest = std::max(-spread, limits::min_exponent - limits::digits);

@@ -1,5 +1,5 @@
-// The steps of schemes that are not split, multiplied by the vendor and weighed alone, and of contracts whose
-// elements are checked: in which order they come.
+// Tests the order of steps of schemes whose products cuBLAS computes and a kernel recombines, and of
+// contracts whose elements are checked.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,8 +57,8 @@ TEST_F(Steps, FittedWeightsOfJointSumsStayOnTheDevice) {
     EXPECT_THAT(products[i], HasSubstr(i % 3 == 2 ? " alpha=1 beta=1 " : " alpha=0x"));
 }
 
-// Slices that were asked for: B's, A's, then q outside and p inside, what a product leaves becoming an
-// integer.
+// Expected order of slice products: B's slices, A's, then q in the outer loop and p in the inner one, each
+// product's sums converted to integers.
 TEST_F(Steps, ProductsWithoutAnErrorComeInTheOrderOfTheirSlices) {
   const Stream stream;
   Call call(40, 30, 100, stream);

@@ -30,14 +30,14 @@ struct ResidueSums {
 template <int Limbs>
 struct ResiduesOfParts {
   ResidueSums sums;
-  RemainderTable<Limbs> of;
+  RemainderTable<Limbs> table;
 };
 
 // Residues of complex elements, from which both parts are found, with a table for each part.
 template <int Limbs>
 struct ResiduesOfElements {
   ResidueSums sums;
-  std::array<RemainderTable<Limbs, max_element_slices>, 2> of;
+  std::array<RemainderTable<Limbs, max_element_slices>, 2> table;
 };
 
 // Limbs up to which there are kernels for residues of complex elements; with more limbs kernels take residues
