@@ -186,6 +186,31 @@ TEST(DeviceExactChain, SpecialValuesAreWrittenOnce) {
   }
 }
 
+// Sums of few digits beside sums that need all of them, in the same words of open elements.
+template <class T>
+void expect_mixed_spans() {
+  for (const double beta : {0.0, -1.5}) {
+    for (const char* other : {"phi:8", "span:100", "subnormal-mixed"}) {
+      GemmCase test = exact_case(150, 90, 300, other);
+      test.beta = beta;
+      GemmCase wide = test;
+      wide.distribution = "span:1500";
+      const json report = expect_exact<T>(test, {}, [&](GemmDataOf<T>& data) {
+        GemmDataOf<T> rows(wide);
+        for (std::int64_t i = 0; i < test.m; ++i) {
+          for (std::int64_t p = 0; p < test.k && i % 3 == 1; ++p) data.a()(i, p) = rows.a()(i, p);
+        }
+      });
+      EXPECT_GT(report.at("recomputed_elements"), 150 * 90 / 4) << report;
+    }
+  }
+}
+
+TEST(DeviceExactChain, DigitsOfEveryElement) {
+  expect_mixed_spans<double>();
+  expect_mixed_spans<std::complex<double>>();
+}
+
 // A captured call decides anew at every replay.
 TEST(DeviceExactChain, ReplaysDecideByTheirOwnData) {
   GemmCase test = exact_case(2048, 2048, 2048, "phi:0.5");

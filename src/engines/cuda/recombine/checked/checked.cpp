@@ -92,10 +92,10 @@ void recompute(const Queue& queue, const DeviceTile& block, const DeviceOpenElem
                DeviceReport* report) {
   static const KernelName list{"chain", "list_open_words", waits_for_grid_dependency};
   static const std::array<ExactKernel, 4> kernels{
-      ExactKernel{{"exact_products", "recompute_f32"}, exact_shared_bytes<float>},
-      ExactKernel{{"exact_products", "recompute_f64"}, exact_shared_bytes<double>},
-      ExactKernel{{"exact_products", "recompute_c32"}, exact_shared_bytes<Complex<float>>},
-      ExactKernel{{"exact_products", "recompute_c64"}, exact_shared_bytes<Complex<double>>}};
+      ExactKernel{{"exact_products", "recompute_f32"}, recompute_shared_bytes<float>},
+      ExactKernel{{"exact_products", "recompute_f64"}, recompute_shared_bytes<double>},
+      ExactKernel{{"exact_products", "recompute_c32"}, recompute_shared_bytes<Complex<float>>},
+      ExactKernel{{"exact_products", "recompute_c64"}, recompute_shared_bytes<Complex<double>>}};
   const std::int64_t words = open.words_of_column * block.columns;
   launch(list, {std::min(divide_up(words, list_threads), max_list_blocks)}, list_threads, 0, queue, open,
          words);

@@ -27,7 +27,7 @@ class SampledVector {
  public:
   __device__ SampledVector(const DeviceSide& side, std::int64_t vector)
       : matrix_(side.matrix), vector_(vector), range_(side.ranges[vector]),
-        factors_(two_factors(-range_.largest)) {
+        factors_(two_factors(counts() ? -range_.largest : 0)) {
     if (side.matrix.complex()) {
       start_ = reinterpret_cast<const T*>(matrix_start<std::complex<T>>(side.matrix, side.item));
     } else {
