@@ -12,8 +12,12 @@ namespace kintsugi::blas {
 
 struct ProblemKey {
   std::string_view symbol;
+  Routine routine;  // tells which of the next members are arguments
   Layout layout;
+  Side side;
+  Uplo uplo;
   Op op_a, op_b;
+  Diag diag;
   std::int64_t m, n, k;
 
   auto operator<=>(const ProblemKey&) const = default;

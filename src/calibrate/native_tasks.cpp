@@ -172,7 +172,8 @@ std::vector<Task> native_tasks(Workbench& bench) {
   constexpr std::array shapes{Shape{64, 64, 64},       Shape{128, 128, 128},    Shape{256, 256, 256},
                               Shape{512, 512, 512},    Shape{768, 768, 768},    Shape{1024, 1024, 1024},
                               Shape{1536, 1536, 1536}, Shape{2048, 2048, 2048}, Shape{4096, 4096, 1024},
-                              Shape{4096, 4096, 128},  Shape{64, 64, 8192},     Shape{512, 512, 8192}};
+                              Shape{4096, 4096, 128},  Shape{64, 64, 8192},     Shape{512, 512, 8192},
+                              Shape{3072, 3072, 1024}, Shape{2048, 6144, 512},  Shape{512, 4096, 2048}};
   std::vector<Task> tasks;
   for (const ElementType type : {ElementType::f32, ElementType::f64, ElementType::c32, ElementType::c64}) {
     for (const Shape& shape : long_shapes) {

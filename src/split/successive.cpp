@@ -24,7 +24,8 @@ Element stored(std::int64_t integer) {
 template <class Element>
 void clear(const Slices& slices, int s, std::int64_t v, std::int64_t filled) {
   Element* vector = slices.vector<Element>(s, v);
-  std::fill(vector + filled, vector + slices.vector_stride(), Element{});
+  const std::int64_t stride = slices.element_stride();
+  for (std::int64_t p = filled; p < slices.vector_stride(); ++p) vector[p * stride] = Element{};
 }
 
 template <class Element>
@@ -32,6 +33,7 @@ void take_slice_of_vector(const SuccessiveSplit& split, int s, std::int64_t v, c
                           Scaled* weighted) {
   const std::int64_t k = split.slices.k;
   Element* slice = split.slices.vector<Element>(s, v);
+  const std::int64_t stride = split.slices.element_stride();
   const std::int32_t top = split.tops[v];
   if (top == no_residual) {
     clear<Element>(split.slices, s, v, 0);
@@ -47,7 +49,7 @@ void take_slice_of_vector(const SuccessiveSplit& split, int s, std::int64_t v, c
     Residual& residual = split.residuals[v * k + p];
     const std::int64_t integer =
         split.by_sigma ? take_integer_by_sigma(residual, top, split.bits) : take_integer(residual, grid);
-    slice[p] = stored<Element>(integer);
+    slice[p * stride] = stored<Element>(integer);
     next = std::max(next, top_of(residual));
     if (weights != nullptr && integer != 0)
       sum.add_product(static_cast<double>(std::abs(integer)), weights[p]);
@@ -106,7 +108,8 @@ bool any_residual(const SuccessiveSplit& split) {
 void take_slice(const SuccessiveSplit& split, int s, const double* weights, Scaled* weighted, int threads) {
   const Slices& slices = split.slices;
   if (slices.format->id == FormatId::fp64) return take_slice_as<double>(split, s, weights, weighted, threads);
-  if (slices.storage == SliceStorage::fp32) return take_slice_as<float>(split, s, weights, weighted, threads);
+  if (slices.storage == SliceStorage::panels)
+    return take_slice_as<float>(split, s, weights, weighted, threads);
   take_slice_as<std::uint16_t>(split, s, weights, weighted, threads);
 }
 

@@ -249,6 +249,32 @@ TEST_F(DevicePlan, CheckedIntegersHaveBitsToSpare) {
   }
 }
 
+// A candidate costs launches, so short products have few.
+TEST_F(DevicePlan, LongExactProductsHaveSeveralCheckedCandidates) {
+  struct Case {
+    kintsugi_type type;
+    std::int64_t size;
+    std::int64_t k;
+    std::vector<int> moduli;
+  };
+  for (const Case& wanted :
+       {Case{KINTSUGI_F64, 256, 256, {23}}, Case{KINTSUGI_F64, 1024, 1024, {20, 24}},
+        Case{KINTSUGI_F64, 1536, 1536, {20, 24, 36}},
+
+        Case{KINTSUGI_F64, 8192, 8192, {20, 22, 25, 36}}, Case{KINTSUGI_F64, 1024, 1000000, {21, 23, 26, 37}},
+        Case{KINTSUGI_F32, 8192, 8192, {13, 15, 17, 29}}}) {
+    Call call(8, 8, 8, stream_);
+    call.problem.m = call.problem.n = call.problem.lda = call.problem.ldc = wanted.size;
+    call.problem.k = call.problem.ldb = wanted.k;
+    call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = wanted.type;
+    call.options.accuracy = "exact";
+    Names names;
+    for (const int moduli : wanted.moduli) names.push_back("ozaki2:moduli=" + std::to_string(moduli));
+    names.push_back("superaccumulator");
+    EXPECT_EQ(schemes(planned(call)), names);
+  }
+}
+
 TEST_F(DevicePlan, FewLongSumsAreSummedExactlyAtOnce) {
   Call call(8, 8, 100000, stream_);
   call.options.accuracy = "exact";

@@ -47,7 +47,8 @@ class SplitOperand {
   double integer(int s, std::int64_t v, std::int64_t p) const {
     const Slices& slices = split_.slices;
     if (slices.format->id == FormatId::fp64) return slices.vector<double>(s, v)[p];
-    if (slices.storage == SliceStorage::fp32) return slices.vector<float>(s, v)[p];
+    if (slices.storage == SliceStorage::panels)
+      return slices.vector<float>(s, v)[p * slices.element_stride()];
     return decode(*slices.format, slices.vector<std::uint16_t>(s, v)[p]);
   }
   const Slices& slices() const { return split_.slices; }
@@ -122,13 +123,13 @@ TEST(SuccessiveSplit, SlicesSumToEveryElement) {
     for (const int bits : {2, 11}) {
       expect_properties(SplitOperand<double>(distribution, fp16, SliceStorage::packed, bits), bits,
                         distribution);
-      expect_properties(SplitOperand<double>(distribution, fp16, SliceStorage::fp32, bits), bits,
+      expect_properties(SplitOperand<double>(distribution, fp16, SliceStorage::panels, bits), bits,
                         distribution);
     }
     expect_properties(SplitOperand<double>(distribution, fp64, SliceStorage::packed, 21), 21, distribution);
   }
   for (const char* distribution : {"uniform", "phi:2", "subnormal", "offset:127"})
-    expect_properties(SplitOperand<float>(distribution, fp16, SliceStorage::fp32, 7), 7, distribution);
+    expect_properties(SplitOperand<float>(distribution, fp16, SliceStorage::panels, 7), 7, distribution);
 }
 
 // Rounded as Algorithm 1 does.

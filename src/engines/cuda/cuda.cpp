@@ -75,7 +75,7 @@ std::vector<Requirement> find_requirements() {
     found.push_back({"GPU", contexts().describe(i), device_reason(device_at(i))});
   found.push_back({"cuBLAS", cublas().file, cublas().reason});
   if (const ProfileInForce* profile = profile_in_force(); profile != nullptr)
-    found.push_back({"profile", profile->text, profile->advice});
+    found.push_back({"profile", profile->text + (profile->advice.empty() ? "" : "; " + profile->advice), ""});
   return found;
 }
 
@@ -155,7 +155,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
       thresholds.max_time_ratio = std::min(thresholds.max_time_ratio, max_time_ratio_if_scaled);
     return thresholds;
   }
-  bool has_quick_native(ElementType type) const override {
+  bool has_native_on_tensor_cores(ElementType type) const override {
     return current_architecture().available_dmma(type) != nullptr;
   }
   std::optional<NativeTimes> native_times(const NativeShape& shape) const override {
@@ -259,6 +259,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
   bool takes_complex_elements(const SplitRule& rule) const override {
     return cuda::splits_complex(rule) && cuda::recombines(rule.complex_basis);
   }
+  int max_checked_moduli() const override { return cuda::max_checked_moduli(); }
   void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                           const DeviceTile& tile) const override {
     cuda::recombine_residues(queue, sums, system, tile);
@@ -273,9 +274,25 @@ class CudaEngine final : public Engine, public DeviceEngine {
                          const DeviceOpenElements& open) const override {
     cuda::recombine_checked(queue, sums, system, check, tile, open);
   }
-  void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenElements& open,
-                        DeviceReport* report) const override {
-    cuda::multiply_exactly(queue, tile, open, report);
+  void choose_checked(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+                      const DeviceCheckedChain& chain, DeviceSelection* selection, DeviceCheckState* state,
+                      DeviceReport* report) const override {
+    cuda::choose_checked(queue, a, b, chain, selection, state, report);
+  }
+  void begin_checks(const Queue& queue, const DeviceSelection* selection,
+                    DeviceCheckState* state) const override {
+    cuda::begin_checks(queue, selection, state);
+  }
+  void advance_checks(const Queue& queue, const DeviceCheckedChain& chain, int place, std::int64_t elements,
+                      DeviceCheckState* state) const override {
+    cuda::advance_checks(queue, chain, place, elements, state);
+  }
+  void recompute(const Queue& queue, const DeviceTile& block, const DeviceOpenElements& open,
+                 DeviceReport* report) const override {
+    cuda::recompute(queue, block, open, report);
+  }
+  void multiply_exactly(const Queue& queue, const DeviceTile& tile) const override {
+    cuda::multiply_exactly(queue, tile);
   }
   void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums) const override {
     cuda::finish_native(queue, tile, sums);

@@ -40,8 +40,8 @@ class Operand {
   void store(std::int64_t v, std::int64_t p, double integer) {
     if (slices_.format->id == FormatId::fp64) {
       slices_.vector<double>(0, v)[p] = integer;
-    } else if (slices_.storage == SliceStorage::fp32) {
-      slices_.vector<float>(0, v)[p] = static_cast<float>(integer);
+    } else if (slices_.storage == SliceStorage::panels) {
+      slices_.vector<float>(0, v)[p * slices_.element_stride()] = static_cast<float>(integer);
     } else {
       slices_.vector<std::uint16_t>(0, v)[p] = static_cast<std::uint16_t>(encode(fp16, integer));
     }

@@ -75,8 +75,11 @@ void add_native(Fields& fields, Costs& costs) {
   fields.add("native_call.test_launch", costs.native_call.test_launch, none);
   fields.add("native_call.test_read_time", costs.native_call.test_read_time, none);
   constexpr std::array names{"f32", "f64", "c32", "c64"};
+  constexpr std::array<std::size_t, 4> tiles{3, 4, 2, 3};
   for (std::size_t i = 0; i < names.size(); ++i) {
-    fields.add(fmt::format("native.{}.inner_index", names[i]), costs.native[i].inner_index, clock_time);
+    for (std::size_t tile = 0; tile < tiles[i]; ++tile)
+      fields.add(fmt::format("native.{}.tile_index.{}", names[i], tile), costs.native[i].tile_index[tile],
+                 clock_time);
     fields.add(fmt::format("native.{}.vendor_rate", names[i]), costs.native[i].vendor_rate, compute_rate);
   }
   for (std::size_t i = 1; i < names.size(); ++i) {  // FP32 has the multi-term kernels

@@ -67,7 +67,9 @@ struct NativeCallCosts {
 
 // Costs of native products of one element type.
 struct NativeCosts {
-  double inner_index;  // time per inner index of our smallest tiles, as many as the device holds at once
+  // Time per inner index of as many tiles of ours as the device holds at once, for each of the type's tiles
+  // (gemm/dmma/dmma_tiles.hpp on Hopper for FP64 and complex FP64, else gemm/simt/simt_tiles.hpp).
+  std::array<double, 4> tile_index;
   double vendor_rate;  // operations of the vendor library's kernels
 };
 

@@ -44,10 +44,12 @@ struct ResiduesOfElements {
 // of their parts.
 inline constexpr int max_element_limbs = 3;
 
-// Limbs of checked integers, which are sums of at most 2^40 products of two integers of 70 bits and a sign
-// (planner/candidates/checked.cpp): 24 moduli.
-inline constexpr int checked_limbs = 3;
-static_assert(residue_bits(moduli_in_limbs(checked_limbs)) >= 2 * 70 + 41);
+// Limbs of checked integers: few of 25 moduli, which are sums of at most 2^40 products of two integers of 70
+// bits and a sign, or most, of all moduli (planner/candidates/checked.cpp).
+inline constexpr int few_checked_limbs = 3;
+inline constexpr int most_checked_limbs = 6;
+static_assert(residue_bits(moduli_in_limbs(few_checked_limbs)) >= 2 * 70 + 41);
+static_assert(moduli_in_limbs(most_checked_limbs) == max_moduli);
 
 // Matrix to be scaled, transposed if need be, so that its columns are contiguous in memory.
 struct ScaledMatrix {

@@ -36,7 +36,6 @@ struct DmmaConfig {
 struct DmmaTile {
   DmmaConfig config;
   int at_once;  // thread blocks per SM
-  float time;   // of as many tiles as a device holds at once, in units of the smallest tiles' time
 };
 
 inline constexpr std::array dmma_configs_f64{
@@ -46,13 +45,11 @@ inline constexpr std::array dmma_configs_c64{DmmaConfig{128, 64, 32, 32, 8, 1, 2
                                              DmmaConfig{64, 32, 32, 16, 6, 1, 200},
                                              DmmaConfig{32, 32, 16, 16, 4, 2, 0}};
 
-// Times as measured on an H200.
-inline constexpr std::array dmma_tiles_f64{
-    DmmaTile{dmma_configs_f64[0], 1, 6.2F}, DmmaTile{dmma_configs_f64[1], 1, 3.2F},
-    DmmaTile{dmma_configs_f64[2], 2, 3.3F}, DmmaTile{dmma_configs_f64[3], 2, 1}};
-inline constexpr std::array dmma_tiles_c64{DmmaTile{dmma_configs_c64[0], 1, 2.8F},
-                                           DmmaTile{dmma_configs_c64[1], 2, 1.65F},
-                                           DmmaTile{dmma_configs_c64[2], 2, 1}};
+inline constexpr std::array dmma_tiles_f64{DmmaTile{dmma_configs_f64[0], 1}, DmmaTile{dmma_configs_f64[1], 1},
+                                           DmmaTile{dmma_configs_f64[2], 2},
+                                           DmmaTile{dmma_configs_f64[3], 2}};
+inline constexpr std::array dmma_tiles_c64{DmmaTile{dmma_configs_c64[0], 1}, DmmaTile{dmma_configs_c64[1], 2},
+                                           DmmaTile{dmma_configs_c64[2], 2}};
 
 // Parameters of the kernels. Rows of the matrix unit's tiles are vectors of A or, if `swapped`, of B, which
 // gives the transpose of C.
