@@ -14,7 +14,7 @@ install(TARGETS kintsugi kintsugi-cxx EXPORT kintsugi_targets
 # Opened by the dynamic linker beside libkintsugi; nothing links it.
 if(TARGET kintsugi_blas)
   set_target_properties(kintsugi_blas PROPERTIES INSTALL_RPATH "$ORIGIN")
-  install(TARGETS kintsugi_blas LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS kintsugi_blas kintsugi_blas_audit LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/kintsugi DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")

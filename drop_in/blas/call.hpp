@@ -1,11 +1,15 @@
-// A call of gemm as the caller wrote it, whatever its convention and type of integers.
+// A call of a level-3 routine as the caller wrote it, whatever its convention and type of integers.
 #pragma once
 
 #include <kintsugi/kintsugi.h>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace kintsugi::blas {
+
+// Both names of a routine that has two (gemmt, gemmtr) are one routine here; gemm3m is gemm.
+enum class Routine : std::uint8_t { gemm, gemmt, syrk, herk, syr2k, her2k, symm, hemm, trmm, trsm };
 
 enum class Convention : std::uint8_t { fortran, cblas };
 
@@ -14,12 +18,27 @@ enum class Convention : std::uint8_t { fortran, cblas };
 enum class Op : std::uint8_t { n, t, c, extension, invalid };
 
 enum class Layout : std::uint8_t { column_major, row_major, invalid };
+enum class Side : std::uint8_t { left, right, invalid };
+enum class Uplo : std::uint8_t { upper, lower, invalid };
+enum class Diag : std::uint8_t { non_unit, unit, invalid };
 
-struct GemmCall {
+// Enumerators of a CBLAS call as they came, for messages.
+struct RawEnumerators {
+  int layout = 0, side = 0, uplo = 0, op_a = 0, op_b = 0, diag = 0;
+};
+
+// Members that a routine's arguments lack keep their defaults, and m is n for triangles of C. C is the matrix that
+// is written: B of trmm and trsm. alpha and beta have the type of the matrices, but for alpha of herk and beta of
+// herk and her2k, which are real.
+struct Call {
+  Routine routine = Routine::gemm;
   kintsugi_type type = KINTSUGI_F64;
   Convention convention = Convention::fortran;
   Layout layout = Layout::column_major;
+  Side side = Side::left;
+  Uplo uplo = Uplo::lower;
   Op op_a = Op::n, op_b = Op::n;
+  Diag diag = Diag::non_unit;
   std::int64_t m = 0, n = 0, k = 0;
   const void* alpha = nullptr;
   const void* a = nullptr;
@@ -29,9 +48,25 @@ struct GemmCall {
   const void* beta = nullptr;
   void* c = nullptr;
   std::int64_t ldc = 1;
-  // The enumerators of a CBLAS call as they came, for messages.
-  int raw_layout = 0, raw_op_a = 0, raw_op_b = 0;
+  RawEnumerators raw = {};
 };
+
+constexpr bool is_complex(kintsugi_type type) { return type == KINTSUGI_C32 || type == KINTSUGI_C64; }
+constexpr bool is_single(kintsugi_type type) { return type == KINTSUGI_F32 || type == KINTSUGI_C32; }
+
+constexpr bool has_side(Routine routine) { return routine >= Routine::symm; }
+constexpr bool has_diag(Routine routine) { return routine >= Routine::trmm; }
+constexpr bool has_uplo(Routine routine) { return routine != Routine::gemm; }
+constexpr bool has_op_a(Routine routine) { return routine != Routine::symm && routine != Routine::hemm; }
+constexpr bool has_op_b(Routine routine) { return routine <= Routine::gemmt; }
+
+// Rows and columns of the symmetric or triangular matrix A of a routine that has a side.
+constexpr std::int64_t order_of_a(const Call& call) { return call.side == Side::left ? call.m : call.n; }
+
+// The column-major call that computes the same with the same data: that of the matrices' transposes. An op of
+// syrk, herk and their like that CBLAS does not accept for row-major matrices is invalid in it. The alpha of a
+// row-major her2k is not conjugated here.
+Call as_column_major(Call call);
 
 // The letters of BLAS; anything else is `invalid`.
 constexpr Op op_of_letter(char letter) {
@@ -47,8 +82,23 @@ constexpr Op op_of_letter(char letter) {
     default: return Op::invalid;
   }
 }
+constexpr Side side_of_letter(char letter) {
+  return letter == 'L' || letter == 'l'   ? Side::left
+         : letter == 'R' || letter == 'r' ? Side::right
+                                          : Side::invalid;
+}
+constexpr Uplo uplo_of_letter(char letter) {
+  return letter == 'U' || letter == 'u'   ? Uplo::upper
+         : letter == 'L' || letter == 'l' ? Uplo::lower
+                                          : Uplo::invalid;
+}
+constexpr Diag diag_of_letter(char letter) {
+  return letter == 'N' || letter == 'n'   ? Diag::non_unit
+         : letter == 'U' || letter == 'u' ? Diag::unit
+                                          : Diag::invalid;
+}
 
-// The numbers of CBLAS_TRANSPOSE and CBLAS_LAYOUT.
+// The numbers of CBLAS's enumerators.
 constexpr Op op_of_number(int number) {
   switch (number) {
     case 111: return Op::n;
@@ -60,6 +110,15 @@ constexpr Op op_of_number(int number) {
 }
 constexpr Layout layout_of_number(int number) {
   return number == 101 ? Layout::row_major : number == 102 ? Layout::column_major : Layout::invalid;
+}
+constexpr Side side_of_number(int number) {
+  return number == 141 ? Side::left : number == 142 ? Side::right : Side::invalid;
+}
+constexpr Uplo uplo_of_number(int number) {
+  return number == 121 ? Uplo::upper : number == 122 ? Uplo::lower : Uplo::invalid;
+}
+constexpr Diag diag_of_number(int number) {
+  return number == 131 ? Diag::non_unit : number == 132 ? Diag::unit : Diag::invalid;
 }
 
 }  // namespace kintsugi::blas

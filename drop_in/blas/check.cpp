@@ -1,43 +1,29 @@
 #include "check.hpp"
 
 #include <algorithm>
-#include <cctype>
-#include <cstring>
-#include <string>
-#include <utility>
-
-#include "next.hpp"
-
-// Looked up in the program's search order when this library is loaded; null where nothing there has them. The
-// two variables are the reference CBLAS's, by which its xerbla_ tells CBLAS calls from Fortran's.
-extern "C" {
-__attribute__((weak)) void xerbla_(const char* routine, const std::int64_t* number, std::size_t length);
-__attribute__((weak)) void cblas_xerbla(int number, const char* routine, const char* format, ...);
-extern __attribute__((weak)) int RowMajorStrg;
-extern __attribute__((weak)) int CBLAS_CallFromC;
-}
 
 namespace kintsugi::blas {
 
 namespace {
 
-// The column-major product that computes the same: C^T = op(B)^T op(A)^T.
-GemmCall as_fortran(GemmCall call) {
-  if (call.layout != Layout::row_major) return call;
-  std::swap(call.op_a, call.op_b);
-  std::swap(call.m, call.n);
-  std::swap(call.a, call.b);
-  std::swap(call.lda, call.ldb);
-  return call;
-}
-
 bool is_less(std::int64_t leading_dimension, std::int64_t rows) {
   return leading_dimension < std::max<std::int64_t>(rows, 1);
 }
 
-int first_bad_of_fortran(const GemmCall& call) {
-  if (call.op_a == Op::invalid) return 1;
-  if (call.op_b == Op::invalid) return 2;
+bool is_bad(Op op) { return op == Op::invalid || op == Op::extension; }
+
+// Symmetric updates of complex matrices do not conjugate, Hermitian ones do not transpose without it.
+bool accepts(const Call& call, Op op) {
+  if (is_bad(op)) return false;
+  const bool is_hermitian = call.routine == Routine::herk || call.routine == Routine::her2k;
+  return is_hermitian ? op != Op::t : op != Op::c || !is_complex(call.type);
+}
+
+// ------------------------------------------------------------------ Fortran, by families of argument lists
+
+int first_bad_of_gemm(const Call& call) {
+  if (is_bad(call.op_a)) return 1;
+  if (is_bad(call.op_b)) return 2;
   if (call.m < 0) return 3;
   if (call.n < 0) return 4;
   if (call.k < 0) return 5;
@@ -47,70 +33,102 @@ int first_bad_of_fortran(const GemmCall& call) {
   return 0;
 }
 
-using Xerbla = void(const char*, const std::int64_t*, std::size_t);
-
-// The number is stored in 64 bits: little-endian readers of 32 bits find it too.
-void call_xerbla(const char* routine, std::int64_t number) {
-  Xerbla* function = &xerbla_;
-  if (function == nullptr) function = reinterpret_cast<Xerbla*>(find_next("xerbla_"));
-  if (function != nullptr) function(routine, &number, std::strlen(routine));
+int first_bad_of_gemmt(const Call& call) {
+  if (call.uplo == Uplo::invalid) return 1;
+  if (is_bad(call.op_a)) return 2;
+  if (is_bad(call.op_b)) return 3;
+  if (call.n < 0) return 4;
+  if (call.k < 0) return 5;
+  if (is_less(call.lda, call.op_a == Op::n ? call.n : call.k)) return 8;
+  if (is_less(call.ldb, call.op_b == Op::n ? call.k : call.n)) return 10;
+  if (is_less(call.ldc, call.n)) return 13;
+  return 0;
 }
 
-// "cblas_dgemm" of "DGEMM ".
-std::string cblas_name(const char* routine) {
-  std::string name = "cblas_";
-  for (const char* letter = routine; *letter != '\0' && *letter != ' '; ++letter)
-    name += static_cast<char>(std::tolower(static_cast<unsigned char>(*letter)));
-  return name;
+// syrk, herk, and with a second operand syr2k, her2k.
+int first_bad_of_update(const Call& call) {
+  const bool has_b = call.routine == Routine::syr2k || call.routine == Routine::her2k;
+  const std::int64_t rows = call.op_a == Op::n ? call.n : call.k;
+  if (call.uplo == Uplo::invalid) return 1;
+  if (!accepts(call, call.op_a)) return 2;
+  if (call.n < 0) return 3;
+  if (call.k < 0) return 4;
+  if (is_less(call.lda, rows)) return 7;
+  if (has_b && is_less(call.ldb, rows)) return 9;
+  if (is_less(call.ldc, call.n)) return has_b ? 12 : 10;
+  return 0;
 }
 
-// The reference CBLAS's variables, where they exist, as they are during its own calls.
-class CblasVariables {
- public:
-  explicit CblasVariables(bool row_major) {
-    if (&RowMajorStrg != nullptr) RowMajorStrg = row_major ? 1 : 0;
-    if (&CBLAS_CallFromC != nullptr) CBLAS_CallFromC = 1;
-  }
-  ~CblasVariables() {
-    if (&RowMajorStrg != nullptr) RowMajorStrg = 0;
-    if (&CBLAS_CallFromC != nullptr) CBLAS_CallFromC = 0;
-  }
-  CblasVariables(const CblasVariables&) = delete;
-  CblasVariables& operator=(const CblasVariables&) = delete;
-};
+int first_bad_of_symm(const Call& call) {
+  if (call.side == Side::invalid) return 1;
+  if (call.uplo == Uplo::invalid) return 2;
+  if (call.m < 0) return 3;
+  if (call.n < 0) return 4;
+  if (is_less(call.lda, order_of_a(call))) return 7;
+  if (is_less(call.ldb, call.m)) return 9;
+  if (is_less(call.ldc, call.m)) return 12;
+  return 0;
+}
 
-void report_enumerator(const char* routine, const GemmCall& call, int number) {
-  constexpr const char* formats[] = {"Illegal layout setting, %d\n", "Illegal TransA setting, %d\n",
-                                     "Illegal TransB setting, %d\n"};
-  const int values[] = {call.raw_layout, call.raw_op_a, call.raw_op_b};
-  // Without the reference CBLAS or its tester behind it, cblas_xerbla is one that may end the program, where
-  // the program's BLAS would have called xerbla_.
-  if (&cblas_xerbla != nullptr && &RowMajorStrg != nullptr) {
-    const std::string name = cblas_name(routine);
-    cblas_xerbla(number, name.c_str(), formats[number - 1], values[number - 1]);
-  } else {
-    call_xerbla(routine, number - 1);
+int first_bad_of_trmm(const Call& call) {
+  if (call.side == Side::invalid) return 1;
+  if (call.uplo == Uplo::invalid) return 2;
+  if (is_bad(call.op_a)) return 3;
+  if (call.diag == Diag::invalid) return 4;
+  if (call.m < 0) return 5;
+  if (call.n < 0) return 6;
+  if (is_less(call.lda, order_of_a(call))) return 9;
+  if (is_less(call.ldc, call.m)) return 11;
+  return 0;
+}
+
+int first_bad_of_fortran(const Call& call) {
+  switch (call.routine) {
+    case Routine::gemm: return first_bad_of_gemm(call);
+    case Routine::gemmt: return first_bad_of_gemmt(call);
+    case Routine::symm:
+    case Routine::hemm: return first_bad_of_symm(call);
+    case Routine::trmm:
+    case Routine::trsm: return first_bad_of_trmm(call);
+    default: return first_bad_of_update(call);
   }
+}
+
+// ------------------------------------------------------------------ CBLAS
+
+// The op of an update by A and its transpose, which for row-major matrices CBLAS itself checks.
+bool is_bad_of_cblas(const Call& call, Op op) {
+  if (op == Op::invalid) return true;
+  const bool is_update =
+      has_uplo(call.routine) && call.routine <= Routine::her2k && call.routine != Routine::gemmt;
+  return is_update && call.layout == Layout::row_major && !accepts(call, op);
+}
+
+BadArgument first_bad_enumerator(const Call& call) {
+  const bool has_two_ops = has_op_b(call.routine);
+  int number = 1;
+  if (call.layout == Layout::invalid) return {number, "layout", call.raw.layout};
+  if (has_side(call.routine) && (++number, call.side == Side::invalid))
+    return {number, "Side", call.raw.side};
+  if (has_uplo(call.routine) && (++number, call.uplo == Uplo::invalid))
+    return {number, "Uplo", call.raw.uplo};
+  if (has_op_a(call.routine) && (++number, is_bad_of_cblas(call, call.op_a)))
+    return {number, has_two_ops ? "TransA" : "Trans", call.raw.op_a};
+  if (has_two_ops && (++number, is_bad_of_cblas(call, call.op_b))) return {number, "TransB", call.raw.op_b};
+  if (has_diag(call.routine) && (++number, call.diag == Diag::invalid))
+    return {number, "Diag", call.raw.diag};
+  return {};
 }
 
 }  // namespace
 
-bool has_extension(const GemmCall& call) { return call.op_a == Op::extension || call.op_b == Op::extension; }
+bool has_extension(const Call& call) { return call.op_a == Op::extension || call.op_b == Op::extension; }
 
-BadArgument first_bad_argument(const GemmCall& call) {
+BadArgument first_bad_argument(const Call& call) {
   if (call.convention == Convention::cblas) {
-    if (call.layout == Layout::invalid) return {1, true};
-    if (call.op_a == Op::invalid) return {2, true};
-    if (call.op_b == Op::invalid) return {3, true};
+    if (const BadArgument bad = first_bad_enumerator(call); bad.number != 0) return bad;
   }
-  return {first_bad_of_fortran(as_fortran(call)), false};
-}
-
-void report_bad_argument(const char* routine, const GemmCall& call, const BadArgument& bad) {
-  if (call.convention == Convention::fortran) return call_xerbla(routine, bad.number);
-  const CblasVariables variables(call.layout == Layout::row_major);
-  if (bad.is_cblas_enumerator) return report_enumerator(routine, call, bad.number);
-  call_xerbla(routine, bad.number);
+  return {first_bad_of_fortran(as_column_major(call)), nullptr, 0};
 }
 
 }  // namespace kintsugi::blas

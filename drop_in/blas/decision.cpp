@@ -21,7 +21,7 @@ struct Key {
   bool operator==(const Key&) const = default;
 };
 
-Key key_of(const GemmCall& call) {
+Key key_of(const Call& call) {
   return {call.type, call.layout, call.op_a, call.op_b, call.m, call.n, call.k, call.lda, call.ldb, call.ldc};
 }
 
@@ -37,20 +37,17 @@ struct KeyHash {
 
 // ------------------------------------------------------------------ accuracy
 
-bool is_single(kintsugi_type type) { return type == KINTSUGI_F32 || type == KINTSUGI_C32; }
-bool is_complex(kintsugi_type type) { return type == KINTSUGI_C32 || type == KINTSUGI_C64; }
-
 const char* own_accuracy(kintsugi_type type) { return is_single(type) ? "fp32" : "fp64"; }
 
 // Coefficient of |A||B| that the type's own contract allows.
-double own_coefficient(const GemmCall& call) {
+double own_coefficient(const Call& call) {
   const double unit = is_single(call.type) ? 0x1p-24 : 0x1p-53;
   const double products = static_cast<double>(call.k) * (is_complex(call.type) ? 2 : 1);
   return (products + 8) * unit;
 }
 
 // The accuracy that was asked for, where it is stricter than the type's own; else that.
-std::string stricter_accuracy(const GemmCall& call) {
+std::string stricter_accuracy(const Call& call) {
   const std::string& asked = settings().accuracy;
   if (asked == "exact") return asked;
   char* end = nullptr;
@@ -61,7 +58,7 @@ std::string stricter_accuracy(const GemmCall& call) {
 
 // ------------------------------------------------------------------ plans
 
-kintsugi_status make_plan(const GemmCall& call, const std::string& accuracy, kintsugi_plan* plan) {
+kintsugi_status make_plan(const Call& call, const std::string& accuracy, kintsugi_plan* plan) {
   const kintsugi_problem problem = problem_of(call);
   kintsugi_options options = KINTSUGI_OPTIONS_INIT;
   options.accuracy = accuracy.c_str();
@@ -69,14 +66,14 @@ kintsugi_status make_plan(const GemmCall& call, const std::string& accuracy, kin
 }
 
 // A tolerance that no program for the type is proved to give does not fit the type.
-kintsugi_status make_fitting_plan(const GemmCall& call, kintsugi_plan* plan) {
+kintsugi_status make_fitting_plan(const Call& call, kintsugi_plan* plan) {
   const std::string accuracy = stricter_accuracy(call);
   const kintsugi_status status = make_plan(call, accuracy, plan);
   const std::string own = own_accuracy(call.type);
   return status == KINTSUGI_CONTRACT_UNREACHABLE && accuracy != own ? make_plan(call, own, plan) : status;
 }
 
-Decision new_decision(const GemmCall& call) {
+Decision new_decision(const Call& call) {
   Decision decision;
   if (settings().policy == Policy::native) {
     decision.why = "policy native forwards every call";
@@ -136,7 +133,7 @@ const Decision* keep(const Key& key, std::unique_ptr<const Decision>& made) {
 
 }  // namespace
 
-kintsugi_problem problem_of(const GemmCall& call) {
+kintsugi_problem problem_of(const Call& call) {
   kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
   const auto op = [](Op of) {
     return of == Op::n ? KINTSUGI_OP_N : of == Op::t ? KINTSUGI_OP_T : KINTSUGI_OP_C;
@@ -154,7 +151,7 @@ kintsugi_problem problem_of(const GemmCall& call) {
   return problem;
 }
 
-Decided decide(const GemmCall& call) {
+Decided decide(const Call& call) {
   const Key key = key_of(call);
   Recent& latest = recent[KeyHash()(key) % recent_count];
   if (latest.decision != nullptr && latest.key == key) return Decided(latest.decision);

@@ -22,8 +22,8 @@ struct Decision {
   std::string why;                                     // one sentence
 };
 
-// The problem of a call whose arguments are right and have no extension.
-kintsugi_problem problem_of(const GemmCall& call);
+// The problem of a gemm whose arguments are right.
+kintsugi_problem problem_of(const Call& call);
 
 // A decision that is kept as long as the program lives, or the caller's own where too many are.
 class Decided {
@@ -38,6 +38,7 @@ class Decided {
   std::unique_ptr<const Decision> own_;
 };
 
-Decided decide(const GemmCall& call);
+// The decision on a gemm whose arguments are right.
+Decided decide(const Call& call);
 
 }  // namespace kintsugi::blas

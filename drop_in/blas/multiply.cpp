@@ -1,34 +1,20 @@
 #include "multiply.hpp"
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <optional>
 
-#include "check.hpp"
 #include "decision.hpp"
 #include "documents.hpp"
-#include "record.hpp"
 #include "saved_matrix.hpp"
 #include "settings.hpp"
 
 namespace kintsugi::blas {
 
 namespace {
-
-// Calls of this library that the thread is in: what the library's own OpenBLAS, or the next BLAS, calls by
-// name comes back here.
-constinit thread_local int calls_under_way = 0;
-
-class CallUnderWay {
- public:
-  CallUnderWay() { ++calls_under_way; }
-  ~CallUnderWay() { --calls_under_way; }
-  CallUnderWay(const CallUnderWay&) = delete;
-  CallUnderWay& operator=(const CallUnderWay&) = delete;
-};
 
 struct HandleDeleter {
   void operator()(kintsugi_handle handle) const { kintsugi_destroy(handle); }
@@ -40,7 +26,7 @@ Handle new_handle() {
   return Handle(kintsugi_create(&handle) == KINTSUGI_SUCCESS ? handle : nullptr);
 }
 
-kintsugi_operands operands_of(const GemmCall& call) {
+kintsugi_operands operands_of(const Call& call) {
   kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
   operands.alpha = call.alpha;
   operands.a = call.a;
@@ -51,7 +37,7 @@ kintsugi_operands operands_of(const GemmCall& call) {
 }
 
 // The library's product under an accuracy and a policy of the call's own.
-kintsugi_status library_gemm(kintsugi_handle handle, const GemmCall& call, const char* accuracy,
+kintsugi_status library_gemm(kintsugi_handle handle, const Call& call, const char* accuracy,
                              const char* policy) {
   const kintsugi_problem problem = problem_of(call);
   const kintsugi_operands operands = operands_of(call);
@@ -73,7 +59,7 @@ void note_execution(kintsugi_handle handle, CallOutcome& outcome) noexcept try {
 }
 
 // Under the policy force a native product is not accepted: C is put back and computed exactly.
-kintsugi_status execute(const Decision& decision, const GemmCall& call, CallOutcome& outcome) {
+kintsugi_status execute(const Decision& decision, const Call& call, CallOutcome& outcome) {
   const bool excludes_native = settings().policy == Policy::force && decision.may_be_native;
   const Handle handle = excludes_native || settings().is_recorded() ? new_handle() : Handle();
   const kintsugi_operands operands = operands_of(call);
@@ -97,13 +83,9 @@ void note_failure(const Symbol& symbol, const std::string& message) {
   if (settings().strict) std::exit(2);
 }
 
-// The next BLAS; where there is none behind this name, the library's native product.
-void multiply_natively(const GemmCall& call, const Forward& forward) {
-  if (!forward()) library_gemm(nullptr, call, nullptr, "native");
-}
+}  // namespace
 
-void multiply_as_decided(const Symbol& symbol, const GemmCall& call, const Forward& forward,
-                         CallOutcome& outcome) {
+void multiply(const Symbol& symbol, const Call& call, const Forward& forward, CallOutcome& outcome) {
   const Decided decision = decide(call);
   if (settings().is_recorded() || settings().policy == Policy::force) outcome.why = decision->why;
   if (decision->emulates) {
@@ -113,36 +95,50 @@ void multiply_as_decided(const Symbol& symbol, const GemmCall& call, const Forwa
     outcome.why = std::string(kintsugi_status_name(status)) + ": " + kintsugi_last_error();
   }
   if (outcome.failed || settings().policy == Policy::force) note_failure(symbol, outcome.why);
-  multiply_natively(call, forward);
+  multiply_natively(symbol, call, forward);
 }
 
-void multiply_recorded(const Symbol& symbol, const GemmCall& call, const Forward& forward) {
-  CallOutcome outcome;
-  const auto start = std::chrono::steady_clock::now();
-  multiply_as_decided(symbol, call, forward, outcome);
-  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  try {
-    record_call(symbol.name(), call, outcome);
-  } catch (const std::exception&) {  // The record lacks the call.
+void multiply_natively(const Symbol& symbol, const Call& call, const Forward& forward) {
+  if (forward()) return;
+  if (library_gemm(nullptr, call, nullptr, "native") != KINTSUGI_SUCCESS)
+    std::fprintf(stderr, "kintsugi: %s: no BLAS, and no product of the library: %s\n", symbol.name(),
+                 kintsugi_last_error());
+}
+
+namespace {
+
+using FortranGemm = void(const char*, const char*, const std::int32_t*, const std::int32_t*,
+                         const std::int32_t*, const void*, const void*, const std::int32_t*, const void*,
+                         const std::int32_t*, const void*, void*, const std::int32_t*, std::size_t,
+                         std::size_t);
+
+FortranGemm* next_gemm(kintsugi_type type) {
+  static constinit Symbol s("sgemm_", "SGEMM "), d("dgemm_", "DGEMM "), c("cgemm_", "CGEMM "),
+      z("zgemm_", "ZGEMM ");
+  switch (type) {
+    case KINTSUGI_F32: return s.next<FortranGemm>();
+    case KINTSUGI_F64: return d.next<FortranGemm>();
+    case KINTSUGI_C32: return c.next<FortranGemm>();
+    default: return z.next<FortranGemm>();
   }
 }
+
+const char* letter_of(Op op) { return op == Op::n ? "N" : op == Op::t ? "T" : "C"; }
 
 }  // namespace
 
-bool intercepts() { return calls_under_way == 0 && !settings().forwards_all(); }
-
-void multiply(const Symbol& symbol, const GemmCall& call, Forward forward) {
-  const CallUnderWay under_way;
-  if (has_extension(call) && forward()) return;
-  if (const BadArgument bad = first_bad_argument(call); bad.number != 0)
-    return report_bad_argument(symbol.routine(), call, bad);
-  try {
-    if (settings().is_recorded()) return multiply_recorded(symbol, call, forward);
-    CallOutcome outcome;
-    multiply_as_decided(symbol, call, forward, outcome);
-  } catch (const std::exception&) {  // No memory for a small object; C is as it was.
-    multiply_natively(call, forward);
-  }
+bool call_next_gemm(const Call& written) {
+  const Call call = as_column_major(written);
+  for (const std::int64_t size : {call.m, call.n, call.k, call.lda, call.ldb, call.ldc})
+    if (size > std::numeric_limits<std::int32_t>::max()) return false;
+  FortranGemm* const next = next_gemm(call.type);
+  if (next == nullptr) return false;
+  const auto m = static_cast<std::int32_t>(call.m), n = static_cast<std::int32_t>(call.n);
+  const auto k = static_cast<std::int32_t>(call.k), lda = static_cast<std::int32_t>(call.lda);
+  const auto ldb = static_cast<std::int32_t>(call.ldb), ldc = static_cast<std::int32_t>(call.ldc);
+  next(letter_of(call.op_a), letter_of(call.op_b), &m, &n, &k, call.alpha, call.a, &lda, call.b, &ldb,
+       call.beta, call.c, &ldc, 1, 1);
+  return true;
 }
 
 }  // namespace kintsugi::blas

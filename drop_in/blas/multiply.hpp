@@ -1,13 +1,16 @@
-// A call on its way: checked, decided, emulated or forwarded.
+// One product: decided, then emulated or forwarded.
 #pragma once
+
+#include <string>
 
 #include "call.hpp"
 #include "next.hpp"
+#include "record.hpp"
 
 namespace kintsugi::blas {
 
-// The caller's call to the next BLAS, unchanged; false: there is none behind this name. Refers to a callable
-// that lives as long as the call.
+// A call to the next BLAS; false: there is none behind this name. Refers to a callable that lives as long as the
+// call.
 class Forward {
  public:
   template <class Callable>
@@ -20,10 +23,16 @@ class Forward {
   bool (*call_)(const void*);
 };
 
-// True if calls of this thread may be emulated now; else all go to the next BLAS, among them those that
-// come from within a product of this library.
-bool intercepts();
+// Computes a gemm whose arguments are right, as it is decided for its problem. Throws std::bad_alloc only while C is
+// as it was.
+void multiply(const Symbol& symbol, const Call& call, const Forward& forward, CallOutcome& outcome);
 
-void multiply(const Symbol& symbol, const GemmCall& call, Forward forward);
+// A gemm by the next BLAS; where there is none behind this name, by the library's native product. A failure of both is
+// a line on stderr.
+void multiply_natively(const Symbol& symbol, const Call& call, const Forward& forward);
+
+// The gemm of the next BLAS for a product that no caller wrote; false where there is none, or where a size exceeds the
+// 32 bits of its integers.
+bool call_next_gemm(const Call& product);
 
 }  // namespace kintsugi::blas

@@ -20,25 +20,26 @@ Record& the_record() {
 }
 
 void add(ProblemRecord& problem, const CallOutcome& outcome) {
-  ++problem.calls;
+  problem.calls += outcome.calls;
   problem.seconds += outcome.seconds;
   problem.recomputed_elements += outcome.recomputed_elements;
-  problem.calls_with_special_values += outcome.has_special_values ? 1 : 0;
-  problem.failed_calls += outcome.failed ? 1 : 0;
+  problem.calls_with_special_values += outcome.has_special_values ? outcome.calls : 0;
+  problem.failed_calls += outcome.failed ? outcome.calls : 0;
   problem.why = outcome.why;
   if (outcome.only_scaled) {
-    ++problem.scaled_calls;
+    problem.scaled_calls += outcome.calls;
   } else if (outcome.program.empty()) {
-    ++problem.native_calls;
+    problem.native_calls += outcome.calls;
   } else {
-    ++problem.calls_of_program[outcome.program];
+    problem.calls_of_program[outcome.program] += outcome.calls;
   }
 }
 
 }  // namespace
 
-void record_call(const char* symbol, const GemmCall& call, const CallOutcome& outcome) {
-  const ProblemKey key{symbol, call.layout, call.op_a, call.op_b, call.m, call.n, call.k};
+void record_call(const char* symbol, const Call& call, const CallOutcome& outcome) {
+  const ProblemKey key{symbol,    call.routine, call.layout, call.side, call.uplo, call.op_a,
+                       call.op_b, call.diag,    call.m,      call.n,    call.k};
   const std::lock_guard lock(record_mutex);
   Record& all = the_record();
   const bool is_new = !all.problems.contains(key);
@@ -52,8 +53,8 @@ void forget_record() { record = nullptr; }
 
 namespace {
 
-// A process without a call writes nothing, so that a shell that starts the program leaves its report alone; a
-// forked child writes only to a file of its own.
+// A process without a call writes nothing, so that a shell that starts the program does not overwrite its
+// report; a forked child writes only to a file of its own.
 __attribute__((destructor)) void write_report_at_exit() {
   if (record == nullptr || settings().report.empty()) return;
   const bool has_own_file = settings().report.find("%p") != std::string::npos;

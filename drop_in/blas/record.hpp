@@ -8,7 +8,7 @@
 
 namespace kintsugi::blas {
 
-// Outcome of one call.
+// Outcome of one call. That of a composed routine names the program of its largest product.
 struct CallOutcome {
   std::string program;  // name of the emulation; "": the next BLAS or the library's native product multiplied
   bool only_scaled = false;  // nothing was multiplied: alpha = 0, or a size is 0
@@ -16,12 +16,13 @@ struct CallOutcome {
   double seconds = 0;
   std::int64_t recomputed_elements = 0;
   bool has_special_values = false;
-  bool failed = false;  // the emulation failed, and the next BLAS multiplied
+  bool failed = false;     // the emulation failed, and the next BLAS multiplied
+  std::int64_t calls = 1;  // equal products of a batch count as calls each
 };
 
 // Adds a call; with KINTSUGI_EXPLAIN=1 a problem's first one is a line on stderr. `symbol` lives as long as
 // the program.
-void record_call(const char* symbol, const GemmCall& call, const CallOutcome& outcome);
+void record_call(const char* symbol, const Call& call, const CallOutcome& outcome);
 
 // The child of a fork begins with an empty record; its caller holds record_mutex.
 void forget_record();

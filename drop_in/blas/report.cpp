@@ -21,10 +21,27 @@ const char* op_name(Op op) { return op == Op::n ? "N" : op == Op::t ? "T" : op =
 
 const char* layout_name(Layout layout) { return layout == Layout::row_major ? "row" : "column"; }
 
+const char* side_name(Side side) { return side == Side::left ? "L" : "R"; }
+const char* uplo_name(Uplo uplo) { return uplo == Uplo::upper ? "U" : "L"; }
+const char* diag_name(Diag diag) { return diag == Diag::unit ? "U" : "N"; }
+
+// The letters of a Fortran call, in its order.
+std::string letters_of(const ProblemKey& key) {
+  std::string letters;
+  const auto add = [&](const char* letter) {
+    letters += letters.empty() ? letter : std::string(" ") + letter;
+  };
+  if (has_side(key.routine)) add(side_name(key.side));
+  if (has_uplo(key.routine)) add(uplo_name(key.uplo));
+  if (has_op_a(key.routine)) add(op_name(key.op_a));
+  if (has_op_b(key.routine)) add(op_name(key.op_b));
+  if (has_diag(key.routine)) add(diag_name(key.diag));
+  return letters;
+}
+
 std::string shape_of(const ProblemKey& key) {
-  return std::string(op_name(key.op_a)) + " " + op_name(key.op_b) + ", m = " + std::to_string(key.m) +
-         ", n = " + std::to_string(key.n) + ", k = " + std::to_string(key.k) + ", " +
-         layout_name(key.layout) + "-major";
+  return letters_of(key) + ", m = " + std::to_string(key.m) + ", n = " + std::to_string(key.n) +
+         ", k = " + std::to_string(key.k) + ", " + layout_name(key.layout) + "-major";
 }
 
 std::string programs_of(const ProblemRecord& problem) {
@@ -50,13 +67,13 @@ Json counts_json(const ProblemRecord& problem) {
 }
 
 Json problem_json(const ProblemKey& key, const ProblemRecord& problem) {
-  Json json = {{"symbol", std::string(key.symbol)},
-               {"layout", layout_name(key.layout)},
-               {"op_a", op_name(key.op_a)},
-               {"op_b", op_name(key.op_b)},
-               {"m", key.m},
-               {"n", key.n},
-               {"k", key.k}};
+  Json json = {{"symbol", std::string(key.symbol)}, {"layout", layout_name(key.layout)}};
+  if (has_side(key.routine)) json["side"] = side_name(key.side);
+  if (has_uplo(key.routine)) json["uplo"] = uplo_name(key.uplo);
+  if (has_op_a(key.routine)) json["op_a"] = op_name(key.op_a);
+  if (has_op_b(key.routine)) json["op_b"] = op_name(key.op_b);
+  if (has_diag(key.routine)) json["diag"] = diag_name(key.diag);
+  json.update({{"m", key.m}, {"n", key.n}, {"k", key.k}});
   json.update(counts_json(problem));
   json["why"] = problem.why;
   return json;
@@ -83,7 +100,7 @@ std::string with_process_number(std::string path) {
   return place == std::string::npos ? path : path.replace(place, 2, std::to_string(::getpid()));
 }
 
-// Beside its target and renamed, so that a full disk leaves the old file.
+// Written beside its target and renamed, so that a full disk does not destroy the old file.
 bool write_file(const std::string& path, const std::string& text) {
   const std::string temporary = path + "." + std::to_string(::getpid());
   std::FILE* file = std::fopen(temporary.c_str(), "w");
@@ -98,7 +115,7 @@ bool write_file(const std::string& path, const std::string& text) {
 }
 
 void print_table(const Record& record) {
-  std::fprintf(stderr, "kintsugi: calls of gemm under policy %s\n%10s %12s %12s  %s\n",
+  std::fprintf(stderr, "kintsugi: calls of BLAS under policy %s\n%10s %12s %12s  %s\n",
                policy_name(settings().policy), "calls", "seconds", "recomputed", "problem: what multiplied");
   for (const auto& [key, problem] : record.problems) {
     std::fprintf(stderr, "%10lld %12.6f %12lld  %.*s %s: %s\n", static_cast<long long>(problem.calls),

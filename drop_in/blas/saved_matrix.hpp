@@ -1,4 +1,4 @@
-// A copy of C, to be put back before it is computed in another way.
+// A copy of C, with which C is restored before it is computed by another method.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace kintsugi::blas {
 
 class SavedMatrix {
  public:
-  explicit SavedMatrix(const GemmCall& call) : call_(call) {
+  explicit SavedMatrix(const Call& call) : call_(call) {
     saved_.resize(static_cast<std::size_t>(lines()) * line_bytes());
     for (std::int64_t line = 0; line < lines(); ++line)
       std::memcpy(saved_.data() + static_cast<std::size_t>(line) * line_bytes(), place(line), line_bytes());
@@ -30,9 +30,7 @@ class SavedMatrix {
     return is_row_major() ? call_.m : call_.n;
   }
   std::size_t element_bytes() const {
-    const bool is_complex = call_.type == KINTSUGI_C32 || call_.type == KINTSUGI_C64;
-    const bool is_single = call_.type == KINTSUGI_F32 || call_.type == KINTSUGI_C32;
-    return (is_single ? sizeof(float) : sizeof(double)) * (is_complex ? 2 : 1);
+    return (is_single(call_.type) ? sizeof(float) : sizeof(double)) * (is_complex(call_.type) ? 2 : 1);
   }
   std::size_t line_bytes() const {
     return static_cast<std::size_t>(is_row_major() ? call_.n : call_.m) * element_bytes();
@@ -41,7 +39,7 @@ class SavedMatrix {
     return static_cast<char*>(call_.c) + static_cast<std::size_t>(line * call_.ldc) * element_bytes();
   }
 
-  const GemmCall& call_;
+  const Call& call_;
   std::vector<char> saved_;
 };
 

@@ -17,16 +17,16 @@ namespace exact_detail {
 
 // |x| - |high| with x's sign, high = RN(x): at most half a unit in the last place of high.
 template <int Limbs>
-ExactNumber<Limbs + 1> rest_of(const ExactNumber<Limbs>& x, double high) {
+ExactNumber<Limbs + 1> residual_of(const ExactNumber<Limbs>& x, double high) {
   const ExactNumber<1> part = exact(high);
   const int shift = part.exponent - x.exponent;
   if (high == 0 || shift < 0) return {};  // high is 0, x being below all doubles; or x has no bits below high
   const auto whole = WideInteger<Limbs + 1>::shifted(x.magnitude, 0);
   const auto taken = WideInteger<Limbs + 1>::shifted(part.magnitude, shift);
   const bool is_above = whole.less_than(taken);
-  ExactNumber<Limbs + 1> rest{is_above ? taken : whole, x.exponent, x.negative != is_above};
-  rest.magnitude.subtract(is_above ? whole : taken);
-  return rest;
+  ExactNumber<Limbs + 1> residual{is_above ? taken : whole, x.exponent, x.negative != is_above};
+  residual.magnitude.subtract(is_above ? whole : taken);
+  return residual;
 }
 
 }  // namespace exact_detail
@@ -37,15 +37,15 @@ template <int Limbs>
 DoubleDouble rounded_to_pair(const ExactNumber<Limbs>& x) {
   const double high = rounded<double>(x);
   if (!is_finite(high)) return {high, 0};
-  return normalized({high, rounded<double>(exact_detail::rest_of(x, high))});
+  return normalized({high, rounded<double>(exact_detail::residual_of(x, high))});
 }
 
 inline DoubleDouble rounded_to_pair(const ExactSum& sum) {
   const double high = sum.to_double();
   if (!is_finite(high)) return {high, 0};
-  ExactSum rest = sum;
-  rest.add(-high);
-  return normalized({high, rest.to_double()});
+  ExactSum residual = sum;
+  residual.add(-high);
+  return normalized({high, residual.to_double()});
 }
 
 namespace exact_detail {

@@ -189,7 +189,7 @@ void split_in(const View& operand, const SplitRule& rule, std::span<const Vector
 
 bool can_split_panels(const SplitRule& rule, std::span<const VectorRange> ranges) {
   constexpr int largest_scale = 1000;  // whose power of two and inverse are normal
-  if (rule.kind != SplitKind::hi_lo || !rule.format->floating) return false;
+  if (rule.kind != SplitKind::rounded_residuals || !rule.format->floating) return false;
   return std::all_of(ranges.begin(), ranges.end(), [&](const VectorRange& range) {
     if ((range.flags & VectorRange::all_zero) != 0) return true;
     return std::abs(range.scale) < largest_scale && fits(rule, range.largest + range.scale + 1);

@@ -45,10 +45,10 @@ struct Slices {
 
   // View of `number` vectors from `first` on; `first` is a multiple of vector_multiple.
   Slices block(std::int64_t first, std::int64_t number) const {
-    Slices part = *this;
-    part.data += static_cast<std::size_t>(first * vector_stride()) * element_bytes();
-    part.vectors = number;
-    return part;
+    Slices selected = *this;
+    selected.data += static_cast<std::size_t>(first * vector_stride()) * element_bytes();
+    selected.vectors = number;
+    return selected;
   }
 
   // The first element of a vector; the others follow at distances of element_stride().

@@ -85,7 +85,7 @@ void split_block_into_word(const View& operand, std::span<const VectorRange> ran
 }
 
 bool is_one_word(const SplitRule& rule) {
-  return rule.kind == SplitKind::fixed && rule.format->id == FormatId::int52 && rule.slices == 1;
+  return rule.kind == SplitKind::grid_digits && rule.format->id == FormatId::int52 && rule.slices == 1;
 }
 
 template <class View>

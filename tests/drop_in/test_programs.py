@@ -1,12 +1,14 @@
 """Programs that are not changed, under every policy: numpy, Fortran, forks, reports and malformed settings."""
 
+import ctypes
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
 
 import pytest
-from conftest import read_report
+from conftest import LIBRARY, read_report
 
 # Prints the bits of products of all types by numpy's `@`, which calls CBLAS.
 PRODUCTS = r"""
@@ -32,6 +34,33 @@ THREE_CALLS = r"""
 import numpy
 a = numpy.arange(12.0).reshape(3, 4)
 print((a @ a.T.copy() + a @ a.T.copy()).tobytes().hex(), (a.T.copy() @ a).tobytes().hex())
+"""
+
+
+# Checks residuals of LAPACK's factorizations in units of rounding, and prints the bits of what it found.
+FACTORIZATIONS = r"""
+import hashlib, numpy, scipy.linalg
+random = numpy.random.default_rng(7)
+digest = hashlib.sha256()
+n = 300
+for kind in ("f4", "f8", "c8", "c16"):
+    a = random.standard_normal((n, n)) + (1j * random.standard_normal((n, n)) if kind.startswith("c") else 0)
+    a, b = a.astype(kind), random.standard_normal((n, 40)).astype(kind)
+    unit = n * numpy.finfo(kind).eps
+    p, l, u = scipy.linalg.lu(a)
+    assert abs(p @ l @ u - a).max() < 20 * unit, kind
+    s = a @ a.conj().T + n * numpy.eye(n, dtype=kind)
+    c = scipy.linalg.cholesky(s, lower=True)
+    assert abs(c @ c.conj().T - s).max() < unit * abs(s).max(), kind
+    x = scipy.linalg.solve_triangular(c, b, lower=True)
+    assert abs(c @ x - b).max() < unit * (abs(c).max() * abs(x).max() + abs(b).max()), kind
+    q, r = scipy.linalg.qr(a)
+    assert abs(q @ r - a).max() < 10 * unit, kind
+    inverse = scipy.linalg.inv(a)
+    assert abs(inverse @ a - numpy.eye(n)).max() < n * unit * abs(inverse).max() * abs(a).max(), kind
+    for found in (l, u, c, x, q, r, inverse):
+        digest.update(numpy.ascontiguousarray(found).tobytes())
+print(digest.hexdigest())
 """
 
 
@@ -122,6 +151,31 @@ class TestNumpy:
         assert {"cblas_dgemm"} <= {problem["symbol"] for problem in report["problems"]}
 
 
+class TestLapack:
+    """By scipy, whether its BLAS is the system's or that of its wheel."""
+
+    def test_native_gives_the_bits_of_the_program_alone(self, preloaded):
+        pytest.importorskip("scipy")
+        alone = preloaded.ok(*python(FACTORIZATIONS), preload=False)
+        native = preloaded.ok(*python(FACTORIZATIONS), policy="native")
+        auto = preloaded.ok(*python(FACTORIZATIONS))
+        assert native.stdout == auto.stdout == alone.stdout and native.stderr == auto.stderr == ""
+
+    def test_factorizations_of_forced_products(self, preloaded):
+        pytest.importorskip("scipy")
+        report = preloaded.report(*python(FACTORIZATIONS), policy="force")
+        assert not any(problem["native_calls"] or problem["failed_calls"] for problem in report["problems"])
+        called = {problem["symbol"] for problem in report["problems"]}
+        assert any("dsyrk" in symbol for symbol in called)
+        if has_shared_blas():
+            assert {"dtrmm_", "dtrsm_", "dgemm_", "ztrmm_"} <= called
+
+    def test_bits_of_factorizations_do_not_depend_on_threads(self, preloaded):
+        pytest.importorskip("scipy")
+        one, two = (preloaded.ok(*python(FACTORIZATIONS), policy="emulate", threads=count) for count in ("1", "2"))
+        assert one.stdout == two.stdout or not has_shared_blas()  # a wheel's LAPACK multiplies beside its BLAS's names
+
+
 @needs_shared_blas
 class TestSettings:
     def test_a_report_counts_calls(self, preloaded):
@@ -145,7 +199,7 @@ class TestSettings:
 
     def test_a_table_goes_to_stderr(self, preloaded):
         lines = preloaded.ok(*python(THREE_CALLS), report="-", policy="emulate").stderr.splitlines()
-        assert len(lines) == 4 and lines[0] == "kintsugi: calls of gemm under policy emulate"
+        assert len(lines) == 4 and lines[0] == "kintsugi: calls of BLAS under policy emulate"
         assert "cblas_dgemm N N, m = 3, n = 3, k = 4, row-major: " in lines[2]
 
     def test_a_file_for_every_process(self, preloaded):
@@ -184,6 +238,61 @@ class TestSettings:
 
     def test_strict_knows_the_variables_of_the_drop_in(self, preloaded):
         preloaded.report(*python(THREE_CALLS), strict="1", explain="0", policy="force")
+
+
+# A product by a BLAS that a preload does not reach: its own names come first in its look-ups, and dlsym has its handle.
+OUT_OF_REACH = r"""
+import ctypes, os
+library = ctypes.CDLL("libblas.so.3", os.RTLD_LOCAL | os.RTLD_DEEPBIND | os.RTLD_NOW)
+i, d = (lambda value: ctypes.byref(ctypes.c_int(value))), (lambda value: ctypes.byref(ctypes.c_double(value)))
+a, c, n = (ctypes.c_double * 4)(1, 2, 3, 4), (ctypes.c_double * 4)(), ctypes.c_char_p(b"N")
+library.dgemm_(n, ctypes.c_char_p(b"T"), i(2), i(2), i(2), d(1), a, i(2), a, i(2), d(0), c, i(2))
+assert list(c) == [10, 14, 14, 20]
+"""
+
+
+def has_blas():
+    try:
+        return bool(ctypes.CDLL("libblas.so.3"))
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not has_blas(), reason="no libblas.so.3")
+@pytest.mark.parametrize("policy", ["auto", "native", "force"])
+def test_an_audit_library_reaches_what_a_preload_does_not(preloaded, policy):
+    report = preloaded.folder / "report.json"
+    preloaded.ok(*python(OUT_OF_REACH), policy=policy, report=str(report))
+    assert not report.exists()
+    preloaded.environment["LD_AUDIT"] = str(pathlib.Path(LIBRARY).with_name("libkintsugi_blas_audit.so"))
+    (problem,) = preloaded.report(*python(OUT_OF_REACH), policy=policy)["problems"]
+    assert problem["symbol"] == "dgemm_" and problem["calls"] == 1
+    assert problem["native_calls"] == (0 if policy == "force" else 1)
+
+
+@needs_shared_blas
+def test_an_audit_library_changes_nothing_else(preloaded):
+    alone = preloaded.ok(*python(PRODUCTS), preload=False)
+    emulated = preloaded.ok(*python(PRODUCTS), policy="emulate")
+    preloaded.environment["LD_AUDIT"] = str(pathlib.Path(LIBRARY).with_name("libkintsugi_blas_audit.so"))
+    assert preloaded.ok(*python(PRODUCTS), preload=False).stdout == alone.stdout
+    assert preloaded.ok(*python(PRODUCTS), policy="emulate").stdout == emulated.stdout
+
+
+PILAENV = "int pilaenv_(const int* context, const char* type) { return context == 0 && *type == 'D' ? 77 : -1; }\n"
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
+@pytest.mark.parametrize("settings, alone, beside_another", [
+    ({"policy": "auto"}, 32, 77), ({"policy": "native", "accuracy": "exact"}, 32, 77), ({"policy": "emulat"}, 32, 77),
+    ({"policy": "force"}, 512, 512), ({"policy": "emulate"}, 512, 512), ({"accuracy": "exact"}, 512, 512)])
+def test_the_depth_of_scalapack_is_raised_where_products_are_emulated(preloaded, settings, alone, beside_another):
+    (preloaded.folder / "next.c").write_text(PILAENV)
+    preloaded.ok("cc", "-shared", "-fPIC", "next.c", "-o", "libnext.so", preload=False)
+    ask = "print(ctypes.CDLL(None).pilaenv_(None, b'D'))"
+    assert int(preloaded.ok(*python(f"import ctypes; {ask}"), **settings).stdout) == alone
+    load = "import ctypes; library = ctypes.CDLL('./libnext.so')"
+    assert int(preloaded.ok(*python(f"{load}; {ask}"), **settings).stdout) == beside_another
 
 
 FORTRAN = """

@@ -13,8 +13,8 @@ def run(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def dynamic(tag):
-    lines = run("readelf", "--dynamic", "--wide", LIBRARY).splitlines()
+def dynamic(tag, library=LIBRARY):
+    lines = run("readelf", "--dynamic", "--wide", library).splitlines()
     return [re.search(r"\[(.*)\]", line)[1] for line in lines if f"({tag})" in line]
 
 
@@ -24,13 +24,16 @@ def major():
 
 def test_it_exports_the_table():
     exported = [line.split()[-1] for line in run("nm", "--dynamic", "--defined-only", LIBRARY).splitlines()]
-    assert sorted(exported) == sorted(run(CALLS, "names").split())
+    assert sorted(exported) == sorted(run(CALLS, "names").split() + ["pilaenv_"])
 
 
 def test_the_table_has_the_usual_names():
     names = set(run(CALLS, "names").split())
     assert {"sgemm_", "dgemm_", "cgemm_", "zgemm_", "cblas_sgemm", "cblas_dgemm", "cblas_cgemm", "cblas_zgemm", "dgemm_64_",
             "dgemm64_", "cblas_dgemm64_", "scipy_cblas_dgemm64_", "cgemm3m_", "zgemm3m_", "cblas_zgemm3m"} <= names
+    assert {"dgemmt_", "cblas_sgemmt", "zgemmtr_64_", "cblas_dgemm_batch", "sgemm_batch_strided_", "dsyrk_", "cblas_zherk",
+            "scipy_cblas_dsyrk64_", "cher2k_", "dsyr2k_", "dsymm_", "cblas_zhemm_64", "dtrmm_", "cblas_dtrsm", "ztrsm64_"} <= names
+    assert not {"sherk_", "dhemm_", "cblas_dher2k"} & names, "real matrices have no Hermitian routines"
 
 
 def test_soname():
@@ -42,6 +45,14 @@ def test_it_needs_the_library_and_no_blas():
     if SANITIZED:
         other = {name for name in other if not re.fullmatch(r"lib(asan|ubsan|tsan)\.so\.\d+", name)}
     assert other == {f"libkintsugi.so.{major()}"}
+
+
+def test_the_audit_library_needs_libc_alone():
+    """The dynamic linker gives it copies of all that it needs."""
+    audit = os.path.join(os.path.dirname(LIBRARY), "libkintsugi_blas_audit.so")
+    exported = [line.split()[-1] for line in run("nm", "--dynamic", "--defined-only", audit).splitlines()]
+    assert sorted(exported) == ["la_objopen", "la_symbind64", "la_version"]
+    assert dynamic("NEEDED", audit) == ["libc.so.6"]
 
 
 def test_error_handlers_are_looked_up_by_name():

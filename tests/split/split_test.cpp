@@ -1,4 +1,4 @@
-// Slices against their definition, and ranges against a plain walk over the operand.
+// Slices against their definition, and ranges against a plain loop over the operand.
 #include "split/split.hpp"
 
 #include <gtest/gtest.h>
@@ -136,7 +136,7 @@ class Split : public testing::TestWithParam<const Scheme*> {};
 
 TEST_P(Split, SlicesAreTheDefinition) {
   const SplitRule& rule = GetParam()->program.split_a;
-  if (rule.kind != SplitKind::hi_lo) GTEST_SKIP() << "digits and residues are tested below";
+  if (rule.kind != SplitKind::rounded_residuals) GTEST_SKIP() << "digits and residues are tested below";
   for (const char* distribution : {"uniform", "phi:2", "subnormal", "offset:100", "offset:-120"}) {
     for (const bool strided : {false, true}) {
       const Operand operand(19, 70, strided, distribution, 11);
@@ -276,7 +276,7 @@ TEST_P(Split, SpecialValuesLeaveZeros) {
   EXPECT_FALSE(ranges[0].finite());
 }
 
-// Those whose elements are split one by one: successive_test.cpp has the others.
+// Rules whose elements are split one by one; successive_test.cpp has the others.
 std::vector<const Scheme*> split_by_element() {
   std::vector<const Scheme*> schemes;
   for (const Scheme* scheme : all_schemes()) {
@@ -291,7 +291,7 @@ INSTANTIATE_TEST_SUITE_P(AllSchemes, Split, testing::ValuesIn(split_by_element()
   return name;
 });
 
-// Digits of a grid stand for the nearest grid point, and int8 holds them all.
+// Digits of a grid add up to the nearest grid point, and int8 holds all of them.
 TEST(Digits, AreThoseOfTheNearestGridPoint) {
   constexpr double grid = 0x1p16;
   for (const char* distribution :

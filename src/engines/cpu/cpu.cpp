@@ -142,10 +142,10 @@ class CpuEngine final : public Engine {
 
   StepCosts step_costs(const SplitRule& rule) const override {
     const FormatId format = rule.format->id;
-    StepCosts costs = !is_integer(format)                ? floating_costs
-                      : rule.kind == SplitKind::residues ? residue_costs
-                      : rule.kind == SplitKind::fixed    ? digit_costs
-                                                         : rest_costs;
+    StepCosts costs = !is_integer(format)                   ? floating_costs
+                      : rule.kind == SplitKind::residues    ? residue_costs
+                      : rule.kind == SplitKind::grid_digits ? digit_costs
+                                                            : rest_costs;
     if (format == FormatId::int52 && rule.slices == 1) costs = word_costs;
     costs.product = (is_integer(format) ? kernel_claim : 1) / relative_rate(format);
     return costs;

@@ -13,7 +13,7 @@ constexpr const char* usage =
     "blas_calls names | arguments | random [--seed S] [--first N] [--cases N] [--forwarded]\n"
     "  names      lists the names of the table\n"
     "  arguments  calls each with wrong arguments\n"
-    "  random     multiplies random matrices; --forwarded says that another BLAS may multiply; example:\n"
+    "  random     calls each with random matrices; --forwarded says that another BLAS may compute; example:\n"
     "             blas_calls random --seed 1 --cases 600\n";
 
 int print_names() {
@@ -36,7 +36,7 @@ bool has(int count, char** words, const char* flag) {
 int run_random(int count, char** words) {
   const auto seed = static_cast<std::uint64_t>(value_of(count, words, "--seed", 1));
   const long long first = value_of(count, words, "--first", 0);
-  const long long cases = value_of(count, words, "--cases", 1200);
+  const long long cases = value_of(count, words, "--cases", 4800);
   return kintsugi::test::check_random(seed, first, cases, has(count, words, "--forwarded")) == 0 ? 0 : 1;
 }
 

@@ -1,45 +1,22 @@
 #include "tests/drop_in/blas/entries.hpp"
 
-#include <type_traits>
+#include <string>
 
-// The C declarations of all names. Fortran's hidden lengths of strings are left out, as C callers do.
-namespace {
-struct s {
-  using Scalar = float;
-  using Element = float;
-};
-struct d {
-  using Scalar = double;
-  using Element = double;
-};
-struct c {
-  using Scalar = const void*;
-  using Element = void;
-};
-struct z {
-  using Scalar = const void*;
-  using Element = void;
-};
-}  // namespace
-
-extern "C" {
-#define DECLARE_fortran(type, integer, symbol)                                                       \
-  void symbol(const char*, const char*, const integer*, const integer*, const integer*, const void*, \
-              const void*, const integer*, const void*, const integer*, const void*, void*, const integer*);
-#define DECLARE_cblas(type, integer, symbol)                                                         \
-  void symbol(int, int, int, integer, integer, integer, type::Scalar, const type::Element*, integer, \
-              const type::Element*, integer, type::Scalar, type::Element*, integer);
-#define KINTSUGI_BLAS(routine, convention, type, integer, symbol) DECLARE_##convention(type, integer, symbol)
-#include "drop_in/blas/symbols.def"
-#undef KINTSUGI_BLAS
-}
+#include "tests/drop_in/blas/declarations.hpp"
 
 namespace kintsugi::test {
 
 namespace {
 
-int number_of(char op) { return op == 'N' ? 111 : op == 'T' ? 112 : op == 'C' ? 113 : op == 'R' ? 114 : 99; }
+int number_of_op(char op) {
+  return op == 'N' ? 111 : op == 'T' ? 112 : op == 'C' ? 113 : op == 'R' ? 114 : 99;
+}
+int number_of_uplo(char uplo) { return uplo == 'U' ? 121 : uplo == 'L' ? 122 : 99; }
+int number_of_diag(char diag) { return diag == 'N' ? 131 : diag == 'U' ? 132 : 99; }
+int number_of_side(char side) { return side == 'L' ? 141 : side == 'R' ? 142 : 99; }
+int number_of_layout(int raw, bool row_major) { return raw != 0 ? raw : row_major ? 101 : 102; }
 
+// An argument as the C declaration has it: scalars by value where they are real, else by address.
 template <class Scalar>
 Scalar scalar(const void* value) {
   if constexpr (std::is_pointer_v<Scalar>) {
@@ -49,37 +26,126 @@ Scalar scalar(const void* value) {
   }
 }
 
-template <class Int, class Function>
-void call_fortran(Function* function, const GemmArguments& x) {
-  const Int m = static_cast<Int>(x.m), n = static_cast<Int>(x.n), k = static_cast<Int>(x.k);
-  const Int lda = static_cast<Int>(x.lda), ldb = static_cast<Int>(x.ldb), ldc = static_cast<Int>(x.ldc);
-  function(&x.op_a, &x.op_b, &m, &n, &k, x.alpha, x.a, &lda, x.b, &ldb, x.beta, x.c, &ldc);
-}
+// The arguments in the caller's type of integers, as Fortran's addresses and as CBLAS's values.
+template <class Int>
+struct Integers {
+  Int m, n, k, lda, ldb, ldc, stride_a, stride_b, stride_c, count;
 
-template <class Type, class Int, class Function>
-void call_cblas(Function* function, const GemmArguments& x) {
+  explicit Integers(const Arguments& x)
+      : m(of(x.m)), n(of(x.n)), k(of(x.k)), lda(of(x.lda)), ldb(of(x.ldb)), ldc(of(x.ldc)),
+        stride_a(of(x.stride_a)), stride_b(of(x.stride_b)), stride_c(of(x.stride_c)), count(of(x.count)) {}
+  static Int of(std::int64_t number) { return static_cast<Int>(number); }
+};
+
+// What both calls of a family need, by the names that the macros below use.
+template <class Type, class Int>
+struct Cblas : Integers<Int> {
   using Element = typename Type::Element;
-  using Scalar = typename Type::Scalar;
-  const auto number = [](std::int64_t of) { return static_cast<Int>(of); };
-  const int layout = x.raw_layout != 0 ? x.raw_layout : x.row_major ? 101 : 102;
-  function(layout, number_of(x.op_a), number_of(x.op_b), number(x.m), number(x.n), number(x.k),
-           scalar<Scalar>(x.alpha), static_cast<const Element*>(x.a), number(x.lda),
-           static_cast<const Element*>(x.b), number(x.ldb), scalar<Scalar>(x.beta),
-           static_cast<Element*>(x.c), number(x.ldc));
-}
+  int layout, side, uplo, op_a, op_b, diag;
+  const Element *a, *b;
+  Element* c;
+
+  explicit Cblas(const Arguments& x)
+      : Integers<Int>(x), layout(number_of_layout(x.raw_layout, x.row_major)), side(number_of_side(x.side)),
+        uplo(number_of_uplo(x.uplo)), op_a(number_of_op(x.op_a)), op_b(number_of_op(x.op_b)),
+        diag(number_of_diag(x.diag)), a(static_cast<const Element*>(x.a)),
+        b(static_cast<const Element*>(x.b)), c(static_cast<Element*>(x.c)) {}
+};
+
+// The arrays of a batch.
+template <class Int>
+struct BatchArrays {
+  std::string letters_a, letters_b;
+  std::vector<int> numbers_a, numbers_b;
+  std::vector<Int> m, n, k, lda, ldb, ldc, sizes;
+  Int count;
+  int layout;
+
+  explicit BatchArrays(const BatchArguments& x)
+      : count(static_cast<Int>(x.group_count)), layout(number_of_layout(x.raw_layout, x.row_major)) {
+    for (const Arguments& group : x.groups) {
+      const Integers<Int> of(group);
+      letters_a += group.op_a;
+      letters_b += group.op_b;
+      numbers_a.push_back(number_of_op(group.op_a));
+      numbers_b.push_back(number_of_op(group.op_b));
+      m.push_back(of.m), n.push_back(of.n), k.push_back(of.k);
+      lda.push_back(of.lda), ldb.push_back(of.ldb), ldc.push_back(of.ldc), sizes.push_back(of.count);
+    }
+  }
+};
 
 constexpr bool is_cblas_fortran = false;
 constexpr bool is_cblas_cblas = true;
 
-#define CALL_fortran(type, integer, symbol) call_fortran<integer>(symbol, x)
-#define CALL_cblas(type, integer, symbol) call_cblas<::type, integer>(symbol, x)
-#define KINTSUGI_BLAS(routine, convention, type, integer, symbol) \
-  {#symbol, #routine, #type[0], is_cblas_##convention,            \
-   [](const GemmArguments& x) { CALL_##convention(type, integer, symbol); }},
+#define CALL_GEMM_fortran(routine, type, f) \
+  f(&x.op_a, &x.op_b, &i.m, &i.n, &i.k, x.alpha, x.a, &i.lda, x.b, &i.ldb, x.beta, x.c, &i.ldc)
+#define CALL_GEMM_cblas(routine, type, f)                                                           \
+  f(i.layout, i.op_a, i.op_b, i.m, i.n, i.k, scalar<SCALAR(type)>(x.alpha), i.a, i.lda, i.b, i.ldb, \
+    scalar<SCALAR(type)>(x.beta), i.c, i.ldc)
+#define CALL_GEMMT_fortran(routine, type, f) \
+  f(&x.uplo, &x.op_a, &x.op_b, &i.n, &i.k, x.alpha, x.a, &i.lda, x.b, &i.ldb, x.beta, x.c, &i.ldc)
+#define CALL_GEMMT_cblas(routine, type, f)                                                             \
+  f(i.layout, i.uplo, i.op_a, i.op_b, i.n, i.k, scalar<SCALAR(type)>(x.alpha), i.a, i.lda, i.b, i.ldb, \
+    scalar<SCALAR(type)>(x.beta), i.c, i.ldc)
+#define CALL_GEMM_BATCH_STRIDED_fortran(routine, type, f)                                                    \
+  f(&x.op_a, &x.op_b, &i.m, &i.n, &i.k, x.alpha, x.a, &i.lda, &i.stride_a, x.b, &i.ldb, &i.stride_b, x.beta, \
+    x.c, &i.ldc, &i.stride_c, &i.count)
+#define CALL_GEMM_BATCH_STRIDED_cblas(routine, type, f)                                                  \
+  f(i.layout, i.op_a, i.op_b, i.m, i.n, i.k, scalar<SCALAR(type)>(x.alpha), i.a, i.lda, i.stride_a, i.b, \
+    i.ldb, i.stride_b, scalar<SCALAR(type)>(x.beta), i.c, i.ldc, i.stride_c, i.count)
+#define CALL_SYRK_fortran(routine, type, f) \
+  f(&x.uplo, &x.op_a, &i.n, &i.k, x.alpha, x.a, &i.lda, x.beta, x.c, &i.ldc)
+#define CALL_SYRK_cblas(routine, type, f)                                                           \
+  f(i.layout, i.uplo, i.op_a, i.n, i.k, scalar<SCALARS(routine, type)::Alpha>(x.alpha), i.a, i.lda, \
+    scalar<SCALARS(routine, type)::Beta>(x.beta), i.c, i.ldc)
+#define CALL_SYR2K_fortran(routine, type, f) \
+  f(&x.uplo, &x.op_a, &i.n, &i.k, x.alpha, x.a, &i.lda, x.b, &i.ldb, x.beta, x.c, &i.ldc)
+#define CALL_SYR2K_cblas(routine, type, f)                                                               \
+  f(i.layout, i.uplo, i.op_a, i.n, i.k, scalar<SCALARS(routine, type)::Alpha>(x.alpha), i.a, i.lda, i.b, \
+    i.ldb, scalar<SCALARS(routine, type)::Beta>(x.beta), i.c, i.ldc)
+#define CALL_SYMM_fortran(routine, type, f) \
+  f(&x.side, &x.uplo, &i.m, &i.n, x.alpha, x.a, &i.lda, x.b, &i.ldb, x.beta, x.c, &i.ldc)
+#define CALL_SYMM_cblas(routine, type, f)                                                      \
+  f(i.layout, i.side, i.uplo, i.m, i.n, scalar<SCALAR(type)>(x.alpha), i.a, i.lda, i.b, i.ldb, \
+    scalar<SCALAR(type)>(x.beta), i.c, i.ldc)
+#define CALL_TRMM_fortran(routine, type, f) \
+  f(&x.side, &x.uplo, &x.op_a, &x.diag, &i.m, &i.n, x.alpha, x.a, &i.lda, x.c, &i.ldc)
+#define CALL_TRMM_cblas(routine, type, f) \
+  f(i.layout, i.side, i.uplo, i.op_a, i.diag, i.m, i.n, scalar<SCALAR(type)>(x.alpha), i.a, i.lda, i.c, i.ldc)
+#define CALL_GEMM_BATCH_fortran(f)                                                                   \
+  f(i.letters_a.data(), i.letters_b.data(), i.m.data(), i.n.data(), i.k.data(), x.alpha, x.a.data(), \
+    i.lda.data(), x.b.data(), i.ldb.data(), x.beta, x.c.data(), i.ldc.data(), &i.count, i.sizes.data())
+#define CALL_GEMM_BATCH_cblas(f)                                                                   \
+  f(i.layout, i.numbers_a.data(), i.numbers_b.data(), i.m.data(), i.n.data(), i.k.data(), x.alpha, \
+    x.a.data(), i.lda.data(), x.b.data(), i.ldb.data(), x.beta, x.c.data(), i.ldc.data(), i.count, \
+    i.sizes.data())
+
+#define ENTRY(family, routine, convention, type, integer, symbol) \
+  {#symbol,                                                       \
+   #routine,                                                      \
+   #type[0],                                                      \
+   is_cblas_##convention,                                         \
+   [](const Arguments& x) {                                       \
+     const Cblas<types::type, integer> i(x);                      \
+     CALL_##family##_##convention(routine, type, symbol);         \
+   },                                                             \
+   nullptr},
+#define KINTSUGI_BLAS_GEMM(...) ENTRY(GEMM, __VA_ARGS__)
+#define KINTSUGI_BLAS_GEMMT(...) ENTRY(GEMMT, __VA_ARGS__)
+#define KINTSUGI_BLAS_GEMM_BATCH_STRIDED(...) ENTRY(GEMM_BATCH_STRIDED, __VA_ARGS__)
+#define KINTSUGI_BLAS_SYRK(...) ENTRY(SYRK, __VA_ARGS__)
+#define KINTSUGI_BLAS_SYR2K(...) ENTRY(SYR2K, __VA_ARGS__)
+#define KINTSUGI_BLAS_SYMM(...) ENTRY(SYMM, __VA_ARGS__)
+#define KINTSUGI_BLAS_TRMM(...) ENTRY(TRMM, __VA_ARGS__)
+#define KINTSUGI_BLAS_GEMM_BATCH(routine, convention, type, integer, symbol)                  \
+  {#symbol, #routine, #type[0], is_cblas_##convention, nullptr, [](const BatchArguments& x) { \
+     const BatchArrays<integer> i(x);                                                         \
+     CALL_GEMM_BATCH_##convention(symbol);                                                    \
+   }},
 constexpr Entry table[] = {
 #include "drop_in/blas/symbols.def"
 };
-#undef KINTSUGI_BLAS
 
 }  // namespace
 

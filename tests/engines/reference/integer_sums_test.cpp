@@ -66,8 +66,8 @@ std::vector<std::int64_t> products(const Case& test, const Engine& engine, Accum
   return sums;
 }
 
-// What the accumulators hold at most: k 4^bits = 2^24 and 2^53, all factors of the largest magnitude and one
-// sign.
+// Largest sums that the accumulators hold: k 4^bits = 2^24 and 2^53, all factors of the largest magnitude and
+// of one sign.
 void expect_exact(const Case& test, bool extreme) {
   std::mt19937_64 random(test.k);
   const auto largest = std::int64_t{1} << test.bits;

@@ -31,8 +31,9 @@ inline const std::vector<Sums> kinds_of_sums{{"sequential sums", "reference", "r
 inline const std::vector<Sums> sums_beside_sgemm{
     kinds_of_sums[0], kinds_of_sums[1], {"sequential sums over OpenBLAS's SGEMM", "reference", "cpu"}};
 
-inline Way way_of(const Sums& sums, const std::string& scheme) {
-  return scheme == native ? Way{native, sums.sgemm, ""} : Way{scheme, sums.engine, "fp32"};
+inline SchemeOnEngine method_of(const Sums& sums, const std::string& scheme) {
+  return scheme == native ? SchemeOnEngine{native, sums.sgemm, ""}
+                          : SchemeOnEngine{scheme, sums.engine, "fp32"};
 }
 
 // Last commit in which the accumulator fp32 added partial sums outside the unit in FP32, as Algorithm 1 does;

@@ -1,7 +1,5 @@
 #include "engines/cuda/arch/architecture.hpp"
 
-#include <algorithm>
-
 #include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/common/kernel_images.hpp"
 
@@ -35,11 +33,6 @@ const DmmaKernels* Architecture::available_dmma(ElementType type) const {
 
 std::span<const Accumulator> Architecture::available_half_accumulators() const {
   return has_gemm_kernels() ? half_accumulators : half_accumulators.last(1);
-}
-
-bool Architecture::is_measured(std::string_view device_name) const {
-  return std::ranges::any_of(measured_devices,
-                             [&](std::string_view end) { return device_name.ends_with(end); });
 }
 
 const Architecture& architecture_of(int major, int minor) {

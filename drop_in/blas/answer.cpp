@@ -1,0 +1,162 @@
+#include "answer.hpp"
+
+#include <chrono>
+#include <cstdio>
+#include <exception>
+
+#include "blas/level3/compose.hpp"
+#include "decision.hpp"
+#include "record.hpp"
+#include "settings.hpp"
+#include "xerbla.hpp"
+
+namespace kintsugi::blas {
+
+namespace {
+
+// Calls of this library that the thread is in: what the library's own OpenBLAS, or the next BLAS, calls by
+// name comes back here.
+constinit thread_local int calls_under_way = 0;
+
+class CallUnderWay {
+ public:
+  CallUnderWay() { ++calls_under_way; }
+  ~CallUnderWay() { --calls_under_way; }
+  CallUnderWay(const CallUnderWay&) = delete;
+  CallUnderWay& operator=(const CallUnderWay&) = delete;
+};
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+void record(const Symbol& symbol, const Call& call, const CallOutcome& outcome) {
+  if (!settings().is_recorded()) return;
+  try {
+    record_call(symbol.name(), call, outcome);
+  } catch (const std::exception&) {  // The record lacks the call.
+  }
+}
+
+// ------------------------------------------------------------------ one call
+
+// A routine of several products is composed where the largest of them is emulated.
+void answer_as_decided(const Symbol& symbol, const Call& call, const Forward& forward, CallOutcome& outcome) {
+  if (call.routine == Routine::gemm) return multiply(symbol, call, forward, outcome);
+  const Decided decision = decide(largest_product(call));
+  if (settings().is_recorded()) outcome.why = decision->why;
+  if (!decision->emulates && settings().policy != Policy::force && forward()) return;
+  Products products(symbol, outcome);
+  compose(call, products);
+}
+
+// After a failure that left C as it was.
+void answer_natively(const Symbol& symbol, const Call& call, const Forward& forward) {
+  if (call.routine == Routine::gemm) return multiply_natively(symbol, call, forward);
+  if (!forward()) std::fprintf(stderr, "kintsugi: %s: out of memory, and no BLAS has it\n", symbol.name());
+}
+
+void answer_checked(const Symbol& symbol, const Call& call, const Forward& forward) {
+  CallOutcome outcome;
+  const Stopwatch stopwatch;
+  try {
+    answer_as_decided(symbol, call, forward, outcome);
+  } catch (const std::exception&) {  // No memory; C is as it was.
+    answer_natively(symbol, call, forward);
+  }
+  outcome.seconds = stopwatch.seconds();
+  record(symbol, call, outcome);
+}
+
+// ------------------------------------------------------------------ batches
+
+bool emulates_any(const std::vector<Group>& groups) noexcept try {
+  for (const Group& group : groups)
+    if (settings().policy == Policy::force || decide(group.product)->emulates) return true;
+  return false;
+} catch (const std::exception&) {  // No memory for a decision.
+  return false;
+}
+
+double multiplications(const Group& group) {
+  double all = static_cast<double>(group.count);
+  for (const std::int64_t size : {group.product.m, group.product.n, group.product.k})
+    all *= static_cast<double>(size);
+  return all;
+}
+
+// The time of a forwarded batch is recorded in proportion to each group's multiplications.
+void record_forwarded(const Symbol& symbol, const std::vector<Group>& groups, double seconds) noexcept try {
+  if (!settings().is_recorded()) return;
+  double all = 0;
+  for (const Group& group : groups) all += multiplications(group);
+  for (const Group& group : groups) {
+    if (group.count == 0) continue;
+    CallOutcome outcome;
+    outcome.why = decide(group.product)->why;
+    outcome.calls = group.count;
+    outcome.seconds = all > 0 ? seconds * multiplications(group) / all : 0;
+    record(symbol, group.product, outcome);
+  }
+} catch (const std::exception&) {  // The record lacks the batch.
+}
+
+}  // namespace
+
+Call Group::item(std::int64_t number) const {
+  Call call = product;
+  const auto moved = [number](auto* data, std::int64_t stride) {
+    return data == nullptr ? nullptr : static_cast<const char*>(data) + number * stride;
+  };
+  call.a = a != nullptr ? a[number] : moved(product.a, stride_a);
+  call.b = b != nullptr ? b[number] : moved(product.b, stride_b);
+  call.c = c != nullptr ? c[number] : const_cast<char*>(moved(product.c, stride_c));
+  return call;
+}
+
+bool Batch::add(const Group& group) noexcept try {
+  groups.push_back(group);
+  return true;
+} catch (const std::exception&) {
+  is_complete = false;
+  return false;
+}
+
+bool intercepts() { return calls_under_way == 0 && !settings().forwards_all(); }
+
+void answer(const Symbol& symbol, const Call& call, Forward forward) {
+  const CallUnderWay under_way;
+  if (has_extension(call) && forward()) return;
+  if (const BadArgument bad = first_bad_argument(call); bad.number != 0)
+    return report_bad_argument(symbol.routine(), call.convention, call.layout, bad);
+  answer_checked(symbol, call, forward);
+}
+
+void answer(const Symbol& symbol, const Batch& batch, Forward forward) {
+  const CallUnderWay under_way;
+  for (const Group& group : batch.groups)
+    if (has_extension(group.product) && forward()) return;
+  if (batch.bad.number != 0)
+    return report_bad_argument(symbol.routine(), batch.convention, batch.layout, batch.bad);
+  if (!batch.is_complete) {
+    if (!forward()) std::fprintf(stderr, "kintsugi: %s: out of memory, and no BLAS has it\n", symbol.name());
+    return;
+  }
+  const Stopwatch stopwatch;
+  if (!emulates_any(batch.groups) && forward())
+    return record_forwarded(symbol, batch.groups, stopwatch.seconds());
+  for (const Group& group : batch.groups) {
+    for (std::int64_t number = 0; number < group.count; ++number) {
+      const Call item = group.item(number);
+      answer_checked(symbol, item, Forward([&item] { return call_next_gemm(item); }));
+    }
+  }
+}
+
+}  // namespace kintsugi::blas

@@ -1,0 +1,43 @@
+#include "products.hpp"
+
+#include <exception>
+
+#include "blas/next.hpp"
+
+namespace kintsugi::blas {
+
+void Products::run(const Call& product) noexcept {
+  if (product.m == 0 || product.n == 0) return;
+  const auto forward = [&product] { return call_next_gemm(product); };
+  CallOutcome part;
+  try {
+    blas::multiply(symbol_, product, Forward(forward), part);
+  } catch (const std::exception&) {  // No memory for a small object; this product's C is as it was.
+    part = {};
+    multiply_natively(symbol_, product, Forward(forward));
+  }
+  add(part, static_cast<double>(product.m) * static_cast<double>(product.n) * static_cast<double>(product.k));
+}
+
+void Products::note_substitution() {
+  outcome_.only_scaled = false;
+  outcome_.program = "substitution";  // short enough to need no memory
+}
+
+void Products::add(const CallOutcome& part, double multiplications) {
+  outcome_.recomputed_elements += part.recomputed_elements;
+  outcome_.has_special_values |= part.has_special_values;
+  outcome_.failed |= part.failed;
+  if (part.only_scaled && !outcome_.only_scaled) return;
+  const bool is_first = outcome_.only_scaled && !part.only_scaled;
+  if (!is_first && multiplications <= largest_) return;
+  largest_ = multiplications;
+  outcome_.only_scaled = part.only_scaled;
+  try {
+    outcome_.program = part.program;
+    outcome_.why = part.why;
+  } catch (const std::exception&) {  // The record lacks the names.
+  }
+}
+
+}  // namespace kintsugi::blas

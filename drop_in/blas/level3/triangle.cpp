@@ -1,0 +1,120 @@
+// Triangles of C: gemmt, syrk, herk, syr2k, her2k. Blocks on the diagonal are multiplied in full beside C, so that the
+// triangle which the routine leaves alone is neither read nor written; the rest of each block column is one product.
+#include <memory>
+
+#include "compose.hpp"
+
+namespace kintsugi::blas {
+
+namespace {
+
+template <class T>
+struct Triangle {
+  View<T> c;  // n x n
+  bool is_lower;
+  bool is_hermitian;
+
+  bool has(std::int64_t i, std::int64_t j) const { return is_lower ? i >= j : i <= j; }
+  T value(std::int64_t i, std::int64_t j) const {
+    return is_hermitian && i == j ? T(std::real(c.at(i, j))) : c.at(i, j);
+  }
+};
+
+// The block of the diagonal that begins at `first`, to a matrix of its own, zero beside the triangle.
+template <class T>
+void copy_diagonal_block(const Triangle<T>& triangle, std::int64_t first, const View<T>& block) {
+  for (std::int64_t j = 0; j < block.columns; ++j)
+    for (std::int64_t i = 0; i < block.rows; ++i)
+      block.at(i, j) = triangle.has(i, j) ? triangle.value(first + i, first + j) : T(0);
+}
+
+template <class T>
+void put_diagonal_block(const View<T>& block, std::int64_t first, const Triangle<T>& triangle) {
+  for (std::int64_t j = 0; j < block.columns; ++j)
+    for (std::int64_t i = 0; i < block.rows; ++i) {
+      if (!triangle.has(i, j)) continue;
+      const bool is_real = triangle.is_hermitian && i == j;
+      triangle.c.at(first + i, first + j) = is_real ? T(std::real(block.at(i, j))) : block.at(i, j);
+    }
+}
+
+// The triangle of C := alpha A B + beta C; `buffer` has room for a block of the diagonal.
+template <class T>
+void update(const Triangle<T>& triangle, const T& alpha, const View<const T>& a, const View<const T>& b,
+            const T& beta, T* buffer, Products& products) {
+  const std::int64_t n = triangle.c.rows;
+  const std::int64_t step = block_size(n, blocks_of_update);
+  for (std::int64_t first = 0; first < n; first += step) {
+    const std::int64_t end = std::min(first + step, n);
+    const View<const T> b_columns = b.columns_from_to(first, end);
+    const View<T> block{buffer, end - first, end - first, end - first};
+    if (beta != T(0)) copy_diagonal_block(triangle, first, block);
+    products.multiply(alpha, a.rows_from_to(first, end), b_columns, beta, block);
+    put_diagonal_block(block, first, triangle);
+    const std::int64_t rest = triangle.is_lower ? end : 0;
+    const std::int64_t rest_end = triangle.is_lower ? n : first;
+    products.multiply(alpha, a.rows_from_to(rest, rest_end), b_columns, beta,
+                      triangle.c.block(rest, first, rest_end - rest, end - first));
+  }
+}
+
+template <class T>
+std::unique_ptr<T[]> new_diagonal_block(std::int64_t n) {
+  const auto side = static_cast<std::size_t>(std::min(block_size(n, blocks_of_update), n));
+  return std::make_unique_for_overwrite<T[]>(side * side);
+}
+
+template <class T>
+Triangle<T> triangle_of(const Call& call) {
+  const bool is_hermitian = call.routine == Routine::herk || call.routine == Routine::her2k;
+  return {{static_cast<T*>(call.c), call.ldc, call.n, call.n}, call.uplo == Uplo::lower, is_hermitian};
+}
+
+Op transposing(const Call& call) {
+  const bool is_hermitian = call.routine == Routine::herk || call.routine == Routine::her2k;
+  if (call.op_a != Op::n) return Op::n;
+  return is_hermitian ? Op::c : Op::t;
+}
+
+template <class T>
+bool leaves_c(const Call& call, const T& alpha, const T& beta) {
+  return call.n == 0 || ((alpha == T(0) || call.k == 0) && beta == T(1));
+}
+
+}  // namespace
+
+template <class T>
+void update_triangle(const Call& call, const T& alpha, const T& beta, Products& products) {
+  if (leaves_c(call, alpha, beta)) return;
+  const auto buffer = new_diagonal_block<T>(call.n);
+  const View<const T> a = operand<T>(call.op_a, call.a, call.lda, call.n, call.k);
+  const View<const T> b = call.routine == Routine::gemmt
+                              ? operand<T>(call.op_b, call.b, call.ldb, call.k, call.n)
+                              : operand<T>(transposing(call), call.a, call.lda, call.k, call.n);
+  update(triangle_of<T>(call), alpha, a, b, beta, buffer.get(), products);
+}
+
+template <class T>
+void update_triangle_twice(const Call& call, const T& alpha, const T& beta, Products& products) {
+  if (leaves_c(call, alpha, beta)) return;
+  const auto buffer = new_diagonal_block<T>(call.n);
+  const Triangle<T> triangle = triangle_of<T>(call);
+  const auto left = [&](const void* data, std::int64_t ld) {
+    return operand<T>(call.op_a, data, ld, call.n, call.k);
+  };
+  const auto right = [&](const void* data, std::int64_t ld) {
+    return operand<T>(transposing(call), data, ld, call.k, call.n);
+  };
+  update(triangle, alpha, left(call.a, call.lda), right(call.b, call.ldb), beta, buffer.get(), products);
+  if (alpha == T(0) || call.k == 0) return;
+  const T second = triangle.is_hermitian ? conjugate(alpha) : alpha;
+  update(triangle, second, left(call.b, call.ldb), right(call.a, call.lda), T(1), buffer.get(), products);
+}
+
+#define KINTSUGI_BLAS_INSTANTIATE(T)                                            \
+  template void update_triangle<T>(const Call&, const T&, const T&, Products&); \
+  template void update_triangle_twice<T>(const Call&, const T&, const T&, Products&);
+KINTSUGI_BLAS_FOR_TYPES(KINTSUGI_BLAS_INSTANTIATE)
+#undef KINTSUGI_BLAS_INSTANTIATE
+
+}  // namespace kintsugi::blas

@@ -1,0 +1,212 @@
+"""kintsugi reproduce: every figure at small sizes, its data, pages, pictures and claims; bad input."""
+
+import json
+import re
+import shutil
+from xml.etree import ElementTree
+
+import pytest
+from conftest import SOURCE, Program
+from test_json import accept
+
+FIGURES = [
+    "h2sgemm-table1",
+    "h2sgemm-fig2",
+    "h2sgemm-fig8",
+    "h2sgemm-fig9",
+    "le-gemm-fig10-11",
+    "le-gemm-fig12-13",
+    "le-gemm-fig16",
+    "study-types",
+    "study-terms",
+    "study-fp64",
+    "mixpert-fig2",
+    "dgemm-tc-fig3",
+    "dgemm-tc-fig5",
+    "dgemm-tc-fig7",
+    "dgemm-tc-fig8",
+    "accumulation",
+    "fp32-accuracy",
+]
+
+# Figures that are no sweeps, and their documents.
+ANALYSES = {
+    "h2sgemm-table1": "retained-bits",
+    "h2sgemm-fig2": "underflow",
+    "dgemm-tc-fig5": "slice-counts",
+    "dgemm-tc-fig7": "slice-counts",
+}
+
+
+@pytest.fixture(scope="module")
+def reproduced(tmp_path_factory):
+    """All figures, once: the program's folder and the document."""
+    program = Program(tmp_path_factory.mktemp("reproduced"))
+    result = program("reproduce", "all", "-o", "out", "--markdown", "out/accuracy.md", "--quick", "--json")
+    assert result.status == 0, result.stderr
+    return program, json.loads(result.stdout)
+
+
+def test_document_and_data(reproduced):
+    program, document = reproduced
+    accept(document, "reproduction")
+    assert [figure["name"] for figure in document["figures"]] == FIGURES
+    for figure in document["figures"]:
+        assert figure["claims"] and figure["rows"] > 0 and figure["bound_violations"] == 0
+        rows = 0
+        for name in figure["data"]:
+            data = json.loads((program.folder / name).read_text())
+            kind = data["format"].removeprefix("kintsugi.")
+            assert kind == ANALYSES.get(figure["name"], kind) and (kind in ("accuracy", "product-errors") or figure["name"] in ANALYSES)
+            accept(data, kind)
+            rows += len(data["rows"])
+        assert rows == figure["rows"]
+
+
+# Claims about sizes that --quick cuts away.
+BEYOND_QUICK = {"dgemm-tc-66", "dgemm-tc-range-dp", "dgemm-tc-range-cr", "dgemm-tc-fig3-dp", "dgemm-tc-fig8-sp",
+                *(f"study-{name}" for name in ("best", "outside", "ootomo", "more-terms", "three-terms", "type3")),
+                *(f"own-{name}" for name in ("long-double", "type4", "slices")),
+                *(f"h2sgemm-fig9-{name}" for name in ("stable", "growth-element", "growth-sgemm", "lower")),
+                *(f"le-gemm-fig16-{measure}-{name}" for measure in ("max", "mred") for name in ("feed-forward", "language-models"))}
+# Claims about the element-wise order; only recorded rows add sums as the paper does.
+RECORDED_ALONE = {"own-below-window",
+                  *(f"h2sgemm-fig8-{name}" for name in ("largest", "alike", "near-0", "unscaled", "gain", "six", "element", "order"))}
+
+
+def test_quick_gives_figures_and_no_verdicts(reproduced):
+    for figure in reproduced[1]["figures"]:
+        for claim in figure["claims"]:
+            assert claim["verdict"] is None and claim["reason"] == ""
+            if claim["id"] in BEYOND_QUICK | RECORDED_ALONE:
+                assert claim["ours"] == "none" and not any(series["values"] for series in claim["measured"]), claim
+            else:
+                assert re.search(r"\d", claim["ours"]) and "nan" not in claim["ours"], claim
+        assert figure["conditions"].startswith("cut down by --quick ")
+
+
+def test_pages_and_pictures(reproduced):
+    program, document = reproduced
+    for figure in document["figures"]:
+        page = ElementTree.fromstring((program.folder / figure["page"]).read_text())
+        words = "".join(page.itertext())
+        assert figure["command"] in words
+        for claim in figure["claims"]:
+            assert claim["claim"] in words and claim["theirs"] in words and claim["ours"] in words
+        assert len(set(figure["pictures"])) == len(figure["pictures"])
+        for picture in figure["pictures"]:
+            content = (program.folder / picture).read_bytes()
+            assert content.startswith(b"<svg" if picture.endswith(".svg") else b"\x89PNG")
+        assert figure["pictures"], figure["name"]
+
+
+def test_markdown_has_every_claim_and_its_links_lead_somewhere(reproduced):
+    program, document = reproduced
+    text = (program.folder / "out" / "accuracy.md").read_text()
+    assert "not to be edited by hand" in text and document["commit"] in text
+    for figure in document["figures"]:
+        assert f"## {figure['name']}: " in text
+        assert text.count(f"`{figure['command']}`") == 1
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert links and all((program.folder / "out" / link).is_file() for link in links)
+    assert "no verdicts (--quick)" in text and "claims agree" not in text
+    assert text.count("\n| ") >= sum(len(figure["claims"]) for figure in document["figures"])
+
+
+def test_pages_of_the_recorded_figures_are_drawn_again(program):
+    """docs/results/papers keeps the rows alone; docs/results/accuracy.md says which command draws the rest."""
+    recorded = SOURCE / "docs" / "results"
+    shutil.copytree(recorded / "papers", program.folder / "out")
+    words = ["reproduce", "all", "-o", "out", "--recorded", "--markdown", "accuracy.md", "--json"]
+    figures = program.ok(*words).json()["figures"]
+    assert len(figures) == (recorded / "accuracy.md").read_text().count("\n## ")
+    for figure in figures:
+        assert (program.folder / figure["page"]).stat().st_size > 1000
+        assert figure["pictures"] and all((program.folder / picture).stat().st_size > 500 for picture in figure["pictures"])
+
+
+def test_a_figure_by_name_is_continued(program):
+    first = program("reproduce", "h2sgemm-fig9", "-o", "out", "--quick", "--json").json()
+    data = program.folder / "out" / "h2sgemm-fig9.json"
+    before = data.read_text()
+    again = program("reproduce", "h2sgemm-fig9", "-o", "out", "--quick", "--json").json()
+    assert data.read_text() == before
+    assert again["figures"][0]["claims"] == first["figures"][0]["claims"]
+
+
+def test_recorded_rows_are_judged_whatever_commit_left_them(program):
+    assert program("reproduce", "study-types", "h2sgemm-fig2", "-o", "out", "--quick").status == 0
+    for name in ("study-types", "study-types-positive", "h2sgemm-fig2"):
+        file = program.folder / "out" / f"{name}.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"commit": "0123456789ab"}))
+    before = {file: (program.folder / "out" / file).read_text() for file in ("study-types.json", "h2sgemm-fig2.json")}
+    words = ["reproduce", "study-types", "h2sgemm-fig2", "-o", "out", "--recorded", "--markdown", "out/page.md", "--json"]
+    document = program.ok(*words).json()
+    accept(document, "reproduction")
+    assert all(set(figure["commits"]) == {"0123456789ab"} for figure in document["figures"])
+    assert all(claim["verdict"] for figure in document["figures"] for claim in figure["claims"])
+    assert (program.folder / "out" / "page.md").read_text().count("rows of commit 0123456789ab: ") == 2
+    assert all((program.folder / "out" / file).read_text() == text for file, text in before.items()), "nothing was run"
+    message = program.bad("reproduce", "study-terms", "-o", "out", "--recorded")
+    assert message.startswith("out/study-terms.json: is not there")
+    (program.folder / "out" / "study-terms.json").write_text("{}")
+    assert "is no document of the format kintsugi.accuracy" in program.bad("reproduce", "study-terms", "-o", "out", "--recorded")
+    assert program.bad("reproduce", "all", "-o", "out", "--recorded", "--quick").startswith("--recorded: ")
+
+
+@pytest.mark.parametrize("figure", ["h2sgemm-fig2", "h2sgemm-fig9"])
+def test_quick_and_full_runs_refuse_each_others_files(program, figure):
+    assert program("reproduce", figure, "-o", "out", "--quick").status == 0
+    data = program.folder / "out" / f"{figure}.json"
+    before = data.read_text()
+    message = program.bad("reproduce", figure, "-o", "out")
+    assert message.startswith(f"out/{figure}.json: ") and "choose another -o" in message
+    assert data.read_text() == before
+
+
+def test_a_row_beyond_its_bound_is_seen(program):
+    words = ["reproduce", "fp32-accuracy", "-o", "out", "--quick"]
+    assert program(*words).status == 0
+    file = program.folder / "out" / "fp32-accuracy.json"
+    data = json.loads(file.read_text())
+    row = next(row for row in data["rows"] if row["bound"] and row["bound"]["held"])
+    row["bound"]["held"] = False
+    file.write_text(json.dumps(data))
+    result = program(*words)
+    assert result.status == 1
+    message = "reproduce: 1 rows are beyond their scheme's a-priori bound, the first in fp32-accuracy: "
+    assert message in result.stderr and row["scheme"] in result.stderr.split(message)[1]
+    document = json.loads(program(*words, "--json").stdout)
+    assert document["bound_violations"] == 1
+
+
+def test_list(program):
+    document = program.ok("reproduce", "--list", "--json").json()
+    accept(document, "reproduction-list")
+    assert [figure["name"] for figure in document["figures"]] == FIGURES
+    text = program.ok("reproduce", "--list").stdout
+    assert all(name in text for name in FIGURES)
+
+
+def test_bad_input(program):
+    assert program.bad("reproduce") == "FIGURE: is missing; kintsugi reproduce --list shows what there is"
+    assert program.bad("reproduce", "h2sgemm-fig2") == "-o: a folder for the results is needed"
+    message = program.bad("reproduce", "h2sgemm-fig3", "-o", "out")
+    assert message.startswith('FIGURE: "h2sgemm-fig3" is not known; did you mean h2sgemm-fig2? Accepted: all, h2sgemm-table1, h2sgemm-fig2, ')
+    assert program.files() == ["home"], "nothing was made"
+    (program.folder / "file").write_text("")
+    assert program.bad("reproduce", "h2sgemm-fig2", "-o", "file/out").startswith("-o: file/out: ")
+    assert "does not exist" in program.bad("reproduce", "h2sgemm-fig2", "-o", "out", "--markdown", "no/m.md")
+
+
+def test_without_the_converter(program):
+    message = program.bad("reproduce", "h2sgemm-fig2", "-o", "out", environment={"PATH": "/nonexistent"})
+    assert message.startswith("reproduce: rsvg-convert cannot be started: ") and "librsvg2-bin" in message
+
+
+def test_help(program):
+    text = program.ok("reproduce", "--help").stdout
+    assert "--json" in text and all(len(line) <= 140 for line in text.splitlines())
+    example = text.split("Example:\n")[1].splitlines()[0].split()
+    assert example[:2] == ["kintsugi", "reproduce"]
+    program.ok(*example[1:])
