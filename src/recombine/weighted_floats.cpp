@@ -18,12 +18,6 @@ namespace {
 constexpr std::int64_t most_rows = 256;
 constexpr std::int64_t most_columns = 16;
 
-// A part of one column of C.
-struct Column {
-  alignas(64) std::array<double, most_rows> sums;
-  alignas(64) std::array<float, most_rows> elements;  // old ones, then results
-};
-
 KINTSUGI_VECTORIZED void add_group(const float* parts, double weight, std::int64_t count, double* sums) {
   for (std::int64_t i = 0; i < count; ++i) sums[i] += weight * static_cast<double>(parts[i]);
 }
@@ -54,9 +48,17 @@ class Recombination {
       const auto ranges = rows_.subspan(static_cast<std::size_t>(row), static_cast<std::size_t>(count));
       std::transform(ranges.begin(), ranges.end(), scales.begin(),
                      [](const VectorRange& range) { return range.scale; });
+      const bool all_finite =
+          std::all_of(ranges.begin(), ranges.end(), [](const VectorRange& range) { return range.finite(); });
       for (std::int64_t j = first; j < last; ++j) {
         const VectorRange& column = columns_[static_cast<std::size_t>(j)];
-        if (column.finite()) write_column(row, j, ranges, scales, column.scale);
+        if (!column.finite()) continue;
+        const Elements elements = column_of(row, j, count, scales, column.scale);
+        float* target = &c_(row, j);
+        for (std::int64_t i = 0; i < count; ++i) {
+          if (all_finite || ranges[static_cast<std::size_t>(i)].finite())
+            target[i * c_.row_stride] = elements[static_cast<std::size_t>(i)];
+        }
       }
     }
   }
@@ -64,24 +66,22 @@ class Recombination {
  private:
   using RowScales = std::array<std::int32_t, most_rows>;
 
-  void write_column(std::int64_t row, std::int64_t j, std::span<const VectorRange> ranges,
-                    const RowScales& scales, std::int32_t scale) const {
-    const auto count = static_cast<std::int64_t>(ranges.size());
-    Column column;
-    std::fill_n(column.sums.begin(), count, 0.0);
+  using Elements = std::array<float, most_rows>;
+
+  // The results of `count` rows of a column.
+  Elements column_of(std::int64_t row, std::int64_t j, std::int64_t count, const RowScales& scales,
+                     std::int32_t scale) const {
+    alignas(64) std::array<double, most_rows> sums;
+    alignas(64) Elements elements;  // old ones, then results
+    std::fill_n(sums.begin(), count, 0.0);
     for (int g = 0; g < sums_.groups; ++g)
       add_group(sums_.group<float>(g) + row + j * sums_.rows,
-                power_of_two(exponents_[static_cast<std::size_t>(g)]), count, column.sums.data());
+                power_of_two(exponents_[static_cast<std::size_t>(g)]), count, sums.data());
     const bool reads = beta_ != 0;
-    float* elements = &c_(row, j);
-    for (std::int64_t i = 0; reads && i < count; ++i)
-      column.elements[static_cast<std::size_t>(i)] = elements[i * c_.row_stride];
-    finish(column.sums.data(), scales.data(), scale, static_cast<double>(alpha_), static_cast<double>(beta_),
-           reads, count, column.elements.data());
-    for (std::int64_t i = 0; i < count; ++i) {
-      if (ranges[static_cast<std::size_t>(i)].finite())
-        elements[i * c_.row_stride] = column.elements[static_cast<std::size_t>(i)];
-    }
+    for (std::int64_t i = 0; reads && i < count; ++i) elements[static_cast<std::size_t>(i)] = c_(row + i, j);
+    finish(sums.data(), scales.data(), scale, static_cast<double>(alpha_), static_cast<double>(beta_), reads,
+           count, elements.data());
+    return elements;
   }
 
   const Accumulators& sums_;

@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <vector>
 
@@ -196,6 +197,57 @@ TEST_P(Split, PanelsHaveTheBitsOfPackedSlices) {
         }
       }
     }
+  }
+}
+
+template <class View>
+std::vector<float> values_of(const View& operand, const SplitRule& rule, SliceStorage storage) {
+  std::vector<VectorRange> ranges(static_cast<std::size_t>(operand.rows));
+  find_ranges(operand, rule, std::span(ranges), 1);
+  Slices slices = make_slices(*rule.format, storage, rule.slices, operand.rows, operand.columns);
+  std::vector<std::byte> memory(slices.bytes(), std::byte{0xee});
+  slices.data = memory.data();
+  split_operand(operand, rule, ranges, slices, 1);
+  std::vector<float> values;
+  for (int s = 0; s < rule.slices; ++s) {
+    for (std::int64_t v = 0; v < operand.rows; ++v) {
+      for (std::int64_t p = 0; p < operand.columns; ++p)
+        values.push_back(static_cast<float>(slice_value(slices, s, v, p)));
+    }
+  }
+  return values;
+}
+
+template <class T>
+void expect_same_in_panels(const SplitRule& rule, const std::string& distribution) {
+  constexpr std::int64_t vectors = 21, k = 70;
+  constexpr std::int64_t parts = parts_of<T>;
+  std::vector<T> memory(static_cast<std::size_t>(vectors * k));
+  const MatrixView<RealOf<T>> reals{reinterpret_cast<RealOf<T>*>(memory.data()), parts * vectors, k, 1,
+                                    parts * vectors};
+  lab::fill(lab::parse_distribution(distribution), lab::Side::a, 6, reals);
+  const MatrixView<const T> elements{memory.data(), vectors, k, 1, vectors};
+  OperandView<T> operand;
+  if constexpr (is_complex<T>) {
+    operand = OperandView<T>(elements, true, true);
+  } else {
+    operand = elements;
+  }
+  const std::vector<float> packed = values_of(operand, rule, SliceStorage::packed);
+  const std::vector<float> panels = values_of(operand, rule, SliceStorage::panels);
+  ASSERT_EQ(packed.size(), panels.size());
+  for (std::size_t e = 0; e < packed.size(); ++e)
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(packed[e]), std::bit_cast<std::uint32_t>(panels[e]))
+        << distribution << ", value " << e << ": " << panels[e] << " instead of " << packed[e];
+}
+
+TEST_P(Split, PanelsOfAnyTypeHaveTheBitsOfPackedSlices) {
+  const SplitRule& rule = GetParam()->program.split_a;
+  if (rule.kind != SplitKind::hi_lo || !rule.format->floating) GTEST_SKIP() << "no panels";
+  for (const char* distribution : {"uniform", "phi:4", "subnormal-mixed", "special:0.2", "span:120"}) {
+    expect_same_in_panels<double>(rule, distribution);
+    expect_same_in_panels<std::complex<float>>(rule, distribution);
+    expect_same_in_panels<std::complex<double>>(rule, distribution);
   }
 }
 

@@ -18,7 +18,9 @@ inline const std::string native = "native";
 inline const std::string half = "fp16";
 
 // Kinds of sums. All round to nearest, as the paper's NPU, of which there is no model. The paper's SGEMM is
-// OpenBLAS's on another processor, so its sums may differ from those of the NPU.
+// OpenBLAS's on another processor, so its sums may differ from those of the NPU. The engine cpu multiplied
+// slices by OpenBLAS up to commit 571b385, and the recorded rows are of such commits; since then it has the
+// sequential sums of the reference engine (CHANGELOG, Bits).
 struct Sums {
   std::string name;
   std::string engine;
