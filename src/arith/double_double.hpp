@@ -52,7 +52,7 @@ namespace exact_detail {
 
 // Sum of a few terms: in one wide integer where their bits lie close together, else in a superaccumulator.
 template <int Limbs>
-class PairTerms {
+class DoubleDoubleTerms {
  public:
   template <int Others>
   void add(const ExactNumber<Others>& x) {
@@ -69,8 +69,8 @@ class PairTerms {
   }
 
  private:
-  // Number of terms at most: alpha's two words times x, and the four products of words of beta and c.
-  static constexpr std::size_t most = 6;
+  // alpha's two halves times x, and the four products of halves of beta and c.
+  static constexpr std::size_t max_terms = 6;
   static constexpr int width = Limbs + 6;
   static constexpr int bits = WideInteger<width>::bits;
   static constexpr int carries = 5;  // bits for the carries of six terms and the sign
@@ -91,7 +91,7 @@ class PairTerms {
     return total;
   }
 
-  std::array<ExactNumber<Limbs>, most> terms_{};
+  std::array<ExactNumber<Limbs>, max_terms> terms_{};
   std::size_t count_ = 0;
   int top_ = std::numeric_limits<int>::min();
   int bottom_ = std::numeric_limits<int>::max();
@@ -115,7 +115,7 @@ DoubleDouble exact_epilogue(const ExactNumber<Limbs>& x, const DoubleDouble& alp
     const int sign = x.magnitude.length() == 0 ? 0 : x.negative ? -1 : 1;
     return special_epilogue(sign, alpha, beta, c == nullptr ? nullptr : &old);
   }
-  PairTerms<std::max(Limbs + 1, 2)> terms;
+  DoubleDoubleTerms<std::max(Limbs + 1, 2)> terms;
   for (const double factor : {alpha.hi, alpha.lo}) {
     if (factor != 0) terms.add(times(x, exact(factor)));
   }

@@ -110,7 +110,7 @@ struct DeviceSliceCounts {
 // Report of a call on a device, in device memory, for kintsugi_report(); select() adds to it or writes all of
 // it.
 struct DeviceReport {
-  static constexpr int max_candidates = 4;
+  static constexpr int max_candidates = 4;  // of which one is selected
 
   std::int64_t items[max_candidates] = {};  // batch items that selected each candidate
   std::int64_t scaled = 0;

@@ -100,7 +100,7 @@ template <int Limbs>
 void check_parts(const ComplexBasis& basis) {
   std::mt19937_64 random(basis.slices());
   const auto tables = part_tables<Limbs>(basis);
-  ASSERT_LE(basis.slices(), max_element_slices);
+  ASSERT_LE(basis.slices(), max_complex_slices);
   for (int draw = 0; draw < 200; ++draw) {
     const ExactNumber<Limbs> parts[2]{
         draw_number<Limbs>(random, ResidueSystem{0, basis}, residue_bits(basis), draw),

@@ -308,7 +308,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
     return cuda::native(queue, product, scratch);
   }
 
-  // The plan stages operands in host memory, so these functions are never called with matrices.
+  // Plans stage operands in host memory, so these functions are never called.
   void multiply(const Multiplication&) const override { refuse_host_memory(); }
   double native_double_double_time() const override { return 0; }  // no such products
   void native(const NativeProduct<float>&) const override { refuse_host_memory(); }

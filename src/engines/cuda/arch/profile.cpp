@@ -87,18 +87,18 @@ std::unique_ptr<Profile> calibrated_profile(const DeviceTraits& device, std::str
 }  // namespace
 
 DeviceTraits traits_of(Device device) {
-  constexpr int clock_khz = 13;
-  constexpr int memory_clock_khz = 36;
-  constexpr int memory_bus_bits = 37;
+  constexpr int clock_khz_attribute = 13;
+  constexpr int memory_clock_khz_attribute = 36;
+  constexpr int memory_bus_bits_attribute = 37;
   const DeviceDescription description = describe_device(device);
-  constexpr double transfers_of_clock = 2;
+  constexpr double transfers_per_clock = 2;
   return {.name = description.name,
           .major = description.major,
           .minor = description.minor,
           .sm_count = device_attribute(sm_count_attribute, device),
-          .clock_mhz = device_attribute(clock_khz, device) * 1e-3,
-          .memory_gb_per_s = transfers_of_clock * device_attribute(memory_clock_khz, device) * 1e3 *
-                             device_attribute(memory_bus_bits, device) / 8 * 1e-9};
+          .clock_mhz = device_attribute(clock_khz_attribute, device) * 1e-3,
+          .memory_gb_per_s = transfers_per_clock * device_attribute(memory_clock_khz_attribute, device) *
+                             1e3 * device_attribute(memory_bus_bits_attribute, device) / 8 * 1e-9};
 }
 
 std::string profile_text(const Profile& profile) {

@@ -37,7 +37,7 @@ struct ResiduesOfParts {
 template <int Limbs>
 struct ResiduesOfElements {
   ResidueSums sums;
-  std::array<RemainderTable<Limbs, max_element_slices>, 2> table;
+  std::array<RemainderTable<Limbs, max_complex_slices>, 2> table;
 };
 
 // Limbs up to which there are kernels for residues of complex elements; with more limbs kernels take residues

@@ -71,7 +71,7 @@ __device__ const RemainderTable<Limbs>& table_of(const ResiduesOfParts<Limbs>& s
   return source.table;
 }
 template <int Limbs>
-__device__ const RemainderTable<Limbs, max_element_slices>& table_of(const ResiduesOfElements<Limbs>& source,
+__device__ const RemainderTable<Limbs, max_complex_slices>& table_of(const ResiduesOfElements<Limbs>& source,
                                                                      int part) {
   return source.table[part];
 }

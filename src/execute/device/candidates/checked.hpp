@@ -6,7 +6,8 @@
 //   magnitudes  split, and multiplied tile by tile, if the contract allows errors: a lower bound of |A||B|
 //   recombine   writes the elements that are proved to meet the contract; marks the others
 //   advance     to the next candidate, which computes the block again if that is expected to be worth it
-//   recompute   sums the elements exactly that the last candidate left open, and rounds them once
+//   recompute   sums the elements that the last candidate left open, exactly or, where the contract allows it,
+//               in their own arithmetic, and rounds them once
 #pragma once
 
 #include <cstddef>

@@ -48,7 +48,7 @@ __device__ void add_term(float (&sums)[Config::sums], const OperandA& a, MatrixD
 // adds its accumulators to its sums, so that the tensor cores are always busy. Without this order both
 // warpgroups would finish together, and the tensor cores would wait for both.
 inline constexpr int first_order_barrier = 1;  // named barrier 0 is __syncthreads()
-inline constexpr int first_warpgroup = first_order_barrier + consumers;
+inline constexpr int first_warpgroup_barrier = first_order_barrier + consumers;
 
 __device__ inline void order_barrier_wait(int consumer) {
   named_barrier_sync(first_order_barrier + consumer, consumers * warpgroup);
@@ -63,8 +63,9 @@ using HighRows = Rows<Config::tile.high_in_registers, SubBlock::first_step, SubB
 
 // Commits the wgmma before this term and, if the term rescales the accumulators, waits for them.
 template <class Config, class SubBlock, int T>
-__device__ void wait_before_term(float (&sums)[Config::sums], const MultiTermPipelineState<Config>& pipeline,
-                                 int consumer, float rescale) {
+__device__ void commit_before_term(float (&sums)[Config::sums],
+                                   const MultiTermPipelineState<Config>& pipeline, int consumer,
+                                   float rescale) {
   wgmma_commit_group();
   if constexpr (Config::structure.terms[T].rescales) {
     order_barrier_arrive(consumer);
@@ -85,8 +86,8 @@ __device__ void add_terms(float (&sums)[Config::sums], const HighRows<Config, Su
                           const MultiTermPipelineState<Config>& pipeline, int consumer, float rescale) {
   if constexpr (T < Config::terms) {
     constexpr Term term = Config::structure.terms[T];
-    if constexpr (T > 0 && Config::waits_before(T))
-      wait_before_term<Config, SubBlock, T>(sums, pipeline, consumer, rescale);
+    if constexpr (T > 0 && Config::commits_before(T))
+      commit_before_term<Config, SubBlock, T>(sums, pipeline, consumer, rescale);
     const MatrixDescriptor b = MatrixDescriptor(pipeline.b(term.b)) + SubBlock::first_step * step_bytes;
     if constexpr (term.a == 0) {
       add_term<Config, SubBlock>(sums, a0, b, T == 0);
@@ -159,7 +160,7 @@ __device__ void send_partial_sums(const float (&sums)[Config::sums], const Multi
                                   const WorkTile& work_tile, int consumer, int thread) {
   save_sums(partial_sums_of<Config>(params, work_tile, consumer), sums, thread);
   __threadfence();
-  named_barrier_sync(first_warpgroup + consumer, warpgroup);
+  named_barrier_sync(first_warpgroup_barrier + consumer, warpgroup);
   if (thread == 0)
     asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(k_parts_added(params, work_tile, consumer)),
                  "r"(work_tile.k_part + 1)

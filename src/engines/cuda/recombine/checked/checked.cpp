@@ -32,33 +32,33 @@ void launch_checked(const CheckedKernels& kernels, const Queue& queue, const Sou
 
 void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                        const DeviceCheck& check, const DeviceTile& tile, const DeviceOpenElements& open) {
-  static const CheckedKernels few{
+  static const CheckedKernels in_3_limbs{
       KernelName{"checked_residues_in_3", "checked_f32"}, KernelName{"checked_residues_in_3", "checked_f64"},
       KernelName{"checked_residues_c32", "checked_c32"}, KernelName{"checked_residues_c64", "checked_c64"}};
-  static const CheckedKernels most{KernelName{"checked_residues_in_6", "checked_f32"},
-                                   KernelName{"checked_residues_in_6", "checked_f64"}, KernelName{"", ""},
-                                   KernelName{"", ""}};
+  static const CheckedKernels in_6_limbs{KernelName{"checked_residues_in_6", "checked_f32"},
+                                         KernelName{"checked_residues_in_6", "checked_f64"},
+                                         KernelName{"", ""}, KernelName{"", ""}};
   const bool complex = tile.c.complex();
   const int limbs = complex ? remainder_limbs(system.basis) : remainder_limbs(system.real_count);
   const int available = complex ? few_checked_limbs : most_checked_limbs;
   if (sums.type != SumType::residue || complex == system.basis.empty() || limbs > available)
-    fail(Status::internal, "engine cuda was handed sums of type {} modulo {} moduli, {} complex, to check",
+    fail(Status::internal, "cannot check sums of type {} ({} real moduli, {} complex)",
          static_cast<int>(sums.type), system.real_count, system.basis.count());
   const ResidueSums residues{reinterpret_cast<const std::uint8_t*>(sums.data), sums.rows,
                              sums.group_stride()};
   if (complex) {
     launch_checked(
-        few, queue,
+        in_3_limbs, queue,
         ResiduesOfElements<few_checked_limbs>{residues, part_tables<few_checked_limbs>(system.basis)}, check,
         tile, open);
   } else if (limbs <= few_checked_limbs) {
     launch_checked(
-        few, queue,
+        in_3_limbs, queue,
         ResiduesOfParts<few_checked_limbs>{residues, remainder_table<few_checked_limbs>(system.real_count)},
         check, tile, open);
   } else {
     launch_checked(
-        most, queue,
+        in_6_limbs, queue,
         ResiduesOfParts<most_checked_limbs>{residues, remainder_table<most_checked_limbs>(system.real_count)},
         check, tile, open);
   }
@@ -71,7 +71,7 @@ struct ExactKernel {
   std::int64_t shared_bytes;
 };
 
-// Thread blocks whose warps take an element of the tile each, up to the most that share them.
+// Thread blocks whose warps take an element of the tile each, up to the in_6_limbs that share them.
 std::int64_t exact_blocks(const DeviceTile& tile) {
   return std::min(divide_up(tile.rows * tile.columns, std::int64_t{exact_warps}), max_exact_blocks);
 }

@@ -154,8 +154,8 @@ class ExactElement {
     return sum_over_lanes(special);
   }
 
-  // Writes the element, in one lane: the result of special_element() if there were NaN or infinities, else
-  // the exact result rounded once.
+  // Writes the element, in one lane: by IEEE arithmetic if there were NaN or infinities, else the exact
+  // result rounded once.
   __device__ void round_once(std::int64_t i, std::int64_t j, const Real (&special)[parts],
                              const int (&first)[parts], const int (&last)[parts], T& element) const {
     const T* old = scalars_.beta == T(0) ? nullptr : &element;

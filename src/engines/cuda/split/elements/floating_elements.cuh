@@ -42,7 +42,7 @@ __device__ std::uint32_t tf32_pattern(float x) {
   return bits & ~0x1fffU;
 }
 
-// Writes one slice of `rest`, which becomes the residual, except after the last slice, where the residual is
+// Writes one slice of `residual`, which becomes the next residual, except after the last slice, where the residual is
 // not used.
 template <ElementKind kind, bool nearest, int count>
 __device__ void take_rounded_slice(float (&residual)[count], bool last, std::byte* target) {
@@ -72,7 +72,7 @@ __device__ void take_rounded_slice(float (&residual)[count], bool last, std::byt
   }
 }
 
-// Writes a slice of cut bits, which has no gradual underflow: an element below the normal numbers gives a
+// Writes a bit-cut (truncated) slice, which has no gradual underflow: an element below the normal numbers gives a
 // zero of its sign, and the whole element remains as residual.
 template <ElementKind kind, int count>
 __device__ void take_cut_slice(float (&residual)[count], std::byte* target) {
@@ -88,7 +88,7 @@ __device__ void take_cut_slice(float (&residual)[count], std::byte* target) {
   take_rounded_slice<kind, false>(kept, false, target);
 #pragma unroll
   for (int i = 0; i < count; ++i) {
-    // The residual of a zero is +0, as is -0 - -0.
+    // The addition gives +0 for zeros, as -0 - (-0) does.
     residual[i] = kept[i] + below[i];
   }
 }
