@@ -160,8 +160,8 @@ struct DeviceSplit {
   bool finds_depth = false;  // for FP32 vectors with fp16 slices and unknown ranges
 };
 
-// Rounding-error bounds (arith/rounding_bound.hpp) of an operand's vectors first ... first + vectors - 1, scaled
-// to 2^top_exponent as in SplitRule. `bounds` has an element for each vector of the operand.
+// Rounding-error bounds (arith/rounding_bound.hpp) of an operand's vectors first ... first + vectors - 1,
+// scaled to 2^top_exponent as in SplitRule. `bounds` has an element for each vector of the operand.
 struct DeviceRoundingBounds {
   DeviceSide side;
   int top_exponent = 0;

@@ -6,8 +6,8 @@
 //   magnitudes  split, and multiplied tile by tile, if the contract allows errors: a lower bound of |A||B|
 //   recombine   writes the elements that are proved to meet the contract; marks the others
 //   advance     to the next candidate, which computes the block again if that is expected to be worth it
-//   recompute   sums the elements that the last candidate left open, exactly or, where the contract allows it,
-//               in their own arithmetic, and rounds them once
+//   recompute   sums the elements that the last candidate left open, exactly or, where the contract allows
+//               it, in their own arithmetic, and rounds them once
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,8 @@
 
 namespace kintsugi::core {
 
-// One batch item under a checked plan, and one of its checked candidates. All candidates have the same memory.
+// One batch item under a checked plan, and one of its checked candidates. All candidates have the same
+// memory.
 class DeviceChecked {
  public:
   // candidate: number of the candidate in the plan. selection: of the batch item.

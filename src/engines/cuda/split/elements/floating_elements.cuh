@@ -42,8 +42,8 @@ __device__ std::uint32_t tf32_pattern(float x) {
   return bits & ~0x1fffU;
 }
 
-// Writes one slice of `residual`, which becomes the next residual, except after the last slice, where the residual is
-// not used.
+// Writes one slice of `residual`, which becomes the next residual, except after the last slice, where the
+// residual is not used.
 template <ElementKind kind, bool nearest, int count>
 __device__ void take_rounded_slice(float (&residual)[count], bool last, std::byte* target) {
   if constexpr (kind == ElementKind::tf32) {
@@ -72,8 +72,8 @@ __device__ void take_rounded_slice(float (&residual)[count], bool last, std::byt
   }
 }
 
-// Writes a bit-cut (truncated) slice, which has no gradual underflow: an element below the normal numbers gives a
-// zero of its sign, and the whole element remains as residual.
+// Writes a bit-cut (truncated) slice, which has no gradual underflow: an element below the normal numbers
+// gives a zero of its sign, and the whole element remains as residual.
 template <ElementKind kind, int count>
 __device__ void take_cut_slice(float (&residual)[count], std::byte* target) {
   constexpr float smallest_normal = kind == ElementKind::fp16 ? 0x1p-14F : 0x1p-126F;
