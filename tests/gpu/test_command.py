@@ -96,6 +96,17 @@ def test_checks_go_on_behind_a_crash(bundle, tmp_path):
     assert result.stdout.splitlines()[-3:-1] == ["FAILED  checks: A.Crashes", "FAILED  checks: A.Fails"]
 
 
+def test_devices_share_the_checks(bundle, tmp_path):
+    names = []
+    for share in ("0/2", "1/2"):
+        run("--bundle", bundle, "--json", tmp_path / share[0], "--parts", "checks", "--share", share)
+        names.append(set(cases_of(tmp_path / share[0])))
+    assert names == [{"A.Passes", "A.Fails"}, {"A.Crashes", "B/0.Skips"}]
+    for bad in ("2/2", "1", "0/0", "-1/2"):
+        result = run("--bundle", bundle, "--share", bad)
+        assert result.returncode == 2 and "I/N" in result.stderr
+
+
 def test_sanitizers_and_timings(bundle, tmp_path):
     tools = tmp_path / "tools"
     tools.mkdir()
