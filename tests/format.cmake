@@ -1,4 +1,4 @@
-# Fails when clang-format would change a C, C++ or CUDA file, and names the files. To mend all of them:
+# Fails when clang-format would change a C, C++ or CUDA file, and names the files. To format all of them:
 #   cmake -DCLANG_FORMAT=clang-format -DSOURCE=. -DFIX=ON -P tests/format.cmake
 cmake_minimum_required(VERSION 3.25)
 cmake_path(ABSOLUTE_PATH SOURCE NORMALIZE)

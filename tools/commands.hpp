@@ -16,6 +16,7 @@ void add_schemes(CLI::App& program, Action& action);
 void add_engines(CLI::App& program, Action& action);
 void add_settings(CLI::App& program, Action& action);
 void add_doctor(CLI::App& program, Action& action);
+void add_calibrate(CLI::App& program, Action& action);
 void add_generate(CLI::App& program, Action& action);
 void add_accuracy(CLI::App& program, Action& action);
 void add_bench(CLI::App& program, Action& action);

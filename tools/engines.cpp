@@ -24,8 +24,8 @@ void run_engines(bool json) {
       if (!cell(engine, key).empty()) fmt::print("  {}\n", wrapped_for_output(cell(engine, key), 96, 2));
     }
     for (const auto& [format, accumulators] : engine.at("accumulators").items()) {
-      const std::string ways = cell(engine.at("accumulators"), format);
-      fmt::print("  {:<9} added as {}\n", format, wrapped_for_output(ways, 96, 21));
+      const std::string names = cell(engine.at("accumulators"), format);
+      fmt::print("  {:<9} added as {}\n", format, wrapped_for_output(names, 96, 21));
     }
   }
 }

@@ -64,6 +64,7 @@ int run(int count, char** words) {
   add_engines(program, action);
   add_settings(program, action);
   add_doctor(program, action);
+  add_calibrate(program, action);
   add_generate(program, action);
   add_accuracy(program, action);
   add_bench(program, action);

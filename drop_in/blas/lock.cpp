@@ -29,7 +29,7 @@ void in_parent() {
   making.unlock();
 }
 
-// A recursive mutex knows its owner by a number that is another one in the child.
+// A recursive mutex identifies its owner by a thread number, which is another one in the child.
 void in_child() {
   forked = true;
   forget_record();

@@ -53,8 +53,8 @@ void forget_record() { record = nullptr; }
 
 namespace {
 
-// A process without a call writes nothing, so that a shell that starts the program leaves its report alone; a
-// forked child writes only to a file of its own.
+// A process without a call writes nothing, so that a shell that starts the program does not overwrite its
+// report; a forked child writes only to a file of its own.
 __attribute__((destructor)) void write_report_at_exit() {
   if (record == nullptr || settings().report.empty()) return;
   const bool has_own_file = settings().report.find("%p") != std::string::npos;

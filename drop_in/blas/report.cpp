@@ -100,7 +100,7 @@ std::string with_process_number(std::string path) {
   return place == std::string::npos ? path : path.replace(place, 2, std::to_string(::getpid()));
 }
 
-// Beside its target and renamed, so that a full disk leaves the old file.
+// Written beside its target and renamed, so that a full disk does not destroy the old file.
 bool write_file(const std::string& path, const std::string& text) {
   const std::string temporary = path + "." + std::to_string(::getpid());
   std::FILE* file = std::fopen(temporary.c_str(), "w");

@@ -42,8 +42,8 @@ struct Record {
 
 void print_explanation(const ProblemKey& key, const ProblemRecord& problem);
 
-// To the file that KINTSUGI_REPORT names, %p being the process's number, or as a table to stderr. One line on
-// stderr where the file cannot be written.
+// Writes to the file that KINTSUGI_REPORT names, %p being the process's number, or as a table to stderr; one
+// line on stderr if the file cannot be written.
 void write_report(const Record& record);
 
 }  // namespace kintsugi::blas

@@ -1,4 +1,4 @@
-// A copy of C, to be put back before it is computed in another way.
+// A copy of C, with which C is restored before it is computed by another method.
 #pragma once
 
 #include <cstddef>

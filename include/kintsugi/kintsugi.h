@@ -223,7 +223,7 @@ typedef struct kintsugi_operands {
   size_t workspace_size; /* bytes; at least kintsugi_plan_workspace_size() if a workspace is given */
   kintsugi_queue
       queue; /* kind 0: the plan's. One plan may run on several streams, each with a workspace of its own.
-              Shorter structs, of before the first device engine of version 0.1.0, mean kind 0. */
+              Shorter structs, from before the first device engine (version 0.1.0), mean kind 0. */
 } kintsugi_operands;
 
 #define KINTSUGI_OPERANDS_INIT                                                                   \
@@ -314,6 +314,31 @@ KINTSUGI_API kintsugi_status kintsugi_ddgemm(kintsugi_handle handle, kintsugi_la
  * back: memory of a device as far as its streams have been synchronized. Calls that run meanwhile end as they
  * would have; later ones plan and allocate again. Always KINTSUGI_SUCCESS. */
 KINTSUGI_API kintsugi_status kintsugi_release_caches(void);
+
+/* ------------------------------------------------------------- calibration */
+
+/* Called before each step of a calibration, with the part of the work that is done, from 0 to 1. */
+typedef void (*kintsugi_progress)(void* user, double done, const char* step);
+
+typedef struct kintsugi_calibration {
+  size_t struct_size;
+  const char*
+      file;      /* of the profile; NULL: $XDG_CONFIG_HOME/kintsugi/profiles/DEVICE.json, where calls look */
+  int32_t quick; /* 1: fewer repetitions */
+  int32_t blind; /* 1: begins with what is known of other devices, to test how well a calibration does */
+  kintsugi_progress progress; /* NULL: none */
+  void* progress_user;
+} kintsugi_calibration;
+
+#define KINTSUGI_CALIBRATION_INIT \
+  { sizeof(kintsugi_calibration), 0, 0, 0, 0, 0 }
+
+/* Measures the kernels and calls of the calling thread's device, which should be idle, for up to two minutes,
+ * and writes a profile by which the policy auto decides from then on, in this process and in later ones
+ * (docs/DEVICES.md). The profile's file is the step of the last report, with done = 1. Takes 1.8 GiB of the
+ * device's memory, and for large products their workspaces. KINTSUGI_ENGINE_UNAVAILABLE: there is no device
+ * whose kernels have costs; KINTSUGI_BAD_SETTING: the file cannot be written. */
+KINTSUGI_API kintsugi_status kintsugi_calibrate(const kintsugi_calibration* calibration);
 
 /* ------------------------------------------------------------ descriptions */
 /* All functions here write JSON by the rules of kintsugi_plan_describe. */

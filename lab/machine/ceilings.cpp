@@ -28,7 +28,7 @@ constexpr std::array<Unit, 4> units{{{"fp16", 2, probe_limit_11_bits, false},
                                      {"int8", 1, probe_limit_int8, true}}};
 
 // One kind of kernel: it multiplies m x n sums of row_bytes of k in a pass, in `tiles` tiles per block.
-struct Way {
+struct ProbeKernel {
   const char* file;
   const char* kernel;  // name without the format
   const char* text;
@@ -40,22 +40,22 @@ struct Way {
   int threads;
   int shared_bytes;
 };
-constexpr Way wgmma{"probe_wgmma_sm90a",
-                    "wgmma",
-                    "wgmma m64n256, both operands in shared memory",
-                    wgmma_warpgroups* wgmma_m,
-                    wgmma_n,
-                    wgmma_row_bytes,
-                    1,
-                    1,
-                    128 * wgmma_warpgroups,
-                    wgmma_shared_bytes};
-constexpr Way mma{
+constexpr ProbeKernel wgmma{"probe_wgmma_sm90a",
+                            "wgmma",
+                            "wgmma m64n256, both operands in shared memory",
+                            wgmma_warpgroups* wgmma_m,
+                            wgmma_n,
+                            wgmma_row_bytes,
+                            1,
+                            1,
+                            128 * wgmma_warpgroups,
+                            wgmma_shared_bytes};
+constexpr ProbeKernel mma{
     "probe_mma",    "mma", "mma.sync, operands in registers", mma_m, mma_n, mma_row_bytes, mma_warps, 2,
     32 * mma_warps, 0};
 
 // Returns the kernel kind for the device; code of sm_90a runs on compute capability 9.0 only.
-const Way& way_of(const DeviceFacts& facts) {
+const ProbeKernel& probe_of(const DeviceFacts& facts) {
   return facts.major == 9 && facts.minor == 0 && has_probes("probe_wgmma_sm90a") ? wgmma : mma;
 }
 
@@ -92,8 +92,8 @@ struct ExpectedSum {
 
 // Returns the sum of one period. In any order, each addition of a floating-point unit loses at most 2^-22 of
 // the sum of magnitudes.
-ExpectedSum expected_sum(const Unit& unit, const Way& way, int row, int column) {
-  const int length = way.row_bytes / unit.element_bytes;
+ExpectedSum expected_sum(const Unit& unit, const ProbeKernel& probe, int row, int column) {
+  const int length = probe.row_bytes / unit.element_bytes;
   std::int64_t sum = 0;
   std::int64_t magnitudes = 0;
   for (int k = 0; k < length; ++k) {
@@ -109,35 +109,35 @@ ExpectedSum expected_sum(const Unit& unit, const Way& way, int row, int column) 
 }
 
 template <class Sum>
-void check_sums(const Unit& unit, const Way& way, const std::vector<Sum>& sums) {
-  for (int row = 0; row < way.m; ++row) {
-    for (int column = 0; column < way.n; ++column) {
-      const double sum = static_cast<double>(sums[static_cast<std::size_t>(row * way.n + column)]);
-      const ExpectedSum expected = expected_sum(unit, way, row, column);
+void check_sums(const Unit& unit, const ProbeKernel& probe, const std::vector<Sum>& sums) {
+  for (int row = 0; row < probe.m; ++row) {
+    for (int column = 0; column < probe.n; ++column) {
+      const double sum = static_cast<double>(sums[static_cast<std::size_t>(row * probe.n + column)]);
+      const ExpectedSum expected = expected_sum(unit, probe, row, column);
       if (std::fabs(sum - expected.value) <= expected.allowed) continue;
       core::fail(core::Status::device_error,
                  "the probe of {} units ({}) is wrong: sum ({}, {}) is {}, and should be {} +- {}",
-                 unit.format, way.text, row, column, sum, expected.value, expected.allowed);
+                 unit.format, probe.text, row, column, sum, expected.value, expected.allowed);
     }
   }
 }
 
 template <class Sum>
-void download_and_check(const DeviceStream& stream, const Unit& unit, const Way& way,
+void download_and_check(const DeviceStream& stream, const Unit& unit, const ProbeKernel& probe,
                         const DeviceMemory& result) {
   std::vector<Sum> sums(result.bytes() / sizeof(Sum));
   stream.download(sums.data(), result.data(), result.bytes());
   stream.synchronize();
-  check_sums(unit, way, sums);
+  check_sums(unit, probe, sums);
 }
 
 Ceiling measure_unit(const DeviceStream& stream, const DeviceFacts& facts, const DeviceMonitor& monitor,
                      const Unit& unit) {
-  const Way& way = way_of(facts);
-  const ProbeGrid grid{way.blocks_an_sm * facts.sms, way.threads, way.shared_bytes};
+  const ProbeKernel& probe = probe_of(facts);
+  const ProbeGrid grid{probe.blocks_an_sm * facts.sms, probe.threads, probe.shared_bytes};
   const core::cuda::Kernel kernel =
-      probe_kernel(way.file, fmt::format("{}_{}", way.kernel, unit.format).c_str());
-  const DeviceMemory result(static_cast<std::size_t>(way.m) * way.n * sizeof(float));
+      probe_kernel(probe.file, fmt::format("{}_{}", probe.kernel, unit.format).c_str());
+  const DeviceMemory result(static_cast<std::size_t>(probe.m) * probe.n * sizeof(float));
   stream.fill(result.data(), 0xff, result.bytes());
   const auto launch = [&](int periods) { launch_probe(stream, kernel, grid, result.data(), periods); };
   constexpr int first_periods = 256;
@@ -145,13 +145,13 @@ Ceiling measure_unit(const DeviceStream& stream, const DeviceFacts& facts, const
   const double first = stream.seconds_of([&] { launch(first_periods); });
   const int periods = static_cast<int>(repetitions_for(first / first_periods));
   const double products_a_period =
-      static_cast<double>(probe_period) * way.m * way.n * (way.row_bytes / unit.element_bytes);
-  const double operations = 2 * products_a_period * static_cast<double>(grid.blocks) * way.tiles * periods;
+      static_cast<double>(probe_period) * probe.m * probe.n * (probe.row_bytes / unit.element_bytes);
+  const double operations = 2 * products_a_period * static_cast<double>(grid.blocks) * probe.tiles * periods;
   Ceiling ceiling = timed(stream, monitor, operations, [&] { launch(periods); });
   ceiling.name = unit.format;
-  ceiling.way = way.text;
-  unit.integer ? download_and_check<std::int32_t>(stream, unit, way, result)
-               : download_and_check<float>(stream, unit, way, result);
+  ceiling.method = probe.text;
+  unit.integer ? download_and_check<std::int32_t>(stream, unit, probe, result)
+               : download_and_check<float>(stream, unit, probe, result);
   return ceiling;
 }
 
@@ -160,18 +160,18 @@ Ceiling measure_unit(const DeviceStream& stream, const DeviceFacts& facts, const
 constexpr std::size_t copied_bytes = std::size_t{1} << 30;  // several times the size of any L2 cache
 
 // Checks the first and the last 1 MiB of the copy.
-void check_copy(const DeviceStream& stream, const DeviceMemory& target, const char* way) {
+void check_copy(const DeviceStream& stream, const DeviceMemory& target, const char* method) {
   std::vector<std::uint32_t> words(std::size_t{1} << 18);
   const std::size_t bytes = words.size() * sizeof(std::uint32_t);
   for (const std::size_t offset : {std::size_t{0}, copied_bytes - bytes}) {
     stream.download(words.data(), target.data() + offset, bytes);
     stream.synchronize();
     for (std::size_t i = 0; i < words.size(); ++i) {
-      const std::uint64_t place = offset / sizeof(std::uint32_t) + i;
-      if (words[i] == probe_word(place)) continue;
+      const std::uint64_t index = offset / sizeof(std::uint32_t) + i;
+      if (words[i] == probe_word(index)) continue;
       core::fail(core::Status::device_error,
-                 "the probe of copies ({}) is wrong: word {} is {}, and should be {}", way, place, words[i],
-                 probe_word(place));
+                 "the probe of copies ({}) is wrong: word {} is {}, and should be {}", method, index,
+                 words[i], probe_word(index));
     }
   }
 }
@@ -202,7 +202,7 @@ class CopyProbe {
   static constexpr int threads = 256;
   static constexpr std::size_t access_bytes = 16;
 
-  Ceiling measured(const char* way, const std::function<void()>& copy) const {
+  Ceiling measured(const char* method, const std::function<void()>& copy) const {
     stream_.fill(target_.data(), 0xff, copied_bytes);
     copy();
     const std::int64_t copies = repetitions_for(stream_.seconds_of(copy));
@@ -211,8 +211,8 @@ class CopyProbe {
       for (std::int64_t i = 0; i < copies; ++i) copy();
     });
     ceiling.name = "copy";
-    ceiling.way = way;
-    check_copy(stream_, target_, way);
+    ceiling.method = method;
+    check_copy(stream_, target_, method);
     return ceiling;
   }
 

@@ -11,9 +11,9 @@
 namespace kintsugi::lab {
 
 struct Ceiling {
-  std::string name;  // a format: operations per second, two a product; "copy": bytes per second, both ways
-  std::string way;   // instruction or call that was measured
-  double rate = 0;   // median of the runs
+  std::string name;    // a format: operations per second, two a product; "copy": bytes per second, both ways
+  std::string method;  // instruction or call that was measured
+  double rate = 0;     // median of the runs
   double lowest = 0;
   double highest = 0;
   DeviceState state;  // during the runs

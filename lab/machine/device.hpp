@@ -1,11 +1,10 @@
-// A CUDA device for measurements: memory, a stream, events and graphs, through the driver's functions alone.
+// A CUDA device for measurements, through the driver's functions alone.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
-#include "base/cuda/cuda_driver.hpp"
+#include "base/cuda/owned.hpp"
 
 namespace kintsugi::lab {
 
@@ -26,57 +25,8 @@ std::string device_missing_reason();
 // device from then on, as in the engine.
 DeviceFacts device_facts();
 
-// Uninitialized device memory; freed when all work on the device is done.
-class DeviceMemory {
- public:
-  explicit DeviceMemory(std::size_t bytes);
-  ~DeviceMemory();
-  DeviceMemory(const DeviceMemory&) = delete;
-  DeviceMemory& operator=(const DeviceMemory&) = delete;
-
-  std::byte* data() const { return reinterpret_cast<std::byte*>(address_); }
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  core::cuda::Address address_ = 0;
-  std::size_t bytes_;
-};
-
-// A stream, which runs its steps in order; those that touch host memory are complete after synchronize().
-class DeviceStream {
- public:
-  DeviceStream();
-  ~DeviceStream();
-  DeviceStream(const DeviceStream&) = delete;
-  DeviceStream& operator=(const DeviceStream&) = delete;
-
-  void* native() const { return stream_; }
-  void upload(std::byte* target, const void* host, std::size_t bytes) const;
-  void download(void* host, const std::byte* source, std::size_t bytes) const;
-  void copy(std::byte* target, const std::byte* source, std::size_t bytes) const;
-  void fill(std::byte* target, unsigned char value, std::size_t bytes) const;
-  void synchronize() const;
-
-  // Returns the seconds on the device from the start of the first step of `enqueue` to the end of the last
-  // one. `meanwhile` is called after all are in the stream, before waiting for them.
-  double seconds_of(const std::function<void()>& enqueue, const std::function<void()>& meanwhile = {}) const;
-
- private:
-  core::cuda::Stream stream_ = nullptr;
-};
-
-// A graph of the steps that `enqueue` put into the stream, which one call launches again.
-class DeviceGraph {
- public:
-  DeviceGraph(const DeviceStream& stream, const std::function<void()>& enqueue);
-  ~DeviceGraph();
-  DeviceGraph(const DeviceGraph&) = delete;
-  DeviceGraph& operator=(const DeviceGraph&) = delete;
-
-  void launch(const DeviceStream& stream) const;
-
- private:
-  core::cuda::GraphExec graph_ = nullptr;
-};
+using DeviceMemory = core::cuda::OwnedMemory;
+using DeviceStream = core::cuda::OwnedStream;
+using DeviceGraph = core::cuda::OwnedGraph;
 
 }  // namespace kintsugi::lab

@@ -46,8 +46,8 @@ struct ExactElement {
   double absolute = 0;
 };
 
-// One element of C; everything that depends on R is exact. The row of A and the column of B are contiguous,
-// `count` = k elements each.
+// Reference of one element of C: its exact value R, and errors relative to R without rounding. The row of A
+// and the column of B are contiguous, `count` = k elements each.
 template <class T>
 class ElementReference {
  public:

@@ -11,7 +11,7 @@ class Numpy {
  public:
   bool load();
 
-  // Exactly numpy's own class: subclasses may compute in other ways.
+  // Exactly numpy's own class, since subclasses may define other products.
   bool owns(PyObject* x) const { return Py_TYPE(x) == reinterpret_cast<PyTypeObject*>(array_type_.get()); }
 
   // False where the elements are not aligned, native numbers that the library multiplies.

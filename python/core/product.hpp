@@ -23,12 +23,12 @@ class Product {
   // then.
   bool read(const Given& given);
 
-  // Tells autograd that a tensor given as out is about to change; likewise.
+  // Announces to autograd that a tensor given as `out` will change; false with a Python error set.
   bool announce_write() const;
 
-  // On a device a workspace of so many bytes, from torch: it goes back when the work is in the stream, in
-  // whose order torch uses it again. Without memory for it the plan's allocator is asked for less. On the CPU
-  // the library has its own.
+  // On a device, a workspace of that many bytes from torch, which is released when the work is in the stream;
+  // torch reuses it in the stream's order. If torch has no memory for it, the plan's allocator is asked for
+  // less. On the CPU the library has its own.
   bool take_workspace(size_t bytes);
 
   const kintsugi_problem& problem() const { return problem_; }

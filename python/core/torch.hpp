@@ -12,8 +12,8 @@ class Torch {
  public:
   bool load_names();
 
-  // Exactly torch.Tensor, of the module torch as it is now: parameters require gradients, other subclasses
-  // may compute in other ways.
+  // Exactly torch.Tensor of the module torch as it is now: parameters require gradients, and other subclasses
+  // may define other products.
   bool owns(PyObject* x);
 
   // False for what Python code has to look at: lazy conjugates, tensors that require a gradient, other

@@ -12,7 +12,7 @@ from kintsugi import _torch
 
 # kintsugi_type of each element type; the library itself says which of them it multiplies.
 TYPES = {np.dtype(np.float32): 0, np.dtype(np.float64): 1, np.dtype(np.complex64): 2, np.dtype(np.complex128): 3}
-# Of pairs, which numpy has no type for (matmul_dd).
+# Type of pairs, which numpy has no type for (matmul_dd).
 DOUBLE_DOUBLE = 4
 
 

@@ -110,7 +110,7 @@ KINTSUGI_HOST_DEVICE RealOf<Z> rounded_part(const ExactNumber<Limbs>& same, cons
   const T c_other = part == 0 ? old.imag() : old.real();
   if (alpha.imag() == T(0) && beta.imag() == T(0))
     return exact_epilogue(same, alpha.real(), beta.real(), c == nullptr ? nullptr : &c_same);
-  const int sign = part == 0 ? -1 : 1;  // i i = -1
+  const T sign = part == 0 ? T(-1) : T(1);  // i i = -1
   return rounded_part<T>(same, other, Complex<double>(alpha.real(), sign * alpha.imag()),
                          Complex<double>(beta.real(), sign * beta.imag()), c_same, c_other);
 }

@@ -17,16 +17,16 @@ namespace exact_detail {
 
 // |x| - |high| with x's sign, high = RN(x): at most half a unit in the last place of high.
 template <int Limbs>
-ExactNumber<Limbs + 1> rest_of(const ExactNumber<Limbs>& x, double high) {
+ExactNumber<Limbs + 1> residual_of(const ExactNumber<Limbs>& x, double high) {
   const ExactNumber<1> part = exact(high);
   const int shift = part.exponent - x.exponent;
   if (high == 0 || shift < 0) return {};  // high is 0, x being below all doubles; or x has no bits below high
   const auto whole = WideInteger<Limbs + 1>::shifted(x.magnitude, 0);
   const auto taken = WideInteger<Limbs + 1>::shifted(part.magnitude, shift);
   const bool is_above = whole.less_than(taken);
-  ExactNumber<Limbs + 1> rest{is_above ? taken : whole, x.exponent, x.negative != is_above};
-  rest.magnitude.subtract(is_above ? whole : taken);
-  return rest;
+  ExactNumber<Limbs + 1> residual{is_above ? taken : whole, x.exponent, x.negative != is_above};
+  residual.magnitude.subtract(is_above ? whole : taken);
+  return residual;
 }
 
 }  // namespace exact_detail
@@ -37,22 +37,22 @@ template <int Limbs>
 DoubleDouble rounded_to_pair(const ExactNumber<Limbs>& x) {
   const double high = rounded<double>(x);
   if (!is_finite(high)) return {high, 0};
-  return normalized({high, rounded<double>(exact_detail::rest_of(x, high))});
+  return normalized({high, rounded<double>(exact_detail::residual_of(x, high))});
 }
 
 inline DoubleDouble rounded_to_pair(const ExactSum& sum) {
   const double high = sum.to_double();
   if (!is_finite(high)) return {high, 0};
-  ExactSum rest = sum;
-  rest.add(-high);
-  return normalized({high, rest.to_double()});
+  ExactSum residual = sum;
+  residual.add(-high);
+  return normalized({high, residual.to_double()});
 }
 
 namespace exact_detail {
 
 // Sum of a few terms: in one wide integer where their bits lie close together, else in a superaccumulator.
 template <int Limbs>
-class PairTerms {
+class DoubleDoubleTerms {
  public:
   template <int Others>
   void add(const ExactNumber<Others>& x) {
@@ -69,8 +69,8 @@ class PairTerms {
   }
 
  private:
-  // Number of terms at most: alpha's two words times x, and the four products of words of beta and c.
-  static constexpr std::size_t most = 6;
+  // alpha's two halves times x, and the four products of halves of beta and c.
+  static constexpr std::size_t max_terms = 6;
   static constexpr int width = Limbs + 6;
   static constexpr int bits = WideInteger<width>::bits;
   static constexpr int carries = 5;  // bits for the carries of six terms and the sign
@@ -91,7 +91,7 @@ class PairTerms {
     return total;
   }
 
-  std::array<ExactNumber<Limbs>, most> terms_{};
+  std::array<ExactNumber<Limbs>, max_terms> terms_{};
   std::size_t count_ = 0;
   int top_ = std::numeric_limits<int>::min();
   int bottom_ = std::numeric_limits<int>::max();
@@ -115,7 +115,7 @@ DoubleDouble exact_epilogue(const ExactNumber<Limbs>& x, const DoubleDouble& alp
     const int sign = x.magnitude.length() == 0 ? 0 : x.negative ? -1 : 1;
     return special_epilogue(sign, alpha, beta, c == nullptr ? nullptr : &old);
   }
-  PairTerms<std::max(Limbs + 1, 2)> terms;
+  DoubleDoubleTerms<std::max(Limbs + 1, 2)> terms;
   for (const double factor : {alpha.hi, alpha.lo}) {
     if (factor != 0) terms.add(times(x, exact(factor)));
   }

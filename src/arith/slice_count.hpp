@@ -47,7 +47,7 @@ struct SliceDepth {
 
 // Slices of a block. If a row that needs most slices is exhausted before Algorithm 3 has enough, B's slices
 // are taken until they are exhausted, too, and no product is left out (section 3.2). Rows that had enough
-// before may still have a rest then, which A's slices do not hold.
+// before may still have a residual then, which A's slices do not hold.
 KINTSUGI_HOST_DEVICE constexpr SliceDepth depth_of(const SliceCounts& slice_counts, int most, bool fast) {
   if (slice_counts.exhausted > 0 && slice_counts.exhausted >= slice_counts.enough) {
     return {slice_counts.exhausted, most, false, slice_counts.enough == 0};
@@ -63,16 +63,16 @@ class MagnitudeSum {
 
  public:
   // Exponent of a power of two above the product.
-  KINTSUGI_HOST_DEVICE static constexpr std::int32_t top(const Rest& x, const Rest& y) {
-    if (x.significand == 0 || y.significand == 0) return no_rest;
+  KINTSUGI_HOST_DEVICE static constexpr std::int32_t top(const Residual& x, const Residual& y) {
+    if (x.significand == 0 || y.significand == 0) return no_residual;
     return x.exponent + y.exponent + length(x) + length(y);
   }
 
   // `top`: top() of the largest product.
   KINTSUGI_HOST_DEVICE constexpr MagnitudeSum(std::int32_t top, int count_bits)
-      : unit_(top == no_rest ? 0 : top - (126 - count_bits)) {}
+      : unit_(top == no_residual ? 0 : top - (126 - count_bits)) {}
 
-  KINTSUGI_HOST_DEVICE constexpr void add(const Rest& x, const Rest& y) {
+  KINTSUGI_HOST_DEVICE constexpr void add(const Residual& x, const Residual& y) {
     const Integer product = Integer{magnitude_of(x.significand)} * magnitude_of(y.significand);
     if (product == 0) return;  // the exponent of a zero has no meaning
     const int shift = x.exponent + y.exponent - unit_;
@@ -106,7 +106,7 @@ class MagnitudeSum {
   }
 
  private:
-  KINTSUGI_HOST_DEVICE static constexpr int length(const Rest& x) {
+  KINTSUGI_HOST_DEVICE static constexpr int length(const Residual& x) {
     return 64 - leading_zeros(magnitude_of(x.significand));
   }
   KINTSUGI_HOST_DEVICE constexpr ExactNumber<2> number() const { return {{{low(), high()}}, unit_, false}; }

@@ -11,18 +11,18 @@
 namespace kintsugi::core {
 
 enum class SplitKind : std::uint8_t {
-  // Each slice is the rounded residual of those before it.
-  hi_lo,
+  // Each slice is the rounded residual of those before it: high and low parts of x.
+  rounded_residuals,
   // Digits of a grid (integer formats): x is rounded to the grid once, to nearest, and written in balanced
   // digits of residual_exponent bits, which use all values of an integer format: -128...127 for 8 bits.
-  fixed,
+  grid_digits,
   // The magnitude rounded down: one slice, for lower bounds.
   magnitude,
   // The magnitude rounded up, at least 1 for a non-zero element: one slice, for upper bounds.
   magnitude_above,
   // Residues of the nearest integer modulo the first `slices` moduli (arith/residue/residue.hpp).
   residues,
-  // Integers; the largest remainder of a vector decides the grid of each of its slices: split/successive.hpp.
+  // Integers; the largest residual of a vector decides the grid of each of its slices: split/successive.hpp.
   successive,
 };
 
@@ -39,9 +39,10 @@ constexpr const char* scale_rule_name(ScaleRule rule) {
 }
 
 // x * 2^scale = sum over s of slice_s * 2^(-s * residual_exponent) + error.
-//   hi_lo  slice_0 = round(x * 2^scale),  rest_1 = (x * 2^scale - slice_0) * 2^residual_exponent, ...
-//          All steps but the roundings are exact in double: the rest of a rounding has no more bits than x.
-//   fixed  round(x * 2^(scale + (slices - 1) * residual_exponent)) in digits
+//   rounded_residuals: slice_0 = round(x * 2^scale), r_1 = (x * 2^scale - slice_0) * 2^residual_exponent,
+//     slice_1 = round(r_1), ... All steps but the roundings are exact in double: the residual of a rounding has
+//     no more bits than x.
+//   grid_digits: round(x * 2^(scale + (slices - 1) * residual_exponent)) in digits
 // residues: slice_s = round(x * 2^scale) mod moduli[s]; their sum has no meaning.
 // successive: the loop over a vector splits its elements; |slice_s| <= 2^residual_exponent.
 struct SplitRule {
@@ -55,7 +56,7 @@ struct SplitRule {
   // else scale is 0.
   bool scale_vectors;
   int top_exponent;
-  SplitKind kind = SplitKind::hi_lo;
+  SplitKind kind = SplitKind::rounded_residuals;
   // Residues of complex elements (not of elements of an embedding, base/embedding.hpp): the basis of the
   // slices.
   ComplexBasis complex_basis{};
@@ -86,18 +87,18 @@ struct SplitRule {
 template <class Store>
 KINTSUGI_HOST_DEVICE constexpr void split_into_residuals(const SplitRule& rule, double x, int scale,
                                                          Store&& store) {
-  double rest = times_power_of_two(x, scale);
+  double residual = times_power_of_two(x, scale);
   for (int s = 0; s < rule.slices; ++s) {
     const Rounding rounding = s == 0 ? rule.first_rounding : rule.residual_rounding;
-    const std::uint64_t pattern = encode(*rule.format, rest, rounding);
+    const std::uint64_t pattern = encode(*rule.format, residual, rounding);
     store(s, pattern);
-    rest = (rest - decode(*rule.format, pattern)) * power_of_two(rule.residual_exponent);
+    residual = (residual - decode(*rule.format, pattern)) * power_of_two(rule.residual_exponent);
   }
 }
 
 // Computes the last digit first, with a carry to the next. The grid integer is significand 2^shift, of any
-// length, so that words of 52 bits need no wider arithmetic. A negative number's digits are those of its
-// magnitude, negated: of the magnitude, the largest digit is then half and the smallest 1 - half.
+// length, so that words of 52 bits need no wider arithmetic. A negative number is split by its magnitude,
+// whose digits are 1 - half ... half, and every digit is then negated.
 template <class Store>
 KINTSUGI_HOST_DEVICE constexpr void split_into_digits(const SplitRule& rule, double x, int scale,
                                                       Store&& store) {
@@ -139,8 +140,8 @@ KINTSUGI_HOST_DEVICE constexpr std::uint64_t magnitude_above(double x, int scale
 template <class Store>
 KINTSUGI_HOST_DEVICE constexpr void split_element(const SplitRule& rule, double x, int scale, Store&& store) {
   switch (rule.kind) {
-    case SplitKind::hi_lo: return split_into_residuals(rule, x, scale, store);
-    case SplitKind::fixed: return split_into_digits(rule, x, scale, store);
+    case SplitKind::rounded_residuals: return split_into_residuals(rule, x, scale, store);
+    case SplitKind::grid_digits: return split_into_digits(rule, x, scale, store);
     case SplitKind::magnitude:
       return store(0, static_cast<std::uint64_t>(times_power_of_two(x < 0 ? -x : x, scale)));
     case SplitKind::magnitude_above: return store(0, magnitude_above(x, scale));

@@ -12,16 +12,16 @@
 
 namespace kintsugi::core {
 
-// significand 2^exponent.
-struct Rest {
+// What is left of an element after some slices were subtracted: significand 2^exponent.
+struct Residual {
   std::int64_t significand;
   std::int32_t exponent;
 };
 
-// top_of() a zero: the top of vectors whose rests are all zero.
-inline constexpr std::int32_t no_rest = std::numeric_limits<std::int32_t>::min();
+// top_of() a zero: the top of vectors whose residuals are all zero.
+inline constexpr std::int32_t no_residual = std::numeric_limits<std::int32_t>::min();
 
-KINTSUGI_HOST_DEVICE constexpr Rest rest_of(double x) {
+KINTSUGI_HOST_DEVICE constexpr Residual residual_of(double x) {
   const auto bits = std::bit_cast<std::uint64_t>(x);
   const int field = static_cast<int>(bits >> 52) & 0x7ff;
   const std::uint64_t implicit = field != 0 ? std::uint64_t{1} << 52 : 0;
@@ -33,44 +33,46 @@ KINTSUGI_HOST_DEVICE constexpr std::uint64_t magnitude_of(std::int64_t integer) 
   return static_cast<std::uint64_t>(integer < 0 ? -integer : integer);
 }
 
-// ceil(log2 |rest|), or no_rest.
-KINTSUGI_HOST_DEVICE constexpr std::int32_t top_of(const Rest& rest) {
-  if (rest.significand == 0) return no_rest;
-  return rest.exponent + 64 - leading_zeros(magnitude_of(rest.significand) - 1);
+// ceil(log2 |residual|), or no_residual.
+KINTSUGI_HOST_DEVICE constexpr std::int32_t top_of(const Residual& residual) {
+  if (residual.significand == 0) return no_residual;
+  return residual.exponent + 64 - leading_zeros(magnitude_of(residual.significand) - 1);
 }
 
-// log2 of the grid of the slice whose vector's rests have that top: no finer than double's last bit, below
-// which a slice would hold only zeros.
+// log2 of the grid of the slice whose vector's residuals have that top: no finer than double's last bit,
+// below which a slice would hold only zeros.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t grid_of(std::int32_t top, int bits) {
   constexpr std::int32_t smallest = -1074;
   return top - bits > smallest ? top - bits : smallest;
 }
 
-// RN(rest / 2^grid), ties to even; subtracts it from the rest.
-KINTSUGI_HOST_DEVICE constexpr std::int64_t take_integer(Rest& rest, int grid) {
-  if (rest.significand == 0) return 0;  // the exponent of a zero is still the element's, however far away
-  const int shift = grid - rest.exponent;
+// RN(residual / 2^grid), ties to even; subtracts it from the residual.
+KINTSUGI_HOST_DEVICE constexpr std::int64_t take_integer(Residual& residual, int grid) {
+  if (residual.significand == 0) return 0;  // the exponent of a zero is still the element's, however far away
+  const int shift = grid - residual.exponent;
   if (shift <= 0) {  // at most the slice's bits are left above the grid
-    const std::int64_t integer = rest.significand << -shift;
-    rest.significand = 0;
+    const std::int64_t integer = residual.significand << -shift;
+    residual.significand = 0;
     return integer;
   }
-  if (shift > 54) return 0;  // a rest has 53 bits: below half the grid
-  const std::int64_t floor = rest.significand >> shift;
+  if (shift > 54) return 0;  // a residual has 53 bits: below half the grid
+  const std::int64_t floor = residual.significand >> shift;
   const std::int64_t up_to_half = (std::int64_t{1} << (shift - 1)) - 1 + (floor & 1);
-  const std::int64_t integer = (rest.significand + up_to_half) >> shift;
-  rest.significand -= integer << shift;
+  const std::int64_t integer = (residual.significand + up_to_half) >> shift;
+  residual.significand -= integer << shift;
   return integer;
 }
 
-// fl((rest + sigma) - sigma) / 2^grid of FP64 with sigma = 2^(top + 53 - bits) and grid = grid_of(top, bits);
-// subtracts it from the rest. Below sigma FP64's numbers are 2^grid apart, above it twice as far: positive
-// rests are rounded to even integers. No grid is finer than FP64's, which has no digits below 2^-1074.
-KINTSUGI_HOST_DEVICE constexpr std::int64_t take_integer_by_sigma(Rest& rest, std::int32_t top, int bits) {
+// fl((residual + sigma) - sigma) / 2^grid of FP64 with sigma = 2^(top + 53 - bits) and grid = grid_of(top,
+// bits); subtracts it from the residual. Below sigma FP64's numbers are 2^grid apart, above it twice as far:
+// positive residuals are rounded to even integers. No grid is finer than FP64's, which has no digits below
+// 2^-1074.
+KINTSUGI_HOST_DEVICE constexpr std::int64_t take_integer_by_sigma(Residual& residual, std::int32_t top,
+                                                                  int bits) {
   const std::int32_t grid = grid_of(top, bits);
-  if (rest.significand <= 0) return take_integer(rest, grid);
+  if (residual.significand <= 0) return take_integer(residual, grid);
   const std::int32_t above = grid_of(top, bits - 1);
-  return take_integer(rest, above) * (std::int64_t{1} << (above - grid));
+  return take_integer(residual, above) * (std::int64_t{1} << (above - grid));
 }
 
 }  // namespace kintsugi::core

@@ -148,15 +148,15 @@ UnknownVariable with_nearest(std::string_view variable) {
   return {std::string(variable), nearest ? std::optional(std::string(prefix) + *nearest) : std::nullopt};
 }
 
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
 std::string settings_file_path() {
-  const auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value == nullptr ? "" : value);
-  };
   if (const auto named = variable(config_variable.data()); !named.empty()) return named;
-  if (const auto folder = variable("XDG_CONFIG_HOME"); !folder.empty()) return folder + "/kintsugi/settings";
-  if (const auto home = variable("HOME"); !home.empty()) return home + "/.config/kintsugi/settings";
-  return {};
+  const std::string folder = config_folder();
+  return folder.empty() ? folder : folder + "/settings";
 }
 
 void read_line(SettingLayer& layer, std::string_view line, const std::string& where) {
@@ -172,6 +172,12 @@ void read_line(SettingLayer& layer, std::string_view line, const std::string& wh
 }
 
 }  // namespace
+
+std::string config_folder() {
+  if (const auto folder = variable("XDG_CONFIG_HOME"); !folder.empty()) return folder + "/kintsugi";
+  if (const auto home = variable("HOME"); !home.empty()) return home + "/.config/kintsugi";
+  return {};
+}
 
 void refuse_environment_only(const SettingDescription& setting, std::string_view where) {
   if (!environment_only(setting.id)) return;

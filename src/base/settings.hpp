@@ -102,6 +102,10 @@ std::vector<UnknownVariable> unknown_variables();
 // Message such as "the environment variable KINTSUGI_SCHEM names no setting (did you mean KINTSUGI_SCHEME?)".
 std::string describe(const UnknownVariable& variable);
 
+// The folder of the user's settings: $XDG_CONFIG_HOME/kintsugi, else $HOME/.config/kintsugi; empty if neither
+// is set.
+std::string config_folder();
+
 // The layer of the settings file: $KINTSUGI_CONFIG, else $XDG_CONFIG_HOME/kintsugi/settings, else
 // $HOME/.config/kintsugi/settings. Lines are "name = value"; # begins a comment. Only a file that
 // KINTSUGI_CONFIG names must exist.

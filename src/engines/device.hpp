@@ -17,7 +17,6 @@
 #include "base/memory.hpp"
 #include "base/queue.hpp"
 #include "recombine/accumulators.hpp"
-#include "recombine/check/element_check.hpp"
 #include "schedule/accumulator.hpp"
 #include "schedule/schedule.hpp"
 #include "split/acceptance.hpp"
@@ -74,6 +73,7 @@ struct DeviceFit {
 struct DeviceSelection {
   static constexpr std::int32_t scaled = -1;  // only beta C is computed: alpha is 0
   static constexpr std::int32_t none = -2;    // no candidate accepts the operands: C becomes NaN
+  static constexpr std::int32_t ended = -3;   // no further checked candidate computes this block of C
 
   std::int32_t candidate = 0;
   RangeSummary a;
@@ -110,7 +110,7 @@ struct DeviceSliceCounts {
 // Report of a call on a device, in device memory, for kintsugi_report(); select() adds to it or writes all of
 // it.
 struct DeviceReport {
-  static constexpr int max_candidates = 4;
+  static constexpr int max_candidates = 4;  // of which one is selected
 
   std::int64_t items[max_candidates] = {};  // batch items that selected each candidate
   std::int64_t scaled = 0;
@@ -160,12 +160,14 @@ struct DeviceSplit {
   bool finds_depth = false;  // for FP32 vectors with fp16 slices and unknown ranges
 };
 
-// Rounding-error bounds (arith/rounding_bound.hpp) of one operand's vectors, scaled to 2^top_exponent as in
-// SplitRule.
+// Rounding-error bounds (arith/rounding_bound.hpp) of an operand's vectors first ... first + vectors - 1, scaled
+// to 2^top_exponent as in SplitRule. `bounds` has an element for each vector of the operand.
 struct DeviceRoundingBounds {
   DeviceSide side;
   int top_exponent = 0;
   RoundingBound* bounds = nullptr;
+  std::int64_t first = 0;
+  std::int64_t vectors = 0;
 };
 
 // Candidates of select(): a batch item takes the first one that accepts() its operands.
@@ -197,29 +199,6 @@ struct DeviceTile {
   DeviceScalars scalars;
   DeviceCondition condition;
   std::int64_t items = 1;  // multiply_unsplit() also takes the items after it, each with its own selection
-};
-
-// Test that the elements of a checked tile must pass (host: recombine/residues.hpp). Pointers are to device
-// memory.
-struct DeviceCheck {
-  const RoundingBound* rows = nullptr;  // of all vectors of the operands
-  const RoundingBound* columns = nullptr;
-  double largest_a = 0;  // bounds of the integers' magnitudes
-  double largest_b = 0;
-  ElementDemand demand;
-  // Products of magnitudes rounded down, laid out as the sums; one unit of them is `magnitude_unit` in
-  // products of the integers. nullptr: there are none, and only the integers themselves can prove an element.
-  const std::int64_t* magnitudes = nullptr;
-  double magnitude_unit = 0;
-};
-
-// Elements of a tile that a check left open, in device memory: their number, and i + j rows of each in any
-// order.
-struct DeviceOpenElements {
-  std::uint32_t* count = nullptr;
-  std::uint32_t* places = nullptr;
-  // Sums in the elements' own arithmetic suffice if nothing can overflow or underflow.
-  bool in_own_arithmetic = false;
 };
 
 // Product of the vendor library in BLAS's terms: column-major.
@@ -297,6 +276,8 @@ struct DeviceThresholds {
   // Multiply-adds of a batch item up to which splits of all candidates but the first have few thread blocks:
   // otherwise the early exits of one take a tenth of the item's time.
   double small_item_products = 2e9;
+  // Products of int8 slices, per element of C, that take as long as the exact sum of one element.
+  double exact_sum_terms = 17000;
 };
 
 }  // namespace kintsugi::core

@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 
-#include "engines/device.hpp"
+#include "engines/device_checks.hpp"
 
 namespace kintsugi::core {
 
@@ -62,6 +62,8 @@ class DeviceCapabilities {
   // True if complex elements can be split by that rule of residues and recombined; else their parts are
   // multiplied as real numbers.
   virtual bool takes_complex_elements(const SplitRule& rule) const = 0;
+  // Most real moduli of residues that recombine_checked() takes.
+  virtual int max_checked_moduli() const = 0;
   // True if split_by_norms() takes the split, which is of one batch item.
   virtual bool finds_norms(const DeviceSplit& split) const = 0;
   // Returns nothing for a device that was never measured.
@@ -69,7 +71,7 @@ class DeviceCapabilities {
   virtual DeviceThresholds thresholds() const = 0;
   // True if multiply_unsplit() is about as fast as the vendor library's products of large matrices of the
   // type.
-  virtual bool has_quick_native(ElementType type) const = 0;
+  virtual bool has_native_on_tensor_cores(ElementType type) const = 0;
   // Returns nothing for an architecture that was never measured.
   virtual std::optional<NativeTimes> native_times(const NativeShape& shape) const = 0;
 };
@@ -105,8 +107,7 @@ class DeviceSplits {
   virtual void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits,
                               const DeviceScalars& scalars, double coefficient,
                               DeviceSelection* selection) const = 0;
-  // Finds rounding-error bounds of all vectors for the rounding of residues under these rules; ranges are
-  // known.
+  // Finds rounding-error bounds of vectors for the rounding of residues under these rules; ranges are known.
   virtual void find_rounding_bounds(const Queue& queue, const DeviceRoundingBounds& a,
                                     const DeviceRoundingBounds& b,
                                     const DeviceCondition& condition) const = 0;
@@ -132,16 +133,8 @@ class DeviceProducts {
                                   std::span<const int> exponents, const DeviceTile& tile) const = 0;
   virtual void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                                   const DeviceTile& tile) const = 0;
-  // As recombine_residues(), for the elements that pass the check; the others keep their values (undefined
-  // with beta = 0) and are added to `open`.
-  virtual void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
-                                 const DeviceCheck& check, const DeviceTile& tile,
-                                 const DeviceOpenElements& open) const = 0;
-  // Sums elements exactly and rounds each once, special values included: all of the tile or, if open.count is
-  // given, only the open ones, which the report counts as recomputed and which may be summed
-  // `in_own_arithmetic`.
-  virtual void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenElements& open,
-                                DeviceReport* report) const = 0;
+  // Sums elements exactly and rounds each once, special values included.
+  virtual void multiply_exactly(const Queue& queue, const DeviceTile& tile) const = 0;
   // Computes the whole product in the elements' own arithmetic: FP32 sums in ascending order with fused
   // multiply-adds, FP64 sums in an order that depends on k alone, every sum tested as in finish_native(). C
   // becomes NaN if the selection is `none`.
@@ -157,10 +150,44 @@ class DeviceProducts {
   virtual void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums) const = 0;
 };
 
+// Checked candidates of a fallback chain, which compute one block of C after the other until few enough of its
+// elements are open; these are recomputed.
+class DeviceChecks {
+ public:
+  virtual ~DeviceChecks() = default;
+
+  // Selects for a batch item, if the chain's first candidate was selected, the one that is expected to be
+  // cheapest, from a sample of elements of the product; ranges are known. `state` is overwritten, and the
+  // report, if any, counts the item with its new candidate. No bit of `exact` depends on it.
+  virtual void choose_checked(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+                              const DeviceCheckedChain& chain, DeviceSelection* selection,
+                              DeviceCheckState* state, DeviceReport* report) const = 0;
+  // Begins a block with the candidate of the item's selection; steps of the block have state->current as
+  // their condition.
+  virtual void begin_checks(const Queue& queue, const DeviceSelection* selection,
+                            DeviceCheckState* state) const = 0;
+  // As recombine_residues(), for the elements that pass the check; the others keep their values (undefined
+  // with beta = 0) and are marked as open. Where the block was computed by another candidate before, elements
+  // that are not open keep their values too or, with beta = 0, may get the same once more.
+  virtual void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
+                                 const DeviceCheck& check, const DeviceTile& tile,
+                                 const DeviceOpenElements& open) const = 0;
+  // Called when candidate `place` of the chain has computed all tiles of a block with that many elements, if
+  // it was its turn: the next candidate's turn is one whose products take less time than exact sums of the
+  // elements left open, or nobody's.
+  virtual void advance_checks(const Queue& queue, const DeviceCheckedChain& chain, int place,
+                              std::int64_t elements, DeviceCheckState* state) const = 0;
+  // Last step of a block: sums its open elements exactly or, if allowed, in their own arithmetic, and rounds
+  // each once, special values included; the report counts them as recomputed.
+  virtual void recompute(const Queue& queue, const DeviceTile& block, const DeviceOpenElements& open,
+                         DeviceReport* report) const = 0;
+};
+
 class DeviceEngine : public DeviceMemory,
                      public DeviceCapabilities,
                      public DeviceSplits,
-                     public DeviceProducts {
+                     public DeviceProducts,
+                     public DeviceChecks {
  public:
   // Returns the kernels of Ozaki scheme I (engines/device_ozaki1.hpp); nullptr if there are none.
   virtual const DeviceOzaki1* ozaki1() const { return nullptr; }

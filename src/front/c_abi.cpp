@@ -4,6 +4,7 @@
 
 #include "base/floating_environment.hpp"
 #include "base/version.hpp"
+#include "calibrate/calibrate.hpp"
 #include "front/calls.hpp"
 #include "front/check.hpp"
 #include "front/handles.hpp"
@@ -245,6 +246,20 @@ kintsugi_status kintsugi_report(kintsugi_handle handle, char* buffer, size_t cap
     Report report = handle->report;
     if (handle->device_report != nullptr) handle->device_report->read(report);
     write_text(describe_report(report), buffer, capacity, needed);
+  });
+}
+
+kintsugi_status kintsugi_calibrate(const kintsugi_calibration* calibration) {
+  return guarded([&] {
+    const FloatingEnvironment environment;
+    const kintsugi_calibration given = check_calibration(calibration);
+    const auto report = [&](double done, const std::string& step) {
+      if (given.progress != nullptr) given.progress(given.progress_user, done, step.c_str());
+    };
+    const std::string file =
+        calibrate_device(given.file == nullptr ? "" : given.file, given.quick != 0, given.blind != 0, report);
+    plan_cache().clear();
+    report(1, file);
   });
 }
 

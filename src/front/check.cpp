@@ -17,6 +17,7 @@ namespace {
 constexpr std::size_t first_size(const kintsugi_problem*) { return 128; }
 constexpr std::size_t first_size(const kintsugi_options*) { return 104; }
 constexpr std::size_t first_size(const kintsugi_operands*) { return 80; }
+constexpr std::size_t first_size(const kintsugi_calibration*) { return 40; }
 
 // Returns the caller's struct over the defaults. A struct longer than ours is a newer caller's; its bytes
 // beyond the end of this version's must be zero.
@@ -321,6 +322,18 @@ CheckedOptions check_options(const kintsugi_options* given) {
   return {options,
           {options.allocate, options.deallocate, options.allocator_user},
           check_queue(options.queue, "options.queue")};
+}
+
+kintsugi_calibration check_calibration(const kintsugi_calibration* given) {
+  constexpr kintsugi_calibration defaults = KINTSUGI_CALIBRATION_INIT;
+  check_not_null(given, "calibration");
+  const kintsugi_calibration calibration = read_struct(given, defaults, "calibration");
+  for (const auto& [flag, name] :
+       {std::pair{calibration.quick, "quick"}, std::pair{calibration.blind, "blind"}}) {
+    if (flag != 0 && flag != 1)
+      fail(Status::invalid_argument, "calibration: {} = {} is neither 0 nor 1", name, flag);
+  }
+  return calibration;
 }
 
 void check_queue_of(const Problem& problem, const Queue& queue) {

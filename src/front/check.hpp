@@ -29,6 +29,9 @@ kintsugi_problem to_c(const Problem& problem);
 // Writes as much of the problem as the caller's struct has room for by its struct_size.
 void write_problem(const Problem& problem, kintsugi_problem* target);
 
+// Checks the request for a calibration.
+kintsugi_calibration check_calibration(const kintsugi_calibration* given);
+
 // nullptr: nothing is set.
 CheckedOptions check_options(const kintsugi_options* options);
 

@@ -31,9 +31,10 @@ std::size_t hash_of(const PlanKey& key) {
 
 }  // namespace
 
-PlanCache::Place PlanCache::find_place(const PlanKey& key, std::size_t hash) {
-  const auto [first, last] = places_.equal_range(hash);
-  const auto found = std::find_if(first, last, [&](const auto& place) { return place.second->key == key; });
+PlanCache::Position PlanCache::find_position(const PlanKey& key, std::size_t hash) {
+  const auto [first, last] = positions_.equal_range(hash);
+  const auto found =
+      std::find_if(first, last, [&](const auto& position) { return position.second->key == key; });
   return found == last ? plans_.end() : found->second;
 }
 
@@ -41,35 +42,35 @@ PlanCache::Place PlanCache::find_place(const PlanKey& key, std::size_t hash) {
 std::shared_ptr<const Plan> PlanCache::find(const PlanKey& key) {
   const auto lock = lock_shared_state();
   if (!plans_.empty() && plans_.front().key == key) return plans_.front().plan;
-  const Place found = find_place(key, hash_of(key));
+  const Position found = find_position(key, hash_of(key));
   if (found == plans_.end()) return nullptr;
   plans_.splice(plans_.begin(), plans_, found);
   return found->plan;
 }
 
-void PlanCache::forget(Place place, std::list<Element>& gone) {
-  const auto [first, last] = places_.equal_range(hash_of(place->key));
-  places_.erase(std::find_if(first, last, [&](const auto& other) { return other.second == place; }));
-  gone.splice(gone.end(), plans_, place);
+void PlanCache::remove(Position position, std::list<Element>& removed) {
+  const auto [first, last] = positions_.equal_range(hash_of(position->key));
+  positions_.erase(std::find_if(first, last, [&](const auto& other) { return other.second == position; }));
+  removed.splice(removed.end(), plans_, position);
 }
 
 void PlanCache::keep(const PlanKey& key, const std::shared_ptr<const Plan>& plan) {
   std::list<Element> element;
   element.push_back({key, plan});
-  std::list<Element> gone;  // is destroyed after the lock
+  std::list<Element> removed;  // is destroyed after the lock
   const std::size_t hash = hash_of(key);
   const auto lock = lock_shared_state();
-  if (const Place before = find_place(key, hash); before != plans_.end()) forget(before, gone);
-  if (plans_.size() == max_plans) forget(std::prev(plans_.end()), gone);
-  places_.emplace(hash, element.begin());
+  if (const Position before = find_position(key, hash); before != plans_.end()) remove(before, removed);
+  if (plans_.size() == max_plans) remove(std::prev(plans_.end()), removed);
+  positions_.emplace(hash, element.begin());
   plans_.splice(plans_.begin(), element);
 }
 
 void PlanCache::clear() {
-  std::list<Element> gone;
+  std::list<Element> removed;
   const auto lock = lock_shared_state();
-  places_.clear();
-  plans_.swap(gone);
+  positions_.clear();
+  plans_.swap(removed);
 }
 
 std::size_t PlanCache::size() const {

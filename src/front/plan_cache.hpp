@@ -44,13 +44,13 @@ class PlanCache {
     PlanKey key;
     std::shared_ptr<const Plan> plan;
   };
-  using Place = std::list<Element>::iterator;
+  using Position = std::list<Element>::iterator;
 
-  Place find_place(const PlanKey& key, std::size_t hash);
-  void forget(Place place, std::list<Element>& gone);
+  Position find_position(const PlanKey& key, std::size_t hash);
+  void remove(Position position, std::list<Element>& removed);
 
-  std::list<Element> plans_;                            // the one that was asked for last is the first
-  std::unordered_multimap<std::size_t, Place> places_;  // by the key's hash
+  std::list<Element> plans_;                                  // the one that was asked for last is the first
+  std::unordered_multimap<std::size_t, Position> positions_;  // by the key's hash
 };
 
 // Plan cache of the process. Never destroyed, since another library's destructor may multiply.

@@ -15,7 +15,8 @@ constexpr std::uint64_t part_mask = (std::uint64_t{1} << part_bits) - 1;
 
 // Adds modulus t's contribution: the factor (r q_t) mod m_t, -m_t / 2 ... m_t / 2, times M / m_t.
 KINTSUGI_VECTORIZED void add_residues(const std::uint8_t* residues, double modulus,
-                                      double inverse_of_cofactor, const double* part, int parts, Sums& sums) {
+                                      double inverse_of_cofactor, const double* limbs, int parts,
+                                      Sums& sums) {
   alignas(64) double factors[lanes];
   const double reciprocal = 1.0 / modulus;
   for (int e = 0; e < lanes; ++e) {
@@ -24,7 +25,7 @@ KINTSUGI_VECTORIZED void add_residues(const std::uint8_t* residues, double modul
   }
   for (int e = 0; e < lanes; ++e) sums.quotient[e] += factors[e] * reciprocal;
   for (int l = 0; l < parts; ++l) {
-    const double limb = part[l];
+    const double limb = limbs[l];
     for (int e = 0; e < lanes; ++e) sums.limb[l][e] += factors[e] * limb;
   }
 }
@@ -122,11 +123,11 @@ Integer ChineseRemainder::product_without(int left_out) const {
 
 int ChineseRemainder::inverse_of_cofactor(int t) const {
   const int modulus = system_.modulus(t);
-  int part = 1;
+  int cofactor = 1;
   for (int s = 0; s < system_.count(); ++s) {
-    if (s != t) part = part * system_.modulus(s) % modulus;
+    if (s != t) cofactor = cofactor * system_.modulus(s) % modulus;
   }
-  return residue_detail::inverse_modulo(part, modulus);
+  return residue_detail::inverse_modulo(cofactor, modulus);
 }
 
 PartWeights::PartWeights(const ComplexBasis& basis) {

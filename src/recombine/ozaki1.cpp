@@ -74,13 +74,13 @@ void RunningSums::finish(const SliceExponents& exponents, std::span<const Vector
   const auto exponent = [&](std::int64_t i, std::int64_t v) {
     return exponents.rows(0, i) + exponents.columns(0, v) - running_exponent;
   };
-  const auto part = [&](std::int64_t i, std::int64_t v) {
+  const auto weighted = [&](std::int64_t i, std::int64_t v) {
     return times_power_of_two(sums_[i + v * rows_], exponent(i, v));
   };
   for_each_finite_element(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& element) {
     const T* old = beta == T(0) ? nullptr : &element;
     if constexpr (is_complex<T>) {
-      element = epilogue(Complex<double>(part(i, 2 * j), part(i, 2 * j + 1)), alpha, beta, old);
+      element = epilogue(Complex<double>(weighted(i, 2 * j), weighted(i, 2 * j + 1)), alpha, beta, old);
     } else {
       element = epilogue(sums_[i + j * rows_], exponent(i, j), alpha, beta, old);
     }

@@ -9,6 +9,7 @@
 #include "arith/weighted_sum.hpp"
 #include "arith/word_sum.hpp"
 #include "recombine/finite_elements.hpp"
+#include "recombine/weighted_floats.hpp"
 
 namespace kintsugi::core {
 
@@ -125,6 +126,10 @@ template <class T>
 void recombine_weighted(const Accumulators& sums, std::span<const int> group_exponents,
                         std::span<const VectorRange> rows, std::span<const VectorRange> columns, T alpha,
                         T beta, const MatrixView<T>& c, int threads) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (sums.type == SumType::f32)
+      return recombine_weighted_floats(sums, group_exponents, rows, columns, alpha, beta, c, threads);
+  }
   const auto by = [&](const auto& sum) { recombine(sum, rows, columns, alpha, beta, c, threads); };
   const auto exactly_by = [&](const auto& sum) {
     recombine_exactly(sum, rows, columns, alpha, beta, c, threads);

@@ -44,8 +44,8 @@ inline constexpr auto ozaki2_structure = [] {
                                   .k_block = 65536,
                                   .k_step = 0};
   for (int t = 0; t < max_moduli; ++t) {
-    const auto place = static_cast<std::int16_t>(t);
-    structure.terms[t] = {place, place, place};
+    const auto index = static_cast<std::int16_t>(t);
+    structure.terms[t] = {index, index, index};
   }
   return structure;
 }();
@@ -110,8 +110,8 @@ inline void fit_ozaki2(Program& program, OperandType type, std::int64_t k) {
 inline constexpr auto ozaki2_complex_terms = [] {
   std::array<Term, 3 * max_moduli> terms{};
   for (int t = 0; t < 3 * max_moduli; ++t) {
-    const auto place = static_cast<std::int16_t>(t);
-    terms[t] = {place, place, place};
+    const auto index = static_cast<std::int16_t>(t);
+    terms[t] = {index, index, index};
   }
   return terms;
 }();

@@ -26,8 +26,8 @@ inline constexpr auto ozaki_structure = [] {
                                              .k_block = 0,
                                              .k_step = 0};
   for (int p = 0; p < ErrorFree::max_slices; ++p) {
-    const auto place = static_cast<std::int16_t>(p);
-    structure.terms[p] = {place, 0, place};
+    const auto index = static_cast<std::int16_t>(p);
+    structure.terms[p] = {index, 0, index};
   }
   return structure;
 }();

@@ -47,7 +47,7 @@ constexpr SplitRule quantised_split(int slices, int residual_exponent) {
 // Split into digits of one grid, with all bits of the integer format.
 constexpr SplitRule grid_split(const Format& format, int slices) {
   SplitRule rule = scaled_split(format, slices, format.significand_bits + 1, format.max_exponent);
-  rule.kind = SplitKind::fixed;
+  rule.kind = SplitKind::grid_digits;
   return rule;
 }
 

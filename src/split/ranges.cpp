@@ -1,12 +1,52 @@
 #include "split/ranges.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <limits>
 
 #include "base/floating_environment.hpp"
 #include "base/workers.hpp"
+#include "split/magnitudes.hpp"
 #include "split/vector_blocks.hpp"
 
 namespace kintsugi::core {
+
+namespace {
+
+// Extends the ranges of vectors first ... last - 1 by all of their elements.
+template <class View>
+void extend_block(const View& operand, std::span<const double> inner, std::int64_t first, std::int64_t last,
+                  std::span<VectorRange> ranges) {
+  for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t p, auto x) {
+    const double element = leading_part(x);
+    extend(ranges[v], inner.empty() ? element : element * inner[p]);
+  });
+}
+
+// As extend_block() without factors, for reals: exponents and raised exponents grow with the magnitude, so
+// those of the largest and the smallest element are the vector's. Vectors with NaN or infinities are looked
+// at element by element.
+template <class T>
+void extend_block_by_magnitudes(const MatrixView<const T>& operand, std::int64_t first, std::int64_t last,
+                                std::span<VectorRange> ranges) {
+  const Magnitudes<T> magnitudes = find_magnitudes(operand.vectors(first, last - first));
+  const auto infinity = std::bit_cast<MagnitudeBits<T>>(std::numeric_limits<T>::infinity());
+  for (std::int64_t v = first; v < last; ++v) {
+    const auto place = static_cast<std::size_t>(v - first);
+    if (magnitudes.largest[place] >= infinity) {
+      extend_block(operand, {}, v, v + 1, ranges);
+    } else if (magnitudes.largest[place] != 0) {
+      extend(ranges[v], std::bit_cast<T>(magnitudes.largest[place]));
+      extend(ranges[v], std::bit_cast<T>(magnitudes.below_smallest[place] + 1));
+    }
+  }
+}
+
+template <class View>
+inline constexpr bool has_reals =
+    std::is_same_v<View, MatrixView<const float>> || std::is_same_v<View, MatrixView<const double>>;
+
+}  // namespace
 
 template <class View>
 void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads,
@@ -18,10 +58,12 @@ void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRan
     const std::int64_t first = block * vectors_per_block;
     const std::int64_t last = std::min(operand.rows, first + vectors_per_block);
     std::fill(ranges.begin() + first, ranges.begin() + last, VectorRange{});
-    for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t p, auto x) {
-      const double element = leading_part(x);
-      extend(ranges[v], inner.empty() ? element : element * inner[p]);
-    });
+    bool found = false;
+    if constexpr (has_reals<View>) {
+      found = inner.empty();
+      if (found) extend_block_by_magnitudes(operand, first, last, ranges);
+    }
+    if (!found) extend_block(operand, inner, first, last, ranges);
     for (std::int64_t v = first; v < last; ++v) set_scale(ranges[v], rule);
   }
 }

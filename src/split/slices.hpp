@@ -1,4 +1,4 @@
-// Slices of one operand: K-major, so that every vector along k is contiguous, padded with zeros.
+// Slices of one operand: every vector along k is contiguous, or interleaved with others in a panel.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,20 @@
 
 namespace kintsugi::core {
 
-// Storage of elements: the format's own bit patterns, or the same values widened to fp32, for engines whose
-// products take fp32.
-enum class SliceStorage : std::uint8_t { packed, fp32 };
+// Storage of elements:
+//   packed  the format's own bit patterns. Element p of vector v of slice s has the index s * slice_stride +
+//           v * vector_stride + p. Vectors vectors ... padded_vectors - 1 and elements k ... vector_stride - 1
+//           are zero.
+//   panels  the same values widened to fp32, for kernels whose lanes are vectors: 16 vectors, a panel, are
+//           interleaved, so that element p of vector v has the index s * slice_stride + v / 16 * 16 *
+//           vector_stride + 16 * p + v % 16. Vectors that fill the last panel are zero; nothing else is padded.
+enum class SliceStorage : std::uint8_t { packed, panels };
 
-// Slices of an operand: element p of vector v of slice s has the index s * slice_stride + v * vector_stride +
-// p. Vectors vectors...padded_vectors - 1 and elements k...vector_stride - 1 are zero.
 struct Slices {
   // The engines' tiles and k-blocks divide these multiples, so that no tile or k-block is partial.
   static constexpr std::int64_t vector_multiple = 128;
   static constexpr std::int64_t k_multiple = 64;
+  static constexpr std::int64_t panel_vectors = 16;
 
   std::byte* data = nullptr;
   const Format* format = nullptr;
@@ -33,7 +37,7 @@ struct Slices {
   std::int64_t vector_stride() const { return round_up(k, k_multiple); }
   std::int64_t slice_stride() const { return allocated_vectors * vector_stride(); }
   std::size_t element_bytes() const {
-    return storage == SliceStorage::fp32 ? sizeof(float) : static_cast<std::size_t>(format->storage_bytes);
+    return storage == SliceStorage::panels ? sizeof(float) : static_cast<std::size_t>(format->storage_bytes);
   }
   std::size_t bytes() const {
     return array_bytes(count * allocated_vectors, vector_stride(), element_bytes());
@@ -41,16 +45,19 @@ struct Slices {
 
   // View of `number` vectors from `first` on; `first` is a multiple of vector_multiple.
   Slices block(std::int64_t first, std::int64_t number) const {
-    Slices part = *this;
-    part.data += static_cast<std::size_t>(first * vector_stride()) * element_bytes();
-    part.vectors = number;
-    return part;
+    Slices selected = *this;
+    selected.data += static_cast<std::size_t>(first * vector_stride()) * element_bytes();
+    selected.vectors = number;
+    return selected;
   }
 
+  // The first element of a vector; the others follow at distances of element_stride().
   template <class T>
   T* vector(int slice, std::int64_t v) const {
-    return reinterpret_cast<T*>(data) + slice * slice_stride() + v * vector_stride();
+    const std::int64_t in_panel = storage == SliceStorage::panels ? v % panel_vectors : 0;
+    return reinterpret_cast<T*>(data) + slice * slice_stride() + (v - in_panel) * vector_stride() + in_panel;
   }
+  std::int64_t element_stride() const { return storage == SliceStorage::panels ? panel_vectors : 1; }
 };
 
 inline Slices make_slices(const Format& format, SliceStorage storage, int count, std::int64_t vectors,

@@ -6,6 +6,7 @@
 
 #include "base/floating_environment.hpp"
 #include "base/workers.hpp"
+#include "split/panels.hpp"
 #include "split/residues/complex_residues.hpp"
 #include "split/residues/residues.hpp"
 #include "split/vector_blocks.hpp"
@@ -13,6 +14,12 @@
 namespace kintsugi::core {
 
 namespace {
+
+// Number of vectors that the split writes, padding included.
+std::int64_t written_vectors(const Slices& slices) {
+  const bool panels = slices.storage == SliceStorage::panels;
+  return panels ? round_up(slices.vectors, Slices::panel_vectors) : slices.padded_vectors();
+}
 
 void clear_padding(const Slices& slices, std::int64_t first, std::int64_t last) {
   const std::size_t bytes = slices.element_bytes();
@@ -24,6 +31,16 @@ void clear_padding(const Slices& slices, std::int64_t first, std::int64_t last) 
           static_cast<std::size_t>(s * slices.slice_stride() + v * slices.vector_stride()) * bytes;
       std::memset(vector + static_cast<std::size_t>(filled) * bytes, 0,
                   static_cast<std::size_t>(slices.vector_stride() - filled) * bytes);
+    }
+  }
+}
+
+// Clears the vectors that are missing in the panel of vectors first ... last - 1.
+void clear_rest_of_panel(const Slices& slices, std::int64_t first, std::int64_t last) {
+  for (int s = 0; s < slices.count; ++s) {
+    for (std::int64_t v = std::max(first, slices.vectors); v < last; ++v) {
+      float* vector = slices.vector<float>(s, v);
+      for (std::int64_t p = 0; p < slices.k; ++p) vector[p * Slices::panel_vectors] = 0;
     }
   }
 }
@@ -42,11 +59,12 @@ template <class Element, class View>
 void split_block_into(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
                       const Slices& slices, std::span<const double> inner, std::int64_t first,
                       std::int64_t last) {
+  const std::int64_t stride = slices.element_stride();
   for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t p, auto x) {
     const double finite = rule.kind == SplitKind::magnitude_above ? finite_above(x) : finite_or_zero(x);
     const double element = inner.empty() ? finite : finite * inner[p];
     split_element(rule, element, ranges[v].scale, [&](int s, std::uint64_t pattern) {
-      slices.vector<Element>(s, v)[p] = stored<Element>(*rule.format, pattern);
+      slices.vector<Element>(s, v)[p * stride] = stored<Element>(*rule.format, pattern);
     });
   });
 }
@@ -67,7 +85,20 @@ void split_block_into_word(const View& operand, std::span<const VectorRange> ran
 }
 
 bool is_one_word(const SplitRule& rule) {
-  return rule.kind == SplitKind::fixed && rule.format->id == FormatId::int52 && rule.slices == 1;
+  return rule.kind == SplitKind::grid_digits && rule.format->id == FormatId::int52 && rule.slices == 1;
+}
+
+template <class View>
+void split_block_into_panel(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
+                            const Slices& slices, std::span<const double> inner, std::int64_t first,
+                            std::int64_t last) {
+  static_assert(vectors_per_block == Slices::panel_vectors);
+  if constexpr (!std::is_same_v<View, MatrixView<const DoubleDouble>>) {
+    if (inner.empty() && can_split_panels(rule, ranges.subspan(first, last - first)))
+      return split_panel(operand, rule, ranges, slices, first, last);
+  }
+  clear_rest_of_panel(slices, first, first + Slices::panel_vectors);
+  split_block_into<float>(operand, rule, ranges, slices, inner, first, last);
 }
 
 template <class View>
@@ -79,9 +110,8 @@ void split_block(const View& operand, const SplitRule& rule, std::span<const Vec
   }
   if (rule.kind == SplitKind::residues && slices.storage == SliceStorage::packed)
     return split_block_into_residues(operand, rule, ranges, slices, inner, first, last);
-  if (slices.storage == SliceStorage::fp32) {
-    return split_block_into<float>(operand, rule, ranges, slices, inner, first, last);
-  }
+  if (slices.storage == SliceStorage::panels)
+    return split_block_into_panel(operand, rule, ranges, slices, inner, first, last);
   if constexpr (!std::is_same_v<View, MatrixView<const DoubleDouble>>) {
     if (is_one_word(rule)) return split_block_into_word(operand, ranges, slices, first, last);
   }
@@ -99,13 +129,13 @@ template <class View>
 void split_operand(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
                    const Slices& slices, int threads, std::span<const double> inner) {
   if (slices.bytes() == 0) return;
-  const std::int64_t blocks = slices.padded_vectors() / vectors_per_block;
+  const std::int64_t blocks = written_vectors(slices) / vectors_per_block;
 #pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
   for (std::int64_t block = 0; block < blocks; ++block) {
     const FloatingEnvironment environment;
     const std::int64_t first = block * vectors_per_block;
     const std::int64_t last = first + vectors_per_block;
-    clear_padding(slices, first, last);
+    if (slices.storage == SliceStorage::packed) clear_padding(slices, first, last);
     if (first < slices.vectors)
       split_block(operand, rule, ranges, slices, inner, first, std::min(last, slices.vectors));
   }

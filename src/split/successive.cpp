@@ -24,16 +24,18 @@ Element stored(std::int64_t integer) {
 template <class Element>
 void clear(const Slices& slices, int s, std::int64_t v, std::int64_t filled) {
   Element* vector = slices.vector<Element>(s, v);
-  std::fill(vector + filled, vector + slices.vector_stride(), Element{});
+  const std::int64_t stride = slices.element_stride();
+  for (std::int64_t p = filled; p < slices.vector_stride(); ++p) vector[p * stride] = Element{};
 }
 
 template <class Element>
-void take_of_vector(const SuccessiveSplit& split, int s, std::int64_t v, const double* weights,
-                    Scaled* weighted) {
+void take_slice_of_vector(const SuccessiveSplit& split, int s, std::int64_t v, const double* weights,
+                          Scaled* weighted) {
   const std::int64_t k = split.slices.k;
   Element* slice = split.slices.vector<Element>(s, v);
+  const std::int64_t stride = split.slices.element_stride();
   const std::int32_t top = split.tops[v];
-  if (top == no_rest) {
+  if (top == no_residual) {
     clear<Element>(split.slices, s, v, 0);
     split.exponents(s, v) = s == 0 ? 0 : split.exponents(s - 1, v);
     if (weights != nullptr) weighted[v] = {};
@@ -41,14 +43,14 @@ void take_of_vector(const SuccessiveSplit& split, int s, std::int64_t v, const d
   }
   const int grid = grid_of(top, split.bits);
   split.exponents(s, v) = grid;
-  std::int32_t next = no_rest;
+  std::int32_t next = no_residual;
   ExactSum sum;
   for (std::int64_t p = 0; p < k; ++p) {
-    Rest& rest = split.rests[v * k + p];
+    Residual& residual = split.residuals[v * k + p];
     const std::int64_t integer =
-        split.by_sigma ? take_integer_by_sigma(rest, top, split.bits) : take_integer(rest, grid);
-    slice[p] = stored<Element>(integer);
-    next = std::max(next, top_of(rest));
+        split.by_sigma ? take_integer_by_sigma(residual, top, split.bits) : take_integer(residual, grid);
+    slice[p * stride] = stored<Element>(integer);
+    next = std::max(next, top_of(residual));
     if (weights != nullptr && integer != 0)
       sum.add_product(static_cast<double>(std::abs(integer)), weights[p]);
   }
@@ -60,7 +62,8 @@ void take_of_vector(const SuccessiveSplit& split, int s, std::int64_t v, const d
 }
 
 template <class Element>
-void take(const SuccessiveSplit& split, int s, const double* weights, Scaled* weighted, int threads) {
+void take_slice_as(const SuccessiveSplit& split, int s, const double* weights, Scaled* weighted,
+                   int threads) {
   const std::int64_t blocks = split.slices.padded_vectors() / vectors_per_block;
 #pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
   for (std::int64_t block = 0; block < blocks; ++block) {
@@ -68,7 +71,7 @@ void take(const SuccessiveSplit& split, int s, const double* weights, Scaled* we
     const std::int64_t first = block * vectors_per_block;
     for (std::int64_t v = first; v < first + vectors_per_block; ++v) {
       if (v < split.slices.vectors) {
-        take_of_vector<Element>(split, s, v, weights, weighted);
+        take_slice_of_vector<Element>(split, s, v, weights, weighted);
       } else {
         clear<Element>(split.slices, s, v, 0);
       }
@@ -79,43 +82,44 @@ void take(const SuccessiveSplit& split, int s, const double* weights, Scaled* we
 }  // namespace
 
 template <class View>
-void take_rests(const View& operand, std::span<const VectorRange> ranges, const SuccessiveSplit& split,
-                int threads) {
+void set_first_residuals(const View& operand, std::span<const VectorRange> ranges,
+                         const SuccessiveSplit& split, int threads) {
   const std::int64_t blocks = divide_up(operand.rows, vectors_per_block);
 #pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
   for (std::int64_t block = 0; block < blocks; ++block) {
     const FloatingEnvironment environment;
     const std::int64_t first = block * vectors_per_block;
     const std::int64_t last = std::min(operand.rows, first + vectors_per_block);
-    std::fill(split.tops + first, split.tops + last, no_rest);
+    std::fill(split.tops + first, split.tops + last, no_residual);
     for (std::int64_t v = first; v < last; ++v) split.exponents(0, v) = 0;  // if a vector has no slice
     for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t p, auto x) {
-      Rest& rest = split.rests[v * operand.columns + p] =
-          rest_of(ranges[v].finite() ? static_cast<double>(x) : 0.0);
-      split.tops[v] = std::max(split.tops[v], top_of(rest));
+      Residual& residual = split.residuals[v * operand.columns + p] =
+          residual_of(ranges[v].finite() ? static_cast<double>(x) : 0.0);
+      split.tops[v] = std::max(split.tops[v], top_of(residual));
     });
   }
 }
 
-bool any_rest(const SuccessiveSplit& split) {
+bool any_residual(const SuccessiveSplit& split) {
   return std::any_of(split.tops, split.tops + split.slices.vectors,
-                     [](std::int32_t top) { return top != no_rest; });
+                     [](std::int32_t top) { return top != no_residual; });
 }
 
 void take_slice(const SuccessiveSplit& split, int s, const double* weights, Scaled* weighted, int threads) {
   const Slices& slices = split.slices;
-  if (slices.format->id == FormatId::fp64) return take<double>(split, s, weights, weighted, threads);
-  if (slices.storage == SliceStorage::fp32) return take<float>(split, s, weights, weighted, threads);
-  take<std::uint16_t>(split, s, weights, weighted, threads);
+  if (slices.format->id == FormatId::fp64) return take_slice_as<double>(split, s, weights, weighted, threads);
+  if (slices.storage == SliceStorage::panels)
+    return take_slice_as<float>(split, s, weights, weighted, threads);
+  take_slice_as<std::uint16_t>(split, s, weights, weighted, threads);
 }
 
-template void take_rests(const MatrixView<const float>&, std::span<const VectorRange>, const SuccessiveSplit&,
-                         int);
-template void take_rests(const MatrixView<const double>&, std::span<const VectorRange>,
-                         const SuccessiveSplit&, int);
-template void take_rests(const EmbeddedView<float>&, std::span<const VectorRange>, const SuccessiveSplit&,
-                         int);
-template void take_rests(const EmbeddedView<double>&, std::span<const VectorRange>, const SuccessiveSplit&,
-                         int);
+template void set_first_residuals(const MatrixView<const float>&, std::span<const VectorRange>,
+                                  const SuccessiveSplit&, int);
+template void set_first_residuals(const MatrixView<const double>&, std::span<const VectorRange>,
+                                  const SuccessiveSplit&, int);
+template void set_first_residuals(const EmbeddedView<float>&, std::span<const VectorRange>,
+                                  const SuccessiveSplit&, int);
+template void set_first_residuals(const EmbeddedView<double>&, std::span<const VectorRange>,
+                                  const SuccessiveSplit&, int);
 
 }  // namespace kintsugi::core

@@ -1,14 +1,14 @@
 // Algorithm 1 of dgemm-tc in integers: slices by successive roundings, each vector of a slice on a grid of
 // its own.
 //
-//   tau_s = ceil(log2 max_p |rest_p|)
-//   slice_s = RN(rest 2^(bits - tau_s))
-//   rest -= 2^(tau_s - bits) slice_s
+//   tau_s = ceil(log2 max_p |residual_p|)
+//   slice_s = RN(residual 2^(bits - tau_s))
+//   residual -= 2^(tau_s - bits) slice_s
 //
-// so that x = sum over s of 2^exponent_s slice_s, |slice_s| <= 2^bits, until every rest is zero. With
-// `by_sigma` RN is the paper's fl((rest + sigma) - sigma), whose grid is twice as coarse for positive rests.
-// A rest is a 53-bit integer times the power of two of its element's last bit: nothing overflows, no element
-// is scaled, and subnormal elements need no special case.
+// so that x = sum over s of 2^exponent_s slice_s, |slice_s| <= 2^bits, until every residual is zero. With
+// `by_sigma` RN is the paper's fl((residual + sigma) - sigma), whose grid is twice as coarse for positive
+// residuals. A residual is a 53-bit integer times the power of two of its element's last bit: nothing
+// overflows, no element is scaled, and subnormal elements need no special case.
 #pragma once
 
 #include <cstddef>
@@ -26,20 +26,20 @@ namespace kintsugi::core {
 // State of the split of one operand's block; the caller owns the memory.
 struct SuccessiveSplit {
   Slices slices;                         // as many slices as memory was provided for
-  MatrixView<std::int32_t> exponents{};  // (slice, vector); rests all zero: as in the slice before
-  Rest* rests = nullptr;                 // vectors x k
-  std::int32_t* tops = nullptr;          // tau of each vector's current rests
+  MatrixView<std::int32_t> exponents{};  // (slice, vector); residuals all zero: as in the slice before
+  Residual* residuals = nullptr;         // vectors x k
+  std::int32_t* tops = nullptr;          // tau of each vector's current residuals
   int bits = 0;
   bool by_sigma = false;
 };
 
-// Sets the rests before the first slice to the elements of `operand` (vectors x k; View: OperandView of any
-// element type). Vectors with NaN or infinities count as zero, so that they change no other element.
+// Sets the residuals before the first slice to the elements of `operand` (vectors x k; View: OperandView of
+// any element type). Vectors with NaN or infinities count as zero, so that they change no other element.
 template <class View>
-void take_rests(const View& operand, std::span<const VectorRange> ranges, const SuccessiveSplit& split,
-                int threads);
+void set_first_residuals(const View& operand, std::span<const VectorRange> ranges,
+                         const SuccessiveSplit& split, int threads);
 
-bool any_rest(const SuccessiveSplit& split);
+bool any_residual(const SuccessiveSplit& split);
 
 // Computes slice s of all vectors, padding included. With `weights`, one number for each inner index, also
 // sets weighted[v] = sum over p of |2^exponent_s slice_s(v, p)| weights[p], rounded once, so that it does not

@@ -20,13 +20,13 @@ template <class T>
 double finite_or_zero(T x) {
   return x - x == T(0) ? static_cast<double>(x) : 0.0;
 }
-// Rounds double-double numbers towards zero: only magnitudes for lower bounds take them in one double.
+// Rounds double-double numbers towards zero, since only lower bounds of magnitudes read them as one double.
 inline double finite_or_zero(const DoubleDouble& x) {
   return is_finite(leading_part(x)) ? truncated(x) : 0.0;
 }
 
-// As finite_or_zero(), but rounds double-double numbers away from zero, for upper bounds: their digits are
-// rounded up, so that the largest double may represent numbers beyond it.
+// As finite_or_zero(), but rounds double-double numbers away from zero, for upper bounds of magnitudes. The
+// largest double stands for numbers beyond it too, since the bounds round up what they read.
 template <class T>
 double finite_above(T x) {
   return finite_or_zero(x);

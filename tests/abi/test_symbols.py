@@ -85,7 +85,7 @@ def test_no_path_of_the_build_in_the_library():
 
 # ---------------------------------------------------------------- loading
 
-# Runs in a program of its own: multiplies by the reference engine, then asks for the cpu engine.
+# Runs in a program of its own: multiplies by the reference engine, then uses the cpu engine.
 LOAD = r"""
 import ctypes, json, sys
 library = ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_LOCAL)
@@ -114,7 +114,7 @@ print(json.dumps({"blas_after_load": "blas" in maps, "engines": json.loads(buffe
                   "reference": product(b"reference"), "cpu": product(b"cpu")}))
 """
 
-# An auditor of the dynamic linker: it lets no library be found whose name says BLAS or oneDNN.
+# An auditor of the dynamic linker that hides every library with BLAS or oneDNN in its name.
 AUDITOR = r"""
 #define _GNU_SOURCE
 #include <link.h>

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <complex>
 #include <random>
 #include <vector>
@@ -15,7 +17,8 @@ namespace {
 
 constexpr int lanes = 4;
 
-// What a warp does with an element, with fewer lanes: products dealt out, lanes' digits added up.
+// Computes an element as a warp does, with fewer lanes: lanes take products in turn, and their digits are
+// added.
 template <class T>
 class LaneSums {
  public:
@@ -55,7 +58,7 @@ class Numbers {
  public:
   explicit Numbers(std::uint64_t seed) : random_(seed) {}
 
-  // Of any magnitude that the type has, or of those around 1.
+  // Exponents: all that the type has, or those around 1.
   T any(int spread) {
     using limits = std::numeric_limits<T>;
     const int lowest = std::max(-spread, limits::min_exponent - limits::digits);
@@ -150,6 +153,66 @@ void expect_extremes() {
       }
     }
   }
+}
+
+// A random vector whose elements span some binades below 2^top.
+template <class T>
+struct SpannedVector {
+  std::vector<T> elements;
+  VectorRange range;
+
+  SpannedVector(std::mt19937_64& random, std::size_t length, int top, int span) : elements(length) {
+    for (T& x : elements) {
+      const int exponent = top - static_cast<int>(random() % static_cast<unsigned>(span + 1));
+      const auto fraction = static_cast<T>(1 + std::ldexp(static_cast<double>(random() >> 11), -53));
+      x = std::ldexp(random() % 2 == 0 ? fraction : -fraction, exponent);
+      extend(range, x);
+    }
+  }
+};
+
+// The sum in the window's digits is that in all digits, and nothing outside the window is written.
+template <class T>
+void expect_window(const SpannedVector<T>& row, const SpannedVector<T>& column) {
+  using Widths = ExactWidths<T>;
+  constexpr int guards = 3;
+  constexpr std::int64_t untouched = 0x5a5a5a5a5a5a5a5a;
+  const auto products = static_cast<std::int64_t>(row.elements.size());
+  const ExactWindow window = exact_window<T>(row.range, column.range, products);
+  ASSERT_LE(window.digits, Widths::sum_digits);
+  std::vector<std::int64_t> few(static_cast<std::size_t>(window.digits + 2 * guards), untouched);
+  std::fill_n(few.begin() + guards, window.digits, 0);
+  std::vector<std::int64_t> all(Widths::sum_digits);
+  ExactDigits<1> in_window(few.data() + guards, window.bottom);
+  ExactDigits<1> anywhere(all.data(), Widths::sum_bottom);
+  for (std::size_t p = 0; p < row.elements.size(); ++p) {
+    in_window.add_product(row.elements[p], column.elements[p]);
+    anywhere.add_product(row.elements[p], column.elements[p]);
+  }
+  const bool negative = in_window.make_magnitude();
+  ASSERT_EQ(negative, anywhere.make_magnitude());
+  ASSERT_EQ(in_window.template rounded_magnitude<T>(negative),
+            anywhere.template rounded_magnitude<T>(negative));
+  ASSERT_EQ(std::count(few.begin(), few.begin() + guards, untouched), guards);
+  ASSERT_EQ(std::count(few.end() - guards, few.end(), untouched), guards);
+}
+
+template <class T>
+void expect_windows() {
+  std::mt19937_64 random(11);
+  for (int round = 0; round < 2000 && !testing::Test::HasFailure(); ++round) {
+    const int most = round % 2 == 0 ? 30 : 2 * std::numeric_limits<T>::max_exponent;
+    const int span = static_cast<int>(random() % static_cast<unsigned>(most));
+    const int top = static_cast<int>(random() % 200) - 100;
+    const std::size_t length = 1 + random() % 50;
+    const SpannedVector<T> row(random, length, top, span);
+    expect_window(row, SpannedVector<T>(random, length, -top / 2, span));
+  }
+}
+
+TEST(ExactDigits, WindowsHoldTheSumsOfTheirVectors) {
+  expect_windows<float>();
+  expect_windows<double>();
 }
 
 TEST(ExactDigits, TheSmallestAndTheLargestNumbersFit) {

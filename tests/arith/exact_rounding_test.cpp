@@ -41,7 +41,7 @@ class Reference {
 
   template <class T>
   T rounded() const {
-    // MPFR knows no subnormals: round to the bits that they leave.
+    // MPFR has no subnormals, so the reference rounds to as many bits as a subnormal result has.
     constexpr int smallest = std::numeric_limits<T>::min_exponent - std::numeric_limits<T>::digits;
     if (mpfr_zero_p(value_)) return 0;
     const long bits = std::min<long>(std::numeric_limits<T>::digits, mpfr_get_exp(value_) - smallest);
@@ -256,7 +256,7 @@ TYPED_TEST(ExactRounding, OfSeveralTermsIsThatOfASuperaccumulator) {
   }
 }
 
-// Complex scalars with imaginary parts: both ways of an element, special values included.
+// Complex scalars with imaginary parts: both parts of an element, special values included.
 TYPED_TEST(ExactRounding, OfComplexElementsIsThatOfASuperaccumulator) {
   using T = TypeParam;
   using limits = std::numeric_limits<T>;

@@ -1,4 +1,4 @@
-// What norms prove of products of integers, against the products themselves.
+// Tests that norms prove no product of integers whose error exceeds the bound, by computing the products.
 #include "arith/residue/norm_proof.hpp"
 
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ struct Side {
   }
 };
 
-// Whether all pairs are proved, were the extremes those of that coefficient.
+// True if norms prove all pairs for that coefficient.
 bool proves(const Side& a, const Side& b, double coefficient) {
   return proves(a.extremes(coefficient), b.extremes(coefficient), 0, coefficient);
 }
@@ -78,8 +78,8 @@ double proved_coefficient(const Side& a, const Side& b) {
   return coefficient;
 }
 
-// |AB - S| by |A||B| at its largest, and by |a_i| |b_j| the root of its mean square; sums of 2^(R + 1) in 113
-// bits leave more than enough.
+// Largest |AB - S| / (|A||B|), and the root of the mean square of |AB - S| / (|a_i||b_j|). 113 bits hold sums
+// of 2^(R + 1) with bits to spare.
 struct Deviation {
   double largest = 0;
   double typical = 0;
@@ -136,7 +136,7 @@ class NormProof : public testing::Test {
   std::mt19937_64 random_{7};
 };
 
-// Of FP64, the last rounding apart.
+// Coefficient of FP64's contract without the last rounding.
 double fp64_contract(std::int64_t length) { return static_cast<double>(length + 7) * 0x1p-53; }
 
 TEST_F(NormProof, HoldsForAllElements) {
@@ -171,7 +171,8 @@ TEST_F(NormProof, HoldsForAllElements) {
   EXPECT_GT(proofs, 500);
 }
 
-// Vectors that never meet: |A||B| is zero, and nothing can be proved of what rounding leaves.
+// Vectors whose non-zero elements never meet: |A||B| is zero, so no rounding error can be proved small beside
+// it.
 TEST_F(NormProof, NeedsVectorsThatMeet) {
   std::vector<Vector> a = draw(2, 64, [&] { return spread(0.5); });
   std::vector<Vector> b = draw(2, 64, [&] { return spread(0.5); });
@@ -179,9 +180,9 @@ TEST_F(NormProof, NeedsVectorsThatMeet) {
   EXPECT_EQ(proved_coefficient(Side(a, 123), Side(b, 123)), INFINITY);
 }
 
-// What the least number of moduli rests on (planner/candidates.cpp): a sixteenth of FP64's unit by 115 bits,
-// of all elements whose last bits know nothing of each other, which powers of two and vectors of few elements
-// do.
+// The least number of moduli (planner/candidates) rests on this: 115 bits give a sixteenth of FP64's unit for
+// all elements whose last bits are independent. Powers of two, and vectors of few elements, are not
+// independent.
 TEST_F(NormProof, DeviationsTypicallyDependOnMomentsAlone) {
   const std::function<double()> elements[] = {
       [&] { return uniform(); },   [&] { return std::fabs(uniform()); },
@@ -202,7 +203,8 @@ TEST_F(NormProof, DeviationsTypicallyDependOnMomentsAlone) {
   EXPECT_GT(largest, 0x1p-53 / 64);
 }
 
-// What the candidates are made for, by 15, 17 and 20 moduli; three or four moduli less do not do.
+// Operands for which the candidates were chosen, accepted with 15, 17 and 20 moduli; with three or four
+// moduli less they are not accepted.
 TEST_F(NormProof, IsEnoughForTheContracts) {
   struct Case {
     double phi;

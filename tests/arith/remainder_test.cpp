@@ -18,7 +18,7 @@ std::uint32_t residue_of(const ExactNumber<Limbs>& x, int modulus) {
   return static_cast<std::uint32_t>(x.negative && rest != 0 ? static_cast<unsigned>(modulus) - rest : rest);
 }
 
-// The integer that residues stand for, in pairs as kernels take them.
+// Returns the integer with the given residues, added in pairs as kernels add them.
 template <int Limbs, int Most>
 ExactNumber<Limbs> number_of(const RemainderTable<Limbs, Most>& table,
                              const std::vector<std::uint32_t>& residues) {
@@ -95,12 +95,12 @@ TEST(Remainder, FindsTheIntegerOfEveryNumberOfModuli) {
   check_numbers<6>();
 }
 
-// Parts of a complex number from the residues that stand for it.
+// Returns the parts of a complex number from its residues.
 template <int Limbs>
 void check_parts(const ComplexBasis& basis) {
   std::mt19937_64 random(basis.slices());
   const auto tables = part_tables<Limbs>(basis);
-  ASSERT_LE(basis.slices(), max_element_slices);
+  ASSERT_LE(basis.slices(), max_complex_slices);
   for (int draw = 0; draw < 200; ++draw) {
     const ExactNumber<Limbs> parts[2]{
         draw_number<Limbs>(random, ResidueSystem{0, basis}, residue_bits(basis), draw),

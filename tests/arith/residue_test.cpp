@@ -32,8 +32,8 @@ TEST(Moduli, HoldAQuarterOfTheirProduct) {
   EXPECT_EQ(residue_bits(49), 339);
 }
 
-// Residues of the nearest integer, as int8 holds them; by a power in steps of one bit, another way than the
-// table's.
+// Residues of the nearest integer, as int8 holds them; the expected ones are computed one bit of the power of
+// two at a time.
 TEST(Residues, OfElementsAreThoseOfTheNearestInteger) {
   std::mt19937_64 random(2);
   for (int draw = 0; draw < 3000; ++draw) {

@@ -12,7 +12,7 @@ namespace {
 
 using core::ExactSum;
 using core::MagnitudeSum;
-using core::Rest;
+using core::Residual;
 using core::Scaled;
 
 struct Pair {
@@ -27,10 +27,11 @@ int bits_of_count(std::size_t count) {
 }
 
 MagnitudeSum sum_of(const std::vector<Pair>& pairs) {
-  std::int32_t top = core::no_rest;
-  for (const auto& [x, y] : pairs) top = std::max(top, MagnitudeSum::top(core::rest_of(x), core::rest_of(y)));
+  std::int32_t top = core::no_residual;
+  for (const auto& [x, y] : pairs)
+    top = std::max(top, MagnitudeSum::top(core::residual_of(x), core::residual_of(y)));
   MagnitudeSum sum(top, bits_of_count(pairs.size()));
-  for (const auto& [x, y] : pairs) sum.add(core::rest_of(x), core::rest_of(y));
+  for (const auto& [x, y] : pairs) sum.add(core::residual_of(x), core::residual_of(y));
   return sum;
 }
 

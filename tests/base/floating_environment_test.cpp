@@ -63,7 +63,7 @@ TEST(FloatingEnvironment, SubnormalsCountInsideAlone) {
   _mm_setcsr(before);
 }
 
-// What the x87 unit computes has flags and a precision of its own.
+// The x87 unit has flags and a precision of its own.
 TEST(FloatingEnvironment, TheX87UnitToo) {
   std::feclearexcept(FE_ALL_EXCEPT);
   volatile long double three = 3;

@@ -1,4 +1,4 @@
-// Which devices a build's device code runs on.
+// Tests which devices can run the device code of a build.
 #include "base/cuda/kernel_image.hpp"
 
 #include <gtest/gtest.h>

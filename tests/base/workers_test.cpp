@@ -1,4 +1,5 @@
-// Workers of loops: no more than pieces of work, and one in short calls while others want the core.
+// Tests the number of workers of a loop: at most one per piece of work, and one in short calls while other
+// threads need the cores.
 #include "base/workers.hpp"
 
 #include <gtest/gtest.h>

@@ -88,8 +88,8 @@ TEST(ResidueScales, SumsAtTheBound) {
   }
 }
 
-// Double-double elements whose words are far apart, so that hi alone is below them, and whose integers lose
-// nothing.
+// Double-double elements whose high and low words are far apart, so that the high word alone is below the
+// element, and whose integers are exact.
 TEST(ResidueScales, PairsAreBoundedByBothWords) {
   const auto result = [](const std::string& scheme, int kind) {
     GemmDataOf<core::DoubleDouble> data({.m = 5, .n = 4, .k = 129, .scheme = scheme, .engine = "cpu"});
@@ -112,7 +112,7 @@ TEST(ResidueScales, PairsAreBoundedByBothWords) {
   }
 }
 
-// What the modes are for: more bits of the same moduli, where most elements are far below the maximum.
+// Purpose of the scale rules: more bits from the same moduli where most elements are far below the maximum.
 TEST(ResidueScales, NormsKeepMoreBitsThanExponents) {
   const auto largest_error = [](const std::string& scheme) {
     GemmDataOf<double> data(

@@ -18,7 +18,7 @@ TEST_F(DevicePlan, AutoAndNativeAreTheVendorsProduct) {
   }
 }
 
-// What was measured on this device decides.
+// Times measured on this device decide.
 TEST_F(DevicePlan, AutoEmulatesWhereThatIsQuicker) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const auto planned_for = [&](std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch,
@@ -51,7 +51,25 @@ TEST_F(DevicePlan, AutoEmulatesWhereThatIsQuicker) {
       (Names{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=10:scale=norm", "ozaki2:moduli=16", "native"}));
 }
 
-// One candidate shall take what it can: the plain product behind it is slower than the native one.
+// The times of a device without a profile are those of the nearest one, scaled, so that the gain has to be large.
+TEST_F(DevicePlan, AutoWantsMoreOfADeviceThatWasNotMeasured) {
+  const auto planned_for = [&](std::int64_t n) {
+    Call call(n, n, n, stream_);
+    return schemes(planned(call));
+  };
+  const auto first_emulated = [&] {
+    std::int64_t n = 512;
+    while (planned_for(n) == Names{"native"}) n += 64;
+    return n;
+  };
+  const std::int64_t not_measured = first_emulated();
+  EXPECT_LE(not_measured, 1536);
+  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  EXPECT_LT(first_emulated(), not_measured);
+}
+
+// A single candidate accepts by mean depth too, since the native SIMT kernel after it is slower than the
+// vendor's.
 TEST_F(DevicePlan, AutoLooksForDepthsWhereThereIsOneCandidate) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
   Call square(1024, 1024, 1024, stream_);
@@ -64,7 +82,8 @@ TEST_F(DevicePlan, AutoLooksForDepthsWhereThereIsOneCandidate) {
   }
 }
 
-// The weights of an inference: their split is not counted where the plan knows that they come prepared.
+// Weights of an inference: the time of their split is not counted if the plan says that they will be
+// prepared.
 TEST_F(DevicePlan, AutoCountsNoSplitOfWhatIsPrepared) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const auto first_candidate = [&](std::int64_t rows, std::int64_t n, bool transposed, bool prepared) {

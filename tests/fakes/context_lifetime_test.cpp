@@ -146,8 +146,8 @@ class MixedObjects {
   std::size_t handle_ = 0;
 };
 
-// Objects that belong together work, all others are refused, and the fake, which knows where everything lies,
-// never has an objection.
+// Objects of one context work together and all others are refused; the fake driver, which tracks the context
+// of every object, reports no misuse.
 TEST_F(Contexts, ObjectsMeetAtRandom) {
   MixedObjects objects;
   int accepted = 0;

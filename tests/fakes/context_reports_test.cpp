@@ -81,7 +81,7 @@ TEST_F(Contexts, ReportsAreNotMadeInCaptures) {
   EXPECT_EQ(here.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
 }
 
-// The host knows what a native product did.
+// A native product needs no device report, since the host decides what it does.
 TEST_F(Contexts, NativeProductsNeedNoReport) {
   void* context = fake_cuda_make_context(0, nullptr);
   const Current current(context);

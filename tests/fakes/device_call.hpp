@@ -32,7 +32,7 @@ class Stream {
   core::cuda::Stream stream_ = nullptr;
 };
 
-// What waits for the device or might: none of it may happen in a call on a CUDA queue.
+// Driver calls that wait for the device, or may wait: a call on a CUDA queue must make none of them.
 inline constexpr std::array waiting{"cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize",
                                     "cuMemAlloc ",         "cuMemFree ",       "cuMemFree\n"};
 
@@ -104,7 +104,8 @@ struct Call {
   }
   kintsugi_status execute() { return kintsugi_plan_execute(handle, plan, &operands); }
 
-  // Of what is recorded the execution remains, which neither waits nor leaves its stream.
+  // Executes the plan. The recorded events are those of the execution alone, which must neither wait nor use
+  // another stream.
   void run() {
     fake_cuda_forget();
     ASSERT_EQ(execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
@@ -142,7 +143,7 @@ class OverFakes : public testing::Test {
  protected:
   void SetUp() override {
     if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
-    // What an engine makes once is not what a call does.
+    // Work that an engine does once is not part of a call.
     const Stream stream;
     Call first(8, 8, 8, stream);
     first.make_plan();

@@ -30,7 +30,7 @@ TEST(FakeDriver, EngineIsAvailable) {
   EXPECT_EQ(core::cuda::driver().version_text(), "13.0");
 }
 
-// A child of a process that has used CUDA is told so, and calls nothing of the driver.
+// A child of a process that has used CUDA gets an error that says so, and calls no function of the driver.
 TEST(FakeDriver, IsLostInAFork) {
   device().prepare();
   std::byte* memory = device().allocate({core::QueueKind::cuda, nullptr}, 8);
@@ -136,8 +136,8 @@ TEST(FakeDriver, KernelsThatAwaitOthersMayOverlap) {
   EXPECT_THAT(launch_of("select_candidate 7x1x1"), testing::Not(testing::EndsWith(" overlaps")));
 }
 
-// The device does not tell: PTX of 8.0 that the driver compiled for Hopper has no grid-dependency wait
-// either.
+// The PTX version of the loaded kernel decides, not the device: PTX of 8.0 that the driver compiled for
+// Hopper has no grid-dependency wait either.
 TEST(FakeDriver, KernelsWithoutTheWaitDoNotOverlap) {
   if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
   device().prepare();

@@ -34,8 +34,8 @@ TEST_F(Execution, NativeProductsAreOneCall) {
   }
 }
 
-// Our own kernels compute products where they are expected to be quicker than cuBLAS and a check of its sums:
-// small ones, and short updates of a large C, whose sums would go through memory once more.
+// Kintsugi's own kernels compute products where they are expected to be faster than cuBLAS and a check of its
+// sums: small products, and short updates of a large C, whose sums would go through memory once more.
 TEST_F(Execution, QuickNativeProductsAreOurOwnKernels) {
   const Stream stream;
   const auto expect_way = [&](std::int64_t n, std::int64_t k, float beta, bool own) {

@@ -13,7 +13,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Of a device whose native products nobody measured, so that cuBLAS computes them all.
+// A device whose native products were never measured, so that cuBLAS computes all of them.
 class ByVendor : public OverFakes {
   const Steered capability_{"FAKE_CUDA_CAPABILITY", "10.0"};
 };
@@ -148,7 +148,8 @@ TEST_F(NativeWorkspace, TooSmallForTheVendorIsOneOfOurKernels) {
   }
 }
 
-// What cuBLAS picks for products of floating slices may depend on its workspace, and so may their bits.
+// The algorithm that cuBLAS selects for products of floating-point slices, and so the bits, may depend on its
+// workspace.
 TEST_F(NativeWorkspace, OfSlicesIsTheSameUnderEveryLimit) {
   const Stream stream;
   Call call(9000, 300, 64, stream);
@@ -178,7 +179,7 @@ class NativeArithmetic : public ByVendor {
     return T(1) + std::numeric_limits<T>::epsilon();
   }
 
-  // What cuBLAS is asked for, and its result.
+  // Arguments of a cuBLAS call, and its result.
   template <class T>
   static std::pair<std::string, T> multiply(const Stream& stream) {
     Call call(1, 1, 1, stream);

@@ -42,8 +42,9 @@ TEST_F(DevicePlan, BlocksOfIntegersFitSmallLimits) {
   expect_refused(floating, KINTSUGI_WORKSPACE_TOO_SMALL, "the smallest block needs");
 }
 
-// What is quickest for operands of moderate depth, the widest windows of programs that cost the same, and the
-// plain product for what is beyond them. Prepared operands have the slices of a wide one.
+// Candidates: the fastest for operands of moderate depth, the widest windows among programs of equal cost,
+// and the native SIMT kernel for all other operands. Prepared operands get the slices of a candidate with a
+// wide window.
 TEST_F(DevicePlan, EmulateIsAChainOfOwnProductsAndThePlainOne) {
   Call call(64, 64, 4096, stream_);
   call.options.policy = "emulate";
@@ -144,7 +145,7 @@ TEST_F(DevicePlan, RefusesTheGridOfSigma) {
   EXPECT_EQ(schemes(planned(call)), Names{"ozaki-fp16:grid=integer"});
 }
 
-// As many moduli as the type's significand asks for.
+// As many moduli as the type's significand needs.
 TEST_F(DevicePlan, ResiduesAreSizedByTheirType) {
   const auto products = [&](kintsugi_type type) -> int {
     Call call(64, 64, 4096, stream_);
@@ -176,10 +177,10 @@ Chain chain_of(const json& plan) {
   return chain;
 }
 
-// One candidate of residues whose elements are checked, and exact sums for those that it leaves open. Where
-// the contract leaves room, norms may prove all elements of fewer moduli: what is not taken is skipped, as no
-// product of the vendor's can be. Where native products keep a contract of FP64 they follow instead of
-// checks.
+// One candidate of residues whose elements are checked, then exact sums for elements that stay open. For
+// contracts that leave room, norms may prove all elements with fewer moduli; kernels of candidates that are
+// not selected exit early, which cuBLAS products cannot. Where native products keep a contract of FP64 they
+// follow instead of checks.
 TEST_F(DevicePlan, WhatWindowsCannotProveIsChecked) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
   struct Case {
@@ -224,7 +225,7 @@ TEST_F(DevicePlan, Fp64BeginsWithFewModuli) {
                                   "ozaki2:moduli=20:scale=norm", "native"}));
   EXPECT_THAT(plan.at("words").dump(),
               HasSubstr("the norms of A's rows and B's columns prove every element"));
-  // As many moduli as the contract asks for, whatever the operands are.
+  // As many moduli as the contract needs, for any operands.
   call.options.accuracy = "fp32";
   EXPECT_EQ(schemes(planned(call)).front(), "ozaki2:moduli=8:scale=norm");
 }
@@ -245,6 +246,32 @@ TEST_F(DevicePlan, CheckedIntegersHaveBitsToSpare) {
     const int count = std::stoi(name.substr(name.find('=') + 1));
     EXPECT_GE(core::residue_bits(count), bits);
     EXPECT_LT(core::residue_bits(count - 1), bits);
+  }
+}
+
+// A candidate costs launches, so short products have few.
+TEST_F(DevicePlan, LongExactProductsHaveSeveralCheckedCandidates) {
+  struct Case {
+    kintsugi_type type;
+    std::int64_t size;
+    std::int64_t k;
+    std::vector<int> moduli;
+  };
+  for (const Case& wanted :
+       {Case{KINTSUGI_F64, 256, 256, {23}}, Case{KINTSUGI_F64, 1024, 1024, {20, 24}},
+        Case{KINTSUGI_F64, 1536, 1536, {20, 24, 36}},
+
+        Case{KINTSUGI_F64, 8192, 8192, {20, 22, 25, 36}}, Case{KINTSUGI_F64, 1024, 1000000, {21, 23, 26, 37}},
+        Case{KINTSUGI_F32, 8192, 8192, {13, 15, 17, 29}}}) {
+    Call call(8, 8, 8, stream_);
+    call.problem.m = call.problem.n = call.problem.lda = call.problem.ldc = wanted.size;
+    call.problem.k = call.problem.ldb = wanted.k;
+    call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = wanted.type;
+    call.options.accuracy = "exact";
+    Names names;
+    for (const int moduli : wanted.moduli) names.push_back("ozaki2:moduli=" + std::to_string(moduli));
+    names.push_back("superaccumulator");
+    EXPECT_EQ(schemes(planned(call)), names);
   }
 }
 

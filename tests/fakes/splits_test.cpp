@@ -26,7 +26,7 @@ class SplitLaunches : public OverFakes {
     if (!IsSkipped()) engine_ = find_engine("cuda")->device();
   }
 
-  // Nobody reads what is nowhere.
+  // An operand without elements is not read.
   DeviceSide side(bool along_k, std::int64_t vectors, std::int64_t k, std::int64_t items) {
     DeviceMatrix matrix{.batch_stride = vectors * k, .rows = vectors, .columns = k};
     matrix.row_stride = along_k ? k : 1;
@@ -92,7 +92,8 @@ TEST_F(SplitLaunches, ManyItemsAreSeveralLaunches) {
                                       StartsWith("cuLaunchKernel split_columns_float_fp16 16x18930x1 ")));
 }
 
-// One launch of any size, in as many blocks a panel as fill the device and leave an SM room for three.
+// One launch of any size, with as many thread blocks per panel as fill the device and leave room for three on
+// an SM.
 TEST_F(SplitLaunches, OperandsThatLieUnlikeAreOneOfAnySize) {
   struct Size {
     std::int64_t n;
@@ -153,6 +154,12 @@ TEST_F(SplitLaunches, ManyShortVectorsAreOneWave) {
   const std::array both{split(side(true, 64, 64, 1)), split(side(false, 262144, 64, 1))};
   engine_->split({}, both, {});
   EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_short_float_fp16 396x1x1 threads=256 shared=0 ")));
+  // The other operand alone would have clusters, of which 396 is no multiple.
+  const std::array first_in_columns{split(side(false, 64, 64, 1)), split(side(true, 262144, 64, 1))};
+  engine_->split({}, first_in_columns, {});
+  EXPECT_THAT(launches(),
+              ElementsAre(AllOf(HasSubstr(" split_short_float_fp16 396x1x1 threads=256 shared=0 "),
+                                Not(HasSubstr(" cluster=")))));
 }
 
 // Kernels of a candidate that few calls select exit early: they have no more blocks than the device holds.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/common/kernel_images.hpp"
 #include "fakes/libraries/fake_cuda.hpp"
 
@@ -17,10 +18,14 @@ class Steered {
   Steered(const char* variable, const std::string& value) : variable_(variable) {
     ::setenv(variable, value.c_str(), 1);
     fake_cuda_forget();
+    core::cuda::reread_profiles();  // those of a device are found once
   }
   Steered(const Steered&) = delete;
   Steered& operator=(const Steered&) = delete;
-  ~Steered() { ::unsetenv(variable_); }
+  ~Steered() {
+    ::unsetenv(variable_);
+    core::cuda::reread_profiles();
+  }
 
  private:
   const char* variable_;

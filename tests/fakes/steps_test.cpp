@@ -1,5 +1,5 @@
-// The steps of schemes that are not split, multiplied by the vendor and weighed alone, and of contracts whose
-// elements are checked: in which order they come.
+// Tests the order of steps of schemes whose products cuBLAS computes and a kernel recombines, and of
+// contracts whose elements are checked.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,8 +57,8 @@ TEST_F(Steps, FittedWeightsOfJointSumsStayOnTheDevice) {
     EXPECT_THAT(products[i], HasSubstr(i % 3 == 2 ? " alpha=1 beta=1 " : " alpha=0x"));
 }
 
-// Slices that were asked for: B's, A's, then q outside and p inside, what a product leaves becoming an
-// integer.
+// Expected order of slice products: B's slices, A's, then q in the outer loop and p in the inner one, each
+// product's sums converted to integers.
 TEST_F(Steps, ProductsWithoutAnErrorComeInTheOrderOfTheirSlices) {
   const Stream stream;
   Call call(40, 30, 100, stream);
@@ -144,14 +144,64 @@ std::vector<std::string> steps_but_products() {
   return names;
 }
 
-TEST_F(Steps, ExactResultsAreCheckedAndTheRestIsMended) {
+TEST_F(Steps, ExactResultsAreCheckedAndTheRestIsRecomputed) {
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.accuracy = "exact";
   call.run_in_workspace();
   EXPECT_THAT(steps_but_products(),
-              ElementsAre("find_ranges", "select_candidate", "find_rounding_bounds", HasSubstr("split_"),
-                          "clear_bytes", "checked_f32", "exact_f32"));
+              ElementsAre("find_ranges", "select_candidate", "begin_checks", "find_rounding_bounds",
+                          HasSubstr("split_"), "checked_f32", "list_open_words", "recompute_f32"));
+}
+
+// A sample chooses the first candidate; behind each but the last one the device decides whether another one
+// computes the block.
+TEST_F(Steps, LongExactProductsHaveSeveralCheckedCandidates) {
+  const Stream stream;
+  for (const auto& [k, candidates] : {std::pair(500, 2), std::pair(4096, 4)}) {
+    Call call(1500, 1400, k, stream);
+    call.options.accuracy = "exact";
+    call.run_in_workspace();
+    std::vector<std::string> wanted{"find_ranges", "select_candidate", "clear_bytes", "sample_open_elements",
+                                    "begin_checks"};
+    for (int r = 0; r < candidates; ++r) {
+      wanted.emplace_back("find_rounding_bounds");
+      // The widest one computes the block in parts, so that it takes little more memory than the first.
+      for (int part = 0; part < (r == 3 ? 4 : 1); ++part) wanted.emplace_back("checked_f32");
+      if (r + 1 < candidates) wanted.emplace_back("advance_checks");
+    }
+    wanted.emplace_back("list_open_words");
+    wanted.emplace_back("recompute_f32");
+    std::vector<std::string> names = steps_but_products();
+    std::erase_if(names, [](const std::string& name) { return name.starts_with("split_"); });
+    EXPECT_EQ(names, wanted) << k;
+  }
+}
+
+// Blocks of C are computed by all candidates one after the other, and each is finished before the next one.
+TEST_F(Steps, EveryBlockHasItsOwnCandidates) {
+  const Stream stream;
+  Call call(1500, 1400, 4096, stream);
+  call.options.accuracy = "exact";
+  call.make_plan();
+  std::size_t whole = 0;
+  ASSERT_EQ(kintsugi_plan_workspace_size(call.plan, &whole), KINTSUGI_SUCCESS);
+  call.options.workspace_limit = static_cast<std::int64_t>(whole - 1);
+  call.run_in_workspace();
+  std::vector<std::string> names = steps_but_products();
+  std::erase_if(names, [](const std::string& name) { return name.starts_with("split_"); });
+  std::vector<std::string> wanted{"find_ranges", "select_candidate", "clear_bytes", "sample_open_elements"};
+  for (int block = 0; block < 2; ++block) {
+    wanted.emplace_back("begin_checks");
+    for (int r = 0; r < 4; ++r) {
+      wanted.emplace_back("find_rounding_bounds");
+      for (int part = 0; part < (r == 3 ? 4 : 1); ++part) wanted.emplace_back("checked_f32");
+      if (r < 3) wanted.emplace_back("advance_checks");
+    }
+    wanted.emplace_back("list_open_words");
+    wanted.emplace_back("recompute_f32");
+  }
+  EXPECT_EQ(names, wanted);
 }
 
 // Norms, and what they may prove, a candidate after the other; then the candidate that is checked.
@@ -170,9 +220,9 @@ TEST_F(Steps, CandidatesByNormsComeBeforeTheCheckedOne) {
   for (int r = 0; r < 3; ++r) add(candidate("residues_f32"));
   // Magnitudes are split by themselves: B's, then A's; their product goes before the others.
   add(std::vector<testing::Matcher<std::string>>{
-      "find_rounding_bounds", HasSubstr("split_"), HasSubstr("split_"), HasSubstr("split_"),
-      HasSubstr("integer_products_"), HasSubstr("residue_products_"), "clear_bytes", "checked_f32",
-      "exact_f32"});
+      "begin_checks", "find_rounding_bounds", HasSubstr("split_"), HasSubstr("split_"), HasSubstr("split_"),
+      HasSubstr("integer_products_"), HasSubstr("residue_products_"), "checked_f32", "list_open_words",
+      "recompute_f32"});
   EXPECT_THAT(work(), testing::ElementsAreArray(expected));
 }
 
@@ -184,9 +234,10 @@ TEST_F(Steps, OlderDevicesCheckAllElements) {
   Call call(40, 30, 100, stream);
   call.options.accuracy = "1e-6";
   call.run_in_workspace();
-  EXPECT_THAT(steps_but_products(), ElementsAre("find_ranges", "select_candidate", "find_rounding_bounds",
-                                                HasSubstr("split_"), HasSubstr("split_"), HasSubstr("split_"),
-                                                "clear_bytes", "checked_f32", "exact_f32"));
+  EXPECT_THAT(steps_but_products(),
+              ElementsAre("find_ranges", "select_candidate", "begin_checks", "find_rounding_bounds",
+                          HasSubstr("split_"), HasSubstr("split_"), HasSubstr("split_"), "checked_f32",
+                          "list_open_words", "recompute_f32"));
 }
 
 // One more product, of magnitudes, before the others.
@@ -204,23 +255,21 @@ TEST_F(Steps, CheckedContractsBoundTheMagnitudesFirst) {
   };
   EXPECT_LT(place_of("integer_products_"), place_of("residue_products_"));
   EXPECT_LT(place_of("residue_products_"), place_of("checked_f32"));
-  EXPECT_EQ(names.back(), "exact_f32");
+  EXPECT_EQ(names.back(), "recompute_f32");
   EXPECT_EQ(events_with("cuLaunchKernel integer_products_").size(), 1U);
 }
 
-// Blocks have lists of their own; rounding-error bounds are those of all vectors.
-TEST_F(Steps, EveryTileIsMendedBeforeTheNextOne) {
+// What all tiles of a block leave open is recomputed at once.
+TEST_F(Steps, TilesOfABlockAreRecomputedTogether) {
   const Stream stream;
   Call call(9000, 32, 64, stream);
   call.options.accuracy = "exact";
   call.run_in_workspace();
   std::vector<std::string> names = steps_but_products();
   std::erase_if(names, [](const std::string& name) { return name.starts_with("split_"); });
-  const std::vector<std::string> wanted{"find_ranges", "select_candidate", "find_rounding_bounds",
-                                        "clear_bytes", "checked_f32",      "exact_f32",
-                                        "clear_bytes", "checked_f32",      "exact_f32",
-                                        "clear_bytes", "checked_f32",      "exact_f32"};
-  EXPECT_EQ(names, wanted);
+  EXPECT_EQ(names, (std::vector<std::string>{"find_ranges", "select_candidate", "begin_checks",
+                                             "find_rounding_bounds", "checked_f32", "checked_f32",
+                                             "checked_f32", "list_open_words", "recompute_f32"}));
 }
 
 TEST_F(Steps, SuperaccumulatorsAreOneLaunchAnItemOfTheBatch) {
@@ -230,7 +279,7 @@ TEST_F(Steps, SuperaccumulatorsAreOneLaunchAnItemOfTheBatch) {
   call.problem.batch_count = 3;
   call.problem.stride_c = 48;
   call.run_in_workspace();
-  EXPECT_EQ(events_with("exact_f32").size(), 3U);
+  EXPECT_EQ(events_with("cuLaunchKernel exact_f32").size(), 3U);
   EXPECT_THAT(events_with("cublasGemm"), IsEmpty());
 }
 

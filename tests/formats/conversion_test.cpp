@@ -26,7 +26,7 @@ auto converter(const Format& format, Rounding rounding, Subnormals subnormals = 
                                        << ", expected " << mismatch->expected;
 }
 
-// Bit patterns of doubles: all exponents alike, subnormal doubles, infinities and NaN.
+// Bit patterns of doubles, all exponents equally likely, with subnormal doubles, infinities and NaN.
 std::vector<double> any_doubles(int count, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<double> result{0,
@@ -182,7 +182,7 @@ TEST(Conversion, Overflow) {
   }
 }
 
-// The comparison must see conversions that are wrong in ways that are easily made.
+// The comparison must detect conversions with plausible mistakes.
 TEST(Conversion, TheComparisonSeesWrongRounding) {
   for (const Format* format : small_formats) {
     const std::vector<double> points = neighbourhoods(*format);
@@ -195,7 +195,7 @@ TEST(Conversion, TheComparisonSeesWrongRounding) {
     EXPECT_TRUE(find_mismatch(points, ties_away, Reference(*format, Rounding::nearest_even))) << format->name;
     const auto flushed = converter(*format, Rounding::nearest_even, Subnormals::flush);
     EXPECT_TRUE(find_mismatch(points, flushed, Reference(*format, Rounding::nearest_even))) << format->name;
-    // By way of float: rounded twice.
+    // Conversion through float, which rounds twice.
     const auto by_float = [format](double x) {
       return decode(*format, encode(*format, static_cast<double>(static_cast<float>(x))));
     };

@@ -14,7 +14,8 @@
 namespace kintsugi::core {
 namespace {
 
-// By hand, since clang 14's __builtin_cpu_supports does not know f16c; "avx" asks the system as well.
+// Reads cpuid directly, since clang 14's __builtin_cpu_supports has no f16c; "avx" asks the operating system
+// as well.
 bool has_f16c() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __builtin_cpu_supports("avx") && __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 &&

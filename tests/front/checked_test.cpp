@@ -1,4 +1,4 @@
-// Programs whose elements are checked when they are there: FP64's contract under the policy emulate,
+// Tests programs whose elements are checked after the product: FP64's contract under the policy emulate,
 // tolerances, powers of two along k. (The contract `exact` is in exact_test.cpp.)
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -76,8 +76,8 @@ TEST(Checked, CancellationIsProvedFromMagnitudes) {
   for (std::int64_t i = 0; i < 60; ++i) EXPECT_EQ(data.c()(i, 3), 0) << i;
 }
 
-// X D and D^-1 Y cost what X and Y cost, D over hundreds of binades; both ways of D, and of a complex
-// operand's parts.
+// X D and D^-1 Y cost what X and Y cost, for D over hundreds of binades, in either direction and for the
+// parts of a complex operand.
 TEST(Checked, PowersOfTwoAlongKChangeNoBits) {
   for (const char* accuracy : {"fp64", "exact"}) {
     DoubleData plain(emulated(150, 140, 60, "uniform", accuracy));

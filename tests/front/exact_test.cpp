@@ -68,7 +68,7 @@ TYPED_TEST(Exact, EveryDistribution) {
   }
 }
 
-// FACTS section 8: products whose sum overflows on the way, subnormals, what lies beyond the last place.
+// FACTS section 8: products whose sum overflows on the way, subnormals, bits below the last place.
 TYPED_TEST(Exact, Corners) {
   using T = TypeParam;
   const T huge = std::numeric_limits<T>::max();

@@ -212,7 +212,8 @@ TYPED_TEST(NativeTiles, KeepNativesBoundAndLeaveAnOldCUnread) {
     for (const std::int64_t k : {1, 2, 40, 128, 129, 256, 257, 512, 513, 3000}) {
       GemmDataOf<T> data(GemmCase{.m = 9, .n = 7, .k = k, .distribution = distribution});  // C is poison
       const auto result = product_of(data, 2, core::native_tiles_bytes(sizeof(Real), 9, 14, 2 * k, 2), false);
-      // Of the part's products, and what the long double sum beside it loses: two roundings of 2^-64 each.
+      // Bound of the error of a part's products, plus the error of the long double reference: two roundings
+      // of 2^-64 each.
       const long double allowed = core::parts_of<T> * static_cast<long double>(k) * (u + 0x1p-63L);
       for (std::int64_t e = 0; e < 63; ++e) {
         const auto exact = exact_element(data, e % 9, e / 9);
@@ -226,7 +227,7 @@ TYPED_TEST(NativeTiles, KeepNativesBoundAndLeaveAnOldCUnread) {
   }
 }
 
-// What is infinite or NaN stays so, through blocks and the errors that FP64's additions keep.
+// Infinities and NaN stay through blocks of k and through the error terms of compensated FP64 additions.
 TYPED_TEST(NativeTiles, SpecialValuesStay) {
   if (!has_cpu()) GTEST_SKIP() << "no engine cpu";
   using T = TypeParam;

@@ -15,7 +15,8 @@
 namespace kintsugi::test {
 namespace {
 
-// What `body` returns in a child, -1 where a signal ended it: a child that hangs is ended by its alarm.
+// Returns what `body` returns in a child process, or -1 if a signal ended the child; an alarm ends a child
+// that hangs.
 int status_in_child(const std::function<int()>& body) {
   const pid_t child = ::fork();
   if (child == 0) {

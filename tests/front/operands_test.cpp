@@ -1,5 +1,5 @@
-// Products on the host's engines of shapes whose strides are ambiguous, and by operands that were prepared
-// for another layout or batch.
+// Tests products on the host's engines for shapes whose strides are ambiguous, and with operands that were
+// prepared for another layout or batch.
 #include <gtest/gtest.h>
 
 #include "engines/registry.hpp"
@@ -36,7 +36,7 @@ TYPED_TEST(HostOperands, AreWhatTheCallerAskedFor) {
   }
 }
 
-// A copy that lay another way could be added up in another order.
+// A copy with another layout could be added up in another order.
 TYPED_TEST(HostOperands, BitsOfNativeOnesAreKeptByPreparedOperands) {
   for (const core::Engine* engine : core::all_engines()) {
     if (!engine->unavailable_reason().empty() || engine->device() != nullptr) continue;

@@ -1,4 +1,4 @@
-// Which plans are kept, and by several threads at once.
+// Tests which plans the cache keeps, also with several threads at once.
 #include "front/plan_cache.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Plans that calls leave for later ones: the same bits and reports as by new plans, and another plan for
-// whatever a plan depends on.
+// Tests kept plans: calls with a kept plan have the bits and reports of calls with a new one, and every input
+// of a plan is part of the key.
 #include "front/plan_cache.hpp"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ class PlanCacheTest : public testing::Test {
   PlanCacheTest() { EXPECT_EQ(kintsugi_release_caches(), KINTSUGI_SUCCESS); }
 };
 
-// Plans that the call makes and leaves.
+// Plans that the call makes and keeps.
 template <class Call>
 std::size_t made_by(const Call& call) {
   const std::size_t before = plan_cache().size();
@@ -77,7 +77,7 @@ GemmCase drawn_case(std::mt19937& random) {
   return test;
 }
 
-// What both depend on is the plan alone, in whose place a stale one would stand.
+// The report without times: it depends on the plan alone, and so shows a stale plan.
 json without_times(json report) {
   if (report.at("error_free").is_object()) report.at("error_free").erase("seconds");
   return report;
@@ -101,7 +101,9 @@ TEST_F(PlanCacheTest, HitsGiveTheBitsAndTheReportOfNewPlans) {
     for (std::size_t c = 0; c < cases.size(); ++c) {
       GemmData data(cases[c]);
       const std::size_t made = made_by([&] { data.run_well(handle); });
-      if (round == 2) EXPECT_EQ(made, 0U) << "case " << c;
+      if (round == 2) {
+        EXPECT_EQ(made, 0U) << "case " << c;
+      }
       EXPECT_EQ(bits_of(data.result()), bits[c]) << "case " << c;
       EXPECT_EQ(without_times(handle.report()), reports[c]) << "case " << c;
     }
@@ -186,7 +188,7 @@ TEST_F(PlanCacheTest, EveryOptionOfACallMakesAnotherPlan) {
   }
 }
 
-// The same texts from another source, or under another name, are another call's.
+// Equal texts from another source, or for another setting, need another plan.
 TEST_F(PlanCacheTest, SourcesAreToldApart) {
   const GemmCase test{.m = 5, .n = 6, .k = 7};
   const Handle handle;
@@ -268,7 +270,7 @@ TEST_F(PlanCacheTest, AChangedEnvironmentCountsFromTheNextCallOn) {
   EXPECT_EQ(scheme_that_ran(handle), by_default);
 }
 
-// putenv() leaves the program's own text in the environment, which it may write into.
+// putenv() puts the program's own string into the environment, and the program may write into that string.
 TEST_F(PlanCacheTest, SoDoesATextThatIsChangedInItsPlace) {
   static char text[] = "KINTSUGI_SCHEME=bf16x6";
   ::putenv(text);

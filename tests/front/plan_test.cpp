@@ -116,7 +116,7 @@ TEST(Plan, TellsItsProblem) {
   EXPECT_EQ(kintsugi_plan_problem(plan.plan, &told), KINTSUGI_INVALID_ARGUMENT);
 }
 
-// What the description leaves at its default stays there, whatever handle and environment say.
+// A setting that the description has at its default keeps the default, whatever handle and environment have.
 TEST(Plan, ReadBackIsNotSteeredFromElsewhere) {
   GemmData data(GemmCase{.m = 2, .n = 2, .k = 2, .engine = "reference"});
   const PlanOf plan(data);

@@ -1,4 +1,4 @@
-// What the policies choose, and native products, through the C ABI.
+// Tests which programs the policies choose, and native products, through the C ABI.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -131,7 +131,7 @@ void expect_misses(core::OperandType type) {
   EXPECT_GE(told, 4);
 }
 
-// Of every scheme that is said to miss an accuracy operands exist for which it does.
+// For every scheme that is said to miss an accuracy there are operands for which it does.
 TEST(NamedSchemeAndAccuracy, WhatASchemeIsSaidToMissItMisses) {
   expect_misses<float>(core::OperandType::f32);
   expect_misses<double>(core::OperandType::f64);
@@ -247,7 +247,7 @@ TEST(Policy, UnreachableOnTheDataLeavesCUntouched) {
   EXPECT_EQ(bits_of(data.raw_c()), before);
 }
 
-// Whoever names an accumulator gets the formats that it takes: a V100 has neither bf16 nor int8.
+// A named accumulator restricts the formats: a V100 has neither bf16 nor int8.
 TEST(Policy, ANamedAccumulatorKeepsToItsFormats) {
   const auto plan_for = [](const char* accumulator) {
     const PlanOf plan(GemmData(

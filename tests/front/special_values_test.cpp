@@ -152,8 +152,7 @@ TEST_P(WideRange, LargestNumberTimesOne) {
   }
 }
 
-// What the planner takes for a tolerance keeps the largest numbers finite: grids of few bits are left out
-// there.
+// Candidates for a tolerance keep the largest numbers finite: grids of few bits are left out there.
 TEST(Chain, KeepsTheLargestNumbersFinite) {
   for (const char* accuracy : {"1e-4", "1e-3", "1e-2", "1e-1"}) {
     GemmData data(GemmCase{.policy = "emulate", .accuracy = accuracy});

@@ -1,4 +1,4 @@
-// Native arithmetic under contracts where products underflow or sums overflow on the way, against MPFR.
+// Tests native arithmetic under contracts where products underflow or sums overflow on the way, against MPFR.
 #include <gtest/gtest.h>
 
 #include <cmath>

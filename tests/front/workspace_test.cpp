@@ -205,7 +205,7 @@ TEST(Prepared, MustFitThePlan) {
   kintsugi_prepared_destroy(a);
 }
 
-// Whatever the other operand asks for, the bits and the program are those of the plain call.
+// Bits and program are those of the call without preparation, whatever the other operand is.
 TEST(Prepared, FollowsTheChain) {
   const Handle handle;
   const std::pair<int, const char*> cases[] = {

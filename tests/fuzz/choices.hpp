@@ -1,4 +1,4 @@
-// What the library under test may be asked for, by its own descriptions.
+// Settings that the library under test accepts, from its own descriptions.
 #pragma once
 
 #include <algorithm>

@@ -33,7 +33,7 @@ class HostMemory {
   std::unique_ptr<std::byte, void (*)(void*)> bytes_;
 };
 
-// What came of a call. `broken` says which promise it broke whatever the numbers are.
+// Outcome of a call. `broken` names a promise that it broke independently of the numbers.
 struct HostResult {
   kintsugi_status status = KINTSUGI_SUCCESS;
   std::string error;
@@ -98,7 +98,7 @@ class HostCall {
     return options;
   }
 
-  // What the call gets for a matrix: its address, or an array of every batch item's.
+  // Pointer that the call gets for a matrix: its address, or an array with the address of every batch item.
   const void* pointers(int number, const Image& image, const HostMemory& memory) {
     if (data_.test().batches != "pointers") return memory.data() + image.place.first;
     for (std::int64_t item = 0; item < data_.test().batch; ++item)

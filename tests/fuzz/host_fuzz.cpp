@@ -55,7 +55,7 @@ const char* name_of(Promise::Kind kind) {
   }
 }
 
-// Whether the case may be refused with that status.
+// True if the library may refuse the case with that status.
 bool may_fail(const FuzzCase& test, kintsugi_status status) {
   const bool scheme = !test.scheme.empty();
   switch (status) {
@@ -129,7 +129,7 @@ std::string verdict_of(const FuzzCase& test, Figures& figures) {
   return verdict.empty() ? differs_from_plain_call(data, result) : verdict;
 }
 
-// Whether the judge sees what is wrong with a result that was right before `spoil` changed its image.
+// True if the judge detects the error that `spoil` put into the image of a right result.
 template <class T>
 bool sees(const char* line, const std::function<void(std::byte* first)>& spoil) {
   const FuzzCase test = read_case(line);

@@ -14,7 +14,7 @@ std::map<std::string, double> measured(const DeviceFacts& facts) {
   std::map<std::string, double> rates;
   for (const Ceiling& ceiling : measure_ceilings(DeviceStream{}, facts, monitor)) {
     std::cout << ceiling.name << ": " << 1e-12 * ceiling.rate << " (" << 1e-12 * ceiling.lowest << " to "
-              << 1e-12 * ceiling.highest << ") T/s by " << ceiling.way << ", "
+              << 1e-12 * ceiling.highest << ") T/s by " << ceiling.method << ", "
               << ceiling.state.power_watts.value_or(0) << " W, " << ceiling.state.clock_mhz.value_or(0)
               << " MHz\n";
     EXPECT_LE(ceiling.lowest, ceiling.rate);
@@ -34,7 +34,7 @@ TEST(Ceilings, AreCheckedAndInOrder) {
   EXPECT_GT(rates["copy"], 1e11);
 }
 
-// That of the architectures which were never at hand.
+// The probe for architectures on which no measurement was made.
 TEST(Ceilings, TheGenericProbesAreRightToo) {
   ASSERT_EQ(device_missing_reason(), "");
   DeviceFacts facts = device_facts();

@@ -31,7 +31,7 @@ SplitWindow window_of(const core::SplitRule& rule) {
                        rule.top_exponent, rule.kind == core::SplitKind::residues ? "residues" : "hi_lo"});
 }
 
-// Of a row-major matrix.
+// View of a row-major matrix.
 template <class T>
 VectorNorms norms_of_rows(const std::vector<T>& values, std::int64_t rows, const SplitWindow& window) {
   const auto columns = static_cast<std::int64_t>(values.size()) / rows;
@@ -128,7 +128,7 @@ TEST(BoundCheck, NormsAndAllowedErrors) {
   const double before = 10 * 0x1p-10 + 0x1p-3 * 0x1p-13 * 3.5 + 0x1p-4 * 0x1p-13 * 3.5 + 0x1p-5 * 0x1p-26;
   EXPECT_DOUBLE_EQ(allowed_error<float>(bound, element, norms, norms), before + 0x1p-24 * (4 + before));
   EXPECT_DOUBLE_EQ(allowed_error<double>(bound, element, norms, norms), before + 0x1p-53 * (4 + before));
-  // Of an element whose bound is 0 the last rounding may lose the type's last subnormal place.
+  // An element with bound 0 may lose the type's last subnormal place in the last rounding.
   EXPECT_EQ(allowed_error<float>({}, {}, norms, norms), 0x1p-149);
   EXPECT_EQ(allowed_error<double>({}, {}, norms, norms), 0x1p-1074);
 }

@@ -1,4 +1,4 @@
-// Products whose errors are measured, and the suite of their tests.
+// Products with measured errors, and the suite of their tests.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -17,7 +17,7 @@ TYPED_TEST(Metrics, StridesAndTransposes) {
   auto x = Case<TypeParam>::random(6, 5, 9, "uniform", 21);
   x.compute();
   const ErrorReport plain = x.check();
-  // The same numbers as C^T = B^T A^T.
+  // The numbers of the case as C^T = B^T A^T.
   Product<TypeParam> product = x.product();
   std::swap(product.a, product.b);
   product.a = product.a.transposed();
@@ -103,7 +103,7 @@ TEST(MetricsShapes, EmptyAndWrong) {
   EXPECT_NO_THROW(measure_errors<double>(product, x.view(x.c, 2, 3)));
 }
 
-// The same report and the same elements, for as many results as are measured.
+// Report and elements do not depend on how many results are measured.
 TYPED_TEST(Metrics, ReferenceComputedOnce) {
   for (const std::int64_t max_elements : {64, 10000}) {
     Case<TypeParam> x = Case<TypeParam>::random(33, 40, 21, "phi:2", 5);

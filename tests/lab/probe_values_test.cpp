@@ -50,7 +50,7 @@ TEST(ProbeValues, FragmentsCoverEverySumOnce) {
   EXPECT_EQ(*sums.rbegin(), wgmma_m * wgmma_n - 1);
 }
 
-// Of mma.sync's 16 x 8 a warp has four sums a thread.
+// mma.sync computes 16 x 8 sums in a warp, four per thread.
 TEST(ProbeValues, FragmentsOfAWarpCoverItsTileOnce) {
   std::set<int> sums;
   for (int lane = 0; lane < 32; ++lane) {

@@ -113,7 +113,8 @@ TEST(RetainedBits, AreThoseOfTheLibrarysSplits) {
     if (rule.kind == core::SplitKind::successive) continue;  // the grids depend on the whole vector
     const RetainedBits retained({rule.format->name, rule.slices, name_of(rule.first_rounding),
                                  name_of(rule.residual_rounding), rule.residual_exponent, rule.scale_vectors,
-                                 rule.top_exponent, rule.kind == core::SplitKind::fixed ? "fixed" : "hi_lo"});
+                                 rule.top_exponent,
+                                 rule.kind == core::SplitKind::grid_digits ? "fixed" : "hi_lo"});
     // Integer formats: a binade below the top nothing rounds up to a digit that there is not.
     const int top = rule.top_exponent - (rule.format->floating ? 0 : 1);
     const int last = rule.scale_vectors ? top : rule.format->max_exponent;

@@ -44,7 +44,8 @@ TEST(ExpectedTimes, GrowWithEverySize) {
   }
 }
 
-// What is not products counts for less and less, so that their number is what is left of large cubes.
+// Everything but the products counts for less in larger cubes, so the ratio approaches the number of
+// products.
 TEST(ExpectedTimes, OfLargeCubesAreThoseOfTheProducts) {
   const Engine& cpu = *find_engine("cpu");
   for (const char* scheme : schemes_of_fp32) {
@@ -86,7 +87,7 @@ TEST(ExpectedTimes, ASkinnyCallIsMostlySplits) {
   EXPECT_GT(skinny.emulated, 100 * skinny.native);
 }
 
-// What is left out is what a side that is not there would have taken.
+// The difference is the time of the split that the prepared side does not need.
 TEST(ExpectedTimes, OfPreparedOperandsHaveNoSplit) {
   const Engine& cpu = *find_engine("cpu");
   for (const char* scheme : schemes_of_fp32) {
@@ -106,7 +107,7 @@ TEST(ExpectedTimes, OfPreparedOperandsHaveNoSplit) {
   }
 }
 
-// An engine whose int8 products are much quicker than its native ones.
+// An engine whose int8 products are much faster than its native ones.
 class QuickEngine final : public Engine {
  public:
   explicit QuickEngine(const StepCosts& costs) : costs_(costs) {}

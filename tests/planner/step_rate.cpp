@@ -58,7 +58,7 @@ std::vector<T> matrix(std::int64_t rows, std::int64_t columns, lab::Side side) {
   return values;
 }
 
-// C = A B, column-major and dense, in all the ways that are timed.
+// C = A B, column-major and dense, by every method that is timed.
 template <class T>
 class Case {
  public:

@@ -2,6 +2,7 @@
 the machine count little.
 
     python3 tests/python/call_times.py --size 8 --json
+    python3 tests/python/call_times.py --size 1024 --torch --cuda
 
 "own part" is without the library, whose place a function of the C library takes that does nothing.
 """
@@ -18,7 +19,13 @@ import numpy as np
 
 
 def microseconds(call, calls=100, runs=300):
-    return min(timeit.repeat(call, number=calls, repeat=runs)) / calls * 1e6
+    return min(timeit.repeat(call, before_runs, number=calls, repeat=runs)) / calls * 1e6
+
+
+def before_runs():
+    """Waits until the device is idle: times are the host's, and no call may wait for room in a stream."""
+    if (torch := sys.modules.get("torch")) is not None and torch.cuda.is_available():
+        torch.cuda.synchronize()
 
 
 def own_part(compiled, library, calls):
@@ -55,6 +62,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, default=8, help="rows and columns of the matrices")
     parser.add_argument("--torch", action="store_true", help="tensors of torch on the CPU in place of numpy's arrays")
+    parser.add_argument("--cuda", action="store_true", help="with --torch: tensors on the GPU, whose host time it is then")
     parser.add_argument("--json", action="store_true", help="an object of microseconds by name")
     given = parser.parse_args()
     a, b, out = (np.ones((given.size, given.size), np.float32) for _ in range(3))
@@ -63,7 +71,7 @@ def main():
         import torch
 
         torch.set_num_threads(1)
-        a, b, out = (torch.from_numpy(x) for x in (a, b, out))
+        a, b, out = (torch.from_numpy(x).to("cuda" if given.cuda else "cpu") for x in (a, b, out))
         native = {"torch.mm": lambda: torch.mm(a, b), "torch.mm, out": lambda: torch.mm(a, b, out=out)}
     kintsugi.matmul(np.eye(2), np.eye(2))
     found = times(a, b, out, native)

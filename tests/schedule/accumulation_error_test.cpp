@@ -33,7 +33,8 @@ struct Outcome {
   double bound;      // accumulation_error * magnitude + accumulation_floor
 };
 
-// `bound_of`: whose bound; `outside`: the run starts at zero and is added to sum_0 in fp32, as cuBLAS does.
+// `bound_of`: the accumulator whose bound is tested; `outside`: the run starts at zero and is added to sum_0
+// in fp32, as cuBLAS does.
 template <class Model>
 Outcome measure(Accumulator bound_of, const Format& format, const Operands& run, bool outside = false) {
   std::vector<typename Model::Element> a;
@@ -108,8 +109,8 @@ class Generator {
     }
   }
 
-  // fp16 and fp8: operands that are subnormal or nearly; else operands whose products, or who
-  // themselves, are subnormal in fp32.
+  // fp16 and fp8: operands that are subnormal or close to it; other formats: operands that are subnormal in
+  // fp32, or whose products are.
   double near_subnormal(double sign) {
     const double significand = sign * (1 + uniform());
     if (format_.max_exponent <= 15) return std::ldexp(significand, format_.min_exponent + between(-9, 3));

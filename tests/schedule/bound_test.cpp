@@ -1,4 +1,4 @@
-// How often a schedule rounds outside the engine, in its bound.
+// Tests how many roundings outside the engine a schedule's bound counts.
 #include "schedule/bound.hpp"
 
 #include <gtest/gtest.h>
@@ -23,8 +23,8 @@ Schedule schedule_of(std::span<const Term> terms, int groups, bool joint) {
   return schedule;
 }
 
-// In units of 2^-24, first order: what a second block of 64 adds to the first one's bound beside a run of its
-// own. Slices of size 1 and 0 leave the run's own part to the last term alone.
+// Bound that a second block of 64 adds to that of the first, in units of 2^-24 to first order, beside the
+// block's own part. Slices of size 1 and 0 leave that part to the last term alone.
 double additions(const Schedule& schedule, Accumulator accumulator, std::int64_t blocks) {
   const std::vector<double> ratios{1, 0};
   const auto first_order = [&](std::int64_t k) {

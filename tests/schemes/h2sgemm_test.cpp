@@ -1,4 +1,4 @@
-// Parameters of h2sgemm: given, from Eq. 6, and lowered where the operands ask for it.
+// Parameters of h2sgemm: given, computed from Eq. 6, and lowered where the operands require it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

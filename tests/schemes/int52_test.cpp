@@ -110,7 +110,7 @@ TYPED_TEST(Int52Scheme, KeepsItsBitsUnderPermutationsOfK) {
   EXPECT_EQ(bits_of(plain.result()), bits_of(permuted.result()));
 }
 
-// Results that are subnormal, overflow or vanish leave the quick conversion of a sum.
+// Results that are subnormal, overflow or vanish cannot use the fast conversion of a sum.
 TYPED_TEST(Int52Scheme, RoundsOnceToSubnormalsAndInfinity) {
   using limits = std::numeric_limits<TypeParam>;
   const TypeParam root = std::ldexp(TypeParam(1), limits::min_exponent / 2);

@@ -49,7 +49,8 @@ TEST(IntegerPrograms, KeepTheirBitsUnderPermutationsOfK) {
   }
 }
 
-// All +-127, on both sides of the limit of an int32: sums leave the accumulators before they wrap.
+// All elements +-127, k on both sides of the limit of an int32: sums are added outside the accumulators
+// before they wrap.
 TEST(IntegerPrograms, LongSumsOfTheLargestDigitsAreExact) {
   if (!thorough) GTEST_SKIP() << "long sums";
   // 126.5 is 127 2^0 - 128 2^-8 on the grid, and 126 + 64 2^-7 quantised, without the product of the
@@ -75,7 +76,7 @@ TEST(IntegerPrograms, LongSumsOfTheLargestDigitsAreExact) {
   }
 }
 
-// The bound knows the accumulator: without a block, three terms of 2^15 indices could wrap.
+// The bound depends on the accumulator: without k-blocks, three terms of 2^15 indices could wrap.
 TEST(IntegerPrograms, ThatCouldWrapHaveNoBound) {
   core::Program program = core::find_scheme("int8x6")->program;
   const auto relative = [&](std::int64_t k) {
@@ -87,7 +88,7 @@ TEST(IntegerPrograms, ThatCouldWrapHaveNoBound) {
   EXPECT_TRUE(std::isinf(relative(43691)));
 }
 
-// What one fp32 product may lose is more than these keep, so the planner never takes them for fp32.
+// These schemes lose more than one fp32 product may, so the planner never selects them for fp32.
 TEST(IntegerPrograms, AreNoFp32) {
   EXPECT_GT(core::split_loss(core::find_scheme("int8x6")->program),
             core::contract_of_type(core::OperandType::f32, 1));

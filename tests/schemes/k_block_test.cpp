@@ -1,4 +1,4 @@
-// The parameter block of schemes whose sums are added outside the engine.
+// Tests the parameter `block` of schemes whose sums are added outside the engine.
 #include "schemes/k_block.hpp"
 
 #include <gtest/gtest.h>

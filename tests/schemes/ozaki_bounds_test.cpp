@@ -50,8 +50,8 @@ void expect_reported_bound(GemmDataOf<double>& data) {
   }
 }
 
-// Row 0 ends with two slices, too few for Algorithm 3, so that all slices of B are multiplied. Row 1 has
-// enough with two slices, but not ended: what they leave of it is an error that the bound must allow.
+// Row 0 is complete with two slices, too few for Algorithm 3, so that all slices of B are multiplied. Row 1
+// has enough with two slices but is not complete: its residual is an error that the bound must allow.
 TEST(Ozaki, ReportedBoundCoversRowsThatKeepARest) {
   for (const auto& [scheme, bits] :
        {std::pair{"ozaki-fp16:mode=sp", 11}, std::pair{"ozaki-fp64:mode=sp", 26}}) {

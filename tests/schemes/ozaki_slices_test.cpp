@@ -154,7 +154,7 @@ TEST(Ozaki, BlocksHaveTheirOwnSlices) {
   EXPECT_EQ(counts.at("fast_blocks"), 1);
 }
 
-// 2^24 and 2^53 hold k products of slices; FP32 operands ask for FP32's accuracy, FP64 ones for theirs.
+// 2^24 and 2^53 hold k products of slices; FP32 operands get FP32's accuracy, FP64 operands FP64's.
 TEST(Ozaki, BitsOfASliceFitTheSums) {
   const auto bits = [](const char* scheme, core::OperandType type, std::int64_t k) {
     return core::fitted_program(*core::find_scheme(scheme), type, k).split_a.residual_exponent;

@@ -37,7 +37,7 @@ TEST(OzakiCr, IsCorrectlyRounded) {
   }
 }
 
-// Sums that overflow on their way, ties, what lies below the last place.
+// Sums that overflow on their way, ties, bits below the last place.
 TEST(OzakiCr, Corners) {
   const double huge = std::numeric_limits<double>::max();
   const double tiny = std::numeric_limits<double>::denorm_min();
@@ -102,7 +102,7 @@ std::vector<std::uint64_t> bits_with(GemmCase test, const std::string& engine, c
   return bits_of(data.result());
 }
 
-// Integers all the way: engines, accumulators, threads and workspace limits cannot be told apart.
+// All arithmetic is in integers, so engines, accumulators, threads and workspace limits give the same bits.
 TEST(Ozaki, BitsAreThoseOfTheScheme) {
   const std::int64_t n = thorough ? 140 : 20;
   for (const std::string scheme :

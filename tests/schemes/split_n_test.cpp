@@ -114,8 +114,8 @@ TEST(SplitN, ResidualsThatMayOverflowHaveNoWindow) {
   EXPECT_THAT(kintsugi_last_error(), HasSubstr("magnitudes of A reach 2^11"));
 }
 
-// So do the rests of elements that are too small for a normal slice, and sums in fp32 that grow with the
-// scale or with FP64's range: errors instead of infinities.
+// Residuals of elements that are too small for a normal slice, and fp32 sums that grow with the scale or with
+// FP64's range, give errors instead of infinities too.
 TEST(SplitN, WhatMayOverflowIsAnError) {
   const auto status = [](const std::string& scheme, const std::string& distribution, auto type) {
     GemmDataOf<decltype(type)> data(GemmCase{

@@ -1,4 +1,4 @@
-// Which operands a candidate's acceptance test accepts.
+// Tests which operands a candidate's acceptance test accepts.
 #include "split/acceptance.hpp"
 
 #include <gtest/gtest.h>

@@ -27,7 +27,7 @@ class Integer {
   ~Integer() { mpz_clear(value_); }
 
   void add_square(const Integer& x) { mpz_addmul(value_, x.value_, x.value_); }
-  // Whether it is at most 2^exponent.
+  // True if it is at most 2^exponent.
   bool within(int exponent) const {
     Integer limit(1);
     mpz_mul_2exp(limit.value_, limit.value_, static_cast<mp_bitcnt_t>(exponent));

@@ -1,4 +1,4 @@
-// Algorithm 3's comparison, on numbers whose answer is known.
+// Algorithm 3's comparison, on numbers with known answers.
 #include "split/slice_count.hpp"
 
 #include <gtest/gtest.h>

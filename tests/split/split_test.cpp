@@ -1,9 +1,11 @@
-// Slices against their definition, and ranges against a plain walk over the operand.
+// Slices against their definition, and ranges against a plain loop over the operand.
 #include "split/split.hpp"
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <vector>
 
@@ -42,7 +44,7 @@ std::vector<std::byte> split(const MatrixView<const float>& operand, const Split
 }
 
 double slice_value(const Slices& slices, int s, std::int64_t v, std::int64_t p) {
-  if (slices.storage == SliceStorage::fp32) return slices.vector<float>(s, v)[p];
+  if (slices.storage == SliceStorage::panels) return slices.vector<float>(s, v)[p * slices.element_stride()];
   switch (slices.format->storage_bytes) {
     case 1: return decode(*slices.format, slices.vector<std::uint8_t>(s, v)[p]);
     case 2: return decode(*slices.format, slices.vector<std::uint16_t>(s, v)[p]);
@@ -81,6 +83,44 @@ TEST(Ranges, MatchAPlainWalk) {
   }
 }
 
+template <class T>
+void expect_ranges_of_every_element(const MatrixView<const T>& operand, const std::string& distribution) {
+  const SplitRule& rule = find_scheme("int8x6")->program.split_a;
+  std::vector<VectorRange> ranges(static_cast<std::size_t>(operand.rows));
+  find_ranges(operand, rule, ranges, 2);
+  for (std::int64_t v = 0; v < operand.rows; ++v) {
+    VectorRange expected;
+    for (std::int64_t p = 0; p < operand.columns; ++p) extend(expected, operand(v, p));
+    set_scale(expected, rule);
+    const VectorRange& range = ranges[static_cast<std::size_t>(v)];
+    ASSERT_EQ(range.flags, expected.flags) << distribution << ", vector " << v;
+    ASSERT_EQ(range.largest, expected.largest) << distribution << ", vector " << v;
+    ASSERT_EQ(range.smallest, expected.smallest) << distribution << ", vector " << v;
+    ASSERT_EQ(range.raised, expected.raised) << distribution << ", vector " << v;
+    ASSERT_EQ(range.scale, expected.scale) << distribution << ", vector " << v;
+  }
+}
+
+template <class T>
+void expect_ranges_in_any_layout(const std::string& distribution) {
+  for (const auto& [vectors, k] : {std::pair{1, 1}, {16, 100}, {37, 101}, {5, 3}}) {
+    for (const auto& [row, column] : {std::pair{1, vectors}, {k, 1}, {1, vectors + 3}, {2, 2 * vectors}}) {
+      std::vector<T> memory(static_cast<std::size_t>((vectors + 3) * 2 * k + k));
+      const MatrixView<T> view{memory.data(), vectors, k, row, column};
+      lab::fill(lab::parse_distribution(distribution), lab::Side::a, 9, view);
+      expect_ranges_of_every_element(MatrixView<const T>{memory.data(), vectors, k, row, column},
+                                     distribution);
+    }
+  }
+}
+
+TEST(Ranges, AreThoseOfEveryElementInAnyLayout) {
+  for (const char* distribution : {"uniform", "phi:4", "subnormal-mixed", "special:0.2", "integer:127"}) {
+    expect_ranges_in_any_layout<float>(distribution);
+    expect_ranges_in_any_layout<double>(distribution);
+  }
+}
+
 TEST(Ranges, ZeroVectorsScaleByOne) {
   const std::vector<float> zeros(8, 0.0F);
   std::vector<VectorRange> ranges(2);
@@ -96,7 +136,7 @@ class Split : public testing::TestWithParam<const Scheme*> {};
 
 TEST_P(Split, SlicesAreTheDefinition) {
   const SplitRule& rule = GetParam()->program.split_a;
-  if (rule.kind != SplitKind::hi_lo) GTEST_SKIP() << "digits and residues are tested below";
+  if (rule.kind != SplitKind::rounded_residuals) GTEST_SKIP() << "digits and residues are tested below";
   for (const char* distribution : {"uniform", "phi:2", "subnormal", "offset:100", "offset:-120"}) {
     for (const bool strided : {false, true}) {
       const Operand operand(19, 70, strided, distribution, 11);
@@ -118,25 +158,96 @@ TEST_P(Split, SlicesAreTheDefinition) {
   }
 }
 
-TEST_P(Split, PaddingIsZeroAndStorageOnlyWidens) {
+TEST_P(Split, PaddingIsZero) {
   const SplitRule& rule = GetParam()->program.split_a;
   const Operand operand(19, 70, false, "uniform", 3);
   std::vector<VectorRange> ranges;
-  Slices packed, widened;
-  const auto packed_memory = split(operand.read(), rule, SliceStorage::packed, ranges, packed, 1);
-  const auto widened_memory = split(operand.read(), rule, SliceStorage::fp32, ranges, widened, 3);
+  Slices packed;
+  const auto memory = split(operand.read(), rule, SliceStorage::packed, ranges, packed, 1);
   EXPECT_EQ(packed.padded_vectors(), 128);
   EXPECT_EQ(packed.vector_stride(), 128);
   for (int s = 0; s < rule.slices; ++s) {
     for (std::int64_t v = 0; v < 128; ++v) {
-      for (std::int64_t p = 0; p < 128; ++p) {
-        const double value = slice_value(packed, s, v, p);
-        ASSERT_EQ(value, slice_value(widened, s, v, p));
-        if (v >= 19 || p >= 70) {
-          ASSERT_EQ(value, 0);
+      for (std::int64_t p = v < 19 ? 70 : 0; p < 128; ++p) ASSERT_EQ(slice_value(packed, s, v, p), 0);
+    }
+  }
+}
+
+// Panels are split many elements at a time, or one by one where a slice could overflow.
+TEST_P(Split, PanelsHaveTheBitsOfPackedSlices) {
+  const SplitRule& rule = GetParam()->program.split_a;
+  for (const char* distribution : {"uniform", "phi:4", "subnormal-mixed", "special:0.2", "graded:60"}) {
+    for (const auto& [vectors, k] : {std::pair{1, 1}, {16, 64}, {19, 130}, {35, 70}}) {
+      for (const bool strided : {false, true}) {
+        const Operand operand(vectors, k, strided, distribution, 3);
+        std::vector<VectorRange> ranges;
+        Slices packed, panels;
+        const auto packed_memory = split(operand.read(), rule, SliceStorage::packed, ranges, packed, 1);
+        const auto panel_memory = split(operand.read(), rule, SliceStorage::panels, ranges, panels, 3);
+        for (int s = 0; s < rule.slices; ++s) {
+          for (std::int64_t v = 0; v < round_up(vectors, 16); ++v) {
+            for (std::int64_t p = 0; p < k; ++p) {
+              const auto expected = static_cast<float>(slice_value(packed, s, v, p));
+              const auto computed = static_cast<float>(slice_value(panels, s, v, p));
+              ASSERT_EQ(std::bit_cast<std::uint32_t>(expected), std::bit_cast<std::uint32_t>(computed))
+                  << distribution << ", slice " << s << " of (" << v << ", " << p << "): " << computed
+                  << " instead of " << expected;
+            }
+          }
         }
       }
     }
+  }
+}
+
+template <class View>
+std::vector<float> values_of(const View& operand, const SplitRule& rule, SliceStorage storage) {
+  std::vector<VectorRange> ranges(static_cast<std::size_t>(operand.rows));
+  find_ranges(operand, rule, std::span(ranges), 1);
+  Slices slices = make_slices(*rule.format, storage, rule.slices, operand.rows, operand.columns);
+  std::vector<std::byte> memory(slices.bytes(), std::byte{0xee});
+  slices.data = memory.data();
+  split_operand(operand, rule, ranges, slices, 1);
+  std::vector<float> values;
+  for (int s = 0; s < rule.slices; ++s) {
+    for (std::int64_t v = 0; v < operand.rows; ++v) {
+      for (std::int64_t p = 0; p < operand.columns; ++p)
+        values.push_back(static_cast<float>(slice_value(slices, s, v, p)));
+    }
+  }
+  return values;
+}
+
+template <class T>
+void expect_same_in_panels(const SplitRule& rule, const std::string& distribution) {
+  constexpr std::int64_t vectors = 21, k = 70;
+  constexpr std::int64_t parts = parts_of<T>;
+  std::vector<T> memory(static_cast<std::size_t>(vectors * k));
+  const MatrixView<RealOf<T>> reals{reinterpret_cast<RealOf<T>*>(memory.data()), parts * vectors, k, 1,
+                                    parts * vectors};
+  lab::fill(lab::parse_distribution(distribution), lab::Side::a, 6, reals);
+  const MatrixView<const T> elements{memory.data(), vectors, k, 1, vectors};
+  OperandView<T> operand;
+  if constexpr (is_complex<T>) {
+    operand = OperandView<T>(elements, true, true);
+  } else {
+    operand = elements;
+  }
+  const std::vector<float> packed = values_of(operand, rule, SliceStorage::packed);
+  const std::vector<float> panels = values_of(operand, rule, SliceStorage::panels);
+  ASSERT_EQ(packed.size(), panels.size());
+  for (std::size_t e = 0; e < packed.size(); ++e)
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(packed[e]), std::bit_cast<std::uint32_t>(panels[e]))
+        << distribution << ", value " << e << ": " << panels[e] << " instead of " << packed[e];
+}
+
+TEST_P(Split, PanelsOfAnyTypeHaveTheBitsOfPackedSlices) {
+  const SplitRule& rule = GetParam()->program.split_a;
+  if (rule.kind != SplitKind::hi_lo || !rule.format->floating) GTEST_SKIP() << "no panels";
+  for (const char* distribution : {"uniform", "phi:4", "subnormal-mixed", "special:0.2", "span:120"}) {
+    expect_same_in_panels<double>(rule, distribution);
+    expect_same_in_panels<std::complex<float>>(rule, distribution);
+    expect_same_in_panels<std::complex<double>>(rule, distribution);
   }
 }
 
@@ -165,7 +276,7 @@ TEST_P(Split, SpecialValuesLeaveZeros) {
   EXPECT_FALSE(ranges[0].finite());
 }
 
-// Those whose elements are split one by one: successive_test.cpp has the others.
+// Rules whose elements are split one by one; successive_test.cpp has the others.
 std::vector<const Scheme*> split_by_element() {
   std::vector<const Scheme*> schemes;
   for (const Scheme* scheme : all_schemes()) {
@@ -180,7 +291,7 @@ INSTANTIATE_TEST_SUITE_P(AllSchemes, Split, testing::ValuesIn(split_by_element()
   return name;
 });
 
-// Digits of a grid stand for the nearest grid point, and int8 holds them all.
+// Digits of a grid add up to the nearest grid point, and int8 holds all of them.
 TEST(Digits, AreThoseOfTheNearestGridPoint) {
   constexpr double grid = 0x1p16;
   for (const char* distribution :

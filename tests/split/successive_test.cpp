@@ -26,7 +26,7 @@ class SplitOperand {
  public:
   SplitOperand(const std::string& distribution, const Format& format, SliceStorage storage, int bits,
                bool by_sigma = false)
-      : values_(vectors * k), ranges_(vectors), exponents_(most * vectors), rests_(vectors * k),
+      : values_(vectors * k), ranges_(vectors), exponents_(most * vectors), residuals_(vectors * k),
         tops_(vectors) {
     const MatrixView<T> view{values_.data(), vectors, k, 1, vectors};
     lab::fill(lab::parse_distribution(distribution), lab::Side::a, 7, view);
@@ -35,7 +35,7 @@ class SplitOperand {
   }
 
   SplitOperand(const std::vector<T>& row, int bits)
-      : values_(vectors * k), ranges_(vectors), exponents_(most * vectors), rests_(vectors * k),
+      : values_(vectors * k), ranges_(vectors), exponents_(most * vectors), residuals_(vectors * k),
         tops_(vectors) {
     for (std::size_t p = 0; p < row.size(); ++p) values_[p * vectors] = row[p];
     split(fp64, SliceStorage::packed, bits);
@@ -47,14 +47,15 @@ class SplitOperand {
   double integer(int s, std::int64_t v, std::int64_t p) const {
     const Slices& slices = split_.slices;
     if (slices.format->id == FormatId::fp64) return slices.vector<double>(s, v)[p];
-    if (slices.storage == SliceStorage::fp32) return slices.vector<float>(s, v)[p];
+    if (slices.storage == SliceStorage::panels)
+      return slices.vector<float>(s, v)[p * slices.element_stride()];
     return decode(*slices.format, slices.vector<std::uint16_t>(s, v)[p]);
   }
   const Slices& slices() const { return split_.slices; }
   double weighted(int s) {  // of vector 0, all weights 3
     const std::vector<double> weights(k, 3.0);
     std::vector<Scaled> sums(vectors);
-    take_rests(operand(), ranges_, split_, 1);
+    set_first_residuals(operand(), ranges_, split_, 1);
     for (int t = 0; t <= s; ++t) take_slice(split_, t, weights.data(), sums.data(), 2);
     return std::ldexp(sums[0].fraction, static_cast<int>(sums[0].exponent));
   }
@@ -67,21 +68,21 @@ class SplitOperand {
     memory_.assign(split_.slices.bytes() / sizeof(double), -1.0);
     split_.slices.data = reinterpret_cast<std::byte*>(memory_.data());
     split_.exponents = {exponents_.data(), most, vectors, vectors, 1};
-    split_.rests = rests_.data();
+    split_.residuals = residuals_.data();
     split_.tops = tops_.data();
     split_.bits = bits;
     const SplitRule rule{&format, most, Rounding::nearest_even, Rounding::nearest_even, bits,
                          true,    0,    SplitKind::successive};
     find_ranges(operand(), rule, std::span(ranges_), 1);
-    take_rests(operand(), ranges_, split_, 2);
-    while (any_rest(split_) && count_ < most) take_slice(split_, count_++, nullptr, nullptr, 2);
-    EXPECT_FALSE(any_rest(split_));
+    set_first_residuals(operand(), ranges_, split_, 2);
+    while (any_residual(split_) && count_ < most) take_slice(split_, count_++, nullptr, nullptr, 2);
+    EXPECT_FALSE(any_residual(split_));
   }
 
   std::vector<T> values_;
   std::vector<VectorRange> ranges_;
   std::vector<std::int32_t> exponents_;
-  std::vector<Rest> rests_;
+  std::vector<Residual> residuals_;
   std::vector<std::int32_t> tops_;
   std::vector<double> memory_;
   SuccessiveSplit split_;
@@ -122,13 +123,13 @@ TEST(SuccessiveSplit, SlicesSumToEveryElement) {
     for (const int bits : {2, 11}) {
       expect_properties(SplitOperand<double>(distribution, fp16, SliceStorage::packed, bits), bits,
                         distribution);
-      expect_properties(SplitOperand<double>(distribution, fp16, SliceStorage::fp32, bits), bits,
+      expect_properties(SplitOperand<double>(distribution, fp16, SliceStorage::panels, bits), bits,
                         distribution);
     }
     expect_properties(SplitOperand<double>(distribution, fp64, SliceStorage::packed, 21), 21, distribution);
   }
   for (const char* distribution : {"uniform", "phi:2", "subnormal", "offset:127"})
-    expect_properties(SplitOperand<float>(distribution, fp16, SliceStorage::fp32, 7), 7, distribution);
+    expect_properties(SplitOperand<float>(distribution, fp16, SliceStorage::panels, 7), 7, distribution);
 }
 
 // Rounded as Algorithm 1 does.
@@ -148,21 +149,21 @@ TEST(SuccessiveSplit, SlicesBySigmaSumToEveryElement) {
 // Lines 5 to 12 of Algorithm 1 in FP64, for vector v: the slices with their scales.
 std::vector<std::vector<double>> slices_by_the_paper(const SplitOperand<double>& split, std::int64_t v,
                                                      int bits) {
-  std::vector<double> rest(k);
-  for (std::int64_t p = 0; p < k; ++p) rest[p] = split.element(v, p);
+  std::vector<double> residual(k);
+  for (std::int64_t p = 0; p < k; ++p) residual[p] = split.element(v, p);
   std::vector<std::vector<double>> slices;
   for (;;) {
     double largest = 0;
-    for (const double x : rest) largest = std::max(largest, std::fabs(x));
+    for (const double x : residual) largest = std::max(largest, std::fabs(x));
     if (largest == 0) return slices;
     int tau = 0;
     if (std::frexp(largest, &tau) == 0.5) --tau;  // of a power of two
     const double sigma = std::ldexp(1.0, 53 - bits + tau);
     std::vector<double> slice(k);
     for (std::int64_t p = 0; p < k; ++p) {
-      const volatile double shifted = rest[p] + sigma;
+      const volatile double shifted = residual[p] + sigma;
       slice[p] = shifted - sigma;
-      rest[p] -= slice[p];
+      residual[p] -= slice[p];
     }
     slices.push_back(slice);
   }
@@ -198,7 +199,7 @@ TEST(SuccessiveSplit, PaddingIsZero) {
   }
 }
 
-// The grid is recomputed from the rests' maximum: no slice is spent on bits that nothing has.
+// The grid is recomputed from the residuals' maximum: no slice is spent on bits that nothing has.
 TEST(SuccessiveSplit, EmptyBitsAreSkipped) {
   const SplitOperand<double> split(std::vector<double>{1, 0x1p-500, 0x1.8p-1000}, 4);
   EXPECT_EQ(split.count(), 3);

@@ -18,7 +18,7 @@ namespace {
 template <class T>
 class Words : public testing::Test {
  protected:
-  // The words of every element of a dense operand, in a strided or a contiguous walk.
+  // The words of every element of a dense operand, read with strides or contiguously.
   void split(std::vector<T>& elements, std::int64_t vectors, bool strided, int words) {
     k_ = std::ssize(elements) / vectors;
     view_ = {elements.data(), vectors, k_, strided ? 1 : k_, strided ? vectors : 1};
@@ -31,8 +31,8 @@ class Words : public testing::Test {
     split_operand(view_, rule, ranges_, slices_, 2);
   }
 
-  // In units of the grid's last place: what the words stand for, less the element, is at most a half, and a
-  // half where the last word is even.
+  // Error of the words in units of the grid's last place: at most a half, and exactly a half only where the
+  // last word is even.
   void expect_nearest(std::int64_t v, std::int64_t p) const {
     ExactSum rest;
     const int last = ranges_[v].scale + 52 * (slices_.count - 1);

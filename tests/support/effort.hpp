@@ -1,4 +1,4 @@
-// How much a test draws: under the sanitizers, which are ten times slower, a part of it.
+// Number of cases that a test draws: under the sanitizers, which are ten times slower, only some of them.
 #pragma once
 
 #include <initializer_list>

@@ -39,7 +39,7 @@ struct FuzzCase {
   std::int64_t limit = 0;                                    // workspace limit; 0: none
   std::string workspace =
       "own";  // own: the library's; exact: the caller's, of the queried size; callback: allocated by one
-  // Of calls on a device.
+  // Options of calls on a device.
   std::string memory = "host", scalars = "host";  // host, device: where A, B and C lie; alpha and beta
   std::string queue = "default";                  // default: the host's; stream: one of its own
   std::int64_t graph = 0;                         // 1: captured in a graph, which is launched twice

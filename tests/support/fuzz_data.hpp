@@ -23,7 +23,7 @@ namespace kintsugi::test {
 inline constexpr std::size_t guard_bytes = 256;
 inline constexpr std::byte guard_byte{0xff};
 
-// How one matrix of every batch item lies in an image. Counts of elements.
+// Layout of one matrix of every batch item in an image, in elements.
 struct Placement {
   std::int64_t rows = 0, columns = 0;  // of op(X)
   std::int64_t row_stride = 1, column_stride = 1, leading = 1;
@@ -109,7 +109,7 @@ class FuzzData {
     b_ = image(test.ops[1], test.k, test.n, test.pad_b, test.gap_b, test.shift_b,
                items(test.reuse_b, test.prepared_b));
     c_ = image('N', test.m, test.n, test.pad_c, test.gap_c, test.shift_c, test.batch);
-    // An operand that was prepared for one item leaves the batch's own stride as it is.
+    // An operand that was prepared for one item does not change the batch's own stride.
     if (test.reuse_a != 0) a_.place.item_stride = 0;
     if (test.reuse_b != 0) b_.place.item_stride = 0;
     fill(a_, lab::Side::a, test.values_a, 0, test.special_a);
@@ -175,7 +175,7 @@ class FuzzData {
     place.leading = std::max<std::int64_t>(unit_down ? rows : columns, 1) + pad;
     (unit_down ? place.column_stride : place.row_stride) = place.leading;
     const std::int64_t others = unit_down ? columns : rows;
-    // The last vector ends with its last element: whoever reads its padding reads the guard zone.
+    // The last vector ends with its last element, so that reading its padding reads the guard zone.
     const std::int64_t extent = rows * columns == 0 ? 0 : place.leading * (others - 1) + place.leading - pad;
     place.items = items;
     place.item_stride = std::max<std::int64_t>(extent + gap, 1);

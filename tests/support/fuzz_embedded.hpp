@@ -25,9 +25,8 @@ constexpr double smallest_of() {
   return std::numeric_limits<WordOf<Part>>::denorm_min();
 }
 
-// What holds one batch item's operands as real matrices: a complex product is the real one of twice the inner
-// length and twice the columns, re c_ij = sum (re a, im a) (re b, -im b), im c_ij = sum (re a, im a) (im b,
-// re b).
+// One batch item's operands as real matrices: a complex product is a real one of twice the inner length and
+// twice the columns, re c_ij = sum (re a, im a) (re b, -im b), im c_ij = sum (re a, im a) (im b, re b).
 template <class T>
 struct Embedded {
   using Part = PartOf<T>;

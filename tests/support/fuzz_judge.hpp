@@ -1,6 +1,6 @@
-// Whether a result of a FuzzCase is right: by the bound of its contract or scheme on exact sums, by FACTS
-// section 8 where a special value has a part in it, and bit for bit where the contract is `exact`. Sees C's
-// image alone, wherever it lay.
+// Judges a result of a FuzzCase: by the bound of its contract or scheme on exact sums, by FACTS section 8
+// where special values occur, and bit for bit where the contract is `exact`. Reads C's image alone, from
+// whatever memory it came.
 #pragma once
 
 #include <cmath>
@@ -144,7 +144,7 @@ class FuzzJudge {
            (norms_a_ && !norms_a_->overflows && !norms_b_->overflows);
   }
 
-  // What allowed() is for the elements of a row on average, with alpha and beta in it.
+  // Mean of allowed() over the elements of a row, including alpha and beta.
   fuzz::ElementBound row_bound(std::int64_t i, double factor) const {
     constexpr double unit = fuzz::unit_of<Part>();
     constexpr double smallest = fuzz::smallest_of<Part>();
@@ -223,8 +223,8 @@ class FuzzJudge {
                                   parts == 2 ? matrices_->column(j ^ 1) : nullptr);
   }
 
-  // What |C - R| may be by the promise; nothing: the bound is of other operands, or a sum may overflow on its
-  // way.
+  // Largest |C - R| that the promise allows; nothing if the bound is for other operands, or if a sum may
+  // overflow on its way.
   std::optional<double> allowed(std::int64_t i, std::int64_t j, const lab::ExactElement& exact,
                                 const Scalars& alpha, const Scalars& beta) const {
     constexpr double unit = fuzz::unit_of<Part>();
@@ -304,7 +304,8 @@ class FuzzJudge {
     if ((class_of(core::leading_part(computed)) & accepted) == 0) fail(computed, "of " + names_of(accepted));
   }
 
-  // Of factor times (A B)_ij. A complex alpha's zero part makes NaN of what is special, or has no part in it.
+  // Special value of factor times (A B)_ij. A zero part of a complex alpha makes special values NaN, or has
+  // no effect.
   Classes product_class(std::int64_t i, std::int64_t j, double factor) const {
     using Word = fuzz::WordOf<Part>;
     std::vector<Word> row, column;
@@ -335,7 +336,7 @@ class FuzzJudge {
     return sum;
   }
 
-  // Of beta's part times C's; `other` is beta's other part.
+  // Special value of a part of beta times C's; `other` is beta's other part.
   static Classes old_classes(double factor, double other, const Part& old) {
     const double value = core::leading_part(old);
     if (factor == 0) return std::isfinite(value) || other == 0 ? finite : finite | a_nan;

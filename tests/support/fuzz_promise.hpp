@@ -1,4 +1,4 @@
-// What a FuzzCase promises: a contract, native arithmetic, or the bound of a scheme that the plan describes.
+// Promise of a FuzzCase: a contract, native arithmetic, or the bound of the scheme that the plan describes.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace kintsugi::test {
 
-// What was promised of a call.
+// Promise for a call.
 struct Promise {
   enum class Kind { exact, contract, native, scheme };
   Kind kind = Kind::contract;

@@ -14,8 +14,8 @@
 
 namespace kintsugi::test::fuzz {
 
-// Rows of op(A) and of C before, columns of op(B), each contiguous: a complex product as a real one of twice
-// the inner length and columns, whose parts 2j and 2j + 1 the scalars' imaginary parts join.
+// Rows of op(A), of C before the call, and columns of op(B), each contiguous: a complex product as a real one
+// of twice the inner length and columns. The scalars' imaginary parts join columns 2j and 2j + 1.
 template <class Part>
 struct RealProduct {
   std::int64_t m, n, k;
@@ -45,7 +45,7 @@ class RowSums {
     multiply_b();
   }
 
-  // How far row i of C is off, by what it may be off: nothing where the row or a sum on the way is not
+  // Error of row i of C divided by the allowed error; nothing where the row or a sum on the way is not
   // finite.
   template <class Computed>
   std::optional<double> ratio(std::int64_t i, const ElementBound& element, const Computed& computed) const {
@@ -72,7 +72,7 @@ class RowSums {
       if (signs_[at(j)] != 0) row += signs_[at(j)] * computed(j);
     }
     const auto n = static_cast<double>(p_.n), k = static_cast<double>(p_.k);
-    // What these sums themselves lose: k + 2 n roundings, and underflow.
+    // Error of these sums themselves: k + 2 n roundings, and underflow.
     const double own = (k + 2 * n + 16) * 0x1p-52 * sum.magnitude + (n * magnitude_of_a + k + n) * 0x1p-1073;
     const double allowed = element.relative * sum.magnitude + n * element.absolute + own;
     if (!std::isfinite(allowed)) return {};
@@ -96,7 +96,7 @@ class RowSums {
     return true;
   }
 
-  // What column j of AB or C0 is multiplied by in the sum of both parts.
+  // Factor of column j of AB or C0 in the sum of both parts.
   double weight(std::int64_t j, double re, double im) const {
     const double own = signs_[at(j)] * re;
     return im == 0 ? own : own + (j % 2 == 0 ? 1 : -1) * signs_[at(j ^ 1)] * im;

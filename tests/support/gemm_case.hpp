@@ -23,7 +23,7 @@ namespace kintsugi::test {
 
 using core::MatrixView;
 
-// A NaN with a payload of its own: whoever writes or uses it is seen.
+// A NaN with a payload of its own, so that writes to it and uses of it can be detected.
 inline constexpr std::uint32_t poison_bits = 0x7fc0dead;
 inline float poison() { return std::bit_cast<float>(poison_bits); }
 inline bool is_poison(float x) { return std::bit_cast<std::uint32_t>(x) == poison_bits; }
@@ -295,7 +295,7 @@ inline double frobenius_error(const std::vector<lab::ElementError>& elements) {
   return std::sqrt(errors / exact);
 }
 
-// The same of a case that runs well.
+// Runs a case that must succeed and returns its result.
 template <class T = float>
 double frobenius_of(const GemmCase& test) {
   GemmDataOf<T> data(test);

@@ -91,7 +91,7 @@ class StoredIntegers {
   }
   void set(std::int64_t item, std::int64_t i, std::int64_t j, T x) { memory_[index(item, i, j)] = x; }
 
-  // As a call of `batch` items takes it; one item serves them all.
+  // The operand as a call of `batch` items takes it; one item serves all of them.
   void* put(Place& place, kintsugi_batch_kind kind, std::int64_t batch) {
     auto* first = static_cast<T*>(place.put(memory_.data(), memory_.size() * sizeof(T)));
     if (kind == KINTSUGI_BATCH_STRIDED) return first;
@@ -116,7 +116,7 @@ class StoredIntegers {
   std::vector<T*> table_;
 };
 
-// The same values: NaNs whatever their bits, zeros whatever their signs.
+// True for equal values: NaNs with any bits, zeros with any sign.
 template <class T>
 bool same_values(const std::vector<T>& x, const std::vector<T>& y) {
   const auto same = [](auto a, auto b) { return a == b || (std::isnan(a) && std::isnan(b)); };
@@ -145,8 +145,8 @@ class IntegerCase {
                        int{prepared_kind_}, borrows_ ? "borrowed" : "copied");
   }
 
-  // Whether BLAS has such a product: not of a conjugate that is not transposed, nor of pointers beside
-  // strides; nor with sums to look at where C is an array of pointers that is added to.
+  // True if BLAS has such a product: not for a conjugate that is not transposed, nor for pointers together
+  // with strides, nor for checked sums where C is an array of pointers and is added to.
   bool is_of_blas() const {
     if (kind_ == KINTSUGI_BATCH_POINTERS && beta_ != T(0)) return false;
     const auto fits = [&](const StoredIntegers<T>& stored, bool prepared) {

@@ -1,4 +1,4 @@
-// Programs whose sums are integers or exact: their bits are the same everywhere.
+// Programs whose sums are integers or exact, so that their bits are the same everywhere.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// All ways through the library for one type: every scheme of the registry by name, every contract and policy,
-// on every engine that runs here. New schemes and engines come in by themselves.
+// Every program for one type: every scheme of the registry by name, every contract and policy, on every
+// engine that runs here. New schemes and engines are included automatically.
 #pragma once
 
 #include <string>

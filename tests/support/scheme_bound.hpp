@@ -1,4 +1,4 @@
-// What a scheme may lose on an engine, for tests of its results.
+// Largest error of a scheme on an engine, for tests of its results.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@
 
 namespace kintsugi::test {
 
-// Of a program without products of the engine: any.
+// The engine's first accumulator for the program; any, if the program has no product of the engine.
 inline core::Accumulator first_accumulator(const core::Engine& engine, const core::Program& program) {
   const auto ways = core::accumulators_of(engine, program, core::ElementType::f32);
   return ways.empty() ? core::Accumulator::fp32 : ways.front();

@@ -15,8 +15,8 @@
 namespace kintsugi::core::cuda {
 namespace {
 
-// What a type is to the calling convention. A pointer to something whose content is not known here (void, a
-// handle's struct) is the same as any other such.
+// Class of a type in the calling convention. All pointers to types with unknown contents (void, a handle's
+// struct) are equal.
 struct Opaque;
 template <std::size_t bytes>
 struct Whole;

@@ -29,7 +29,7 @@ class Program:
         self.folder = folder
         home = folder / "home"
         home.mkdir()
-        # What the caller's shell sets must not steer a test.
+        # Variables of the caller's shell must not change a test.
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("KINTSUGI_", "XDG_"))}
         self.environment["HOME"] = str(home)
 

@@ -227,7 +227,7 @@ def test_the_environment_does_not_choose(rows):
     assert (candidate["scheme"], native["scheme"], candidate["threads"]) == ("fp16x3", "native", 2)
 
 
-# SGEMM that is wrong in the last element of C, or leaves it as it was.
+# An SGEMM that is wrong in the last element of C, or does not write it.
 FAKE_BLAS = """
 void openblas_set_num_threads(int threads) { (void)threads; }
 int openblas_get_num_threads(void) { return 1; }

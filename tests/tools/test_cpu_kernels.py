@@ -5,7 +5,7 @@ import re
 import numpy
 import pytest
 
-# What the quicker kernels execute, quickest first, and a scheme that they serve.
+# The faster kernel families, fastest first, and a scheme that each of them computes.
 FORMATS = {
     "int8": (
         {

@@ -86,7 +86,7 @@ def test_help_and_doctor_work_in_a_malformed_environment(program, environment):
     assert program.bad("settings", environment=environment).startswith("settings: ")
 
 
-# What CMake and module systems set, and a misspelt setting.
+# Variables that CMake and module systems set, and a misspelt setting.
 UNKNOWN = {"KINTSUGI_ROOT": "/opt/kintsugi", "KINTSUGI_DIR": "/opt", "KINTSUGI_HOME": "", "KINTSUGI_SCHEM": "fp16"}
 
 

@@ -82,7 +82,7 @@ double worst_ratio(GemmDataOf<T>& data, const std::vector<T>& before, double coe
   const double underflow = natively ? static_cast<double>(data.test().k + 2) * smallest : smallest;
   double worst = 0;
   for (const lab::ElementError& element : element_errors(data, before)) {
-    // Sums that may overflow on the way have no bound; special_placement_test.cpp tests their class.
+    // Sums that may overflow on the way have no bound; special_placement_test.cpp tests them.
     if (element.absolute > static_cast<double>(std::numeric_limits<T>::max()) / 4) continue;
     const double allowed =
         coefficient * element.absolute + unit_roundoff<T> * std::abs(element.exact) + underflow;

@@ -29,7 +29,7 @@ struct Count {
   std::int64_t misses = 0;
 };
 
-// How the library is asked: the contract on both engines, and the program of its last candidate.
+// Routes to the library: the contract on both engines, and the program of its last candidate.
 Options route(std::int64_t number) {
   switch (number % 8) {
     case 0: return {.scheme = "superaccumulator", .engine = "reference"};
@@ -102,8 +102,8 @@ T rounded(const Mpfr& sum) {
   return static_cast<T>(sum.to_double());
 }
 
-// Vectors that integers of two bits more than T's can only stand for with the largest error: every element
-// but the first lies three binades below it and ends in ones, which all are rounded up by half a unit.
+// Vectors on which integers of two bits more than T's have the largest error: every element but the first
+// lies three binades below it and ends in ones, and all are rounded up by half a unit.
 template <class T>
 void fill_with_largest_roundings(Random& random, const core::MatrixView<T>& vectors) {
   constexpr int digits = RoundingLimits<T>::digits;
@@ -167,7 +167,7 @@ Mpfr product_part(const std::complex<T>& x, const std::complex<T>& y, int part) 
   return Mpfr(x.real()) * Mpfr(y.imag()) + Mpfr(x.imag()) * Mpfr(y.real());
 }
 
-// The same of random complex operands: each part of an element is rounded once.
+// Random complex operands: each part of an element is rounded once.
 template <class T>
 RoundingProblem<std::complex<T>> random_complex_problem(Random& random, std::int64_t number) {
   using Element = std::complex<T>;

@@ -1,6 +1,6 @@
 // The largest digits and residues that a split can produce, in sums on both sides of what an int32
 // accumulator holds (131,071 products of -128, 133,144 of 127) and of the 65,536 products after which sums
-// leave it.
+// are added outside it.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,8 +17,8 @@
 namespace kintsugi::test {
 namespace {
 
-// A row of 131,072 has 16 MiB a slice, since vectors come in groups of 128: few and short ones of many
-// slices, whose blocks are of 8,192 (ozaki-int8) or 65,536 (ozaki2).
+// A row of 131,072 elements takes 16 MiB per slice, since vectors come in groups of 128: few vectors, and
+// short ones for many slices, in blocks of 8,192 (ozaki-int8) or 65,536 (ozaki2).
 constexpr int max_slices = 16;
 
 std::vector<std::int64_t> lengths(const core::Program& program) {
@@ -144,8 +144,8 @@ class WeightedDigits {
   std::vector<int> digits_;
 };
 
-// Numbers whose leading digit is the largest, 126.49..., and whose others are -128 or 127 where the split's
-// digits go that far.
+// Numbers whose leading digit is the largest, 126.49..., and whose other digits are -128 or 127 as far as the
+// split has digits.
 TYPED_TEST(Int32Edge, LargestDigits) {
   using T = TypeParam;
   int largest = 0;

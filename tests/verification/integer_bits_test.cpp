@@ -78,7 +78,7 @@ std::vector<std::string> programs() {
   return names;
 }
 
-// Whether the engine has the program at all.
+// True if the engine has the program.
 template <class T>
 bool runs(const std::string& scheme, const std::string& engine) {
   GemmCase test = case_of<T>(scheme, "uniform");

@@ -44,8 +44,8 @@ struct RoundingProblem {
   T alpha = 1, beta = 0;
 };
 
-// Elements whose product is an integer of at most `digits` bits times 2^position: the integer is A's, with
-// what the position has beyond 2^y, the power of two that is B's.
+// Elements whose product is an integer of at most `digits` bits times 2^position: A's element is the integer
+// times the part of 2^position beyond 2^y, B's is the power of two.
 struct Slot {
   int position;
   int y;
@@ -81,7 +81,7 @@ struct Chosen {
   }
 };
 
-// What the columns of a problem have in common, drawn at random.
+// Properties that the columns of a problem share, drawn at random.
 template <class T>
 class ConstructedRounding {
  public:

@@ -22,7 +22,7 @@ Classes class_of(T x) {
   return finite;
 }
 
-// Of sums, one from each set: infinities of two signs make NaN.
+// Combines sums, one from each set: infinities of two signs make NaN.
 inline Classes add(Classes x, Classes y) {
   Classes result = 0;
   if (((x | y) & a_nan) != 0) result |= a_nan;
@@ -35,7 +35,7 @@ inline Classes add(Classes x, Classes y) {
   return result;
 }
 
-// Of products with a number that is not 0.
+// Products with a number that is not 0.
 inline Classes times(Classes x, double factor) {
   if (std::isnan(factor)) return a_nan;
   if (factor > 0) return x;
@@ -43,9 +43,9 @@ inline Classes times(Classes x, double factor) {
          ((x & minus_infinity) != 0 ? plus_infinity : 0);
 }
 
-// Of (A B)_ij by its special values alone: one infinite product is an infinity, two of two signs, an infinity
-// times 0 and any NaN are NaN. `finite` means that no factor is special. Where a native product adds them,
-// the finite ones beside an infinity may overflow to the other one.
+// Special value of (A B)_ij: one infinite product is an infinity; two of different signs, an infinity times 0
+// and any NaN are NaN. `finite` means that no factor is special. In a native product finite products beside
+// an infinity may overflow to the infinity of the other sign.
 template <class T>
 Classes class_of_product(const core::MatrixView<T>& a, const core::MatrixView<T>& b, std::int64_t i,
                          std::int64_t j, bool natively) {
@@ -66,8 +66,8 @@ Classes class_of_product(const core::MatrixView<T>& a, const core::MatrixView<T>
   return sum != finite && overflows ? sum | a_nan : sum;
 }
 
-// What is known of a finite sum's value: its sign, where the computed one cannot have another, and whether it
-// or a product with alpha may overflow on the way.
+// Properties of a finite sum: its sign, where the computed sum must have the same, and whether the sum or a
+// product with alpha may overflow on the way.
 struct FiniteSum {
   int sign = 0;            // of the exact sum
   bool decided = true;     // the computed one has the same sign

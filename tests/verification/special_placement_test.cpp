@@ -92,7 +92,7 @@ class Placement {
   }
 
  private:
-  // What elements of finite factors may lose.
+  // Largest error of elements with finite factors.
   class Bound {
    public:
     Bound(const Route& route, GemmDataOf<T>& data)
@@ -206,7 +206,7 @@ class Placement {
     EXPECT_NE(class_of(computed) & accepted, 0U) << computed << " is not of " << accepted;
   }
 
-  // Of A B alone, all factors finite.
+  // A B alone, with finite factors.
   FiniteSum finite_sum(std::int64_t i, std::int64_t j, const Bound& bound) {
     const lab::Product<T> product{constant(data_.a()), constant(data_.b())};
     const lab::ExactElement element = lab::exact_element(product, i, j);

@@ -42,8 +42,8 @@ void add_methods(const Sweep& sweep, const Json& engines, const std::string& sch
     const std::string name = cell(engine, "name");
     if (!contains(sweep.engines, name)) continue;
     if (format.empty()) methods.push_back({type, scheme, name, ""});
-    for (const auto& way : accumulators_of(engine, format, sweep.accumulators))
-      methods.push_back({type, scheme, name, way});
+    for (const auto& accumulator : accumulators_of(engine, format, sweep.accumulators))
+      methods.push_back({type, scheme, name, accumulator});
   }
 }
 

@@ -57,7 +57,7 @@ Json BenchDevice::ceilings() const {
     Json& json = result[ceiling.name] = {{"rate", ceiling.rate},
                                          {"lowest", ceiling.lowest},
                                          {"highest", ceiling.highest},
-                                         {"way", ceiling.way}};
+                                         {"way", ceiling.method}};
     json.update(state_document(ceiling.state));
   }
   return result;

@@ -7,9 +7,9 @@ namespace kintsugi::tools {
 
 namespace {
 
-bool is_of(const Json& row, const Way& way) {
-  return cell(row, "scheme") == way.scheme && cell(row, "engine") == way.engine &&
-         cell(row, "accumulator") == way.accumulator;
+bool is_of(const Json& row, const SchemeOnEngine& method) {
+  return cell(row, "scheme") == method.scheme && cell(row, "engine") == method.engine &&
+         cell(row, "accumulator") == method.accumulator;
 }
 
 double length(const Json& row, const char* name) { return row.at("problem").at(name).get<double>(); }
@@ -20,37 +20,39 @@ bool same_cell(const Json& one, const Json& other) {
 }
 
 // Throws for a claim that queries rows which its sweep does not have: a mistake of this project.
-[[noreturn]] void refuse(const Way& way) {
-  throw NoSuchRow(fmt::format("no such row of {} on {} {}", way.scheme, way.engine, way.accumulator));
+[[noreturn]] void refuse(const SchemeOnEngine& method) {
+  throw NoSuchRow(
+      fmt::format("no such row of {} on {} {}", method.scheme, method.engine, method.accumulator));
 }
 
 double error_of(const Json& row, const char* measure) { return read_number(row.at("errors").at(measure)); }
 
 }  // namespace
 
-std::vector<Json> Evidence::of(const Way& way, const Filter& filter) const {
+std::vector<Json> Evidence::rows_of(const SchemeOnEngine& method, const Filter& filter) const {
   std::vector<Json> found;
   for (const Json& row : rows_) {
-    if (is_of(row, way) && filter(row)) found.push_back(row);
+    if (is_of(row, method) && filter(row)) found.push_back(row);
   }
-  if (found.empty()) refuse(way);
+  if (found.empty()) refuse(method);
   std::stable_sort(found.begin(), found.end(), [](const Json& one, const Json& other) {
     return std::pair(length(one, "k"), length(one, "m")) < std::pair(length(other, "k"), length(other, "m"));
   });
   return found;
 }
 
-std::vector<double> Evidence::errors(const Way& way, const char* measure, const Filter& filter) const {
+std::vector<double> Evidence::errors(const SchemeOnEngine& method, const char* measure,
+                                     const Filter& filter) const {
   std::vector<double> values;
-  for (const Json& row : of(way, filter)) values.push_back(error_of(row, measure));
+  for (const Json& row : rows_of(method, filter)) values.push_back(error_of(row, measure));
   return values;
 }
 
-std::vector<Pair> Evidence::pairs(const Way& one, const Way& other, const char* measure,
+std::vector<Pair> Evidence::pairs(const SchemeOnEngine& one, const SchemeOnEngine& other, const char* measure,
                                   const Filter& filter) const {
   std::vector<Pair> found;
-  const std::vector<Json> others = of(other, filter);
-  for (const Json& row : of(one, filter)) {
+  const std::vector<Json> others = rows_of(other, filter);
+  for (const Json& row : rows_of(one, filter)) {
     for (const Json& candidate : others) {
       if (same_cell(row, candidate)) found.push_back({error_of(row, measure), error_of(candidate, measure)});
     }

@@ -11,8 +11,8 @@
 
 namespace kintsugi::tools {
 
-// A method that computed products.
-struct Way {
+// Method that computed products: a scheme, or `native`, on an engine.
+struct SchemeOnEngine {
   std::string scheme;
   std::string engine;
   std::string accumulator;  // "" for native
@@ -39,10 +39,11 @@ class Evidence {
 
   const std::vector<Json>& rows() const { return rows_; }
   // Returns the rows of a method, ordered by k, then m; fails if there is none.
-  std::vector<Json> of(const Way& way, const Filter& filter) const;
-  std::vector<double> errors(const Way& way, const char* measure, const Filter& filter) const;
+  std::vector<Json> rows_of(const SchemeOnEngine& method, const Filter& filter) const;
+  std::vector<double> errors(const SchemeOnEngine& method, const char* measure, const Filter& filter) const;
   // Returns pairs of errors; fails if there is none.
-  std::vector<Pair> pairs(const Way& one, const Way& other, const char* measure, const Filter& filter) const;
+  std::vector<Pair> pairs(const SchemeOnEngine& one, const SchemeOnEngine& other, const char* measure,
+                          const Filter& filter) const;
   // Returns every k of the rows.
   std::set<double> lengths(const Filter& filter) const;
   double largest_k() const;

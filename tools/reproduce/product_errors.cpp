@@ -55,7 +55,7 @@ class Cell {
         b_(operand(study, distribution_, lab::Side::b, seed, shape.k, shape.n)), exact_(make_exact()),
         native_(run({"native", study.native, ""})) {}
 
-  Json row(const Way& way) const;
+  Json row(const SchemeOnEngine& method) const;
 
  private:
   lab::ExactReference<float> make_exact() const {
@@ -68,7 +68,7 @@ class Cell {
     product.b = row_major(b_, shape_.k, shape_.n);
     return {product, shape_.m, shape_.n, options};
   }
-  std::vector<float> run(const Way& way) const;
+  std::vector<float> run(const SchemeOnEngine& method) const;
   Json errors_of(const std::vector<float>& c, std::vector<lab::ElementError>& elements) const;
   Json shares_of(const std::vector<lab::ElementError>& elements) const;
 
@@ -82,11 +82,12 @@ class Cell {
   std::vector<float> native_;
 };
 
-std::vector<float> Cell::run(const Way& way) const {
+std::vector<float> Cell::run(const SchemeOnEngine& method) const {
   std::vector<float> c(static_cast<std::size_t>(shape_.m * shape_.n));
   const Handle handle = make_handle();
-  const Plan plan = make_plan(handle.get(), shape_, {Type::float32, way.scheme, way.engine, way.accumulator});
-  require(way.scheme, execute_product(handle.get(), plan, a_.data(), b_.data(), c.data()));
+  const Plan plan =
+      make_plan(handle.get(), shape_, {Type::float32, method.scheme, method.engine, method.accumulator});
+  require(method.scheme, execute_product(handle.get(), plan, a_.data(), b_.data(), c.data()));
   return c;
 }
 
@@ -115,17 +116,17 @@ Json Cell::shares_of(const std::vector<lab::ElementError>& elements) const {
   return shares;
 }
 
-Json Cell::row(const Way& way) const {
-  std::vector<float> c = run(way);
+Json Cell::row(const SchemeOnEngine& method) const {
+  std::vector<float> c = run(method);
   if (study_.half_output) std::transform(c.begin(), c.end(), c.begin(), rounded_to_half);
   std::vector<lab::ElementError> elements;
   Json errors = errors_of(c, elements);
   return {{"problem", {{"m", shape_.m}, {"n", shape_.n}, {"k", shape_.k}, {"type", "fp32"}}},
           {"distribution", study_.positive ? positive_text(distribution_) : distribution_},
           {"seed", seed_},
-          {"scheme", way.scheme},
-          {"engine", way.engine},
-          {"accumulator", way.accumulator.empty() ? Json() : Json(way.accumulator)},
+          {"scheme", method.scheme},
+          {"engine", method.engine},
+          {"accumulator", method.accumulator.empty() ? Json() : Json(method.accumulator)},
           {"native", study_.native},
           {"output", study_.half_output ? "fp16" : "fp32"},
           {"errors", std::move(errors)},
@@ -141,10 +142,10 @@ void add_rows(Json& rows, const ProductErrors& study, const std::string& distrib
   const Cell cell(study, distribution, shape, seed);
   std::set<std::string> measured;  // native rows have no accumulator, so several methods share them
   for (const auto& scheme : study.schemes) {
-    for (const Way& way : study.ways) {
-      const std::string accumulator = scheme == "native" ? "" : way.accumulator;
-      if (measured.insert(scheme + " " + way.engine + " " + accumulator).second)
-        rows.push_back(cell.row({scheme, way.engine, accumulator}));
+    for (const SchemeOnEngine& method : study.methods) {
+      const std::string accumulator = scheme == "native" ? "" : method.accumulator;
+      if (measured.insert(scheme + " " + method.engine + " " + accumulator).second)
+        rows.push_back(cell.row({scheme, method.engine, accumulator}));
     }
   }
 }

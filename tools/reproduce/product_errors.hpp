@@ -13,7 +13,7 @@ namespace kintsugi::tools {
 // A study: FP32 products of all schemes on all distributions, shapes and seeds.
 struct ProductErrors {
   std::vector<std::string> schemes;
-  std::vector<Way> ways;  // engine and accumulator of each; Way::scheme is ignored
+  std::vector<SchemeOnEngine> methods;  // engine and accumulator of each; `scheme` is ignored
   std::vector<std::string> distributions;
   std::vector<Shape> shapes;
   std::vector<std::uint64_t> seeds;

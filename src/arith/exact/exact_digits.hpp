@@ -12,6 +12,7 @@
 #include "arith/epilogue.hpp"
 #include "arith/exact/exact_rounding.hpp"
 #include "arith/host_device.hpp"
+#include "arith/range.hpp"
 #include "base/complex.hpp"
 #include "base/embedding.hpp"
 
@@ -58,6 +59,26 @@ struct ExactWidths {
   static constexpr int result_bottom = 3 * lowest;
   static constexpr int result_digits = digits_for(3 * factor_bits + 42);
 };
+
+// Digits that hold every sum of products of a row and a column of `products` elements, the lowest one
+// beginning at 2^bottom, where a digit of the widest sum begins.
+struct ExactWindow {
+  int bottom = 0;
+  int digits = 0;
+};
+
+template <class T>
+KINTSUGI_HOST_DEVICE constexpr ExactWindow exact_window(const VectorRange& row, const VectorRange& column,
+                                                        std::int64_t products) {
+  using Widths = ExactWidths<T>;
+  if (((row.flags | column.flags) & VectorRange::all_zero) != 0)
+    return {Widths::sum_bottom, Widths::digits_for(0)};
+  const int lowest = row.smallest + column.smallest - 2 * (std::numeric_limits<T>::digits - 1);
+  const int above = lowest > Widths::sum_bottom ? lowest - Widths::sum_bottom : 0;
+  const int bottom = Widths::sum_bottom + above / Widths::digit_bits * Widths::digit_bits;
+  const int sum_bits = 64 - leading_zeros(static_cast<std::uint64_t>(products));
+  return {bottom, Widths::digits_for(row.largest + column.largest + 2 + sum_bits - bottom)};
+}
 
 // Sum over d of digit d times 2^(53 d + bottom); digits are Stride integers apart. Digits are zero until
 // something is added to them.

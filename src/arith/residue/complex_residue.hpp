@@ -91,8 +91,8 @@ struct ComplexBasis {
   constexpr int slices() const { return 2 * with_root + 3 * without; }
   constexpr bool has_root(int t) const { return t < with_root; }
   constexpr int first_slice(int t) const { return has_root(t) ? 2 * t : 2 * with_root + 3 * (t - with_root); }
-  constexpr int modulus(int t) const { return residue_detail::complex_moduli.all[place(t)]; }
-  constexpr int root(int t) const { return residue_detail::complex_constants.roots[place(t)]; }
+  constexpr int modulus(int t) const { return residue_detail::complex_moduli.all[modulus_index(t)]; }
+  constexpr int root(int t) const { return residue_detail::complex_constants.roots[modulus_index(t)]; }
   // Weights, 0 ... modulus - 1, of the sums of modulus t's slices in part 0 or 1 of an element.
   constexpr std::array<std::uint32_t, 3> part_weights(std::int64_t part, int t) const {
     using residue_detail::inverse_modulo;
@@ -105,11 +105,11 @@ struct ComplexBasis {
     return {mod(factor), mod(part == 0 ? factor : -factor), 0};
   }
   constexpr const std::array<double, max_limbs>& limb_residues(int t) const {
-    return residue_detail::complex_constants.limb_residues[place(t)];
+    return residue_detail::complex_constants.limb_residues[modulus_index(t)];
   }
 
   // Index of modulus t in residue_detail::complex_moduli.
-  constexpr int place(int t) const {
+  constexpr int modulus_index(int t) const {
     return has_root(t) ? t : residue_detail::complex_moduli.with_root + t - with_root;
   }
 };

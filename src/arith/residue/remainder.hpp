@@ -130,7 +130,7 @@ constexpr RemainderTable<Limbs, Most> remainder_table(const ResidueSystem& syste
   minus_product.subtract(product_of_moduli<Limbs>(system, no_modulus, no_modulus));
   table.minus_product = words_of(minus_product);
   for (std::size_t t = 0; t < residues.size(); t += 2) {
-    // An odd last residue is paired with its own modulus at weight 0, so that the pair counts as one modulus.
+    // If their number is odd, the last residue is paired with its own modulus at weight 0: one modulus.
     const WeightedResidue padding{residues[t].modulus, 0};
     table.pairs[t / 2] =
         remainder_pair<Limbs>(system, residues[t], t + 1 < residues.size() ? residues[t + 1] : padding);
@@ -147,14 +147,14 @@ constexpr RemainderTable<Limbs> remainder_table(int count) {
                                                         std::span(residues).first(count));
 }
 
-// Largest number of slices of a complex operand whose moduli's product fits into three limbs.
-inline constexpr int max_element_slices = 64;
+// Most slices of a complex operand: with more, the product of the moduli exceeds three words of 64 bits.
+inline constexpr int max_complex_slices = 64;
 constexpr int remainder_limbs(const ComplexBasis& basis) { return (residue_bits(basis) + 3 + 63) / 64; }
 
 // Tables of an element's parts 0 and 1, from the sums of all slices of the basis.
 template <int Limbs>
-constexpr std::array<RemainderTable<Limbs, max_element_slices>, 2> part_tables(const ComplexBasis& basis) {
-  std::array<std::array<WeightedResidue, max_element_slices>, 2> residues;
+constexpr std::array<RemainderTable<Limbs, max_complex_slices>, 2> part_tables(const ComplexBasis& basis) {
+  std::array<std::array<WeightedResidue, max_complex_slices>, 2> residues;
   for (int t = 0; t < basis.count(); ++t) {
     for (std::int64_t part = 0; part < 2; ++part) {
       const auto weights = basis.part_weights(part, t);
@@ -163,7 +163,7 @@ constexpr std::array<RemainderTable<Limbs, max_element_slices>, 2> part_tables(c
     }
   }
   const auto table = [&](int part) {
-    return remainder_table<Limbs, max_element_slices>(ResidueSystem{0, basis},
+    return remainder_table<Limbs, max_complex_slices>(ResidueSystem{0, basis},
                                                       std::span(residues[part]).first(basis.slices()));
   };
   return {table(0), table(1)};

@@ -43,13 +43,13 @@ inline constexpr auto bits_of_residues = [] {
 
 }  // namespace residue_detail
 
-// Largest b such that integers of magnitude up to 2^b, at most a quarter of the moduli's product, are
-// determined by the first `count` residues. One bit is for the sign; the other makes it safe to round the
-// quotient by the product.
+// Largest b such that the first `count` residues determine integers of magnitude up to 2^b: at most a quarter
+// of the product M of the moduli. Of these two bits one is the sign, and one makes it safe to round the
+// quotient by M.
 KINTSUGI_HOST_DEVICE constexpr int residue_bits(int count) { return residue_detail::bits_of_residues[count]; }
 
 // Integers of magnitude up to 2^171 are sums of limb_l 2^(42 l), |limb_l| <= 2^41, each exact in a double: a
-// residue takes a few exact products and sums, for eight elements at once where the CPU has such vectors.
+// residue takes a few exact products and sums, with AVX-512 for eight elements at once.
 inline constexpr int limb_bits = 42;
 inline constexpr int max_limbs = 5;
 

@@ -1,19 +1,14 @@
-// The engine cpu. OpenBLAS multiplies floating slices, for studies at sizes that the reference engine cannot
-// reach, and slices that hold integers (integer_sums.hpp). Kernels of the engine multiply int8 slices and
-// 52-bit words (int8.hpp, int52.hpp). Native products come from OpenBLAS too.
+// The engine cpu. Kernels of the engine multiply floating slices (floats/floats.hpp), int8 slices and 52-bit
+// words (int8.hpp, int52.hpp); OpenBLAS multiplies fp64 slices that hold integers (integer_sums.hpp), and
+// computes native products.
 //
 // Floating slices are widened to fp32, in which products of formats of up to 12 significant bits are exact.
-// All calls of a schedule have one shape, tile x tile x (block of k), on a grid fixed to the operand's
-// origin, zeros included. So in any order in which OpenBLAS adds, an element's bits depend only on its own
-// row and column and its position in the tile, never on threads, blocking or batch position.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "base/floating_environment.hpp"
 #include "base/status.hpp"
-#include "base/vectorised.hpp"
-#include "base/workers.hpp"
+#include "engines/cpu/floats/floats.hpp"
 #include "engines/cpu/int52.hpp"
 #include "engines/cpu/int8.hpp"
 #include "engines/cpu/integer_sums.hpp"
@@ -25,127 +20,6 @@
 namespace kintsugi::core {
 
 namespace {
-
-constexpr std::int64_t tile = Slices::vector_multiple;
-constexpr std::int64_t tile_elements = tile * tile;
-
-// Scratch bytes of one worker: accumulators inside and outside for every group.
-std::size_t worker_bytes(int groups) {
-  return array_bytes(groups * tile, tile, sizeof(float)) + array_bytes(groups * tile, tile, sizeof(double));
-}
-
-// Computes sums (tile x tile, column-major) = beta * sums + a * b^T over `length` inner indices.
-void add_product(const Slices& a, int slice_a, std::int64_t row, const Slices& b, int slice_b,
-                 std::int64_t column, std::int64_t begin, std::int64_t length, float beta, float* sums) {
-  const int edge = static_cast<int>(tile);
-  const int k = static_cast<int>(length);
-  const int lda = static_cast<int>(a.vector_stride());
-  const int ldb = static_cast<int>(b.vector_stride());
-  const float one = 1;
-  openblas().sgemm("T", "N", &edge, &edge, &k, &one, a.vector<float>(slice_a, row) + begin, &lda,
-                   b.vector<float>(slice_b, column) + begin, &ldb, &beta, sums, &edge);
-}
-
-// Adds partial sums outside the matrix unit, as adds_outside_in_fp64() says.
-KINTSUGI_VECTORIZED void add_sums(const float* inside, double weight, double* outside, std::int64_t count) {
-  for (std::int64_t e = 0; e < count; ++e) outside[e] += weight * static_cast<double>(inside[e]);
-}
-
-// Runs the schedule for one tile of C, as in schedule/schedule.hpp.
-class TileSchedule {
- public:
-  TileSchedule(const Multiplication& task, std::int64_t row, std::int64_t column, std::byte* scratch)
-      : task_(task), schedule_(*task.schedule), row_(row), column_(column),
-        outside_(reinterpret_cast<double*>(scratch)),
-        inside_(reinterpret_cast<float*>(outside_ + schedule_.groups * tile_elements)) {}
-
-  void run() {
-    const std::int64_t k = task_.a.vector_stride();  // padded with zeros
-    const std::int64_t block = schedule_.block_length(k);
-    for (std::int64_t begin = 0; begin < k; begin += block) {
-      const std::int64_t length = std::min(block, k - begin);
-      const std::int64_t step = schedule_.k_step == 0 ? length : schedule_.k_step;
-      used_.fill(false);
-      for (std::int64_t offset = 0; offset < length; offset += step) {
-        add_terms(begin + offset, std::min(step, length - offset));
-      }
-      add_outside(begin == 0);
-    }
-  }
-
-  const double* sums(int group) const { return outside_ + group * tile_elements; }
-
- private:
-  void add_terms(std::int64_t begin, std::int64_t length) {
-    for (const Term& term : schedule_.terms) {
-      float* sums = inside_ + term.group * tile_elements;
-      if (term.rescales && used_[term.group]) {
-        const float factor = std::ldexp(1.0F, schedule_.rescale_exponent);
-        for (std::int64_t e = 0; e < tile_elements; ++e) sums[e] *= factor;
-      }
-      add_product(task_.a, term.a, row_, task_.b, term.b, column_, begin, length,
-                  used_[term.group] ? 1.0F : 0.0F, sums);
-      used_[term.group] = true;
-    }
-  }
-
-  void add_outside(bool first) {
-    const std::int64_t count = schedule_.groups * tile_elements;
-    if (schedule_.joint) return add_groups_jointly(first);
-    if (first) std::fill_n(outside_, count, 0.0);
-    add_sums(inside_, 1, outside_, count);
-  }
-
-  void add_groups_jointly(bool first) {
-    if (first) std::fill_n(outside_, tile_elements, 0.0);
-    for (int g = 0; g < schedule_.groups; ++g) {
-      const double weight = std::ldexp(1.0, schedule_.group_exponents[g]);
-      add_sums(inside_ + g * tile_elements, weight, outside_, tile_elements);
-    }
-  }
-
-  const Multiplication& task_;
-  const Schedule& schedule_;
-  std::int64_t row_;
-  std::int64_t column_;
-  double* outside_;
-  float* inside_;
-  std::array<bool, max_groups> used_{};
-};
-
-// Rounds the part of the tile inside the sums to fp32.
-void store_tile(const Accumulators& sums, int group, std::int64_t row, std::int64_t column,
-                const double* source) {
-  const std::int64_t rows = std::min(tile, sums.rows - row);
-  const std::int64_t columns = std::min(tile, sums.columns - column);
-  for (std::int64_t j = 0; j < columns; ++j) {
-    float* target = sums.group<float>(group) + row + (column + j) * sums.rows;
-    std::transform(source + j * tile, source + j * tile + rows, target,
-                   [](double sum) { return static_cast<float>(sum); });
-  }
-}
-
-void multiply_tile(const Multiplication& task, std::int64_t row, std::int64_t column, std::byte* scratch) {
-  TileSchedule schedule(task, row, column, scratch);
-  schedule.run();
-  for (int g = 0; g < task.sums.groups; ++g) store_tile(task.sums, g, row, column, schedule.sums(g));
-}
-
-void multiply_floating(const Multiplication& task) {
-  const std::int64_t tile_rows = divide_up(task.sums.rows, tile);
-  const std::int64_t tiles = tile_rows * divide_up(task.sums.columns, tile);
-  const std::size_t scratch_of_worker = worker_bytes(task.schedule->groups);
-  const int workers = workers_for(tiles, task.threads);
-  const OpenBlasThreads single(1);
-#pragma omp parallel for num_threads(workers) schedule(static, 1)
-  for (int worker = 0; worker < workers; ++worker) {
-    const FloatingEnvironment environment;
-    std::byte* scratch = task.scratch + static_cast<std::size_t>(worker) * scratch_of_worker;
-    for (std::int64_t index = worker; index < tiles; index += workers) {
-      multiply_tile(task, index % tile_rows * tile, index / tile_rows * tile, scratch);
-    }
-  }
-}
 
 // A strided view as a BLAS argument: 'N' for unit stride down the columns, else 'T'; for a conjugate 'R' (an
 // extension of OpenBLAS) and 'C'.
@@ -203,17 +77,16 @@ void native_product(const NativeProduct<T>& task) {
             task.alpha, task.a.data, a.ld, task.b.data, b.ld, task.beta, task.c.data, c.ld);
 }
 
-// Costs relative to one multiply-add of an OpenBLAS FP32 product, which took 0.024 ns on the machine of the
-// measurement, an EPYC with AVX2 (build/tests/step_rate; sums include the page faults of a new workspace). On
-// an EPYC with AVX-512 (Zen 4, 0.019 ns) they reproduce the ratios of whole calls in docs/results/log within
-// 25 %. Claims of kernels are rounded down; tiles of 128 cost OpenBLAS a fifth.
+// Costs relative to one multiply-add of an OpenBLAS FP32 product (build/tests/step_rate; sums include the page
+// faults of a new workspace). Those of floating slices and of elements were read on an EPYC with AVX-512 (Zen
+// 4, 0.020 ns), the others on an EPYC with AVX2 (0.024 ns). Claims of kernels are rounded down.
 constexpr double kernel_claim = 0.9;
 constexpr StepCosts floating_costs{
-    .product = 1.2, .element = 160, .slice = 1250, .result = 30, .sum = 300, .tile = tile};
-constexpr StepCosts residue_costs{.element = 140, .slice = 90, .result = 3000, .sum = 15};
-constexpr StepCosts digit_costs{.element = 900, .slice = 240, .result = 60, .sum = 400};
-constexpr StepCosts rest_costs{.element = 160, .slice = 950, .result = 30, .sum = 400};
-constexpr StepCosts word_costs{.element = 160, .slice = 190, .result = 30, .sum = 900};
+    .element = 55, .slice = 45, .result = 30, .sum = 60, .tile = Slices::panel_vectors};
+constexpr StepCosts residue_costs{.element = 35, .slice = 90, .result = 3000, .sum = 15};
+constexpr StepCosts digit_costs{.element = 800, .slice = 240, .result = 60, .sum = 400};
+constexpr StepCosts rest_costs{.element = 60, .slice = 950, .result = 30, .sum = 400};
+constexpr StepCosts word_costs{.element = 60, .slice = 190, .result = 30, .sum = 900};
 
 bool is_integer(FormatId format) { return format == FormatId::int8 || format == FormatId::int52; }
 
@@ -221,8 +94,8 @@ class CpuEngine final : public Engine {
  public:
   std::string_view name() const override { return "cpu"; }
   std::string_view summary() const override {
-    return "products by OpenBLAS on slices widened to fp32, of int8 and 52-bit words by kernels of "
-           "its own; native products";
+    return "products of slices widened to fp32, of int8 and 52-bit words by kernels of its own; native "
+           "products by OpenBLAS";
   }
   // OpenBLAS takes 32-bit sizes, and k is rounded up to the slices' multiple.
   std::int64_t largest_size() const override { return std::numeric_limits<int>::max() - Slices::k_multiple; }
@@ -237,8 +110,9 @@ class CpuEngine final : public Engine {
     return int8_choice().reason.empty() ? int52_choice().reason : int8_choice().reason;
   }
   std::string details() const override {
-    return fmt::format("{}; int8 kernels {}; int52 kernels {}", openblas().details,
-                       int8_choice().kernels->name, int52_choice().kernels->name);
+    return fmt::format("{}; int8 kernels {}; int52 kernels {}; fp32 kernels {}", openblas().details,
+                       int8_choice().kernels->name, int52_choice().kernels->name,
+                       fastest_float_kernels().name);
   }
 
   std::span<const Accumulator> accumulators(FormatId format) const override {
@@ -254,21 +128,26 @@ class CpuEngine final : public Engine {
   }
 
   SliceStorage slice_storage(FormatId format) const override {
-    return is_integer(format) || format == FormatId::fp64 ? SliceStorage::packed : SliceStorage::fp32;
+    return is_integer(format) || format == FormatId::fp64 ? SliceStorage::packed : SliceStorage::panels;
   }
   double relative_rate(FormatId format) const override {
-    if (format == FormatId::int8) return int8_choice().kernels->relative_rate;
-    return format == FormatId::int52 ? int52_choice().kernels->relative_rate : 1;
+    switch (format) {
+      case FormatId::int8: return int8_choice().kernels->relative_rate;
+      case FormatId::int52: return int52_choice().kernels->relative_rate;
+      case FormatId::fp32:
+      case FormatId::fp64: return 1;
+      default: return float_rate(fastest_float_kernels(), format);
+    }
   }
 
   StepCosts step_costs(const SplitRule& rule) const override {
     const FormatId format = rule.format->id;
-    if (!is_integer(format)) return floating_costs;
-    StepCosts costs = rule.kind == SplitKind::residues ? residue_costs
-                      : rule.kind == SplitKind::fixed  ? digit_costs
-                                                       : rest_costs;
+    StepCosts costs = !is_integer(format)                   ? floating_costs
+                      : rule.kind == SplitKind::residues    ? residue_costs
+                      : rule.kind == SplitKind::grid_digits ? digit_costs
+                                                            : rest_costs;
     if (format == FormatId::int52 && rule.slices == 1) costs = word_costs;
-    costs.product = kernel_claim / relative_rate(format);
+    costs.product = (is_integer(format) ? kernel_claim : 1) / relative_rate(format);
     return costs;
   }
   // Measured on 16 x 16 x 16 (call), and on 2048 x 8 x 2048 and 2048 x 2048 x 8 (element).
@@ -279,11 +158,12 @@ class CpuEngine final : public Engine {
   std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t,
                             int threads) const override {
     const auto workers = static_cast<std::size_t>(std::max(threads, 1));
-    if (schedule.integer_sums) return workers * integer_sums_worker_bytes();
-    const std::size_t of_worker = format == FormatId::int8    ? int8_worker_bytes(*int8_choice().kernels)
-                                  : format == FormatId::int52 ? int52_worker_bytes(*int52_choice().kernels)
-                                                              : worker_bytes(schedule.groups);
-    return workers * of_worker;
+    switch (format) {
+      case FormatId::int8: return workers * int8_worker_bytes(*int8_choice().kernels);
+      case FormatId::int52: return workers * int52_worker_bytes(*int52_choice().kernels);
+      case FormatId::fp64: return workers * integer_sums_worker_bytes();
+      default: return workers * floats_worker_bytes(schedule);
+    }
   }
 
   std::size_t fixed_order_bytes(std::size_t real_bytes, std::int64_t m, std::int64_t n, std::int64_t k,
@@ -294,11 +174,11 @@ class CpuEngine final : public Engine {
   bool reduces_sums_modulo() const override { return true; }
 
   void multiply(const Multiplication& task) const override {
-    if (task.schedule->integer_sums) return multiply_integer_sums(task);
     switch (task.a.format->id) {
       case FormatId::int8: return multiply_int8(task, *int8_choice().kernels);
       case FormatId::int52: return multiply_int52(task, *int52_choice().kernels);
-      default: multiply_floating(task);
+      case FormatId::fp64: return multiply_integer_sums(task);
+      default: multiply_floats(task, fastest_float_kernels());
     }
   }
   void native(const NativeProduct<float>& product) const override { native_product(product); }

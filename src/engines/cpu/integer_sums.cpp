@@ -12,13 +12,6 @@ namespace {
 
 constexpr std::int64_t tile = Slices::vector_multiple;
 
-void call_gemm(int k, const float* a, int lda, const float* b, int ldb, float* sums) {
-  const int edge = static_cast<int>(tile);
-  const float one = 1;
-  const float zero = 0;
-  openblas().sgemm("T", "N", &edge, &edge, &k, &one, a, &lda, b, &ldb, &zero, sums, &edge);
-}
-
 void call_gemm(int k, const double* a, int lda, const double* b, int ldb, double* sums) {
   const int edge = static_cast<int>(tile);
   const double one = 1;
@@ -27,22 +20,20 @@ void call_gemm(int k, const double* a, int lda, const double* b, int ldb, double
 }
 
 // Adds the part of the tile inside the sums to them.
-template <class Element>
 void add_outside(const Accumulators& sums, int group, std::int64_t row, std::int64_t column,
-                 const Element* source, bool first) {
+                 const double* source, bool first) {
   const std::int64_t rows = std::min(tile, sums.rows - row);
   const std::int64_t columns = std::min(tile, sums.columns - column);
   for (std::int64_t j = 0; j < columns; ++j) {
     std::int64_t* target = sums.group<std::int64_t>(group) + row + (column + j) * sums.rows;
-    const Element* integers = source + j * tile;
+    const double* integers = source + j * tile;
     for (std::int64_t i = 0; i < rows; ++i) {
       target[i] = (first ? 0 : target[i]) + static_cast<std::int64_t>(integers[i]);
     }
   }
 }
 
-template <class Element>
-void multiply_tile(const Multiplication& task, std::int64_t row, std::int64_t column, Element* inside) {
+void multiply_tile(const Multiplication& task, std::int64_t row, std::int64_t column, double* inside) {
   const std::int64_t k = task.a.vector_stride();  // padded with zeros
   const std::int64_t block = task.schedule->block_length(k);
   const int ld = static_cast<int>(k);
@@ -50,27 +41,10 @@ void multiply_tile(const Multiplication& task, std::int64_t row, std::int64_t co
   for (std::int64_t begin = 0; begin < k; begin += block) {
     const int length = static_cast<int>(std::min(block, k - begin));
     for (const Term& term : task.schedule->terms) {
-      call_gemm(length, task.a.vector<Element>(term.a, row) + begin, ld,
-                task.b.vector<Element>(term.b, column) + begin, ld, inside);
+      call_gemm(length, task.a.vector<double>(term.a, row) + begin, ld,
+                task.b.vector<double>(term.b, column) + begin, ld, inside);
       add_outside(task.sums, term.group, row, column, inside, !used[term.group]);
       used[term.group] = true;
-    }
-  }
-}
-
-template <class Element>
-void multiply(const Multiplication& task) {
-  const std::int64_t tile_rows = divide_up(task.sums.rows, tile);
-  const std::int64_t tiles = tile_rows * divide_up(task.sums.columns, tile);
-  const int workers = workers_for(tiles, task.threads);
-  const OpenBlasThreads single(1);
-#pragma omp parallel for num_threads(workers) schedule(static, 1)
-  for (int worker = 0; worker < workers; ++worker) {
-    const FloatingEnvironment environment;
-    auto* inside = reinterpret_cast<Element*>(task.scratch +
-                                              static_cast<std::size_t>(worker) * integer_sums_worker_bytes());
-    for (std::int64_t index = worker; index < tiles; index += workers) {
-      multiply_tile(task, index % tile_rows * tile, index / tile_rows * tile, inside);
     }
   }
 }
@@ -80,8 +54,19 @@ void multiply(const Multiplication& task) {
 std::size_t integer_sums_worker_bytes() { return array_bytes(tile, tile, sizeof(double)); }
 
 void multiply_integer_sums(const Multiplication& task) {
-  if (task.a.format->id == FormatId::fp64) return multiply<double>(task);
-  multiply<float>(task);
+  const std::int64_t tile_rows = divide_up(task.sums.rows, tile);
+  const std::int64_t tiles = tile_rows * divide_up(task.sums.columns, tile);
+  const int workers = workers_for(tiles, task.threads);
+  const OpenBlasThreads single(1);
+#pragma omp parallel for num_threads(workers) schedule(static, 1)
+  for (int worker = 0; worker < workers; ++worker) {
+    const FloatingEnvironment environment;
+    auto* inside = reinterpret_cast<double*>(task.scratch +
+                                             static_cast<std::size_t>(worker) * integer_sums_worker_bytes());
+    for (std::int64_t index = worker; index < tiles; index += workers) {
+      multiply_tile(task, index % tile_rows * tile, index / tile_rows * tile, inside);
+    }
+  }
 }
 
 }  // namespace kintsugi::core

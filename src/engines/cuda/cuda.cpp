@@ -1,12 +1,14 @@
 // The engine cuda: NVIDIA GPUs. Splits, recombinations, SIMT products and products of 52-bit words are the
 // engine's own kernels, on Hopper also products of some schemes; cuBLAS computes other products of slices and
 // native products.
+#include <algorithm>
 #include <array>
 
 #include "base/cuda/cuda_driver.hpp"
 #include "base/fork.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/arch/architecture.hpp"
+#include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/contexts.hpp"
 #include "engines/cuda/common/kernel_images.hpp"
@@ -72,6 +74,8 @@ std::vector<Requirement> find_requirements() {
   for (int i = 0; i < driver().devices; ++i)
     found.push_back({"GPU", contexts().describe(i), device_reason(device_at(i))});
   found.push_back({"cuBLAS", cublas().file, cublas().reason});
+  if (const ProfileInForce* profile = profile_in_force(); profile != nullptr)
+    found.push_back({"profile", profile->text + (profile->advice.empty() ? "" : "; " + profile->advice), ""});
   return found;
 }
 
@@ -143,19 +147,29 @@ class CudaEngine final : public Engine, public DeviceEngine {
   std::size_t fused_scratch_bytes(const DeviceShape& shape) const override {
     return multi_term_scratch_bytes(shape);
   }
-  DeviceThresholds thresholds() const override { return current_architecture().thresholds; }
-  bool has_quick_native(ElementType type) const override {
+  DeviceThresholds thresholds() const override {
+    constexpr double max_time_ratio_if_scaled = 1 / 1.3;
+    DeviceThresholds thresholds = current_architecture().thresholds;
+    const ProfileInForce* profile = profile_in_force();
+    if (profile != nullptr && profile->origin == ProfileOrigin::scaled)
+      thresholds.max_time_ratio = std::min(thresholds.max_time_ratio, max_time_ratio_if_scaled);
+    return thresholds;
+  }
+  bool has_native_on_tensor_cores(ElementType type) const override {
     return current_architecture().available_dmma(type) != nullptr;
   }
   std::optional<NativeTimes> native_times(const NativeShape& shape) const override {
-    return cuda::native_times(shape);
+    const ProfileInForce* profile = profile_in_force();
+    if (profile == nullptr) return std::nullopt;
+    return cuda::native_times(shape, profile->profile.costs);
   }
   std::optional<DeviceTimes> expected_times(const DeviceShape& shape) const override {
     ensure_context();
-    const Architecture& architecture = current_architecture();
-    if (!architecture.has_gemm_kernels() || !architecture.is_measured(describe_device(current_device()).name))
-      return std::nullopt;
-    return shape.format == FormatId::int8 ? expected_residue_times(shape) : expected_multi_term_times(shape);
+    const ProfileInForce* profile = profile_in_force();
+    if (profile == nullptr || !current_architecture().has_gemm_kernels()) return std::nullopt;
+    const Costs& costs = profile->profile.costs;
+    return shape.format == FormatId::int8 ? expected_residue_times(shape, costs)
+                                          : expected_multi_term_times(shape, costs);
   }
 
   void prepare() const override {
@@ -245,6 +259,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
   bool takes_complex_elements(const SplitRule& rule) const override {
     return cuda::splits_complex(rule) && cuda::recombines(rule.complex_basis);
   }
+  int max_checked_moduli() const override { return cuda::max_checked_moduli(); }
   void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                           const DeviceTile& tile) const override {
     cuda::recombine_residues(queue, sums, system, tile);
@@ -259,9 +274,25 @@ class CudaEngine final : public Engine, public DeviceEngine {
                          const DeviceOpenElements& open) const override {
     cuda::recombine_checked(queue, sums, system, check, tile, open);
   }
-  void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenElements& open,
-                        DeviceReport* report) const override {
-    cuda::multiply_exactly(queue, tile, open, report);
+  void choose_checked(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+                      const DeviceCheckedChain& chain, DeviceSelection* selection, DeviceCheckState* state,
+                      DeviceReport* report) const override {
+    cuda::choose_checked(queue, a, b, chain, selection, state, report);
+  }
+  void begin_checks(const Queue& queue, const DeviceSelection* selection,
+                    DeviceCheckState* state) const override {
+    cuda::begin_checks(queue, selection, state);
+  }
+  void advance_checks(const Queue& queue, const DeviceCheckedChain& chain, int place, std::int64_t elements,
+                      DeviceCheckState* state) const override {
+    cuda::advance_checks(queue, chain, place, elements, state);
+  }
+  void recompute(const Queue& queue, const DeviceTile& block, const DeviceOpenElements& open,
+                 DeviceReport* report) const override {
+    cuda::recompute(queue, block, open, report);
+  }
+  void multiply_exactly(const Queue& queue, const DeviceTile& tile) const override {
+    cuda::multiply_exactly(queue, tile);
   }
   void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums) const override {
     cuda::finish_native(queue, tile, sums);
@@ -277,7 +308,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
     return cuda::native(queue, product, scratch);
   }
 
-  // The plan stages operands in host memory, so these functions are never called with matrices.
+  // Plans stage operands in host memory, so these functions are never called.
   void multiply(const Multiplication&) const override { refuse_host_memory(); }
   double native_double_double_time() const override { return 0; }  // no such products
   void native(const NativeProduct<float>&) const override { refuse_host_memory(); }

@@ -216,23 +216,23 @@ class ReferenceEngine final : public Engine {
 
   std::span<const Accumulator> accumulators(FormatId format) const override {
     using enum Accumulator;
-    static constexpr std::array fp16_ways{h200, fp32, h200_mma, a100, v100};
-    static constexpr std::array bf16_ways{h200, fp32, h200_mma, a100, amx_bf16, avx512_bf16};
-    static constexpr std::array tf32_ways{h200, fp32, h200_mma, a100};
-    static constexpr std::array fp32_ways{fp32};
-    static constexpr std::array fp64_ways{fp64};
-    static constexpr std::array int8_ways{int32};
-    static constexpr std::array int52_ways{int128};
+    static constexpr std::array fp16_accumulators{h200, fp32, h200_mma, a100, v100};
+    static constexpr std::array bf16_accumulators{h200, fp32, h200_mma, a100, amx_bf16, avx512_bf16};
+    static constexpr std::array tf32_accumulators{h200, fp32, h200_mma, a100};
+    static constexpr std::array fp32_accumulators{fp32};
+    static constexpr std::array fp64_accumulators{fp64};
+    static constexpr std::array int8_accumulators{int32};
+    static constexpr std::array int52_accumulators{int128};
     switch (format) {
-      case FormatId::fp16: return fp16_ways;
-      case FormatId::bf16: return bf16_ways;
-      case FormatId::tf32: return tf32_ways;
+      case FormatId::fp16: return fp16_accumulators;
+      case FormatId::bf16: return bf16_accumulators;
+      case FormatId::tf32: return tf32_accumulators;
       case FormatId::fp8_e4m3:
       case FormatId::fp8_e5m2:
-      case FormatId::fp32: return fp32_ways;
-      case FormatId::int8: return int8_ways;
-      case FormatId::fp64: return fp64_ways;
-      case FormatId::int52: return int52_ways;
+      case FormatId::fp32: return fp32_accumulators;
+      case FormatId::int8: return int8_accumulators;
+      case FormatId::fp64: return fp64_accumulators;
+      case FormatId::int52: return int52_accumulators;
     }
     return {};
   }

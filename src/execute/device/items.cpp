@@ -73,10 +73,12 @@ class ItemSteps {
     if (is_ozaki1(plan_)) return multiply_ozaki1(item, workspace);
     select_ahead(item, workspace);
     if (sums_exactly(plan_)) {
-      engine_.multiply_exactly(queue_, tile_of(item, whole(), 0), {}, operands_.report);
+      engine_.multiply_exactly(queue_, tile_of(item, whole(), 0));
     } else {
-      for (int r = 0; r < static_cast<int>(product_candidates(plan_).size()); ++r)
-        multiply_candidate(item, r, workspace);
+      const auto candidates = product_candidates(plan_);
+      for (int r = 0; r < static_cast<int>(candidates.size()) && !candidates[r].checked; ++r)
+        multiply_blocks(with_candidate(item, r, workspace));
+      if (plan_.is_checked()) multiply_checked(item, workspace);
     }
     if (item.selected_ahead) {
       finish(item);
@@ -153,6 +155,7 @@ class ItemSteps {
   }
 
   DeviceCondition on_candidate(const Item& item, std::int32_t candidate) const {
+    if (item.checked) return item.checked->condition();
     return {item.selected_ahead ? item.selection : nullptr, candidate};
   }
 
@@ -178,26 +181,68 @@ class ItemSteps {
     finish(item);
   }
 
-  // Multiplies by one candidate; all candidates use the same memory. Ranges of a prepared operand have the
-  // first candidate's scales, so scales of another are set in a copy.
-  void multiply_candidate(Item item, int r, Workspace workspace) const {
+  // Returns the item with one of the candidates, which all use the same memory. Ranges of a prepared operand
+  // have the first candidate's scales, so scales of another are set in a copy.
+  Item with_candidate(Item item, int r, Workspace workspace) const {
     item.candidate = r;
     if (r > 0) {
       restore_original(item.a);
       restore_original(item.b);
     }
     take_block(item, workspace);
-    if (candidate_of(item).checked) {
-      item.checked.emplace(plan_, blocking_, checked_tile_size(plan_, blocking_), queue_, item.a.side,
-                           item.b.side, DeviceCondition{item.selection, r}, workspace);
+    if (candidate_of(item).checked)
+      item.checked.emplace(plan_, r, blocking_, queue_, item.a.side, item.b.side, item.selection, workspace);
+    return item;
+  }
+
+  // Computes block after block by the checked candidates, each of which may compute all of the block again, and
+  // recomputes the elements that the last one left open.
+  void multiply_checked(const Item& item, const Workspace& workspace) const {
+    std::vector<Item> of_candidates;
+    Item source = item;
+    const auto candidates = product_candidates(plan_);
+    for (int r = 0; r < static_cast<int>(candidates.size()); ++r) {
+      if (!candidates[r].checked) continue;
+      const Item& candidate = of_candidates.emplace_back(with_candidate(source, r, workspace));
+      source.a = candidate.a;  // restored once, if at all
+      source.b = candidate.b;
     }
-    multiply_blocks(item);
+    const DeviceChecked& first = *of_candidates.front().checked;
+    first.choose(operands_.report);
+    for_each_block(blocking_, c_.rows, c_.columns, [&](const ResultBlock& block) {
+      first.begin();
+      for (Item& candidate : of_candidates) multiply_checked_block(candidate, block);
+      first.recompute(tile_of(item, block, item.candidate), block, operands_.report);
+    });
+  }
+
+  void multiply_checked_block(Item& item, const ResultBlock& block) const {
+    item.checked->find_rounding_bounds(block);
+    const Blocking parts = candidate_blocking(plan_, candidate_of(item), blocking_);
+    for_each_block(parts, block.rows, block.columns, [&](const ResultBlock& part) {
+      multiply_checked_part(item, {block.row + part.row, block.column + part.column, part.rows, part.columns},
+                            block);
+    });
+    item.checked->advance(block);
+  }
+
+  void multiply_checked_part(Item& item, const ResultBlock& part, const ResultBlock& block) const {
+    const std::int64_t parts = plan_.problem.parts();
+    std::vector<DeviceSplit> splits;
+    splits.reserve(2);
+    const Slices b = plan_split_b(item, part, splits);
+    const Slices a = plan_split_a(item, part, splits);
+    item.checked->split_columns(parts * part.column, parts * part.columns);
+    item.checked->split_rows(part.row, part.rows);
+    if (!splits.empty()) engine_.split(queue_, splits, on_candidate(item, item.candidate));
+    multiply_tiles(item, a, b, part, block);
   }
 
   void take_block(Item& item, Workspace& workspace) const {
     const std::size_t most = max_block_bytes(plan_, blocking_);
     Workspace memory(workspace.take(most), most);
-    item.block = lay_out_block(plan_, candidate_of(item), blocking_, memory);
+    const Candidate& candidate = candidate_of(item);
+    item.block = lay_out_block(plan_, candidate, candidate_blocking(plan_, candidate, blocking_), memory);
   }
 
   void restore_original(ItemSide& side) const {
@@ -230,29 +275,24 @@ class ItemSteps {
                       {each * block.column, each * block.columns}, splits);
   }
 
-  void multiply_blocks(Item& item) const {
-    const std::int64_t parts = plan_.problem.parts();
-    if (item.checked) item.checked->find_rounding_bounds();
+  void multiply_blocks(Item item) const {
     const bool is_split = item.candidate == 0 && item.split_ahead;
     Slices a;
     Slices b;
     for_each_block(blocking_, c_.rows, c_.columns, [&](const ResultBlock& block) {
       std::vector<DeviceSplit> splits;
       splits.reserve(2);
-      if (begins_columns(block)) {
-        b = plan_split_b(item, block, splits);
-        if (item.checked) item.checked->split_columns(parts * block.column, parts * block.columns);
-      }
-      if (begins_rows(block, blocking_, c_.rows)) {
-        a = plan_split_a(item, block, splits);
-        if (item.checked) item.checked->split_rows(block.row, block.rows);
-      }
+      if (begins_columns(block)) b = plan_split_b(item, block, splits);
+      if (begins_rows(block, blocking_, c_.rows)) a = plan_split_a(item, block, splits);
       if (!splits.empty() && !is_split) engine_.split(queue_, splits, on_candidate(item, item.candidate));
-      multiply_tiles(item, a, b, block);
+      multiply_tiles(item, a, b, block, block);
     });
   }
 
-  void multiply_tiles(Item& item, const Slices& a, const Slices& b, const ResultBlock& block) const {
+  // Multiplies and recombines the tiles of `block`. checked_block: the block, or one that contains it, whose
+  // open elements are recomputed together.
+  void multiply_tiles(Item& item, const Slices& a, const Slices& b, const ResultBlock& block,
+                      const ResultBlock& checked_block) const {
     const Candidate& candidate = candidate_of(item);
     const Blocking tiles{engine_.tile(), tile_columns(plan_, candidate)};
     const std::int64_t parts = plan_.problem.parts();
@@ -271,7 +311,7 @@ class ItemSteps {
                        b.block(each * part.column, each * part.columns), sums, item.block.scratch,
                        fit_of(item), on_candidate(item, item.candidate));
       if (item.checked) {
-        item.checked->recombine(sums, tile, operands_.report);
+        item.checked->recombine(sums, tile, checked_block);
       } else {
         recombine(candidate, sums, tile);
       }

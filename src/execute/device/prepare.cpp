@@ -118,21 +118,21 @@ Prepared prepare_on_device(const Plan& plan, Side side, const void* data, bool b
   const Op op = side == Side::a ? problem.op_a : problem.op_b;
   check_caller(plan, plan.queue);
   plan.engine->device()->prepare();
-  auto part = std::make_shared<DevicePrepared>(*plan.engine);
-  part->matrix = device_operand(problem, side, data);
-  part->storage = operand_storage(problem, side);
-  const bool one_for_all = !part->matrix.pointers && part->matrix.batch_stride == 0;
+  auto prepared = std::make_shared<DevicePrepared>(*plan.engine);
+  prepared->matrix = device_operand(problem, side, data);
+  prepared->storage = operand_storage(problem, side);
+  const bool one_for_all = !prepared->matrix.pointers && prepared->matrix.batch_stride == 0;
   const std::int64_t count =
       one_for_all ? std::min<std::int64_t>(problem.batch_count, 1) : problem.batch_count;
-  part->count = count;
-  if (!borrow) copy_original(plan, count, *part);
-  if (count == 1) part->matrix.batch_stride = 0;  // overrides the stride of the original batch
+  prepared->count = count;
+  if (!borrow) copy_original(plan, count, *prepared);
+  if (count == 1) prepared->matrix.batch_stride = 0;  // overrides the stride of the original batch
   const Candidate& candidate = plan.prepared_candidate();
   const bool has_slices = candidate.scheme != nullptr && candidate.program.split_a.slices > 0;
-  if (has_slices && problem.k > 0) split_batch(plan, side, count, *part);
+  if (has_slices && problem.k > 0) split_batch(plan, side, count, *prepared);
   if (plan.queue.kind == QueueKind::host) plan.engine->device()->synchronize(plan.queue);
-  part->copy.forget_queue();
-  part->memory.forget_queue();
+  prepared->copy.forget_queue();
+  prepared->memory.forget_queue();
   return {side,
           problem.type,
           problem.complex,
@@ -140,7 +140,7 @@ Prepared prepare_on_device(const Plan& plan, Side side, const void* data, bool b
           side == Side::a ? problem.m : problem.n,
           problem.k,
           {},
-          part};
+          prepared};
 }
 
 }  // namespace kintsugi::core

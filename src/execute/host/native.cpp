@@ -56,9 +56,9 @@ class NativeRun {
 
   static bool is_sign(const T& x) { return x == T(1) || x == T(-1); }
 
-  void multiply(const NativeCheck<T>& part, const T& alpha, const T& beta, const MatrixView<T>& c) const {
-    plan_.engine->native(NativeProduct<T>{elements_of(part.a), elements_of(part.b).transposed(), c, alpha,
-                                          beta, plan_.threads, is_conjugated(part.a), is_conjugated(part.b),
+  void multiply(const NativeCheck<T>& tile, const T& alpha, const T& beta, const MatrixView<T>& c) const {
+    plan_.engine->native(NativeProduct<T>{elements_of(tile.a), elements_of(tile.b).transposed(), c, alpha,
+                                          beta, plan_.threads, is_conjugated(tile.a), is_conjugated(tile.b),
                                           fixed_order_, scratch_});
   }
 
@@ -78,18 +78,18 @@ class NativeRun {
 
   std::int64_t multiply_in_tiles() const {
     alignas(64) std::array<std::byte, tile_bytes> memory;
-    std::int64_t again = 0;
+    std::int64_t recomputed = 0;
     for (std::int64_t j = 0; j < check_.c.columns; j += tile_columns) {
       for (std::int64_t i = 0; i < check_.c.rows; i += tile_rows) {
-        const NativeCheck<T> part = check_.block(i, j, std::min(tile_rows, check_.c.rows - i),
+        const NativeCheck<T> tile = check_.block(i, j, std::min(tile_rows, check_.c.rows - i),
                                                  std::min(tile_columns, check_.c.columns - j));
-        const MatrixView<T> sums{reinterpret_cast<T*>(memory.data()), part.c.rows, part.c.columns, 1,
-                                 part.c.rows};
-        multiply(part, T(1), T(0), sums);
-        again += finish_native_sums(part, sums, check_.alpha);
+        const MatrixView<T> sums{reinterpret_cast<T*>(memory.data()), tile.c.rows, tile.c.columns, 1,
+                                 tile.c.rows};
+        multiply(tile, T(1), T(0), sums);
+        recomputed += finish_native_sums(tile, sums, check_.alpha);
       }
     }
-    return again;
+    return recomputed;
   }
 
   const Plan& plan_;

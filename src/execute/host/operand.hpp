@@ -31,9 +31,9 @@ OperandView<T> operand_view(const MatrixView<const T>& vectors, Side side, bool 
 // Returns the dense copy of a prepared operand, vectors x k.
 template <class T>
 OperandView<T> view_of_copy(const Prepared& prepared, std::int64_t item) {
-  const Prepared::Item& part = *prepared_item(&prepared, item);
-  return operand_view<T>({static_cast<const T*>(part.copy.pointer()), prepared.vectors, prepared.k,
-                          part.vector_stride, part.element_stride},
+  const Prepared::Item& copied = *prepared_item(&prepared, item);
+  return operand_view<T>({static_cast<const T*>(copied.copy.pointer()), prepared.vectors, prepared.k,
+                          copied.vector_stride, copied.element_stride},
                          prepared.side, prepared.conjugated);
 }
 

@@ -82,36 +82,36 @@ class Ozaki1Product {
   int split(SuccessiveSplit& side, const OperandView<T>& operand, std::span<const VectorRange> ranges,
             int most) const {
     side.slices.vectors = operand.rows;
-    take_rests(operand, ranges, side, threads_);
+    set_first_residuals(operand, ranges, side, threads_);
     int count = 0;
-    while (count < most && any_rest(side)) take_slice(side, count++, nullptr, nullptr, threads_);
+    while (count < most && any_residual(side)) take_slice(side, count++, nullptr, nullptr, threads_);
     return count;
   }
 
   void split_a(const Part& part, const SliceDepth& depth) {
     const Stopwatch watch(counts_.split_a_seconds);
     count_a_ = split(memory_.a, task_.a.vectors(part.first, part.count), rows_of(part), depth.a);
-    if (rules_.mode == Mode::cr && any_rest(memory_.a)) fail_slices('A', part);
+    if (rules_.mode == Mode::cr && any_residual(memory_.a)) fail_slices('A', part);
   }
 
   void split_b(const Part& part, const SliceDepth& depth) {
     const Stopwatch watch(counts_.split_b_seconds);
     count_b_ = split(memory_.b, task_.b.vectors(part.first, part.count), columns_of(part), depth.b);
-    if (rules_.mode == Mode::cr && any_rest(memory_.b)) fail_slices('B', part);
+    if (rules_.mode == Mode::cr && any_residual(memory_.b)) fail_slices('B', part);
   }
 
-  // Algorithms 1 and 3 together: makes slices of A's rows until each row has enough or its remainder is 0.
+  // Algorithms 1 and 3 together: makes slices of A's rows until each row has enough or its residual is 0.
   void measure_rows(const Part& part) {
     const Stopwatch watch(counts_.split_a_seconds);
     SuccessiveSplit& side = memory_.a;
     const OperandView<T> operand = task_.a.vectors(part.first, part.count);
     const int bits = rules_.mode == Mode::sp ? 24 : 53;
     side.slices.vectors = part.count;
-    take_rests(operand, rows_of(part), side, threads_);
+    set_first_residuals(operand, rows_of(part), side, threads_);
     multiply_magnitudes(operand, rows_of(part), memory_.weights, memory_.row_sums, threads_);
     std::fill_n(memory_.slice_counts, part.count, 0);
     count_a_ = 0;
-    for (bool all = !any_rest(side); !all;) {
+    for (bool all = !any_residual(side); !all;) {
       if (count_a_ == ErrorFree::max_slices) fail_slices('A', part);
       take_slice(side, count_a_++, memory_.weights, memory_.slice_row_sums, threads_);
       all = true;
@@ -121,7 +121,7 @@ class Ozaki1Product {
         if (count_a_ >= 2 &&
             enough_slices(memory_.row_sums[v], memory_.slice_row_sums[v], count_a_, operand.columns, bits)) {
           slices = count_a_;
-        } else if (side.tops[v] == no_rest) {
+        } else if (side.tops[v] == no_residual) {
           slices = -count_a_;
         }
         all = all && slices != 0;
@@ -251,7 +251,7 @@ class Ozaki1Product {
   int count_b_ = 0;
 };
 
-// True if no vector can need more than the allowed slices: after s slices the remainder is at most 2^(top - s
+// True if no vector can need more than the allowed slices: after s slices the residual is at most 2^(top - s
 // gain).
 bool fits(std::span<const VectorRange> ranges, const SplitRule& rule) {
   const int longest = summarize(ranges).dynamic_range + 55;  // from the top to the last bit of a double

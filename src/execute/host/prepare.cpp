@@ -56,8 +56,8 @@ void split_item(const Plan& plan, Side side, const View& copy, Prepared::Item& i
   item.ranges.resize(static_cast<std::size_t>(copy.rows));
   find_ranges(copy, rule_of(*plan.widest_emulation()), item.ranges, plan.threads);
   const RangeSummary summary = summarize(item.ranges);  // assumes that the other operand is like this one
-  const auto candidate = std::ranges::find_if(plan.candidates, [&](const Candidate& of) {
-    return accepts(of.acceptance, summary, summary, plan.problem.products());
+  const auto candidate = std::ranges::find_if(plan.candidates, [&](const Candidate& each) {
+    return accepts(each.acceptance, summary, summary, plan.problem.products());
   });
   if (candidate == plan.candidates.end() || candidate->scheme == nullptr) return;
   const SplitRule& rule = item.rule = rule_of(*candidate);
@@ -119,9 +119,9 @@ bool has_slices_of(const Plan& plan, const Prepared& prepared) {
     return candidate.scheme != nullptr &&
            rule == (prepared.side == Side::a ? candidate.program.split_a : candidate.program.split_b);
   };
-  if (const DevicePrepared* part = prepared.device.get()) {
-    return !part->items.empty() && part->items.front().slices.data != nullptr &&
-           splits_by(part->rule, plan.prepared_candidate());
+  if (const DevicePrepared* on_device = prepared.device.get()) {
+    return !on_device->items.empty() && on_device->items.front().slices.data != nullptr &&
+           splits_by(on_device->rule, plan.prepared_candidate());
   }
   return std::ranges::all_of(prepared.items, [&](const Prepared::Item& item) {
     return item.slices.data != nullptr &&

@@ -26,9 +26,9 @@ int significant_bits(OperandType type, bool exact) {
 // enough bits that a single product loses no more than the contract of its type (k = 1) or the tolerance
 // allows. Ten and twenty-eight more serve rows and columns of wide dynamic ranges; the superaccumulator
 // computes the elements that no candidate proves. Exact results also have a candidate of fifteen more bits,
-// one modulus more than that of ten: it leaves open one of 32 elements that the latter leaves open. On
-// devices the host does not wait for the number of open elements, so there is only one such candidate, with
-// bits enough to leave few open, since elements summed one by one are expensive.
+// one modulus more than that of ten: it leaves open one of 32 elements that the latter leaves open. Contracts
+// that allow errors have one candidate on devices, since each candidate accepts other elements with errors,
+// and bits may not depend on how many elements others leave open.
 std::vector<int> checked_bits(const Plan& plan) {
   const bool exact = plan.contract.coefficient == 0;
   int bits = significant_bits(plan.problem.type, exact) + 2;
@@ -50,6 +50,32 @@ int moduli_of(int product_bits, std::int64_t k) {
   return 0;
 }
 
+// True if kernels of every product of such residues exit early on the plan's device unless selected.
+bool skips_products(const Plan& plan, const Candidate& candidate) {
+  const DeviceEngine* device = plan.engine->device();
+  return device != nullptr && device->skips(candidate.program.schedule, candidate.program.format().id);
+}
+
+// Moduli of the checked candidates of `exact` on a device, where the first has fifteen bits more than a single
+// product needs. Every further modulus divides the number of open elements by eight to thirty-two; sixteen
+// more serve vectors whose elements lie some fifty binades deep. A candidate that does not run costs launches,
+// 12 us, so short products have fewer: of the shortest one candidate of three more moduli, which cost less
+// than open elements.
+std::vector<int> exact_moduli(const Plan& plan, int first) {
+  constexpr double short_products = 0x1p28;
+  constexpr double moderate_products = 0x1p31;
+  constexpr double long_products = 0x1p33;
+  const Problem& problem = plan.problem;
+  const double parts = problem.complex ? 2 : 1;
+  const double products = static_cast<double>(problem.m) * static_cast<double>(problem.vectors_b()) *
+                          static_cast<double>(problem.k) * parts;
+  if (products < short_products) return {first + 3};
+  if (products < moderate_products) return {first, first + 4};
+  if (products < long_products) return {first, first + 4, first + 16};
+  // FP32 elements are split fast into integers of 62 bits at most.
+  return {first, first + 2, first + (problem.type == OperandType::f32 ? 4 : 5), first + 16};
+}
+
 // Slices are stored in tiles of 128 vectors, so residues of a few long sums would take gigabytes of padding.
 bool is_few_long_sums(const Problem& problem) {
   constexpr std::int64_t few = 1024;
@@ -65,7 +91,7 @@ bool has_native_fallback(const Plan& plan) {
   if (device == nullptr || plan.problem.type != OperandType::f64 ||
       !native_meets(plan.contract, plan.problem))
     return false;
-  return device->has_quick_native(element_type(plan.problem)) && !norm_emulations(plan).empty();
+  return device->has_native_on_tensor_cores(element_type(plan.problem)) && !norm_emulations(plan).empty();
 }
 
 bool needs_checks(const Plan& plan) {
@@ -112,17 +138,47 @@ std::vector<Candidate> norm_emulations(const Plan& plan, int widest) {
   return chain;
 }
 
-std::vector<Candidate> checked_emulations(const Plan& plan) {
+namespace {
+
+// Returns the checked candidates of `exact` on a device whose kernels skip products: with as many moduli as
+// its check has limbs for, elements as they are if complex. Empty: there are none.
+std::vector<Candidate> exact_on_device(const Plan& plan, int first) {
+  std::vector<Candidate> chain;
+  for (const int wanted : exact_moduli(plan, first)) {
+    const int count = std::min(wanted, plan.engine->device()->max_checked_moduli());
+    if (!chain.empty() && count == chain.back().parameters.moduli) break;
+    auto candidate = offered(plan, residues(count, ScaleRule::exponent));
+    if (!candidate || !skips_products(plan, *candidate)) break;
+    if (plan.problem.complex && !candidate->program.multiplies_elements()) break;
+    candidate->checked = true;
+    chain.push_back(*candidate);
+  }
+  return chain;
+}
+
+// Returns the checked candidates, with those before them that norms prove.
+std::vector<Candidate> checked_products(const Plan& plan) {
   std::vector<Candidate> chain;
   for (const int bits : checked_bits(plan)) {
-    if (is_few_long_sums(plan.problem)) break;
     const int count = moduli_of(2 * bits, plan.problem.products());
     const auto candidate = count == 0 ? std::nullopt : offered(plan, residues(count, ScaleRule::exponent));
     if (!candidate) break;
+    if (plan.engine->device() != nullptr && plan.contract.coefficient == 0) {
+      chain = exact_on_device(plan, count);
+      if (!chain.empty()) return chain;
+    }
     if (chain.empty()) chain = norm_emulations(plan, count + 1);
     chain.push_back(*candidate);
     chain.back().checked = true;
   }
+  return chain;
+}
+
+}  // namespace
+
+std::vector<Candidate> checked_emulations(const Plan& plan) {
+  std::vector<Candidate> chain;
+  if (!is_few_long_sums(plan.problem)) chain = checked_products(plan);
   if (const auto last = offered(plan, schemes::superaccumulator)) chain.push_back(*last);
   return chain;
 }

@@ -23,7 +23,7 @@ struct Accuracy {
   double tolerance = 0;                 // relative to |A||B|, for Kind::tolerance only
 
   bool is_of_type() const { return kind == Kind::of_type; }
-  bool is_of(OperandType of) const { return is_of_type() && type == of; }
+  bool is_of(OperandType wanted) const { return is_of_type() && type == wanted; }
 };
 
 // Returns the accuracy of products in the type.

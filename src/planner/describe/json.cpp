@@ -34,10 +34,11 @@ const char* rounding_name(Rounding rounding) {
   return "";
 }
 
+// Names in documents: the first two, which readers of format version 1 have, are older than the enumerators'.
 const char* kind_name(SplitKind kind) {
   switch (kind) {
-    case SplitKind::hi_lo: return "hi_lo";
-    case SplitKind::fixed: return "fixed";
+    case SplitKind::rounded_residuals: return "hi_lo";
+    case SplitKind::grid_digits: return "fixed";
     case SplitKind::magnitude: return "magnitude";
     case SplitKind::magnitude_above: return "magnitude_above";
     case SplitKind::residues: return "residues";

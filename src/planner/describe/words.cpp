@@ -31,7 +31,7 @@ std::string split_words(const SplitRule& rule) {
         rule.slices, rule.format->name, rule.residual_exponent,
         rule.sigma_grid ? ", rounded by fl((x + sigma) - sigma): positive elements to even integers" : "");
   }
-  if (rule.kind == SplitKind::fixed) {
+  if (rule.kind == SplitKind::grid_digits) {
     return fmt::format("{} digits of {} bits of a grid, rows and columns scaled to maxima in [2^{}, 2^{})",
                        rule.slices, rule.residual_exponent, rule.top_exponent, rule.top_exponent + 1);
   }

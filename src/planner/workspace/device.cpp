@@ -91,13 +91,30 @@ DeviceBlockMemory lay_out_block(const Plan& plan, const Candidate& candidate, co
   return memory;
 }
 
+namespace {
+
+std::size_t block_bytes(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
+  return bytes_of_layout([&](Workspace& workspace) { lay_out_block(plan, candidate, blocking, workspace); });
+}
+
+}  // namespace
+
+Blocking candidate_blocking(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
+  if (!candidate.checked) return blocking;
+  const std::size_t most = block_bytes(plan, *plan.checked_candidate(), blocking) / 2 * 3;
+  Blocking part = blocking;
+  while (block_bytes(plan, candidate, part) > most) {
+    const Blocking smaller = smaller_blocking(part, block_multiple(plan));
+    if (smaller == part) break;
+    part = smaller;
+  }
+  return part;
+}
+
 std::size_t max_block_bytes(const Plan& plan, const Blocking& blocking) {
   std::size_t most = 0;
-  for (const Candidate& candidate : product_candidates(plan)) {
-    most = std::max(most, bytes_of_layout([&](Workspace& workspace) {
-                      lay_out_block(plan, candidate, blocking, workspace);
-                    }));
-  }
+  for (const Candidate& candidate : product_candidates(plan))
+    most = std::max(most, block_bytes(plan, candidate, candidate_blocking(plan, candidate, blocking)));
   return most;
 }
 

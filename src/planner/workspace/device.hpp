@@ -58,6 +58,10 @@ struct DeviceBlockMemory {
 DeviceBlockMemory lay_out_block(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
                                 Workspace& workspace);
 
+// Returns the parts of a block that a candidate multiplies at a time. A later checked candidate, which seldom
+// runs, takes at most half as much memory again as the first one, if the block can be divided so far.
+Blocking candidate_blocking(const Plan& plan, const Candidate& candidate, const Blocking& blocking);
+
 // Bytes of a block for the candidate that needs most.
 std::size_t max_block_bytes(const Plan& plan, const Blocking& blocking);
 

@@ -14,6 +14,15 @@ Slices take_magnitudes(const Plan& plan, const SplitRule& rule, std::int64_t vec
   return slices;
 }
 
+DeviceOpenElements take_open_elements(const Blocking& blocking, Workspace& workspace) {
+  DeviceOpenElements open;
+  open.state = workspace.take_array<DeviceCheckState>(1);
+  open.words_of_column = DeviceOpenElements::words_of(blocking.m);
+  open.words = workspace.take_array<std::uint32_t>(open.words_of_column, blocking.n);
+  open.list = workspace.take_array<std::uint32_t>(open.words_of_column, blocking.n);
+  return open;
+}
+
 }  // namespace
 
 bool proves_elements(const Plan& plan) { return plan.contract.checked_coefficient > 0; }
@@ -24,8 +33,7 @@ DeviceCheckedMemory lay_out_device_checked(const Plan& plan, const Blocking& blo
   DeviceCheckedMemory memory;
   memory.rounding_bounds_a = workspace.take_array<RoundingBound>(problem.m);
   memory.rounding_bounds_b = workspace.take_array<RoundingBound>(problem.vectors_b());
-  memory.open_count = workspace.take_array<std::uint32_t>(1);
-  memory.open_indices = workspace.take_array<std::uint32_t>(tile.rows, tile.columns / problem.parts());
+  memory.open = take_open_elements(blocking, workspace);
   if (!proves_elements(plan)) return memory;
   memory.ranges_a = workspace.take_array<VectorRange>(problem.m);
   memory.ranges_b = workspace.take_array<VectorRange>(problem.vectors_b());

@@ -7,6 +7,7 @@
 
 #include "arith/rounding_bound.hpp"
 #include "base/memory.hpp"
+#include "engines/device_checks.hpp"
 #include "planner/plan.hpp"
 #include "recombine/accumulators.hpp"
 #include "split/slices.hpp"
@@ -25,8 +26,7 @@ bool proves_elements(const Plan& plan);
 struct DeviceCheckedMemory {
   RoundingBound* rounding_bounds_a = nullptr;
   RoundingBound* rounding_bounds_b = nullptr;
-  std::uint32_t* open_count = nullptr;
-  std::uint32_t* open_indices = nullptr;
+  DeviceOpenElements open;  // of one block of C
   // Ranges, slices and sums of magnitudes, whose scales differ from the residues'; if proves_elements().
   VectorRange* ranges_a = nullptr;
   VectorRange* ranges_b = nullptr;

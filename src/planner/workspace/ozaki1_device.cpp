@@ -45,7 +45,7 @@ int ozaki1_device_slices(const Plan& plan) {
   const Program& program = program_of(plan);
   const bool narrow = plan.problem.type == OperandType::f32;
   if (program.error_free.slices != 0) return program.error_free.slices;
-  // After s slices of b bits the remainder is below 2^(top - s (b + 1)).
+  // After s slices of b bits the residual is below 2^(top - s (b + 1)).
   const int bits = program.split_a.residual_exponent + 1;
   const int digits = program.error_free.mode == Mode::sp ? 24 : 53;
   // The slices reach from the top of the largest element to the last bit of the smallest.

@@ -41,7 +41,7 @@ Ozaki1Memory lay_out_ozaki1(const Plan& plan, const Program& program, const Bloc
   Ozaki1Memory memory;
   memory.a = take_split(plan, program.split_a, rows, workspace);
   memory.b = take_split(plan, program.split_b, columns, workspace);
-  memory.a.rests = memory.b.rests = workspace.take_array<Rest>(std::max(rows, columns), k);
+  memory.a.residuals = memory.b.residuals = workspace.take_array<Residual>(std::max(rows, columns), k);
   memory.weights = workspace.take_array<double>(k);
   memory.row_sums = workspace.take_array<Scaled>(rows);
   memory.slice_row_sums = workspace.take_array<Scaled>(rows);

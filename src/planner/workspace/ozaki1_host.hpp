@@ -22,7 +22,7 @@ struct Ozaki1Memory {
   double* weights;         // of the inner indices, for Algorithm 3 of dgemm-tc (arith/slice_count.hpp)
   Scaled* row_sums;        // weighted sums of A's rows
   Scaled* slice_row_sums;  // weighted sums of the rows of one slice
-  // Number of slices that each row needs; negative: minus the number after which the remainder is 0.
+  // Number of slices that each row needs; negative: minus the number after which the residual is 0.
   std::int32_t* slice_counts;
   std::byte* products;  // of one slice of B, for ozaki1_vectors_at_once vectors
   std::byte* sums;      // of as many elements as `products`

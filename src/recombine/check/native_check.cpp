@@ -110,7 +110,7 @@ class TileCheck {
     bool finite = true;
     for (std::int64_t l = 0; finite && l < lines.count; ++l)
       finite = range_of(lines.line(l), lines.length).finite();
-    return finite && are_harmless(range_of_all(rows_), range_of_all(columns_));
+    return finite && cannot_underflow(range_of_all(rows_), range_of_all(columns_));
   }
 
   // True if one result is valid, by its size or by the ranges of its own row and column.
@@ -123,17 +123,17 @@ class TileCheck {
       all_finite = all_finite && magnitude <= std::numeric_limits<Real>::max();
     }
     if (!all_finite || is_large) return all_finite;
-    look_at_operands();
-    return are_harmless(rows_[i], columns_[j]);
+    find_operand_ranges();
+    return cannot_underflow(rows_[i], columns_[j]);
   }
 
   bool is_finite(std::int64_t i, std::int64_t j) {
-    look_at_operands();
+    find_operand_ranges();
     return rows_[i].finite() && columns_[j].finite();
   }
 
   // The recomputed element, for one that is not valid.
-  T again(std::int64_t i, std::int64_t j, const T* c) {
+  T recompute(std::int64_t i, std::int64_t j, const T* c) {
     if (is_finite(i, j)) return recomputed(check_, i, j, c);
     return special_element<T>(check_.a, check_.b, i, j, check_.alpha, check_.beta, c);
   }
@@ -141,20 +141,20 @@ class TileCheck {
  private:
   using Real = RealOf<T>;
 
-  bool are_harmless(const ValueRange& a, const ValueRange& b) const {
+  bool cannot_underflow(const ValueRange& a, const ValueRange& b) const {
     return a.finite() && b.finite() && a.least * b.least >= limits_.product;
   }
 
   ValueRange range_of_all(const std::array<ValueRange, tile>& ranges) {
-    look_at_operands();
+    find_operand_ranges();
     ValueRange all;
     for (const ValueRange& range : ranges) all += range;
     return all;
   }
 
-  void look_at_operands() {
-    if (known_) return;
-    known_ = true;
+  void find_operand_ranges() {
+    if (has_operand_ranges_) return;
+    has_operand_ranges_ = true;
     find_ranges_of_rows(elements_of(check_.a), rows_.data());
     find_ranges_of_rows(elements_of(check_.b), columns_.data());
   }
@@ -162,7 +162,7 @@ class TileCheck {
   const NativeCheck<T>& check_;
   UnderflowLimits limits_;
   Real least_;
-  bool known_ = false;
+  bool has_operand_ranges_ = false;
   std::array<ValueRange, tile> rows_;
   std::array<ValueRange, tile> columns_;
 };
@@ -179,9 +179,9 @@ Sum sum_of_pieces(std::int64_t pieces, int threads, const Visit& visit) {
 #pragma omp parallel for num_threads(workers) schedule(dynamic)
   for (std::int64_t p = 0; p < pieces; ++p) {
     const FloatingEnvironment environment;
-    const Sum part = visit(p);
+    const Sum piece_sum = visit(p);
 #pragma omp critical
-    sum += part;
+    sum += piece_sum;
   }
   return sum;
 }
@@ -256,24 +256,24 @@ std::int64_t finish_tile(const NativeCheck<T>& check, const UnderflowLimits& lim
     scale(check.c, std::real(factor), 1);
     return 0;
   }
-  std::int64_t again = 0;
+  std::int64_t recomputed_count = 0;
   for (std::int64_t j = 0; j < sums.columns; ++j) {
     for (std::int64_t i = 0; i < sums.rows; ++i) {
       T& c = check.c(i, j);
       const T* old = check.beta == T(0) ? nullptr : &c;
       const bool valid = all_valid || elements.is_valid(sums(i, j), i, j);
-      again += valid ? 0 : 1;
-      c = valid ? scaled_sum(sums(i, j), factor, check.beta, old) : elements.again(i, j, old);
+      recomputed_count += valid ? 0 : 1;
+      c = valid ? scaled_sum(sums(i, j), factor, check.beta, old) : elements.recompute(i, j, old);
     }
   }
-  return again;
+  return recomputed_count;
 }
 
 template <class T>
 std::int64_t finish_totals_of_tile(const NativeCheck<T>& check, const UnderflowLimits& limits) {
   TileCheck<T> elements(check, limits);
   if (elements.are_valid(check.c)) return 0;
-  std::int64_t again = 0;
+  std::int64_t recomputed_count = 0;
   for (std::int64_t j = 0; j < check.c.columns; ++j) {
     for (std::int64_t i = 0; i < check.c.rows; ++i) {
       T& c = check.c(i, j);
@@ -282,11 +282,11 @@ std::int64_t finish_totals_of_tile(const NativeCheck<T>& check, const UnderflowL
       // or of the original times beta stays or cancels. Otherwise the original is zero: its product with beta
       // is below 7 limits, and can_add_natively() requires zero or at least 8 limits.
       if (elements.is_finite(i, j) && (!std::isfinite(c) || magnitudes(check, i, j) >= limits.sum)) continue;
-      c = elements.again(i, j, nullptr);
-      ++again;
+      c = elements.recompute(i, j, nullptr);
+      ++recomputed_count;
     }
   }
-  return again;
+  return recomputed_count;
 }
 
 template <class T>

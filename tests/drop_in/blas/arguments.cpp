@@ -1,4 +1,5 @@
-// Wrong arguments: every name calls xerbla_ with the number of the first, and leaves C alone.
+// Wrong arguments: every function calls xerbla_ with the number of the first wrong one and does not write to
+// C.
 #include "tests/drop_in/blas/arguments.hpp"
 
 #include <cctype>

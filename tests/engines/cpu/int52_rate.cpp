@@ -115,7 +115,7 @@ class Calls {
     }
   }
 
-  // Of a sample of the last result's elements.
+  // Checks a sample of the last result's elements.
   double componentwise_error() {
     const auto constant = [](const MatrixView<double>& m) {
       return MatrixView<const double>{m.data, m.rows, m.columns, m.row_stride, m.column_stride};

@@ -33,7 +33,7 @@ std::int64_t word_of(Fill fill, std::uint64_t bits, int slice) {
   return static_cast<std::int64_t>(bits) >> 12;
 }
 
-// What pads a vector along k is read by no kernel.
+// No kernel reads the padding of a vector along k.
 struct Int52Kind {
   using Element = std::int64_t;
   using Kernels = Int52Kernels;

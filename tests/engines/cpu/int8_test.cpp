@@ -90,8 +90,8 @@ TEST(Int8, BitsDoNotDependOnThreads) {
   }
 }
 
-// All +-127 and -128 on both sides of the INT32 limit: over all of k sums wrap, and in blocks they leave the
-// accumulators before they would.
+// All elements +-127 and -128, k on both sides of the INT32 limit: sums over all of k would wrap; sums over
+// k-blocks are added outside the accumulators before that.
 TEST(Int8, Int32EdgeIsExact) {
   struct Edge {
     int a, b;

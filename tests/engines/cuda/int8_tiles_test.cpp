@@ -1,5 +1,7 @@
-// Which tile products of int8 slices get, and that clusters compute every tile of every group once.
+// Tests which tile a product of int8 slices gets, and that clusters compute every tile of every group once.
 #include "engines/cuda/gemm/int8/int8_tiles.hpp"
+
+#include "engines/cuda/arch/profile.hpp"
 
 #include <gtest/gtest.h>
 
@@ -38,7 +40,7 @@ TEST(ByteTiles, EveryTileOfEveryModulusOnce) {
               EXPECT_LT(std::int64_t{coord.row} * tile.rows(), rows);
               EXPECT_LT(std::int64_t{coord.column} * tile.columns(), columns);
               EXPECT_LT(coord.item, moduli);
-              EXPECT_EQ(schedule.parts_of(work_tile), 1);
+              EXPECT_EQ(schedule.k_parts_of(work_tile), 1);
               EXPECT_TRUE(stages.emplace(coord.item, coord.row, coord.column).second);
             }
           }
@@ -51,11 +53,14 @@ TEST(ByteTiles, EveryTileOfEveryModulusOnce) {
   }
 }
 
-// As measured with 16 moduli on an H200: small products need more clusters, and where the narrow tile fits
-// better it wins.
+// Measured with 16 moduli on an H200: small products need more clusters, and the narrow tile wins where it
+// divides C better.
 TEST(ByteTiles, SuitTheProduct) {
   const auto chosen = [](std::int64_t n) {
-    return int8_tiles[choose_int8_tile(int8_tiles, {n, n, n, 16, 16}, clusters).tile].block_columns;
+    return int8_tiles[choose_int8_tile(int8_tiles, shipped_profiles().back().costs.int8_tiles,
+                                       {n, n, n, 16, 16}, clusters)
+                          .tile]
+        .block_columns;
   };
   EXPECT_EQ(chosen(256), 128);
   EXPECT_EQ(chosen(1024), 128);

@@ -1,5 +1,5 @@
-// What the split kernels of the engine cuda compute, on the host: that where they say that the hardware's
-// arithmetic is enough, it is; and integers by bytes.
+// Tests on the host the arithmetic of the split kernels of the engine cuda: FP32 arithmetic is exact wherever
+// a kernel uses it, and integers by bytes have the right digits.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -13,7 +13,7 @@
 #include "lab/random.hpp"
 #include "schemes/program.hpp"
 
-// After the accumulators, whose enumerators GCC would take for shadows of these.
+// Included after the accumulators, since GCC warns that their enumerators shadow the names used here.
 #include "formats/formats.hpp"
 
 namespace kintsugi::core::cuda {
@@ -28,7 +28,7 @@ float with_field(lab::Random& random, std::int64_t least, std::int64_t most) {
   return std::bit_cast<float>((random.flip() ? 0x80000000U : 0U) | field << 23 | (fraction & 0x7fffffU));
 }
 
-// What the kernels do in FP32; a conversion of the hardware rounds once, as encode() does.
+// The kernels' FP32 arithmetic; a conversion in hardware rounds once, as encode() does.
 std::vector<std::uint64_t> by_floats(const SplitRule& rule, const Scaling& scaling, float x) {
   std::vector<std::uint64_t> patterns;
   float rest = x * static_cast<float>(scaling.first) * static_cast<float>(scaling.second);
@@ -202,7 +202,7 @@ TEST(Bytes, AreDigits) {
   }
 }
 
-// Residues that stand for complex numbers, of all known moduli: those of the host.
+// Residues of complex numbers for all known moduli equal the host's.
 template <class Digits, class ToDigits>
 void check_complex_residues(double most, const ToDigits& to_digits) {
   __extension__ using Wide = __int128;

@@ -9,7 +9,8 @@ import pytest
 
 SOURCE = pathlib.Path(os.environ.get("TESTED_SOURCE", pathlib.Path(__file__).parents[3]))
 
-# What the scripts need of a compiler: an image and the list of the files that it is of.
+# A stand-in for the compiler with the outputs that the scripts read: an image and the list of the files it
+# was made of.
 COMPILER = """#!/bin/sh
 cat "$2" "$3" >"$1"
 printf '%s : %s \\\\\\n %s /usr/include/stdio.h\\n' "$1" "$2" "$3" >"$1.d"

@@ -15,8 +15,9 @@ SOURCE = pathlib.Path(os.environ["TESTED_SOURCE"])
 BUILD = pathlib.Path(os.environ["TESTED_BUILD"])
 MAX_SECONDS = 60  # of a file
 MAX_BUILD_SECONDS = 360  # of all files, on two cores
-# Of a machine that compiles yardstick.cu in so much processor time; a slower one is given as much more. An EPYC with
-# AVX-512 takes 45 s for complex_residues_in_6.cu, an older one that takes 3.7 s for the yardstick 95 s.
+# Seconds on a machine that compiles yardstick.cu in that much processor time; a slower machine is allowed
+# proportionally more. An EPYC with AVX-512 takes 45 s for complex_residues_in_6.cu, an older one that takes
+# 3.7 s for the yardstick 95 s.
 YARDSTICK_SECONDS = 1.8
 MAX_LIBRARY_BYTES = 40 << 20
 MAX_PRODUCT_KERNELS = 60

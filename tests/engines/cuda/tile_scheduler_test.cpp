@@ -1,5 +1,5 @@
-// Which cluster computes what: every block of every tile once and in order, and nobody waits for somebody who
-// waits.
+// Tests the tile scheduler: every k-block of every tile is computed once and in order, and clusters never
+// wait for each other in a cycle.
 #include "engines/cuda/gemm/multi_term/multi_term_tiles.hpp"
 
 #include <gtest/gtest.h>
@@ -11,11 +11,19 @@
 #include <tuple>
 #include <vector>
 
-#include "engines/cuda/arch/sm90_costs.hpp"
+#include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
 
 namespace kintsugi::core::cuda {
 namespace {
+
+const MultiTermCosts& h200_costs() {
+  static const MultiTermCosts costs =
+      std::ranges::find(shipped_profiles(), "NVIDIA H200", [](const Profile& profile) {
+        return profile.device.name;
+      })->costs.multi_term;
+  return costs;
+}
 
 using Tile = std::tuple<int, int, int>;
 
@@ -46,12 +54,12 @@ std::int64_t time_of(const TileSchedule& schedule) {
       for (; next[c] < all[c].size(); ++next[c], moved = true) {
         const WorkTile& work_tile = all[c][next[c]];
         if (schedule.receives_partial_sums(work_tile)) {
-          const auto before = ends.find({tile_of(schedule, work_tile), work_tile.part - 1});
+          const auto before = ends.find({tile_of(schedule, work_tile), work_tile.k_part - 1});
           if (before == ends.end()) break;
           clock[c] = std::max(clock[c], before->second);
         }
         clock[c] += schedule.end_block(work_tile) - schedule.first_block(work_tile);
-        ends[{tile_of(schedule, work_tile), work_tile.part}] = clock[c];
+        ends[{tile_of(schedule, work_tile), work_tile.k_part}] = clock[c];
       }
     }
   }
@@ -60,8 +68,8 @@ std::int64_t time_of(const TileSchedule& schedule) {
   return *std::max_element(clock.begin(), clock.end());
 }
 
-// Whether all clusters end where the device holds so many at a time: they begin in the order of their
-// numbers, and one that waits for another one's part keeps its order.
+// True if all clusters end on a device that holds `resident` of them at a time. Clusters begin in the order
+// of their numbers; one that waits for another's part of k stays resident.
 bool ends_with_resident(const TileSchedule& schedule, int resident) {
   const auto all = work_tiles_of(schedule);
   std::set<std::pair<Tile, int>> done;
@@ -75,9 +83,9 @@ bool ends_with_resident(const TileSchedule& schedule, int resident) {
       for (std::size_t& next = cluster->second; next < scheduler.size(); ++next, moved = true) {
         const WorkTile& work_tile = scheduler[next];
         if (schedule.receives_partial_sums(work_tile) &&
-            !done.contains({tile_of(schedule, work_tile), work_tile.part - 1}))
+            !done.contains({tile_of(schedule, work_tile), work_tile.k_part - 1}))
           break;
-        done.insert({tile_of(schedule, work_tile), work_tile.part});
+        done.insert({tile_of(schedule, work_tile), work_tile.k_part});
       }
       const bool ended = cluster->second == scheduler.size();
       moved = moved || ended;
@@ -97,7 +105,7 @@ void expect_every_block_once(const TileSchedule& schedule) {
     const auto [element, row, column] = tile;
     EXPECT_TRUE(0 <= element && element < schedule.items && 0 <= row && row < schedule.rows && 0 <= column &&
                 column < schedule.columns);
-    std::ranges::sort(scheduler, {}, &WorkTile::part);
+    std::ranges::sort(scheduler, {}, &WorkTile::k_part);
     int block = 0;
     for (const WorkTile& work_tile : scheduler) {
       EXPECT_EQ(schedule.first_block(work_tile), block);
@@ -135,9 +143,9 @@ TEST(TileSchedule, EveryBlockOfEveryTileOnce) {
 TEST(TileSchedule, PartsShortenTheLastWave) {
   const TileSchedule schedule = make_tile_schedule(16, 22, 1, 64, 66);  // n = 4096: 5.33 waves
   EXPECT_EQ(schedule.waves, 5);
-  EXPECT_EQ(schedule.parts, 3);
+  EXPECT_EQ(schedule.k_parts, 3);
   EXPECT_LE(time_of(schedule), 5 * 64 + 64 / 3 + 1);
-  EXPECT_EQ(make_tile_schedule(32, 43, 1, 128, 66).parts, 1) << "20.85 waves are nearly whole";
+  EXPECT_EQ(make_tile_schedule(32, 43, 1, 128, 66).k_parts, 1) << "20.85 waves are nearly whole";
   EXPECT_EQ(make_tile_schedule(33, 44, 1, 132, 66).split_tiles(), 0);
 }
 
@@ -147,7 +155,7 @@ TEST(TileSchedule, EndsHoweverFewClustersAreResident) {
   for (int left = 1; left < 66; ++left) {
     for (const int waves : {1, 2, 3, 5}) {
       const TileSchedule schedule = make_tile_schedule(waves * 66 + left, 1, 1, 64, 66);
-      cut += schedule.parts > 1 ? 1 : 0;
+      cut += schedule.k_parts > 1 ? 1 : 0;
       expect_every_block_once(schedule);
       for (int resident = 1; resident <= 66; ++resident)
         ASSERT_TRUE(ends_with_resident(schedule, resident))
@@ -160,10 +168,16 @@ TEST(TileSchedule, EndsHoweverFewClustersAreResident) {
 // Few tiles are narrow, many are wide.
 TEST(TileSchedule, TilesFitTheProduct) {
   const auto columns = [](std::int64_t n) {
-    const auto time = [&](const MultiTermTile& tile) {
-      return choose_tile_schedule(tile, 0, n, n, 1, n, 1, 66, sm90_costs.multi_term).microseconds;
+    std::size_t best = 0;
+    const auto time = [&](std::size_t tile) {
+      return choose_tile_schedule(joined_tiles[tile], tile, h200_costs().joined_tiles[tile], n, n, 1, n, 1,
+                                  66, h200_costs())
+          .microseconds;
     };
-    return std::ranges::min(joined_tiles, {}, time).columns;
+    for (std::size_t tile = 1; tile < joined_tiles.size(); ++tile) {
+      if (time(tile) < time(best)) best = tile;
+    }
+    return joined_tiles[best].columns;
   };
   EXPECT_EQ(columns(512), 64);
   EXPECT_EQ(columns(1024), 64);
@@ -172,25 +186,30 @@ TEST(TileSchedule, TilesFitTheProduct) {
   EXPECT_EQ(columns(16384), 192);
 }
 
-// Where sums are rescaled tiles have times of their own: what was the quickest way of all at each size.
+// Tiles whose sums are rescaled have times of their own. Expected: the variant that was fastest at each size.
 TEST(TileSchedule, RescaledTilesHaveTimesOfTheirOwn) {
   const auto quickest_cluster_tile = [](std::int64_t n) {
-    ClusterTileChoice best;
+    ClusterTileVariant best;
     for (std::size_t tile = 0; tile < rescaled_tiles.size(); ++tile) {
-      const ClusterTileChoice choice =
-          choose_tile_schedule(rescaled_tiles[tile], tile, n, n, 1, n, 1, 66, sm90_costs.multi_term);
+      const ClusterTileVariant choice = choose_tile_schedule(
+          rescaled_tiles[tile], tile, h200_costs().rescaled_tiles[tile], n, n, 1, n, 1, 66, h200_costs());
       if (tile == 0 || choice.microseconds < best.microseconds) best = choice;
     }
     return best;
   };
-  const auto time_of = [](const SmallTile& tile, std::int64_t n) {
-    return choose_small_tile(tile, 0, false, n, n, 1, n, 2, 1, 132, sm90_costs.multi_term).microseconds;
+  const auto time_of = [](std::size_t tile, std::int64_t n) {
+    return choose_small_tile(small_tiles[tile], tile, false, n, n, 1, n, 2, 1, 132, h200_costs())
+        .microseconds;
   };
   const auto quickest_small_tile = [&](std::int64_t n) {
-    return std::ranges::min(small_tiles, {}, [&](const SmallTile& tile) { return time_of(tile, n); });
+    std::size_t best = 0;
+    for (std::size_t tile = 1; tile < small_tiles.size(); ++tile) {
+      if (time_of(tile, n) < time_of(best, n)) best = tile;
+    }
+    return best;
   };
   for (const std::int64_t n : {512, 1024}) {
-    EXPECT_EQ(quickest_small_tile(n).columns, 64);
+    EXPECT_EQ(small_tiles[quickest_small_tile(n)].columns, 64);
     EXPECT_LT(time_of(quickest_small_tile(n), n), quickest_cluster_tile(n).microseconds) << n;
   }
   for (const auto& [n, columns] : {std::pair{2048, 128}, std::pair{4096, 192}}) {
@@ -199,14 +218,14 @@ TEST(TileSchedule, RescaledTilesHaveTimesOfTheirOwn) {
   }
 }
 
-// All of C, whichever way it is divided, and no more shared memory than there is.
+// Small tiles cover all of C for every division, and use no more shared memory than an SM has.
 TEST(SmallTiles, CoverTheProduct) {
   for (const SmallTile& tile : small_tiles) {
     for (const bool swapped : {false, true}) {
       for (const int m : {1, 64, 65, 4096}) {
         for (const int n : {1, 128, 129, 11008}) {
-          const SmallTileChoice choice =
-              choose_small_tile(tile, 0, swapped, m, n, 3, 500, 2, 1, 132, sm90_costs.multi_term);
+          const SmallTileVariant choice =
+              choose_small_tile(tile, 0, swapped, m, n, 3, 500, 2, 1, 132, h200_costs());
           EXPECT_GE(choice.row_pairs * 2 * small_tile_rows, swapped ? n : m);
           EXPECT_LT((choice.row_pairs - 1) * 2 * small_tile_rows, swapped ? n : m);
           EXPECT_GE(choice.columns * tile.columns, swapped ? m : n);
@@ -221,14 +240,15 @@ TEST(SmallTiles, CoverTheProduct) {
   }
 }
 
-// Prepared weights with some rows: what was measured to be the quickest way (docs/results/log), and its time.
+// Prepared weights with some rows: the variant that was measured to be fastest (docs/results/log), and its
+// time.
 TEST(SmallTiles, ShortSidesAreTheirColumns) {
   const auto best = [](std::int64_t m, std::int64_t n, std::int64_t k) {
-    SmallTileChoice least;
+    SmallTileVariant least;
     for (const bool swapped : {false, true}) {
       for (std::size_t tile = 0; tile < small_tiles.size(); ++tile) {
-        const SmallTileChoice choice =
-            choose_small_tile(small_tiles[tile], tile, swapped, m, n, 1, k, 2, 1, 132, sm90_costs.multi_term);
+        const SmallTileVariant choice =
+            choose_small_tile(small_tiles[tile], tile, swapped, m, n, 1, k, 2, 1, 132, h200_costs());
         if (least.microseconds == 0 || choice.microseconds < least.microseconds) least = choice;
       }
     }
@@ -239,7 +259,7 @@ TEST(SmallTiles, ShortSidesAreTheirColumns) {
                                                 {64, 4096, 64, 23.4},
                                                 {64, 8192, 64, 71.1},
                                                 {64, 16384, 64, 292.7}}) {
-    const SmallTileChoice choice = best(m, n, n);
+    const SmallTileVariant choice = best(m, n, n);
     EXPECT_EQ(small_tiles[choice.tile].columns, columns) << m << " x " << n;
     EXPECT_TRUE(choice.swapped);
     EXPECT_NEAR(choice.microseconds, measured, 0.15 * measured);
@@ -251,8 +271,7 @@ TEST(SmallTiles, ShortSidesAreTheirColumns) {
 // Segments of k have thread blocks of their own where tiles are few and k is long, and their sums fit.
 TEST(SmallTiles, SegmentsApartAreForLongK) {
   const auto time_of = [](std::int64_t n, std::int64_t k, std::int32_t sums, std::int32_t segments) {
-    return choose_small_tile(small_tiles[1], 1, false, n, n, 1, k, 2, sums, 132, sm90_costs.multi_term,
-                             segments)
+    return choose_small_tile(small_tiles[1], 1, false, n, n, 1, k, 2, sums, 132, h200_costs(), segments)
         .microseconds;
   };
   for (const auto& [n, k] :

@@ -1,5 +1,6 @@
-// What test_kernels.py compiles to learn how quick this machine's compiler is: wide integers and doubles in
-// unrolled loops, as recombinations have them. Its time is the unit of the budgets, so it stays as it is.
+// test_kernels.py compiles this file to measure the speed of this machine's compiler: wide integers and
+// doubles in unrolled loops, as recombinations have them. Its compile time is the unit of the time budgets,
+// so the file must not change.
 #include <cstdint>
 
 template <int limbs>

@@ -40,8 +40,8 @@ class Operand {
   void store(std::int64_t v, std::int64_t p, double integer) {
     if (slices_.format->id == FormatId::fp64) {
       slices_.vector<double>(0, v)[p] = integer;
-    } else if (slices_.storage == SliceStorage::fp32) {
-      slices_.vector<float>(0, v)[p] = static_cast<float>(integer);
+    } else if (slices_.storage == SliceStorage::panels) {
+      slices_.vector<float>(0, v)[p * slices_.element_stride()] = static_cast<float>(integer);
     } else {
       slices_.vector<std::uint16_t>(0, v)[p] = static_cast<std::uint16_t>(encode(fp16, integer));
     }
@@ -66,8 +66,8 @@ std::vector<std::int64_t> products(const Case& test, const Engine& engine, Accum
   return sums;
 }
 
-// What the accumulators hold at most: k 4^bits = 2^24 and 2^53, all factors of the largest magnitude and one
-// sign.
+// Largest sums that the accumulators hold: k 4^bits = 2^24 and 2^53, all factors of the largest magnitude and
+// of one sign.
 void expect_exact(const Case& test, bool extreme) {
   std::mt19937_64 random(test.k);
   const auto largest = std::int64_t{1} << test.bits;

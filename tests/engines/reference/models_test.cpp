@@ -1,4 +1,4 @@
-// The models of matrix engines on special values and on cases whose results are known.
+// Tests the models of matrix engines on special values and on cases with known results.
 #include "engines/reference/models.hpp"
 
 #include <gtest/gtest.h>

@@ -49,8 +49,8 @@ bool is_set(const char* variable) {
   return value != nullptr && std::string(value) != "0";
 }
 
-// As the library's documentation has it: a variable lets the default types of FP32 and FP64 be emulated, and
-// no other.
+// As cuBLAS documents it: an environment variable lets products of the default compute types of FP32 and FP64
+// be emulated, and of no other type.
 bool emulates(ComputeType type) {
   if (type == ComputeType::f64) return is_set("CUBLAS_EMULATE_DOUBLE_PRECISION");
   return type == ComputeType::f32 && is_set("CUBLAS_EMULATE_SINGLE_PRECISION");
@@ -83,7 +83,7 @@ struct Product {
   std::int64_t lda, ldb, ldc;
 };
 
-// An operand's element with 8 bits, as an emulation's that nobody would take for native arithmetic.
+// An operand's element rounded to 8 bits: an emulation whose results clearly differ from native ones.
 template <class T>
 T coarse(T x) {
   constexpr T scale = (1LL << (std::is_same_v<T, float> ? 16 : 45)) + 1;

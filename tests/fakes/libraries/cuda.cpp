@@ -43,6 +43,9 @@ Result device_attribute(int* value, int attribute, Device device) {
     case compute_capability_major: *value = capability(ordinal_of(device)) / 10; return 0;
     case compute_capability_minor: *value = capability(ordinal_of(device)) % 10; return 0;
     case sm_count_attribute: *value = 132; return 0;
+    case 13: *value = 1'980'000; return 0;  // clock rates in kHz, and the memory bus's width: an H200's
+    case 36: *value = 3'201'000; return 0;
+    case 37: *value = 6144; return 0;
     default:
       *value = max_shared_bytes;
       return 0;  // of shared memory, or an identification that nobody looks at

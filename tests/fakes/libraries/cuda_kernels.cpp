@@ -33,7 +33,7 @@ std::string whole_file(const std::filesystem::path& path) {
 
 }  // namespace
 
-// What ptxas said of the fat binary with these bytes (cmake/compile_device_code).
+// Returns the ptxas log of the fat binary with these bytes (cmake/compile_device_code).
 std::string compiler_log(std::string_view image) {
   for (const auto& file : std::filesystem::directory_iterator(KINTSUGI_DEVICE_CODE_FOLDER)) {
     if (file.path().extension() != ".fatbin" || file.file_size() != image.size()) continue;

@@ -31,7 +31,8 @@ int capability(int ordinal) {
   return 10 * std::stoi(words) + std::stoi(words.substr(words.find('.') + 1));
 }
 
-// The engine keeps what it knows of a device, so that one of another capability is another device.
+// The engine caches a device's properties by its number, so a device with another capability gets another
+// number.
 Device device_number(int ordinal) { return capability(ordinal) + ordinal; }
 
 int devices() { return static_cast<int>(number("FAKE_CUDA_DEVICES", 1)); }
@@ -92,7 +93,8 @@ Result refused(Stream stream) {
   return stream == nullptr ? refused_in_capture(error_capture_implicit) : 0;
 }
 
-// Memory of another context than the current one; memory that nobody allocated is a test's own.
+// True for memory of another context than the current one. Memory that was not allocated here belongs to the
+// test.
 bool is_foreign(Address address) {
   const std::lock_guard lock(state().mutex);
   auto next = state().memory.upper_bound(address);

@@ -42,8 +42,8 @@ int fake_cuda_questions();
 // given. The next one gets the address of one that was destroyed.
 void* fake_cuda_make_context(int device, void* whole);
 void fake_cuda_destroy_context(void* context);
-// For the fake cuBLAS: the id of the context that is current, 0 without one; whether a stream is captured;
-// its way into the same list.
+// Functions for the fake cuBLAS: the id of the current context, 0 without one; whether a stream is captured;
+// adding an event to the common list.
 unsigned long long fake_cuda_context();
 int fake_cuda_capturing();
 void fake_cuda_note(const char* event);

@@ -43,8 +43,8 @@ TEST(DeviceBits, SmallAreThoseOfEveryRunStreamAndBatchPosition) {
 }
 
 TEST(DeviceBits, AreThoseOfAnyWorkspaceLimit) {
-  // The last is a fallback chain's, whose first candidate is taken by depth: so many uniform numbers span
-  // more than it is proved for.
+  // The last case is a fallback chain whose first candidate is accepted by mean depth: this many uniform
+  // numbers have a wider dynamic range than it is proved for.
   for (const std::string scheme : {"fp16x3", "fp16x3-wide:block=1024", "bf16x6", "ozaki2:moduli=7", ""}) {
     GemmCase test{.m = 8300, .n = 4200, .k = 130, .op_a = KINTSUGI_OP_T, .scheme = scheme};
     if (scheme.empty()) test.policy = "emulate";

@@ -1,4 +1,4 @@
-// Contracts whose elements are checked on the device: FP64's under the policy emulate, tolerances.
+// Tests contracts whose elements are checked on the device: FP64's under the policy emulate, tolerances.
 #include <limits>
 
 #include "gpu/calls/contract_bound.hpp"
@@ -18,12 +18,12 @@ GemmCase emulated(std::int64_t m, std::int64_t n, std::int64_t k, const std::str
           .accuracy = accuracy};
 }
 
-// Of the only candidate that took elements.
+// Index of the only candidate that was selected.
 std::string scheme_of(const json& report) { return report.at("candidates").at(0).at("scheme"); }
 bool is_by_norms(const json& report) { return scheme_of(report).ends_with(":scale=norm"); }
 
-// What norms prove is not checked: the host's bits under the same scheme. Wider operands take more moduli,
-// and at last the candidate whose elements are checked.
+// Products that norms prove are not checked and have the host's bits under the same scheme. Operands of wider
+// range take more moduli, and in the end the candidate whose elements are checked.
 template <class T>
 void expect_candidates_of(GemmCase test) {
   std::size_t most = 0;
@@ -36,7 +36,7 @@ void expect_candidates_of(GemmCase test) {
     GemmDataOf<T> data(test);
     DeviceGemm<T>(data).run_well(handle);
     const json report = handle.report();
-    // What some batch items just prove, others may not.
+    // Norms prove some batch items only just, and others not.
     if (report.at("candidates").size() > 1) continue;
     ++alone;
     EXPECT_EQ(report.at("candidates").at(0).at("items"), test.batch) << report;
@@ -75,7 +75,7 @@ TEST(DeviceChecked, SmallCandidatesAreWhatNormsProve) {
   expect_candidates_of<std::complex<double>>(emulated(33, 21, 200, "", "fp64"));
 }
 
-// FP32's complex numbers: few moduli, then those whose window is wide, then plainly.
+// FP32's complex numbers: few moduli, then those with a wide window, then the native kernel.
 TEST(DeviceChecked, SmallComplexFp32TakesFewModuli) {
   for (const auto& [distribution, ending] :
        {std::pair("uniform", ":scale=norm"), std::pair("phi:0.5", ":scale=norm"),
@@ -146,8 +146,7 @@ TEST(DeviceChecked, SmallComplexFp64KeepsItsContract) {
   }
 }
 
-// Which elements are proved depends on their row and column alone, whatever block, batch position or stream
-// they are in.
+// Which elements are proved depends on their row and column alone, not on block, batch position or stream.
 TEST(DeviceChecked, BitsDependOnNothingButTheOperands) {
   for (const char* accuracy : {"fp64", "1e-10"}) {
     GemmCase test = emulated(4300, 140, 50, "phi:3", accuracy);

@@ -35,7 +35,7 @@ struct DeviceRun {
   kintsugi_queue queue = {0, 0, nullptr};
 };
 
-// The same problem, its data copied to the device, C's poison and padding with it.
+// The problem with its data copied to the device, including C's poison and padding.
 template <class T>
 class DeviceGemm {
  public:

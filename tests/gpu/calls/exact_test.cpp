@@ -9,7 +9,7 @@
 namespace kintsugi::test {
 namespace {
 
-// How a device is asked, by accuracy and scheme.
+// Accuracy and scheme that the device is given.
 constexpr std::pair<const char*, const char*> routes[] = {{"exact", ""}, {"", "superaccumulator"}};
 
 template <class T>
@@ -134,7 +134,7 @@ TYPED_TEST(DeviceExact, EdgesOfBlocks) {
   }
 }
 
-// Sums whose digits are carried, on both sides of a block of k; few long sums, which have no residues.
+// Sums with carries between digits, on both sides of a k-block; few long sums, which have no residues.
 TYPED_TEST(DeviceExact, LongSums) {
   for (const std::int64_t k : {4097, 65536, 70001}) {
     for (const auto& [accuracy, scheme] : routes) {
@@ -207,7 +207,7 @@ TEST(DeviceRounding, ManyKnownAnswers) {
   expect_constructed_roundings<double>(20);
 }
 
-// FACTS 8: what overflows on the way and cancels.
+// FACTS section 8: sums that overflow on the way and cancel.
 TEST(DeviceRounding, SmallOverflowThatCancels) {
   for (const auto& [accuracy, scheme] : routes) {
     GemmCase test{.m = 3, .n = 2, .k = 4, .scheme = scheme, .engine = "cuda", .accuracy = accuracy};
@@ -334,7 +334,8 @@ TEST(DeviceExactCalls, BitsAreThoseOfAnyWorkspaceLimit) {
   EXPECT_EQ(device_bits<double>(test), bits) << "another run";
 }
 
-// Of narrow integers no element is open, of wide spans all are; the superaccumulator has none to recompute.
+// No element of narrow integers is open, and all elements of a wide dynamic range are; the superaccumulator
+// recomputes none.
 TEST(DeviceExactCalls, SmallReportsCountWhatWasMended) {
   struct Case {
     const char* distribution;

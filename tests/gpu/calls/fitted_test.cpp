@@ -54,7 +54,7 @@ TEST(DeviceFit, SmallIsThatOfTheHost) {
   }
 }
 
-// The batch items ask for scales of their own.
+// Batch items with scales of their own.
 void scale_items(GemmDataOf<float>& data, const GemmCase& test, const std::vector<int>& exponents) {
   for (std::int64_t t = 0; t < test.batch; ++t) {
     const float factor = std::ldexp(1.0F, exponents[static_cast<std::size_t>(t) % exponents.size()]);
@@ -120,7 +120,7 @@ TEST(DeviceFit, SmallIsReported) {
   EXPECT_TRUE(handle.report()["adapted"].is_null()) << handle.report();
 }
 
-// One operand prepared: the other asks for another scale at each execution.
+// One prepared operand; the other operand needs another scale at each execution.
 TEST(DeviceFit, SmallPreparedOperandsFollowTheOther) {
   GemmCase test{.m = 70, .n = 31, .k = 130, .scheme = "h2sgemm:sb=eq6"};
   for (const bool borrow : {false, true}) {

@@ -125,7 +125,7 @@ double largest_error(GemmCase test) {
   return largest_error(data, data.result());
 }
 
-// What cuBLAS makes of its default compute type.
+// Largest error of a cuBLAS product with the default compute type.
 double largest_error_of_the_default() {
   GemmDataOf<double> data(GemmCase{.m = emulated_size, .n = emulated_size, .k = emulated_size});
   const core::cuda::Cublas& blas = core::cuda::cublas();

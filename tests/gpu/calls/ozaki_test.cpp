@@ -1,4 +1,5 @@
-// The Ozaki scheme on device memory: the bits of the reference, whose products have no error either.
+// Tests the Ozaki scheme on device memory: its bits are those of the reference, since the products of both
+// are exact.
 #include <cmath>
 #include <limits>
 #include <random>
@@ -53,7 +54,8 @@ void expect_bits_of_the_reference(const GemmCase& test, const DeviceRun& run = {
                            << "\nhost " << host.report["error_free"];
 }
 
-// As the parameters go: found, given, left out or not, blocks of k and of C, exact.
+// Cases for every parameter: number of slices found or given, products left out or not, k-blocks, blocks of
+// C, exact.
 const std::vector<std::string> schemes{"ozaki-fp16",
                                        "ozaki-fp16:mode=dp",
                                        "ozaki-fp16:mode=sp",
@@ -193,7 +195,7 @@ TEST(Ozaki, SmallZerosAndSingleElements) {
   }
 }
 
-// What asks for more slices than there are is NaN, in its batch item alone, and counted.
+// A batch item that needs more slices than the scheme has becomes NaN, alone, and is counted.
 TEST(Ozaki, SmallWhatIsTooWideIsMarked) {
   const struct {
     const char* scheme;

@@ -87,8 +87,8 @@ std::pair<std::vector<std::uint32_t>, json> run_on_copies(GemmDataOf<float>& dat
   return {bits_of(copy.result()), handle.report()["candidates"]};
 }
 
-// Items whose operands span more than the first candidate accepts, of A, of B, of neither, or more than any
-// accepts: each takes a candidate of its own, native the last, prepared or not.
+// Batch items of which A, B or neither has a wider dynamic range than the first candidate accepts, or than
+// any accepts: each item selects its own candidate, native last, with prepared operands or without.
 TEST(DevicePrepared, SmallItemsHaveCandidatesOfTheirOwn) {
   const GemmCase test{.m = 70, .n = 90, .k = 200, .batch = 4, .policy = "emulate"};
   SCOPED_TRACE(describe(test));

@@ -83,7 +83,7 @@ bool is_integer_program(const std::string& scheme) {
   return !core::find_scheme(scheme)->program.format().floating;
 }
 
-// Of complex elements the sums are those of other residues; the integers, and so the bits, are the same.
+// Sums of complex elements have other residues; the integers, and so the bits, are the same.
 template <class T>
 void expect_bits_of_the_reference(int cases) {
   const std::uint64_t seed = std::random_device{}();

@@ -3,7 +3,7 @@
 #include <array>
 #include <random>
 
-#include "engines/cuda/arch/sm90_costs.hpp"
+#include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_tiles.hpp"
 #include "gpu/calls/device_stream.hpp"
@@ -53,7 +53,7 @@ TEST(DeviceTerms, BitsAreThoseOfTheModel) {
   }
 }
 
-// Elements of a row leave in pairs where pairs lie at even stages.
+// Elements of a row of C are stored in pairs only where the pairs are aligned.
 TEST(DeviceTerms, SmallRowsLieAtAnyPlace) {
   for (const std::string scheme : schemes) {
     for (const std::int64_t pad : {0, 1, 2}) {
@@ -110,9 +110,10 @@ TEST(DeviceTerms, BitsDoNotDependOnTilesAndParts) {
   constexpr std::int64_t n = 5000;
   constexpr std::int64_t k = 2100;
   constexpr std::int32_t clusters = 66;
-  const auto choice = core::cuda::choose_tile_schedule(core::cuda::joined_tiles[0], 0, m, n, 1, k, 1,
-                                                       clusters, core::cuda::sm90_costs.multi_term);
-  EXPECT_GT(choice.schedule.parts, 1) << "this size was to have tiles in parts";
+  const auto choice = core::cuda::choose_tile_schedule(
+      core::cuda::joined_tiles[0], 0, core::cuda::current_costs().multi_term.joined_tiles[0], m, n, 1, k, 1,
+      clusters, core::cuda::current_costs().multi_term);
+  EXPECT_GT(choice.schedule.k_parts, 1) << "this size was to have tiles in parts";
   for (const std::string scheme : schemes) {
     GemmCase test{.m = m, .n = n, .k = k, .distribution = "phi:1", .scheme = scheme};
     SCOPED_TRACE(scheme);
@@ -149,8 +150,8 @@ TEST(DeviceTerms, SegmentsApartKeepTheBits) {
   }
 }
 
-// Many tiles, several of them in one launch with each segment. Elements are checked against products of their
-// own rows and columns, whose C has few elements too, and so the same segments.
+// Many tiles, several of them in one launch with each segment of k. Elements are checked against products of
+// their own rows and columns, whose C has few elements too, and so the same segments.
 TEST(DeviceTerms, SegmentsApartOfManyTilesKeepTheBits) {
   for (const std::string scheme : {"fp16x3", "fp16x3-wide"}) {
     for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{700, 600, 20000}, {130, 65, 70001}}) {
@@ -181,7 +182,7 @@ TEST(DeviceTerms, SegmentsApartOfManyTilesKeepTheBits) {
   }
 }
 
-// Of a batch every item takes its own candidate.
+// Every batch item selects its own candidate.
 TEST(DeviceTerms, ItemsOfABatchTakeTheirOwnCandidates) {
   GemmCase test{.m = 150, .n = 140, .k = 500, .batch = 4, .policy = "emulate"};
   GemmDataOf<float> data(test);

@@ -86,7 +86,7 @@ std::string kind_of(const std::string& verdict) {
   return has("within") ? "bound" : "special";
 }
 
-// Schemes whose bound only the report of the execution has: they are fitted to the operands.
+// Schemes whose bound only the execution's report has, since they are fitted to the operands.
 bool is_fitted(const std::string& scheme) {
   return scheme.starts_with("h2sgemm") || scheme.starts_with("split-n") || scheme.starts_with("ozaki-f");
 }
@@ -122,7 +122,7 @@ class Call {
   bool names_queue() const {
     return test_.prepared_a == "no" && test_.prepared_b == "no" && test_.seed % 3 == 0;
   }
-  // Most calls have one, and all whose report is read.
+  // Most calls have a handle, and so do all calls whose report is read.
   kintsugi_handle handle() const {
     return test_.seed % 5 == 0 && !is_fitted(test_.scheme) ? nullptr : context_.handle;
   }
@@ -288,7 +288,7 @@ class Call {
     if (!test_.scheme.empty()) promise_.bound = bound_of(description_, report, test_.batch);
   }
 
-  // A native plan whose sums nobody looks at (docs/DEVICES.md): short updates of a large C, and updates by
+  // A native plan without checks of its sums (docs/DEVICES.md): short updates of a large C, and updates by
   // arrays of pointers.
   bool is_vendors_alone() const {
     const bool adds = test_.scalars == "device" || data_.beta() != T(0);

@@ -13,7 +13,7 @@
 
 namespace kintsugi::test {
 
-// What is wrong with a call, by kind: status, bound, rounding, special, guard, operand, workspace, bits, ...
+// Kind of failure of a call: status, bound, rounding, special, guard, operand, workspace, bits, ...
 struct Fault {
   std::string kind;
   std::string detail;
@@ -28,7 +28,7 @@ struct Outcome {
   std::uint64_t bits = 0;     // hash of C's image
 };
 
-// What a worker has besides its lane.
+// Resources of a worker besides its lane.
 struct CallContext {
   Lane& lane;
   kintsugi_handle handle;

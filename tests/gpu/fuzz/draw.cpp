@@ -114,13 +114,13 @@ void draw_place(FuzzCase& test, Random& random) {
   test.workspace = kind < 4 ? "exact" : kind < 5 ? "callback" : "own";
   test.graph = test.queue == "stream" && random.integer(0, 19) == 0 ? 1 : 0;
   test.via = test.workspace == "exact" || test.graph != 0 || random.flip() ? "plan" : "gemm";
-  // Only the device knows where the items are that pointers name: they can be borrowed alone.
+  // Only the device can read where batch items given by pointers are, so such operands can only be borrowed.
   for (std::string* prepared : {&test.prepared_a, &test.prepared_b}) {
     if (*prepared == "copied" && test.batches == "pointers") *prepared = "borrowed";
   }
 }
 
-// What plans of the vendor's products there are left, is left out when it is planned.
+// Avoids plans whose products cuBLAS computes; those that remain are left out when the case is planned.
 void leave_vendor(FuzzCase& test) {
   if (test.policy == "native") test.policy = "emulate";
   if (test.scheme.empty()) test.policy = "emulate";

@@ -1,5 +1,5 @@
-// How cases for a device are drawn: the host's generator, with shapes around the tiles of device kernels and
-// with what calls on a device have besides.
+// Draws cases for a device: the host's generator, with shapes around the tiles of device kernels and the
+// options that only calls on a device have.
 #pragma once
 
 #include "tests/support/fuzz_case.hpp"

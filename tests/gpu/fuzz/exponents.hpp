@@ -23,7 +23,8 @@ std::vector<double> parts_of_value(const T& value) {
   }
 }
 
-// All scalars and elements are finite, and no sum of k products leaves the normal range, times alpha or not.
+// True if all scalars and elements are finite, and no sum of k products leaves the normal range, times alpha
+// or not.
 template <class T>
 bool exponents_exclude_exceptions(const FuzzData<T>& data) {
   const FuzzCase& test = data.test();

@@ -96,7 +96,7 @@ FuzzRequest read_request(Words words) {
   return request;
 }
 
-// What was not said.
+// Options that were not given.
 void complete(FuzzRequest& request) {
   const bool endless = request.seconds == std::numeric_limits<double>::infinity();
   if (request.same_bits && endless) request.seconds = 60;

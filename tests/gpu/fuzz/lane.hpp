@@ -1,4 +1,4 @@
-// What one worker of the differential test owns: memory for a case's matrices and its workspace, and a
+// Resources of one worker of the differential test: memory for a case's matrices and its workspace, and a
 // stream. In device memory, or in host memory where generator and judge are tested without a device.
 #pragma once
 
@@ -19,7 +19,7 @@ class Lane {
 
   virtual std::byte* matrices() const = 0;
   virtual std::byte* workspace() const = 0;
-  // Of the same size, for matrices that the library brings to the device itself.
+  // Host memory of the same size, for matrices that the library copies to the device itself.
   virtual std::byte* host_matrices() const = 0;
   virtual kintsugi_queue queue() const = 0;
   // Copies and fills are done when synchronize() comes back.
@@ -31,7 +31,7 @@ class Lane {
   virtual void replay(const std::function<void()>& enqueue, int launches,
                       const std::function<void(int)>& before) const = 0;
 
-  // Of the two memories.
+  // Sizes of the two memories.
   static constexpr std::size_t matrix_bytes = std::size_t{64} << 20;
   static constexpr std::size_t workspace_bytes = std::size_t{160} << 20;
 };

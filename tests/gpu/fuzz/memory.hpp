@@ -116,7 +116,8 @@ class CaseMemoryOf : public CaseMemory {
     return hash;
   }
 
-  // What of A, B, the scalars and the pointers was written to; "": nothing. C's image the judge looks at.
+  // Names what of A, B, the scalars and the pointers was written to; "" if nothing was. The judge checks C's
+  // image.
   std::string damage() const {
     const std::size_t end_of_c = c_ + data_.c().bytes.size();
     for (std::size_t i = 0; i < before_.size(); ++i) {

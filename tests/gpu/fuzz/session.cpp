@@ -36,7 +36,7 @@ class FuzzSession::Worker {
     return {*lane_,          handle_, session_.gate_, running.inside, judges, request.limits.no_vendor,
             request.sabotage};
   }
-  // Whether the device still takes work: an illegal address ends everything in its context.
+  // True if the device still accepts work: an illegal address makes its context unusable.
   bool is_alive() const {
     try {
       lane_->synchronize();
@@ -180,7 +180,7 @@ std::optional<FuzzCase> FuzzSession::old_case(Running& running, bool inside) con
   return age.count() >= request_.hang_seconds && (running.inside || !inside) ? running.test : std::nullopt;
 }
 
-// A case that waits for another's capture is not the one that hangs, unless nobody else is.
+// A case that waits for the capture of another one is ended only if no other case hangs.
 void FuzzSession::end_if_hung() {
   for (const bool inside : {true, false}) {
     for (const auto& running : running_) {

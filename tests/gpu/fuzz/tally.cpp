@@ -5,7 +5,7 @@
 namespace kintsugi::test {
 namespace {
 
-// What was asked for: the scheme, or policy and accuracy.
+// Program that was requested: the scheme, or policy and accuracy.
 std::string asked(const FuzzCase& test) {
   if (!test.scheme.empty()) return "scheme " + test.scheme;
   return (test.policy.empty() ? "auto" : test.policy) + (test.accuracy.empty() ? "" : " " + test.accuracy);

@@ -1,4 +1,4 @@
-// Not a test: measures products of int8 slices on the device, by our own kernels and by cuBLAS.
+// Not a test: measures products of int8 slices on the device, by Kintsugi's own kernels and by cuBLAS.
 //   build/tests/byte_rate [--json FILE]
 // Times are medians of events around batches of some 100 ms, so that clocks are those of a device at work;
 // rates count a multiplication and an addition for each product of slices.
@@ -86,7 +86,7 @@ void time_products(nlohmann::json& rows, const std::string& scheme, const Progra
     cuda::multiply({}, product.schedule, product.a, product.b, product.sums, product.scratch.data(), nullptr);
   });
   for (std::size_t t = 0; t < cuda::int8_tiles.size(); ++t) {
-    const cuda::Int8Choice choice{
+    const cuda::Int8TileVariant choice{
         t, cuda::int8_tile_schedule(cuda::int8_tiles[t],
                                     cuda::int8_shape(product.schedule, product.a, product.sums),
                                     cuda::clusters_of_device())};

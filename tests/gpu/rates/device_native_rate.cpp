@@ -1,5 +1,5 @@
-// Not a test: measures native products on the device by our own kernels, by cuBLAS, and by cuBLAS with our
-// check of its sums, on the same operands in turns.
+// Not a test: measures native products on the device by Kintsugi's own kernels, by cuBLAS, and by cuBLAS with
+// Kintsugi's check of its sums, in turns on the same operands.
 //   build/tests/device_native_rate [--json FILE] [--quick]
 #include <fmt/format.h>
 

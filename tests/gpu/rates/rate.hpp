@@ -46,7 +46,7 @@ inline double median(std::vector<double> times) {
   return *middle;
 }
 
-// Median over rounds, whose number is odd, of the seconds that one of `count` runs takes.
+// Median over an odd number of rounds of the seconds that one of `count` runs takes.
 template <class Run>
 double seconds(int count, const Run& run, int rounds = 7) {
   cuda::Event start = nullptr;

@@ -111,7 +111,7 @@ struct Row {
   bool right = false;
 };
 
-// There are so many operands that a cache of up to 128 MiB has nothing left that a run reads again.
+// The operands are so many that a cache of up to 128 MiB holds none of them when it is read again.
 template <class T>
 std::vector<std::unique_ptr<Buffers<T>>> make_buffers(const Pattern<T>& pattern, const SplitRule& rule,
                                                       std::int64_t n, std::int64_t length, bool along_k) {

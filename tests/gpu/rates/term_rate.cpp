@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
 #include "schemes/program.hpp"
@@ -26,7 +27,7 @@ using cuda::MultiTermVariant;
 struct Size {
   std::int64_t m, n, k, items = 1;
 
-  // Multiplications and additions of the products that the slices stand for, in 10^12.
+  // Multiplications and additions of the emulated product, in 10^12.
   double tera_operations() const {
     return 2e-12 * static_cast<double>(m * n) * static_cast<double>(k * items);
   }
@@ -101,10 +102,10 @@ class Product {
   const DeviceFusedProduct& operator*() const { return product_; }
   double bytes() const { return static_cast<double>(a_.slices().bytes() + b_.slices().bytes()); }
 
-  std::vector<float> result(const MultiTermVariant& way, std::byte* scratch) const {
+  std::vector<float> result(const MultiTermVariant& variant, std::byte* scratch) const {
     check(driver().set_bytes_async(c_.address(), 0xff, elements_ * sizeof(float), nullptr),
           "cuMemsetD8Async");
-    cuda::multi_term_gemm({}, product_, way, scratch);
+    cuda::multi_term_gemm({}, product_, variant, scratch);
     std::vector<float> c(elements_);
     engine().copy_to_host({}, c.data(), c_.data(), elements_ * sizeof(float));
     engine().synchronize(Queue{});
@@ -119,24 +120,24 @@ class Product {
   DeviceFusedProduct product_;
 };
 
-std::string describe(const cuda::ClusterTileChoice& choice) {
-  return fmt::format("schedule, tile {}, {} parts", choice.tile, choice.schedule.parts);
+std::string describe(const cuda::ClusterTileVariant& variant) {
+  return fmt::format("schedule, tile {}, {} parts", variant.tile, variant.schedule.k_parts);
 }
-std::string describe(const cuda::SmallTileChoice& choice) {
-  return fmt::format("{} columns{}, {} stages", cuda::small_tiles[choice.tile].columns,
-                     choice.swapped ? ", swapped" : "", choice.stages);
+std::string describe(const cuda::SmallTileVariant& variant) {
+  return fmt::format("{} columns{}, {} stages", cuda::small_tiles[variant.tile].columns,
+                     variant.swapped ? ", swapped" : "", variant.stages);
 }
 
 // Variants with small tiles, with every number of stages up to their own.
-std::vector<MultiTermVariant> by_stages(const std::vector<MultiTermVariant>& ways) {
+std::vector<MultiTermVariant> by_stages(const std::vector<MultiTermVariant>& variants) {
   std::vector<MultiTermVariant> found;
-  for (const MultiTermVariant& way : ways) {
-    const auto* small = std::get_if<cuda::SmallTileChoice>(&way);
+  for (const MultiTermVariant& variant : variants) {
+    const auto* small = std::get_if<cuda::SmallTileVariant>(&variant);
     if (small == nullptr) continue;
     for (std::int32_t stages = cuda::small_tiles[small->tile].min_stages(); stages <= small->stages;
          ++stages) {
       found.push_back(*small);
-      std::get<cuda::SmallTileChoice>(found.back()).stages = stages;
+      std::get<cuda::SmallTileVariant>(found.back()).stages = stages;
     }
   }
   return found;
@@ -165,7 +166,7 @@ std::vector<std::unique_ptr<Product>> make_products(const Pattern<float>& patter
 }
 
 struct Timing {
-  std::string way;
+  std::string variant;
   double seconds = 0;
   double expected = 0;  // seconds, too
   bool same_bits = false;
@@ -176,7 +177,7 @@ nlohmann::json print_row(const char* scheme, std::int64_t k_block, const Size& s
   fmt::print(
       "{:12} {:>2} {:>5} x {:>5} x {:>5} x {:>3}  {:48} {:>8.1f} us  expected {:>8.1f}  {:>6.1f} TFLOP/s  "
       "{:>6.0f} GB/s{}\n",
-      scheme, k_block, size.m, size.n, size.k, size.items, timing.way, timing.seconds * 1e6,
+      scheme, k_block, size.m, size.n, size.k, size.items, timing.variant, timing.seconds * 1e6,
       timing.expected * 1e6, size.tera_operations() / timing.seconds, slice_bytes / timing.seconds * 1e-9,
       timing.same_bits ? "" : "  OTHER BITS");
   return {{"scheme", scheme},
@@ -185,7 +186,7 @@ nlohmann::json print_row(const char* scheme, std::int64_t k_block, const Size& s
           {"n", size.n},
           {"k", size.k},
           {"items", size.items},
-          {"way", timing.way},
+          {"way", timing.variant},
           {"seconds", timing.seconds},
           {"expected", timing.expected},
           {"same_bits", timing.same_bits}};
@@ -200,23 +201,23 @@ bool measure(const char* scheme, const Pattern<float>& pattern, const Size& size
   const Product& first = *products.front();
   const Memory scratch(cuda::multi_term_scratch_bytes(
       {schedule, program.format().id, ElementType::f32, size.m, size.n, size.k, size.items, false, false}));
-  const auto all_ways = cuda::multi_term_variants(*first);
-  const auto ways = request.stages ? by_stages(all_ways) : all_ways;
-  const std::vector<float> expected = first.result(ways.front(), scratch.data());
+  const auto all_variants = cuda::multi_term_variants(*first, cuda::current_costs().multi_term);
+  const auto variants = request.stages ? by_stages(all_variants) : all_variants;
+  const std::vector<float> expected = first.result(variants.front(), scratch.data());
   const int count = static_cast<int>(round_up(16, static_cast<std::int64_t>(products.size())));
   bool right = true;
-  for (const MultiTermVariant& way : ways) {
-    const auto found = first.result(way, scratch.data());
+  for (const MultiTermVariant& variant : variants) {
+    const auto found = first.result(variant, scratch.data());
     Timing timing;
     timing.same_bits = std::memcmp(found.data(), expected.data(), expected.size() * sizeof(float)) == 0;
     right = right && timing.same_bits;
     const double max_seconds = size.tera_operations() / 150 + 5e-6;
     timing.seconds = seconds_in_graph(count, max_seconds, [&](const Queue& queue, int i) {
-      cuda::multi_term_gemm(queue, **products[static_cast<std::size_t>(i) % products.size()], way,
+      cuda::multi_term_gemm(queue, **products[static_cast<std::size_t>(i) % products.size()], variant,
                             scratch.data());
     });
-    timing.way = std::visit([](const auto& choice) { return describe(choice); }, way);
-    timing.expected = 1e-6 * std::visit([](const auto& choice) { return choice.microseconds; }, way);
+    timing.variant = std::visit([](const auto& given) { return describe(given); }, variant);
+    timing.expected = 1e-6 * std::visit([](const auto& given) { return given.microseconds; }, variant);
     rows.push_back(print_row(scheme, schedule.k_block, size, first.bytes(), timing));
   }
   std::fflush(stdout);

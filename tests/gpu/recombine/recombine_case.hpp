@@ -73,7 +73,7 @@ std::string text_of(const T& x) {
   }
 }
 
-// The same bits, or both NaN: processors' NaNs differ.
+// True for equal bits, or if both are NaN: processors' NaNs differ.
 template <class T>
 bool same_element(const T& x, const T& y) {
   if constexpr (core::is_complex<T>) {
@@ -191,7 +191,7 @@ inline DeviceArray<core::DeviceSelection> choice_of(std::int32_t candidate) {
   return DeviceArray<core::DeviceSelection>(std::vector{selection});
 }
 
-// A selection on the device that a step's condition may ask for, or may not.
+// A selection on the device, for steps with a condition that holds or does not hold.
 class TestCondition {
  public:
   explicit TestCondition(Random& random) : kind_(static_cast<int>(random() % 4)), array_(choice_of(2)) {}

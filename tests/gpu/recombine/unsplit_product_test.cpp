@@ -52,7 +52,7 @@ T wide_element(TestTile<T>& tile, std::int64_t i, std::int64_t j, const T* old) 
   }
 }
 
-// Every part of the sum is as large as arith/underflow.hpp asks for, and finite.
+// Every part of the sum is as large as arith/underflow.hpp requires, and finite.
 template <class T>
 bool is_reliable(const T& sum, std::int64_t products) {
   const auto least = static_cast<float>(core::underflow_limits<float>(products).sum);
@@ -150,7 +150,8 @@ TYPED_TEST(Recombine, UnsplitProductsAreSequentialSums) {
   }
 }
 
-// Elements of FP32 that underflow or overflow on the way are recomputed, among others that are not.
+// Elements of FP32 whose sums underflow or overflow on the way are recomputed, among others whose sums do
+// not.
 TYPED_TEST(Recombine, UnsplitProductsOfAnyExponents) {
   for (const int spread : {70, 100}) {
     for (int draw = 0; draw < 30 && !testing::Test::HasFailure(); ++draw) {

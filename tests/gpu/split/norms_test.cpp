@@ -15,7 +15,7 @@ template <class T>
 class NormsOf : public testing::Test {};
 TYPED_TEST_SUITE(NormsOf, EveryType);
 
-// Norms of all vectors, whose ranges are known.
+// Norms of all vectors; their ranges are given.
 template <class View>
 std::vector<VectorNorm> norms_on_host(const View& view, const std::vector<VectorRange>& ranges) {
   using Real = std::decay_t<decltype(view(0, 0))>;

@@ -15,14 +15,14 @@ SplitRule successive_rule(bool wide, int bits, int slices) {
   return rule;
 }
 
-// Algorithm 1 on the host: memory and what it leaves.
+// Algorithm 1 on the host: its memory and its results.
 template <class T>
 struct HostSlices {
   using Real = RealOf<T>;
 
   HostSlices(const OperandView<T>& view, const SplitRule& rule)
       : ranges(static_cast<std::size_t>(view.rows)),
-        rests(static_cast<std::size_t>(view.rows * view.columns)), tops(ranges.size()),
+        residuals(static_cast<std::size_t>(view.rows * view.columns)), tops(ranges.size()),
         lengths(ranges.size(), -1), weighted(ranges.size()) {
     find_ranges(view, rule, ranges, 1);
     split.bits = rule.residual_exponent;
@@ -31,14 +31,14 @@ struct HostSlices {
     split.slices.data = memory.data();
     exponents.resize(static_cast<std::size_t>(rule.slices * view.rows));
     split.exponents = {exponents.data(), rule.slices, view.rows, view.rows, 1};
-    split.rests = rests.data();
+    split.residuals = residuals.data();
     split.tops = tops.data();
-    take_rests(view, ranges, split, 1);
+    set_first_residuals(view, ranges, split, 1);
   }
 
   void take(int s, const double* weights) {
     for (std::size_t v = 0; v < lengths.size(); ++v) {
-      if (lengths[v] < 0 && tops[v] == no_rest) lengths[v] = s;
+      if (lengths[v] < 0 && tops[v] == no_residual) lengths[v] = s;
     }
     if (s < split.slices.count) take_slice(split, s, weights, weighted.data(), 1);
   }
@@ -50,7 +50,7 @@ struct HostSlices {
   }
 
   std::vector<VectorRange> ranges;
-  std::vector<Rest> rests;
+  std::vector<Residual> residuals;
   std::vector<std::int32_t> tops;
   std::vector<std::int32_t> exponents;
   std::vector<std::int32_t> lengths;
@@ -59,7 +59,7 @@ struct HostSlices {
   SuccessiveSplit split;
 };
 
-// The same on the device.
+// Algorithm 1 on the device.
 template <class T>
 struct DeviceSlices {
   DeviceSlices(const Operand<T>& operand, const SplitRule& rule, std::size_t offset)
@@ -170,8 +170,8 @@ TYPED_TEST(OzakiStepsOf, EveryShapeHasTheHostsSlices) {
   }
 }
 
-// Six bits a slice: a row of one slice, one of 29 bits, one of 24, two whose bits are far apart, one with an
-// infinity, none.
+// Six bits per slice: rows of one slice, of 29 bits, of 24 bits, two whose bits are far apart, one with an
+// infinity, an empty one.
 TEST(OzakiSteps, SmallIncompleteVectorsAreMarked) {
   using enum DeviceSuccessiveSplit::Complete;
   const double infinity = std::numeric_limits<double>::infinity();
@@ -225,7 +225,7 @@ std::vector<SliceCounts> host_slice_counts(const Operand<T>& a, const SplitRule&
       if (host.lengths[v] == 0 || slice_counts[v].enough != 0 || slice_counts[v].exhausted != 0) continue;
       if (count >= 2 && enough_slices(whole[v], host.weighted[v], count, a.view().columns, bits)) {
         slice_counts[v].enough = count;
-      } else if (host.tops[v] == no_rest) {
+      } else if (host.tops[v] == no_residual) {
         slice_counts[v].exhausted = count;
       }
     }

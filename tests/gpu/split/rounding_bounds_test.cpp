@@ -31,7 +31,9 @@ TYPED_TEST(RoundingBoundsOf, SmallAreTheHosts) {
     device_engine().copy_to_device({}, device.ranges.data(), ranges.data(),
                                    ranges.size() * sizeof(VectorRange));
     const DeviceArray<RoundingBound> bounds(ranges.size());
-    device_engine().find_rounding_bounds({}, {device.split().side, rule.top_exponent, bounds.data()}, {}, {});
+    device_engine().find_rounding_bounds(
+        {}, {device.split().side, rule.top_exponent, bounds.data(), 0, device.split().side.matrix.vectors()},
+        {}, {});
     const std::vector<RoundingBound> got = bounds.host();
     for (std::size_t v = 0; v < got.size(); ++v) {
       const std::string where = fmt::format("{}, vector {}, 2^{}, seed {}, round {}", operand.text(), v,

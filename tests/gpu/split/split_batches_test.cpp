@@ -4,8 +4,8 @@
 namespace kintsugi::test {
 namespace {
 
-// Items of one shape, behind each other with a gap, one more at either end than a step takes; each also has
-// a pointer.
+// Items of one shape, stored contiguously but for a gap, with one more item before and one more after those
+// of a step; each item also has a pointer.
 template <class T>
 struct Batch {
   Batch(std::int64_t number, std::int64_t rows, std::int64_t columns, Layout layout, bool by_pointers,
@@ -50,7 +50,7 @@ struct Batch {
 
   std::int64_t number() const { return static_cast<std::int64_t>(items.size()) - 2; }
   std::size_t slice_bytes() const { return slices_of(rule, vectors, length).bytes(); }
-  // Items 1 ... number, whose ranges and slices stand behind those of item 0.
+  // Items 1 ... number, whose ranges and slices follow those of item 0.
   DeviceSide side() const { return {matrix, 1, ranges.data() + vectors, number()}; }
   DeviceSplit split() const {
     Slices target = slices_of(rule, vectors, length);
@@ -111,7 +111,7 @@ SplitRule rule_of(const char* name, std::int64_t k) {
   return program.split_a;
 }
 
-// Each way through an operand with strides and with pointers: one operand by itself.
+// Each traversal of an operand with strides and with pointers, one operand alone.
 template <class T>
 void check_batches(const char* name, Random& random) {
   for (const Layout layout : layouts) {
@@ -138,7 +138,7 @@ TEST(SplitBatches, ItemsInOneStepAreTheHosts) {
   check_batches<std::complex<double>>("ozaki-int8", random);
 }
 
-// Items whose vectors are divided.
+// Items whose vectors several thread blocks share.
 TEST(SplitBatches, LongVectorsAreTheHosts) {
   Random random(fresh_seed());
   for (const char* name : {"fp16x3", "int8x6"}) {

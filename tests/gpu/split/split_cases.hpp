@@ -16,7 +16,7 @@
 #include "schemes/program.hpp"
 #include "split/split.hpp"
 
-// After the accumulators, whose enumerators GCC would take for shadows of these.
+// Included after the accumulators, since GCC warns that their enumerators shadow the names used here.
 #include "formats/formats.hpp"
 
 namespace kintsugi::test {
@@ -113,7 +113,7 @@ struct Operand {
     matrix.right = random.flip();
     matrix.conjugated = is_complex<T> && random.flip();
     const std::int64_t last = (rows - 1) * matrix.row_stride + (columns - 1) * matrix.column_stride;
-    // What lies between the elements must not be read as one.
+    // Memory between the elements must not be read as an element.
     values.assign(rows * columns == 0 ? 0 : static_cast<std::size_t>(last + 1),
                   T(std::numeric_limits<Real>::quiet_NaN()));
     draw_values(random);
@@ -176,7 +176,7 @@ inline void add_rule(std::vector<NamedRule>& rules, std::string name, const Spli
   rules.push_back({std::move(name), rule});
 }
 
-// Of every scheme, as problems of several k fit them.
+// Split rules of every scheme, as problems of several k fit them.
 inline std::vector<NamedRule> scheme_rules(OperandType type) {
   std::vector<NamedRule> rules;
   for (const Scheme* scheme : all_schemes()) {
@@ -279,7 +279,7 @@ HostSplit split_on_host(const View& view, const SplitRule& rule) {
   return result;
 }
 
-// Not every kernel looks for depths.
+// Not every kernel computes mean depths.
 inline bool same(const VectorRange& device, const VectorRange& host, bool scales) {
   return device.largest == host.largest && device.smallest == host.smallest && device.raised == host.raised &&
          device.flags == host.flags && (!scales || device.scale == host.scale) &&

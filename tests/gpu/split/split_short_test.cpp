@@ -4,7 +4,8 @@
 namespace kintsugi::test {
 namespace {
 
-// So many that vectors have threads instead of thread blocks (engines/cuda/split/split_task.hpp).
+// Number of vectors from which a vector gets threads instead of a thread block
+// (engines/cuda/split/split_task.hpp).
 constexpr std::int64_t many = 16384;
 
 template <class T>

@@ -59,7 +59,7 @@ TYPED_TEST(SplitsOf, EverySmallSizeIsTheHosts) {
   }
 }
 
-// So many that a block has panels to itself.
+// Enough vectors for every thread block to take whole panels.
 TYPED_TEST(SplitsOf, ManySmallVectorsAreTheHosts) {
   Random random(fresh_seed());
   const std::vector<NamedRule> rules = rules_of<TypeParam>();
@@ -106,7 +106,7 @@ TEST(Splits, LargeOperandsAreTheHosts) {
   }
 }
 
-// What decides between fp16x3 and wider ones, however an operand is read.
+// Mean depths, which decide between fp16x3 and candidates of wider range, in every layout of an operand.
 TEST(Splits, SmallDepthsAreKnown) {
   Random random(fresh_seed());
   for (const char* name : {"fp16x3", "fp16x3-wide"}) {
@@ -190,8 +190,8 @@ TEST(Splits, BothOperandsInOneCallAreTheHosts) {
   }
 }
 
-// One operand's vectors beside each other, the other's elements: on Hopper in one launch, whose clusters have
-// either way.
+// One operand with contiguous vectors and one with contiguous elements across vectors: on Hopper one launch
+// splits both.
 template <class T>
 void check_unlike_layouts(const char* name, std::int64_t m, std::int64_t n, std::int64_t k, bool across_first,
                           std::uint64_t seed) {
@@ -311,7 +311,7 @@ TEST(Splits, ItemsOfABatchAreTheHosts) {
     split.side.item = 1;
     device_engine().split({}, {&split, 1}, {});
     expect_host(device, changed, fmt::format("pointers, {}, seed {}", changed.text(), seed));
-    // The same by a stride from one to the other.
+    // Items that are a stride apart.
     std::vector<double> both = first.values;
     both.resize(both.size() + 3);
     both.insert(both.end(), changed.values.begin(), changed.values.end());

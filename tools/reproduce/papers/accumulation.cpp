@@ -8,7 +8,7 @@ namespace {
 constexpr const char* frobenius = "frobenius_relative";
 const std::string signed_values = "uniform";
 const std::string positive = "uniform01";
-const Way native{"native", "reference", ""};
+const SchemeOnEngine native{"native", "reference", ""};
 const std::vector<std::string> blocks{"16", "64", "256", "0"};  // 0: all of k
 const std::vector<std::string> lengths{"16", "64", "256", "1024", "4096"};
 struct Core {
@@ -81,22 +81,22 @@ PaperFigure accumulation() {
            {"own-block", short_blocks}}};
 }
 
-struct NamedWay {
+struct NamedMethod {
   const char* name;
-  Way way;
+  SchemeOnEngine method;
 };
-const std::vector<NamedWay> outside{{"ootomo, H200", {"ootomo", "reference", "h200"}},
-                                    {"ootomo, A100", {"ootomo", "reference", "a100"}},
-                                    {"h2sgemm:sb=12, OpenBLAS's sums", {"h2sgemm:sb=12", "cpu", "fp32"}},
-                                    {"fp16x3, H200", {"fp16x3", "reference", "h200"}},
-                                    {"fp16x3-wide, H200", {"fp16x3-wide", "reference", "h200"}},
-                                    {"h2sgemm-element, H200", {"h2sgemm-element", "reference", "h200"}}};
-const std::vector<NamedWay> inside{{"h2sgemm:sb=12, H200", {"h2sgemm:sb=12", "reference", "h200"}}};
+const std::vector<NamedMethod> outside{{"ootomo, H200", {"ootomo", "reference", "h200"}},
+                                       {"ootomo, A100", {"ootomo", "reference", "a100"}},
+                                       {"h2sgemm:sb=12, OpenBLAS's sums", {"h2sgemm:sb=12", "cpu", "fp32"}},
+                                       {"fp16x3, H200", {"fp16x3", "reference", "h200"}},
+                                       {"fp16x3-wide, H200", {"fp16x3-wide", "reference", "h200"}},
+                                       {"h2sgemm-element, H200", {"h2sgemm-element", "reference", "h200"}}};
+const std::vector<NamedMethod> inside{{"h2sgemm:sb=12, H200", {"h2sgemm:sb=12", "reference", "h200"}}};
 
-Measured over_native(const Evidence& evidence, const std::vector<NamedWay>& ways) {
+Measured over_native(const Evidence& evidence, const std::vector<NamedMethod>& methods) {
   Measured measured;
-  for (const auto& [name, way] : ways)
-    measured.push_back({name, ratios(evidence.pairs(way, {"native", way.engine, ""}, frobenius,
+  for (const auto& [name, method] : methods)
+    measured.push_back({name, ratios(evidence.pairs(method, {"native", method.engine, ""}, frobenius,
                                                     in_distribution(signed_values)))});
   return measured;
 }

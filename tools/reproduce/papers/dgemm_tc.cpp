@@ -10,11 +10,12 @@ namespace kintsugi::tools {
 namespace {
 
 constexpr const char* measure = "max_relative";
-const Way native{"native", "cpu", ""};
+const SchemeOnEngine native{"native", "cpu", ""};
 // Algorithm 1 as in the paper.
-const Way found_depth{"ozaki-fp16:grid=sigma", "cpu", "fp32"};  // DP mode for FP64 operands, SP for FP32
-const Way cr{"ozaki-fp16:grid=sigma:mode=cr", "cpu", "fp32"};
-const Way cr_fp64{"ozaki-fp64:grid=sigma", "cpu", "fp64"};
+const SchemeOnEngine found_depth{"ozaki-fp16:grid=sigma", "cpu",
+                                 "fp32"};  // DP mode for FP64 operands, SP for FP32
+const SchemeOnEngine cr{"ozaki-fp16:grid=sigma:mode=cr", "cpu", "fp32"};
+const SchemeOnEngine cr_fp64{"ozaki-fp64:grid=sigma", "cpu", "fp64"};
 
 PaperSweep sweep_of(const std::string& name, const char* type, const std::vector<std::string>& schemes,
                     const char* engine, const std::vector<std::string>& shapes,
@@ -39,7 +40,7 @@ constexpr double min_of_paper = 1024;
 // Kinds of native sums. The paper's native product is cuBLAS's, whose order of additions is unknown.
 struct NativeSums {
   std::string name;
-  Way way;
+  SchemeOnEngine method;
 };
 const std::vector<NativeSums> native_sums{{"OpenBLAS's sums", native},
                                           {"sequential sums", {"native", "reference", ""}}};
@@ -65,7 +66,7 @@ Measured errors_over_native(const Evidence& evidence) {
   for (const double k : evidence.lengths(with_k(min_of_paper))) {
     for (const NativeSums& sums : native_sums) {
       const auto part = by_range(fmt::format(", k = {}, {}", k, sums.name), [&](const Filter& filter) {
-        const auto pairs = evidence.pairs(found_depth, sums.way, measure, both(filter, of_length(k)));
+        const auto pairs = evidence.pairs(found_depth, sums.method, measure, both(filter, of_length(k)));
         return std::vector<double>{geometric_mean(ratios(pairs))};
       });
       measured.insert(measured.end(), part.begin(), part.end());
@@ -80,9 +81,9 @@ Measured cr_over_native(const Evidence& evidence) {
 }
 
 Measured correctly_rounded(const Evidence& evidence) {
-  const auto shares = [&](const Way& way, const std::string& after) {
+  const auto shares = [&](const SchemeOnEngine& method, const std::string& after) {
     return by_range(after, [&](const Filter& filter) {
-      return evidence.errors(way, "correctly_rounded_fraction", filter);
+      return evidence.errors(method, "correctly_rounded_fraction", filter);
     });
   };
   Measured measured = shares(cr, ", fp16 slices");

@@ -16,8 +16,8 @@ std::vector<double> pair_ratios(const Evidence& evidence, const SchemePairs& sch
                                 const Filter& filter) {
   std::vector<double> values;
   for (const auto& [one, other] : schemes) {
-    const auto found =
-        ratios(evidence.pairs(way_of(sums, one), way_of(sums, other), frobenius, both(of_sweeps(), filter)));
+    const auto found = ratios(
+        evidence.pairs(method_of(sums, one), method_of(sums, other), frobenius, both(of_sweeps(), filter)));
     values.insert(values.end(), found.begin(), found.end());
   }
   return values;
@@ -93,7 +93,7 @@ Measured half_precision(const Evidence& evidence) {
       for (const Inputs& inputs : all_inputs)
         measured.push_back(
             {fmt::format("{}, {}, {} results, offsets from {}", inputs.name, sums.name, output, least),
-             evidence.errors(way_of(sums, half), frobenius, both(rows, at_offsets(inputs, least, 0)))});
+             evidence.errors(method_of(sums, half), frobenius, both(rows, at_offsets(inputs, least, 0)))});
     }
   };
   for (const Sums& sums : kinds_of_sums) add(sums, "FP32", of_sweeps());
@@ -155,7 +155,7 @@ PaperSweep fig8_places() {
 Analysis fig8_half_results() {
   ProductErrors study;
   study.schemes = {half};
-  study.ways = {{"", "reference", "fp32"}};
+  study.methods = {{"", "reference", "fp32"}};
   study.distributions = fig8_distributions();
   study.shapes = {{64, 64, 2816}};
   study.seeds = {1};

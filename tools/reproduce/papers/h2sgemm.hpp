@@ -18,7 +18,9 @@ inline const std::string native = "native";
 inline const std::string half = "fp16";
 
 // Kinds of sums. All round to nearest, as the paper's NPU, of which there is no model. The paper's SGEMM is
-// OpenBLAS's on another processor, so its sums may differ from those of the NPU.
+// OpenBLAS's on another processor, so its sums may differ from those of the NPU. The engine cpu multiplied
+// slices by OpenBLAS up to commit 571b385, and the recorded rows are of such commits; since then it has the
+// sequential sums of the reference engine (CHANGELOG, Bits).
 struct Sums {
   std::string name;
   std::string engine;
@@ -29,8 +31,9 @@ inline const std::vector<Sums> kinds_of_sums{{"sequential sums", "reference", "r
 inline const std::vector<Sums> sums_beside_sgemm{
     kinds_of_sums[0], kinds_of_sums[1], {"sequential sums over OpenBLAS's SGEMM", "reference", "cpu"}};
 
-inline Way way_of(const Sums& sums, const std::string& scheme) {
-  return scheme == native ? Way{native, sums.sgemm, ""} : Way{scheme, sums.engine, "fp32"};
+inline SchemeOnEngine method_of(const Sums& sums, const std::string& scheme) {
+  return scheme == native ? SchemeOnEngine{native, sums.sgemm, ""}
+                          : SchemeOnEngine{scheme, sums.engine, "fp32"};
 }
 
 // Last commit in which the accumulator fp32 added partial sums outside the unit in FP32, as Algorithm 1 does;

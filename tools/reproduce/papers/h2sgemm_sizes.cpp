@@ -46,15 +46,16 @@ Measured stable_in_size(const Evidence& evidence) {
         std::pair{"SGEMM", native}}) {
     for (const Sums& sums : kinds_of_sums) {
       for (const Inputs& inputs : all_inputs)
-        measured.push_back({fmt::format("{}, {}, {}", name, inputs.name, sums.name),
-                            evidence.errors(way_of(sums, scheme), frobenius, at_offset_0(inputs, same_k))});
+        measured.push_back(
+            {fmt::format("{}, {}, {}", name, inputs.name, sums.name),
+             evidence.errors(method_of(sums, scheme), frobenius, at_offset_0(inputs, same_k))});
     }
   }
   return measured;
 }
 
-double growth(const Evidence& evidence, const Way& way, const Filter& filter) {
-  const auto errors = evidence.errors(way, frobenius, filter);
+double growth(const Evidence& evidence, const SchemeOnEngine& method, const Filter& filter) {
+  const auto errors = evidence.errors(method, frobenius, filter);
   return errors.back() / errors.front();
 }
 
@@ -76,11 +77,12 @@ std::function<Measured(const Evidence&)> by_growing_sizes(SizeValue value) {
 }
 
 double growth_over_sgemm(const Evidence& evidence, const Sums& sums, const Filter& filter) {
-  return growth(evidence, way_of(sums, term_12), filter) / growth(evidence, way_of(sums, native), filter);
+  return growth(evidence, method_of(sums, term_12), filter) /
+         growth(evidence, method_of(sums, native), filter);
 }
 
 double last_over_sgemm(const Evidence& evidence, const Sums& sums, const Filter& filter) {
-  return ratios(evidence.pairs(way_of(sums, term_12), way_of(sums, native), frobenius, filter)).back();
+  return ratios(evidence.pairs(method_of(sums, term_12), method_of(sums, native), frobenius, filter)).back();
 }
 
 Measured growth_over_element(const Evidence& evidence) {
@@ -91,8 +93,8 @@ Measured growth_over_element(const Evidence& evidence) {
         for (const Inputs& inputs : all_inputs) {
           const Filter filter = both(place.rows, at_offset_0(inputs, sizes.filter));
           measured.push_back({fmt::format("{}, {}, {}, {}", sizes.name, inputs.name, sums.name, place.name),
-                              {growth(evidence, way_of(sums, term_12), filter) /
-                               growth(evidence, way_of(sums, place.scheme(12)), filter)}});
+                              {growth(evidence, method_of(sums, term_12), filter) /
+                               growth(evidence, method_of(sums, place.scheme(12)), filter)}});
         }
       }
     }

@@ -23,8 +23,8 @@ Measured reductions(const Evidence& evidence, const char* accumulator, const std
       both(where, [=](const Json& row) { return cell(row, "accumulator") == accumulator; });
   for (const double k : evidence.lengths(measured_there)) {
     if (k > max_k) continue;
-    const auto pairs = evidence.pairs(on(accumulator, scheme), on(accumulator, "legemm"), measure,
-                                      both(where, of_length(k)));
+    const auto pairs = evidence.pairs(on_reference(accumulator, scheme), on_reference(accumulator, "legemm"),
+                                      measure, both(where, of_length(k)));
     measured.push_back({fmt::format("n = {}{}", k, after), {mean(ratios(pairs))}});
   }
   return measured;
@@ -89,7 +89,7 @@ std::vector<double> errors_by_k(const Evidence& evidence, const char* measure,
   std::vector<double> means;
   for (const double k : evidence.lengths(where)) {
     if (k < min_k || k > max_k) continue;
-    means.push_back(mean(evidence.errors(on(a800, "legemm"), measure, both(where, of_length(k)))));
+    means.push_back(mean(evidence.errors(on_reference(a800, "legemm"), measure, both(where, of_length(k)))));
   }
   return means;
 }

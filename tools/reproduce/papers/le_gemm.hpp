@@ -25,7 +25,7 @@ inline const std::string tested = "uniform";
 inline const std::string positive = "uniform01";
 inline const std::string language = "language-model";
 
-inline Way on(const char* accumulator, const std::string& scheme) {
+inline SchemeOnEngine on_reference(const char* accumulator, const std::string& scheme) {
   return {scheme, "reference", accumulator};
 }
 
@@ -43,7 +43,7 @@ inline ProductErrors on_the_a800(const std::vector<Shape>& shapes, const std::ve
                                  const std::string& engine) {
   ProductErrors study;
   study.schemes = {"fp16", "markidis", "ootomo", ootomo_inside, "legemm"};
-  study.ways = {on(a800, "")};
+  study.methods = {on_reference(a800, "")};
   study.distributions = {tested};
   study.shapes = shapes;
   study.seeds = seeds;

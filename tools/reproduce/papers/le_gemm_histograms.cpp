@@ -27,7 +27,7 @@ double share_below(const Json& row, double limit) {
 // Share in the histogram of the accuracy sweeps.
 double sweep_share(const Evidence& evidence, const char* accumulator, const std::string& scheme,
                    double limit) {
-  return share_below(evidence.of(on(accumulator, scheme), of_sweeps()).front(), limit);
+  return share_below(evidence.rows_of(on_reference(accumulator, scheme), of_sweeps()).front(), limit);
 }
 
 // le-gemm's share of elements over that of a scheme.
@@ -47,7 +47,7 @@ const std::vector<Limit> limits{{"1e-7", 1e-7}, {"1e-6", 1e-6}, {"1e-5", 1e-5}, 
 // Share of the elements whose difference to a CPU's native product is within the limit.
 double share_against_native(const Evidence& evidence, const std::string& scheme, double limit,
                             const CpuSums& sums) {
-  const auto rows = evidence.of(on(a800, scheme), against_native(sums.engine));
+  const auto rows = evidence.rows_of(on_reference(a800, scheme), against_native(sums.engine));
   for (const Json& share : rows.front().at("shares")) {
     if (share.at("limit").get<double>() == limit) return share.at("share").get<double>();
   }
@@ -93,9 +93,9 @@ Measured legemm_share_ratios(const Evidence& evidence, const std::string& scheme
 Measured claim_over_markidis(const Evidence& evidence) {
   Measured measured = legemm_share_ratios(evidence, "markidis", "");
   for (const CpuSums& sums : cpu_sums) {
-    measured.push_back(
-        {"Max_error, " + sums.name, ratios(evidence.pairs(on(a800, "markidis"), on(a800, "legemm"), max_error,
-                                                          against_native(sums.engine)))});
+    measured.push_back({"Max_error, " + sums.name,
+                        ratios(evidence.pairs(on_reference(a800, "markidis"), on_reference(a800, "legemm"),
+                                              max_error, against_native(sums.engine)))});
   }
   return measured;
 }

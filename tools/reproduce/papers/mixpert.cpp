@@ -6,7 +6,7 @@ namespace kintsugi::tools {
 namespace {
 
 constexpr const char* frobenius = "frobenius_relative";
-const Way cublas{"native", "reference", ""};
+const SchemeOnEngine cublas{"native", "reference", ""};
 
 struct Operands {
   std::string name;
@@ -14,8 +14,8 @@ struct Operands {
 };
 const std::vector<Operands> all_operands{{"[-1, 1]", "uniform"}, {"[0, 1]", "uniform01"}};
 
-Way on_a100(const std::string& scheme) { return {scheme, "reference", "a100"}; }
-Way on_int32(const std::string& scheme) { return {scheme, "reference", "int32"}; }
+SchemeOnEngine on_a100(const std::string& scheme) { return {scheme, "reference", "a100"}; }
+SchemeOnEngine on_int32(const std::string& scheme) { return {scheme, "reference", "int32"}; }
 
 // Two schemes: all of k summed in the unit, and partial sums added outside.
 struct Places {

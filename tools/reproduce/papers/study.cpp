@@ -10,13 +10,13 @@ namespace {
 constexpr const char* study_error = "mean_relative_long_double";
 constexpr const char* exact_error = "mean_relative";
 
-const Way native{"native", "reference", ""};
+const SchemeOnEngine native{"native", "reference", ""};
 const std::vector<std::string> types{"type1", "type2", "type3", "type4"};
 // Types for which the study's conclusion holds, "elements not smaller than type 3". fp16 keeps nothing of
 // type 4 (all of A is below 2^-34), with or without a scale on the residual.
 const std::vector<std::string> within_reach{"type1", "type2", "type3"};
 
-Way on_a100(const std::string& scheme) { return {scheme, "reference", "a100"}; }
+SchemeOnEngine on_a100(const std::string& scheme) { return {scheme, "reference", "a100"}; }
 
 // Returns the scheme of two fp16 slices per operand with all four products.
 std::string two_slices(int scale, int block) {
@@ -48,9 +48,9 @@ Filter cells_of(const Variant& variant, const std::string& type) {
 }
 
 // Returns the error averaged over seeds.
-double error_in(const Evidence& evidence, const Way& way, const std::string& type,
+double error_in(const Evidence& evidence, const SchemeOnEngine& method, const std::string& type,
                 const Variant& variant = variants.front(), const char* measure = study_error) {
-  return mean(evidence.errors(way, measure, cells_of(variant, type)));
+  return mean(evidence.errors(method, measure, cells_of(variant, type)));
 }
 
 using TypeValues = std::function<std::vector<double>(const std::string& type, const Variant& variant)>;
@@ -115,7 +115,7 @@ PaperSweep study_sweep(const std::vector<std::string>& schemes) {
 Analysis positive_rows(const std::vector<std::string>& schemes) {
   ProductErrors study;
   study.schemes = schemes;
-  study.ways = {on_a100("")};
+  study.methods = {on_a100("")};
   study.distributions = within_reach;
   study.shapes = {{64, 64, 1024}, {64, 64, 4096}};
   study.seeds = {1, 2, 3, 4, 5};

@@ -1,7 +1,5 @@
 #include "engines/cuda/arch/architecture.hpp"
 
-#include <algorithm>
-
 #include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/common/kernel_images.hpp"
 
@@ -24,7 +22,8 @@ std::span<const Architecture* const> architectures() {
 
 }  // namespace
 
-// A library without any device code counts as having all of it; its missing code is reported elsewhere.
+// A build without device code plans as one that has all of it; kernels_missing_reason() reports that
+// nothing can run.
 bool Architecture::has_gemm_kernels() const {
   return !gemm_image.empty() && (engine_images().empty() || has_image(engine_images(), gemm_image));
 }
@@ -34,12 +33,7 @@ const DmmaKernels* Architecture::available_dmma(ElementType type) const {
 }
 
 std::span<const Accumulator> Architecture::available_half_accumulators() const {
-  return has_gemm_kernels() ? half_accumulators : half_accumulators.last(1);
-}
-
-bool Architecture::is_measured(std::string_view device_name) const {
-  return std::ranges::any_of(measured_devices,
-                             [&](std::string_view end) { return device_name.ends_with(end); });
+  return has_gemm_kernels() ? half_accumulators : half_accumulators.last(1);  // cuBLAS's
 }
 
 const Architecture& architecture_of(int major, int minor) {

@@ -1,5 +1,5 @@
-// Capability table of each GPU architecture: which kernels the engine has for it, their tiles, how its matrix
-// units add, and what kernels cost. A new architecture is a table and a line of architectures.def
+// Capability table of each GPU architecture: which kernels the engine has for it, their tiles, and how its matrix
+// units add; what kernels cost is in profiles (profile.hpp). A new architecture is a table and a line of architectures.def
 // (docs/ADDING-A-GPU.md).
 #pragma once
 
@@ -7,7 +7,6 @@
 #include <span>
 #include <string_view>
 
-#include "engines/cuda/arch/costs.hpp"
 #include "engines/cuda/gemm/dmma/dmma_kernels.hpp"
 #include "engines/cuda/gemm/int8/int8_kernels.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_kernels.hpp"
@@ -43,10 +42,6 @@ struct Architecture {
   // Kernels for FP64 elements on tensor cores, indexed by ElementType; nullptr: the SIMT kernels multiply.
   std::array<const DmmaKernels*, 4> dmma = {};
 
-  // Costs, measured on the devices whose names end with one of `measured_devices`; on other devices of the
-  // architecture they only rank tiles.
-  const Costs* costs = nullptr;
-  std::span<const std::string_view> measured_devices = {};
   DeviceThresholds thresholds = {};
 
   constexpr bool matches(int device_major, int device_minor) const {
@@ -56,7 +51,6 @@ struct Architecture {
   bool has_gemm_kernels() const;
   // half_accumulators, without those of product kernels that the library lacks.
   std::span<const Accumulator> available_half_accumulators() const;
-  bool is_measured(std::string_view device_name) const;
   // The DMMA kernels for a type; nullptr if there are none or the library lacks them.
   const DmmaKernels* available_dmma(ElementType type) const;
 };

@@ -5,7 +5,19 @@
 
 namespace kintsugi::core::cuda {
 
-// Costs of the multi-term GEMM kernels that do not depend on the tile; tiles are chosen by them.
+// Times of a cluster's tile: of a k-block, and of the tile besides its k-blocks.
+struct TileTimes {
+  double block = 0;
+  double tile = 0;
+};
+
+// Times of a k-block of a small tile: if an SM has one thread block, and per thread block if it has more.
+struct SmallTileTimes {
+  double alone = 0;
+  double shared = 0;
+};
+
+// Costs of the multi-term GEMM kernels, by which their tiles are chosen.
 struct MultiTermCosts {
   double launch;  // time until the first slices have arrived and after the last elements
   // Time of a k-block of 64 whose partial sums are added outside the matrix unit 2 or 4 times, relative to
@@ -18,6 +30,11 @@ struct MultiTermCosts {
   double memory_rate;        // bytes of operands
   double cache_rate;         // bytes that all thread blocks load; boxes of sixteen columns are slow
   double narrow_cache_rate;  // cache_rate for tiles of 32 columns
+  // Indexed like the tile tables of the same names (gemm/multi_term/multi_term_structures.hpp).
+  std::array<TileTimes, 3> joined_tiles;
+  std::array<TileTimes, 3> rescaled_tiles;
+  std::array<TileTimes, 3> six_term_tiles;  // the third is not used
+  std::array<SmallTileTimes, 3> small_tiles;
 };
 
 // Costs of the other steps of a call, and of native products at their best.
@@ -26,7 +43,6 @@ struct CallCosts {
   double split_launch;          // time to launch the splits of both operands
   double split_launch_alone;    // time to launch the split of one operand
   double split_rate;            // split rate, as a fraction of copy_rate
-  double long_vector;           // elements from which vectors may be divided, and read twice
   double split_launch_long;     // time to launch the splits of both operands with long vectors
   double split_rate_long;       // split rate of long vectors, as a fraction of copy_rate
   double native_launch;         // time of an idle kernel of ours after a kernel of the vendor's
@@ -40,9 +56,20 @@ struct CallCosts {
   double throttled_product;     // time from which a product is long
 };
 
+// Costs of native products of any type, by our kernels and by the vendor library's.
+struct NativeCallCosts {
+  double own_launch;      // time of a kernel of ours until its first operands have arrived
+  double tile_ends;       // begin and end of a tile, as inner indices
+  double vendor_launch;   // time of a vendor library's kernel likewise
+  double test_launch;     // time to launch the test of the vendor's sums
+  double test_read_time;  // time in which that test reads C, relative to a copy of as many bytes
+};
+
 // Costs of native products of one element type.
 struct NativeCosts {
-  double inner_index;  // time per inner index of our smallest tiles, as many as the device holds at once
+  // Time per inner index of as many tiles of ours as the device holds at once, for each of the type's tiles
+  // (gemm/dmma/dmma_tiles.hpp on Hopper for FP64 and complex FP64, else gemm/simt/simt_tiles.hpp).
+  std::array<double, 4> tile_index;
   double vendor_rate;  // operations of the vendor library's kernels
 };
 
@@ -55,6 +82,8 @@ struct ResidueCosts {
 struct Costs {
   MultiTermCosts multi_term;
   CallCosts call;
+  std::array<TileTimes, 2> int8_tiles;  // indexed like int8_tiles (gemm/int8/int8_tiles.hpp)
+  NativeCallCosts native_call;
   std::array<NativeCosts, 4> native;  // native and residues are indexed by ElementType
   std::array<ResidueCosts, 4> residues;
 };

@@ -1,7 +1,5 @@
-// Hopper, compute capability 9.0: our kernels by TMA and wgmma, which run on no other architecture. Times of
-// tiles are those measured on an H200.
+// Hopper, compute capability 9.0: our kernels by TMA and wgmma, which run on no other architecture.
 #include "engines/cuda/arch/architecture.hpp"
-#include "engines/cuda/arch/sm90_costs.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
 
 namespace kintsugi::core::cuda {
@@ -20,6 +18,7 @@ const std::array<MultiTermKernels, 3> multi_term_kernels{
     {{joined_terms.terms,
       FormatId::fp16,
       joined_tiles,
+      &MultiTermCosts::joined_tiles,
       {KINTSUGI_KERNEL("fp16_terms_192"), KINTSUGI_KERNEL("fp16_terms_128"),
        KINTSUGI_KERNEL("fp16_terms_64")},
       small_tiles,
@@ -31,6 +30,7 @@ const std::array<MultiTermKernels, 3> multi_term_kernels{
      {rescaled_terms.terms,
       FormatId::fp16,
       rescaled_tiles,
+      &MultiTermCosts::rescaled_tiles,
       {KINTSUGI_KERNEL("fp16_rescaled_terms_192"), KINTSUGI_KERNEL("fp16_rescaled_terms_128"),
        KINTSUGI_KERNEL("fp16_rescaled_terms_64")},
       small_tiles,
@@ -43,6 +43,7 @@ const std::array<MultiTermKernels, 3> multi_term_kernels{
      {six_terms.terms,
       FormatId::bf16,
       six_term_tiles,
+      &MultiTermCosts::six_term_tiles,
       {KINTSUGI_KERNEL("bf16_six_terms_128"), KINTSUGI_KERNEL("bf16_six_terms_64"), KINTSUGI_KERNEL("")},
       {},
       {KINTSUGI_KERNEL(""), KINTSUGI_KERNEL(""), KINTSUGI_KERNEL("")},
@@ -75,7 +76,6 @@ const DmmaKernels dmma_c64{dmma_tiles_c64, dmma_c64_along_k, {}};
 
 const Architecture& sm90_architecture() {
   static constexpr std::array accumulators{Accumulator::h200, Accumulator::cublas};
-  static constexpr std::array<std::string_view, 1> measured{"H200"};
   static const Architecture table{
       .name = "sm90",
       .major = 9,
@@ -87,9 +87,7 @@ const Architecture& sm90_architecture() {
       .half_accumulators = accumulators,
       .int52_rate = 1.0 / 32,
       .simt_tiles = {simt_tiles_f32, simt_tiles_f64, simt_tiles_c32, simt_tiles_c64},
-      .dmma = {nullptr, &dmma_f64, nullptr, &dmma_c64},
-      .costs = &sm90_costs,
-      .measured_devices = measured};
+      .dmma = {nullptr, &dmma_f64, nullptr, &dmma_c64}};
   return table;
 }
 

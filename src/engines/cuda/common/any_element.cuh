@@ -55,8 +55,8 @@ __device__ void split_any(const SplitRule& rule, double x, int scale, Store&& st
     return split_into_any_residues(rule, x, scale, store);
   if constexpr (kind != ElementKind::any) return split_into_residuals(rule, x, scale, store);
   switch (rule.kind) {
-    case SplitKind::hi_lo: return split_into_residuals(rule, x, scale, store);
-    case SplitKind::fixed: return split_into_digits(rule, x, scale, store);
+    case SplitKind::rounded_residuals: return split_into_residuals(rule, x, scale, store);
+    case SplitKind::grid_digits: return split_into_digits(rule, x, scale, store);
     case SplitKind::magnitude:
       return store(0, static_cast<std::uint64_t>(times_power_of_two(x < 0 ? -x : x, scale)));
     case SplitKind::magnitude_above: return store(0, magnitude_above(x, scale));
@@ -100,12 +100,12 @@ __device__ inline std::byte* slices_of(const SplitTask& task) {
 // Writes an element's slices by the functions of arith/split_rule.hpp. Not inlined: most elements never need
 // it.
 template <ElementKind kind>
-__device__ __noinline__ void write_any(const SplitTask& task, int scale, double x, std::int64_t place) {
+__device__ __noinline__ void write_any(const SplitTask& task, int scale, double x, std::int64_t offset) {
   const SplitRule rule = fitted_rule_of(task, kind);
   const int bytes = task.format.storage_bytes;
   const double finite = x - x == 0 ? x : 0.0;
   split_any<kind>(rule, finite, scale, [&](int s, std::uint64_t pattern) {
-    store_pattern(slices_of(task) + (s * task.slice_stride + place) * bytes, bytes, pattern);
+    store_pattern(slices_of(task) + (s * task.slice_stride + offset) * bytes, bytes, pattern);
   });
 }
 

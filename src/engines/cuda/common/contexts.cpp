@@ -43,8 +43,8 @@ class CudaContexts final : public DeviceContexts {
     return driver().context_push(handle) == 0;
   }
   void leave() const noexcept override {
-    Context left = nullptr;
-    driver().context_pop(&left);
+    Context popped = nullptr;
+    driver().context_pop(&popped);
   }
 
   bool reaches(const DeviceContext& context) const override {

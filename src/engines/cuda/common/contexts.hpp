@@ -18,6 +18,7 @@ struct DeviceDescription {
 
 DeviceDescription describe_device(Device device);
 
+// CUDA's implementation of DeviceContexts.
 const DeviceContexts& contexts();
 
 }  // namespace kintsugi::core::cuda

@@ -56,7 +56,7 @@ void KernelName::allow_shared_bytes(std::int64_t bytes) const {
 // The attribute is a hint: if the driver refuses it, the launch does not fail.
 void KernelName::prefer_shared_memory() const {
   constexpr int percent = 100;
-  std::atomic<bool>& asked = asked_for_shared_.at(static_cast<std::size_t>(current_device()));
+  std::atomic<bool>& asked = has_requested_shared_.at(static_cast<std::size_t>(current_device()));
   if (asked.load(std::memory_order_relaxed)) return;
   driver().kernel_set_attribute(function_preferred_shared, percent, get(), current_device());
   asked.store(true, std::memory_order_relaxed);

@@ -52,7 +52,7 @@ class KernelName {
   mutable Kernel kernel_ = nullptr;
   mutable std::mutex mutex_{};
   mutable std::array<std::int64_t, max_devices> shared_bytes_{};  // requested so far
-  mutable std::array<std::atomic<bool>, max_devices> asked_for_shared_{};
+  mutable std::array<std::atomic<bool>, max_devices> has_requested_shared_{};
   mutable std::array<std::atomic<int>, max_devices> ptx_versions_{};  // 0: not read yet
 };
 

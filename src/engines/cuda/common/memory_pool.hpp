@@ -7,11 +7,11 @@
 
 namespace kintsugi::core::cuda {
 
-// Freed bytes that a pool keeps for the next call at most; the driver gives the rest back when a stream
-// is synchronized. Workspaces of FP32 products up to n = 4096 fit.
+// At most this many freed bytes stay in a pool for the next call; the driver gives the rest back when a
+// stream is synchronized. Workspaces of FP32 products up to n = 4096 fit.
 inline constexpr std::size_t kept_bytes_of_pool = std::size_t{256} << 20;
 
-// Makes the pool of the calling thread's device, where it can have one: not while a stream is captured.
+// Creates the pool of the calling thread's device, unless the device has none or a stream is captured.
 void prepare_pool();
 
 // Allocates from the device's pool in stream order. The driver records which stream freed a piece, so pieces

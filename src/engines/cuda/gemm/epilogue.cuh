@@ -27,7 +27,8 @@ struct TileRange {
   std::int64_t first;
   int most;
 
-  __device__ int of(std::int64_t whole) const {
+  // Number of them inside a region of `whole` rows or columns.
+  __device__ int inside(std::int64_t whole) const {
     return static_cast<int>(max(std::int64_t{0}, min(whole - first, std::int64_t{most})));
   }
 };
@@ -69,8 +70,8 @@ struct EpilogueParams {
   __device__ void load(const DeviceTile& tile, const SharedSides& shared, int batch_item,
                        const TileRange& tile_rows, const TileRange& tile_columns, int thread) {
     const Scalars<float> scalars(tile.scalars);
-    const int rows_there = tile_rows.of(tile.rows);
-    const int columns_there = tile_columns.of(tile.columns);
+    const int rows_there = tile_rows.inside(tile.rows);
+    const int columns_there = tile_columns.inside(tile.columns);
     const VectorRange* of_rows =
         tile.a.ranges + (shared.a ? 0 : batch_item * tile.a.matrix.rows) + tile.first_row + tile_rows.first;
     const VectorRange* of_columns = tile.b.ranges + (shared.b ? 0 : batch_item * tile.b.matrix.rows) +

@@ -16,9 +16,10 @@ inline constexpr int term_block = 64;        // inner indices of a k-block, whic
 inline constexpr int term_segment = 8192;
 inline constexpr int term_threads = 384;
 
-// Part `Index` of a k-block in Count parts, whose sums are added outside the matrix unit one by one.
+// Sub-block `Index` of a k-block in Count sub-blocks, whose sums are added outside the matrix unit one by
+// one.
 template <int Count, int Index>
-struct SumPart {
+struct KSubBlock {
   static constexpr int steps = term_block / 16 / Count;  // wgmma instructions per term
   static constexpr int first_step = Index * steps;
   static constexpr bool begins_block = Index == 0;
@@ -34,9 +35,6 @@ struct MultiTermTile {
   // True if the first slice of A, which most terms read, is loaded into registers: that saves an eighth of
   // shared memory's time.
   bool high_in_registers;
-  // Microseconds of a k-block, and of a tile besides its k-blocks, measured on an H200 for one cluster.
-  float block_time;
-  float tile_time;
 
   constexpr int stage_bytes() const { return (term_tile_rows / 2 + columns) * term_block * 2; }
   constexpr int shared_bytes() const { return (stages[0] + stages[1] + stages[2]) * stage_bytes() + 1024; }
@@ -60,7 +58,7 @@ struct MultiTermParams {
   // Sums of earlier segments of k: those of the tile that each cluster works on, then those of the tiles that
   // are split along k. Null if k is one segment.
   float* segment_sums = nullptr;
-  std::uint32_t* parts_added = nullptr;     // for every tile split along k; 0 before the launch
+  std::uint32_t* k_parts_added = nullptr;   // for every tile split along k; 0 before the launch
   std::uint32_t* clusters_begun = nullptr;  // used if tiles are split along k; 0 before the launch
   float rescale = 1;
 };
@@ -77,10 +75,6 @@ inline constexpr std::int64_t max_segment_bytes = std::int64_t{64} << 20;
 
 struct SmallTile {
   int columns;
-  // Microseconds of a k-block if an SM has one thread block, and per thread block if it has more, measured on
-  // an H200.
-  float alone_time;
-  float block_time;
 
   constexpr int stage_bytes(int slices) const {
     return slices * (small_tile_rows + columns) * term_block * 2;

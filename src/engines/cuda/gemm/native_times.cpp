@@ -7,31 +7,27 @@
 
 namespace kintsugi::core::cuda {
 
-std::optional<NativeTimes> native_times(const NativeShape& shape) {
+NativeTimes native_times(const NativeShape& shape, const Costs& costs) {
   const Architecture& architecture = current_architecture();
-  if (architecture.costs == nullptr) return std::nullopt;
   const auto type = static_cast<std::size_t>(shape.type);
-  const NativeCosts& costs = architecture.costs->native[type];
+  const NativeCallCosts& call = costs.native_call;
+  const NativeCosts& of_type = costs.native[type];
   const DmmaKernels* dmma = architecture.available_dmma(shape.type);
-  const double tiles =
-      dmma != nullptr ? dmma_time(*dmma, shape) : simt_time(architecture.simt_tiles[type], shape);
+  const double index = dmma != nullptr ? dmma_time(*dmma, shape, of_type.tile_index)
+                                       : simt_time(architecture.simt_tiles[type], shape, of_type.tile_index);
   const double elements =
       static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.items);
   const double operations = (shape.type == ElementType::c32 || shape.type == ElementType::c64 ? 8 : 2) *
                             elements * static_cast<double>(shape.k);
-  const double way = elements * static_cast<double>(element_bytes(shape.type)) /  // to read or write C
-                     architecture.costs->call.copy_rate;
-  constexpr double launch = 3.5;  // of a kernel of ours, until its first operands have arrived
-  constexpr double vendor_launch = 6;
-  constexpr double look = 5;
-  constexpr double look_way = 2.5;  // the test of sums reads C at less than half of the copy's rate
-  constexpr double begin = 32;      // beginning and end of a tile, as inner indices
-  const double own = launch + costs.inner_index * (static_cast<double>(shape.k) + begin) * tiles + way;
-  const double vendor = vendor_launch + operations / costs.vendor_rate;
-  return NativeTimes{.own = own,
-                     .own_added = own + 2 * way,
-                     .vendor_tested = vendor + look + look_way * way,
-                     .vendor_added = vendor + look + (look_way + 2) * way};
+  // Time to read or write C.
+  const double copy_c = elements * static_cast<double>(element_bytes(shape.type)) / costs.call.copy_rate;
+  const double own = call.own_launch + index * (static_cast<double>(shape.k) + call.tile_ends) + copy_c;
+  const double vendor = call.vendor_launch + operations / of_type.vendor_rate;
+  const double tested = vendor + call.test_launch + call.test_read_time * copy_c;
+  return {.own = own,
+          .own_added = own + 2 * copy_c,
+          .vendor_tested = tested,
+          .vendor_added = tested + 2 * copy_c};
 }
 
 }  // namespace kintsugi::core::cuda

@@ -1,12 +1,11 @@
-// Expected times of native products on the current device, by our own kernels and by the vendor library's.
+// Expected times of native products on a device, by our own kernels and by the vendor library's.
 #pragma once
 
-#include <optional>
-
+#include "engines/cuda/arch/costs.hpp"
 #include "engines/device.hpp"
 
 namespace kintsugi::core::cuda {
 
-std::optional<NativeTimes> native_times(const NativeShape& shape);
+NativeTimes native_times(const NativeShape& shape, const Costs& costs);
 
 }  // namespace kintsugi::core::cuda

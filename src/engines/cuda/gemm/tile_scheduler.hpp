@@ -10,10 +10,10 @@
 
 namespace kintsugi::core::cuda {
 
-// Work tile: number of a tile of C and, if the tile is split along k, number of its part.
+// Work tile: number of a tile of C and, if the tile is split along k, which part of k.
 struct WorkTile {
   std::int32_t tile = 0;
-  std::int32_t part = 0;
+  std::int32_t k_part = 0;
 };
 
 struct TileCoord {
@@ -24,8 +24,9 @@ struct TileCoord {
 
 // Whole tiles go to the clusters in turn, wave by wave. If the last wave would leave clusters idle, its tiles
 // are split along k. The clusters are divided into as many ranges as a tile has parts: those of range p
-// compute part p of all these tiles, tiles_of_part_cluster of them each. The parts are spread over the waves,
-// the first before them and the last after them, so that a cluster rarely waits for the part before its own.
+// compute part p of k for all these tiles, tiles_of_k_part_cluster of them each. The parts are spread over
+// the waves, the first before them and the last after them, so that a cluster rarely waits for the part
+// before its own.
 //
 // Residency: part p of a tile is computed by a cluster with a higher number than that of part p - 1, and
 // clusters are numbered in the order in which they begin. So a cluster waits only for clusters that began
@@ -36,10 +37,10 @@ struct TileSchedule {
   std::int32_t items = 1;
   std::int32_t k_blocks = 0;
   std::int32_t clusters = 1;
-  std::int32_t waves = 0;  // waves of whole tiles
-  std::int32_t parts = 1;  // parts of a split tile
-  std::int32_t tiles_of_part_cluster = 1;
-  std::int32_t part_clusters = 1;  // clusters that compute parts of the same number
+  std::int32_t waves = 0;    // waves of whole tiles
+  std::int32_t k_parts = 1;  // parts of a split tile
+  std::int32_t tiles_of_k_part_cluster = 1;
+  std::int32_t k_part_clusters = 1;  // clusters that compute parts of the same number
 
   // Columns of tiles whose operands, together with those of as many rows, stay in L2 while clusters compute
   // these tiles.
@@ -64,43 +65,43 @@ struct TileSchedule {
   KINTSUGI_HOST_DEVICE constexpr std::int32_t split_index(const WorkTile& work_tile) const {
     return work_tile.tile - whole_tiles();
   }
-  KINTSUGI_HOST_DEVICE constexpr std::int32_t parts_of(const WorkTile& work_tile) const {
-    return split_index(work_tile) < 0 ? 1 : parts;
+  KINTSUGI_HOST_DEVICE constexpr std::int32_t k_parts_of(const WorkTile& work_tile) const {
+    return split_index(work_tile) < 0 ? 1 : k_parts;
   }
   KINTSUGI_HOST_DEVICE constexpr bool receives_partial_sums(const WorkTile& work_tile) const {
-    return work_tile.part > 0;
+    return work_tile.k_part > 0;
   }
   KINTSUGI_HOST_DEVICE constexpr bool sends_partial_sums(const WorkTile& work_tile) const {
-    return work_tile.part + 1 < parts_of(work_tile);
+    return work_tile.k_part + 1 < k_parts_of(work_tile);
   }
   KINTSUGI_HOST_DEVICE constexpr std::int32_t first_block(const WorkTile& work_tile) const {
-    return work_tile.part == 0 ? 0 : work_tile.part * k_blocks / parts;
+    return work_tile.k_part == 0 ? 0 : work_tile.k_part * k_blocks / k_parts;
   }
   KINTSUGI_HOST_DEVICE constexpr std::int32_t end_block(const WorkTile& work_tile) const {
-    return sends_partial_sums(work_tile) ? (work_tile.part + 1) * k_blocks / parts : k_blocks;
+    return sends_partial_sums(work_tile) ? (work_tile.k_part + 1) * k_blocks / k_parts : k_blocks;
   }
 };
 
 // Time to send partial sums, in k-blocks: 200 KB are written and read.
 inline constexpr std::int32_t k_blocks_of_partial_sums = 4;
-inline constexpr std::int32_t max_parts = 4;
+inline constexpr std::int32_t max_k_parts = 4;
 
-// Returns the schedule with the tiles of its last wave split into `parts` parts.
-constexpr TileSchedule with_parts(TileSchedule schedule, std::int32_t parts) {
-  schedule.parts = parts;
+// Returns the schedule with k split into `k_parts` parts for the tiles of its last wave.
+constexpr TileSchedule with_k_parts(TileSchedule schedule, std::int32_t k_parts) {
+  schedule.k_parts = k_parts;
   if (schedule.split_tiles() == 0) return schedule;
-  schedule.tiles_of_part_cluster =
-      (schedule.split_tiles() * parts + schedule.clusters - 1) / schedule.clusters;
-  schedule.part_clusters =
-      (schedule.split_tiles() + schedule.tiles_of_part_cluster - 1) / schedule.tiles_of_part_cluster;
+  schedule.tiles_of_k_part_cluster =
+      (schedule.split_tiles() * k_parts + schedule.clusters - 1) / schedule.clusters;
+  schedule.k_part_clusters =
+      (schedule.split_tiles() + schedule.tiles_of_k_part_cluster - 1) / schedule.tiles_of_k_part_cluster;
   return schedule;
 }
 
 // Time that clusters take for split tiles, in k-blocks.
 constexpr std::int32_t k_blocks_of_split_tiles(const TileSchedule& schedule) {
   if (schedule.split_tiles() == 0) return 0;
-  return schedule.tiles_of_part_cluster *
-         (schedule.k_blocks / schedule.parts + (schedule.parts > 1 ? k_blocks_of_partial_sums : 0));
+  return schedule.tiles_of_k_part_cluster *
+         (schedule.k_blocks / schedule.k_parts + (schedule.k_parts > 1 ? k_blocks_of_partial_sums : 0));
 }
 
 // Returns a schedule without split tiles.
@@ -110,16 +111,16 @@ constexpr TileSchedule make_whole_tile_schedule(std::int32_t rows, std::int32_t 
   if (schedule.tiles() == 0) return schedule;
   if (schedule.tiles() <= clusters) schedule.clusters = static_cast<std::int32_t>(schedule.tiles());
   schedule.waves = static_cast<std::int32_t>(schedule.tiles() / schedule.clusters);
-  return with_parts(schedule, 1);
+  return with_k_parts(schedule, 1);
 }
 
 constexpr TileSchedule make_tile_schedule(std::int32_t rows, std::int32_t columns, std::int32_t items,
                                           std::int32_t k_blocks, std::int32_t clusters) {
   TileSchedule schedule = make_whole_tile_schedule(rows, columns, items, k_blocks, clusters);
-  for (std::int32_t parts = 2; parts <= max_parts && parts <= schedule.waves + 1; ++parts) {
-    const TileSchedule split = with_parts(schedule, parts);
-    const bool has_clusters = split.parts * split.part_clusters <= clusters;
-    if (k_blocks >= parts && has_clusters &&
+  for (std::int32_t k_parts = 2; k_parts <= max_k_parts && k_parts <= schedule.waves + 1; ++k_parts) {
+    const TileSchedule split = with_k_parts(schedule, k_parts);
+    const bool has_clusters = split.k_parts * split.k_part_clusters <= clusters;
+    if (k_blocks >= k_parts && has_clusters &&
         k_blocks_of_split_tiles(split) < k_blocks_of_split_tiles(schedule))
       schedule = split;
   }
@@ -151,12 +152,13 @@ class TileScheduler {
 
   // Returns false if no work tile is left. `cluster` is the same number in every call.
   KINTSUGI_HOST_DEVICE constexpr bool next(std::int32_t cluster, WorkTile& work_tile) {
-    const std::int32_t part = cluster / schedule_.part_clusters;
-    const std::int32_t split = cluster % schedule_.part_clusters * schedule_.tiles_of_part_cluster + turn_;
-    const bool has_part =
-        turn_ < schedule_.tiles_of_part_cluster && part < schedule_.parts && split < schedule_.split_tiles();
-    if (has_part && wave_ >= wave_of(part)) {
-      work_tile = {schedule_.whole_tiles() + split, part};
+    const std::int32_t k_part = cluster / schedule_.k_part_clusters;
+    const std::int32_t split =
+        cluster % schedule_.k_part_clusters * schedule_.tiles_of_k_part_cluster + turn_;
+    const bool has_k_part = turn_ < schedule_.tiles_of_k_part_cluster && k_part < schedule_.k_parts &&
+                            split < schedule_.split_tiles();
+    if (has_k_part && wave_ >= wave_of(k_part)) {
+      work_tile = {schedule_.whole_tiles() + split, k_part};
       ++turn_;
       return true;
     }
@@ -168,8 +170,8 @@ class TileScheduler {
 
  private:
   // Wave before which parts of that number are computed; at most the number of waves.
-  KINTSUGI_HOST_DEVICE constexpr std::int32_t wave_of(std::int32_t part) const {
-    return schedule_.parts == 1 ? schedule_.waves : part * schedule_.waves / (schedule_.parts - 1);
+  KINTSUGI_HOST_DEVICE constexpr std::int32_t wave_of(std::int32_t k_part) const {
+    return schedule_.k_parts == 1 ? schedule_.waves : k_part * schedule_.waves / (schedule_.k_parts - 1);
   }
 
   const TileSchedule& schedule_;

@@ -55,12 +55,13 @@ __device__ MagnitudeSum sum_of_block(MagnitudeSum sum) {
 // Sum over p of |x(p)| weights[p], the same in all threads of a thread block.
 template <class Element>
 __device__ Scaled weigh(const Element& x, const double* weights, std::int64_t length) {
-  std::int32_t top = no_rest;
+  std::int32_t top = no_residual;
   for (std::int64_t p = threadIdx.x; p < length; p += slice_count_threads)
-    top = max(top, MagnitudeSum::top(x(p), rest_of(weights[p])));
+    top = max(top, MagnitudeSum::top(x(p), residual_of(weights[p])));
   top = largest_of_block(top);
   MagnitudeSum sum(top, bits_of_count(length));
-  for (std::int64_t p = threadIdx.x; p < length; p += slice_count_threads) sum.add(x(p), rest_of(weights[p]));
+  for (std::int64_t p = threadIdx.x; p < length; p += slice_count_threads)
+    sum.add(x(p), residual_of(weights[p]));
   return sum_of_block(sum).scaled();
 }
 
@@ -93,7 +94,7 @@ class Row {
       if (count == 2) {
         whole = weigh(
             [&](std::int64_t p) {
-              return rest_of(any_element(task_.a.matrix, task_.a.item, task_.first + row_, p));
+              return residual_of(any_element(task_.a.matrix, task_.a.item, task_.first + row_, p));
             },
             weights, k);
       }
@@ -107,7 +108,7 @@ class Row {
   __device__ Scaled weighed_slice(int s, const double* weights) const {
     Scaled sum = weigh(
         [&](std::int64_t p) {
-          return Rest{slice_element(task_.slices, s, row_, p), 0};
+          return Residual{slice_element(task_.slices, s, row_, p), 0};
         },
         weights, task_.slices.length);
     if (sum.fraction != 0) sum.exponent += task_.exponents.exponents[s * task_.exponents.stride + row_];
@@ -152,18 +153,18 @@ extern "C" __global__ void __launch_bounds__(weighed_indices* weighing_parts)
   const auto for_each = [&](const auto& visit) {
     if (p >= matrix.length()) return;
     for (std::int64_t v = first + part; v < last; v += weighing_parts) {
-      if (task.b.ranges[v].finite()) visit(rest_of(any_element(matrix, task.b.item, v, p)));
+      if (task.b.ranges[v].finite()) visit(residual_of(any_element(matrix, task.b.item, v, p)));
     }
   };
-  constexpr Rest one{1, 0};
-  if (thread < weighed_indices) tops[thread] = no_rest;
+  constexpr Residual one{1, 0};
+  if (thread < weighed_indices) tops[thread] = no_residual;
   __syncthreads();
-  std::int32_t top = no_rest;
-  for_each([&](const Rest& x) { top = max(top, MagnitudeSum::top(x, one)); });
+  std::int32_t top = no_residual;
+  for_each([&](const Residual& x) { top = max(top, MagnitudeSum::top(x, one)); });
   atomicMax(&tops[index], top);
   __syncthreads();
   MagnitudeSum sum(tops[index], bits_of_count(task.slice_counts.vectors));
-  for_each([&](const Rest& x) { sum.add(x, one); });
+  for_each([&](const Residual& x) { sum.add(x, one); });
   low[index][part] = sum.low();
   high[index][part] = sum.high();
   more[index][part] = sum.more();

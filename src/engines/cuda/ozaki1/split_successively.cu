@@ -1,4 +1,4 @@
-// Algorithm 1 of dgemm-tc: src/split/successive.cpp on a device. Remainders are not stored: each slice
+// Algorithm 1 of dgemm-tc: src/split/successive.cpp on a device. Residuals are not stored: each slice
 // subtracts the slices before it from the element once more, which costs less than memory for them.
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ozaki1/arguments.hpp"
@@ -10,16 +10,16 @@ namespace kintsugi::core::cuda {
 namespace {
 
 struct Shared {
-  std::int32_t tops[3][successive_vectors];  // tops of the remainders before slices s - 1, s and s + 1
+  std::int32_t tops[3][successive_vectors];  // tops of the residuals before slices s - 1, s and s + 1
   std::int32_t grids[successive_vectors][max_successive_slices];
 };
 
 // Vector and lane of a thread: neighboring threads read along the smaller stride.
-struct Place {
+struct ThreadPosition {
   int v;
   int lane;
 
-  __device__ explicit Place(const DeviceMatrix& matrix) {
+  __device__ explicit ThreadPosition(const DeviceMatrix& matrix) {
     const auto thread = static_cast<int>(threadIdx.x);
     const bool along_k = abs(matrix.column_stride) <= abs(matrix.row_stride);
     v = along_k ? thread / successive_lanes : thread % successive_vectors;
@@ -37,63 +37,64 @@ __device__ void raise_top(std::int32_t& shared, std::int32_t top) {
 class VectorSplit {
  public:
   __device__ VectorSplit(const SuccessiveTask& task, std::int64_t first_vector, Shared& shared)
-      : task_(task), shared_(shared), place_(task.matrix), vector_(first_vector + place_.v) {}
+      : task_(task), shared_(shared), position_(task.matrix), vector_(first_vector + position_.v) {}
 
   __device__ void run() {
-    if (threadIdx.x < 3 * successive_vectors) shared_.tops[0][threadIdx.x] = no_rest;
+    if (threadIdx.x < 3 * successive_vectors) shared_.tops[0][threadIdx.x] = no_residual;
     __syncthreads();
-    raise_top(shared_.tops[0][place_.v], first_top());
+    raise_top(shared_.tops[0][position_.v], first_top());
     for (int s = 0; s < task_.slices.count; ++s) take_slice(s);
     __syncthreads();
     if (length_ < 0)
-      length_ = task_.slices.count + (shared_.tops[task_.slices.count % 3][place_.v] == no_rest ? 0 : 1);
-    if (place_.lane == 0 && vector_ < task_.vectors) finish();
+      length_ =
+          task_.slices.count + (shared_.tops[task_.slices.count % 3][position_.v] == no_residual ? 0 : 1);
+    if (position_.lane == 0 && vector_ < task_.vectors) finish();
   }
 
  private:
-  __device__ Rest rest(std::int64_t p) const {
-    return rest_of(any_element(task_.matrix, task_.item, task_.first + vector_, p));
+  __device__ Residual element(std::int64_t p) const {
+    return residual_of(any_element(task_.matrix, task_.item, task_.first + vector_, p));
   }
 
   // Top of the elements; vectors with NaN or infinities count as zero.
   __device__ std::int32_t first_top() const {
-    std::int32_t top = no_rest;
+    std::int32_t top = no_residual;
     if (vector_ >= task_.vectors || !task_.ranges[vector_].finite()) return top;
-    for (std::int64_t p = place_.lane; p < task_.slices.length; p += successive_lanes)
-      top = max(top, top_of(rest(p)));
+    for (std::int64_t p = position_.lane; p < task_.slices.length; p += successive_lanes)
+      top = max(top, top_of(element(p)));
     return top;
   }
 
   __device__ void take_slice(int s) {
     __syncthreads();
-    const std::int32_t top = shared_.tops[s % 3][place_.v];
-    if (threadIdx.x < successive_vectors) shared_.tops[(s + 2) % 3][threadIdx.x] = no_rest;
-    std::int32_t next = no_rest;
-    if (top == no_rest) {
+    const std::int32_t top = shared_.tops[s % 3][position_.v];
+    if (threadIdx.x < successive_vectors) shared_.tops[(s + 2) % 3][threadIdx.x] = no_residual;
+    std::int32_t next = no_residual;
+    if (top == no_residual) {
       if (length_ < 0) length_ = s;
-      for (std::int64_t p = place_.lane; p < task_.slices.vector_stride; p += successive_lanes)
+      for (std::int64_t p = position_.lane; p < task_.slices.vector_stride; p += successive_lanes)
         store_slice_element(task_.slices, s, vector_, p, 0);
     } else {
       grid_ = grid_of(top, task_.bits);
       next = write_slice(s);
     }
-    raise_top(shared_.tops[(s + 1) % 3][place_.v], next);
+    raise_top(shared_.tops[(s + 1) % 3][position_.v], next);
     if (s == 0) first_grid_ = grid_;
-    if (place_.lane != 0) return;
-    shared_.grids[place_.v][s] = grid_;
+    if (position_.lane != 0) return;
+    shared_.grids[position_.v][s] = grid_;
     if (vector_ < task_.vectors) task_.exponents.exponents[s * task_.exponents.stride + vector_] = grid_;
   }
 
-  // Writes slice s and returns the top of the remainders after it.
+  // Writes slice s and returns the top of the residuals after it.
   __device__ std::int32_t write_slice(int s) const {
-    std::int32_t next = no_rest;
-    for (std::int64_t p = place_.lane; p < task_.slices.vector_stride; p += successive_lanes) {
+    std::int32_t next = no_residual;
+    for (std::int64_t p = position_.lane; p < task_.slices.vector_stride; p += successive_lanes) {
       std::int64_t integer = 0;
       if (p < task_.slices.length) {
-        Rest left = rest(p);
-        for (int before = 0; before < s; ++before) take_integer(left, shared_.grids[place_.v][before]);
-        integer = take_integer(left, grid_);
-        next = max(next, top_of(left));
+        Residual residual = element(p);
+        for (int before = 0; before < s; ++before) take_integer(residual, shared_.grids[position_.v][before]);
+        integer = take_integer(residual, grid_);
+        next = max(next, top_of(residual));
       }
       store_slice_element(task_.slices, s, vector_, p, integer);
     }
@@ -123,7 +124,7 @@ class VectorSplit {
 
   const SuccessiveTask& task_;
   Shared& shared_;
-  Place place_;
+  ThreadPosition position_;
   std::int64_t vector_;
   std::int32_t grid_ = 0;  // 0 for vectors without any slice
   std::int32_t first_grid_ = 0;

@@ -30,24 +30,26 @@ struct ResidueSums {
 template <int Limbs>
 struct ResiduesOfParts {
   ResidueSums sums;
-  RemainderTable<Limbs> of;
+  RemainderTable<Limbs> table;
 };
 
 // Residues of complex elements, from which both parts are found, with a table for each part.
 template <int Limbs>
 struct ResiduesOfElements {
   ResidueSums sums;
-  std::array<RemainderTable<Limbs, max_element_slices>, 2> of;
+  std::array<RemainderTable<Limbs, max_complex_slices>, 2> table;
 };
 
 // Limbs up to which there are kernels for residues of complex elements; with more limbs kernels take residues
 // of their parts.
 inline constexpr int max_element_limbs = 3;
 
-// Limbs of checked integers, which are sums of at most 2^40 products of two integers of 70 bits and a sign
-// (planner/candidates/checked.cpp): 24 moduli.
-inline constexpr int checked_limbs = 3;
-static_assert(residue_bits(moduli_in_limbs(checked_limbs)) >= 2 * 70 + 41);
+// Limbs of checked integers: few of 25 moduli, which are sums of at most 2^40 products of two integers of 70
+// bits and a sign, or most, of all moduli (planner/candidates/checked.cpp).
+inline constexpr int few_checked_limbs = 3;
+inline constexpr int most_checked_limbs = 6;
+static_assert(residue_bits(moduli_in_limbs(few_checked_limbs)) >= 2 * 70 + 41);
+static_assert(moduli_in_limbs(most_checked_limbs) == max_moduli);
 
 // Matrix to be scaled, transposed if need be, so that its columns are contiguous in memory.
 struct ScaledMatrix {

@@ -118,7 +118,7 @@ void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatri
 }
 
 bool recombines(const ComplexBasis& basis) {
-  return remainder_limbs(basis) <= max_element_limbs && basis.slices() <= max_element_slices;
+  return remainder_limbs(basis) <= max_element_limbs && basis.slices() <= max_complex_slices;
 }
 
 void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "engines/device.hpp"
+#include "engines/device_checks.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -12,10 +12,18 @@ void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<
 bool recombines(const ComplexBasis& basis);
 void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                         const DeviceTile& tile);
+int max_checked_moduli();
 void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                        const DeviceCheck& check, const DeviceTile& tile, const DeviceOpenElements& open);
-void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenElements& open,
-                      DeviceReport* report);
+void choose_checked(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+                    const DeviceCheckedChain& chain, DeviceSelection* selection, DeviceCheckState* state,
+                    DeviceReport* report);
+void begin_checks(const Queue& queue, const DeviceSelection* selection, DeviceCheckState* state);
+void advance_checks(const Queue& queue, const DeviceCheckedChain& chain, int place, std::int64_t elements,
+                    DeviceCheckState* state);
+void recompute(const Queue& queue, const DeviceTile& block, const DeviceOpenElements& open,
+               DeviceReport* report);
+void multiply_exactly(const Queue& queue, const DeviceTile& tile);
 void multiply_unsplit(const Queue& queue, const DeviceTile& tile);
 void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums);
 void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item, const DeviceScalars& scalars,

@@ -68,12 +68,12 @@ __device__ std::int64_t residue_columns(const ResiduesOfElements<Limbs>&) {
 // Table of the remainder theorem for a part.
 template <int Limbs>
 __device__ const RemainderTable<Limbs>& table_of(const ResiduesOfParts<Limbs>& source, int) {
-  return source.of;
+  return source.table;
 }
 template <int Limbs>
-__device__ const RemainderTable<Limbs, max_element_slices>& table_of(const ResiduesOfElements<Limbs>& source,
+__device__ const RemainderTable<Limbs, max_complex_slices>& table_of(const ResiduesOfElements<Limbs>& source,
                                                                      int part) {
-  return source.of[part];
+  return source.table[part];
 }
 
 template <class T, class Source>

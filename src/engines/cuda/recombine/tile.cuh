@@ -100,9 +100,12 @@ class TileBlock {
   // The thread's first row and its e-th column within the block.
   __device__ static int row() { return rows_each * lane(); }
   __device__ static int column(int e) { return warp() + block_warps * e; }
-  __device__ bool has(int e) const {
-    return row() < static_cast<int>(c_.rows) && column(e) < static_cast<int>(c_.columns);
-  }
+  __device__ bool has_column(int e) const { return column(e) < static_cast<int>(c_.columns); }
+  __device__ bool has(int e) const { return row() < static_cast<int>(c_.rows) && has_column(e); }
+  __device__ int rows() const { return static_cast<int>(c_.rows); }
+  __device__ std::int64_t first_row() const { return first_row_; }
+  // Element of C of the block's row i and the thread's e-th column.
+  __device__ T* element(int i, int e) const { return &c_(i, column(e)); }
   // Row and column within the tile; those of the block's first element if the thread has none.
   __device__ std::int64_t tile_row() const {
     return first_row_ + (row() < static_cast<int>(c_.rows) ? row() : 0);

@@ -33,13 +33,13 @@ struct MagnitudesAndExponents : Magnitudes<T> {
   // Adds x[i] to sums[i], for elements of adjacent vectors.
   template <int count>
   __device__ static void add_each(MagnitudesAndExponents (&sums)[count], const T (&x)[count]) {
-    Magnitudes<T> of[count];
+    Magnitudes<T> magnitudes[count];
 #pragma unroll
-    for (int i = 0; i < count; ++i) of[i] = sums[i];
-    const bool finite = Magnitudes<T>::add_each(of, x);
+    for (int i = 0; i < count; ++i) magnitudes[i] = sums[i];
+    const bool finite = Magnitudes<T>::add_each(magnitudes, x);
 #pragma unroll
     for (int i = 0; i < count; ++i) {
-      static_cast<Magnitudes<T>&>(sums[i]) = of[i];
+      static_cast<Magnitudes<T>&>(sums[i]) = magnitudes[i];
       sums[i].add_exponent(x[i], finite);
     }
   }

@@ -25,17 +25,17 @@ struct NormSum {
 struct NormOfVector {
   const RangesTask& task;
 
-  __device__ std::int64_t place(std::int64_t vector) const {
+  __device__ std::int64_t index_of(std::int64_t vector) const {
     return item_of_block() * task.matrix.vectors() + vector;
   }
   __device__ NormSum begin(std::int64_t vector) const {
-    return {norm_scaling(task.ranges[place(vector)], task.norms[place(vector)].typical), {}};
+    return {norm_scaling(task.ranges[index_of(vector)], task.norms[index_of(vector)].typical), {}};
   }
   __device__ static void add_over_lanes(NormSum& sum, unsigned lanes) {
     cuda::add_over_lanes(sum.sums, lanes);
   }
   __device__ void end(std::int64_t vector, const NormSum& sum) const {
-    VectorNorm& norm = task.norms[place(vector)];
+    VectorNorm& norm = task.norms[index_of(vector)];
     norm = sum.sums.norm(norm.typical, sum.scaling, task.matrix.length());
   }
 };

@@ -61,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(ranges_threads)
   if (condition.selection != nullptr && condition.selection->candidate != condition.candidate) return;
   const bool second = blockIdx.x >= tasks.task[0].blocks;
   const RoundingBoundsTask& task = tasks.task[second ? 1 : 0];
-  const std::int64_t first = (blockIdx.x - (second ? tasks.task[0].blocks : 0)) * ranges_vectors;
+  const std::int64_t first = task.first + (blockIdx.x - (second ? tasks.task[0].blocks : 0)) * ranges_vectors;
   const bool wide = task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;
   if (wide) {
     sum_vectors<double>(task.matrix, task.item, first, RoundingBoundOfVector{task});

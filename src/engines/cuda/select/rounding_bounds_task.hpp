@@ -13,6 +13,7 @@ struct RoundingBoundsTask {
   const VectorRange* ranges = nullptr;
   int top_exponent = 0;
   RoundingBound* bounds = nullptr;
+  std::int64_t first = 0;
   std::int64_t blocks = 0;  // thread blocks
 };
 

@@ -22,8 +22,13 @@ RangesTask ranges_task(const DeviceSide& side, std::int64_t first_item) {
 
 RoundingBoundsTask rounding_bounds_task(const DeviceRoundingBounds& of) {
   const DeviceSide& side = of.side;
-  return {side.matrix,     side.item, side.ranges,
-          of.top_exponent, of.bounds, divide_up(side.matrix.vectors(), ranges_vectors)};
+  return {side.matrix,
+          side.item,
+          side.ranges,
+          of.top_exponent,
+          of.bounds,
+          of.first,
+          divide_up(of.vectors, ranges_vectors)};
 }
 
 // Launches find_ranges or find_norms for sides with equally many items.

@@ -59,16 +59,16 @@ __device__ void load_ranges(const VectorRange* ranges, std::int64_t count, Range
 }
 
 // Adds those ranges to `extremes`, by way of the warp's own shared memory.
-__device__ void add_ranges(const RangeWords& loaded, std::int64_t count, int (&place)[beside * words],
+__device__ void add_ranges(const RangeWords& loaded, std::int64_t count, int (&shared)[beside * words],
                            Extremes& extremes) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   __syncwarp();
 #pragma unroll
-  for (int i = 0; i < beside * words / 32; ++i) place[lane + 32 * i] = loaded[i];
+  for (int i = 0; i < beside * words / 32; ++i) shared[lane + 32 * i] = loaded[i];
   __syncwarp();
   for (int v = lane; v < beside && v < count; v += 32) {
     VectorRange range;
-    memcpy(&range, place + v * words, sizeof range);
+    memcpy(&range, shared + v * words, sizeof range);
     extremes.add(range);
   }
 }
@@ -81,7 +81,7 @@ __device__ void summarize_by_block(const VectorRange* ranges, std::int64_t vecto
   constexpr int of_side = warps / sides;
   constexpr std::int64_t step = of_side * beside;
   __shared__ Extremes of_warp[warps];
-  __shared__ int places[warps][beside * words];
+  __shared__ int staged[warps][beside * words];
   const int warp = static_cast<int>(threadIdx.x) / 32;
   Extremes extremes;
   for (std::int64_t v = warp % of_side * beside; v < vectors; v += at_once * step) {
@@ -90,7 +90,7 @@ __device__ void summarize_by_block(const VectorRange* ranges, std::int64_t vecto
     for (int i = 0; i < at_once; ++i) load_ranges(ranges + v + i * step, vectors - v - i * step, loaded[i]);
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
-      if (v + i * step < vectors) add_ranges(loaded[i], vectors - v - i * step, places[warp], extremes);
+      if (v + i * step < vectors) add_ranges(loaded[i], vectors - v - i * step, staged[warp], extremes);
     }
   }
   extremes = {__reduce_max_sync(~0U, extremes.span),     __reduce_max_sync(~0U, extremes.largest),

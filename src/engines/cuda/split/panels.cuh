@@ -14,7 +14,7 @@ struct Panel {
   static constexpr int lanes = width / chunk;  // threads that read a line
   static constexpr int group_pitch = panel_group * width + panel_gap;
 
-  __device__ static int place(int v, int p) {
+  __device__ static int shared_offset(int v, int p) {
     return p / panel_group * group_pitch + p % panel_group * width + v;
   }
 };
@@ -29,27 +29,28 @@ struct PanelPart {
 // Starts copies of this thread block's part to shared memory, with zeros beyond the operand. A thread always
 // copies elements of the same vectors.
 template <class Shape, class Source>
-__device__ void start_loading(const SplitTask& task, const PanelPart& of, Source* part) {
+__device__ void start_loading(const SplitTask& task, const PanelPart& range, Source* shared) {
   const int v = static_cast<int>(threadIdx.x) % Shape::lanes * Shape::chunk;
   const int step = static_cast<int>(blockDim.x) / Shape::lanes;
   const int first = static_cast<int>(threadIdx.x) / Shape::lanes;
   const std::int64_t stride = task.matrix.column_stride;
-  const Source* source =
-      matrix_start<Source>(task) + task.first + of.first_vector + v + (of.first_element + first) * stride;
-  const std::int64_t vectors = std::min<std::int64_t>(task.vectors - of.first_vector - v, Shape::chunk);
+  const Source* source = matrix_start<Source>(task) + task.first + range.first_vector + v +
+                         (range.first_element + first) * stride;
+  const std::int64_t vectors = std::min<std::int64_t>(task.vectors - range.first_vector - v, Shape::chunk);
   const int bytes = vectors > 0 ? static_cast<int>(vectors * sizeof(Source)) : 0;
   const bool aligned = reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0 &&
                        stride % Shape::chunk == 0 && bytes % sizeof(uint4) == 0;
-  const auto inside = static_cast<int>(std::min<std::int64_t>(task.length - of.first_element, of.length));
+  const auto inside =
+      static_cast<int>(std::min<std::int64_t>(task.length - range.first_element, range.length));
   // A step is a multiple of panel_group elements, so that a thread keeps its offset within groups.
-  const int shared_step = Shape::place(0, step);
+  const int shared_step = Shape::shared_offset(0, step);
   const std::int64_t source_step = step * stride;
-  Source* target = part + Shape::place(v, first);
+  Source* target = shared + Shape::shared_offset(v, first);
   if (aligned) {
-    for (int p = first; p < of.length; p += step, source += source_step, target += shared_step)
+    for (int p = first; p < range.length; p += step, source += source_step, target += shared_step)
       copy_aligned(target, source, p < inside ? bytes : 0);
   } else {
-    for (int p = first; p < of.length; p += step, source += source_step, target += shared_step)
+    for (int p = first; p < range.length; p += step, source += source_step, target += shared_step)
       copy_unaligned(target, source, p < inside ? bytes : 0);
   }
 }
@@ -62,23 +63,23 @@ __device__ int loaded_vector() {
 
 // Calls visit(elements) for what this thread loaded: one element of each of its vectors at a time.
 template <class Shape, class Source, class Visit>
-__device__ void visit_part(int length, const Source* part, const Visit& visit) {
+__device__ void visit_part(int length, const Source* shared, const Visit& visit) {
   const int step = static_cast<int>(blockDim.x) / Shape::lanes;
   const int first = static_cast<int>(threadIdx.x) / Shape::lanes;
-  const int shared_step = Shape::place(0, step);
-  const Source* place = part + Shape::place(loaded_vector<Shape>(), first);
+  const int shared_step = Shape::shared_offset(0, step);
+  const Source* source = shared + Shape::shared_offset(loaded_vector<Shape>(), first);
   for (int p = first; p < length; p += step) {
     Source x[Shape::chunk];
-    read_chunk(place, x);
+    read_chunk(source, x);
     visit(x);
-    place += shared_step;
+    source += shared_step;
   }
 }
 
 // Writes the part's slices. Four neighboring threads have four vectors, the next four threads the next group
 // of elements: eight neighboring groups of fp16 are a line of memory.
 template <class Shape, ElementKind kind, class Source>
-__device__ void write_part(const SplitTask& task, const PanelPart& of, const Source* part,
+__device__ void write_part(const SplitTask& task, const PanelPart& range, const Source* shared,
                            const Scaling* scalings) {
   constexpr int beside = 4;
   constexpr int warps_across = Shape::width / beside;  // divides the number of warps
@@ -88,14 +89,14 @@ __device__ void write_part(const SplitTask& task, const PanelPart& of, const Sou
   const int v = warp % warps_across * beside + lane % beside;
   const int first = warp / warps_across * groups_of_warp + lane / beside;
   const int step = static_cast<int>(blockDim.x) / 32 / warps_across * groups_of_warp;
-  const int groups = of.length / panel_group;
-  const int vector = of.first_vector + v;
+  const int groups = range.length / panel_group;
+  const int vector = range.first_vector + v;
   if (vector < task.vectors && scalings[v].left_out) return;
   const VectorWriter<kind> writer(task, scalings[v], vector);
   for (int g = first; g < groups; g += step) {
-    const int element = of.first_element + g * panel_group;
+    const int element = range.first_element + g * panel_group;
     if (vector < task.vectors) {
-      writer.template write<panel_group, Shape::width>(part + v + g * Shape::group_pitch, element);
+      writer.template write<panel_group, Shape::width>(shared + v + g * Shape::group_pitch, element);
     } else {
       write_zeros<panel_group>(task, std::int64_t{vector} * task.vector_stride + element);
     }

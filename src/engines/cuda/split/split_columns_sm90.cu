@@ -135,12 +135,12 @@ __device__ void begin(const Exchange<Sums, width>&... exchanges) {
 
 // Waits for the thread's copies, sums the elements of the part and sends the sums.
 template <class Shape, class Sum, class Source>
-__device__ void send_first_sums(const PanelPart& of, const Source* part,
+__device__ void send_first_sums(const PanelPart& range, const Source* shared,
                                 const Exchange<Sum, Shape::width>& exchange,
                                 const typename Exchange<Sum, Shape::width>::Message* received) {
   await_copies();
   Sum sums[Shape::chunk];
-  visit_part<Shape>(of.length, part, [&](const auto& x) { Sum::add_each(sums, x); });
+  visit_part<Shape>(range.length, shared, [&](const auto& x) { Sum::add_each(sums, x); });
   gather<Shape>(sums, exchange);
   __syncthreads();
   cluster_wait();  // the other blocks' mailboxes are open
@@ -149,7 +149,7 @@ __device__ void send_first_sums(const PanelPart& of, const Source* part,
 
 // Finds the scalings of the panel's vectors, by exponents or by norms that are known.
 template <class Shape, ElementKind kind, class Source>
-__device__ void find_scalings(const SplitTask& task, const PanelPart& of, const Source* part,
+__device__ void find_scalings(const SplitTask& task, const PanelPart& range, const Source* shared,
                               std::byte* messages, Scaling* scalings) {
   using Sum = RangeSum<kind, Source>;
   using Message = typename Exchange<Sum, Shape::width>::Message;
@@ -159,21 +159,21 @@ __device__ void find_scalings(const SplitTask& task, const PanelPart& of, const 
   const Exchange<Sum, Shape::width> exchange{of_part, mailbox};
   const auto* received = reinterpret_cast<const Message*>(messages);
   begin(exchange);
-  send_first_sums<Shape>(of, part, exchange, received);
+  send_first_sums<Shape>(range, shared, exchange, received);
   finish_sums(exchange, received, [&](int v, const Sum& sum) {
-    const int vector = of.first_vector + v;
+    const int vector = range.first_vector + v;
     if (vector < task.vectors) scalings[v] = finish_panel_range<kind>(task, vector, sum.range());
   });
 }
 
 // Sums the norms of the block's part of each vector.
 template <class Shape, class Source>
-__device__ void gather_norms(const PanelPart& of, const Source* part,
+__device__ void gather_norms(const PanelPart& range, const Source* shared,
                              const NormScaling (&scalings)[Shape::width],
                              const Exchange<NormSums, Shape::width>& exchange) {
   NormSums sums[Shape::chunk];
   const NormScaling* const own = scalings + loaded_vector<Shape>();
-  visit_part<Shape>(of.length, part, [&](const auto& x) {
+  visit_part<Shape>(range.length, shared, [&](const auto& x) {
 #pragma unroll
     for (int i = 0; i < Shape::chunk; ++i) sums[i].add(x[i], own[i]);
   });
@@ -182,7 +182,7 @@ __device__ void gather_norms(const PanelPart& of, const Source* part,
 
 // As find_scalings(), by norms that are found here once the typical exponents are known.
 template <class Shape, class Source>
-__device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& of, const Source* part,
+__device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& range, const Source* shared,
                                        std::byte* messages, Scaling* scalings) {
   using Sum = MagnitudesAndExponents<Source>;
   using Message = typename Exchange<Sum, Shape::width>::Message;
@@ -201,7 +201,7 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& o
   const auto* received = reinterpret_cast<const Message*>(messages);
   const auto* received_norms = reinterpret_cast<const NormMessage*>(messages);
   begin(exchange, norm_exchange);
-  send_first_sums<Shape>(of, part, exchange, received);
+  send_first_sums<Shape>(range, shared, exchange, received);
   finish_sums(exchange, received, [&](int v, const Sum& sum) {
     ranges[v] = sum.range();
     typical[v] = sum.typical();
@@ -209,12 +209,12 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& o
   });
   __syncthreads();
   cluster_arrive();  // later messages may overwrite those of the first exchange
-  gather_norms<Shape>(of, part, norm_scalings, norm_exchange);
+  gather_norms<Shape>(range, shared, norm_scalings, norm_exchange);
   __syncthreads();
   cluster_wait();
   send(norm_exchange, received_norms);
   finish_sums(norm_exchange, received_norms, [&](int v, const NormSums& of_vector) {
-    const int vector = of.first_vector + v;
+    const int vector = range.first_vector + v;
     if (vector >= task.vectors) return;
     const VectorNorm norm = of_vector.norm(typical[v], norm_scalings[v], task.length);
     scalings[v] = finish_norm(task, vector, ranges[v], norm, block_rank_in_cluster() == 0);
@@ -228,18 +228,18 @@ __device__ void split_columns(const SplitTask& task, std::int64_t block) {
   __shared__ Scaling scalings[Shape::width];
   const int blocks = blocks_in_cluster();
   const int length = static_cast<int>(task.vector_stride) / blocks;
-  const PanelPart of{static_cast<int>(block) / blocks * Shape::width, block_rank_in_cluster() * length,
-                     length};
-  auto* part = reinterpret_cast<Source*>(memory);
-  auto* messages = reinterpret_cast<std::byte*>(part + Shape::place(0, length));
-  start_loading<Shape>(task, of, part);
+  const PanelPart range{static_cast<int>(block) / blocks * Shape::width, block_rank_in_cluster() * length,
+                        length};
+  auto* shared = reinterpret_cast<Source*>(memory);
+  auto* messages = reinterpret_cast<std::byte*>(shared + Shape::shared_offset(0, length));
+  start_loading<Shape>(task, range, shared);
   if constexpr (kind == ElementKind::residues_by_norms) {
-    find_scalings_by_norms<Shape>(task, of, part, messages, scalings);
+    find_scalings_by_norms<Shape>(task, range, shared, messages, scalings);
   } else {
-    find_scalings<Shape, kind>(task, of, part, messages, scalings);
+    find_scalings<Shape, kind>(task, range, shared, messages, scalings);
   }
   __syncthreads();
-  write_part<Shape, kind>(task, of, part, scalings);
+  write_part<Shape, kind>(task, range, shared, scalings);
 }
 
 // All thread blocks of a cluster belong to one task: each task has whole clusters.

@@ -12,14 +12,14 @@ namespace {
 constexpr int known_moduli = residue_detail::complex_moduli.count;
 
 struct ComplexModulusTable {
-  ComplexByteModulus of[known_moduli];
+  ComplexByteModulus moduli[known_moduli];
 };
 
 __constant__ constexpr ComplexModulusTable complex_modulus_table = [] {
   ComplexModulusTable table{};
   for (int t = 0; t < known_moduli; ++t) {
-    table.of[t] = complex_byte_modulus(residue_detail::complex_moduli.all[t],
-                                       residue_detail::complex_constants.roots[t]);
+    table.moduli[t] = complex_byte_modulus(residue_detail::complex_moduli.all[t],
+                                           residue_detail::complex_constants.roots[t]);
   }
   return table;
 }();
@@ -72,7 +72,7 @@ __device__ Scaling finish_ranges(const SplitTask& task, ElementKind kind, std::i
 }
 
 template <class Digits, class Source>
-__device__ void write_elements(const SplitTask& task, const Scaling& scaling, std::int64_t place,
+__device__ void write_elements(const SplitTask& task, const Scaling& scaling, std::int64_t offset,
                                const Source* re, const Source* im) {
   Source parts[2][each];
 #pragma unroll
@@ -84,9 +84,9 @@ __device__ void write_elements(const SplitTask& task, const Scaling& scaling, st
   to_digits(scaling, parts[0], digits[0]);
   to_digits(scaling, parts[1], digits[1]);
   const ComplexBasis& basis = task.rule.complex_basis;
-  std::byte* target = slices_of(task) + place;
+  std::byte* target = slices_of(task) + offset;
   for (int t = 0; t < basis.count(); ++t) {
-    const ComplexByteModulus& modulus = complex_modulus_table.of[basis.place(t)];
+    const ComplexByteModulus& modulus = complex_modulus_table.moduli[basis.modulus_index(t)];
     const bool has_root = basis.has_root(t);
     std::uint32_t integers[3][each];
 #pragma unroll
@@ -119,11 +119,11 @@ __device__ void split_complex(const SplitTasks& tasks, ElementKind kind) {
   for (std::int64_t begin = part.begin; begin < part.end; begin += tile_length) {
     load_tile(task, first_vector, begin, tile);
     __syncthreads();
-    const std::int64_t place = vector * task.vector_stride + begin + p;
+    const std::int64_t offset = vector * task.vector_stride + begin + p;
     if (vector < task.vectors) {
-      write_elements<Digits>(task, scalings[v], place, &tile.re[v][p], &tile.im[v][p]);
+      write_elements<Digits>(task, scalings[v], offset, &tile.re[v][p], &tile.im[v][p]);
     } else {
-      write_zeros<each>(task, place);
+      write_zeros<each>(task, offset);
     }
     __syncthreads();
   }

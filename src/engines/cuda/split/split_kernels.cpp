@@ -61,14 +61,14 @@ const KernelName any_kernel{"split_tiles", "split_tiles_double_any", waits_for_g
 ElementKind integer_kind(const SplitRule& rule) {
   if (!rule.scale_vectors) return ElementKind::any;
   switch (rule.kind) {
-    case SplitKind::hi_lo: {
+    case SplitKind::rounded_residuals: {
       const bool nearest =
           rule.first_rounding == Rounding::nearest_even && rule.residual_rounding == Rounding::nearest_even;
       const bool fits = rule.top_exponent <= int8.max_exponent && rule.residual_exponent >= 0 &&
                         rule.residual_exponent <= int8.significand_bits && rule.slices <= 8;
       return nearest && fits ? ElementKind::quantised : ElementKind::any;
     }
-    case SplitKind::fixed:
+    case SplitKind::grid_digits:
       return rule.top_exponent == int8.max_exponent && rule.residual_exponent == 8 && rule.slices <= 8
                  ? ElementKind::digits
                  : ElementKind::any;
@@ -84,9 +84,9 @@ ElementKind integer_kind(const SplitRule& rule) {
 }  // namespace
 
 ElementKind kind_of(const SplitRule& rule) {
-  const bool rests_grow = rule.residual_exponent >= 0 && rule.residual_exponent <= 100;
+  const bool residuals_grow = rule.residual_exponent >= 0 && rule.residual_exponent <= 100;
   const ElementKind floating =
-      rule.kind == SplitKind::hi_lo && rests_grow ? ElementKind::fp16 : ElementKind::any;
+      rule.kind == SplitKind::rounded_residuals && residuals_grow ? ElementKind::fp16 : ElementKind::any;
   if (floating == ElementKind::any && rule.format->floating) return ElementKind::any;
   switch (rule.format->id) {
     case FormatId::fp16: return ElementKind::fp16;

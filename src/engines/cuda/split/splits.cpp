@@ -125,7 +125,8 @@ bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, con
   // Vectors of both operands have the same length: if they are short for one, they are short for the other.
   if (kernel != nullptr &&
       (both[0].traversal == Traversal::short_vectors || both[1].traversal == Traversal::short_vectors))
-    both[0].traversal = both[1].traversal = Traversal::short_vectors;
+    both = {SplitTraversal{&splits[0], Traversal::short_vectors},
+            SplitTraversal{&splits[1], Traversal::short_vectors}};  // without the clusters of columns
   // The kernel that splits one operand by columns and the other by rows expects the first by columns.
   if (both[1].traversal == Traversal::columns) std::swap(both[0], both[1]);
   if (both[1].traversal == Traversal::columns)

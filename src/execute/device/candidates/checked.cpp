@@ -7,16 +7,52 @@
 
 namespace kintsugi::core {
 
-DeviceChecked::DeviceChecked(const Plan& plan, const Blocking& blocking, const DeviceTileSize& tile,
-                             const Queue& queue, const DeviceSide& a, const DeviceSide& b,
-                             const DeviceCondition& condition, Workspace& workspace)
-    : plan_(plan), engine_(*plan.engine->device()), queue_(queue), a_(a), b_(b), condition_(condition),
-      memory_(lay_out_device_checked(plan, blocking, tile, workspace)) {}
+namespace {
 
-void DeviceChecked::find_rounding_bounds() const {
-  const Program& program = plan_.checked_candidate()->program;
-  engine_.find_rounding_bounds(queue_, {a_, program.split_a.top_exponent, memory_.rounding_bounds_a},
-                               {b_, program.split_b.top_exponent, memory_.rounding_bounds_b}, condition_);
+int first_checked(const Plan& plan) {
+  return static_cast<int>(plan.checked_candidate() - plan.candidates.data());
+}
+
+}  // namespace
+
+DeviceChecked::DeviceChecked(const Plan& plan, int candidate, const Blocking& blocking, const Queue& queue,
+                             const DeviceSide& a, const DeviceSide& b, DeviceSelection* selection,
+                             Workspace& workspace)
+    : plan_(plan), candidate_(candidate), engine_(*plan.engine->device()), queue_(queue), a_(a), b_(b),
+      selection_(selection),
+      memory_(lay_out_device_checked(plan, blocking, checked_tile_size(plan, blocking), workspace)) {}
+
+DeviceCheckedChain DeviceChecked::chain() const {
+  // An exact sum of a complex element has four times as many products as one of its terms.
+  const double products = plan_.problem.complex ? 4 : 1;
+  DeviceCheckedChain chain;
+  chain.first = first_checked(plan_);
+  chain.exact_sum_terms = products * engine_.thresholds().exact_sum_terms;
+  for (const Candidate& candidate :
+       product_candidates(plan_).subspan(static_cast<std::size_t>(chain.first))) {
+    const Program& program = candidate.program;
+    chain.terms[chain.count] = static_cast<double>(program.schedule.terms.size());
+    chain.top_a[chain.count] = program.split_a.top_exponent;
+    chain.top_b[chain.count] = program.split_b.top_exponent;
+    ++chain.count;
+  }
+  return chain;
+}
+
+void DeviceChecked::choose(DeviceReport* report) const {
+  const DeviceCheckedChain chain = this->chain();
+  if (chain.count > 1) engine_.choose_checked(queue_, a_, b_, chain, selection_, memory_.open.state, report);
+}
+
+void DeviceChecked::begin() const { engine_.begin_checks(queue_, selection_, memory_.open.state); }
+
+void DeviceChecked::find_rounding_bounds(const ResultBlock& block) const {
+  const std::int64_t parts = plan_.problem.parts();
+  engine_.find_rounding_bounds(
+      queue_, {a_, program().split_a.top_exponent, memory_.rounding_bounds_a, block.row, block.rows},
+      {b_, program().split_b.top_exponent, memory_.rounding_bounds_b, parts * block.column,
+       parts * block.columns},
+      condition());
 }
 
 void DeviceChecked::split_rows(std::int64_t first, std::int64_t vectors) const {
@@ -33,7 +69,7 @@ void DeviceChecked::split(const DeviceSide& side, VectorRange* ranges, const Spl
                           std::int64_t first, std::int64_t vectors) const {
   slices.vectors = vectors;
   const DeviceSplit one{{side.matrix, side.item, ranges}, first, &rule, slices, false};
-  engine_.split(queue_, {&one, 1}, condition_);
+  engine_.split(queue_, {&one, 1}, condition());
 }
 
 void DeviceChecked::multiply_magnitudes(std::int64_t row, std::int64_t rows, std::int64_t column,
@@ -42,11 +78,11 @@ void DeviceChecked::multiply_magnitudes(std::int64_t row, std::int64_t rows, std
   memory_.sums.rows = round_up(rows, sums_multiple);
   memory_.sums.columns = round_up(columns, sums_multiple);
   engine_.multiply(queue_, magnitude_program.schedule, memory_.slices_a.block(row, rows),
-                   memory_.slices_b.block(column, columns), memory_.sums, scratch, nullptr, condition_);
+                   memory_.slices_b.block(column, columns), memory_.sums, scratch, nullptr, condition());
 }
 
 DeviceCheck DeviceChecked::check() const {
-  const Program& program = plan_.checked_candidate()->program;
+  const Program& program = this->program();
   const int top = program.split_a.top_exponent + program.split_b.top_exponent;
   const int top_of_magnitudes =
       magnitude_program.split_a.top_exponent + magnitude_program.split_b.top_exponent;
@@ -59,16 +95,32 @@ DeviceCheck DeviceChecked::check() const {
           .magnitude_unit = power_of_two(top - top_of_magnitudes)};
 }
 
-void DeviceChecked::recombine(const Accumulators& sums, const DeviceTile& tile, DeviceReport* report) const {
-  const Program& program = plan_.checked_candidate()->program;
+DeviceOpenElements DeviceChecked::open_elements(const ResultBlock& block) const {
+  DeviceOpenElements open = memory_.open;
+  open.words_of_column = DeviceOpenElements::words_of(block.rows);
   // Computes open elements as the native product does, if that is accurate enough.
-  const bool plainly =
+  open.in_own_arithmetic =
       proves_elements(plan_) &&
       native_coefficient(plan_.problem.type, plan_.problem.products()) <= plan_.contract.coefficient;
-  const DeviceOpenElements open{memory_.open_count, memory_.open_indices, plainly};
-  engine_.clear(queue_, open.count, sizeof *open.count);
-  engine_.recombine_checked(queue_, sums, program.residue_system(), check(), tile, open);
-  engine_.multiply_exactly(queue_, tile, open, report);
+  return open;
+}
+
+void DeviceChecked::recombine(const Accumulators& sums, const DeviceTile& tile,
+                              const ResultBlock& block) const {
+  const DeviceOpenElements open =
+      open_elements(block).tile(tile.first_row - block.row, tile.first_column - block.column);
+  engine_.recombine_checked(queue_, sums, program().residue_system(), check(), tile, open);
+}
+
+void DeviceChecked::advance(const ResultBlock& block) const {
+  const DeviceCheckedChain chain = this->chain();
+  const int place = candidate_ - chain.first;
+  if (place + 1 < chain.count)
+    engine_.advance_checks(queue_, chain, place, block.elements(), memory_.open.state);
+}
+
+void DeviceChecked::recompute(const DeviceTile& tile, const ResultBlock& block, DeviceReport* report) const {
+  engine_.recompute(queue_, tile, open_elements(block), report);
 }
 
 }  // namespace kintsugi::core

@@ -15,9 +15,9 @@ namespace {
 
 template <DmmaConfig Config>
 struct Stages {
-  static constexpr std::uint32_t part_bytes = (Config.rows + Config.columns) * dmma_line_bytes;
-  static constexpr std::uint32_t stage_bytes = part_bytes * Config.parts;
-  static constexpr std::uint32_t b_bytes = Config.rows * dmma_line_bytes;  // offset of B in a part
+  static constexpr std::uint32_t k_tile_bytes = (Config.rows + Config.columns) * dmma_line_bytes;
+  static constexpr std::uint32_t stage_bytes = k_tile_bytes * Config.k_tiles;
+  static constexpr std::uint32_t b_bytes = Config.rows * dmma_line_bytes;  // offset of B in a k-tile
 
   unsigned char bytes[Config.stages * stage_bytes];
   Mbarrier full[Config.stages];
@@ -78,17 +78,17 @@ template <class T, DmmaConfig Config, bool AlongK>
 class DmmaBlock {
  public:
   using Tile = WarpTile<T, Config.warp_rows, Config.warp_columns, AlongK>;
-  using Ring = Stages<Config>;
+  using Buffers = Stages<Config>;
 
-  __device__ DmmaBlock(const DmmaTask& task, Ring& ring)
-      : task_(task), ring_(ring), problem_(task), tiles_(task.row_tiles * task.column_tiles),
-        steps_(static_cast<int>(divide_up(DmmaProblem<T>::k(task), dmma_depth<T> * Config.parts))) {}
+  __device__ DmmaBlock(const DmmaTask& task, Buffers& buffers)
+      : task_(task), buffers_(buffers), problem_(task), tiles_(task.row_tiles * task.column_tiles),
+        steps_(static_cast<int>(divide_up(DmmaProblem<T>::k(task), dmma_depth<T> * Config.k_tiles))) {}
 
-  __device__ static void initialise(Ring& ring) {
+  __device__ static void initialise(Buffers& buffers) {
     if (threadIdx.x == 0) {
       for (int s = 0; s < Config.stages; ++s) {
-        ring.full[s].initialise(dmma_producers);
-        ring.empty[s].initialise(Config.consumer_warps());
+        buffers.full[s].initialise(dmma_producers);
+        buffers.empty[s].initialise(Config.consumer_warps());
       }
     }
     __syncthreads();
@@ -103,17 +103,17 @@ class DmmaBlock {
       const Position first = tile_position<Config>(task_, number);
       OperandCopies<T, Config.rows, Tile::a_along_k> a(problem_.a, first.row, thread);
       OperandCopies<T, Config.columns, AlongK> b(problem_.b, first.column, thread);
-      std::int64_t left = DmmaProblem<T>::k(task_);
+      std::int64_t k_left = DmmaProblem<T>::k(task_);
 #pragma unroll 1
       for (int step = 0; step < steps_; ++step) {
-        ring_.empty[at.stage].wait(at.parity ^ 1);
-        std::uint32_t part = shared_address(ring_.bytes) + at.stage * Ring::stage_bytes;
+        buffers_.empty[at.stage].wait(at.parity ^ 1);
+        std::uint32_t k_tile = shared_address(buffers_.bytes) + at.stage * Buffers::stage_bytes;
 #pragma unroll 1
-        for (int p = 0; p < Config.parts; ++p, part += Ring::part_bytes, left -= depth) {
-          copy(a, part, left);
-          copy(b, part + Ring::b_bytes, left);
+        for (int p = 0; p < Config.k_tiles; ++p, k_tile += Buffers::k_tile_bytes, k_left -= depth) {
+          copy(a, k_tile, k_left);
+          copy(b, k_tile + Buffers::b_bytes, k_left);
         }
-        ring_.full[at.stage].arrive_after_copies();
+        buffers_.full[at.stage].arrive_after_copies();
         at.advance();
       }
     }
@@ -125,7 +125,7 @@ class DmmaBlock {
     constexpr int warps_of_rows = Config.rows / Config.warp_rows;
     const Position of_warp{warp % warps_of_rows * Config.warp_rows,
                            warp / warps_of_rows * Config.warp_columns};
-    Tile sums(ring_.bytes, ring_.bytes + Ring::b_bytes, of_warp.row, of_warp.column);
+    Tile sums(buffers_.bytes, buffers_.bytes + Buffers::b_bytes, of_warp.row, of_warp.column);
     if constexpr (is_complex<T>)
       sums.conjugate(task_.tile.a.matrix.conjugated, task_.tile.b.matrix.conjugated);
     PipelineState<Config> at;
@@ -140,21 +140,21 @@ class DmmaBlock {
 
  private:
   template <class Copies>
-  __device__ static void copy(Copies& copies, std::uint32_t target, std::int64_t left) {
-    if (copies.is_whole() && left >= dmma_depth<T>) {
+  __device__ static void copy(Copies& copies, std::uint32_t target, std::int64_t k_left) {
+    if (copies.is_whole() && k_left >= dmma_depth<T>) {
       copies.template copy<true>(target, dmma_depth<T>);
     } else {
-      copies.template copy<false>(target, static_cast<int>(std::min<std::int64_t>(left, dmma_depth<T>)));
+      copies.template copy<false>(target, static_cast<int>(std::min<std::int64_t>(k_left, dmma_depth<T>)));
     }
   }
 
-  // Multiplies all parts of a tile; fragments are loaded while the previous ones are multiplied.
+  // Multiplies all k-tiles of a tile of C; fragments are loaded while the previous ones are multiplied.
   __device__ void sum_up(Tile& sums, PipelineState<Config>& at) const {
     constexpr int rows = Tile::row_fragments;
-    constexpr int halves = 2 * Config.parts;
-    ring_.full[at.stage].wait(at.parity);
-    sums.load_b(0, part_of(at.stage, 0), 0);
-    sums.load_a(0, part_of(at.stage, 0), 0, 0);
+    constexpr int halves = 2 * Config.k_tiles;
+    buffers_.full[at.stage].wait(at.parity);
+    sums.load_b(0, k_tile_offset(at.stage, 0), 0);
+    sums.load_a(0, k_tile_offset(at.stage, 0), 0, 0);
 #pragma unroll 1
     for (int step = 1; step <= steps_; ++step) {
 #pragma unroll
@@ -163,27 +163,27 @@ class DmmaBlock {
         const int next = q + 1;
         if (next < rows * halves) {
           if (q % rows == 0 && half + 1 < halves)
-            sums.load_b((half + 1) % 2, part_of(at.stage, (half + 1) / 2), (half + 1) % 2);
-          sums.load_a(next % 2, part_of(at.stage, next / rows / 2), next / rows % 2, next % rows);
+            sums.load_b((half + 1) % 2, k_tile_offset(at.stage, (half + 1) / 2), (half + 1) % 2);
+          sums.load_a(next % 2, k_tile_offset(at.stage, next / rows / 2), next / rows % 2, next % rows);
         } else {
           __syncwarp();
-          if (threadIdx.x % warp_size == 0) ring_.empty[at.stage].arrive();
+          if (threadIdx.x % warp_size == 0) buffers_.empty[at.stage].arrive();
           at.advance();
           if (step < steps_) {
-            ring_.full[at.stage].wait(at.parity);
-            sums.load_b(0, part_of(at.stage, 0), 0);
-            sums.load_a(0, part_of(at.stage, 0), 0, 0);
+            buffers_.full[at.stage].wait(at.parity);
+            sums.load_b(0, k_tile_offset(at.stage, 0), 0);
+            sums.load_a(0, k_tile_offset(at.stage, 0), 0, 0);
           }
         }
         sums.multiply(q % rows, q % 2, half % 2);
       }
     }
   }
-  __device__ static std::uint32_t part_of(int stage, int part) {
-    return stage * Ring::stage_bytes + part * Ring::part_bytes;
+  __device__ static std::uint32_t k_tile_offset(int stage, int k_tile) {
+    return stage * Buffers::stage_bytes + k_tile * Buffers::k_tile_bytes;
   }
 
-  // Writes the sums of the warp's part of C, which begins at (row, column).
+  // Writes the sums of the warp's tile of C, which begins at (row, column).
   __device__ void write(const Tile& sums, std::int64_t row, std::int64_t column) const {
     const DeviceTile& tile = task_.tile;
     const Scalars<T> scalars(tile.scalars);
@@ -263,7 +263,7 @@ class DmmaBlock {
   }
 
   const DmmaTask& task_;
-  Ring& ring_;
+  Buffers& buffers_;
   DmmaProblem<T> problem_;
   int tiles_;
   int steps_;
@@ -295,9 +295,9 @@ __device__ void multiply_tiles(const DmmaTask& task) {
     return write_tiles_without_product<T, Config>(task);
   extern __shared__ __align__(128) unsigned char memory[];
   using Block = DmmaBlock<T, Config, AlongK>;
-  auto& ring = *reinterpret_cast<Stages<Config>*>(memory);
-  Block::initialise(ring);
-  const Block block(task, ring);
+  auto& buffers = *reinterpret_cast<Stages<Config>*>(memory);
+  Block::initialise(buffers);
+  const Block block(task, buffers);
   constexpr int registers = Config.consumer_registers;
   constexpr int producer_registers = Config.producer_registers();
   static_assert(registers == 0 ||

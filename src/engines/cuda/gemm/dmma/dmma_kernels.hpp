@@ -17,8 +17,8 @@ struct DmmaKernels {
   std::span<const KernelName> in_panels;
 };
 
-// Expected time of a product per inner index, in units of the smallest tiles' time.
-double dmma_time(const DmmaKernels& kernels, const NativeShape& shape);
+// Expected time of a product per inner index, by the times of the tiles (NativeCosts::tile_index).
+double dmma_time(const DmmaKernels& kernels, const NativeShape& shape, std::span<const double> times);
 
 // Computes C = alpha A B + beta C for the tile's batch items whose condition holds. Elements that
 // intermediate underflow or overflow may have spoiled are recomputed.

@@ -12,14 +12,14 @@ inline constexpr int dmma_line_bytes = 128;    // of an operand's line in shared
 inline constexpr int dmma_producer_warps = 4;  // copy operands; the other warps multiply
 
 // Compile-time parameters of a kernel. Its thread block computes tiles of rows x columns of C; each of its
-// consumer warps computes warp_rows x warp_columns of a tile. A stage has `parts` lines of each vector.
+// consumer warps computes warp_rows x warp_columns of a tile. A stage has `k_tiles` lines of each vector.
 struct DmmaConfig {
   int rows;
   int columns;
   int warp_rows;
   int warp_columns;
   int stages;
-  int parts;
+  int k_tiles;
   int consumer_registers;  // 0: all warps have the same number
 
   constexpr int consumer_warps() const { return rows / warp_rows * (columns / warp_columns); }
@@ -29,14 +29,13 @@ struct DmmaConfig {
   constexpr int producer_registers() const { return consumer_warps() == 8 ? 40 : 56; }
   constexpr std::int64_t shared_bytes() const {
     constexpr std::int64_t barrier_bytes = 16;
-    return std::int64_t{stages} * ((rows + columns) * dmma_line_bytes * parts + barrier_bytes);
+    return std::int64_t{stages} * ((rows + columns) * dmma_line_bytes * k_tiles + barrier_bytes);
   }
 };
 
 struct DmmaTile {
   DmmaConfig config;
   int at_once;  // thread blocks per SM
-  float time;   // of as many tiles as a device holds at once, in units of the smallest tiles' time
 };
 
 inline constexpr std::array dmma_configs_f64{
@@ -46,13 +45,11 @@ inline constexpr std::array dmma_configs_c64{DmmaConfig{128, 64, 32, 32, 8, 1, 2
                                              DmmaConfig{64, 32, 32, 16, 6, 1, 200},
                                              DmmaConfig{32, 32, 16, 16, 4, 2, 0}};
 
-// Times as measured on an H200.
-inline constexpr std::array dmma_tiles_f64{
-    DmmaTile{dmma_configs_f64[0], 1, 6.2F}, DmmaTile{dmma_configs_f64[1], 1, 3.2F},
-    DmmaTile{dmma_configs_f64[2], 2, 3.3F}, DmmaTile{dmma_configs_f64[3], 2, 1}};
-inline constexpr std::array dmma_tiles_c64{DmmaTile{dmma_configs_c64[0], 1, 2.8F},
-                                           DmmaTile{dmma_configs_c64[1], 2, 1.65F},
-                                           DmmaTile{dmma_configs_c64[2], 2, 1}};
+inline constexpr std::array dmma_tiles_f64{DmmaTile{dmma_configs_f64[0], 1}, DmmaTile{dmma_configs_f64[1], 1},
+                                           DmmaTile{dmma_configs_f64[2], 2},
+                                           DmmaTile{dmma_configs_f64[3], 2}};
+inline constexpr std::array dmma_tiles_c64{DmmaTile{dmma_configs_c64[0], 1}, DmmaTile{dmma_configs_c64[1], 2},
+                                           DmmaTile{dmma_configs_c64[2], 2}};
 
 // Parameters of the kernels. Rows of the matrix unit's tiles are vectors of A or, if `swapped`, of B, which
 // gives the transpose of C.

@@ -1,6 +1,7 @@
 // Copies of FP64 operands into shared memory by the producer warps, from any layout.
 //
-// A part of a stage has `depth` inner indices, as many as fill a line of 128 bytes, in one of two forms:
+// A stage has one k-tile or several. A k-tile has dmma_depth inner indices, as many as fill a line of 128
+// bytes, in one of two forms:
 //
 //   along k: a line has a vector's inner indices;
 //   panels:  a line has 16 vectors at one inner index, and 16 lines, one per inner index, are a panel.
@@ -19,7 +20,7 @@ namespace kintsugi::core::cuda {
 
 inline constexpr int dmma_producers = dmma_producer_warps * 32;  // threads
 
-// Inner indices of a part. A complex element fills a chunk, and is stored along k for either layout of its
+// Inner indices of a k-tile. A complex element fills a chunk, and is stored along k for either layout of its
 // source.
 template <class T>
 inline constexpr int dmma_depth = dmma_line_bytes / static_cast<int>(sizeof(T));
@@ -29,7 +30,7 @@ __device__ inline std::uint32_t swizzled_chunk_offset(int line, int chunk) {
   return static_cast<std::uint32_t>((chunk ^ (line & 7)) << 4);
 }
 
-// Offset of an FP64 element in a part of a stage.
+// Offset of an FP64 element in a k-tile.
 template <bool AlongK>
 __device__ std::uint32_t offset_of_element(int vector, int p) {
   if constexpr (AlongK) {
@@ -40,8 +41,8 @@ __device__ std::uint32_t offset_of_element(int vector, int p) {
   }
 }
 
-// Copies of a producer thread for each part. `Whole`: the tile has all of its vectors and the part all of its
-// inner indices, so that elements are not tested for existence.
+// Copies of a producer thread for each k-tile. `Whole`: the tile has all of its vectors and the k-tile all of
+// its inner indices, so that elements are not tested for existence.
 template <class T, int Vectors, bool AlongK>
 class OperandCopies;
 
@@ -54,15 +55,15 @@ class OperandCopies<double, Vectors, AlongK> {
     const std::int64_t one = AlongK ? operand.column_stride : operand.row_stride;
     const std::int64_t other = AlongK ? operand.row_stride : operand.column_stride;
     if (one == 1 && reinterpret_cast<std::uintptr_t>(operand.data) % 16 == 0 && other % 2 == 0) {
-      way_ = Way::chunks;
+      pattern_ = CopyPattern::chunks_of_16_bytes;
       vector_ = AlongK ? thread / 8 : thread % (Vectors / 2) * 2;
       p_ = AlongK ? thread % 8 * 2 : thread / (Vectors / 2);
     } else if (operand.column_stride < operand.row_stride) {
-      way_ = Way::lanes_along_k;
+      pattern_ = CopyPattern::elements_along_k;
       vector_ = thread / 16;
       p_ = thread % 16;
     } else {
-      way_ = Way::lanes_along_vectors;
+      pattern_ = CopyPattern::elements_along_vectors;
       vector_ = thread % 16;
       p_ = thread / 16;
     }
@@ -73,22 +74,22 @@ class OperandCopies<double, Vectors, AlongK> {
 
   __device__ bool is_whole() const { return rows_ == Vectors; }
 
-  // Copies the next part, which has `left` inner indices.
+  // Copies the next k-tile to the address `k_tile`; `k_left` of its inner indices are inside the operand.
   template <bool Whole>
-  __device__ void copy(std::uint32_t part, int left) {
-    const std::uint32_t target = part + offset_;
-    if (way_ == Way::chunks) {
-      copy_chunks<Whole>(target, left);
-    } else if (way_ == Way::lanes_along_k) {
-      copy_elements<Whole, 8, 16>(target, left);
+  __device__ void copy(std::uint32_t k_tile, int k_left) {
+    const std::uint32_t target = k_tile + offset_;
+    if (pattern_ == CopyPattern::chunks_of_16_bytes) {
+      copy_chunks<Whole>(target, k_left);
+    } else if (pattern_ == CopyPattern::elements_along_k) {
+      copy_elements<Whole, 8, 16>(target, k_left);
     } else {
-      copy_elements<Whole, 16, 8>(target, left);
+      copy_elements<Whole, 16, 8>(target, k_left);
     }
     source_ += 16 * column_bytes_;
   }
 
  private:
-  enum class Way { chunks, lanes_along_k, lanes_along_vectors };
+  enum class CopyPattern { chunks_of_16_bytes, elements_along_k, elements_along_vectors };
 
   // Address of the element that is `vectors` and `p` further than the one at `target`, for steps of a thread:
   // neither step changes a bit of the chunk's number that the other step changes, or that the thread's first
@@ -100,30 +101,30 @@ class OperandCopies<double, Vectors, AlongK> {
   }
 
   template <bool Whole, int VectorStep, int PStep>
-  __device__ void copy_elements(std::uint32_t target, int left) const {
+  __device__ void copy_elements(std::uint32_t target, int k_left) const {
     const char* source = source_;
 #pragma unroll(Whole ? 16 : 1)
     for (int p = 0; p < 16; p += PStep, source += PStep * column_bytes_) {
       const char* from = source;
 #pragma unroll(Whole ? 16 : 1)
       for (int v = 0; v < Vectors; v += VectorStep, from += VectorStep * row_bytes_) {
-        copy_8_bytes(moved(target, v, p), from, Whole || (vector_ + v < rows_ && p_ + p < left));
+        copy_8_bytes(moved(target, v, p), from, Whole || (vector_ + v < rows_ && p_ + p < k_left));
       }
     }
   }
   template <bool Whole>
-  __device__ void copy_chunks(std::uint32_t target, int left) const {
+  __device__ void copy_chunks(std::uint32_t target, int k_left) const {
     const char* from = source_;
     if constexpr (AlongK) {
       constexpr int step = dmma_producers / 8;
 #pragma unroll(Whole ? 16 : 1)
       for (int v = 0; v < Vectors; v += step, from += step * row_bytes_)
-        copy_chunk<Whole>(moved(target, v, 0), from, vector_ + v < rows_ ? left - p_ : 0);
+        copy_chunk<Whole>(moved(target, v, 0), from, vector_ + v < rows_ ? k_left - p_ : 0);
     } else {
       constexpr int step = dmma_producers / (Vectors / 2);
 #pragma unroll(Whole ? 16 : 1)
       for (int p = 0; p < 16; p += step, from += step * column_bytes_)
-        copy_chunk<Whole>(moved(target, 0, p), from, p_ + p < left ? rows_ - vector_ : 0);
+        copy_chunk<Whole>(moved(target, 0, p), from, p_ + p < k_left ? rows_ - vector_ : 0);
     }
   }
   // Copies two elements, of which `existing` exist.
@@ -138,7 +139,7 @@ class OperandCopies<double, Vectors, AlongK> {
   }
 
   const char* source_;
-  Way way_;
+  CopyPattern pattern_;
   int rows_;        // existing vectors of the tile
   int vector_, p_;  // vector and inner index of the thread's first element
   std::uint32_t offset_;
@@ -166,12 +167,12 @@ class OperandCopies<Complex<double>, Vectors, AlongK> {
   __device__ bool is_whole() const { return rows_ == Vectors; }
 
   template <bool Whole>
-  __device__ void copy(std::uint32_t target, int left) {
+  __device__ void copy(std::uint32_t target, int k_left) {
     const char* from = source_;
     target += vector_ * dmma_line_bytes + swizzled_chunk_offset(vector_, p_);
 #pragma unroll(Whole ? 4 : 1)
     for (int v = 0; v < Vectors; v += 16, from += 16 * row_bytes_, target += 16 * dmma_line_bytes) {
-      const bool exists = Whole || (vector_ + v < rows_ && p_ < left);
+      const bool exists = Whole || (vector_ + v < rows_ && p_ < k_left);
       if (is_aligned_) {
         copy_16_bytes(target, from, exists);
       } else {

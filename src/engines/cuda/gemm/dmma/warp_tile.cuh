@@ -1,10 +1,11 @@
-// A warp's part of a tile of C: fragments from shared memory, products by the FP64 matrix unit (PTX ISA:
-// mma.m16n8k8, DMMA) and sums.
+// A warp's tile within the thread block's tile of C: fragments from shared memory, products by the FP64
+// matrix unit (PTX ISA: mma.m16n8k8, DMMA) and sums.
 //
 // Lane 4 g + t has rows g and g + 8 and inner indices t and t + 4 of A's 16 x 8 fragment, column g and the
 // same inner indices of B's 8 x 8 fragment, and columns 2 t and 2 t + 1 of the sums. Which element of C a row
 // or column of the unit stands for, and which inner index, is free as long as A, B and C agree: it is chosen
-// so that a lane's operands are contiguous. Inner index 2 t of a half part stands at t, 2 t + 1 at t + 4.
+// so that a lane's operands are contiguous. Inner index 2 t of half a k-tile is the unit's t, and 2 t + 1 its
+// t + 4.
 #pragma once
 
 #include "engines/cuda/gemm/dmma/operand_copies.cuh"
@@ -32,7 +33,7 @@ __device__ inline double load_one(const unsigned char* shared) {
   return *reinterpret_cast<const double*>(shared);
 }
 
-// Base of tiles of real and complex numbers. A fragment has half of a part's inner indices.
+// Base of tiles of real and complex numbers. A fragment has half of a k-tile's inner indices.
 template <int Rows, int Columns>
 struct WarpShape {
   static constexpr int row_fragments = Rows / 16;
@@ -68,13 +69,13 @@ class WarpTile<double, Rows, Columns, AlongK> : public WarpShape<Rows, Columns> 
     }
   }
 
-  __device__ void load_a(int buffer, std::uint32_t part, int half, int i) {
-    const unsigned char* from = a_ + part + (i * 16 + half * 8) * dmma_line_bytes;
+  __device__ void load_a(int buffer, std::uint32_t k_tile_offset, int half, int i) {
+    const unsigned char* from = a_ + k_tile_offset + (i * 16 + half * 8) * dmma_line_bytes;
     a_fragment_[buffer][0] = load_two(from + a_offset_[0]);
     a_fragment_[buffer][1] = load_two(from + a_offset_[1]);
   }
-  __device__ void load_b(int buffer, std::uint32_t part, int half) {
-    const unsigned char* from = b_ + part;
+  __device__ void load_b(int buffer, std::uint32_t k_tile_offset, int half) {
+    const unsigned char* from = b_ + k_tile_offset;
     if constexpr (AlongK) {
       from += b_offset_[half];
 #pragma unroll
@@ -109,7 +110,7 @@ class WarpTile<double, Rows, Columns, AlongK> : public WarpShape<Rows, Columns> 
       }
     }
   }
-  // Sum e of the four sums of fragment (i, j), and its row and column in the warp's part.
+  // Sum e of the four sums of fragment (i, j), and its row and column in the warp's tile.
   __device__ double sum(int i, int j, int e) const { return sums_[i][j][e]; }
   __device__ static int row(int i, int e) { return i * 16 + 2 * g() + e / 2; }
   __device__ static int column(int j, int e) { return j * 8 + (AlongK ? t() + e % 2 * 4 : 2 * t() + e % 2); }
@@ -147,14 +148,14 @@ class WarpTile<Complex<double>, Rows, Columns, true> : public WarpShape<Rows, Co
     of_imaginary_[1] = a ? sign : 0;
   }
 
-  __device__ void load_a(int buffer, std::uint32_t part, int half, int i) {
-    const unsigned char* low = a_ + part + i * 16 * dmma_line_bytes + offset_[half];
+  __device__ void load_a(int buffer, std::uint32_t k_tile_offset, int half, int i) {
+    const unsigned char* low = a_ + k_tile_offset + i * 16 * dmma_line_bytes + offset_[half];
     const unsigned char* high = low + 8 * dmma_line_bytes;
     a_fragment_[buffer][0] = {load_one(low), load_one(high)};
     a_fragment_[buffer][1] = {load_one(low + 8), load_one(high + 8)};
   }
-  __device__ void load_b(int buffer, std::uint32_t part, int half) {
-    const unsigned char* from = b_ + part + offset_[half];
+  __device__ void load_b(int buffer, std::uint32_t k_tile_offset, int half) {
+    const unsigned char* from = b_ + k_tile_offset + offset_[half];
 #pragma unroll
     for (int j = 0; j < column_fragments; ++j)
       b_fragment_[buffer][j] = load_two(from + j * 8 * dmma_line_bytes);

@@ -1,6 +1,7 @@
 #include "engines/cuda/gemm/int8/int8_gemm.hpp"
 
 #include "engines/cuda/arch/architecture.hpp"
+#include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
 
@@ -37,12 +38,12 @@ Int8Shape int8_shape(const Schedule& schedule, const Slices& a, const Accumulato
 void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                const Accumulators& sums, const DeviceCondition& condition) {
   int8_gemm(queue, schedule, a, b, sums, condition,
-            choose_int8_tile(current_architecture().int8->tiles, int8_shape(schedule, a, sums),
-                             clusters_of_device()));
+            choose_int8_tile(current_architecture().int8->tiles, current_costs().int8_tiles,
+                             int8_shape(schedule, a, sums), clusters_of_device()));
 }
 
 void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
-               const Accumulators& sums, const DeviceCondition& condition, const Int8Choice& choice) {
+               const Accumulators& sums, const DeviceCondition& condition, const Int8TileVariant& choice) {
   const Int8Kernels& kernels = *current_architecture().int8;
   const Int8Tile& tile = kernels.tiles[choice.tile];
   Int8Params products;
@@ -58,10 +59,10 @@ void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, co
          tensor_map(b, 1, tile.copied_columns()), products);
 }
 
-DeviceTimes expected_residue_times(const DeviceShape& shape) {
+DeviceTimes expected_residue_times(const DeviceShape& shape, const Costs& costs) {
   const Architecture& architecture = current_architecture();
   const auto type = static_cast<std::size_t>(shape.type);
-  const ResidueCosts& costs = architecture.costs->residues[type];
+  const ResidueCosts& residues = costs.residues[type];
   const auto product_of = [](std::int64_t x, std::int64_t y) {
     return static_cast<double>(x) * static_cast<double>(y);
   };
@@ -69,14 +70,14 @@ DeviceTimes expected_residue_times(const DeviceShape& shape) {
   const double elements = (shape.prepared_a ? 0 : product_of(shape.m, shape.k)) +
                           (shape.prepared_b ? 0 : product_of(shape.k, shape.n)) + result;
   const int groups = shape.schedule.groups;
-  const double products = choose_int8_tile(architecture.int8->tiles,
+  const double products = choose_int8_tile(architecture.int8->tiles, costs.int8_tiles,
                                            {shape.m, shape.n, shape.k, groups, groups}, clusters_of_device())
                               .microseconds;
   const bool is_complex = shape.type == ElementType::c32 || shape.type == ElementType::c64;
   const double operations = (is_complex ? 8 : 2) * result * static_cast<double>(shape.k);
   const auto items = static_cast<double>(shape.items);
-  return {items * (costs.launches + products + costs.element_slice * groups * elements),
-          items * operations / architecture.costs->native[type].vendor_rate};
+  return {items * (residues.launches + products + residues.element_slice * groups * elements),
+          items * operations / costs.native[type].vendor_rate};
 }
 
 }  // namespace kintsugi::core::cuda

@@ -14,10 +14,10 @@ void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, co
                const Accumulators& sums, const DeviceCondition& condition);
 // As int8_gemm() above, with a given tile.
 void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
-               const Accumulators& sums, const DeviceCondition& condition, const Int8Choice& choice);
+               const Accumulators& sums, const DeviceCondition& condition, const Int8TileVariant& choice);
 
-// Expected times of products of residues of complex elements, as measured on an H200 (docs/results/log).
-DeviceTimes expected_residue_times(const DeviceShape& shape);
+// Expected times of a call by residues on a device with these costs.
+DeviceTimes expected_residue_times(const DeviceShape& shape, const Costs& costs);
 
 Int8Shape int8_shape(const Schedule& schedule, const Slices& a, const Accumulators& sums);
 

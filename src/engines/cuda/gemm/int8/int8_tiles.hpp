@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/memory.hpp"
+#include "engines/cuda/arch/costs.hpp"
 #include "engines/cuda/gemm/kernel_params.hpp"
 #include "engines/device.hpp"
 #include "schedule/schedule.hpp"
@@ -20,9 +21,6 @@ struct Int8Tile {
   int block_rows;
   int block_columns;
   bool shares_rows;
-  // Microseconds of a k-block, and of a tile besides its k-blocks, measured on an H200 for one cluster.
-  float block_time;
-  float tile_time;
 
   static constexpr int block = 128;  // inner indices of a k-block
   static constexpr int stages = 4;   // stages of a k-block each
@@ -39,8 +37,7 @@ struct Int8Tile {
 
 // Shared memory transfers 128 bytes per cycle. The wide tile's products read 85 of them and copies write 37;
 // for the narrow tile, which is for products that do not fill the wide one, they are 80 and 48.
-inline constexpr std::array int8_tiles{Int8Tile{192, 256, false, 1.05F, 3.2F},
-                                       Int8Tile{256, 128, true, 0.77F, 1.6F}};
+inline constexpr std::array int8_tiles{Int8Tile{192, 256, false}, Int8Tile{256, 128, true}};
 
 // Slices of a term of the schedule. The terms of a group share an accumulator.
 struct Int8Term {
@@ -74,10 +71,10 @@ struct Int8Shape {
   int terms;
 };
 
-struct Int8Choice {
+struct Int8TileVariant {
   std::size_t tile = 0;
   TileSchedule schedule;
-  float microseconds = 0;
+  double microseconds = 0;
 };
 
 constexpr TileSchedule int8_tile_schedule(const Int8Tile& tile, const Int8Shape& shape,
@@ -89,17 +86,21 @@ constexpr TileSchedule int8_tile_schedule(const Int8Tile& tile, const Int8Shape&
                                   shape.groups, count(shape.k, Int8Tile::block), clusters);
 }
 
-constexpr Int8Choice choose_int8_tile(std::span<const Int8Tile> tiles, const Int8Shape& shape,
-                                      std::int32_t clusters) {
-  Int8Choice best;
+// Schedule and expected time of a tile on a device that holds `clusters` clusters.
+constexpr Int8TileVariant schedule_int8_tile(const Int8Tile& tile, std::size_t number, const TileTimes& times,
+                                             const Int8Shape& shape, std::int32_t clusters) {
+  const TileSchedule schedule = int8_tile_schedule(tile, shape, clusters);
+  const int waves = schedule.waves + (schedule.split_tiles() > 0 ? 1 : 0);
+  const double blocks = static_cast<double>(schedule.k_blocks) * shape.terms / shape.groups;
+  return {number, schedule, waves * (blocks * times.block + times.tile)};
+}
+
+constexpr Int8TileVariant choose_int8_tile(std::span<const Int8Tile> tiles, std::span<const TileTimes> times,
+                                           const Int8Shape& shape, std::int32_t clusters) {
+  Int8TileVariant best;
   for (std::size_t i = 0; i < tiles.size(); ++i) {
-    const Int8Tile& tile = tiles[i];
-    const TileSchedule schedule = int8_tile_schedule(tile, shape, clusters);
-    const int waves = schedule.waves + (schedule.split_tiles() > 0 ? 1 : 0);
-    const float blocks = static_cast<float>(schedule.k_blocks) * static_cast<float>(shape.terms) /
-                         static_cast<float>(shape.groups);
-    const float time = static_cast<float>(waves) * (blocks * tile.block_time + tile.tile_time);
-    if (i == 0 || time < best.microseconds) best = {i, schedule, time};
+    const Int8TileVariant choice = schedule_int8_tile(tiles[i], i, times[i], shape, clusters);
+    if (i == 0 || choice.microseconds < best.microseconds) best = choice;
   }
   return best;
 }

@@ -6,6 +6,7 @@
 
 #include "base/status.hpp"
 #include "engines/cuda/arch/architecture.hpp"
+#include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
@@ -15,13 +16,13 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Scratch memory: partial sums; the number of parts added to each, and of clusters that have begun; sums of
-// earlier segments, for every cluster's tile and for as many split tiles.
+// Scratch memory: partial sums; the number of parts of k added to each, and of clusters that have begun; sums
+// of earlier segments, for every cluster's tile and for as many split tiles.
 constexpr std::size_t partial_bytes =
     std::size_t{max_clusters} * term_tile_rows * max_tile_columns * sizeof(float);
-constexpr std::size_t part_counters = std::size_t{max_clusters} * counters_of_tile;
-constexpr std::size_t counter_bytes = (part_counters + 1) * sizeof(std::uint32_t);
-// Scratch memory of segments that have thread blocks of their own: the number of stored segments per tile,
+constexpr std::size_t k_part_counters = std::size_t{max_clusters} * counters_of_tile;
+constexpr std::size_t counter_bytes = (k_part_counters + 1) * sizeof(std::uint32_t);
+// Scratch memory of segments that are computed in parallel: the number of stored segments per tile,
 // then their sums.
 constexpr std::size_t segment_counter_bytes = max_segmented_tiles * sizeof(std::uint32_t);
 constexpr std::size_t segment_offset = aligned_size(partial_bytes) + aligned_size(counter_bytes);
@@ -57,8 +58,8 @@ bool divides_k(const Schedule& schedule, std::int64_t k) {
   return k >= min_k && has_segments(schedule, k);
 }
 
-// Number of segments of k with thread blocks of their own; 1: none.
-std::int32_t segments_apart(const Schedule& schedule, const ProductSize& size) {
+// Number of segments of k that thread blocks compute in parallel; 1: each thread block computes all segments.
+std::int32_t parallel_segments(const Schedule& schedule, const ProductSize& size) {
   if (!divides_k(schedule, size.k)) return 1;
   const std::int64_t segments = divide_up(size.k, schedule.segment_length(size.k));
   return segment_sum_bytes(size.m, size.n, size.items, segments) > 0 ? static_cast<std::int32_t>(segments)
@@ -66,22 +67,22 @@ std::int32_t segments_apart(const Schedule& schedule, const ProductSize& size) {
 }
 
 // Number of tiles of 64 rows, for each of which segments are counted.
-std::int64_t tiles_of(const SmallTileChoice& choice, std::int64_t items) {
-  return items * choice.row_pairs * blocks_of_cluster * choice.columns;
+std::int64_t tiles_of(const SmallTileVariant& variant, std::int64_t items) {
+  return items * variant.row_pairs * blocks_of_cluster * variant.columns;
 }
 
-std::vector<MultiTermVariant> ways_of(const MultiTermKernels& kernels, const ProductSize& size,
-                                      const Schedule& schedule) {
+std::vector<MultiTermVariant> possible_variants(const MultiTermKernels& kernels, const ProductSize& size,
+                                                const Schedule& schedule, const MultiTermCosts& costs) {
   const std::int32_t blocks = sm_count();
   const std::int32_t clusters = clusters_of(blocks);
-  const MultiTermCosts& costs = current_architecture().costs->multi_term;
-  std::vector<MultiTermVariant> ways;
+  std::vector<MultiTermVariant> variants;
   for (std::size_t tile = 0; tile < kernels.tiles.size(); ++tile) {
     if (sums_of_block(schedule) == 4) continue;  // small tiles only
-    ways.emplace_back(choose_tile_schedule(kernels.tiles[tile], tile, size.m, size.n, size.items, size.k,
-                                           sums_of_block(schedule), clusters, costs));
+    variants.emplace_back(choose_tile_schedule(kernels.tiles[tile], tile, (costs.*kernels.tile_times)[tile],
+                                               size.m, size.n, size.items, size.k, sums_of_block(schedule),
+                                               clusters, costs));
   }
-  const std::int32_t apart = segments_apart(schedule, size);
+  const std::int32_t parallel = parallel_segments(schedule, size);
   for (const bool swapped : {false, true}) {
     for (std::size_t tile = 0; tile < kernels.small_tiles.size(); ++tile) {
       const auto choose = [&](std::int32_t segments) {
@@ -89,21 +90,21 @@ std::vector<MultiTermVariant> ways_of(const MultiTermKernels& kernels, const Pro
                                  schedule.slices_a, sums_of_block(schedule), blocks, costs, segments);
       };
       if (!has_segments(schedule, size.k) || kernels.small_tiles[tile].adds_segments())
-        ways.emplace_back(choose(1));
-      if (apart == 1) continue;
-      const SmallTileChoice choice = choose(apart);
-      if (tiles_of(choice, size.items) <= max_segmented_tiles) ways.emplace_back(choice);
+        variants.emplace_back(choose(1));
+      if (parallel == 1) continue;
+      const SmallTileVariant variant = choose(parallel);
+      if (tiles_of(variant, size.items) <= max_segmented_tiles) variants.emplace_back(variant);
     }
   }
-  return ways;
+  return variants;
 }
 
-double microseconds(const MultiTermVariant& way) {
-  return std::visit([](const auto& choice) { return choice.microseconds; }, way);
+double microseconds(const MultiTermVariant& variant) {
+  return std::visit([](const auto& given) { return given.microseconds; }, variant);
 }
 
-MultiTermVariant fastest(const std::vector<MultiTermVariant>& ways) {
-  return *std::ranges::min_element(ways, {}, microseconds);
+MultiTermVariant fastest(const std::vector<MultiTermVariant>& variants) {
+  return *std::ranges::min_element(variants, {}, microseconds);
 }
 
 const MultiTermKernels& kernels_of(const DeviceFusedProduct& product) {
@@ -118,30 +119,30 @@ std::int32_t segment_blocks_of(const Schedule& schedule, std::int64_t k) {
   return static_cast<std::int32_t>(schedule.segment_length(k) / term_block);
 }
 
-void multiply_in(const ClusterTileChoice& choice, const DeviceFusedProduct& product, const Queue& queue,
-                 std::byte* scratch) {
+void launch_variant(const ClusterTileVariant& variant, const DeviceFusedProduct& product, const Queue& queue,
+                    std::byte* scratch) {
   const MultiTermKernels& kernels = kernels_of(product);
-  const MultiTermTile& shape = kernels.tiles[choice.tile];
-  MultiTermParams products;
-  products.tile = product.tile;
-  products.schedule = choice.schedule;
-  products.shares_a = product.shares_a;
-  products.shares_b = product.shares_b;
-  products.segment_blocks = segment_blocks_of(*product.schedule, product.a.vector_stride());
-  products.sums_of_block = sums_of_block(*product.schedule);
-  products.partial_sums = reinterpret_cast<float*>(scratch);
-  products.parts_added = reinterpret_cast<std::uint32_t*>(scratch + aligned_size(partial_bytes));
-  products.clusters_begun = products.parts_added + part_counters;
-  products.segment_sums = reinterpret_cast<float*>(scratch + segment_offset);
-  products.rescale = rescale_of(product);
-  // Clears clusters_begun too, which follows parts_added.
-  if (products.schedule.parts > 1) clear(queue, products.parts_added, counter_bytes);
-  launch(kernels.kernels[choice.tile],
-         {blocks_of_cluster * std::int64_t{products.schedule.clusters}, 1, 1, blocks_of_cluster},
-         term_threads, shape.shared_bytes(), queue,
+  const MultiTermTile& shape = kernels.tiles[variant.tile];
+  MultiTermParams params;
+  params.tile = product.tile;
+  params.schedule = variant.schedule;
+  params.shares_a = product.shares_a;
+  params.shares_b = product.shares_b;
+  params.segment_blocks = segment_blocks_of(*product.schedule, product.a.vector_stride());
+  params.sums_of_block = sums_of_block(*product.schedule);
+  params.partial_sums = reinterpret_cast<float*>(scratch);
+  params.k_parts_added = reinterpret_cast<std::uint32_t*>(scratch + aligned_size(partial_bytes));
+  params.clusters_begun = params.k_parts_added + k_part_counters;
+  params.segment_sums = reinterpret_cast<float*>(scratch + segment_offset);
+  params.rescale = rescale_of(product);
+  // Clears clusters_begun too, which follows k_parts_added.
+  if (params.schedule.k_parts > 1) clear(queue, params.k_parts_added, counter_bytes);
+  launch(kernels.kernels[variant.tile],
+         {blocks_of_cluster * std::int64_t{params.schedule.clusters}, 1, 1, blocks_of_cluster}, term_threads,
+         shape.shared_bytes(), queue,
          tensor_map(product.a, product.shares_a ? 1 : product.items, term_tile_rows / blocks_of_cluster),
          tensor_map(product.b, product.shares_b ? 1 : product.items, shape.columns / blocks_of_cluster),
-         products);
+         params);
 }
 
 // The product that computes C transposed: B transposed times A transposed.
@@ -157,41 +158,41 @@ DeviceFusedProduct transposed(DeviceFusedProduct product) {
   return product;
 }
 
-void multiply_in(const SmallTileChoice& choice, const DeviceFusedProduct& given, const Queue& queue,
-                 std::byte* scratch) {
-  const DeviceFusedProduct product = choice.swapped ? transposed(given) : given;
+void launch_variant(const SmallTileVariant& variant, const DeviceFusedProduct& given, const Queue& queue,
+                    std::byte* scratch) {
+  const DeviceFusedProduct product = variant.swapped ? transposed(given) : given;
   const MultiTermKernels& kernels = kernels_of(product);
-  const SmallTile& tile = kernels.small_tiles[choice.tile];
-  if (choice.stages < tile.min_stages())
+  const SmallTile& tile = kernels.small_tiles[variant.tile];
+  if (variant.stages < tile.min_stages())
     fail(Status::internal, "a tile of {} columns was given {} stages, which is less than {}", tile.columns,
-         choice.stages, tile.min_stages());
-  SmallTileParams products;
-  products.tile = product.tile;
-  products.row_pairs = choice.row_pairs;
-  products.columns = choice.columns;
+         variant.stages, tile.min_stages());
+  SmallTileParams params;
+  params.tile = product.tile;
+  params.row_pairs = variant.row_pairs;
+  params.columns = variant.columns;
   // The vectors' stride is k, padded to whole k-blocks.
-  products.blocks = static_cast<std::int32_t>(product.a.vector_stride() / term_block);
-  products.segment_blocks = segment_blocks_of(*product.schedule, product.a.vector_stride());
-  products.segments = choice.segments;
-  products.sums_of_block = sums_of_block(*product.schedule);
-  products.stages = choice.stages;
-  products.shares_a = product.shares_a;
-  products.shares_b = product.shares_b;
-  products.swapped = choice.swapped;
-  products.rescale = rescale_of(product);
-  if (choice.segments > 1) {
-    products.segments_done = reinterpret_cast<std::uint32_t*>(scratch + segment_offset);
-    products.segment_sums = reinterpret_cast<float*>(scratch + segment_offset + segment_counter_bytes);
-    const auto tiles = static_cast<std::size_t>(tiles_of(choice, product.items));
-    clear(queue, products.segments_done, tiles * sizeof(std::uint32_t));
+  params.blocks = static_cast<std::int32_t>(product.a.vector_stride() / term_block);
+  params.segment_blocks = segment_blocks_of(*product.schedule, product.a.vector_stride());
+  params.segments = variant.segments;
+  params.sums_of_block = sums_of_block(*product.schedule);
+  params.stages = variant.stages;
+  params.shares_a = product.shares_a;
+  params.shares_b = product.shares_b;
+  params.swapped = variant.swapped;
+  params.rescale = rescale_of(product);
+  if (variant.segments > 1) {
+    params.segments_done = reinterpret_cast<std::uint32_t*>(scratch + segment_offset);
+    params.segment_sums = reinterpret_cast<float*>(scratch + segment_offset + segment_counter_bytes);
+    const auto tiles = static_cast<std::size_t>(tiles_of(variant, product.items));
+    clear(queue, params.segments_done, tiles * sizeof(std::uint32_t));
   }
-  const std::int64_t clusters = product.items * choice.row_pairs * choice.columns * choice.segments;
-  const auto& small_kernels = choice.segments > 1 ? kernels.segmented_kernels : kernels.small_kernels;
-  launch(small_kernels[choice.tile], {clusters * blocks_of_cluster, 1, 1, blocks_of_cluster},
-         small_tile_threads, tile.shared_bytes(product.a.count, choice.stages), queue,
+  const std::int64_t clusters = product.items * variant.row_pairs * variant.columns * variant.segments;
+  const auto& small_kernels = variant.segments > 1 ? kernels.segmented_kernels : kernels.small_kernels;
+  launch(small_kernels[variant.tile], {clusters * blocks_of_cluster, 1, 1, blocks_of_cluster},
+         small_tile_threads, tile.shared_bytes(product.a.count, variant.stages), queue,
          tensor_map(product.a, product.shares_a ? 1 : product.items, small_tile_rows),
          tensor_map(product.b, product.shares_b ? 1 : product.items, tile.columns / blocks_of_cluster),
-         products);
+         params);
 }
 
 }  // namespace
@@ -216,28 +217,30 @@ std::size_t segment_bytes_of(const DeviceShape& shape) {
 // A schedule has at most as many clusters as tiles, for tiles of any width.
 std::size_t multi_term_scratch_bytes(const DeviceShape& shape) {
   if (!has_segments(shape.schedule, shape.k)) return segment_offset;
-  const std::size_t apart = segment_bytes_of(shape);
-  if (sums_of_block(shape.schedule) == 4) return segment_offset + apart;
+  const std::size_t parallel_bytes = segment_bytes_of(shape);
+  if (sums_of_block(shape.schedule) == 4) return segment_offset + parallel_bytes;
   const double rows = static_cast<double>(round_up(shape.m, term_tile_rows));
   const double columns = static_cast<double>(shape.n + max_tile_columns);
   const double tiles = static_cast<double>(shape.items) * rows * columns * sizeof(float);
   const auto bytes = static_cast<std::size_t>(std::min(static_cast<double>(partial_bytes), tiles));
-  return segment_offset + std::max(aligned_size(2 * bytes), apart);
+  return segment_offset + std::max(aligned_size(2 * bytes), parallel_bytes);
 }
 
-std::vector<MultiTermVariant> multi_term_variants(const DeviceFusedProduct& product) {
-  return ways_of(kernels_of(product),
-                 {product.tile.rows, product.tile.columns, product.a.vector_stride(), product.items},
-                 *product.schedule);
+std::vector<MultiTermVariant> multi_term_variants(const DeviceFusedProduct& product,
+                                                  const MultiTermCosts& costs) {
+  return possible_variants(
+      kernels_of(product),
+      {product.tile.rows, product.tile.columns, product.a.vector_stride(), product.items}, *product.schedule,
+      costs);
 }
 
-void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, const MultiTermVariant& way,
+void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, const MultiTermVariant& variant,
                      std::byte* scratch) {
-  std::visit([&](const auto& choice) { multiply_in(choice, product, queue, scratch); }, way);
+  std::visit([&](const auto& given) { launch_variant(given, product, queue, scratch); }, variant);
 }
 
 void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch) {
-  multi_term_gemm(queue, product, fastest(multi_term_variants(product)), scratch);
+  multi_term_gemm(queue, product, fastest(multi_term_variants(product, current_costs().multi_term)), scratch);
 }
 
 namespace {
@@ -245,22 +248,23 @@ namespace {
 // Product of 64-bit numbers as a double, since it may exceed 64 bits.
 double product_of(std::int64_t x, std::int64_t y) { return static_cast<double>(x) * static_cast<double>(y); }
 
-// Expected time to split the operands that are not prepared.
-double split_time(const DeviceShape& shape, const CallCosts& costs) {
+}  // namespace
+
+double expected_split_time(const DeviceShape& shape, const CallCosts& costs) {
   if (shape.prepared_a && shape.prepared_b) return 0;
   const double elements = (shape.prepared_a ? 0 : product_of(shape.m, shape.k)) +
                           (shape.prepared_b ? 0 : product_of(shape.k, shape.n));
   const double bytes = static_cast<double>(shape.items) * elements * (4.0 + 2.0 * shape.schedule.slices_a);
-  if (static_cast<double>(shape.k) > costs.long_vector)
+  constexpr std::int64_t long_vector = 13700;  // elements from which vectors may be divided, and read twice
+  if (shape.k > long_vector)
     return costs.split_launch_long + bytes / (costs.split_rate_long * costs.copy_rate);
   const bool alone = shape.prepared_a || shape.prepared_b;
   return (alone ? costs.split_launch_alone : costs.split_launch) +
          bytes / (costs.split_rate * costs.copy_rate);
 }
 
-// Expected time of the vendor library's product at its best: between sizes that suit it, it takes up to twice
-// as long. Beside short sides it reads at far less than memory bandwidth.
-double native_time(const DeviceShape& shape, const CallCosts& costs) {
+// Beside short sides the vendor's kernels read at far less than memory bandwidth.
+double expected_vendor_time(const DeviceShape& shape, const CallCosts& costs) {
   const std::int64_t side = std::min(shape.m, shape.n);
   const bool is_short = 16 <= side && side <= 128;
   const bool is_shorter = 2 <= side && side < 16;
@@ -275,22 +279,22 @@ double native_time(const DeviceShape& shape, const CallCosts& costs) {
                   costs.native_launch + items * 4 * numbers / read);
 }
 
-}  // namespace
-
 // Expected times of 70 measured shapes, alone, prepared and in a batch: 65 are 0.94 to 1.2 times the measured
 // time, the others up to 1.4 times (docs/results/log).
-DeviceTimes expected_multi_term_times(const DeviceShape& shape) {
-  const CallCosts& costs = current_architecture().costs->call;
+DeviceTimes expected_multi_term_times(const DeviceShape& shape, const Costs& of_device) {
+  const CallCosts& costs = of_device.call;
   const MultiTermKernels& kernels = *find_kernels(shape.schedule, shape.format);
   const auto items = static_cast<double>(shape.items);
   // The time of more items grows in proportion; their tiles would exceed the counters.
   const std::int64_t counted = std::min<std::int64_t>(shape.items, 1024);
-  const double products =
+  const double product_time =
       items / static_cast<double>(counted) *
-      microseconds(fastest(ways_of(kernels, {shape.m, shape.n, shape.k, counted}, shape.schedule)));
+      microseconds(fastest(possible_variants(kernels, {shape.m, shape.n, shape.k, counted}, shape.schedule,
+                                             of_device.multi_term)));
   // Times of tiles were measured with tiles alone, when the chip was below its power limit.
-  const double slower = 1 + costs.throttling * std::min(1.0, products / costs.throttled_product);
-  return {split_time(shape, costs) + slower * products + costs.selection, native_time(shape, costs)};
+  const double slower = 1 + costs.throttling * std::min(1.0, product_time / costs.throttled_product);
+  return {expected_split_time(shape, costs) + slower * product_time + costs.selection,
+          expected_vendor_time(shape, costs)};
 }
 
 }  // namespace kintsugi::core::cuda

@@ -17,18 +17,24 @@ bool has_multi_term_gemm(const Schedule& schedule, FormatId format, ElementType 
 std::size_t multi_term_scratch_bytes(const DeviceShape& shape);
 
 // One way to compute a product, with the same bits as any other: tiles of clusters in waves, or small tiles.
-using MultiTermVariant = std::variant<ClusterTileChoice, SmallTileChoice>;
+using MultiTermVariant = std::variant<ClusterTileVariant, SmallTileVariant>;
 
-// All variants that can compute the product.
-std::vector<MultiTermVariant> multi_term_variants(const DeviceFusedProduct& product);
+// All variants that can compute the product, with their expected times, always in the same order.
+std::vector<MultiTermVariant> multi_term_variants(const DeviceFusedProduct& product,
+                                                  const MultiTermCosts& costs);
 
 // Computes C = alpha * sum + beta * C by the given variant, or by the one with the shortest expected time.
 // `scratch` has multi_term_scratch_bytes() of a shape that is at least as large.
-void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, const MultiTermVariant& way,
+void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, const MultiTermVariant& variant,
                      std::byte* scratch);
 void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch);
 
-// Expected times, as measured on an H200 (docs/results/log).
-DeviceTimes expected_multi_term_times(const DeviceShape& shape);
+// Expected time to split the operands that are not prepared; and of the vendor library's FP32 product at its
+// best: between sizes that suit it, it takes up to twice as long.
+double expected_split_time(const DeviceShape& shape, const CallCosts& costs);
+double expected_vendor_time(const DeviceShape& shape, const CallCosts& costs);
+
+// Expected times of a call on a device with these costs.
+DeviceTimes expected_multi_term_times(const DeviceShape& shape, const Costs& costs);
 
 }  // namespace kintsugi::core::cuda

@@ -4,6 +4,7 @@
 #include <array>
 #include <span>
 
+#include "engines/cuda/arch/costs.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/gemm/kernel_params.hpp"
 #include "formats/format.hpp"
@@ -16,7 +17,8 @@ struct MultiTermKernels {
   std::span<const Term> terms;
   FormatId format;
   std::span<const MultiTermTile> tiles;
-  std::array<KernelName, 3> kernels;  // one per tile
+  std::array<TileTimes, 3> MultiTermCosts::*tile_times;  // of the tiles, among a device's costs
+  std::array<KernelName, 3> kernels;                     // one per tile
   std::span<const SmallTile> small_tiles;
   std::array<KernelName, 3> small_kernels;
   std::array<KernelName, 3> segmented_kernels;  // small tiles, segments with own thread blocks

@@ -39,9 +39,9 @@ struct MultiTermConfig {
   static constexpr int stages = first_stage(slices);
   static_assert(tile.shared_bytes() == stages * stage_bytes + 1024);
 
-  // True if wgmma in flight is waited for before this term: before terms that rescale the accumulators or, if
-  // there are none, before the last term.
-  static constexpr bool waits_before(int term) {
+  // True if the wgmma issued so far are committed as a group before this term, so that a later wait frees the
+  // stages that they read: before terms that rescale the accumulators or, if there are none, before the last.
+  static constexpr bool commits_before(int term) {
     if (term == 0 || structure.terms[term].rescales) return true;
     if (term + 1 < terms) return false;
     for (const Term& other : structure.terms) {
@@ -55,11 +55,11 @@ struct MultiTermConfig {
     }
     return false;
   }
-  // True if this wait is the first one after the slice's last term, so that its stage can be freed.
+  // True if the group committed before this term is the first that has the slice's last term in it.
   static constexpr bool is_free_at(int slice, int term) {
     if (term < terms && is_used_from(slice, term)) return false;
     int before = term - 1;
-    while (!waits_before(before)) --before;
+    while (!commits_before(before)) --before;
     return is_used_from(slice, before);
   }
 };

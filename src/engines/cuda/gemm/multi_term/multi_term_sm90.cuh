@@ -36,11 +36,11 @@ struct Rows<true, First, Steps> {
   __device__ const std::uint32_t (&step(int i) const)[4] { return steps[i]; }
 };
 
-// Issues one term over the part of a k-block that one accumulator sums.
-template <class Config, class Part, class Left>
-__device__ void add_term(float (&sums)[Config::sums], const Left& a, MatrixDescriptor b, bool first) {
+// Issues one term over the sub-block of a k-block that one accumulator sums.
+template <class Config, class SubBlock, class OperandA>
+__device__ void add_term(float (&sums)[Config::sums], const OperandA& a, MatrixDescriptor b, bool first) {
 #pragma unroll
-  for (int i = 0; i < Part::steps; ++i)
+  for (int i = 0; i < SubBlock::steps; ++i)
     wgmma<Config::format, Config::columns>(sums, a.step(i), b + i * step_bytes, i > 0 || !first);
 }
 
@@ -48,7 +48,7 @@ __device__ void add_term(float (&sums)[Config::sums], const Left& a, MatrixDescr
 // adds its accumulators to its sums, so that the tensor cores are always busy. Without this order both
 // warpgroups would finish together, and the tensor cores would wait for both.
 inline constexpr int first_order_barrier = 1;  // named barrier 0 is __syncthreads()
-inline constexpr int first_warpgroup = first_order_barrier + consumers;
+inline constexpr int first_warpgroup_barrier = first_order_barrier + consumers;
 
 __device__ inline void order_barrier_wait(int consumer) {
   named_barrier_sync(first_order_barrier + consumer, consumers * warpgroup);
@@ -58,19 +58,20 @@ __device__ inline void order_barrier_arrive(int consumer) {
 }
 
 // First slice of A, which most terms read.
-template <class Config, class Part>
-using HighRows = Rows<Config::tile.high_in_registers, Part::first_step, Part::steps>;
+template <class Config, class SubBlock>
+using HighRows = Rows<Config::tile.high_in_registers, SubBlock::first_step, SubBlock::steps>;
 
 // Commits the wgmma before this term and, if the term rescales the accumulators, waits for them.
-template <class Config, class Part, int T>
-__device__ void wait_before_term(float (&sums)[Config::sums], const MultiTermPipelineState<Config>& pipeline,
-                                 int consumer, float rescale) {
+template <class Config, class SubBlock, int T>
+__device__ void commit_before_term(float (&sums)[Config::sums],
+                                   const MultiTermPipelineState<Config>& pipeline, int consumer,
+                                   float rescale) {
   wgmma_commit_group();
   if constexpr (Config::structure.terms[T].rescales) {
     order_barrier_arrive(consumer);
     wgmma_wait_group<0>();
     warpgroup_fence_operand(sums);
-    if constexpr (Part::ends_block) pipeline.template release_before<T>();
+    if constexpr (SubBlock::ends_block) pipeline.template release_before<T>();
 #pragma unroll
     for (float& sum : sums) sum *= rescale;
     warpgroup_fence_operand(sums);
@@ -80,53 +81,56 @@ __device__ void wait_before_term(float (&sums)[Config::sums], const MultiTermPip
 }
 
 // Issues terms T, T + 1, ... into one accumulator.
-template <class Config, class Part, int T>
-__device__ void add_terms(float (&sums)[Config::sums], const HighRows<Config, Part>& a0,
+template <class Config, class SubBlock, int T>
+__device__ void add_terms(float (&sums)[Config::sums], const HighRows<Config, SubBlock>& a0,
                           const MultiTermPipelineState<Config>& pipeline, int consumer, float rescale) {
   if constexpr (T < Config::terms) {
     constexpr Term term = Config::structure.terms[T];
-    if constexpr (T > 0 && Config::waits_before(T))
-      wait_before_term<Config, Part, T>(sums, pipeline, consumer, rescale);
-    const MatrixDescriptor b = MatrixDescriptor(pipeline.b(term.b)) + Part::first_step * step_bytes;
+    if constexpr (T > 0 && Config::commits_before(T))
+      commit_before_term<Config, SubBlock, T>(sums, pipeline, consumer, rescale);
+    const MatrixDescriptor b = MatrixDescriptor(pipeline.b(term.b)) + SubBlock::first_step * step_bytes;
     if constexpr (term.a == 0) {
-      add_term<Config, Part>(sums, a0, b, T == 0);
+      add_term<Config, SubBlock>(sums, a0, b, T == 0);
     } else {
-      const Rows<false, Part::first_step, Part::steps> a(pipeline.a(term.a) + rows_offset(consumer));
-      add_term<Config, Part>(sums, a, b, T == 0);
+      const Rows<false, SubBlock::first_step, SubBlock::steps> a(pipeline.a(term.a) + rows_offset(consumer));
+      add_term<Config, SubBlock>(sums, a, b, T == 0);
     }
-    add_terms<Config, Part, T + 1>(sums, a0, pipeline, consumer, rescale);
+    add_terms<Config, SubBlock, T + 1>(sums, a0, pipeline, consumer, rescale);
   }
 }
 
-// Multiplies all terms over one part of a k-block. Stages are freed as early as possible after the last part.
-template <class Config, class Part>
-__device__ void multiply_part(float (&sums)[Config::sums], const MultiTermPipelineState<Config>& pipeline,
-                              int consumer, float rescale) {
+// Multiplies all terms over one sub-block of a k-block. Stages are freed as early as possible after the last
+// sub-block.
+template <class Config, class SubBlock>
+__device__ void multiply_sub_block(float (&sums)[Config::sums],
+                                   const MultiTermPipelineState<Config>& pipeline, int consumer,
+                                   float rescale) {
   constexpr int last = Config::terms - 1;
-  HighRows<Config, Part> a0(pipeline.a(0) + rows_offset(consumer));
-  if constexpr (Part::begins_block) pipeline.wait_full(0);
+  HighRows<Config, SubBlock> a0(pipeline.a(0) + rows_offset(consumer));
+  if constexpr (SubBlock::begins_block) pipeline.wait_full(0);
   a0.load();
-  if constexpr (Part::begins_block) for_each_slice<Config, 1>([&](auto slice) { pipeline.wait_full(slice); });
+  if constexpr (SubBlock::begins_block)
+    for_each_slice<Config, 1>([&](auto slice) { pipeline.wait_full(slice); });
   order_barrier_wait(consumer);
   wgmma_fence();
-  add_terms<Config, Part, 0>(sums, a0, pipeline, consumer, rescale);
+  add_terms<Config, SubBlock, 0>(sums, a0, pipeline, consumer, rescale);
   wgmma_commit_group();
   order_barrier_arrive(consumer);
-  if constexpr (Part::ends_block && !Config::structure.terms[last].rescales) {
+  if constexpr (SubBlock::ends_block && !Config::structure.terms[last].rescales) {
     wgmma_wait_group<1>();
     pipeline.template release_before<last>();
   }
   wgmma_wait_group<0>();
   warpgroup_fence_operand(sums);
-  if constexpr (Part::ends_block) pipeline.template release_before<Config::terms>();
+  if constexpr (SubBlock::ends_block) pipeline.template release_before<Config::terms>();
 }
 
-// Multiplies parts Index, Index + 1, ... of a k-block; the accumulators are added to `sums` after each part.
+// Multiplies sub-blocks Index, Index + 1, ... of a k-block; the accumulators are added to `sums` after each.
 template <class Config, int Count, int Index = 0>
 __device__ void add_block(float (&sums)[Config::sums], float (&inside)[Config::sums],
                           const MultiTermPipelineState<Config>& pipeline, int consumer, float rescale) {
   if constexpr (Index < Count) {
-    multiply_part<Config, SumPart<Count, Index>>(inside, pipeline, consumer, rescale);
+    multiply_sub_block<Config, KSubBlock<Count, Index>>(inside, pipeline, consumer, rescale);
 #pragma unroll
     for (int i = 0; i < Config::sums; ++i) sums[i] += inside[i];
     add_block<Config, Count, Index + 1>(sums, inside, pipeline, consumer, rescale);
@@ -144,9 +148,9 @@ template <class Config>
 __device__ float4* partial_sums_of(const MultiTermParams& params, const WorkTile& work_tile, int consumer) {
   return sums_of_tile<Config>(params.partial_sums, params.schedule.split_index(work_tile), consumer);
 }
-__device__ inline std::uint32_t* parts_added(const MultiTermParams& params, const WorkTile& work_tile,
-                                             int consumer) {
-  return params.parts_added +
+__device__ inline std::uint32_t* k_parts_added(const MultiTermParams& params, const WorkTile& work_tile,
+                                               int consumer) {
+  return params.k_parts_added +
          (params.schedule.split_index(work_tile) * blocks_of_cluster + block_rank_in_cluster()) * consumers +
          consumer;
 }
@@ -156,28 +160,28 @@ __device__ void send_partial_sums(const float (&sums)[Config::sums], const Multi
                                   const WorkTile& work_tile, int consumer, int thread) {
   save_sums(partial_sums_of<Config>(params, work_tile, consumer), sums, thread);
   __threadfence();
-  named_barrier_sync(first_warpgroup + consumer, warpgroup);
+  named_barrier_sync(first_warpgroup_barrier + consumer, warpgroup);
   if (thread == 0)
-    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(parts_added(params, work_tile, consumer)),
-                 "r"(work_tile.part + 1)
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(k_parts_added(params, work_tile, consumer)),
+                 "r"(work_tile.k_part + 1)
                  : "memory");
 }
 
-// Waits for the sums of the part before this one and reads them. That part is computed by a cluster that
-// began earlier (TileSchedule), so that the wait ends.
+// Waits for the sums of the part of k before this one and reads them. That part is computed by a cluster
+// that began earlier (TileSchedule), so that the wait ends.
 template <class Config>
 __device__ void receive_partial_sums(float (&sums)[Config::sums], const MultiTermParams& params,
                                      const WorkTile& work_tile, int consumer, int thread) {
-  const std::uint32_t* parts = parts_added(params, work_tile, consumer);
+  const std::uint32_t* counter = k_parts_added(params, work_tile, consumer);
   int added = 0;
-  while (added < work_tile.part)
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(added) : "l"(parts) : "memory");
+  while (added < work_tile.k_part)
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(added) : "l"(counter) : "memory");
   read_sums(partial_sums_of<Config>(params, work_tile, consumer), sums, thread,
             [](float& sum, float received) { sum = received; });
 }
 
 // Sums of the earlier segments of k, which stay in device memory, since registers have no room for them.
-// Those of a split tile are read and written by every cluster that computes a part of the tile.
+// Those of a split tile are read and written by every cluster that computes a part of its k.
 template <class Config>
 __device__ float4* earlier_segments(const MultiTermParams& params, const WorkTile& work_tile, int cluster,
                                     int consumer) {
@@ -295,7 +299,7 @@ __device__ void multi_term_gemm(const TensorMap& a, const TensorMap& b, const Mu
       none_is_selected(params.tile.condition, params.schedule.items))
     return exit_in_stream_order();
   begin_cluster(shared);
-  if (params.schedule.parts > 1) number_cluster(shared.cluster, params.clusters_begun);
+  if (params.schedule.k_parts > 1) number_cluster(shared.cluster, params.clusters_begun);
   specialize_warpgroups<Config>(
       [&] {
         if (threadIdx.x == 0) {

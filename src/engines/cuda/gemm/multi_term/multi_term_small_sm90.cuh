@@ -143,9 +143,9 @@ __device__ void fill_stages(const TensorMap& a, const TensorMap& b, const SmallT
   }
 }
 
-// Issues terms T, T + 1, ... for one part of a k-block, and runs `meanwhile` once the first ones are in
+// Issues terms T, T + 1, ... for one sub-block of a k-block, and runs `meanwhile` once the first ones are in
 // flight.
-template <class Config, class Part, int T = 0, class Meanwhile>
+template <class Config, class SubBlock, int T = 0, class Meanwhile>
 __device__ __forceinline__ void multiply_stage(float (&sums)[Config::sums], const Stages<Config>& stages,
                                                bool swapped, float rescale, const Meanwhile& meanwhile) {
   if constexpr (T < Config::terms) {
@@ -160,14 +160,14 @@ __device__ __forceinline__ void multiply_stage(float (&sums)[Config::sums], cons
       warpgroup_fence_operand(sums);
       wgmma_fence();
     }
-    constexpr int offset = Part::first_step * step_bytes;
+    constexpr int offset = SubBlock::first_step * step_bytes;
     const MatrixDescriptor a = MatrixDescriptor(stages.a(swapped ? term.b : term.a)) + offset;
     const MatrixDescriptor b = MatrixDescriptor(stages.b(swapped ? term.a : term.b)) + offset;
 #pragma unroll
-    for (int i = 0; i < Part::steps; ++i) {
+    for (int i = 0; i < SubBlock::steps; ++i) {
       wgmma<Config::format, Config::columns>(sums, a + i * step_bytes, b + i * step_bytes, T > 0 || i > 0);
     }
-    multiply_stage<Config, Part, T + 1>(sums, stages, swapped, rescale, meanwhile);
+    multiply_stage<Config, SubBlock, T + 1>(sums, stages, swapped, rescale, meanwhile);
   } else {
     wgmma_commit_group();
     if constexpr (!Config::rescales) meanwhile();
@@ -175,7 +175,7 @@ __device__ __forceinline__ void multiply_stage(float (&sums)[Config::sums], cons
 }
 
 // Sums of a segment of k (Schedule::k_segment). The products of each k-block are added outside the matrix
-// unit as `Count` sums. One part of a block is multiplied while the part before it finishes and is added.
+// unit as `Count` sums. One sub-block is multiplied while the one before it finishes and is added.
 template <class Config, int Count>
 class StageSums {
  public:
@@ -184,7 +184,7 @@ class StageSums {
   __device__ StageSums(const SmallTileParams& params, const Stages<Config>& stages)
       : params_(params), next_(stages) {}
 
-  // Adds `blocks` k-blocks, at least one. Even and odd parts have accumulators of their own.
+  // Adds `blocks` k-blocks, at least one. Even and odd sub-blocks have accumulators of their own.
   __device__ __forceinline__ void add_blocks(int blocks) {
     if constexpr (Config::min_stages == 1) {
       Sums inside;
@@ -201,42 +201,42 @@ class StageSums {
 
  private:
   template <int Index>
-  using Part = SumPart<Count, Index>;
-  using First = Part<0>;
-  using Last = Part<Count - 1>;
+  using SubBlock = KSubBlock<Count, Index>;
+  using First = SubBlock<0>;
+  using Last = SubBlock<Count - 1>;
 
-  // Issues that part of the next k-block, with `meanwhile` after its first terms.
-  template <class Part, class Meanwhile>
+  // Issues that sub-block of the next k-block, with `meanwhile` after its first terms.
+  template <class SubBlock, class Meanwhile>
   __device__ __forceinline__ void multiply(Sums& inside, const Meanwhile& meanwhile) {
-    if constexpr (Part::begins_block) next_.wait_full();
+    if constexpr (SubBlock::begins_block) next_.wait_full();
     wgmma_fence();
-    multiply_stage<Config, Part>(inside, next_, params_.swapped, params_.rescale, meanwhile);
-    if constexpr (Part::ends_block) next_.advance();
+    multiply_stage<Config, SubBlock>(inside, next_, params_.swapped, params_.rescale, meanwhile);
+    if constexpr (SubBlock::ends_block) next_.advance();
   }
-  template <class Part>
+  template <class SubBlock>
   __device__ __forceinline__ void multiply(Sums& inside) {
-    multiply<Part>(inside, [] {});
+    multiply<SubBlock>(inside, [] {});
   }
-  // Waits until at most `Younger` parts are in flight and adds this part's accumulators to the sums. If the
-  // part ends its k-block, the block is in the stage before `next_`.
-  template <class Part, int Younger>
+  // Waits until at most `Younger` sub-blocks are in flight and adds this one's accumulators to the sums. If
+  // the sub-block ends its k-block, the block is in the stage before `next_`.
+  template <class SubBlock, int Younger>
   __device__ __forceinline__ void add(Sums& inside) {
     wgmma_wait_group<Younger>();
     warpgroup_fence_operand(inside);
-    if constexpr (Part::ends_block) next_.release_previous();
+    if constexpr (SubBlock::ends_block) next_.release_previous();
 #pragma unroll
     for (int i = 0; i < Config::sums; ++i) sums[i] += inside[i];
   }
-  template <class Part, class Before>
+  template <class SubBlock, class Before>
   __device__ __forceinline__ void multiply_and_add(Sums& inside, Sums& before) {
-    multiply<Part>(inside, [&] { add<Before, 1>(before); });
+    multiply<SubBlock>(inside, [&] { add<Before, 1>(before); });
   }
 
   template <int Index = 0>
   __device__ __forceinline__ void add_one_by_one(Sums& inside) {
     if constexpr (Index < Count) {
-      multiply<Part<Index>>(inside);
-      add<Part<Index>, 0>(inside);
+      multiply<SubBlock<Index>>(inside);
+      add<SubBlock<Index>, 0>(inside);
       add_one_by_one<Index + 1>(inside);
     }
   }
@@ -255,12 +255,12 @@ class StageSums {
     add<First, 0>(odd);
   }
 
-  // Multiplies parts Index, Index + 1, ... of a block, each while the part before it is added.
+  // Multiplies sub-blocks Index, Index + 1, ... of a block, each while the one before it is added.
   template <int Index = 1>
   __device__ __forceinline__ void multiply_rest(Sums& even, Sums& odd) {
     if constexpr (Index < Count) {
       constexpr bool is_even = Index % 2 == 0;
-      multiply_and_add<Part<Index>, Part<Index - 1>>(is_even ? even : odd, is_even ? odd : even);
+      multiply_and_add<SubBlock<Index>, SubBlock<Index - 1>>(is_even ? even : odd, is_even ? odd : even);
       multiply_rest<Index + 1>(even, odd);
     }
   }

@@ -30,17 +30,16 @@ inline constexpr Structure<6> six_terms{
 // rescaled, the matrix unit is idle for longer, and reading A's high slices from registers wins some of that
 // time back (n = 8192: 206 TFLOP/s instead of 199); without rescaling registers have no room for that, and
 // nothing would be gained. Narrower tiles gain nothing by it, and small tiles lose a twentieth.
-inline constexpr std::array joined_tiles{MultiTermTile{192, {3, 2, 0}, false, 1.34F, 3.7F},
-                                         MultiTermTile{128, {4, 3, 0}, false, 0.91F, 2.7F},
-                                         MultiTermTile{64, {5, 4, 0}, false, 0.73F, 0.6F}};
-inline constexpr std::array rescaled_tiles{MultiTermTile{192, {3, 2, 0}, true, 1.44F, 5.4F},
-                                           MultiTermTile{128, {4, 3, 0}, false, 1.1F, 2.3F},
-                                           MultiTermTile{64, {5, 4, 0}, false, 0.8F, 0.9F}};
-inline constexpr std::array six_term_tiles{MultiTermTile{128, {3, 2, 2}, false, 1.82F, 2.7F},
-                                           MultiTermTile{64, {4, 3, 2}, false, 1.2F, 0.6F}};
+inline constexpr std::array joined_tiles{MultiTermTile{192, {3, 2, 0}, false},
+                                         MultiTermTile{128, {4, 3, 0}, false},
+                                         MultiTermTile{64, {5, 4, 0}, false}};
+inline constexpr std::array rescaled_tiles{MultiTermTile{192, {3, 2, 0}, true},
+                                           MultiTermTile{128, {4, 3, 0}, false},
+                                           MultiTermTile{64, {5, 4, 0}, false}};
+inline constexpr std::array six_term_tiles{MultiTermTile{128, {3, 2, 2}, false},
+                                           MultiTermTile{64, {4, 3, 2}, false}};
 
 // Small tiles of two fp16 slices.
-inline constexpr std::array small_tiles{SmallTile{32, 0.28F, 0.3F}, SmallTile{64, 0.32F, 0.36F},
-                                        SmallTile{128, 0.82F, 0.66F}};
+inline constexpr std::array small_tiles{SmallTile{32}, SmallTile{64}, SmallTile{128}};
 
 }  // namespace kintsugi::core::cuda

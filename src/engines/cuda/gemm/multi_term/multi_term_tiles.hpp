@@ -11,7 +11,7 @@
 
 namespace kintsugi::core::cuda {
 
-struct ClusterTileChoice {
+struct ClusterTileVariant {
   std::size_t tile = 0;
   TileSchedule schedule;
   double microseconds = 0;
@@ -28,10 +28,11 @@ constexpr double block_factor(const SmallTile& tile, std::int32_t sums_of_block,
 
 // Schedule and expected time of a tile, for rows, columns and inner indices of each of `items` products, on a
 // device that holds `clusters` clusters.
-constexpr ClusterTileChoice choose_tile_schedule(const MultiTermTile& tile, std::size_t number,
-                                                 std::int64_t rows, std::int64_t columns, std::int64_t items,
-                                                 std::int64_t k, std::int32_t sums_of_block,
-                                                 std::int32_t clusters, const MultiTermCosts& costs) {
+constexpr ClusterTileVariant choose_tile_schedule(const MultiTermTile& tile, std::size_t number,
+                                                  const TileTimes& times, std::int64_t rows,
+                                                  std::int64_t columns, std::int64_t items, std::int64_t k,
+                                                  std::int32_t sums_of_block, std::int32_t clusters,
+                                                  const MultiTermCosts& costs) {
   const auto count = [](std::int64_t length, std::int64_t side) {
     return static_cast<std::int32_t>(divide_up(length, side));
   };
@@ -41,11 +42,11 @@ constexpr ClusterTileChoice choose_tile_schedule(const MultiTermTile& tile, std:
   const int waves = schedule.waves + (schedule.split_tiles() > 0 ? 1 : 0);
   const double all = static_cast<double>(std::int64_t{schedule.waves} * schedule.k_blocks +
                                          k_blocks_of_split_tiles(schedule));
-  const double block_time = tile.block_time * (sums_of_block == 1 ? 1 : costs.two_sums_factor);
-  return {number, schedule, costs.launch + all * block_time + waves * double{tile.tile_time}};
+  const double block_time = times.block * (sums_of_block == 1 ? 1 : costs.two_sums_factor);
+  return {number, schedule, costs.launch + all * block_time + waves * times.tile};
 }
 
-struct SmallTileChoice {
+struct SmallTileVariant {
   std::size_t tile = 0;
   bool swapped = false;  // rows of tiles are columns of the product
   std::int32_t row_pairs = 0;
@@ -69,41 +70,42 @@ constexpr std::int64_t segment_sum_bytes(std::int64_t rows, std::int64_t columns
 
 // Expected time of a small tile, for a product as in choose_tile_schedule() with `slices` slices of each
 // operand. `segments`: segments of k with thread blocks of their own; 1: none.
-constexpr SmallTileChoice choose_small_tile(const SmallTile& tile, std::size_t number, bool swapped,
-                                            std::int64_t rows, std::int64_t columns, std::int64_t items,
-                                            std::int64_t k, int slices, std::int32_t sums_of_block,
-                                            std::int32_t sm_count, const MultiTermCosts& costs,
-                                            std::int32_t segments = 1) {
+constexpr SmallTileVariant choose_small_tile(const SmallTile& tile, std::size_t number, bool swapped,
+                                             std::int64_t rows, std::int64_t columns, std::int64_t items,
+                                             std::int64_t k, int slices, std::int32_t sums_of_block,
+                                             std::int32_t sm_count, const MultiTermCosts& costs,
+                                             std::int32_t segments = 1) {
   constexpr std::int64_t shared_bytes = 227 << 10;  // of a thread block at most; an SM has 1 KB more
   const double cache = tile.columns > 32 ? costs.cache_rate : costs.narrow_cache_rate;
   const std::int64_t blocks = divide_up(k, term_block);
   const std::int64_t side = slices * term_block * 2;  // bytes of a vector in a k-block
   const double operands = static_cast<double>(items * (rows + columns) * blocks * side);
   if (swapped) std::swap(rows, columns);
-  SmallTileChoice choice{number, swapped};
-  choice.row_pairs = static_cast<std::int32_t>(divide_up(rows, small_tile_rows * blocks_of_cluster));
-  choice.columns = static_cast<std::int32_t>(divide_up(columns, tile.columns));
-  choice.segments = segments;
-  const std::int64_t tiles = items * choice.row_pairs * blocks_of_cluster * choice.columns * segments;
+  SmallTileVariant variant{number, swapped};
+  variant.row_pairs = static_cast<std::int32_t>(divide_up(rows, small_tile_rows * blocks_of_cluster));
+  variant.columns = static_cast<std::int32_t>(divide_up(columns, tile.columns));
+  variant.segments = segments;
+  const std::int64_t tiles = items * variant.row_pairs * blocks_of_cluster * variant.columns * segments;
   const auto stages_in = [&](std::int64_t bytes) {
     return static_cast<std::int32_t>(
         std::min<std::int64_t>(max_stages, (bytes - 2048) / tile.stage_bytes(slices)));
   };
-  choice.stages = stages_in(tiles > sm_count ? shared_bytes / 2 : shared_bytes);
+  variant.stages = stages_in(tiles > sm_count ? shared_bytes / 2 : shared_bytes);
   const auto each = static_cast<double>(divide_up(tiles, sm_count));
   const std::int64_t tile_blocks = divide_up(blocks, segments);
   const double loaded = static_cast<double>(tiles * tile_blocks * side) *
                         (small_tile_rows + tile.columns / static_cast<double>(blocks_of_cluster));
-  const double block_time = each > 1 ? each * tile.block_time : tile.alone_time;
+  const SmallTileTimes& times = costs.small_tiles[number];
+  const double block_time = each > 1 ? each * times.shared : times.alone;
   const double computed =
       static_cast<double>(tile_blocks) * block_time * block_factor(tile, sums_of_block, each <= 1, costs);
   // Bytes of the segments' sums, which are written and read.
   const double sum_bytes =
       segments == 1 ? 0 : 2.0 * static_cast<double>(tiles * small_tile_rows * tile.columns) * sizeof(float);
-  choice.microseconds = costs.launch + each * costs.small_tile +
-                        std::max({computed, operands / costs.memory_rate, loaded / cache}) +
-                        (segments == 1 ? 0 : costs.segment_sums + sum_bytes / costs.memory_rate);
-  return choice;
+  variant.microseconds = costs.launch + each * costs.small_tile +
+                         std::max({computed, operands / costs.memory_rate, loaded / cache}) +
+                         (segments == 1 ? 0 : costs.segment_sums + sum_bytes / costs.memory_rate);
+  return variant;
 }
 
 }  // namespace kintsugi::core::cuda

@@ -6,6 +6,7 @@
 
 #include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/arch/architecture.hpp"
+#include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/common/items.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/gemm/tile_time.hpp"
@@ -26,25 +27,45 @@ const std::array<SimtKernels, 4> of_types{
      {{KINTSUGI_SIMT("simt_c64_64"), KINTSUGI_SIMT("simt_c64_32"), KINTSUGI_SIMT("")}}}};
 #undef KINTSUGI_SIMT
 
-std::int64_t blocks_of(std::int64_t rows, std::int64_t columns, const SimtTile& of) {
-  return divide_up(rows, of.side) * divide_up(columns, of.side);
+std::int64_t blocks_of(std::int64_t rows, std::int64_t columns, const SimtTile& shape) {
+  return divide_up(rows, shape.side) * divide_up(columns, shape.side);
 }
 
-double time_by(const SimtTile& of, std::int64_t rows, std::int64_t columns, std::int64_t items) {
+// Expected time per inner index in one of the tiles.
+double time_by(const SimtTile& shape, double time, std::int64_t rows, std::int64_t columns,
+               std::int64_t items) {
   const std::int64_t sm_count = device_attribute(sm_count_attribute, current_device());
-  return tile_time(blocks_of(rows, columns, of) * items, sm_count, of.at_once, double{of.time});
+  return tile_time(blocks_of(rows, columns, shape) * items, sm_count, shape.at_once, time);
 }
 
-const SimtTile& fastest(std::span<const SimtTile> tiles, std::int64_t rows, std::int64_t columns,
-                        std::int64_t items) {
-  return *std::ranges::min_element(tiles, {},
-                                   [&](const SimtTile& of) { return time_by(of, rows, columns, items); });
+// Number of the fastest tile.
+std::size_t fastest(std::span<const SimtTile> tiles, std::span<const double> times, std::int64_t rows,
+                    std::int64_t columns, std::int64_t items) {
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < tiles.size(); ++i) {
+    if (time_by(tiles[i], times[i], rows, columns, items) <
+        time_by(tiles[best], times[best], rows, columns, items))
+      best = i;
+  }
+  return best;
+}
+
+// The times of the tiles: of the device's profile, if it is of SIMT tiles; else relative ones.
+std::array<double, 4> times_of(std::size_t type, std::span<const SimtTile> tiles) {
+  const ProfileInForce* profile = profile_in_force();
+  const bool is_single = type == static_cast<std::size_t>(ElementType::f32) ||
+                         type == static_cast<std::size_t>(ElementType::c32);
+  if (profile != nullptr && is_single) return profile->profile.costs.native[type].tile_index;
+  std::array<double, 4> times{};
+  std::ranges::transform(tiles, times.begin(), [](const SimtTile& shape) { return double{shape.time}; });
+  return times;
 }
 
 }  // namespace
 
-double simt_time(std::span<const SimtTile> tiles, const NativeShape& shape) {
-  return time_by(fastest(tiles, shape.m, shape.n, shape.items), shape.m, shape.n, shape.items);
+double simt_time(std::span<const SimtTile> tiles, const NativeShape& shape, std::span<const double> times) {
+  const std::size_t best = fastest(tiles, times, shape.m, shape.n, shape.items);
+  return time_by(tiles[best], times[best], shape.m, shape.n, shape.items);
 }
 
 void multiply_unsplit(const Queue& queue, const DeviceTile& tile) {
@@ -52,8 +73,9 @@ void multiply_unsplit(const Queue& queue, const DeviceTile& tile) {
   if (const DmmaKernels* dmma = current_architecture().available_dmma(tile.c.type); dmma != nullptr)
     return multiply_by_dmma(queue, *dmma, tile);
   const std::span<const SimtTile> tiles = current_architecture().simt_tiles[type];
-  const SimtTile& chosen = fastest(tiles, tile.rows, tile.columns, tile.items);
-  const KernelName& kernel = of_types[type][static_cast<std::size_t>(&chosen - tiles.data())];
+  const std::size_t number = fastest(tiles, times_of(type, tiles), tile.rows, tile.columns, tile.items);
+  const SimtTile& chosen = tiles[number];
+  const KernelName& kernel = of_types[type][number];
   for_each_launch(tile.items, [&](std::int64_t first, std::int64_t items) {
     launch(kernel, {blocks_of(tile.rows, tile.columns, chosen), items}, simt_threads, 0, queue,
            from_item(tile, first));

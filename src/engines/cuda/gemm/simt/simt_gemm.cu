@@ -26,7 +26,7 @@ __device__ void add_product(Complex<T>& sum, const Complex<T>& x, const Complex<
 
 // One step of k: `depth` inner indices of a tile's vectors. Padded against bank conflicts of writes along k.
 template <class T, int Tile>
-struct Step {
+struct KTile {
   static constexpr int tile = Tile;
   static constexpr int depth = simt_depth<T>(Tile);
   static constexpr int together =
@@ -46,7 +46,7 @@ class Loader {
   static constexpr int count = tile * depth / simt_threads;
 
   __device__ Loader(const DeviceSide& side, std::int64_t first, std::int64_t vectors)
-      : left_(side.matrix.columns), conjugated_(side.matrix.conjugated) {
+      : k_left_(side.matrix.columns), conjugated_(side.matrix.conjugated) {
     const MatrixView<const T> view = view_of<const T>(side.matrix, side.item + blockIdx.y);
     const auto thread = static_cast<int>(threadIdx.x);
     const bool along_k = view.column_stride < view.row_stride;
@@ -62,7 +62,7 @@ class Loader {
 
   // Loads the elements of the next step, zeros beyond the operand.
   __device__ void load() {
-    const int there_along_k = static_cast<int>(std::min<std::int64_t>(left_, depth)) - p_;
+    const int there_along_k = static_cast<int>(std::min<std::int64_t>(k_left_, depth)) - p_;
 #pragma unroll
     for (int e = 0; e < count; ++e) {
       const bool there = e * vector_step_ < vectors_left_ && e * p_step_ < there_along_k;
@@ -72,9 +72,9 @@ class Loader {
       }
     }
     source_ += k_step_;
-    left_ -= depth;
+    k_left_ -= depth;
   }
-  __device__ void store(Step<T, Tile>& step) const {
+  __device__ void store(KTile<T, Tile>& step) const {
 #pragma unroll
     for (int e = 0; e < count; ++e) *step.at(p_ + e * p_step_, vector_ + e * vector_step_) = element_[e];
   }
@@ -83,7 +83,7 @@ class Loader {
   const T* source_;
   std::int64_t step_;    // from one element of the thread to the next
   std::int64_t k_step_;  // from one step of k to the next
-  std::int64_t left_;    // inner indices left
+  std::int64_t k_left_;  // inner indices left
   bool conjugated_;
   int vectors_left_;
   int vector_, p_, vector_step_, p_step_;
@@ -96,16 +96,16 @@ template <class T, int Tile>
 class Sums {
  public:
   static constexpr int each = Tile / simt_side;
-  static constexpr int together = Step<T, Tile>::together;
+  static constexpr int together = KTile<T, Tile>::together;
 
   // Row or column of the tile that is number r of the thread's own.
-  __device__ static int place(int thread, int r) {
+  __device__ static int tile_index(int thread, int r) {
     return (r / together * simt_side + thread) * together + r % together;
   }
   __device__ static int row_thread() { return static_cast<int>(threadIdx.x) % simt_side; }
   __device__ static int column_thread() { return static_cast<int>(threadIdx.x) / simt_side; }
 
-  __device__ void add(Step<T, Tile>& a, Step<T, Tile>& b, int p) {
+  __device__ void add(KTile<T, Tile>& a, KTile<T, Tile>& b, int p) {
     T x[each];
     T y[each];
     read(a, p, row_thread(), x);
@@ -120,16 +120,16 @@ class Sums {
   // Writes the elements and returns a bit for each whose sum needs recomputing; with beta != 0 such elements
   // are left as they are.
   __device__ std::uint64_t write(const MatrixView<T>& c, const Scalars<T>& scalars, RealOf<T> min_sum) const {
-    std::uint64_t left = 0;
+    std::uint64_t open = 0;
 #pragma unroll
     for (int s = 0; s < each; ++s) {
 #pragma unroll
       for (int r = 0; r < each; ++r) {
-        const int i = place(row_thread(), r);
-        const int j = place(column_thread(), s);
+        const int i = tile_index(row_thread(), r);
+        const int j = tile_index(column_thread(), s);
         if (i >= c.rows || j >= c.columns) continue;
         if (!is_reliable(sum_[s][r], min_sum)) {
-          left |= std::uint64_t{1} << (s * each + r);
+          open |= std::uint64_t{1} << (s * each + r);
           if (scalars.beta != T(0)) continue;
         }
         const T product = times(scalars.alpha, sum_[s][r]);
@@ -137,7 +137,7 @@ class Sums {
         element = scalars.beta == T(0) ? product : product + times(scalars.beta, element);
       }
     }
-    return left;
+    return open;
   }
 
  private:
@@ -145,10 +145,10 @@ class Sums {
   static_assert(together * sizeof(T) == sizeof(int4) || together * sizeof(T) == sizeof(int2));
   using Run = std::conditional_t<together * sizeof(T) == sizeof(int4), int4, int2>;
 
-  __device__ static void read(Step<T, Tile>& step, int p, int thread, T (&values)[each]) {
+  __device__ static void read(KTile<T, Tile>& step, int p, int thread, T (&values)[each]) {
 #pragma unroll
     for (int r = 0; r < each; r += together) {
-      const Run run = *reinterpret_cast<const Run*>(step.at(p, place(thread, r)));
+      const Run run = *reinterpret_cast<const Run*>(step.at(p, tile_index(thread, r)));
       memcpy(&values[r], &run, sizeof run);
     }
   }
@@ -159,7 +159,7 @@ class Sums {
 template <class T, int Tile>
 __device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int64_t first_column,
                        Sums<T, Tile>& sums) {
-  __shared__ Step<T, Tile> step_a, step_b;
+  __shared__ KTile<T, Tile> tile_a, tile_b;
   Loader<T, Tile> a(tile.a, tile.first_row + first_row, tile.rows - first_row);
   Loader<T, Tile> b(tile.b, tile.first_column + first_column, tile.columns - first_column);
   constexpr int depth = simt_depth<T>(Tile);
@@ -167,17 +167,17 @@ __device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int6
   a.load();
   b.load();
   for (std::int64_t first = 0; first < k; first += depth) {
-    a.store(step_a);
-    b.store(step_b);
+    a.store(tile_a);
+    b.store(tile_b);
     __syncthreads();
     a.load();
     b.load();
     if (k - first >= depth) {
 #pragma unroll
-      for (int p = 0; p < depth; ++p) sums.add(step_a, step_b, p);
+      for (int p = 0; p < depth; ++p) sums.add(tile_a, tile_b, p);
     } else {  // no zeros are added past k: they would turn a sum of -0 into +0
 #pragma unroll 1
-      for (int p = 0; p < k - first; ++p) sums.add(step_a, step_b, p);
+      for (int p = 0; p < k - first; ++p) sums.add(tile_a, tile_b, p);
     }
     __syncthreads();
   }
@@ -207,8 +207,9 @@ __device__ void multiply_tile(const DeviceTile& tile) {
   using TileSums = Sums<T, Tile>;
   recompute_open_elements(tile, tile.first_row + first_row, tile.first_column + first_column, c, scalars,
                           sums.write(c, scalars, min_sum), [](int e) {
-                            return Position{TileSums::place(TileSums::row_thread(), e % TileSums::each),
-                                            TileSums::place(TileSums::column_thread(), e / TileSums::each)};
+                            return Position{
+                                TileSums::tile_index(TileSums::row_thread(), e % TileSums::each),
+                                TileSums::tile_index(TileSums::column_thread(), e / TileSums::each)};
                           });
 }
 

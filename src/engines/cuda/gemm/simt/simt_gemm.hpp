@@ -8,7 +8,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Expected time per inner index, in units of the smallest tiles' time.
-double simt_time(std::span<const SimtTile> tiles, const NativeShape& shape);
+// Expected time per inner index, by the times of the tiles (NativeCosts::tile_index).
+double simt_time(std::span<const SimtTile> tiles, const NativeShape& shape, std::span<const double> times);
 
 }  // namespace kintsugi::core::cuda

@@ -5,52 +5,136 @@
 
 #include "arith/residue/remainder.hpp"
 #include "base/status.hpp"
+#include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
+#include "engines/cuda/recombine/checked/chain_task.hpp"
 #include "engines/cuda/recombine/checked/exact_lanes.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 
 namespace kintsugi::core::cuda {
 
+int max_checked_moduli() { return moduli_in_limbs(most_checked_limbs); }
+
+namespace {
+
+using CheckedKernels = std::array<KernelName, 4>;  // for each element type
+
+template <class Source>
+void launch_checked(const CheckedKernels& kernels, const Queue& queue, const Source& source,
+                    const DeviceCheck& check, const DeviceTile& tile, const DeviceOpenElements& open) {
+  launch(kernels[static_cast<std::size_t>(tile.c.type)],
+         {divide_up(tile.rows, block_rows) * divide_up(tile.columns, block_columns(tile.c.type))},
+         block_threads, 0, queue, tile, source, check, open);
+}
+
+}  // namespace
+
 void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                        const DeviceCheck& check, const DeviceTile& tile, const DeviceOpenElements& open) {
-  static const std::array<KernelName, 4> kernels{
-      KernelName{"checked_residues", "checked_f32"}, KernelName{"checked_residues", "checked_f64"},
+  static const CheckedKernels in_3_limbs{
+      KernelName{"checked_residues_in_3", "checked_f32"}, KernelName{"checked_residues_in_3", "checked_f64"},
       KernelName{"checked_residues_c32", "checked_c32"}, KernelName{"checked_residues_c64", "checked_c64"}};
+  static const CheckedKernels in_6_limbs{KernelName{"checked_residues_in_6", "checked_f32"},
+                                         KernelName{"checked_residues_in_6", "checked_f64"},
+                                         KernelName{"", ""}, KernelName{"", ""}};
   const bool complex = tile.c.complex();
   const int limbs = complex ? remainder_limbs(system.basis) : remainder_limbs(system.real_count);
-  if (sums.type != SumType::residue || complex == system.basis.empty() || limbs > checked_limbs)
-    fail(Status::internal, "engine cuda was handed sums of type {} modulo {} moduli, {} complex, to check",
+  const int available = complex ? few_checked_limbs : most_checked_limbs;
+  if (sums.type != SumType::residue || complex == system.basis.empty() || limbs > available)
+    fail(Status::internal, "cannot check sums of type {} ({} real moduli, {} complex)",
          static_cast<int>(sums.type), system.real_count, system.basis.count());
   const ResidueSums residues{reinterpret_cast<const std::uint8_t*>(sums.data), sums.rows,
                              sums.group_stride()};
-  const auto launch_with = [&](const auto& source) {
-    launch(kernels[static_cast<std::size_t>(tile.c.type)],
-           {divide_up(tile.rows, block_rows) * divide_up(tile.columns, block_columns(tile.c.type))},
-           block_threads, 0, queue, tile, source, check, open);
-  };
   if (complex) {
-    launch_with(ResiduesOfElements<checked_limbs>{residues, part_tables<checked_limbs>(system.basis)});
+    launch_checked(
+        in_3_limbs, queue,
+        ResiduesOfElements<few_checked_limbs>{residues, part_tables<few_checked_limbs>(system.basis)}, check,
+        tile, open);
+  } else if (limbs <= few_checked_limbs) {
+    launch_checked(
+        in_3_limbs, queue,
+        ResiduesOfParts<few_checked_limbs>{residues, remainder_table<few_checked_limbs>(system.real_count)},
+        check, tile, open);
   } else {
-    launch_with(ResiduesOfParts<checked_limbs>{residues, remainder_table<checked_limbs>(system.real_count)});
+    launch_checked(
+        in_6_limbs, queue,
+        ResiduesOfParts<most_checked_limbs>{residues, remainder_table<most_checked_limbs>(system.real_count)},
+        check, tile, open);
   }
 }
 
-void multiply_exactly(const Queue& queue, const DeviceTile& tile, const DeviceOpenElements& open,
-                      DeviceReport* report) {
-  struct ExactKernel {
-    KernelName name;
-    std::int64_t shared_bytes;
-  };
+namespace {
+
+struct ExactKernel {
+  KernelName name;
+  std::int64_t shared_bytes;
+};
+
+// Thread blocks whose warps take an element of the tile each, up to the in_6_limbs that share them.
+std::int64_t exact_blocks(const DeviceTile& tile) {
+  return std::min(divide_up(tile.rows * tile.columns, std::int64_t{exact_warps}), max_exact_blocks);
+}
+
+}  // namespace
+
+void multiply_exactly(const Queue& queue, const DeviceTile& tile) {
   static const std::array<ExactKernel, 4> kernels{
       ExactKernel{{"exact_products", "exact_f32"}, exact_shared_bytes<float>},
       ExactKernel{{"exact_products", "exact_f64"}, exact_shared_bytes<double>},
       ExactKernel{{"exact_products", "exact_c32"}, exact_shared_bytes<Complex<float>>},
       ExactKernel{{"exact_products", "exact_c64"}, exact_shared_bytes<Complex<double>>}};
   const ExactKernel& kernel = kernels[static_cast<std::size_t>(tile.c.type)];
-  const std::int64_t blocks =
-      std::min(divide_up(tile.rows * tile.columns, std::int64_t{exact_warps}), max_exact_blocks);
-  launch(kernel.name, {blocks}, exact_warps * exact_lanes, kernel.shared_bytes, queue, tile, open, report);
+  launch(kernel.name, {exact_blocks(tile)}, exact_warps * exact_lanes, kernel.shared_bytes, queue, tile);
+}
+
+void recompute(const Queue& queue, const DeviceTile& block, const DeviceOpenElements& open,
+               DeviceReport* report) {
+  static const KernelName list{"chain", "list_open_words", waits_for_grid_dependency};
+  static const std::array<ExactKernel, 4> kernels{
+      ExactKernel{{"exact_products", "recompute_f32"}, recompute_shared_bytes<float>},
+      ExactKernel{{"exact_products", "recompute_f64"}, recompute_shared_bytes<double>},
+      ExactKernel{{"exact_products", "recompute_c32"}, recompute_shared_bytes<Complex<float>>},
+      ExactKernel{{"exact_products", "recompute_c64"}, recompute_shared_bytes<Complex<double>>}};
+  const std::int64_t words = open.words_of_column * block.columns;
+  launch(list, {std::min(divide_up(words, list_threads), max_list_blocks)}, list_threads, 0, queue, open,
+         words);
+  const ExactKernel& kernel = kernels[static_cast<std::size_t>(block.c.type)];
+  launch(kernel.name, {exact_blocks(block)}, exact_warps * exact_lanes, kernel.shared_bytes, queue, block,
+         open, report);
+}
+
+void choose_checked(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+                    const DeviceCheckedChain& chain, DeviceSelection* selection, DeviceCheckState* state,
+                    DeviceReport* report) {
+  static const KernelName kernel{"sample", "sample_open_elements", waits_for_grid_dependency};
+  const std::int64_t length = a.matrix.length();
+  const bool single = a.matrix.type == ElementType::f32 || a.matrix.type == ElementType::c32;
+  const SampleTask task{
+      .sides = {a, b},
+      .lines = {std::min(a.matrix.vectors(), sample_lines), std::min(b.matrix.vectors(), sample_lines)},
+      .length = std::min(length, sample_length),
+      .step = std::max(length / sample_length, std::int64_t{1}),
+      .digits = single ? 24 : 53,
+      .parts = a.matrix.complex() ? 2.0 : 1.0,
+      .chain = chain,
+      .selection = selection,
+      .state = state,
+      .report = report};
+  clear(queue, state, sizeof *state);
+  launch(kernel, {divide_up(task.lines[0] * task.lines[1] * warp_size, sample_threads)}, sample_threads, 0,
+         queue, task);
+}
+
+void begin_checks(const Queue& queue, const DeviceSelection* selection, DeviceCheckState* state) {
+  static const KernelName kernel{"chain", "begin_checks", waits_for_grid_dependency};
+  launch(kernel, {}, warp_size, 0, queue, selection, state);
+}
+
+void advance_checks(const Queue& queue, const DeviceCheckedChain& chain, int place, std::int64_t elements,
+                    DeviceCheckState* state) {
+  static const KernelName kernel{"chain", "advance_checks", waits_for_grid_dependency};
+  launch(kernel, {}, warp_size, 0, queue, chain, place, static_cast<double>(elements), state);
 }
 
 }  // namespace kintsugi::core::cuda

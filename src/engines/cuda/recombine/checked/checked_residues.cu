@@ -1,9 +1,9 @@
-// Kernels for real elements.
+// Kernels for real elements, for one number of limbs.
 #include "engines/cuda/recombine/checked/checked_residues.cuh"
 
 namespace kintsugi::core::cuda {
 
-KINTSUGI_CHECKED_RESIDUES(checked_f32, float, 2, ResiduesOfParts)
-KINTSUGI_CHECKED_RESIDUES(checked_f64, double, 2, ResiduesOfParts)
+KINTSUGI_CHECKED_RESIDUES(checked_f32, float, KINTSUGI_LIMBS, KINTSUGI_BLOCKS, ResiduesOfParts)
+KINTSUGI_CHECKED_RESIDUES(checked_f64, double, KINTSUGI_LIMBS, KINTSUGI_BLOCKS, ResiduesOfParts)
 
 }  // namespace kintsugi::core::cuda

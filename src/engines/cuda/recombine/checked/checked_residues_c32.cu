@@ -3,6 +3,6 @@
 
 namespace kintsugi::core::cuda {
 
-KINTSUGI_CHECKED_RESIDUES(checked_c32, Complex<float>, 1, ResiduesOfElements)
+KINTSUGI_CHECKED_RESIDUES(checked_c32, Complex<float>, few_checked_limbs, 1, ResiduesOfElements)
 
 }  // namespace kintsugi::core::cuda

@@ -1,9 +1,9 @@
-// Elements that are summed exactly and rounded once: src/recombine/exact_sums.cpp for one tile, or for a list
-// of its elements. A warp takes an element; its lanes sum shares of the products in digits of their own,
-// which are added up at the end. Elements of a list may instead be summed in their own arithmetic, with the
-// same shares.
+// Elements that are summed exactly and rounded once: src/recombine/exact_sums.cpp for one tile, or for its
+// open elements. A warp takes an element; its lanes sum shares of the products in digits of their own, which
+// are added up at the end. Open elements may instead be summed in their own arithmetic, with the same shares.
 #include "engines/cuda/recombine/checked/exact_lanes.hpp"
 #include "engines/cuda/recombine/tile.cuh"
+#include "engines/device_checks.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -48,21 +48,45 @@ __device__ bool cannot_underflow_or_overflow(const VectorRange& row, const Vecto
          row.largest + column.largest + 2 + sum_bits < Limits::max_exponent;
 }
 
+// Products of an element's sum.
+__device__ std::int64_t products_of_sum(const DeviceTile& tile) { return tile.a.matrix.length(); }
+
+// True if element (i, j) of the whole matrix may be summed in its own arithmetic.
 template <class T>
+__device__ bool can_be_plain(const DeviceTile& tile, std::int64_t i, std::int64_t j) {
+  return cannot_underflow_or_overflow<RealOf<T>>(tile.a.ranges[i], tile.b.ranges[parts_of<T> * j],
+                                                 products_of_sum(tile));
+}
+
+// True if few_digits hold all sums of element (i, j) of the whole matrix.
+template <class T>
+__device__ bool needs_few_digits(const DeviceTile& tile, std::int64_t i, std::int64_t j) {
+  if constexpr (few_digits<T> == all_digits<T>) return true;
+  bool fits = true;
+#pragma unroll
+  for (int p = 0; p < static_cast<int>(parts_of<T>); ++p) {
+    fits = fits && exact_window<RealOf<T>>(tile.a.ranges[i], tile.b.ranges[parts_of<T> * j + p],
+                                           products_of_sum(tile))
+                           .digits <= few_digits<T>;
+  }
+  return fits;
+}
+
+// Sums elements exactly in that many digits, which must hold their sums.
+template <class T, int Digits>
 class ExactElement {
  public:
   using Real = RealOf<T>;
   using Widths = ExactWidths<Real>;
   static constexpr int parts = static_cast<int>(parts_of<T>);
 
-  __device__ ExactElement(const DeviceTile& tile, bool in_own_arithmetic, ExactLanes<T>& memory)
+  __device__ ExactElement(const DeviceTile& tile, bool in_own_arithmetic, ExactLanes<T, Digits>& memory)
       : tile_(tile), a_(operand_view<T>(tile.a)), b_(operand_view<T>(tile.b)), scalars_(tile.scalars),
         memory_(memory), lane_(static_cast<int>(threadIdx.x) % exact_lanes), plainly_(in_own_arithmetic) {}
 
   // Writes element (i, j) of the whole matrix. All lanes call it together.
   __device__ void put(std::int64_t i, std::int64_t j, T& element) const {
-    if (plainly_ &&
-        cannot_underflow_or_overflow<Real>(tile_.a.ranges[i], tile_.b.ranges[parts * j], a_.columns)) {
+    if (plainly_ && can_be_plain<T>(tile_, i, j)) {
       put_plainly(i, j, element);
     } else {
       put_exactly(i, j, element);
@@ -70,6 +94,12 @@ class ExactElement {
   }
 
  private:
+  // Exponent of the first digit of the sum of row i and vector v.
+  __device__ int bottom(std::int64_t i, std::int64_t v) const {
+    return Digits == all_digits<T> ? Widths::sum_bottom
+                                   : exact_window<Real>(tile_.a.ranges[i], tile_.b.ranges[v], 1).bottom;
+  }
+
   __device__ void put_plainly(std::int64_t i, std::int64_t j, T& element) const {
     Real sum[parts] = {};
 #pragma unroll
@@ -88,7 +118,7 @@ class ExactElement {
 #pragma unroll
     for (int p = 0; p < parts; ++p)
       special[p] = sum_part(i, parts * j + p, memory_.part[p], first[p], last[p]);
-    if (lane_ == 0) round_once(special, first, last, element);
+    if (lane_ == 0) round_once(i, j, special, first, last, element);
     __syncwarp();
   }
 
@@ -96,7 +126,7 @@ class ExactElement {
   // the products with a factor that is NaN or infinite.
   __device__ Real sum_part(std::int64_t i, std::int64_t v, std::int64_t* target, int& first,
                            int& last) const {
-    ExactDigits<exact_lanes> sum(&memory_.lanes[0][lane_], Widths::sum_bottom);
+    ExactDigits<exact_lanes> sum(&memory_.lanes[0][lane_], bottom(i, v));
     Real special = 0;  // if it is not 0, nothing else matters
     for_each_product<Real>(a_, b_, i, v, lane_, [&](Real x, Real y) {
       if (x - x == Real(0) && y - y == Real(0)) {
@@ -109,7 +139,7 @@ class ExactElement {
     first = __reduce_min_sync(all, sum.first());
     last = __reduce_max_sync(all, sum.last());
     __syncwarp();
-    const int after = min(last + 2, Widths::sum_digits - 1);  // carries go up to there
+    const int after = min(last + 2, Digits - 1);  // carries go up to there
     for (int d = first + lane_; d <= after; d += exact_lanes) {
       std::int64_t total = 0;
 #pragma unroll 8
@@ -124,26 +154,26 @@ class ExactElement {
     return sum_over_lanes(special);
   }
 
-  // Writes the element, in one lane: the result of special_element() if there were NaN or infinities, else
-  // the exact result rounded once.
-  __device__ void round_once(const Real (&special)[parts], const int (&first)[parts],
-                             const int (&last)[parts], T& element) const {
+  // Writes the element, in one lane: by IEEE arithmetic if there were NaN or infinities, else the exact
+  // result rounded once.
+  __device__ void round_once(std::int64_t i, std::int64_t j, const Real (&special)[parts],
+                             const int (&first)[parts], const int (&last)[parts], T& element) const {
     const T* old = scalars_.beta == T(0) ? nullptr : &element;
     if (special[0] != Real(0)) {
       element = scaled_sum(special, old);
       return;
     }
-    ExactPart re = part(0, first[0], last[0]);
+    ExactPart re = part(0, bottom(i, parts * j), first[0], last[0]);
     if constexpr (is_complex<T>) {
-      ExactPart im = part(1, first[1], last[1]);
+      ExactPart im = part(1, bottom(i, parts * j + 1), first[1], last[1]);
       element = exact_epilogue(re, im, scalars_.alpha, scalars_.beta, old, memory_.result);
     } else {
       element = exact_epilogue(re, scalars_.alpha, scalars_.beta, old, memory_.result);
     }
   }
 
-  __device__ ExactPart part(int p, int first, int last) const {
-    ExactPart result{ExactDigits<1>(memory_.part[p], Widths::sum_bottom), false};
+  __device__ ExactPart part(int p, int bottom, int first, int last) const {
+    ExactPart result{ExactDigits<1>(memory_.part[p], bottom), false};
     result.magnitude.set_bounds(first, last);
     result.negative = result.magnitude.make_magnitude();
     return result;
@@ -165,48 +195,147 @@ class ExactElement {
   OperandView<T> a_;
   OperandView<T> b_;
   Scalars<T> scalars_;
-  ExactLanes<T>& memory_;
+  ExactLanes<T, Digits>& memory_;
   int lane_;
   bool plainly_;
 };
 
-template <class T>
-__device__ void put_elements(const DeviceTile& tile, const DeviceOpenElements& open, DeviceReport* report) {
-  if (!holds(tile.condition)) return;
-  const std::int64_t elements = open.count == nullptr ? tile.rows * tile.columns : *open.count;
-  if (open.count != nullptr && report != nullptr && blockIdx.x == 0 && threadIdx.x == 0)
-    atomicAdd(reinterpret_cast<unsigned long long*>(&report->recomputed),
-              static_cast<unsigned long long>(elements));
-  const int warp = static_cast<int>(threadIdx.x) / exact_lanes;
-  std::int64_t number = std::int64_t{blockIdx.x} * exact_warps + warp;
-  if (number >= elements) return;
+// Digits of a warp, all zero; the numberth of a thread block.
+template <class T, int Digits>
+__device__ ExactLanes<T, Digits>& lanes_of_warp(int number) {
   extern __shared__ std::int64_t shared[];
-  constexpr int size = sizeof(ExactLanes<T>) / sizeof(std::int64_t);
-  std::int64_t* own = shared + warp * size;
+  constexpr int size = static_cast<int>(sizeof(ExactLanes<T, Digits>) / sizeof(std::int64_t));
+  std::int64_t* own = shared + number * size;
   for (int d = static_cast<int>(threadIdx.x) % exact_lanes; d < size; d += exact_lanes) own[d] = 0;
   __syncwarp();
-  const ExactElement<T> element(tile, open.in_own_arithmetic, *reinterpret_cast<ExactLanes<T>*>(own));
+  return *reinterpret_cast<ExactLanes<T, Digits>*>(own);
+}
+
+template <class T>
+__device__ void put_elements(const DeviceTile& tile) {
+  if (!holds(tile.condition)) return;
+  const std::int64_t elements = tile.rows * tile.columns;
+  const int warp = static_cast<int>(threadIdx.x) / exact_lanes;
+  const std::int64_t first = std::int64_t{blockIdx.x} * exact_warps + warp;
+  if (first >= elements) return;
+  constexpr int digits = all_digits<T>;
+  const ExactElement<T, digits> element(tile, false, lanes_of_warp<T, digits>(warp));
   const MatrixView<T> c = view_of<T>(tile.c, tile.item);
-  for (; number < elements; number += std::int64_t{gridDim.x} * exact_warps) {
-    const std::int64_t place = open.count == nullptr ? number : open.places[number];
-    const std::int64_t i = tile.first_row + place % tile.rows;
-    const std::int64_t j = tile.first_column + place / tile.rows;
+  for (std::int64_t number = first; number < elements; number += std::int64_t{gridDim.x} * exact_warps) {
+    const std::int64_t i = tile.first_row + number % tile.rows;
+    const std::int64_t j = tile.first_column + number / tile.rows;
     element.put(i, j, c(i, j));
+  }
+}
+
+// Listed words whose open elements the warps of a thread block share. Elements of a word are adjacent rows of
+// one column.
+struct OpenWords {
+  static constexpr unsigned most = 4;
+
+  unsigned count;
+  std::uint32_t bits[most];
+  std::uint32_t places[most];
+
+  // Calls visit(place of the word, row of the word) for elements warp, warp + warps, ...
+  template <class Visit>
+  __device__ void for_each(int warp, int warps, const Visit& visit) const {
+    int number = 0;
+#pragma unroll 1
+    for (unsigned w = 0; w < count; ++w) {
+#pragma unroll 1
+      for (std::uint32_t left = bits[w]; left != 0; left &= left - 1) {
+        if (number++ % warps == warp) visit(places[w], __ffs(static_cast<int>(left)) - 1);
+      }
+    }
+  }
+};
+
+// Takes the next listed words for the thread block, several where there are enough for all thread blocks.
+__device__ void take_words(const DeviceOpenElements& open, std::uint32_t listed, OpenWords& words) {
+  __syncthreads();  // the last words are no longer read
+  if (threadIdx.x == 0) {
+    const unsigned each = listed >= OpenWords::most * gridDim.x ? OpenWords::most : 1;
+    const std::uint32_t first = atomicAdd(&open.state->taken, each);
+    words.count = first < listed ? min(each, listed - first) : 0;
+    for (unsigned w = 0; w < words.count; ++w) {
+      words.places[w] = open.list[first + w];
+      words.bits[w] = open.words[words.places[w]];
+    }
+  }
+  __syncthreads();
+}
+
+// Row and column of C of an open element.
+struct OpenPlace {
+  std::int64_t i;
+  std::int64_t j;
+
+  __device__ OpenPlace(const DeviceTile& tile, const DeviceOpenElements& open, std::uint32_t place, int bit)
+      : i(tile.first_row + place % open.words_of_column * DeviceOpenElements::rows_of_word + bit),
+        j(tile.first_column + place / open.words_of_column) {}
+};
+
+// Recomputes those elements of some words that need all digits, by one warp.
+template <class T>
+__device__ void put_wide_elements(const DeviceTile& tile, const DeviceOpenElements& open,
+                                  const OpenWords& words) {
+  constexpr int digits = all_digits<T>;
+  const ExactElement<T, digits> element(tile, open.in_own_arithmetic, lanes_of_warp<T, digits>(0));
+  const MatrixView<T> c = view_of<T>(tile.c, tile.item);
+  words.for_each(0, 1, [&](std::uint32_t place, int bit) {
+    const OpenPlace at(tile, open, place, bit);
+    if (!needs_few_digits<T>(tile, at.i, at.j)) element.put(at.i, at.j, c(at.i, at.j));
+  });
+}
+
+template <class T>
+__device__ void put_open_elements(const DeviceTile& tile, const DeviceOpenElements& open,
+                                  DeviceReport* report) {
+  const std::uint32_t listed = open.state->listed;
+  if (listed == 0) return;
+  if (report != nullptr && blockIdx.x == 0 && threadIdx.x == 0)
+    atomicAdd(reinterpret_cast<unsigned long long*>(&report->recomputed),
+              static_cast<unsigned long long>(open.state->open));
+  __shared__ OpenWords words;
+  constexpr int digits = few_digits<T>;
+  const int warp = static_cast<int>(threadIdx.x) / exact_lanes;
+  const ExactElement<T, digits> element(tile, open.in_own_arithmetic, lanes_of_warp<T, digits>(warp));
+  const MatrixView<T> c = view_of<T>(tile.c, tile.item);
+  for (take_words(open, listed, words); words.count > 0; take_words(open, listed, words)) {
+    bool left = false;
+    words.for_each(warp, exact_warps, [&](std::uint32_t place, int bit) {
+      const OpenPlace at(tile, open, place, bit);
+      if (needs_few_digits<T>(tile, at.i, at.j)) {
+        element.put(at.i, at.j, c(at.i, at.j));
+      } else {
+        left = true;
+      }
+    });
+    if (__syncthreads_or(left ? 1 : 0) == 0) continue;
+    if (warp == 0) put_wide_elements<T>(tile, open, words);
+    __syncthreads();
+    lanes_of_warp<T, digits>(warp);  // zero again
   }
 }
 
 }  // namespace
 
-#define KINTSUGI_EXACT(name, T)                                                                      \
-  extern "C" __global__ void __launch_bounds__(exact_warps* exact_lanes)                             \
-      name(const __grid_constant__ DeviceTile tile, const __grid_constant__ DeviceOpenElements open, \
-           DeviceReport* report) {                                                                   \
-    put_elements<T>(tile, open, report);                                                             \
+// `blocks`: thread blocks per SM that recompute, as many as registers allow.
+#define KINTSUGI_EXACT(type, T, blocks)                                                         \
+  extern "C" __global__ void __launch_bounds__(exact_warps* exact_lanes)                        \
+      exact_##type(const __grid_constant__ DeviceTile tile) {                                   \
+    put_elements<T>(tile);                                                                      \
+  }                                                                                             \
+  extern "C" __global__ void __launch_bounds__(exact_warps* exact_lanes, blocks)                \
+      recompute_##type(const __grid_constant__ DeviceTile tile,                                 \
+                       const __grid_constant__ DeviceOpenElements open, DeviceReport* report) { \
+    put_open_elements<T>(tile, open, report);                                                   \
   }
-KINTSUGI_EXACT(exact_f32, float)
-KINTSUGI_EXACT(exact_f64, double)
-KINTSUGI_EXACT(exact_c32, Complex<float>)
-KINTSUGI_EXACT(exact_c64, Complex<double>)
+KINTSUGI_EXACT(f32, float, 8)
+KINTSUGI_EXACT(f64, double, 8)
+KINTSUGI_EXACT(c32, Complex<float>, 8)
+KINTSUGI_EXACT(c64, Complex<double>, 5)
 #undef KINTSUGI_EXACT
 
 }  // namespace kintsugi::core::cuda

@@ -23,22 +23,22 @@ __device__ void store_bytes(std::byte* target, const std::uint32_t (&integers)[c
 // half, times 2^7 or so. Bits that FP32 cannot hold are far below the last slice.
 template <int count>
 __device__ void write_quantised(const SplitTask& task, const Scaling& scaling, const float (&x)[count],
-                                std::int64_t place) {
-  const float residual = static_cast<float>(power_of_two(task.rule.residual_exponent));
+                                std::int64_t offset) {
+  const float residual_factor = static_cast<float>(power_of_two(task.rule.residual_exponent));
   const auto first = static_cast<float>(scaling.first);
   const auto second = static_cast<float>(scaling.second);
-  float rest[count];
+  float residual[count];
 #pragma unroll
-  for (int i = 0; i < count; ++i) rest[i] = x[i] * first * second;
-  std::byte* target = slices_of(task) + place;
+  for (int i = 0; i < count; ++i) residual[i] = x[i] * first * second;
+  std::byte* target = slices_of(task) + offset;
   for (int s = 0; s < task.rule.slices; ++s) {
     constexpr float units = 0x1.8p23F;  // adding it leaves an integer in the low bits of an FP32 number
     std::uint32_t integers[count];
 #pragma unroll
     for (int i = 0; i < count; ++i) {
-      const float rounded = rest[i] + units;
+      const float rounded = residual[i] + units;
       integers[i] = __float_as_uint(rounded);
-      rest[i] = (rest[i] - (rounded - units)) * residual;
+      residual[i] = (residual[i] - (rounded - units)) * residual_factor;
     }
     store_bytes(target, integers);
     target += task.slice_stride;
@@ -56,10 +56,10 @@ __device__ void to_digits(const Scaling& scaling, const Source (&x)[count], Byte
 
 template <class Source, int count>
 __device__ void write_digits(const SplitTask& task, const Scaling& scaling, const Source (&x)[count],
-                             std::int64_t place) {
+                             std::int64_t offset) {
   ByteDigits digits[count];
   to_digits(scaling, x, digits);
-  std::byte* target = slices_of(task) + place + (task.rule.slices - 1) * task.slice_stride;
+  std::byte* target = slices_of(task) + offset + (task.rule.slices - 1) * task.slice_stride;
   for (int s = task.rule.slices - 1; s >= 0; --s) {
     std::uint32_t integers[count];
 #pragma unroll
@@ -84,10 +84,10 @@ __device__ void to_digits(const Scaling& scaling, const Source (&x)[count], Wide
 
 template <class Digits, class Source, int count>
 __device__ void write_residues(const SplitTask& task, const Scaling& scaling, const Source (&x)[count],
-                               std::int64_t place) {
+                               std::int64_t offset) {
   Digits digits[count];
   to_digits(scaling, x, digits);
-  std::byte* target = slices_of(task) + place;
+  std::byte* target = slices_of(task) + offset;
   for (int t = 0; t < task.rule.slices; ++t) {
     const ByteModulus modulus = modulus_table.of_bytes[t];
     std::uint32_t integers[count];

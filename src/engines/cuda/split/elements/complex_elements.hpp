@@ -6,10 +6,10 @@
 
 namespace kintsugi::core::cuda {
 
-// One modulus: the balanced residues of 256^i (`of`), and those of 256^i times the root of -1; without a
+// One modulus: the balanced residues of 256^i (`real`), and those of 256^i times the root of -1; without a
 // root, those of 256^i again.
 struct ComplexByteModulus {
-  ByteModulus of;
+  ByteModulus real;
   std::uint32_t low = 0;
   std::uint32_t high = 0;
   std::uint32_t top = 0;
@@ -25,7 +25,7 @@ constexpr ComplexByteModulus complex_byte_modulus(int modulus, int root) {
     power = 256 * power % modulus;
   }
   constexpr int most = 2 * 12 * 128 * 128;  // bound of two sums of twelve products
-  result.of.offset = residue_offset(modulus, most);
+  result.real.offset = residue_offset(modulus, most);
   return result;
 }
 
@@ -44,12 +44,12 @@ template <class Digits>
 KINTSUGI_HOST_DEVICE constexpr void complex_residues(const Digits& re, const Digits& im,
                                                      const ComplexByteModulus& modulus, bool has_root,
                                                      std::int32_t (&residues)[3]) {
-  const ByteModulus& of = modulus.of;
-  const std::int32_t a = plain_sum(re, of.low, of.high, of.top) + of.offset;
+  const ByteModulus& real = modulus.real;
+  const std::int32_t a = plain_sum(re, real.low, real.high, real.top) + real.offset;
   const std::int32_t b = plain_sum(im, modulus.low, modulus.high, modulus.top);
-  residues[0] = residue_of_bytes(has_root ? a + b : a, of);
-  residues[1] = residue_of_bytes(has_root ? a - b : b + of.offset, of);
-  residues[2] = has_root ? 0 : residue_of_bytes(a + b, of);
+  residues[0] = residue_of_bytes(has_root ? a + b : a, real);
+  residues[1] = residue_of_bytes(has_root ? a - b : b + real.offset, real);
+  residues[2] = has_root ? 0 : residue_of_bytes(a + b, real);
 }
 
 }  // namespace kintsugi::core::cuda

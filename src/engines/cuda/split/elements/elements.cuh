@@ -41,7 +41,7 @@ class VectorWriter {
   __device__ bool is_plain() const { return kind != ElementKind::any && scaling_.plain; }
 
   __device__ void write_element(double x, std::int64_t element) const {
-    write_any<kind>(task_, scaling_.scale, x, place(element));
+    write_any<kind>(task_, scaling_.scale, x, offset_of(element));
   }
 
   // Writes elements `first` ... first + count - 1 of a vector that is_plain().
@@ -50,17 +50,17 @@ class VectorWriter {
     if constexpr (floating) {
       write_floating<arithmetic>(split_, x, first);
     } else if constexpr (kind == ElementKind::quantised) {
-      write_quantised(task_, scaling_, x, place(first));
+      write_quantised(task_, scaling_, x, offset_of(first));
     } else if constexpr (kind == ElementKind::digits) {
-      write_digits(task_, scaling_, x, place(first));
+      write_digits(task_, scaling_, x, offset_of(first));
     } else {
       using Digits = std::conditional_t<kind == ElementKind::wide_residues, WideByteDigits, ByteDigits>;
-      write_residues<Digits>(task_, scaling_, x, place(first));
+      write_residues<Digits>(task_, scaling_, x, offset_of(first));
     }
   }
 
  private:
-  __device__ std::int64_t place(std::int64_t element) const {
+  __device__ std::int64_t offset_of(std::int64_t element) const {
     return vector_ * task_.vector_stride + element;
   }
 
@@ -84,11 +84,11 @@ class VectorWriter {
   FloatingSplit split_;
 };
 
-// Writes zeros to all slices, as padding has them.
+// Writes the zeros of padding to all slices.
 template <int count>
-__device__ void write_zeros(const SplitTask& task, std::int64_t place) {
+__device__ void write_zeros(const SplitTask& task, std::int64_t offset) {
   const int bytes = task.format.storage_bytes;
-  std::byte* target = slices_of(task) + place * bytes;
+  std::byte* target = slices_of(task) + offset * bytes;
   for (int s = 0; s < task.rule.slices; ++s, target += task.slice_stride * bytes) {
     if (reinterpret_cast<std::uintptr_t>(target) % sizeof(uint2) == 0 && count * bytes % sizeof(uint2) == 0) {
       for (int i = 0; i < count * bytes; i += static_cast<int>(sizeof(uint2)))

@@ -42,22 +42,23 @@ __device__ std::uint32_t tf32_pattern(float x) {
   return bits & ~0x1fffU;
 }
 
-// Writes one slice of `rest`, which becomes the residual, except after the last slice, where the residual is
+// Writes one slice of `residual`, which becomes the next residual, except after the last slice, where the residual is
 // not used.
 template <ElementKind kind, bool nearest, int count>
-__device__ void take_rounded_slice(float (&rest)[count], bool last, std::byte* target) {
+__device__ void take_rounded_slice(float (&residual)[count], bool last, std::byte* target) {
   if constexpr (kind == ElementKind::tf32) {
     std::uint32_t words[count];
 #pragma unroll
-    for (int i = 0; i < count; ++i) words[i] = tf32_pattern<nearest>(rest[i]);
+    for (int i = 0; i < count; ++i) words[i] = tf32_pattern<nearest>(residual[i]);
     store_words(target, words);
     if (last) return;
 #pragma unroll
-    for (int i = 0; i < count; ++i) rest[i] -= __uint_as_float(words[i]);
+    for (int i = 0; i < count; ++i) residual[i] -= __uint_as_float(words[i]);
   } else {
     std::uint32_t words[count / 2];
 #pragma unroll
-    for (int i = 0; i < count / 2; ++i) words[i] = pack_pair<kind, nearest>(rest[2 * i], rest[2 * i + 1]);
+    for (int i = 0; i < count / 2; ++i)
+      words[i] = pack_pair<kind, nearest>(residual[2 * i], residual[2 * i + 1]);
     store_words(target, words);
     if (last) return;
 #pragma unroll
@@ -65,30 +66,30 @@ __device__ void take_rounded_slice(float (&rest)[count], bool last, std::byte* t
       float low = 0;
       float high = 0;
       unpack_pair<kind>(words[i], low, high);
-      rest[2 * i] -= low;
-      rest[2 * i + 1] -= high;
+      residual[2 * i] -= low;
+      residual[2 * i + 1] -= high;
     }
   }
 }
 
-// Writes a slice of cut bits, which has no gradual underflow: an element below the normal numbers gives a
+// Writes a bit-cut (truncated) slice, which has no gradual underflow: an element below the normal numbers gives a
 // zero of its sign, and the whole element remains as residual.
 template <ElementKind kind, int count>
-__device__ void take_cut_slice(float (&rest)[count], std::byte* target) {
+__device__ void take_cut_slice(float (&residual)[count], std::byte* target) {
   constexpr float smallest_normal = kind == ElementKind::fp16 ? 0x1p-14F : 0x1p-126F;
   float kept[count];
   float below[count];
 #pragma unroll
   for (int i = 0; i < count; ++i) {
-    const bool is_below = fabsf(rest[i]) < smallest_normal;
-    kept[i] = is_below ? copysignf(0.0F, rest[i]) : rest[i];
-    below[i] = is_below ? rest[i] : 0.0F;
+    const bool is_below = fabsf(residual[i]) < smallest_normal;
+    kept[i] = is_below ? copysignf(0.0F, residual[i]) : residual[i];
+    below[i] = is_below ? residual[i] : 0.0F;
   }
   take_rounded_slice<kind, false>(kept, false, target);
 #pragma unroll
   for (int i = 0; i < count; ++i) {
-    // The residual of a zero is +0, as is -0 - -0.
-    rest[i] = kept[i] + below[i];
+    // The addition gives +0 for zeros, as -0 - (-0) does.
+    residual[i] = kept[i] + below[i];
   }
 }
 
@@ -117,34 +118,34 @@ struct FloatingSplit {
 };
 
 template <ElementKind kind, int count>
-__device__ void take_slice(const FloatingSplit& split, Rounding rounding, float (&rest)[count], bool last,
+__device__ void take_slice(const FloatingSplit& split, Rounding rounding, float (&residual)[count], bool last,
                            std::byte* target) {
   if (rounding == Rounding::nearest_even) {
-    take_rounded_slice<kind, true>(rest, last, target);
+    take_rounded_slice<kind, true>(residual, last, target);
   } else if (rounding == Rounding::towards_zero) {
-    take_rounded_slice<kind, false>(rest, last, target);
+    take_rounded_slice<kind, false>(residual, last, target);
   } else {
-    take_cut_slice<kind>(rest, target);
+    take_cut_slice<kind>(residual, target);
   }
 }
 
 template <ElementKind kind, int count>
 __device__ void write_floating(const FloatingSplit& split, const float (&x)[count], std::int64_t element) {
   constexpr int bytes = kind == ElementKind::tf32 ? 4 : 2;
-  float rest[count];
+  float residual[count];
 #pragma unroll
-  for (int i = 0; i < count; ++i) rest[i] = x[i] * split.first;
+  for (int i = 0; i < count; ++i) residual[i] = x[i] * split.first;
   if (split.second != 1.0F) {
 #pragma unroll
-    for (int i = 0; i < count; ++i) rest[i] *= split.second;
+    for (int i = 0; i < count; ++i) residual[i] *= split.second;
   }
   std::byte* target = split.target + element * bytes;
-  take_slice<kind>(split, split.first_rounding, rest, split.slices == 1, target);
+  take_slice<kind>(split, split.first_rounding, residual, split.slices == 1, target);
   for (int s = 1; s < split.slices; ++s) {
 #pragma unroll
-    for (int i = 0; i < count; ++i) rest[i] *= split.residual;
+    for (int i = 0; i < count; ++i) residual[i] *= split.residual;
     target += split.slice_bytes;
-    take_slice<kind>(split, split.residual_rounding, rest, s + 1 == split.slices, target);
+    take_slice<kind>(split, split.residual_rounding, residual, s + 1 == split.slices, target);
   }
 }
 

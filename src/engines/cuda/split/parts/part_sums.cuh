@@ -97,9 +97,9 @@ struct LinesBeside {
   std::int64_t vector;
   Line<T> line;
 
-  __device__ LinesBeside(const PartsTask& task, std::int64_t of)
-      : parts(task), vector(of),
-        line(line_of<T>(task.matrix, task.item + item_of_block(), task.first + min(of, task.vectors - 1))) {}
+  __device__ LinesBeside(const PartsTask& task, std::int64_t index)
+      : parts(task), vector(index), line(line_of<T>(task.matrix, task.item + item_of_block(),
+                                                    task.first + min(index, task.vectors - 1))) {}
 
   __device__ void load(std::int64_t p, T (&x)[chunk]) const {
     if constexpr (chunk > 1) {

@@ -22,8 +22,8 @@ bool is_along_k(const DeviceMatrix& matrix) {
   return std::abs(matrix.column_stride) <= std::abs(matrix.row_stride);
 }
 
-PartsTask task_of(const VectorsOfSide& of, std::int64_t first_item) {
-  const DeviceSide& side = of.side;
+PartsTask task_of(const VectorsOfSide& vectors, std::int64_t first_item) {
+  const DeviceSide& side = vectors.side;
   const DeviceMatrix& matrix = side.matrix;
   const bool wide = matrix.type == ElementType::f64 || matrix.type == ElementType::c64;
   const bool along = is_along_k(matrix);
@@ -31,21 +31,22 @@ PartsTask task_of(const VectorsOfSide& of, std::int64_t first_item) {
   task.matrix = matrix;
   task.item = side.item + first_item;
   task.item_vectors = matrix.vectors();
-  task.ranges = side.ranges + of.first + first_item * task.item_vectors;
-  if (side.norms != nullptr) task.norms = side.norms + of.first + first_item * task.item_vectors;
-  task.first = of.first;
-  task.vectors = of.vectors;
+  task.ranges = side.ranges + vectors.first + first_item * task.item_vectors;
+  if (side.norms != nullptr) task.norms = side.norms + vectors.first + first_item * task.item_vectors;
+  task.first = vectors.first;
+  task.vectors = vectors.vectors;
   task.part_length = along ? part_along_k : part_across;
   task.parts = divide_up(matrix.length(), task.part_length);
-  const std::int64_t units = along ? divide_up(of.vectors * task.parts, parts_threads / 32)
-                                   : divide_up(of.vectors, parts_panel_bytes / (wide ? 8 : 4)) * task.parts;
-  task.part_blocks = of.vectors == 0 ? 0 : units;
-  task.vector_blocks = divide_up(of.vectors, parts_threads);
-  task.finds_depth = wide ? side.norms != nullptr : of.finds_depth;
+  const std::int64_t units =
+      along ? divide_up(vectors.vectors * task.parts, parts_threads / 32)
+            : divide_up(vectors.vectors, parts_panel_bytes / (wide ? 8 : 4)) * task.parts;
+  task.part_blocks = vectors.vectors == 0 ? 0 : units;
+  task.vector_blocks = divide_up(vectors.vectors, parts_threads);
+  task.finds_depth = wide ? side.norms != nullptr : vectors.finds_depth;
   task.sums_exponents = task.finds_depth || side.norms != nullptr;
-  if (of.rule != nullptr) {
-    task.top_exponent = of.rule->top_exponent;
-    task.sum_bits = of.rule->sum_bits;
+  if (vectors.rule != nullptr) {
+    task.top_exponent = vectors.rule->top_exponent;
+    task.sum_bits = vectors.rule->sum_bits;
   }
   return task;
 }

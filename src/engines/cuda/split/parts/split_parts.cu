@@ -73,16 +73,16 @@ __device__ void split_part_of_panel(const SplitTask& task, std::int64_t block) {
   __shared__ Scaling scalings[Shape::width];
   const std::int64_t panels = task.padded_vectors / Shape::width;
   const std::int64_t begin = block / panels * task.part_length;
-  const PanelPart of{static_cast<int>(block % panels) * Shape::width, static_cast<int>(begin),
-                     static_cast<int>(min(task.part_length, task.vector_stride - begin))};
-  auto* part = reinterpret_cast<Source*>(memory);
-  start_loading<Shape>(task, of, part);
-  const int vector = of.first_vector + static_cast<int>(threadIdx.x);
+  const PanelPart range{static_cast<int>(block % panels) * Shape::width, static_cast<int>(begin),
+                        static_cast<int>(min(task.part_length, task.vector_stride - begin))};
+  auto* shared = reinterpret_cast<Source*>(memory);
+  start_loading<Shape>(task, range, shared);
+  const int vector = range.first_vector + static_cast<int>(threadIdx.x);
   if (threadIdx.x < Shape::width && vector < task.vectors)
     scalings[threadIdx.x] = known_scaling(task, kind, vector, begin == 0);
   await_copies();
   __syncthreads();
-  write_part<Shape, kind>(task, of, part, scalings);
+  write_part<Shape, kind>(task, range, shared, scalings);
 }
 
 // Splits all parts in a loop: if few calls are expected to select the candidate, there are fewer thread

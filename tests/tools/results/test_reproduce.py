@@ -69,7 +69,7 @@ BEYOND_QUICK = {"dgemm-tc-66", "dgemm-tc-range-dp", "dgemm-tc-range-cr", "dgemm-
                 *(f"own-{name}" for name in ("long-double", "type4", "slices")),
                 *(f"h2sgemm-fig9-{name}" for name in ("stable", "growth-element", "growth-sgemm", "lower")),
                 *(f"le-gemm-fig16-{measure}-{name}" for measure in ("max", "mred") for name in ("feed-forward", "language-models"))}
-# Claims about the element-wise order, whose sums only recorded rows add as the paper does.
+# Claims about the element-wise order; only recorded rows add sums as the paper does.
 RECORDED_ALONE = {"own-below-window",
                   *(f"h2sgemm-fig8-{name}" for name in ("largest", "alike", "near-0", "unscaled", "gain", "six", "element", "order"))}
 

@@ -49,7 +49,7 @@ TYPED_TEST(ComplexValues, ExactRoundsEachPartOnce) {
   }
 }
 
-// A case whose scalars are other than one and zero in every fourth trial.
+// A case; in every fourth trial its scalars are neither one nor zero.
 GemmCase contract_case(std::mt19937& random, int trial) {
   GemmCase test{.m = 3, .n = 4, .k = trial == 0 ? 1 : draw(random, 200)};
   test.distribution = trial % 3 == 0 ? "phi:2" : trial % 3 == 1 ? "uniform" : "graded:40";

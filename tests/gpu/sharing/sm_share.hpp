@@ -11,8 +11,8 @@
 
 namespace kintsugi::test {
 
-// So many SMs are taken from everybody else while it lives, for 30 s at most: one thread block on each, with
-// all of its shared memory.
+// Holds that many SMs while it exists, for 30 s at most: one thread block on each, with all of its shared
+// memory.
 class HeldSms {
  public:
   explicit HeldSms(int count) : released_(std::vector<std::uint32_t>{0}) {
@@ -53,7 +53,7 @@ class GreenStream {
  public:
   explicit GreenStream(unsigned sms) {
     device_engine();
-    // CUdevResource, whose layout only the driver needs to know.
+    // CUdevResource; only the driver reads its contents.
     struct alignas(8) Resource {
       std::array<unsigned char, 512> bytes{};
     };
@@ -98,7 +98,7 @@ class GreenStream {
   cuda::Stream stream_ = nullptr;
 };
 
-// A stream whose work goes before or behind that of others.
+// A stream of the highest or of the lowest priority.
 class PriorityStream {
  public:
   enum class Priority { least, greatest };
@@ -123,7 +123,7 @@ class PriorityStream {
   cuda::Stream stream_ = nullptr;
 };
 
-// Whether all work of the stream ends within that time.
+// True if all work of the stream ends within that time.
 bool ends_within(cuda::Stream stream, double seconds);
 
 }  // namespace kintsugi::test

@@ -2,7 +2,7 @@
 #include <chrono>
 #include <thread>
 
-#include "gpu/calls/sm_share.hpp"
+#include "gpu/sharing/sm_share.hpp"
 
 namespace kintsugi::test {
 

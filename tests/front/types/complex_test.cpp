@@ -126,7 +126,8 @@ TYPED_TEST(ComplexBits, ExactProgramsGiveTheSameBitsOnEveryEngine) {
   }
 }
 
-// The same integers by fewer products, whatever the moduli: the embedding's bits, beyond a block of k too.
+// Fewer products give the same integers for any moduli: the bits are those of the embedding, also for k
+// beyond one block.
 TYPED_TEST(ComplexBits, FewerProductsGiveTheBitsOfTheEmbedding) {
   for (const std::string engine : {"reference", "cpu"}) {
     if (engine == "cpu" && !has_cpu_engine()) continue;

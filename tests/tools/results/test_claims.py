@@ -199,7 +199,7 @@ def set_errors(file, measure, value, **key):
     return len(rows)
 
 
-# One variant of what the paper leaves open decides nothing by itself.
+# One variant of what the paper leaves open does not decide a claim alone.
 @pytest.mark.parametrize("figure, part, claim, measure, value, key", [
     ("study-types", "-positive", "study-ootomo", "mean_relative_long_double", 1e3, {"scheme": "ootomo", "distribution": "type2, positive"}),
     ("le-gemm-fig10-11", "-openblas", "le-gemm-mred-mark-smaller", "le_gemm_mred", 1e-12, {"scheme": "markidis"}),

@@ -10,7 +10,7 @@
 
 #include "lab/random.hpp"
 #include "lab/reference/exact.hpp"
-#include "mpfr_value.hpp"
+#include "tests/lab/mpfr_value.hpp"
 
 namespace kintsugi::lab {
 

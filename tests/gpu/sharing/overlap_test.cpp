@@ -1,6 +1,6 @@
-// Programmatic dependent launch: kernels begin before those in front of them have ended, and wait by
-// themselves. Meant for builds of any architectures: with -DCMAKE_CUDA_ARCHITECTURES=80 the generic kernels
-// have no wait, and those of sm_90a, which let the next kernel begin early, stand between them.
+// Tests programmatic dependent launch: kernels begin before those in front of them have ended, and wait
+// themselves. For builds of any architectures: with -DCMAKE_CUDA_ARCHITECTURES=80 the generic kernels have no
+// wait, and they run between kernels of sm_90a, which let the next kernel begin early.
 #include "engines/cuda/common/launch.hpp"
 #include "gpu/calls/device_stream.hpp"
 

@@ -57,8 +57,8 @@ TEST(ReferenceLoop, SumsHaveTheBitsThatTheyAreNamedFor) {
   }
 }
 
-// 1 + 2^-100 - 1, of which one double keeps nothing; and a sum a little above a tie of float, whose first
-// rounding to double would be the tie itself.
+// 1 + 2^-100 - 1, which one double rounds to 0; and a sum a little above a tie of float, which a first
+// rounding to double would move onto the tie.
 TEST(ReferenceLoop, DoubleDoubleKeepsTheLowPart) {
   const Arithmetic arithmetic = parse_arithmetic("double-double");
   const std::vector<double> a{1, 0x1p-50, 1};

@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 from test_json import accept
 
-# Of the rows of results.
+# Error measures of a result row.
 MEASURES = 7
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -1,0 +1,116 @@
+#include "calibrate/calibrate.hpp"
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "base/status.hpp"
+#include "base/text/format_text.hpp"
+#include "base/version.hpp"
+#include "calibrate/fit.hpp"
+#include "calibrate/tasks.hpp"
+#include "engines/cuda/arch/architecture.hpp"
+#include "engines/cuda/arch/profile.hpp"
+#include "engines/registry.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+using namespace calibrate;
+
+const DeviceEngine& device_engine() {
+  const Engine* engine = find_engine("cuda");
+  if (engine == nullptr) fail(Status::engine_unavailable, "this library has no engine cuda");
+  if (const std::string reason = engine->unavailable_reason(); !reason.empty())
+    fail(Status::engine_unavailable, "the engine cuda cannot run here: {}", reason);
+  const DeviceEngine& device = *engine->device();
+  device.prepare();
+  if (cuda::profile_in_force() == nullptr || !cuda::current_architecture().has_gemm_kernels())
+    fail(Status::engine_unavailable,
+         "{} has none of the kernels whose times decide (only compute capability 9.0 has)",
+         engine->details());
+  return device;
+}
+
+std::vector<Task> all_tasks(Workbench& bench) {
+  std::vector<Task> tasks;
+  for (const auto& part : {split_tasks, multi_term_tasks, vendor_tasks, native_tasks, int8_tasks, call_tasks})
+    std::ranges::move(part(bench), std::back_inserter(tasks));
+  return tasks;
+}
+
+std::vector<Measurement> measure_all(bool quick, const CalibrationProgress& progress) {
+  Workbench bench(device_engine(), quick);
+  const std::vector<Task> tasks = all_tasks(bench);
+  std::vector<Measurement> measurements;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    progress(static_cast<double>(i) / static_cast<double>(tasks.size()), tasks[i].what);
+    tasks[i].run(measurements);
+  }
+  return measurements;
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm calendar{};
+  gmtime_r(&now, &calendar);
+  std::array<char, 16> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d", &calendar);
+  return text.data();
+}
+
+// The costs from which the fit begins.
+cuda::Costs first_costs(const cuda::DeviceTraits& device, bool blind) {
+  if (!blind) return cuda::current_costs();
+  cuda::DeviceTraits nameless = device;
+  nameless.name.clear();
+  std::vector<cuda::Profile> others;
+  for (const cuda::Profile& profile : cuda::shipped_profiles()) {
+    if (profile.device.name != device.name) others.push_back(profile);
+  }
+  if (others.empty()) return cuda::scaled_costs(cuda::shipped_profiles().front(), nameless);
+  return cuda::find_profile(nameless, others).profile.costs;
+}
+
+void write(const std::string& file, const std::string& text) {
+  const std::filesystem::path path(file);
+  std::error_code error;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
+  // A process that reads the profile meanwhile gets the old one or the new one, whole.
+  const std::string partial = file + ".partial";
+  std::ofstream stream(partial);
+  stream << text;
+  stream.close();
+  if (stream) std::filesystem::rename(partial, path, error);
+  if (!stream || error) fail(Status::bad_setting, "the profile cannot be written to {}", file);
+}
+
+}  // namespace
+
+std::string calibrate_device(const std::string& file, bool quick, bool blind,
+                             const CalibrationProgress& progress) {
+  device_engine();
+  const cuda::DeviceTraits device = cuda::traits_of(cuda::device_in_use());
+  const std::string target = file.empty() ? cuda::profile_file(device) : file;
+  if (target.empty())
+    fail(Status::bad_setting,
+         "no file was named, and neither XDG_CONFIG_HOME nor HOME says where profiles are");
+  const std::vector<Measurement> measurements = measure_all(quick, progress);
+  cuda::Profile profile{.device = device,
+                        .library_version = library_version,
+                        .driver_version = cuda::driver().version,
+                        .date = today(),
+                        .costs = first_costs(device, blind),
+                        .fits = {}};
+  progress(1, "fitting the costs");
+  profile.fits = fit_costs(profile.costs, measurements);
+  write(target, profile_text(profile));
+  cuda::reread_profiles();
+  return target;
+}
+
+}  // namespace kintsugi::core

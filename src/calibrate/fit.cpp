@@ -1,0 +1,134 @@
+#include "calibrate/fit.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "base/text/format_text.hpp"
+#include "engines/cuda/arch/cost_fields.hpp"
+
+namespace kintsugi::core::calibrate {
+
+namespace {
+
+using cuda::CostField;
+using cuda::Costs;
+
+// Measurements of one kind determine the costs whose names begin with one of these, and depend on those of
+// earlier kinds.
+struct FittedKind {
+  std::string_view kind;
+  std::array<std::string_view, 4> costs;
+};
+constexpr std::array fitted_kinds{
+    FittedKind{"copy", {"call.copy_rate"}},
+    FittedKind{"splits", {"call.split_"}},
+    FittedKind{"multi_term", {"multi_term."}},
+    FittedKind{"vendor", {"call.native_"}},
+    FittedKind{"own_native_f32",
+               {"native_call.own_launch", "native_call.tile_ends", "native.f32.tile_index"}},
+    FittedKind{"own_native_f64", {"native.f64.tile_index"}},
+    FittedKind{"own_native_c32", {"native.c32.tile_index"}},
+    FittedKind{"own_native_c64", {"native.c64.tile_index"}},
+    FittedKind{"vendor_f32", {"native.f32.vendor_rate"}},
+    FittedKind{"vendor_f64", {"native.f64.vendor_rate"}},
+    FittedKind{"vendor_c32", {"native.c32.vendor_rate"}},
+    FittedKind{"vendor_c64", {"native.c64.vendor_rate"}},
+    FittedKind{"tested_native", {"native_call.vendor_launch", "native_call.test_"}},
+    FittedKind{"int8", {"int8_tiles."}},
+    FittedKind{"calls", {"call.selection", "call.thrott"}},
+    FittedKind{"residues_f64", {"residues.f64."}},
+    FittedKind{"residues_c32", {"residues.c32."}},
+    FittedKind{"residues_c64", {"residues.c64."}}};
+
+bool is_fitted(const FittedKind& kind, std::string_view cost) {
+  return std::ranges::any_of(
+      kind.costs, [&](std::string_view begin) { return !begin.empty() && cost.starts_with(begin); });
+}
+
+// Sum over the measurements of a loss of the logarithmic deviation that is quadratic up to 10 % and linear
+// beyond, so that a shape that the model does not explain does not spoil the others.
+double loss(const Costs& costs, std::span<const Measurement* const> measurements) {
+  constexpr double quadratic = 0.1;
+  double sum = 0;
+  for (const Measurement* measurement : measurements) {
+    const double deviation = std::abs(std::log(measurement->microseconds / measurement->expected(costs)));
+    sum += deviation < quadratic ? deviation * deviation : quadratic * (2 * deviation - quadratic);
+  }
+  return sum;
+}
+
+// A cost that has no influence keeps its value, since leaving it costs something.
+double penalty(double value, double before) {
+  constexpr double weight = 1e-4;
+  const double change = std::log(value / before);
+  return weight * change * change;
+}
+
+// Changes one cost after the other by smaller and smaller factors, each as long as the loss falls.
+void descend(Costs& costs, std::span<const CostField> fields,
+             std::span<const Measurement* const> measurements) {
+  constexpr double max_change = 8;
+  std::vector<double> before;
+  for (const CostField& field : fields) before.push_back(*field.value);
+  double best = loss(costs, measurements);
+  for (double step = 0.4; step > 0.002; step /= 2) {
+    for (int sweep = 0; sweep < 4; ++sweep) {
+      for (std::size_t i = 0; i < fields.size(); ++i) {
+        for (const double factor : {1 + step, 1 / (1 + step)}) {
+          double& value = *fields[i].value;
+          const double old = value;
+          value *= factor;
+          const double change = value / before[i];
+          const double old_penalty = penalty(old, before[i]);
+          const double found = loss(costs, measurements);
+          if (change < max_change && change > 1 / max_change &&
+              found + penalty(value, before[i]) < best + old_penalty) {
+            best = found;
+            break;
+          }
+          value = old;
+        }
+      }
+    }
+  }
+}
+
+cuda::ProfileFit describe_fit(std::string_view kind, const Costs& costs,
+                              std::span<const Measurement* const> measurements) {
+  const auto deviation = [&](const Measurement* measurement) {
+    return std::abs(measurement->microseconds / measurement->expected(costs) - 1);
+  };
+  std::vector<double> deviations;
+  for (const Measurement* measurement : measurements) deviations.push_back(deviation(measurement));
+  std::ranges::sort(deviations);
+  const Measurement& worst = **std::ranges::max_element(measurements, {}, deviation);
+  return {
+      std::string(kind), static_cast<int>(deviations.size()), deviations[deviations.size() / 2],
+      deviations.back(),
+      fmt::format("{}: {:.1f} us, expected {:.1f}", worst.what, worst.microseconds, worst.expected(costs))};
+}
+
+}  // namespace
+
+std::vector<cuda::ProfileFit> fit_costs(Costs& costs, std::span<const Measurement> measurements) {
+  std::vector<cuda::ProfileFit> fits;
+  const std::vector<CostField> fields = cuda::cost_fields(costs);
+  for (const FittedKind& kind : fitted_kinds) {
+    std::vector<const Measurement*> of_kind;
+    for (const Measurement& measurement : measurements) {
+      if (measurement.kind == kind.kind) of_kind.push_back(&measurement);
+    }
+    if (of_kind.empty()) continue;
+    std::vector<CostField> fitted;
+    std::ranges::copy_if(fields, std::back_inserter(fitted), [&](const CostField& field) {
+      return is_fitted(kind, field.name) && *field.value > 0;
+    });
+    descend(costs, fitted, of_kind);
+    fits.push_back(describe_fit(kind.kind, costs, of_kind));
+  }
+  return fits;
+}
+
+}  // namespace kintsugi::core::calibrate

@@ -1,0 +1,69 @@
+#include <array>
+
+#include "base/text/format_text.hpp"
+#include "calibrate/tasks.hpp"
+#include "engines/cuda/arch/architecture.hpp"
+#include "engines/cuda/arch/profile.hpp"
+#include "engines/cuda/gemm/clusters.hpp"
+#include "engines/cuda/gemm/int8/int8_gemm.hpp"
+#include "formats/int8.hpp"
+#include "schemes/program.hpp"
+
+namespace kintsugi::core::calibrate {
+
+namespace {
+
+struct Shape {
+  std::int64_t m, n, k;
+};
+
+// Slices of random bytes.
+Slices random_slices(Workbench& bench, int count, std::int64_t vectors, std::int64_t k, int number) {
+  Slices slices = make_slices(int8, SliceStorage::packed, count, vectors, k);
+  slices.data = bench.numbers(slices.bytes(), number);
+  return slices;
+}
+
+void measure(Workbench& bench, const Schedule& schedule, const Shape& shape,
+             std::vector<Measurement>& measurements) {
+  bench.fill(ElementType::f32);
+  Accumulators sums = make_accumulators(SumType::residue, shape.m, shape.n, schedule.groups);
+  sums.data = bench.results();
+  const auto tiles = cuda::current_architecture().int8->tiles;
+  const std::int32_t clusters = cuda::clusters_of_device();
+  for (std::size_t tile = 0; tile < tiles.size(); ++tile) {
+    const cuda::Int8Shape modelled{shape.m, shape.n, shape.k, schedule.groups,
+                                   static_cast<int>(schedule.terms.size())};
+    const auto expected = [modelled, tile, tiles, clusters](const cuda::Costs& costs) {
+      return cuda::schedule_int8_tile(tiles[tile], tile, costs.int8_tiles[tile], modelled, clusters);
+    };
+    const cuda::Int8TileVariant choice = expected(cuda::current_costs());
+    const double measured = bench.microseconds(choice.microseconds, [&](const Queue& queue, int step) {
+      cuda::int8_gemm(queue, schedule, random_slices(bench, schedule.slices_a, shape.m, shape.k, 2 * step),
+                      random_slices(bench, schedule.slices_b, shape.n, shape.k, 2 * step + 1), sums, {},
+                      choice);
+    });
+    measurements.push_back({"int8", fmt::format("{} x {} x {}, tile {}", shape.m, shape.n, shape.k, tile),
+                            measured,
+                            [expected](const cuda::Costs& costs) { return expected(costs).microseconds; }});
+  }
+}
+
+}  // namespace
+
+std::vector<Task> int8_tasks(Workbench& bench) {
+  static const Program program = find_scheme("ozaki2:moduli=15")->program;
+  constexpr std::array shapes{Shape{256, 256, 256},    Shape{512, 512, 512},    Shape{1024, 1024, 1024},
+                              Shape{1536, 1536, 1536}, Shape{2048, 2048, 2048}, Shape{4096, 4096, 1024},
+                              Shape{4096, 4096, 4096}, Shape{4096, 4096, 256},  Shape{1024, 1024, 8192}};
+  std::vector<Task> tasks;
+  for (const Shape& shape : shapes) {
+    tasks.push_back({fmt::format("int8 products, {} x {} x {}", shape.m, shape.n, shape.k),
+                     [&bench, shape](std::vector<Measurement>& measurements) {
+                       measure(bench, program.schedule, shape, measurements);
+                     }});
+  }
+  return tasks;
+}
+
+}  // namespace kintsugi::core::calibrate

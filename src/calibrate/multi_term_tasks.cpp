@@ -1,0 +1,172 @@
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+
+#include "base/status.hpp"
+#include "base/text/format_text.hpp"
+#include "calibrate/tasks.hpp"
+#include "engines/cuda/arch/profile.hpp"
+#include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
+#include "schemes/program.hpp"
+
+namespace kintsugi::core::calibrate {
+
+namespace {
+
+using cuda::MultiTermVariant;
+
+struct Shape {
+  std::int64_t m, n, k;
+
+  double operations() const {
+    return 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  }
+};
+
+// Slices and ranges of one operand.
+class SplitOperand {
+ public:
+  SplitOperand(Workbench& bench, const SplitRule& rule, std::int64_t vectors, std::int64_t k, int number)
+      : ranges_(static_cast<std::size_t>(vectors) * sizeof(VectorRange)),
+        slices_(make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors, k)),
+        memory_(slices_.bytes()) {
+    const std::size_t bytes = static_cast<std::size_t>(vectors * k) * sizeof(float);
+    slices_.data = memory_.data();
+    side_.matrix = {.data = bench.numbers(bytes, number),
+                    .rows = vectors,
+                    .columns = k,
+                    .row_stride = k,
+                    .column_stride = 1};
+    side_.ranges = reinterpret_cast<VectorRange*>(ranges_.data());
+    const DeviceSplit split{side_, 0, &rule, slices_, false};
+    bench.engine().split({}, {&split, 1}, {});
+  }
+
+  const DeviceSide& side() const { return side_; }
+  const Slices& slices() const { return slices_; }
+
+ private:
+  cuda::OwnedMemory ranges_;
+  Slices slices_;
+  cuda::OwnedMemory memory_;
+  DeviceSide side_;
+};
+
+// Operands of a product, several times, so that no cache has those of one when its turn comes again.
+class FusedProducts {
+ public:
+  FusedProducts(Workbench& bench, const Program& program, const Shape& shape) : program_(program) {
+    const std::size_t slice_bytes =
+        static_cast<std::size_t>((shape.m + shape.n) * shape.k) * sizeof(std::uint16_t) * 2;
+    for (int i = 0; i < std::max(2, matrices_beyond_caches(slice_bytes)); ++i) {
+      a_.push_back(std::make_unique<SplitOperand>(bench, program_.split_a, shape.m, shape.k, 2 * i));
+      b_.push_back(std::make_unique<SplitOperand>(bench, program_.split_b, shape.n, shape.k, 2 * i + 1));
+      products_.push_back({.schedule = &program_.schedule,
+                           .a = a_.back()->slices(),
+                           .b = b_.back()->slices(),
+                           .tile = {.a = a_.back()->side(),
+                                    .b = b_.back()->side(),
+                                    .c = {.data = bench.results(),
+                                          .rows = shape.m,
+                                          .columns = shape.n,
+                                          .row_stride = shape.n,
+                                          .column_stride = 1},
+                                    .rows = shape.m,
+                                    .columns = shape.n,
+                                    .scalars = {},
+                                    .condition = {}}});
+    }
+  }
+
+  const DeviceFusedProduct& at(int i) const {
+    return products_[static_cast<std::size_t>(i) % products_.size()];
+  }
+
+ private:
+  const Program& program_;
+  std::vector<std::unique_ptr<SplitOperand>> a_, b_;
+  std::vector<DeviceFusedProduct> products_;
+};
+
+std::vector<float> result_of(const Workbench& bench, const FusedProducts& products,
+                             const MultiTermVariant& variant, const Shape& shape) {
+  std::vector<float> c(static_cast<std::size_t>(shape.m * shape.n));
+  const std::size_t bytes = c.size() * sizeof(float);
+  cuda::check(
+      cuda::driver().set_bytes_async(reinterpret_cast<cuda::Address>(bench.results()), 0xff, bytes, nullptr),
+      "cuMemsetD8Async");
+  cuda::multi_term_gemm({}, products.at(0), variant, bench.scratch());
+  bench.engine().copy_to_host({}, c.data(), bench.results(), bytes);
+  bench.engine().synchronize(Queue{});
+  return c;
+}
+
+double microseconds_of(const MultiTermVariant& variant) {
+  return std::visit([](const auto& given) { return given.microseconds; }, variant);
+}
+
+// All variants have to give the same bits, which is checked while results are small.
+void check_bits(const Workbench& bench, const FusedProducts& products,
+                const std::vector<MultiTermVariant>& variants, const Shape& shape) {
+  constexpr std::int64_t max_elements = 1 << 20;
+  if (shape.m * shape.n > max_elements) return;
+  const std::vector<float> first = result_of(bench, products, variants.front(), shape);
+  for (const MultiTermVariant& variant : variants) {
+    const std::vector<float> found = result_of(bench, products, variant, shape);
+    if (std::memcmp(found.data(), first.data(), first.size() * sizeof(float)) != 0)
+      fail(Status::internal, "tiles of {} x {} x {} differ in their bits", shape.m, shape.n, shape.k);
+  }
+}
+
+void measure(Workbench& bench, const std::string& scheme, const Shape& shape,
+             std::vector<Measurement>& measurements) {
+  bench.fill(ElementType::f32);
+  Program program = find_scheme(scheme)->program;
+  program.schedule =
+      program.schedule.shortened(static_cast<double>(shape.m) * static_cast<double>(shape.n), shape.k);
+  const auto products = std::make_shared<FusedProducts>(bench, program, shape);
+  const auto shared_program = std::make_shared<const Program>(program);
+  DeviceFusedProduct modelled = products->at(0);
+  modelled.schedule = &shared_program->schedule;
+  const auto variants = cuda::multi_term_variants(modelled, cuda::current_costs().multi_term);
+  check_bits(bench, *products, variants, shape);
+  for (std::size_t i = 0; i < variants.size(); ++i) {
+    // A variant that is expected to take several times as long as the fastest is never chosen.
+    constexpr double irrelevant = 4;
+    const double expected = microseconds_of(variants[i]);
+    if (expected > irrelevant * microseconds_of(*std::ranges::min_element(variants, {}, microseconds_of)))
+      continue;
+    const double measured = bench.microseconds(expected, [&](const Queue& queue, int step) {
+      cuda::multi_term_gemm(queue, products->at(step), variants[i], bench.scratch());
+    });
+    measurements.push_back(
+        {"multi_term", fmt::format("{} {} x {} x {}, variant {}", scheme, shape.m, shape.n, shape.k, i),
+         measured, [modelled, shared_program, i](const cuda::Costs& costs) {
+           return microseconds_of(cuda::multi_term_variants(modelled, costs.multi_term)[i]);
+         }});
+  }
+}
+
+}  // namespace
+
+std::vector<Task> multi_term_tasks(Workbench& bench) {
+  constexpr std::array shapes{Shape{256, 256, 256},    Shape{512, 512, 512},    Shape{768, 768, 768},
+                              Shape{1024, 1024, 1024}, Shape{1536, 1536, 1536}, Shape{2048, 2048, 2048},
+                              Shape{3072, 3072, 1024}, Shape{4096, 4096, 4096}, Shape{2048, 2048, 512},
+                              Shape{16, 4096, 4096},   Shape{64, 4096, 4096},   Shape{128, 8192, 2048},
+                              Shape{64, 64, 65536},    Shape{256, 256, 32768},  Shape{1024, 1024, 16384},
+                              Shape{8192, 8192, 64},   Shape{8192, 4096, 128},  Shape{4096, 8192, 256}};
+  std::vector<Task> tasks;
+  for (const char* scheme : {"fp16x3", "fp16x3-wide", "bf16x6"}) {
+    for (const Shape& shape : shapes) {
+      tasks.push_back({fmt::format("{} {} x {} x {}", scheme, shape.m, shape.n, shape.k),
+                       [&bench, scheme = std::string(scheme), shape](std::vector<Measurement>& measurements) {
+                         measure(bench, scheme, shape, measurements);
+                       }});
+    }
+  }
+  return tasks;
+}
+
+}  // namespace kintsugi::core::calibrate

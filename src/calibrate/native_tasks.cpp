@@ -1,0 +1,197 @@
+#include <array>
+
+#include "base/status.hpp"
+#include "base/text/format_text.hpp"
+#include "calibrate/tasks.hpp"
+#include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
+#include "engines/cuda/gemm/native_times.hpp"
+#include "schemes/program.hpp"
+
+namespace kintsugi::core::calibrate {
+
+namespace {
+
+struct Shape {
+  std::int64_t m, n, k;
+};
+
+constexpr std::array<const char*, 4> type_names{"f32", "f64", "c32", "c64"};
+
+std::size_t matrix_bytes(ElementType type, std::int64_t rows, std::int64_t columns) {
+  return static_cast<std::size_t>(rows * columns) * element_bytes(type);
+}
+
+// A column-major product without transposes; operands of step after step are elsewhere in memory.
+class NativeProduct {
+ public:
+  NativeProduct(Workbench& bench, ElementType type, const Shape& shape)
+      : bench_(bench), type_(type), shape_(shape) {
+    bench.fill(type);
+  }
+
+  void by_vendor(const Queue& queue, int step) const {
+    const auto& [m, n, k] = shape_;
+    const DeviceBlasProduct product{.type = type_,
+                                    .m = m,
+                                    .n = n,
+                                    .k = k,
+                                    .a = a(step),
+                                    .b = b(step),
+                                    .c = bench_.results(),
+                                    .lda = m,
+                                    .ldb = k,
+                                    .ldc = m,
+                                    .scalars = {.alpha = 1, .beta = 0},
+                                    .scratch_bytes = bench_.engine().native_scratch_bytes()};
+    if (!bench_.engine().native(queue, product, bench_.scratch()))
+      fail(Status::device_error, "the vendor library refuses a product of {} x {} x {}", m, n, k);
+  }
+  void by_vendor_tested(const Queue& queue, int step) const {
+    by_vendor(queue, step);
+    bench_.engine().finish_native(queue, tile(step), tile(step).c);
+  }
+  void by_own_kernel(const Queue& queue, int step) const {
+    bench_.engine().multiply_unsplit(queue, tile(step));
+  }
+
+  double operations() const {
+    return (type_ == ElementType::c32 || type_ == ElementType::c64 ? 8.0 : 2.0) *
+           static_cast<double>(shape_.m) * static_cast<double>(shape_.n) * static_cast<double>(shape_.k);
+  }
+  std::string text() const {
+    return fmt::format("{} {} x {} x {}", type_names[static_cast<std::size_t>(type_)], shape_.m, shape_.n,
+                       shape_.k);
+  }
+
+ private:
+  const std::byte* a(int step) const {
+    return bench_.numbers(matrix_bytes(type_, shape_.m, shape_.k), 2 * step);
+  }
+  const std::byte* b(int step) const {
+    return bench_.numbers(matrix_bytes(type_, shape_.k, shape_.n), 2 * step + 1);
+  }
+  DeviceTile tile(int step) const {
+    const auto& [m, n, k] = shape_;
+    DeviceTile tile;
+    tile.a.matrix = {
+        .data = a(step), .type = type_, .rows = m, .columns = k, .row_stride = 1, .column_stride = m};
+    tile.b.matrix = {.data = b(step),
+                     .type = type_,
+                     .rows = n,
+                     .columns = k,
+                     .row_stride = k,
+                     .column_stride = 1,
+                     .right = true};
+    tile.c = {.data = bench_.results(),
+              .type = type_,
+              .rows = m,
+              .columns = n,
+              .row_stride = 1,
+              .column_stride = m};
+    tile.rows = m;
+    tile.columns = n;
+    return tile;
+  }
+
+  Workbench& bench_;
+  ElementType type_;
+  Shape shape_;
+};
+
+// Microseconds that a product might take, by which repetitions are chosen.
+double guess(const NativeProduct& product) {
+  constexpr double rate = 40e6;
+  constexpr double launch = 6;
+  return launch + product.operations() / rate;
+}
+
+void measure_vendor(Workbench& bench, const Shape& shape, std::vector<Measurement>& measurements) {
+  static const Program program = find_scheme("fp16x3")->program;
+  const NativeProduct product(bench, ElementType::f32, shape);
+  const double measured = bench.microseconds(
+      guess(product), [&](const Queue& queue, int step) { product.by_vendor(queue, step); });
+  const DeviceShape modelled{
+      program.schedule, FormatId::fp16, ElementType::f32, shape.m, shape.n, shape.k, 1, false, false};
+  measurements.push_back({"vendor", product.text(), measured, [modelled](const cuda::Costs& costs) {
+                            return cuda::expected_vendor_time(modelled, costs.call);
+                          }});
+}
+
+// Long products, by whose rate emulations of these types are judged.
+void measure_vendor_rate(Workbench& bench, ElementType type, const Shape& shape,
+                         std::vector<Measurement>& measurements) {
+  const auto number = static_cast<std::size_t>(type);
+  const NativeProduct product(bench, type, shape);
+  const double operations = product.operations();
+  const double measured = bench.microseconds(
+      guess(product), [&](const Queue& queue, int step) { product.by_vendor(queue, step); });
+  measurements.push_back({fmt::format("vendor_{}", type_names[number]), product.text(), measured,
+                          [operations, number](const cuda::Costs& costs) {
+                            return operations / costs.native[number].vendor_rate;
+                          }});
+}
+
+void measure_native(Workbench& bench, ElementType type, const Shape& shape,
+                    std::vector<Measurement>& measurements) {
+  const NativeProduct product(bench, type, shape);
+  const char* name = type_names[static_cast<std::size_t>(type)];
+  const NativeShape modelled{type, shape.m, shape.n, shape.k, 1};
+  measurements.push_back(
+      {fmt::format("own_native_{}", name), product.text(),
+       bench.microseconds(guess(product),
+                          [&](const Queue& queue, int step) { product.by_own_kernel(queue, step); }),
+       [modelled](const cuda::Costs& costs) { return cuda::native_times(modelled, costs).own; }});
+  measurements.push_back(
+      {"tested_native", product.text(),
+       bench.microseconds(guess(product),
+                          [&](const Queue& queue, int step) { product.by_vendor_tested(queue, step); }),
+       [modelled](const cuda::Costs& costs) { return cuda::native_times(modelled, costs).vendor_tested; }});
+}
+
+}  // namespace
+
+// Sizes that suit the vendor's kernels, since its time is expected at its best.
+std::vector<Task> vendor_tasks(Workbench& bench) {
+  constexpr std::array shapes{Shape{256, 256, 256},     Shape{512, 512, 512},    Shape{1024, 1024, 1024},
+                              Shape{2048, 2048, 2048},  Shape{4096, 4096, 4096}, Shape{8192, 8192, 2048},
+                              Shape{1024, 1024, 16384}, Shape{64, 4096, 4096},   Shape{64, 8192, 8192},
+                              Shape{128, 8192, 8192},   Shape{16, 8192, 8192},   Shape{4, 8192, 8192},
+                              Shape{8, 4096, 8192},     Shape{4096, 4096, 64},   Shape{8192, 8192, 32}};
+  std::vector<Task> tasks;
+  for (const Shape& shape : shapes) {
+    tasks.push_back({fmt::format("cuBLAS, FP32, {} x {} x {}", shape.m, shape.n, shape.k),
+                     [&bench, shape](std::vector<Measurement>& measurements) {
+                       measure_vendor(bench, shape, measurements);
+                     }});
+  }
+  return tasks;
+}
+
+std::vector<Task> native_tasks(Workbench& bench) {
+  constexpr std::array long_shapes{Shape{2048, 2048, 2048}, Shape{3072, 3072, 3072}, Shape{4096, 4096, 4096}};
+  constexpr std::array shapes{Shape{64, 64, 64},       Shape{128, 128, 128},    Shape{256, 256, 256},
+                              Shape{512, 512, 512},    Shape{768, 768, 768},    Shape{1024, 1024, 1024},
+                              Shape{1536, 1536, 1536}, Shape{2048, 2048, 2048}, Shape{4096, 4096, 1024},
+                              Shape{4096, 4096, 128},  Shape{64, 64, 8192},     Shape{512, 512, 8192},
+                              Shape{3072, 3072, 1024}, Shape{2048, 6144, 512},  Shape{512, 4096, 2048}};
+  std::vector<Task> tasks;
+  for (const ElementType type : {ElementType::f32, ElementType::f64, ElementType::c32, ElementType::c64}) {
+    for (const Shape& shape : long_shapes) {
+      tasks.push_back({fmt::format("cuBLAS, {} {} x {} x {}", type_names[static_cast<std::size_t>(type)],
+                                   shape.m, shape.n, shape.k),
+                       [&bench, type, shape](std::vector<Measurement>& measurements) {
+                         measure_vendor_rate(bench, type, shape, measurements);
+                       }});
+    }
+    for (const Shape& shape : shapes) {
+      tasks.push_back({fmt::format("native products, {} {} x {} x {}",
+                                   type_names[static_cast<std::size_t>(type)], shape.m, shape.n, shape.k),
+                       [&bench, type, shape](std::vector<Measurement>& measurements) {
+                         measure_native(bench, type, shape, measurements);
+                       }});
+    }
+  }
+  return tasks;
+}
+
+}  // namespace kintsugi::core::calibrate

@@ -1,0 +1,87 @@
+#include <array>
+
+#include "base/text/format_text.hpp"
+#include "calibrate/tasks.hpp"
+#include "engines/cuda/arch/profile.hpp"
+#include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
+#include "schemes/program.hpp"
+
+namespace kintsugi::core::calibrate {
+
+namespace {
+
+void measure_copy(Workbench& bench, std::vector<Measurement>& measurements) {
+  constexpr std::size_t bytes = Workbench::result_bytes;
+  bench.fill(ElementType::f32);
+  const double measured = bench.copy_microseconds(bytes);
+  measurements.push_back({"copy", fmt::format("{} MiB", bytes >> 20), measured,
+                          [](const cuda::Costs& costs) { return 2.0 * bytes / costs.call.copy_rate; }});
+}
+
+struct Shape {
+  std::int64_t m, n, k;
+  bool alone = false;  // A is split, and B is prepared
+};
+
+// One operand of a split, whose ranges and slices are in the results' memory.
+DeviceSplit split_of(Workbench& bench, const SplitRule& rule, std::int64_t vectors, std::int64_t k,
+                     bool along_k, int number, std::byte*& next) {
+  const std::size_t bytes = static_cast<std::size_t>(vectors * k) * sizeof(float);
+  DeviceSplit split;
+  split.side.matrix = {.data = bench.numbers(bytes, number),
+                       .rows = vectors,
+                       .columns = k,
+                       .row_stride = along_k ? k : 1,
+                       .column_stride = along_k ? 1 : vectors};
+  split.side.ranges = reinterpret_cast<VectorRange*>(next);
+  next += aligned_size(static_cast<std::size_t>(vectors) * sizeof(VectorRange));
+  split.rule = &rule;
+  split.slices = make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors, k);
+  split.slices.data = next;
+  next += aligned_size(split.slices.bytes());
+  return split;
+}
+
+// Column-major operands, so that A's vectors have a stride and B's are contiguous.
+void measure_splits(Workbench& bench, const Program& program, const Shape& shape,
+                    std::vector<Measurement>& measurements) {
+  const DeviceShape modelled{
+      program.schedule, program.format().id, ElementType::f32, shape.m, shape.n, shape.k, 1, false,
+      shape.alone};
+  bench.fill(ElementType::f32);
+  const double expected = cuda::expected_split_time(modelled, cuda::current_costs().call);
+  const double measured = bench.microseconds(expected, [&](const Queue& queue, int step) {
+    std::byte* next = bench.results();
+    std::vector<DeviceSplit> splits{
+        split_of(bench, program.split_a, shape.m, shape.k, false, 2 * step, next)};
+    if (!shape.alone)
+      splits.push_back(split_of(bench, program.split_b, shape.n, shape.k, true, 2 * step + 1, next));
+    bench.engine().split(queue, splits, {});
+  });
+  measurements.push_back(
+      {"splits", fmt::format("{} x {} x {}{}", shape.m, shape.n, shape.k, shape.alone ? ", A" : ""), measured,
+       [modelled](const cuda::Costs& costs) { return cuda::expected_split_time(modelled, costs.call); }});
+}
+
+}  // namespace
+
+std::vector<Task> split_tasks(Workbench& bench) {
+  std::vector<Task> tasks{
+      {"copies", [&bench](std::vector<Measurement>& measurements) { measure_copy(bench, measurements); }}};
+  static const Program program = find_scheme("fp16x3")->program;
+  constexpr std::array shapes{
+      Shape{256, 256, 256},        Shape{512, 512, 512},     Shape{1024, 1024, 1024},
+      Shape{2048, 2048, 2048},     Shape{4096, 4096, 4096},  Shape{8192, 8192, 2048},
+      Shape{64, 64, 8192},         Shape{64, 8192, 4096},    Shape{1024, 1024, 32768},
+      Shape{256, 256, 65536},      Shape{64, 64, 262144},    Shape{1024, 64, 1024, true},
+      Shape{4096, 64, 4096, true}, Shape{64, 64, 4096, true}};
+  for (const Shape& shape : shapes) {
+    tasks.push_back({fmt::format("splits of {} x {} x {}", shape.m, shape.n, shape.k),
+                     [&bench, shape](std::vector<Measurement>& measurements) {
+                       measure_splits(bench, program, shape, measurements);
+                     }});
+  }
+  return tasks;
+}
+
+}  // namespace kintsugi::core::calibrate

@@ -1,0 +1,24 @@
+// The tasks of a calibration.
+#pragma once
+
+#include <vector>
+
+#include "calibrate/measurement.hpp"
+#include "calibrate/workbench.hpp"
+
+namespace kintsugi::core::calibrate {
+
+// Copies; splits of FP32 operands.
+std::vector<Task> split_tasks(Workbench& bench);
+// Multi-term GEMM kernels in every tile, from slices to C.
+std::vector<Task> multi_term_tasks(Workbench& bench);
+// The vendor library's FP32 products, beside which FP32 emulations have to be faster.
+std::vector<Task> vendor_tasks(Workbench& bench);
+// Native products under a contract, of every type: by our kernels, and by the vendor's with tested sums.
+std::vector<Task> native_tasks(Workbench& bench);
+// int8 GEMM kernels in every tile, from residues to residues.
+std::vector<Task> int8_tasks(Workbench& bench);
+// Whole emulated calls: FP32, and other types by residues.
+std::vector<Task> call_tasks(Workbench& bench);
+
+}  // namespace kintsugi::core::calibrate

@@ -1,0 +1,90 @@
+#include "calibrate/workbench.hpp"
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+namespace kintsugi::core::calibrate {
+
+namespace {
+
+// Fills memory with copies of a pattern whose length is odd, so that no two rows of a matrix are equal.
+template <class T>
+void fill_numbers(const cuda::OwnedStream& stream, std::byte* target, std::size_t bytes) {
+  std::vector<T> pattern((1 << 21) - 3);
+  std::mt19937 random(1);  // the same numbers in every calibration
+  constexpr double half_range = 0x1p31;
+  for (T& x : pattern) x = static_cast<T>((static_cast<double>(random()) - half_range) / half_range);
+  const std::size_t pattern_bytes = pattern.size() * sizeof(T);
+  stream.upload(target, pattern.data(), pattern_bytes);
+  for (std::size_t first = pattern_bytes; first < bytes; first += pattern_bytes)
+    stream.copy(target + first, target, std::min(pattern_bytes, bytes - first));
+  stream.synchronize();
+}
+
+double median(std::vector<double>& times) {
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+}  // namespace
+
+Workbench::Workbench(const DeviceEngine& engine, bool quick)
+    : engine_(engine), rounds_(quick ? 3 : 7), numbers_(number_bytes), results_(result_bytes),
+      scratch_(scratch_bytes) {}
+
+void Workbench::fill(ElementType type) {
+  const bool is_single = type == ElementType::f32 || type == ElementType::c32;
+  const std::size_t width = is_single ? sizeof(float) : sizeof(double);
+  if (filled_width_ == width) return;
+  const cuda::OwnedStream stream;
+  if (is_single) fill_numbers<float>(stream, numbers_.data(), number_bytes);
+  if (!is_single) fill_numbers<double>(stream, numbers_.data(), number_bytes);
+  filled_width_ = width;
+}
+
+std::byte* Workbench::numbers(std::size_t bytes, int number) const {
+  const std::size_t step = aligned_size(bytes);
+  const std::size_t count = std::max<std::size_t>(1, number_bytes / step);
+  return numbers_.data() + static_cast<std::size_t>(number) % count * step;
+}
+
+double Workbench::microseconds(double expected, const std::function<void(const Queue&, int)>& step) const {
+  constexpr int steps = 8;
+  // Microseconds. Long products are repeated for longer, so that the device comes to its power limit.
+  constexpr double long_step = 300;
+  const double round_time = expected < long_step ? 3e3 : 30e3;
+  engine_.synchronize();
+  const cuda::OwnedStream stream;
+  const cuda::OwnedGraph graph(stream, [&] {
+    for (int i = 0; i < steps; ++i) step({QueueKind::cuda, stream.native()}, i);
+  });
+  const int replays = std::clamp(static_cast<int>(round_time / (expected * steps)), 1, 100);
+  const auto replay = [&] {
+    for (int i = 0; i < replays; ++i) graph.launch(stream);
+  };
+  replay();
+  std::vector<double> times;
+  for (int round = 0; round < rounds_; ++round) times.push_back(stream.seconds_of(replay));
+  return 1e6 * median(times) / (replays * steps);
+}
+
+double Workbench::copy_microseconds(std::size_t bytes) const {
+  constexpr int copies = 4;
+  const cuda::OwnedStream stream;
+  const auto copy = [&] {
+    for (int i = 0; i < copies; ++i) stream.copy(results_.data(), numbers(bytes), bytes);
+  };
+  copy();
+  std::vector<double> times;
+  for (int round = 0; round < rounds_; ++round) times.push_back(stream.seconds_of(copy));
+  return 1e6 * median(times) / copies;
+}
+
+int matrices_beyond_caches(std::size_t bytes) {
+  constexpr std::size_t enough = std::size_t{200} << 20;
+  return static_cast<int>(std::clamp<std::size_t>(enough / std::max<std::size_t>(1, bytes), 1, 8));
+}
+
+}  // namespace kintsugi::core::calibrate

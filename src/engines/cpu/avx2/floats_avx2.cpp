@@ -1,0 +1,54 @@
+// Products of floating slices eight at a time, with AVX2 and its fused multiply-adds: one panel of rows by 6,
+// 5 and 5 columns of a panel of b, since 12 accumulators, 2 vectors of a and one of b fill the 16 registers.
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#include "engines/cpu/floats/float_loops.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+struct Avx2 {
+  using Vector = __m256;
+  static constexpr std::int64_t lanes = 8;
+
+  static Vector load(const float* x) { return _mm256_loadu_ps(x); }
+  static Vector broadcast(float x) { return _mm256_set1_ps(x); }
+  static Vector multiply(Vector x, Vector y) { return _mm256_mul_ps(x, y); }
+  static Vector add_product(Vector sum, Vector x, Vector y) { return _mm256_fmadd_ps(x, y, sum); }
+  static void add_to(double* sums, Vector x, double weight) {
+    const __m256d low = _mm256_cvtps_pd(_mm256_castps256_ps128(x));
+    const __m256d high = _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1));
+    const __m256d factor = _mm256_set1_pd(weight);
+    _mm256_storeu_pd(sums, _mm256_fmadd_pd(low, factor, _mm256_loadu_pd(sums)));
+    _mm256_storeu_pd(sums + 4, _mm256_fmadd_pd(high, factor, _mm256_loadu_pd(sums + 4)));
+  }
+};
+
+template <int columns>
+void add_columns(const FloatBlock& block, const float* a, const float* b, std::int64_t first, double* sums) {
+  add_register_block<Avx2, 2, columns>(block, a, b + first, sums + first * float_panel);
+}
+
+void add_block(const FloatBlock& block, double* sums) {
+  for (std::int64_t j = 0; j < block.columns; j += float_panel) {
+    const float* b = block.b + j / float_panel * block.panel_stride;
+    for (std::int64_t i = 0; i < block.rows; i += float_panel) {
+      const float* a = block.a + i / float_panel * block.panel_stride;
+      double* target = sums + i * float_columns + j * float_panel;
+      add_columns<6>(block, a, b, 0, target);
+      if (block.columns - j > 6) add_columns<5>(block, a, b, 6, target);
+      if (block.columns - j > 11) add_columns<5>(block, a, b, 11, target);
+    }
+  }
+}
+
+}  // namespace
+
+const FloatKernels floats_avx2{"avx2", 0.9, 0.9, add_block};
+
+}  // namespace kintsugi::core
+
+#endif

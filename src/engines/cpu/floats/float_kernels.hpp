@@ -1,0 +1,62 @@
+// Kernels for products of floating slices, widened to fp32: one family per file, each compiled with its own
+// flags. Plain data only, for the reason in int8_kernels.hpp.
+//
+// An element's accumulator takes one fused multiply-add after the other, in the order of the schedule
+// (Accumulator::fp32). Lanes of a vector are different elements, so every family and every tile gives the
+// bits of the reference engine.
+#pragma once
+
+#include <cstdint>
+
+namespace kintsugi::core {
+
+// Vectors of a panel, which are interleaved: Slices::panel_vectors.
+inline constexpr std::int64_t float_panel = 16;
+
+// Rows and columns of a tile of C. The slices of 64 inner indices (two of each side, 80 KiB) and the tile's
+// sums (48 KiB) stay in the L2 cache; tiles are small, so that small products have some for every thread.
+inline constexpr std::int64_t float_rows = 96;
+inline constexpr std::int64_t float_columns = 64;
+
+// One product of slices in an accumulator: distances in elements from the first slice to the term's.
+struct FloatTerm {
+  std::int64_t a;
+  std::int64_t b;
+  bool rescales;  // the accumulator is multiplied by FloatBlock::rescale before
+};
+
+// The terms of one accumulator group over one k-block, for a tile.
+struct FloatBlock {
+  const float* a;  // panels of the tile's rows at the block's first inner index, in the first slice
+  const float* b;
+  std::int64_t panel_stride;  // elements from one panel to the next
+  std::int64_t rows;
+  std::int64_t columns;
+  std::int64_t length;
+  std::int64_t step;  // inner indices after which the terms alternate
+  const FloatTerm* terms;
+  std::int64_t term_count;
+  float rescale;
+  double weight;  // a power of two
+  // Every product of elements is zero or a normal number of fp32, so that it may be rounded by itself.
+  bool normal_products;
+};
+
+struct FloatKernels {
+  const char* name;
+
+  // Products per unit of time relative to OpenBLAS's FP32 product, below the rates in docs/results/log; and
+  // where FloatBlock::normal_products is not set.
+  double relative_rate;
+  double relative_rate_fused;
+
+  // Adds weight * accumulator to the tile's sums. Those of rows i ... i + 15, i a multiple of 16, and column j
+  // are contiguous at sums[i * float_columns + j * 16].
+  void (*add_block)(const FloatBlock& block, double* sums);
+};
+
+extern const FloatKernels floats_generic;
+extern const FloatKernels floats_avx2;    // x86-64 only
+extern const FloatKernels floats_avx512;  // x86-64 only
+
+}  // namespace kintsugi::core

@@ -1,0 +1,201 @@
+#include "engines/cpu/floats/floats.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "base/floating_environment.hpp"
+#include "base/fork.hpp"
+#include "base/vectorised.hpp"
+#include "base/workers.hpp"
+#include "formats/formats.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+static_assert(float_panel == Slices::panel_vectors);
+static_assert(float_rows % float_panel == 0 && float_columns % float_panel == 0);
+
+constexpr std::int64_t tile_elements = float_rows * float_columns;
+constexpr std::size_t tile_bytes = tile_elements * sizeof(double);
+
+// Products of integers, at most 2^24 each, whose sum is exact in double.
+constexpr std::int64_t exact_length = std::int64_t{1} << 28;
+
+std::vector<const FloatKernels*> find_families() {
+  std::vector<const FloatKernels*> families;
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f")) families.push_back(&floats_avx512);
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) families.push_back(&floats_avx2);
+#endif
+  families.push_back(&floats_generic);
+  return families;
+}
+
+KINTSUGI_VECTORIZED void add_sums(const double* segment, double* sums) {
+  for (std::int64_t e = 0; e < tile_elements; ++e) sums[e] += segment[e];
+}
+
+KINTSUGI_VECTORIZED void store_floats(const double* source, std::int64_t count, float* target) {
+  for (std::int64_t i = 0; i < count; ++i) target[i] = static_cast<float>(source[i]);
+}
+
+void add_integers(const double* source, std::int64_t count, bool first, std::int64_t* target) {
+  for (std::int64_t i = 0; i < count; ++i)
+    target[i] = (first ? 0 : target[i]) + static_cast<std::int64_t>(source[i]);
+}
+
+// True if every product of two elements is zero or a normal number of fp32.
+bool has_normal_products(const Format& format) {
+  return 2 * format.min_quantum() >= -126 && 2 * (format.max_exponent + 1) <= 127;
+}
+
+// The terms of one accumulator group, as the kernels take them.
+struct GroupTerms {
+  // The most products that a scheme with floating slices has: split-n of eight slices a side.
+  std::array<FloatTerm, 64> terms;
+  std::int64_t count = 0;
+
+  GroupTerms(const Multiplication& task, int group) {
+    for (const Term& term : task.schedule->terms) {
+      if (term.group != group) continue;
+      if (count == static_cast<std::int64_t>(terms.size())) {
+        fail(Status::internal, "accumulator group {} has more than {} terms", group, terms.size());
+      }
+      terms[static_cast<std::size_t>(count++)] = {term.a * task.a.slice_stride(),
+                                                  term.b * task.b.slice_stride(), term.rescales};
+    }
+  }
+};
+
+// Runs the schedule for one tile of C, as in schedule/schedule.hpp. Groups have accumulators of their own, so
+// that they are computed one after the other, unless `joint` adds them in every block.
+class FloatTile {
+ public:
+  FloatTile(const Multiplication& task, const FloatKernels& kernels, std::int64_t row, std::int64_t column,
+            std::byte* scratch)
+      : task_(task), schedule_(*task.schedule), kernels_(kernels), row_(row), column_(column),
+        rows_(std::min(float_rows, task.sums.rows - row)),
+        columns_(std::min(float_columns, task.sums.columns - column)),
+        sums_(reinterpret_cast<double*>(scratch)) {}
+
+  void run() {
+    for (int sum = 0; sum < schedule_.sums(); ++sum) {
+      if (task_.sums.type == SumType::i64) {
+        add_in_integers(sum);
+      } else {
+        add_in_doubles(sum);
+      }
+    }
+  }
+
+ private:
+  void add_in_doubles(int sum) {
+    const std::int64_t k = task_.a.k;
+    const std::int64_t segment = schedule_.segment_length(k);
+    double* of_segment = sums_ + tile_elements;
+    add_segment(sum, 0, std::min(segment, k), sums_);
+    for (std::int64_t begin = segment; begin < k; begin += segment) {
+      add_segment(sum, begin, std::min(segment, k - begin), of_segment);
+      add_sums(of_segment, sums_);
+    }
+    for_each_panel_column<float>(sum, store_floats);
+  }
+
+  void add_in_integers(int sum) {
+    for (std::int64_t begin = 0; begin < task_.a.k; begin += exact_length) {
+      add_segment(sum, begin, std::min(exact_length, task_.a.k - begin), sums_);
+      for_each_panel_column<std::int64_t>(
+          sum, [&](const double* source, std::int64_t count, std::int64_t* target) {
+            add_integers(source, count, begin == 0, target);
+          });
+    }
+  }
+
+  // Computes the sums over one segment. -0 + x is x for every x, and so is the first block's sum of a group;
+  // joint groups are added to 0.
+  void add_segment(int sum, std::int64_t first, std::int64_t length, double* sums) const {
+    std::fill_n(sums, tile_elements, schedule_.joint ? 0.0 : -0.0);
+    const std::int64_t block = schedule_.block_length(task_.a.k);
+    const int groups = schedule_.joint ? schedule_.groups : 1;
+    for (std::int64_t p = 0; p < length; p += block) {
+      for (int group = sum; group < sum + groups; ++group)
+        add_block(group, first + p, std::min(block, length - p), sums);
+    }
+  }
+
+  void add_block(int group, std::int64_t begin, std::int64_t length, double* sums) const {
+    const GroupTerms terms(task_, group);
+    const FloatBlock block{task_.a.vector<float>(0, row_) + begin * float_panel,
+                           task_.b.vector<float>(0, column_) + begin * float_panel,
+                           float_panel * task_.a.vector_stride(),
+                           rows_,
+                           columns_,
+                           length,
+                           schedule_.k_step == 0 ? length : schedule_.k_step,
+                           terms.terms.data(),
+                           terms.count,
+                           std::ldexp(1.0F, schedule_.rescale_exponent),
+                           schedule_.joint ? std::ldexp(1.0, schedule_.group_exponents[group]) : 1.0,
+                           has_normal_products(*task_.a.format)};
+    kernels_.add_block(block, sums);
+  }
+
+  // Calls visit(sums, count, stored sums) for the rows of every panel and column inside C.
+  template <class Stored, class Visit>
+  void for_each_panel_column(int sum, const Visit& visit) const {
+    for (std::int64_t j = 0; j < columns_; ++j) {
+      Stored* target = task_.sums.group<Stored>(sum) + row_ + (column_ + j) * task_.sums.rows;
+      for (std::int64_t i = 0; i < rows_; i += float_panel)
+        visit(sums_ + i * float_columns + j * float_panel, std::min(float_panel, rows_ - i), target + i);
+    }
+  }
+
+  const Multiplication& task_;
+  const Schedule& schedule_;
+  const FloatKernels& kernels_;
+  std::int64_t row_;
+  std::int64_t column_;
+  std::int64_t rows_;
+  std::int64_t columns_;
+  double* sums_;  // of the tile, and behind them those of a segment
+};
+
+}  // namespace
+
+std::span<const FloatKernels* const> float_families() {
+  static constinit MadeOnce families(find_families);
+  return families.get();
+}
+
+double float_rate(const FloatKernels& kernels, FormatId format) {
+  const auto has_id = [&](const Format* known) { return known->id == format; };
+  return has_normal_products(**std::find_if(formats.begin(), formats.end(), has_id))
+             ? kernels.relative_rate
+             : kernels.relative_rate_fused;
+}
+
+std::size_t floats_worker_bytes(const Schedule& schedule) {
+  return aligned_size(schedule.k_segment == 0 ? tile_bytes : 2 * tile_bytes);
+}
+
+void multiply_floats(const Multiplication& task, const FloatKernels& kernels) {
+  const std::int64_t tile_rows = divide_up(task.sums.rows, float_rows);
+  const std::int64_t tiles = tile_rows * divide_up(task.sums.columns, float_columns);
+  const std::size_t scratch_of_worker = floats_worker_bytes(*task.schedule);
+  const int workers = workers_for(tiles, task.threads);
+#pragma omp parallel for num_threads(workers) schedule(static, 1)
+  for (int worker = 0; worker < workers; ++worker) {
+    const FloatingEnvironment environment;
+    std::byte* scratch = task.scratch + static_cast<std::size_t>(worker) * scratch_of_worker;
+    for (std::int64_t index = worker; index < tiles; index += workers) {
+      FloatTile(task, kernels, index % tile_rows * float_rows, index / tile_rows * float_columns, scratch)
+          .run();
+    }
+  }
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,265 @@
+#include "engines/cuda/arch/profile.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cctype>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/fork.hpp"
+#include "base/settings.hpp"
+#include "base/status.hpp"
+#include "base/text/format_text.hpp"
+#include "base/version.hpp"
+#include "engines/cuda/arch/cost_fields.hpp"
+#include "engines/cuda/common/contexts.hpp"
+
+namespace kintsugi::core::cuda {
+
+// Written by the build from arch/profiles; nullptr ends it.
+extern const char* const shipped_profile_texts[];
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* format_name = "kintsugi.profile";
+constexpr int format_version = 1;
+
+// Multi-instance slices of a device and the whole device have different names and numbers of SMs.
+bool is_same_device(const DeviceTraits& x, const DeviceTraits& y) {
+  return x.name == y.name && x.major == y.major && x.minor == y.minor && x.sm_count == y.sm_count;
+}
+
+// Sum of the logarithmic differences of what a device computes and of what its memory moves.
+double distance(const DeviceTraits& x, const DeviceTraits& y) {
+  return std::abs(std::log(x.sm_count * x.clock_mhz / (y.sm_count * y.clock_mhz))) +
+         std::abs(std::log(x.memory_gb_per_s / y.memory_gb_per_s));
+}
+
+double scaled(double value, CostScaling scaling, const DeviceTraits& from, const DeviceTraits& to) {
+  const double clock = to.clock_mhz / from.clock_mhz;
+  const double memory = to.memory_gb_per_s / from.memory_gb_per_s;
+  switch (scaling) {
+    case CostScaling::clock_time: return value / clock;
+    case CostScaling::memory_time: return value / memory;
+    case CostScaling::compute_rate: return value * clock * to.sm_count / from.sm_count;
+    case CostScaling::memory_rate: return value * memory;
+    case CostScaling::none: break;
+  }
+  return value;
+}
+
+// Returns the profile of a file that calibration wrote for this device; nothing if there is none, or, with a
+// reason in `advice`, if it cannot be used.
+std::unique_ptr<Profile> calibrated_profile(const DeviceTraits& device, std::string& advice) {
+  const std::string file = profile_file(device);
+  if (file.empty()) return nullptr;
+  std::ifstream stream(file);
+  if (!stream) return nullptr;
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  try {
+    auto profile = std::make_unique<Profile>(read_profile(text, file));
+    if (!is_same_device(profile->device, device)) {
+      advice = fmt::format("{} is of {} with {} SMs; `kintsugi calibrate` writes it anew", file,
+                           profile->device.name, profile->device.sm_count);
+      return nullptr;
+    }
+    if (profile->library_version != library_version) {
+      advice = fmt::format("{} was made by version {}; `kintsugi calibrate` writes it anew", file,
+                           profile->library_version);
+      return nullptr;
+    }
+    if (profile->driver_version != driver().version)
+      advice = fmt::format("{} was made with another driver; `kintsugi calibrate` writes it anew", file);
+    return profile;
+  } catch (const std::exception& error) {
+    advice = fmt::format("{}; `kintsugi calibrate` writes it anew", error.what());
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+DeviceTraits traits_of(Device device) {
+  constexpr int clock_khz_attribute = 13;
+  constexpr int memory_clock_khz_attribute = 36;
+  constexpr int memory_bus_bits_attribute = 37;
+  const DeviceDescription description = describe_device(device);
+  constexpr double transfers_per_clock = 2;
+  return {.name = description.name,
+          .major = description.major,
+          .minor = description.minor,
+          .sm_count = device_attribute(sm_count_attribute, device),
+          .clock_mhz = device_attribute(clock_khz_attribute, device) * 1e-3,
+          .memory_gb_per_s = transfers_per_clock * device_attribute(memory_clock_khz_attribute, device) *
+                             1e3 * device_attribute(memory_bus_bits_attribute, device) / 8 * 1e-9};
+}
+
+std::string profile_text(const Profile& profile) {
+  Json document{{"format", format_name},
+                {"format_version", format_version},
+                {"device",
+                 {{"name", profile.device.name},
+                  {"compute_capability", {profile.device.major, profile.device.minor}},
+                  {"sm_count", profile.device.sm_count},
+                  {"clock_mhz", profile.device.clock_mhz},
+                  {"memory_gb_per_s", profile.device.memory_gb_per_s}}},
+                {"library_version", profile.library_version},
+                {"driver_version", profile.driver_version},
+                {"date", profile.date}};
+  Json& costs = document["costs"] = Json::object();
+  Costs copy = profile.costs;
+  for (const CostField& field : cost_fields(copy)) costs[field.name] = *field.value;
+  Json& fits = document["fits"] = Json::array();
+  for (const ProfileFit& fit : profile.fits) {
+    fits.push_back({{"kind", fit.kind},
+                    {"measurements", fit.measurements},
+                    {"median_deviation", fit.median_deviation},
+                    {"max_deviation", fit.max_deviation},
+                    {"worst", fit.worst}});
+  }
+  return document.dump(1) + "\n";
+}
+
+Profile read_profile(std::string_view text, std::string_view where) {
+  try {
+    const Json document = Json::parse(text);
+    if (document.at("format") != format_name || document.at("format_version") != format_version)
+      fail(Status::bad_setting, "it is no {} of version {}", format_name, format_version);
+    const Json& device = document.at("device");
+    Profile profile{.device = {.name = device.at("name"),
+                               .major = device.at("compute_capability").at(0),
+                               .minor = device.at("compute_capability").at(1),
+                               .sm_count = device.at("sm_count"),
+                               .clock_mhz = device.at("clock_mhz"),
+                               .memory_gb_per_s = device.at("memory_gb_per_s")},
+                    .library_version = document.at("library_version"),
+                    .driver_version = document.at("driver_version"),
+                    .date = document.at("date"),
+                    .costs = {},
+                    .fits = {}};
+    for (const CostField& field : cost_fields(profile.costs)) {
+      *field.value = document.at("costs").at(field.name);
+      if (!(*field.value >= 0) || !std::isfinite(*field.value))
+        fail(Status::bad_setting, "{} is {}, and should be a finite number from 0", field.name, *field.value);
+    }
+    for (const Json& fit : document.at("fits"))
+      profile.fits.push_back({fit.at("kind"), fit.at("measurements"), fit.at("median_deviation"),
+                              fit.at("max_deviation"), fit.at("worst")});
+    return profile;
+  } catch (const std::exception& error) {
+    fail(Status::bad_setting, "{} is no profile of this version: {}", where, error.what());
+  }
+}
+
+std::string profile_file(const DeviceTraits& device) {
+  const std::string folder = config_folder();
+  if (folder.empty()) return {};
+  std::string name;
+  for (const char c : device.name) {
+    const bool is_part = std::isalnum(static_cast<unsigned char>(c)) != 0;
+    if (is_part) name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (!is_part && !name.empty() && name.back() != '-') name += '-';
+  }
+  return folder + "/profiles/" + name + ".json";
+}
+
+std::span<const Profile> shipped_profiles() {
+  static const std::vector<Profile> profiles = [] {
+    std::vector<Profile> read;
+    for (const char* const* text = shipped_profile_texts; *text != nullptr; ++text)
+      read.push_back(read_profile(*text, "a shipped profile"));
+    return read;
+  }();
+  return profiles;
+}
+
+Costs scaled_costs(const Profile& reference, const DeviceTraits& device) {
+  Costs costs = reference.costs;
+  for (const CostField& field : cost_fields(costs))
+    *field.value = scaled(*field.value, field.scaling, reference.device, device);
+  return costs;
+}
+
+ProfileInForce find_profile(const DeviceTraits& device, std::span<const Profile> shipped) {
+  std::string advice;
+  if (const auto calibrated = calibrated_profile(device, advice))
+    return {*calibrated, ProfileOrigin::calibrated,
+            fmt::format("of {}, calibrated here on {}", device.name, calibrated->date), advice};
+  const auto same = std::ranges::find_if(
+      shipped, [&](const Profile& profile) { return is_same_device(profile.device, device); });
+  if (same != shipped.end())
+    return {*same, ProfileOrigin::shipped, fmt::format("of {}, shipped with the library", device.name),
+            advice};
+  const Profile& nearest = *std::ranges::min_element(
+      shipped, {}, [&](const Profile& profile) { return distance(profile.device, device); });
+  Profile profile = nearest;
+  profile.device = device;
+  profile.costs = scaled_costs(nearest, device);
+  if (advice.empty())
+    advice = fmt::format(
+        "{} was never measured, so `auto` emulates only where it expects 1.3 times the native speed; "
+        "`kintsugi calibrate` measures it in a minute",
+        device.name);
+  return {profile, ProfileOrigin::scaled,
+          fmt::format("of {}, scaled to {} SMs, {:.0f} MHz and {:.0f} GB/s", nearest.device.name,
+                      device.sm_count, device.clock_mhz, device.memory_gb_per_s),
+          advice};
+}
+
+namespace {
+
+std::array<std::atomic<const ProfileInForce*>, max_devices> profiles_found{};
+// Profiles that were ever in force: calls that run meanwhile may read one that was replaced.
+std::vector<std::unique_ptr<const ProfileInForce>> all_profiles_found;
+
+// The shipped profiles of a device's architecture.
+std::vector<Profile> shipped_for(const DeviceTraits& device) {
+  std::vector<Profile> found;
+  for (const Profile& profile : shipped_profiles()) {
+    if (profile.device.major == device.major && profile.device.minor == device.minor)
+      found.push_back(profile);
+  }
+  return found;
+}
+
+}  // namespace
+
+const ProfileInForce* profile_in_force() {
+  static const ProfileInForce none{};
+  if (driver().devices == 0) return nullptr;
+  const Device device = device_in_use();
+  auto& found = profiles_found[static_cast<std::size_t>(number_of(device))];
+  const ProfileInForce* profile = found.load(std::memory_order_acquire);
+  if (profile == nullptr) {
+    const auto lock = lock_shared_state();
+    const DeviceTraits traits = traits_of(device);
+    const std::vector<Profile> shipped = shipped_for(traits);
+    if (shipped.empty()) {
+      profile = &none;
+    } else {
+      all_profiles_found.push_back(std::make_unique<const ProfileInForce>(find_profile(traits, shipped)));
+      profile = all_profiles_found.back().get();
+    }
+    found.store(profile, std::memory_order_release);
+  }
+  return profile == &none ? nullptr : profile;
+}
+
+const Costs& current_costs() {
+  const ProfileInForce* profile = profile_in_force();
+  if (profile == nullptr) fail(Status::internal, "costs were asked of a device that has no profile");
+  return profile->profile.costs;
+}
+
+void reread_profiles() {
+  for (auto& found : profiles_found) found.store(nullptr, std::memory_order_release);
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,84 @@
+// Profiles of devices: the costs of their kernels and calls, made by calibration and stored as JSON
+// (docs/schema/profile.json).
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/cuda/cuda_driver.hpp"
+#include "engines/cuda/arch/costs.hpp"
+
+namespace kintsugi::core::cuda {
+
+// What distinguishes devices of an architecture.
+struct DeviceTraits {
+  std::string name;
+  int major = 0;  // compute capability
+  int minor = 0;
+  int sm_count = 0;
+  double clock_mhz = 0;
+  double memory_gb_per_s = 0;  // by the memory's clock and bus width
+};
+
+DeviceTraits traits_of(Device device);
+
+// How well the costs explain the measurements of one kind.
+struct ProfileFit {
+  std::string kind;
+  int measurements = 0;
+  double median_deviation = 0;  // |measured / expected - 1|
+  double max_deviation = 0;
+  std::string worst;  // what deviates most
+};
+
+struct Profile {
+  DeviceTraits device;
+  std::string library_version;
+  int driver_version = 0;  // 13000 is CUDA 13.0
+  std::string date;
+  Costs costs{};
+  std::vector<ProfileFit> fits;
+};
+
+std::string profile_text(const Profile& profile);
+
+// Reads a profile. Fails with bad_setting, naming `where`, if it is none or lacks a cost.
+Profile read_profile(std::string_view text, std::string_view where);
+
+// The file that calibration writes for a device: $XDG_CONFIG_HOME/kintsugi/profiles/NAME.json. Empty: there
+// is no folder for settings.
+std::string profile_file(const DeviceTraits& device);
+
+// The profiles that are part of the library.
+std::span<const Profile> shipped_profiles();
+
+// The costs of `reference` as they are expected on another device of its architecture.
+Costs scaled_costs(const Profile& reference, const DeviceTraits& device);
+
+enum class ProfileOrigin { calibrated, shipped, scaled };
+
+struct ProfileInForce {
+  Profile profile;
+  ProfileOrigin origin = ProfileOrigin::scaled;
+  std::string text;    // the profile and where it comes from
+  std::string advice;  // what would give better times; empty: nothing
+};
+
+// The profile for a device: the one that was calibrated here, else the shipped one of that name, else the
+// shipped one of the most similar device of the architecture, scaled.
+ProfileInForce find_profile(const DeviceTraits& device, std::span<const Profile> shipped);
+
+// The profile of the device in use, found once per device; nullptr if no device of its architecture was
+// measured.
+const ProfileInForce* profile_in_force();
+
+// Its costs, or those of the reference device of the architecture if `architecture` kernels exist without a
+// device.
+const Costs& current_costs();
+
+// Forgets what was found, so that a profile that was just written is read.
+void reread_profiles();
+
+}  // namespace kintsugi::core::cuda

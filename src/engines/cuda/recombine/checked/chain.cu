@@ -1,0 +1,53 @@
+// Steps of a block of C between its checked candidates: which of them computes it next, and a list of what
+// the last one left open.
+#include <algorithm>
+
+#include "engines/cuda/ptx/griddepcontrol.cuh"
+#include "engines/cuda/recombine/checked/chain_task.hpp"
+
+namespace kintsugi::core::cuda {
+
+// Begins a block with the candidate that was selected for its batch item.
+extern "C" __global__ void begin_checks(const DeviceSelection* selection, DeviceCheckState* state) {
+  begin_dependent_kernel();
+  if (threadIdx.x != 0) return;
+  state->current.candidate = __ldcg(&selection->candidate);
+  state->open = 0;
+  state->is_rewritten = state->listed = state->taken = 0;
+}
+
+// Goes from candidate `place` of the chain, if that has computed the block, to the next one that pays.
+extern "C" __global__ void advance_checks(const __grid_constant__ DeviceCheckedChain chain, int place,
+                                          double elements, DeviceCheckState* state) {
+  begin_dependent_kernel();
+  if (threadIdx.x != 0 || __ldcg(&state->current.candidate) != chain.first + place) return;
+  const int next = next_candidate(chain, place, static_cast<double>(__ldcg(&state->open)) / elements);
+  if (next == chain.count) {
+    state->current.candidate = DeviceSelection::ended;
+    return;
+  }
+  state->current.candidate = chain.first + next;
+  state->open = 0;
+  state->is_rewritten = 1;
+}
+
+// Lists the words that have open elements, so that thread blocks share them evenly.
+extern "C" __global__ void __launch_bounds__(list_threads)
+    list_open_words(const __grid_constant__ DeviceOpenElements open, std::int64_t words) {
+  begin_dependent_kernel();
+  if (__ldcg(&open.state->open) == 0) return;
+  const unsigned lane = threadIdx.x % 32;
+  for (std::int64_t first = std::int64_t{blockIdx.x} * list_threads + threadIdx.x - lane; first < words;
+       first += std::int64_t{gridDim.x} * list_threads) {
+    const std::int64_t place = first + lane;
+    const bool listed = place < words && __ldcg(open.words + place) != 0;
+    const unsigned warp = __ballot_sync(~0U, listed);
+    if (warp == 0) continue;
+    unsigned begin = 0;
+    if (lane == 0) begin = atomicAdd(&open.state->listed, static_cast<unsigned>(__popc(warp)));
+    begin = __shfl_sync(~0U, begin, 0);
+    if (listed) open.list[begin + __popc(warp & ((1U << lane) - 1))] = static_cast<std::uint32_t>(place);
+  }
+}
+
+}  // namespace kintsugi::core::cuda

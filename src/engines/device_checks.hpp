@@ -1,0 +1,115 @@
+// Candidates whose elements are checked, on a device: the check, the elements that it leaves open, and the
+// choice of the candidate that computes a block of C next. All pointers are device pointers.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "arith/exponent.hpp"
+#include "arith/host_device.hpp"
+#include "engines/device.hpp"
+#include "recombine/check/element_check.hpp"
+
+namespace kintsugi::core {
+
+// Test that the elements of a checked tile must pass (host: recombine/residues.hpp).
+struct DeviceCheck {
+  const RoundingBound* rows = nullptr;  // of all vectors of the operands
+  const RoundingBound* columns = nullptr;
+  double largest_a = 0;  // bounds of the integers' magnitudes
+  double largest_b = 0;
+  ElementDemand demand;
+  // Products of magnitudes rounded down, laid out as the sums; one unit of them is `magnitude_unit` in
+  // products of the integers. nullptr: there are none, and only the integers themselves can prove an element.
+  const std::int64_t* magnitudes = nullptr;
+  double magnitude_unit = 0;
+};
+
+// Checked candidates of a plan, in order of their cost.
+struct DeviceCheckedChain {
+  static constexpr int max_candidates = DeviceReport::max_candidates;
+
+  int first = 0;  // number of the first one among the plan's candidates
+  int count = 0;
+  double terms[max_candidates] = {};  // products of slices for each element of C
+  // Exponents of the candidates' largest integers, as in SplitRule.
+  int top_a[max_candidates] = {};
+  int top_b[max_candidates] = {};
+  double exact_sum_terms = 0;  // terms that take as long as the exact sum of one element
+};
+
+// Progress of one block of C, and the sample by which the first candidate of a batch item is chosen.
+struct DeviceCheckState {
+  DeviceSelection current;            // its candidate computes the block next
+  std::uint64_t open = 0;             // elements that the last candidate left open
+  std::uint32_t is_rewritten = 0;     // true if another candidate has computed the block before
+  std::uint32_t listed = 0;           // listed words of open elements
+  std::uint32_t taken = 0;            // listed words whose elements a thread block has begun to recompute
+  std::uint32_t sampling_blocks = 0;  // thread blocks that have added to the sample
+  // Chances, in units of 2^-chance_bits, that the sampled elements stay open after each candidate.
+  static constexpr int chance_bits = 24;
+  std::uint64_t chances[DeviceCheckedChain::max_candidates] = {};
+};
+
+// Elements of a block of C, or of a tile of it, that the last checked candidate left open.
+struct DeviceOpenElements {
+  DeviceCheckState* state = nullptr;  // of the block
+  // Bit i % 32 of words[i / 32 + j words_of_column] is set if element (i, j) is open. Columns begin with the
+  // block or tile and have bits for whole multiples of 128 rows.
+  std::uint32_t* words = nullptr;
+  std::int64_t words_of_column = 0;
+  std::uint32_t* list = nullptr;  // places in `words` of those that are not zero
+  // Sums in the elements' own arithmetic suffice if nothing can overflow or underflow.
+  bool in_own_arithmetic = false;
+
+  static constexpr std::int64_t row_multiple = 128;
+  static constexpr std::int64_t rows_of_word = 32;
+  static constexpr std::int64_t words_of(std::int64_t rows) {
+    return divide_up(rows, row_multiple) * (row_multiple / rows_of_word);
+  }
+
+  // The open elements of the tile that begins at that row, a multiple of 128, and column of the block.
+  DeviceOpenElements tile(std::int64_t row, std::int64_t column) const {
+    DeviceOpenElements part = *this;
+    part.words += row / rows_of_word + column * words_of_column;
+    return part;
+  }
+};
+
+// Chance that a check leaves open the element whose product is `sum` with that deviation, for results of
+// `digits` bits: a boundary of rounding lies in an interval of twice the deviation.
+KINTSUGI_HOST_DEVICE inline double chance_of_open(double sum, double deviation, int digits) {
+  if (deviation == 0) return 0;
+  if (sum == 0) return 1;
+  const double last_place = times_power_of_two(1, exponent_of(sum) + 1 - digits);
+  return std::min(1.0, 2 * deviation / last_place);
+}
+
+// Returns the place in the chain of the cheapest candidate from `begin` on, `open` being the shares of elements
+// that the candidates are expected to leave open, in terms of products and of exact sums for each element.
+KINTSUGI_HOST_DEVICE inline int cheapest_candidate(const DeviceCheckedChain& chain, int begin,
+                                                   const double* open, double& cost) {
+  int cheapest = begin;
+  for (int c = begin; c < chain.count; ++c) {
+    const double total = chain.terms[c] + chain.exact_sum_terms * open[c];
+    if (c > begin && total >= cost) continue;
+    cheapest = c;
+    cost = total;
+  }
+  return cheapest;
+}
+
+// Returns the place of the candidate that follows candidate `place`, which left the share `open` of the
+// elements of a block open; chain.count if summing these exactly is expected to take less time. Each further
+// bit of the integers halves the number of open elements.
+KINTSUGI_HOST_DEVICE inline int next_candidate(const DeviceCheckedChain& chain, int place, double open) {
+  double shares[DeviceCheckedChain::max_candidates] = {};
+  for (int c = place + 1; c < chain.count; ++c)
+    shares[c] = times_power_of_two(open, std::max(chain.top_a[place] - chain.top_a[c], -60));
+  if (place + 1 >= chain.count) return chain.count;
+  double cost = 0;
+  const int next = cheapest_candidate(chain, place + 1, shares, cost);
+  return cost < chain.exact_sum_terms * open ? next : chain.count;
+}
+
+}  // namespace kintsugi::core

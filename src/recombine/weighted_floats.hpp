@@ -1,0 +1,18 @@
+// Recombination of real fp32 results from floating-point sums, many elements at a time.
+#pragma once
+
+#include <span>
+
+#include "arith/range.hpp"
+#include "base/view.hpp"
+#include "recombine/accumulators.hpp"
+
+namespace kintsugi::core {
+
+// As recombine_weighted() (recombine/weighted.hpp), with the bits of FloatingSum and epilogue() for every
+// element.
+void recombine_weighted_floats(const Accumulators& sums, std::span<const int> group_exponents,
+                               std::span<const VectorRange> rows, std::span<const VectorRange> columns,
+                               float alpha, float beta, const MatrixView<float>& c, int threads);
+
+}  // namespace kintsugi::core

@@ -1,0 +1,89 @@
+#include "split/magnitudes.hpp"
+
+#include <algorithm>
+
+#include "base/vectorised.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+template <class T>
+inline MagnitudeBits<T> magnitude_of(T x) {
+  using Bits = MagnitudeBits<T>;
+  return std::bit_cast<Bits>(x) & (~Bits{0} >> 1);
+}
+
+// The elements of one vector, which are contiguous.
+template <class T>
+inline void extend_along(const T* vector, std::int64_t length, MagnitudeBits<T>& largest,
+                         MagnitudeBits<T>& below_smallest) {
+  MagnitudeBits<T> most = largest;
+  MagnitudeBits<T> least = below_smallest;
+  for (std::int64_t p = 0; p < length; ++p) {
+    const MagnitudeBits<T> magnitude = magnitude_of(vector[p]);
+    most = std::max(most, magnitude);
+    least = std::min(least, magnitude - 1);
+  }
+  largest = most;
+  below_smallest = least;
+}
+
+// The elements of `count` vectors, those at one inner index contiguous, the next inner index `step` elements
+// away.
+template <class T>
+inline void extend_across(const T* elements, std::int64_t step, std::int64_t count, std::int64_t length,
+                          Magnitudes<T>& magnitudes) {
+  Magnitudes<T> found = magnitudes;
+  for (std::int64_t p = 0; p < length; ++p) {
+    for (std::int64_t v = 0; v < count; ++v) {
+      const MagnitudeBits<T> magnitude = magnitude_of(elements[p * step + v]);
+      found.largest[v] = std::max(found.largest[v], magnitude);
+      found.below_smallest[v] = std::min(found.below_smallest[v], magnitude - 1);
+    }
+  }
+  magnitudes = found;
+}
+
+KINTSUGI_VECTORIZED void along(const float* vector, std::int64_t length, std::uint32_t& largest,
+                               std::uint32_t& below_smallest) {
+  extend_along(vector, length, largest, below_smallest);
+}
+KINTSUGI_VECTORIZED void along(const double* vector, std::int64_t length, std::uint64_t& largest,
+                               std::uint64_t& below_smallest) {
+  extend_along(vector, length, largest, below_smallest);
+}
+KINTSUGI_VECTORIZED void across(const float* elements, std::int64_t step, std::int64_t length,
+                                Magnitudes<float>& magnitudes) {
+  extend_across(elements, step, vectors_per_block, length, magnitudes);
+}
+KINTSUGI_VECTORIZED void across(const double* elements, std::int64_t step, std::int64_t length,
+                                Magnitudes<double>& magnitudes) {
+  extend_across(elements, step, vectors_per_block, length, magnitudes);
+}
+
+template <class T>
+Magnitudes<T> find(const MatrixView<const T>& vectors) {
+  Magnitudes<T> magnitudes;
+  if (vectors.row_stride == 1 && vectors.rows == vectors_per_block) {
+    across(vectors.data, vectors.column_stride, vectors.columns, magnitudes);
+  } else if (vectors.row_stride == 1) {
+    extend_across(vectors.data, vectors.column_stride, vectors.rows, vectors.columns, magnitudes);
+  } else if (vectors.column_stride == 1) {
+    for (std::int64_t v = 0; v < vectors.rows; ++v)
+      along(&vectors(v, 0), vectors.columns, magnitudes.largest[v], magnitudes.below_smallest[v]);
+  } else {
+    for (std::int64_t v = 0; v < vectors.rows; ++v) {
+      for (std::int64_t p = 0; p < vectors.columns; ++p)
+        extend_along(&vectors(v, p), 1, magnitudes.largest[v], magnitudes.below_smallest[v]);
+    }
+  }
+  return magnitudes;
+}
+
+}  // namespace
+
+Magnitudes<float> find_magnitudes(const MatrixView<const float>& vectors) { return find(vectors); }
+Magnitudes<double> find_magnitudes(const MatrixView<const double>& vectors) { return find(vectors); }
+
+}  // namespace kintsugi::core

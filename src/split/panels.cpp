@@ -1,0 +1,218 @@
+// A number is rounded to a multiple of its quantum q by an addition in double (fp32): the sum of a magnitude
+// below 2^51 q (2^22 q) and 1.5 * 2^52 q (1.5 * 2^23 q) lies in the binade of quantum q, so that the addition
+// rounds to nearest, ties to even, as encode() does, and the subtraction of what was added is exact.
+// Everything else is exact, so these are the values of decode(encode()).
+#include "split/panels.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "base/vectorised.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+constexpr std::int64_t width = Slices::panel_vectors;
+
+// Inner indices split at once: at most 16 KiB of memory.
+constexpr std::int64_t chunk = 64;
+
+// Constants of a slice's rounding, in the arithmetic of a Real.
+template <class Real>
+struct SliceRounding {
+  Real smallest_normal;  // numbers below have its quantum
+  Real last_place;       // quantum of a number in [1, 2)
+  Real truncation;       // 1: towards zero; 0: to nearest
+  Real least;            // smaller magnitudes become zero
+  Real next;             // factor of the residual
+};
+
+template <class Real>
+SliceRounding<Real> rounding_of(const SplitRule& rule, int slice) {
+  const Format& format = *rule.format;
+  const Rounding rounding = slice == 0 ? rule.first_rounding : rule.residual_rounding;
+  const auto smallest = static_cast<Real>(power_of_two(format.min_exponent));
+  return {smallest, static_cast<Real>(power_of_two(-format.fraction_bits())),
+          rounding == Rounding::nearest_even ? Real(0) : Real(1),
+          rounding == Rounding::bit_cut ? smallest : Real(0),
+          static_cast<Real>(power_of_two(rule.residual_exponent))};
+}
+
+// Patterns of a Real.
+template <class Real>
+struct Patterns {
+  using Bits = std::conditional_t<std::is_same_v<Real, float>, std::uint32_t, std::uint64_t>;
+  static constexpr int fraction_bits = std::numeric_limits<Real>::digits - 1;
+  static constexpr Bits sign = Bits{1} << (8 * sizeof(Real) - 1);
+  static constexpr Bits exponent = (sign - 1) >> fraction_bits << fraction_bits;
+  // 1.5 * 2^fraction_bits
+  static constexpr Real unit = Real(3) * static_cast<Real>(Bits{1} << (fraction_bits - 1));
+};
+
+// Sets slice[e] = rounded rests[e], and rests[e] to the next residual.
+template <class Real>
+inline void take(const SliceRounding<Real>& rounding, std::int64_t count, Real* rests, float* slice) {
+  using Bits = typename Patterns<Real>::Bits;
+  constexpr Bits sign = Patterns<Real>::sign;
+  for (std::int64_t e = 0; e < count; ++e) {
+    const auto bits = std::bit_cast<Bits>(rests[e]);
+    const auto magnitude = std::bit_cast<Real>(bits & ~sign);
+    const auto power = std::bit_cast<Real>(bits & Patterns<Real>::exponent);
+    const Real quantum = std::max(power, rounding.smallest_normal) * rounding.last_place;
+    const Real unit = quantum * Patterns<Real>::unit;
+    Real rounded = (magnitude + unit) - unit;
+    const Real lower = rounded - quantum * rounding.truncation;
+    rounded = rounded > magnitude ? lower : rounded;
+    rounded = magnitude < rounding.least ? Real(0) : rounded;
+    const auto value = std::bit_cast<Real>(std::bit_cast<Bits>(rounded) | (bits & sign));
+    slice[e] = static_cast<float>(value);
+    rests[e] = (rests[e] - value) * rounding.next;
+  }
+}
+KINTSUGI_VECTORIZED void take_slice(const SliceRounding<float>& rounding, std::int64_t count, float* rests,
+                                    float* slice) {
+  take(rounding, count, rests, slice);
+}
+KINTSUGI_VECTORIZED void take_slice(const SliceRounding<double>& rounding, std::int64_t count, double* rests,
+                                    float* slice) {
+  take(rounding, count, rests, slice);
+}
+
+// Sets the residuals before the first slice: scaled elements, with 0 in place of NaN and infinities.
+template <class T, class Real>
+inline void scale(const T* elements, const Real* factors, std::int64_t length, Real* rests) {
+  for (std::int64_t p = 0; p < length; ++p) {
+    for (std::int64_t v = 0; v < width; ++v) {
+      const T x = elements[p * width + v];
+      const Real scaled = static_cast<Real>(x) * factors[v];
+      rests[p * width + v] = x - x == T(0) ? scaled : Real(0);
+    }
+  }
+}
+KINTSUGI_VECTORIZED void scale_elements(const float* elements, const float* factors, std::int64_t length,
+                                        float* rests) {
+  scale(elements, factors, length, rests);
+}
+KINTSUGI_VECTORIZED void scale_elements(const float* elements, const double* factors, std::int64_t length,
+                                        double* rests) {
+  scale(elements, factors, length, rests);
+}
+KINTSUGI_VECTORIZED void scale_elements(const double* elements, const double* factors, std::int64_t length,
+                                        double* rests) {
+  scale(elements, factors, length, rests);
+}
+
+// Interleaves `length` elements from inner index `begin` on of vectors first ... last - 1.
+template <class T>
+void interleave(const MatrixView<const T>& operand, std::int64_t first, std::int64_t last, std::int64_t begin,
+                std::int64_t length, T* elements) {
+  const MatrixView<const T> part = operand.block(first, begin, last - first, length);
+  if (part.column_stride != 1) {
+    for (std::int64_t p = 0; p < length; ++p) {
+      for (std::int64_t v = 0; v < part.rows; ++v) elements[p * width + v] = part(v, p);
+    }
+    return;
+  }
+  for (std::int64_t v = 0; v < part.rows; ++v) {
+    const T* vector = &part(v, 0);
+    for (std::int64_t p = 0; p < length; ++p) elements[p * width + v] = vector[p];
+  }
+}
+
+template <class T, class Element>
+void interleave(const EmbeddedView<T, Element>& operand, std::int64_t first, std::int64_t last,
+                std::int64_t begin, std::int64_t length, T* elements) {
+  for (std::int64_t p = 0; p < length; ++p) {
+    for (std::int64_t v = first; v < last; ++v) elements[p * width + v - first] = operand(v, begin + p);
+  }
+}
+
+// True if no slice of |x| < 2^bound, x a scaled element, can exceed the format's numbers.
+bool fits(const SplitRule& rule, int bound) {
+  const Format& format = *rule.format;
+  for (int s = 0; s < rule.slices; ++s) {
+    if (bound > format.max_exponent) return false;
+    // The residual is at most a quantum, or half of one; or what a bit-cut leaves out.
+    const Rounding rounding = s == 0 ? rule.first_rounding : rule.residual_rounding;
+    const int nearest = rounding == Rounding::nearest_even ? 1 : 0;
+    const int least = rounding == Rounding::bit_cut ? format.min_exponent : format.min_quantum();
+    bound = std::max(bound - format.significand_bits, least) - nearest + rule.residual_exponent;
+  }
+  return true;
+}
+
+// True if all scaled elements are normal numbers of fp32, whose residuals fp32 holds too, and so are the numbers
+// that round them.
+bool fits_floats(const SplitRule& rule, std::span<const VectorRange> ranges) {
+  constexpr int fraction_bits = Patterns<float>::fraction_bits;
+  constexpr int largest = std::numeric_limits<float>::max_exponent - 1;
+  constexpr int smallest = std::numeric_limits<float>::min_exponent - 1;
+  // Residuals are at most 2^-significand_bits of a number that is rounded to nearest, twice that of others: so
+  // no later slice is larger than the first.
+  const bool nearest =
+      rule.first_rounding == Rounding::nearest_even && rule.residual_rounding == Rounding::nearest_even;
+  const int gain = rule.format->significand_bits - (nearest ? 0 : 1);
+  if (rule.residual_exponent > gain && rule.format->max_exponent > largest / 2) return false;
+  return std::all_of(ranges.begin(), ranges.end(), [&](const VectorRange& range) {
+    if ((range.flags & VectorRange::all_zero) != 0) return true;
+    return smallest <= range.scale && range.scale <= largest && range.smallest + range.scale >= smallest &&
+           range.largest + range.scale - rule.format->fraction_bits() + fraction_bits < largest;
+  });
+}
+
+// As split_panel(), in the arithmetic of a Real.
+template <class Real, class View>
+void split_in(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
+              const Slices& slices, std::int64_t first, std::int64_t last) {
+  using T = std::remove_cvref_t<decltype(operand(0, 0))>;
+  alignas(64) std::array<T, chunk * width> elements{};
+  alignas(64) std::array<Real, chunk * width> rests;
+  std::array<Real, width> factors{};
+  for (std::int64_t v = first; v < last; ++v)
+    factors[static_cast<std::size_t>(v - first)] = static_cast<Real>(power_of_two(ranges[v].scale));
+  for (std::int64_t begin = 0; begin < operand.columns; begin += chunk) {
+    const std::int64_t length = std::min(chunk, operand.columns - begin);
+    interleave(operand, first, last, begin, length, elements.data());
+    scale_elements(elements.data(), factors.data(), length, rests.data());
+    for (int s = 0; s < rule.slices; ++s)
+      take_slice(rounding_of<Real>(rule, s), length * width, rests.data(),
+                 slices.vector<float>(s, first) + begin * width);
+  }
+}
+
+}  // namespace
+
+bool can_split_panels(const SplitRule& rule, std::span<const VectorRange> ranges) {
+  constexpr int largest_scale = 1000;  // whose power of two and inverse are normal
+  if (rule.kind != SplitKind::rounded_residuals || !rule.format->floating) return false;
+  return std::all_of(ranges.begin(), ranges.end(), [&](const VectorRange& range) {
+    if ((range.flags & VectorRange::all_zero) != 0) return true;
+    return std::abs(range.scale) < largest_scale && fits(rule, range.largest + range.scale + 1);
+  });
+}
+
+template <class View>
+void split_panel(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
+                 const Slices& slices, std::int64_t first, std::int64_t last) {
+  if constexpr (std::is_same_v<std::remove_cvref_t<decltype(operand(0, 0))>, float>) {
+    if (fits_floats(rule, ranges.subspan(first, last - first)))
+      return split_in<float>(operand, rule, ranges, slices, first, last);
+  }
+  split_in<double>(operand, rule, ranges, slices, first, last);
+}
+
+template void split_panel(const MatrixView<const float>&, const SplitRule&, std::span<const VectorRange>,
+                          const Slices&, std::int64_t, std::int64_t);
+template void split_panel(const MatrixView<const double>&, const SplitRule&, std::span<const VectorRange>,
+                          const Slices&, std::int64_t, std::int64_t);
+template void split_panel(const EmbeddedView<float>&, const SplitRule&, std::span<const VectorRange>,
+                          const Slices&, std::int64_t, std::int64_t);
+template void split_panel(const EmbeddedView<double>&, const SplitRule&, std::span<const VectorRange>,
+                          const Slices&, std::int64_t, std::int64_t);
+
+}  // namespace kintsugi::core

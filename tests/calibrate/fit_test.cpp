@@ -1,0 +1,81 @@
+// The fit of costs: expected times come to measured ones, whatever it begins with.
+#include "calibrate/fit.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace kintsugi::core::calibrate {
+namespace {
+
+using cuda::Costs;
+
+Costs shipped_costs() { return cuda::shipped_profiles().front().costs; }
+
+// Measurements by costs that the fit does not know, each off by up to `noise`.
+std::vector<Measurement> measurements_by(const Costs& truth, double noise) {
+  std::mt19937_64 random(5);
+  std::uniform_real_distribution<double> deviation(1 - noise, 1 + noise);
+  std::vector<Measurement> all;
+  const auto add = [&](const std::string& kind, std::function<double(const Costs&)> expected) {
+    const double measured = expected(truth) * deviation(random);
+    all.push_back({kind, kind, measured, std::move(expected)});
+  };
+  for (const double elements : {1e4, 1e5, 1e6, 1e7, 1e8}) {
+    add("copy", [=](const Costs& costs) { return 8 * elements / costs.call.copy_rate; });
+    add("splits", [=](const Costs& costs) {
+      return costs.call.split_launch + 8 * elements / (costs.call.split_rate * costs.call.copy_rate);
+    });
+    add("int8", [=](const Costs& costs) {
+      return std::sqrt(elements) * costs.int8_tiles[0].block + costs.int8_tiles[0].tile;
+    });
+  }
+  return all;
+}
+
+double max_deviation(const Costs& costs, const std::vector<Measurement>& measurements) {
+  double max = 0;
+  for (const Measurement& measurement : measurements)
+    max = std::max(max, std::abs(measurement.expected(costs) / measurement.microseconds - 1));
+  return max;
+}
+
+TEST(Fit, FindsCostsThatExplainTheMeasurements) {
+  Costs truth = shipped_costs();
+  truth.call.copy_rate *= 0.6;
+  truth.call.split_launch *= 1.8;
+  truth.call.split_rate *= 1.2;
+  truth.int8_tiles[0] = {2.1, 5};
+  const std::vector<Measurement> measurements = measurements_by(truth, 0);
+  Costs costs = shipped_costs();
+  ASSERT_GT(max_deviation(costs, measurements), 0.3);
+  const auto fits = fit_costs(costs, measurements);
+  EXPECT_LT(max_deviation(costs, measurements), 0.02);
+  EXPECT_NEAR(costs.call.copy_rate, truth.call.copy_rate, 0.01 * truth.call.copy_rate);
+  ASSERT_EQ(fits.size(), 3U);
+  EXPECT_EQ(fits.front().kind, "copy");
+  EXPECT_EQ(fits.front().measurements, 5);
+  EXPECT_LT(fits.front().max_deviation, 0.01);
+}
+
+TEST(Fit, OneShapeThatNothingExplainsSpoilsNoOther) {
+  const Costs truth = shipped_costs();
+  std::vector<Measurement> measurements = measurements_by(truth, 0.02);
+  measurements[1].microseconds *= 3;  // a split
+  Costs costs = shipped_costs();
+  fit_costs(costs, measurements);
+  measurements.erase(measurements.begin() + 1);
+  EXPECT_LT(max_deviation(costs, measurements), 0.1);
+}
+
+TEST(Fit, CostsWithoutMeasurementsStay) {
+  Costs costs = shipped_costs();
+  fit_costs(costs, measurements_by(costs, 0.05));
+  EXPECT_EQ(costs.residues[1].launches, shipped_costs().residues[1].launches);
+  EXPECT_EQ(costs.multi_term.launch, shipped_costs().multi_term.launch);
+  EXPECT_NEAR(costs.int8_tiles[1].block, shipped_costs().int8_tiles[1].block, 1e-12);
+}
+
+}  // namespace
+}  // namespace kintsugi::core::calibrate

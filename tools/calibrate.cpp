@@ -1,0 +1,91 @@
+// kintsugi calibrate: measures this machine's device, so that the policy auto decides by its own times.
+#include <fstream>
+#include <memory>
+
+#include "commands.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+struct CalibrateRequest {
+  std::string output;
+  bool quick = false;
+  bool blind = false;
+  bool json = false;
+};
+
+// What a calibration reports on its way.
+struct CalibrationState {
+  Progress bar{"calibrating"};
+  std::string file;
+};
+
+void show_progress(void* user, double done, const char* step) {
+  constexpr std::int64_t steps = 1000;
+  auto& state = *static_cast<CalibrationState*>(user);
+  state.bar.show(static_cast<std::int64_t>(done * steps), steps);
+  state.file = step;  // that of the last report
+}
+
+Json read_profile(const std::string& file) {
+  std::ifstream stream(file);
+  return Json::parse(stream);
+}
+
+void print_fits(const std::string& file, const Json& profile) {
+  fmt::print("Profile of {}: {}\n\n", profile.at("device").at("name").get<std::string>(), file);
+  Table table({"measured", "times", "median deviation", "largest", "of"});
+  for (const auto& fit : profile.at("fits")) {
+    table.add({cell(fit, "kind"), cell(fit, "measurements"),
+               fmt::format("{:.1f} %", 100 * fit.at("median_deviation").get<double>()),
+               fmt::format("{:.0f} %", 100 * fit.at("max_deviation").get<double>()), cell(fit, "worst")});
+  }
+  fmt::print("{}", table.text());
+}
+
+void run_calibrate(const CalibrateRequest& request) {
+  require_settings();
+  std::string file;
+  {
+    CalibrationState state;
+    kintsugi_calibration calibration = KINTSUGI_CALIBRATION_INIT;
+    calibration.file = request.output.empty() ? nullptr : request.output.c_str();
+    calibration.quick = request.quick ? 1 : 0;
+    calibration.blind = request.blind ? 1 : 0;
+    calibration.progress = show_progress;
+    calibration.progress_user = &state;
+    require("calibrate", kintsugi_calibrate(&calibration));
+    file = state.file;
+  }
+  const Json profile = read_profile(file);
+  if (!request.json) return print_fits(file, profile);
+  Json result = document("calibration");
+  result["file"] = file;
+  result["profile"] = profile;
+  print(result);
+}
+
+}  // namespace
+
+void add_calibrate(CLI::App& program, Action& action) {
+  auto request = std::make_shared<CalibrateRequest>();
+  CLI::App* command = program.add_subcommand(
+      "calibrate", "Measure this machine's GPU, so that auto decides by its own times");
+  command->footer(
+      "Takes a minute, on a device that should be idle, and writes a profile that later calls read\n"
+      "(kintsugi doctor says which one is in force). Deviations tell how well the cost model explains\n"
+      "the measurements.\n"
+      "\n"
+      "Example:\n"
+      "  kintsugi calibrate --quick");
+  command->add_flag("--quick", request->quick, "Fewer repetitions");
+  command->add_flag("--blind", request->blind,
+                    "Begin with what is known of other devices, to test how well a calibration does");
+  command->add_option("-o,--output", request->output,
+                      "File of the profile [the one that calls read, in the folder of the settings]");
+  command->add_flag("--json", request->json, "Print the profile as JSON");
+  command->callback([request, &action] { action = [request] { run_calibrate(*request); }; });
+}
+
+}  // namespace kintsugi::tools
