@@ -64,13 +64,13 @@ struct Distribution {
 // graded-inner:S        uniform, element l of k times 2^-round(l S / k), in A and B
 // diagonal:S            A = X D, B = D^-1 Y with X, Y uniform and D = 2^d, d from S/2 down to -S/2
 // gram-diagonal:S       as diagonal:S with Y = X^T: C = X X^T
-// crossed:S             uniform, elements 2p and 2p+1 times 1, 2^-S in A and 2^-2S, 1 in B: elements that are
-//                       small on one side decide the result
+// crossed:S             uniform; A's elements 2p and 2p+1 are multiplied by 1 and 2^-S, B's by 2^-2S and
+//                       1: elements that are small on one side decide the result
 // span:S                every vector (of two elements or more) has its largest and its smallest
 //                       exponent exactly S binades apart, the others equally likely in between
 // cancellation:T        elements 2p and 2p+1 cancel up to 2^-T: A repeats its element, B has
-//                       -b (1 +- u 2^-T), u in [1, 2); T beyond the significand cancels exactly, except
-//                       for the last element of an odd k, which adds 2^-T of the pair before it
+//                       -b (1 +- u 2^-T), u in [1, 2); T beyond the significand cancels exactly; if k
+//                       is odd, the last product, which has no partner, is 2^-T times the one before it
 // subnormal             subnormal numbers of the type, non-zero, signs random
 // subnormal-mixed       one half subnormal, one half uniform
 // special:RATE          uniform, each element with probability RATE one of NaN, +Inf, -Inf, +0, -0

@@ -29,17 +29,17 @@ bool equal_in_any_case(const std::string& one, const std::string& other) {
                     [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
-std::optional<std::int64_t> read_whole(const std::string& text) {
+std::optional<std::int64_t> parse_integer(const std::string& text) {
   std::int64_t value = 0;
   const char* last = text.data() + text.size();
   const auto [end, error] = std::from_chars(text.data(), last, value);
   return error == std::errc() && end == last ? std::optional(value) : std::nullopt;
 }
 
-CLI::Validator whole_in(std::int64_t least, std::int64_t most, const std::string& range,
-                        const std::string& description) {
+CLI::Validator integer_between(std::int64_t least, std::int64_t most, const std::string& range,
+                               const std::string& description) {
   return {[=](std::string& text) {
-            const auto value = read_whole(text);
+            const auto value = parse_integer(text);
             if (value && *value >= least && *value <= most) return std::string();
             return fmt::format("\"{}\" is not a whole number from {}", text, range);
           },
@@ -62,7 +62,7 @@ std::vector<std::string> flag_names(const CLI::App& command) {
   return names;
 }
 
-// Returns a hint for a flag, given without its value, that `command` does not have.
+// Hint for an unknown flag (`--flag` or `--flag=value`).
 std::string flag_hint(const CLI::App& command, const std::string& word) {
   const std::string flag = word.substr(0, word.find('='));
   const auto nearest = lab::nearest_name(flag.substr(flag.find_first_not_of('-')), flag_names(command));
@@ -121,12 +121,13 @@ CLI::Validator one_of_any_case(std::vector<std::string> names) {
 }
 
 CLI::Validator whole_number(std::int64_t least) {
-  return whole_in(least, std::numeric_limits<std::int64_t>::max(), fmt::format("{} up", least),
-                  fmt::format("{}...", least));
+  return integer_between(least, std::numeric_limits<std::int64_t>::max(), fmt::format("{} up", least),
+                         fmt::format("{}...", least));
 }
 
 CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
-  return whole_in(least, most, fmt::format("{} to {}", least, most), fmt::format("{}...{}", least, most));
+  return integer_between(least, most, fmt::format("{} to {}", least, most),
+                         fmt::format("{}...{}", least, most));
 }
 
 std::string command_line_message(const CLI::App& program, const CLI::ParseError& error) {

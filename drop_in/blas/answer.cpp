@@ -37,7 +37,7 @@ class Stopwatch {
 };
 
 void record(const Symbol& symbol, const Call& call, const CallOutcome& outcome) {
-  if (!settings().is_recorded()) return;
+  if (!settings().records_calls()) return;
   try {
     record_call(symbol.name(), call, outcome);
   } catch (const std::exception&) {  // The record lacks the call.
@@ -50,7 +50,7 @@ void record(const Symbol& symbol, const Call& call, const CallOutcome& outcome) 
 void answer_as_decided(const Symbol& symbol, const Call& call, const Forward& forward, CallOutcome& outcome) {
   if (call.routine == Routine::gemm) return multiply(symbol, call, forward, outcome);
   const Decided decision = decide(largest_product(call));
-  if (settings().is_recorded()) outcome.why = decision->why;
+  if (settings().records_calls()) outcome.why = decision->why;
   if (!decision->emulates && settings().policy != Policy::force && forward()) return;
   Products products(symbol, outcome);
   compose(call, products);
@@ -93,7 +93,7 @@ double multiplications(const Group& group) {
 
 // The time of a forwarded batch is recorded in proportion to each group's multiplications.
 void record_forwarded(const Symbol& symbol, const std::vector<Group>& groups, double seconds) noexcept try {
-  if (!settings().is_recorded()) return;
+  if (!settings().records_calls()) return;
   double all = 0;
   for (const Group& group : groups) all += multiplications(group);
   for (const Group& group : groups) {
@@ -132,7 +132,7 @@ bool intercepts() { return calls_under_way == 0 && !settings().forwards_all(); }
 
 void answer(const Symbol& symbol, const Call& call, Forward forward) {
   const CallUnderWay under_way;
-  if (has_extension(call) && forward()) return;
+  if (has_conjugate_only_op(call) && forward()) return;
   if (const BadArgument bad = first_bad_argument(call); bad.number != 0)
     return report_bad_argument(symbol.routine(), call.convention, call.layout, bad);
   answer_checked(symbol, call, forward);
@@ -141,7 +141,7 @@ void answer(const Symbol& symbol, const Call& call, Forward forward) {
 void answer(const Symbol& symbol, const Batch& batch, Forward forward) {
   const CallUnderWay under_way;
   for (const Group& group : batch.groups)
-    if (has_extension(group.product) && forward()) return;
+    if (has_conjugate_only_op(group.product) && forward()) return;
   if (batch.bad.number != 0)
     return report_bad_argument(symbol.routine(), batch.convention, batch.layout, batch.bad);
   if (!batch.is_complete) {

@@ -13,9 +13,9 @@ enum class Routine : std::uint8_t { gemm, gemmt, syrk, herk, syr2k, her2k, symm,
 
 enum class Convention : std::uint8_t { fortran, cblas };
 
-// `extension` is conjugation without transposition ('R', CblasConjNoTrans), which OpenBLAS has and the
+// `conjugate_only` is conjugation without transposition ('R', CblasConjNoTrans), which OpenBLAS has and the
 // reference BLAS has not.
-enum class Op : std::uint8_t { n, t, c, extension, invalid };
+enum class Op : std::uint8_t { n, t, c, conjugate_only, invalid };
 
 enum class Layout : std::uint8_t { column_major, row_major, invalid };
 enum class Side : std::uint8_t { left, right, invalid };
@@ -78,7 +78,7 @@ constexpr Op op_of_letter(char letter) {
     case 'C':
     case 'c': return Op::c;
     case 'R':
-    case 'r': return Op::extension;
+    case 'r': return Op::conjugate_only;
     default: return Op::invalid;
   }
 }
@@ -104,7 +104,7 @@ constexpr Op op_of_number(int number) {
     case 111: return Op::n;
     case 112: return Op::t;
     case 113: return Op::c;
-    case 114: return Op::extension;
+    case 114: return Op::conjugate_only;
     default: return Op::invalid;
   }
 }

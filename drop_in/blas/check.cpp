@@ -6,13 +6,14 @@ namespace kintsugi::blas {
 
 namespace {
 
-bool is_less(std::int64_t leading_dimension, std::int64_t rows) {
+bool is_too_small(std::int64_t leading_dimension, std::int64_t rows) {
   return leading_dimension < std::max<std::int64_t>(rows, 1);
 }
 
-bool is_bad(Op op) { return op == Op::invalid || op == Op::extension; }
+bool is_bad(Op op) { return op == Op::invalid || op == Op::conjugate_only; }
 
-// Symmetric updates of complex matrices do not conjugate, Hermitian ones do not transpose without it.
+// herk and her2k do not accept plain transposition, syrk and syr2k of complex matrices no conjugate
+// transposition.
 bool accepts(const Call& call, Op op) {
   if (is_bad(op)) return false;
   const bool is_hermitian = call.routine == Routine::herk || call.routine == Routine::her2k;
@@ -21,76 +22,76 @@ bool accepts(const Call& call, Op op) {
 
 // ------------------------------------------------------------------ Fortran, by families of argument lists
 
-int first_bad_of_gemm(const Call& call) {
+int first_bad_argument_of_gemm(const Call& call) {
   if (is_bad(call.op_a)) return 1;
   if (is_bad(call.op_b)) return 2;
   if (call.m < 0) return 3;
   if (call.n < 0) return 4;
   if (call.k < 0) return 5;
-  if (is_less(call.lda, call.op_a == Op::n ? call.m : call.k)) return 8;
-  if (is_less(call.ldb, call.op_b == Op::n ? call.k : call.n)) return 10;
-  if (is_less(call.ldc, call.m)) return 13;
+  if (is_too_small(call.lda, call.op_a == Op::n ? call.m : call.k)) return 8;
+  if (is_too_small(call.ldb, call.op_b == Op::n ? call.k : call.n)) return 10;
+  if (is_too_small(call.ldc, call.m)) return 13;
   return 0;
 }
 
-int first_bad_of_gemmt(const Call& call) {
+int first_bad_argument_of_gemmt(const Call& call) {
   if (call.uplo == Uplo::invalid) return 1;
   if (is_bad(call.op_a)) return 2;
   if (is_bad(call.op_b)) return 3;
   if (call.n < 0) return 4;
   if (call.k < 0) return 5;
-  if (is_less(call.lda, call.op_a == Op::n ? call.n : call.k)) return 8;
-  if (is_less(call.ldb, call.op_b == Op::n ? call.k : call.n)) return 10;
-  if (is_less(call.ldc, call.n)) return 13;
+  if (is_too_small(call.lda, call.op_a == Op::n ? call.n : call.k)) return 8;
+  if (is_too_small(call.ldb, call.op_b == Op::n ? call.k : call.n)) return 10;
+  if (is_too_small(call.ldc, call.n)) return 13;
   return 0;
 }
 
 // syrk, herk, and with a second operand syr2k, her2k.
-int first_bad_of_update(const Call& call) {
+int first_bad_argument_of_update(const Call& call) {
   const bool has_b = call.routine == Routine::syr2k || call.routine == Routine::her2k;
   const std::int64_t rows = call.op_a == Op::n ? call.n : call.k;
   if (call.uplo == Uplo::invalid) return 1;
   if (!accepts(call, call.op_a)) return 2;
   if (call.n < 0) return 3;
   if (call.k < 0) return 4;
-  if (is_less(call.lda, rows)) return 7;
-  if (has_b && is_less(call.ldb, rows)) return 9;
-  if (is_less(call.ldc, call.n)) return has_b ? 12 : 10;
+  if (is_too_small(call.lda, rows)) return 7;
+  if (has_b && is_too_small(call.ldb, rows)) return 9;
+  if (is_too_small(call.ldc, call.n)) return has_b ? 12 : 10;
   return 0;
 }
 
-int first_bad_of_symm(const Call& call) {
+int first_bad_argument_of_symm(const Call& call) {
   if (call.side == Side::invalid) return 1;
   if (call.uplo == Uplo::invalid) return 2;
   if (call.m < 0) return 3;
   if (call.n < 0) return 4;
-  if (is_less(call.lda, order_of_a(call))) return 7;
-  if (is_less(call.ldb, call.m)) return 9;
-  if (is_less(call.ldc, call.m)) return 12;
+  if (is_too_small(call.lda, order_of_a(call))) return 7;
+  if (is_too_small(call.ldb, call.m)) return 9;
+  if (is_too_small(call.ldc, call.m)) return 12;
   return 0;
 }
 
-int first_bad_of_trmm(const Call& call) {
+int first_bad_argument_of_trmm(const Call& call) {
   if (call.side == Side::invalid) return 1;
   if (call.uplo == Uplo::invalid) return 2;
   if (is_bad(call.op_a)) return 3;
   if (call.diag == Diag::invalid) return 4;
   if (call.m < 0) return 5;
   if (call.n < 0) return 6;
-  if (is_less(call.lda, order_of_a(call))) return 9;
-  if (is_less(call.ldc, call.m)) return 11;
+  if (is_too_small(call.lda, order_of_a(call))) return 9;
+  if (is_too_small(call.ldc, call.m)) return 11;
   return 0;
 }
 
-int first_bad_of_fortran(const Call& call) {
+int first_bad_argument_of_fortran(const Call& call) {
   switch (call.routine) {
-    case Routine::gemm: return first_bad_of_gemm(call);
-    case Routine::gemmt: return first_bad_of_gemmt(call);
+    case Routine::gemm: return first_bad_argument_of_gemm(call);
+    case Routine::gemmt: return first_bad_argument_of_gemmt(call);
     case Routine::symm:
-    case Routine::hemm: return first_bad_of_symm(call);
+    case Routine::hemm: return first_bad_argument_of_symm(call);
     case Routine::trmm:
-    case Routine::trsm: return first_bad_of_trmm(call);
-    default: return first_bad_of_update(call);
+    case Routine::trsm: return first_bad_argument_of_trmm(call);
+    default: return first_bad_argument_of_update(call);
   }
 }
 
@@ -122,13 +123,15 @@ BadArgument first_bad_enumerator(const Call& call) {
 
 }  // namespace
 
-bool has_extension(const Call& call) { return call.op_a == Op::extension || call.op_b == Op::extension; }
+bool has_conjugate_only_op(const Call& call) {
+  return call.op_a == Op::conjugate_only || call.op_b == Op::conjugate_only;
+}
 
 BadArgument first_bad_argument(const Call& call) {
   if (call.convention == Convention::cblas) {
     if (const BadArgument bad = first_bad_enumerator(call); bad.number != 0) return bad;
   }
-  return {first_bad_of_fortran(as_column_major(call)), nullptr, 0};
+  return {first_bad_argument_of_fortran(as_column_major(call)), nullptr, 0};
 }
 
 }  // namespace kintsugi::blas

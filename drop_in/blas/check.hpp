@@ -17,7 +17,7 @@ struct BadArgument {
 
 BadArgument first_bad_argument(const Call& call);
 
-// True if only OpenBLAS has an op of the call.
-bool has_extension(const Call& call);
+// True if an op of the call is one that only OpenBLAS has: conjugation without transposition.
+bool has_conjugate_only_op(const Call& call);
 
 }  // namespace kintsugi::blas

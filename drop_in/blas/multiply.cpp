@@ -51,25 +51,25 @@ kintsugi_status library_gemm(kintsugi_handle handle, const Call& call, const cha
 void note_execution(kintsugi_handle handle, CallOutcome& outcome) noexcept try {
   if (handle == nullptr) return;
   const ExecutionSummary summary = summary_of(handle);
+  // An empty name means no product in the summary, but a native one in the outcome.
   outcome.program = summary.program == "native" ? "" : summary.program;
   outcome.only_scaled = summary.program.empty();
   outcome.recomputed_elements = summary.recomputed_elements;
   outcome.has_special_values = summary.has_special_values;
-} catch (const std::exception&) {  // The record lacks the call's counts.
+} catch (const std::exception&) {  // Ignored: the record then has no counts for this call.
 }
 
 // Under the policy force a native product is not accepted: C is put back and computed exactly.
 kintsugi_status execute(const Decision& decision, const Call& call, CallOutcome& outcome) {
-  const bool excludes_native = settings().policy == Policy::force && decision.may_be_native;
-  const Handle handle = excludes_native || settings().is_recorded() ? new_handle() : Handle();
+  const bool must_redo_native = settings().policy == Policy::force && decision.may_be_native;
+  const Handle handle = must_redo_native || settings().records_calls() ? new_handle() : Handle();
   const kintsugi_operands operands = operands_of(call);
   std::optional<SavedMatrix> saved;
-  if (excludes_native) saved.emplace(call);
+  if (must_redo_native) saved.emplace(call);
   const kintsugi_status status = kintsugi_plan_execute(handle.get(), decision.plan.get(), &operands);
   if (status != KINTSUGI_SUCCESS) return status;
   note_execution(handle.get(), outcome);
-  const bool was_native = outcome.program.empty() && !outcome.only_scaled;
-  if (!excludes_native || !was_native) return status;
+  if (!must_redo_native || !outcome.is_native()) return status;
   saved->restore();
   const kintsugi_status exactly = library_gemm(handle.get(), call, "exact", "emulate");
   if (exactly == KINTSUGI_SUCCESS) note_execution(handle.get(), outcome);
@@ -87,7 +87,7 @@ void note_failure(const Symbol& symbol, const std::string& message) {
 
 void multiply(const Symbol& symbol, const Call& call, const Forward& forward, CallOutcome& outcome) {
   const Decided decision = decide(call);
-  if (settings().is_recorded() || settings().policy == Policy::force) outcome.why = decision->why;
+  if (settings().records_calls() || settings().policy == Policy::force) outcome.why = decision->why;
   if (decision->emulates) {
     const kintsugi_status status = execute(*decision, call, outcome);
     if (status == KINTSUGI_SUCCESS) return;

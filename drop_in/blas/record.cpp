@@ -28,7 +28,7 @@ void add(ProblemRecord& problem, const CallOutcome& outcome) {
   problem.why = outcome.why;
   if (outcome.only_scaled) {
     problem.scaled_calls += outcome.calls;
-  } else if (outcome.program.empty()) {
+  } else if (outcome.is_native()) {
     problem.native_calls += outcome.calls;
   } else {
     problem.calls_of_program[outcome.program] += outcome.calls;

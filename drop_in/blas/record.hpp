@@ -18,6 +18,8 @@ struct CallOutcome {
   bool has_special_values = false;
   bool failed = false;     // the emulation failed, and the next BLAS multiplied
   std::int64_t calls = 1;  // equal products of a batch count as calls each
+
+  bool is_native() const { return program.empty() && !only_scaled; }
 };
 
 // Adds a call; with KINTSUGI_EXPLAIN=1 a problem's first one is a line on stderr. `symbol` lives as long as

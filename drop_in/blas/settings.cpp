@@ -70,12 +70,12 @@ Settings read_settings() {
   return settings;
 }
 
-constinit MadeOnce<Settings> made(read_settings);
+constinit MadeOnce<Settings> settings_once(read_settings);
 
 }  // namespace
 
 const Settings& settings() {
-  const Settings& read = made.get();
+  const Settings& read = settings_once.get();
   if (read.malformed && read.strict) std::exit(2);
   return read;
 }

@@ -17,8 +17,8 @@ struct Settings {
   bool strict = false;
   bool malformed = false;  // a setting was not accepted: every call is forwarded
 
-  bool is_recorded() const { return explain || !report.empty(); }
-  bool forwards_all() const { return malformed || (policy == Policy::native && !is_recorded()); }
+  bool records_calls() const { return explain || !report.empty(); }
+  bool forwards_all() const { return malformed || (policy == Policy::native && !records_calls()); }
 };
 
 // A malformed setting is one line on stderr at the first use, and under KINTSUGI_STRICT=1 the end of the

@@ -35,7 +35,7 @@ struct State {
   Numpy numpy;
   Torch torch;
   Ref error_class;  // kintsugi.KintsugiError
-  Ref note_write;   // kintsugi._torch.note_write
+  Ref note_write;   // kintsugi._torch.note_write: tells torch that a tensor was modified in place
   bool host_is_ready = false;
   DeviceMemory memory[most_devices];
 };

@@ -14,9 +14,10 @@ std::vector<Task> split_tasks(Workbench& bench);
 std::vector<Task> multi_term_tasks(Workbench& bench);
 // The vendor library's FP32 products, beside which FP32 emulations have to be faster.
 std::vector<Task> vendor_tasks(Workbench& bench);
-// Native products under a contract, of every type: by our kernels, and by the vendor's with tested sums.
+// Native products under a contract, of every type: by our kernels, and by cuBLAS, followed by the
+// check for underflow and overflow.
 std::vector<Task> native_tasks(Workbench& bench);
-// int8 GEMM kernels in every tile, from residues to residues.
+// int8 GEMM kernels in every tile, from residues of A and B to residues of C; no split, no recombination.
 std::vector<Task> int8_tasks(Workbench& bench);
 // Whole emulated calls: FP32, and other types by residues.
 std::vector<Task> call_tasks(Workbench& bench);

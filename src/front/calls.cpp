@@ -72,27 +72,27 @@ void log_execution(const LogSink& log, const Report& report) noexcept {
 }
 
 // Memory for what a device will have to report, made with the plan, since an execution may be captured in a
-// graph; nullptr: nobody will ask, or the host knows, as of native products.
-std::shared_ptr<const DeviceReportMemory> device_report(kintsugi_handle handle, const Plan& plan,
-                                                        const Queue& queue) {
+// graph. Null without a handle and for host or native plans, which need no device report.
+std::shared_ptr<const DeviceReportMemory> reserve_device_report(kintsugi_handle handle, const Plan& plan,
+                                                                const Queue& queue) {
   if (handle == nullptr || plan.problem.memory != MemorySpace::device || plan.is_native()) return nullptr;
   return handle->device_reports.of_caller(*plan.engine, queue);
 }
 
-std::shared_ptr<const Plan> planned(kintsugi_handle handle, const Problem& problem, const Settings& settings,
-                                    const CheckedOptions& call) {
+std::shared_ptr<const Plan> make_uncached_plan(kintsugi_handle handle, const Problem& problem,
+                                               const Settings& settings, const CheckedOptions& call) {
   check_queue_of(problem, call.queue);
   auto plan = std::make_shared<const Plan>(make_plan(problem, settings, call.allocator, call.queue));
-  device_report(handle, *plan, plan->queue);
+  reserve_device_report(handle, *plan, plan->queue);
   return plan;
 }
 
-// The key of the thread's present call, whose memory the next one takes over.
+// The key of the thread's present call: thread-local, so that its strings' memory is reused.
 PlanKey& key_of_call(kintsugi_handle handle, const Problem& problem, const CheckedOptions& call) {
   thread_local PlanKey key;
   key.problem = problem;
   key.allocator = call.allocator;
-  key.surroundings = surroundings_of(problem);
+  key.surroundings = surroundings_of(problem);  // the thread's device context, its OpenMP threads, fork depth
   key.settings.clear();
   call.append_settings(key.settings);
   if (handle != nullptr) key.settings += handle->settings_text;
@@ -101,20 +101,20 @@ PlanKey& key_of_call(kintsugi_handle handle, const Problem& problem, const Check
   return key;
 }
 
-// The environment is what the key says of it, whatever another thread has made of it since.
-std::shared_ptr<const Plan> made_plan(kintsugi_handle handle, const PlanKey& key,
-                                      const CheckedOptions& call) {
+// Uses the environment stored in the key, since another thread may have changed the process's meanwhile.
+std::shared_ptr<const Plan> make_plan_of_key(kintsugi_handle handle, const PlanKey& key,
+                                             const CheckedOptions& call) {
   const Settings settings = settings_for(handle, call.layer(), settings_of_environment(key.environment));
   return std::make_shared<const Plan>(make_plan(key.problem, settings, call.allocator));
 }
 
-std::shared_ptr<const Plan> found_plan(kintsugi_handle handle, const Problem& problem,
-                                       const CheckedOptions& call) {
+std::shared_ptr<const Plan> cached_plan(kintsugi_handle handle, const Problem& problem,
+                                        const CheckedOptions& call) {
   const PlanKey& key = key_of_call(handle, problem, call);
   const bool told_of_context = problem.memory == MemorySpace::device;
   if (auto plan = plan_cache().find(key); plan != nullptr && (told_of_context || is_of_caller(*plan)))
     return plan;
-  auto plan = made_plan(handle, key, call);
+  auto plan = make_plan_of_key(handle, key, call);
   plan_cache().keep(key, plan);
   return plan;
 }
@@ -125,13 +125,13 @@ std::shared_ptr<const Plan> plan_for(kintsugi_handle handle, Problem problem, co
                                      const GivenPrepared& given) {
   problem.prepared_a = given.a != nullptr;
   problem.prepared_b = given.b != nullptr;
-  auto plan = found_plan(handle, problem, call);
+  auto plan = cached_plan(handle, problem, call);
   if (given.a == nullptr && given.b == nullptr) return plan;
   const bool by_time = plan->request.scheme.empty() && plan->request.policy == Policy::automatic;
   if (!by_time || plan->is_native()) return plan;
   problem.prepared_a = given.a != nullptr && has_slices_of(*plan, *given.a);
   problem.prepared_b = given.b != nullptr && has_slices_of(*plan, *given.b);
-  return problem == plan->problem ? plan : found_plan(handle, problem, call);
+  return problem == plan->problem ? plan : cached_plan(handle, problem, call);
 }
 
 // `queue` is that of the call's options, for operands that name none.
@@ -144,7 +144,7 @@ void execute_on(const Queue& queue, kintsugi_handle handle, const std::shared_pt
     Operands checked = check_operands(plan->problem, operands);
     if (checked.queue.kind == QueueKind::host) checked.queue = queue;
     check_engine_runs(*plan);
-    on_device = device_report(handle, *plan, checked.queue);
+    on_device = reserve_device_report(handle, *plan, checked.queue);
     if (on_device != nullptr) checked.device_report = on_device->get();
     execute(*plan, checked, report);
   } catch (const Error& error) {
@@ -167,7 +167,7 @@ std::shared_ptr<const Plan> plan_of_caller(kintsugi_handle handle, const kintsug
   const FloatingEnvironment environment;
   const Problem checked = check_problem(problem);
   const CheckedOptions call = check_options(options);
-  return planned(handle, checked, settings_for(handle, call.layer()), call);
+  return make_uncached_plan(handle, checked, settings_for(handle, call.layer()), call);
 }
 
 std::shared_ptr<const Plan> plan_of_description(kintsugi_handle handle, const char* description,
@@ -176,7 +176,7 @@ std::shared_ptr<const Plan> plan_of_description(kintsugi_handle handle, const ch
   const PlanDescription read = read_plan_description(description);
   const kintsugi_problem problem = to_c(read.problem);
   const CheckedOptions call = check_options(options);
-  return planned(handle, check_problem(&problem), settings_for(handle, read.settings), call);
+  return make_uncached_plan(handle, check_problem(&problem), settings_for(handle, read.settings), call);
 }
 
 void execute_for_caller(kintsugi_handle handle, const std::shared_ptr<const Plan>& plan,

@@ -15,6 +15,7 @@
 
 namespace kintsugi::core::schemes {
 
+// Two slices; the residual is multiplied by 2^12, and each vector's maximum is scaled into [2^14, 2^15).
 inline constexpr SplitRule fp16x3_wide_split = scaled_split(core::fp16, 2, 12, 14);
 
 inline constexpr Structure<3> fp16x3_wide_structure{
@@ -35,7 +36,7 @@ inline constexpr Scheme fp16x3_wide{
     .program = {fp16x3_wide_split, fp16x3_wide_split, make_schedule(fp16x3_wide_structure, -12)},
     .bound =
         "(2^-21 + accumulation over blocks of 64, 32 or 16) |A||B|, which is at most (k + 8) 2^-24 |A||B| "
-        "from k = 5 up on an H200; below the window 2^-51 of the vector's maximum per element",
+        "from k = 5 up on an H200; below the window, each element adds at most 2^-51 of its vector's maximum",
     .window = "every row of A and column of B spans at most 28 binades",
     .source = "ours; h2sgemm section 3.1 (residuals scaled by 2^12) on scaled vectors",
     .parameters = block_parameter,

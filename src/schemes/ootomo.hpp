@@ -6,6 +6,8 @@
 //     cross = cross + [a1 b0 + a0 b1]
 //   C = main + 2^-11 cross
 //
+// [...] is summed inside the tensor core.
+//
 // The authors' kernels add only the main sum outside; the cross terms, 2^-11 of it, stay inside.
 #pragma once
 
@@ -16,13 +18,13 @@ namespace kintsugi::core::schemes {
 
 inline constexpr SplitRule ootomo_split = nearest_split(core::fp16, 2, 11);
 
-// Structure for instructions of `instruction` products, whose sums are added outside the engine.
-constexpr Structure<3> ootomo_structure(std::int32_t instruction) {
+// Structure for instructions of `instruction_k` products, whose sums are added outside the engine.
+constexpr Structure<3> ootomo_structure(std::int32_t instruction_k) {
   return {.terms = {Term{1, 0, 1}, Term{0, 1, 1}, Term{0, 0, 0}},
           .slices_a = 2,
           .slices_b = 2,
           .groups = 2,
-          .k_block = instruction,
+          .k_block = instruction_k,
           .k_step = 0};
 }
 

@@ -15,11 +15,11 @@ namespace {
 
 // Extends the ranges of vectors first ... last - 1 by all of their elements.
 template <class View>
-void extend_block(const View& operand, std::span<const double> inner, std::int64_t first, std::int64_t last,
-                  std::span<VectorRange> ranges) {
+void extend_block(const View& operand, std::span<const double> inner_factors, std::int64_t first,
+                  std::int64_t last, std::span<VectorRange> ranges) {
   for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t p, auto x) {
     const double element = leading_part(x);
-    extend(ranges[v], inner.empty() ? element : element * inner[p]);
+    extend(ranges[v], inner_factors.empty() ? element : element * inner_factors[p]);
   });
 }
 
@@ -50,7 +50,7 @@ inline constexpr bool has_reals =
 
 template <class View>
 void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads,
-                 std::span<const double> inner) {
+                 std::span<const double> inner_factors) {
   const std::int64_t blocks = divide_up(operand.rows, vectors_per_block);
 #pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
   for (std::int64_t block = 0; block < blocks; ++block) {
@@ -60,10 +60,10 @@ void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRan
     std::fill(ranges.begin() + first, ranges.begin() + last, VectorRange{});
     bool found = false;
     if constexpr (has_reals<View>) {
-      found = inner.empty();
+      found = inner_factors.empty();
       if (found) extend_block_by_magnitudes(operand, first, last, ranges);
     }
-    if (!found) extend_block(operand, inner, first, last, ranges);
+    if (!found) extend_block(operand, inner_factors, first, last, ranges);
     for (std::int64_t v = first; v < last; ++v) set_scale(ranges[v], rule);
   }
 }

@@ -11,10 +11,10 @@
 namespace kintsugi::core {
 
 // Fills ranges[v] for every row v of `operand` (vectors x k: op(A), or op(B) transposed), with scales by
-// `rule`. View: OperandView of any element type. `inner`: factors of the inner indices; empty: none.
+// `rule`. View: OperandView of any element type. `inner_factors`: factors of the inner indices; empty: none.
 template <class View>
 void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads,
-                 std::span<const double> inner = {});
+                 std::span<const double> inner_factors = {});
 
 // Summary of a whole operand's ranges, by which windows are tested.
 struct RangeSummary {

@@ -60,31 +60,31 @@ RoundingBound total(const Lanes& sums) {
 }
 
 template <class View>
-void add_vector_rounding_bounds(const View& operand, std::span<const double> inner, std::int64_t v,
+void add_vector_rounding_bounds(const View& operand, std::span<const double> inner_factors, std::int64_t v,
                                 std::int64_t begin, std::int64_t end, TwoFactors factors, Lanes& sums) {
   alignas(64) double elements[lanes] = {};
-  load_elements(operand, inner, v, begin, end, elements);
+  load_elements(operand, inner_factors, v, begin, end, elements);
   add_rounding_bounds(elements, factors, sums.inexact, sums.magnitudes);
 }
 
-void add_vector_rounding_bounds(const MatrixView<const DoubleDouble>& operand, std::span<const double> inner,
-                                std::int64_t v, std::int64_t begin, std::int64_t end, TwoFactors factors,
-                                Lanes& sums) {
+void add_vector_rounding_bounds(const MatrixView<const DoubleDouble>& operand,
+                                std::span<const double> inner_factors, std::int64_t v, std::int64_t begin,
+                                std::int64_t end, TwoFactors factors, Lanes& sums) {
   alignas(64) double high[lanes] = {};
   alignas(64) double low[lanes] = {};
-  load_elements(operand, inner, v, begin, end, high, low);
+  load_elements(operand, inner_factors, v, begin, end, high, low);
   add_pair_rounding_bounds(high, low, factors, sums.inexact, sums.magnitudes);
 }
 
 template <class View>
 void find_block_rounding_bounds(const View& operand, std::span<const VectorRange> ranges,
-                                std::span<const double> inner, std::span<RoundingBound> bounds,
+                                std::span<const double> inner_factors, std::span<RoundingBound> bounds,
                                 std::int64_t first, std::int64_t last) {
   std::array<Lanes, vectors_per_block> sums{};
   for (std::int64_t begin = 0; begin < operand.columns; begin += lanes) {
     const std::int64_t end = std::min(operand.columns, begin + lanes);
     for (std::int64_t v = first; v < last; ++v) {
-      add_vector_rounding_bounds(operand, inner, v, begin, end, two_factors(ranges[v].scale),
+      add_vector_rounding_bounds(operand, inner_factors, v, begin, end, two_factors(ranges[v].scale),
                                  sums[static_cast<std::size_t>(v - first)]);
     }
   }
@@ -95,13 +95,14 @@ void find_block_rounding_bounds(const View& operand, std::span<const VectorRange
 
 template <class View>
 void find_rounding_bounds(const View& operand, std::span<const VectorRange> ranges,
-                          std::span<const double> inner, std::span<RoundingBound> bounds, int threads) {
+                          std::span<const double> inner_factors, std::span<RoundingBound> bounds,
+                          int threads) {
   const std::int64_t blocks = divide_up(operand.rows, vectors_per_block);
 #pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
   for (std::int64_t block = 0; block < blocks; ++block) {
     const FloatingEnvironment environment;
     const std::int64_t first = block * vectors_per_block;
-    find_block_rounding_bounds(operand, ranges, inner, bounds, first,
+    find_block_rounding_bounds(operand, ranges, inner_factors, bounds, first,
                                std::min(operand.rows, first + vectors_per_block));
   }
 }

@@ -57,12 +57,12 @@ Element stored(const Format& format, std::uint64_t pattern) {
 
 template <class Element, class View>
 void split_block_into(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
-                      const Slices& slices, std::span<const double> inner, std::int64_t first,
+                      const Slices& slices, std::span<const double> inner_factors, std::int64_t first,
                       std::int64_t last) {
   const std::int64_t stride = slices.element_stride();
   for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t p, auto x) {
     const double finite = rule.kind == SplitKind::magnitude_above ? finite_above(x) : finite_or_zero(x);
-    const double element = inner.empty() ? finite : finite * inner[p];
+    const double element = inner_factors.empty() ? finite : finite * inner_factors[p];
     split_element(rule, element, ranges[v].scale, [&](int s, std::uint64_t pattern) {
       slices.vector<Element>(s, v)[p * stride] = stored<Element>(*rule.format, pattern);
     });
@@ -90,36 +90,38 @@ bool is_one_word(const SplitRule& rule) {
 
 template <class View>
 void split_block_into_panel(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
-                            const Slices& slices, std::span<const double> inner, std::int64_t first,
+                            const Slices& slices, std::span<const double> inner_factors, std::int64_t first,
                             std::int64_t last) {
   static_assert(vectors_per_block == Slices::panel_vectors);
   if constexpr (!std::is_same_v<View, MatrixView<const DoubleDouble>>) {
-    if (inner.empty() && can_split_panels(rule, ranges.subspan(first, last - first)))
+    if (inner_factors.empty() && can_split_panels(rule, ranges.subspan(first, last - first)))
       return split_panel(operand, rule, ranges, slices, first, last);
   }
   clear_rest_of_panel(slices, first, first + Slices::panel_vectors);
-  split_block_into<float>(operand, rule, ranges, slices, inner, first, last);
+  split_block_into<float>(operand, rule, ranges, slices, inner_factors, first, last);
 }
 
 template <class View>
 void split_block(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
-                 const Slices& slices, std::span<const double> inner, std::int64_t first, std::int64_t last) {
+                 const Slices& slices, std::span<const double> inner_factors, std::int64_t first,
+                 std::int64_t last) {
   if constexpr (std::is_same_v<View, EmbeddedView<float>> || std::is_same_v<View, EmbeddedView<double>>) {
     if (!rule.complex_basis.empty())
-      return split_block_into_complex_residues(operand, rule, ranges, slices, inner, first, last);
+      return split_block_into_complex_residues(operand, rule, ranges, slices, inner_factors, first, last);
   }
   if (rule.kind == SplitKind::residues && slices.storage == SliceStorage::packed)
-    return split_block_into_residues(operand, rule, ranges, slices, inner, first, last);
+    return split_block_into_residues(operand, rule, ranges, slices, inner_factors, first, last);
   if (slices.storage == SliceStorage::panels)
-    return split_block_into_panel(operand, rule, ranges, slices, inner, first, last);
+    return split_block_into_panel(operand, rule, ranges, slices, inner_factors, first, last);
   if constexpr (!std::is_same_v<View, MatrixView<const DoubleDouble>>) {
     if (is_one_word(rule)) return split_block_into_word(operand, ranges, slices, first, last);
   }
   switch (rule.format->storage_bytes) {
-    case 1: return split_block_into<std::uint8_t>(operand, rule, ranges, slices, inner, first, last);
-    case 2: return split_block_into<std::uint16_t>(operand, rule, ranges, slices, inner, first, last);
-    case 4: return split_block_into<std::uint32_t>(operand, rule, ranges, slices, inner, first, last);
-    default: return split_block_into<std::uint64_t>(operand, rule, ranges, slices, inner, first, last);
+    case 1: return split_block_into<std::uint8_t>(operand, rule, ranges, slices, inner_factors, first, last);
+    case 2: return split_block_into<std::uint16_t>(operand, rule, ranges, slices, inner_factors, first, last);
+    case 4: return split_block_into<std::uint32_t>(operand, rule, ranges, slices, inner_factors, first, last);
+    default:
+      return split_block_into<std::uint64_t>(operand, rule, ranges, slices, inner_factors, first, last);
   }
 }
 
@@ -127,7 +129,7 @@ void split_block(const View& operand, const SplitRule& rule, std::span<const Vec
 
 template <class View>
 void split_operand(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
-                   const Slices& slices, int threads, std::span<const double> inner) {
+                   const Slices& slices, int threads, std::span<const double> inner_factors) {
   if (slices.bytes() == 0) return;
   const std::int64_t blocks = written_vectors(slices) / vectors_per_block;
 #pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
@@ -137,7 +139,7 @@ void split_operand(const View& operand, const SplitRule& rule, std::span<const V
     const std::int64_t last = first + vectors_per_block;
     if (slices.storage == SliceStorage::packed) clear_padding(slices, first, last);
     if (first < slices.vectors)
-      split_block(operand, rule, ranges, slices, inner, first, std::min(last, slices.vectors));
+      split_block(operand, rule, ranges, slices, inner_factors, first, std::min(last, slices.vectors));
   }
 }
 

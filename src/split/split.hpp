@@ -12,13 +12,13 @@ namespace kintsugi::core {
 
 // Writes all slices of `operand` (vectors x k) with the scales in `ranges`, padding included. View:
 // OperandView of any element type. NaN and infinities become zero; the flags in `ranges` keep them
-// (recombine/special_values.hpp). `inner`: factors of the inner indices; empty: none.
+// (recombine/special_values.hpp). `inner_factors`: factors of the inner indices; empty: none.
 //
 // If the rule has a basis of complex residues, a vector of the slices is a row or column of complex elements:
 // there are slice_vectors x slice_length of them.
 template <class View>
 void split_operand(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
-                   const Slices& slices, int threads, std::span<const double> inner = {});
+                   const Slices& slices, int threads, std::span<const double> inner_factors = {});
 
 // Number of slice vectors for each row or column of an operand's elements, and number of elements in each.
 template <class T>

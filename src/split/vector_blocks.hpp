@@ -37,19 +37,20 @@ inline double finite_above(const DoubleDouble& x) {
 
 // Loads elements begin ... end - 1 of a vector, times the factors of their inner indices if there are any.
 template <class View>
-void load_elements(const View& operand, std::span<const double> inner, std::int64_t v, std::int64_t begin,
-                   std::int64_t end, double* elements) {
+void load_elements(const View& operand, std::span<const double> inner_factors, std::int64_t v,
+                   std::int64_t begin, std::int64_t end, double* elements) {
   for (std::int64_t p = begin; p < end; ++p) elements[p - begin] = finite_or_zero(operand(v, p));
-  if (inner.empty()) return;
-  for (std::int64_t p = begin; p < end; ++p) elements[p - begin] *= inner[p];
+  if (inner_factors.empty()) return;
+  for (std::int64_t p = begin; p < end; ++p) elements[p - begin] *= inner_factors[p];
 }
 
 // As load_elements() above, for double-double numbers, word by word.
-inline void load_elements(const MatrixView<const DoubleDouble>& operand, std::span<const double> inner,
-                          std::int64_t v, std::int64_t begin, std::int64_t end, double* high, double* low) {
+inline void load_elements(const MatrixView<const DoubleDouble>& operand,
+                          std::span<const double> inner_factors, std::int64_t v, std::int64_t begin,
+                          std::int64_t end, double* high, double* low) {
   for (std::int64_t p = begin; p < end; ++p) {
     const DoubleDouble x = normalized(operand(v, p));
-    const double factor = inner.empty() ? 1 : inner[p];
+    const double factor = inner_factors.empty() ? 1 : inner_factors[p];
     high[p - begin] = is_finite(x.hi) ? x.hi * factor : 0.0;
     low[p - begin] = x.lo * factor;
   }

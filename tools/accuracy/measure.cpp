@@ -54,7 +54,7 @@ Json baseline_errors(const lab::ErrorReport& errors) {
   return some;
 }
 
-// Returns the histogram of differences between the checked elements of a product and the same ones of the
+// Returns the histogram of differences between the compared elements of a product and the same ones of the
 // native product.
 Json histogram_document(const std::vector<lab::ElementError>& elements,
                         const std::vector<lab::ElementError>& native) {
@@ -74,7 +74,7 @@ class TypedCell : public AccuracyCell {
  private:
   struct Result {
     std::vector<T> c;  // row-major (m,n)
-    Json promise;      // result of promise_of()
+    Json bounds;       // result of bounds_of()
     double plan_seconds = 0;
     double seconds = 0;
     lab::ErrorReport errors;
@@ -100,7 +100,7 @@ class TypedCell : public AccuracyCell {
   std::vector<T> a_;
   std::vector<T> b_;
   std::optional<lab::ExactReference<T>> exact_;
-  std::vector<long double> long_double_sums_;  // of the checked elements, computed for the first row
+  std::vector<long double> long_double_sums_;  // of the compared elements, computed for the first row
   std::map<std::string, std::optional<Result>> native_;  // by engine; nothing if it has none
 };
 
@@ -135,7 +135,7 @@ typename TypedCell<T>::Result TypedCell<T>::run(const Method& method) const {
   const Plan plan = make_plan(handle.get(), key_.shape, method);
   result.plan_seconds = seconds_since(planning);
   execute(handle.get(), method, plan, result);
-  result.promise = promise_of(describe(plan), report_of(handle.get()));
+  result.bounds = bounds_of(describe(plan), report_of(handle.get()));
   return result;
 }
 
@@ -181,7 +181,7 @@ Json TypedCell<T>::row(const Method& method) {
   const Result& result = is_native ? *baseline : own;
   Json row = row_key(key_, method);
   row["errors"] = errors_of(result);
-  row["bound"] = bound_of<T>(result.promise, view_a(), view_b(), result.elements);
+  row["bound"] = check_bound<T>(result.bounds, view_a(), view_b(), result.elements);
   row["time"] = time_document(result.seconds, result.plan_seconds);
   row["baseline"] = nullptr;
   row["histogram"] = nullptr;

@@ -14,7 +14,7 @@ Json report_of(kintsugi_handle handle) {
   });
 }
 
-Json promise_of(const Json& plan, const Json& report) {
+Json bounds_of(const Json& plan, const Json& report) {
   Json adapted = report.value("adapted", Json());
   if (!adapted.is_null()) return adapted;
   const Json& candidate = plan.at("candidates").at(0);
@@ -28,14 +28,14 @@ Json promise_of(const Json& plan, const Json& report) {
 }
 
 template <class T>
-Json bound_of(const Json& promise, core::MatrixView<const T> view_a, core::MatrixView<const T> view_b,
-              const std::vector<lab::ElementError>& elements) {
-  if (promise.is_null()) return nullptr;
-  const auto a = lab::vector_norms(view_a, lab::split_window(description_of(promise.at("split_a"))));
+Json check_bound(const Json& bounds, core::MatrixView<const T> view_a, core::MatrixView<const T> view_b,
+                 const std::vector<lab::ElementError>& elements) {
+  if (bounds.is_null()) return nullptr;
+  const auto a = lab::vector_norms(view_a, lab::split_window(description_of(bounds.at("split_a"))));
   const auto b =
-      lab::vector_norms(view_b.transposed(), lab::split_window(description_of(promise.at("split_b"))));
+      lab::vector_norms(view_b.transposed(), lab::split_window(description_of(bounds.at("split_b"))));
   const bool in_window = a.in_window && b.in_window;
-  Json bound = promise.at(in_window ? "bound_in_window" : "bound_outside_window");
+  Json bound = bounds.at(in_window ? "bound_in_window" : "bound_outside_window");
   const lab::BoundCoefficients coefficients{bound.at("relative"), bound.at("floor_a"), bound.at("floor_b"),
                                             bound.at("floor_both")};
   double largest_ratio = 0;
@@ -50,9 +50,9 @@ Json bound_of(const Json& promise, core::MatrixView<const T> view_a, core::Matri
   return bound;
 }
 
-template Json bound_of(const Json&, core::MatrixView<const float>, core::MatrixView<const float>,
-                       const std::vector<lab::ElementError>&);
-template Json bound_of(const Json&, core::MatrixView<const double>, core::MatrixView<const double>,
-                       const std::vector<lab::ElementError>&);
+template Json check_bound(const Json&, core::MatrixView<const float>, core::MatrixView<const float>,
+                          const std::vector<lab::ElementError>&);
+template Json check_bound(const Json&, core::MatrixView<const double>, core::MatrixView<const double>,
+                          const std::vector<lab::ElementError>&);
 
 }  // namespace kintsugi::tools

@@ -1,4 +1,4 @@
-// A scheme's promise for given operands, and the check that elements keep it.
+// A scheme's a-priori bounds for given operands, and the check that elements keep them.
 #pragma once
 
 #include <vector>
@@ -11,19 +11,19 @@ namespace kintsugi::tools {
 // Returns the report of the handle's last execution.
 Json report_of(kintsugi_handle handle);
 
-// Returns the splits that ran and the bound that they promise, from the plan or, if the scheme fitted itself
-// to the operands, from the report. Null for native.
-Json promise_of(const Json& plan, const Json& report);
+// Returns the splits that ran and their bounds in and outside the window, from the plan or, if the scheme
+// fitted itself to the operands, from the report. Null for native.
+Json bounds_of(const Json& plan, const Json& report);
 
-// Returns the scheme's a-priori bound, and whether every checked element keeps it
+// Returns the scheme's a-priori bound, and whether every compared element keeps it
 // (docs/schema/accuracy.schema.json); null if nothing is promised.
 template <class T>
-Json bound_of(const Json& promise, core::MatrixView<const T> a, core::MatrixView<const T> b,
-              const std::vector<lab::ElementError>& elements);
+Json check_bound(const Json& bounds, core::MatrixView<const T> a, core::MatrixView<const T> b,
+                 const std::vector<lab::ElementError>& elements);
 
-extern template Json bound_of(const Json&, core::MatrixView<const float>, core::MatrixView<const float>,
-                              const std::vector<lab::ElementError>&);
-extern template Json bound_of(const Json&, core::MatrixView<const double>, core::MatrixView<const double>,
-                              const std::vector<lab::ElementError>&);
+extern template Json check_bound(const Json&, core::MatrixView<const float>, core::MatrixView<const float>,
+                                 const std::vector<lab::ElementError>&);
+extern template Json check_bound(const Json&, core::MatrixView<const double>, core::MatrixView<const double>,
+                                 const std::vector<lab::ElementError>&);
 
 }  // namespace kintsugi::tools

@@ -141,7 +141,7 @@ Verdict LibraryProduct<T>::judge(std::int64_t product, const lab::ErrorReport& e
          name_, matrices_.batch);
   }
   const Json bound =
-      bound_of<T>(promise_of(plan, report), matrices_.view_a(product), matrices_.view_b(product), elements);
+      check_bound<T>(bounds_of(plan, report), matrices_.view_a(product), matrices_.view_b(product), elements);
   if (bound.at("held").is_null())
     fail(name_, "promises nothing for these operands: a slice of them may overflow, or they are not finite");
   return {"bound", bound.at("relative"), bound.at("largest_ratio"), bound.at("held").get<bool>()};

@@ -60,7 +60,7 @@ Json settings_of(const Bench& bench);
 // Returns fp32, fp64, c32 or c64.
 std::string element_text(const Bench& bench);
 
-// Name of the contract of the operands' type under the policy auto.
+// Name of the candidate that runs the operands' own contract under the policy auto.
 inline constexpr const char* auto_candidate = "auto";
 // True for fp32, fp64, exact or a tolerance; other candidates are auto or schemes.
 bool is_contract(const std::string& candidate);

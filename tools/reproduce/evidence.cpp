@@ -48,9 +48,9 @@ std::vector<double> Evidence::errors(const SchemeOnEngine& method, const char* m
   return values;
 }
 
-std::vector<Pair> Evidence::pairs(const SchemeOnEngine& one, const SchemeOnEngine& other, const char* measure,
-                                  const Filter& filter) const {
-  std::vector<Pair> found;
+std::vector<ErrorPair> Evidence::pairs(const SchemeOnEngine& one, const SchemeOnEngine& other,
+                                       const char* measure, const Filter& filter) const {
+  std::vector<ErrorPair> found;
   const std::vector<Json> others = rows_of(other, filter);
   for (const Json& row : rows_of(one, filter)) {
     for (const Json& candidate : others) {
@@ -108,9 +108,9 @@ double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-std::vector<double> ratios(const std::vector<Pair>& pairs) {
+std::vector<double> ratios(const std::vector<ErrorPair>& pairs) {
   std::vector<double> values;
-  for (const Pair& pair : pairs) values.push_back(pair.ratio());
+  for (const ErrorPair& pair : pairs) values.push_back(pair.ratio());
   return values;
 }
 

@@ -1,4 +1,5 @@
-// Rows of a figure's sweeps, and the queries of claims.
+// Rows of a figure's sweeps, and the queries of claims. A row is a measurement: the errors of one method on
+// one problem, distribution and seed.
 #pragma once
 
 #include <functional>
@@ -21,7 +22,7 @@ struct SchemeOnEngine {
 using Filter = std::function<bool(const Json& row)>;
 
 // Errors of two methods on the same problem, distribution and seed.
-struct Pair {
+struct ErrorPair {
   double one;
   double other;
   double ratio() const { return one / other; }
@@ -33,6 +34,7 @@ class NoSuchRow : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
+// All rows of a figure, and the queries by which claims read them.
 class Evidence {
  public:
   explicit Evidence(std::vector<Json> rows) : rows_(std::move(rows)) {}
@@ -42,8 +44,8 @@ class Evidence {
   std::vector<Json> rows_of(const SchemeOnEngine& method, const Filter& filter) const;
   std::vector<double> errors(const SchemeOnEngine& method, const char* measure, const Filter& filter) const;
   // Returns pairs of errors; fails if there is none.
-  std::vector<Pair> pairs(const SchemeOnEngine& one, const SchemeOnEngine& other, const char* measure,
-                          const Filter& filter) const;
+  std::vector<ErrorPair> pairs(const SchemeOnEngine& one, const SchemeOnEngine& other, const char* measure,
+                               const Filter& filter) const;
   // Returns every k of the rows.
   std::set<double> lengths(const Filter& filter) const;
   double largest_k() const;
@@ -61,7 +63,7 @@ Filter of_length(double k);
 Filter both(const Filter& one, const Filter& other);
 
 double mean(const std::vector<double>& values);
-std::vector<double> ratios(const std::vector<Pair>& pairs);
+std::vector<double> ratios(const std::vector<ErrorPair>& pairs);
 double least(const std::vector<double>& values);
 double most(const std::vector<double>& values);
 // Returns "0.83 to 1.2", or one number if both are the same.

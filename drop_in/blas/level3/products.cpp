@@ -12,7 +12,7 @@ void Products::run(const Call& product) noexcept {
   CallOutcome part;
   try {
     blas::multiply(symbol_, product, Forward(forward), part);
-  } catch (const std::exception&) {  // No memory for a small object; this product's C is as it was.
+  } catch (const std::exception&) {  // Out of memory before C was written: multiply natively.
     part = {};
     multiply_natively(symbol_, product, Forward(forward));
   }
@@ -21,7 +21,7 @@ void Products::run(const Call& product) noexcept {
 
 void Products::note_substitution() {
   outcome_.only_scaled = false;
-  outcome_.program = "substitution";  // short enough to need no memory
+  outcome_.program = "substitution";  // fits std::string's inline buffer, so it cannot throw
 }
 
 void Products::add(const CallOutcome& part, double multiplications) {
@@ -36,7 +36,7 @@ void Products::add(const CallOutcome& part, double multiplications) {
   try {
     outcome_.program = part.program;
     outcome_.why = part.why;
-  } catch (const std::exception&) {  // The record lacks the names.
+  } catch (const std::exception&) {  // Ignored: the record then has no names for this call.
   }
 }
 

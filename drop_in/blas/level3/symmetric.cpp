@@ -9,7 +9,7 @@ namespace {
 
 // Both triangles of A from the one that is stored; the diagonal of a Hermitian matrix is real whatever is stored.
 template <class T>
-void write_out(const Call& call, const View<T>& full) {
+void expand_symmetric(const Call& call, const View<T>& full) {
   const bool is_hermitian = call.routine == Routine::hemm;
   const bool is_lower = call.uplo == Uplo::lower;
   const View<const T> stored = operand<T>(Op::n, call.a, call.lda, full.rows, full.columns);
@@ -34,7 +34,7 @@ void multiply_symmetric(const Call& call, const T& alpha, const T& beta, Product
     buffer = std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(order) *
                                                  static_cast<std::size_t>(order));
     a.data = buffer.get();
-    write_out(call, a);
+    expand_symmetric(call, a);
   }
   const View<const T> b = operand<T>(Op::n, call.b, call.ldb, call.m, call.n);
   const View<T> c{static_cast<T*>(call.c), call.ldc, call.m, call.n};

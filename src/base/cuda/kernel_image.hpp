@@ -18,8 +18,8 @@ using KernelImages = std::span<const KernelImage>;
 // Architectures for which device code was built.
 struct DeviceBuild {
   std::string_view missing;  // why none was built, and the option that changes that; "": code exists
-  std::span<const int>
-      architectures;  // machine code of each, such as 90 for compute capability 9.0; PTX of the first
+  // Compute capabilities with machine code (90 means 9.0). The first also has PTX.
+  std::span<const int> architectures;
 
   // True if the code runs on that compute capability: machine code runs on later devices of its generation,
   // PTX on all later ones.

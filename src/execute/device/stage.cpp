@@ -18,8 +18,8 @@ namespace {
 // Returns the plan of one item in device memory: op(A) with contiguous rows, op(B) with contiguous columns, C
 // column-major.
 Plan plan_of_item(const Plan& plan) {
-  Plan item = plan;
-  Problem& problem = item.problem;
+  Plan item_plan = plan;
+  Problem& problem = item_plan.problem;
   problem.memory = MemorySpace::device;
   problem.layout = Layout::column_major;
   problem.op_a = Op::transpose;
@@ -28,9 +28,9 @@ Plan plan_of_item(const Plan& plan) {
   problem.ldc = std::max<std::int64_t>(problem.m, 1);
   problem.batch_kind = BatchKind::strided;
   problem.batch_count = 1;
-  item.allocator = {};  // the caller's allocates host memory
-  item.queue = {};
-  return item;
+  item_plan.allocator = {};  // the caller's allocates host memory
+  item_plan.queue = {};
+  return item_plan;
 }
 
 template <class T>
@@ -66,20 +66,20 @@ DeviceBuffer copy_to_device(const Plan& plan, const std::vector<T>& values) {
   return block;
 }
 
-// Fits the scheme's program to the operands, whose ranges the host can find here.
+// Adapts the scheme's program to the operands, whose ranges the host can find here.
 template <class T>
-void fit_to_ranges(Plan& item, const OperandView<T>& a, const OperandView<T>& b) {
-  Candidate& candidate = item.candidates.front();
+void adapt_to_ranges(Plan& item_plan, const OperandView<T>& a, const OperandView<T>& b) {
+  Candidate& candidate = item_plan.candidates.front();
   if (candidate.scheme == nullptr || candidate.scheme->adapt == nullptr) return;
   const auto summary_of = [&](const auto& view, const SplitRule& rule) {
     std::vector<VectorRange> ranges(static_cast<std::size_t>(view.rows));
-    find_ranges(view, rule, ranges, item.threads);
+    find_ranges(view, rule, ranges, item_plan.threads);
     return summarize(ranges);
   };
   const RangeSummary summary_a = summary_of(a, candidate.program.split_a);
   const RangeSummary summary_b = summary_of(b, candidate.program.split_b);
-  candidate.scheme->adapt(candidate.program, summary_a, summary_b, item.problem.products());
-  candidate.acceptance.exponent = largest_exponent(candidate, item.problem.products());
+  candidate.scheme->adapt(candidate.program, summary_a, summary_b, item_plan.problem.products());
+  candidate.acceptance.exponent = largest_exponent(candidate, item_plan.problem.products());
 }
 
 // Adds the report of one item's execution to the call's.
@@ -100,15 +100,15 @@ void add_to_report(const Plan& plan, const Plan& item_plan, const Report& item_r
     report.set_adapted(candidate, candidate.program, plan.problem.products());
 }
 
-// Fails if a scheme cannot be fitted to some item of the batch, before C of any item is written.
+// Fails if a scheme cannot be adapted to some item of the batch, before C of any item is written.
 template <class T>
-void check_fits(const Plan& plan, const Operands& operands) {
+void check_adapts(const Plan& plan, const Operands& operands) {
   const Scheme* scheme = plan.candidates.front().scheme;
   if (scheme == nullptr || scheme->adapt == nullptr) return;
   for (std::int64_t index = 0; index < plan.problem.batch_count; ++index) {
     Plan item_plan = plan_of_item(plan);
-    fit_to_ranges<T>(item_plan, view_of_a<T>(plan.problem, operands.a, operands.prepared_a, index),
-                     view_of_b<T>(plan.problem, operands.b, operands.prepared_b, index));
+    adapt_to_ranges<T>(item_plan, view_of_a<T>(plan.problem, operands.a, operands.prepared_a, index),
+                       view_of_b<T>(plan.problem, operands.b, operands.prepared_b, index));
   }
 }
 
@@ -119,7 +119,7 @@ void stage_item(const Plan& plan, const Operands& operands, std::int64_t index, 
   const auto b = view_of_b<T>(plan.problem, operands.b, operands.prepared_b, index);
   const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, index);
   Plan item_plan = plan_of_item(plan);
-  fit_to_ranges<T>(item_plan, a, b);
+  adapt_to_ranges<T>(item_plan, a, b);
   std::vector<T> result(static_cast<std::size_t>(c.rows * c.columns));
   const MatrixView<T> dense{result.data(), c.rows, c.columns, 1, c.rows};
   for (std::int64_t j = 0; !operands.beta.is_zero() && j < c.columns; ++j) {
@@ -156,7 +156,7 @@ void stage(const Plan& plan, const Operands& operands, Report& report) {
   if (device_report.pointer() == nullptr)
     fail(Status::out_of_memory, "the device has no {} bytes for a report", device_report.bytes());
   with_element_type(plan.problem, [&]<class T>() {
-    check_fits<T>(plan, operands);
+    check_adapts<T>(plan, operands);
     for (std::int64_t index = 0; index < plan.problem.batch_count; ++index)
       stage_item<T>(plan, operands, index, static_cast<DeviceReport*>(device_report.pointer()), report);
   });

@@ -58,9 +58,9 @@ class CheckedRun {
 
   int span() const { return summarize(a_.ranges).dynamic_range + summarize(b_.ranges).dynamic_range; }
 
-  void find_ranges_of(SideOf<T>& side, std::span<const double> inner) {
-    side.inner = inner;
-    find_ranges(side.view, candidate(0).program.split_a, side.ranges, plan_.threads, inner);
+  void find_ranges_of(SideOf<T>& side, std::span<const double> inner_factors) {
+    side.inner_factors = inner_factors;
+    find_ranges(side.view, candidate(0).program.split_a, side.ranges, plan_.threads, inner_factors);
   }
 
   // Sets the ranges of both sides to those of X and Y in A = X D and B = D^-1 Y, if these are narrower.
@@ -84,8 +84,8 @@ class CheckedRun {
   // show by the Cauchy-Schwarz inequality that sums are smaller, fewer moduli give the same integers
   // (arith/residue/residue_scale.hpp), so no bit depends on it.
   void leave_out_moduli() {
-    const int norm_bits = largest_norm(a_.view, a_.ranges, a_.inner, plan_.threads) +
-                          largest_norm(b_.view, b_.ranges, b_.inner, plan_.threads);
+    const int norm_bits = largest_norm(a_.view, a_.ranges, a_.inner_factors, plan_.threads) +
+                          largest_norm(b_.view, b_.ranges, b_.inner_factors, plan_.threads);
     for (std::size_t r = 0; r + 1 < plan_.candidates.size(); ++r) {
       Program& program = programs_[r] = candidate(r).program;
       const int doublings_a = program.split_a.top_exponent - norm_digits;
@@ -159,8 +159,10 @@ class CheckedRun {
     if (current_ == r) return;
     current_ = r;
     use_program(r);
-    find_rounding_bounds(a_.view, a_.ranges, a_.inner, check_memory_.rounding_bounds_a, plan_.threads);
-    find_rounding_bounds(b_.view, b_.ranges, b_.inner, check_memory_.rounding_bounds_b, plan_.threads);
+    find_rounding_bounds(a_.view, a_.ranges, a_.inner_factors, check_memory_.rounding_bounds_a,
+                         plan_.threads);
+    find_rounding_bounds(b_.view, b_.ranges, b_.inner_factors, check_memory_.rounding_bounds_b,
+                         plan_.threads);
   }
 
   // Sets the program of both sides and lays out the block memory; current slices become invalid.

@@ -18,9 +18,9 @@ struct SideOf {
   OperandView<T> view;  // vectors x k
   std::span<VectorRange> ranges;
   const Prepared::Item* prepared = nullptr;
-  const SplitRule* rule = nullptr;  // of the program being run
-  Slices slices{};                  // memory for slices of one block
-  std::span<const double> inner{};  // factors of the inner indices; empty: none
+  const SplitRule* rule = nullptr;          // of the program being run
+  Slices slices{};                          // memory for slices of one block
+  std::span<const double> inner_factors{};  // factors of the inner indices; empty: none
 };
 
 // Sets the program for which both sides are split from now on.
@@ -49,7 +49,7 @@ template <class T>
 Slices split_part(const SideOf<T>& side, const Part& part, int threads) {
   const auto [first, count] = part;
   const std::int64_t each = slice_vectors_each(side.view, *side.rule);
-  if (side.prepared != nullptr && side.prepared->slices.data != nullptr && side.inner.empty() &&
+  if (side.prepared != nullptr && side.prepared->slices.data != nullptr && side.inner_factors.empty() &&
       serves(side.prepared->rule, *side.rule) && side.prepared->slices.storage == side.slices.storage) {
     Slices slices = side.prepared->slices.block(each * first, each * count);
     slices.count = side.rule->slices;
@@ -59,7 +59,7 @@ Slices split_part(const SideOf<T>& side, const Part& part, int threads) {
   slices.vectors = each * count;
   const std::int64_t parts = side.view.rows / elements_of(side.view).rows;
   split_operand(side.view.vectors(parts * first, parts * count), *side.rule,
-                side.ranges.subspan(parts * first, parts * count), slices, threads, side.inner);
+                side.ranges.subspan(parts * first, parts * count), slices, threads, side.inner_factors);
   return slices;
 }
 

@@ -39,8 +39,9 @@ std::optional<Accumulator> read_accumulator(const std::string& name) {
   return accumulator;
 }
 
-// Resets the setting from the farther source; returns false if both come from the same source.
-bool reset_farther(Settings& settings, SettingId x, SettingId y) {
+// Resets whichever of two contradicting settings comes from the less specific source (the environment counts
+// less than the call). Returns false, and resets neither, if both come from the same source.
+bool drop_less_specific(Settings& settings, SettingId x, SettingId y) {
   if (nearer(settings[x], settings[y])) {
     settings.reset(y);
   } else if (nearer(settings[y], settings[x])) {
@@ -51,18 +52,18 @@ bool reset_farther(Settings& settings, SettingId x, SettingId y) {
   return true;
 }
 
-void decide_scheme_or_policy(Settings& settings) {
+void resolve_scheme_against_policy(Settings& settings) {
   const std::string scheme = settings[SettingId::scheme].value;
   if (scheme.empty() || scheme == native_scheme ||
       read_policy(settings[SettingId::policy].value) != Policy::native)
     return;
-  if (!reset_farther(settings, SettingId::scheme, SettingId::policy))
+  if (!drop_less_specific(settings, SettingId::scheme, SettingId::policy))
     fail(Status::bad_setting, "scheme = \"{}\" and policy = \"native\" contradict each other", scheme);
 }
 
 // Scheme and accuracy contradict each other if the scheme exists, takes these operands, and provably misses
 // the accuracy for some of them.
-void decide_scheme_or_accuracy(Settings& settings, const Problem& problem) {
+void resolve_scheme_against_accuracy(Settings& settings, const Problem& problem) {
   const std::string name = settings[SettingId::scheme].value;
   const std::string text = settings[SettingId::accuracy].value;
   const auto accuracy = read_accuracy(text);
@@ -70,10 +71,10 @@ void decide_scheme_or_accuracy(Settings& settings, const Problem& problem) {
   if (scheme == nullptr || !scheme->operands.contains(problem.type) || problem.products() == 0) return;
   const double coefficient = contract_coefficient(*accuracy, problem.products());
   if (can_meet(fitted_program(*scheme, problem), problem.type, coefficient)) return;
-  if (!reset_farther(settings, SettingId::scheme, SettingId::accuracy)) {
+  if (!drop_less_specific(settings, SettingId::scheme, SettingId::accuracy)) {
     fail(Status::contract_unreachable,
-         "scheme = \"{}\" and accuracy = \"{}\" contradict each other: {} operands exist whose products the "
-         "scheme cannot give within {:.3g} |A||B|",
+         "scheme = \"{}\" and accuracy = \"{}\" contradict each other: for some {} operands the scheme's "
+         "error exceeds {:.3g} |A||B|",
          name, text, element_type_name(problem.type, problem.complex), coefficient);
   }
 }
@@ -81,8 +82,8 @@ void decide_scheme_or_accuracy(Settings& settings, const Problem& problem) {
 }  // namespace
 
 Settings without_contradictions(Settings settings, const Problem& problem) {
-  decide_scheme_or_policy(settings);
-  decide_scheme_or_accuracy(settings, problem);
+  resolve_scheme_against_policy(settings);
+  resolve_scheme_against_accuracy(settings, problem);
   return settings;
 }
 

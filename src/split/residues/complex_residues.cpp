@@ -79,7 +79,8 @@ void store_residues(const Elements& elements, int scale, const SplitRule& rule, 
 template <class T>
 void split_block_into_complex_residues(const EmbeddedView<T>& operand, const SplitRule& rule,
                                        std::span<const VectorRange> ranges, const Slices& slices,
-                                       std::span<const double> inner, std::int64_t first, std::int64_t last) {
+                                       std::span<const double> inner_factors, std::int64_t first,
+                                       std::int64_t last) {
   const auto& matrix = operand.matrix;
   const double sign = operand.conjugated ? -1 : 1;
   for (std::int64_t begin = 0; begin < matrix.columns; begin += residue_lanes) {
@@ -87,7 +88,7 @@ void split_block_into_complex_residues(const EmbeddedView<T>& operand, const Spl
     for (std::int64_t v = first; v < last; ++v) {
       Elements elements;
       for (std::int64_t p = begin; p < end; ++p) {
-        const double factor = inner.empty() ? 1 : inner[2 * p];
+        const double factor = inner_factors.empty() ? 1 : inner_factors[2 * p];
         elements.re[p - begin] = factor * finite_or_zero(matrix(v, p).real());
         elements.im[p - begin] = sign * factor * finite_or_zero(matrix(v, p).imag());
       }

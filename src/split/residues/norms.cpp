@@ -41,27 +41,28 @@ struct Lanes {
 };
 
 template <class View>
-void load_bounds(const View& operand, std::span<const double> inner, std::int64_t v, std::int64_t begin,
-                 std::int64_t end, double* elements) {
-  load_elements(operand, inner, v, begin, end, elements);
-}
-void load_bounds(const MatrixView<const DoubleDouble>& operand, std::span<const double> inner, std::int64_t v,
+void load_bounds(const View& operand, std::span<const double> inner_factors, std::int64_t v,
                  std::int64_t begin, std::int64_t end, double* elements) {
+  load_elements(operand, inner_factors, v, begin, end, elements);
+}
+void load_bounds(const MatrixView<const DoubleDouble>& operand, std::span<const double> inner_factors,
+                 std::int64_t v, std::int64_t begin, std::int64_t end, double* elements) {
   for (std::int64_t p = begin; p < end; ++p)
-    elements[p - begin] = finite_above(operand(v, p)) * (inner.empty() ? 1 : inner[p]);
+    elements[p - begin] = finite_above(operand(v, p)) * (inner_factors.empty() ? 1 : inner_factors[p]);
 }
 
 // Calls visit(v, L), L of residue_scale.hpp, for vectors first ... last - 1 that are not zero.
 template <class View, class Visit>
-void visit_norms(const View& operand, std::span<const VectorRange> ranges, std::span<const double> inner,
-                 std::int64_t first, std::int64_t last, const Visit& visit) {
+void visit_norms(const View& operand, std::span<const VectorRange> ranges,
+                 std::span<const double> inner_factors, std::int64_t first, std::int64_t last,
+                 const Visit& visit) {
   std::array<Lanes, vectors_per_block> sums{};
   for (std::int64_t begin = 0; begin < operand.columns; begin += lanes) {
     const std::int64_t end = std::min(operand.columns, begin + lanes);
     for (std::int64_t v = first; v < last; ++v) {
       if ((ranges[v].flags & VectorRange::all_zero) != 0) continue;
       alignas(64) double elements[lanes] = {};
-      load_bounds(operand, inner, v, begin, end, elements);
+      load_bounds(operand, inner_factors, v, begin, end, elements);
       add_squares(elements, two_factors(norm_digits - ranges[v].largest),
                   sums[static_cast<std::size_t>(v - first)].squares);
     }
@@ -87,15 +88,15 @@ void scale_by_norms(const View& operand, const SplitRule& rule, std::span<Vector
 }
 
 template <class View>
-int largest_norm(const View& operand, std::span<const VectorRange> ranges, std::span<const double> inner,
-                 int threads) {
+int largest_norm(const View& operand, std::span<const VectorRange> ranges,
+                 std::span<const double> inner_factors, int threads) {
   const std::int64_t blocks = divide_up(operand.rows, vectors_per_block);
   int largest = 0;
 #pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static) reduction(max : largest)
   for (std::int64_t block = 0; block < blocks; ++block) {
     const FloatingEnvironment environment;
     const std::int64_t first = block * vectors_per_block;
-    visit_norms(operand, ranges, inner, first, std::min(operand.rows, first + vectors_per_block),
+    visit_norms(operand, ranges, inner_factors, first, std::min(operand.rows, first + vectors_per_block),
                 [&](std::int64_t, int bits) { largest = std::max(largest, bits); });
   }
   return largest;

@@ -40,18 +40,19 @@ KINTSUGI_VECTORIZED void take_pair_limbs(const double* high, const double* low, 
 }
 
 template <class View>
-void load_limbs(const View& operand, std::span<const double> inner, std::int64_t v, std::int64_t begin,
-                std::int64_t end, TwoFactors factors, int count, ResidueLimbs& limbs) {
+void load_limbs(const View& operand, std::span<const double> inner_factors, std::int64_t v,
+                std::int64_t begin, std::int64_t end, TwoFactors factors, int count, ResidueLimbs& limbs) {
   alignas(64) double elements[lanes] = {};
-  load_elements(operand, inner, v, begin, end, elements);
+  load_elements(operand, inner_factors, v, begin, end, elements);
   take_limbs(elements, factors, count, limbs);
 }
 
-void load_limbs(const MatrixView<const DoubleDouble>& operand, std::span<const double> inner, std::int64_t v,
-                std::int64_t begin, std::int64_t end, TwoFactors factors, int count, ResidueLimbs& limbs) {
+void load_limbs(const MatrixView<const DoubleDouble>& operand, std::span<const double> inner_factors,
+                std::int64_t v, std::int64_t begin, std::int64_t end, TwoFactors factors, int count,
+                ResidueLimbs& limbs) {
   alignas(64) double high[lanes] = {};
   alignas(64) double low[lanes] = {};
-  load_elements(operand, inner, v, begin, end, high, low);
+  load_elements(operand, inner_factors, v, begin, end, high, low);
   take_pair_limbs(high, low, factors, count, limbs);
 }
 
@@ -76,14 +77,14 @@ KINTSUGI_VECTORIZED void store_residues(const ResidueLimbs& limbs, int count, in
 template <class View>
 void split_block_into_residues(const View& operand, const SplitRule& rule,
                                std::span<const VectorRange> ranges, const Slices& slices,
-                               std::span<const double> inner, std::int64_t first, std::int64_t last) {
+                               std::span<const double> inner_factors, std::int64_t first, std::int64_t last) {
   static_assert(Slices::k_multiple % lanes == 0);
   const int limb_count = limbs_of(rule.integer_bits());
   for (std::int64_t begin = 0; begin < operand.columns; begin += lanes) {
     const std::int64_t end = std::min(operand.columns, begin + lanes);
     for (std::int64_t v = first; v < last; ++v) {
       ResidueLimbs limbs;
-      load_limbs(operand, inner, v, begin, end, two_factors(ranges[v].scale), limb_count, limbs);
+      load_limbs(operand, inner_factors, v, begin, end, two_factors(ranges[v].scale), limb_count, limbs);
       for (int t = 0; t < rule.slices; ++t)
         store_residues(limbs, limb_count, t, slices.vector<std::int8_t>(t, v) + begin);
     }

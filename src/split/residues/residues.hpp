@@ -22,10 +22,10 @@ struct ResidueLimbs {
 void take_limbs(const double* x, TwoFactors factors, int count, ResidueLimbs& limbs);
 
 // Writes vectors first ... last - 1 of the slices: split_into_residues() of every element, NaN and infinities
-// as zeros. `inner`: factors of the inner indices; empty: none.
+// as zeros. `inner_factors`: factors of the inner indices; empty: none.
 template <class View>
 void split_block_into_residues(const View& operand, const SplitRule& rule,
                                std::span<const VectorRange> ranges, const Slices& slices,
-                               std::span<const double> inner, std::int64_t first, std::int64_t last);
+                               std::span<const double> inner_factors, std::int64_t first, std::int64_t last);
 
 }  // namespace kintsugi::core

@@ -11,7 +11,7 @@ constexpr const char* study_error = "mean_relative_long_double";
 constexpr const char* exact_error = "mean_relative";
 
 const SchemeOnEngine native{"native", "reference", ""};
-const std::vector<std::string> types{"type1", "type2", "type3", "type4"};
+const std::vector<std::string> type_distributions{"type1", "type2", "type3", "type4"};
 // Types for which the study's conclusion holds, "elements not smaller than type 3". fp16 keeps nothing of
 // type 4 (all of A is below 2^-34), with or without a scale on the residual.
 const std::vector<std::string> within_reach{"type1", "type2", "type3"};
@@ -92,7 +92,7 @@ Measured outside_over_inside(const Evidence& evidence) {
 
 Measured reference_differences(const Evidence& evidence) {
   Measured measured;
-  for (const auto& type : types) {
+  for (const auto& type : type_distributions) {
     const double exact = error_in(evidence, on_a100(best), type, variants.front(), exact_error);
     measured.push_back({type, {std::fabs(exact / error_in(evidence, on_a100(best), type) - 1)}});
   }
@@ -106,7 +106,7 @@ PaperSweep study_sweep(const std::vector<std::string>& schemes) {
   return {"",
           {{"schemes", schemes},
            {"accumulators", {"a100"}},
-           {"distributions", types},
+           {"distributions", type_distributions},
            {"shapes", shapes},
            {"seeds", seeds}}};
 }
@@ -207,7 +207,7 @@ PaperFigure terms_figure() {
        {"slices",
         {{"schemes", slices},
          {"accumulators", {"a100"}},
-         {"distributions", types},
+         {"distributions", type_distributions},
          {"shapes", {"64x64x1024"}}}}},
       {{"terms of the scheme", "slices of each operand"}, {study_error}},
       {{"study-more-terms", gains_of_terms,
