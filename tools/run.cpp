@@ -74,7 +74,7 @@ void add_run(CLI::App& program, Action& action) {
       "The program and what it starts get the library by LD_PRELOAD. KINTSUGI_POLICY, KINTSUGI_ACCURACY, "
       "KINTSUGI_EXPLAIN and\n"
       "KINTSUGI_REPORT say what it does (docs/BLAS-DROP-IN.md). The exit status is the program's.");
-  command->add_flag("--blas", request->blas, "Answer calls of BLAS's gemm (libkintsugi_blas)");
+  command->add_flag("--blas", request->blas, "Answer calls of BLAS's level 3 (libkintsugi_blas)");
   command->add_flag("--json", request->json, "Print what would be run as a JSON document, and do not run it");
   command->add_option("PROGRAM", request->words, "Program and its arguments, behind --")->required();
   command->positionals_at_end();

@@ -27,9 +27,9 @@ struct RawEnumerators {
   int layout = 0, side = 0, uplo = 0, op_a = 0, op_b = 0, diag = 0;
 };
 
-// Members that a routine's arguments lack keep their defaults, and m is n for triangles of C. C is the matrix that
-// is written: B of trmm and trsm. alpha and beta have the type of the matrices, but for alpha of herk and beta of
-// herk and her2k, which are real.
+// Members that a routine's arguments lack keep their defaults, and m is n for triangles of C. C is the matrix
+// that is written: B of trmm and trsm. alpha and beta have the type of the matrices, but for alpha of herk
+// and beta of herk and her2k, which are real.
 struct Call {
   Routine routine = Routine::gemm;
   kintsugi_type type = KINTSUGI_F64;
@@ -64,8 +64,8 @@ constexpr bool has_op_b(Routine routine) { return routine <= Routine::gemmt; }
 constexpr std::int64_t order_of_a(const Call& call) { return call.side == Side::left ? call.m : call.n; }
 
 // The column-major call that computes the same with the same data: that of the matrices' transposes. An op of
-// syrk, herk and their like that CBLAS does not accept for row-major matrices is invalid in it. The alpha of a
-// row-major her2k is not conjugated here.
+// syrk, herk and their like that CBLAS does not accept for row-major matrices is invalid in it. The alpha of
+// a row-major her2k is not conjugated here.
 Call as_column_major(Call call);
 
 // The letters of BLAS; anything else is `invalid`.

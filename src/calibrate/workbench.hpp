@@ -25,12 +25,12 @@ class Workbench {
   std::byte* results() const { return results_.data(); }
   std::byte* scratch() const { return scratch_.data(); }
 
-  // Median time in microseconds of one of the steps step(queue, 0), step(queue, 1), ..., which are captured in
-  // a graph. `expected` is a guess by which repetitions are chosen.
+  // Median time in microseconds of one of the steps step(queue, 0), step(queue, 1), ..., which are captured
+  // in a graph. `expected` is a guess by which repetitions are chosen.
   double microseconds(double expected, const std::function<void(const Queue&, int)>& step) const;
 
-  // Median time in microseconds of a copy from the numbers to the results, outside of graphs, whose copies take
-  // another way.
+  // Median time in microseconds of a copy from the numbers to the results, outside of graphs, whose copies
+  // take another way.
   double copy_microseconds(std::size_t bytes) const;
 
   static constexpr std::size_t number_bytes = std::size_t{1} << 30;

@@ -150,8 +150,8 @@ class DeviceProducts {
   virtual void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums) const = 0;
 };
 
-// Checked candidates of a fallback chain, which compute one block of C after the other until few enough of its
-// elements are open; these are recomputed.
+// Checked candidates of a fallback chain, which compute one block of C after the other until few enough of
+// its elements are open; these are recomputed.
 class DeviceChecks {
  public:
   virtual ~DeviceChecks() = default;

@@ -146,14 +146,14 @@ bool fits(const SplitRule& rule, int bound) {
   return true;
 }
 
-// True if all scaled elements are normal numbers of fp32, whose residuals fp32 holds too, and so are the numbers
-// that round them.
+// True if all scaled elements are normal numbers of fp32, whose residuals fp32 holds too, and so are the
+// numbers that round them.
 bool fits_floats(const SplitRule& rule, std::span<const VectorRange> ranges) {
   constexpr int fraction_bits = Patterns<float>::fraction_bits;
   constexpr int largest = std::numeric_limits<float>::max_exponent - 1;
   constexpr int smallest = std::numeric_limits<float>::min_exponent - 1;
-  // Residuals are at most 2^-significand_bits of a number that is rounded to nearest, twice that of others: so
-  // no later slice is larger than the first.
+  // Residuals are at most 2^-significand_bits of a number that is rounded to nearest, twice that of others:
+  // so no later slice is larger than the first.
   const bool nearest =
       rule.first_rounding == Rounding::nearest_even && rule.residual_rounding == Rounding::nearest_even;
   const int gain = rule.format->significand_bits - (nearest ? 0 : 1);

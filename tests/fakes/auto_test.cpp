@@ -51,7 +51,8 @@ TEST_F(DevicePlan, AutoEmulatesWhereThatIsQuicker) {
       (Names{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=10:scale=norm", "ozaki2:moduli=16", "native"}));
 }
 
-// The times of a device without a profile are those of the nearest one, scaled, so that the gain has to be large.
+// The times of a device without a profile are those of the nearest one, scaled, so that the gain has to be
+// large.
 TEST_F(DevicePlan, AutoWantsMoreOfADeviceThatWasNotMeasured) {
   const auto planned_for = [&](std::int64_t n) {
     Call call(n, n, n, stream_);

@@ -1,5 +1,5 @@
-// Level-3 routines as products: every element of C is one element of one product, but for syr2k and her2k (two) and
-// trsm, whose products update what substitution solves.
+// Level-3 routines as products: every element of C is one element of one product, but for syr2k and her2k
+// (two) and trsm, whose products update what substitution solves.
 #pragma once
 
 #include "blas/call.hpp"
@@ -7,7 +7,8 @@
 
 namespace kintsugi::blas {
 
-// The largest product that the call consists of, by whose decision the policy auto emulates or forwards the call.
+// The largest product that the call consists of, by whose decision the policy auto emulates or forwards the
+// call.
 Call largest_product(const Call& call);
 
 // Computes a call whose arguments are right. Throws std::bad_alloc only before anything is written.

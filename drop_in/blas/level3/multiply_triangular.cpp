@@ -1,5 +1,5 @@
-// trmm: every block of rows of the result is one product of a block of rows of A, written out with zeros beside its
-// triangle, and the rows of B that it refers to.
+// trmm: every block of rows of the result is one product of a block of rows of A, written out with zeros
+// beside its triangle, and the rows of B that it refers to.
 #include <cmath>
 #include <memory>
 #include <vector>
@@ -32,8 +32,9 @@ std::vector<bool> rows_with_special_values(const View<T>& b) {
   return special;
 }
 
-// First rows of the blocks, and the order of A. A zero that stands beside the triangle must not meet NaN or an
-// infinity of B: a row of B with one is the first of its block where A is lower, the last where A is upper.
+// First rows of the blocks, and the order of A. A zero that stands beside the triangle must not meet NaN or
+// an infinity of B: a row of B with one is the first of its block where A is lower, the last where A is
+// upper.
 template <class T>
 std::vector<std::int64_t> block_bounds(const Triangular<T>& problem) {
   const std::vector<bool> special = rows_with_special_values(problem.b);

@@ -20,8 +20,9 @@ class Products {
     outcome_.only_scaled = true;
   }
 
-  // C := alpha A B + beta C. C does not overlap A or B, which are not read, and may be null, where alpha = 0: not all
-  // of BLAS keeps to that, but k = 0 is taken as such. Fails never: what cannot be emulated is multiplied natively.
+  // C := alpha A B + beta C. C does not overlap A or B, which are not read, and may be null, where alpha = 0:
+  // not all of BLAS keeps to that, but k = 0 is taken as such. Fails never: what cannot be emulated is
+  // multiplied natively.
   template <class T>
   void multiply(const T& alpha, const View<const T>& a, const View<const T>& b, const T& beta,
                 const View<T>& c) {
@@ -45,7 +46,8 @@ class Products {
          .ldc = c.ld});
   }
 
-  // Says that equations are solved by substitution, which is what the outcome names where no product is needed.
+  // Says that equations are solved by substitution, which is what the outcome names where no product is
+  // needed.
   void note_substitution();
 
   // A gemm as it stands.

@@ -1,5 +1,5 @@
-// trsm: halves of A by recursion. The second half's right sides are updated by one product with the first half's
-// solution; blocks of at most 32 rows are solved by substitution, in a fixed order.
+// trsm: halves of A by recursion. The second half's right sides are updated by one product with the first
+// half's solution; blocks of at most 32 rows are solved by substitution, in a fixed order.
 #include "compose.hpp"
 #include "triangular.hpp"
 

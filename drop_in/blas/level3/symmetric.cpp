@@ -7,7 +7,8 @@ namespace kintsugi::blas {
 
 namespace {
 
-// Both triangles of A from the one that is stored; the diagonal of a Hermitian matrix is real whatever is stored.
+// Both triangles of A from the one that is stored; the diagonal of a Hermitian matrix is real whatever is
+// stored.
 template <class T>
 void expand_symmetric(const Call& call, const View<T>& full) {
   const bool is_hermitian = call.routine == Routine::hemm;

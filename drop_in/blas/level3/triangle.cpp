@@ -1,5 +1,6 @@
-// Triangles of C: gemmt, syrk, herk, syr2k, her2k. Blocks on the diagonal are multiplied in full beside C, so that the
-// triangle which the routine leaves alone is neither read nor written; the rest of each block column is one product.
+// Triangles of C: gemmt, syrk, herk, syr2k, her2k. Blocks on the diagonal are multiplied in full beside C, so
+// that the triangle which the routine leaves alone is neither read nor written; the rest of each block column
+// is one product.
 #include <memory>
 
 #include "compose.hpp"

@@ -32,8 +32,8 @@ T conjugate(const T& x) {
   }
 }
 
-// A column-major matrix in memory, read transposed or conjugated. Views that are conjugated are transposed as well
-// wherever they are operands of a product, as in op = C.
+// A column-major matrix in memory, read transposed or conjugated. Views that are conjugated are transposed as
+// well wherever they are operands of a product, as in op = C.
 template <class T>
 struct View {
   T* data = nullptr;
@@ -79,10 +79,10 @@ View<const T> operand(Op op, const void* data, std::int64_t ld, std::int64_t row
   return {static_cast<const T*>(data), ld, rows, columns, op != Op::n, op == Op::c && is_complex_element<T>};
 }
 
-// Numbers of blocks into which the diagonal of a triangle is cut. Blocks on it are multiplied in full, half of which is
-// for nothing, and every block splits operands again that its neighbours split too. Measured in products of full size
-// (FP64 by residues, one core of a Zen 5, n = 1024): syrk with 1, 2, 4 and 8 blocks takes 1.01, 0.92, 0.98 and 1.19,
-// trmm 1.69, 1.36, 1.38 and 1.20.
+// Numbers of blocks into which the diagonal of a triangle is cut. Blocks on it are multiplied in full, half
+// of which is for nothing, and every block splits operands again that its neighbours split too. Measured in
+// products of full size (FP64 by residues, one core of a Zen 5, n = 1024): syrk with 1, 2, 4 and 8 blocks
+// takes 1.01, 0.92, 0.98 and 1.19, trmm 1.69, 1.36, 1.38 and 1.20.
 constexpr std::int64_t blocks_of_update = 2;
 constexpr std::int64_t blocks_of_triangular = 8;
 

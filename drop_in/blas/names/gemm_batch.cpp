@@ -1,5 +1,5 @@
-// The exported names of gemm_batch and gemm_batch_strided, with the arguments of Intel's oneMKL, which BLIS and
-// OpenBLAS have as well.
+// The exported names of gemm_batch and gemm_batch_strided, with the arguments of Intel's oneMKL, which BLIS
+// and OpenBLAS have as well.
 #include "names.hpp"
 
 namespace kintsugi::blas {

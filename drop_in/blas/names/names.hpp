@@ -1,5 +1,6 @@
-// What exported functions share: the types of their arguments, the spelling of their routines, the call behind them.
-// Each makes a Call of its arguments and passes it on together with a way to forward them unchanged.
+// What exported functions share: the types of their arguments, the spelling of their routines, the call
+// behind them. Each makes a Call of its arguments and passes it on together with a way to forward them
+// unchanged.
 #pragma once
 
 #include <complex>

@@ -1,5 +1,6 @@
-// ScaLAPACK's logical block size, which its PBLAS asks for by name. It cuts the inner dimension of pdgemm into products of
-// that depth, whatever the matrices' own blocks are, and its own answer is 32: too few to emulate at speed.
+// ScaLAPACK's logical block size, which its PBLAS asks for by name. It cuts the inner dimension of pdgemm
+// into products of that depth, whatever the matrices' own blocks are, and its own answer is 32: too few to
+// emulate at speed.
 #include "blas/next.hpp"
 #include "blas/settings.hpp"
 
@@ -11,7 +12,8 @@ constexpr std::int32_t depth_of_scalapack = 32;
 // At this depth the splits of two operands cost a small part of their product.
 constexpr std::int32_t depth_of_emulation = 512;
 
-// Where calls are forwarded anyway, the program's results are to have the bits that they have without this library.
+// Where calls are forwarded anyway, the program's results are to have the bits that they have without this
+// library.
 bool asks_for_emulation() {
   const Settings& now = settings();
   if (now.malformed || now.policy == Policy::native) return false;

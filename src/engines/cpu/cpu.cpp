@@ -77,9 +77,9 @@ void native_product(const NativeProduct<T>& task) {
             task.alpha, task.a.data, a.ld, task.b.data, b.ld, task.beta, task.c.data, c.ld);
 }
 
-// Costs relative to one multiply-add of an OpenBLAS FP32 product (build/tests/step_rate; sums include the page
-// faults of a new workspace). Those of floating slices and of elements were read on an EPYC with AVX-512 (Zen
-// 4, 0.020 ns), the others on an EPYC with AVX2 (0.024 ns). Claims of kernels are rounded down.
+// Costs relative to one multiply-add of an OpenBLAS FP32 product (build/tests/step_rate; sums include the
+// page faults of a new workspace). Those of floating slices and of elements were read on an EPYC with AVX-512
+// (Zen 4, 0.020 ns), the others on an EPYC with AVX2 (0.024 ns). Claims of kernels are rounded down.
 constexpr double kernel_claim = 0.9;
 constexpr StepCosts floating_costs{
     .element = 55, .slice = 45, .result = 30, .sum = 60, .tile = Slices::panel_vectors};

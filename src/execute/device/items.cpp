@@ -195,8 +195,8 @@ class ItemSteps {
     return item;
   }
 
-  // Computes block after block by the checked candidates, each of which may compute all of the block again, and
-  // recomputes the elements that the last one left open.
+  // Computes block after block by the checked candidates, each of which may compute all of the block again,
+  // and recomputes the elements that the last one left open.
   void multiply_checked(const Item& item, const Workspace& workspace) const {
     std::vector<Item> of_candidates;
     Item source = item;

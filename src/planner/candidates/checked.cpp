@@ -56,11 +56,11 @@ bool skips_products(const Plan& plan, const Candidate& candidate) {
   return device != nullptr && device->skips(candidate.program.schedule, candidate.program.format().id);
 }
 
-// Moduli of the checked candidates of `exact` on a device, where the first has fifteen bits more than a single
-// product needs. Every further modulus divides the number of open elements by eight to thirty-two; sixteen
-// more serve vectors whose elements lie some fifty binades deep. A candidate that does not run costs launches,
-// 12 us, so short products have fewer: of the shortest one candidate of three more moduli, which cost less
-// than open elements.
+// Moduli of the checked candidates of `exact` on a device, where the first has fifteen bits more than a
+// single product needs. Every further modulus divides the number of open elements by eight to thirty-two;
+// sixteen more serve vectors whose elements lie some fifty binades deep. A candidate that does not run costs
+// launches, 12 us, so short products have fewer: of the shortest one candidate of three more moduli, which
+// cost less than open elements.
 std::vector<int> exact_moduli(const Plan& plan, int first) {
   constexpr double short_products = 0x1p28;
   constexpr double moderate_products = 0x1p31;

@@ -28,7 +28,8 @@ struct Arguments {
   int raw_layout = 0;
 };
 
-// A call of gemm_batch. Scalars are of the name's type, one for each group; groups' own matrices do not count.
+// A call of gemm_batch. Scalars are of the name's type, one for each group; groups' own matrices do not
+// count.
 struct BatchArguments {
   bool row_major = false;
   std::int64_t group_count = 0;

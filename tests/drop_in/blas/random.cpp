@@ -1,5 +1,5 @@
-// Random calls of every exported name against the naive loop: shapes, leading dimensions, transposes, triangles,
-// scalars, special values, and what must be neither read nor written.
+// Random calls of every exported name against the naive loop: shapes, leading dimensions, transposes,
+// triangles, scalars, special values, and what must be neither read nor written.
 #include "tests/drop_in/blas/random.hpp"
 
 #include <cstdio>

@@ -8,12 +8,14 @@
 
 namespace kintsugi::test {
 
-// Calls a name with random matrices and compares with the naive loop. What was wrong and in which call; "" for nothing.
+// Calls a name with random matrices and compares with the naive loop. What was wrong and in which call; ""
+// for nothing.
 std::string run_case(const Entry& entry, const Random& random, bool forwarded);
 
-// Calls all names in turn; a line for each failure, with what repeats it. Returns their number. `forwarded`: another BLAS may compute, so that what only the emulation promises is
-// not asked for: that NaN and infinities in A and B are left alone where alpha = 0 (OpenBLAS 0.3.21's kernels for small
-// products look at them), and meet no element beside a triangle.
+// Calls all names in turn; a line for each failure, with what repeats it. Returns their number. `forwarded`:
+// another BLAS may compute, so that what only the emulation promises is not asked for: that NaN and
+// infinities in A and B are left alone where alpha = 0 (OpenBLAS 0.3.21's kernels for small products look at
+// them), and meet no element beside a triangle.
 int check_random(std::uint64_t seed, std::int64_t first, std::int64_t cases, bool forwarded);
 
 }  // namespace kintsugi::test

@@ -1,4 +1,5 @@
-// libFuzzer's target: the first two bytes select a name of the drop-in, the next ones its arguments and matrices.
+// libFuzzer's target: the first two bytes select a name of the drop-in, the next ones its arguments and
+// matrices.
 #include <cstdio>
 #include <cstdlib>
 

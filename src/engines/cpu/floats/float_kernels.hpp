@@ -50,8 +50,8 @@ struct FloatKernels {
   double relative_rate;
   double relative_rate_fused;
 
-  // Adds weight * accumulator to the tile's sums. Those of rows i ... i + 15, i a multiple of 16, and column j
-  // are contiguous at sums[i * float_columns + j * 16].
+  // Adds weight * accumulator to the tile's sums. Those of rows i ... i + 15, i a multiple of 16, and column
+  // j are contiguous at sums[i * float_columns + j * 16].
   void (*add_block)(const FloatBlock& block, double* sums);
 };
 
