@@ -28,9 +28,10 @@ void note(void* user, double done, const char* step) {
   reports.last = step;
 }
 
-kintsugi_calibration quick_calibration(const std::string& file, Reports& reports) {
+// The name of the file has to live as long as the request.
+kintsugi_calibration quick_calibration(const char* file, Reports& reports) {
   kintsugi_calibration calibration = KINTSUGI_CALIBRATION_INIT;
-  calibration.file = file.c_str();
+  calibration.file = file;
   calibration.quick = 1;
   calibration.progress = note;
   calibration.progress_user = &reports;
@@ -40,7 +41,7 @@ kintsugi_calibration quick_calibration(const std::string& file, Reports& reports
 TEST(Calibration, WritesAProfile) {
   const std::string file = testing::TempDir() + "/calibration/profile.json";
   Reports reports;
-  const kintsugi_calibration calibration = quick_calibration(file, reports);
+  const kintsugi_calibration calibration = quick_calibration(file.c_str(), reports);
   ASSERT_EQ(kintsugi_calibrate(&calibration), KINTSUGI_SUCCESS) << kintsugi_last_error();
   EXPECT_EQ(reports.last, file);
   EXPECT_TRUE(std::is_sorted(reports.done.begin(), reports.done.end()));
