@@ -13,21 +13,14 @@ void fortran_gemm(Symbol& symbol, const char* op_a, const char* op_b, const Int*
     return call_next(symbol, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, length, length);
   };
   if (!intercepts() && forward()) return;
-  const Call call{.type = Type::type,
-                  .convention = Convention::fortran,
-                  .op_a = op_of_letter(*op_a),
-                  .op_b = op_of_letter(*op_b),
-                  .m = *m,
-                  .n = *n,
-                  .k = *k,
-                  .alpha = alpha,
-                  .a = a,
-                  .lda = *lda,
-                  .b = b,
-                  .ldb = *ldb,
-                  .beta = beta,
-                  .c = c,
-                  .ldc = *ldc};
+  const Call call = with_matrices({.type = Type::type,
+                                   .convention = Convention::fortran,
+                                   .op_a = op_of_letter(*op_a),
+                                   .op_b = op_of_letter(*op_b),
+                                   .m = *m,
+                                   .n = *n,
+                                   .k = *k},
+                                  alpha, a, *lda, b, *ldb, beta, c, *ldc);
   answer(symbol, call, Forward(forward));
 }
 
@@ -40,23 +33,16 @@ void cblas_gemm(Symbol& symbol, int layout, int op_a, int op_b, Int m, Int n, In
     return call_next(symbol, layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
   };
   if (!intercepts() && forward()) return;
-  const Call call{.type = Type::type,
-                  .convention = Convention::cblas,
-                  .layout = layout_of_number(layout),
-                  .op_a = op_of_number(op_a),
-                  .op_b = op_of_number(op_b),
-                  .m = m,
-                  .n = n,
-                  .k = k,
-                  .alpha = scalar(alpha),
-                  .a = a,
-                  .lda = lda,
-                  .b = b,
-                  .ldb = ldb,
-                  .beta = scalar(beta),
-                  .c = c,
-                  .ldc = ldc,
-                  .raw = {.layout = layout, .op_a = op_a, .op_b = op_b}};
+  const Call call = with_matrices({.type = Type::type,
+                                   .convention = Convention::cblas,
+                                   .layout = layout_of_number(layout),
+                                   .op_a = op_of_number(op_a),
+                                   .op_b = op_of_number(op_b),
+                                   .m = m,
+                                   .n = n,
+                                   .k = k,
+                                   .raw = {.layout = layout, .op_a = op_a, .op_b = op_b}},
+                                  scalar(alpha), a, lda, b, ldb, scalar(beta), c, ldc);
   answer(symbol, call, Forward(forward));
 }
 
@@ -69,23 +55,16 @@ void fortran_gemmt(Symbol& symbol, const char* uplo, const char* op_a, const cha
                      length);
   };
   if (!intercepts() && forward()) return;
-  const Call call{.routine = Routine::gemmt,
-                  .type = Type::type,
-                  .convention = Convention::fortran,
-                  .uplo = uplo_of_letter(*uplo),
-                  .op_a = op_of_letter(*op_a),
-                  .op_b = op_of_letter(*op_b),
-                  .m = *n,
-                  .n = *n,
-                  .k = *k,
-                  .alpha = alpha,
-                  .a = a,
-                  .lda = *lda,
-                  .b = b,
-                  .ldb = *ldb,
-                  .beta = beta,
-                  .c = c,
-                  .ldc = *ldc};
+  const Call call = with_matrices({.routine = Routine::gemmt,
+                                   .type = Type::type,
+                                   .convention = Convention::fortran,
+                                   .uplo = uplo_of_letter(*uplo),
+                                   .op_a = op_of_letter(*op_a),
+                                   .op_b = op_of_letter(*op_b),
+                                   .m = *n,
+                                   .n = *n,
+                                   .k = *k},
+                                  alpha, a, *lda, b, *ldb, beta, c, *ldc);
   answer(symbol, call, Forward(forward));
 }
 
@@ -98,25 +77,18 @@ void cblas_gemmt(Symbol& symbol, int layout, int uplo, int op_a, int op_b, Int n
     return call_next(symbol, layout, uplo, op_a, op_b, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
   };
   if (!intercepts() && forward()) return;
-  const Call call{.routine = Routine::gemmt,
-                  .type = Type::type,
-                  .convention = Convention::cblas,
-                  .layout = layout_of_number(layout),
-                  .uplo = uplo_of_number(uplo),
-                  .op_a = op_of_number(op_a),
-                  .op_b = op_of_number(op_b),
-                  .m = n,
-                  .n = n,
-                  .k = k,
-                  .alpha = scalar(alpha),
-                  .a = a,
-                  .lda = lda,
-                  .b = b,
-                  .ldb = ldb,
-                  .beta = scalar(beta),
-                  .c = c,
-                  .ldc = ldc,
-                  .raw = {.layout = layout, .uplo = uplo, .op_a = op_a, .op_b = op_b}};
+  const Call call = with_matrices({.routine = Routine::gemmt,
+                                   .type = Type::type,
+                                   .convention = Convention::cblas,
+                                   .layout = layout_of_number(layout),
+                                   .uplo = uplo_of_number(uplo),
+                                   .op_a = op_of_number(op_a),
+                                   .op_b = op_of_number(op_b),
+                                   .m = n,
+                                   .n = n,
+                                   .k = k,
+                                   .raw = {.layout = layout, .uplo = uplo, .op_a = op_a, .op_b = op_b}},
+                                  scalar(alpha), a, lda, b, ldb, scalar(beta), c, ldc);
   answer(symbol, call, Forward(forward));
 }
 

@@ -141,21 +141,14 @@ void fortran_gemm_batch_strided(Symbol& symbol, const char* op_a, const char* op
                      stride_c, count, length, length);
   };
   if (!intercepts() && forward()) return;
-  const Call product{.type = Type::type,
-                     .convention = Convention::fortran,
-                     .op_a = op_of_letter(*op_a),
-                     .op_b = op_of_letter(*op_b),
-                     .m = *m,
-                     .n = *n,
-                     .k = *k,
-                     .alpha = alpha,
-                     .a = a,
-                     .lda = *lda,
-                     .b = b,
-                     .ldb = *ldb,
-                     .beta = beta,
-                     .c = c,
-                     .ldc = *ldc};
+  const Call product = with_matrices({.type = Type::type,
+                                      .convention = Convention::fortran,
+                                      .op_a = op_of_letter(*op_a),
+                                      .op_b = op_of_letter(*op_b),
+                                      .m = *m,
+                                      .n = *n,
+                                      .k = *k},
+                                     alpha, a, *lda, b, *ldb, beta, c, *ldc);
   const Strides strides{*stride_a, *stride_b, *stride_c};
   answer(symbol, strided_batch_of(product, sizeof(typename Type::Element), strides, *count),
          Forward(forward));
@@ -172,23 +165,16 @@ void cblas_gemm_batch_strided(Symbol& symbol, int layout, int op_a, int op_b, In
                      ldc, stride_c, count);
   };
   if (!intercepts() && forward()) return;
-  const Call product{.type = Type::type,
-                     .convention = Convention::cblas,
-                     .layout = layout_of_number(layout),
-                     .op_a = op_of_number(op_a),
-                     .op_b = op_of_number(op_b),
-                     .m = m,
-                     .n = n,
-                     .k = k,
-                     .alpha = scalar(alpha),
-                     .a = a,
-                     .lda = lda,
-                     .b = b,
-                     .ldb = ldb,
-                     .beta = scalar(beta),
-                     .c = c,
-                     .ldc = ldc,
-                     .raw = {.layout = layout, .op_a = op_a, .op_b = op_b}};
+  const Call product = with_matrices({.type = Type::type,
+                                      .convention = Convention::cblas,
+                                      .layout = layout_of_number(layout),
+                                      .op_a = op_of_number(op_a),
+                                      .op_b = op_of_number(op_b),
+                                      .m = m,
+                                      .n = n,
+                                      .k = k,
+                                      .raw = {.layout = layout, .op_a = op_a, .op_b = op_b}},
+                                     scalar(alpha), a, lda, b, ldb, scalar(beta), c, ldc);
   const Strides strides{stride_a, stride_b, stride_c};
   answer(symbol, strided_batch_of(product, sizeof(typename Type::Element), strides, count), Forward(forward));
 }

@@ -1,10 +1,11 @@
-// What exported functions share: the types of their arguments, the spelling of their routines, the call
-// behind them. Each makes a Call of its arguments and passes it on together with a way to forward them
+// Parts that all exported functions share: the types of their arguments, the spelling of their routines, the
+// call behind them. Each makes a Call of its arguments and passes it on together with a way to forward them
 // unchanged.
 #pragma once
 
 #include <complex>
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 
 #include "blas/answer.hpp"
@@ -53,6 +54,20 @@ inline const void* scalar(const void* pointer) { return pointer; }
 template <class T>
 requires std::is_floating_point_v<T>
 const void* scalar(const T& value) { return &value; }
+
+// The call with the scalars and matrices of a routine that has A, B and C.
+inline Call with_matrices(Call call, const void* alpha, const void* a, std::int64_t lda, const void* b,
+                          std::int64_t ldb, const void* beta, void* c, std::int64_t ldc) {
+  call.alpha = alpha;
+  call.a = a;
+  call.lda = lda;
+  call.b = b;
+  call.ldb = ldb;
+  call.beta = beta;
+  call.c = c;
+  call.ldc = ldc;
+  return call;
+}
 
 // Compilers of Fortran pass the length of each string argument behind all arguments.
 constexpr std::size_t length = 1;

@@ -12,8 +12,8 @@ constexpr std::int32_t depth_of_scalapack = 32;
 // At this depth the splits of two operands cost a small part of their product.
 constexpr std::int32_t depth_of_emulation = 512;
 
-// Where calls are forwarded anyway, the program's results are to have the bits that they have without this
-// library.
+// True if products are emulated by policy or accuracy. Otherwise calls are forwarded, and results should keep
+// the bits that they have without this library.
 bool asks_for_emulation() {
   const Settings& now = settings();
   if (now.malformed || now.policy == Policy::native) return false;

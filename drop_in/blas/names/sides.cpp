@@ -14,22 +14,15 @@ void fortran_symm(Symbol& symbol, const char* side, const char* uplo, const Int*
   };
   if (!intercepts() && forward()) return;
   const Side known = side_of_letter(*side);
-  const Call call{.routine = routine,
-                  .type = Type::type,
-                  .convention = Convention::fortran,
-                  .side = known,
-                  .uplo = uplo_of_letter(*uplo),
-                  .m = *m,
-                  .n = *n,
-                  .k = known == Side::left ? *m : *n,
-                  .alpha = alpha,
-                  .a = a,
-                  .lda = *lda,
-                  .b = b,
-                  .ldb = *ldb,
-                  .beta = beta,
-                  .c = c,
-                  .ldc = *ldc};
+  const Call call = with_matrices({.routine = routine,
+                                   .type = Type::type,
+                                   .convention = Convention::fortran,
+                                   .side = known,
+                                   .uplo = uplo_of_letter(*uplo),
+                                   .m = *m,
+                                   .n = *n,
+                                   .k = known == Side::left ? *m : *n},
+                                  alpha, a, *lda, b, *ldb, beta, c, *ldc);
   answer(symbol, call, Forward(forward));
 }
 
@@ -43,24 +36,17 @@ void cblas_symm(Symbol& symbol, int layout, int side, int uplo, Int m, Int n,
   };
   if (!intercepts() && forward()) return;
   const Side known = side_of_number(side);
-  const Call call{.routine = routine,
-                  .type = Type::type,
-                  .convention = Convention::cblas,
-                  .layout = layout_of_number(layout),
-                  .side = known,
-                  .uplo = uplo_of_number(uplo),
-                  .m = m,
-                  .n = n,
-                  .k = known == Side::left ? m : n,
-                  .alpha = scalar(alpha),
-                  .a = a,
-                  .lda = lda,
-                  .b = b,
-                  .ldb = ldb,
-                  .beta = scalar(beta),
-                  .c = c,
-                  .ldc = ldc,
-                  .raw = {.layout = layout, .side = side, .uplo = uplo}};
+  const Call call = with_matrices({.routine = routine,
+                                   .type = Type::type,
+                                   .convention = Convention::cblas,
+                                   .layout = layout_of_number(layout),
+                                   .side = known,
+                                   .uplo = uplo_of_number(uplo),
+                                   .m = m,
+                                   .n = n,
+                                   .k = known == Side::left ? m : n,
+                                   .raw = {.layout = layout, .side = side, .uplo = uplo}},
+                                  scalar(alpha), a, lda, b, ldb, scalar(beta), c, ldc);
   answer(symbol, call, Forward(forward));
 }
 

@@ -63,22 +63,15 @@ void fortran_syr2k(Symbol& symbol, const char* uplo, const char* op, const Int* 
     return call_next(symbol, uplo, op, n, k, alpha, a, lda, b, ldb, beta, c, ldc, length, length);
   };
   if (!intercepts() && forward()) return;
-  const Call call{.routine = routine,
-                  .type = Type::type,
-                  .convention = Convention::fortran,
-                  .uplo = uplo_of_letter(*uplo),
-                  .op_a = op_of_letter(*op),
-                  .m = *n,
-                  .n = *n,
-                  .k = *k,
-                  .alpha = alpha,
-                  .a = a,
-                  .lda = *lda,
-                  .b = b,
-                  .ldb = *ldb,
-                  .beta = beta,
-                  .c = c,
-                  .ldc = *ldc};
+  const Call call = with_matrices({.routine = routine,
+                                   .type = Type::type,
+                                   .convention = Convention::fortran,
+                                   .uplo = uplo_of_letter(*uplo),
+                                   .op_a = op_of_letter(*op),
+                                   .m = *n,
+                                   .n = *n,
+                                   .k = *k},
+                                  alpha, a, *lda, b, *ldb, beta, c, *ldc);
   answer(symbol, call, Forward(forward));
 }
 
@@ -91,24 +84,17 @@ void cblas_syr2k(Symbol& symbol, int layout, int uplo, int op, Int n, Int k,
     return call_next(symbol, layout, uplo, op, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
   };
   if (!intercepts() && forward()) return;
-  const Call call{.routine = routine,
-                  .type = Type::type,
-                  .convention = Convention::cblas,
-                  .layout = layout_of_number(layout),
-                  .uplo = uplo_of_number(uplo),
-                  .op_a = op_of_number(op),
-                  .m = n,
-                  .n = n,
-                  .k = k,
-                  .alpha = scalar(alpha),
-                  .a = a,
-                  .lda = lda,
-                  .b = b,
-                  .ldb = ldb,
-                  .beta = scalar(beta),
-                  .c = c,
-                  .ldc = ldc,
-                  .raw = {.layout = layout, .uplo = uplo, .op_a = op}};
+  const Call call = with_matrices({.routine = routine,
+                                   .type = Type::type,
+                                   .convention = Convention::cblas,
+                                   .layout = layout_of_number(layout),
+                                   .uplo = uplo_of_number(uplo),
+                                   .op_a = op_of_number(op),
+                                   .m = n,
+                                   .n = n,
+                                   .k = k,
+                                   .raw = {.layout = layout, .uplo = uplo, .op_a = op}},
+                                  scalar(alpha), a, lda, b, ldb, scalar(beta), c, ldc);
   answer(symbol, call, Forward(forward));
 }
 
