@@ -17,7 +17,7 @@ using namespace core::cuda;
 
 std::string probes_missing_reason() {
   if (!probe_images().empty()) return {};
-  return fmt::format("this program was built without device code ({})", probe_build().missing);
+  return fmt::format("this program was built without device code ({})", probe_build().why_missing);
 }
 
 bool has_probes(const char* file) { return has_image(probe_images(), file); }

@@ -43,7 +43,7 @@ std::string device_reason(Device device) {
   const DeviceBuild build = engine_build();
   const bool is_old = major < min_compute_capability;
   const bool runs =
-      !build.missing.empty() || build.runs_on(major, device_attribute(compute_capability_minor, device));
+      !build.why_missing.empty() || build.runs_on(major, device_attribute(compute_capability_minor, device));
   if (!is_old && runs) return {};  // every call asks: the driver is not asked for a name then
   const std::string name = contexts().describe(number_of(device));
   if (is_old) return fmt::format("{}: {}.0 or newer is needed", name, min_compute_capability);
@@ -160,7 +160,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
   }
   std::optional<NativeTimes> native_times(const NativeShape& shape) const override {
     const ProfileInForce* profile = profile_in_force();
-    if (profile == nullptr) return std::nullopt;
+    if (profile == nullptr || !current_architecture().has_gemm_kernels()) return std::nullopt;
     return cuda::native_times(shape, profile->profile.costs);
   }
   std::optional<DeviceTimes> expected_times(const DeviceShape& shape) const override {

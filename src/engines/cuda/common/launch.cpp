@@ -8,7 +8,7 @@ namespace kintsugi::core::cuda {
 
 std::string kernels_missing_reason() {
   if (!engine_images().empty()) return {};
-  return fmt::format("this library was built without device code ({})", engine_build().missing);
+  return fmt::format("this library was built without device code ({})", engine_build().why_missing);
 }
 
 Kernel KernelName::get() const {

@@ -3,6 +3,7 @@
 #include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/common/items.hpp"
+#include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/gemm/dmma/dmma_kernels.hpp"
 #include "engines/cuda/gemm/tile_time.hpp"
 
@@ -28,30 +29,11 @@ DmmaTask task_of(const DeviceTile& tile, const DmmaConfig& config) {
 
 std::int64_t tiles_of(const DmmaTask& task) { return std::int64_t{task.row_tiles} * task.column_tiles; }
 
-double time_by(const DmmaTile& shape, double time, std::int64_t rows, std::int64_t columns,
-               std::int64_t items) {
-  const std::int64_t sm_count = device_attribute(sm_count_attribute, current_device());
-  const std::int64_t tiles = divide_up(rows, shape.config.rows) * divide_up(columns, shape.config.columns);
-  return tile_time(tiles * items, sm_count, shape.at_once, time);
-}
-
-// Number of the fastest tile.
-std::size_t fastest(std::span<const DmmaTile> tiles, std::span<const double> times, std::int64_t rows,
-                    std::int64_t columns, std::int64_t items) {
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < tiles.size(); ++i) {
-    if (time_by(tiles[i], times[i], rows, columns, items) <
-        time_by(tiles[best], times[best], rows, columns, items))
-      best = i;
-  }
-  return best;
-}
-
 // Thread blocks per batch item. A block computes several short tiles, and then copies operands while it
 // writes sums; a long tile has a block of its own, which begins as an SM becomes free.
 std::int64_t blocks_of(const DmmaTask& task, const DmmaTile& tile) {
   constexpr std::int64_t long_k = 2048;
-  const std::int64_t at_once = device_attribute(sm_count_attribute, current_device()) * tile.at_once;
+  const std::int64_t at_once = std::int64_t{sm_count()} * tile.at_once;
   const std::int64_t k = std::max<std::int64_t>(1, task.tile.a.matrix.columns);
   const std::int64_t waves = std::max<std::int64_t>(1, tiles_of(task) * task.tile.items / at_once);
   return divide_up(tiles_of(task), std::min(waves, std::max<std::int64_t>(1, long_k / k)));
@@ -60,15 +42,16 @@ std::int64_t blocks_of(const DmmaTask& task, const DmmaTile& tile) {
 }  // namespace
 
 double dmma_time(const DmmaKernels& kernels, const NativeShape& shape, std::span<const double> times) {
-  const std::size_t best = fastest(kernels.tiles, times, shape.m, shape.n, shape.items);
-  return time_by(kernels.tiles[best], times[best], shape.m, shape.n, shape.items);
+  return fastest_tile(kernels.tiles, times, shape.m, shape.n, shape.items, sm_count()).time;
 }
 
 void multiply_by_dmma(const Queue& queue, const DmmaKernels& kernels, const DeviceTile& tile) {
   const bool swapped = swaps(tile);
   const auto& times = current_costs().native[static_cast<std::size_t>(tile.c.type)].tile_index;
-  const std::size_t number = fastest(kernels.tiles, times, swapped ? tile.columns : tile.rows,
-                                     swapped ? tile.rows : tile.columns, tile.items);
+  const std::size_t number =
+      fastest_tile(kernels.tiles, std::span<const double>(times), swapped ? tile.columns : tile.rows,
+                   swapped ? tile.rows : tile.columns, tile.items, sm_count())
+          .number;
   const DmmaTile& chosen = kernels.tiles[number];
   const DeviceMatrix& of_columns = swapped ? tile.a.matrix : tile.b.matrix;
   const bool along_k = of_columns.complex() || of_columns.column_stride < of_columns.row_stride;

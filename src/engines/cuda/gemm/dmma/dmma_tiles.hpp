@@ -36,6 +36,9 @@ struct DmmaConfig {
 struct DmmaTile {
   DmmaConfig config;
   int at_once;  // thread blocks per SM
+
+  constexpr int rows() const { return config.rows; }
+  constexpr int columns() const { return config.columns; }
 };
 
 inline constexpr std::array dmma_configs_f64{

@@ -9,6 +9,7 @@
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/common/items.hpp"
 #include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/gemm/tile_time.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 
@@ -31,25 +32,6 @@ std::int64_t blocks_of(std::int64_t rows, std::int64_t columns, const SimtTile& 
   return divide_up(rows, shape.side) * divide_up(columns, shape.side);
 }
 
-// Expected time per inner index in one of the tiles.
-double time_by(const SimtTile& shape, double time, std::int64_t rows, std::int64_t columns,
-               std::int64_t items) {
-  const std::int64_t sm_count = device_attribute(sm_count_attribute, current_device());
-  return tile_time(blocks_of(rows, columns, shape) * items, sm_count, shape.at_once, time);
-}
-
-// Number of the fastest tile.
-std::size_t fastest(std::span<const SimtTile> tiles, std::span<const double> times, std::int64_t rows,
-                    std::int64_t columns, std::int64_t items) {
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < tiles.size(); ++i) {
-    if (time_by(tiles[i], times[i], rows, columns, items) <
-        time_by(tiles[best], times[best], rows, columns, items))
-      best = i;
-  }
-  return best;
-}
-
 // The times of the tiles: of the device's profile, if it is of SIMT tiles; else relative ones.
 std::array<double, 4> times_of(std::size_t type, std::span<const SimtTile> tiles) {
   const ProfileInForce* profile = profile_in_force();
@@ -64,8 +46,7 @@ std::array<double, 4> times_of(std::size_t type, std::span<const SimtTile> tiles
 }  // namespace
 
 double simt_time(std::span<const SimtTile> tiles, const NativeShape& shape, std::span<const double> times) {
-  const std::size_t best = fastest(tiles, times, shape.m, shape.n, shape.items);
-  return time_by(tiles[best], times[best], shape.m, shape.n, shape.items);
+  return fastest_tile(tiles, times, shape.m, shape.n, shape.items, sm_count()).time;
 }
 
 void multiply_unsplit(const Queue& queue, const DeviceTile& tile) {
@@ -73,7 +54,9 @@ void multiply_unsplit(const Queue& queue, const DeviceTile& tile) {
   if (const DmmaKernels* dmma = current_architecture().available_dmma(tile.c.type); dmma != nullptr)
     return multiply_by_dmma(queue, *dmma, tile);
   const std::span<const SimtTile> tiles = current_architecture().simt_tiles[type];
-  const std::size_t number = fastest(tiles, times_of(type, tiles), tile.rows, tile.columns, tile.items);
+  const std::size_t number = fastest_tile(tiles, std::span<const double>(times_of(type, tiles)), tile.rows,
+                                          tile.columns, tile.items, sm_count())
+                                 .number;
   const SimtTile& chosen = tiles[number];
   const KernelName& kernel = of_types[type][number];
   for_each_launch(tile.items, [&](std::int64_t first, std::int64_t items) {

@@ -16,6 +16,9 @@ struct SimtTile {
   int side;     // rows and columns of C
   int at_once;  // thread blocks per SM
   float time;   // of as many tiles as a device holds at once, in units of the narrowest tiles' time
+
+  constexpr int rows() const { return side; }
+  constexpr int columns() const { return side; }
 };
 
 // Times of real elements are measured on an H200. Those of complex elements, which need twice the registers
