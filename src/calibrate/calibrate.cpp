@@ -76,18 +76,41 @@ cuda::Costs first_costs(const cuda::DeviceTraits& device, bool blind) {
   return cuda::find_profile(nameless, others).profile.costs;
 }
 
-void write(const std::string& file, const std::string& text) {
-  const std::filesystem::path path(file);
-  std::error_code error;
-  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
-  // A process that reads the profile meanwhile gets the old one or the new one, whole.
-  const std::string partial = file + ".partial";
-  std::ofstream stream(partial);
-  stream << text;
-  stream.close();
-  if (stream) std::filesystem::rename(partial, path, error);
-  if (!stream || error) fail(Status::bad_setting, "the profile cannot be written to {}", file);
-}
+// A profile's file, written beside itself first: a process that reads it meanwhile gets the old one or the new
+// one, whole. Opened before anything is measured, so that a name that cannot be written fails at once.
+class ProfileFile {
+ public:
+  explicit ProfileFile(std::string file) : file_(std::move(file)), partial_(file_ + ".partial") {
+    const std::filesystem::path path(file_);
+    std::error_code error;
+    if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
+    if (std::filesystem::is_directory(path, error)) refuse();
+    stream_.open(partial_);
+    if (!stream_) refuse();
+  }
+  ProfileFile(const ProfileFile&) = delete;
+  ProfileFile& operator=(const ProfileFile&) = delete;
+  ~ProfileFile() {
+    std::error_code error;
+    std::filesystem::remove(partial_, error);  // is not there any more if all went well
+  }
+
+  void write(const std::string& text) {
+    stream_ << text;
+    stream_.close();
+    std::error_code error;
+    if (stream_) std::filesystem::rename(partial_, file_, error);
+    if (!stream_ || error) refuse();
+  }
+
+ private:
+  [[noreturn]] void refuse() const {
+    fail(Status::bad_setting, "the profile cannot be written to {}", file_);
+  }
+
+  std::string file_, partial_;
+  std::ofstream stream_;
+};
 
 }  // namespace
 
@@ -99,6 +122,7 @@ std::string calibrate_device(const std::string& file, bool quick, bool blind,
   if (target.empty())
     fail(Status::bad_setting,
          "no file was named, and neither XDG_CONFIG_HOME nor HOME says where profiles are");
+  ProfileFile output(target);
   const std::vector<Measurement> measurements = measure_all(quick, progress);
   cuda::Profile profile{.device = device,
                         .library_version = library_version,
@@ -108,7 +132,7 @@ std::string calibrate_device(const std::string& file, bool quick, bool blind,
                         .fits = {}};
   progress(1, "fitting the costs");
   profile.fits = fit_costs(profile.costs, measurements);
-  write(target, profile_text(profile));
+  output.write(profile_text(profile));
   cuda::reread_profiles();
   return target;
 }

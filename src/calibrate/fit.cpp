@@ -66,31 +66,40 @@ double penalty(double value, double before) {
   return weight * change * change;
 }
 
+// Changes each cost once by the factor or its inverse, if that lowers the loss. Returns whether any changed.
+bool sweep(Costs& costs, std::span<const CostField> fields, const std::vector<double>& before,
+           std::span<const Measurement* const> measurements, double factor, double& best) {
+  constexpr double max_change = 8;
+  bool improved = false;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    double& value = *fields[i].value;
+    const double old = value;
+    for (const double candidate : {old * factor, old / factor}) {
+      value = candidate;
+      const double change = value / before[i];
+      const double found = loss(costs, measurements);
+      if (change < max_change && change > 1 / max_change &&
+          found + penalty(value, before[i]) < best + penalty(old, before[i])) {
+        best = found;
+        improved = true;
+        break;
+      }
+      value = old;
+    }
+  }
+  return improved;
+}
+
 // Changes one cost after the other by smaller and smaller factors, each as long as the loss falls.
 void descend(Costs& costs, std::span<const CostField> fields,
              std::span<const Measurement* const> measurements) {
-  constexpr double max_change = 8;
+  constexpr int max_sweeps = 30;  // of a factor
   std::vector<double> before;
   for (const CostField& field : fields) before.push_back(*field.value);
   double best = loss(costs, measurements);
-  for (double step = 0.4; step > 0.002; step /= 2) {
-    for (int sweep = 0; sweep < 4; ++sweep) {
-      for (std::size_t i = 0; i < fields.size(); ++i) {
-        for (const double factor : {1 + step, 1 / (1 + step)}) {
-          double& value = *fields[i].value;
-          const double old = value;
-          value *= factor;
-          const double change = value / before[i];
-          const double old_penalty = penalty(old, before[i]);
-          const double found = loss(costs, measurements);
-          if (change < max_change && change > 1 / max_change &&
-              found + penalty(value, before[i]) < best + old_penalty) {
-            best = found;
-            break;
-          }
-          value = old;
-        }
-      }
+  for (double step = 0.4; step > 0.0005; step /= 2) {
+    int sweeps = 0;
+    while (sweeps++ < max_sweeps && sweep(costs, fields, before, measurements, 1 + step, best)) {
     }
   }
 }

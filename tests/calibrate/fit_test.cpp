@@ -51,7 +51,7 @@ TEST(Fit, FindsCostsThatExplainTheMeasurements) {
   Costs costs = shipped_costs();
   ASSERT_GT(max_deviation(costs, measurements), 0.3);
   const auto fits = fit_costs(costs, measurements);
-  EXPECT_LT(max_deviation(costs, measurements), 0.02);
+  EXPECT_LT(max_deviation(costs, measurements), 0.01);
   EXPECT_NEAR(costs.call.copy_rate, truth.call.copy_rate, 0.01 * truth.call.copy_rate);
   ASSERT_EQ(fits.size(), 3U);
   EXPECT_EQ(fits.front().kind, "copy");
@@ -66,6 +66,8 @@ TEST(Fit, OneShapeThatNothingExplainsSpoilsNoOther) {
   Costs costs = shipped_costs();
   fit_costs(costs, measurements);
   measurements.erase(measurements.begin() + 1);
+  // The loss is linear beyond a tenth: the shape pulls like one that is off by a tenth, and with the noise of 2 %
+  // no other comes to deviate by more.
   EXPECT_LT(max_deviation(costs, measurements), 0.1);
 }
 

@@ -63,6 +63,11 @@ TEST(Calibration, BadRequestsAreNamed) {
   EXPECT_EQ(kintsugi_calibrate(&calibration), KINTSUGI_INVALID_ARGUMENT);
   EXPECT_THAT(kintsugi_last_error(), HasSubstr("quick = 2"));
   EXPECT_EQ(kintsugi_calibrate(nullptr), KINTSUGI_INVALID_ARGUMENT);
+  for (const std::string& file : {std::string("/proc/nowhere/profile.json"), testing::TempDir()}) {
+    calibration = quick_calibration(file.c_str(), reports);
+    EXPECT_EQ(kintsugi_calibrate(&calibration), KINTSUGI_BAD_SETTING) << file;
+    EXPECT_THAT(kintsugi_last_error(), HasSubstr(file));
+  }
   EXPECT_TRUE(reports.done.empty());
 }
 
