@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <ctime>
 #include <string>
 #include <vector>
 
@@ -22,15 +21,10 @@
 #include "recombine/weighted.hpp"
 #include "split/ranges.hpp"
 #include "split/split.hpp"
+#include "tests/support/processor_time.hpp"
 
 namespace kintsugi::core {
 namespace {
-
-double processor_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 template <class Work>
 double quickest(const Work& work) {

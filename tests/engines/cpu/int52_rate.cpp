@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <ctime>
 #include <vector>
 
 #include "engines/cpu/int52.hpp"
@@ -19,15 +18,10 @@
 #include "lab/generators.hpp"
 #include "lab/metrics.hpp"
 #include "lab/random.hpp"
+#include "tests/support/processor_time.hpp"
 
 namespace kintsugi::core {
 namespace {
-
-double processor_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 double clock_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <ctime>
 #include <vector>
 
 #include "base/memory.hpp"
@@ -15,15 +14,10 @@
 #include "engines/registry.hpp"
 #include "formats/formats.hpp"
 #include "lab/random.hpp"
+#include "tests/support/processor_time.hpp"
 
 namespace kintsugi::core {
 namespace {
-
-double processor_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 template <class Work>
 double best_rate(double operations, const Work& work) {
