@@ -40,8 +40,8 @@ constexpr const char* scale_rule_name(ScaleRule rule) {
 
 // x * 2^scale = sum over s of slice_s * 2^(-s * residual_exponent) + error.
 //   rounded_residuals: slice_0 = round(x * 2^scale), r_1 = (x * 2^scale - slice_0) * 2^residual_exponent,
-//     slice_1 = round(r_1), ... All steps but the roundings are exact in double: the residual of a rounding has
-//     no more bits than x.
+//     slice_1 = round(r_1), ... All steps but the roundings are exact in double: the residual of a rounding
+//     has no more bits than x.
 //   grid_digits: round(x * 2^(scale + (slices - 1) * residual_exponent)) in digits
 // residues: slice_s = round(x * 2^scale) mod moduli[s]; their sum has no meaning.
 // successive: the loop over a vector splits its elements; |slice_s| <= 2^residual_exponent.

@@ -12,7 +12,7 @@
 
 namespace kintsugi::core {
 
-// What is left of an element after some slices were subtracted: significand 2^exponent.
+// Residual of an element after some slices were subtracted: significand 2^exponent.
 struct Residual {
   std::int64_t significand;
   std::int32_t exponent;

@@ -73,7 +73,7 @@ class SettingLayer {
  public:
   // Checks the value, then stores it; an empty optional unsets the setting.
   void set(const SettingDescription& setting, std::optional<std::string> value, std::string_view where);
-  // Stores the default as this layer's value, so that farther sources do not count.
+  // Stores the default as this layer's value, so that sources of lower precedence do not count.
   void set_default(const SettingDescription& setting);
   const std::optional<std::string>& get(SettingId id) const { return values_[static_cast<std::size_t>(id)]; }
   // "name=value" and a zero for each value that is set, by which two layers can be told apart.

@@ -85,8 +85,8 @@ KINTSUGI_HOST_DEVICE inline double chance_of_open(double sum, double deviation, 
   return std::min(1.0, 2 * deviation / last_place);
 }
 
-// Returns the place in the chain of the cheapest candidate from `begin` on, `open` being the shares of elements
-// that the candidates are expected to leave open, in terms of products and of exact sums for each element.
+// Returns the index in the chain of the cheapest candidate from `begin` on. `open`: shares of elements that
+// the candidates are expected to leave open. `cost`: in products of slices per element, exact sums included.
 KINTSUGI_HOST_DEVICE inline int cheapest_candidate(const DeviceCheckedChain& chain, int begin,
                                                    const double* open, double& cost) {
   int cheapest = begin;

@@ -15,8 +15,8 @@ namespace kintsugi::core {
 template <class T>
 using MagnitudeBits = std::conditional_t<std::is_same_v<T, float>, std::uint32_t, std::uint64_t>;
 
-// Of each vector of a block: the largest magnitude, and the smallest minus one unit, which is the largest
-// number where all elements are zero.
+// Largest magnitude of each vector of a block, and the smallest minus one unit, which is the largest number
+// where all elements are zero.
 template <class T>
 struct Magnitudes {
   std::array<MagnitudeBits<T>, vectors_per_block> largest{};

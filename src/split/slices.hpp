@@ -12,11 +12,11 @@ namespace kintsugi::core {
 
 // Storage of elements:
 //   packed  the format's own bit patterns. Element p of vector v of slice s has the index s * slice_stride +
-//           v * vector_stride + p. Vectors vectors ... padded_vectors - 1 and elements k ... vector_stride - 1
-//           are zero.
+//           v * vector_stride + p. Vectors from `vectors` to padded_vectors - 1 and elements from k to
+//           vector_stride - 1 are zero.
 //   panels  the same values widened to fp32, for kernels whose lanes are vectors: 16 vectors, a panel, are
-//           interleaved, so that element p of vector v has the index s * slice_stride + v / 16 * 16 *
-//           vector_stride + 16 * p + v % 16. Vectors that fill the last panel are zero; nothing else is padded.
+//           interleaved: element p of vector v has the index s * slice_stride + v / 16 * 16 * vector_stride +
+//           16 * p + v % 16. Vectors that fill the last panel are zero; nothing else is padded.
 enum class SliceStorage : std::uint8_t { packed, panels };
 
 struct Slices {

@@ -178,7 +178,7 @@ Chain chain_of(const json& plan) {
 }
 
 // One candidate of residues whose elements are checked, then exact sums for elements that stay open. For
-// contracts that leave room, norms may prove all elements with fewer moduli; kernels of candidates that are
+// contracts above the smallest error, norms may prove all elements with fewer moduli; kernels of candidates that are
 // not selected exit early, which cuBLAS products cannot. Where native products keep a contract of FP64 they
 // follow instead of checks.
 TEST_F(DevicePlan, WhatWindowsCannotProveIsChecked) {

@@ -92,8 +92,8 @@ TEST_F(SplitLaunches, ManyItemsAreSeveralLaunches) {
                                       StartsWith("cuLaunchKernel split_columns_float_fp16 16x18930x1 ")));
 }
 
-// One launch of any size, with as many thread blocks per panel as fill the device and leave room for three on
-// an SM.
+// One launch of any size, with as many thread blocks per panel as fill the device, three of which fit on an
+// SM.
 TEST_F(SplitLaunches, OperandsThatLieUnlikeAreOneOfAnySize) {
   struct Size {
     std::int64_t n;

@@ -23,7 +23,7 @@ def microseconds(call, calls=100, runs=300):
 
 
 def before_runs():
-    """Waits until the device is idle: times are the host's, and no call may wait for room in a stream."""
+    """Waits until the device is idle: times are the host's, and no call may wait because a stream is full."""
     if (torch := sys.modules.get("torch")) is not None and torch.cuda.is_available():
         torch.cuda.synchronize()
 

@@ -45,7 +45,7 @@ struct RandomSums {
     std::vector<VectorRange> all(static_cast<std::size_t>(count));
     for (VectorRange& range : all) {
       range.scale = between(-100, 160);
-      range.flags = between(0, 9) == 0 ? VectorRange::has_nan : 0;
+      range.flags = static_cast<std::uint32_t>(between(0, 9) == 0 ? +VectorRange::has_nan : 0);
     }
     return all;
   }

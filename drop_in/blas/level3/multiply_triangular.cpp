@@ -49,7 +49,7 @@ std::vector<std::int64_t> block_bounds(const Triangular<T>& problem) {
   return bounds;
 }
 
-// Room for a block of rows of A and for one of the result.
+// Buffers for a block of rows of A and for one of the result.
 template <class T>
 struct Buffers {
   std::unique_ptr<T[]> a, b;

@@ -39,7 +39,7 @@ void put_diagonal_block(const View<T>& block, std::int64_t first, const Triangle
     }
 }
 
-// The triangle of C := alpha A B + beta C; `buffer` has room for a block of the diagonal.
+// The triangle of C := alpha A B + beta C; `buffer` holds a block of the diagonal.
 template <class T>
 void update(const Triangle<T>& triangle, const T& alpha, const View<const T>& a, const View<const T>& b,
             const T& beta, T* buffer, Products& products) {

@@ -37,7 +37,7 @@ struct Integers {
   static Int of(std::int64_t number) { return static_cast<Int>(number); }
 };
 
-// What both calls of a family need, by the names that the macros below use.
+// Arguments of both conventions of a family, by the names that the macros below use.
 template <class Type, class Int>
 struct Cblas : Integers<Int> {
   using Element = typename Type::Element;

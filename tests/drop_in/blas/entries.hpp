@@ -21,7 +21,7 @@ struct Arguments {
   const void* beta = nullptr;
   void* c = nullptr;
   std::int64_t ldc = 1;
-  // Of batches: matrices, and for gemm_batch_strided elements between them.
+  // Number of matrices of a batch, and for gemm_batch_strided the numbers of elements between them.
   std::int64_t count = 1;
   std::int64_t stride_a = 0, stride_b = 0, stride_c = 0;
   // A number for layout in place of CblasRowMajor or CblasColMajor; 0: none.

@@ -36,7 +36,7 @@ class Level3Case {
     fill();
   }
 
-  // What went wrong; "" for nothing.
+  // Returns a description of the failure; "" if there is none.
   std::string run() {
     const Matrix<T> a = a_, b = b_, before = c_;
     x_.alpha = &alpha_, x_.beta = &beta_;

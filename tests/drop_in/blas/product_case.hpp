@@ -24,7 +24,7 @@ inline Shape draw_shape(Random& random) {
   return {m, n, length()};
 }
 
-// What the products of a group have in common.
+// Properties that the products of a group share.
 template <class T>
 struct Group {
   bool row_major;
@@ -81,7 +81,7 @@ class ProductCase {
   Matrix<T>& b() { return b_; }
   Matrix<T>& c() { return c_; }
 
-  // What went wrong; "" for nothing.
+  // Returns a description of the failure; "" if there is none.
   std::string check() const {
     if (!a_.has_bits_of(a_before_) || !b_.has_bits_of(b_before_)) return "A or B was written";
     const std::string wrong = first_wrong_element();

@@ -2,7 +2,7 @@
 //   build/tests/call_rate [--json FILE]
 // Beside cuBLAS's own calls: kintsugi_gemm under the policies native and auto, one problem again and again
 // and 500 problems in turn, and kintsugi_plan_execute. A round is 200 calls, before which the device is idle,
-// so that no call waits for room in the stream; times are medians of 15 rounds, in both orders.
+// so that no call waits because the stream is full; times are medians of 15 rounds, in both orders.
 #include <dlfcn.h>
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
-// Capability table of each GPU architecture: which kernels the engine has for it, their tiles, and how its matrix
-// units add; what kernels cost is in profiles (profile.hpp). A new architecture is a table and a line of architectures.def
-// (docs/ADDING-A-GPU.md).
+// Capability table of each GPU architecture: which kernels the engine has for it, their tiles, and how its
+// matrix units add. Costs are in profiles (profile.hpp). A new architecture is a table and a line of
+// architectures.def (docs/ADDING-A-GPU.md).
 #pragma once
 
 #include <array>

@@ -12,7 +12,7 @@
 
 namespace kintsugi::core::cuda {
 
-// What distinguishes devices of an architecture.
+// Properties in which devices of an architecture differ.
 struct DeviceTraits {
   std::string name;
   int major = 0;  // compute capability

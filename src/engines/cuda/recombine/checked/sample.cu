@@ -20,8 +20,8 @@ __device__ double sum_over_warp(double x) {
   return x;
 }
 
-// A vector scaled so that its largest element is at least 1 and below 2, with what rounding to the integers of
-// each candidate does to it.
+// A vector scaled so that its largest element is at least 1 and below 2, with the errors of rounding it to
+// the integers of each candidate.
 template <class T>
 class SampledVector {
  public:
