@@ -54,13 +54,13 @@ struct Patterns {
   static constexpr Real unit = Real(3) * static_cast<Real>(Bits{1} << (fraction_bits - 1));
 };
 
-// Sets slice[e] = rounded rests[e], and rests[e] to the next residual.
+// Sets slice[e] = rounded residuals[e], and residuals[e] to the next residual.
 template <class Real>
-inline void take(const SliceRounding<Real>& rounding, std::int64_t count, Real* rests, float* slice) {
+inline void take(const SliceRounding<Real>& rounding, std::int64_t count, Real* residuals, float* slice) {
   using Bits = typename Patterns<Real>::Bits;
   constexpr Bits sign = Patterns<Real>::sign;
   for (std::int64_t e = 0; e < count; ++e) {
-    const auto bits = std::bit_cast<Bits>(rests[e]);
+    const auto bits = std::bit_cast<Bits>(residuals[e]);
     const auto magnitude = std::bit_cast<Real>(bits & ~sign);
     const auto power = std::bit_cast<Real>(bits & Patterns<Real>::exponent);
     const Real quantum = std::max(power, rounding.smallest_normal) * rounding.last_place;
@@ -71,40 +71,40 @@ inline void take(const SliceRounding<Real>& rounding, std::int64_t count, Real* 
     rounded = magnitude < rounding.least ? Real(0) : rounded;
     const auto value = std::bit_cast<Real>(std::bit_cast<Bits>(rounded) | (bits & sign));
     slice[e] = static_cast<float>(value);
-    rests[e] = (rests[e] - value) * rounding.next;
+    residuals[e] = (residuals[e] - value) * rounding.next;
   }
 }
-KINTSUGI_VECTORIZED void take_slice(const SliceRounding<float>& rounding, std::int64_t count, float* rests,
-                                    float* slice) {
-  take(rounding, count, rests, slice);
+KINTSUGI_VECTORIZED void take_slice(const SliceRounding<float>& rounding, std::int64_t count,
+                                    float* residuals, float* slice) {
+  take(rounding, count, residuals, slice);
 }
-KINTSUGI_VECTORIZED void take_slice(const SliceRounding<double>& rounding, std::int64_t count, double* rests,
-                                    float* slice) {
-  take(rounding, count, rests, slice);
+KINTSUGI_VECTORIZED void take_slice(const SliceRounding<double>& rounding, std::int64_t count,
+                                    double* residuals, float* slice) {
+  take(rounding, count, residuals, slice);
 }
 
 // Sets the residuals before the first slice: scaled elements, with 0 in place of NaN and infinities.
 template <class T, class Real>
-inline void scale(const T* elements, const Real* factors, std::int64_t length, Real* rests) {
+inline void scale(const T* elements, const Real* factors, std::int64_t length, Real* residuals) {
   for (std::int64_t p = 0; p < length; ++p) {
     for (std::int64_t v = 0; v < width; ++v) {
       const T x = elements[p * width + v];
       const Real scaled = static_cast<Real>(x) * factors[v];
-      rests[p * width + v] = x - x == T(0) ? scaled : Real(0);
+      residuals[p * width + v] = x - x == T(0) ? scaled : Real(0);
     }
   }
 }
 KINTSUGI_VECTORIZED void scale_elements(const float* elements, const float* factors, std::int64_t length,
-                                        float* rests) {
-  scale(elements, factors, length, rests);
+                                        float* residuals) {
+  scale(elements, factors, length, residuals);
 }
 KINTSUGI_VECTORIZED void scale_elements(const float* elements, const double* factors, std::int64_t length,
-                                        double* rests) {
-  scale(elements, factors, length, rests);
+                                        double* residuals) {
+  scale(elements, factors, length, residuals);
 }
 KINTSUGI_VECTORIZED void scale_elements(const double* elements, const double* factors, std::int64_t length,
-                                        double* rests) {
-  scale(elements, factors, length, rests);
+                                        double* residuals) {
+  scale(elements, factors, length, residuals);
 }
 
 // Interleaves `length` elements from inner index `begin` on of vectors first ... last - 1.
@@ -171,16 +171,16 @@ void split_in(const View& operand, const SplitRule& rule, std::span<const Vector
               const Slices& slices, std::int64_t first, std::int64_t last) {
   using T = std::remove_cvref_t<decltype(operand(0, 0))>;
   alignas(64) std::array<T, chunk * width> elements{};
-  alignas(64) std::array<Real, chunk * width> rests;
+  alignas(64) std::array<Real, chunk * width> residuals;
   std::array<Real, width> factors{};
   for (std::int64_t v = first; v < last; ++v)
     factors[static_cast<std::size_t>(v - first)] = static_cast<Real>(power_of_two(ranges[v].scale));
   for (std::int64_t begin = 0; begin < operand.columns; begin += chunk) {
     const std::int64_t length = std::min(chunk, operand.columns - begin);
     interleave(operand, first, last, begin, length, elements.data());
-    scale_elements(elements.data(), factors.data(), length, rests.data());
+    scale_elements(elements.data(), factors.data(), length, residuals.data());
     for (int s = 0; s < rule.slices; ++s)
-      take_slice(rounding_of<Real>(rule, s), length * width, rests.data(),
+      take_slice(rounding_of<Real>(rule, s), length * width, residuals.data(),
                  slices.vector<float>(s, first) + begin * width);
   }
 }
