@@ -16,10 +16,6 @@ namespace kintsugi::core::calibrate {
 
 namespace {
 
-struct Shape {
-  std::int64_t m, n, k;
-};
-
 Problem problem_of(OperandType type, bool is_complex, const Shape& shape) {
   return {.m = shape.m,
           .n = shape.n,
@@ -103,7 +99,7 @@ std::vector<Task> call_tasks(Workbench& bench) {
   std::vector<Task> tasks;
   for (const Type& type : types) {
     for (const Shape& shape : shapes) {
-      const std::string what = fmt::format("{} {} x {} x {}", type.name, shape.m, shape.n, shape.k);
+      const std::string what = fmt::format("{} {}", type.name, shape.text());
       const Problem problem = problem_of(type.type, type.is_complex, shape);
       tasks.push_back({"calls, " + what, [&bench, problem, what](std::vector<Measurement>& measurements) {
                          measure(bench, problem, what, measurements);

@@ -13,10 +13,6 @@ namespace kintsugi::core::calibrate {
 
 namespace {
 
-struct Shape {
-  std::int64_t m, n, k;
-};
-
 // Slices of random bytes.
 Slices random_slices(Workbench& bench, int count, std::int64_t vectors, std::int64_t k, int number) {
   Slices slices = make_slices(int8, SliceStorage::packed, count, vectors, k);
@@ -43,8 +39,7 @@ void measure(Workbench& bench, const Schedule& schedule, const Shape& shape,
                       random_slices(bench, schedule.slices_b, shape.n, shape.k, 2 * step + 1), sums, {},
                       choice);
     });
-    measurements.push_back({"int8", fmt::format("{} x {} x {}, tile {}", shape.m, shape.n, shape.k, tile),
-                            measured,
+    measurements.push_back({"int8", fmt::format("{}, tile {}", shape.text(), tile), measured,
                             [expected](const cuda::Costs& costs) { return expected(costs).microseconds; }});
   }
 }
@@ -58,10 +53,10 @@ std::vector<Task> int8_tasks(Workbench& bench) {
                               Shape{4096, 4096, 4096}, Shape{4096, 4096, 256},  Shape{1024, 1024, 8192}};
   std::vector<Task> tasks;
   for (const Shape& shape : shapes) {
-    tasks.push_back({fmt::format("int8 products, {} x {} x {}", shape.m, shape.n, shape.k),
-                     [&bench, shape](std::vector<Measurement>& measurements) {
-                       measure(bench, program.schedule, shape, measurements);
-                     }});
+    tasks.push_back(
+        {"int8 products, " + shape.text(), [&bench, shape](std::vector<Measurement>& measurements) {
+           measure(bench, program.schedule, shape, measurements);
+         }});
   }
   return tasks;
 }

@@ -1,13 +1,21 @@
 // Measurements of a device's kernels and calls, each with the model that its costs are fitted to.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "base/text/format_text.hpp"
 #include "engines/cuda/arch/costs.hpp"
 
 namespace kintsugi::core::calibrate {
+
+struct Shape {
+  std::int64_t m, n, k;
+
+  std::string text() const { return fmt::format("{} x {} x {}", m, n, k); }
+};
 
 struct Measurement {
   std::string kind;  // the costs of one kind are fitted together

@@ -16,14 +16,6 @@ namespace {
 
 using cuda::MultiTermVariant;
 
-struct Shape {
-  std::int64_t m, n, k;
-
-  double operations() const {
-    return 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  }
-};
-
 // Slices and ranges of one operand.
 class SplitOperand {
  public:
@@ -115,7 +107,7 @@ void check_bits(const Workbench& bench, const FusedProducts& products,
   for (const MultiTermVariant& variant : variants) {
     const std::vector<float> found = result_of(bench, products, variant, shape);
     if (std::memcmp(found.data(), first.data(), first.size() * sizeof(float)) != 0)
-      fail(Status::internal, "tiles of {} x {} x {} differ in their bits", shape.m, shape.n, shape.k);
+      fail(Status::internal, "tiles of {} differ in their bits", shape.text());
   }
 }
 
@@ -140,11 +132,11 @@ void measure(Workbench& bench, const std::string& scheme, const Shape& shape,
     const double measured = bench.microseconds(expected, [&](const Queue& queue, int step) {
       cuda::multi_term_gemm(queue, products->at(step), variants[i], bench.scratch());
     });
-    measurements.push_back(
-        {"multi_term", fmt::format("{} {} x {} x {}, variant {}", scheme, shape.m, shape.n, shape.k, i),
-         measured, [modelled, shared_program, i](const cuda::Costs& costs) {
-           return microseconds_of(cuda::multi_term_variants(modelled, costs.multi_term)[i]);
-         }});
+    measurements.push_back({"multi_term", fmt::format("{} {}, variant {}", scheme, shape.text(), i), measured,
+                            [modelled, shared_program, i](const cuda::Costs& costs) {
+                              return microseconds_of(
+                                  cuda::multi_term_variants(modelled, costs.multi_term)[i]);
+                            }});
   }
 }
 
@@ -160,7 +152,7 @@ std::vector<Task> multi_term_tasks(Workbench& bench) {
   std::vector<Task> tasks;
   for (const char* scheme : {"fp16x3", "fp16x3-wide", "bf16x6"}) {
     for (const Shape& shape : shapes) {
-      tasks.push_back({fmt::format("{} {} x {} x {}", scheme, shape.m, shape.n, shape.k),
+      tasks.push_back({fmt::format("{} {}", scheme, shape.text()),
                        [&bench, scheme = std::string(scheme), shape](std::vector<Measurement>& measurements) {
                          measure(bench, scheme, shape, measurements);
                        }});

@@ -3,6 +3,7 @@
 #include "base/status.hpp"
 #include "base/text/format_text.hpp"
 #include "calibrate/tasks.hpp"
+#include "engines/cuda/arch/cost_fields.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
 #include "engines/cuda/gemm/native_times.hpp"
 #include "schemes/program.hpp"
@@ -10,12 +11,6 @@
 namespace kintsugi::core::calibrate {
 
 namespace {
-
-struct Shape {
-  std::int64_t m, n, k;
-};
-
-constexpr std::array<const char*, 4> type_names{"f32", "f64", "c32", "c64"};
 
 std::size_t matrix_bytes(ElementType type, std::int64_t rows, std::int64_t columns) {
   return static_cast<std::size_t>(rows * columns) * element_bytes(type);
@@ -44,7 +39,7 @@ class NativeProduct {
                                     .scalars = {.alpha = 1, .beta = 0},
                                     .scratch_bytes = bench_.engine().native_scratch_bytes()};
     if (!bench_.engine().native(queue, product, bench_.scratch()))
-      fail(Status::device_error, "the vendor library refuses a product of {} x {} x {}", m, n, k);
+      fail(Status::device_error, "the vendor library refuses a product of {}", shape_.text());
   }
   void by_vendor_tested(const Queue& queue, int step) const {
     by_vendor(queue, step);
@@ -58,10 +53,7 @@ class NativeProduct {
     return (type_ == ElementType::c32 || type_ == ElementType::c64 ? 8.0 : 2.0) *
            static_cast<double>(shape_.m) * static_cast<double>(shape_.n) * static_cast<double>(shape_.k);
   }
-  std::string text() const {
-    return fmt::format("{} {} x {} x {}", type_names[static_cast<std::size_t>(type_)], shape_.m, shape_.n,
-                       shape_.k);
-  }
+  std::string text() const { return fmt::format("{} {}", cuda::name_of(type_), shape_.text()); }
 
  private:
   const std::byte* a(int step) const {
@@ -125,7 +117,7 @@ void measure_vendor_rate(Workbench& bench, ElementType type, const Shape& shape,
   const double operations = product.operations();
   const double measured = bench.microseconds(
       guess(product), [&](const Queue& queue, int step) { product.by_vendor(queue, step); });
-  measurements.push_back({fmt::format("vendor_{}", type_names[number]), product.text(), measured,
+  measurements.push_back({fmt::format("vendor_{}", cuda::name_of(type)), product.text(), measured,
                           [operations, number](const cuda::Costs& costs) {
                             return operations / costs.native[number].vendor_rate;
                           }});
@@ -134,7 +126,7 @@ void measure_vendor_rate(Workbench& bench, ElementType type, const Shape& shape,
 void measure_native(Workbench& bench, ElementType type, const Shape& shape,
                     std::vector<Measurement>& measurements) {
   const NativeProduct product(bench, type, shape);
-  const char* name = type_names[static_cast<std::size_t>(type)];
+  const char* name = cuda::name_of(type);
   const NativeShape modelled{type, shape.m, shape.n, shape.k, 1};
   measurements.push_back(
       {fmt::format("own_native_{}", name), product.text(),
@@ -159,10 +151,10 @@ std::vector<Task> vendor_tasks(Workbench& bench) {
                               Shape{8, 4096, 8192},     Shape{4096, 4096, 64},   Shape{8192, 8192, 32}};
   std::vector<Task> tasks;
   for (const Shape& shape : shapes) {
-    tasks.push_back({fmt::format("cuBLAS, FP32, {} x {} x {}", shape.m, shape.n, shape.k),
-                     [&bench, shape](std::vector<Measurement>& measurements) {
-                       measure_vendor(bench, shape, measurements);
-                     }});
+    tasks.push_back(
+        {"cuBLAS, FP32, " + shape.text(), [&bench, shape](std::vector<Measurement>& measurements) {
+           measure_vendor(bench, shape, measurements);
+         }});
   }
   return tasks;
 }
@@ -177,15 +169,13 @@ std::vector<Task> native_tasks(Workbench& bench) {
   std::vector<Task> tasks;
   for (const ElementType type : {ElementType::f32, ElementType::f64, ElementType::c32, ElementType::c64}) {
     for (const Shape& shape : long_shapes) {
-      tasks.push_back({fmt::format("cuBLAS, {} {} x {} x {}", type_names[static_cast<std::size_t>(type)],
-                                   shape.m, shape.n, shape.k),
+      tasks.push_back({fmt::format("cuBLAS, {} {}", cuda::name_of(type), shape.text()),
                        [&bench, type, shape](std::vector<Measurement>& measurements) {
                          measure_vendor_rate(bench, type, shape, measurements);
                        }});
     }
     for (const Shape& shape : shapes) {
-      tasks.push_back({fmt::format("native products, {} {} x {} x {}",
-                                   type_names[static_cast<std::size_t>(type)], shape.m, shape.n, shape.k),
+      tasks.push_back({fmt::format("native products, {} {}", cuda::name_of(type), shape.text()),
                        [&bench, type, shape](std::vector<Measurement>& measurements) {
                          measure_native(bench, type, shape, measurements);
                        }});

@@ -18,8 +18,7 @@ void measure_copy(Workbench& bench, std::vector<Measurement>& measurements) {
                           [](const cuda::Costs& costs) { return 2.0 * bytes / costs.call.copy_rate; }});
 }
 
-struct Shape {
-  std::int64_t m, n, k;
+struct SplitShape : Shape {
   bool alone = false;  // A is split, and B is prepared
 };
 
@@ -43,7 +42,7 @@ DeviceSplit split_of(Workbench& bench, const SplitRule& rule, std::int64_t vecto
 }
 
 // Column-major operands, so that A's vectors have a stride and B's are contiguous.
-void measure_splits(Workbench& bench, const Program& program, const Shape& shape,
+void measure_splits(Workbench& bench, const Program& program, const SplitShape& shape,
                     std::vector<Measurement>& measurements) {
   const DeviceShape modelled{
       program.schedule, program.format().id, ElementType::f32, shape.m, shape.n, shape.k, 1, false,
@@ -59,7 +58,7 @@ void measure_splits(Workbench& bench, const Program& program, const Shape& shape
     bench.engine().split(queue, splits, {});
   });
   measurements.push_back(
-      {"splits", fmt::format("{} x {} x {}{}", shape.m, shape.n, shape.k, shape.alone ? ", A" : ""), measured,
+      {"splits", shape.text() + (shape.alone ? ", A" : ""), measured,
        [modelled](const cuda::Costs& costs) { return cuda::expected_split_time(modelled, costs.call); }});
 }
 
@@ -70,14 +69,13 @@ std::vector<Task> split_tasks(Workbench& bench) {
       {"copies", [&bench](std::vector<Measurement>& measurements) { measure_copy(bench, measurements); }}};
   static const Program program = find_scheme("fp16x3")->program;
   constexpr std::array shapes{
-      Shape{256, 256, 256},        Shape{512, 512, 512},     Shape{1024, 1024, 1024},
-      Shape{2048, 2048, 2048},     Shape{4096, 4096, 4096},  Shape{8192, 8192, 2048},
-      Shape{64, 64, 8192},         Shape{64, 8192, 4096},    Shape{1024, 1024, 32768},
-      Shape{256, 256, 65536},      Shape{64, 64, 262144},    Shape{1024, 64, 1024, true},
-      Shape{4096, 64, 4096, true}, Shape{64, 64, 4096, true}};
-  for (const Shape& shape : shapes) {
-    tasks.push_back({fmt::format("splits of {} x {} x {}", shape.m, shape.n, shape.k),
-                     [&bench, shape](std::vector<Measurement>& measurements) {
+      SplitShape{{256, 256, 256}},        SplitShape{{512, 512, 512}},     SplitShape{{1024, 1024, 1024}},
+      SplitShape{{2048, 2048, 2048}},     SplitShape{{4096, 4096, 4096}},  SplitShape{{8192, 8192, 2048}},
+      SplitShape{{64, 64, 8192}},         SplitShape{{64, 8192, 4096}},    SplitShape{{1024, 1024, 32768}},
+      SplitShape{{256, 256, 65536}},      SplitShape{{64, 64, 262144}},    SplitShape{{1024, 64, 1024}, true},
+      SplitShape{{4096, 64, 4096}, true}, SplitShape{{64, 64, 4096}, true}};
+  for (const SplitShape& shape : shapes) {
+    tasks.push_back({"splits of " + shape.text(), [&bench, shape](std::vector<Measurement>& measurements) {
                        measure_splits(bench, program, shape, measurements);
                      }});
   }

@@ -4,13 +4,14 @@
 #include <string_view>
 
 #include "base/text/format_text.hpp"
-#include "engines/device.hpp"
 
 namespace kintsugi::core::cuda {
 
 namespace {
 
 using enum CostScaling;
+
+constexpr std::array type_names{"f32", "f64", "c32", "c64"};  // indexed by ElementType
 
 class Fields {
  public:
@@ -74,22 +75,24 @@ void add_native(Fields& fields, Costs& costs) {
   fields.add("native_call.vendor_launch", costs.native_call.vendor_launch, none);
   fields.add("native_call.test_launch", costs.native_call.test_launch, none);
   fields.add("native_call.test_read_time", costs.native_call.test_read_time, none);
-  constexpr std::array names{"f32", "f64", "c32", "c64"};
   constexpr std::array<std::size_t, 4> tiles{3, 4, 2, 3};
-  for (std::size_t i = 0; i < names.size(); ++i) {
+  for (std::size_t i = 0; i < type_names.size(); ++i) {
     for (std::size_t tile = 0; tile < tiles[i]; ++tile)
-      fields.add(fmt::format("native.{}.tile_index.{}", names[i], tile), costs.native[i].tile_index[tile],
-                 clock_time);
-    fields.add(fmt::format("native.{}.vendor_rate", names[i]), costs.native[i].vendor_rate, compute_rate);
+      fields.add(fmt::format("native.{}.tile_index.{}", type_names[i], tile),
+                 costs.native[i].tile_index[tile], clock_time);
+    fields.add(fmt::format("native.{}.vendor_rate", type_names[i]), costs.native[i].vendor_rate,
+               compute_rate);
   }
-  for (std::size_t i = 1; i < names.size(); ++i) {  // FP32 has the multi-term kernels
-    fields.add(fmt::format("residues.{}.launches", names[i]), costs.residues[i].launches, none);
-    fields.add(fmt::format("residues.{}.element_slice", names[i]), costs.residues[i].element_slice,
+  for (std::size_t i = 1; i < type_names.size(); ++i) {  // FP32 has the multi-term kernels
+    fields.add(fmt::format("residues.{}.launches", type_names[i]), costs.residues[i].launches, none);
+    fields.add(fmt::format("residues.{}.element_slice", type_names[i]), costs.residues[i].element_slice,
                memory_time);
   }
 }
 
 }  // namespace
+
+const char* name_of(ElementType type) { return type_names[static_cast<std::size_t>(type)]; }
 
 std::vector<CostField> cost_fields(Costs& costs) {
   static_assert(static_cast<int>(ElementType::f32) == 0 && static_cast<int>(ElementType::c64) == 3);
