@@ -17,6 +17,18 @@ if(KINTSUGI_COVERAGE)
   target_link_options(kintsugi_flags INTERFACE --coverage)
 endif()
 
+set(kintsugi_module_properties POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+# Precompiled headers demand the same options of all modules, OpenMP's too.
+if(KINTSUGI_PRECOMPILED_HEADERS)
+  find_package(OpenMP REQUIRED COMPONENTS CXX)
+  find_package(fmt 9 REQUIRED)
+  kintsugi_precompile(kintsugi_module_headers HEADERS <fmt/format.h> ${kintsugi_standard_headers}
+                      LINK kintsugi_flags OpenMP::OpenMP_CXX)
+  target_include_directories(kintsugi_module_headers SYSTEM PRIVATE
+                             $<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>)
+  set_target_properties(kintsugi_module_headers PROPERTIES ${kintsugi_module_properties})
+endif()
+
 # kintsugi_module(NAME DIRECTORY [FLAT] DEPENDS module...): the sources of a folder of src/ as
 # kintsugi_NAME; FLAT leaves its subfolders out.
 function(kintsugi_module name directory)
@@ -29,10 +41,13 @@ function(kintsugi_module name directory)
   list(TRANSFORM MODULE_DEPENDS PREPEND kintsugi_)
   if(sources)
     add_library(kintsugi_${name} STATIC ${sources})
-    set_target_properties(kintsugi_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
-                                                      VISIBILITY_INLINES_HIDDEN ON)
+    set_target_properties(kintsugi_${name} PROPERTIES ${kintsugi_module_properties})
     target_include_directories(kintsugi_${name} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
     target_link_libraries(kintsugi_${name} PRIVATE kintsugi_flags PUBLIC ${MODULE_DEPENDS})
+    if(TARGET kintsugi_module_headers)
+      target_precompile_headers(kintsugi_${name} REUSE_FROM kintsugi_module_headers)
+      target_link_libraries(kintsugi_${name} PRIVATE OpenMP::OpenMP_CXX)
+    endif()
   else()
     add_library(kintsugi_${name} INTERFACE)
     target_include_directories(kintsugi_${name} INTERFACE ${CMAKE_CURRENT_SOURCE_DIR})

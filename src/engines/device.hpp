@@ -244,7 +244,7 @@ struct DeviceShape {
 // Expected times in microseconds.
 struct DeviceTimes {
   double emulated;  // with ranges, selections, and splits of operands that are not prepared
-  double native;    // a lower estimate
+  double native;    // under the contract; a lower estimate
 };
 
 // Shape of a product in a type's own arithmetic.
@@ -261,6 +261,7 @@ struct NativeTimes {
   double own_added;
   double vendor_tested;
   double vendor_added;
+  double test;  // of the vendor's sums, alone
 };
 
 // Limits by which a plan decides on an emulation and on its number of candidates.

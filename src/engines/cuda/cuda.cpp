@@ -168,8 +168,13 @@ class CudaEngine final : public Engine, public DeviceEngine {
     const ProfileInForce* profile = profile_in_force();
     if (profile == nullptr || !current_architecture().has_gemm_kernels()) return std::nullopt;
     const Costs& costs = profile->profile.costs;
-    return shape.format == FormatId::int8 ? expected_residue_times(shape, costs)
-                                          : expected_multi_term_times(shape, costs);
+    DeviceTimes times = shape.format == FormatId::int8 ? expected_residue_times(shape, costs)
+                                                       : expected_multi_term_times(shape, costs);
+    // A native product under a contract: the vendor's sums are tested, or our own kernel computes them.
+    const NativeTimes native =
+        cuda::native_times({shape.type, shape.m, shape.n, shape.k, shape.items}, costs);
+    times.native = std::min(native.own, times.native + native.test);
+    return times;
   }
 
   void prepare() const override {

@@ -111,16 +111,15 @@ class Fp32Epilogue {
  public:
   static constexpr bool reads = false;
 
-  __device__ Fp32Epilogue(float alpha, const int (&row_scales)[2])
-      : factors_{alpha * float_power_of_two(-row_scales[0]), alpha * float_power_of_two(-row_scales[1])} {}
+  __device__ explicit Fp32Epilogue(float alpha) : alpha_(alpha) {}
 
-  __device__ bool stores(int, int) const { return true; }
-  __device__ float value(float sum, int r, int column_scale, float) const {
-    return sum * factors_[r] * float_power_of_two(-column_scale);
+  __device__ static bool stores(int, int) { return true; }
+  __device__ float value(float sum, int row_scale, int column_scale, float) const {
+    return sum * (alpha_ * float_power_of_two(-row_scale)) * float_power_of_two(-column_scale);
   }
 
  private:
-  float factors_[2];
+  float alpha_;
 };
 
 // Elements for any scalars and scales, as epilogue() computes them: exact in double but for the addition and
@@ -130,21 +129,19 @@ class GeneralEpilogue {
  public:
   static constexpr bool reads = Reads;
 
-  __device__ GeneralEpilogue(float alpha, float beta, const int (&row_scales)[2])
-      : alpha_(alpha), beta_(beta), row_scales_{row_scales[0], row_scales[1]} {}
+  __device__ GeneralEpilogue(float alpha, float beta) : alpha_(alpha), beta_(beta) {}
 
-  __device__ bool stores(int r, int column_scale) const {
-    return row_scales_[r] != special_scale && column_scale != special_scale;
+  __device__ static bool stores(int row_scale, int column_scale) {
+    return row_scale != special_scale && column_scale != special_scale;
   }
-  __device__ float value(float sum, int r, int column_scale, float old) const {
-    const double unscaled = static_cast<double>(sum) * power_of_two(-(row_scales_[r] + column_scale));
+  __device__ float value(float sum, int row_scale, int column_scale, float old) const {
+    const double unscaled = static_cast<double>(sum) * power_of_two(-(row_scale + column_scale));
     return epilogue(unscaled, alpha_, beta_, Reads ? &old : nullptr);
   }
 
  private:
   float alpha_;
   float beta_;
-  int row_scales_[2];
 };
 
 // Stores to global memory by inline assembly: the compiler would keep later loads of scales from shared
@@ -158,17 +155,19 @@ __device__ inline void store_pair(float* first, float x, float y) {
   asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(first), "f"(x), "f"(y));
 }
 
-// How a thread stores its elements of a tile: one by one if they are inside C; one by one, where all are
-// inside; in pairs, where all are inside.
-enum class StoreMode : std::uint8_t { bounds_checked, whole, paired };
+// How the elements of a tile are stored: in pairs, by threads whose elements are all inside C; rows of 32 elements
+// by whole warps, for other tiles of a row-major C; one by one, for other layouts, where all elements are inside C
+// or only those that are.
+enum class StoreMode : std::uint8_t { paired, rows, whole, bounds_checked };
 
 template <int Rows, int Columns, int EpilogueWarps>
 __device__ StoreMode store_mode(const EpilogueParams<Rows, Columns, EpilogueWarps>& params,
                                 const DeviceMatrix& c) {
-  if (params.rows != Rows || params.columns != Columns) return StoreMode::bounds_checked;
-  const bool pairs = c.column_stride == 1 && c.row_stride % 2 == 0 &&
-                     reinterpret_cast<std::uintptr_t>(params.first) % sizeof(float2) == 0;
-  return pairs ? StoreMode::paired : StoreMode::whole;
+  const bool is_whole = params.rows == Rows && params.columns == Columns;
+  if (c.column_stride != 1) return is_whole ? StoreMode::whole : StoreMode::bounds_checked;
+  const bool pairs =
+      c.row_stride % 2 == 0 && reinterpret_cast<std::uintptr_t>(params.first) % sizeof(float2) == 0;
+  return is_whole && pairs ? StoreMode::paired : StoreMode::rows;
 }
 
 // Calls visit(r, e) for rows r = 0, 1 and columns e = 0, 1 of a pair.
@@ -195,6 +194,8 @@ template <StoreMode How, int Rows, int Columns, int EpilogueWarps, class Epilogu
 __device__ void store_sums(const EpilogueParams<Rows, Columns, EpilogueWarps>& params, const DeviceMatrix& c,
                            const Epilogue& epilogue, const float (&sums)[Count], int row, int thread) {
   constexpr int at_once = Epilogue::reads ? 2 : 4;  // pairs of columns, in two rows each
+  const int row_scales[2] = {params.scales[row + sum_row(thread, 0)],
+                             params.scales[row + sum_row(thread, 2)]};
   const int column = sum_column(thread, 0);
   const int rows[2] = {row + sum_row(thread, 0), row + sum_row(thread, 2)};
   const std::int64_t row_step = 8 * c.row_stride;
@@ -214,7 +215,7 @@ __device__ void store_sums(const EpilogueParams<Rows, Columns, EpilogueWarps>& p
       const int2 scales = *reinterpret_cast<const int2*>(&params.scales[Rows + j]);
       const auto value = [&](int r, int e) {
         const int scale = e == 0 ? scales.x : scales.y;
-        return epilogue.value(sums[4 * (begin + p) + 2 * r + e], r, scale, old[p][r][e]);
+        return epilogue.value(sums[4 * (begin + p) + 2 * r + e], row_scales[r], scale, old[p][r][e]);
       };
       if constexpr (How == StoreMode::paired) {
         store_pair(first, value(0, 0), value(0, 1));
@@ -223,9 +224,55 @@ __device__ void store_sums(const EpilogueParams<Rows, Columns, EpilogueWarps>& p
       }
       for_each_of_pair([&](int r, int e) {
         const int scale = e == 0 ? scales.x : scales.y;
-        if (is_inside(r, j + e) && epilogue.stores(r, scale))
+        if (is_inside(r, j + e) && epilogue.stores(row_scales[r], scale))
           store_element(first + r * row_step + e * column_step, value(r, e));
       });
+    }
+  }
+}
+
+// Exchanges a bit of the lane's number with a bit of the register's: a lane with that bit gives the values whose
+// index lacks the other one for those of its partner whose index has it.
+template <int LaneBit, int IndexBit, int Count>
+__device__ void exchange_bits(float (&values)[Count]) {
+  const bool has_bit = (threadIdx.x & LaneBit) != 0;
+#pragma unroll
+  for (int i = 0; i < Count; ++i) {
+    if ((i & IndexBit) != 0) continue;
+    float& low = values[i];
+    float& high = values[i | IndexBit];
+    const float received = __shfl_xor_sync(~0U, has_bit ? low : high, LaneBit);
+    (has_bit ? low : high) = received;
+  }
+}
+
+// Stores a warp's elements of a row-major C, 16 rows of the tile, in groups of 32 columns: the lanes exchange sums
+// until each has one column of a group, and write neighbors of one row together. Rows need no alignment.
+template <int Rows, int Columns, int EpilogueWarps, class Epilogue, int Count>
+__device__ void store_rows(const EpilogueParams<Rows, Columns, EpilogueWarps>& params, const DeviceMatrix& c,
+                           const Epilogue& epilogue, const float (&sums)[Count], int row, int thread) {
+  constexpr int at_once = 16;  // sums of a group of columns
+  const int lane = thread % 32;
+  const int first_row = row + thread / 32 * 16;
+  int column = lane / 8 * 8 + lane % 4 * 2 + lane / 4 % 2;
+#pragma unroll
+  for (int begin = 0; begin < Count; begin += at_once, column += 32) {
+    float group[at_once];
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) group[i] = sums[begin + i];
+    exchange_bits<4, 1>(group);
+    exchange_bits<8, 4>(group);
+    exchange_bits<16, 8>(group);
+    const int column_scale = params.scales[Rows + column];
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) {
+      const int at = first_row + i % 2 + i / 4 * 2 + i / 2 % 2 * 8;
+      const int row_scale = params.scales[at];
+      if (at >= params.rows || column >= params.columns || !epilogue.stores(row_scale, column_scale))
+        continue;
+      float* element = params.first + at * c.row_stride + column;
+      const float old = Epilogue::reads ? *element : 0.0F;
+      store_element(element, epilogue.value(group[i], row_scale, column_scale, old));
     }
   }
 }
@@ -250,6 +297,13 @@ __device__ void store_special_elements(const EpilogueParams<Rows, Columns, Epilo
   }
 }
 
+template <int Rows, int Columns, int EpilogueWarps, class Epilogue, int Count>
+__device__ void store_any(const EpilogueParams<Rows, Columns, EpilogueWarps>& params, const DeviceMatrix& c,
+                          const Epilogue& epilogue, const float (&sums)[Count], int row, int thread) {
+  if (c.column_stride == 1) return store_rows(params, c, epilogue, sums, row, thread);
+  store_sums<StoreMode::bounds_checked>(params, c, epilogue, sums, row, thread);
+}
+
 // Stores a tile of C. All `threads` threads that hold its sums call it, each with the sums of the 64 rows
 // from `row` on.
 template <FormatId SliceFormat, int Rows, int Columns, int EpilogueWarps, int Count>
@@ -258,25 +312,21 @@ __device__ void store_tile(const float (&sums)[Count], const DeviceTile& tile,
                            int threads) {
   static_assert(Count == Columns / 2);
   const int of_group = thread % warpgroup;
-  const int row_scales[2] = {params.scales[row + sum_row(of_group, 0)],
-                             params.scales[row + sum_row(of_group, 2)]};
+  const DeviceMatrix& c = tile.c;
   if (SliceFormat == FormatId::fp16 && params.fits_fp32()) {
-    const Fp32Epilogue epilogue(params.alpha, row_scales);
-    switch (store_mode(params, tile.c)) {
-      case StoreMode::paired:
-        return store_sums<StoreMode::paired>(params, tile.c, epilogue, sums, row, of_group);
-      case StoreMode::whole:
-        return store_sums<StoreMode::whole>(params, tile.c, epilogue, sums, row, of_group);
+    const Fp32Epilogue epilogue(params.alpha);
+    switch (store_mode(params, c)) {
+      case StoreMode::paired: return store_sums<StoreMode::paired>(params, c, epilogue, sums, row, of_group);
+      case StoreMode::rows: return store_rows(params, c, epilogue, sums, row, of_group);
+      case StoreMode::whole: return store_sums<StoreMode::whole>(params, c, epilogue, sums, row, of_group);
       case StoreMode::bounds_checked:
-        return store_sums<StoreMode::bounds_checked>(params, tile.c, epilogue, sums, row, of_group);
+        return store_sums<StoreMode::bounds_checked>(params, c, epilogue, sums, row, of_group);
     }
   }
   if (params.beta == 0.0F) {
-    store_sums<StoreMode::bounds_checked>(
-        params, tile.c, GeneralEpilogue<false>(params.alpha, params.beta, row_scales), sums, row, of_group);
+    store_any(params, c, GeneralEpilogue<false>(params.alpha, params.beta), sums, row, of_group);
   } else {
-    store_sums<StoreMode::bounds_checked>(
-        params, tile.c, GeneralEpilogue<true>(params.alpha, params.beta, row_scales), sums, row, of_group);
+    store_any(params, c, GeneralEpilogue<true>(params.alpha, params.beta), sums, row, of_group);
   }
   store_special_elements(params, tile, thread, threads);
 }

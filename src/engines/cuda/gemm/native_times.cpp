@@ -23,11 +23,12 @@ NativeTimes native_times(const NativeShape& shape, const Costs& costs) {
   const double copy_c = elements * static_cast<double>(element_bytes(shape.type)) / costs.call.copy_rate;
   const double own = call.own_launch + index * (static_cast<double>(shape.k) + call.tile_ends) + copy_c;
   const double vendor = call.vendor_launch + operations / of_type.vendor_rate;
-  const double tested = vendor + call.test_launch + call.test_read_time * copy_c;
+  const double test = call.test_launch + call.test_read_time * copy_c;
   return {.own = own,
           .own_added = own + 2 * copy_c,
-          .vendor_tested = tested,
-          .vendor_added = tested + 2 * copy_c};
+          .vendor_tested = vendor + test,
+          .vendor_added = vendor + test + 2 * copy_c,
+          .test = test};
 }
 
 }  // namespace kintsugi::core::cuda

@@ -5,7 +5,13 @@
 
 namespace kintsugi::core::cuda {
 
-// Copies eight bytes; where `exists` is false it writes zeros and reads nothing.
+// Copies four bytes; where `exists` is false it writes zeros and reads nothing.
+__device__ inline void copy_4_bytes(std::uint32_t target, const void* source, bool exists) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(target), "l"(source), "r"(exists ? 4 : 0)
+               : "memory");
+}
+
+// Copies eight bytes likewise.
 __device__ inline void copy_8_bytes(std::uint32_t target, const void* source, bool exists) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(target), "l"(source), "r"(exists ? 8 : 0)
                : "memory");

@@ -350,13 +350,12 @@ __device__ void multiply_stages(const SmallTileParams& params, SmallTileSharedSt
                        {std::int64_t{coord.row} * small_tile_rows, small_tile_rows},
                        {std::int64_t{coord.column} * Config::columns, Config::columns}, thread);
   named_barrier_sync(1, Config::threads);
+  float sums[Config::sums];
   const auto multiply = [&](auto count) {
-    StageSums<Config, count> sums(params, stages);
-    add_segments(sums, params, coord);
-    if constexpr (Config::split_k) {
-      if (!reduce_if_last_segment(sums.sums, params, shared, coord)) return;
-    }
-    store_tile<Config::format>(sums.sums, params.tile, shared.epilogue, 0, thread, Config::threads);
+    StageSums<Config, count> of_stages(params, stages);
+    add_segments(of_stages, params, coord);
+#pragma unroll
+    for (int i = 0; i < Config::sums; ++i) sums[i] = of_stages.sums[i];
   };
   if (params.sums_of_block == 4) {
     multiply(std::integral_constant<int, 4>());
@@ -365,10 +364,14 @@ __device__ void multiply_stages(const SmallTileParams& params, SmallTileSharedSt
   } else {
     multiply(std::integral_constant<int, 1>());
   }
+  if constexpr (Config::split_k) {
+    if (!reduce_if_last_segment(sums, params, shared, coord)) return;
+  }
+  store_tile<Config::format>(sums, params.tile, shared.epilogue, 0, thread, Config::threads);
 }
 
 template <class Config>
-__device__ void multiply_small_tile(const TensorMap& a, const TensorMap& b, const SmallTileParams& params) {
+__device__ __forceinline__ void multiply_small_tile(const TensorMap& a, const TensorMap& b, const SmallTileParams& params) {
   extern __shared__ unsigned char memory[];
   __shared__ SmallTileSharedStorage<Config> shared;
   const SmallTileCoord<Config> coord(params);

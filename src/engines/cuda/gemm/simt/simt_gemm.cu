@@ -2,9 +2,12 @@
 // arithmetic.
 #include <type_traits>
 
+#include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/gemm/native_epilogue.cuh"
 #include "engines/cuda/gemm/simt/simt_tiles.hpp"
+#include "engines/cuda/ptx/async_copy.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
+#include "engines/cuda/ptx/shared_memory.cuh"
 
 namespace kintsugi::core::cuda {
 
@@ -29,81 +32,153 @@ template <class T, int Tile>
 struct KTile {
   static constexpr int tile = Tile;
   static constexpr int depth = simt_depth<T>(Tile);
-  static constexpr int together =
-      std::min(16 / static_cast<int>(sizeof(T)), Tile / simt_side);  // elements of a vector access
+  static constexpr int chunk = 16 / static_cast<int>(sizeof(T));  // elements
+  static constexpr int pitch = tile + chunk;
 
-  alignas(16) unsigned char bytes[depth * (tile + together) * sizeof(T)];
+  alignas(16) unsigned char bytes[depth * pitch * sizeof(T)];
 
-  __device__ T* at(int p, int vector) { return reinterpret_cast<T*>(bytes) + p * (tile + together) + vector; }
+  __device__ T* at(int p, int vector) { return reinterpret_cast<T*>(bytes) + p * pitch + vector; }
 };
 
-// Elements that a thread loads for every step; neighboring lanes load what is contiguous in memory.
+// How the threads of a block share an operand's elements of a step: neighboring lanes copy what is contiguous in
+// memory.
+enum class CopyPattern : std::uint8_t { chunks_along_vectors, elements_along_vectors, elements_along_k };
+
+// `view` begins at the tile's first vector.
+template <class T, int Tile>
+__device__ CopyPattern copy_pattern(const MatrixView<const T>& view) {
+  if (view.column_stride < view.row_stride) return CopyPattern::elements_along_k;
+  const bool aligned = view.row_stride == 1 && view.column_stride % KTile<T, Tile>::chunk == 0 &&
+                       reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0;
+  return aligned && !is_complex<T> ? CopyPattern::chunks_along_vectors : CopyPattern::elements_along_vectors;
+}
+
+// Copies of one thread to shared memory for every step. Complex elements, which may have to be conjugated, pass
+// through registers.
 template <class T, int Tile>
 class Loader {
  public:
-  static constexpr int tile = Tile;
-  static constexpr int depth = simt_depth<T>(Tile);
-  static constexpr int count = tile * depth / simt_threads;
+  using Step = KTile<T, Tile>;
 
   __device__ Loader(const DeviceSide& side, std::int64_t first, std::int64_t vectors)
-      : k_left_(side.matrix.columns), conjugated_(side.matrix.conjugated) {
-    const MatrixView<const T> view = view_of<const T>(side.matrix, side.item + blockIdx.y);
-    const auto thread = static_cast<int>(threadIdx.x);
-    const bool along_k = view.column_stride < view.row_stride;
-    vector_ = along_k ? thread / depth : thread % tile;
-    p_ = along_k ? thread % depth : thread / tile;
-    vector_step_ = along_k ? simt_threads / depth : 0;
-    p_step_ = along_k ? 0 : simt_threads / tile;
-    vectors_left_ = static_cast<int>(std::min<std::int64_t>(vectors, tile)) - vector_;
-    k_step_ = depth * view.column_stride;
-    step_ = vector_step_ * view.row_stride + p_step_ * view.column_stride;
-    source_ = view.data + (first + vector_) * view.row_stride + p_ * view.column_stride;
+      : matrix_(side.matrix), is_whole_(vectors >= Tile) {
+    const MatrixView<const T> view = view_of<const T>(side.matrix, side.item + blockIdx.y)
+                                         .block(first, 0, side.matrix.rows - first, side.matrix.columns);
+    pattern_ = copy_pattern<T, Tile>(view);
+    const int lanes = pattern_ == CopyPattern::elements_along_k       ? Step::depth
+                      : pattern_ == CopyPattern::chunks_along_vectors ? Tile / Step::chunk
+                                                                      : Tile;
+    const int lane = static_cast<int>(threadIdx.x) % lanes;
+    const int other = static_cast<int>(threadIdx.x) / lanes;
+    const int vector = pattern_ == CopyPattern::elements_along_k       ? other
+                       : pattern_ == CopyPattern::chunks_along_vectors ? lane * Step::chunk
+                                                                       : lane;
+    p_ = pattern_ == CopyPattern::elements_along_k ? lane : other;
+    offset_ = p_ * Step::pitch + vector;
+    vectors_left_ = static_cast<int>(std::min<std::int64_t>(vectors, Tile)) - vector;
+    source_ = view.data + vector * view.row_stride + p_ * view.column_stride;
   }
 
-  // Loads the elements of the next step, zeros beyond the operand.
-  __device__ void load() {
-    const int there_along_k = static_cast<int>(std::min<std::int64_t>(k_left_, depth)) - p_;
-#pragma unroll
-    for (int e = 0; e < count; ++e) {
-      const bool there = e * vector_step_ < vectors_left_ && e * p_step_ < there_along_k;
-      element_[e] = there ? source_[e * step_] : T(0);
-      if constexpr (is_complex<T>) {
-        if (conjugated_) element_[e] = {element_[e].real(), -element_[e].imag()};
-      }
+  // Begins to load the elements of the next step, which has `inner` of its inner indices, and zeros for the others.
+  // They are in `step` after end_load().
+  __device__ void begin_load(Step& step, int inner) {
+    if (pattern_ == CopyPattern::chunks_along_vectors) {
+      begin_load<CopyPattern::chunks_along_vectors>(step, inner);
+    } else if (pattern_ == CopyPattern::elements_along_k) {
+      begin_load<CopyPattern::elements_along_k>(step, inner);
+    } else {
+      begin_load<CopyPattern::elements_along_vectors>(step, inner);
     }
-    source_ += k_step_;
-    k_left_ -= depth;
+    source_ += Step::depth * matrix_.column_stride;
   }
-  __device__ void store(KTile<T, Tile>& step) const {
-#pragma unroll
-    for (int e = 0; e < count; ++e) *step.at(p_ + e * p_step_, vector_ + e * vector_step_) = element_[e];
+  __device__ void end_load(Step& step) const {
+    if constexpr (!is_complex<T>) {
+      await_copies();
+    } else if (pattern_ == CopyPattern::elements_along_k) {
+      store<CopyPattern::elements_along_k>(step);
+    } else {
+      store<CopyPattern::elements_along_vectors>(step);
+    }
   }
 
  private:
+  // Vectors and inner indices from one copy of a thread to the next, and the number of its copies.
+  template <CopyPattern Pattern>
+  struct Copies {
+    static constexpr bool chunks = Pattern == CopyPattern::chunks_along_vectors;
+    static constexpr bool along_k = Pattern == CopyPattern::elements_along_k;
+    static constexpr int vectors = along_k ? simt_threads / Step::depth : 0;
+    static constexpr int inner = along_k ? 0 : simt_threads * (chunks ? Step::chunk : 1) / Tile;
+    static constexpr int count = Tile * Step::depth / simt_threads / (chunks ? Step::chunk : 1);
+  };
+
+  template <CopyPattern Pattern>
+  __device__ void begin_load(Step& step, int inner) {
+    if (is_whole_ && inner == Step::depth) {
+      load<Pattern, true>(step, inner - p_);
+    } else {
+      load<Pattern, false>(step, inner - p_);
+    }
+  }
+  template <CopyPattern Pattern, bool Whole>
+  __device__ void load(Step& step, int inner_left) {
+    using Each = Copies<Pattern>;
+    const std::int64_t source_step =
+        Each::along_k ? Each::vectors * matrix_.row_stride : Each::inner * matrix_.column_stride;
+    T* target = step.at(0, 0) + offset_;
+    const T* source = source_;
+#pragma unroll
+    for (int e = 0; e < Each::count; ++e, source += source_step, target += target_step<Pattern>) {
+      const int vectors = e * Each::inner < inner_left ? vectors_left_ - e * Each::vectors : 0;
+      if constexpr (is_complex<T>) {
+        element_[e] = Whole || vectors > 0 ? *source : T(0);
+        if (matrix_.conjugated) element_[e] = {element_[e].real(), -element_[e].imag()};
+      } else if constexpr (!Each::chunks) {
+        copy_element(target, source, Whole || vectors > 0);
+      } else if (Whole || vectors >= Step::chunk) {
+        copy_aligned(target, source, 16);
+      } else {
+        copy_unaligned(target, source, vectors * static_cast<int>(sizeof(T)));
+      }
+    }
+  }
+  template <CopyPattern Pattern>
+  __device__ void store(Step& step) const {
+    T* target = step.at(0, 0) + offset_;
+#pragma unroll
+    for (int e = 0; e < Copies<Pattern>::count; ++e, target += target_step<Pattern>) *target = element_[e];
+  }
+  __device__ static void copy_element(T* target, const T* source, bool exists) {
+    if constexpr (sizeof(T) == 4) {
+      copy_4_bytes(shared_address(target), source, exists);
+    } else {
+      copy_8_bytes(shared_address(target), source, exists);
+    }
+  }
+  template <CopyPattern Pattern>
+  static constexpr int target_step = Copies<Pattern>::inner* Step::pitch + Copies<Pattern>::vectors;
+
+  const DeviceMatrix& matrix_;
   const T* source_;
-  std::int64_t step_;    // from one element of the thread to the next
-  std::int64_t k_step_;  // from one step of k to the next
-  std::int64_t k_left_;  // inner indices left
-  bool conjugated_;
-  int vectors_left_;
-  int vector_, p_, vector_step_, p_step_;
-  T element_[count];
+  CopyPattern pattern_;
+  bool is_whole_;     // the operand has all vectors of the tile
+  int vectors_left_;  // from the thread's first vector on
+  int p_;             // inner index of the thread's first element
+  int offset_;        // of that element in a step
+  T element_[is_complex<T> ? Tile * Step::depth / simt_threads : 1];
 };
 
-// Sums of one thread, for `each` rows and columns, in groups of `together` that one access reads; neighboring
-// threads have neighboring groups.
+// Sums of one thread. Its rows and columns come in groups that one access reads; neighboring threads have
+// neighboring groups.
 template <class T, int Tile>
 class Sums {
  public:
-  static constexpr int each = Tile / simt_side;
-  static constexpr int together = KTile<T, Tile>::together;
+  static constexpr int each = Tile / simt_side;  // rows and columns of a thread
 
-  // Row or column of the tile that is number r of the thread's own.
-  __device__ static int tile_index(int thread, int r) {
-    return (r / together * simt_side + thread) * together + r % together;
+  // Row and column in the tile of sum number e.
+  __device__ static Position position(int e) {
+    return {tile_index(row_thread(), e % each), tile_index(column_thread(), e / each)};
   }
-  __device__ static int row_thread() { return static_cast<int>(threadIdx.x) % simt_side; }
-  __device__ static int column_thread() { return static_cast<int>(threadIdx.x) / simt_side; }
 
   __device__ void add(KTile<T, Tile>& a, KTile<T, Tile>& b, int p) {
     T x[each];
@@ -122,28 +197,40 @@ class Sums {
   __device__ std::uint64_t write(const MatrixView<T>& c, const Scalars<T>& scalars, RealOf<T> min_sum) const {
     std::uint64_t open = 0;
 #pragma unroll
-    for (int s = 0; s < each; ++s) {
-#pragma unroll
-      for (int r = 0; r < each; ++r) {
-        const int i = tile_index(row_thread(), r);
-        const int j = tile_index(column_thread(), s);
-        if (i >= c.rows || j >= c.columns) continue;
-        if (!is_reliable(sum_[s][r], min_sum)) {
-          open |= std::uint64_t{1} << (s * each + r);
-          if (scalars.beta != T(0)) continue;
-        }
-        const T product = times(scalars.alpha, sum_[s][r]);
-        T& element = c(i, j);
-        element = scalars.beta == T(0) ? product : product + times(scalars.beta, element);
+    for (int e = 0; e < each * each; ++e) {
+      const Position at = position(e);
+      if (at.row >= c.rows || at.column >= c.columns) continue;
+      const T& sum = sum_[e / each][e % each];
+      if (!is_reliable(sum, min_sum)) {
+        open |= std::uint64_t{1} << e;
+        if (scalars.beta != T(0)) continue;
       }
+      const T product = times(scalars.alpha, sum);
+      T& element = c(at.row, at.column);
+      element = scalars.beta == T(0) ? product : product + times(scalars.beta, element);
     }
     return open;
   }
 
  private:
   static_assert(each * each <= 64);
+
+  // A warp has eight threads along the rows and four along the columns.
+  __device__ static int row_thread() {
+    return static_cast<int>(threadIdx.x) % 8 + static_cast<int>(threadIdx.x) / 32 % 2 * 8;
+  }
+  __device__ static int column_thread() {
+    return static_cast<int>(threadIdx.x) / 8 % 4 + static_cast<int>(threadIdx.x) / 64 * 4;
+  }
+
+  static constexpr int together = std::min(KTile<T, Tile>::chunk, each);  // elements of one access
   static_assert(together * sizeof(T) == sizeof(int4) || together * sizeof(T) == sizeof(int2));
   using Run = std::conditional_t<together * sizeof(T) == sizeof(int4), int4, int2>;
+
+  // Row or column of the tile that is number r of a thread's own.
+  __device__ static int tile_index(int thread, int r) {
+    return (r / together * simt_side + thread) * together + r % together;
+  }
 
   __device__ static void read(KTile<T, Tile>& step, int p, int thread, T (&values)[each]) {
 #pragma unroll
@@ -159,27 +246,31 @@ class Sums {
 template <class T, int Tile>
 __device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int64_t first_column,
                        Sums<T, Tile>& sums) {
-  __shared__ KTile<T, Tile> tile_a, tile_b;
+  constexpr int depth = simt_depth<T>(Tile);
+  __shared__ KTile<T, Tile> of_a[2], of_b[2];  // while one is multiplied, the next one is loaded
   Loader<T, Tile> a(tile.a, tile.first_row + first_row, tile.rows - first_row);
   Loader<T, Tile> b(tile.b, tile.first_column + first_column, tile.columns - first_column);
-  constexpr int depth = simt_depth<T>(Tile);
-  const std::int64_t k = tile.a.matrix.columns;
-  a.load();
-  b.load();
-  for (std::int64_t first = 0; first < k; first += depth) {
-    a.store(tile_a);
-    b.store(tile_b);
+  const auto inner_of = [&](std::int64_t left) { return static_cast<int>(min(left, std::int64_t{depth})); };
+  std::int64_t left = tile.a.matrix.columns;  // inner indices
+  int now = 0;
+  a.begin_load(of_a[now], inner_of(left));
+  b.begin_load(of_b[now], inner_of(left));
+#pragma unroll 1
+  for (; left > 0; left -= depth, now ^= 1) {
+    a.end_load(of_a[now]);
+    b.end_load(of_b[now]);
     __syncthreads();
-    a.load();
-    b.load();
-    if (k - first >= depth) {
+    if (left > depth) {
+      a.begin_load(of_a[now ^ 1], inner_of(left - depth));
+      b.begin_load(of_b[now ^ 1], inner_of(left - depth));
+    }
+    if (left >= depth) {
 #pragma unroll
-      for (int p = 0; p < depth; ++p) sums.add(tile_a, tile_b, p);
+      for (int p = 0; p < depth; ++p) sums.add(of_a[now], of_b[now], p);
     } else {  // no zeros are added past k: they would turn a sum of -0 into +0
 #pragma unroll 1
-      for (int p = 0; p < k - first; ++p) sums.add(tile_a, tile_b, p);
+      for (int p = 0; p < left; ++p) sums.add(of_a[now], of_b[now], p);
     }
-    __syncthreads();
   }
 }
 
@@ -204,30 +295,18 @@ __device__ void multiply_tile(const DeviceTile& tile) {
   sum_up(tile, first_row, first_column, sums);
   const auto min_sum =
       static_cast<RealOf<T>>(underflow_limits<RealOf<T>>(parts_of<T> * tile.a.matrix.columns).sum);
-  using TileSums = Sums<T, Tile>;
   recompute_open_elements(tile, tile.first_row + first_row, tile.first_column + first_column, c, scalars,
-                          sums.write(c, scalars, min_sum), [](int e) {
-                            return Position{
-                                TileSums::tile_index(TileSums::row_thread(), e % TileSums::each),
-                                TileSums::tile_index(TileSums::column_thread(), e / TileSums::each)};
-                          });
+                          sums.write(c, scalars, min_sum), [](int e) { return Sums<T, Tile>::position(e); });
 }
 
 }  // namespace
-
-// Thread blocks per SM at least. Two leave simt_f32 too few registers on sm_80, where ptxas spills 13.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-constexpr int blocks_f32 = 1;
-#else
-constexpr int blocks_f32 = 2;
-#endif
 
 #define KINTSUGI_SIMT(name, T, tile, blocks)                         \
   extern "C" __global__ void __launch_bounds__(simt_threads, blocks) \
       name(const __grid_constant__ DeviceTile device_tile) {         \
     multiply_tile<T, tile>(device_tile);                             \
   }
-KINTSUGI_SIMT(simt_f32_128, float, 128, blocks_f32)
+KINTSUGI_SIMT(simt_f32_128, float, 128, 2)
 KINTSUGI_SIMT(simt_f32_64, float, 64, 2)
 KINTSUGI_SIMT(simt_f32_32, float, 32, 2)
 KINTSUGI_SIMT(simt_f64_128, double, 128, 1)

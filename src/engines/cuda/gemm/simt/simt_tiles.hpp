@@ -10,6 +10,12 @@ namespace kintsugi::core::cuda {
 inline constexpr int simt_side = 16;  // threads along a tile's rows and columns
 inline constexpr int simt_threads = simt_side * simt_side;
 
+// Inner indices of a step: every thread copies 32 bytes of each operand.
+template <class T>
+constexpr int simt_depth(int tile) {
+  return 32 * simt_threads / (tile * static_cast<int>(sizeof(T)));
+}
+
 // Tile of C. Wide tiles multiply more per element that they read; narrow tiles are for C that has few wide
 // ones.
 struct SimtTile {
@@ -28,11 +34,5 @@ inline constexpr std::array simt_tiles_f32{SimtTile{128, 2, 5.4F}, SimtTile{64, 
 inline constexpr std::array simt_tiles_f64{SimtTile{128, 1, 2.7F}, SimtTile{64, 2, 1.8F}, SimtTile{32, 2, 1}};
 inline constexpr std::array simt_tiles_c32{SimtTile{64, 2, 2.7F}, SimtTile{32, 2, 1}};
 inline constexpr std::array simt_tiles_c64{SimtTile{64, 1, 1.5F}, SimtTile{32, 2, 1}};
-
-// Inner indices of a step: a thread loads the same number of elements for every tile size.
-template <class T>
-constexpr int simt_depth(int tile) {
-  return 16 * (is_complex<T> ? 64 : 128) / tile;
-}
 
 }  // namespace kintsugi::core::cuda

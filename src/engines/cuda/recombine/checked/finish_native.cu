@@ -13,6 +13,7 @@ namespace {
 
 constexpr int side = native_tile_side;
 constexpr int elements_each = side * side / native_threads;
+constexpr int lines_at_once = native_threads / side;  // lines of C that the threads of a block read together
 
 // Magnitudes of a tile's rows of A and columns of B, as the bits of FP64 numbers, which are ordered as
 // integers are.
@@ -84,6 +85,10 @@ class NativeTile {
     first_column_ += tile.first_column;
     c_ = view_of<T>(tile.c, tile.item + blockIdx.y).block(first_row_, first_column_, rows, columns);
     min_sum_ = static_cast<Real>(limits.min_sum);
+    lines_are_rows_ = c_.column_stride < c_.row_stride;
+    const int lines = static_cast<int>(lines_are_rows_ ? rows : columns);
+    const int length = static_cast<int>(lines_are_rows_ ? columns : rows);
+    count_ = inside_line() < length ? divide_up(max(lines - line(0), 0), lines_at_once) : 0;
   }
 
   __device__ void finish() const {
@@ -107,22 +112,19 @@ class NativeTile {
     }
   }
 
-  // Row and column of the thread's element e; lanes follow C's contiguous lines.
-  __device__ int row(int e) const {
-    const int number = static_cast<int>(threadIdx.x) + native_threads * e;
-    return c_.column_stride < c_.row_stride ? number / side : number % side;
+  // The thread's element e is in line e of every lines_at_once lines of C that are contiguous in memory; its first
+  // count_ elements exist. Lanes of a warp follow a line.
+  __device__ static int inside_line() { return static_cast<int>(threadIdx.x) % side; }
+  __device__ static int line(int e) { return static_cast<int>(threadIdx.x) / side + lines_at_once * e; }
+  __device__ int row(int e) const { return lines_are_rows_ ? line(e) : inside_line(); }
+  __device__ int column(int e) const { return lines_are_rows_ ? inside_line() : line(e); }
+  __device__ std::int64_t step(const MatrixView<T>& matrix) const {
+    return lines_at_once * (lines_are_rows_ ? matrix.row_stride : matrix.column_stride);
   }
-  __device__ int column(int e) const {
-    const int number = static_cast<int>(threadIdx.x) + native_threads * e;
-    return c_.column_stride < c_.row_stride ? number % side : number / side;
-  }
-  __device__ bool exists(int e) const { return row(e) < c_.rows && column(e) < c_.columns; }
 
   __device__ void scale() const {
 #pragma unroll 1
-    for (int e = 0; e < elements_each; ++e) {
-      if (exists(e)) put_scaled_element(scalars_.beta, &c_(row(e), column(e)));
-    }
+    for (int e = 0; e < count_; ++e) put_scaled_element(scalars_.beta, &c_(row(e), column(e)));
   }
 
   __device__ bool is_large(Real x) const {
@@ -145,35 +147,37 @@ class NativeTile {
   // All loads of a group come before its stores, across which the compiler may not move loads.
   __device__ unsigned int open_elements() const {
     unsigned int open = 0;
-    if (in_place_) {
+    if (in_place_ || scalars_.beta == T(0)) {
       constexpr int group = 8;
 #pragma unroll 1
-      for (int e = 0; e < elements_each; e += group) open_in<group>(e, open);
+      for (int e = 0; e < count_; e += group) open_in<group, false>(e, open);
     } else {
       constexpr int group = 4;
 #pragma unroll 1
-      for (int e = 0; e < elements_each; e += group) open_in<group>(e, open);
+      for (int e = 0; e < count_; e += group) open_in<group, true>(e, open);
     }
     return open;
   }
-  template <int Count>
+  // `Adds`: beta C is added to the products of sums that are not in place.
+  template <int Count, bool Adds>
   __device__ void open_in(int first, unsigned int& open) const {
     T sum[Count];
     T old[Count];
-    const bool adds = !in_place_ && scalars_.beta != T(0);
+    const T* read = &sums_(row(first), column(first));
+    T* written = &c_(row(first), column(first));
 #pragma unroll
     for (int e = 0; e < Count; ++e) {
-      if (!exists(first + e)) continue;
-      sum[e] = sums_(row(first + e), column(first + e));
-      if (adds) old[e] = c_(row(first + e), column(first + e));
+      if (first + e >= count_) continue;
+      sum[e] = read[e * step(sums_)];
+      if constexpr (Adds) old[e] = written[e * step(c_)];
     }
 #pragma unroll
     for (int e = 0; e < Count; ++e) {
-      if (!exists(first + e)) continue;
+      if (first + e >= count_) continue;
       if (!is_large(sum[e])) {
         open |= 1U << (first + e);
-      } else if (!in_place_) {
-        c_(row(first + e), column(first + e)) = total(sum[e], adds ? &old[e] : nullptr);
+      } else if (Adds || !in_place_) {
+        written[e * step(c_)] = total(sum[e], Adds ? &old[e] : nullptr);
       }
     }
   }
@@ -295,6 +299,8 @@ class NativeTile {
   MatrixView<T> c_;
   MatrixView<T> sums_;
   Real min_sum_;
+  bool lines_are_rows_;
+  int count_;
 };
 
 template <class T>
