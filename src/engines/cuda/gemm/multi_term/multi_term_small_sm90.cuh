@@ -371,7 +371,8 @@ __device__ void multiply_stages(const SmallTileParams& params, SmallTileSharedSt
 }
 
 template <class Config>
-__device__ __forceinline__ void multiply_small_tile(const TensorMap& a, const TensorMap& b, const SmallTileParams& params) {
+__device__ __forceinline__ void multiply_small_tile(const TensorMap& a, const TensorMap& b,
+                                                    const SmallTileParams& params) {
   extern __shared__ unsigned char memory[];
   __shared__ SmallTileSharedStorage<Config> shared;
   const SmallTileCoord<Config> coord(params);

@@ -260,17 +260,18 @@ __device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int6
     a.end_load(of_a[now]);
     b.end_load(of_b[now]);
     __syncthreads();
-    if (left > depth) {
-      a.begin_load(of_a[now ^ 1], inner_of(left - depth));
-      b.begin_load(of_b[now ^ 1], inner_of(left - depth));
-    }
-    if (left >= depth) {
-#pragma unroll
-      for (int p = 0; p < depth; ++p) sums.add(of_a[now], of_b[now], p);
-    } else {  // no zeros are added past k: they would turn a sum of -0 into +0
+    if (left < depth) {  // no zeros are added past k: they would turn a sum of -0 into +0
 #pragma unroll 1
       for (int p = 0; p < left; ++p) sums.add(of_a[now], of_b[now], p);
+      return;
     }
+    // Copies of one operand at a time, so that their instructions do not wait for each other.
+    if (left > depth) a.begin_load(of_a[now ^ 1], inner_of(left - depth));
+#pragma unroll
+    for (int p = 0; p < depth / 2; ++p) sums.add(of_a[now], of_b[now], p);
+    if (left > depth) b.begin_load(of_b[now ^ 1], inner_of(left - depth));
+#pragma unroll
+    for (int p = depth / 2; p < depth; ++p) sums.add(of_a[now], of_b[now], p);
   }
 }
 
