@@ -293,7 +293,8 @@ DeviceTimes expected_multi_term_times(const DeviceShape& shape, const Costs& of_
                                              of_device.multi_term)));
   // Times of tiles were measured with tiles alone, when the chip was below its power limit.
   const double slower = 1 + costs.throttling * std::min(1.0, product_time / costs.throttled_product);
-  return {expected_split_time(shape, costs) + slower * product_time + costs.selection,
+  const double selection = shape.prepared_a || shape.prepared_b ? costs.prepared_selection : costs.selection;
+  return {expected_split_time(shape, costs) + slower * product_time + selection,
           expected_vendor_time(shape, costs)};
 }
 
