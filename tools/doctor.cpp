@@ -88,9 +88,18 @@ void find_settings(DoctorFindings& findings) {
   if (findings.size() == before) findings.push_back({"settings", "ok", "all at their defaults", ""});
 }
 
+// No cost that could be measured changes what the policy auto runs on a CPU (docs/design/calibration.md).
+void find_processor_profile(DoctorFindings& findings) {
+  findings.push_back({"profile of the processor", "ok",
+                      "none is needed: native products are the fastest for fp32 and fp64, at whatever rates "
+                      "(`kintsugi calibrate` measures GPUs)",
+                      ""});
+}
+
 DoctorFindings find_all() {
   DoctorFindings findings;
   find_processor(findings);
+  find_processor_profile(findings);
   find_engines(findings);
   find_settings(findings);
   return findings;

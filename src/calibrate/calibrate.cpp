@@ -36,13 +36,6 @@ const DeviceEngine& device_engine() {
   return device;
 }
 
-std::vector<Task> all_tasks(Workbench& bench) {
-  std::vector<Task> tasks;
-  for (const auto& part : {split_tasks, multi_term_tasks, vendor_tasks, native_tasks, int8_tasks, call_tasks})
-    std::ranges::move(part(bench), std::back_inserter(tasks));
-  return tasks;
-}
-
 std::vector<Measurement> measure_all(bool quick, const CalibrationProgress& progress) {
   Workbench bench(device_engine(), quick);
   const std::vector<Task> tasks = all_tasks(bench);
@@ -113,6 +106,14 @@ class ProfileFile {
 };
 
 }  // namespace
+
+std::vector<Task> calibrate::all_tasks(Workbench& bench) {
+  std::vector<Task> tasks;
+  for (const auto& part : {split_tasks, multi_term_tasks, vendor_tasks, native_tasks, int8_tasks, call_tasks,
+                           prepared_call_tasks})
+    std::ranges::move(part(bench), std::back_inserter(tasks));
+  return tasks;
+}
 
 std::string calibrate_device(const std::string& file, bool quick, bool blind,
                              const CalibrationProgress& progress) {

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <array>
 #include <memory>
+#include <vector>
 
 #include "base/settings.hpp"
 #include "base/status.hpp"
@@ -16,72 +18,114 @@ namespace kintsugi::core::calibrate {
 
 namespace {
 
-Problem problem_of(OperandType type, bool is_complex, const Shape& shape) {
+struct CallType {
+  const char* name;
+  OperandType type;
+  bool is_complex;
+};
+
+Problem problem_of(const CallType& type, const Shape& shape, bool prepared) {
   return {.m = shape.m,
           .n = shape.n,
           .k = shape.k,
           .lda = shape.m,
           .ldb = shape.k,
           .ldc = shape.m,
-          .type = type,
-          .complex = is_complex,
-          .memory = MemorySpace::device};
+          .type = type.type,
+          .complex = type.is_complex,
+          .memory = MemorySpace::device,
+          .prepared_b = prepared};
 }
 
+// The plan has the fallback chain of the policy `auto`, also where native is expected to be faster: idle
+// kernels of a longer chain would count as time of a selection.
 Plan emulating_plan(const Problem& problem) {
   SettingLayer call;
-  call.set(find_setting("policy"), "emulate", "the calibration");
+  call.set(find_setting("policy"), "auto", "the calibration");
   call.set(find_setting("engine"), "cuda", "the calibration");
-  return make_plan(problem, Settings(call, {}, {}, {}), {});
+  return make_emulating_plan(problem, Settings(call, {}, {}, {}));
 }
 
-// The emulation whose time is expected: that of the first candidate, or, if it accepts by mean depth, of the
-// second, which costs as much.
-const Candidate& modelled_candidate(const Plan& plan) {
-  const Candidate& first = plan.candidates.front();
-  return first.acceptance.mean_depth > 0 && plan.candidates.size() > 1 ? plan.candidates[1] : first;
-}
+// Operands of repeated calls: another A in every call, and another B, prepared or not.
+class CallOperands {
+ public:
+  CallOperands(Workbench& bench, const std::shared_ptr<const Plan>& plan)
+      : bench_(bench), plan_(plan), workspace_(plan->workspace_bytes) {
+    const Problem& problem = plan->problem;
+    const std::size_t width = element_bytes(element_type(problem));
+    a_bytes_ = static_cast<std::size_t>(problem.m * problem.k) * width;
+    b_bytes_ = static_cast<std::size_t>(problem.k * problem.n) * width;
+    bench.fill(element_type(problem));
+    if (!problem.prepared_b) return;
+    for (int i = 0; i < std::max(2, matrices_beyond_caches(b_bytes_)); ++i)
+      prepared_.push_back(prepare(*plan, Side::b, bench.numbers(b_bytes_, i), true));
+  }
 
-void measure(Workbench& bench, const Problem& problem, const std::string& what,
-             std::vector<Measurement>& measurements) {
-  const auto plan = std::make_shared<const Plan>(emulating_plan(problem));
-  const Candidate& candidate = modelled_candidate(*plan);
-  if (candidate.scheme == nullptr) return;  // nothing emulates this problem
-  const ElementType type = element_type(problem);
+  void execute(const Queue& queue, int step) const {
+    Operands operands;
+    operands.a = bench_.numbers(a_bytes_, 2 * step);
+    operands.b = bench_.numbers(b_bytes_, 2 * step + 1);
+    if (!prepared_.empty()) {
+      operands.b = nullptr;
+      operands.prepared_b = &prepared_[static_cast<std::size_t>(step) % prepared_.size()];
+    }
+    operands.c = bench_.results();
+    operands.workspace = workspace_.data();
+    operands.workspace_size = workspace_.bytes();
+    operands.queue = queue;
+    Report report;
+    core::execute(*plan_, operands, report);
+  }
+
+ private:
+  const Workbench& bench_;
+  std::shared_ptr<const Plan> plan_;
+  cuda::OwnedMemory workspace_;
+  std::size_t a_bytes_ = 0;
+  std::size_t b_bytes_ = 0;
+  std::vector<Prepared> prepared_;
+};
+
+// Expected time of a plan's emulation as `auto` decides by it.
+std::function<double(const cuda::Costs&)> expected_time(const std::shared_ptr<const Plan>& plan) {
+  const Problem& problem = plan->problem;
+  const Candidate& candidate = plan->prepared_candidate();
   const DeviceShape shape{candidate.program.schedule,
                           candidate.program.format().id,
-                          type,
+                          element_type(problem),
                           problem.m,
                           problem.n,
                           problem.k,
                           1,
-                          false,
-                          false};
-  const auto expected = [plan, shape](const cuda::Costs& costs) {
+                          problem.prepared_a,
+                          problem.prepared_b};
+  return [plan, shape](const cuda::Costs& costs) {
     return (shape.format == FormatId::int8 ? cuda::expected_residue_times(shape, costs)
                                            : cuda::expected_multi_term_times(shape, costs))
         .emulated;
   };
-  const std::size_t width = element_bytes(type);
-  const std::size_t a_bytes = static_cast<std::size_t>(problem.m * problem.k) * width;
-  const std::size_t b_bytes = static_cast<std::size_t>(problem.k * problem.n) * width;
-  bench.fill(type);
-  const cuda::OwnedMemory workspace(plan->workspace_bytes);
-  const double measured =
-      bench.microseconds(expected(cuda::current_costs()), [&](const Queue& queue, int step) {
-        Operands operands;
-        operands.a = bench.numbers(a_bytes, 2 * step);
-        operands.b = bench.numbers(b_bytes, 2 * step + 1);
-        operands.c = bench.results();
-        operands.workspace = workspace.data();
-        operands.workspace_size = workspace.bytes();
-        operands.queue = queue;
-        Report report;
-        execute(*plan, operands, report);
-      });
-  const std::string kind = type == ElementType::f32 ? "calls" : fmt::format("residues_{}", what.substr(0, 3));
+}
+
+void measure(Workbench& bench, const std::string& kind, const std::string& what, const Problem& problem,
+             std::vector<Measurement>& measurements) {
+  const auto plan = std::make_shared<const Plan>(emulating_plan(problem));
+  if (plan->prepared_candidate().scheme == nullptr) return;  // nothing emulates this problem
+  const CallOperands operands(bench, plan);
+  const auto expected = expected_time(plan);
+  const double measured = bench.microseconds(
+      expected(cuda::current_costs()), [&](const Queue& queue, int step) { operands.execute(queue, step); });
   measurements.push_back({kind, what, measured, expected});
 }
+
+Task call_task(Workbench& bench, const std::string& kind, const CallType& type, const Shape& shape,
+               bool prepared) {
+  const std::string what = fmt::format("{} {}{}", type.name, shape.text(), prepared ? ", B prepared" : "");
+  return {"calls, " + what, [=, &bench](std::vector<Measurement>& measurements) {
+            measure(bench, kind, what, problem_of(type, shape, prepared), measurements);
+          }};
+}
+
+constexpr CallType single_precision{"f32", OperandType::f32, false};
 
 }  // namespace
 
@@ -89,23 +133,30 @@ std::vector<Task> call_tasks(Workbench& bench) {
   constexpr std::array shapes{Shape{512, 512, 512},    Shape{1024, 1024, 1024}, Shape{1536, 1536, 1536},
                               Shape{2048, 2048, 2048}, Shape{4096, 4096, 1024}, Shape{4096, 4096, 4096},
                               Shape{1024, 1024, 8192}, Shape{8192, 4096, 128},  Shape{512, 8192, 2048}};
-  struct Type {
+  struct Kind {
     const char* name;
-    OperandType type;
-    bool is_complex;
+    CallType type;
   };
-  constexpr std::array types{Type{"f32", OperandType::f32, false}, Type{"f64", OperandType::f64, false},
-                             Type{"c32", OperandType::f32, true}, Type{"c64", OperandType::f64, true}};
+  constexpr std::array kinds{Kind{"calls", single_precision},
+                             Kind{"residues_f64", {"f64", OperandType::f64, false}},
+                             Kind{"residues_c32", {"c32", OperandType::f32, true}},
+                             Kind{"residues_c64", {"c64", OperandType::f64, true}}};
   std::vector<Task> tasks;
-  for (const Type& type : types) {
-    for (const Shape& shape : shapes) {
-      const std::string what = fmt::format("{} {}", type.name, shape.text());
-      const Problem problem = problem_of(type.type, type.is_complex, shape);
-      tasks.push_back({"calls, " + what, [&bench, problem, what](std::vector<Measurement>& measurements) {
-                         measure(bench, problem, what, measurements);
-                       }});
-    }
+  for (const Kind& kind : kinds) {
+    for (const Shape& shape : shapes) tasks.push_back(call_task(bench, kind.name, kind.type, shape, false));
   }
+  return tasks;
+}
+
+// Few rows by square weights, as inference has them, and square products.
+std::vector<Task> prepared_call_tasks(Workbench& bench) {
+  std::vector<Task> tasks;
+  for (const std::int64_t n : {4096, 8192}) {
+    for (const std::int64_t rows : {1, 2, 4, 8, 16, 32, 64})
+      tasks.push_back(call_task(bench, "prepared_calls", single_precision, {rows, n, n}, true));
+  }
+  for (const std::int64_t n : {512, 1024, 2048, 4096})
+    tasks.push_back(call_task(bench, "prepared_calls", single_precision, {n, n, n}, true));
   return tasks;
 }
 

@@ -38,6 +38,7 @@ constexpr std::array fitted_kinds{
     FittedKind{"tested_native", {"native_call.vendor_launch", "native_call.test_"}},
     FittedKind{"int8", {"int8_tiles."}},
     FittedKind{"calls", {"call.selection", "call.thrott"}},
+    FittedKind{"prepared_calls", {"call.prepared_selection"}},
     FittedKind{"residues_f64", {"residues.f64."}},
     FittedKind{"residues_c32", {"residues.c32."}},
     FittedKind{"residues_c64", {"residues.c64."}}};

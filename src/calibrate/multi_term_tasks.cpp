@@ -143,12 +143,12 @@ void measure(Workbench& bench, const std::string& scheme, const Shape& shape,
 }  // namespace
 
 std::vector<Task> multi_term_tasks(Workbench& bench) {
-  constexpr std::array shapes{Shape{256, 256, 256},    Shape{512, 512, 512},    Shape{768, 768, 768},
-                              Shape{1024, 1024, 1024}, Shape{1536, 1536, 1536}, Shape{2048, 2048, 2048},
-                              Shape{3072, 3072, 1024}, Shape{4096, 4096, 4096}, Shape{2048, 2048, 512},
-                              Shape{16, 4096, 4096},   Shape{64, 4096, 4096},   Shape{128, 8192, 2048},
-                              Shape{64, 64, 65536},    Shape{256, 256, 32768},  Shape{1024, 1024, 16384},
-                              Shape{8192, 8192, 64},   Shape{8192, 4096, 128},  Shape{4096, 8192, 256}};
+  constexpr std::array shapes{
+      Shape{256, 256, 256},     Shape{512, 512, 512},    Shape{768, 768, 768},    Shape{1024, 1024, 1024},
+      Shape{1536, 1536, 1536},  Shape{2048, 2048, 2048}, Shape{3072, 3072, 1024}, Shape{4096, 4096, 4096},
+      Shape{2048, 2048, 512},   Shape{16, 4096, 4096},   Shape{64, 4096, 4096},   Shape{128, 8192, 2048},
+      Shape{4, 8192, 8192},     Shape{32, 8192, 8192},   Shape{64, 64, 65536},    Shape{256, 256, 32768},
+      Shape{1024, 1024, 16384}, Shape{8192, 8192, 64},   Shape{8192, 4096, 128},  Shape{4096, 8192, 256}};
   std::vector<Task> tasks;
   for (const char* scheme : {"fp16x3", "fp16x3-wide", "bf16x6"}) {
     for (const Shape& shape : shapes) {

@@ -144,11 +144,12 @@ void measure_native(Workbench& bench, ElementType type, const Shape& shape,
 
 // Sizes that suit the vendor's kernels, since its time is expected at its best.
 std::vector<Task> vendor_tasks(Workbench& bench) {
-  constexpr std::array shapes{Shape{256, 256, 256},     Shape{512, 512, 512},    Shape{1024, 1024, 1024},
-                              Shape{2048, 2048, 2048},  Shape{4096, 4096, 4096}, Shape{8192, 8192, 2048},
-                              Shape{1024, 1024, 16384}, Shape{64, 4096, 4096},   Shape{64, 8192, 8192},
-                              Shape{128, 8192, 8192},   Shape{16, 8192, 8192},   Shape{4, 8192, 8192},
-                              Shape{8, 4096, 8192},     Shape{4096, 4096, 64},   Shape{8192, 8192, 32}};
+  constexpr std::array shapes{
+      Shape{256, 256, 256},    Shape{512, 512, 512},    Shape{1024, 1024, 1024},  Shape{2048, 2048, 2048},
+      Shape{4096, 4096, 4096}, Shape{8192, 8192, 2048}, Shape{1024, 1024, 16384}, Shape{64, 4096, 4096},
+      Shape{64, 8192, 8192},   Shape{128, 8192, 8192},  Shape{16, 8192, 8192},    Shape{4, 8192, 8192},
+      Shape{8, 4096, 8192},    Shape{4096, 4096, 64},   Shape{8192, 8192, 32},    Shape{2, 4096, 4096},
+      Shape{8, 4096, 4096},    Shape{32, 4096, 4096},   Shape{32, 8192, 8192}};
   std::vector<Task> tasks;
   for (const Shape& shape : shapes) {
     tasks.push_back(

@@ -21,5 +21,10 @@ std::vector<Task> native_tasks(Workbench& bench);
 std::vector<Task> int8_tasks(Workbench& bench);
 // Whole emulated calls: FP32, and other types by residues.
 std::vector<Task> call_tasks(Workbench& bench);
+// Whole emulated FP32 calls with a prepared B.
+std::vector<Task> prepared_call_tasks(Workbench& bench);
+
+// All tasks of a calibration, in the order in which they are measured.
+std::vector<Task> all_tasks(Workbench& bench);
 
 }  // namespace kintsugi::core::calibrate

@@ -145,6 +145,12 @@ struct DeviceSide {
   const RangeSummary* summaries = nullptr;  // of each item's ranges, if summarize() was called before
 };
 
+// Counters of a product in scratch memory, which are zero when it begins.
+struct DeviceCounters {
+  std::uint32_t* first = nullptr;
+  std::int64_t count = 0;
+};
+
 // Split of vectors first ... first + slices.vectors - 1, padding included. Ranges that are not known are
 // found and written in the same pass; the scale is written in both cases.
 struct DeviceSplit {
@@ -158,6 +164,7 @@ struct DeviceSplit {
   // early soonest but take longer if it is selected.
   bool unlikely = false;
   bool finds_depth = false;  // for FP32 vectors with fp16 slices and unknown ranges
+  DeviceCounters cleared{};  // by the split, for a later product; of one batch item
 };
 
 // Rounding-error bounds (arith/rounding_bound.hpp) of an operand's vectors first ... first + vectors - 1,
@@ -226,6 +233,7 @@ struct DeviceFusedProduct {
   bool shares_b = false;
   DeviceTile tile;  // of the first item; selections and ranges of all items are contiguous
   std::int64_t items = 1;
+  bool has_cleared_counters = false;  // the product need not clear its counters (DeviceSplit::cleared)
 };
 
 // Shape of a product of FP32 matrices by fused steps, or by residues of complex elements.

@@ -57,6 +57,8 @@ class DeviceCapabilities {
   virtual bool fuses(const Schedule& schedule, FormatId format, Accumulator accumulator,
                      ElementType type) const = 0;
   virtual std::size_t fused_scratch_bytes(const DeviceShape& shape) const = 0;
+  // Counters of multiply_fused() in that scratch memory.
+  virtual DeviceCounters fused_counters(const DeviceShape& shape, std::byte* scratch) const = 0;
   // True if multiply() exits early when its condition does not hold; cuBLAS calls always run.
   virtual bool skips(const Schedule& schedule, FormatId format) const = 0;
   // True if complex elements can be split by that rule of residues and recombined; else their parts are
@@ -139,6 +141,11 @@ class DeviceProducts {
   // multiply-adds, FP64 sums in an order that depends on k alone, every sum tested as in finish_native(). C
   // becomes NaN if the selection is `none`.
   virtual void multiply_unsplit(const Queue& queue, const DeviceTile& tile) const = 0;
+  // Does the work of select(), with the tile's sides and `reporting.overlaps_products`, and then of
+  // multiply_unsplit() with a condition on one of these selections, in one launch if that takes less time.
+  virtual void select_or_multiply_unsplit(const Queue& queue, const DeviceTile& tile,
+                                          const DeviceCandidates& candidates, DeviceSelection* selection,
+                                          const DeviceReporting& reporting) const = 0;
   // Computes beta C.
   virtual void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item,
                      const DeviceScalars& scalars, const DeviceCondition& condition) const = 0;

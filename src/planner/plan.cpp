@@ -131,14 +131,17 @@ bool is_of_caller(const Plan& plan) {
   return plan.engine->contexts() == nullptr || plan.context == plan.engine->contexts()->current();
 }
 
-Plan make_plan(const Problem& problem, const Settings& given, const Allocator& allocator,
-               const Queue& queue) {
+namespace {
+
+Plan plan_with(const Problem& problem, const Settings& given, const Allocator& allocator, const Queue& queue,
+               bool assumes_gain) {
   Plan plan;
   plan.problem = problem;
   plan.allocator = allocator;
   plan.queue = queue;
   plan.settings = without_contradictions(given, problem);
   plan.request = read_request(plan.settings);
+  plan.request.assumes_gain = assumes_gain;
   plan.threads = usable_threads(plan.request.threads == 0 ? omp_get_max_threads() : plan.request.threads);
   plan.engine = &select_engine(problem, plan.request.engine, plan.warnings);
   if (plan.engine->device() != nullptr) {
@@ -150,6 +153,17 @@ Plan make_plan(const Problem& problem, const Settings& given, const Allocator& a
   limit_threads(plan);
   set_workspace(plan);
   return plan;
+}
+
+}  // namespace
+
+Plan make_plan(const Problem& problem, const Settings& given, const Allocator& allocator,
+               const Queue& queue) {
+  return plan_with(problem, given, allocator, queue, false);
+}
+
+Plan make_emulating_plan(const Problem& problem, const Settings& settings) {
+  return plan_with(problem, settings, {}, {}, true);
 }
 
 }  // namespace kintsugi::core

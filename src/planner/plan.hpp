@@ -104,6 +104,10 @@ struct Plan {
 Plan make_plan(const Problem& problem, const Settings& settings, const Allocator& allocator,
                const Queue& queue = {});
 
+// Makes the plan that the settings would give if the policy `auto` expected every emulation to be faster than
+// the native product: calibration measures such plans.
+Plan make_emulating_plan(const Problem& problem, const Settings& settings);
+
 // Circumstances that a plan depends on besides its problem, settings and allocator: calls for which all of
 // these are equal get equal plans.
 struct PlanSurroundings {

@@ -1,15 +1,23 @@
-// Calibration on the fake device, whose times mean nothing: the profile that it writes is read and used.
+// Calibration on the fake device, whose times mean nothing: the profile that it writes is read and used, and
+// measurements that known costs explain give these costs and their decisions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <string>
 #include <vector>
 
-#include "fakes/steering.hpp"
+#include "base/version.hpp"
+#include "calibrate/fit.hpp"
+#include "calibrate/tasks.hpp"
+#include "engines/registry.hpp"
+#include "fakes/device_plan.hpp"
 #include "kintsugi/kintsugi.h"
 
 namespace kintsugi::test {
@@ -52,7 +60,7 @@ TEST(Calibration, WritesAProfile) {
   const core::cuda::Profile profile = core::cuda::read_profile(text, file);
   EXPECT_EQ(profile.device.name, "NVIDIA Fake");
   EXPECT_EQ(profile.device.sm_count, 132);
-  EXPECT_EQ(profile.fits.size(), 18U);
+  EXPECT_EQ(profile.fits.size(), 19U);
   std::filesystem::remove_all(std::filesystem::path(file).parent_path());
 }
 
@@ -78,6 +86,97 @@ TEST(Calibration, ADeviceWithoutSuchKernelsIsRefused) {
   EXPECT_EQ(kintsugi_calibrate(&calibration), KINTSUGI_ENGINE_UNAVAILABLE);
   EXPECT_TRUE(reports.done.empty());
   EXPECT_FALSE(std::filesystem::exists("unused.json"));
+}
+
+using core::calibrate::Measurement;
+using core::cuda::Costs;
+
+const core::cuda::Profile& shipped(const std::string& name) {
+  for (const core::cuda::Profile& profile : core::cuda::shipped_profiles()) {
+    if (profile.device.name == name) return profile;
+  }
+  throw std::runtime_error("no shipped profile of " + name);
+}
+
+// The measurements of a whole calibration of a device with these costs, each off by up to 3 %.
+std::vector<Measurement> measurements_by(const Costs& truth) {
+  core::calibrate::Workbench bench(*core::find_engine("cuda")->device(), true);
+  std::vector<Measurement> all;
+  for (const core::calibrate::Task& task : core::calibrate::all_tasks(bench)) task.run(all);
+  std::mt19937_64 random(29);
+  std::uniform_real_distribution<double> noise(0.97, 1.03);
+  for (Measurement& measurement : all) measurement.microseconds = measurement.expected(truth) * noise(random);
+  return all;
+}
+
+// The fake device's profile with these costs, where calls look for it, for as long as it lives.
+class ProfileInForce {
+ public:
+  explicit ProfileInForce(const Costs& costs) : folder_(testing::TempDir() + "/profile-in-force") {
+    ::setenv("XDG_CONFIG_HOME", folder_.c_str(), 1);
+    core::cuda::Profile profile = core::cuda::profile_in_force()->profile;
+    profile.library_version = core::library_version;
+    profile.driver_version = core::cuda::driver().version;
+    profile.costs = costs;
+    const std::filesystem::path file = core::cuda::profile_file(profile.device);
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << core::cuda::profile_text(profile);
+    core::cuda::reread_profiles();
+  }
+  ProfileInForce(const ProfileInForce&) = delete;
+  ProfileInForce& operator=(const ProfileInForce&) = delete;
+  ~ProfileInForce() {
+    ::unsetenv("XDG_CONFIG_HOME");
+    std::filesystem::remove_all(folder_);
+    core::cuda::reread_profiles();
+  }
+
+ private:
+  std::string folder_;
+};
+
+class KnownCosts : public DevicePlan {
+ protected:
+  // First candidate of each number of rows by prepared weights, and of square products.
+  Names decisions(const Costs& costs) {
+    const ProfileInForce profile(costs);
+    Names names;
+    for (const std::int64_t n : {4096, 8192}) {
+      for (const std::int64_t rows : {1, 2, 3, 4, 8, 12, 16, 24, 32, 64, 128}) {
+        Call call(rows, n, n, stream_);
+        call.problem.prepared_b = 1;
+        names.push_back(fmt::format("{} by {}: {}", rows, n, schemes(planned(call)).front()));
+      }
+    }
+    for (const std::int64_t n : {256, 512, 768, 2048, 4096}) {
+      Call call(n, n, n, stream_);
+      names.push_back(fmt::format("{}: {}", n, schemes(planned(call)).front()));
+    }
+    return names;
+  }
+};
+
+// Costs of a device whose square calls take long to select a candidate and whose prepared calls do not, and
+// of one where both take as long. The fit begins with the costs of another device.
+TEST_F(KnownCosts, AreFoundWithTheirDecisions) {
+  Costs quick_prepared = shipped("NVIDIA H200").costs;
+  quick_prepared.call.selection = 11;
+  quick_prepared.call.prepared_selection = 2;
+  Costs slow_prepared = quick_prepared;
+  slow_prepared.call.prepared_selection = 22;
+  for (const Costs& truth : {quick_prepared, slow_prepared}) {
+    Costs costs = shipped("NVIDIA H100 80GB HBM3").costs;
+    const std::vector<Measurement> measurements = measurements_by(truth);
+    for (const core::cuda::ProfileFit& fit : core::calibrate::fit_costs(costs, measurements)) {
+      EXPECT_LT(fit.median_deviation, 0.03) << fit.kind;
+      EXPECT_GT(fit.measurements, 0) << fit.kind;
+    }
+    EXPECT_NEAR(costs.call.prepared_selection, truth.call.prepared_selection, 1);
+    EXPECT_NEAR(costs.call.selection, truth.call.selection, 2);
+    EXPECT_EQ(decisions(costs), decisions(truth));
+  }
+  EXPECT_THAT(decisions(quick_prepared), testing::Contains("2 by 4096: fp16x3-wide"));
+  EXPECT_THAT(decisions(slow_prepared), testing::Contains("2 by 4096: native"));
 }
 
 }  // namespace

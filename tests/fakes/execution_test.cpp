@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "fakes/device_call.hpp"
 
@@ -108,12 +112,87 @@ TEST_F(Execution, CountersOfSharedTilesAreClearedBefore) {
   Call call(5120, 5120, 2048, stream);
   call.options.scheme = "fp16x3";
   call.make_plan();
+  const Prepared a(call, KINTSUGI_A);
+  const Prepared b(call, KINTSUGI_B);
+  call.operands.prepared_a = a.get();
+  call.operands.prepared_b = b.get();
   call.run();
-  EXPECT_EQ(events_with("cuLaunchKernel clear_bytes").size(), 1U);
+  EXPECT_EQ(events_with("cuLaunchKernel clear_bytes").size(), 1U) << "nothing is split";
   EXPECT_THAT(events_with("cuLaunchKernel").back(),
               StartsWith("cuLaunchKernel fp16_terms_192 132x1x1 threads=384 "));
   const std::string all = fake_cuda_events();
   EXPECT_LT(all.find("cuLaunchKernel clear_bytes"), all.find("cuLaunchKernel fp16_terms"));
+  call.operands.prepared_a = nullptr;
+  call.run();
+  EXPECT_THAT(events_with("cuLaunchKernel"),
+              ElementsAre(StartsWith("cuLaunchKernel split_"), StartsWith("cuLaunchKernel fp16_terms_192 ")));
+}
+
+// Nothing else is written here: the counters are the only zeros of a workspace that held something else.
+TEST_F(Execution, TheFirstSplitClearsTheCounters) {
+  const Stream stream;
+  for (const char* scheme : {"fp16x3", ""}) {
+    for (const std::int64_t k : {2048, 65536}) {
+      Call call(k == 2048 ? 5120 : 64, k == 2048 ? 5120 : 64, k, stream);
+      (*scheme != 0 ? call.options.scheme : call.options.policy) = *scheme != 0 ? scheme : "emulate";
+      call.make_plan();
+      call.bring_workspace();
+      std::memset(call.operands.workspace, 0xff, call.operands.workspace_size);
+      call.run();
+      EXPECT_THAT(events_with("cuLaunchKernel clear_bytes"), IsEmpty()) << scheme << k;
+      const auto* bytes = static_cast<const unsigned char*>(call.operands.workspace);
+      const auto* end = bytes + call.operands.workspace_size;
+      const auto* first = std::find(bytes, end, 0);
+      const auto* last = std::find(first, end, 0xff);
+      EXPECT_GE(last - first, k == 2048 ? 2052 : 2304 + 4096) << scheme << k;
+      EXPECT_EQ(std::find(last, end, 0), end) << scheme << k;
+    }
+  }
+}
+
+// Of several items some may take one candidate and some another, whose products would count in the same place.
+TEST_F(Execution, ProductsOfABatchClearTheirOwnCounters) {
+  const Stream stream;
+  Call call(64, 64, 65536, stream);
+  call.problem.batch_count = 2;
+  call.problem.stride_a = call.problem.stride_b = 64 * 65536;
+  call.problem.stride_c = 64 * 64;
+  call.a.resize(2 * call.a.size());
+  call.b.resize(2 * call.b.size());
+  call.c.resize(2 * call.c.size());
+  call.operands.a = call.a.data();
+  call.operands.b = call.b.data();
+  call.operands.c = call.c.data();
+  call.options.policy = "emulate";
+  call.make_plan();
+  call.run();
+  EXPECT_GE(events_with("cuLaunchKernel clear_bytes").size(), 2U) << "fp16x3 and fp16x3-wide";
+}
+
+// One emulation, and nothing of C is read: split, product, and a native kernel that selects. Operands with many
+// vectors for many tiles have a selector kernel.
+TEST_F(Execution, NativeKernelsSelectForThemselves) {
+  const Stream stream;
+  struct Case {
+    std::int64_t m, n;
+    std::vector<std::string> kernels;
+  };
+  const Case cases[] = {{300, 200, {"split_", "bf16_six_terms_", "select_or_simt_f32_"}},
+                        {3000, 2000, {"split_", "bf16_six_terms_", "select_candidate", "simt_f32_"}}};
+  for (const auto& [m, n, kernels] : cases) {
+    Call call(m, n, 4, stream);
+    call.options.policy = "emulate";
+    call.beta = 0;
+    call.make_plan();
+    call.run();
+    const auto launches = events_with("cuLaunchKernel ");
+    ASSERT_EQ(launches.size(), kernels.size()) << m;
+    for (std::size_t i = 0; i < kernels.size(); ++i)
+      EXPECT_THAT(launches[i], StartsWith("cuLaunchKernel " + kernels[i])) << m;
+    call.beta = 0.5;
+    call.run();
+    EXPECT_EQ(events_with("cuLaunchKernel select_candidate").size(), 1U) << "C is read: selected before";
+  }
 }
 
 TEST_F(Execution, IsCaptured) {

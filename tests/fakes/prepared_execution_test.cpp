@@ -38,7 +38,7 @@ TEST_F(Execution, WhatIsPreparedUnderAutoIsWhatAutoTakes) {
       << kintsugi_last_error();
   EXPECT_THAT(events_with("cuLaunchKernel"),
               ElementsAre(HasSubstr("_fp16_with_depth "), HasSubstr(" fp16_rescaled_small_tiles_"),
-                          HasSubstr(" select_candidate "), HasSubstr(" simt_f32_32 ")));
+                          HasSubstr(" select_or_simt_f32_32 ")));
   many.beta = 0.5;
   fake_cuda_forget();
   ASSERT_EQ(kintsugi_gemm(nullptr, &many.problem, &many.options, &many.operands), KINTSUGI_SUCCESS);

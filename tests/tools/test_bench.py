@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import re
 import subprocess
 
@@ -9,6 +10,8 @@ import pytest
 from test_json import accept
 
 TINY = ["--shapes", "8x12x16", "--repeat", "2", "--threads", "1"]
+CALLS = ["--call", "gemm", "--memory", "device"]
+FAKES = pathlib.Path(os.environ["TESTED_BUILD"]) / "tests" / "fakes"
 
 
 @pytest.fixture
@@ -124,6 +127,44 @@ def test_whole_calls_are_checked_and_timed(program, rows, flags):
     for row, other in zip(document["rows"], by_plan, strict=True):
         assert row["name"] == other["name"] and row["check"] == other["check"]
         assert 0 < row["time"]["minimum"] <= row["time"]["median"]
+
+
+@pytest.fixture
+def fake_device(program):
+    """The driver and cuBLAS of tests/fakes, which compute native products, as a device without a profile."""
+    environment = {"LD_LIBRARY_PATH": str(FAKES), "FAKE_CUDA_MULTIPLY": "1", "FAKE_CUDA_CAPABILITY": "8.0"}
+    engines = program.ok("engines", "--json", environment=environment).json()["engines"]
+    (cuda,) = [engine for engine in engines if engine["name"] == "cuda"]
+    if not cuda["available"]:
+        pytest.skip(cuda["reason"])
+    return environment
+
+
+@pytest.mark.parametrize("problems", [1, 5])
+def test_calls_on_a_device_are_timed_on_the_host(program, fake_device, problems):
+    words = ["auto", *CALLS, "--problems", str(problems), "--baselines", "native,policy:native,cublas", *TINY]
+    document = program.ok("bench", *words, "--json", environment=fake_device).json()
+    accept(document, "bench")
+    assert document["settings"]["problems"] == problems and document["ceilings"] is None
+    rows = document["rows"]
+    assert [row["name"] for row in rows] == ["auto", "native", "policy:native", "cublas"]
+    medians = {row["name"]: row["time"]["median"] for row in rows}
+    for row in rows:
+        assert row["time"]["by"] == "calls" and row["time"]["processor"] is None and 0 < row["time"]["median"] < 1e-2
+        assert row["check"]["promise"] == "contract" and row["check"]["largest_ratio"] <= 1
+        assert row["rate"] is row["bandwidth"] is row["of_ceiling"] is None
+        for name, ratio in row["ratios"].items():
+            assert ratio == pytest.approx(medians[name] / medians[row["name"]])
+    lines = program.ok("bench", *words, environment=fake_device).stdout.splitlines()
+    assert f"host time of a call, from call to return, on an idle device; different problems: {problems}" in lines
+    (head,) = [line for line in lines if line.startswith("m x n x k")]
+    assert "beyond policy:native" in head and "beyond cublas" in head
+
+
+def test_a_device_that_multiplies_wrongly_is_not_timed(program, fake_device):
+    del fake_device["FAKE_CUDA_MULTIPLY"]
+    result = program("bench", "auto", *CALLS, "--baselines", "cublas", *TINY, environment=fake_device)
+    assert result.status == 1 and "nothing was timed" in result.stderr
 
 
 def test_a_batch_counts_all_its_products(rows):
@@ -304,7 +345,12 @@ def test_a_wrong_product_of_a_batch_is_seen(program):
         (["fp16", "--batch", "1000000", "--shapes", "99999x1x999"], "--batch: 99999000000 x 999 elements of "),
         (["fp16", "--prepare", "c"], "--prepare: "),
         (["fp16", "--call", "plan_execute"], "--call: "),
-        (["fp16", "--call", "gemm", "--memory", "device"], "--call gemm: goes with --memory host"),
+        (["fp16", "--problems", "2"], "--problems: goes with --call gemm and --memory device"),
+        (["fp16", "--problems", "2", "--call", "gemm"], "--problems: goes with --call gemm and --memory device"),
+        (["fp16", *CALLS, "--problems", "2", "--prepare", "b"], "--problems: 2 have operands of different sizes, and --prepare b"),
+        (["fp16", *CALLS, "--baselines", "cublas", "--batch", "2"], "--baselines: cublas multiplies no batch, and --batch is 2"),
+        (["fp16", "--memory", "device", "--baselines", "cublas"], "--baselines: cublas, the vendor library's own call, goes with"),
+        (["policy:native"], 'CANDIDATE: "policy:native" is no contract and no scheme'),
         (["fp16", "--threads", "0"], "--threads: "),
         (["fp16", "-o", "absent/r.json"], "absent/r.json: the folder absent does not exist"),
         (["fp16", "--distribution", "power-of-two:20"], "fp16: promises nothing for these operands"),
@@ -334,10 +380,10 @@ def test_text_of_a_batch(program):
 
 def test_help(program):
     text = program.ok("bench", "--help").stdout
-    example, on_device, batch, calls = [line for line in text.split("Example:\n")[1].splitlines() if line.startswith("  kintsugi ")]
+    example, on_device, batch, calls, device_calls = [line for line in text.split("Example:\n")[1].splitlines() if line.startswith("  kintsugi ")]
     program.ok(*example.split()[1:], "--repeat", "1", "--baseline-size", "8")
     program.ok(*calls.split()[1:], "--repeat", "1")
-    for line in (on_device, batch):
+    for line in (on_device, batch, device_calls):
         result = program(*line.split()[1:], "--shapes", "64", "--repeat", "1")
         assert result.status == 0 or result.stderr.startswith("kintsugi: --memory: device: "), "the words are understood"
     assert {row["problem"]["k"] for row in json.loads((program.folder / "bench.json").read_text())["rows"]} == {256, 512}

@@ -100,6 +100,26 @@ void print_device_table(const Bench& bench, const Json& rows) {
   fmt::print("{}", table.text());
 }
 
+void print_calls_table(const Bench& bench, const Json& rows) {
+  std::vector<std::string> heads{"m x n x k", "candidate", "call", "+-"};
+  for (const auto& baseline : bench.baselines) heads.push_back("beyond " + baseline);
+  heads.insert(heads.end(), {"workspace", "largest error"});
+  Table table(heads);
+  for (std::size_t column = 2; column < heads.size(); ++column) table.align_right(column);
+  for (const Json& row : rows) {
+    const double median = row.at("time").at("median");
+    std::vector<std::string> cells{shape_cell(row), name_text(row), seconds_text(median),
+                                   spread_text(row.at("time"))};
+    for (const auto& baseline : bench.baselines) {
+      const double of_baseline = median * row.at("ratios").at(baseline).get<double>();
+      cells.push_back(fmt::format("{:+.2f} us", 1e6 * (median - of_baseline)));
+    }
+    cells.insert(cells.end(), {workspace_text(row.at("workspace_bytes")), check_text(row.at("check"))});
+    table.add(cells);
+  }
+  fmt::print("{}", table.text());
+}
+
 void print_ceilings(const Json& ceilings) {
   Table table({"at most", "T/s", "from", "to", "W", "MHz", "by"});
   for (std::size_t column = 1; column < 6; ++column) table.align_right(column);
@@ -126,8 +146,12 @@ void print_text(const Bench& bench, const Json& result) {
     break;
   }
   fmt::print("\n");
-  if (bench.on_device) {
-    if (!bench.no_ceilings) print_ceilings(result.at("ceilings"));
+  if (bench.times_calls()) {
+    fmt::print("host time of a call, from call to return, on an idle device; different problems: {}\n\n",
+               bench.problems);
+    print_calls_table(bench, rows);
+  } else if (bench.on_device) {
+    if (bench.measures_ceilings()) print_ceilings(result.at("ceilings"));
     print_device_table(bench, rows);
   } else {
     print_host_table(bench, rows);
@@ -154,38 +178,50 @@ void run(const BenchRequest& request) {
   print_text(bench, result);
 }
 
+constexpr const char* calls_footer =
+    "  kintsugi bench auto fp32 --call gemm --shapes 8,32,128 --threads 1\n"
+    "\n"
+    "With --call gemm every call is checked, looks for the plan of an earlier one and allocates, as a "
+    "program's are\n"
+    "that keeps no plan: beside native, what a call costs the host.\n"
+    "\n"
+    "  kintsugi bench auto fp32 --call gemm --memory device --shapes 1024 --problems 500 --baselines "
+    "policy:native,cublas\n"
+    "\n"
+    "On a GPU such times are the host's, from call to return, of 100 calls on an idle device; cublas is its "
+    "own\n"
+    "call, policy:native a native product whose sums are tested.\n"
+    "\n";
+
 std::string bench_footer() {
-  return "Example:\n"
-         "  kintsugi bench exact fp64 ozaki2 --type fp64 --distribution phi:0.5 --shapes 256,512 "
-         "--baselines native,float128,mpfr:113 -o bench.json\n"
-         "\n"
-         "Every result is first held against the exact product, on a sample of elements: contracts against "
-         "their\n"
-         "coefficient, exact bit for bit, schemes against their a-priori bound. One that is beyond ends the "
-         "program\n"
-         "with status 1, and nothing of its shape is timed. Then all run in turns. Rates are 2 m n k a "
-         "product (8 of\n"
-         "complex elements) over the quickest time, in workspace that was allocated before. kintsugi report "
-         "draws the results.\n"
-         "\n"
-         "  kintsugi bench fp16x3 fp16x3-wide --memory device --shapes 1024,4096,8192 --baselines "
-         "native,tf32,fp16\n"
-         "\n"
-         "With --memory device operands lie on a GPU. What its matrix units and its memory do at most is "
-         "measured\n"
-         "first, by kernels that do nothing else. Times are the device's, of batches of some 50 ms whose "
-         "executions\n"
-         "have operands of their own in turn where the cache would hold one set; rates are over the "
-         "median.\n"
-         "\n"
-         "  kintsugi bench fp16x3 bf16x6 --memory device --shapes 512 --batch 64 --prepare b\n"
-         "\n"
-         "  kintsugi bench auto fp32 --call gemm --shapes 8,32,128 --threads 1\n"
-         "\n"
-         "With --call gemm every call is checked, looks for the plan of an earlier one and allocates, as a "
-         "program's are\n"
-         "that keeps no plan: beside native, what a call costs the host.\n"
-         "\n"
+  std::string text =
+      "Example:\n"
+      "  kintsugi bench exact fp64 ozaki2 --type fp64 --distribution phi:0.5 --shapes 256,512 "
+      "--baselines native,float128,mpfr:113 -o bench.json\n"
+      "\n"
+      "Every result is first held against the exact product, on a sample of elements: contracts against "
+      "their\n"
+      "coefficient, exact bit for bit, schemes against their a-priori bound. One that is beyond ends the "
+      "program\n"
+      "with status 1, and nothing of its shape is timed. Then all run in turns. Rates are 2 m n k a "
+      "product (8 of\n"
+      "complex elements) over the quickest time, in workspace that was allocated before. kintsugi report "
+      "draws the results.\n"
+      "\n"
+      "  kintsugi bench fp16x3 fp16x3-wide --memory device --shapes 1024,4096,8192 --baselines "
+      "native,tf32,fp16\n"
+      "\n"
+      "With --memory device operands lie on a GPU. What its matrix units and its memory do at most is "
+      "measured\n"
+      "first, by kernels that do nothing else. Times are the device's, of batches of some 50 ms whose "
+      "executions\n"
+      "have operands of their own in turn where the cache would hold one set; rates are over the "
+      "median.\n"
+      "\n"
+      "  kintsugi bench fp16x3 bf16x6 --memory device --shapes 512 --batch 64 --prepare b\n"
+      "\n";
+  text += calls_footer;
+  return text +
          "The candidate auto is what a call gets that asks for nothing: the contract of its type under the "
          "policy auto.\n"
          "\n"
@@ -202,9 +238,10 @@ void add_products(CLI::App& command, BenchRequest& request) {
       ->required()
       ->delimiter(',');
   command
-      .add_option(
-          "--baselines", request.baselines,
-          "native, schemes, and plain loops: long-double, double-double, float128, mpfr:P of P bits [native]")
+      .add_option("--baselines", request.baselines,
+                  "native, schemes, and plain loops: long-double, double-double, float128, mpfr:P of P bits "
+                  "[native]; "
+                  "policy:native; with --call gemm on a device cublas")
       ->delimiter(',');
   command.add_option("--shapes", request.shapes, "Sizes MxNxK, or N for NxNxN [512]")->delimiter(',');
   command
@@ -217,12 +254,25 @@ void add_products(CLI::App& command, BenchRequest& request) {
                   "Operand that is split before and not timed, but for native and plain loops: a, b or none")
       ->check(one_of({"none", "a", "b"}))
       ->capture_default_str();
+}
+
+// Which calls are timed.
+void add_calls(CLI::App& command, BenchRequest& request) {
   command
       .add_option("--call", request.call,
                   "Timed: plan, an execution of a plan in a workspace that are there before; gemm, all of "
                   "kintsugi_gemm")
       ->check(one_of({"plan", "gemm"}))
       ->capture_default_str();
+  command
+      .add_option("--problems", request.problems,
+                  "Different problems (k, k - 1, ...) whose calls take turns, with --call gemm on a device")
+      ->check(whole_number(1, 100000))
+      ->capture_default_str();
+}
+
+// Operands.
+void add_operands(CLI::App& command, BenchRequest& request) {
   command
       .add_option("--type", request.type,
                   "Type of the operands: fp32, fp64, c32 or c64, complex with parts of these")
@@ -265,6 +315,8 @@ void add_bench(CLI::App& program, Action& action) {
       program.add_subcommand("bench", "Check candidates, then time them against baselines in one run");
   command->footer(bench_footer());
   add_products(*command, *request);
+  add_calls(*command, *request);
+  add_operands(*command, *request);
   add_conditions(*command, *request);
   command->add_option("-o,--output", request->output,
                       "File for the results, written after every shape; - for standard output");

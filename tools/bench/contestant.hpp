@@ -58,7 +58,7 @@ class Contestant {
   virtual void run() = 0;
   // Times the computation; call after run().
   virtual Round time_round() = 0;
-  // Returns the timing method: clock, stream or graph (docs/schema/bench.schema.json).
+  // Returns the timing method: clock, calls, stream or graph (docs/schema/bench.schema.json).
   virtual const char* timed_by() const = 0;
   // Returns whether a product of the last run kept its promise.
   virtual Verdict judge(std::int64_t product, const lab::ErrorReport& errors,
@@ -78,6 +78,10 @@ std::unique_ptr<Contestant> host_product(const Bench& bench, const std::string& 
 template <class T>
 std::unique_ptr<Contestant> device_product(const Bench& bench, const std::string& candidate,
                                            BenchMatrices<T>& matrices, const DeviceOperands<T>& operands);
+// The vendor library's own call, by the function that a program would use.
+template <class T>
+std::unique_ptr<Contestant> vendor_product(const Bench& bench, BenchMatrices<T>& matrices,
+                                           const DeviceOperands<T>& operands);
 template <class T>
 std::unique_ptr<Contestant> reference_loop(const Bench& bench, const std::string& arithmetic,
                                            BenchMatrices<T>& matrices);

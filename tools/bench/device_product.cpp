@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bench/host_timing.hpp"
 #include "bench/library_product.hpp"
 
 namespace kintsugi::tools {
@@ -21,24 +22,29 @@ class DeviceProduct : public LibraryProduct<T> {
   DeviceProduct(const Bench& bench, const std::string& name, BenchMatrices<T>& matrices,
                 const DeviceOperands<T>& operands)
       : LibraryProduct<T>(bench, name, matrices, queue_of(operands.device())), operands_(operands),
-        workspace_(this->workspace_bytes()) {
+        workspace_(bench.by_gemm ? 0 : this->workspace_bytes()), times_calls_(bench.times_calls()),
+        calls_(bench.problems) {
     for (int set = 0; set < operands.sets(); ++set)
       prepared_.push_back(this->prepare(operands.a(set), operands.b(set)));
   }
 
   void run() override;
   Round time_round() override;
-  const char* timed_by() const override { return graph_ != nullptr ? "graph" : "stream"; }
+  const char* timed_by() const override {
+    return times_calls_ ? "calls" : graph_ != nullptr ? "graph" : "stream";
+  }
 
  private:
   const lab::DeviceStream& stream() const { return operands_.device().stream(); }
-  void execute_set(int set) const;
+  void execute_set(int set, std::int64_t number = 0) const;
   void execute_series() const;
   void launch_series() const;
   void plan_series();
 
   const DeviceOperands<T>& operands_;
   lab::DeviceMemory workspace_;
+  bool times_calls_;
+  CallTimer calls_;
   std::vector<Prepared> prepared_;  // one of each set
   std::unique_ptr<lab::DeviceGraph> graph_;
   int executions_ = 0;  // in a series; 0: not planned yet
@@ -57,9 +63,9 @@ void DeviceProduct<T>::run() {
 }
 
 template <class T>
-void DeviceProduct<T>::execute_set(int set) const {
+void DeviceProduct<T>::execute_set(int set, std::int64_t number) const {
   this->execute(operands_.a(set), operands_.b(set), operands_.c(set), workspace_.data(),
-                prepared_[static_cast<std::size_t>(set)]);
+                prepared_[static_cast<std::size_t>(set)], number);
 }
 
 template <class T>
@@ -88,6 +94,9 @@ void DeviceProduct<T>::plan_series() {
 // Runs an untimed series first, so that clocks are those of a busy device.
 template <class T>
 Round DeviceProduct<T>::time_round() {
+  if (times_calls_) {
+    return calls_.time(stream(), [this](std::int64_t number) { execute_set(0, number); });
+  }
   if (executions_ == 0) plan_series();
   launch_series();
   Round round;

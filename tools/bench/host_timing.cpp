@@ -46,4 +46,17 @@ Round time_on_host(const std::function<void()>& run) {
   return quickest;
 }
 
+Round CallTimer::time(const lab::DeviceStream& stream, const std::function<void(std::int64_t)>& call) {
+  const std::int64_t first_calls = next_ == 0 ? std::max(problems_, calls) : calls;
+  for (std::int64_t i = 0; i < first_calls; ++i) call(next_++);
+  stream.synchronize();
+  const auto start = std::chrono::steady_clock::now();
+  for (std::int64_t i = 0; i < calls; ++i) call(next_++);
+  Round round;
+  round.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() /
+                  static_cast<double>(calls);
+  stream.synchronize();
+  return round;
+}
+
 }  // namespace kintsugi::tools

@@ -1,6 +1,7 @@
 // Timing by the host's clock.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "bench/contestant.hpp"
@@ -9,5 +10,24 @@ namespace kintsugi::tools {
 
 // Returns the fastest of the runs that fit into 10 ms.
 Round time_on_host(const std::function<void()>& run);
+
+// Times calls on a device from call to return, which put work into a stream and do not wait for it.
+class CallTimer {
+ public:
+  // `problems`: different ones whose calls take turns.
+  explicit CallTimer(std::int64_t problems) : problems_(problems) {}
+
+  // Returns the mean time of some calls call(n), call(n + 1), ... on an idle device. Before the first time
+  // every problem is called once, so that its plan is there.
+  Round time(const lab::DeviceStream& stream, const std::function<void(std::int64_t)>& call);
+
+ private:
+  // So few that a stream takes all their kernels, of which an emulated call has up to ten: beyond 1024 a
+  // launch waits for the device.
+  static constexpr std::int64_t calls = 100;
+
+  std::int64_t problems_;
+  std::int64_t next_ = 0;
+};
 
 }  // namespace kintsugi::tools

@@ -1,5 +1,6 @@
 #include "bench/library_product.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 
@@ -38,6 +39,8 @@ kintsugi_options options_for(const Bench& bench, const std::string& name, const 
   options.threads = bench.threads;
   if (name == auto_candidate) {
     options.policy = "auto";
+  } else if (name == native_policy) {
+    options.policy = "native";
   } else if (is_contract(name)) {
     options.policy = "emulate";
     options.accuracy = name.c_str();
@@ -56,9 +59,9 @@ Plan make_plan(kintsugi_handle handle, const Bench& bench, const std::string& na
   return Plan(plan);
 }
 
-// Returns the operand that is prepared; none for the native product, which splits nothing.
+// Returns the operand that is prepared; none for native products, which split nothing.
 std::optional<kintsugi_side> prepared_side(const Bench& bench, const std::string& name) {
-  if (bench.prepare == "none" || name == "native") return std::nullopt;
+  if (bench.prepare == "none" || name == "native" || name == native_policy) return std::nullopt;
   return bench.prepare == "a" ? KINTSUGI_A : KINTSUGI_B;
 }
 
@@ -92,7 +95,8 @@ template <class T>
 LibraryProduct<T>::LibraryProduct(const Bench& bench, const std::string& name, BenchMatrices<T>& matrices,
                                   const kintsugi_queue& queue)
     : name_(name), matrices_(matrices), handle_(make_handle()), prepared_side_(prepared_side(bench, name)),
-      by_gemm_(bench.by_gemm), problem_(problem_for(bench, matrices.shape, prepared_side_)),
+      by_gemm_(bench.by_gemm), problems_(bench.problems),
+      problem_(problem_for(bench, matrices.shape, prepared_side_)),
       options_(options_for(bench, name_, queue)) {
   const auto start = std::chrono::steady_clock::now();
   plan_ = make_plan(handle_.get(), bench, name, problem_, options_);
@@ -110,8 +114,8 @@ Prepared LibraryProduct<T>::prepare(const T* a, const T* b) const {
 }
 
 template <class T>
-void LibraryProduct<T>::execute(const T* a, const T* b, T* c, std::byte* workspace,
-                                const Prepared& prepared) const {
+void LibraryProduct<T>::execute(const T* a, const T* b, T* c, std::byte* workspace, const Prepared& prepared,
+                                std::int64_t number) const {
   constexpr T one[2] = {1, 0};  // two parts, for complex scalars
   constexpr T zero[2] = {0, 0};
   kintsugi_operands data = KINTSUGI_OPERANDS_INIT;
@@ -121,7 +125,11 @@ void LibraryProduct<T>::execute(const T* a, const T* b, T* c, std::byte* workspa
   data.beta = zero;
   data.c = c;
   if (prepared_side_) (*prepared_side_ == KINTSUGI_A ? data.prepared_a : data.prepared_b) = prepared.get();
-  if (by_gemm_) return require(name_, kintsugi_gemm(handle_.get(), &problem_, &options_, &data));
+  if (by_gemm_) {
+    kintsugi_problem problem = problem_;
+    problem.k -= number % std::clamp<std::int64_t>(problem.k, 1, problems_);
+    return require(name_, kintsugi_gemm(handle_.get(), &problem, &options_, &data));
+  }
   data.workspace = workspace_bytes_ > 0 ? workspace : nullptr;
   data.workspace_size = workspace_bytes_;
   require(name_, kintsugi_plan_execute(handle_.get(), plan_.get(), &data));
@@ -133,7 +141,7 @@ Verdict LibraryProduct<T>::judge(std::int64_t product, const lab::ErrorReport& e
   if (name_ == "exact") return {"exact", nullptr, nullptr, errors.correctly_rounded_fraction == 1};
   const Json plan = describe(plan_);
   if (name_ == "native") return contract_verdict<T>(errors.contract_bound, elements);
-  if (is_contract(name_) || name_ == auto_candidate)
+  if (is_contract(name_) || name_ == auto_candidate || name_ == native_policy)
     return contract_verdict<T>(plan.at("contract").at("coefficient"), elements);
   const Json report = report_of(handle_.get());
   if (matrices_.batch > 1 && !report.value("adapted", Json()).is_null()) {

@@ -33,7 +33,9 @@ class LibraryProduct : public Contestant {
   // Prepares the operand that is to be split before timing, on a device without a copy; nullptr if there is
   // none.
   Prepared prepare(const T* a, const T* b) const;
-  void execute(const T* a, const T* b, T* c, std::byte* workspace, const Prepared& prepared) const;
+  // `number`: of the call; calls of several problems in turn have different k.
+  void execute(const T* a, const T* b, T* c, std::byte* workspace, const Prepared& prepared,
+               std::int64_t number = 0) const;
 
  private:
   // Returns the program of the candidate that ran; null for the native product.
@@ -47,6 +49,7 @@ class LibraryProduct : public Contestant {
   double plan_seconds_ = 0;
   std::optional<kintsugi_side> prepared_side_;
   bool by_gemm_;
+  std::int64_t problems_;
   kintsugi_problem problem_;
   kintsugi_options options_;
 };

@@ -13,8 +13,12 @@ namespace kintsugi::tools {
 
 namespace {
 
+bool contains(const std::vector<std::string>& list, const std::string& word) {
+  return std::find(list.begin(), list.end(), word) != list.end();
+}
+
 void add_once(std::vector<std::string>& list, const std::string& word) {
-  if (std::find(list.begin(), list.end(), word) == list.end()) list.push_back(word);
+  if (!contains(list, word)) list.push_back(word);
 }
 
 std::vector<std::string> scheme_names() {
@@ -42,8 +46,7 @@ std::vector<std::string> parse_candidates(const std::vector<std::string>& words,
   std::vector<std::string> candidates;
   for (const auto& word : words) {
     if (word == "native") fail("CANDIDATE", "native is a baseline: --baselines native");
-    if (std::find(baselines.begin(), baselines.end(), word) != baselines.end())
-      fail("CANDIDATE", "{} is a baseline too: it takes part once", word);
+    if (contains(baselines, word)) fail("CANDIDATE", "{} is a baseline too: it takes part once", word);
     require_candidate(word);
     add_once(candidates, word);
   }
@@ -51,12 +54,12 @@ std::vector<std::string> parse_candidates(const std::vector<std::string>& words,
 }
 
 std::string parse_baseline(const std::string& word) {
-  if (word == "native" || is_scheme(word)) return word;
+  if (word == "native" || word == native_policy || word == vendor_call || is_scheme(word)) return word;
   try {
     return lab::to_text(lab::parse_arithmetic(word));
   } catch (const std::runtime_error& error) {
     std::vector<std::string> names = scheme_names();
-    names.emplace_back("native");
+    for (const char* name : {"native", native_policy, vendor_call}) names.emplace_back(name);
     if (const std::string hint = lab::did_you_mean(word, names); !hint.empty())
       fail("--baselines", "\"{}\" is not known{}", word, hint);
     fail("--baselines", "\"{}\" is neither native nor a scheme, and {}", word, error.what());
@@ -67,6 +70,25 @@ std::vector<std::string> parse_baselines(const std::vector<std::string>& words) 
   std::vector<std::string> baselines;
   for (const auto& word : words) add_once(baselines, parse_baseline(word));
   return baselines;
+}
+
+// Fails for words that go with calls on a device alone.
+void require_calls(const Bench& bench) {
+  if (bench.times_calls()) {
+    if (bench.batch > 1 && contains(bench.baselines, vendor_call))
+      fail("--baselines", "{} multiplies no batch, and --batch is {}", vendor_call, bench.batch);
+    if (bench.problems > 1 && bench.prepare != "none")
+      fail("--problems", "{} have operands of different sizes, and --prepare {} is of one size",
+           bench.problems, bench.prepare);
+    return;
+  }
+  if (bench.problems > 1) fail("--problems", "goes with --call gemm and --memory device");
+  if (contains(bench.baselines, vendor_call)) {
+    fail(
+        "--baselines",
+        "{}, the vendor library's own call, goes with --call gemm and --memory device; native is its product",
+        vendor_call);
+  }
 }
 
 // Parses a shape; N means NxNxN.
@@ -138,8 +160,8 @@ Bench make_bench(const BenchRequest& request) {
   bench.seed = parse_seed("--seed", request.seed);
   bench.on_device = request.memory == "device";
   bench.by_gemm = request.call == "gemm";
-  if (bench.by_gemm && bench.on_device)
-    fail("--call gemm", "goes with --memory host; on a device the device's time is measured, not the call's");
+  bench.problems = request.problems;
+  require_calls(bench);
   bench.engine = !request.engine.empty() ? request.engine : bench.on_device ? "cuda" : "cpu";
   bench.workspace_limit = request.workspace_limit;
   bench.threads = threads_of(request);
@@ -167,6 +189,7 @@ Json settings_of(const Bench& bench) {
           {"batch", bench.batch},
           {"prepare", bench.prepare},
           {"call", bench.by_gemm ? "gemm" : "plan"},
+          {"problems", bench.problems},
           {"type", element_text(bench)},
           {"distribution", bench.distribution},
           {"seed", bench.seed},

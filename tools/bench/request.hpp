@@ -26,6 +26,7 @@ struct BenchRequest {
   int threads = 0;  // 0: that of the setting
   int repeat = 5;
   std::int64_t batch = 1;
+  std::int64_t problems = 1;
   std::int64_t baseline_size = 128;
   bool no_ceilings = false;
   bool json = false;
@@ -34,11 +35,13 @@ struct BenchRequest {
 // A checked request: known names, no duplicates; the library checks schemes, engine and limit.
 struct Bench {
   std::vector<std::string> candidates;
-  std::vector<std::string> baselines;  // native, schemes, and arithmetics of lab/reference/reference_loop.hpp
+  // native, native_policy, vendor_call, schemes, and arithmetics of lab/reference/reference_loop.hpp
+  std::vector<std::string> baselines;
   std::vector<Shape> shapes;
   std::int64_t batch = 1;        // products of a shape in one call, with contiguous operands
   std::string prepare = "none";  // or a, b: the operand that is split before timing
   bool by_gemm = false;          // times whole calls of kintsugi_gemm instead of executions of a plan
+  std::int64_t problems = 1;     // different problems whose calls take turns; on a device only
   Type type = Type::float32;     // type of the parts of complex elements
   bool complex = false;
   std::string distribution;
@@ -52,6 +55,9 @@ struct Bench {
   bool no_ceilings = false;        // the device's ceilings are not measured
 
   std::int64_t parts() const { return complex ? 2 : 1; }
+  // True: times are the host's, from call to return; a device computes meanwhile and afterwards.
+  bool times_calls() const { return by_gemm && on_device; }
+  bool measures_ceilings() const { return on_device && !by_gemm && !no_ceilings; }
 };
 // Returns the checked request; fails, naming the flag, for unknown values.
 Bench make_bench(const BenchRequest& request);
@@ -62,6 +68,11 @@ std::string element_text(const Bench& bench);
 
 // Name of the candidate that runs the operands' own contract under the policy auto.
 inline constexpr const char* auto_candidate = "auto";
+// Baseline of the operands' own contract under the policy native, whose sums are tested; `native` is the vendor
+// library's product as it is.
+inline constexpr const char* native_policy = "policy:native";
+// Baseline of the vendor library's own call, where calls on a device are timed.
+inline constexpr const char* vendor_call = "cublas";
 // True for fp32, fp64, exact or a tolerance; other candidates are auto or schemes.
 bool is_contract(const std::string& candidate);
 // True for an arithmetic of lab/reference/reference_loop.hpp.

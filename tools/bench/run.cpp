@@ -182,6 +182,9 @@ template <class T>
 void BenchShape<T>::add(const std::string& name, bool baseline) {
   if (is_reference_loop(name)) {
     all_.push_back({reference_loop<T>(bench_, name, matrices_), bench_.batch, 1, baseline});
+  } else if (name == vendor_call) {
+    all_.push_back(
+        {vendor_product<T>(bench_, matrices_, *operands_), bench_.batch, bench_.parts(), baseline, true});
   } else if (operands_ == nullptr) {
     all_.push_back({host_product<T>(bench_, name, matrices_), bench_.batch, bench_.parts(), baseline});
   } else {
@@ -278,15 +281,19 @@ Json BenchShape<T>::row_of(const Timed& timed) const {
   row["check"] = timed.check;
   row["bits"] = timed.bits;
   row["time"] = time_document(timed);
-  row["rate"] = timed.rate();
+  row["rate"] = bench_.times_calls() ? Json() : Json(timed.rate());
   add_use(row, timed);
   add_ratios(row, timed);
   return row;
 }
 
-// Adds the fractions of the device's ceilings that were reached.
+// Adds the fractions of the device's ceilings that were reached; the time of a call says nothing about them.
 template <class T>
 void BenchShape<T>::add_use(Json& row, const Timed& timed) const {
+  if (bench_.times_calls()) {
+    for (const char* name : {"bandwidth", "of_ceiling", "power_watts", "clock_mhz"}) row[name] = nullptr;
+    return;
+  }
   const Shape shape = timed.contestant->shape();
   const auto elements = static_cast<double>(bench_.parts() * bench_.batch *
                                             (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n));
@@ -336,7 +343,7 @@ std::vector<Json> shape_rows(const Bench& bench, const Shape& shape, const Bench
 Json run_bench(const Bench& bench, const std::string& file) {
   if (!file.empty()) check_writable(file);
   if (bench.on_device) require_device();
-  const auto device = bench.on_device ? std::make_unique<BenchDevice>(!bench.no_ceilings) : nullptr;
+  const auto device = bench.on_device ? std::make_unique<BenchDevice>(bench.measures_ceilings()) : nullptr;
   Json result = document("bench");
   result["device"] = device ? device->description() : Json();
   result["ceilings"] = device ? device->ceilings() : Json();

@@ -20,6 +20,7 @@
 #include "engines/cuda/gemm/int8/int8_gemm.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
 #include "engines/cuda/gemm/native_times.hpp"
+#include "engines/cuda/gemm/simt/simt_gemm.hpp"
 #include "engines/cuda/ozaki1/ozaki1.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 #include "engines/cuda/select/select.hpp"
@@ -147,6 +148,9 @@ class CudaEngine final : public Engine, public DeviceEngine {
   std::size_t fused_scratch_bytes(const DeviceShape& shape) const override {
     return multi_term_scratch_bytes(shape);
   }
+  DeviceCounters fused_counters(const DeviceShape& shape, std::byte* scratch) const override {
+    return multi_term_counters(shape, scratch);
+  }
   DeviceThresholds thresholds() const override {
     constexpr double max_time_ratio_if_scaled = 1 / 1.3;
     DeviceThresholds thresholds = current_architecture().thresholds;
@@ -232,7 +236,8 @@ class CudaEngine final : public Engine, public DeviceEngine {
   void select(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
               const DeviceCandidates& candidates, DeviceSelection* selection,
               const DeviceReporting& reporting) const override {
-    cuda::select(queue, a, b, scalars, candidates, selection, reporting);
+    cuda::select(queue, selection_task(a, b, scalars, candidates, selection, reporting),
+                 std::max(a.items, b.items));
   }
   void split(const Queue& queue, std::span<const DeviceSplit> splits,
              const DeviceCondition& condition) const override {
@@ -303,6 +308,14 @@ class CudaEngine final : public Engine, public DeviceEngine {
     cuda::finish_native(queue, tile, sums);
   }
   void multiply_unsplit(const Queue& queue, const DeviceTile& tile) const override {
+    cuda::multiply_unsplit(queue, tile);
+  }
+  void select_or_multiply_unsplit(const Queue& queue, const DeviceTile& tile,
+                                  const DeviceCandidates& candidates, DeviceSelection* selection,
+                                  const DeviceReporting& reporting) const override {
+    const SelectionTask task = selection_task(tile.a, tile.b, tile.scalars, candidates, selection, reporting);
+    if (selects_and_multiplies(tile, task)) return cuda::select_or_multiply_unsplit(queue, tile, task);
+    cuda::select(queue, task, tile.items);
     cuda::multiply_unsplit(queue, tile);
   }
   void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item, const DeviceScalars& scalars,

@@ -181,7 +181,7 @@ DeviceFallbackChain faster_emulations(const Plan& plan, Emulations chain) {
                                             problem.m, problem.n, problem.k, problem.batch_count,
                                             problem.prepared_a, problem.prepared_b});
   if (!times) return {};
-  if (times->emulated >= thresholds.max_time_ratio * times->native)
+  if (!plan.request.assumes_gain && times->emulated >= thresholds.max_time_ratio * times->native)
     return {.candidates = {}, .candidate_when_prepared = wide};
   drop_candidates_of_fast_products(chain, times->emulated, problem, thresholds);
   return chain_of(std::move(chain), wide);

@@ -44,6 +44,9 @@ struct PlanRequest {
   std::optional<Accumulator> accumulator;
   std::size_t workspace_limit = 0;  // bytes; 0: no limit
   int threads = 0;                  // 0: all available
+  // The policy automatic takes an emulation to be faster wherever there is one: calibration measures the
+  // fallback chains that it would choose.
+  bool assumes_gain = false;
 };
 
 // Returns the settings with one of each two that exclude each other reset: that from the less specific

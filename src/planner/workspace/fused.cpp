@@ -17,22 +17,35 @@ std::size_t largest_slices(const Plan& plan, const Blocking& blocking) {
   return most;
 }
 
+// Shape of a candidate's products.
+DeviceShape shape_of(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
+  const Program& program = candidate.program;
+  return {program.schedule,
+          program.format().id,
+          element_type(plan.problem),
+          std::min(blocking.m, plan.problem.m),
+          std::min(blocking.n, plan.problem.n),
+          plan.problem.k,
+          items_at_once(plan, blocking),
+          false,
+          false};
+}
+
 std::size_t max_scratch(const Plan& plan, const Blocking& blocking) {
   std::size_t bytes = 0;
-  for (const Candidate& candidate : emulations(plan)) {
-    const Program& program = candidate.program;
-    const DeviceShape shape{program.schedule,
-                            program.format().id,
-                            element_type(plan.problem),
-                            std::min(blocking.m, plan.problem.m),
-                            std::min(blocking.n, plan.problem.n),
-                            plan.problem.k,
-                            items_at_once(plan, blocking),
-                            false,
-                            false};
-    bytes = std::max(bytes, plan.engine->device()->fused_scratch_bytes(shape));
-  }
+  for (const Candidate& candidate : emulations(plan))
+    bytes = std::max(bytes, plan.engine->device()->fused_scratch_bytes(shape_of(plan, candidate, blocking)));
   return bytes;
+}
+
+DeviceCounters all_counters(const Plan& plan, const Blocking& blocking, std::byte* scratch) {
+  DeviceCounters counters;
+  for (const Candidate& candidate : emulations(plan)) {
+    const DeviceCounters own =
+        plan.engine->device()->fused_counters(shape_of(plan, candidate, blocking), scratch);
+    if (own.count > counters.count) counters = own;
+  }
+  return counters;
 }
 
 }  // namespace
@@ -75,6 +88,7 @@ FusedMemory lay_out_fused(const Plan& plan, const Blocking& blocking, Workspace&
   memory.columns = workspace.take_array<VectorRange>(items * plan.problem.n);
   memory.selections = workspace.take_array<DeviceSelection>(items);
   memory.scratch = workspace.take(max_scratch(plan, blocking));
+  if (memory.scratch != nullptr) memory.counters = all_counters(plan, blocking, memory.scratch);
   memory.slices = workspace.take(static_cast<std::size_t>(items) * largest_slices(plan, blocking));
   return memory;
 }

@@ -38,8 +38,9 @@ struct FusedMemory {
   VectorRange* rows;
   VectorRange* columns;
   DeviceSelection* selections;
-  std::byte* scratch;  // bytes of the candidate that needs most
-  std::byte* slices;   // bytes of the candidate with the largest slices
+  std::byte* scratch;       // bytes of the candidate that needs most
+  DeviceCounters counters;  // in `scratch`, of any candidate's products
+  std::byte* slices;        // bytes of the candidate with the largest slices
 };
 FusedMemory lay_out_fused(const Plan& plan, const Blocking& blocking, Workspace& workspace);
 

@@ -223,6 +223,15 @@ KINTSUGI_FAKE int cublasGemmEx_64(BlasHandle handle, int op_a, int op_b, std::in
     multiply_item({op_a, op_b, m, n, k, alpha, beta, type_a, compute, lda, ldb, ldc}, a, b, c);
   });
 }
+// A program's own calls, which the engine makes none of.
+KINTSUGI_FAKE int cublasDestroy_v2(BlasHandle) { return 0; }
+KINTSUGI_FAKE int cublasSgemm_v2(BlasHandle, int op_a, int op_b, int m, int n, int k, const float* alpha,
+                                 const float* a, int lda, const float* b, int ldb, const float* beta,
+                                 float* c, int ldc) {
+  const Product product{op_a, op_b, m, n, k, alpha, beta, DataType::f32, ComputeType::f32, lda, ldb, ldc};
+  if (is_set("FAKE_CUDA_MULTIPLY")) multiply_item(product, a, b, c);
+  return 0;
+}
 KINTSUGI_FAKE int cublasGemmStridedBatchedEx_64(BlasHandle handle, int op_a, int op_b, std::int64_t m,
                                                 std::int64_t n, std::int64_t k, const void* alpha,
                                                 const void* a, DataType type_a, std::int64_t lda,

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "engines/cuda/split/split_task.hpp"
 #include "tests/fakes/libraries/cuda_state.hpp"
 #include "tests/fakes/libraries/finish_native.hpp"
 
@@ -97,6 +98,12 @@ bool has_shared_memory(const FakeKernel& kernel, unsigned dynamic_bytes) {
   return asked != kernel.dynamic_bytes.end() ? dynamic_bytes <= asked->second
                                              : kernel.static_bytes + dynamic_bytes <= usual_shared_bytes;
 }
+// Clears the counters that a split clears.
+void clear_counters(const SplitTasks& tasks) {
+  if (tasks.cleared.count > 0)
+    std::memset(tasks.cleared.first, 0,
+                static_cast<std::size_t>(tasks.cleared.count) * sizeof(std::uint32_t));
+}
 // Only kernels that clear and that finish native products do anything.
 Result launch_kernel(const LaunchConfig* config, Kernel handle, void** arguments, void**) {
   const FakeKernel& kernel = *reinterpret_cast<FakeKernel*>(handle);
@@ -118,6 +125,8 @@ Result launch_kernel(const LaunchConfig* config, Kernel handle, void** arguments
     std::memset(pointer(*static_cast<Address*>(arguments[0])), 0,
                 static_cast<std::size_t>(*static_cast<std::int32_t*>(arguments[1])));
   }
+  if (kernel.name.starts_with("split_") && kernel.name != "split_successively")
+    clear_counters(*static_cast<SplitTasks*>(arguments[0]));
   if (std::getenv("FAKE_CUDA_MULTIPLY") != nullptr) finish_native(kernel.name, grid[1], arguments);
   const std::lock_guard lock(state().mutex);
   return is_the_one("FAKE_CUDA_FAIL_LAUNCH", state().launches) ? launch_failed : 0;

@@ -60,14 +60,29 @@ TEST(DeviceWorkspace, SmallIsExact) {
   EXPECT_EQ(bits_of(data.result()), bits);
 }
 
-// Tiles that are cut along k count their parts in the workspace: whatever it held before, and whatever call
-// used it last.
+// Bits of the first of two equal batch items, whose products clear their counters themselves.
+std::vector<std::uint32_t> first_of_batch(GemmCase test) {
+  test.batch = 2;
+  std::vector<std::uint32_t> bits = device_bits<float>(test);
+  bits.resize(static_cast<std::size_t>(test.m * test.n));
+  return bits;
+}
+
+// Tiles that are cut along k, and segments of k with thread blocks of their own, are counted in the workspace:
+// whatever it held before, and whatever call used it last. The first split clears the counters, if there is
+// one.
 TEST(DeviceWorkspace, MayHoldAnything) {
-  for (const std::string scheme : {"fp16x3", ""}) {
-    const GemmCase test{
-        .m = 5120, .n = 5120, .k = 1280, .scheme = scheme, .policy = scheme.empty() ? "emulate" : ""};
+  const GemmCase cases[] = {
+      {.m = 5120, .n = 5120, .k = 1280, .scheme = "fp16x3"},
+      {.m = 5120, .n = 5120, .k = 1280, .policy = "emulate"},
+      {.m = 5120, .n = 5120, .k = 1280, .distribution = "graded-inner:60", .policy = "emulate"},
+      {.m = 64, .n = 64, .k = 65536, .scheme = "fp16x3"},
+      {.m = 64, .n = 64, .k = 65536, .policy = "emulate"},
+      {.m = 200, .n = 3000, .k = 9000, .policy = "emulate"}};
+  for (const GemmCase& test : cases) {
     SCOPED_TRACE(describe(test));
     const auto bits = device_bits<float>(test);
+    EXPECT_TRUE(first_of_batch(test) == bits) << "an item of a batch";
     GemmDataOf<float> data(test);
     DeviceGemm<float> device(data);
     const Planned planned(device.problem(), device.options());

@@ -1,4 +1,6 @@
 // Prepared operands in device memory give the bits of the plain call.
+#include <bit>
+#include <cmath>
 #include <complex>
 #include <cstdint>
 #include <optional>
@@ -110,6 +112,59 @@ TEST(DevicePrepared, SmallItemsHaveCandidatesOfTheirOwn) {
     EXPECT_TRUE(prepared.first == bits) << "prepared: " << which;
     EXPECT_EQ(prepared.second, candidates) << "prepared: " << which;
   }
+}
+
+// Where one emulation is all of the chain and nothing of C is read, the native kernel behind its products
+// selects for itself, item by item, in tiles of 128, 64 or 32; operands of many vectors have a selector kernel.
+// Sums of up to four products have such chains, since bf16x6 alone is proved for them.
+void expect_selections_of_items(const GemmCase& test) {
+  SCOPED_TRACE(describe(test));
+  GemmDataOf<float> data(test);
+  GemmCase named = test;
+  named.policy.clear();
+  named.scheme = "bf16x6";
+  const auto emulated = device_bits<float>(named);
+  // Vectors of k = 1 have no range: their items are accepted.
+  const bool has_range = test.k > 1;
+  for (const std::int64_t item : {1, 4}) {
+    data.a(item)(test.m - 1, 0) = 0x1p-90F;
+    data.a(item)(test.m - 1, test.k - 1) = has_range ? 0x1p60F : 0x1p-90F;
+  }
+  const auto [bits, candidates] = run_on_copies(data, 0);
+  ASSERT_EQ(candidates.size(), has_range ? 2U : 1U) << candidates;
+  EXPECT_EQ(candidates[0]["scheme"], "bf16x6");
+  EXPECT_EQ(candidates[0]["items"], has_range ? 4 : 6);
+  const auto item_size = static_cast<std::size_t>(test.m * test.n);
+  for (std::size_t i = 0; i < bits.size(); ++i) {
+    const auto item = static_cast<std::int64_t>(i / item_size);
+    if (item != 1 && item != 4) {
+      ASSERT_EQ(bits[i], emulated[i]) << "item " << item;
+    }
+  }
+  for (const std::int64_t item : {1, 4}) {
+    for (std::int64_t e = 0; has_range && e < test.m * test.n; e += 7) {
+      float sum = 0;
+      for (std::int64_t p = 0; p < test.k; ++p)
+        sum = std::fma(data.a(item)(e % test.m, p), data.b(item)(p, e / test.m), sum);
+      const std::size_t at = static_cast<std::size_t>(item) * item_size + static_cast<std::size_t>(e);
+      ASSERT_EQ(bits[at], std::bit_cast<std::uint32_t>(sum)) << "item " << item << ", element " << e;
+    }
+  }
+  for (const int which : {1, 2, 3}) {
+    const auto prepared = run_on_copies(data, which);
+    EXPECT_TRUE(prepared.first == bits) << "prepared: " << which;
+    EXPECT_EQ(prepared.second, candidates) << "prepared: " << which;
+  }
+}
+
+TEST(DevicePrepared, SmallNativeKernelsSelectForThemselves) {
+  expect_selections_of_items({.m = 70, .n = 90, .k = 4, .batch = 6, .policy = "emulate"});
+}
+
+TEST(DevicePrepared, NativeKernelsOfAnyTileSelectForThemselves) {
+  expect_selections_of_items({.m = 1500, .n = 900, .k = 3, .batch = 6, .policy = "emulate"});
+  expect_selections_of_items({.m = 20, .n = 5000, .k = 1, .batch = 6, .policy = "emulate"});
+  expect_selections_of_items({.m = 3000, .n = 2000, .k = 4, .batch = 6, .policy = "emulate"});
 }
 
 // Slices keep the scales that they were made with, whatever candidate or scheme splits their operand again in

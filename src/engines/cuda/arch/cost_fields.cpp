@@ -65,6 +65,7 @@ void add_call(Fields& fields, CallCosts& costs) {
   fields.add("call.native_read_short", costs.native_read_short, memory_rate);
   fields.add("call.native_read_shortest", costs.native_read_shortest, memory_rate);
   fields.add("call.selection", costs.selection, none);
+  fields.add("call.prepared_selection", costs.prepared_selection, none);
   fields.add("call.throttling", costs.throttling, none);
   fields.add("call.throttled_product", costs.throttled_product, none);
 }

@@ -52,6 +52,7 @@ struct CallCosts {
   double native_read_short;     // bytes read where the shorter side of C is 16 to 128
   double native_read_shortest;  // bytes read where the shorter side of C is 2 to 15
   double selection;             // time to select a candidate, with all that is not counted elsewhere
+  double prepared_selection;    // selection beside a prepared operand
   double throttling;            // fraction of their time that the power limit adds to long products
   double throttled_product;     // time from which a product is long
 };

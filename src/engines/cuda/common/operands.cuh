@@ -29,7 +29,13 @@ __device__ inline bool is_left_out(const SplitTasks& tasks) {
   return __syncthreads_or(taken ? 1 : 0) == 0;
 }
 
-// True if there is something to split; then the kernels before this one have finished.
+__device__ inline void clear_counters(const DeviceCounters& counters) {
+  if (blockIdx.x != 0 || blockIdx.y != 0) return;
+  for (std::int64_t i = threadIdx.x; i < counters.count; i += blockDim.x) counters.first[i] = 0;
+}
+
+// True if there is something to split; then the kernels before this one have finished, and the counters that
+// the split clears are zero.
 __device__ inline bool begins(const SplitTasks& tasks) {
   launch_dependents();
   if (tasks.condition.selected_earlier && is_left_out(tasks)) {
@@ -37,7 +43,9 @@ __device__ inline bool begins(const SplitTasks& tasks) {
     return false;
   }
   grid_dependency_wait();
-  return tasks.condition.selected_earlier || !is_left_out(tasks);
+  const bool splits = tasks.condition.selected_earlier || !is_left_out(tasks);
+  if (splits) clear_counters(tasks.cleared);
+  return splits;
 }
 
 // Matrix of the batch item; nullptr if there is no data, as is allowed where k is 0.

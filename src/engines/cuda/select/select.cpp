@@ -91,23 +91,25 @@ void summarize(const Queue& queue, const DeviceSide& side, RangeSummary* summari
          SummaryTask{side.ranges, side.matrix.vectors(), summaries});
 }
 
-void select(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
-            const DeviceCandidates& candidates, DeviceSelection* selection,
-            const DeviceReporting& reporting) {
+SelectionTask selection_task(const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
+                             const DeviceCandidates& candidates, DeviceSelection* selection,
+                             const DeviceReporting& reporting) {
+  return {{a.ranges, b.ranges},
+          {a.norms, b.norms},
+          {a.summaries, b.summaries},
+          {a.matrix.vectors(), b.matrix.vectors()},
+          a.matrix.length(),
+          {a.items == 1, b.items == 1},
+          alpha_of(scalars, a, b),
+          candidates,
+          selection,
+          reporting};
+}
+
+void select(const Queue& queue, const SelectionTask& task, std::int64_t items) {
   static const KernelName by_ranges{"selector", "select_candidate", waits_for_grid_dependency};
   static const KernelName by_norms{"selector", "select_candidate_by_norms", waits_for_grid_dependency};
-  const SelectionTask task{{a.ranges, b.ranges},
-                           {a.norms, b.norms},
-                           {a.summaries, b.summaries},
-                           {a.matrix.vectors(), b.matrix.vectors()},
-                           a.matrix.length(),
-                           {a.items == 1, b.items == 1},
-                           alpha_of(scalars, a, b),
-                           candidates,
-                           selection,
-                           reporting};
-  launch(candidates.needs_norms() ? by_norms : by_ranges, {std::max(a.items, b.items)}, selection_threads, 0,
-         queue, task);
+  launch(task.candidates.needs_norms() ? by_norms : by_ranges, {items}, selection_threads, 0, queue, task);
 }
 
 }  // namespace kintsugi::core::cuda

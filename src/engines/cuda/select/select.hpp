@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engines/cuda/select/alpha.hpp"
+#include "engines/cuda/select/ranges_task.hpp"
 #include "engines/device.hpp"
 
 namespace kintsugi::core::cuda {
@@ -12,8 +13,10 @@ void find_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b, co
 void find_rounding_bounds(const Queue& queue, const DeviceRoundingBounds& a, const DeviceRoundingBounds& b,
                           const DeviceCondition& condition);
 void summarize(const Queue& queue, const DeviceSide& side, RangeSummary* summaries);
-void select(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
-            const DeviceCandidates& candidates, DeviceSelection* selection, const DeviceReporting& reporting);
+SelectionTask selection_task(const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
+                             const DeviceCandidates& candidates, DeviceSelection* selection,
+                             const DeviceReporting& reporting);
+void select(const Queue& queue, const SelectionTask& task, std::int64_t items);
 
 // Returns alpha, which lets kernels skip their operands where it is 0. A side whose ranges are known already
 // is empty.

@@ -1,148 +1,12 @@
 // Selection of a candidate on the device, where the ranges are.
-#include <climits>
-
 #include "engines/cuda/ptx/griddepcontrol.cuh"
-#include "engines/cuda/select/alpha.cuh"
-#include "engines/cuda/select/ranges_task.hpp"
-#include "engines/cuda/select/report.cuh"
+#include "engines/cuda/select/select_by_block.cuh"
 
 namespace kintsugi::core::cuda {
 
 namespace {
 
 constexpr int warps = selection_threads / 32;
-constexpr int words = sizeof(VectorRange) / sizeof(int);
-static_assert(sizeof(VectorRange) % sizeof(int) == 0);
-
-// State of summarize() before it is known whether any vector is not zero.
-struct Extremes {
-  std::int32_t span = 0;
-  std::int32_t largest = INT_MIN;
-  std::int32_t smallest = INT_MAX;
-  bool finite = true;
-  std::int32_t elements = INT_MAX;
-  std::int32_t depth = 0;
-
-  __device__ void add(const VectorRange& range) {
-    finite = finite && range.finite();
-    if ((range.flags & VectorRange::all_zero) != 0) return;
-    add(Extremes{range.dynamic_range(), range.largest, range.smallest, true, range.elements, range.depth});
-  }
-  __device__ void add(const Extremes& other) {
-    span = max(span, other.span);
-    largest = max(largest, other.largest);
-    smallest = min(smallest, other.smallest);
-    finite = finite && other.finite;
-    elements = min(elements, other.elements);
-    depth = max(depth, other.depth);
-  }
-  __device__ RangeSummary summary() const {
-    if (largest == INT_MIN) return {0, 0, 0, finite};
-    return {span, largest, smallest, finite, elements, depth};
-  }
-};
-
-constexpr int beside = 64;  // ranges that a warp loads together
-constexpr int at_once = 4;  // such loads in flight at the same time
-using RangeWords = int[beside * words / 32];
-
-// Loads up to `beside` ranges so that neighboring lanes load neighboring words: a range is longer than one
-// access, and with a lane for each range every sector would be fetched once per word. Bypasses L1, which may
-// hold lines of an earlier call where this kernel did not wait for that one.
-__device__ void load_ranges(const VectorRange* ranges, std::int64_t count, RangeWords& loaded) {
-  const int* source = reinterpret_cast<const int*>(ranges);
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll
-  for (int i = 0; i < beside * words / 32; ++i) {
-    if (lane + 32 * i < count * words) loaded[i] = __ldcg(source + lane + 32 * i);
-  }
-}
-
-// Adds those ranges to `extremes`, by way of the warp's own shared memory.
-__device__ void add_ranges(const RangeWords& loaded, std::int64_t count, int (&shared)[beside * words],
-                           Extremes& extremes) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  __syncwarp();
-#pragma unroll
-  for (int i = 0; i < beside * words / 32; ++i) shared[lane + 32 * i] = loaded[i];
-  __syncwarp();
-  for (int v = lane; v < beside && v < count; v += 32) {
-    VectorRange range;
-    memcpy(&range, shared + v * words, sizeof range);
-    extremes.add(range);
-  }
-}
-
-// Summarizes the ranges of one operand or two. With two, half of the warps have the ranges of each. The
-// result is complete in thread 0.
-template <int sides>
-__device__ void summarize_by_block(const VectorRange* ranges, std::int64_t vectors,
-                                   RangeSummary (&summaries)[sides]) {
-  constexpr int of_side = warps / sides;
-  constexpr std::int64_t step = of_side * beside;
-  __shared__ Extremes of_warp[warps];
-  __shared__ int staged[warps][beside * words];
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  Extremes extremes;
-  for (std::int64_t v = warp % of_side * beside; v < vectors; v += at_once * step) {
-    RangeWords loaded[at_once] = {};
-#pragma unroll
-    for (int i = 0; i < at_once; ++i) load_ranges(ranges + v + i * step, vectors - v - i * step, loaded[i]);
-#pragma unroll
-    for (int i = 0; i < at_once; ++i) {
-      if (v + i * step < vectors) add_ranges(loaded[i], vectors - v - i * step, staged[warp], extremes);
-    }
-  }
-  extremes = {__reduce_max_sync(~0U, extremes.span),     __reduce_max_sync(~0U, extremes.largest),
-              __reduce_min_sync(~0U, extremes.smallest), __all_sync(~0U, extremes.finite) != 0,
-              __reduce_min_sync(~0U, extremes.elements), __reduce_max_sync(~0U, extremes.depth)};
-  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = extremes;
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-#pragma unroll
-  for (int side = 0; side < sides; ++side) {
-    Extremes all;
-#pragma unroll
-    for (int i = 0; i < of_side; ++i) all.add(of_warp[side * of_side + i]);
-    summaries[side] = all.summary();
-  }
-}
-
-constexpr int summary_words = sizeof(RangeSummary) / sizeof(int);
-static_assert(sizeof(RangeSummary) % sizeof(int) == 0);
-
-// Loads a summary, bypassing L1 as load_ranges() does.
-__device__ RangeSummary load(const RangeSummary* source) {
-  int loaded[summary_words];
-  for (int i = 0; i < summary_words; ++i) loaded[i] = __ldcg(reinterpret_cast<const int*>(source) + i);
-  RangeSummary summary;
-  memcpy(&summary, loaded, sizeof summary);
-  return summary;
-}
-
-// Stores all words of a summary, padding included.
-__device__ void store(RangeSummary* target, const RangeSummary& summary) {
-  int stored[summary_words];
-  memcpy(stored, &summary, sizeof summary);
-  for (int i = 0; i < summary_words; ++i) reinterpret_cast<int*>(target)[i] = stored[i];
-}
-
-// Sets selection.a and selection.b, which are complete in thread 0.
-__device__ void summarize_sides(const SelectionTask& task, std::int64_t item, DeviceSelection& selection) {
-  const auto item_of = [&](int side) { return task.is_shared[side] ? 0 : item; };
-  RangeSummary known[2];
-#pragma unroll
-  for (int side = 0; side < 2; ++side) {
-    if (threadIdx.x == 0 && task.summaries[side] != nullptr)
-      known[side] = load(task.summaries[side] + item_of(side));
-  }
-  const int own = static_cast<int>(threadIdx.x) / (selection_threads / 2);
-  RangeSummary found[2];
-  summarize_by_block(task.ranges[own] + item_of(own) * task.vectors[own],
-                     task.summaries[own] == nullptr ? task.vectors[own] : 0, found);
-  selection.a = task.summaries[0] == nullptr ? found[0] : known[0];
-  selection.b = task.summaries[1] == nullptr ? found[1] : known[1];
-}
 
 using NormsOfSide = NormExtremes<DeviceReport::max_candidates>;
 
@@ -190,16 +54,6 @@ __device__ NormsOfSide extremes_by_block(const SelectionTask& task, int side, st
   return extremes;
 }
 
-// `proved`: bit i is set if norms prove all elements of C for candidate i.
-__device__ std::int32_t first_candidate(const DeviceCandidates& candidates, const RangeSummary& a,
-                                        const RangeSummary& b, std::int64_t k, unsigned proved) {
-  for (int candidate = 0; candidate < candidates.count; ++candidate) {
-    if (accepts(candidates.acceptances[candidate], a, b, k, (proved >> candidate & 1U) != 0))
-      return candidate;
-  }
-  return DeviceSelection::none;
-}
-
 __device__ unsigned proved_candidates(const SelectionTask& task, std::int64_t item) {
   const NormsOfSide a = extremes_by_block(task, 0, item);
   const NormsOfSide b = extremes_by_block(task, 1, item);
@@ -218,29 +72,14 @@ __device__ DeviceFit fit_of(const DeviceCandidates& candidates, const DeviceSele
   return fit;
 }
 
-__device__ void report(const DeviceReporting& reporting, const DeviceSelection& selection, bool fits) {
-  DeviceReport& report = *reporting.report;
-  if (reporting.begins) report = {};
-  add_to_report(report, selection);
-  if (!fits) return;
-  count(report.fitted);
-  report.fit = selection.fit.residual;
-}
-
 template <bool by_norms>
 __device__ void select(const SelectionTask& task) {
   const DeviceReporting& reporting = task.reporting;
   launch_dependents();
   if (!reporting.overlaps_products) grid_dependency_wait();
   DeviceSelection selection;
-  if (is_zero(task.alpha)) {
-    selection.candidate = DeviceSelection::scaled;
-  } else {
-    const std::int64_t item = blockIdx.x;
-    summarize_sides(task, item, selection);
-    selection.candidate = first_candidate(task.candidates, selection.a, selection.b, task.length,
-                                          by_norms ? proved_candidates(task, item) : 0);
-  }
+  select_by_block<selection_threads>(task, blockIdx.x, selection,
+                                     [&] { return by_norms ? proved_candidates(task, blockIdx.x) : 0U; });
   if (threadIdx.x != 0) return;
   const bool fits = task.candidates.fits && selection.candidate >= 0;
   if (fits) selection.fit = fit_of(task.candidates, selection);
@@ -255,7 +94,7 @@ __device__ void select(const SelectionTask& task) {
 extern "C" __global__ void __launch_bounds__(selection_threads)
     summarize_ranges(const __grid_constant__ SummaryTask task) {
   RangeSummary summary[1];
-  summarize_by_block(task.ranges + blockIdx.x * task.vectors, task.vectors, summary);
+  summarize_by_block<selection_threads>(task.ranges + blockIdx.x * task.vectors, task.vectors, summary);
   if (threadIdx.x == 0) store(task.summaries + blockIdx.x, summary[0]);
 }
 

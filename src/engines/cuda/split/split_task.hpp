@@ -64,7 +64,8 @@ struct SplitTasks {
   SplitTask task[2];
   DeviceCondition condition;  // one selection per item, or of all items that one operand serves
   std::int64_t served_items = 1;
-  Alpha alpha;  // for splits before the selection
+  Alpha alpha;             // for splits before the selection
+  DeviceCounters cleared;  // by the first thread block, for a product that waits for the split
 };
 
 // Constants of the kernels that read tiles.

@@ -90,6 +90,7 @@ void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<con
     const SplitTraversal& one = splits[i];
     tasks.task[i] = task_of(one, one.blocks(kernel, threads), call);
     blocks += tasks.task[i].blocks;
+    if (one.split->cleared.count > 0) tasks.cleared = one.split->cleared;
     if (kernel != nullptr) shared = std::max(shared, one.shared_bytes(*kernel, threads));
   }
   const SplitTraversal& first = splits.front();

@@ -123,16 +123,23 @@ class FusedCall {
   bool finds_ranges_while_splitting() const {
     return covers_all(plan_, blocking_) && !operands_.scalars.on_device();
   }
+  // True if the first split clears the counters of the products: it always runs, and of one batch item only
+  // the products of one candidate count.
+  bool clears_counters(const Items& items) const {
+    const Program& first = plan_.candidates.front().program;
+    return finds_ranges_while_splitting() && items.count == 1 &&
+           !(a_.has(first.split_a) && b_.has(first.split_b));
+  }
 
-  // Finds ranges and selects; also multiplies by the first candidate if its split found the ranges. Returns
-  // the first candidate that is still to be multiplied.
+  // Finds ranges and selects; also multiplies by the first candidate if its split found the ranges, maybe
+  // before the selection, which multiply_otherwise() makes then. Returns the first candidate that is still to
+  // be multiplied.
   int select_first(const Items& items) const {
     if (finds_ranges_while_splitting()) {
       const bool before = multiplies_before_selection();
       const FusedSlices slices = split(0, items, whole(), {false, false});
       if (!before) select(items, false);
       multiply(0, items, slices, whole(), !before);
-      if (before) select(items, true);
       return 1;
     }
     engine_.find_ranges(queue_, a_.prepared == nullptr ? a_.at(items) : DeviceSide{},
@@ -195,6 +202,7 @@ class FusedCall {
                             conditions.ranges_known, splits);
     }
     for (DeviceSplit& one : splits) one.unlikely = r > 0 && has_small_items();
+    if (r == 0 && clears_counters(items)) splits.front().cleared = memory_.counters;
     if (!splits.empty()) engine_.split(queue_, splits, on_candidate(conditions.conditional, r));
     return slices;
   }
@@ -222,7 +230,7 @@ class FusedCall {
         {&candidate.program.schedule, slices.a, slices.b, a_.shared, b_.shared,
          tile_of(a_.at(items, candidate.program.split_a), b_.at(items, candidate.program.split_b), items,
                  block, on_candidate(conditional, r)),
-         items.count},
+         items.count, clears_counters(items)},
         memory_.scratch);
   }
 
@@ -236,8 +244,10 @@ class FusedCall {
     }
     if (plan_.candidates.back().scheme != nullptr) return;
     const auto native = static_cast<std::int32_t>(plan_.candidates.size()) - 1;
-    engine_.multiply_unsplit(queue_,
-                             tile_of(a_.at(items), b_.at(items), items, whole(), on_candidate(true, native)));
+    const DeviceTile tile = tile_of(a_.at(items), b_.at(items), items, whole(), on_candidate(true, native));
+    if (!multiplies_before_selection()) return engine_.multiply_unsplit(queue_, tile);
+    engine_.select_or_multiply_unsplit(queue_, tile, candidates_on_device(plan_), memory_.selections,
+                                       {operands_.report, begins_with_selection(plan_), true});
   }
 
   const Plan& plan_;

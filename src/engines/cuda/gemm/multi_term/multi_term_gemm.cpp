@@ -136,7 +136,8 @@ void launch_variant(const ClusterTileVariant& variant, const DeviceFusedProduct&
   params.segment_sums = reinterpret_cast<float*>(scratch + segment_offset);
   params.rescale = rescale_of(product);
   // Clears clusters_begun too, which follows k_parts_added.
-  if (params.schedule.k_parts > 1) clear(queue, params.k_parts_added, counter_bytes);
+  if (params.schedule.k_parts > 1 && !product.has_cleared_counters)
+    clear(queue, params.k_parts_added, counter_bytes);
   launch(kernels.kernels[variant.tile],
          {blocks_of_cluster * std::int64_t{params.schedule.clusters}, 1, 1, blocks_of_cluster}, term_threads,
          shape.shared_bytes(), queue,
@@ -184,7 +185,7 @@ void launch_variant(const SmallTileVariant& variant, const DeviceFusedProduct& g
     params.segments_done = reinterpret_cast<std::uint32_t*>(scratch + segment_offset);
     params.segment_sums = reinterpret_cast<float*>(scratch + segment_offset + segment_counter_bytes);
     const auto tiles = static_cast<std::size_t>(tiles_of(variant, product.items));
-    clear(queue, params.segments_done, tiles * sizeof(std::uint32_t));
+    if (!product.has_cleared_counters) clear(queue, params.segments_done, tiles * sizeof(std::uint32_t));
   }
   const std::int64_t clusters = product.items * variant.row_pairs * variant.columns * variant.segments;
   const auto& small_kernels = variant.segments > 1 ? kernels.segmented_kernels : kernels.small_kernels;
@@ -224,6 +225,15 @@ std::size_t multi_term_scratch_bytes(const DeviceShape& shape) {
   const double tiles = static_cast<double>(shape.items) * rows * columns * sizeof(float);
   const auto bytes = static_cast<std::size_t>(std::min(static_cast<double>(partial_bytes), tiles));
   return segment_offset + std::max(aligned_size(2 * bytes), parallel_bytes);
+}
+
+// Those of segments follow the others.
+DeviceCounters multi_term_counters(const DeviceShape& shape, std::byte* scratch) {
+  static_assert(segment_offset == aligned_size(partial_bytes) + aligned_size(counter_bytes));
+  const std::size_t bytes =
+      aligned_size(counter_bytes) + (segment_bytes_of(shape) > 0 ? segment_counter_bytes : 0);
+  return {reinterpret_cast<std::uint32_t*>(scratch + aligned_size(partial_bytes)),
+          static_cast<std::int64_t>(bytes / sizeof(std::uint32_t))};
 }
 
 std::vector<MultiTermVariant> multi_term_variants(const DeviceFusedProduct& product,
@@ -293,7 +303,8 @@ DeviceTimes expected_multi_term_times(const DeviceShape& shape, const Costs& of_
                                              of_device.multi_term)));
   // Times of tiles were measured with tiles alone, when the chip was below its power limit.
   const double slower = 1 + costs.throttling * std::min(1.0, product_time / costs.throttled_product);
-  return {expected_split_time(shape, costs) + slower * product_time + costs.selection,
+  const double selection = shape.prepared_a || shape.prepared_b ? costs.prepared_selection : costs.selection;
+  return {expected_split_time(shape, costs) + slower * product_time + selection,
           expected_vendor_time(shape, costs)};
 }
 

@@ -16,6 +16,9 @@ bool has_multi_term_gemm(const Schedule& schedule, FormatId format, ElementType 
 // Bytes for the partial sums that clusters exchange, and for the sums of earlier segments of k.
 std::size_t multi_term_scratch_bytes(const DeviceShape& shape);
 
+// All counters in scratch memory that products of the shape may use.
+DeviceCounters multi_term_counters(const DeviceShape& shape, std::byte* scratch);
+
 // One way to compute a product, with the same bits as any other: tiles of clusters in waves, or small tiles.
 using MultiTermVariant = std::variant<ClusterTileVariant, SmallTileVariant>;
 

@@ -8,6 +8,7 @@
 #include "engines/cuda/ptx/async_copy.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/ptx/shared_memory.cuh"
+#include "engines/cuda/select/select_by_block.cuh"
 
 namespace kintsugi::core::cuda {
 
@@ -275,12 +276,9 @@ __device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int6
   }
 }
 
+// Computes the thread block's tile of C; the kernels before this one have finished.
 template <class T, int Tile>
 __device__ void multiply_tile(const DeviceTile& tile) {
-  launch_dependents();
-  if (tile.condition.selected_earlier && !holds(tile.condition, blockIdx.y)) return exit_in_stream_order();
-  grid_dependency_wait();
-  if (!holds(tile.condition, blockIdx.y)) return;
   constexpr int side = Tile;
   const std::int64_t blocks = divide_up(tile.rows, side);
   const std::int64_t first_row = blockIdx.x % blocks * side;
@@ -300,12 +298,44 @@ __device__ void multiply_tile(const DeviceTile& tile) {
                           sums.write(c, scalars, min_sum), [](int e) { return Sums<T, Tile>::position(e); });
 }
 
+template <class T, int Tile>
+__device__ void multiply_tile_if_selected(const DeviceTile& tile) {
+  launch_dependents();
+  if (tile.condition.selected_earlier && !holds(tile.condition, blockIdx.y)) return exit_in_stream_order();
+  grid_dependency_wait();
+  if (holds(tile.condition, blockIdx.y)) multiply_tile<T, Tile>(tile);
+}
+
+// Selects the candidate of the thread block's batch item and, if that is the tile's, computes the tile. Every
+// thread block of an item selects, and finds the same; the first one stores the selection and reports it. The
+// kernel before this one, a product, has waited for the ranges, so they are read before the grid-dependency
+// wait.
+template <int Tile>
+__device__ void select_or_multiply(const DeviceTile& tile, const SelectionTask& task) {
+  __shared__ bool selected;
+  launch_dependents();
+  const std::int64_t item = blockIdx.y;
+  DeviceSelection selection;
+  select_by_block<simt_threads>(task, item, selection, [] { return 0U; });
+  if (threadIdx.x == 0) {
+    selected = selection.candidate == tile.condition.candidate;
+    if (blockIdx.x == 0) {
+      task.selection[item] = selection;
+      if (task.reporting.report != nullptr) report(task.reporting, selection, false);
+    }
+  }
+  __syncthreads();
+  if (!selected) return exit_in_stream_order();
+  grid_dependency_wait();
+  multiply_tile<float, Tile>(tile);
+}
+
 }  // namespace
 
 #define KINTSUGI_SIMT(name, T, tile, blocks)                         \
   extern "C" __global__ void __launch_bounds__(simt_threads, blocks) \
       name(const __grid_constant__ DeviceTile device_tile) {         \
-    multiply_tile<T, tile>(device_tile);                             \
+    multiply_tile_if_selected<T, tile>(device_tile);                 \
   }
 KINTSUGI_SIMT(simt_f32_128, float, 128, 2)
 KINTSUGI_SIMT(simt_f32_64, float, 64, 2)
@@ -318,5 +348,15 @@ KINTSUGI_SIMT(simt_c32_32, Complex<float>, 32, 2)
 KINTSUGI_SIMT(simt_c64_64, Complex<double>, 64, 1)
 KINTSUGI_SIMT(simt_c64_32, Complex<double>, 32, 2)
 #undef KINTSUGI_SIMT
+
+#define KINTSUGI_SELECT_OR_SIMT(name, tile, blocks)                                                      \
+  extern "C" __global__ void __launch_bounds__(simt_threads, blocks) name(                               \
+      const __grid_constant__ DeviceTile device_tile, const __grid_constant__ SelectionTask selection) { \
+    select_or_multiply<tile>(device_tile, selection);                                                    \
+  }
+KINTSUGI_SELECT_OR_SIMT(select_or_simt_f32_128, 128, 2)
+KINTSUGI_SELECT_OR_SIMT(select_or_simt_f32_64, 64, 2)
+KINTSUGI_SELECT_OR_SIMT(select_or_simt_f32_32, 32, 2)
+#undef KINTSUGI_SELECT_OR_SIMT
 
 }  // namespace kintsugi::core::cuda

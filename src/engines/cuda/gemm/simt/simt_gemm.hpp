@@ -1,14 +1,24 @@
-// Expected time of native products by SIMT kernels.
+// Native products by SIMT kernels: expected times, and products that follow a selection in one launch.
 #pragma once
 
 #include <span>
 
 #include "engines/cuda/gemm/simt/simt_tiles.hpp"
+#include "engines/cuda/select/ranges_task.hpp"
 #include "engines/device.hpp"
 
 namespace kintsugi::core::cuda {
 
 // Expected time per inner index, by the times of the tiles (NativeCosts::tile_index).
 double simt_time(std::span<const SimtTile> tiles, const NativeShape& shape, std::span<const double> times);
+
+// True if select_or_multiply_unsplit() takes the product and the selection, and needs no more time than two
+// launches.
+bool selects_and_multiplies(const DeviceTile& tile, const SelectionTask& task);
+
+// Selects a candidate for each batch item and, where that is the one of the tile's condition, computes the
+// product as multiply_unsplit() does. The kernel before it has waited for the ranges and for everything that
+// uses the selections or the report.
+void select_or_multiply_unsplit(const Queue& queue, const DeviceTile& tile, const SelectionTask& task);
 
 }  // namespace kintsugi::core::cuda

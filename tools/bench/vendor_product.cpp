@@ -1,0 +1,127 @@
+// A contestant: the vendor library's own call on matrices in device memory.
+#include <dlfcn.h>
+
+#include <array>
+#include <cstdlib>
+
+#include "bench/host_timing.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+// cuBLAS, opened as a program's own copy would be. A handle is created for each contestant.
+class Cublas {
+ public:
+  explicit Cublas(void* stream) {
+    const char* named = std::getenv("KINTSUGI_CUBLAS");
+    for (const char* file : {named == nullptr ? "libcublas.so.13" : named, "libcublas.so.12"}) {
+      if (library_ == nullptr) library_ = ::dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    }
+    const auto create = function<int (*)(void**)>("cublasCreate_v2");
+    const auto set_stream = function<int (*)(void*, void*)>("cublasSetStream_v2");
+    if (create(&handle_) != 0 || set_stream(handle_, stream) != 0)
+      fail("--baselines", "{}: cuBLAS makes no handle for the stream", vendor_call);
+  }
+  Cublas(const Cublas&) = delete;
+  Cublas& operator=(const Cublas&) = delete;
+  ~Cublas() { function<int (*)(void*)>("cublasDestroy_v2")(handle_); }
+
+  void* handle() const { return handle_; }
+  // Fails, naming it, if cuBLAS has no such function.
+  template <class Function>
+  Function function(const char* name) const {
+    void* found = library_ == nullptr ? nullptr : ::dlsym(library_, name);
+    if (found == nullptr) fail("--baselines", "{}: cuBLAS has no function {}", vendor_call, name);
+    return reinterpret_cast<Function>(found);
+  }
+
+ private:
+  void* library_ = nullptr;
+  void* handle_ = nullptr;
+};
+
+using Multiply = int (*)(void* handle, int op_a, int op_b, int m, int n, int k, const void* alpha,
+                         const void* a, int lda, const void* b, int ldb, const void* beta, void* c, int ldc);
+
+template <class T>
+const char* multiply_name(bool complex) {
+  if (type_of<T> == Type::float32) return complex ? "cublasCgemm_v2" : "cublasSgemm_v2";
+  return complex ? "cublasZgemm_v2" : "cublasDgemm_v2";
+}
+
+template <class T>
+class VendorProduct : public Contestant {
+ public:
+  VendorProduct(const Bench& bench, BenchMatrices<T>& matrices, const DeviceOperands<T>& operands)
+      : matrices_(matrices), operands_(operands), cublas_(operands.device().stream().native()),
+        multiply_(cublas_.function<Multiply>(multiply_name<T>(bench.complex))), problems_(bench.problems),
+        calls_(bench.problems) {}
+
+  const std::string& name() const override { return name_; }
+  Shape shape() const override { return matrices_.shape; }
+  void run() override {
+    const lab::DeviceStream& stream = operands_.device().stream();
+    auto* target = reinterpret_cast<std::byte*>(operands_.c(0));
+    const std::size_t bytes = matrices_.c.size() * sizeof(T);
+    stream.fill(target, 0xff, bytes);
+    multiply(0);
+    stream.download(matrices_.c.data(), target, bytes);
+    stream.synchronize();
+  }
+  Round time_round() override {
+    return calls_.time(operands_.device().stream(), [this](std::int64_t number) { multiply(number); });
+  }
+  const char* timed_by() const override { return "calls"; }
+  Verdict judge(std::int64_t, const lab::ErrorReport& errors,
+                const std::vector<lab::ElementError>& elements) const override {
+    const double coefficient = errors.contract_bound;
+    return verdict_of("contract", coefficient, elements, [coefficient](const lab::ElementError& element) {
+      return coefficient * element.absolute + static_cast<double>(std::numeric_limits<T>::denorm_min());
+    });
+  }
+  Json facts() const override {
+    Json facts{{"scheme", name_}};
+    for (const char* name : {"engine", "engine_details", "accumulator", "products", "format",
+                             "workspace_bytes", "plan_seconds", "prepared"})
+      facts[name] = nullptr;
+    return facts;
+  }
+
+ private:
+  // Row-major C is the column-major C^T = B^T A^T.
+  void multiply(std::int64_t number) const {
+    alignas(16) constexpr std::array<T, 2> one{1, 0};  // two parts, for complex scalars
+    alignas(16) constexpr std::array<T, 2> zero{0, 0};
+    const auto m = static_cast<int>(matrices_.shape.m);
+    const auto n = static_cast<int>(matrices_.shape.n);
+    const auto ld = static_cast<int>(matrices_.shape.k);
+    const auto k = ld - static_cast<int>(number % std::clamp<std::int64_t>(ld, 1, problems_));
+    if (multiply_(cublas_.handle(), 0, 0, n, m, k, one.data(), operands_.b(0), n, operands_.a(0), ld,
+                  zero.data(), operands_.c(0), n) != 0)
+      fail("--baselines", "{} refuses {} x {} x {}", vendor_call, m, n, k);
+  }
+
+  std::string name_ = vendor_call;
+  BenchMatrices<T>& matrices_;
+  const DeviceOperands<T>& operands_;
+  Cublas cublas_;
+  Multiply multiply_;
+  std::int64_t problems_;
+  CallTimer calls_;
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<Contestant> vendor_product(const Bench& bench, BenchMatrices<T>& matrices,
+                                           const DeviceOperands<T>& operands) {
+  return std::make_unique<VendorProduct<T>>(bench, matrices, operands);
+}
+
+template std::unique_ptr<Contestant> vendor_product(const Bench&, BenchMatrices<float>&,
+                                                    const DeviceOperands<float>&);
+template std::unique_ptr<Contestant> vendor_product(const Bench&, BenchMatrices<double>&,
+                                                    const DeviceOperands<double>&);
+
+}  // namespace kintsugi::tools
