@@ -44,7 +44,7 @@ void copy_original(const Plan& plan, std::int64_t count, DevicePrepared& prepare
 // True if slices do not depend on the other operand.
 bool can_split(const Plan& plan) {
   const Candidate& candidate = plan.prepared_candidate();
-  return !candidate.scheme->fits_residuals() && candidate.program.recombination != Recombination::error_free;
+  return !candidate.scheme->fits_residuals() && candidate.program.recombination != Recombination::ozaki1;
 }
 
 // Lays out ranges, norms, summaries and slices of all items, each kind contiguously; returns those of the

@@ -11,10 +11,10 @@ namespace kintsugi::core {
 namespace {
 
 std::size_t largest_slices(const Plan& plan, const Blocking& blocking) {
-  std::size_t most = 0;
+  std::size_t max_bytes = 0;
   for (const Candidate& candidate : emulations(plan))
-    most = std::max(most, fused_slices(plan, candidate, blocking).bytes());
-  return most;
+    max_bytes = std::max(max_bytes, fused_slices(plan, candidate, blocking).bytes());
+  return max_bytes;
 }
 
 std::size_t max_scratch(const Plan& plan, const Blocking& blocking) {

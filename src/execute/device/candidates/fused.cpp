@@ -30,9 +30,9 @@ struct FusedSide {
   bool shared;          // all items have the same slices
   VectorRange* ranges;  // of this call, not of the prepared operand
 
-  FusedSide(const DeviceMatrix& of, const DevicePrepared* given, VectorRange* memory)
-      : matrix(of), prepared(given), shared(given != nullptr ? given->items.size() == 1 : is_shared(of)),
-        ranges(memory) {}
+  FusedSide(const DeviceMatrix& operand, const DevicePrepared* given, VectorRange* memory)
+      : matrix(operand), prepared(given),
+        shared(given != nullptr ? given->items.size() == 1 : is_shared(operand)), ranges(memory) {}
 
   const DevicePrepared::Item& prepared_item(std::int64_t item) const {
     return prepared->items[shared ? 0 : static_cast<std::size_t>(item)];
@@ -52,8 +52,8 @@ struct FusedSide {
   }
 
  private:
-  DeviceSide with(VectorRange* of, const Items& items) const {
-    return {matrix, items.first, of, shared ? 1 : items.count};
+  DeviceSide with(VectorRange* vector_ranges, const Items& items) const {
+    return {matrix, items.first, vector_ranges, shared ? 1 : items.count};
   }
 };
 
