@@ -283,9 +283,9 @@ class CudaEngine final : public Engine, public DeviceEngine {
                     DeviceCheckState* state) const override {
     cuda::begin_checks(queue, selection, state);
   }
-  void advance_checks(const Queue& queue, const DeviceCheckedChain& chain, int place, std::int64_t elements,
+  void advance_checks(const Queue& queue, const DeviceCheckedChain& chain, int index, std::int64_t elements,
                       DeviceCheckState* state) const override {
-    cuda::advance_checks(queue, chain, place, elements, state);
+    cuda::advance_checks(queue, chain, index, elements, state);
   }
   void recompute(const Queue& queue, const DeviceTile& block, const DeviceOpenElements& open,
                  DeviceReport* report) const override {

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "arith/underflow.hpp"
-#include "engines/cuda/recombine/checked/recomputed_element.cuh"
+#include "engines/cuda/recombine/native/recomputed_element.cuh"
 
 namespace kintsugi::core::cuda {
 
@@ -50,17 +50,21 @@ __device__ T nan_element() {
   }
 }
 
-// True if a thread block's part of C is written without a product: NaN if no candidate computes what was
-// asked for, beta C if alpha is 0.
+// True if this kernel runs because no candidate accepts the operands: C becomes NaN.
+__device__ inline bool nothing_selected(const DeviceCondition& condition) {
+  return condition.selection != nullptr && condition.candidate == DeviceSelection::none;
+}
+
+// True if a thread block's part of C is written without a product: NaN if no candidate was selected, beta C
+// if alpha is 0.
 template <class T>
 __device__ bool needs_no_product(const DeviceCondition& condition, const Scalars<T>& scalars) {
-  return scalars.alpha == T(0) ||
-         (condition.selection != nullptr && condition.candidate == DeviceSelection::none);
+  return scalars.alpha == T(0) || nothing_selected(condition);
 }
 template <class T>
 __device__ void write_without_product(const DeviceCondition& condition, const Scalars<T>& scalars,
                                       const MatrixView<T>& c, int threads) {
-  const bool nan = condition.selection != nullptr && condition.candidate == DeviceSelection::none;
+  const bool nan = nothing_selected(condition);
   const auto rows = static_cast<int>(c.rows);
   const auto columns = static_cast<int>(c.columns);
   for (int e = static_cast<int>(threadIdx.x); e < rows * columns; e += threads) {

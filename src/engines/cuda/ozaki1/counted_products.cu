@@ -14,8 +14,8 @@ __device__ bool is_needed(const DeviceProductSums& sums, std::int64_t first_row,
   const std::int64_t vectors = sums.tile.columns * (sums.tile.c.complex() ? 2 : 1);
   const std::int64_t last_row = min(first_row + integer_tile, sums.tile.rows) - 1;
   const std::int64_t last_column = min(first_column + integer_tile, vectors) - 1;
-  // Blocks have 64 rows or more, or are all of C (ErrorFree::block), so the tile's corners lie in all blocks
-  // that it intersects.
+  // Blocks have 64 rows or more, or are all of C (Ozaki1Parameters::block), so the tile's corners lie in all
+  // blocks that it intersects.
   for (const std::int64_t i : {first_row, last_row}) {
     for (const std::int64_t j : {first_column, last_column}) {
       if (depth_at(sums, i, j).products(b) > a) return true;

@@ -20,15 +20,15 @@ RangesTask ranges_task(const DeviceSide& side, std::int64_t first_item) {
           divide_up(vectors, ranges_vectors)};
 }
 
-RoundingBoundsTask rounding_bounds_task(const DeviceRoundingBounds& of) {
-  const DeviceSide& side = of.side;
+RoundingBoundsTask rounding_bounds_task(const DeviceRoundingBounds& bounds) {
+  const DeviceSide& side = bounds.side;
   return {side.matrix,
           side.item,
           side.ranges,
-          of.top_exponent,
-          of.bounds,
-          of.first,
-          divide_up(of.vectors, ranges_vectors)};
+          bounds.top_exponent,
+          bounds.bounds,
+          bounds.first,
+          divide_up(bounds.vectors, ranges_vectors)};
 }
 
 // Launches find_ranges or find_norms for sides with equally many items.

@@ -11,10 +11,10 @@ namespace kintsugi::core::cuda {
 namespace {
 
 constexpr int warps = selection_threads / 32;
-constexpr int words = sizeof(VectorRange) / sizeof(int);
+constexpr int range_ints = sizeof(VectorRange) / sizeof(int);
 static_assert(sizeof(VectorRange) % sizeof(int) == 0);
 
-// State of summarize() before it is known whether any vector is not zero.
+// Extremes of the ranges seen so far; `largest` stays INT_MIN while all vectors are zero.
 struct Extremes {
   std::int32_t span = 0;
   std::int32_t largest = INT_MIN;
@@ -42,89 +42,90 @@ struct Extremes {
   }
 };
 
-constexpr int beside = 64;  // ranges that a warp loads together
-constexpr int at_once = 4;  // such loads in flight at the same time
-using RangeWords = int[beside * words / 32];
+constexpr int ranges_per_load = 64;  // ranges that a warp loads together
+constexpr int loads_in_flight = 4;   // such loads in flight at the same time
+using LoadedRanges = int[ranges_per_load * range_ints / 32];
 
-// Loads up to `beside` ranges so that neighboring lanes load neighboring words: a range is longer than one
-// access, and with a lane for each range every sector would be fetched once per word. Bypasses L1, which may
-// hold lines of an earlier call where this kernel did not wait for that one.
-__device__ void load_ranges(const VectorRange* ranges, std::int64_t count, RangeWords& loaded) {
+// Loads up to `ranges_per_load` ranges so that neighboring lanes load neighboring ints: a range is longer
+// than one access, and with a lane for each range every sector would be fetched once per int. Bypasses L1,
+// which may hold lines of an earlier call where this kernel did not wait for that call.
+__device__ void load_ranges(const VectorRange* ranges, std::int64_t count, LoadedRanges& loaded) {
   const int* source = reinterpret_cast<const int*>(ranges);
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
-  for (int i = 0; i < beside * words / 32; ++i) {
-    if (lane + 32 * i < count * words) loaded[i] = __ldcg(source + lane + 32 * i);
+  for (int i = 0; i < ranges_per_load * range_ints / 32; ++i) {
+    if (lane + 32 * i < count * range_ints) loaded[i] = __ldcg(source + lane + 32 * i);
   }
 }
 
-// Adds those ranges to `extremes`, by way of the warp's own shared memory.
-__device__ void add_ranges(const RangeWords& loaded, std::int64_t count, int (&shared)[beside * words],
-                           Extremes& extremes) {
+// Adds the loaded ranges to `extremes`; the warp's shared memory turns ints by lane into ranges by lane.
+__device__ void add_ranges(const LoadedRanges& loaded, std::int64_t count,
+                           int (&shared)[ranges_per_load * range_ints], Extremes& extremes) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   __syncwarp();
 #pragma unroll
-  for (int i = 0; i < beside * words / 32; ++i) shared[lane + 32 * i] = loaded[i];
+  for (int i = 0; i < ranges_per_load * range_ints / 32; ++i) shared[lane + 32 * i] = loaded[i];
   __syncwarp();
-  for (int v = lane; v < beside && v < count; v += 32) {
+  for (int v = lane; v < ranges_per_load && v < count; v += 32) {
     VectorRange range;
-    memcpy(&range, shared + v * words, sizeof range);
+    memcpy(&range, shared + v * range_ints, sizeof range);
     extremes.add(range);
   }
 }
 
-// Summarizes the ranges of one operand or two. With two, half of the warps have the ranges of each. The
+// Summarizes the ranges of one operand or of two; of two, each half of the warps has the ranges of one. The
 // result is complete in thread 0.
 template <int sides>
 __device__ void summarize_by_block(const VectorRange* ranges, std::int64_t vectors,
                                    RangeSummary (&summaries)[sides]) {
-  constexpr int of_side = warps / sides;
-  constexpr std::int64_t step = of_side * beside;
-  __shared__ Extremes of_warp[warps];
-  __shared__ int staged[warps][beside * words];
+  constexpr int warps_per_side = warps / sides;
+  constexpr std::int64_t step = warps_per_side * ranges_per_load;
+  __shared__ Extremes warp_extremes[warps];
+  __shared__ int staged[warps][ranges_per_load * range_ints];
   const int warp = static_cast<int>(threadIdx.x) / 32;
   Extremes extremes;
-  for (std::int64_t v = warp % of_side * beside; v < vectors; v += at_once * step) {
-    RangeWords loaded[at_once] = {};
+  for (std::int64_t v = warp % warps_per_side * ranges_per_load; v < vectors; v += loads_in_flight * step) {
+    LoadedRanges loaded[loads_in_flight] = {};
 #pragma unroll
-    for (int i = 0; i < at_once; ++i) load_ranges(ranges + v + i * step, vectors - v - i * step, loaded[i]);
+    for (int i = 0; i < loads_in_flight; ++i)
+      load_ranges(ranges + v + i * step, vectors - v - i * step, loaded[i]);
 #pragma unroll
-    for (int i = 0; i < at_once; ++i) {
+    for (int i = 0; i < loads_in_flight; ++i) {
       if (v + i * step < vectors) add_ranges(loaded[i], vectors - v - i * step, staged[warp], extremes);
     }
   }
   extremes = {__reduce_max_sync(~0U, extremes.span),     __reduce_max_sync(~0U, extremes.largest),
               __reduce_min_sync(~0U, extremes.smallest), __all_sync(~0U, extremes.finite) != 0,
               __reduce_min_sync(~0U, extremes.elements), __reduce_max_sync(~0U, extremes.depth)};
-  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = extremes;
+  if (threadIdx.x % 32 == 0) warp_extremes[threadIdx.x / 32] = extremes;
   __syncthreads();
   if (threadIdx.x != 0) return;
 #pragma unroll
   for (int side = 0; side < sides; ++side) {
     Extremes all;
 #pragma unroll
-    for (int i = 0; i < of_side; ++i) all.add(of_warp[side * of_side + i]);
+    for (int i = 0; i < warps_per_side; ++i) all.add(warp_extremes[side * warps_per_side + i]);
     summaries[side] = all.summary();
   }
 }
 
-constexpr int summary_words = sizeof(RangeSummary) / sizeof(int);
+constexpr int summary_ints = sizeof(RangeSummary) / sizeof(int);
 static_assert(sizeof(RangeSummary) % sizeof(int) == 0);
 
 // Loads a summary, bypassing L1 as load_ranges() does.
 __device__ RangeSummary load(const RangeSummary* source) {
-  int loaded[summary_words];
-  for (int i = 0; i < summary_words; ++i) loaded[i] = __ldcg(reinterpret_cast<const int*>(source) + i);
+  int loaded[summary_ints];
+  for (int i = 0; i < summary_ints; ++i) loaded[i] = __ldcg(reinterpret_cast<const int*>(source) + i);
   RangeSummary summary;
   memcpy(&summary, loaded, sizeof summary);
   return summary;
 }
 
-// Stores all words of a summary, padding included.
+// Stores all ints of a summary, padding included.
 __device__ void store(RangeSummary* target, const RangeSummary& summary) {
-  int stored[summary_words];
+  int stored[summary_ints];
   memcpy(stored, &summary, sizeof summary);
-  for (int i = 0; i < summary_words; ++i) reinterpret_cast<int*>(target)[i] = stored[i];
+  for (int i = 0; i < summary_ints; ++i) reinterpret_cast<int*>(target)[i] = stored[i];
 }
 
 // Sets selection.a and selection.b, which are complete in thread 0.
@@ -136,10 +137,10 @@ __device__ void summarize_sides(const SelectionTask& task, std::int64_t item, De
     if (threadIdx.x == 0 && task.summaries[side] != nullptr)
       known[side] = load(task.summaries[side] + item_of(side));
   }
-  const int own = static_cast<int>(threadIdx.x) / (selection_threads / 2);
+  const int warp_side = static_cast<int>(threadIdx.x) / (selection_threads / 2);
   RangeSummary found[2];
-  summarize_by_block(task.ranges[own] + item_of(own) * task.vectors[own],
-                     task.summaries[own] == nullptr ? task.vectors[own] : 0, found);
+  summarize_by_block(task.ranges[warp_side] + item_of(warp_side) * task.vectors[warp_side],
+                     task.summaries[warp_side] == nullptr ? task.vectors[warp_side] : 0, found);
   selection.a = task.summaries[0] == nullptr ? found[0] : known[0];
   selection.b = task.summaries[1] == nullptr ? found[1] : known[1];
 }
@@ -158,7 +159,7 @@ __device__ void add_over_warp(NormsOfSide& extremes) {
 // Extremes of one operand's norms under the scales of all candidates, complete in thread 0.
 __device__ NormsOfSide extremes_by_block(const SelectionTask& task, int side, std::int64_t item) {
   constexpr int candidates = DeviceReport::max_candidates;
-  __shared__ double of_warp[warps][candidates + 2];
+  __shared__ double warp_extremes[warps][candidates + 2];
   NormsOfSide extremes;
   const std::int64_t first = task.is_shared[side] ? 0 : item * task.vectors[side];
   for (std::int64_t v = first + threadIdx.x; v < first + task.vectors[side]; v += selection_threads) {
@@ -172,9 +173,9 @@ __device__ NormsOfSide extremes_by_block(const SelectionTask& task, int side, st
     extremes.add(norm, tops, task.candidates.coefficient);
   }
   add_over_warp(extremes);
-  __syncthreads();  // of_warp is no longer read
+  __syncthreads();  // no thread reads warp_extremes any more
   if (threadIdx.x % 32 == 0) {
-    double* target = of_warp[threadIdx.x / 32];
+    double* target = warp_extremes[threadIdx.x / 32];
     for (int r = 0; r < candidates; ++r) target[r] = extremes.grid[r];
     target[candidates] = extremes.mean;
     target[candidates + 1] = extremes.spread;
@@ -182,9 +183,9 @@ __device__ NormsOfSide extremes_by_block(const SelectionTask& task, int side, st
   __syncthreads();
   for (int warp = 1; threadIdx.x == 0 && warp < warps; ++warp) {
     NormsOfSide other;
-    for (int r = 0; r < candidates; ++r) other.grid[r] = of_warp[warp][r];
-    other.mean = of_warp[warp][candidates];
-    other.spread = of_warp[warp][candidates + 1];
+    for (int r = 0; r < candidates; ++r) other.grid[r] = warp_extremes[warp][r];
+    other.mean = warp_extremes[warp][candidates];
+    other.spread = warp_extremes[warp][candidates + 1];
     extremes.add(other);
   }
   return extremes;
