@@ -51,8 +51,10 @@ SchemeVariant with_window(const Scheme& scheme, OperandType type) {
   return ozaki2_variant(schemes::ozaki2_default, scheme.program.split_a.scales);
 }
 
-SchemeVariant ozaki2_variant(int moduli, ScaleRule scale) {
-  return {&schemes::ozaki2, schemes::ozaki2_program(moduli, scale), {.moduli = moduli, .scale = scale}};
+SchemeVariant ozaki2_variant(int moduli_count, ScaleRule scale) {
+  return {&schemes::ozaki2,
+          schemes::ozaki2_program(moduli_count, scale),
+          {.moduli = moduli_count, .scale = scale}};
 }
 
 double relative_cost(const Engine& engine, const Program& program) {

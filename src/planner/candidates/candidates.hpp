@@ -24,7 +24,7 @@ struct SchemeVariant {
 };
 
 // Returns the scheme ozaki2 with that number of moduli and that rule of scales.
-SchemeVariant ozaki2_variant(int moduli, ScaleRule scale);
+SchemeVariant ozaki2_variant(int moduli_count, ScaleRule scale);
 
 // Returns the variant of a scheme that a fallback chain accepts by its window. ozaki2 sized for FP32 has
 // almost no window, so for FP32 operands the default number of moduli is used; sized for FP64 it has one.

@@ -50,26 +50,25 @@ __device__ T nan_element() {
   }
 }
 
-// True if this kernel runs because no candidate accepts the operands: C becomes NaN.
-__device__ inline bool nothing_selected(const DeviceCondition& condition) {
-  return condition.selection != nullptr && condition.candidate == DeviceSelection::none;
-}
-
 // True if a thread block's part of C is written without a product: NaN if no candidate was selected, beta C
 // if alpha is 0.
 template <class T>
 __device__ bool needs_no_product(const DeviceCondition& condition, const Scalars<T>& scalars) {
-  return scalars.alpha == T(0) || nothing_selected(condition);
+  return scalars.alpha == T(0) ||
+         (condition.selection != nullptr && condition.candidate == DeviceSelection::none);
 }
 template <class T>
 __device__ void write_without_product(const DeviceCondition& condition, const Scalars<T>& scalars,
                                       const MatrixView<T>& c, int threads) {
-  const bool nan = nothing_selected(condition);
+  // The same condition as in needs_no_product(): a function for both changes the order of instructions in all
+  // SIMT kernels.
+  const bool nothing_selected =
+      condition.selection != nullptr && condition.candidate == DeviceSelection::none;
   const auto rows = static_cast<int>(c.rows);
   const auto columns = static_cast<int>(c.columns);
   for (int e = static_cast<int>(threadIdx.x); e < rows * columns; e += threads) {
     T& element = c(e % rows, e / rows);
-    if (nan) {
+    if (nothing_selected) {
       element = nan_element<T>();
     } else {
       element = scalars.beta == T(0) ? T(0) : times(scalars.beta, element);
