@@ -172,9 +172,9 @@ class DeviceChecks {
   virtual void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                                  const DeviceCheck& check, const DeviceTile& tile,
                                  const DeviceOpenElements& open) const = 0;
-  // Called when candidate `index` of the chain has computed all tiles of a block of `elements` elements. If it
-  // was the block's current candidate, the current one becomes the next candidate whose products take less time
-  // than exact sums of the open elements; without such a candidate the block's chain ends.
+  // Called when candidate `index` of the chain has computed all tiles of a block of `elements` elements. If
+  // it was the block's current candidate, the current one becomes the next candidate whose products take less
+  // time than exact sums of the open elements; without such a candidate the block's chain ends.
   virtual void advance_checks(const Queue& queue, const DeviceCheckedChain& chain, int index,
                               std::int64_t elements, DeviceCheckState* state) const = 0;
   // Last step of a block: sums its open elements exactly or, if allowed, in their own arithmetic, and rounds

@@ -59,11 +59,11 @@ int count_differing(const std::vector<FuzzCase>& cases) {
   int differing = 0;
   for (std::size_t c = 0; c < cases.size(); ++c) {
     const HostResult lone = result_of(cases[c]);
-    for (const auto& results : results) {
-      if (same_result(cases[c], lone, results[c])) continue;
+    for (const auto& caller_results : results) {
+      if (same_result(cases[c], lone, caller_results[c])) continue;
       ++differing;
-      std::fprintf(stderr, "other bits than alone: %s %s\n  %s\n", results[c].error.c_str(),
-                   results[c].broken.c_str(), to_text(cases[c]).c_str());
+      std::fprintf(stderr, "other bits than alone: %s %s\n  %s\n", caller_results[c].error.c_str(),
+                   caller_results[c].broken.c_str(), to_text(cases[c]).c_str());
     }
   }
   return differing;
