@@ -27,7 +27,7 @@ __device__ bool is_needed(const DeviceProductSums& sums, std::int64_t first_row,
 }  // namespace
 
 // Multiplies one group per blockIdx.z. Integers have 26 bits at most; sums of all k stay below 2^62
-// (fit_ozaki).
+// (fit_ozaki1).
 extern "C" __global__ void __launch_bounds__(integer_threads, 2)
     multiply_counted_slices(const __grid_constant__ DeviceProductSums sums,
                             const __grid_constant__ SliceArray slices_a,
