@@ -32,12 +32,12 @@ void set_program(const Program& program, SideOf<T>& a, SideOf<T>& b) {
   for (VectorRange& range : b.ranges) set_scale(range, *b.rule);
 }
 
-// True if slices under the rule `there` can be used as those of `wanted`: they are the same or, for residues,
-// have more moduli.
-inline bool serves(const SplitRule& there, const SplitRule& wanted) {
-  SplitRule first = there;
+// True if slices under the rule `available` can be used as those of `wanted`: the rules are the same or, for
+// residues, the available slices have more moduli.
+inline bool serves(const SplitRule& available, const SplitRule& wanted) {
+  SplitRule first = available;
   const bool real_residues = wanted.kind == SplitKind::residues && wanted.complex_basis.empty();
-  if (real_residues && wanted.scales == ScaleRule::exponent && wanted.slices <= there.slices) {
+  if (real_residues && wanted.scales == ScaleRule::exponent && wanted.slices <= available.slices) {
     first.slices = wanted.slices;
     first.sum_bits = wanted.sum_bits;
   }

@@ -46,8 +46,8 @@ struct PlanRequest {
   int threads = 0;                  // 0: all available
 };
 
-// Returns the settings with one of each two that exclude each other reset: that from the less specific
-// source. Fails with bad_setting or contract_unreachable if both come from the same source.
+// Returns the settings after a reset: of two settings that exclude each other, the one from the less specific
+// source gets its default. Fails with bad_setting or contract_unreachable if both come from the same source.
 Settings without_contradictions(Settings settings, const Problem& problem);
 
 // Parses the settings. Fails with bad_setting if the accumulator does not exist.

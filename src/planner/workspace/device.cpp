@@ -10,7 +10,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// Rows and columns of the sums of one tile; `each`: columns of sums for a column of C.
+// Rows and columns of the sums of one tile; a column of C has `vectors_per_column` columns of sums.
 DeviceTileSize tile_size(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
                          std::int64_t vectors_per_column) {
   return {round_up(std::min(blocking.m, plan.engine->device()->tile()), sums_multiple),
