@@ -15,8 +15,8 @@ std::vector<std::int64_t> shuffled(std::int64_t count, std::mt19937_64& random) 
   if (count > 2) std::swap(order[1], order[count - 1]);
   // std::shuffle is not used, since its order depends on the C++ library.
   for (std::int64_t i = 2; i < count; ++i) {
-    const auto left = static_cast<std::uint64_t>(count - i);
-    std::swap(order[i], order[i + static_cast<std::int64_t>(random() % left)]);
+    const auto remaining = static_cast<std::uint64_t>(count - i);
+    std::swap(order[i], order[i + static_cast<std::int64_t>(random() % remaining)]);
   }
   return order;
 }

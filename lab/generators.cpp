@@ -57,8 +57,9 @@ T with_exponent(Random& random, std::int64_t exponent) {
 
 template <class T>
 T subnormal(Random& random) {
-  const std::int64_t most = (std::int64_t{1} << Limits<T>::fraction_bits) - 1;
-  const T magnitude = static_cast<T>(random.integer(1, most)) * std::numeric_limits<T>::denorm_min();
+  const std::int64_t largest_integer = (std::int64_t{1} << Limits<T>::fraction_bits) - 1;
+  const T magnitude =
+      static_cast<T>(random.integer(1, largest_integer)) * std::numeric_limits<T>::denorm_min();
   return random.flip() ? -magnitude : magnitude;
 }
 
@@ -192,27 +193,27 @@ void check_type(const Distribution& distribution) {
   const double p = distribution.parameter;
   const int lowest = Limits<T>::smallest_exponent;
   const int highest = Limits<T>::largest_exponent;
-  double most = std::numeric_limits<double>::infinity();
-  double least = -most;
+  double max_value = std::numeric_limits<double>::infinity();
+  double min_value = -max_value;
   switch (distribution.kind) {
-    case DistributionKind::span: most = highest - lowest; break;
+    case DistributionKind::span: max_value = highest - lowest; break;
     case DistributionKind::diagonal:
-    case DistributionKind::gram_diagonal: most = 2 * highest; break;
-    case DistributionKind::graded: least = -highest; break;
-    case DistributionKind::powers_of_two: most = highest; break;
-    case DistributionKind::integer: most = std::ldexp(1.0, Limits<T>::fraction_bits + 1); break;
+    case DistributionKind::gram_diagonal: max_value = 2 * highest; break;
+    case DistributionKind::graded: min_value = -highest; break;
+    case DistributionKind::powers_of_two: max_value = highest; break;
+    case DistributionKind::integer: max_value = std::ldexp(1.0, Limits<T>::fraction_bits + 1); break;
     case DistributionKind::offset:
     case DistributionKind::offset_nonnegative:
     case DistributionKind::power_of_two:
-      least = lowest - Limits<T>::fraction_bits;
-      most = highest;
+      min_value = lowest - Limits<T>::fraction_bits;
+      max_value = highest;
       break;
     default: break;
   }
-  if (p >= least && p <= most) return;
+  if (p >= min_value && p <= max_value) return;
   core::fail(Status::bad_setting,
              "distribution '{}' does not fit a type with exponents {}...{}: {} is outside {}...{}",
-             to_text(distribution), lowest, highest, p, least, most);
+             to_text(distribution), lowest, highest, p, min_value, max_value);
 }
 
 }  // namespace

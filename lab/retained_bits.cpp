@@ -71,26 +71,26 @@ RetainedBits::RetainedBits(const SplitDescription& split)
 
 // Returns the remainder of x 2^scale after all slices, in units of the last slice. Every remainder is exact
 // in double, since rounding leaves no more bits than there were.
-double RetainedBits::rest_of(double scaled) const {
+double RetainedBits::residual_of(double scaled) const {
   if (fixed_) return std::remainder(std::ldexp(scaled, last_exponent_), 1.0);
-  double rest = scaled;
+  double residual = scaled;
   for (int s = 0; s < slices_; ++s) {
-    const double stored = s == 0 ? rest : rest * residual_factor_;
+    const double stored = s == 0 ? residual : residual * residual_factor_;
     const core::Rounding rounding = s == 0 ? first_rounding_ : residual_rounding_;
-    rest = stored - core::decode(*format_, core::encode(*format_, stored, rounding));
+    residual = stored - core::decode(*format_, core::encode(*format_, stored, rounding));
   }
-  return rest;
+  return residual;
 }
 
-int RetainedBits::of(double x, int scale, int most, Count count) const {
-  if (slices_ == 0) return most;
+int RetainedBits::of(double x, int scale, int max_bits, Count count) const {
+  if (slices_ == 0) return max_bits;
   const double scaled = std::ldexp(x, scale);
   // x was rounded below double's normal numbers, so it is below the quantum of every slice.
   if (!std::isnormal(scaled) && std::ldexp(scaled, -scale) != x) return 0;
-  const double rest = rest_of(scaled);
-  if (rest == 0) return most;
-  if (!std::isfinite(rest)) return 0;
-  return std::clamp(count(rest, scaled) + last_exponent_, 0, most);
+  const double residual = residual_of(scaled);
+  if (residual == 0) return max_bits;
+  if (!std::isfinite(residual)) return 0;
+  return std::clamp(count(residual, scaled) + last_exponent_, 0, max_bits);
 }
 
 int RetainedBits::of(float x, int scale) const {
@@ -116,19 +116,19 @@ int RetainedBits::scale_of(core::MatrixView<const T> vectors, std::int64_t v) co
   return largest == 0 ? 0 : top_exponent_ - scaled_exponent(largest, reserves_rounding_bit_);
 }
 
-int RetainedBits::promised(int most) const {
-  if (slices_ == 0) return most;
+int RetainedBits::promised(int max_bits) const {
+  if (slices_ == 0) return max_bits;
   const int p = format_->significand_bits;
   const bool nearest =
       first_rounding_ == core::Rounding::nearest_even && residual_rounding_ == core::Rounding::nearest_even;
   // A grid ends at 2^-last_exponent, half of which remains after rounding to nearest; the largest elements
   // have the exponent top, or top - 1 with reserves_rounding_bit_.
   if (fixed_ || !format_->floating)
-    return std::min(most,
+    return std::min(max_bits,
                     top_exponent_ - (reserves_rounding_bit_ ? 1 : 0) + last_exponent_ + (nearest ? 1 : 0));
   // A slice rounded to nearest gains p + 1 bits including the sign, except the first; a truncated one gains
   // p, the first p - 1.
-  return std::min(most, slices_ * (p + (nearest ? 1 : 0)) - 1);
+  return std::min(max_bits, slices_ * (p + (nearest ? 1 : 0)) - 1);
 }
 
 template <class T>

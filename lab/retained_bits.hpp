@@ -32,15 +32,15 @@ class RetainedBits {
   template <class T>
   int scale_of(core::MatrixView<const T> vectors, std::int64_t v) const;
 
-  // Returns the bits that the split keeps of every element inside its window, at most `most`; for an integer
-  // format: of the largest element of every vector.
-  int promised(int most) const;
+  // Returns the bits that the split keeps of every element inside its window, at most `max_bits`; for an
+  // integer format: of the largest element of every vector.
+  int promised(int max_bits) const;
 
  private:
   // Returns significant bits or places that remain, from the error and x.
   using Count = int (*)(double error, double x);
-  int of(double x, int scale, int most, Count count) const;
-  double rest_of(double scaled) const;
+  int of(double x, int scale, int max_bits, Count count) const;
+  double residual_of(double scaled) const;
 
   const core::Format* format_;
   bool fixed_;                  // rounded once, to the grid of the last slice

@@ -15,7 +15,7 @@ struct CalibrateRequest {
   bool json = false;
 };
 
-// What a calibration reports on its way.
+// Progress of a calibration, and the file that it writes.
 struct CalibrationState {
   Progress bar{"calibrating"};
   std::string file;

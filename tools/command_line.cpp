@@ -36,11 +36,11 @@ std::optional<std::int64_t> parse_integer(const std::string& text) {
   return error == std::errc() && end == last ? std::optional(value) : std::nullopt;
 }
 
-CLI::Validator integer_between(std::int64_t least, std::int64_t most, const std::string& range,
+CLI::Validator integer_between(std::int64_t min, std::int64_t max, const std::string& range,
                                const std::string& description) {
   return {[=](std::string& text) {
             const auto value = parse_integer(text);
-            if (value && *value >= least && *value <= most) return std::string();
+            if (value && *value >= min && *value <= max) return std::string();
             return fmt::format("\"{}\" is not a whole number from {}", text, range);
           },
           description};
@@ -120,14 +120,13 @@ CLI::Validator one_of_any_case(std::vector<std::string> names) {
           description};
 }
 
-CLI::Validator whole_number(std::int64_t least) {
-  return integer_between(least, std::numeric_limits<std::int64_t>::max(), fmt::format("{} up", least),
-                         fmt::format("{}...", least));
+CLI::Validator whole_number(std::int64_t min) {
+  return integer_between(min, std::numeric_limits<std::int64_t>::max(), fmt::format("{} up", min),
+                         fmt::format("{}...", min));
 }
 
-CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
-  return integer_between(least, most, fmt::format("{} to {}", least, most),
-                         fmt::format("{}...{}", least, most));
+CLI::Validator whole_number(std::int64_t min, std::int64_t max) {
+  return integer_between(min, max, fmt::format("{} to {}", min, max), fmt::format("{}...{}", min, max));
 }
 
 std::string command_line_message(const CLI::App& program, const CLI::ParseError& error) {

@@ -11,13 +11,13 @@ namespace kintsugi::tools {
 
 // Returns a check of an option: the value must be one of `names`. The message has the nearest of them.
 CLI::Validator one_of(std::vector<std::string> names);
-// As one_of(), ignoring case; the value becomes the name as listed.
+// Like one_of(), ignoring case; the value becomes the name as listed.
 CLI::Validator one_of_any_case(std::vector<std::string> names);
 
-// Returns a check of an option: the value must be a whole number in least ... most; without `most` from
-// `least` up.
-CLI::Validator whole_number(std::int64_t least);
-CLI::Validator whole_number(std::int64_t least, std::int64_t most);
+// Returns a check of an option: the value must be a whole number in min ... max; without `max` from
+// `min` up.
+CLI::Validator whole_number(std::int64_t min);
+CLI::Validator whole_number(std::int64_t min, std::int64_t max);
 
 // Returns CLI11's message in the program's form, `<flag>: <what>`.
 std::string command_line_message(const CLI::App& program, const CLI::ParseError& error);

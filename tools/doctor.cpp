@@ -9,7 +9,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// One finding. `advice`: what to do, or that nothing has to be done.
+// A finding of the doctor. `advice`: what to do, or that nothing has to be done.
 struct DoctorFinding {
   std::string name;
   std::string status;  // "ok", "missing", "ignored" or "malformed"

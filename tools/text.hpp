@@ -53,7 +53,7 @@ std::string bytes_text(double bytes);
 // Returns text broken at spaces into lines of at most `width` characters, all but the first after `indent`
 // spaces.
 std::string wrapped(const std::string& text, std::size_t width, std::size_t indent);
-// As wrapped(), for standard output: a line with its indentation has at most output_columns() columns.
+// Like wrapped(), for standard output: a line with its indentation has at most output_columns() columns.
 std::string wrapped_for_output(const std::string& text, std::size_t width, std::size_t indent);
 
 }  // namespace kintsugi::tools

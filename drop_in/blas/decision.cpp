@@ -69,8 +69,10 @@ kintsugi_status make_plan(const Call& call, const std::string& accuracy, kintsug
 kintsugi_status make_fitting_plan(const Call& call, kintsugi_plan* plan) {
   const std::string accuracy = stricter_accuracy(call);
   const kintsugi_status status = make_plan(call, accuracy, plan);
-  const std::string own = own_accuracy(call.type);
-  return status == KINTSUGI_CONTRACT_UNREACHABLE && accuracy != own ? make_plan(call, own, plan) : status;
+  const std::string type_accuracy = own_accuracy(call.type);
+  return status == KINTSUGI_CONTRACT_UNREACHABLE && accuracy != type_accuracy
+             ? make_plan(call, type_accuracy, plan)
+             : status;
 }
 
 Decision new_decision(const Call& call) {
@@ -119,8 +121,8 @@ constinit thread_local Recent recent[recent_count] = {};
 
 const Decision* found(const Key& key) {
   const std::lock_guard lock(decisions_mutex);
-  const auto place = decisions().find(key);
-  return place == decisions().end() ? nullptr : place->second.get();
+  const auto found = decisions().find(key);
+  return found == decisions().end() ? nullptr : found->second.get();
 }
 
 // The one that is kept for the problem, this one or an earlier one; nullptr, and `made` stays the caller's,
@@ -135,8 +137,8 @@ const Decision* keep(const Key& key, std::unique_ptr<const Decision>& made) {
 
 kintsugi_problem problem_of(const Call& call) {
   kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
-  const auto op = [](Op of) {
-    return of == Op::n ? KINTSUGI_OP_N : of == Op::t ? KINTSUGI_OP_T : KINTSUGI_OP_C;
+  const auto op = [](Op blas_op) {
+    return blas_op == Op::n ? KINTSUGI_OP_N : blas_op == Op::t ? KINTSUGI_OP_T : KINTSUGI_OP_C;
   };
   problem.m = call.m;
   problem.n = call.n;
@@ -157,7 +159,7 @@ Decided decide(const Call& call) {
   if (latest.decision != nullptr && latest.key == key) return Decided(latest.decision);
   const Decision* kept = found(key);
   if (kept == nullptr) {
-    // Without the lock, since making a plan may take long.
+    // Makes the plan without holding the lock, since that may take long.
     auto made = std::make_unique<const Decision>(new_decision(call));
     kept = keep(key, made);
     if (kept == nullptr) return Decided(std::move(made));

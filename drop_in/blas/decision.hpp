@@ -29,7 +29,8 @@ kintsugi_problem problem_of(const Call& call);
 class Decided {
  public:
   explicit Decided(const Decision* kept) : decision_(kept) {}
-  explicit Decided(std::unique_ptr<const Decision> own) : decision_(own.get()), own_(std::move(own)) {}
+  explicit Decided(std::unique_ptr<const Decision> decision)
+      : decision_(decision.get()), own_(std::move(decision)) {}
   const Decision& operator*() const { return *decision_; }
   const Decision* operator->() const { return decision_; }
 

@@ -16,7 +16,7 @@ namespace {
 std::recursive_mutex making;
 bool forked = false;
 
-// In the order in which calls take them.
+// Takes the locks in the order in which calls take them.
 void before_fork() {
   making.lock();
   decisions_mutex.lock();

@@ -15,7 +15,8 @@ class Forward {
  public:
   template <class Callable>
   explicit Forward(const Callable& callable)
-      : callable_(&callable), call_([](const void* of) { return (*static_cast<const Callable*>(of))(); }) {}
+      : callable_(&callable),
+        call_([](const void* pointer) { return (*static_cast<const Callable*>(pointer))(); }) {}
   bool operator()() const { return call_(callable_); }
 
  private:

@@ -96,8 +96,8 @@ Json document_of(const Record& record) {
 // ------------------------------------------------------------------ files
 
 std::string with_process_number(std::string path) {
-  const auto place = path.find("%p");
-  return place == std::string::npos ? path : path.replace(place, 2, std::to_string(::getpid()));
+  const auto position = path.find("%p");
+  return position == std::string::npos ? path : path.replace(position, 2, std::to_string(::getpid()));
 }
 
 // Written beside its target and renamed, so that a full disk does not destroy the old file.

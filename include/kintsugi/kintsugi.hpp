@@ -445,7 +445,7 @@ class Plan {
     run(&alpha, a, b, &beta, c, workspace, handle, queue);
   }
 
-  // As execute() above, for a problem with BatchKind::pointers: a, b and c are arrays of batch_count
+  // Like execute() above, for a problem with BatchKind::pointers: a, b and c are arrays of batch_count
   // pointers, in the same memory as the matrices.
   template <Scalar T>
   void execute(std::type_identity_t<T> alpha, std::type_identity_t<Input<const T* const*>> a,
@@ -465,7 +465,7 @@ class Plan {
   Prepared prepare(Side side, const T* data, Handle* handle = nullptr) const {
     return prepare_by(kintsugi_prepare, side, data, handle);
   }
-  // As prepare(), without a copy: the original must stay in place, unchanged. Host matrices are copied
+  // Like prepare(), without a copy: the original must stay in place, unchanged. Host matrices are copied
   // nevertheless.
   template <Scalar T>
   Prepared prepare_borrowed(Side side, const T* data, Handle* handle = nullptr) const {

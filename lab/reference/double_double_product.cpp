@@ -14,9 +14,9 @@ namespace {
   for (std::int64_t j = 0; j < n; ++j) {
     const auto product = core::two_product(x, b[j]);
     const auto sum = core::two_sum(high[j], product.value);
-    const double rest = sum.error + (low[j] + product.error);
-    high[j] = sum.value + rest;
-    low[j] = rest - (high[j] - sum.value);
+    const double correction = sum.error + (low[j] + product.error);
+    high[j] = sum.value + correction;
+    low[j] = correction - (high[j] - sum.value);
   }
 }
 

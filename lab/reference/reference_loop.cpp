@@ -123,9 +123,9 @@ void mpfr_product(int bits, MatrixView<const T> a, MatrixView<const T> b, Matrix
   assign(b.transposed(), columns);
 #pragma omp parallel num_threads(threads)
   {
-    MpfrVector own(2, bits);
-    mpfr_ptr product = own[0];
-    mpfr_ptr sum = own[1];
+    MpfrVector registers(2, bits);
+    mpfr_ptr product = registers[0];
+    mpfr_ptr sum = registers[1];
 #pragma omp for schedule(static)
     for (std::int64_t i = 0; i < c.rows; ++i) {
       for (std::int64_t j = 0; j < c.columns; ++j) {

@@ -34,8 +34,8 @@ class KintsugiError(Exception):
         self.status = status
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Without __init__, whose arguments are not `args`: also a subclass with other arguments comes back
-        whole."""
+        """Unpickle without calling __init__: it takes (status, message), while BaseException.args holds the message
+        alone. So subclasses with other parameters work too."""
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__
 
 

@@ -37,7 +37,7 @@ class DeviceCall(Call):
         return self.tensors.current()
 
     def _operand(self, given: Any, side: str) -> Operand:
-        own = given if isinstance(given, Prepared) else self.tensors.own(given)
+        own = given if isinstance(given, Prepared) else self.tensors.adopt(given)
         return Operand(own, side, lambda tensor, name: geometry(tensor))
 
     def _read(self, operand: Operand) -> Matrices:
@@ -50,7 +50,7 @@ class DeviceCall(Call):
 
     def _choose_result(self, out: Any) -> None:
         shape = self._result_shape()
-        self._target = self.tensors.empty(shape, self.dtype) if out is None else self.tensors.own(out)
+        self._target = self.tensors.empty(shape, self.dtype) if out is None else self.tensors.adopt(out)
         array = geometry(self._target)
         if array.dtype != self.dtype or array.shape != shape:
             raise ValueError(f"out is {array.dtype} {array.shape}; this product needs a tensor, {self.dtype} {shape}")

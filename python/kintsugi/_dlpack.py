@@ -201,9 +201,9 @@ def device_of(x: Any) -> int | None:
     return int(number) if kind in (CUDA, CUDA_MANAGED) else None
 
 
-def take(x: Any, stream: int) -> DeviceArray:
-    """x without a copy, and work on `stream` finds what its library has put into it. It goes back to its library with
-    the array that this returns."""
+def import_array(x: Any, stream: int) -> DeviceArray:
+    """Returns x without a copy; work on `stream` sees what x's library has written. The library gets x back when the
+    returned array is deleted."""
     try:
         capsule = x.__dlpack__(stream=stream, max_version=_NEWEST_VERSION)
     except TypeError:  # a library that knows the first protocol alone

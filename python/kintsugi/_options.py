@@ -29,7 +29,7 @@ def make_options(accuracy: str | float | None, scheme: str | None, engine: str |
 
 def make_plan(problem: _abi.Problem, options: _abi.Options, allocator: Allocator | None) -> _abi.Owned:
     if allocator is not None:
-        allocator.put_into(options)
+        allocator.set_callbacks(options)
     return _abi.Owned(library.kintsugi_plan_destroy, library.kintsugi_plan_create, this_thread.handle.pointer,
                       ctypes.byref(problem), ctypes.byref(options), uses=allocator)
 

@@ -63,7 +63,7 @@ def prepare(x: Any, *, side: Literal["a", "b"], accuracy: str | float | None = N
         raise ValueError(f"side is {side!r}, neither 'a' nor 'b'")
     x = _torch.as_stored(x, side)
     tensors = common_tensors({side: x})
-    source = as_array(x, side) if tensors is None else tensors.own(x)
+    source = as_array(x, side) if tensors is None else tensors.adopt(x)
     array = source if tensors is None else geometry(source)
     if array.ndim < 2:
         raise ValueError(f"{side} has the shape {array.shape}; a matrix has two dimensions")

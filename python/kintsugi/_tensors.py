@@ -41,7 +41,8 @@ class Allocator:
         held: dict[int, Any] = {}
         errors: list[Exception] = []
 
-        # Closures of those alone: an allocator in a cycle would live until some collection.
+        # The callbacks do not refer to `self`: an allocator in a reference cycle would live until the garbage collector
+        # runs.
         def allocate(_user: Any, size: int, alignment: int) -> int | None:
             try:
                 tensor = tensors.empty((size,), np.dtype(np.uint8))
@@ -61,12 +62,12 @@ class Allocator:
         self.errors = errors
         self._callbacks = _abi.ALLOCATE(allocate), _abi.DEALLOCATE(deallocate)
 
-    def put_into(self, options: _abi.Options) -> None:
+    def set_callbacks(self, options: _abi.Options) -> None:
         options.allocate, options.deallocate = (ctypes.cast(callback, ctypes.c_void_p).value
                                                 for callback in self._callbacks)
 
 
-class _LibrarysTensors:
+class _LibraryTensors:
     """The tensors of one library on one device, in its current stream there and from its allocator. Arrays of other
     libraries are taken where they are; the library's own from_dlpack sees to it that its stream finds them complete."""
 
@@ -74,7 +75,7 @@ class _LibrarysTensors:
 
     def __init__(self, library: Any, tensor: Any):
         self._library = library
-        self._has_guests = False
+        self._has_foreign_tensors = False
         self.device = tensor.device
 
     def make_allocator(self) -> Allocator | None:
@@ -83,27 +84,28 @@ class _LibrarysTensors:
     def owns(self, tensor: Any) -> bool:
         raise NotImplementedError
 
-    def takes(self, x: Any, number: int | None) -> bool:
+    def accepts(self, x: Any, number: int | None) -> bool:
         """Whether x may stand beside tensors of device `number`."""
         return self.owns(x) or (number is not None and _dlpack.device_of(x) == number)
 
-    def own(self, tensor: Any) -> Any:
-        """The tensor as one of the library."""
+    def adopt(self, tensor: Any) -> Any:
+        """Returns the tensor as one of the library, without a copy."""
         if self.owns(tensor):
             return tensor
-        self._has_guests = True
+        self._has_foreign_tensors = True
         return self._library.from_dlpack(tensor)
 
-    def wait_for_guests(self, stream: Any) -> None:
-        """Other libraries do not know of the stream, and may have their arrays back after the call."""
-        if self._has_guests:
+    def wait_for_foreign_tensors(self, stream: Any) -> None:
+        """Waits for the stream if it uses other libraries' arrays: these libraries do not know the stream, and may
+        change their arrays after the call."""
+        if self._has_foreign_tensors:
             stream.synchronize()
 
     def as_result(self, tensor: Any) -> Any:
         return tensor
 
 
-class TorchTensors(_LibrarysTensors):
+class TorchTensors(_LibraryTensors):
     """torch's tensors, as _torch.as_stored() gives them."""
 
     name = "torch"
@@ -130,13 +132,13 @@ class TorchTensors(_LibrarysTensors):
         return self._library.cuda.current_stream(self.device).cuda_stream
 
     def finish(self) -> None:
-        self.wait_for_guests(self._library.cuda.current_stream(self.device))
+        self.wait_for_foreign_tensors(self._library.cuda.current_stream(self.device))
 
     def current(self) -> ContextManager[Any]:
         return self._library.cuda.device(self.device)
 
 
-class CupyTensors(_LibrarysTensors):
+class CupyTensors(_LibraryTensors):
     """CuPy's arrays."""
 
     name = "cupy"
@@ -148,9 +150,9 @@ class CupyTensors(_LibrarysTensors):
     def owns(self, tensor: Any) -> bool:
         return isinstance(tensor, self._cupy.ndarray) and tensor.device == self.device
 
-    def own(self, tensor: Any) -> Any:
+    def adopt(self, tensor: Any) -> Any:
         with self.current():
-            return super().own(tensor)
+            return super().adopt(tensor)
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
         with self.current():
@@ -172,7 +174,7 @@ class CupyTensors(_LibrarysTensors):
 
     def finish(self) -> None:
         with self.current():
-            self.wait_for_guests(self._cupy.cuda.get_current_stream())
+            self.wait_for_foreign_tensors(self._cupy.cuda.get_current_stream())
 
     def current(self) -> ContextManager[Any]:
         return self.device
@@ -189,11 +191,11 @@ class DlpackTensors:
         self._number = _dlpack.device_of(example)
         self.device = f"cuda:{self._number}"
 
-    def takes(self, x: Any, number: int | None) -> bool:
+    def accepts(self, x: Any, number: int | None) -> bool:
         return _dlpack.device_of(x) == self._number
 
-    def own(self, tensor: Any) -> _dlpack.DeviceArray:
-        return _dlpack.take(tensor, _dlpack.DEFAULT_STREAM)
+    def adopt(self, tensor: Any) -> _dlpack.DeviceArray:
+        return _dlpack.import_array(tensor, _dlpack.DEFAULT_STREAM)
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> _dlpack.DeviceArray:
         return _dlpack.DeviceArray.empty(shape, dtype, self._number)
@@ -257,7 +259,7 @@ def common_tensors(given: dict[str, Any]) -> Tensors | None:
     first = min(on_device, key=lambda name: isinstance(on_device[name], DlpackTensors))  # the first of the best
     tensors, number = on_device[first], _dlpack.device_of(given[first])
     for name, x in given.items():
-        if not tensors.takes(x, number):
+        if not tensors.accepts(x, number):
             raise TypeError(f"{first} is a {tensors.name} tensor on {tensors.device} and {name} is not: a "
                             f"{type(x).__name__}{_place(x)}")
     return tensors

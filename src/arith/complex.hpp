@@ -84,7 +84,8 @@ KINTSUGI_HOST_DEVICE inline double special_product(double x, double factor) {
   return std::isfinite(x) && std::isfinite(factor) ? 0 : x * factor;
 }
 
-// As rounded_part() above, for integers; the imaginary parts of alpha and beta already carry the part's sign.
+// Like rounded_part() above, for integers; the imaginary parts of alpha and beta already carry the part's
+// sign.
 template <class T, int Limbs>
 KINTSUGI_HOST_DEVICE T rounded_part(const ExactNumber<Limbs>& same, const ExactNumber<Limbs>& other,
                                     const Complex<double>& alpha, const Complex<double>& beta, double c_same,
@@ -126,7 +127,7 @@ std::complex<T> exact_epilogue(const ExactSum& x, const ExactSum& y, const std::
           exact_detail::rounded_part(y, x, 1, alpha, beta, old.imag(), old.real())};
 }
 
-// As exact_epilogue() above, for integers. Both parts share one copy of the code, which is long for many
+// Like exact_epilogue() above, for integers. Both parts share one copy of the code, which is long for many
 // limbs.
 template <ComplexElement Z, int Limbs>
 KINTSUGI_HOST_DEVICE Z exact_epilogue(const ExactNumber<Limbs>& x, const ExactNumber<Limbs>& y,

@@ -99,7 +99,7 @@ class DoubleDoubleTerms {
 
 }  // namespace exact_detail
 
-// As special_epilogue() of real numbers (arith/epilogue.hpp); alpha, beta and c are normalized pairs.
+// Like special_epilogue() of real numbers (arith/epilogue.hpp); alpha, beta and c are normalized pairs.
 inline DoubleDouble special_epilogue(int sign, const DoubleDouble& alpha, const DoubleDouble& beta,
                                      const DoubleDouble* c) {
   return special_epilogue<double>(sign, alpha.hi, beta.hi, c == nullptr ? nullptr : &c->hi);

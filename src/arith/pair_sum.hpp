@@ -29,10 +29,10 @@ struct PairSum {
     const Vector sum = A::plus(hi, product);
     const Vector part = A::minus(sum, hi);
     const Vector error = A::plus(A::minus(hi, A::minus(sum, part)), A::minus(product, part));
-    const Vector rest = A::plus(error, A::plus(lo, low));
-    hi = A::plus(sum, rest);
+    const Vector correction = A::plus(error, A::plus(lo, low));
+    hi = A::plus(sum, correction);
     const Vector other = A::minus(hi, sum);
-    lo = A::plus(A::minus(sum, A::minus(hi, other)), A::minus(rest, other));
+    lo = A::plus(A::minus(sum, A::minus(hi, other)), A::minus(correction, other));
   }
 };
 

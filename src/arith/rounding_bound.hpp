@@ -21,10 +21,10 @@ struct RoundingBound {
 KINTSUGI_HOST_DEVICE inline double largest_deviation(const RoundingBound& a, const RoundingBound& b,
                                                      double largest_a, double largest_b) {
   constexpr double rounding_slack = 1 + 0x1p-20;  // for the sums in double, k below 2^32
-  const double of_a = std::min(a.inexact * largest_b, b.magnitudes * rounding_slack);
-  const double of_b = std::min(b.inexact * largest_a, a.magnitudes * rounding_slack);
-  const double exact_a = a.inexact == 0 ? 0 : of_a;
-  const double exact_b = b.inexact == 0 ? 0 : of_b;
+  const double deviation_from_a = std::min(a.inexact * largest_b, b.magnitudes * rounding_slack);
+  const double deviation_from_b = std::min(b.inexact * largest_a, a.magnitudes * rounding_slack);
+  const double exact_a = a.inexact == 0 ? 0 : deviation_from_a;
+  const double exact_b = b.inexact == 0 ? 0 : deviation_from_b;
   return (0.5 * exact_a + 0.5 * exact_b + 0.25 * std::min(a.inexact, b.inexact)) * rounding_slack;
 }
 

@@ -21,9 +21,9 @@ struct ScaledNumber {
 // x * y of finite numbers, rounded once.
 KINTSUGI_HOST_DEVICE constexpr ScaledNumber scaled_product(double x, double y) {
   if (x == 0 || y == 0) return {};
-  const int of_x = exponent_of(x);
-  const int of_y = exponent_of(y);
-  return {times_power_of_two(x, -of_x) * times_power_of_two(y, -of_y), of_x + of_y};
+  const int exponent_x = exponent_of(x);
+  const int exponent_y = exponent_of(y);
+  return {times_power_of_two(x, -exponent_x) * times_power_of_two(y, -exponent_y), exponent_x + exponent_y};
 }
 
 // x in units of 2^exponent, which is at least x's exponent: what underflows is far below the last bit of a

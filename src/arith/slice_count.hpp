@@ -48,9 +48,10 @@ struct SliceDepth {
 // Slices of a block. If a row that needs most slices is exhausted before Algorithm 3 has enough, B's slices
 // are taken until they are exhausted, too, and no product is left out (section 3.2). Rows that had enough
 // before may still have a residual then, which A's slices do not hold.
-KINTSUGI_HOST_DEVICE constexpr SliceDepth depth_of(const SliceCounts& slice_counts, int most, bool fast) {
+KINTSUGI_HOST_DEVICE constexpr SliceDepth depth_of(const SliceCounts& slice_counts, int max_slices,
+                                                   bool fast) {
   if (slice_counts.exhausted > 0 && slice_counts.exhausted >= slice_counts.enough) {
-    return {slice_counts.exhausted, most, false, slice_counts.enough == 0};
+    return {slice_counts.exhausted, max_slices, false, slice_counts.enough == 0};
   }
   return {slice_counts.enough, slice_counts.enough, fast};
 }

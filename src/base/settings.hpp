@@ -87,8 +87,8 @@ class SettingLayer {
 // setting are skipped, since build and module systems set such; with KINTSUGI_STRICT=1 they are bad_setting.
 SettingLayer environment_settings();
 
-// What environment_settings() reads, as a text by which two states of the environment can be told apart:
-// "NAME=value" and a zero for each variable. It is appended, so that a caller may keep the text's memory.
+// Appends what environment_settings() reads, as a text that tells two states of the environment apart:
+// "NAME=value" and a zero for each variable. Appending lets a caller keep the text's memory.
 void append_environment(std::string& text);
 // The layer of such a text.
 SettingLayer settings_of_environment(std::string_view text);

@@ -43,8 +43,8 @@ struct DeviceCheckState {
   DeviceSelection current;            // its candidate computes the block next
   std::uint64_t open = 0;             // elements that the last candidate left open
   std::uint32_t is_rewritten = 0;     // true if another candidate has computed the block before
-  std::uint32_t listed = 0;           // listed words of open elements
-  std::uint32_t taken = 0;            // listed words whose elements a thread block has begun to recompute
+  std::uint32_t listed = 0;           // listed masks of open elements
+  std::uint32_t taken = 0;            // listed masks whose elements a thread block has begun to recompute
   std::uint32_t sampling_blocks = 0;  // thread blocks that have added to the sample
   // Chances, in units of 2^-chance_bits, that the sampled elements stay open after each candidate.
   static constexpr int chance_bits = 24;
@@ -54,24 +54,24 @@ struct DeviceCheckState {
 // Elements of a block of C, or of a tile of it, that the last checked candidate left open.
 struct DeviceOpenElements {
   DeviceCheckState* state = nullptr;  // of the block
-  // Bit i % 32 of words[i / 32 + j words_of_column] is set if element (i, j) is open. Columns begin with the
+  // Bit i % 32 of masks[i / 32 + j masks_per_column] is set if element (i, j) is open. Columns begin with the
   // block or tile and have bits for whole multiples of 128 rows.
-  std::uint32_t* words = nullptr;
-  std::int64_t words_of_column = 0;
-  std::uint32_t* list = nullptr;  // places in `words` of those that are not zero
+  std::uint32_t* masks = nullptr;
+  std::int64_t masks_per_column = 0;
+  std::uint32_t* list = nullptr;  // indices of the masks that are not zero
   // Sums in the elements' own arithmetic suffice if nothing can overflow or underflow.
   bool in_own_arithmetic = false;
 
   static constexpr std::int64_t row_multiple = 128;
-  static constexpr std::int64_t rows_of_word = 32;
-  static constexpr std::int64_t words_of(std::int64_t rows) {
-    return divide_up(rows, row_multiple) * (row_multiple / rows_of_word);
+  static constexpr std::int64_t rows_per_mask = 32;
+  static constexpr std::int64_t masks_for_rows(std::int64_t rows) {
+    return divide_up(rows, row_multiple) * (row_multiple / rows_per_mask);
   }
 
   // The open elements of the tile that begins at that row, a multiple of 128, and column of the block.
   DeviceOpenElements tile(std::int64_t row, std::int64_t column) const {
     DeviceOpenElements part = *this;
-    part.words += row / rows_of_word + column * words_of_column;
+    part.masks += row / rows_per_mask + column * masks_per_column;
     return part;
   }
 };
@@ -99,16 +99,16 @@ KINTSUGI_HOST_DEVICE inline int cheapest_candidate(const DeviceCheckedChain& cha
   return cheapest;
 }
 
-// Returns the place of the candidate that follows candidate `place`, which left the share `open` of the
+// Returns the place of the candidate that follows candidate `index`, which left the share `open` of the
 // elements of a block open; chain.count if summing these exactly is expected to take less time. Each further
 // bit of the integers halves the number of open elements.
-KINTSUGI_HOST_DEVICE inline int next_candidate(const DeviceCheckedChain& chain, int place, double open) {
+KINTSUGI_HOST_DEVICE inline int next_candidate(const DeviceCheckedChain& chain, int index, double open) {
   double shares[DeviceCheckedChain::max_candidates] = {};
-  for (int c = place + 1; c < chain.count; ++c)
-    shares[c] = times_power_of_two(open, std::max(chain.top_a[place] - chain.top_a[c], -60));
-  if (place + 1 >= chain.count) return chain.count;
+  for (int c = index + 1; c < chain.count; ++c)
+    shares[c] = times_power_of_two(open, std::max(chain.top_a[index] - chain.top_a[c], -60));
+  if (index + 1 >= chain.count) return chain.count;
   double cost = 0;
-  const int next = cheapest_candidate(chain, place + 1, shares, cost);
+  const int next = cheapest_candidate(chain, index + 1, shares, cost);
   return cost < chain.exact_sum_terms * open ? next : chain.count;
 }
 

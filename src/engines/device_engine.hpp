@@ -92,7 +92,7 @@ class DeviceSplits {
                           const DeviceScalars& scalars) const = 0;
   // Summarizes the ranges of each batch item of a side: selection by ranges alone reads the summaries
   // instead.
-  virtual void summarize(const Queue& queue, const DeviceSide& side, RangeSummary* summaries) const = 0;
+  virtual void summarize(const Queue& queue, const DeviceSide& side, MergedSummary* summaries) const = 0;
   // Selects a candidate for each batch item, and writes as many selections; the report counts all of them.
   virtual void select(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                       const DeviceScalars& scalars, const DeviceCandidates& candidates,
@@ -173,16 +173,16 @@ class DeviceChecks {
   // their condition.
   virtual void begin_checks(const Queue& queue, const DeviceSelection* selection,
                             DeviceCheckState* state) const = 0;
-  // As recombine_residues(), for the elements that pass the check; the others keep their values (undefined
+  // Like recombine_residues(), for the elements that pass the check; the others keep their values (undefined
   // with beta = 0) and are marked as open. Where the block was computed by another candidate before, elements
   // that are not open keep their values too or, with beta = 0, may get the same once more.
   virtual void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                                  const DeviceCheck& check, const DeviceTile& tile,
                                  const DeviceOpenElements& open) const = 0;
-  // Called when candidate `place` of the chain has computed all tiles of a block with that many elements, if
-  // it was its turn: the next candidate's turn is one whose products take less time than exact sums of the
-  // elements left open, or nobody's.
-  virtual void advance_checks(const Queue& queue, const DeviceCheckedChain& chain, int place,
+  // Called when candidate `index` of the chain has computed all tiles of a block of `elements` elements. If
+  // it was the block's current candidate, the current one becomes the next candidate whose products take less
+  // time than exact sums of the open elements; without such a candidate the block's chain ends.
+  virtual void advance_checks(const Queue& queue, const DeviceCheckedChain& chain, int index,
                               std::int64_t elements, DeviceCheckState* state) const = 0;
   // Last step of a block: sums its open elements exactly or, if allowed, in their own arithmetic, and rounds
   // each once, special values included; the report counts them as recomputed.

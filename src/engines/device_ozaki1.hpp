@@ -38,9 +38,13 @@ struct DeviceSuccessiveSplit {
   Slices slices;
   int bits = 0;
   DeviceSliceExponents exponents;
-  // *unreachable becomes 1 if a vector needs more slices, or has exponents further apart than `max_depth`:
-  // for all vectors, or only for those in blocks whose slice counts require all of B's slices, or for none.
-  enum class Complete : std::uint8_t { need_not_be, all, where_needed } complete = Complete::need_not_be;
+  // Vectors whose slices must sum to them completely. *unreachable becomes 1 if such a vector needs more
+  // slices, or if the exponents of its slices are further apart than `max_depth`.
+  enum class Complete : std::uint8_t {
+    unchecked,    // no vector
+    all_vectors,  // every vector
+    where_used    // vectors of blocks of C whose slice counts require all of B's slices
+  } complete = Complete::unchecked;
   std::int32_t max_depth = 0;  // 0: no limit
   DeviceBlockSliceCounts slice_counts;
   std::int32_t* unreachable = nullptr;

@@ -174,9 +174,9 @@ template <class T>
 void report_slices(Report& report, const Plan& plan, const ItemSelection<T>& selection) {
   const Candidate& candidate = plan.candidates[selection.candidate];
   Program program = selection.program;
-  program.error_free.min_slices = report.error_free.min_slices;
-  program.error_free.max_products = report.error_free.max_products;
-  program.split_a.slices = program.split_b.slices = report.error_free.min_slices;
+  program.ozaki1.min_slices = report.ozaki1.min_slices;
+  program.ozaki1.max_products = report.ozaki1.max_products;
+  program.split_a.slices = program.split_b.slices = report.ozaki1.min_slices;
   report.set_adapted(candidate, program, plan.problem.products());
 }
 
@@ -206,19 +206,19 @@ void multiply_item(const Plan& plan, const Operands& operands, std::int64_t item
     multiply_exactly(selection.a.view, selection.b.view, selection.a.ranges, selection.b.ranges,
                      scalar<T>(operands.alpha), scalar<T>(operands.beta), c, nullptr,
                      lay_out_exact_sums(plan, workspace), plan.threads);
-  } else if (selection.program.recombination == Recombination::error_free) {
+  } else if (selection.program.recombination == Recombination::ozaki1) {
     if constexpr (!is_double_double<T>)  // no such scheme takes double-double
       multiply_by_ozaki1(ozaki1_task(plan, report.blocking, selection, operands, c), workspace,
-                         report.error_free);
+                         report.ozaki1);
   } else {
     run_program(plan, report.blocking, selection.program, candidate.accumulator, selection.a, selection.b,
                 operands, c, workspace);
   }
   add_to_report(report, plan, selection);
-  if (selection.program.recombination == Recombination::error_free) report_slices(report, plan, selection);
+  if (selection.program.recombination == Recombination::ozaki1) report_slices(report, plan, selection);
   if (!selection.summary_a.finite || !selection.summary_b.finite) {
-    put_special_values(selection.a.view, selection.b.view, selection.a.ranges, selection.b.ranges,
-                       scalar<T>(operands.alpha), scalar<T>(operands.beta), c, plan.threads);
+    write_special_values(selection.a.view, selection.b.view, selection.a.ranges, selection.b.ranges,
+                         scalar<T>(operands.alpha), scalar<T>(operands.beta), c, plan.threads);
   }
 }
 
@@ -229,13 +229,13 @@ void check_ranges(const Plan& plan, const Blocking& blocking, const Operands& op
   const bool adapts =
       std::any_of(plan.candidates.begin(), plan.candidates.end(), [](const Candidate& candidate) {
         return candidate.scheme != nullptr && (candidate.scheme->adapt != nullptr ||
-                                               candidate.program.recombination == Recombination::error_free);
+                                               candidate.program.recombination == Recombination::ozaki1);
       });
   if (!adapts && plan.candidates.back().acceptance.any_range()) return;
   for (std::int64_t item = 0; item < plan.problem.batch_count; ++item) {
     Workspace fresh = workspace;
     const ItemSelection<T> selection = select_for_item<T>(plan, operands, item, fresh);
-    if (selection.program.recombination != Recombination::error_free) continue;
+    if (selection.program.recombination != Recombination::ozaki1) continue;
     const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, item);
     if constexpr (!is_double_double<T>)
       check_ozaki1(ozaki1_task(plan, blocking, selection, operands, c), fresh);
@@ -301,16 +301,16 @@ void scale_results(const Plan& plan, const Operands& operands) {
 template <class T>
 void multiply_all(const Plan& plan, const Operands& operands, Report& report) {
   HostBuffer memory;
-  const bool own = operands.workspace == nullptr || plan.workspace_bytes == 0;
-  if (own) {
+  const bool allocates = operands.workspace == nullptr || plan.workspace_bytes == 0;
+  if (allocates) {
     memory = allocate_workspace(plan, report.blocking, "the allocator",
                                 [&](std::size_t bytes) { return HostBuffer(plan.allocator, bytes); });
   } else {
     check_workspace(plan, operands);
   }
-  report.workspace_bytes = own ? memory.bytes() : plan.workspace_bytes;
-  const Workspace workspace = own ? Workspace(memory.pointer(), memory.bytes())
-                                  : Workspace(operands.workspace, operands.workspace_size);
+  report.workspace_bytes = allocates ? memory.bytes() : plan.workspace_bytes;
+  const Workspace workspace = allocates ? Workspace(memory.pointer(), memory.bytes())
+                                        : Workspace(operands.workspace, operands.workspace_size);
   const ShortCall short_call(plan.is_short && plan.threads > 1);
   check_ranges<T>(plan, report.blocking, operands, workspace);
   for (std::int64_t item = 0; item < plan.problem.batch_count; ++item) {

@@ -14,7 +14,8 @@ struct Ozaki1Counts {
   std::int64_t slices_b = 0;
   std::int64_t products = 0;
   std::int64_t fast_blocks = 0;
-  int min_slices = ErrorFree::max_slices;  // fewest in a block; vectors whose residual is 0 may have fewer
+  int min_slices =
+      Ozaki1Parameters::max_slices;  // fewest in a block; vectors whose residual is 0 may have fewer
   int max_products = 0;
   double split_a_seconds = 0;  // includes Algorithm 3
   double split_b_seconds = 0;

@@ -29,7 +29,7 @@ Json candidates_json(const Report& report) {
 }
 
 // Returns the counts; slices and products are means over all blocks, in fast mode or not.
-Json error_free_json(const Ozaki1Counts& counts) {
+Json ozaki1_json(const Ozaki1Counts& counts) {
   if (counts.blocks == 0) return {};
   const auto mean = [&](std::int64_t sum) {
     return static_cast<double>(sum) / static_cast<double>(counts.blocks);
@@ -61,7 +61,7 @@ std::string describe_report(const Report& report) {
   json["blocking"] = {{"m", report.blocking.m}, {"n", report.blocking.n}};
   json["workspace_bytes"] = report.workspace_bytes;
   json["adapted"] = adapted_json(report.adapted);
-  json["error_free"] = error_free_json(report.error_free);
+  json["error_free"] = ozaki1_json(report.ozaki1);
   return text_of(json);
 }
 

@@ -45,7 +45,7 @@ struct Report {
     adapted = {candidate.scheme, candidate.accumulator, k, program, candidate.parameters};
   }
 
-  Ozaki1Counts error_free;  // of items under Recombination::error_free
+  Ozaki1Counts ozaki1;  // of items under Recombination::ozaki1
 };
 
 // Returns a JSON document; its schema is docs/schema/report.schema.json.

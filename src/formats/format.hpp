@@ -84,8 +84,8 @@ constexpr std::uint64_t shift_right(std::uint64_t significand, int drop, Roundin
   const std::uint64_t kept = drop < 64 ? significand >> drop : 0;
   if (rounding != Rounding::nearest_even || drop > 54) return kept;
   const std::uint64_t half = 1ULL << (drop - 1);
-  const std::uint64_t rest = significand & ((half << 1) - 1);
-  const bool up = rest > half || (rest == half && (kept & 1) != 0);
+  const std::uint64_t low_bits = significand & ((half << 1) - 1);
+  const bool up = low_bits > half || (low_bits == half && (kept & 1) != 0);
   return kept + (up ? 1 : 0);
 }
 

@@ -45,7 +45,7 @@ LogSink log_of(kintsugi_handle handle) {
   return sink;
 }
 
-// One line a process, in the first call whose sink takes it.
+// Writes one line per process to the log, in the first call whose sink takes it.
 void log_unknown_variables(const LogSink& log) {
   static std::atomic_flag written;
   if (log.level < LogLevel::error || written.test()) return;
@@ -119,8 +119,8 @@ std::shared_ptr<const Plan> cached_plan(kintsugi_handle handle, const Problem& p
   return plan;
 }
 
-// For the prepared operands that are given. Under the policy auto one that would have to be split again,
-// since it was prepared for something else, counts as one that is not prepared.
+// Makes the plan for the prepared operands that are given. Under the policy auto one that would have to be
+// split again, since it was prepared for something else, counts as one that is not prepared.
 std::shared_ptr<const Plan> plan_for(kintsugi_handle handle, Problem problem, const CheckedOptions& call,
                                      const GivenPrepared& given) {
   problem.prepared_a = given.a != nullptr;

@@ -217,11 +217,11 @@ void check_data(const Problem& problem, const void* data, const char* name) {
 }
 
 void check_struct_size(std::size_t given, std::size_t least, const char* name) {
-  constexpr std::size_t most = 4096;
-  if (given < least || given > most) {
+  constexpr std::size_t max_size = 4096;
+  if (given < least || given > max_size) {
     fail(Status::invalid_argument,
          "{}: struct_size = {} is not in {}...{}; fill it with its _INIT macro first", name, given, least,
-         most);
+         max_size);
   }
 }
 

@@ -21,7 +21,7 @@ KINTSUGI_VECTORIZED void add_residues(const std::uint8_t* residues, double modul
   const double reciprocal = 1.0 / modulus;
   for (int e = 0; e < lanes; ++e) {
     const double product = residues[e] * inverse_of_cofactor;
-    factors[e] = product - rounded_to_integer(product * reciprocal) * modulus;
+    factors[e] = product - nearest_small_integer(product * reciprocal) * modulus;
   }
   for (int e = 0; e < lanes; ++e) sums.quotient[e] += factors[e] * reciprocal;
   for (int l = 0; l < parts; ++l) {
@@ -32,7 +32,7 @@ KINTSUGI_VECTORIZED void add_residues(const std::uint8_t* residues, double modul
 
 // Subtracts the multiple of the moduli's product M that brings the sum within M / 4 of zero.
 KINTSUGI_VECTORIZED void take_multiples(const double* product, int parts, Sums& sums) {
-  for (int e = 0; e < lanes; ++e) sums.quotient[e] = rounded_to_integer(sums.quotient[e]);
+  for (int e = 0; e < lanes; ++e) sums.quotient[e] = nearest_small_integer(sums.quotient[e]);
   for (int l = 0; l < parts; ++l) {
     const double limb = product[l];
     for (int e = 0; e < lanes; ++e) sums.limb[l][e] -= sums.quotient[e] * limb;
@@ -47,7 +47,7 @@ Parts parts_of(const Integer& integer) {
   return parts;
 }
 
-void put_digit(Integer& integer, std::uint64_t digit, int position) {
+void add_digit(Integer& integer, std::uint64_t digit, int position) {
   const int limb = position / 64;
   const int offset = position % 64;
   integer.limb[limb] |= digit << offset;
@@ -105,7 +105,7 @@ ExactNumber<residue_limbs> ChineseRemainder::number(const Sums& sums, int lane) 
       borrow = digit >> part_bits;
       digit &= part_mask;
     }
-    put_digit(result.magnitude, digit, part_bits * l);
+    add_digit(result.magnitude, digit, part_bits * l);
   }
   return result;
 }
@@ -143,8 +143,8 @@ const std::uint8_t* ResidueLanes::group_at(int group, int modulus, std::int64_t 
   if (sums_.type == SumType::i64) {
     const std::int64_t* source = sums_.group<std::int64_t>(group) + element;
     for (int e = 0; e < count; ++e) {
-      const std::int64_t rest = source[e] % modulus;
-      copy[e] = static_cast<std::uint8_t>(rest < 0 ? rest + modulus : rest);
+      const std::int64_t remainder = source[e] % modulus;
+      copy[e] = static_cast<std::uint8_t>(remainder < 0 ? remainder + modulus : remainder);
     }
     return copy.data();
   }

@@ -17,7 +17,7 @@ std::size_t exact_scratch_bytes(std::int64_t length, int threads);
 // C = RN(alpha A B + beta C) for finite rows and columns; a is m x k, b is n x k (op(B) transposed). With
 // beta = 0, C is not read. Each part of a complex element is rounded once. `open`, if not null, selects the
 // elements to compute by non-zero values: element i + j rows. Elements of a row or column with NaN or
-// infinities are not written; put_special_values writes them.
+// infinities are not written; write_special_values writes them.
 template <class T>
 void multiply_exactly(const OperandView<T>& a, const OperandView<T>& b, std::span<const VectorRange> rows,
                       std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,

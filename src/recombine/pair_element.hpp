@@ -20,7 +20,7 @@ struct LeadingParts {
   double operator()(std::int64_t v, std::int64_t p) const { return leading_part(pairs(v, p)); }
 };
 
-// As special_element(), for double-double operands.
+// Like special_element(), for double-double operands.
 inline DoubleDouble special_pair_element(const MatrixView<const DoubleDouble>& a,
                                          const MatrixView<const DoubleDouble>& b, std::int64_t i,
                                          std::int64_t j, const DoubleDouble& alpha, const DoubleDouble& beta,

@@ -16,7 +16,7 @@ namespace kintsugi::core {
 // C(i, j) = alpha 2^-(scale_i + scale_j) N_ij + beta C(i, j), rounded once, where N_ij is the integer below a
 // quarter of the moduli's product whose residues are those of sums_t(i, j) modulo the system's moduli. With
 // beta = 0, C is not read. `rows` and `columns` hold the ranges of A's rows and B's columns of this block;
-// elements of a row or column with NaN or infinities are not written; put_special_values writes them. For a
+// elements of a row or column with NaN or infinities are not written; write_special_values writes them. For a
 // complex C, sums and `columns` are as in recombine_weighted, and each part is rounded once.
 template <class T>
 void recombine_residues(const Accumulators& sums, const ResidueSystem& system,
@@ -36,7 +36,7 @@ struct ElementCheck {
   ElementDemand demand;
 };
 
-// As recombine_residues(), only for elements that are proved, or open and meet check.demand: writes and
+// Like recombine_residues(), only for elements that are proved, or open and meet check.demand: writes and
 // closes them. open(i, j) is element i + j rows. Returns the number of elements that stay open. With write =
 // false, C and `open` stay unchanged.
 template <class T>

@@ -8,9 +8,9 @@
 namespace kintsugi::core {
 
 template <class T>
-void put_special_values(const OperandView<T>& a, const OperandView<T>& b, std::span<const VectorRange> rows,
-                        std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
-                        int threads) {
+void write_special_values(const OperandView<T>& a, const OperandView<T>& b, std::span<const VectorRange> rows,
+                          std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
+                          int threads) {
 #pragma omp parallel for num_threads(workers_for(c.columns, threads)) schedule(dynamic)
   for (std::int64_t j = 0; j < c.columns; ++j) {
     const FloatingEnvironment environment;
@@ -27,22 +27,23 @@ void put_special_values(const OperandView<T>& a, const OperandView<T>& b, std::s
   }
 }
 
-template void put_special_values(const MatrixView<const float>&, const MatrixView<const float>&,
-                                 std::span<const VectorRange>, std::span<const VectorRange>, float, float,
-                                 const MatrixView<float>&, int);
-template void put_special_values(const MatrixView<const double>&, const MatrixView<const double>&,
-                                 std::span<const VectorRange>, std::span<const VectorRange>, double, double,
-                                 const MatrixView<double>&, int);
-template void put_special_values(const MatrixView<const DoubleDouble>&, const MatrixView<const DoubleDouble>&,
-                                 std::span<const VectorRange>, std::span<const VectorRange>, DoubleDouble,
-                                 DoubleDouble, const MatrixView<DoubleDouble>&, int);
-template void put_special_values(const EmbeddedView<float>&, const EmbeddedView<float>&,
-                                 std::span<const VectorRange>, std::span<const VectorRange>,
-                                 std::complex<float>, std::complex<float>,
-                                 const MatrixView<std::complex<float>>&, int);
-template void put_special_values(const EmbeddedView<double>&, const EmbeddedView<double>&,
-                                 std::span<const VectorRange>, std::span<const VectorRange>,
-                                 std::complex<double>, std::complex<double>,
-                                 const MatrixView<std::complex<double>>&, int);
+template void write_special_values(const MatrixView<const float>&, const MatrixView<const float>&,
+                                   std::span<const VectorRange>, std::span<const VectorRange>, float, float,
+                                   const MatrixView<float>&, int);
+template void write_special_values(const MatrixView<const double>&, const MatrixView<const double>&,
+                                   std::span<const VectorRange>, std::span<const VectorRange>, double, double,
+                                   const MatrixView<double>&, int);
+template void write_special_values(const MatrixView<const DoubleDouble>&,
+                                   const MatrixView<const DoubleDouble>&, std::span<const VectorRange>,
+                                   std::span<const VectorRange>, DoubleDouble, DoubleDouble,
+                                   const MatrixView<DoubleDouble>&, int);
+template void write_special_values(const EmbeddedView<float>&, const EmbeddedView<float>&,
+                                   std::span<const VectorRange>, std::span<const VectorRange>,
+                                   std::complex<float>, std::complex<float>,
+                                   const MatrixView<std::complex<float>>&, int);
+template void write_special_values(const EmbeddedView<double>&, const EmbeddedView<double>&,
+                                   std::span<const VectorRange>, std::span<const VectorRange>,
+                                   std::complex<double>, std::complex<double>,
+                                   const MatrixView<std::complex<double>>&, int);
 
 }  // namespace kintsugi::core

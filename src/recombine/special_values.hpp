@@ -14,8 +14,8 @@ namespace kintsugi::core {
 // transposed). With beta = 0, C is not read. A complex element has such a sum for each part, of the products
 // that give the part (base/embedding.hpp); alpha and beta then multiply by parts (arith/complex.hpp).
 template <class T>
-void put_special_values(const OperandView<T>& a, const OperandView<T>& b, std::span<const VectorRange> rows,
-                        std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
-                        int threads);
+void write_special_values(const OperandView<T>& a, const OperandView<T>& b, std::span<const VectorRange> rows,
+                          std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
+                          int threads);
 
 }  // namespace kintsugi::core

@@ -13,7 +13,7 @@ namespace kintsugi::core {
 //         + beta * C(i, j)
 // Floating-point sums are added in double; integer sums exactly, then rounded to double; the last step rounds
 // to T. With beta = 0, C is not read. `rows` and `columns` hold the ranges of A's rows and B's columns of
-// this block; elements of a row or column with NaN or infinities are not written; put_special_values writes
+// this block; elements of a row or column with NaN or infinities are not written; write_special_values writes
 // them. For a complex C, the sums have two columns for each of C's, its real and its imaginary part
 // (base/embedding.hpp), and so has `columns`.
 template <class T>

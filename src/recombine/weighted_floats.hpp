@@ -9,7 +9,7 @@
 
 namespace kintsugi::core {
 
-// As recombine_weighted() (recombine/weighted.hpp), with the bits of FloatingSum and epilogue() for every
+// Like recombine_weighted() (recombine/weighted.hpp), with the bits of FloatingSum and epilogue() for every
 // element.
 void recombine_weighted_floats(const Accumulators& sums, std::span<const int> group_exponents,
                                std::span<const VectorRange> rows, std::span<const VectorRange> columns,

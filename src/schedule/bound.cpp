@@ -40,8 +40,8 @@ std::int64_t outside_roundings(const Schedule& schedule, Accumulator accumulator
 double integer_bound(const Schedule& schedule, Accumulator accumulator, std::int64_t block) {
   std::array<std::int64_t, max_groups> products{};
   for (const Term& term : schedule.terms) products[term.group] += block;
-  const std::int64_t most = *std::max_element(products.begin(), products.end());
-  return most <= safe_products(accumulator) ? 0 : std::numeric_limits<double>::infinity();
+  const std::int64_t max_products = *std::max_element(products.begin(), products.end());
+  return max_products <= safe_products(accumulator) ? 0 : std::numeric_limits<double>::infinity();
 }
 
 }  // namespace

@@ -101,10 +101,10 @@ SplitError split_error(const SplitRule& rule, bool window) {
   split.error = two_to(rest_exponent(rule, rule.slices));
   split.error_floor = window ? 0 : two_to(floor_exponent(rule, rule.slices));
   for (int s = 0; s < rule.slices; ++s) {
-    const double rest = s == 0 ? 1 : two_to(rest_exponent(rule, s));
+    const double residual = s == 0 ? 1 : two_to(rest_exponent(rule, s));
     const double rest_floor = s == 0 || window ? 0 : two_to(floor_exponent(rule, s));
     // A slice is the rounded residual: larger than the residual by at most the slice's own rounding.
-    split.ratios.push_back(rest * (1 + two_to(1 - rule.format->significand_bits)));
+    split.ratios.push_back(residual * (1 + two_to(1 - rule.format->significand_bits)));
     split.floors.push_back(rest_floor + (window ? 0 : two_to(floor_exponent(rule, s + 1))));
   }
   return split;
@@ -123,22 +123,22 @@ bool has_term(const Schedule& schedule, int a, int b) {
 // 2^-gain of what may be there (gain is the slice's bits plus one; without that one where sigma rounds
 // positive elements). For a vector whose maximum is in [u_i, 2 u_i), 2^tau <= 2 u_i: s slices leave at most
 // 2^(1 - s gain) u_i of an element, and slice s + 1 is no larger. Left out are the rest of each operand after
-// d slices, including the product of both rests, and the products p + q > d + 1, counted from 1; nothing, if
-// no rest was left before. There are d - 1 - t products with p + q = d + 2 + t, each at most 4 u_i v_j 2^-((d
-// + t) gain): together at most (d - 1) / (1 - 2^-gain) times 4 u_i v_j 2^-(d gain). Sums in FP64 round each
-// of N products at most N + 1 times, the conversion of the integer to FP64 included.
-ErrorBound error_free_bound(const Program& program, double k) {
-  const ErrorFree& rules = program.error_free;
-  if (rules.mode == ErrorFree::Mode::cr) return {};
+// d slices, including the product of both residuals, and the products p + q > d + 1, counted from 1; nothing,
+// if no rest was left before. There are d - 1 - t products with p + q = d + 2 + t, each at most 4 u_i v_j
+// 2^-((d + t) gain): together at most (d - 1) / (1 - 2^-gain) times 4 u_i v_j 2^-(d gain). Sums in FP64 round
+// each of N products at most N + 1 times, the conversion of the integer to FP64 included.
+ErrorBound ozaki1_bound(const Program& program, double k) {
+  const Ozaki1Parameters& rules = program.ozaki1;
+  if (rules.mode == Ozaki1Parameters::Mode::cr) return {};
   const int gain = program.split_a.successive_gain();
   // A report gives 0 slices for a product without non-zero terms (A is zero), of which nothing is left out.
   const int d = std::max(rules.slices != 0 ? rules.slices : rules.min_slices, 1);
-  const double rest = two_to(std::max(1 - d * gain, -1000));
+  const double residual = two_to(std::max(1 - d * gain, -1000));
   // Bound of the sum of all slices' magnitudes of an element: |x| and what each rounding may add.
   const double beyond = two_to(1 - gain) + two_to(1 - gain) / (1 - two_to(-gain));
   const double roundings = (rules.max_products + 1.0) * 0x1p-53 * (1 + 0x1p-40);
-  const double floor = rest + roundings * beyond;
-  const double left_out = rest * rest + rest * 2 * (d - 1) / (1 - two_to(-gain));
+  const double floor = residual + roundings * beyond;
+  const double left_out = residual * residual + residual * 2 * (d - 1) / (1 - two_to(-gain));
   constexpr double underflow = 0x1p-1000;
   return {roundings, floor, floor, k * (left_out + roundings * beyond * beyond + underflow)};
 }
@@ -244,7 +244,7 @@ double relative_of(const Program& program, const ErrorBound& bound, std::int64_t
          bound.floor_both / products / (min_a * min_b);
 }
 
-// As relative_of(), where elements lie on average `depth` binades below the largest ones, those of both
+// Like relative_of(), where elements lie on average `depth` binades below the largest ones, those of both
 // vectors of a pair added: n such pairs have a sum of magnitudes of at least n 2^(both tops - depth), and no
 // element is 2^(top + 1) or more.
 double relative_at_depth(const Program& program, const ErrorBound& bound, std::int64_t k, int depth) {
@@ -260,7 +260,7 @@ bool rounds_once(const Program& program) {
   switch (program.recombination) {
     case Recombination::exact_sums:
     case Recombination::residues: return true;
-    case Recombination::error_free: return program.error_free.mode == ErrorFree::Mode::cr;
+    case Recombination::ozaki1: return program.ozaki1.mode == Ozaki1Parameters::Mode::cr;
     case Recombination::weighted: return program.sum_type() == SumType::i128;
   }
   return false;
@@ -334,8 +334,7 @@ ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int
                        bool b_in_window) {
   if (program.recombination == Recombination::exact_sums) return {};
   if (program.recombination == Recombination::residues) return integer_rounding(static_cast<double>(k));
-  if (program.recombination == Recombination::error_free)
-    return error_free_bound(program, static_cast<double>(k));
+  if (program.recombination == Recombination::ozaki1) return ozaki1_bound(program, static_cast<double>(k));
   const SplitError a = split_error(program.split_a, a_in_window);
   const SplitError b = split_error(program.split_b, b_in_window);
   ErrorBound bound = split_bound(program, a, b);

@@ -64,8 +64,8 @@ bool can_meet(const Program& program, OperandType type, double coefficient);
 double relative_bound(const Program& program, const ErrorBound& bound, OperandType type, std::int64_t k,
                       int range_a, int range_b);
 
-// As relative_bound(), for the bound outside both windows and operands within `depth` (are_within_depth() of
-// split/ranges.hpp), whatever their dynamic ranges.
+// Like relative_bound(), for the bound outside both windows and operands within `depth` (are_within_depth()
+// of split/ranges.hpp), whatever their dynamic ranges.
 double bound_at_depth(const Program& program, const ErrorBound& bound, OperandType type, std::int64_t k,
                       int depth);
 

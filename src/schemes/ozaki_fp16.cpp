@@ -6,7 +6,7 @@ namespace kintsugi::core::schemes {
 
 namespace {
 
-using Mode = ErrorFree::Mode;
+using Mode = Ozaki1Parameters::Mode;
 
 bool take_mode(std::string_view value, Mode& mode) {
   constexpr std::array<std::string_view, 3> names{"dp", "sp", "cr"};
@@ -18,14 +18,14 @@ bool take_mode(std::string_view value, Mode& mode) {
 }
 
 bool take(const Parameter& parameter, Program& program) {
-  ErrorFree& rules = program.error_free;
-  const auto number = [&](int least, int most, auto& target) {
-    const auto value = parse_parameter(parameter.value, least, most);
+  Ozaki1Parameters& rules = program.ozaki1;
+  const auto number = [&](int min, int max, auto& target) {
+    const auto value = parse_parameter(parameter.value, min, max);
     if (value) target = *value;
     return value.has_value();
   };
   if (parameter.key == "mode") return take_mode(parameter.value, rules.mode);
-  if (parameter.key == "slices") return number(1, ErrorFree::max_slices, rules.slices);
+  if (parameter.key == "slices") return number(1, Ozaki1Parameters::max_slices, rules.slices);
   if (parameter.key == "block") return number(128, 65536, rules.block);
   if (parameter.key == "grid") {
     program.split_a.sigma_grid = program.split_b.sigma_grid = parameter.value == "sigma";
@@ -44,13 +44,13 @@ int bits_for(std::int64_t products, int limit) {
 
 }  // namespace
 
-const Parameter* configure_ozaki(Program& program, std::span<const Parameter> parameters) {
+const Parameter* configure_ozaki1(Program& program, std::span<const Parameter> parameters) {
   for (const Parameter& parameter : parameters) {
     const auto is_same = [&](const Parameter& other) { return other.key == parameter.key; };
     const bool repeated = std::count_if(parameters.begin(), parameters.end(), is_same) > 1;
     if (repeated || !take(parameter, program)) return &parameter;
   }
-  const ErrorFree& rules = program.error_free;
+  const Ozaki1Parameters& rules = program.ozaki1;
   if (rules.mode == Mode::cr) {
     for (const Parameter& parameter : parameters) {
       if (parameter.key == "slices" || parameter.key == "fast") return &parameter;
@@ -60,9 +60,9 @@ const Parameter* configure_ozaki(Program& program, std::span<const Parameter> pa
   return nullptr;
 }
 
-void fit_ozaki(Program& program, OperandType type, std::int64_t k) {
-  ErrorFree& rules = program.error_free;
-  if (rules.mode == Mode::of_type) rules.mode = type == OperandType::f32 ? Mode::sp : Mode::dp;
+void fit_ozaki1(Program& program, OperandType type, std::int64_t k) {
+  Ozaki1Parameters& rules = program.ozaki1;
+  if (rules.mode == Mode::by_operand_type) rules.mode = type == OperandType::f32 ? Mode::sp : Mode::dp;
   if (program.schedule.k_block == 0) program.schedule.k_block = 65536;
   const bool wide = program.format().id == FormatId::fp64;
   const int significand = wide ? 53 : 24;  // bits of the sums inside the engine
@@ -70,8 +70,9 @@ void fit_ozaki(Program& program, OperandType type, std::int64_t k) {
   // Outside, sums of all k stay below 2^62.
   const int bits = std::min({exact, bits_for(k, 62), program.format().significand_bits});
   program.split_a.residual_exponent = program.split_b.residual_exponent = bits;
-  const int most = rules.slices != 0 ? rules.slices : ErrorFree::max_slices;
-  rules.max_products = rules.slices != 0 && rules.fast ? most * (most + 1) / 2 : most * most;
+  const int max_slices = rules.slices != 0 ? rules.slices : Ozaki1Parameters::max_slices;
+  rules.max_products =
+      rules.slices != 0 && rules.fast ? max_slices * (max_slices + 1) / 2 : max_slices * max_slices;
 }
 
 }  // namespace kintsugi::core::schemes

@@ -7,7 +7,7 @@
 //   C    = sum over q, p of 2^(c_A[p] + c_B[q]) T_pq
 //
 // mode=dp, sp: number of slices by Algorithm 3, products p + q <= d + 1, sums in FP64. mode=cr: slices until
-// no rest is left, all products, exact sums, one rounding.
+// no residual is left, all products, exact sums, one rounding.
 #pragma once
 
 #include <array>
@@ -18,61 +18,62 @@
 namespace kintsugi::core::schemes {
 
 // Products of all slices of A with one slice of B, each in a group of its own.
-inline constexpr auto ozaki_structure = [] {
-  Structure<ErrorFree::max_slices> structure{.terms = {},
-                                             .slices_a = ErrorFree::max_slices,
-                                             .slices_b = 1,
-                                             .groups = ErrorFree::max_slices,
-                                             .k_block = 0,
-                                             .k_step = 0};
-  for (int p = 0; p < ErrorFree::max_slices; ++p) {
+inline constexpr auto ozaki1_structure = [] {
+  Structure<Ozaki1Parameters::max_slices> structure{.terms = {},
+                                                    .slices_a = Ozaki1Parameters::max_slices,
+                                                    .slices_b = 1,
+                                                    .groups = Ozaki1Parameters::max_slices,
+                                                    .k_block = 0,
+                                                    .k_step = 0};
+  for (int p = 0; p < Ozaki1Parameters::max_slices; ++p) {
     const auto index = static_cast<std::int16_t>(p);
     structure.terms[p] = {index, 0, index};
   }
   return structure;
 }();
 
-constexpr Program ozaki_program(const Format& format, ErrorFree::Mode mode) {
-  // The largest number of bits, for k = 1; fit_ozaki() sets the number for the problem's k.
-  SplitRule split = scaled_split(format, ErrorFree::max_slices, format.id == FormatId::fp64 ? 26 : 11, 0);
+constexpr Program ozaki1_program(const Format& format, Ozaki1Parameters::Mode mode) {
+  // The largest number of bits, for k = 1; fit_ozaki1() sets the number for the problem's k.
+  SplitRule split =
+      scaled_split(format, Ozaki1Parameters::max_slices, format.id == FormatId::fp64 ? 26 : 11, 0);
   split.kind = SplitKind::successive;
-  Program program{split, split, make_schedule(ozaki_structure), Recombination::error_free};
+  Program program{split, split, make_schedule(ozaki1_structure), Recombination::ozaki1};
   program.schedule.integer_sums = true;
-  program.error_free.mode = mode;
+  program.ozaki1.mode = mode;
   return program;
 }
 
 // Defined in schemes/ozaki_fp16.cpp, also for ozaki-fp64.
-const Parameter* configure_ozaki(Program& program, std::span<const Parameter> parameters);
-void fit_ozaki(Program& program, OperandType type, std::int64_t k);
+const Parameter* configure_ozaki1(Program& program, std::span<const Parameter> parameters);
+void fit_ozaki1(Program& program, OperandType type, std::int64_t k);
 
-inline constexpr std::string_view ozaki_parameters =
-    "mode=dp|sp|cr (accuracy of FP64, of FP32, correctly rounded), slices=1...32 (of each operand, instead "
-    "of "
-    "Algorithm 3; not with cr), fast=on|off (leave out products of p + q > d + 1 slices; not with cr), "
-    "block=128...65536 (rows and columns of C that have a number of slices of their own), k-block=0...65536 "
-    "(inner "
-    "indices after which sums are added outside the engine; 0: 65536), grid=integer|sigma (rounding of "
-    "slices: one grid "
-    "for both "
-    "signs, or fl((x + sigma) - sigma) as Algorithm 1 has it, on the host)";
+inline constexpr std::string_view ozaki1_parameters =
+    "mode=dp|sp|cr (accuracy of FP64, of FP32, correctly rounded), "
+    "slices=1...32 (of each operand, instead of Algorithm 3; not with cr), "
+    "fast=on|off (leave out products of slices p and q with p + q > d + 1, d the number of slices; "
+    "not with cr), "
+    "block=128...65536 (rows and columns of C that have a number of slices of their own), "
+    "k-block=0...65536 (inner indices after which sums are added outside the engine; 0: 65536), "
+    "grid=integer|sigma (rounding of slices: one grid for both signs, or fl((x + sigma) - sigma) as "
+    "Algorithm 1 has it, on the host)";
 
 inline constexpr Scheme ozaki_fp16{
     .name = "ozaki-fp16",
     .summary = "DGEMM-TC: integer slices in fp16, products without an error, as many as the operands ask for",
     .operands = {OperandType::f32, OperandType::f64},
-    .program = ozaki_program(core::fp16, ErrorFree::Mode::of_type),
+    .program = ozaki1_program(core::fp16, Ozaki1Parameters::Mode::by_operand_type),
     .bound =
-        "mode=cr: correctly rounded; else r (u_i ||b_j||_1 + v_j ||a_i||_1 + (r + 2 (d - 1) / (1 - 2^-(b + "
-        "1))) k u_i v_j), r = 2^(1 - d (b + 1)), for d slices of b bits (with grid=sigma of b - 1), "
+        "mode=cr: correctly rounded; else "
+        "r (u_i ||b_j||_1 + v_j ||a_i||_1 + (r + 2 (d - 1) / (1 - 2^-(b + 1))) k u_i v_j), "
+        "r = 2^(1 - d (b + 1)), for d slices of b bits (with grid=sigma of b - 1), "
         "u_i <= max |a_ip| < 2 u_i, v_j likewise, + (N + 1) 2^-53 of all N products",
     .window =
         "mode=cr: vectors of at most 32 slices, else an error; mode=dp, sp: Algorithm 3's estimate of d is "
         "no bound",
     .source = "Mukunoki, Ozaki, Ogita and Imamura, DGEMM using Tensor Cores (dgemm-tc)",
-    .parameters = ozaki_parameters,
-    .configure = configure_ozaki,
-    .fit = fit_ozaki,
+    .parameters = ozaki1_parameters,
+    .configure = configure_ozaki1,
+    .fit = fit_ozaki1,
 };
 
 }  // namespace kintsugi::core::schemes

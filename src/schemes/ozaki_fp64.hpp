@@ -12,13 +12,13 @@ inline constexpr Scheme ozaki_fp64{
     .name = "ozaki-fp64",
     .summary = "DGEMM-DP-CR: integer slices in fp64, products without an error, correctly rounded",
     .operands = {OperandType::f32, OperandType::f64},
-    .program = ozaki_program(core::fp64, ErrorFree::Mode::cr),
+    .program = ozaki1_program(core::fp64, Ozaki1Parameters::Mode::cr),
     .bound = "that of ozaki-fp16",
     .window = "that of ozaki-fp16",
     .source = "Mukunoki, Ozaki, Ogita and Imamura, DGEMM using Tensor Cores (dgemm-tc), Table 1",
-    .parameters = ozaki_parameters,
-    .configure = configure_ozaki,
-    .fit = fit_ozaki,
+    .parameters = ozaki1_parameters,
+    .configure = configure_ozaki1,
+    .fit = fit_ozaki1,
 };
 
 }  // namespace kintsugi::core::schemes

@@ -29,8 +29,8 @@ constexpr SplitRule nearest_split(const Format& format, int slices, int residual
           .top_exponent = 0};
 }
 
-// As nearest_split(), for vectors whose largest magnitudes are scaled into [2^top_exponent, 2^(top_exponent +
-// 1)).
+// Like nearest_split(), for vectors whose largest magnitudes are scaled into [2^top_exponent, 2^(top_exponent
+// + 1)).
 constexpr SplitRule scaled_split(const Format& format, int slices, int residual_exponent, int top_exponent) {
   SplitRule rule = nearest_split(format, slices, residual_exponent);
   rule.scale_vectors = true;
@@ -62,8 +62,8 @@ enum class Recombination : std::uint8_t {
   // No slices and no engine's products: every element by a superaccumulator, rounded once.
   exact_sums,
   // Exact products of slices (Ozaki scheme I), as many as the operands need, summed in FP64 or exactly:
-  // ErrorFree.
-  error_free,
+  // Ozaki1Parameters.
+  ozaki1,
 };
 
 enum class OperandType : std::uint8_t { f32, f64, dd };
@@ -87,20 +87,22 @@ class OperandTypes {
   unsigned bits_ = 0;
 };
 
-// Parameters of Recombination::error_free (execute/host/ozaki1.hpp). The split rules hold the largest number
+// Parameters of Recombination::ozaki1 (execute/host/ozaki1.hpp). The split rules hold the largest number
 // of slices, the schedule the products of one slice of B.
-struct ErrorFree {
+struct Ozaki1Parameters {
   // dp, sp: as many slices as Algorithm 3 of dgemm-tc expects to give the error of FP64 (FP32); sums in FP64.
-  // cr: slices until no rest is left, exact sums, one rounding. of_type: sp for FP32 operands, else dp.
-  enum class Mode : std::uint8_t { of_type, dp, sp, cr };
+  // cr: slices until no residual is left, exact sums, one rounding. by_operand_type: sp for FP32 operands,
+  // else dp.
+  enum class Mode : std::uint8_t { by_operand_type, dp, sp, cr };
 
   static constexpr int max_slices = max_successive_slices;
 
-  Mode mode = Mode::of_type;
+  Mode mode = Mode::by_operand_type;
   int slices = 0;             // of each operand; 0: decided by the operands
   bool fast = true;           // only products p + q <= d + 1, counted from 1
   std::int64_t block = 1024;  // largest rows and columns of a block of C with its own number of slices
-  // For the bound: smallest number of slices unless no rest is left before, largest number of products added.
+  // For the bound: smallest number of slices unless no residual is left before, largest number of products
+  // added.
   int min_slices = 2;
   int max_products = max_slices * max_slices;
 };
@@ -110,7 +112,7 @@ struct Program {
   SplitRule split_b;
   Schedule schedule;
   Recombination recombination = Recombination::weighted;
-  ErrorFree error_free{};
+  Ozaki1Parameters ozaki1{};
   bool sized_by_type = false;  // residues: the number of moduli was not given
 
   const Format& format() const { return *split_a.format; }
@@ -145,7 +147,7 @@ struct Parameter {
 };
 
 // The whole number that `value` spells, from least to most; nothing for any other text.
-std::optional<int> parse_parameter(std::string_view value, int least, int most);
+std::optional<int> parse_parameter(std::string_view value, int min, int max);
 
 // A program with a name, from the literature or this project; one file each in this folder.
 struct Scheme {

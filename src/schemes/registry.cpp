@@ -108,11 +108,11 @@ Program configured(const Scheme& scheme, std::string_view text) {
 
 }  // namespace
 
-std::optional<int> parse_parameter(std::string_view value, int least, int most) {
+std::optional<int> parse_parameter(std::string_view value, int min, int max) {
   int number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   if (error != std::errc() || end != value.data() + value.size()) return std::nullopt;
-  return number < least || number > most ? std::nullopt : std::optional(number);
+  return number < min || number > max ? std::nullopt : std::optional(number);
 }
 
 const Scheme* find_scheme(std::string_view name) {

@@ -33,8 +33,8 @@ const Format* floating_format(std::string_view name) {
 }
 
 bool take(const Parameter& parameter, Choice& choice) {
-  const auto number = [&](int least, int most, int& target) {
-    const auto value = parse_parameter(parameter.value, least, most);
+  const auto number = [&](int min, int max, int& target) {
+    const auto value = parse_parameter(parameter.value, min, max);
     if (value) target = *value;
     return value.has_value();
   };
@@ -63,9 +63,9 @@ std::vector<Term> all_terms(int slices_a, int slices_b) {
 std::vector<Term> listed_terms(std::string_view list, const std::vector<Term>& all) {
   std::vector<Term> terms;
   if (list.ends_with('+')) return {};
-  for (std::string_view rest = list; !rest.empty();) {
-    const auto item = rest.substr(0, rest.find('+'));
-    rest.remove_prefix(std::min(item.size() + 1, rest.size()));
+  for (std::string_view remaining = list; !remaining.empty();) {
+    const auto item = remaining.substr(0, remaining.find('+'));
+    remaining.remove_prefix(std::min(item.size() + 1, remaining.size()));
     if (item.size() != 4 || item[0] != 'a' || item[2] != 'b') return {};
     const Term term{static_cast<std::int16_t>(item[1] - '0'), static_cast<std::int16_t>(item[3] - '0')};
     if (std::find(all.begin(), all.end(), term) == all.end()) return {};

@@ -21,7 +21,7 @@ struct InnerRange {
 template <class View>
 void find_inner_ranges(const View& operand, std::span<InnerRange> ranges, int threads);
 
-// For an embedding (base/embedding.hpp): gives both parts of an element one range, and so one factor.
+// Gives, for an embedding (base/embedding.hpp), both parts of an element one range, and so one factor.
 void merge_ranges_of_parts(std::span<InnerRange> ranges);
 
 // Computes factors 2^-d_p of A and 2^d_p of B that bring the largest magnitudes of both to the same distance

@@ -18,14 +18,14 @@ inline MagnitudeBits<T> magnitude_of(T x) {
 template <class T>
 inline void extend_along(const T* vector, std::int64_t length, MagnitudeBits<T>& largest,
                          MagnitudeBits<T>& below_smallest) {
-  MagnitudeBits<T> most = largest;
+  MagnitudeBits<T> vector_largest = largest;
   MagnitudeBits<T> least = below_smallest;
   for (std::int64_t p = 0; p < length; ++p) {
     const MagnitudeBits<T> magnitude = magnitude_of(vector[p]);
-    most = std::max(most, magnitude);
+    vector_largest = std::max(vector_largest, magnitude);
     least = std::min(least, magnitude - 1);
   }
-  largest = most;
+  largest = vector_largest;
   below_smallest = least;
 }
 

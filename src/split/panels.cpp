@@ -165,7 +165,7 @@ bool fits_floats(const SplitRule& rule, std::span<const VectorRange> ranges) {
   });
 }
 
-// As split_panel(), in the arithmetic of a Real.
+// Like split_panel(), in the arithmetic of a Real.
 template <class Real, class View>
 void split_in(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
               const Slices& slices, std::int64_t first, std::int64_t last) {

@@ -23,7 +23,7 @@ void extend_block(const View& operand, std::span<const double> inner_factors, st
   });
 }
 
-// As extend_block() without factors, for reals: exponents and raised exponents grow with the magnitude, so
+// Like extend_block() without factors, for reals: exponents and raised exponents grow with the magnitude, so
 // those of the largest and the smallest element are the vector's. Vectors with NaN or infinities are looked
 // at element by element.
 template <class T>
@@ -32,12 +32,12 @@ void extend_block_by_magnitudes(const MatrixView<const T>& operand, std::int64_t
   const Magnitudes<T> magnitudes = find_magnitudes(operand.vectors(first, last - first));
   const auto infinity = std::bit_cast<MagnitudeBits<T>>(std::numeric_limits<T>::infinity());
   for (std::int64_t v = first; v < last; ++v) {
-    const auto place = static_cast<std::size_t>(v - first);
-    if (magnitudes.largest[place] >= infinity) {
+    const auto index = static_cast<std::size_t>(v - first);
+    if (magnitudes.largest[index] >= infinity) {
       extend_block(operand, {}, v, v + 1, ranges);
-    } else if (magnitudes.largest[place] != 0) {
-      extend(ranges[v], std::bit_cast<T>(magnitudes.largest[place]));
-      extend(ranges[v], std::bit_cast<T>(magnitudes.below_smallest[place] + 1));
+    } else if (magnitudes.largest[index] != 0) {
+      extend(ranges[v], std::bit_cast<T>(magnitudes.largest[index]));
+      extend(ranges[v], std::bit_cast<T>(magnitudes.below_smallest[index] + 1));
     }
   }
 }

@@ -20,7 +20,7 @@ KINTSUGI_VECTORIZED void add_rounding_bounds(const double* x, TwoFactors factors
                                              double* magnitudes) {
   for (int e = 0; e < lanes; ++e) {
     const double scaled = x[e] * factors.first * factors.second;
-    const double integer = any_rounded_to_integer(scaled);
+    const double integer = nearest_integer(scaled);
     // A non-zero element far below 1/2 may underflow to zero when it is scaled.
     const int differs = (integer != scaled) | ((integer == 0) & (x[e] != 0));
     inexact[e] += differs;
@@ -28,17 +28,18 @@ KINTSUGI_VECTORIZED void add_rounding_bounds(const double* x, TwoFactors factors
   }
 }
 
-// As add_rounding_bounds(), for double-double numbers, rounded as in split/residues/residues.cpp.
+// Like add_rounding_bounds(), for double-double numbers, rounded as in split/residues/residues.cpp.
 KINTSUGI_VECTORIZED void add_pair_rounding_bounds(const double* high, const double* low, TwoFactors factors,
                                                   double* inexact, double* magnitudes) {
   for (int e = 0; e < lanes; ++e) {
     const double scaled = high[e] * factors.first * factors.second;
-    const double upper = any_rounded_to_integer(scaled);
-    const double rest = (scaled - upper) + low[e] * factors.first * factors.second;
-    const double lower = any_rounded_to_integer(rest);
-    // If high is no integer, rest is none either, whatever its own rounding: low is less than half of high's
-    // last place.
-    const int differs = (lower != rest) | ((lower == 0) & (low[e] != 0)) | ((upper == 0) & (high[e] != 0));
+    const double upper = nearest_integer(scaled);
+    const double remainder = (scaled - upper) + low[e] * factors.first * factors.second;
+    const double lower = nearest_integer(remainder);
+    // If high is no integer, `remainder` is none either, however it was rounded: low is less than half of
+    // high's last place.
+    const int differs =
+        (lower != remainder) | ((lower == 0) & (low[e] != 0)) | ((upper == 0) & (high[e] != 0));
     const double integer = upper + lower;
     inexact[e] += differs;
     magnitudes[e] += integer < 0 ? -integer : integer;

@@ -25,7 +25,7 @@ inline double finite_or_zero(const DoubleDouble& x) {
   return is_finite(leading_part(x)) ? truncated(x) : 0.0;
 }
 
-// As finite_or_zero(), but rounds double-double numbers away from zero, for upper bounds of magnitudes. The
+// Like finite_or_zero(), but rounds double-double numbers away from zero, for upper bounds of magnitudes. The
 // largest double stands for numbers beyond it too, since the bounds round up what they read.
 template <class T>
 double finite_above(T x) {
@@ -44,7 +44,7 @@ void load_elements(const View& operand, std::span<const double> inner_factors, s
   for (std::int64_t p = begin; p < end; ++p) elements[p - begin] *= inner_factors[p];
 }
 
-// As load_elements() above, for double-double numbers, word by word.
+// Like load_elements() above, for double-double numbers, word by word.
 inline void load_elements(const MatrixView<const DoubleDouble>& operand,
                           std::span<const double> inner_factors, std::int64_t v, std::int64_t begin,
                           std::int64_t end, double* high, double* low) {

@@ -95,7 +95,7 @@ TEST(DoubleDouble, AlphaTimesSumPlusBetaTimesOldElement) {
   }
 }
 
-TEST(DoubleDouble, SpecialValuesAreThoseOfIeee) {
+TEST(DoubleDouble, SpecialValuesFollowIeee754) {
   const double inf = std::numeric_limits<double>::infinity();
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const ExactNumber<1> one{{{1}}, 0, false};

@@ -134,7 +134,7 @@ void sweep_results() {
   }
 }
 
-TEST(ExactDigits, ResultsAreTheHosts) {
+TEST(ExactDigits, ResultsEqualTheHosts) {
   sweep_results<float>();
   sweep_results<double>();
 }
@@ -201,8 +201,8 @@ template <class T>
 void expect_windows() {
   std::mt19937_64 random(11);
   for (int round = 0; round < 2000 && !testing::Test::HasFailure(); ++round) {
-    const int most = round % 2 == 0 ? 30 : 2 * std::numeric_limits<T>::max_exponent;
-    const int span = static_cast<int>(random() % static_cast<unsigned>(most));
+    const int max_span = round % 2 == 0 ? 30 : 2 * std::numeric_limits<T>::max_exponent;
+    const int span = static_cast<int>(random() % static_cast<unsigned>(max_span));
     const int top = static_cast<int>(random() % 200) - 100;
     const std::size_t length = 1 + random() % 50;
     const SpannedVector<T> row(random, length, top, span);
@@ -221,7 +221,7 @@ TEST(ExactDigits, TheSmallestAndTheLargestNumbersFit) {
 }
 
 // alpha x = -beta c but for the last bit of x, two thousand bits below.
-TEST(ExactDigits, WhatCancelsAgainstTheOldElementLeavesTheRest) {
+TEST(ExactDigits, CancellationAgainstTheOldElementLeavesTheDifference) {
   const std::vector<double> x{0x1p500, 0x1p-500, -0x1p-600};
   const std::vector<double> y{0x1p400, 0x1p-500, 0x1p-400};
   const double c = 0x1p900;
@@ -276,7 +276,7 @@ void sweep_special_scalars() {
   }
 }
 
-TEST(ExactDigits, SpecialScalarsAreTheHosts) {
+TEST(ExactDigits, SpecialScalarsGiveTheHostsBits) {
   sweep_special_scalars<float>();
   sweep_special_scalars<double>();
 }
@@ -319,7 +319,7 @@ void sweep_complex_results() {
   }
 }
 
-TEST(ExactDigits, ComplexResultsAreTheHosts) {
+TEST(ExactDigits, ComplexResultsEqualTheHosts) {
   sweep_complex_results<float>();
   sweep_complex_results<double>();
 }

@@ -165,7 +165,7 @@ void check_ordinary(std::mt19937_64& random) {
   }
 }
 
-TYPED_TEST(ExactRounding, OfOrdinaryNumbersIsTheSame) {
+TYPED_TEST(ExactRounding, OrdinaryNumbersAreRoundedAlike) {
   std::mt19937_64 random(7);
   check_ordinary<TypeParam, 1>(random);
   check_ordinary<TypeParam, 2>(random);
@@ -173,7 +173,7 @@ TYPED_TEST(ExactRounding, OfOrdinaryNumbersIsTheSame) {
   check_ordinary<TypeParam, 6>(random);
 }
 
-TYPED_TEST(ExactRounding, OfAlphaTimesSumPlusBetaTimesOldElement) {
+TYPED_TEST(ExactRounding, RoundsAlphaTimesSumPlusBetaTimesOldElement) {
   using T = TypeParam;
   std::mt19937_64 random(4);
   const auto number = [&](int spread) {
@@ -234,7 +234,7 @@ TYPED_TEST(ExactRounding, SpecialScalarsAreIeee) {
 }
 
 // Against accumulators as wide as all exponents: near, far apart, and where the largest terms cancel.
-TYPED_TEST(ExactRounding, OfSeveralTermsIsThatOfASuperaccumulator) {
+TYPED_TEST(ExactRounding, SeveralTermsEqualTheSuperaccumulators) {
   using T = TypeParam;
   std::mt19937_64 random(5);
   for (int draw = 0; draw < 40000; ++draw) {
@@ -257,7 +257,7 @@ TYPED_TEST(ExactRounding, OfSeveralTermsIsThatOfASuperaccumulator) {
 }
 
 // Complex scalars with imaginary parts: both parts of an element, special values included.
-TYPED_TEST(ExactRounding, OfComplexElementsIsThatOfASuperaccumulator) {
+TYPED_TEST(ExactRounding, ComplexElementsEqualTheSuperaccumulators) {
   using T = TypeParam;
   using limits = std::numeric_limits<T>;
   std::mt19937_64 random(6);

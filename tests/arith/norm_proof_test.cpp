@@ -25,7 +25,7 @@ struct Side {
   std::vector<std::int32_t> tops;
   std::vector<bool> zeros;
 
-  Side(std::vector<Vector> of, int sum_bits) : vectors(std::move(of)) {
+  Side(std::vector<Vector> drawn, int sum_bits) : vectors(std::move(drawn)) {
     for (const Vector& vector : vectors) add(vector, sum_bits);
   }
 
@@ -154,12 +154,12 @@ TEST_F(NormProof, HoldsForAllElements) {
       [&] { return std::ldexp(uniform(), 1020); },
   };
   int proofs = 0;
-  for (const auto& of_a : elements) {
-    for (const auto& of_b : elements) {
+  for (const auto& draw_a : elements) {
+    for (const auto& draw_b : elements) {
       for (const int length : {1, 2, 17, 300}) {
         for (const int bits : {44, 77, 115, 123}) {
-          const Side a(draw(6, length, of_a), bits);
-          const Side b(draw(6, length, of_b), bits);
+          const Side a(draw(6, length, draw_a), bits);
+          const Side b(draw(6, length, draw_b), bits);
           const double proved = proved_coefficient(a, b);
           proofs += proved < 1 ? 1 : 0;
           // Products of subnormal numbers are rounded by __float128 no more than those of others.
@@ -190,11 +190,11 @@ TEST_F(NormProof, DeviationsTypicallyDependOnMomentsAlone) {
       [&] { return spread(4); },   [&] { return random_() % 3 == 0 ? 0 : normal(); },
   };
   double largest = 0;
-  for (const auto& of_a : elements) {
-    for (const auto& of_b : elements) {
+  for (const auto& draw_a : elements) {
+    for (const auto& draw_b : elements) {
       for (const int length : {17, 300, 1000}) {
-        const Side a(draw(20, length, of_a), 115);
-        const Side b(draw(20, length, of_b), 115);
+        const Side a(draw(20, length, draw_a), 115);
+        const Side b(draw(20, length, draw_b), 115);
         largest = std::max(largest, deviation_of(a, b).typical);
       }
     }

@@ -11,11 +11,12 @@ namespace {
 
 template <int Limbs>
 std::uint32_t residue_of(const ExactNumber<Limbs>& x, int modulus) {
-  std::uint64_t rest = 0;
+  std::uint64_t remainder = 0;
   for (int w = 2 * Limbs - 1; w >= 0; --w)
-    rest = (rest << 32 | (x.magnitude.limb[w / 2] >> (w % 2 * 32) & 0xffffffffU)) %
-           static_cast<unsigned>(modulus);
-  return static_cast<std::uint32_t>(x.negative && rest != 0 ? static_cast<unsigned>(modulus) - rest : rest);
+    remainder = (remainder << 32 | (x.magnitude.limb[w / 2] >> (w % 2 * 32) & 0xffffffffU)) %
+                static_cast<unsigned>(modulus);
+  return static_cast<std::uint32_t>(x.negative && remainder != 0 ? static_cast<unsigned>(modulus) - remainder
+                                                                 : remainder);
 }
 
 // Returns the integer with the given residues, added in pairs as kernels add them.
@@ -133,14 +134,14 @@ TEST(Remainder, FindsThePartsOfComplexIntegers) {
   }
 }
 
-TEST(Remainder, ResiduesOfSumsAreThoseOfDivision) {
+TEST(Remainder, ResiduesOfSumsEqualThoseOfDivision) {
   std::mt19937_64 random(8);
   for (const int modulus : moduli) {
     const auto divisor = static_cast<std::uint32_t>(modulus);
     const auto reciprocal = static_cast<std::uint32_t>((std::uint64_t{1} << 32) / divisor);
     const auto check = [&](std::int32_t sum) {
-      const std::int64_t rest = std::int64_t{sum} % modulus;
-      ASSERT_EQ(residue_of_sum(sum, divisor, reciprocal), rest < 0 ? rest + modulus : rest)
+      const std::int64_t remainder = std::int64_t{sum} % modulus;
+      ASSERT_EQ(residue_of_sum(sum, divisor, reciprocal), remainder < 0 ? remainder + modulus : remainder)
           << sum << " modulo " << modulus;
     };
     for (std::int32_t sum = -1000; sum < 1000; ++sum) check(sum);
@@ -157,8 +158,9 @@ TEST(Remainder, SumsAreReducedAsByDivision) {
   for (int modulus = 2; modulus <= 256; ++modulus) {
     const SumReduction reduction(static_cast<std::uint32_t>(modulus));
     const auto check = [&](std::int32_t sum) {
-      const std::int64_t rest = std::int64_t{sum} % modulus;
-      ASSERT_EQ(reduction(sum), rest < 0 ? rest + modulus : rest) << sum << " modulo " << modulus;
+      const std::int64_t remainder = std::int64_t{sum} % modulus;
+      ASSERT_EQ(reduction(sum), remainder < 0 ? remainder + modulus : remainder)
+          << sum << " modulo " << modulus;
     };
     for (std::int32_t sum = -1000; sum < 1000; ++sum) check(sum);
     for (std::int32_t less = 0; less < 1000; ++less) {

@@ -34,7 +34,7 @@ TEST(Moduli, HoldAQuarterOfTheirProduct) {
 
 // Residues of the nearest integer, as int8 holds them; the expected ones are computed one bit of the power of
 // two at a time.
-TEST(Residues, OfElementsAreThoseOfTheNearestInteger) {
+TEST(Residues, ElementsHaveTheNearestIntegersResidues) {
   std::mt19937_64 random(2);
   for (int draw = 0; draw < 3000; ++draw) {
     const double x = std::ldexp(static_cast<double>(random()) * (draw % 2 == 0 ? 1 : -1),

@@ -41,8 +41,8 @@ Scaled exactly(const std::vector<Pair>& pairs) {
   return sum.to_scaled();
 }
 
-// Where all products lie within some twenty binades, nothing is lost.
-TEST(MagnitudeSums, AreTheExactOnesOfNarrowRanges) {
+// Nothing is lost if all products lie within some twenty binades.
+TEST(MagnitudeSums, AreExactForNarrowRanges) {
   std::mt19937_64 random(7);
   std::normal_distribution<double> normal;
   for (const std::size_t count : {1U, 2U, 3U, 100U, 4097U}) {
@@ -71,7 +71,7 @@ TEST(MagnitudeSums, LoseLittleOfWideOnes) {
   }
 }
 
-TEST(MagnitudeSums, OfNothingAreZero) {
+TEST(MagnitudeSums, AreZeroWithoutElements) {
   EXPECT_EQ(sum_of({}).scaled().fraction, 0);
   EXPECT_EQ(sum_of({{0, 1}, {1, 0}, {-0.0, 5}}).scaled().fraction, 0);
   EXPECT_EQ(sum_of({{0, 1}}).finite(), 0);

@@ -33,7 +33,7 @@ TEST(DeviceBuild, MachineCodeRunsWithinItsGeneration) {
 
 TEST(DeviceBuild, WithoutDeviceCodeNothingRuns) { EXPECT_FALSE(runs({}, 9, 0)); }
 
-TEST(HasImage, OfTheExactName) {
+TEST(HasImage, FindsTheExactName) {
   const KernelImage images[] = {{"multi_term_sm90a", nullptr}};
   EXPECT_TRUE(has_image(images, "multi_term_sm90a"));
   EXPECT_FALSE(has_image(images, "terms"));

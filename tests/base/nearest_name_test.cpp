@@ -22,7 +22,7 @@ TEST(NearestName, IsNoneWhereMoreThanAThirdOfTheWordDiffers) {
   EXPECT_EQ(nearest_name(std::string(100000, 'x'), schemes), std::nullopt);
 }
 
-TEST(NearestName, OfSeveralIsTheFirst) { EXPECT_EQ(nearest_name("xp16", schemes), "fp16"); }
+TEST(NearestName, FirstOfSeveralIsTaken) { EXPECT_EQ(nearest_name("xp16", schemes), "fp16"); }
 
 TEST(AcceptedNames, FollowTheHint) {
   EXPECT_EQ(did_you_mean("fp16x4", schemes), "; did you mean fp16x3?");

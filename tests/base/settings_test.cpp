@@ -245,7 +245,7 @@ TEST(SettingsFolders, AnUnnamedFileMayBeMissingOrFound) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(Status, NumbersAndNamesAreThoseOfTheHeader) {
+TEST(Status, NumbersAndNamesEqualTheHeaders) {
   const std::pair<Status, kintsugi_status> pairs[] = {
       {Status::success, KINTSUGI_SUCCESS},
       {Status::invalid_argument, KINTSUGI_INVALID_ARGUMENT},

@@ -35,7 +35,7 @@ TEST(DeviceChecks, ChanceIsTheShareOfTheLastPlace) {
 }
 
 // Against random numbers: an element is open if a boundary between two roundings lies near its sum.
-TEST(DeviceChecks, ChanceIsThatOfRandomSums) {
+TEST(DeviceChecks, ChanceEqualsThatOfRandomSums) {
   std::mt19937_64 random(5);
   for (const double deviation : {0x1p-27, 0x1p-30}) {
     int open = 0;
@@ -76,15 +76,15 @@ TEST(DeviceChecks, NextCandidateMustPay) {
   EXPECT_EQ(next_candidate(chain, 3, 1), 4) << "the last one";
 }
 
-TEST(DeviceChecks, WordsAreThoseOfWholeBlocksOfRows) {
-  EXPECT_EQ(DeviceOpenElements::words_of(1), 4);
-  EXPECT_EQ(DeviceOpenElements::words_of(128), 4);
-  EXPECT_EQ(DeviceOpenElements::words_of(129), 8);
-  std::uint32_t words[64] = {};
+TEST(DeviceChecks, MasksCoverWholeBlocksOfRows) {
+  EXPECT_EQ(DeviceOpenElements::masks_for_rows(1), 4);
+  EXPECT_EQ(DeviceOpenElements::masks_for_rows(128), 4);
+  EXPECT_EQ(DeviceOpenElements::masks_for_rows(129), 8);
+  std::uint32_t masks[64] = {};
   DeviceOpenElements open;
-  open.words = words;
-  open.words_of_column = 8;
-  EXPECT_EQ(open.tile(128, 3).words, words + 4 + 3 * 8);
+  open.masks = masks;
+  open.masks_per_column = 8;
+  EXPECT_EQ(open.tile(128, 3).masks, masks + 4 + 3 * 8);
 }
 
 }  // namespace

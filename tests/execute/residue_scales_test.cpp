@@ -223,7 +223,7 @@ TEST(ResidueScales, Laws) {
 
 // Where norms show that sums are small, a checked run takes fewer moduli: the same bits, with prepared
 // operands too.
-TEST(CheckedModuli, AreThoseThatNormsAskFor) {
+TEST(CheckedModuli, AreAsManyAsNormsAskFor) {
   const auto moduli_of = [](const char* distribution) {
     GemmDataOf<double> data({.m = 30,
                              .n = 30,
@@ -241,7 +241,7 @@ TEST(CheckedModuli, AreThoseThatNormsAskFor) {
   EXPECT_GT(moduli_of("phi:1.5"), 0);
 }
 
-TEST(ResidueScales, WhatIsRefused) {
+TEST(ResidueScales, RefusesUnsupportedCombinations) {
   const auto error_of = [](const std::string& scheme) {
     return PlanOf(GemmDataOf<double>({.m = 2, .n = 2, .k = 4096, .scheme = scheme, .engine = "cpu"})).error;
   };

@@ -19,7 +19,7 @@ TEST_F(DevicePlan, AutoAndNativeAreTheVendorsProduct) {
 }
 
 // Times measured on this device decide.
-TEST_F(DevicePlan, AutoEmulatesWhereThatIsQuicker) {
+TEST_F(DevicePlan, AutoEmulatesIfThatIsFaster) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const auto planned_for = [&](std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch,
                                kintsugi_type type = KINTSUGI_F32) {

@@ -38,7 +38,7 @@ TEST_F(Contexts, PreparedOperandsAreFreedWhereTheyLie) {
   EXPECT_EQ(fake_cuda_allocations(), before);
 }
 
-TEST_F(Contexts, WhatIsOfAContextThatIsGoneDoesNoHarm) {
+TEST_F(Contexts, ObjectsOfADestroyedContextDoNoHarm) {
   void* gone = fake_cuda_make_context(0, nullptr);
   kintsugi_prepared prepared = nullptr;
   kintsugi_handle handle = nullptr;

@@ -13,7 +13,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-TEST_F(Contexts, ReportsAreTheirDevicesOwn) {
+TEST_F(Contexts, ReportsBelongToTheirDevice) {
   const Handle handle;
   for (const bool first : {true, false}) {
     for (const int device : {0, 1}) {

@@ -27,8 +27,8 @@ class Current {
   Current(const Current&) = delete;
   Current& operator=(const Current&) = delete;
   ~Current() {
-    core::cuda::Context left = nullptr;
-    driver().context_pop(&left);
+    core::cuda::Context popped = nullptr;
+    driver().context_pop(&popped);
   }
 };
 

@@ -93,7 +93,7 @@ TEST_F(Execution, TermsOnHopperAreOneLaunch) {
 }
 
 // Devices without clusters split one operand after the other, by kernels of any device.
-TEST_F(Execution, WithoutClustersOperandsThatLieUnlikeAreTwoLaunches) {
+TEST_F(Execution, WithoutClustersOperandsOfDifferentLayoutsAreTwoLaunches) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
   const Steered older("FAKE_CUDA_CAPABILITY", "8.0");
   const Stream stream;

@@ -15,7 +15,8 @@ using testing::IsEmpty;
 
 using Execution = OverFakes;
 
-// One call, and a look at its sums: in C where beta = 0, else before they are added to it.
+// The vendor's product is one call, followed by a kernel that tests its sums: in C if beta = 0, else before
+// they are added to C.
 TEST_F(Execution, NativeProductsAreOneCall) {
   const Steered unmeasured("FAKE_CUDA_CAPABILITY", "10.0");
   for (const float beta : {0.0F, 0.5F}) {
@@ -36,18 +37,18 @@ TEST_F(Execution, NativeProductsAreOneCall) {
 
 // Kintsugi's own kernels compute products where they are expected to be faster than cuBLAS and a check of its
 // sums: small products, and short updates of a large C, whose sums would go through memory once more.
-TEST_F(Execution, QuickNativeProductsAreOurOwnKernels) {
+TEST_F(Execution, ShortNativeProductsUseOwnKernels) {
   const Stream stream;
-  const auto expect_way = [&](std::int64_t n, std::int64_t k, float beta, bool own) {
+  const auto expect_way = [&](std::int64_t n, std::int64_t k, float beta, bool by_own_kernel) {
     SCOPED_TRACE(fmt::format("n {} k {} beta {}", n, k, beta));
     Call call(n, n, k, stream);
     call.operands.beta = &beta;
     call.options.policy = "native";
     call.make_plan();
     call.run();
-    EXPECT_EQ(events_with("cublasGemm").size(), own ? 0U : 1U);
-    EXPECT_EQ(events_with("cuLaunchKernel simt_f32").size(), own ? 1U : 0U);
-    EXPECT_EQ(events_with("cuLaunchKernel finish_native_f32").size(), own ? 0U : 1U);
+    EXPECT_EQ(events_with("cublasGemm").size(), by_own_kernel ? 0U : 1U);
+    EXPECT_EQ(events_with("cuLaunchKernel simt_f32").size(), by_own_kernel ? 1U : 0U);
+    EXPECT_EQ(events_with("cuLaunchKernel finish_native_f32").size(), by_own_kernel ? 0U : 1U);
   };
   expect_way(128, 128, 0, true);
   expect_way(128, 128, 0.5F, true);

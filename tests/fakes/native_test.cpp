@@ -23,7 +23,7 @@ class NativeProducts : public ByVendor {};
 using Elements = testing::Types<float, double, std::complex<float>, std::complex<double>>;
 TYPED_TEST_SUITE(NativeProducts, Elements);
 
-TYPED_TEST(NativeProducts, AreWhatTheCallerAskedFor) {
+TYPED_TEST(NativeProducts, GiveTheExactProducts) {
   const Steered multiplies("FAKE_CUDA_MULTIPLY", "1");
   const Stream stream;
   Place device;
@@ -58,7 +58,7 @@ TYPED_TEST(NativeProducts, AreWhatTheCallerAskedFor) {
 class NativeConjugates : public ByVendor {};
 
 // A column of A^H and of B^H, both strides 1.
-TEST_F(NativeConjugates, OfALeadingDimensionOfOneAreKept) {
+TEST_F(NativeConjugates, AreKeptForALeadingDimensionOfOne) {
   const Steered multiplies("FAKE_CUDA_MULTIPLY", "1");
   const Stream stream;
   Call call(1, 16, 1, stream);
@@ -97,8 +97,9 @@ TEST_F(NativeWorkspace, FitsEveryLimit) {
       call.options.workspace_limit = limit;
       ASSERT_NO_FATAL_FAILURE(call.run_in_workspace());
       constexpr std::size_t sums = 6656;
-      const std::size_t most = limit == 0 ? (std::size_t{32} << 20) + sums : static_cast<std::size_t>(limit);
-      EXPECT_LE(call.operands.workspace_size, most);
+      const std::size_t max_bytes =
+          limit == 0 ? (std::size_t{32} << 20) + sums : static_cast<std::size_t>(limit);
+      EXPECT_LE(call.operands.workspace_size, max_bytes);
       if (beta != 0 && call.operands.workspace_size < 1024) {  // no room for a column of sums
         EXPECT_EQ(events_with("cuLaunchKernel simt_f32").size(), 1U);
         EXPECT_TRUE(events_with("cublasGemm").empty());
@@ -112,15 +113,15 @@ TEST_F(NativeWorkspace, FitsEveryLimit) {
 TEST_F(NativeWorkspace, IsSmallerWhereMemoryIsShort) {
   const Steered multiplies("FAKE_CUDA_MULTIPLY", "1");
   const Stream stream;
-  for (const char* most : {"1000000", "0"}) {
+  for (const char* max_bytes : {"1000000", "0"}) {
     Call call(65, 25, 7, stream);
     call.options.policy = "native";
     const float beta = 0;
     call.operands.beta = &beta;
     ASSERT_NO_FATAL_FAILURE(call.make_plan());
-    const Steered steered("FAKE_CUDA_MOST_BYTES", most);
+    const Steered steered("FAKE_CUDA_MOST_BYTES", max_bytes);
     ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
-    EXPECT_EQ(call.c, std::vector<float>(65 * 25, 2 * 7)) << most;
+    EXPECT_EQ(call.c, std::vector<float>(65 * 25, 2 * 7)) << max_bytes;
   }
 }
 
@@ -150,7 +151,7 @@ TEST_F(NativeWorkspace, TooSmallForTheVendorIsOneOfOurKernels) {
 
 // The algorithm that cuBLAS selects for products of floating-point slices, and so the bits, may depend on its
 // workspace.
-TEST_F(NativeWorkspace, OfSlicesIsTheSameUnderEveryLimit) {
+TEST_F(NativeWorkspace, SlicesHaveTheSameWorkspaceUnderEveryLimit) {
   const Stream stream;
   Call call(9000, 300, 64, stream);
   call.options.scheme = "fp16x3";
@@ -236,7 +237,7 @@ TEST_F(NativeArithmetic, IsAskedForWhereTheMathModeEnablesEmulation) {
 }
 
 // Sums of ozaki-fp64 are integers in FP64, which an emulation of fewer bits would not keep.
-TEST_F(NativeArithmetic, OfFp64SlicesIsAskedForToo) {
+TEST_F(NativeArithmetic, IsAskedForWithFp64Slices) {
   const Steered emulated("CUBLAS_EMULATE_DOUBLE_PRECISION", "1");
   const std::vector<double> ones(40 * 40, 1);
   const double one = 1, zero = 0;

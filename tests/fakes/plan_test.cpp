@@ -45,7 +45,7 @@ TEST_F(DevicePlan, BlocksOfIntegersFitSmallLimits) {
 // Candidates: the fastest for operands of moderate depth, the widest windows among programs of equal cost,
 // and the native SIMT kernel for all other operands. Prepared operands get the slices of a candidate with a
 // wide window.
-TEST_F(DevicePlan, EmulateIsAChainOfOwnProductsAndThePlainOne) {
+TEST_F(DevicePlan, EmulateIsAChainOfEmulationsAndNative) {
   Call call(64, 64, 4096, stream_);
   call.options.policy = "emulate";
   const json plan = planned(call);
@@ -145,7 +145,7 @@ TEST_F(DevicePlan, RefusesTheGridOfSigma) {
   EXPECT_EQ(schemes(planned(call)), Names{"ozaki-fp16:grid=integer"});
 }
 
-// As many moduli as the type's significand needs.
+// The plan has as many moduli as the type's significand needs.
 TEST_F(DevicePlan, ResiduesAreSizedByTheirType) {
   const auto products = [&](kintsugi_type type) -> int {
     Call call(64, 64, 4096, stream_);
@@ -178,10 +178,10 @@ Chain chain_of(const json& plan) {
 }
 
 // One candidate of residues whose elements are checked, then exact sums for elements that stay open. For
-// contracts above the smallest error, norms may prove all elements with fewer moduli; kernels of candidates that are
-// not selected exit early, which cuBLAS products cannot. Where native products keep a contract of FP64 they
-// follow instead of checks.
-TEST_F(DevicePlan, WhatWindowsCannotProveIsChecked) {
+// contracts above the smallest error, norms may prove all elements with fewer moduli; kernels of candidates
+// that are not selected exit early, which cuBLAS products cannot. Where native products keep a contract of
+// FP64 they follow instead of checks.
+TEST_F(DevicePlan, ContractsThatNoWindowProvesAreChecked) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
   struct Case {
     kintsugi_type type;
@@ -215,7 +215,8 @@ TEST_F(DevicePlan, WhatWindowsCannotProveIsChecked) {
   }
 }
 
-// As many moduli as uniform numbers need, two more, five more, and the native kernel for all other operands.
+// Candidates have as many moduli as uniform numbers need, two more and five more; the native kernel takes all
+// other operands.
 TEST_F(DevicePlan, Fp64BeginsWithFewModuli) {
   Call call(64, 64, 8192, stream_);
   call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_F64;
@@ -225,7 +226,7 @@ TEST_F(DevicePlan, Fp64BeginsWithFewModuli) {
                                   "ozaki2:moduli=20:scale=norm", "native"}));
   EXPECT_THAT(plan.at("words").dump(),
               HasSubstr("the norms of A's rows and B's columns prove every element"));
-  // As many moduli as the contract needs, for any operands.
+  // The plan has as many moduli as the contract needs for any operands.
   call.options.accuracy = "fp32";
   EXPECT_EQ(schemes(planned(call)).front(), "ozaki2:moduli=8:scale=norm");
 }
@@ -281,7 +282,7 @@ TEST_F(DevicePlan, FewLongSumsAreSummedExactlyAtOnce) {
   EXPECT_EQ(schemes(planned(call)), Names{"superaccumulator"});
 }
 
-TEST_F(DevicePlan, WhatTheLastRoundingBreaksIsUnreachable) {
+TEST_F(DevicePlan, TolerancesBelowTheLastRoundingAreUnreachable) {
   for (const char* policy : {"auto", "emulate", "native"}) {
     Call call(8, 8, 1000, stream_);
     call.options.accuracy = "1e-8";
@@ -319,7 +320,7 @@ TEST_F(DevicePlan, EverythingElseIsPlanned) {
   }
 }
 
-TEST_F(DevicePlan, WhatTheDeviceFitsIsPlanned) {
+TEST_F(DevicePlan, FittedSchemesArePlanned) {
   for (const char* scheme : {"h2sgemm:sb=eq6", "h2sgemm-element:sb=eq6", "h2sgemm"}) {
     Call call(8, 8, 8, stream_);
     call.options.scheme = scheme;

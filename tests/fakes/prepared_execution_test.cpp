@@ -16,7 +16,7 @@ using testing::IsEmpty;
 using Execution = OverFakes;
 
 // Weights are prepared before the number of rows is known: their slices are those that auto takes for many.
-TEST_F(Execution, WhatIsPreparedUnderAutoIsWhatAutoTakes) {
+TEST_F(Execution, AutoPreparesSlicesOfItsOwnCandidate) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const Stream stream;
   Call one(1, 4096, 4096, stream);
@@ -54,7 +54,7 @@ TEST_F(Execution, WhatIsPreparedUnderAutoIsWhatAutoTakes) {
 
 // A plan that does not know of the preparation prepares an operand of any length: it has the slices of the
 // candidate that prepared operands have under auto.
-TEST_F(Execution, WhatIsPreparedUnderAutoIsNeverTheQuickCandidates) {
+TEST_F(Execution, AutoNeverPreparesSlicesOfTheFirstCandidate) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const Stream stream;
   for (const std::int64_t n : {1024, 2048, 4096}) {

@@ -33,9 +33,9 @@ class SplitLaunches : public OverFakes {
     matrix.column_stride = along_k ? 1 : vectors;
     return {matrix, 0, &range_, items};
   }
-  DeviceSplit split(const DeviceSide& of) const {
+  DeviceSplit split(const DeviceSide& side) const {
     const SplitRule& rule = find_scheme("fp16x3")->program.split_a;
-    return {of, 0, &rule,
+    return {side, 0, &rule,
             make_slices(*rule.format, SliceStorage::packed, rule.slices, of.matrix.rows, of.matrix.columns),
             false};
   }
@@ -94,7 +94,7 @@ TEST_F(SplitLaunches, ManyItemsAreSeveralLaunches) {
 
 // One launch of any size, with as many thread blocks per panel as fill the device, three of which fit on an
 // SM.
-TEST_F(SplitLaunches, OperandsThatLieUnlikeAreOneOfAnySize) {
+TEST_F(SplitLaunches, OperandsOfDifferentLayoutsAreOneLaunchOfAnySize) {
   struct Size {
     std::int64_t n;
     std::int64_t items;
@@ -123,9 +123,9 @@ TEST_F(SplitLaunches, SharedMemoryOfAKernelOnlyGrows) {
   EXPECT_EQ(asked(8192), 0U) << "as much was allowed before";
 }
 
-// Thread blocks hold more or less of a vector, and their shared memory lies on either side of what is to be
-// had unasked.
-TEST_F(SplitLaunches, AreThereOfEveryLength) {
+// Vectors of every length: thread blocks hold different parts of them, and need less or more shared memory
+// than a kernel has without asking for more.
+TEST_F(SplitLaunches, CoverEveryLength) {
   const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const Stream stream;
   Call call(2048, 2048, 8192, stream);
@@ -138,7 +138,7 @@ TEST_F(SplitLaunches, AreThereOfEveryLength) {
   }
 }
 
-// Where parts are half as large as an SM's memory, and where both operands' panels share a launch.
+// Panels whose parts take half of an SM's memory, and panels of both operands in one launch.
 TEST_F(SplitLaunches, ClustersOfLongVectorsAndOfBothOperands) {
   const std::array one{split(side(false, 1024, 12288, 1))};
   engine_->split({}, one, {});
@@ -195,7 +195,7 @@ TEST_F(SplitLaunches, VectorsThatNoBlockHoldsAreDivided) {
       launches(),
       ElementsAre(HasSubstr(" begin_range_parts 1x1x1 "), HasSubstr(" add_range_parts 256x1x1 "),
                   HasSubstr(" end_range_parts 1x1x1 "), HasSubstr(" split_parts_float_fp16 1024x1x1 ")));
-  // Both operands in one launch of each.
+  // Each of the kernels splits both operands in one launch.
   const std::array both{split(side(false, 128, 65536, 1)), split(side(true, 256, 65536, 1))};
   engine_->split({}, both, {});
   EXPECT_THAT(

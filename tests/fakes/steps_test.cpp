@@ -151,7 +151,7 @@ TEST_F(Steps, ExactResultsAreCheckedAndTheRestIsRecomputed) {
   call.run_in_workspace();
   EXPECT_THAT(steps_but_products(),
               ElementsAre("find_ranges", "select_candidate", "begin_checks", "find_rounding_bounds",
-                          HasSubstr("split_"), "checked_f32", "list_open_words", "recompute_f32"));
+                          HasSubstr("split_"), "checked_f32", "list_open_masks", "recompute_f32"));
 }
 
 // A sample chooses the first candidate; behind each but the last one the device decides whether another one
@@ -170,7 +170,7 @@ TEST_F(Steps, LongExactProductsHaveSeveralCheckedCandidates) {
       for (int part = 0; part < (r == 3 ? 4 : 1); ++part) wanted.emplace_back("checked_f32");
       if (r + 1 < candidates) wanted.emplace_back("advance_checks");
     }
-    wanted.emplace_back("list_open_words");
+    wanted.emplace_back("list_open_masks");
     wanted.emplace_back("recompute_f32");
     std::vector<std::string> names = steps_but_products();
     std::erase_if(names, [](const std::string& name) { return name.starts_with("split_"); });
@@ -198,13 +198,14 @@ TEST_F(Steps, EveryBlockHasItsOwnCandidates) {
       for (int part = 0; part < (r == 3 ? 4 : 1); ++part) wanted.emplace_back("checked_f32");
       if (r < 3) wanted.emplace_back("advance_checks");
     }
-    wanted.emplace_back("list_open_words");
+    wanted.emplace_back("list_open_masks");
     wanted.emplace_back("recompute_f32");
   }
   EXPECT_EQ(names, wanted);
 }
 
-// Norms, and what they may prove, a candidate after the other; then the candidate that is checked.
+// The steps first find norms and select; then they queue each candidate that norms may accept, last the
+// checked one.
 TEST_F(Steps, CandidatesByNormsComeBeforeTheCheckedOne) {
   const Stream stream;
   Call call(40, 30, 100, stream);
@@ -221,12 +222,12 @@ TEST_F(Steps, CandidatesByNormsComeBeforeTheCheckedOne) {
   // Magnitudes are split by themselves: B's, then A's; their product goes before the others.
   add(std::vector<testing::Matcher<std::string>>{
       "begin_checks", "find_rounding_bounds", HasSubstr("split_"), HasSubstr("split_"), HasSubstr("split_"),
-      HasSubstr("integer_products_"), HasSubstr("residue_products_"), "checked_f32", "list_open_words",
+      HasSubstr("integer_products_"), HasSubstr("residue_products_"), "checked_f32", "list_open_masks",
       "recompute_f32"});
   EXPECT_THAT(work(), testing::ElementsAreArray(expected));
 }
 
-// Where products cannot be skipped there is nothing but the checked candidate.
+// If products cannot be skipped, the checked candidate is the only one.
 TEST_F(Steps, OlderDevicesCheckAllElements) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
   const Steered older("FAKE_CUDA_CAPABILITY", "8.0");
@@ -237,10 +238,10 @@ TEST_F(Steps, OlderDevicesCheckAllElements) {
   EXPECT_THAT(steps_but_products(),
               ElementsAre("find_ranges", "select_candidate", "begin_checks", "find_rounding_bounds",
                           HasSubstr("split_"), HasSubstr("split_"), HasSubstr("split_"), "checked_f32",
-                          "list_open_words", "recompute_f32"));
+                          "list_open_masks", "recompute_f32"));
 }
 
-// One more product, of magnitudes, before the others.
+// The product of magnitudes comes before the other products.
 TEST_F(Steps, CheckedContractsBoundTheMagnitudesFirst) {
   const Stream stream;
   Call checked(40, 30, 100, stream);
@@ -259,7 +260,7 @@ TEST_F(Steps, CheckedContractsBoundTheMagnitudesFirst) {
   EXPECT_EQ(events_with("cuLaunchKernel integer_products_").size(), 1U);
 }
 
-// What all tiles of a block leave open is recomputed at once.
+// Open elements of all tiles of a block are recomputed in one launch.
 TEST_F(Steps, TilesOfABlockAreRecomputedTogether) {
   const Stream stream;
   Call call(9000, 32, 64, stream);
@@ -269,7 +270,7 @@ TEST_F(Steps, TilesOfABlockAreRecomputedTogether) {
   std::erase_if(names, [](const std::string& name) { return name.starts_with("split_"); });
   EXPECT_EQ(names, (std::vector<std::string>{"find_ranges", "select_candidate", "begin_checks",
                                              "find_rounding_bounds", "checked_f32", "checked_f32",
-                                             "checked_f32", "list_open_words", "recompute_f32"}));
+                                             "checked_f32", "list_open_masks", "recompute_f32"}));
 }
 
 TEST_F(Steps, SuperaccumulatorsAreOneLaunchAnItemOfTheBatch) {

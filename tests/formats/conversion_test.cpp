@@ -87,7 +87,7 @@ TEST(Conversion, RandomDoubles) {
   }
 }
 
-TEST(Conversion, Fp32IsTheProcessorsOwn) {
+TEST(Conversion, Fp32EqualsTheProcessors) {
   const auto cast = [](double x) { return static_cast<double>(static_cast<float>(x)); };
   EXPECT_TRUE(no_mismatch(
       find_mismatch(doubles_near(fp32, 200'000, 3), converter(fp32, Rounding::nearest_even), cast)));

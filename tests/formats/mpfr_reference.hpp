@@ -71,7 +71,7 @@ class Reference {
     const int inexact = mpfr_set_d(value_, x, mode);
     mpfr_subnormalize(value_, inexact, mode);
     const double rounded = mpfr_get_d(value_, MPFR_RNDN);
-    // Also where the top binade is cut short: 480 of e4m3 is NaN's pattern.
+    // The same holds if the top binade is cut short: 480 of e4m3 is NaN's pattern.
     if (std::fabs(rounded) <= largest_finite(format_)) return rounded;
     return std::copysign(towards_zero_ ? largest_finite(format_) : overflow_value(), x);
   }

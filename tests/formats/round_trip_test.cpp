@@ -67,7 +67,7 @@ TEST(RoundTrip, Int8) {
   }
 }
 
-TEST(RoundTrip, Fp32AndFp64AreTheProcessorsOwn) {
+TEST(RoundTrip, Fp32AndFp64EqualTheProcessors) {
   // A stride that visits every exponent and ends of every kind.
   for (std::uint64_t bits = 0; bits < (1ULL << 32); bits += 65'521) {
     const float value = std::bit_cast<float>(static_cast<std::uint32_t>(bits));

@@ -25,7 +25,7 @@ void* operator new(std::size_t bytes, std::align_val_t alignment, const std::not
   const auto unit = static_cast<std::size_t>(alignment);
   return std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit);
 }
-// Not inlined, since GCC would warn that free() gets memory of operator new.
+// The functions are not inlined, since GCC would warn that free() gets memory of operator new.
 [[gnu::noinline]] void operator delete(void* pointer) noexcept { std::free(pointer); }
 [[gnu::noinline]] void operator delete(void* pointer, std::size_t) noexcept { std::free(pointer); }
 [[gnu::noinline]] void operator delete(void* pointer, std::align_val_t) noexcept { std::free(pointer); }

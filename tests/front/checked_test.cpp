@@ -65,7 +65,7 @@ TEST(Checked, TolerancesTakeFewerModuli) {
   EXPECT_LT(first_products(coarse), first_products(fine));
 }
 
-// Where sums cancel, |AB| says nothing of |A||B|: the product of magnitudes proves the elements.
+// If sums cancel, |AB| is no bound for |A||B|; the product of magnitudes proves the elements.
 TEST(Checked, CancellationIsProvedFromMagnitudes) {
   DoubleData data(emulated(60, 50, 64, "uniform"));
   for (std::int64_t p = 0; p < 32; ++p) {

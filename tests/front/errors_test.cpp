@@ -147,7 +147,7 @@ TEST(NullPointers, AreErrorsEverywhere) {
   kintsugi_prepared_destroy(nullptr);
 }
 
-TEST(Settings, OfAHandleAreCheckedAtOnce) {
+TEST(Settings, HandlesCheckTheirSettingsImmediately) {
   kintsugi_handle handle = nullptr;
   ASSERT_EQ(kintsugi_create(&handle), KINTSUGI_SUCCESS);
   EXPECT_EQ(kintsugi_set(handle, "colour", "red"), KINTSUGI_BAD_SETTING);
@@ -158,7 +158,7 @@ TEST(Settings, OfAHandleAreCheckedAtOnce) {
   kintsugi_destroy(handle);
 }
 
-TEST(StructSize, OfANewerCallerIsTakenWhenItsExtraMembersAreZero) {
+TEST(StructSize, NewerCallersAreAcceptedIfExtraMembersAreZero) {
   struct Newer {
     kintsugi_problem problem;
     std::int64_t extra;

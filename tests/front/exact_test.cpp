@@ -110,7 +110,7 @@ TYPED_TEST(Exact, CandidatesFollowTheRanges) {
 
 // A tie that only elements far below every candidate's last place decide is left to the superaccumulator; its
 // neighbours are not.
-TYPED_TEST(Exact, ElementsThatNoCandidateSettlesAreMended) {
+TYPED_TEST(Exact, ElementsThatNoCandidateProvesAreRecomputed) {
   using T = TypeParam;
   GemmDataOf<T> data(this->base(200, 150, 40, "uniform"));
   const int digits = std::numeric_limits<T>::digits;

@@ -16,7 +16,7 @@ namespace {
 
 bool has_cpu() { return core::find_engine("cpu")->unavailable_reason().empty(); }
 
-// One element of A that no emulation takes beside the others.
+// Adds one element to A that makes the dynamic range too wide for every emulation.
 template <class T>
 void widen(GemmDataOf<T>& data, std::int64_t batch) {
   for (std::int64_t t = 0; t < batch; ++t) data.a(t)(0, 0) = static_cast<core::RealOf<T>>(0x1p-120F);
@@ -28,8 +28,8 @@ using Types = testing::Types<float, std::complex<float>>;
 TYPED_TEST_SUITE(FixedOrder, Types);
 
 void vary(GemmCase& test, std::mt19937& random) {
-  const auto draw = [&](int most) {
-    return static_cast<std::int64_t>(random() % static_cast<unsigned>(most + 1));
+  const auto draw = [&](int max) {
+    return static_cast<std::int64_t>(random() % static_cast<unsigned>(max + 1));
   };
   test.layout = draw(1) == 0 ? KINTSUGI_COLUMN_MAJOR : KINTSUGI_ROW_MAJOR;
   test.op_a = draw(1) == 0 ? KINTSUGI_OP_N : KINTSUGI_OP_T;
@@ -101,7 +101,7 @@ TEST(FixedOrderPlan, SaysWhoseTheLastCandidateIs) {
   }
 }
 
-// Without an emulation that is proved the plan is native alone, and has the scratch that its tiles take.
+// If no emulation is proved, the plan is native alone and has the scratch memory of native tiles.
 TEST(FixedOrderPlan, WithoutAnEmulationHasItsWorkspace) {
   if (!has_cpu()) GTEST_SKIP() << "no engine cpu";
   GemmCase test{.m = 200,

@@ -222,7 +222,7 @@ INSTANTIATE_TEST_SUITE_P(All, Laws, testing::ValuesIn(pairs()), [](const auto& t
   return name;
 });
 
-// One intended failure: the exact comparison above would not let a wrong element pass.
+// An intended failure shows that the exact comparison above finds a wrong element.
 TEST(Harness, SeesAWrongElement) {
   GemmData data(GemmCase{.m = 5, .n = 4, .k = 20, .scheme = "fp16x3", .engine = "reference"});
   data.run_well();

@@ -15,7 +15,7 @@ class HostOperands : public testing::Test {};
 using Elements = testing::Types<float, double, std::complex<float>, std::complex<double>>;
 TYPED_TEST_SUITE(HostOperands, Elements);
 
-TYPED_TEST(HostOperands, AreWhatTheCallerAskedFor) {
+TYPED_TEST(HostOperands, GiveTheExactProducts) {
   for (const core::Engine* engine : core::all_engines()) {
     if (!engine->unavailable_reason().empty()) continue;
     for (const char* policy : {"native", "emulate"}) {

@@ -24,17 +24,17 @@ std::shared_ptr<const Plan> numbered_plan(int number) {
 }
 
 TEST(PlanCacheOrder, TheOneThatWasNotAskedForTheLongestGoes) {
-  constexpr int most = static_cast<int>(PlanCache::max_plans);
-  ASSERT_GE(most, 512);
+  constexpr int max_plans = static_cast<int>(PlanCache::max_plans);
+  ASSERT_GE(max_plans, 512);
   PlanCache cache;
-  for (int number = 0; number < most; ++number) cache.keep(key_of(number), numbered_plan(number));
+  for (int number = 0; number < max_plans; ++number) cache.keep(key_of(number), numbered_plan(number));
   EXPECT_EQ(cache.size(), PlanCache::max_plans);
   ASSERT_NE(cache.find(key_of(0)), nullptr);
-  cache.keep(key_of(most), numbered_plan(most));
+  cache.keep(key_of(max_plans), numbered_plan(max_plans));
   EXPECT_EQ(cache.size(), PlanCache::max_plans);
   EXPECT_EQ(cache.find(key_of(1)), nullptr);
   EXPECT_EQ(cache.find(key_of(0))->threads, 0);
-  EXPECT_EQ(cache.find(key_of(most))->threads, most);
+  EXPECT_EQ(cache.find(key_of(max_plans))->threads, max_plans);
   cache.keep(key_of(0), numbered_plan(7));
   EXPECT_EQ(cache.size(), PlanCache::max_plans);
   EXPECT_EQ(cache.find(key_of(0))->threads, 7);

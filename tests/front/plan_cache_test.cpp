@@ -133,7 +133,7 @@ TEST_F(PlanCacheTest, TypedCallsAndHandlesShareThem) {
 
 // ---------------------------------------------------------------- misses
 
-// For every setting that a call may have, a value that is not its default. One that is missing here fails.
+// A value other than the default for every setting that a call may have; a missing setting fails the test.
 const std::map<std::string, std::string> other_values{
     {"accuracy", "1e-3"},    {"scheme", "bf16x6"},      {"engine", "reference"}, {"policy", "emulate"},
     {"accumulator", "fp32"}, {"workspace_limit", "1G"}, {"threads", "1"},        {"log", "debug"}};
@@ -229,7 +229,7 @@ TEST_F(PlanCacheTest, ThreadsOfOpenMpMakeAnotherPlan) {
   omp_set_num_threads(before);
 }
 
-TEST_F(PlanCacheTest, AllocatorsAreTheirCallsOwn) {
+TEST_F(PlanCacheTest, AllocatorsBelongToTheirCalls) {
   GemmCase test{.m = 5, .n = 6, .k = 7, .policy = "emulate"};
   GemmData data(test);
   const kintsugi_problem problem = data.problem();

@@ -97,21 +97,21 @@ double missed_accuracy(const std::string& scheme, core::OperandType type) {
 
 // The largest relative error of random numbers times 1, on the given side.
 template <class T>
-double largest_error_beside_one(const std::string& scheme, bool left) {
+double largest_error_beside_one(const std::string& scheme, bool many_rows) {
   constexpr std::int64_t many = 3000;
-  GemmDataOf<T> data(
-      GemmCase{.m = left ? many : 1, .n = left ? 1 : many, .k = 1, .scheme = scheme, .engine = "reference"});
+  GemmDataOf<T> data(GemmCase{
+      .m = many_rows ? many : 1, .n = many_rows ? 1 : many, .k = 1, .scheme = scheme, .engine = "reference"});
   std::mt19937_64 random(17);
   double largest = 0;
   for (std::int64_t i = 0; i < many; ++i) {
     const auto x = static_cast<T>(std::uniform_real_distribution<double>(1, 2)(random));
-    (left ? data.a()(i, 0) : data.b()(0, i)) = x;
+    (many_rows ? data.a()(i, 0) : data.b()(0, i)) = x;
   }
-  (left ? data.b()(0, 0) : data.a()(0, 0)) = 1;
+  (many_rows ? data.b()(0, 0) : data.a()(0, 0)) = 1;
   data.run_well();
   for (std::int64_t i = 0; i < many; ++i) {
-    const double x = left ? data.a()(i, 0) : data.b()(0, i);
-    largest = std::max(largest, std::abs((left ? data.c()(i, 0) : data.c()(0, i)) - x) / x);
+    const double x = many_rows ? data.a()(i, 0) : data.b()(0, i);
+    largest = std::max(largest, std::abs((many_rows ? data.c()(i, 0) : data.c()(0, i)) - x) / x);
   }
   return largest;
 }
@@ -131,8 +131,8 @@ void expect_misses(core::OperandType type) {
   EXPECT_GE(told, 4);
 }
 
-// For every scheme that is said to miss an accuracy there are operands for which it does.
-TEST(NamedSchemeAndAccuracy, WhatASchemeIsSaidToMissItMisses) {
+// Every scheme that is refused for an accuracy misses that accuracy for some operands.
+TEST(NamedSchemeAndAccuracy, RefusedSchemesMissTheAccuracy) {
   expect_misses<float>(core::OperandType::f32);
   expect_misses<double>(core::OperandType::f64);
 }
@@ -145,7 +145,7 @@ TEST(NamedSchemeAndAccuracy, ASchemeAloneHasNoContract) {
   EXPECT_EQ(plan.describe().at("contract").at("coefficient"), 0.0);
 }
 
-TEST(NamedSchemeAndAccuracy, OfTwoThatContradictEachOtherTheNearerCounts) {
+TEST(NamedSchemeAndAccuracy, NearerOfTwoContradictingSettingsCounts) {
   const Handle handle;
   ASSERT_EQ(kintsugi_set(handle, "scheme", "fp16"), KINTSUGI_SUCCESS);
   GemmData exact(GemmCase{.m = 2, .n = 2, .k = 2, .engine = "reference", .accuracy = "exact"});

@@ -47,9 +47,9 @@ std::vector<Part> exact_element(GemmDataOf<T>& data, const T& old, std::int64_t 
   if constexpr (core::is_complex<T>) {
     const auto zero = std::complex<core::RealOf<T>>();
     const ExactParts whole = exact_parts(data, old, i, j, t);
-    GemmCase of_old = data.test();
-    of_old.k = 1;
-    of_old.op_a = of_old.op_b = KINTSUGI_OP_N;
+    GemmCase old_term = data.test();
+    old_term.k = 1;
+    old_term.op_a = old_term.op_b = KINTSUGI_OP_N;
     std::vector<Part> parts{{whole.re, whole.re_magnitude, Mpfr()}, {whole.im, whole.im_magnitude, Mpfr()}};
     if (data.beta() == zero) return parts;
     const Mpfr br(data.beta().real()), bi(data.beta().imag()), cr(old.real()), ci(old.imag());
@@ -86,13 +86,13 @@ std::vector<Part> exact_element(GemmDataOf<T>& data, const T& old, std::int64_t 
 template <class T>
 void expect_kept(const Mpfr& x, double rounded, const Part& exact, std::int64_t products,
                  const std::string& where) {
-  const double most = largest_of<T>();
+  const double max = largest_of<T>();
   const Mpfr allowed = Mpfr(static_cast<double>(products + 8) * unit_of<T>()) * (exact.products + exact.old) +
                        Mpfr(smallest_of<T>());
-  const bool cancels = exact.products.to_double() > most / 4 && exact.old.sign() != 0;
-  const bool old_cancels = exact.old.to_double() > most / 4;
+  const bool cancels = exact.products.to_double() > max / 4 && exact.old.sign() != 0;
+  const bool old_cancels = exact.old.to_double() > max / 4;
   if (!std::isfinite(rounded)) {
-    const Mpfr beyond = magnitude(exact.value) + allowed - Mpfr(most);
+    const Mpfr beyond = magnitude(exact.value) + allowed - Mpfr(max);
     EXPECT_TRUE(cancels || old_cancels || beyond.sign() > 0)
         << where << ": " << rounded << " for " << exact.value.to_double();
     return;
@@ -109,14 +109,14 @@ void expect_kept(GemmDataOf<T>& data, const std::vector<T>& before, const std::s
       for (std::int64_t i = 0; i < test.m; ++i, ++e) {
         const auto exact = exact_element(data, before[static_cast<std::size_t>(e)], i, j, t);
         const T c = data.c(t)(i, j);
-        const std::string at = where + " element " + std::to_string(i) + ", " + std::to_string(j);
+        const std::string element = where + " element " + std::to_string(i) + ", " + std::to_string(j);
         if constexpr (core::is_complex<T>) {
-          expect_kept<T>(Mpfr(c.real()), c.real(), exact[0], 2 * test.k, at + " re");
-          expect_kept<T>(Mpfr(c.imag()), c.imag(), exact[1], 2 * test.k, at + " im");
+          expect_kept<T>(Mpfr(c.real()), c.real(), exact[0], 2 * test.k, element + " re");
+          expect_kept<T>(Mpfr(c.imag()), c.imag(), exact[1], 2 * test.k, element + " im");
         } else if constexpr (std::is_same_v<T, DoubleDouble>) {
-          expect_kept<T>(std::isfinite(c.hi) ? exact_value(c) : Mpfr(), c.hi, exact[0], test.k, at);
+          expect_kept<T>(std::isfinite(c.hi) ? exact_value(c) : Mpfr(), c.hi, exact[0], test.k, element);
         } else {
-          expect_kept<T>(Mpfr(c), c, exact[0], test.k, at);
+          expect_kept<T>(Mpfr(c), c, exact[0], test.k, element);
         }
       }
     }
@@ -207,16 +207,17 @@ Real draw_real(std::mt19937_64& random, int low, int high) {
   return static_cast<Real>((random() % 2 == 0 ? 1 : -1) * std::ldexp(fraction, exponent));
 }
 
-// A row or column lies in one place of the exponents' range, and sometimes spans all of it.
+// The exponents of a matrix lie around one centre; some rows or columns have another centre, some span the
+// whole range.
 template <class T>
 void fill_extremes(std::mt19937_64& random, const MatrixView<T>& view, int reach) {
   using Real = core::RealOf<T>;
-  const int place = static_cast<int>(random() % 7) * reach / 3 - reach;
+  const int centre = static_cast<int>(random() % 7) * reach / 3 - reach;
   for (std::int64_t i = 0; i < view.rows; ++i) {
-    const int own = random() % 4 == 0 ? static_cast<int>(random() % 7) * reach / 3 - reach : place;
+    const int vector_centre = random() % 4 == 0 ? static_cast<int>(random() % 7) * reach / 3 - reach : centre;
     const int width = random() % 5 == 0 ? reach : 3;
-    const int low = std::max(own - width, -reach - 22);
-    const int high = std::min(own + width, reach - 3);
+    const int low = std::max(vector_centre - width, -reach - 22);
+    const int high = std::min(vector_centre + width, reach - 3);
     for (std::int64_t p = 0; p < view.columns; ++p) {
       if constexpr (core::is_complex<T>) {
         view(i, p) = {draw_real<Real>(random, low, high), draw_real<Real>(random, low, high)};

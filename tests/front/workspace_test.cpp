@@ -20,7 +20,7 @@ class Workspace : public testing::Test {
   GemmCase test_{.m = 200, .n = 150, .k = 33, .scheme = "fp16x3", .engine = "reference", .threads = 2};
 };
 
-TEST_F(Workspace, OfTheQueriedSizeIsEnoughAndIsNotOverrun) {
+TEST_F(Workspace, QueriedSizeIsEnoughAndIsNotOverrun) {
   GemmData expected(test_);
   expected.run_well();
   for (const std::int64_t limit : {0, 380000, 350000}) {

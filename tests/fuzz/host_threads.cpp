@@ -59,17 +59,17 @@ int count_differing(const std::vector<FuzzCase>& cases) {
   int differing = 0;
   for (std::size_t c = 0; c < cases.size(); ++c) {
     const HostResult lone = result_of(cases[c]);
-    for (const auto& of_caller : results) {
-      if (same_result(cases[c], lone, of_caller[c])) continue;
+    for (const auto& caller_results : results) {
+      if (same_result(cases[c], lone, caller_results[c])) continue;
       ++differing;
-      std::fprintf(stderr, "other bits than alone: %s %s\n  %s\n", of_caller[c].error.c_str(),
-                   of_caller[c].broken.c_str(), to_text(cases[c]).c_str());
+      std::fprintf(stderr, "other bits than alone: %s %s\n  %s\n", caller_results[c].error.c_str(),
+                   caller_results[c].broken.c_str(), to_text(cases[c]).c_str());
     }
   }
   return differing;
 }
 
-// One plan and one prepared A for all callers, each with a C of its own.
+// All callers share one plan and one prepared A; each has its own C.
 int count_differing_of_shared_plans(const std::vector<FuzzCase>& cases) {
   int differing = 0;
   for (FuzzCase test : cases) {
@@ -102,13 +102,16 @@ std::vector<FuzzCase> draw(const FuzzChoices& choices, std::uint64_t seed, std::
 }
 
 int run(std::int64_t rounds, std::uint64_t seed) {
-  FuzzChoices choices;  // no names of schemes or engines: asking for them would be the first call
+  // Round 0 names no scheme or engine: listing them would initialise the library from one thread, and its
+  // first use must be concurrent.
+  FuzzChoices choices;
   choices.max_threads = max_threads_of_a_call;
   choices.max_work = 10'000;
   int differing = count_differing(draw(choices, seed, 0));
   const FuzzChoices all = choices_of_library();
   choices.engines = all.engines;
-  choices.schemes_fp32 = all.schemes_fp32, choices.schemes_fp64 = all.schemes_fp64,
+  choices.schemes_fp32 = all.schemes_fp32;
+  choices.schemes_fp64 = all.schemes_fp64;
   choices.schemes_dd = all.schemes_dd;
   for (std::int64_t round = 1; round < rounds; ++round) {
     const std::vector<FuzzCase> cases = draw(choices, seed, round);

@@ -141,14 +141,14 @@ class Int8Params : public testing::Test {
       const std::vector<std::uint8_t> found = products.by_tile(tile);
       if (found == expected) continue;
       const Accumulators& sums = products.sums;
-      const std::int64_t at =
+      const std::int64_t index =
           (std::mismatch(found.begin(), found.end(), expected.begin()).first - found.begin()) /
           static_cast<std::int64_t>(sums.element_bytes());
-      const std::int64_t place = at % sums.group_stride();
+      const std::int64_t index_in_group = index % sums.group_stride();
       FAIL() << "tile " << tile << ", m " << products.a.slices.vectors << " n " << products.b.slices.vectors
              << " k " << products.a.slices.k << ", " << sums.groups << " groups, type "
-             << static_cast<int>(sums.type) << ": sum " << at / sums.group_stride() << " of item "
-             << place % sums.rows << ", " << place / sums.rows << " differs";
+             << static_cast<int>(sums.type) << ": sum " << index / sums.group_stride() << " of item "
+             << index_in_group % sums.rows << ", " << index_in_group / sums.rows << " differs";
     }
   }
   void expect_the_vendors_sums(const Program& program, const Shape& shape, bool extreme = false) {
@@ -163,7 +163,7 @@ class Int8Params : public testing::Test {
   Random random_{std::random_device{}()};
 };
 
-TEST_F(Int8Params, SmallSumsAreTheHosts) {
+TEST_F(Int8Params, SmallSumsEqualTheHosts) {
   for (const std::int64_t size : {1, 17, 130}) {
     for (const Program& program : {residues(3), core::schemes::int8x6.program, core::magnitude_program}) {
       expect_the_hosts_sums(program, {size, 200, 70});

@@ -43,7 +43,7 @@ VectorNorms norms_of(const SplitWindow& window, int low, int high) {
   return norms_of_rows<float>({std::ldexp(-1.5F, high), 0, std::ldexp(1.0F, low)}, 1, window);
 }
 
-TEST(BoundCheck, WindowsAreThoseOfThePlan) {
+TEST(BoundCheck, WindowsEqualThePlans) {
   for (const core::Scheme* scheme : core::all_schemes()) {
     const core::SplitRule& rule = scheme->program.split_a;
     if (!rule.format->floating || rule.slices == 0 || rule.kind == core::SplitKind::successive) continue;
@@ -66,7 +66,7 @@ TEST(BoundCheck, WindowsAreThoseOfThePlan) {
   }
 }
 
-TEST(BoundCheck, ScalesAreThoseOfThePlan) {
+TEST(BoundCheck, ScalesEqualThePlans) {
   for (const core::Scheme* scheme : core::all_schemes()) {
     const core::SplitRule& rule = scheme->program.split_a;
     for (const float largest : {1.0F, 1.9F, 1.98437488F, 1.984375F, 1.999F, 0x1p-149F, 0x1.fcp-130F, 3e38F}) {

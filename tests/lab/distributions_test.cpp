@@ -61,10 +61,10 @@ TYPED_TEST(Generators, CrossedPairsAndUpwardGrades) {
   }
   const Matrix<TypeParam> graded("graded:-40", Side::a, 1, 40, 50);
   for (std::int64_t v = 0; v < 40; ++v) {
-    TypeParam most = 0;
-    for (std::int64_t l = 0; l < 50; ++l) most = std::max(most, std::abs(graded(v, l)));
-    EXPECT_LE(most, std::ldexp(1.0, static_cast<int>(v)));
-    EXPECT_GT(most, std::ldexp(1.0, static_cast<int>(v) - 2));
+    TypeParam largest = 0;
+    for (std::int64_t l = 0; l < 50; ++l) largest = std::max(largest, std::abs(graded(v, l)));
+    EXPECT_LE(largest, std::ldexp(1.0, static_cast<int>(v)));
+    EXPECT_GT(largest, std::ldexp(1.0, static_cast<int>(v) - 2));
   }
 }
 

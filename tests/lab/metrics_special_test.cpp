@@ -58,9 +58,9 @@ TYPED_TEST(Metrics, SpecialReferences) {
 }
 
 TYPED_TEST(Metrics, OverflowThatIsRight) {
-  const TypeParam most = std::numeric_limits<TypeParam>::max();
+  const TypeParam max = std::numeric_limits<TypeParam>::max();
   Case<TypeParam> x(1, 1, 1);
-  x.a = {most};
+  x.a = {max};
   x.b = {2};
   x.c = {static_cast<TypeParam>(infinity)};
   ErrorReport report = x.check();
@@ -70,7 +70,7 @@ TYPED_TEST(Metrics, OverflowThatIsRight) {
   EXPECT_EQ(report.correctly_rounded_fraction, 1);
   x.c = {-x.c[0]};
   EXPECT_EQ(x.check().max_relative, infinity);
-  x.c = {most};
+  x.c = {max};
   report = x.check();
   EXPECT_EQ(report.max_relative, 0.5);
   EXPECT_EQ(report.correctly_rounded_fraction, 0);

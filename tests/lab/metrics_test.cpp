@@ -67,7 +67,7 @@ void expect_agreement(const Case<T>& x) {
   expect_close(report.frobenius_relative, slow.frobenius, 1e-14);
   expect_close(report.max_relative, slow.max_relative, 1e-15);
   expect_close(report.mean_relative, slow.mean_relative, 1e-14);
-  // Its denominator is raised by at most (k + 8) 2^-52.
+  // The denominator is raised by at most (k + 8) 2^-52.
   expect_close(report.max_componentwise, slow.max_componentwise, static_cast<double>(x.k + 10) * 0x1p-52);
   EXPECT_LE(report.max_componentwise, slow.max_componentwise * (1 + 1e-15));
   expect_close(report.max_ulp, slow.max_ulp, 1e-15);

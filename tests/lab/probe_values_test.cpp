@@ -1,4 +1,4 @@
-// Where the probes' operands and sums lie.
+// Tests where the probes' operands and sums lie.
 #include "lab/probes/probe_values.hpp"
 
 #include <gtest/gtest.h>
@@ -26,16 +26,16 @@ TEST(ProbeValues, SidesRowsAndPlacesDiffer) {
 }
 
 TEST(ProbeValues, TheSwizzleIsAPermutationOfTheUnitsOfARow) {
-  std::set<int> places;
+  std::set<int> offsets;
   for (int row = 0; row < 16; ++row) {
     for (int byte = 0; byte < wgmma_row_bytes; ++byte) {
-      const int place = swizzled_offset(row, byte);
-      EXPECT_EQ(place / wgmma_row_bytes, row);
-      EXPECT_EQ(place % 16, byte % 16);
-      places.insert(place);
+      const int offset = swizzled_offset(row, byte);
+      EXPECT_EQ(offset / wgmma_row_bytes, row);
+      EXPECT_EQ(offset % 16, byte % 16);
+      offsets.insert(offset);
     }
   }
-  EXPECT_EQ(places.size(), 16U * wgmma_row_bytes);
+  EXPECT_EQ(offsets.size(), 16U * wgmma_row_bytes);
   EXPECT_EQ(swizzled_offset(0, 48), 48);
   EXPECT_EQ(swizzled_offset(5, 0), 5 * wgmma_row_bytes + 5 * 16);
 }

@@ -98,14 +98,14 @@ int bits_of_slices(const core::SplitRule& rule, float x, int scale) {
     error.add(-std::ldexp(slice, -s * rule.residual_exponent));
   });
   if (!finite) return 0;
-  const double rest = std::fabs(error.to_double());
+  const double residual = std::fabs(error.to_double());
   const double magnitude = std::fabs(std::ldexp(static_cast<double>(x), scale));
   int p = 0;
-  while (p < 24 && std::ldexp(rest, p + 1) <= magnitude) ++p;
+  while (p < 24 && std::ldexp(residual, p + 1) <= magnitude) ++p;
   return p;
 }
 
-TEST(RetainedBits, AreThoseOfTheLibrarysSplits) {
+TEST(RetainedBits, EqualThoseOfTheLibrarysSplits) {
   Random random(1);
   for (const core::Scheme* scheme : core::all_schemes()) {
     const core::SplitRule& rule = scheme->program.split_a;
@@ -200,14 +200,14 @@ TEST(RetainedBits, AGridIsRoundedOnce) {
 TEST(RetainedBits, AtExponents) {
   SplitDescription scaled = fp16_pair;
   scaled.residual_exponent = 12;
-  const auto at = [](const SplitDescription& split, int exponent) {
+  const auto bits_at = [](const SplitDescription& split, int exponent) {
     return retained_at_exponent(split, exponent, 20000, 1);
   };
-  EXPECT_EQ(at(fp16_pair, 0).fewest, 23);
-  EXPECT_GT(at(fp16_pair, 0).mean, 23);
-  EXPECT_EQ(at(fp16_pair, -14).fewest, 11);  // the residual is lost
-  EXPECT_EQ(at(scaled, -14).fewest, 23);
-  EXPECT_EQ(at(scaled, 16).fewest, 0);  // overflow, whatever the residual's scale
+  EXPECT_EQ(bits_at(fp16_pair, 0).fewest, 23);
+  EXPECT_GT(bits_at(fp16_pair, 0).mean, 23);
+  EXPECT_EQ(bits_at(fp16_pair, -14).fewest, 11);  // the residual is lost
+  EXPECT_EQ(bits_at(scaled, -14).fewest, 23);
+  EXPECT_EQ(bits_at(scaled, 16).fewest, 0);  // overflow, whatever the residual's scale
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ TEST(Underflow, LeadingZerosByHand) {
 }
 
 // All 2^14 bit patterns below an odd and an even high part.
-TEST(Underflow, LeadingZerosAreThoseOfAllSignificands) {
+TEST(Underflow, LeadingZerosCountAllSignificands) {
   int counts[2][14] = {};
   for (int bits = 0; bits < 1 << 14; ++bits) {
     const int last = bits >> 13;  // of the high part

@@ -46,15 +46,15 @@ TEST(ExpectedTimes, GrowWithEverySize) {
 
 // Everything but the products counts for less in larger cubes, so the ratio approaches the number of
 // products.
-TEST(ExpectedTimes, OfLargeCubesAreThoseOfTheProducts) {
+TEST(ExpectedTimes, LargeCubesTakeTheTimeOfTheirProducts) {
   const Engine& cpu = *find_engine("cpu");
   for (const char* scheme : schemes_of_fp32) {
     double before = INFINITY;
     for (const std::int64_t size : {128, 256, 512, 1024, 4096, 262144}) {
       const ExpectedTimes times = times_of(cpu, scheme, problem_of(size, size, size));
-      const double of_product = times.emulated / std::pow(static_cast<double>(size), 3);
-      EXPECT_LT(of_product, before) << scheme << size;
-      before = of_product;
+      const double time_per_product = times.emulated / std::pow(static_cast<double>(size), 3);
+      EXPECT_LT(time_per_product, before) << scheme << size;
+      before = time_per_product;
     }
     const Program program = fitted_program(*find_scheme(scheme), OperandType::f32, 262144);
     const double products =
@@ -88,7 +88,7 @@ TEST(ExpectedTimes, ASkinnyCallIsMostlySplits) {
 }
 
 // The difference is the time of the split that the prepared side does not need.
-TEST(ExpectedTimes, OfPreparedOperandsHaveNoSplit) {
+TEST(ExpectedTimes, PreparedOperandsNeedNoSplit) {
   const Engine& cpu = *find_engine("cpu");
   for (const char* scheme : schemes_of_fp32) {
     for (const bool complex : {false, true}) {
@@ -97,11 +97,12 @@ TEST(ExpectedTimes, OfPreparedOperandsHaveNoSplit) {
       Problem a = problem, b = problem, both = problem;
       a.prepared_a = b.prepared_b = both.prepared_a = both.prepared_b = true;
       const ExpectedTimes plain = times_of(cpu, scheme, problem);
-      const double of_a = plain.emulated - times_of(cpu, scheme, a).emulated;
-      const double of_b = plain.emulated - times_of(cpu, scheme, b).emulated;
-      EXPECT_GT(of_b, 0) << scheme;
-      EXPECT_GT(of_a, 5 * of_b) << scheme << ": 500 vectors and 40, or 80";
-      EXPECT_NEAR(times_of(cpu, scheme, both).emulated, plain.emulated - of_a - of_b, 1e-9 * plain.emulated);
+      const double split_time_a = plain.emulated - times_of(cpu, scheme, a).emulated;
+      const double split_time_b = plain.emulated - times_of(cpu, scheme, b).emulated;
+      EXPECT_GT(split_time_b, 0) << scheme;
+      EXPECT_GT(split_time_a, 5 * split_time_b) << scheme << ": 500 vectors and 40, or 80";
+      EXPECT_NEAR(times_of(cpu, scheme, both).emulated, plain.emulated - split_time_a - split_time_b,
+                  1e-9 * plain.emulated);
       EXPECT_EQ(times_of(cpu, scheme, both).native, plain.native);
     }
   }

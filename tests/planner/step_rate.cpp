@@ -193,8 +193,8 @@ class Case {
   std::vector<T> a_, b_, c_;
 };
 
-constexpr const char* of_fp32[] = {"fp16x3", "bf16x6", "quantensor", "int8x6", "ozaki2:moduli=9"};
-constexpr const char* of_fp64[] = {"ozaki2", "ozaki-int8", "int52"};
+constexpr const char* fp32_schemes[] = {"fp16x3", "bf16x6", "quantensor", "int8x6", "ozaki2:moduli=9"};
+constexpr const char* fp64_schemes[] = {"ozaki2", "ozaki-int8", "int52"};
 
 void print_native(int threads) {
   for (const Shape& shape : {Shape{16, 16, 16}, Shape{1024, 1, 1024}, Shape{2048, 8, 2048},
@@ -211,13 +211,13 @@ void print_all(int threads) {
   Case<float> single({1024, 1024, 1024}, threads);
   Case<double> twice({1024, 1024, 1024}, threads);
   const double native_product = single.native() / single.products();
-  for (const char* name : of_fp32) single.print_steps(name, native_product);
-  for (const char* name : of_fp64) twice.print_steps(name, native_product);
+  for (const char* name : fp32_schemes) single.print_steps(name, native_product);
+  for (const char* name : fp64_schemes) twice.print_steps(name, native_product);
   for (const Shape& shape :
        {Shape{256, 256, 256}, Shape{512, 512, 512}, Shape{1024, 1024, 1024}, Shape{2048, 2048, 2048},
         Shape{2048, 64, 2048}, Shape{64, 2048, 1024}, Shape{1024, 1024, 32}, Shape{100, 100, 8000}}) {
-    for (const char* name : of_fp32) Case<float>(shape, threads).print_call(name);
-    for (const char* name : of_fp64) Case<double>(shape, threads).print_call(name);
+    for (const char* name : fp32_schemes) Case<float>(shape, threads).print_call(name);
+    for (const char* name : fp64_schemes) Case<double>(shape, threads).print_call(name);
   }
 }
 

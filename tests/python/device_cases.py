@@ -19,8 +19,8 @@ STREAM = 0x1234
 WORKSPACE = 1000
 
 
-class Told(Tensor):
-    """A tensor that tells of itself all that the compiled path asks for."""
+class DescribedTensor(Tensor):
+    """A tensor with all attributes that the compiled path reads."""
 
     is_cpu = property(lambda self: not self.is_cuda)
     shape = property(lambda self: self.array.shape)
@@ -42,7 +42,7 @@ class Told(Tensor):
 def empty(shape, dtype, device):
     device = f"cuda:{device}" if isinstance(device, int) else device
     memory = torch_imitation.empty(shape, dtype, device)
-    tensor = Told(memory.array, device=device)
+    tensor = DescribedTensor(memory.array, device=device)
     alive.add(tensor)
     return tensor
 
@@ -93,7 +93,7 @@ class Library:
 @pytest.fixture
 def torch(monkeypatch):
     module = torch_imitation.install(monkeypatch)
-    module.Tensor, module.empty = Told, empty
+    module.Tensor, module.empty = DescribedTensor, empty
     module.cuda.current_device = lambda: module.current
     module.current = 0
     yield module
@@ -119,15 +119,15 @@ def values(*shape, dtype=np.float64, seed=1):
 @pytest.mark.parametrize("shapes", [((3, 4), (4, 5)), ((4,), (4, 3)), ((3, 4), (4,)), ((5, 3, 4), (5, 4, 2)), ((5, 3, 4), (4, 2))])
 def test_a_product_is_put_into_torchs_stream(library, shapes, dtype):
     a, b = values(*shapes[0], dtype=dtype), values(*shapes[1], dtype=dtype, seed=2)
-    result = kintsugi.matmul(Told(a), Told(b))
-    assert type(result) is Told and (result.array == a @ b).all() and result.array.dtype == dtype
+    result = kintsugi.matmul(DescribedTensor(a), DescribedTensor(b))
+    assert type(result) is DescribedTensor and (result.array == a @ b).all() and result.array.dtype == dtype
     ((memory, *_),) = library.problems
     assert memory == _abi.DEVICE and library.queues == [(_abi.QUEUE_CUDA, STREAM)]
 
 
 def test_workspaces_are_torchs_and_go_back(library):
     a = values(16, 16)
-    result = kintsugi.matmul(Told(a), Told(a))
+    result = kintsugi.matmul(DescribedTensor(a), DescribedTensor(a))
     assert allocated == [a.nbytes, WORKSPACE] and library.addresses[0] % 256 == 0
     assert [tensor.array.nbytes for tensor in alive] == [a.nbytes]
     assert (result.array == a @ a).all()
@@ -135,36 +135,36 @@ def test_workspaces_are_torchs_and_go_back(library):
 
 def test_the_options_of_a_repeated_call_are_the_same(library):
     for _ in range(3):
-        kintsugi.matmul(Told(values(4, 4)), Told(values(4, 4)))
+        kintsugi.matmul(DescribedTensor(values(4, 4)), DescribedTensor(values(4, 4)))
     assert len(set(library.users)) == 1
 
 
 def test_memory_that_is_not_aligned_is_taken_larger(library, torch, monkeypatch):
     def shifted(shape, dtype, device):
         whole = empty((shape + 8,), dtype, device) if isinstance(shape, int) else empty(shape, dtype, device)
-        return Told(whole.array[8:], device=whole.device) if isinstance(shape, int) else whole
+        return DescribedTensor(whole.array[8:], device=whole.device) if isinstance(shape, int) else whole
 
     torch.empty = shifted
     monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(**vars(torch)))
     a = values(4, 4)
-    assert (kintsugi.matmul(Told(a), Told(a)).array == a @ a).all()
+    assert (kintsugi.matmul(DescribedTensor(a), DescribedTensor(a)).array == a @ a).all()
     assert library.addresses[0] % 256 == 0 and allocated[1:] == [WORKSPACE + 8, WORKSPACE + 256 + 8]
 
 
 def test_torchs_error_is_the_cause_where_there_is_no_memory(library, monkeypatch):
     monkeypatch.setattr(torch_imitation, "room", WORKSPACE - 1)
     with pytest.raises(kintsugi.KintsugiError) as caught:
-        kintsugi.matmul(Told(values(4, 4)), Told(values(4, 4)))
+        kintsugi.matmul(DescribedTensor(values(4, 4)), DescribedTensor(values(4, 4)))
     assert isinstance(caught.value.__cause__, MemoryError) and "torch has no" in str(caught.value.__cause__)
     monkeypatch.setattr(torch_imitation, "room", None)
-    kintsugi.matmul(Told(values(4, 4)), Told(values(4, 4)))
+    kintsugi.matmul(DescribedTensor(values(4, 4)), DescribedTensor(values(4, 4)))
 
 
 @pytest.mark.parametrize("view", [lambda x: x[:4, :4], lambda x: x.T[:4, :4], lambda x: x[::2, :4]])
 def test_out_takes_the_result_where_it_lies(library, view):
     a, target = values(4, 4), view(np.ones((8, 8)))
-    out = Told(target)
-    assert kintsugi.matmul(Told(a), Told(a.T), alpha=2, beta=3, out=out) is out
+    out = DescribedTensor(target)
+    assert kintsugi.matmul(DescribedTensor(a), DescribedTensor(a.T), alpha=2, beta=3, out=out) is out
     assert (target == 2 * a @ a.T + 3).all() and out._version == 1 and len(library.problems) == 1
 
 
@@ -180,16 +180,16 @@ def test_a_plan_has_its_workspace_from_torch(library, monkeypatch):
     a, b = values(64, 48, dtype=np.float32), values(48, 32, dtype=np.float32)
     plan = kintsugi.plan(a, b, scheme="fp16x3")
     size = plan["workspace_bytes"]
-    result = execute(plan, Told(a), Told(b))
-    assert type(result) is Told and (result.array == a @ b).all()
+    result = execute(plan, DescribedTensor(a), DescribedTensor(b))
+    assert type(result) is DescribedTensor and (result.array == a @ b).all()
     ((address, given),) = library.workspaces
     assert given == size > 0 and address % 256 == 0 and library.queues == [(_abi.QUEUE_CUDA, STREAM)]
     assert allocated == [result.array.nbytes, size] and [x.array.nbytes for x in alive] == [result.array.nbytes]
-    out = Told(np.empty((64, 32), np.float32))
-    assert execute(plan, Told(a), Told(b), out) is out and out._version == 1 and (out.array == a @ b).all()
+    out = DescribedTensor(np.empty((64, 32), np.float32))
+    assert execute(plan, DescribedTensor(a), DescribedTensor(b), out) is out and out._version == 1 and (out.array == a @ b).all()
     monkeypatch.setattr(torch_imitation, "room", size - 1)  # the library's own allocator is asked then
-    assert (execute(plan, Told(a), Told(b)).array == a @ b).all() and library.workspaces[-1] == (None, 0)
-    assert execute(plan, Told(a[1:]), Told(b)) is NotImplemented
+    assert (execute(plan, DescribedTensor(a), DescribedTensor(b)).array == a @ b).all() and library.workspaces[-1] == (None, 0)
+    assert execute(plan, DescribedTensor(a[1:]), DescribedTensor(b)) is NotImplemented
     assert execute(plan, a, b) is NotImplemented
 
 
@@ -201,41 +201,41 @@ def left_to_python(library, a, b, **options):
 
 
 def test_what_python_code_has_to_look_at_is_left_to_it(library, torch):
-    plain = Told(values(4, 4))
-    conjugated = Told(values(4, 4, dtype=np.complex64))
-    elsewhere = Told(values(4, 4), device="cuda:1")
+    plain = DescribedTensor(values(4, 4))
+    conjugated = DescribedTensor(values(4, 4, dtype=np.complex64))
+    elsewhere = DescribedTensor(values(4, 4), device="cuda:1")
     assert left_to_python(library, conjugated.conj(), conjugated)
     assert left_to_python(library, plain, torch_imitation.neg_view(plain))
-    assert left_to_python(library, Told(values(4, 4), requires_grad=True), plain)
+    assert left_to_python(library, DescribedTensor(values(4, 4), requires_grad=True), plain)
     assert left_to_python(library, plain, elsewhere)
     assert left_to_python(library, elsewhere, elsewhere), "cuda:0 is current"
-    assert left_to_python(library, plain, Told(values(4, 4), device="cpu"))
+    assert left_to_python(library, plain, DescribedTensor(values(4, 4), device="cpu"))
     assert left_to_python(library, plain, values(4, 4))
-    assert left_to_python(library, plain, plain, out=Told(values(4, 4), device="cpu"))
+    assert left_to_python(library, plain, plain, out=DescribedTensor(values(4, 4), device="cpu"))
     assert left_to_python(library, plain, plain, out=plain), "it is an operand"
-    assert left_to_python(library, plain, Told(values(4, 4, dtype=np.int64)))
-    assert left_to_python(library, plain, Told(values(4, 4), device="xpu:0"))
+    assert left_to_python(library, plain, DescribedTensor(values(4, 4, dtype=np.int64)))
+    assert left_to_python(library, plain, DescribedTensor(values(4, 4), device="xpu:0"))
     assert plain._version == 0
 
 
 def test_tensors_on_the_cpu_are_products_of_the_cpu(torch):
     a = values(4, 4)
     kintsugi.matmul(a, a)
-    result = _compiled.core.multiply(_abi.this_thread.compiled, Told(a, device="cpu"), Told(a, device="cpu"), 1, 0, None,
+    result = _compiled.core.multiply(_abi.this_thread.compiled, DescribedTensor(a, device="cpu"), DescribedTensor(a, device="cpu"), 1, 0, None,
                                      *[None] * 6)
-    assert type(result) is Told and result.device == "cpu" and (result.array == a @ a).all()
+    assert type(result) is DescribedTensor and result.device == "cpu" and (result.array == a @ a).all()
     assert kintsugi.last_plan()["problem"]["memory"] == "host"
 
 
 def test_another_module_torch_is_another_torch(torch, monkeypatch):
-    plain = Told(values(4, 4), device="cpu")
+    plain = DescribedTensor(values(4, 4), device="cpu")
     assert kintsugi.matmul(plain, plain).array.shape == (4, 4)
     torch_imitation.install(monkeypatch)  # whose tensors are another class
     assert _compiled.core.multiply(_abi.this_thread.compiled, plain, plain, 1, 0, None, *[None] * 6) is NotImplemented
 
 
 def test_an_interrupt_is_not_lost(torch, monkeypatch):
-    class Interrupted(Told):
+    class Interrupted(DescribedTensor):
         def stride(self):
             raise KeyboardInterrupt
 

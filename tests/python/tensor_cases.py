@@ -320,10 +320,10 @@ def test_the_newer_capsules_say_what_is_read_only():
             nothing = _dlpack._Destructor(0)
             return _dlpack._make_capsule(ctypes.addressof(managed), _dlpack._VERSIONED, nothing)
 
-    array = _dlpack.take(Newer(a), _dlpack.DEFAULT_STREAM)
+    array = _dlpack.import_array(Newer(a), _dlpack.DEFAULT_STREAM)
     assert array.shape == (3, 3) and array.dtype == np.float64
     with pytest.raises(ValueError, match="out is read-only"):
         kintsugi.matmul(Foreign(a), Foreign(a), out=Newer(a))
     managed.major = 2
     with pytest.raises(BufferError, match="DLPack 2.0 is unknown"):
-        _dlpack.take(Newer(a), _dlpack.DEFAULT_STREAM)
+        _dlpack.import_array(Newer(a), _dlpack.DEFAULT_STREAM)

@@ -25,7 +25,7 @@ import numpy
 import pytest
 
 SOURCE = pathlib.Path(os.environ.get("TESTED_SOURCE", pathlib.Path(__file__).parents[2]))
-RECIPES = {"format": "docs/ADDING-A-FORMAT.md", "scheme": "docs/ADDING-A-SCHEME.md", "engine": "docs/ADDING-A-ENGINE.md",
+RECIPES = {"format": "docs/ADDING-A-FORMAT.md", "scheme": "docs/ADDING-A-SCHEME.md", "engine": "docs/ADDING-AN-ENGINE.md",
            "gpu": "docs/ADDING-A-GPU.md"}
 NOT_COPIED = shutil.ignore_patterns("build*", ".git", "data", "__pycache__", "*.pyc")
 PLACES = ("after", "before", "replace")

@@ -33,7 +33,7 @@ struct RandomSums {
     beta = between(0, 1) == 0 ? 0 : number();
   }
 
-  int between(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); }
+  int between(int min, int max) { return std::uniform_int_distribution<int>(min, max)(random); }
   float number() {
     const int kind = between(0, 60);
     if (kind == 0) return 0;

@@ -220,7 +220,7 @@ TEST(AccumulationError, Int128IsExactUntilItCanWrap) {
 constexpr Accumulator vendor_units[] = {Accumulator::fp32, Accumulator::a100, Accumulator::h200,
                                         Accumulator::h200_mma};
 
-TEST(AccumulationError, OfCublasIsNoLessThanThatOfAnyUnit) {
+TEST(AccumulationError, CublasBoundIsNoLessThanAnyUnits) {
   for (const FormatId format : {FormatId::fp16, FormatId::bf16, FormatId::tf32}) {
     double before = 0;
     for (std::int64_t n = 1; n <= (1 << 20); n += 1 + n / 7) {
@@ -260,7 +260,7 @@ void expect_vendor_bound_holds() {
   }
 }
 
-TEST(AccumulationError, OfCublasHoldsForRunsOfEveryUnit) {
+TEST(AccumulationError, CublasBoundHoldsForRunsOfEveryUnit) {
   expect_vendor_bound_holds<FormatId::fp16>();
   expect_vendor_bound_holds<FormatId::bf16>();
   expect_vendor_bound_holds<FormatId::tf32>();

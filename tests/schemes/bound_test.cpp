@@ -123,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(All, SchemeBound, testing::ValuesIn(bound_cases()), [](
   return name;
 });
 
-TEST(Windows, AreThoseThatTheSchemePagesState) {
+TEST(Windows, EqualThoseOnTheSchemePages) {
   EXPECT_EQ(window_range(find_scheme("fp16x3")->program.split_a), 16);
   EXPECT_EQ(window_range(find_scheme("fp16x3-wide")->program.split_a), 28);
   const SplitRule& fp16_rule = find_scheme("fp16")->program.split_a;

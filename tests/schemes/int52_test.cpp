@@ -132,8 +132,8 @@ TYPED_TEST(Int52Scheme, RoundsOnceToSubnormalsAndInfinity) {
   }
 }
 
-// One word alone loses more than one product of FP64 may; FP32 and tolerances it can serve.
-TEST(Int52, WhatTheSplitLoses) {
+// A single word loses more than FP64's contract allows one product; it can serve FP32 and tolerances.
+TEST(Int52, SplitLosesAtMostItsBound) {
   EXPECT_GT(core::split_loss(core::find_scheme("int52")->program),
             core::contract_of_type(core::OperandType::f64, 1));
   EXPECT_LT(core::split_loss(core::find_scheme("int52")->program), 0x1p-48);

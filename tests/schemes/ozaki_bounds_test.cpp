@@ -50,9 +50,10 @@ void expect_reported_bound(GemmDataOf<double>& data) {
   }
 }
 
-// Row 0 is complete with two slices, too few for Algorithm 3, so that all slices of B are multiplied. Row 1
-// has enough with two slices but is not complete: its residual is an error that the bound must allow.
-TEST(Ozaki, ReportedBoundCoversRowsThatKeepARest) {
+// Two slices leave no residual of row 0, but Algorithm 3 of the DGEMM-TC paper wants more slices for it, so
+// all slices of B are multiplied. Algorithm 3 is content with two slices of row 1, which leave a residual:
+// that is an error that the bound must allow.
+TEST(Ozaki, ReportedBoundCoversRowsWithAResidual) {
   for (const auto& [scheme, bits] :
        {std::pair{"ozaki-fp16:mode=sp", 11}, std::pair{"ozaki-fp64:mode=sp", 26}}) {
     SCOPED_TRACE(scheme);
@@ -82,7 +83,8 @@ TEST(Ozaki, BoundsWithoutSlicesAreNotNegative) {
   }
 }
 
-// Each product of slices that is left out, at its largest: |slice s|, counted from 0, <= 2^(1 - s gain) u_i.
+// Each product of slices that is left out, at its largest: |slice s| <= 2^(1 - s gain) u_i, s counted from 0
+// (bound.cpp; gain = bits per slice + 1, u_i = 1).
 TEST(Ozaki, BoundCoversAllProductsThatAreLeftOut) {
   constexpr std::int64_t k = 65536;
   for (const int d : {1, 2, 3, 4, 8, 32}) {
@@ -90,7 +92,7 @@ TEST(Ozaki, BoundCoversAllProductsThatAreLeftOut) {
     const auto program = core::fitted_program(*core::find_scheme(scheme), core::OperandType::f64, k);
     const int gain = program.split_a.residual_exponent + 1;
     const auto slice = [&](int s) { return std::ldexp(1, 1 - s * gain); };
-    double left_out = slice(d) * slice(d);  // both rests
+    double left_out = slice(d) * slice(d);  // the residuals of A and B after d slices
     for (int p = 1; p < d; ++p) {
       for (int q = std::max(1, d - p); q < d; ++q) left_out += slice(p) * slice(q);
     }
@@ -100,7 +102,7 @@ TEST(Ozaki, BoundCoversAllProductsThatAreLeftOut) {
   }
 }
 
-// The bound of d slices is no idle one: errors come near it.
+// The bound of d slices is sharp to a factor of 50: some error exceeds 2 % of it.
 TEST(Ozaki, BoundIsNotFarAway) {
   const std::string scheme = "ozaki-fp16:slices=2";
   GemmDataOf<double> data(GemmCase{.m = 40, .n = 40, .k = 1, .scheme = scheme, .engine = "reference"});

@@ -22,35 +22,35 @@ Count counted(GemmDataOf<double>& data, int bits, double u) {
   for (std::int64_t p = 0; p < test.k; ++p) {
     for (std::int64_t j = 0; j < test.n; ++j) weights[p] += std::fabs(data.b()(p, j));
   }
-  int most = 0;
+  int max_count = 0;
   bool any_exhausted = true;
   for (std::int64_t i = 0; i < test.m; ++i) {
-    std::vector<long double> rest(test.k);
+    std::vector<long double> residuals(test.k);
     long double whole = 0;
     for (std::int64_t p = 0; p < test.k; ++p) {
-      rest[p] = data.a()(i, p);
-      whole += std::fabs(rest[p]) * weights[p];
+      residuals[p] = data.a()(i, p);
+      whole += std::fabs(residuals[p]) * weights[p];
     }
     bool satisfied = false;
     int d = 0;
     while (!satisfied) {
       long double largest = 0;
-      for (const auto x : rest) largest = std::max(largest, std::fabs(x));
+      for (const auto x : residuals) largest = std::max(largest, std::fabs(x));
       if (largest == 0) break;
       const long double grid = std::exp2(std::ceil(std::log2(largest)) - bits);
       long double slice = 0;
       for (std::int64_t p = 0; p < test.k; ++p) {
-        const long double part = std::nearbyint(rest[p] / grid) * grid;
-        rest[p] -= part;
+        const long double part = std::nearbyint(residuals[p] / grid) * grid;
+        residuals[p] -= part;
         slice += std::fabs(part) * weights[p];
       }
       ++d;
       satisfied = d >= 2 && 2 * std::sqrt(static_cast<double>(test.k)) * u * whole > (d + 1) * slice;
     }
-    if (d >= most) any_exhausted = d > most ? !satisfied : any_exhausted || !satisfied;
-    most = std::max(most, d);
+    if (d >= max_count) any_exhausted = d > max_count ? !satisfied : any_exhausted || !satisfied;
+    max_count = std::max(max_count, d);
   }
-  return {most, any_exhausted};
+  return {max_count, any_exhausted};
 }
 
 json counts_of(GemmCase test) {
@@ -60,7 +60,7 @@ json counts_of(GemmCase test) {
   return handle.report().at("error_free");
 }
 
-TEST(Ozaki, SlicesAreThoseOfAlgorithmThree) {
+TEST(Ozaki, SliceCountsFollowAlgorithmThree) {
   for (const char* distribution :
        a_part_of({"phi:1", "graded:40", "uniform", "phi:0.1", "phi:2", "span:30"})) {
     for (const std::int64_t k : {30, 250, 1100}) {
@@ -166,10 +166,10 @@ TEST(Ozaki, BitsOfASliceFitTheSums) {
   EXPECT_EQ(bits("ozaki-fp16:k-block=1024", core::OperandType::f64, 1 << 24), 7);
   EXPECT_EQ(bits("ozaki-fp64", core::OperandType::f64, 2048), 21);
   EXPECT_EQ(bits("ozaki-fp64:k-block=64", core::OperandType::f64, std::int64_t{1} << 30), 16);
-  using Mode = core::ErrorFree::Mode;
-  EXPECT_EQ(core::fitted_program(*core::find_scheme("ozaki-fp16"), core::OperandType::f32, 9).error_free.mode,
+  using Mode = core::Ozaki1Parameters::Mode;
+  EXPECT_EQ(core::fitted_program(*core::find_scheme("ozaki-fp16"), core::OperandType::f32, 9).ozaki1.mode,
             Mode::sp);
-  EXPECT_EQ(core::fitted_program(*core::find_scheme("ozaki-fp16"), core::OperandType::f64, 9).error_free.mode,
+  EXPECT_EQ(core::fitted_program(*core::find_scheme("ozaki-fp16"), core::OperandType::f64, 9).ozaki1.mode,
             Mode::dp);
 }
 

@@ -103,7 +103,7 @@ std::vector<std::uint64_t> bits_with(GemmCase test, const std::string& engine, c
 }
 
 // All arithmetic is in integers, so engines, accumulators, threads and workspace limits give the same bits.
-TEST(Ozaki, BitsAreThoseOfTheScheme) {
+TEST(Ozaki, BitsEqualTheSchemes) {
   const std::int64_t n = thorough ? 140 : 20;
   for (const std::string scheme :
        a_part_of({"ozaki-fp16", "ozaki-fp64", "ozaki-fp16:mode=sp", "ozaki-fp16:mode=cr",

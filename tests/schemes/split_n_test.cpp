@@ -116,7 +116,7 @@ TEST(SplitN, ResidualsThatMayOverflowHaveNoWindow) {
 
 // Residuals of elements that are too small for a normal slice, and fp32 sums that grow with the scale or with
 // FP64's range, give errors instead of infinities too.
-TEST(SplitN, WhatMayOverflowIsAnError) {
+TEST(SplitN, PossibleOverflowIsAnError) {
   const auto status = [](const std::string& scheme, const std::string& distribution, auto type) {
     GemmDataOf<decltype(type)> data(GemmCase{
         .m = 4, .n = 4, .k = 4, .distribution = distribution, .scheme = scheme, .engine = "reference"});

@@ -53,7 +53,7 @@ SplitRule rule_of(int moduli, ScaleRule scales, std::int64_t k) {
   return program.split_a;
 }
 
-TEST(BitsOfSum, AreTheLeastThatHoldIt) {
+TEST(BitsOfSum, AreTheFewestThatHoldTheSum) {
   EXPECT_EQ(bits_of_sum(0), 0);
   EXPECT_EQ(bits_of_sum(1), 0);
   for (int bits = 1; bits < 64; ++bits) {
@@ -83,7 +83,7 @@ class Norms : public testing::TestWithParam<const char*> {
 
 // |a'_i|^2 <= 2^R, never a smaller scale than by the exponent, and one bit more would not do, but for what
 // rounding up the digits adds.
-TEST_P(Norms, OfTheIntegersStayBelowTheBound) {
+TEST_P(Norms, IntegersStayBelowTheBound) {
   for (const std::int64_t k : {1, 3, 64, 65, 500}) {
     make(k, 17 + static_cast<std::uint64_t>(k));
     for (const int moduli : {3, 5, 9, 16, 34, 49}) {

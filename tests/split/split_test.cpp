@@ -114,7 +114,7 @@ void expect_ranges_in_any_layout(const std::string& distribution) {
   }
 }
 
-TEST(Ranges, AreThoseOfEveryElementInAnyLayout) {
+TEST(Ranges, CoverEveryElementInAnyLayout) {
   for (const char* distribution : {"uniform", "phi:4", "subnormal-mixed", "special:0.2", "integer:127"}) {
     expect_ranges_in_any_layout<float>(distribution);
     expect_ranges_in_any_layout<double>(distribution);
@@ -145,12 +145,12 @@ TEST_P(Split, SlicesAreTheDefinition) {
       const auto memory = split(operand.read(), rule, SliceStorage::packed, ranges, slices, 2);
       for (std::int64_t v = 0; v < 19; ++v) {
         for (std::int64_t p = 0; p < 70; ++p) {
-          double rest = std::ldexp(static_cast<double>(operand.view(v, p)), ranges[v].scale);
+          double residual = std::ldexp(static_cast<double>(operand.view(v, p)), ranges[v].scale);
           for (int s = 0; s < rule.slices; ++s) {
             const Rounding rounding = s == 0 ? rule.first_rounding : rule.residual_rounding;
-            const double expected = decode(*rule.format, encode(*rule.format, rest, rounding));
+            const double expected = decode(*rule.format, encode(*rule.format, residual, rounding));
             ASSERT_EQ(slice_value(slices, s, v, p), expected) << distribution;
-            rest = std::ldexp(rest - expected, rule.residual_exponent);
+            residual = std::ldexp(residual - expected, rule.residual_exponent);
           }
         }
       }
@@ -292,7 +292,7 @@ INSTANTIATE_TEST_SUITE_P(AllSchemes, Split, testing::ValuesIn(split_by_element()
 });
 
 // Digits of a grid add up to the nearest grid point, and int8 holds all of them.
-TEST(Digits, AreThoseOfTheNearestGridPoint) {
+TEST(Digits, GiveTheNearestGridPoint) {
   constexpr double grid = 0x1p16;
   for (const char* distribution :
        {"uniform", "phi:2", "subnormal", "offset:127", "offset:-120", "integer:127"}) {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t vectors = 9;
 constexpr std::int64_t k = 20;
-constexpr int most = 240;
+constexpr int max_slices = 240;
 
 // An operand split until nothing is left.
 template <class T>
@@ -26,7 +26,7 @@ class SplitOperand {
  public:
   SplitOperand(const std::string& distribution, const Format& format, SliceStorage storage, int bits,
                bool by_sigma = false)
-      : values_(vectors * k), ranges_(vectors), exponents_(most * vectors), residuals_(vectors * k),
+      : values_(vectors * k), ranges_(vectors), exponents_(max_slices * vectors), residuals_(vectors * k),
         tops_(vectors) {
     const MatrixView<T> view{values_.data(), vectors, k, 1, vectors};
     lab::fill(lab::parse_distribution(distribution), lab::Side::a, 7, view);
@@ -35,7 +35,7 @@ class SplitOperand {
   }
 
   SplitOperand(const std::vector<T>& row, int bits)
-      : values_(vectors * k), ranges_(vectors), exponents_(most * vectors), residuals_(vectors * k),
+      : values_(vectors * k), ranges_(vectors), exponents_(max_slices * vectors), residuals_(vectors * k),
         tops_(vectors) {
     for (std::size_t p = 0; p < row.size(); ++p) values_[p * vectors] = row[p];
     split(fp64, SliceStorage::packed, bits);
@@ -64,18 +64,18 @@ class SplitOperand {
   MatrixView<const T> operand() const { return {values_.data(), vectors, k, 1, vectors}; }
 
   void split(const Format& format, SliceStorage storage, int bits) {
-    split_.slices = make_slices(format, storage, most, vectors, k);
+    split_.slices = make_slices(format, storage, max_slices, vectors, k);
     memory_.assign(split_.slices.bytes() / sizeof(double), -1.0);
     split_.slices.data = reinterpret_cast<std::byte*>(memory_.data());
-    split_.exponents = {exponents_.data(), most, vectors, vectors, 1};
+    split_.exponents = {exponents_.data(), max_slices, vectors, vectors, 1};
     split_.residuals = residuals_.data();
     split_.tops = tops_.data();
     split_.bits = bits;
-    const SplitRule rule{&format, most, Rounding::nearest_even, Rounding::nearest_even, bits,
-                         true,    0,    SplitKind::successive};
+    const SplitRule rule{&format, max_slices, Rounding::nearest_even, Rounding::nearest_even, bits,
+                         true,    0,          SplitKind::successive};
     find_ranges(operand(), rule, std::span(ranges_), 1);
     set_first_residuals(operand(), ranges_, split_, 2);
-    while (any_residual(split_) && count_ < most) take_slice(split_, count_++, nullptr, nullptr, 2);
+    while (any_residual(split_) && count_ < max_slices) take_slice(split_, count_++, nullptr, nullptr, 2);
     EXPECT_FALSE(any_residual(split_));
   }
 
@@ -169,7 +169,7 @@ std::vector<std::vector<double>> slices_by_the_paper(const SplitOperand<double>&
   }
 }
 
-TEST(SuccessiveSplit, SlicesBySigmaAreThoseOfThePaper) {
+TEST(SuccessiveSplit, SlicesBySigmaEqualThePapers) {
   for (const char* distribution :
        {"uniform", "uniform01", "phi:2", "offset:900", "integer:1000", "power-of-two:20"}) {
     for (const int bits : {4, 5, 11}) {

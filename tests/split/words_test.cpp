@@ -34,22 +34,22 @@ class Words : public testing::Test {
   // Error of the words in units of the grid's last place: at most a half, and exactly a half only where the
   // last word is even.
   void expect_nearest(std::int64_t v, std::int64_t p) const {
-    ExactSum rest;
+    ExactSum residual;
     const int last = ranges_[v].scale + 52 * (slices_.count - 1);
     for (int s = 0; s < slices_.count; ++s) {
       const std::int64_t word = slices_.vector<std::int64_t>(s, v)[p];
       ASSERT_GE(word, -(std::int64_t{1} << 51));
       ASSERT_LT(word, std::int64_t{1} << 51);
-      rest.add_product(static_cast<double>(word), std::ldexp(1.0, 52 * (slices_.count - 1 - s)));
+      residual.add_product(static_cast<double>(word), std::ldexp(1.0, 52 * (slices_.count - 1 - s)));
     }
     // 2^last in two factors, each a normal double
     const double element = static_cast<double>(view_(v, p));
     if (std::abs(element) * std::ldexp(1.0, last / 2) < 0x1p-600) {
-      ASSERT_EQ(rest.to_double(), 0);
+      ASSERT_EQ(residual.to_double(), 0);
       return;
     }
-    rest.add_product(-element * std::ldexp(1.0, last / 2), std::ldexp(1.0, last - last / 2));
-    const double distance = std::abs(rest.to_double());
+    residual.add_product(-element * std::ldexp(1.0, last / 2), std::ldexp(1.0, last - last / 2));
+    const double distance = std::abs(residual.to_double());
     ASSERT_LE(distance, 0.5) << element;
     if (distance == 0.5) {
       ASSERT_EQ(slices_.vector<std::int64_t>(slices_.count - 1, v)[p] % 2, 0) << element;
@@ -71,7 +71,7 @@ class Words : public testing::Test {
 using Types = testing::Types<float, double>;
 TYPED_TEST_SUITE(Words, Types);
 
-TYPED_TEST(Words, AreTheNearestPointOfTheGrid) {
+TYPED_TEST(Words, GiveTheNearestGridPoint) {
   for (const char* distribution : {"uniform", "phi:4", "span:60", "span:200", "subnormal-mixed", "offset:100",
                                    "offset:-120", "integer:20"}) {
     for (const bool strided : {false, true}) {

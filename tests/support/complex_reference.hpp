@@ -15,8 +15,8 @@ using lab::testing::Mpfr;
 inline constexpr kintsugi_op ops[] = {KINTSUGI_OP_N, KINTSUGI_OP_T, KINTSUGI_OP_C};
 inline constexpr kintsugi_layout layouts[] = {KINTSUGI_COLUMN_MAJOR, KINTSUGI_ROW_MAJOR};
 
-inline std::int64_t draw(std::mt19937& random, std::int64_t most) {
-  return 1 + static_cast<std::int64_t>(random()) % most;
+inline std::int64_t draw(std::mt19937& random, std::int64_t max) {
+  return 1 + static_cast<std::int64_t>(random()) % max;
 }
 
 // Elements of op(A) and op(B).

@@ -77,9 +77,9 @@ void visit_fields(Case& test, const Visit& visit) {
 
 // "m=3 n=5 ...": what differs from the default; read_case() takes it back.
 inline std::string to_text(const FuzzCase& test) {
-  const auto words = [](const FuzzCase& of) {
+  const auto words = [](const FuzzCase& fields) {
     std::vector<std::string> all;
-    visit_fields(of, [&](const char* name, const auto& value) {
+    visit_fields(fields, [&](const char* name, const auto& value) {
       std::ostringstream word;
       word << name << '=' << value;
       all.push_back(word.str());
@@ -126,7 +126,7 @@ inline bool is_single_type(const std::string& type) { return type == "f32" || ty
 struct FuzzChoices {
   std::vector<std::string> types = {"f32", "f64", "c32", "c64", "dd"};
   std::vector<std::string> engines = {""};
-  // By kind of operand: fp32 (f32 and c32), fp64 (f64 and c64), dd.
+  // Names of schemes by kind of operand: fp32 (f32 and c32), fp64 (f64 and c64), dd.
   std::vector<std::string> schemes_fp32, schemes_fp64, schemes_dd;
   std::int64_t max_threads = 4;
   std::int64_t max_work = 60'000;  // real products of one case, but for one in a hundred
@@ -200,8 +200,8 @@ class CaseGenerator {
     }
     if (chance(0.3)) test.batch = random_.integer(0, 4);
     const std::int64_t parts = is_complex_type(test.type) || test.type == "dd" ? 4 : 1;
-    const std::int64_t most = choices_.max_work * (chance(0.01) ? 30 : 1);
-    while (test.m * test.n * test.k * test.batch * parts > most) {
+    const std::int64_t max_work = choices_.max_work * (chance(0.01) ? 30 : 1);
+    while (test.m * test.n * test.k * test.batch * parts > max_work) {
       std::int64_t& longest = test.m >= test.n && test.m >= test.k ? test.m
                               : test.n >= test.k                   ? test.n
                                                                    : test.k;

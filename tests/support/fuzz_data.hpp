@@ -80,9 +80,9 @@ decltype(auto) with_type(const std::string& type, const Call& call) {
 
 template <class T>
 T scalar_value(const std::string& text) {
-  char* rest = nullptr;
-  const double first = std::strtod(text.c_str(), &rest);
-  const double second = *rest == ',' ? std::strtod(rest + 1, nullptr) : 0;
+  char* end = nullptr;
+  const double first = std::strtod(text.c_str(), &end);
+  const double second = *end == ',' ? std::strtod(end + 1, nullptr) : 0;
   if constexpr (std::is_same_v<T, core::DoubleDouble>) {
     return {first, second};
   } else if constexpr (is_complex_element<T>) {
@@ -157,8 +157,8 @@ class FuzzData {
     for (std::int64_t item = 0; item < c_.place.items; ++item) {
       for (std::int64_t j = 0; j < test_.n; ++j) {
         for (std::int64_t i = 0; i < test_.m; ++i) {
-          const std::size_t at = position(c_.place, item, i, j);
-          std::memcpy(outside.data() + at, c_.bytes.data() + at, sizeof(T));
+          const std::size_t offset = position(c_.place, item, i, j);
+          std::memcpy(outside.data() + offset, c_.bytes.data() + offset, sizeof(T));
         }
       }
     }

@@ -102,7 +102,7 @@ class FuzzJudge {
     if (failure_.empty()) judge_rows(item);
   }
 
-  // One of so many elements is judged.
+  // One of this many elements is judged.
   std::int64_t sampling() const {
     return 1 + std::max<std::int64_t>(matrices_->k, 1) * matrices_->m * matrices_->n / max_products_;
   }
@@ -243,7 +243,7 @@ class FuzzJudge {
                     coefficients_.floor_b * norms_b_->unscales[w] * norms_a_->ones[v] +
                     coefficients_.floor_both * norms_a_->unscales[v] * norms_b_->unscales[w]));
     }
-    // By name, native arithmetic and a scheme's sums are of the operands' type before alpha comes to them.
+    // Native arithmetic and the sums of a named scheme have the operands' type before alpha multiplies them.
     if (promise_.kind == Promise::Kind::native || promise_.kind == Promise::Kind::scheme) {
       if (sum_without_scalars(i, j) > largest / 4) return {};
       underflow += (1 + factor) * smallest;

@@ -36,7 +36,7 @@ inline double contract_coefficient(const FuzzCase& test) {
   return std::strtod(name.c_str(), nullptr);
 }
 
-// Without a named scheme's bound, which the plan has.
+// The promise without a named scheme's bound, which is in the plan.
 inline Promise promise_of(const FuzzCase& test) {
   Promise promise;
   promise.coefficient = contract_coefficient(test);

@@ -1,7 +1,7 @@
 // A check of every element of a large C by sums along its rows: sum_j x_j C_ij against alpha a_i (B x) + beta
 // C0 x with random signs x, R. Freivalds' test of a product (1977) with the rounding errors that are allowed.
-// It costs as much as reading the matrices; one element is found to be wrong when its error is larger than
-// what its row may have together.
+// It costs as much as reading the matrices. A wrong element is found if its error is larger than the error
+// that its whole row is allowed.
 #pragma once
 
 #include <cmath>
@@ -38,9 +38,9 @@ class RowSums {
       const bool flip = (lab::mix_bits(seed + static_cast<std::uint64_t>(j)) & 1) != 0;
       signs_.push_back(!is_finite ? 0 : flip ? -1 : 1);
     }
-    // A part that has no share takes the other one with it.
+    // A complex column counts only if both of its parts do.
     for (std::int64_t j = 0; crosses() && j < p_.n; j += 2) {
-      if (signs_[at(j)] == 0 || signs_[at(j + 1)] == 0) signs_[at(j)] = signs_[at(j + 1)] = 0;
+      if (signs_[index(j)] == 0 || signs_[index(j + 1)] == 0) signs_[index(j)] = signs_[index(j + 1)] = 0;
     }
     multiply_b();
   }
@@ -51,12 +51,13 @@ class RowSums {
   std::optional<double> ratio(std::int64_t i, const ElementBound& element, const Computed& computed) const {
     if (reads_b() && !all_finite(p_.a + i * p_.k)) return {};
     Sum sum;
-    double magnitude_of_a = 0, plain = 0;
+    double magnitude_of_a = 0;
+    double magnitude_without_alpha = 0;
     for (std::int64_t p = 0; reads_b() && p < p_.k; ++p) {
       const auto x = static_cast<double>(p_.a[i * p_.k + p]);
-      sum.value += x * products_[at(p)].value;
-      sum.magnitude += std::fabs(x) * products_[at(p)].magnitude;
-      plain += std::fabs(x) * plain_[at(p)];
+      sum.value += x * products_[index(p)].value;
+      sum.magnitude += std::fabs(x) * products_[index(p)].magnitude;
+      magnitude_without_alpha += std::fabs(x) * magnitudes_without_alpha_[index(p)];
       magnitude_of_a += std::fabs(x);
     }
     for (std::int64_t j = 0; (p_.beta != 0 || p_.beta_im != 0) && j < p_.n; ++j) {
@@ -66,15 +67,17 @@ class RowSums {
       sum.magnitude += std::fabs(x) * weight_magnitude(j, p_.beta, p_.beta_im);
     }
     constexpr double largest = std::numeric_limits<Part>::max();
-    if (!(sum.magnitude < largest / 4 && plain < largest / 4)) return {};
+    // A small alpha may hide an overflow of the sum before it.
+    if (!(sum.magnitude < largest / 4 && magnitude_without_alpha < largest / 4)) return {};
     double row = 0;
     for (std::int64_t j = 0; j < p_.n; ++j) {
-      if (signs_[at(j)] != 0) row += signs_[at(j)] * computed(j);
+      if (signs_[index(j)] != 0) row += signs_[index(j)] * computed(j);
     }
     const auto n = static_cast<double>(p_.n), k = static_cast<double>(p_.k);
-    // Error of these sums themselves: k + 2 n roundings, and underflow.
-    const double own = (k + 2 * n + 16) * 0x1p-52 * sum.magnitude + (n * magnitude_of_a + k + n) * 0x1p-1073;
-    const double allowed = element.relative * sum.magnitude + n * element.absolute + own;
+    // Error of the row checksums themselves: k + 2 n roundings, and underflow.
+    const double checksum_error =
+        (k + 2 * n + 16) * 0x1p-52 * sum.magnitude + (n * magnitude_of_a + k + n) * 0x1p-1073;
+    const double allowed = element.relative * sum.magnitude + n * element.absolute + checksum_error;
     if (!std::isfinite(allowed)) return {};
     const double error = std::fabs(row - sum.value);
     return std::isnan(error) ? HUGE_VAL : error / allowed;
@@ -86,7 +89,7 @@ class RowSums {
     double magnitude = 0;
   };
 
-  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+  static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
   bool reads_b() const { return p_.alpha != 0 || p_.alpha_im != 0; }
   bool crosses() const { return p_.alpha_im != 0 || p_.beta_im != 0; }
   bool all_finite(const Part* vector) const {
@@ -96,29 +99,29 @@ class RowSums {
     return true;
   }
 
-  // Factor of column j of AB or C0 in the sum of both parts.
+  // Coefficient of real column j in the row checksum; complex scalars also mix in the other part, j ^ 1.
   double weight(std::int64_t j, double re, double im) const {
-    const double own = signs_[at(j)] * re;
-    return im == 0 ? own : own + (j % 2 == 0 ? 1 : -1) * signs_[at(j ^ 1)] * im;
+    const double direct = signs_[index(j)] * re;
+    return im == 0 ? direct : direct + (j % 2 == 0 ? 1 : -1) * signs_[index(j ^ 1)] * im;
   }
   double weight_magnitude(std::int64_t j, double re, double im) const {
-    const double own = std::fabs(signs_[at(j)] * re);
-    return im == 0 ? own : own + std::fabs(signs_[at(j ^ 1)] * im);
+    const double direct = std::fabs(signs_[index(j)] * re);
+    return im == 0 ? direct : direct + std::fabs(signs_[index(j ^ 1)] * im);
   }
 
   // B x, with alpha in it.
   void multiply_b() {
-    products_.resize(at(p_.k));
-    plain_.resize(at(p_.k));
+    products_.resize(index(p_.k));
+    magnitudes_without_alpha_.resize(index(p_.k));
     for (std::int64_t j = 0; reads_b() && j < p_.n; ++j) {
-      if (signs_[at(j)] == 0) continue;
+      if (signs_[index(j)] == 0) continue;
       const double factor = weight(j, p_.alpha, p_.alpha_im);
       const double magnitude = weight_magnitude(j, p_.alpha, p_.alpha_im);
       for (std::int64_t p = 0; p < p_.k; ++p) {
         const auto x = static_cast<double>(p_.b[j * p_.k + p]);
-        products_[at(p)].value += factor * x;
-        products_[at(p)].magnitude += magnitude * std::fabs(x);
-        plain_[at(p)] += std::fabs(x);
+        products_[index(p)].value += factor * x;
+        products_[index(p)].magnitude += magnitude * std::fabs(x);
+        magnitudes_without_alpha_[index(p)] += std::fabs(x);
       }
     }
   }
@@ -126,7 +129,7 @@ class RowSums {
   RealProduct<Part> p_;
   std::vector<int> signs_;
   std::vector<Sum> products_;
-  std::vector<double> plain_;  // without alpha
+  std::vector<double> magnitudes_without_alpha_;
 };
 
 }  // namespace kintsugi::test::fuzz

@@ -46,7 +46,7 @@ class Draws {
   std::mt19937_64 random_;
 };
 
-// Where a case runs: here, or on copies that put() makes and fetch() brings back.
+// Memory in which a case runs: the host's, or copies that put() makes and fetch() brings back.
 struct Place {
   kintsugi_memory memory = KINTSUGI_HOST;
   kintsugi_queue queue = {KINTSUGI_QUEUE_HOST, 0, nullptr};
@@ -155,7 +155,7 @@ class IntegerCase {
     };
     return fits(a_, prepared_a_) && fits(b_, prepared_b_);
   }
-  // In device memory a table of one pointer cannot be read for several items.
+  // A table of one pointer in device memory cannot serve several items.
   bool is_refused_on_device() const {
     const auto refused = [&](const StoredIntegers<T>& stored, bool prepared) {
       return prepared && prepared_kind_ == KINTSUGI_BATCH_POINTERS && stored.items() == 1 && batch_ > 1;
@@ -238,7 +238,7 @@ class IntegerCase {
     options.queue = place.queue;
     return options;
   }
-  // With dense operands where nothing else is said.
+  // Makes a problem with dense operands, unless the caller says otherwise.
   kintsugi_problem problem_of(const Place& place, kintsugi_layout layout, kintsugi_batch_kind kind,
                               std::int64_t batch) const {
     kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
@@ -265,7 +265,7 @@ class IntegerCase {
     stride = given_stride;
   }
 
-  // By a plan of as many items as there are, with a stride where there is one item too.
+  // Prepares by a plan of as many items as there are, with a stride even for one item.
   Owned prepare(Place& place, kintsugi_side side) {
     StoredIntegers<T>& stored = side == KINTSUGI_A ? a_ : b_;
     kintsugi_problem problem = problem_of(place, stored.layout(), prepared_kind_, stored.items());

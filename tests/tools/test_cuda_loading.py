@@ -40,17 +40,17 @@ def spoil_driver(folder):
     (folder / "libcuda.so.1").write_bytes(b"no library")
 
 
-def take_a_function(folder):
+def remove_driver_symbol(folder):
     library = folder / "libcuda.so.1"
     library.write_bytes(library.read_bytes().replace(b"\0cuKernelSetAttribute\0", b"\0cuKernelSetAttributX\0"))
 
 
-def take_a_product(folder):
+def remove_cublas_symbol(folder):
     library = folder / "libcublas.so.13"
     library.write_bytes(library.read_bytes().replace(b"\0cublasGemmEx_64\0", b"\0cublasGemmEx_65\0"))
 
 
-def keep(folder):
+def change_nothing(folder):
     pass
 
 
@@ -58,13 +58,13 @@ def keep(folder):
     "change,variables,name,reason",
     [
         (spoil_driver, {}, "NVIDIA driver", "there is no NVIDIA driver ("),
-        (keep, {"FAKE_CUDA_VERSION": "11080"}, "NVIDIA driver", "is made for CUDA 11.8; 12.1 or newer is needed"),
-        (take_a_function, {}, "NVIDIA driver", "made for CUDA 13.0, has no function cuKernelSetAttribute"),
-        (keep, {"FAKE_CUDA_INIT": "100"}, "GPU", "finds no device to use: CUDA_ERROR_NO_DEVICE"),
-        (keep, {"FAKE_CUDA_DEVICES": "0"}, "GPU", "the NVIDIA driver counts no device"),
-        (keep, {"FAKE_CUDA_CAPABILITY": "7.5"}, "GPU", "device 0 (NVIDIA Fake, compute capability 7.5): 8.0 or newer is needed"),
-        (keep, {"KINTSUGI_CUBLAS": "libabsent.so.9"}, "cuBLAS", "cuBLAS 12 or 13 cannot be opened (libabsent.so.9"),
-        (take_a_product, {}, "cuBLAS", "libcublas.so.13 has no function cublasGemmEx_64"),
+        (change_nothing, {"FAKE_CUDA_VERSION": "11080"}, "NVIDIA driver", "is made for CUDA 11.8; 12.1 or newer is needed"),
+        (remove_driver_symbol, {}, "NVIDIA driver", "made for CUDA 13.0, has no function cuKernelSetAttribute"),
+        (change_nothing, {"FAKE_CUDA_INIT": "100"}, "GPU", "finds no device to use: CUDA_ERROR_NO_DEVICE"),
+        (change_nothing, {"FAKE_CUDA_DEVICES": "0"}, "GPU", "the NVIDIA driver counts no device"),
+        (change_nothing, {"FAKE_CUDA_CAPABILITY": "7.5"}, "GPU", "device 0 (NVIDIA Fake, compute capability 7.5): 8.0 or newer is needed"),
+        (change_nothing, {"KINTSUGI_CUBLAS": "libabsent.so.9"}, "cuBLAS", "cuBLAS 12 or 13 cannot be opened (libabsent.so.9"),
+        (remove_cublas_symbol, {}, "cuBLAS", "libcublas.so.13 has no function cublasGemmEx_64"),
     ],
 )
 def test_what_is_missing_is_said(program, fakes, change, variables, name, reason):

@@ -144,8 +144,8 @@ class WeightedDigits {
   std::vector<int> digits_;
 };
 
-// Numbers whose leading digit is the largest, 126.49..., and whose other digits are -128 or 127 as far as the
-// split has digits.
+// Numbers next to the largest leading digit (they start with 126.49...), with all other digits of the split
+// -128 or 127.
 TYPED_TEST(Int32Edge, LargestDigits) {
   using T = TypeParam;
   int largest = 0;

@@ -56,10 +56,10 @@ struct Slot {
 template <class T>
 Slot place(Random& random, int position, bool anywhere) {
   using L = RoundingLimits<T>;
-  const int least = std::max(L::lowest, position - L::highest);
-  const int most = std::min(std::numeric_limits<T>::max_exponent - 1, position - L::lowest);
-  const int middle = std::clamp(position >> 1, least, most);
-  return {position, anywhere ? static_cast<int>(random.integer(least, most)) : middle};
+  const int min = std::max(L::lowest, position - L::highest);
+  const int max = std::min(std::numeric_limits<T>::max_exponent - 1, position - L::lowest);
+  const int middle = std::clamp(position >> 1, min, max);
+  return {position, anywhere ? static_cast<int>(random.integer(min, max)) : middle};
 }
 
 template <class T>

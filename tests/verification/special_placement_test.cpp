@@ -246,13 +246,15 @@ class Placement {
     }
     if (bound.overflows()) return;
     lab::ElementError element;
-    element.i = i, element.j = j, element.exact = reference.element().value,
+    element.i = i;
+    element.j = j;
+    element.exact = reference.element().value;
     element.absolute = reference.element().absolute;
     const double alpha = data_.alpha();
     const double allowed = bound(element, alpha);
-    const double sum =
-        element.absolute / std::min(1.0, std::abs(alpha)) + allowed / std::min(1.0, std::abs(alpha));
-    if (!fits(sum)) return;  // an overflow on the way: any class is right
+    // Both terms contain alpha, which is multiplied last: the sum before it may be larger by 1 / |alpha|.
+    const double largest_intermediate = (element.absolute + allowed) / std::min(1.0, std::abs(alpha));
+    if (!fits(largest_intermediate)) return;  // an intermediate may overflow, so any class is right
     ASSERT_TRUE(std::isfinite(computed)) << computed << " for " << element.exact;
     EXPECT_LE(std::abs(reference.error_of(computed).to_double()), allowed)
         << computed << " for " << element.exact;

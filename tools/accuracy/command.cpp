@@ -28,7 +28,7 @@ struct Worst {
   int in_contract = 0;
   double frobenius = 0;
   double componentwise = 0;
-  double of_bound = 0;
+  double bound_share = 0;
 };
 
 void add_row(const Json& row, Worst& worst) {
@@ -39,7 +39,7 @@ void add_row(const Json& row, Worst& worst) {
   worst.componentwise = std::max(worst.componentwise, read_number(errors.at("max_componentwise")));
   if (row.at("bound").is_null() || row.at("bound").at("held").is_null()) return;
   worst.in_window += 1;
-  worst.of_bound = std::max(worst.of_bound, read_number(row.at("bound").at("largest_ratio")));
+  worst.bound_share = std::max(worst.bound_share, read_number(row.at("bound").at("largest_ratio")));
 }
 
 void print_summary(const std::vector<Method>& methods, const Json& rows) {
@@ -64,7 +64,7 @@ void print_summary(const std::vector<Method>& methods, const Json& rows) {
     table.add({type_text(type), scheme, engine, accumulator.empty() ? "-" : accumulator,
                std::to_string(worst.rows), error(worst.frobenius), error(worst.componentwise),
                std::to_string(worst.in_contract), scheme == "native" ? "-" : std::to_string(worst.in_window),
-               worst.in_window == 0 ? "-" : fmt::format("{:.3f}", worst.of_bound)});
+               worst.in_window == 0 ? "-" : fmt::format("{:.3f}", worst.bound_share)});
   }
   fmt::print("{}", table.text());
 }

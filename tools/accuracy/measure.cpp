@@ -172,13 +172,13 @@ Json TypedCell<T>::row(const Method& method) {
   const Result* baseline = native(method.engine);
   if (is_native && baseline == nullptr)
     fail("--schemes", "{} has no native product of {}", method.engine, type_text(method.type));
-  Result own;
+  Result measured;
   if (!is_native) {
-    own = run(method);
+    measured = run(method);
     const auto native_c = baseline != nullptr ? view_c(baseline->c) : core::MatrixView<const T>{};
-    own.errors = exact_->measure(view_c(own.c), native_c, &own.elements);
+    measured.errors = exact_->measure(view_c(measured.c), native_c, &measured.elements);
   }
-  const Result& result = is_native ? *baseline : own;
+  const Result& result = is_native ? *baseline : measured;
   Json row = row_key(key_, method);
   row["errors"] = errors_of(result);
   row["bound"] = check_bound<T>(result.bounds, view_a(), view_b(), result.elements);

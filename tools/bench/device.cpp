@@ -16,11 +16,11 @@ std::size_t aligned_bytes(std::size_t bytes) {
 }
 
 // Returns the number of sets. All sets together are twice the cache, so that least-recently-used lines of a
-// set are evicted before its next use. More than `most` would not fit in one graph.
+// set are evicted before its next use. More than `max_sets` would not fit in one graph.
 int sets_for(std::size_t set_bytes, std::int64_t cache_bytes) {
-  constexpr std::size_t most = 1024;
+  constexpr std::size_t max_sets = 1024;
   const std::size_t wanted = (2 * static_cast<std::size_t>(cache_bytes) + set_bytes - 1) / set_bytes;
-  return static_cast<int>(std::clamp<std::size_t>(wanted, 1, most));
+  return static_cast<int>(std::clamp<std::size_t>(wanted, 1, max_sets));
 }
 
 }  // namespace

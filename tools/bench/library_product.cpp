@@ -170,8 +170,8 @@ template <class T>
 double LibraryProduct<T>::products_each() const {
   const Json program = program_that_ran();
   if (program.is_null()) return 0;
-  const bool of_entries = !program.at("split_a").value("complex_basis", Json()).is_null();
-  return program.at("products").get<double>() / (of_entries ? 4 : 1);
+  const bool splits_elements = !program.at("split_a").value("complex_basis", Json()).is_null();
+  return program.at("products").get<double>() / (splits_elements ? 4 : 1);
 }
 
 template <class T>

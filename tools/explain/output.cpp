@@ -90,7 +90,7 @@ void print_rows(const std::vector<SchemeRow>& rows) {
     table.add({row.scheme, row.program.is_null() ? "-" : std::to_string(row.products()), k_block_text(row),
                bits_text(row), kept_share(row), window_text(row),
                row.bound ? bound_text(row.bound->coefficients.relative) : "-",
-               row.bound ? bound_text(row.bound->of_sample) : "-",
+               row.bound ? bound_text(row.bound->sample_bound) : "-",
                error(&lab::ErrorReport::frobenius_relative), error(&lab::ErrorReport::max_componentwise),
                contract_text(row)});
   }

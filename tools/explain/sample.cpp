@@ -25,14 +25,14 @@ bool is_refusal(kintsugi_status status) {
 }  // namespace
 
 std::vector<std::int64_t> sampled_vectors(const OperandFacts& facts) {
-  constexpr std::int64_t most = 16;
+  constexpr std::int64_t max_vectors = 16;
   std::vector<std::int64_t> chosen;
-  if (facts.vectors <= most) {
+  if (facts.vectors <= max_vectors) {
     for (std::int64_t v = 0; v < facts.vectors; ++v) chosen.push_back(v);
     return chosen;
   }
   chosen = {facts.largest_vector, facts.widest_vector};
-  constexpr std::int64_t spread = most - 2;
+  constexpr std::int64_t spread = max_vectors - 2;
   for (std::int64_t i = 0; i < spread; ++i) chosen.push_back(i * (facts.vectors - 1) / (spread - 1));
   std::sort(chosen.begin(), chosen.end());
   chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());

@@ -122,11 +122,11 @@ Bound SchemeRows<T>::bound_of(const Json& program, const Json& coefficients, boo
   if (!in_window) return bound;
   const Json& split_a = program.at("split_a");
   const Json& split_b = program.at("split_b");
-  bound.of_spans = bound_of_spans(program, bound.coefficients, least_element(split_a, facts_a_),
-                                  least_element(split_b, facts_b_));
+  bound.spans_bound = bound_of_spans(program, bound.coefficients, least_element(split_a, facts_a_),
+                                     least_element(split_b, facts_b_));
   const auto norms_a = lab::vector_norms(sample_.a(), lab::split_window(description_of(split_a)));
   const auto norms_b = lab::vector_norms(sample_.b(), lab::split_window(description_of(split_b)));
-  bound.of_sample = largest_of_sample<T>(bound.coefficients, norms_a, norms_b, elements);
+  bound.sample_bound = largest_of_sample<T>(bound.coefficients, norms_a, norms_b, elements);
   return bound;
 }
 
@@ -160,7 +160,7 @@ SchemeRow SchemeRows<T>::row(const std::string& scheme) {
       is_in_window(row.program.at("split_a"), facts_a_) && is_in_window(row.program.at("split_b"), facts_b_);
   row.bound = bound_of(row.program, coefficients, *row.in_window, run.elements);
   row.proved_span = proved_span(row.program, row.bound->coefficients);
-  row.proved = row.bound->of_spans && *row.bound->of_spans <= contract_.coefficient;
+  row.proved = row.bound->spans_bound && *row.bound->spans_bound <= contract_.coefficient;
   return row;
 }
 
@@ -191,8 +191,8 @@ Json row_document(const SchemeRow& row) {
                          {"floor_a", bound.floor_a},
                          {"floor_b", bound.floor_b},
                          {"floor_both", bound.floor_both},
-                         {"of_spans", optional_number(row.bound->of_spans)},
-                         {"of_sample", optional_number(row.bound->of_sample)}};
+                         {"of_spans", optional_number(row.bound->spans_bound)},
+                         {"of_sample", optional_number(row.bound->sample_bound)}};
   }
   if (row.errors) {
     document["errors"] = {{"frobenius_relative", number(row.errors->frobenius_relative)},

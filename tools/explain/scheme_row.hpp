@@ -17,8 +17,8 @@ namespace kintsugi::tools {
 // Bounds |C - AB| <= coefficient |A||B|, in three forms; nothing if the operands are outside the window.
 struct Bound {
   lab::BoundCoefficients coefficients;  // inside the window, for any operands
-  std::optional<double> of_spans;       // for all elements of operands with these dynamic ranges
-  std::optional<double> of_sample;      // largest of the sampled elements' own bounds
+  std::optional<double> spans_bound;    // for all elements of operands with these dynamic ranges
+  std::optional<double> sample_bound;   // largest of the sampled elements' own bounds
 };
 
 struct SchemeRow {

@@ -48,13 +48,13 @@ std::string beside_the_taken(const ChainCandidate& candidate, const Choice& choi
 // Returns the verdict of a scheme inside its window that is not proved: by an element of the sample if that
 // suffices, else by what the dynamic ranges allow.
 std::string not_proved_here(const SchemeRow& row, const Contract& contract) {
-  const double of_sample = *row.bound->of_sample;
-  if (of_sample > contract.coefficient)
+  const double sample_bound = *row.bound->sample_bound;
+  if (sample_bound > contract.coefficient)
     return fmt::format("not proved: {:.3g} |A||B| on these data is above the {:.3g} of accuracy {}",
-                       of_sample, contract.coefficient, contract.accuracy);
+                       sample_bound, contract.coefficient, contract.accuracy);
   return fmt::format(
       "not proved: spans like these allow {:.3g} |A||B|, though no sampled element more than {:.3g}",
-      *row.bound->of_spans, of_sample);
+      *row.bound->spans_bound, sample_bound);
 }
 
 std::string beside_special_values(std::int64_t specials) {

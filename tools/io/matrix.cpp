@@ -22,12 +22,12 @@ double narrowed(const DoubleDouble& x, double) { return wide(x).hi; }
 float narrowed(const DoubleDouble& x, float) {
   const DoubleDouble number = wide(x);
   const auto nearest = static_cast<float>(number.hi);
-  const double rest = number.hi - static_cast<double>(nearest);
+  const double difference = number.hi - static_cast<double>(nearest);
   const bool up = number.lo > 0;
-  if (number.lo == 0 || rest == 0 || std::isinf(nearest)) return nearest;
-  const float other = std::nextafter(nearest, rest > 0 ? INFINITY : -INFINITY);
-  const bool is_tie = static_cast<double>(other) - number.hi == rest;
-  return is_tie && up == (rest > 0) ? other : nearest;
+  if (number.lo == 0 || difference == 0 || std::isinf(nearest)) return nearest;
+  const float other = std::nextafter(nearest, difference > 0 ? INFINITY : -INFINITY);
+  const bool is_tie = static_cast<double>(other) - number.hi == difference;
+  return is_tie && up == (difference > 0) ? other : nearest;
 }
 
 // Counts changed elements. NaN counts as unchanged, though its payload is truncated.

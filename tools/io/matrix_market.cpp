@@ -158,14 +158,15 @@ std::int64_t stored_entries(const Kind& kind, std::int64_t rows, std::int64_t co
 }
 
 Sizes read_sizes(const std::string& path, Lines& lines, const Kind& kind) {
-  constexpr std::int64_t most = std::int64_t{1} << 31;
+  constexpr std::int64_t max_size = std::int64_t{1} << 31;
   if (!lines.next_data()) fail(path, "ends before the line of its sizes");
   Sizes sizes;
   sizes.rows = lines.integer("number of rows");
   sizes.columns = lines.integer("number of columns");
   if (kind.coordinate) sizes.entries = lines.integer("number of entries");
   lines.expect_end();
-  if (sizes.rows < 0 || sizes.columns < 0 || sizes.entries < 0 || sizes.rows > most || sizes.columns > most) {
+  if (sizes.rows < 0 || sizes.columns < 0 || sizes.entries < 0 || sizes.rows > max_size ||
+      sizes.columns > max_size) {
     lines.bad("sizes {} x {} with {} entries are out of range", sizes.rows, sizes.columns, sizes.entries);
   }
   if (kind.symmetry != Symmetry::general && sizes.rows != sizes.columns) {

@@ -11,7 +11,7 @@ namespace kintsugi::tools {
 // Fails, naming the file, the row and the member, for the first value that violates
 // docs/schema/accuracy.schema.json.
 void check_accuracy(const std::string& file, const Json& document);
-// As check_accuracy(), by docs/schema/bench.schema.json.
+// Like check_accuracy(), by docs/schema/bench.schema.json.
 void check_bench(const std::string& file, const Json& document);
 
 }  // namespace kintsugi::tools

@@ -83,12 +83,12 @@ Filter in_distribution(const std::string& text) {
   return [text](const Json& row) { return cell(row, "distribution") == text; };
 }
 
-Filter with_parameter(const std::string& name, double least, double most) {
+Filter with_parameter(const std::string& name, double min, double max) {
   return [=](const Json& row) {
     const std::string text = cell(row, "distribution");
     if (!text.starts_with(name + ":")) return false;
     const double value = parse_number("distribution", text.substr(name.size() + 1));
-    return value >= least && value <= most;
+    return value >= min && value <= max;
   };
 }
 

@@ -56,8 +56,8 @@ class Evidence {
 
 Filter everywhere();
 Filter in_distribution(const std::string& text);
-// Returns a filter for distributions NAME:P with P from `least` to `most`.
-Filter with_parameter(const std::string& name, double least, double most);
+// Returns a filter for distributions NAME:P with P from `min` to `max`.
+Filter with_parameter(const std::string& name, double min, double max);
 Filter with_k(double least);
 Filter of_length(double k);
 Filter both(const Filter& one, const Filter& other);

@@ -42,8 +42,8 @@ std::vector<std::int64_t> block_bounds(const Triangular<T>& problem) {
   const std::int64_t step = block_size(order, blocks_of_triangular);
   std::vector<std::int64_t> bounds{0};
   for (std::int64_t row = 1; row < order; ++row) {
-    const std::int64_t of_bound = problem.is_lower ? row : row - 1;
-    if (row - bounds.back() == step || special[static_cast<std::size_t>(of_bound)]) bounds.push_back(row);
+    const std::int64_t row_at_bound = problem.is_lower ? row : row - 1;
+    if (row - bounds.back() == step || special[static_cast<std::size_t>(row_at_bound)]) bounds.push_back(row);
   }
   bounds.push_back(order);
   return bounds;

@@ -10,7 +10,7 @@ namespace {
 // Substitution takes 32 / order of all multiplications, and a block fits the first-level cache.
 constexpr std::int64_t largest_substitution = 32;
 
-// By parts, without the repair of NaN that std::complex's operator does.
+// Multiplies real and imaginary parts without the repair of NaN that std::complex's operator does.
 template <class T>
 T times(const T& x, const T& y) {
   if constexpr (is_complex_element<T>) {

@@ -7,7 +7,7 @@ namespace kintsugi::blas {
 
 namespace {
 
-// Both triangles of A from the one that is stored; the diagonal of a Hermitian matrix is real whatever is
+// Fills both triangles of A from the stored one; the diagonal of a Hermitian matrix is real whatever is
 // stored.
 template <class T>
 void expand_symmetric(const Call& call, const View<T>& full) {

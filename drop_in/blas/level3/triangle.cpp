@@ -52,10 +52,10 @@ void update(const Triangle<T>& triangle, const T& alpha, const View<const T>& a,
     if (beta != T(0)) copy_diagonal_block(triangle, first, block);
     products.multiply(alpha, a.rows_from_to(first, end), b_columns, beta, block);
     put_diagonal_block(block, first, triangle);
-    const std::int64_t rest = triangle.is_lower ? end : 0;
+    const std::int64_t rest_begin = triangle.is_lower ? end : 0;
     const std::int64_t rest_end = triangle.is_lower ? n : first;
-    products.multiply(alpha, a.rows_from_to(rest, rest_end), b_columns, beta,
-                      triangle.c.block(rest, first, rest_end - rest, end - first));
+    products.multiply(alpha, a.rows_from_to(rest_begin, rest_end), b_columns, beta,
+                      triangle.c.block(rest_begin, first, rest_end - rest_begin, end - first));
   }
 }
 

@@ -11,9 +11,11 @@ constexpr int group_count_argument = 14;
 constexpr int group_size_argument = 15;
 constexpr int batch_size_argument = 17;
 
-// Numbers of the leading dimensions among the arguments of gemm_batch_strided, whose strides follow them.
-int strided_number(int number_of_gemm) {
-  return number_of_gemm == 10 ? 11 : number_of_gemm == 13 ? 15 : number_of_gemm;
+// Number that an argument of gemm has in gemm_batch_strided, where a stride follows A, B and C's leading
+// dimensions.
+int argument_number_in_strided(int gemm_argument) {
+  constexpr int ldb = 10, ldc = 13;  // numbers in gemm
+  return gemm_argument == ldb ? ldb + 1 : gemm_argument == ldc ? ldc + 2 : gemm_argument;
 }
 
 // The arrays of a call of gemm_batch: an element for each group, and for each matrix a pointer.
@@ -32,10 +34,11 @@ struct Arrays {
   const Int* group_size;
 };
 
-// The groups of a batch up to the first wrong argument; `op_a` and `op_b` give a group's.
+// Returns the groups of a batch up to the first wrong argument. set_op_a(g, product) and set_op_b(g, product)
+// set the operations of group g. `raw_layout`: the layout as the caller gave it, for messages.
 template <class Type, class Int, class OpA, class OpB>
 Batch batch_of(Convention convention, Layout layout, int raw_layout, const Arrays<Type, Int>& x,
-               const OpA& op_a, const OpB& op_b) {
+               const OpA& set_op_a, const OpB& set_op_b) {
   using Element = typename Type::Element;
   Batch batch{.convention = convention, .layout = layout};
   if (layout == Layout::invalid) batch.bad = {1, "layout", raw_layout};
@@ -53,13 +56,14 @@ Batch batch_of(Convention convention, Layout layout, int raw_layout, const Array
                             .lda = x.lda[g],
                             .ldb = x.ldb[g],
                             .beta = static_cast<const Element*>(x.beta) + g,
-                            .ldc = x.ldc[g]},
+                            .ldc = x.ldc[g],
+                            .raw = {.layout = raw_layout}},
                 .count = count,
                 .a = x.a + first,
                 .b = x.b + first,
                 .c = x.c + first};
-    op_a(g, group.product);
-    op_b(g, group.product);
+    set_op_a(g, group.product);
+    set_op_b(g, group.product);
     batch.bad = first_bad_argument(group.product);
     if (batch.bad.number == 0 && count < 0) batch.bad = {group_size_argument, nullptr, 0};
     first += count;
@@ -98,16 +102,15 @@ void cblas_gemm_batch(Symbol& symbol, int layout, const int* op_a, const int* op
   };
   if (!intercepts() && forward()) return;
   const Arrays<Type, Int> arrays{m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, group_count, group_size};
-  const auto set_a = [op_a, layout](Int g, Call& product) {
+  const auto set_op_a = [op_a](Int g, Call& product) {
     product.op_a = op_of_number(op_a[g]);
-    product.raw.layout = layout;
     product.raw.op_a = op_a[g];
   };
-  const auto set_b = [op_b](Int g, Call& product) {
+  const auto set_op_b = [op_b](Int g, Call& product) {
     product.op_b = op_of_number(op_b[g]);
     product.raw.op_b = op_b[g];
   };
-  answer(symbol, batch_of(Convention::cblas, layout_of_number(layout), layout, arrays, set_a, set_b),
+  answer(symbol, batch_of(Convention::cblas, layout_of_number(layout), layout, arrays, set_op_a, set_op_b),
          Forward(forward));
 }
 
@@ -120,7 +123,7 @@ struct Strides {
 Batch strided_batch_of(const Call& product, std::int64_t element_bytes, const Strides& strides,
                        std::int64_t count) {
   Batch batch{.convention = product.convention, .layout = product.layout, .bad = first_bad_argument(product)};
-  if (batch.bad.enumerator == nullptr) batch.bad.number = strided_number(batch.bad.number);
+  if (batch.bad.enumerator == nullptr) batch.bad.number = argument_number_in_strided(batch.bad.number);
   if (batch.bad.number == 0 && count < 0) batch.bad = {batch_size_argument, nullptr, 0};
   batch.add({.product = product,
              .count = count,

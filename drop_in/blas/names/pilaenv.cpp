@@ -9,7 +9,7 @@ namespace kintsugi::blas {
 namespace {
 
 constexpr std::int32_t depth_of_scalapack = 32;
-// At this depth the splits of two operands cost a small part of their product.
+// Inner length at which the splits of two operands cost a small part of their product.
 constexpr std::int32_t depth_of_emulation = 512;
 
 // True if products are emulated by policy or accuracy. Otherwise calls are forwarded, and results should keep

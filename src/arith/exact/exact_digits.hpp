@@ -55,7 +55,7 @@ struct ExactWidths {
 
   static constexpr int sum_bottom = 2 * lowest;
   static constexpr int sum_digits = digits_for(2 * factor_bits + 40);
-  // For alpha * x of two parts plus beta * c of two parts.
+  // Digits for alpha * x of two parts plus beta * c of two parts.
   static constexpr int result_bottom = 3 * lowest;
   static constexpr int result_digits = digits_for(3 * factor_bits + 42);
 };

@@ -53,8 +53,8 @@ KINTSUGI_HOST_DEVICE T rounded(std::uint64_t magnitude, int exponent, bool negat
   std::uint64_t kept = drop < 64 ? magnitude >> drop : 0;
   if (drop > 0 && drop <= 64) {
     const std::uint64_t half = std::uint64_t{1} << (drop - 1);
-    const bool rest = sticky || (magnitude & (half - 1)) != 0;
-    if ((magnitude & half) != 0 && (rest || (kept & 1U) != 0)) ++kept;
+    const bool low_bits = sticky || (magnitude & (half - 1)) != 0;
+    if ((magnitude & half) != 0 && (low_bits || (kept & 1U) != 0)) ++kept;
   }
   const double value = times_power_of_two(static_cast<double>(kept), exponent + drop);
   return static_cast<T>(negative ? -value : value);
@@ -75,8 +75,8 @@ inline constexpr int max_ordinary_exponent = 958;
 // The leading 96 bits of a magnitude, in 32-bit words of which the first is the leading non-zero one.
 struct LeadingWords {
   std::uint32_t words[3];
-  std::uint32_t rest;  // not zero if any bit below the three words is set
-  int exponent;        // exponent of the first word's last bit, less 32
+  std::uint32_t low_bits;  // not zero if any bit below the three words is set
+  int exponent;            // exponent of the first word's last bit, less 32
 };
 
 constexpr std::uint32_t high_word(std::uint64_t limb) { return static_cast<std::uint32_t>(limb >> 32); }
@@ -90,14 +90,14 @@ KINTSUGI_HOST_DEVICE LeadingWords leading_words(const ExactNumber<Limbs>& x) {
   const auto& limb = x.magnitude.limb;
   std::uint64_t first = limb[0];  // the leading limb and the one below it
   std::uint64_t second = 0;
-  std::uint32_t rest = 0;  // or of the limbs below `second`
+  std::uint32_t low_bits = 0;  // or of the limbs below `second`
   std::uint32_t below = 0;
   int exponent = x.exponent;  // exponent of the last bit of `first`
   for (int l = 1; l < Limbs; ++l) {
     const bool leads = limb[l] != 0;
     first = leads ? limb[l] : first;
     second = leads ? limb[l - 1] : second;
-    rest = leads ? below : rest;
+    low_bits = leads ? below : low_bits;
     exponent = leads ? x.exponent + 64 * l : exponent;
     below |= high_word(limb[l - 1]) | low_word(limb[l - 1]);
   }
@@ -105,7 +105,7 @@ KINTSUGI_HOST_DEVICE LeadingWords leading_words(const ExactNumber<Limbs>& x) {
   const bool leads = high_word(first) != 0;
   return {{leads ? high_word(first) : low_word(first), leads ? low_word(first) : high_word(second),
            leads ? high_word(second) : low_word(second)},
-          rest | (leads ? low_word(second) : 0),
+          low_bits | (leads ? low_word(second) : 0),
           exponent - (leads ? 0 : 32)};
 }
 
@@ -119,14 +119,14 @@ KINTSUGI_HOST_DEVICE T rounded_ordinary(const ExactNumber<Limbs>& x) {
   const std::uint32_t upper = high_word(both_words(leading.words[0], leading.words[1]) << shift);
   const std::uint64_t lower = both_words(leading.words[1], leading.words[2]) << shift;
   int exponent = leading.exponent - shift;
-  std::uint32_t rest = leading.rest | low_word(lower);
+  std::uint32_t low_bits = leading.low_bits | low_word(lower);
   double integer;
   if constexpr (sizeof(T) == 4) {
-    rest |= high_word(lower);
+    low_bits |= high_word(lower);
     exponent += 32;
-    integer = static_cast<double>(upper | (rest != 0 ? 1U : 0U));
+    integer = static_cast<double>(upper | (low_bits != 0 ? 1U : 0U));
   } else {
-    integer = static_cast<double>(both_words(upper, high_word(lower) | (rest != 0 ? 1U : 0U)));
+    integer = static_cast<double>(both_words(upper, high_word(lower) | (low_bits != 0 ? 1U : 0U)));
   }
   // 2^1024 has the pattern of infinity, so that results too large for a double become infinite.
   const std::uint32_t unit = static_cast<std::uint32_t>(std::min(exponent, 1024) + 1023) << 20;

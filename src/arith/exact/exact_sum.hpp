@@ -23,12 +23,13 @@ struct Scaled {
 // |a| / |b| for b not zero, with relative error 2^-52; below 2^-1022 less accurate, beyond double's range
 // infinite.
 KINTSUGI_HOST_DEVICE inline double magnitude_ratio(const Scaled& a, const Scaled& b) {
-  constexpr std::int64_t most = 4000;
+  constexpr std::int64_t max_exponent = 4000;
   const std::int64_t exponent = a.exponent - b.exponent;
   const double ratio = a.fraction / b.fraction;
-  return times_power_of_two(ratio < 0 ? -ratio : ratio, static_cast<int>(exponent < -most  ? -most
-                                                                         : exponent > most ? most
-                                                                                           : exponent));
+  return times_power_of_two(ratio < 0 ? -ratio : ratio,
+                            static_cast<int>(exponent < -max_exponent  ? -max_exponent
+                                             : exponent > max_exponent ? max_exponent
+                                                                       : exponent));
 }
 
 // The exact sum of up to 2^40 products of two doubles, subnormal * subnormal and DBL_MAX * DBL_MAX included;

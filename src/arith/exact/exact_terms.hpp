@@ -94,9 +94,9 @@ KINTSUGI_HOST_DEVICE T rounded_sum(std::array<ExactNumber<Limbs>, Count> terms) 
   bool lost = false;
   KINTSUGI_ROLLED
   while (next < count && !lost) {
-    const auto rest = take_cluster(terms, next);
-    lost = rest.magnitude.length() != 0;
-    if (lost && rest.negative != sum.negative) sum.magnitude.subtract({{1}});
+    const auto next_cluster = take_cluster(terms, next);
+    lost = next_cluster.magnitude.length() != 0;
+    if (lost && next_cluster.negative != sum.negative) sum.magnitude.subtract({{1}});
   }
   return rounded<T>(sum, lost);
 }

@@ -114,7 +114,7 @@ struct ComplexBasis {
   }
 };
 
-// As residue_bits() of real moduli, for a basis.
+// Like residue_bits() of real moduli, for a basis.
 constexpr int residue_bits(const ComplexBasis& basis) {
   WideInteger<6> product{{1}};
   for (int t = 0; t < basis.count(); ++t) {

@@ -144,10 +144,10 @@ struct NormExtremes {
   KINTSUGI_HOST_DEVICE void add(const VectorNorm& norm, const std::int32_t (&tops)[Candidates],
                                 double coefficient) {
     for (int r = 0; r < Candidates; ++r) {
-      const double own = rules_proof_out(norm, tops[r], coefficient)
-                             ? std::numeric_limits<double>::infinity()
-                             : power_of_two(norm_digits - tops[r]) / norm.least;
-      grid[r] = std::max(grid[r], own);
+      const double vector_grid = rules_proof_out(norm, tops[r], coefficient)
+                                     ? std::numeric_limits<double>::infinity()
+                                     : power_of_two(norm_digits - tops[r]) / norm.least;
+      grid[r] = std::max(grid[r], vector_grid);
     }
     mean = std::max(mean, norm.mean / norm.least);
     spread = std::max(spread, norm.spread);

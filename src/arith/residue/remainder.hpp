@@ -222,14 +222,14 @@ KINTSUGI_HOST_DEVICE constexpr std::uint32_t residue_of_sum(std::int32_t sum, st
                                                             std::uint32_t reciprocal) {
   const std::uint32_t magnitude =
       sum < 0 ? 0U - static_cast<std::uint32_t>(sum) : static_cast<std::uint32_t>(sum);
-  std::uint32_t rest =
+  std::uint32_t remainder =
       magnitude - static_cast<std::uint32_t>(std::uint64_t{magnitude} * reciprocal >> 32) * modulus;
-  rest -= rest >= modulus ? modulus : 0;
-  return sum < 0 && rest != 0 ? modulus - rest : rest;
+  remainder -= remainder >= modulus ? modulus : 0;
+  return sum < 0 && remainder != 0 ? modulus - remainder : remainder;
 }
 
-// As residue_of_sum(), in fewer instructions, for sums of at most 131,071 products of int8: a multiple of the
-// modulus is added that makes them positive.
+// Like residue_of_sum(), in fewer instructions, for sums of at most 131,071 products of int8: a multiple of
+// the modulus is added that makes them positive.
 class SumReduction {
  public:
   KINTSUGI_HOST_DEVICE constexpr explicit SumReduction(std::uint32_t modulus)
@@ -240,9 +240,9 @@ class SumReduction {
     const std::uint32_t positive = static_cast<std::uint32_t>(sum) + multiple_;
     const std::uint32_t quotient =
         static_cast<std::uint32_t>(std::uint64_t{positive} * reciprocal_ >> 32);  // right or one too small
-    const std::uint32_t rest = positive - quotient * modulus_;
-    const std::uint32_t less = rest - modulus_;
-    return rest < less ? rest : less;
+    const std::uint32_t remainder = positive - quotient * modulus_;
+    const std::uint32_t less = remainder - modulus_;
+    return remainder < less ? remainder : less;
   }
 
   static constexpr std::uint32_t largest_sum = 131071U << 14;

@@ -77,14 +77,14 @@ inline constexpr auto limb_residues = [] {
 
 }  // namespace residue_detail
 
-// x rounded to the nearest integer, ties to even, for |x| <= 2^51, in rounding mode to nearest.
-KINTSUGI_HOST_DEVICE constexpr double rounded_to_integer(double x) {
+// The integer nearest to x, ties to even, for |x| <= 2^51, in rounding mode to nearest.
+KINTSUGI_HOST_DEVICE constexpr double nearest_small_integer(double x) {
   constexpr double shift = 0x1.8p52;
   return (x + shift) - shift;
 }
 
-// As rounded_to_integer(), for any magnitude.
-KINTSUGI_HOST_DEVICE constexpr double any_rounded_to_integer(double x) {
+// The integer nearest to x, ties to even, for any magnitude.
+KINTSUGI_HOST_DEVICE constexpr double nearest_integer(double x) {
   const double magnitude = x < 0 ? -x : x;
   const double rounded = magnitude < 0x1p52 ? (magnitude + 0x1p52) - 0x1p52 : magnitude;
   return x < 0 ? -rounded : rounded;
@@ -102,7 +102,7 @@ KINTSUGI_HOST_DEVICE constexpr TwoFactors two_factors(int exponent) {
 
 // Limb l of an integer whose higher limbs were subtracted; subtracts limb l, too.
 KINTSUGI_HOST_DEVICE constexpr double take_limb(double& integer, int l) {
-  const double limb = l == 0 ? integer : rounded_to_integer(integer * power_of_two(-limb_bits * l));
+  const double limb = l == 0 ? integer : nearest_small_integer(integer * power_of_two(-limb_bits * l));
   integer -= limb * power_of_two(limb_bits * l);
   return limb;
 }
@@ -112,9 +112,9 @@ KINTSUGI_HOST_DEVICE constexpr double take_limb(double& integer, int l) {
 // below 2^52.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t small_residue(double integer, std::int32_t modulus,
                                                           double inverse) {
-  auto rest = static_cast<std::int32_t>(integer - rounded_to_integer(integer * inverse) * modulus);
-  rest -= rest > 127 ? modulus : 0;
-  return rest + (rest < 128 - modulus ? modulus : 0);
+  auto residue = static_cast<std::int32_t>(integer - nearest_small_integer(integer * inverse) * modulus);
+  residue -= residue > 127 ? modulus : 0;
+  return residue + (residue < 128 - modulus ? modulus : 0);
 }
 
 // Calls store(t, pattern) with the int8 residue modulo moduli[t] of the integer nearest to x 2^scale, for the
@@ -123,7 +123,7 @@ template <class Store>
 KINTSUGI_HOST_DEVICE constexpr void split_into_residues(int count, int bits, double x, int scale,
                                                         Store&& store) {
   const TwoFactors factors = two_factors(scale);
-  double integer = any_rounded_to_integer(x * factors.first * factors.second);
+  double integer = nearest_integer(x * factors.first * factors.second);
   std::array<double, max_limbs> limbs{};
   for (int l = limbs_of(bits) - 1; l >= 0; --l) limbs[l] = take_limb(integer, l);
   for (int t = 0; t < count; ++t) {

@@ -74,9 +74,9 @@ double OwnedStream::seconds_of(const std::function<void()>& enqueue,
 }
 
 OwnedGraph::OwnedGraph(const OwnedStream& stream, const std::function<void()>& enqueue) {
-  constexpr int of_this_thread = 1;
+  constexpr int capture_mode_thread_local = 1;
   Graph captured = nullptr;
-  check(driver().stream_begin_capture(stream.native(), of_this_thread), "cuStreamBeginCapture");
+  check(driver().stream_begin_capture(stream.native(), capture_mode_thread_local), "cuStreamBeginCapture");
   try {
     enqueue();
   } catch (...) {  // a stream left in capture accepts no other work

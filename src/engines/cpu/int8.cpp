@@ -79,7 +79,7 @@ KINTSUGI_VECTORIZED void reduce_sums(const std::uint32_t* sums, std::int64_t cou
   for (std::int64_t i = 0; i < count; ++i) {
     const double sum =
         static_cast<double>(static_cast<std::int32_t>(sums[i])) + static_cast<double>(kept & residues[i]);
-    const auto rest = static_cast<std::int32_t>(sum - rounded_to_integer(sum * inverse) * modulus);
+    const auto rest = static_cast<std::int32_t>(sum - nearest_small_integer(sum * inverse) * modulus);
     residues[i] = static_cast<std::uint8_t>(rest + (rest < 0 ? modulus : 0));
   }
 }

@@ -24,7 +24,7 @@ std::vector<const PairKernels*> find_families() {
   return families;
 }
 
-// As normalized(), for many pairs and without a branch: a number that is not finite gets a zero low word.
+// Like normalized(), for many pairs and without a branch: a number that is not finite gets a zero low word.
 KINTSUGI_VECTORIZED void normalize(double* high, double* low, std::int64_t count) {
   for (std::int64_t e = 0; e < count; ++e) {
     const double sum = high[e] + low[e];

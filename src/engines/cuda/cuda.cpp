@@ -230,7 +230,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
                   const DeviceScalars& scalars) const override {
     cuda::find_norms(queue, a, b, scalars);
   }
-  void summarize(const Queue& queue, const DeviceSide& side, RangeSummary* summaries) const override {
+  void summarize(const Queue& queue, const DeviceSide& side, MergedSummary* summaries) const override {
     cuda::summarize(queue, side, summaries);
   }
   void select(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
@@ -293,9 +293,9 @@ class CudaEngine final : public Engine, public DeviceEngine {
                     DeviceCheckState* state) const override {
     cuda::begin_checks(queue, selection, state);
   }
-  void advance_checks(const Queue& queue, const DeviceCheckedChain& chain, int place, std::int64_t elements,
+  void advance_checks(const Queue& queue, const DeviceCheckedChain& chain, int index, std::int64_t elements,
                       DeviceCheckState* state) const override {
-    cuda::advance_checks(queue, chain, place, elements, state);
+    cuda::advance_checks(queue, chain, index, elements, state);
   }
   void recompute(const Queue& queue, const DeviceTile& block, const DeviceOpenElements& open,
                  DeviceReport* report) const override {

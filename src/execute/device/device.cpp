@@ -62,16 +62,16 @@ void multiply_natively(const Plan& plan, const DeviceOperands& operands, const Q
 }
 
 void run(const Plan& plan, const Operands& operands, const Queue& queue, Report& report) {
-  const bool own = operands.workspace == nullptr;
+  const bool allocates = operands.workspace == nullptr;
   DeviceBuffer memory;
-  if (own) {
+  if (allocates) {
     memory = allocate_workspace(plan, report.blocking, "the device's allocator",
                                 [&](std::size_t bytes) { return DeviceBuffer(plan, queue, bytes); });
   } else {
     check_workspace(plan, operands);
   }
-  report.workspace_bytes = own ? memory.bytes() : plan.workspace_bytes;
-  const Workspace workspace(own ? memory.pointer() : operands.workspace, report.workspace_bytes);
+  report.workspace_bytes = allocates ? memory.bytes() : plan.workspace_bytes;
+  const Workspace workspace(allocates ? memory.pointer() : operands.workspace, report.workspace_bytes);
   const DeviceOperands on_device = operands_of(plan, operands);
   if (plan.is_native()) return multiply_natively(plan, on_device, queue, report.blocking, workspace);
   const auto multiply = is_fused(plan) ? multiply_fused : multiply_items;

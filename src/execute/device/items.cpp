@@ -198,20 +198,20 @@ class ItemSteps {
   // Computes block after block by the checked candidates, each of which may compute all of the block again,
   // and recomputes the elements that the last one left open.
   void multiply_checked(const Item& item, const Workspace& workspace) const {
-    std::vector<Item> of_candidates;
+    std::vector<Item> checked_items;
     Item source = item;
     const auto candidates = product_candidates(plan_);
     for (int r = 0; r < static_cast<int>(candidates.size()); ++r) {
       if (!candidates[r].checked) continue;
-      const Item& candidate = of_candidates.emplace_back(with_candidate(source, r, workspace));
+      const Item& candidate = checked_items.emplace_back(with_candidate(source, r, workspace));
       source.a = candidate.a;  // restored once, if at all
       source.b = candidate.b;
     }
-    const DeviceChecked& first = *of_candidates.front().checked;
+    const DeviceChecked& first = *checked_items.front().checked;
     first.choose(operands_.report);
     for_each_block(blocking_, c_.rows, c_.columns, [&](const ResultBlock& block) {
       first.begin();
-      for (Item& candidate : of_candidates) multiply_checked_block(candidate, block);
+      for (Item& candidate : checked_items) multiply_checked_block(candidate, block);
       first.recompute(tile_of(item, block, item.candidate), block, operands_.report);
     });
   }
@@ -239,8 +239,8 @@ class ItemSteps {
   }
 
   void take_block(Item& item, Workspace& workspace) const {
-    const std::size_t most = max_block_bytes(plan_, blocking_);
-    Workspace memory(workspace.take(most), most);
+    const std::size_t block_bytes = max_block_bytes(plan_, blocking_);
+    Workspace memory(workspace.take(block_bytes), block_bytes);
     const Candidate& candidate = candidate_of(item);
     item.block = lay_out_block(plan_, candidate, candidate_blocking(plan_, candidate, blocking_), memory);
   }
@@ -270,9 +270,9 @@ class ItemSteps {
                       splits);
   }
   Slices plan_split_b(const Item& item, const ResultBlock& block, std::vector<DeviceSplit>& splits) const {
-    const std::int64_t each = columns_each(plan_, candidate_of(item));
+    const std::int64_t vectors_per_column = columns_each(plan_, candidate_of(item));
     return plan_split(item, item.b, candidate_of(item).program.split_b, item.block.b,
-                      {each * block.column, each * block.columns}, splits);
+                      {vectors_per_column * block.column, vectors_per_column * block.columns}, splits);
   }
 
   void multiply_blocks(Item item) const {
@@ -296,20 +296,20 @@ class ItemSteps {
     const Candidate& candidate = candidate_of(item);
     const Blocking tiles{engine_.tile(), tile_columns(plan_, candidate)};
     const std::int64_t parts = plan_.problem.parts();
-    const std::int64_t each = columns_each(plan_, candidate);
+    const std::int64_t vectors_per_column = columns_each(plan_, candidate);
     for_each_block(tiles, block.rows, block.columns, [&](const ResultBlock& part) {
       Accumulators sums = item.block.sums;
       sums.rows = round_up(part.rows, sums_multiple);
-      sums.columns = round_up(each * part.columns, sums_multiple);
-      const ResultBlock of_c{block.row + part.row, block.column + part.column, part.rows, part.columns};
-      const DeviceTile tile = tile_of(item, of_c, item.candidate);
+      sums.columns = round_up(vectors_per_column * part.columns, sums_multiple);
+      const ResultBlock block_of_c{block.row + part.row, block.column + part.column, part.rows, part.columns};
+      const DeviceTile tile = tile_of(item, block_of_c, item.candidate);
       if (item.checked) {
         item.checked->multiply_magnitudes(part.row, part.rows, parts * part.column, parts * part.columns,
                                           item.block.scratch);
       }
       engine_.multiply(queue_, fitted_schedule(candidate), a.block(part.row, part.rows),
-                       b.block(each * part.column, each * part.columns), sums, item.block.scratch,
-                       fit_of(item), on_candidate(item, item.candidate));
+                       b.block(vectors_per_column * part.column, vectors_per_column * part.columns), sums,
+                       item.block.scratch, fit_of(item), on_candidate(item, item.candidate));
       if (item.checked) {
         item.checked->recombine(sums, tile, checked_block);
       } else {

@@ -72,19 +72,20 @@ void report_fit(const Plan& plan, const ResidualFit& fit, Report& report) {
 // Reports blocks and their slices, and the program with that number of slices, from which the bound is
 // computed.
 void report_slices(const Plan& plan, const DeviceSliceCounts& found, Report& report) {
-  Ozaki1Counts& counts = report.error_free;
+  Ozaki1Counts& counts = report.ozaki1;
   counts.blocks += found.blocks;
   counts.slices_a += found.slices_a;
   counts.slices_b += found.slices_b;
   counts.products += found.products;
   counts.fast_blocks += found.fast_blocks;
-  counts.min_slices = std::min(counts.min_slices, ErrorFree::max_slices - found.fewest_slices_below_most);
+  counts.min_slices =
+      std::min(counts.min_slices, Ozaki1Parameters::max_slices - found.fewest_slices_below_most);
   counts.max_products = std::max(counts.max_products, found.max_products);
   const Candidate& candidate = plan.candidates.front();
   if (candidate.scheme == nullptr) return;
   Program program = candidate.program;
-  program.error_free.min_slices = counts.min_slices;
-  program.error_free.max_products = counts.max_products;
+  program.ozaki1.min_slices = counts.min_slices;
+  program.ozaki1.max_products = counts.max_products;
   program.split_a.slices = program.split_b.slices = counts.min_slices;
   report.set_adapted(candidate, program, plan.problem.products());
 }

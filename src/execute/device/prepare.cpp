@@ -44,7 +44,7 @@ void copy_original(const Plan& plan, std::int64_t count, DevicePrepared& prepare
 // True if slices do not depend on the other operand.
 bool can_split(const Plan& plan) {
   const Candidate& candidate = plan.prepared_candidate();
-  return !candidate.scheme->fits_residuals() && candidate.program.recombination != Recombination::error_free;
+  return !candidate.scheme->fits_residuals() && candidate.program.recombination != Recombination::ozaki1;
 }
 
 // Lays out ranges, norms, summaries and slices of all items, each kind contiguously; returns those of the
@@ -60,7 +60,7 @@ DevicePrepared::Item lay_out_items(const Plan& plan, std::int64_t count, DeviceP
   const auto lay_out = [&](Workspace& memory) {
     first.ranges = memory.take_array<VectorRange>(count, matrix.vectors());
     if (by_norms) first.norms = memory.take_array<VectorNorm>(count, matrix.vectors());
-    first.summary = memory.take_array<RangeSummary>(count);
+    first.summary = memory.take_array<MergedSummary>(count);
     if (can_split(plan))
       first.slices.data = memory.take(static_cast<std::size_t>(count) * first.slices.bytes());
   };

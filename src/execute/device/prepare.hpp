@@ -18,7 +18,7 @@ struct DevicePrepared {
   struct Item {
     VectorRange* ranges = nullptr;
     VectorNorm* norms = nullptr;  // if the rule scales by norms
-    RangeSummary* summary = nullptr;
+    MergedSummary* summary = nullptr;
     Slices slices;  // no slices if data is null
   };
 

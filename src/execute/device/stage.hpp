@@ -6,7 +6,7 @@
 
 namespace kintsugi::core {
 
-// For each item: copies it densely to the device, multiplies there, copies C back. Programs are fitted to the
+// Copies each item densely to the device, multiplies there, copies C back. Programs are fitted to the
 // ranges as on the host, which can find them here. Returns when C is complete; nothing of C is written before
 // the product succeeded.
 void stage(const Plan& plan, const Operands& operands, Report& report);

@@ -41,7 +41,7 @@ class CheckedRun {
   std::size_t run(Program& program, std::int64_t& recomputed_elements) {
     equilibrate();
     leave_out_moduli();
-    const std::size_t start = proves() ? find_proved_candidate() : find_fastest_candidate();
+    const std::size_t start = allows_error() ? find_proved_candidate() : find_fastest_candidate();
     split_columns_ = split_rows_ = -1;
     for_each_block([&](const ResultBlock& block) { recomputed_elements += run_block(block, start); });
     program = start + 1 == plan_.candidates.size() ? candidate(start).program : programs_[start];
@@ -97,8 +97,8 @@ class CheckedRun {
 
   const Candidate& candidate(std::size_t r) const { return plan_.candidates[r]; }
 
-  // True if the contract allows errors: then a lower bound of |A||B| can prove elements.
-  bool proves() const { return plan_.contract.checked_coefficient > 0; }
+  // True if the contract allows an error: then a lower bound of |A||B| can prove elements.
+  bool allows_error() const { return plan_.contract.checked_coefficient > 0; }
 
   bool is_whole(const ResultBlock& block) const { return block.elements() == c_.rows * c_.columns; }
 
@@ -181,9 +181,9 @@ class CheckedRun {
       return 0;
     }
     // If C is one block, find_proved_candidate() has left the proofs of the candidate that it used last.
-    const bool is_already_proved = proves() && is_whole(block) && current_ == start;
+    const bool is_already_proved = allows_error() && is_whole(block) && current_ == start;
     use_candidate(start);
-    if (!proves()) {
+    if (!allows_error()) {
       std::fill_n(check_memory_.open, block.elements(), ElementCheck::open);
     } else if (!is_already_proved) {
       prove(start, block);

@@ -33,10 +33,10 @@ class NativeRun {
       multiply(check_, check_.alpha, check_.beta, check_.c);
       return 0;
     }
-    const std::int64_t of_operands = (check_.c.rows + check_.c.columns) * plan_.problem.k;
-    const std::int64_t of_c = check_.c.rows * check_.c.columns;
+    const std::int64_t operand_elements = (check_.c.rows + check_.c.columns) * plan_.problem.k;
+    const std::int64_t c_elements = check_.c.rows * check_.c.columns;
     const bool overwrites = check_.beta == T(0);
-    const bool c_is_smaller = (overwrites ? 1 : 2) * of_c < of_operands;
+    const bool c_is_smaller = (overwrites ? 1 : 2) * c_elements < operand_elements;
     if (!c_is_smaller && multiply_if_harmless()) return 0;
     if (overwrites) return multiply_in_place();
     if constexpr (!is_complex<T>) {

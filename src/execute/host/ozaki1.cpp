@@ -15,7 +15,7 @@ namespace kintsugi::core {
 
 namespace {
 
-using Mode = ErrorFree::Mode;
+using Mode = Ozaki1Parameters::Mode;
 
 // Adds the time from its construction to its destruction to a total, in seconds.
 class Stopwatch {
@@ -36,7 +36,7 @@ class Ozaki1Product {
 
  public:
   Ozaki1Product(const Ozaki1Task<T>& task, Workspace& workspace, Ozaki1Counts& counts)
-      : task_(task), rules_(task.program.error_free), threads_(task.plan.threads), counts_(counts),
+      : task_(task), rules_(task.program.ozaki1), threads_(task.plan.threads), counts_(counts),
         memory_(lay_out_ozaki1(task.plan, task.program, task.blocking, workspace)) {}
 
   void run() {
@@ -75,16 +75,16 @@ class Ozaki1Product {
     fail(
         Status::contract_unreachable,
         "vectors {} to {} of {} ask for more than {} slices of {} bits: their elements span too many binades",
-        part.first, part.first + part.count - 1, operand, ErrorFree::max_slices, memory_.a.bits);
+        part.first, part.first + part.count - 1, operand, Ozaki1Parameters::max_slices, memory_.a.bits);
   }
 
-  // Algorithm 1, with at most `most` slices.
+  // Algorithm 1, with at most `max_count` slices.
   int split(SuccessiveSplit& side, const OperandView<T>& operand, std::span<const VectorRange> ranges,
-            int most) const {
+            int max_count) const {
     side.slices.vectors = operand.rows;
     set_first_residuals(operand, ranges, side, threads_);
     int count = 0;
-    while (count < most && any_residual(side)) take_slice(side, count++, nullptr, nullptr, threads_);
+    while (count < max_count && any_residual(side)) take_slice(side, count++, nullptr, nullptr, threads_);
     return count;
   }
 
@@ -112,7 +112,7 @@ class Ozaki1Product {
     std::fill_n(memory_.slice_counts, part.count, 0);
     count_a_ = 0;
     for (bool all = !any_residual(side); !all;) {
-      if (count_a_ == ErrorFree::max_slices) fail_slices('A', part);
+      if (count_a_ == Ozaki1Parameters::max_slices) fail_slices('A', part);
       take_slice(side, count_a_++, memory_.weights, memory_.slice_row_sums, threads_);
       all = true;
       for (std::int64_t v = 0; v < part.count; ++v) {
@@ -131,7 +131,7 @@ class Ozaki1Product {
 
   // Returns d, the number of slices, of a block of C.
   SliceDepth find_depth(const Part& rows, const Part& columns) {
-    if (rules_.mode == Mode::cr) return {ErrorFree::max_slices, ErrorFree::max_slices, false};
+    if (rules_.mode == Mode::cr) return {Ozaki1Parameters::max_slices, Ozaki1Parameters::max_slices, false};
     if (rules_.slices != 0) return {rules_.slices, rules_.slices, rules_.fast};
     {
       const Stopwatch watch(counts_.split_a_seconds);
@@ -146,7 +146,7 @@ class Ozaki1Product {
         slice_counts.exhausted = std::max(slice_counts.exhausted, -memory_.slice_counts[v]);
       }
     });
-    return depth_of(slice_counts, ErrorFree::max_slices, rules_.fast);
+    return depth_of(slice_counts, Ozaki1Parameters::max_slices, rules_.fast);
   }
 
   void multiply_block(const Part& rows, const Part& columns) {
@@ -243,7 +243,7 @@ class Ozaki1Product {
   }
 
   const Ozaki1Task<T>& task_;
-  const ErrorFree& rules_;
+  const Ozaki1Parameters& rules_;
   int threads_;
   Ozaki1Counts& counts_;
   Ozaki1Memory memory_;
@@ -255,14 +255,14 @@ class Ozaki1Product {
 // gain).
 bool fits(std::span<const VectorRange> ranges, const SplitRule& rule) {
   const int longest = summarize(ranges).dynamic_range + 55;  // from the top to the last bit of a double
-  return divide_up(longest, rule.successive_gain()) <= ErrorFree::max_slices;
+  return divide_up(longest, rule.successive_gain()) <= Ozaki1Parameters::max_slices;
 }
 
 }  // namespace
 
 template <class T>
 void check_ozaki1(const Ozaki1Task<T>& task, Workspace workspace) {
-  const ErrorFree& rules = task.program.error_free;
+  const Ozaki1Parameters& rules = task.program.ozaki1;
   if (rules.slices != 0) return;
   const bool b_fits = rules.mode != Mode::cr || fits(task.columns, task.program.split_b);
   if (fits(task.rows, task.program.split_a) && b_fits) return;

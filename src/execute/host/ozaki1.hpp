@@ -1,4 +1,4 @@
-// Ozaki scheme I on any engine of the host: Algorithms 1 to 3 of dgemm-tc (Recombination::error_free).
+// Ozaki scheme I on any engine of the host: Algorithms 1 to 3 of dgemm-tc (Recombination::ozaki1).
 #pragma once
 
 #include <span>

@@ -22,13 +22,13 @@ void scale_side_by_norms(SideOf<T>& side, int threads) {
 // Raises the bits of every row's and column's largest sum to those of the sums of one block.
 void raise_bits(const Accumulators& sums, std::span<std::int32_t> rows, std::span<std::int32_t> columns,
                 int threads) {
-  const auto at = [&](std::int64_t i, std::int64_t j) {
+  const auto element = [&](std::int64_t i, std::int64_t j) {
     return static_cast<std::uint64_t>(sums.group<std::int64_t>(0)[i + j * sums.rows]);
   };
 #pragma omp parallel for num_threads(workers_for(sums.columns, threads)) schedule(static)
   for (std::int64_t j = 0; j < sums.columns; ++j) {
     std::uint64_t largest = 0;
-    for (std::int64_t i = 0; i < sums.rows; ++i) largest = std::max(largest, at(i, j));
+    for (std::int64_t i = 0; i < sums.rows; ++i) largest = std::max(largest, element(i, j));
     columns[j] = std::max(columns[j], bits_of_sum(largest));
   }
   constexpr std::int64_t chunk = 64;  // contiguous rows of one column
@@ -39,7 +39,8 @@ void raise_bits(const Accumulators& sums, std::span<std::int32_t> rows, std::spa
     const std::int64_t last = std::min(first + chunk, sums.rows);
     std::array<std::uint64_t, chunk> largest{};
     for (std::int64_t j = 0; j < sums.columns; ++j) {
-      for (std::int64_t i = first; i < last; ++i) largest[i - first] = std::max(largest[i - first], at(i, j));
+      for (std::int64_t i = first; i < last; ++i)
+        largest[i - first] = std::max(largest[i - first], element(i, j));
     }
     for (std::int64_t i = first; i < last; ++i) rows[i] = std::max(rows[i], bits_of_sum(largest[i - first]));
   }

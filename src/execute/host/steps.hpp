@@ -32,12 +32,12 @@ void set_program(const Program& program, SideOf<T>& a, SideOf<T>& b) {
   for (VectorRange& range : b.ranges) set_scale(range, *b.rule);
 }
 
-// True if slices under the rule `there` can be used as those of `wanted`: they are the same or, for residues,
-// have more moduli.
-inline bool serves(const SplitRule& there, const SplitRule& wanted) {
-  SplitRule first = there;
+// True if slices under the rule `available` can be used as those of `wanted`: the rules are the same or, for
+// residues, the available slices have more moduli.
+inline bool serves(const SplitRule& available, const SplitRule& wanted) {
+  SplitRule first = available;
   const bool real_residues = wanted.kind == SplitKind::residues && wanted.complex_basis.empty();
-  if (real_residues && wanted.scales == ScaleRule::exponent && wanted.slices <= there.slices) {
+  if (real_residues && wanted.scales == ScaleRule::exponent && wanted.slices <= available.slices) {
     first.slices = wanted.slices;
     first.sum_bits = wanted.sum_bits;
   }
@@ -48,15 +48,15 @@ inline bool serves(const SplitRule& there, const SplitRule& wanted) {
 template <class T>
 Slices split_part(const SideOf<T>& side, const Part& part, int threads) {
   const auto [first, count] = part;
-  const std::int64_t each = slice_vectors_each(side.view, *side.rule);
+  const std::int64_t vectors_each = slice_vectors_each(side.view, *side.rule);
   if (side.prepared != nullptr && side.prepared->slices.data != nullptr && side.inner_factors.empty() &&
       serves(side.prepared->rule, *side.rule) && side.prepared->slices.storage == side.slices.storage) {
-    Slices slices = side.prepared->slices.block(each * first, each * count);
+    Slices slices = side.prepared->slices.block(vectors_each * first, vectors_each * count);
     slices.count = side.rule->slices;
     return slices;
   }
   Slices slices = side.slices;
-  slices.vectors = each * count;
+  slices.vectors = vectors_each * count;
   const std::int64_t parts = side.view.rows / elements_of(side.view).rows;
   split_operand(side.view.vectors(parts * first, parts * count), *side.rule,
                 side.ranges.subspan(parts * first, parts * count), slices, threads, side.inner_factors);

@@ -19,11 +19,12 @@ double split_limit(const Contract& contract) {
   return contract.accuracy.is_of(OperandType::f32) ? 9 * 0x1p-24 : 9 * 0x1p-53;
 }
 
-// Shortens a fallback chain of increasing dynamic ranges to `most` candidates. If native follows, the widest
-// are removed, since native accepts their operands too. Else first those are removed that a wider one of the
-// same cost follows, and then those before the widest.
-void shorten(std::vector<Candidate>& chain, const Engine& engine, std::size_t most, bool native_follows) {
-  while (chain.size() > most) {
+// Shortens a fallback chain of increasing dynamic ranges to `max_candidates` candidates. If native follows,
+// the widest are removed, since native accepts their operands too. Else first those are removed that a wider
+// one of the same cost follows, and then those before the widest.
+void shorten(std::vector<Candidate>& chain, const Engine& engine, std::size_t max_candidates,
+             bool native_follows) {
+  while (chain.size() > max_candidates) {
     const auto replaced =
         std::adjacent_find(chain.begin(), chain.end(), [&](const Candidate& x, const Candidate& y) {
           return relative_cost(engine, x.program) == relative_cost(engine, y.program);
@@ -47,11 +48,13 @@ bool wins(const Plan& plan, const Program& program) {
 
 SchemeVariant with_window(const Scheme& scheme, OperandType type) {
   if (!scheme.program.sized_by_type || type != OperandType::f32) return scheme;
-  return residues(schemes::ozaki2_default, scheme.program.split_a.scales);
+  return ozaki2_variant(schemes::ozaki2_default, scheme.program.split_a.scales);
 }
 
-SchemeVariant residues(int count, ScaleRule scale) {
-  return {&schemes::ozaki2, schemes::ozaki2_program(count, scale), {.moduli = count, .scale = scale}};
+SchemeVariant ozaki2_variant(int moduli_count, ScaleRule scale) {
+  return {&schemes::ozaki2,
+          schemes::ozaki2_program(moduli_count, scale),
+          {.moduli = moduli_count, .scale = scale}};
 }
 
 double relative_cost(const Engine& engine, const Program& program) {
@@ -146,7 +149,7 @@ std::optional<Proved> prove(const Plan& plan, const Candidate& candidate) {
   const std::int64_t k = plan.problem.products();
   const Program& program = candidate.program;
   // Algorithm 3 of the Ozaki scheme only estimates its error; ozaki2 has fewer products for a proof.
-  if (program.recombination == Recombination::error_free) return std::nullopt;
+  if (program.recombination == Recombination::ozaki1) return std::nullopt;
   Proved proved{candidate, 0};
   if (!program.split_a.scale_vectors || !program.split_b.scale_vectors) return std::nullopt;
   if (contract.accuracy.is_of_type() && split_loss(program) > split_limit(contract)) return std::nullopt;

@@ -14,21 +14,20 @@ double relative_cost(const Engine& engine, const Program& program);
 
 // A scheme with parameters that the plan sets.
 struct SchemeVariant {
-  SchemeVariant(const Scheme& of) : scheme(&of), program(of.program) {}
-  SchemeVariant(const Scheme* of, const Program& with, const SchemeParameters& set)
-      : scheme(of), program(with), parameters(set) {}
+  SchemeVariant(const Scheme& unchanged) : scheme(&unchanged), program(unchanged.program) {}
+  SchemeVariant(const Scheme* changed, const Program& new_program, const SchemeParameters& new_parameters)
+      : scheme(changed), program(new_program), parameters(new_parameters) {}
 
   const Scheme* scheme;
   Program program;
   SchemeParameters parameters{};
 };
 
-// Returns the scheme ozaki2 with `count` moduli and the given rule of scales.
-SchemeVariant residues(int count, ScaleRule scale);
+// Returns the scheme ozaki2 with that number of moduli and that rule of scales.
+SchemeVariant ozaki2_variant(int moduli_count, ScaleRule scale);
 
-// Returns the variant of a scheme that a fallback chain of windows uses. Residues with the number of moduli
-// that FP32 elements need have hardly any window, so FP32 uses the default number; with the number for FP64
-// elements they have one.
+// Returns the variant of a scheme that a fallback chain accepts by its window. ozaki2 sized for FP32 has
+// almost no window, so for FP32 operands the default number of moduli is used; sized for FP64 it has one.
 SchemeVariant with_window(const Scheme& scheme, OperandType type);
 
 // Returns the scheme's program for the plan's problem and engine. Devices that do not multiply residues of

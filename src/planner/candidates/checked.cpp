@@ -129,7 +129,7 @@ std::vector<Candidate> norm_emulations(const Plan& plan, int widest) {
   if (widest > first + 2) counts.push_back(widest);
   std::vector<Candidate> chain;
   for (const int count : counts) {
-    auto candidate = offered(plan, residues(count, ScaleRule::norm));
+    auto candidate = offered(plan, ozaki2_variant(count, ScaleRule::norm));
     if (!candidate || !device->skips(candidate->program.schedule, candidate->program.format().id)) break;
     candidate->acceptance.norm_bits = candidate->program.split_a.sum_bits;
     candidate->acceptance.norm_top_exponent = candidate->program.split_a.top_exponent;
@@ -147,7 +147,7 @@ std::vector<Candidate> exact_on_device(const Plan& plan, int first) {
   for (const int wanted : exact_moduli(plan, first)) {
     const int count = std::min(wanted, plan.engine->device()->max_checked_moduli());
     if (!chain.empty() && count == chain.back().parameters.moduli) break;
-    auto candidate = offered(plan, residues(count, ScaleRule::exponent));
+    auto candidate = offered(plan, ozaki2_variant(count, ScaleRule::exponent));
     if (!candidate || !skips_products(plan, *candidate)) break;
     if (plan.problem.complex && !candidate->program.multiplies_elements()) break;
     candidate->checked = true;
@@ -161,7 +161,8 @@ std::vector<Candidate> checked_products(const Plan& plan) {
   std::vector<Candidate> chain;
   for (const int bits : checked_bits(plan)) {
     const int count = moduli_of(2 * bits, plan.problem.products());
-    const auto candidate = count == 0 ? std::nullopt : offered(plan, residues(count, ScaleRule::exponent));
+    const auto candidate =
+        count == 0 ? std::nullopt : offered(plan, ozaki2_variant(count, ScaleRule::exponent));
     if (!candidate) break;
     if (plan.engine->device() != nullptr && plan.contract.coefficient == 0) {
       chain = exact_on_device(plan, count);

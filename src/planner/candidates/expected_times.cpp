@@ -21,7 +21,7 @@ ExpectedTimes expected_times(const Engine& engine, const Program& program, const
   const auto n = static_cast<double>(problem.n);
   const auto k = static_cast<double>(problem.k);
   const double parts = problem.complex ? 2 : 1;
-  // Where elements are not multiplied themselves, a complex column counts as two vectors and two columns of
+  // If complex elements are not multiplied as such, a complex column counts as two vectors and two columns of
   // sums.
   const double columns = program.multiplies_elements() ? 1 : parts;
   const StepCosts costs = engine.step_costs(program.split_a);

@@ -16,7 +16,7 @@ double checked_coefficient(const Contract& contract, OperandType type) {
 
 double contract_coefficient(const Accuracy& accuracy, std::int64_t k) {
   switch (accuracy.kind) {
-    case Accuracy::Kind::of_type: return contract_of_type(accuracy.type, k);
+    case Accuracy::Kind::by_type: return contract_of_type(accuracy.type, k);
     case Accuracy::Kind::exact: return 0;
     case Accuracy::Kind::tolerance: return accuracy.tolerance;
   }

@@ -16,18 +16,18 @@ namespace kintsugi::core {
 
 // Error of C that is allowed: that of products in a type, one rounding (exact), or a tolerance.
 struct Accuracy {
-  enum class Kind : std::uint8_t { of_type, exact, tolerance };
+  enum class Kind : std::uint8_t { by_type, exact, tolerance };
 
-  Kind kind = Kind::of_type;
-  OperandType type = OperandType::f32;  // for Kind::of_type only
+  Kind kind = Kind::by_type;
+  OperandType type = OperandType::f32;  // for Kind::by_type only
   double tolerance = 0;                 // relative to |A||B|, for Kind::tolerance only
 
-  bool is_of_type() const { return kind == Kind::of_type; }
+  bool is_of_type() const { return kind == Kind::by_type; }
   bool is_of(OperandType wanted) const { return is_of_type() && type == wanted; }
 };
 
 // Returns the accuracy of products in the type.
-constexpr Accuracy accuracy_of_type(OperandType type) { return {Accuracy::Kind::of_type, type}; }
+constexpr Accuracy accuracy_of_type(OperandType type) { return {Accuracy::Kind::by_type, type}; }
 
 // `automatic` emulates where that is expected to be faster.
 enum class Policy : std::uint8_t { automatic, emulate, native };
@@ -49,8 +49,8 @@ struct PlanRequest {
   bool assumes_gain = false;
 };
 
-// Returns the settings with one of each two that exclude each other reset: that from the less specific
-// source. Fails with bad_setting or contract_unreachable if both come from the same source.
+// Returns the settings after a reset: of two settings that exclude each other, the one from the less specific
+// source gets its default. Fails with bad_setting or contract_unreachable if both come from the same source.
 Settings without_contradictions(Settings settings, const Problem& problem);
 
 // Parses the settings. Fails with bad_setting if the accumulator does not exist.

@@ -12,7 +12,7 @@ const char* recombination_name(Recombination recombination) {
     case Recombination::weighted: return "weighted";
     case Recombination::residues: return "residues";
     case Recombination::exact_sums: return "exact_sums";
-    case Recombination::error_free: return "error_free";
+    case Recombination::ozaki1: return "error_free";
   }
   return "";
 }

@@ -50,7 +50,7 @@ std::string term_words(const Program& program) {
   if (program.multiplies_elements())
     return "two of complex elements a modulus where -1 is a square, three a modulus elsewhere";
   if (program.recombination == Recombination::residues) return "one a modulus";
-  if (program.recombination == Recombination::error_free) return "at most, for each slice of B";
+  if (program.recombination == Recombination::ozaki1) return "at most, for each slice of B";
   const Schedule& schedule = program.schedule;
   std::string words;
   for (const Term& term : schedule.terms) {

@@ -8,9 +8,9 @@
 
 namespace kintsugi::core {
 
-// Rows or columns of each block if a length is cut into the fewest equal blocks of at most `most`.
-inline std::int64_t block_edge(std::int64_t length, std::int64_t most) {
-  return divide_up(length, divide_up(length, std::min(most, length)));
+// Rows or columns of each block if a length is cut into the fewest equal blocks of at most `max_edge`.
+inline std::int64_t block_edge(std::int64_t length, std::int64_t max_edge) {
+  return divide_up(length, divide_up(length, std::min(max_edge, length)));
 }
 
 }  // namespace kintsugi::core

@@ -10,11 +10,11 @@ namespace kintsugi::core {
 
 namespace {
 
-// Rows and columns of the sums of one tile; `each`: columns of sums for a column of C.
+// Rows and columns of the sums of one tile; a column of C has `vectors_per_column` columns of sums.
 DeviceTileSize tile_size(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
-                         std::int64_t each) {
+                         std::int64_t vectors_per_column) {
   return {round_up(std::min(blocking.m, plan.engine->device()->tile()), sums_multiple),
-          round_up(each * std::min(blocking.n, tile_columns(plan, candidate)), sums_multiple)};
+          round_up(vectors_per_column * std::min(blocking.n, tile_columns(plan, candidate)), sums_multiple)};
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ bool begins_with_selection(const Plan& plan) {
 }
 
 bool is_ozaki1(const Plan& plan) {
-  return plan.candidates.front().program.recombination == Recombination::error_free;
+  return plan.candidates.front().program.recombination == Recombination::ozaki1;
 }
 
 DeviceTileSize checked_tile_size(const Plan& plan, const Blocking& blocking) {
@@ -101,9 +101,9 @@ std::size_t block_bytes(const Plan& plan, const Candidate& candidate, const Bloc
 
 Blocking candidate_blocking(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
   if (!candidate.checked) return blocking;
-  const std::size_t most = block_bytes(plan, *plan.checked_candidate(), blocking) / 2 * 3;
+  const std::size_t max_bytes = block_bytes(plan, *plan.checked_candidate(), blocking) / 2 * 3;
   Blocking part = blocking;
-  while (block_bytes(plan, candidate, part) > most) {
+  while (block_bytes(plan, candidate, part) > max_bytes) {
     const Blocking smaller = smaller_blocking(part, block_multiple(plan));
     if (smaller == part) break;
     part = smaller;
@@ -112,10 +112,11 @@ Blocking candidate_blocking(const Plan& plan, const Candidate& candidate, const 
 }
 
 std::size_t max_block_bytes(const Plan& plan, const Blocking& blocking) {
-  std::size_t most = 0;
+  std::size_t max_bytes = 0;
   for (const Candidate& candidate : product_candidates(plan))
-    most = std::max(most, block_bytes(plan, candidate, candidate_blocking(plan, candidate, blocking)));
-  return most;
+    max_bytes =
+        std::max(max_bytes, block_bytes(plan, candidate, candidate_blocking(plan, candidate, blocking)));
+  return max_bytes;
 }
 
 std::size_t device_workspace_bytes(const Plan& plan, const Blocking& blocking) {

@@ -17,15 +17,15 @@ Slices take_magnitudes(const Plan& plan, const SplitRule& rule, std::int64_t vec
 DeviceOpenElements take_open_elements(const Blocking& blocking, Workspace& workspace) {
   DeviceOpenElements open;
   open.state = workspace.take_array<DeviceCheckState>(1);
-  open.words_of_column = DeviceOpenElements::words_of(blocking.m);
-  open.words = workspace.take_array<std::uint32_t>(open.words_of_column, blocking.n);
-  open.list = workspace.take_array<std::uint32_t>(open.words_of_column, blocking.n);
+  open.masks_per_column = DeviceOpenElements::masks_for_rows(blocking.m);
+  open.masks = workspace.take_array<std::uint32_t>(open.masks_per_column, blocking.n);
+  open.list = workspace.take_array<std::uint32_t>(open.masks_per_column, blocking.n);
   return open;
 }
 
 }  // namespace
 
-bool proves_elements(const Plan& plan) { return plan.contract.checked_coefficient > 0; }
+bool allows_error(const Plan& plan) { return plan.contract.checked_coefficient > 0; }
 
 DeviceCheckedMemory lay_out_device_checked(const Plan& plan, const Blocking& blocking,
                                            const DeviceTileSize& tile, Workspace& workspace) {
@@ -34,7 +34,7 @@ DeviceCheckedMemory lay_out_device_checked(const Plan& plan, const Blocking& blo
   memory.rounding_bounds_a = workspace.take_array<RoundingBound>(problem.m);
   memory.rounding_bounds_b = workspace.take_array<RoundingBound>(problem.vectors_b());
   memory.open = take_open_elements(blocking, workspace);
-  if (!proves_elements(plan)) return memory;
+  if (!allows_error(plan)) return memory;
   memory.ranges_a = workspace.take_array<VectorRange>(problem.m);
   memory.ranges_b = workspace.take_array<VectorRange>(problem.vectors_b());
   memory.slices_a = take_magnitudes(plan, magnitude_program.split_a, blocking.m, workspace);
@@ -45,7 +45,7 @@ DeviceCheckedMemory lay_out_device_checked(const Plan& plan, const Blocking& blo
 }
 
 std::size_t magnitude_scratch_bytes(const Plan& plan, const DeviceTileSize& tile) {
-  if (!proves_elements(plan)) return 0;
+  if (!allows_error(plan)) return 0;
   return plan.engine->device()->scratch_bytes(magnitude_program.schedule, magnitude_program.format().id,
                                               tile.rows, tile.columns);
 }

@@ -21,13 +21,13 @@ struct DeviceTileSize {
 };
 
 // True if the contract allows errors: then a lower bound of |A||B| can prove elements.
-bool proves_elements(const Plan& plan);
+bool allows_error(const Plan& plan);
 
 struct DeviceCheckedMemory {
   RoundingBound* rounding_bounds_a = nullptr;
   RoundingBound* rounding_bounds_b = nullptr;
   DeviceOpenElements open;  // of one block of C
-  // Ranges, slices and sums of magnitudes, whose scales differ from the residues'; if proves_elements().
+  // Ranges, slices and sums of magnitudes, whose scales differ from the residues'; if allows_error().
   VectorRange* ranges_a = nullptr;
   VectorRange* ranges_b = nullptr;
   Slices slices_a;

@@ -11,10 +11,10 @@ namespace kintsugi::core {
 namespace {
 
 std::size_t largest_slices(const Plan& plan, const Blocking& blocking) {
-  std::size_t most = 0;
+  std::size_t max_bytes = 0;
   for (const Candidate& candidate : emulations(plan))
-    most = std::max(most, fused_slices(plan, candidate, blocking).bytes());
-  return most;
+    max_bytes = std::max(max_bytes, fused_slices(plan, candidate, blocking).bytes());
+  return max_bytes;
 }
 
 // Shape of a candidate's products.
@@ -83,9 +83,12 @@ FusedSlices fused_slices(const Plan& plan, const Candidate& candidate, const Blo
 
 FusedMemory lay_out_fused(const Plan& plan, const Blocking& blocking, Workspace& workspace) {
   const std::int64_t items = items_at_once(plan, blocking);
+  constexpr std::int64_t many_vectors = 16384;  // whose ranges take one thread block some 16 us
   FusedMemory memory{};
   memory.rows = workspace.take_array<VectorRange>(items * plan.problem.m);
   memory.columns = workspace.take_array<VectorRange>(items * plan.problem.n);
+  if (plan.problem.m > many_vectors) memory.row_summaries = workspace.take_array<MergedSummary>(items);
+  if (plan.problem.n > many_vectors) memory.column_summaries = workspace.take_array<MergedSummary>(items);
   memory.selections = workspace.take_array<DeviceSelection>(items);
   memory.scratch = workspace.take(max_scratch(plan, blocking));
   if (memory.scratch != nullptr) memory.counters = all_counters(plan, blocking, memory.scratch);

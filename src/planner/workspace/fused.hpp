@@ -37,6 +37,8 @@ FusedSlices fused_slices(const Plan& plan, const Candidate& candidate, const Blo
 struct FusedMemory {
   VectorRange* rows;
   VectorRange* columns;
+  MergedSummary* row_summaries;     // of ranges that are too many for one thread block; nullptr: they are few
+  MergedSummary* column_summaries;  // likewise
   DeviceSelection* selections;
   std::byte* scratch;       // bytes of the candidate that needs most
   DeviceCounters counters;  // in `scratch`, of any candidate's products

@@ -26,8 +26,8 @@ Slices take_slices(const Plan& plan, const SplitRule& rule, std::int64_t vectors
 // Bytes of a block of the program, or of the magnitudes that are multiplied before it in the same memory.
 std::size_t larger_block(const Plan& plan, const Program& program, const Program& magnitudes,
                          const Blocking& blocking, std::size_t beside_magnitudes) {
-  const auto bytes = [&](const Program& each) {
-    return bytes_of_layout([&](Workspace& workspace) { lay_out_block(plan, each, blocking, workspace); });
+  const auto bytes = [&](const Program& program) {
+    return bytes_of_layout([&](Workspace& workspace) { lay_out_block(plan, program, blocking, workspace); });
   };
   return std::max(bytes(program), bytes(magnitudes) + beside_magnitudes);
 }
@@ -40,7 +40,7 @@ void lay_out_candidate(const Plan& plan, const Candidate& candidate, const Block
     workspace.take(native_scratch_bytes(plan, candidate, blocking));
   } else if (program.recombination == Recombination::exact_sums) {
     lay_out_exact_sums(plan, workspace);
-  } else if (program.recombination == Recombination::error_free) {
+  } else if (program.recombination == Recombination::ozaki1) {
     lay_out_ozaki1(plan, program, blocking, workspace);
   } else if (program.split_a.scales == ScaleRule::product) {
     const std::size_t bits =
@@ -107,14 +107,14 @@ std::byte* lay_out_exact_sums(const Plan& plan, Workspace& workspace) {
 }
 
 std::size_t host_workspace_bytes(const Plan& plan, const Blocking& blocking) {
-  std::size_t most = 0;
+  std::size_t max_bytes = 0;
   for (const Candidate& candidate : plan.candidates) {
-    most = std::max(most, bytes_of_layout([&](Workspace& workspace) {
-                      if (!plan.is_native()) lay_out_ranges(plan, workspace);
-                      lay_out_candidate(plan, candidate, blocking, workspace);
-                    }));
+    max_bytes = std::max(max_bytes, bytes_of_layout([&](Workspace& workspace) {
+                           if (!plan.is_native()) lay_out_ranges(plan, workspace);
+                           lay_out_candidate(plan, candidate, blocking, workspace);
+                         }));
   }
-  return most;
+  return max_bytes;
 }
 
 }  // namespace kintsugi::core

@@ -14,8 +14,9 @@ NativeWay native_way(const Plan& plan, bool adds) {
   const auto times = plan.engine->device()->native_times(
       {element_type(problem), problem.m, problem.n, problem.k, problem.batch_count});
   if (!times) return NativeWay::vendor_sums;
-  const bool own = adds ? times->own_added < times->vendor_added : times->own < times->vendor_tested;
-  return own ? NativeWay::own_kernel : NativeWay::vendor_sums;
+  const bool own_is_faster =
+      adds ? times->own_added < times->vendor_added : times->own < times->vendor_tested;
+  return own_is_faster ? NativeWay::own_kernel : NativeWay::vendor_sums;
 }
 
 std::size_t max_native_sum_bytes(const Plan& plan) {

@@ -10,7 +10,7 @@ namespace kintsugi::core {
 
 namespace {
 
-using Mode = ErrorFree::Mode;
+using Mode = Ozaki1Parameters::Mode;
 
 // Dynamic range of rows and columns up to which slices hold every bit of all elements (mode=cr), and binades
 // allowed between the largest magnitude of a row and its weighted sum (mode=dp, sp).
@@ -18,9 +18,7 @@ constexpr int range_of_exact_slices = 40;
 constexpr int range_of_weights = 16;
 
 const Program& program_of(const Plan& plan) { return plan.candidates.front().program; }
-bool finds_slices(const Plan& plan) {
-  return !is_exact_ozaki1(plan) && program_of(plan).error_free.slices == 0;
-}
+bool finds_slices(const Plan& plan) { return !is_exact_ozaki1(plan) && program_of(plan).ozaki1.slices == 0; }
 
 Slices take_slices(const Plan& plan, std::int64_t vectors, Workspace& workspace) {
   Slices slices = make_slices(program_of(plan).format(), SliceStorage::packed, ozaki1_device_slices(plan),
@@ -39,25 +37,25 @@ DeviceSliceExponents take_exponents(const Slices& slices, Workspace& workspace) 
 
 }  // namespace
 
-bool is_exact_ozaki1(const Plan& plan) { return program_of(plan).error_free.mode == Mode::cr; }
+bool is_exact_ozaki1(const Plan& plan) { return program_of(plan).ozaki1.mode == Mode::cr; }
 
 int ozaki1_device_slices(const Plan& plan) {
   const Program& program = program_of(plan);
   const bool narrow = plan.problem.type == OperandType::f32;
-  if (program.error_free.slices != 0) return program.error_free.slices;
+  if (program.ozaki1.slices != 0) return program.ozaki1.slices;
   // After s slices of b bits the residual is below 2^(top - s (b + 1)).
   const int bits = program.split_a.residual_exponent + 1;
-  const int digits = program.error_free.mode == Mode::sp ? 24 : 53;
+  const int digits = program.ozaki1.mode == Mode::sp ? 24 : 53;
   // The slices reach from the top of the largest element to the last bit of the smallest.
   const int slices = is_exact_ozaki1(plan)
                          ? static_cast<int>(divide_up(range_of_exact_slices + (narrow ? 26 : 55), bits))
                          : static_cast<int>(divide_up(range_of_weights + digits, bits)) + 1;
-  return std::clamp(slices, 2, ErrorFree::max_slices);
+  return std::clamp(slices, 2, Ozaki1Parameters::max_slices);
 }
 
 DeviceBlockSliceCounts ozaki1_slice_counts(const Plan& plan) {
   const Problem& problem = plan.problem;
-  const ErrorFree& rules = program_of(plan).error_free;
+  const Ozaki1Parameters& rules = program_of(plan).ozaki1;
   const std::int64_t rows = block_edge(problem.m, rules.block);
   const std::int64_t columns = block_edge(problem.n, rules.block);
   return {nullptr, rows, problem.parts() * columns, divide_up(problem.m, rows),

@@ -24,7 +24,7 @@ SuccessiveSplit take_split(const Plan& plan, const SplitRule& rule, std::int64_t
 
 std::size_t sum_bytes(const Plan& plan, const Program& program, std::int64_t rows) {
   constexpr std::int64_t columns = ozaki1_vectors_at_once;
-  if (program.error_free.mode != ErrorFree::Mode::cr) return RunningSums::bytes(rows, columns);
+  if (program.ozaki1.mode != Ozaki1Parameters::Mode::cr) return RunningSums::bytes(rows, columns);
   return plan.problem.type == OperandType::f32 ? DigitSums::bytes(rows, columns, -149, 128)
                                                : DigitSums::bytes(rows, columns, -1074, 1024);
 }
@@ -33,7 +33,7 @@ std::size_t sum_bytes(const Plan& plan, const Program& program, std::int64_t row
 
 Ozaki1Memory lay_out_ozaki1(const Plan& plan, const Program& program, const Blocking& blocking,
                             Workspace& workspace) {
-  const ErrorFree& rules = program.error_free;
+  const Ozaki1Parameters& rules = program.ozaki1;
   const std::int64_t k = plan.problem.products();
   const std::int64_t rows = std::min(blocking.m, block_edge(plan.problem.m, rules.block));
   const std::int64_t columns =

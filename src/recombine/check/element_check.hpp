@@ -72,10 +72,11 @@ template <class T>
 KINTSUGI_HOST_DEVICE bool same_bits(const T& x, const T& y) {
   using Bits = std::conditional_t<sizeof(RealOf<T>) == 4, std::uint32_t, std::uint64_t>;
   using Patterns = std::array<Bits, sizeof(T) / sizeof(Bits)>;  // words of all parts
-  const auto of_x = std::bit_cast<Patterns>(x);
-  const auto of_y = std::bit_cast<Patterns>(y);
+  const auto patterns_x = std::bit_cast<Patterns>(x);
+  const auto patterns_y = std::bit_cast<Patterns>(y);
   bool same = true;
-  for (std::size_t word = 0; word < of_x.size(); ++word) same = same && of_x[word] == of_y[word];
+  for (std::size_t word = 0; word < patterns_x.size(); ++word)
+    same = same && patterns_x[word] == patterns_y[word];
   return same;
 }
 
@@ -130,10 +131,10 @@ KINTSUGI_HOST_DEVICE bool round_if_proved(const ElementDemand& demand, const Ele
   const unsigned corners = settled ? 1U : 1U << parts_of<T>;
   KINTSUGI_ROLLED
   for (unsigned corner = 0; corner < corners; ++corner) {
-    ElementNumbers<T, Limbs> at = exact;
-    for (std::size_t part = 0; part < at.size(); ++part)
-      at[part] = moved(exact[part], offsets[part], (corner >> part & 1U) == 0);
-    const T other = rounded_element<T, Limbs>(at, alpha, beta, c);
+    ElementNumbers<T, Limbs> corner_numbers = exact;
+    for (std::size_t part = 0; part < corner_numbers.size(); ++part)
+      corner_numbers[part] = moved(exact[part], offsets[part], (corner >> part & 1U) == 0);
+    const T other = rounded_element<T, Limbs>(corner_numbers, alpha, beta, c);
     if (corner > 0 && !same_bits(result, other)) return false;
     result = other;
   }

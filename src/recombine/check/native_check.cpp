@@ -344,13 +344,13 @@ bool is_harmless_natively(const NativeCheck<T>& check) {
   const ValueRange b = range_of_matrix(elements_of(check.b), check.threads);
   if (!a.finite() || !b.finite()) return false;
   if (a.least * b.least < limits.product) return false;
-  const double most = static_cast<double>(std::numeric_limits<Real>::max()) / 8;
+  const double max_magnitude = static_cast<double>(std::numeric_limits<Real>::max()) / 8;
   const auto products = static_cast<double>(check.a.columns);
-  if (a.largest * b.largest * products > most) return false;
+  if (a.largest * b.largest * products > max_magnitude) return false;
   if (check.alpha != T(1) && check.alpha != T(-1)) {  // some libraries multiply A or B by alpha first
     const double least = std::min({a.least, b.least, a.least * b.least});
     const double largest = std::max({a.largest, b.largest, a.largest * b.largest * products});
-    if (alpha.least * least < limits.product || alpha.largest * largest > most) return false;
+    if (alpha.least * least < limits.product || alpha.largest * largest > max_magnitude) return false;
   }
   if constexpr (is_complex<T>) {  // in some libraries beta times an infinite part makes the other part NaN
     if (check.beta != T(0) && check.beta != T(1)) return range_of_matrix(check.c, check.threads).finite();

@@ -45,7 +45,7 @@ std::int64_t finish_native_sums(const NativeCheck<T>& check, const MatrixView<T>
 template <class T>
 bool can_add_natively(const NativeCheck<T>& check);
 
-// As finish_native_sums(), for totals alpha A B + beta C already in C. Underflow of a product is harmless
+// Like finish_native_sums(), for totals alpha A B + beta C already in C. Underflow of a product is harmless
 // beside an original that is not small, and can_add_natively() made sure that every other original is zero.
 template <class T>
 std::int64_t finish_native_totals(const NativeCheck<T>& check);

@@ -15,7 +15,7 @@ constexpr int lanes = residue_lanes;
 
 KINTSUGI_VECTORIZED void take_limbs(const double* x, TwoFactors factors, int count, ResidueLimbs& limbs) {
   alignas(64) double integers[lanes];
-  for (int e = 0; e < lanes; ++e) integers[e] = any_rounded_to_integer(x[e] * factors.first * factors.second);
+  for (int e = 0; e < lanes; ++e) integers[e] = nearest_integer(x[e] * factors.first * factors.second);
   for (int l = count - 1; l >= 0; --l) {
     for (int e = 0; e < lanes; ++e) limbs.limb[l][e] = take_limb(integers[e], l);
   }
@@ -31,8 +31,8 @@ KINTSUGI_VECTORIZED void take_pair_limbs(const double* high, const double* low, 
   alignas(64) double lower[lanes];
   for (int e = 0; e < lanes; ++e) {
     const double scaled = high[e] * factors.first * factors.second;
-    upper[e] = any_rounded_to_integer(scaled);
-    lower[e] = any_rounded_to_integer((scaled - upper[e]) + low[e] * factors.first * factors.second);
+    upper[e] = nearest_integer(scaled);
+    lower[e] = nearest_integer((scaled - upper[e]) + low[e] * factors.first * factors.second);
   }
   for (int l = count - 1; l >= 0; --l) {
     for (int e = 0; e < lanes; ++e) limbs.limb[l][e] = take_limb(upper[e], l) + take_limb(lower[e], l);

@@ -206,7 +206,7 @@ Cases wrong_cases(const Entry& entry) {
   return of_update(entry);
 }
 
-// As xerbla spells it: upper case, six letters at least.
+// The routine's name as xerbla spells it: upper case, at least six letters.
 std::string routine_of(const Entry& entry) {
   std::string name = entry.type + std::string(entry.routine);
   for (char& letter : name) letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));

@@ -186,9 +186,9 @@ class Level3Case {
       const std::int64_t column = is_left ? l : j;
       if (is_triangular() && !has_triangular(row, column)) continue;
       const Matrix<T>& other = is_triangular() ? before : b_;
-      const T of_a = is_triangular() ? triangular(row, column) : symmetric(row, column);
-      const T of_b = is_left ? other.at(l, j) : other.at(i, l);
-      oracle.add(of_a, of_b);
+      const T element_a = is_triangular() ? triangular(row, column) : symmetric(row, column);
+      const T element_b = is_left ? other.at(l, j) : other.at(i, l);
+      oracle.add(element_a, element_b);
     }
     oracle.count_as(order());
     return is_triangular() ? oracle.result(alpha_, T(0), T(0))

@@ -33,7 +33,8 @@ inline long double magnitude(const Wide& x) { return std::fabs(x.real()) + std::
 
 inline bool is_finite(const Wide& x) { return std::isfinite(x.real()) && std::isfinite(x.imag()); }
 
-// By parts, as IEEE sums of real products have it; std::complex's operator would repair NaN to infinities.
+// Multiplies by parts, as IEEE sums of real products do; std::complex's operator would repair NaN to
+// infinities.
 inline Wide product(const Wide& x, const Wide& y) {
   return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
 }
@@ -71,11 +72,14 @@ class ElementOracle {
     const Wide added = adds ? times(wide(beta), wide(c)) : Wide(0);
     const long double products =
         static_cast<long double>(std::max(terms_, allowed_terms_)) * (Parts<T>::is_complex ? 2 : 1);
-    const long double of_alpha = multiplies ? magnitude(wide(alpha)) : 0;
-    const long double of_sum = multiplies ? of_alpha * sum_of_magnitudes_ : 0;  // 0 times infinity is none
-    const long double of_c = adds ? magnitude(wide(beta)) * magnitude(wide(c)) : 0;
-    const long double underflow = std::numeric_limits<Real>::denorm_min() * (products + 8) * (of_alpha + 1);
-    return {scaled + added, (products + 8) * unit * of_sum + 4 * unit * (of_sum + of_c) + underflow};
+    const long double alpha_magnitude = multiplies ? magnitude(wide(alpha)) : 0;
+    const long double sum_magnitude =
+        multiplies ? alpha_magnitude * sum_of_magnitudes_ : 0;  // 0 times infinity is none
+    const long double c_magnitude = adds ? magnitude(wide(beta)) * magnitude(wide(c)) : 0;
+    const long double underflow =
+        std::numeric_limits<Real>::denorm_min() * (products + 8) * (alpha_magnitude + 1);
+    return {scaled + added,
+            (products + 8) * unit * sum_magnitude + 4 * unit * (sum_magnitude + c_magnitude) + underflow};
   }
 
  private:

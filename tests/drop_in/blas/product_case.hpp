@@ -97,10 +97,18 @@ class ProductCase {
   }
 
  private:
-  static std::int64_t rows_of_a(const Group<T>& of) { return of.op_a == 'N' ? of.shape.m : of.shape.k; }
-  static std::int64_t columns_of_a(const Group<T>& of) { return of.op_a == 'N' ? of.shape.k : of.shape.m; }
-  static std::int64_t rows_of_b(const Group<T>& of) { return of.op_b == 'N' ? of.shape.k : of.shape.n; }
-  static std::int64_t columns_of_b(const Group<T>& of) { return of.op_b == 'N' ? of.shape.n : of.shape.k; }
+  static std::int64_t rows_of_a(const Group<T>& group) {
+    return group.op_a == 'N' ? group.shape.m : group.shape.k;
+  }
+  static std::int64_t columns_of_a(const Group<T>& group) {
+    return group.op_a == 'N' ? group.shape.k : group.shape.m;
+  }
+  static std::int64_t rows_of_b(const Group<T>& group) {
+    return group.op_b == 'N' ? group.shape.k : group.shape.n;
+  }
+  static std::int64_t columns_of_b(const Group<T>& group) {
+    return group.op_b == 'N' ? group.shape.n : group.shape.k;
+  }
 
   std::string first_wrong_element() const {
     for (std::int64_t j = 0; j < group_.shape.n; ++j) {

@@ -19,7 +19,7 @@ std::string difference(std::int64_t i, std::int64_t j, const Wide& value, const 
 
 namespace {
 
-// What was wrong and in which call; "" for nothing.
+// Returns what was wrong and in which call; "" if nothing was.
 template <class T>
 std::string run_product(const Entry& entry, Random random, bool forwarded) {
   const Group<T> group(random, entry.is_cblas && random() % 2 == 0);
@@ -72,7 +72,7 @@ std::string run_batch(const Entry& entry, Random random, bool forwarded) {
   return first_wrong(products);
 }
 
-// One of the products' matrices after the other, with a gap, as the routine has them.
+// Places the products' matrices one after the other, with a gap, as the routine expects them.
 template <class T>
 class Strided {
  public:
@@ -108,9 +108,9 @@ std::string run_strided(const Entry& entry, Random random, bool forwarded) {
   std::vector<ProductCase<T>> products;
   const std::size_t count = 1 + random() % 4;
   for (std::size_t i = 0; i < count; ++i) products.emplace_back(random, group, forwarded);
-  const auto a = [](ProductCase<T>& of) -> Matrix<T>& { return of.a(); };
-  const auto b = [](ProductCase<T>& of) -> Matrix<T>& { return of.b(); };
-  const auto c = [](ProductCase<T>& of) -> Matrix<T>& { return of.c(); };
+  const auto a = [](ProductCase<T>& product) -> Matrix<T>& { return product.a(); };
+  const auto b = [](ProductCase<T>& product) -> Matrix<T>& { return product.b(); };
+  const auto c = [](ProductCase<T>& product) -> Matrix<T>& { return product.c(); };
   Strided<T> all_a(products, 0, a), all_b(products, 3, b), all_c(products, 5, c);
   Arguments arguments = products.front().arguments();
   arguments.count = static_cast<std::int64_t>(count);

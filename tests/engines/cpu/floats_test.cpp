@@ -19,9 +19,7 @@ namespace {
 
 using Random = std::mt19937_64;
 
-int between(Random& random, int least, int most) {
-  return std::uniform_int_distribution<int>(least, most)(random);
-}
+int between(Random& random, int min, int max) { return std::uniform_int_distribution<int>(min, max)(random); }
 
 // The same slices as packed patterns, for the reference, and in panels. Memory that is no element has
 // patterns of NaN, except in the lanes that fill a panel.

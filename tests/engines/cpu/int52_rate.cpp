@@ -29,16 +29,16 @@ double clock_seconds() {
 
 // Best of all measurements.
 struct Rates {
-  double of_clock = 0;
-  double of_processor = 0;
+  double by_clock = 0;
+  double by_processor_time = 0;
 
   template <class Work>
   void measure(double operations, const Work& work) {
     const double clock = clock_seconds();
     const double processor = processor_seconds();
     work();
-    of_processor = std::max(of_processor, operations / (processor_seconds() - processor) * 1e-9);
-    of_clock = std::max(of_clock, operations / (clock_seconds() - clock) * 1e-9);
+    by_processor_time = std::max(by_processor_time, operations / (processor_seconds() - processor) * 1e-9);
+    by_clock = std::max(by_clock, operations / (clock_seconds() - clock) * 1e-9);
   }
 };
 
@@ -74,7 +74,7 @@ void print_products(const Int52Kernels& kernels, std::int64_t size, int threads,
   for (int round = 0; round < rounds; ++round) {
     rates.measure(operations(size), [&] { multiply_int52(task, kernels); });
   }
-  fmt::print("int52 {}, products alone, n = {}: {:.1f} Gop/s\n", kernels.name, size, rates.of_processor);
+  fmt::print("int52 {}, products alone, n = {}: {:.1f} Gop/s\n", kernels.name, size, rates.by_processor_time);
 }
 
 // Square matrices and one call of the library after the other.
@@ -139,12 +139,12 @@ void print_calls(std::int64_t size, int threads, int rounds) {
     native.measure(operations(size), [&] { calls.run(nullptr); });
     words.measure(operations(size), [&] { calls.run("int52"); });
   }
-  const auto print = [&](const char* clock, double of_words, double of_native) {
+  const auto print = [&](const char* clock, double words_rate, double native_rate) {
     fmt::print("n = {}, threads = {}, {}: int52 {:.1f} GFLOP/s, native {:.1f} GFLOP/s, ratio {:.3f}\n", size,
-               threads, clock, of_words, of_native, of_words / of_native);
+               threads, clock, words_rate, native_rate, words_rate / native_rate);
   };
-  print("clock", words.of_clock, native.of_clock);
-  print("processor time", words.of_processor, native.of_processor);
+  print("clock", words.by_clock, native.by_clock);
+  print("processor time", words.by_processor_time, native.by_processor_time);
 }
 
 }  // namespace
@@ -159,7 +159,7 @@ int main(int count, char** words) {
     constexpr long turns = 20'000'000;
     Rates rates;
     rates.measure(8.0 * 16 * turns, [] { register_resident(turns); });
-    fmt::print("VPMADD52 on registers: {:.1f} Gop/s\n", rates.of_processor);
+    fmt::print("VPMADD52 on registers: {:.1f} Gop/s\n", rates.by_processor_time);
   }
   print_products(*int52_families().front(), size, threads, rounds);
   print_products(int52_generic, 512, threads, rounds);

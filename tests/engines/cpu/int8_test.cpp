@@ -66,8 +66,8 @@ TEST(Int8, LengthsHaveTheBitsOfTheReference) {
 
 TEST(Int8, RandomShapesBlocksAndGroupsHaveTheBitsOfTheReference) {
   std::uint64_t state = 7;
-  const auto draw = [&](std::uint64_t least, std::uint64_t most) {
-    return static_cast<std::int64_t>(least + lab::mix_bits(state++) % (most - least + 1));
+  const auto draw = [&](std::uint64_t min, std::uint64_t max) {
+    return static_cast<std::int64_t>(min + lab::mix_bits(state++) % (max - min + 1));
   };
   for (int round = 0; round < 40; ++round) {
     Schedule schedule = make_schedule(grouped);

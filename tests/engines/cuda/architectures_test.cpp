@@ -12,7 +12,7 @@
 namespace kintsugi::core::cuda {
 namespace {
 
-TEST(Architectures, AreThoseOfTheComputeCapability) {
+TEST(Architectures, AreSelectedByComputeCapability) {
   EXPECT_EQ(architecture_of(9, 0).name, "sm90");
   EXPECT_EQ(architecture_of(8, 0).name, "sm80");
   EXPECT_EQ(architecture_of(8, 9).name, "sm80");

@@ -84,7 +84,7 @@ TEST(Profiles, AreReadAsTheyWereWritten) {
   EXPECT_EQ(profile_text(read_profile(text, "it")), text);
 }
 
-TEST(Profiles, WhatIsWrongIsNamed) {
+TEST(Profiles, ErrorsNameTheWrongMember) {
   const std::string text = profile_text(shipped("NVIDIA H200"));
   const auto changed = [&](const std::string& from, const std::string& to) {
     std::string copy = text;
@@ -133,10 +133,10 @@ TEST(Profiles, AnotherDeviceGetsTheNearestScaled) {
 TEST(Profiles, TheCalibratedOneGoesFirst) {
   const ConfigFolder folder;
   const DeviceTraits device = shipped("NVIDIA H200").device;
-  Profile own = shipped("NVIDIA H200");
-  own.library_version = library_version;
-  own.costs.call.copy_rate = 77;
-  folder.write(own, device);
+  Profile profile = shipped("NVIDIA H200");
+  profile.library_version = library_version;
+  profile.costs.call.copy_rate = 77;
+  folder.write(profile, device);
   const ProfileInForce found = find_profile(device, shipped_profiles());
   EXPECT_EQ(found.origin, ProfileOrigin::calibrated);
   EXPECT_EQ(found.profile.costs.call.copy_rate, 77);
@@ -145,15 +145,15 @@ TEST(Profiles, TheCalibratedOneGoesFirst) {
 TEST(Profiles, ACalibratedOneThatDoesNotFitIsLeftOutAndNamed) {
   const ConfigFolder folder;
   const DeviceTraits device = shipped("NVIDIA H200").device;
-  Profile own = shipped("NVIDIA H200");
-  own.library_version = "0.0.1";
-  folder.write(own, device);
+  Profile profile = shipped("NVIDIA H200");
+  profile.library_version = "0.0.1";
+  folder.write(profile, device);
   ProfileInForce found = find_profile(device, shipped_profiles());
   EXPECT_EQ(found.origin, ProfileOrigin::shipped);
   EXPECT_THAT(found.advice, HasSubstr("0.0.1"));
-  own.library_version = library_version;
-  own.device.sm_count = 60;
-  folder.write(own, device);
+  profile.library_version = library_version;
+  profile.device.sm_count = 60;
+  folder.write(profile, device);
   found = find_profile(device, shipped_profiles());
   EXPECT_EQ(found.origin, ProfileOrigin::shipped);
   EXPECT_THAT(found.advice, HasSubstr("60 SMs"));

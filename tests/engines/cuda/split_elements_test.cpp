@@ -19,8 +19,8 @@
 namespace kintsugi::core::cuda {
 namespace {
 
-float with_field(lab::Random& random, std::int64_t least, std::int64_t most) {
-  const auto field = static_cast<std::uint32_t>(random.integer(least, most));
+float with_field(lab::Random& random, std::int64_t min, std::int64_t max) {
+  const auto field = static_cast<std::uint32_t>(random.integer(min, max));
   std::uint32_t fraction = static_cast<std::uint32_t>(random.bits()) & 0x7fffffU;
   // Halves of last places, long runs of ones, single bits.
   if (random.integer(0, 2) == 0) fraction &= 0x7fffffU << random.integer(0, 23);
@@ -31,12 +31,12 @@ float with_field(lab::Random& random, std::int64_t least, std::int64_t most) {
 // The kernels' FP32 arithmetic; a conversion in hardware rounds once, as encode() does.
 std::vector<std::uint64_t> by_floats(const SplitRule& rule, const Scaling& scaling, float x) {
   std::vector<std::uint64_t> patterns;
-  float rest = x * static_cast<float>(scaling.first) * static_cast<float>(scaling.second);
+  float residual = x * static_cast<float>(scaling.first) * static_cast<float>(scaling.second);
   for (int s = 0; s < rule.slices; ++s) {
     const Rounding rounding = s == 0 ? rule.first_rounding : rule.residual_rounding;
-    patterns.push_back(encode(*rule.format, rest, rounding));
-    rest -= static_cast<float>(decode(*rule.format, patterns.back()));
-    rest *= static_cast<float>(power_of_two(rule.residual_exponent));
+    patterns.push_back(encode(*rule.format, residual, rounding));
+    residual -= static_cast<float>(decode(*rule.format, patterns.back()));
+    residual *= static_cast<float>(power_of_two(rule.residual_exponent));
   }
   return patterns;
 }
@@ -97,14 +97,14 @@ TEST(PlainScaling, FitsUpToItsLargestBound) {
     const std::int32_t largest = largest_fitting_bound(rule, format);
     if (largest == std::numeric_limits<std::int32_t>::min()) ++none;
     for (int bound = -300; bound <= 300; ++bound)
-      ASSERT_EQ(rests_fit(rule, format, bound), bound <= largest) << bound << ", round " << round;
+      ASSERT_EQ(residuals_fit(rule, format, bound), bound <= largest) << bound << ", round " << round;
   }
   EXPECT_GT(none, 100);
   EXPECT_LT(none, 2900);
 }
 
-// Otherwise the kernels would be slow where it matters.
-TEST(PlainScaling, IsThatOfOrdinaryVectors) {
+// Ordinary vectors must have plain scaling; otherwise their kernels would be slow.
+TEST(PlainScaling, MatchesOrdinaryVectors) {
   for (const char* name :
        {"fp16x3", "fp16x3-wide", "bf16x6", "bf16x3", "tf32x3", "markidis", "egemm", "legemm", "ootomo"}) {
     const SplitRule& rule = find_scheme(name)->program.split_a;
@@ -165,14 +165,14 @@ TEST(Bytes, AreResidues) {
 }
 
 // The split's own integers, of up to 93 bits, and their residues by limbs.
-TEST(Bytes, OfWideIntegersAreResidues) {
+TEST(Bytes, ResiduesOfWideIntegersAreRight) {
   lab::Random random(6);
   for (int round = 0; round < 3000; ++round) {
     const int bits = static_cast<int>(random.integer(1, 93));
     double x = std::ldexp(random.symmetric(), bits);
     if (round % 5 == 0) x = std::ldexp(random.flip() ? 1 : -1, bits);
-    if (round % 7 == 0) x = any_rounded_to_integer(x) + 0.5;
-    const WideByteDigits digits = wide_balanced_digits(any_rounded_to_integer(x));
+    if (round % 7 == 0) x = nearest_integer(x) + 0.5;
+    const WideByteDigits digits = wide_balanced_digits(nearest_integer(x));
     split_into_residues(max_moduli, bits, x, 0, [&](int t, std::uint64_t pattern) {
       const std::int32_t residue = byte_residue(digits, byte_modulus(moduli[t]));
       ASSERT_EQ(residue, static_cast<std::int8_t>(pattern)) << x << " modulo " << moduli[t];
@@ -204,7 +204,7 @@ TEST(Bytes, AreDigits) {
 
 // Residues of complex numbers for all known moduli equal the host's.
 template <class Digits, class ToDigits>
-void check_complex_residues(double most, const ToDigits& to_digits) {
+void check_complex_residues(double largest, const ToDigits& to_digits) {
   __extension__ using Wide = __int128;
   lab::Random random(23);
   for (int t = 0; t < residue_detail::complex_moduli.count; ++t) {
@@ -213,7 +213,7 @@ void check_complex_residues(double most, const ToDigits& to_digits) {
     const ComplexByteModulus modulus = complex_byte_modulus(m, root);
     for (int draw = 0; draw < 2000; ++draw) {
       const auto integer = [&] {
-        return draw < 4 ? (draw % 2 == 0 ? most : -most) : std::nearbyint(random.symmetric() * most);
+        return draw < 4 ? (draw % 2 == 0 ? largest : -largest) : std::nearbyint(random.symmetric() * largest);
       };
       const double re = integer();
       const double im = draw < 2 ? -re : integer();
@@ -231,7 +231,7 @@ void check_complex_residues(double most, const ToDigits& to_digits) {
   }
 }
 
-TEST(ComplexElements, ResiduesAreTheHosts) {
+TEST(ComplexElements, ResiduesEqualTheHosts) {
   check_complex_residues<ByteDigits>(0x1p61,
                                      [](double x) { return balanced_digits(static_cast<std::int64_t>(x)); });
   check_complex_residues<WideByteDigits>(0x1p93, [](double x) { return wide_balanced_digits(x); });

@@ -35,13 +35,13 @@ def project(tmp_path):
     return tmp_path
 
 
-def take(project):
+def take_image(project):
     return subprocess.run([project / "cmake/take_device_code", project / "ready/kernel.fatbin",
                            project / "taking/kernel.fatbin"], capture_output=True, text=True)
 
 
 def test_an_image_of_these_sources_is_taken(project):
-    assert take(project).returncode == 0
+    assert take_image(project).returncode == 0
     assert (project / "taking/kernel.fatbin").read_text() == "kernel\nheader\n"
     needed = (project / "taking/kernel.fatbin.d").read_text().replace("\\\n", " ").split()
     assert needed == [f"{project}/taking/kernel.fatbin:", f"{project}/src/header.cuh", f"{project}/src/kernel.cu"]
@@ -50,7 +50,7 @@ def test_an_image_of_these_sources_is_taken(project):
 @pytest.mark.parametrize("changed", ["src/kernel.cu", "src/header.cuh"])
 def test_an_image_of_other_sources_is_refused(project, changed):
     (project / changed).write_text("changed\n")
-    refused = take(project)
+    refused = take_image(project)
     assert refused.returncode != 0
     assert "is of other sources" in refused.stderr
     assert not (project / "taking/kernel.fatbin").exists()
@@ -58,4 +58,4 @@ def test_an_image_of_other_sources_is_refused(project, changed):
 
 def test_a_missing_image_is_refused(project):
     (project / "ready/kernel.fatbin.sha256").unlink()
-    assert take(project).returncode != 0
+    assert take_image(project).returncode != 0

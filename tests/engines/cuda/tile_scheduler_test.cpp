@@ -41,8 +41,8 @@ std::vector<std::vector<WorkTile>> work_tiles_of(const TileSchedule& schedule) {
   return all;
 }
 
-// All clusters at once, a work_tile when the part before it is there; the time when the last one ends, in
-// blocks.
+// Returns the time, in k-blocks, when the last cluster ends. All clusters run at once; a work tile begins
+// when the partial sums that it receives have been sent.
 std::int64_t time_of(const TileSchedule& schedule) {
   const auto all = work_tiles_of(schedule);
   std::map<std::pair<Tile, int>, std::int64_t> ends;
@@ -73,21 +73,21 @@ std::int64_t time_of(const TileSchedule& schedule) {
 bool ends_with_resident(const TileSchedule& schedule, int resident) {
   const auto all = work_tiles_of(schedule);
   std::set<std::pair<Tile, int>> done;
-  std::map<int, std::size_t> running;  // clusters, and how many of their scheduler are done
+  std::map<int, std::size_t> running;  // clusters, and how many of their work tiles are done
   for (int begun = 0;;) {
     while (begun < schedule.clusters && static_cast<int>(running.size()) < resident) running[begun++] = 0;
     if (running.empty()) return true;
     bool moved = false;
     for (auto cluster = running.begin(); cluster != running.end();) {
-      const std::vector<WorkTile>& scheduler = all[static_cast<std::size_t>(cluster->first)];
-      for (std::size_t& next = cluster->second; next < scheduler.size(); ++next, moved = true) {
-        const WorkTile& work_tile = scheduler[next];
+      const std::vector<WorkTile>& work_tiles = all[static_cast<std::size_t>(cluster->first)];
+      for (std::size_t& next = cluster->second; next < work_tiles.size(); ++next, moved = true) {
+        const WorkTile& work_tile = work_tiles[next];
         if (schedule.receives_partial_sums(work_tile) &&
             !done.contains({tile_of(schedule, work_tile), work_tile.k_part - 1}))
           break;
         done.insert({tile_of(schedule, work_tile), work_tile.k_part});
       }
-      const bool ended = cluster->second == scheduler.size();
+      const bool ended = cluster->second == work_tiles.size();
       moved = moved || ended;
       cluster = ended ? running.erase(cluster) : std::next(cluster);
     }
@@ -97,37 +97,38 @@ bool ends_with_resident(const TileSchedule& schedule, int resident) {
 
 void expect_every_block_once(const TileSchedule& schedule) {
   std::map<Tile, std::vector<WorkTile>> tiles;
-  for (const auto& scheduler : work_tiles_of(schedule)) {
-    for (const WorkTile& work_tile : scheduler) tiles[tile_of(schedule, work_tile)].push_back(work_tile);
+  for (const auto& work_tiles : work_tiles_of(schedule)) {
+    for (const WorkTile& work_tile : work_tiles) tiles[tile_of(schedule, work_tile)].push_back(work_tile);
   }
   ASSERT_EQ(tiles.size(), static_cast<std::size_t>(schedule.tiles()));
-  for (auto& [tile, scheduler] : tiles) {
-    const auto [element, row, column] = tile;
-    EXPECT_TRUE(0 <= element && element < schedule.items && 0 <= row && row < schedule.rows && 0 <= column &&
+  for (auto& [tile, work_tiles] : tiles) {
+    const auto [item, row, column] = tile;
+    EXPECT_TRUE(0 <= item && item < schedule.items && 0 <= row && row < schedule.rows && 0 <= column &&
                 column < schedule.columns);
-    std::ranges::sort(scheduler, {}, &WorkTile::k_part);
+    std::ranges::sort(work_tiles, {}, &WorkTile::k_part);
     int block = 0;
-    for (const WorkTile& work_tile : scheduler) {
+    for (const WorkTile& work_tile : work_tiles) {
       EXPECT_EQ(schedule.first_block(work_tile), block);
       EXPECT_LT(block, schedule.end_block(work_tile));
       EXPECT_EQ(schedule.sends_partial_sums(work_tile), schedule.end_block(work_tile) != schedule.k_blocks);
-      EXPECT_LT(schedule.split_index(work_tile), schedule.clusters) << "memory for sums is of so many tiles";
+      EXPECT_LT(schedule.split_index(work_tile), schedule.clusters)
+          << "there is memory for the partial sums of one tile per cluster";
       block = schedule.end_block(work_tile);
     }
     EXPECT_EQ(block, schedule.k_blocks);
   }
 }
 
-TEST(TileSchedule, EveryBlockOfEveryTileOnce) {
+TEST(TileSchedule, EveryKBlockOfEveryTileIsComputedOnce) {
   for (const int clusters : {1, 2, 5, 7, 66}) {
     for (const int rows : {1, 2, 3, 8, 17}) {
       for (const int columns : {1, 7, 8, 9, 22}) {
-        for (const int elements : {1, 3}) {
+        for (const int items : {1, 3}) {
           for (const int blocks : {1, 2, 3, 40}) {
             SCOPED_TRACE(testing::Message()
-                         << rows << " x " << columns << " tiles, " << elements << " elements, " << blocks
+                         << rows << " x " << columns << " tiles, " << items << " batch items, " << blocks
                          << " blocks, " << clusters << " clusters");
-            const TileSchedule schedule = make_tile_schedule(rows, columns, elements, blocks, clusters);
+            const TileSchedule schedule = make_tile_schedule(rows, columns, items, blocks, clusters);
             expect_every_block_once(schedule);
             time_of(schedule);
             for (const int resident : {1, 2, 3, 33})
@@ -139,7 +140,7 @@ TEST(TileSchedule, EveryBlockOfEveryTileOnce) {
   }
 }
 
-// The parts of a last wave end with it: no cluster waits, and none is long without work.
+// Tiles of the last wave are split along k, so that all clusters end at about the same time.
 TEST(TileSchedule, PartsShortenTheLastWave) {
   const TileSchedule schedule = make_tile_schedule(16, 22, 1, 64, 66);  // n = 4096: 5.33 waves
   EXPECT_EQ(schedule.waves, 5);
@@ -149,24 +150,24 @@ TEST(TileSchedule, PartsShortenTheLastWave) {
   EXPECT_EQ(make_tile_schedule(33, 44, 1, 132, 66).split_tiles(), 0);
 }
 
-// Every shape of a last wave that is cut, on any part of the device.
+// Every number of tiles in a last wave, on a device with room for any number of clusters.
 TEST(TileSchedule, EndsHoweverFewClustersAreResident) {
-  int cut = 0;
-  for (int left = 1; left < 66; ++left) {
+  int schedules_with_parts = 0;
+  for (int last_wave = 1; last_wave < 66; ++last_wave) {
     for (const int waves : {1, 2, 3, 5}) {
-      const TileSchedule schedule = make_tile_schedule(waves * 66 + left, 1, 1, 64, 66);
-      cut += schedule.k_parts > 1 ? 1 : 0;
+      const TileSchedule schedule = make_tile_schedule(waves * 66 + last_wave, 1, 1, 64, 66);
+      schedules_with_parts += schedule.k_parts > 1 ? 1 : 0;
       expect_every_block_once(schedule);
       for (int resident = 1; resident <= 66; ++resident)
         ASSERT_TRUE(ends_with_resident(schedule, resident))
-            << left << " tiles left, " << resident << " resident";
+            << last_wave << " tiles in the last wave, " << resident << " resident";
     }
   }
-  EXPECT_GT(cut, 100);
+  EXPECT_GT(schedules_with_parts, 100);
 }
 
-// Few tiles are narrow, many are wide.
-TEST(TileSchedule, TilesFitTheProduct) {
+// Products of few tiles take narrow tiles, those of many tiles wide ones.
+TEST(TileSchedule, SmallProductsTakeNarrowTiles) {
   const auto columns = [](std::int64_t n) {
     std::size_t best = 0;
     const auto time = [&](std::size_t tile) {
@@ -186,8 +187,9 @@ TEST(TileSchedule, TilesFitTheProduct) {
   EXPECT_EQ(columns(16384), 192);
 }
 
-// Tiles whose sums are rescaled have times of their own. Expected: the variant that was fastest at each size.
-TEST(TileSchedule, RescaledTilesHaveTimesOfTheirOwn) {
+// Tiles whose sums are rescaled have expected times of their own; the variant that was measured to be fastest
+// is expected at each size.
+TEST(TileSchedule, RescaledTilesHaveTheirOwnExpectedTimes) {
   const auto quickest_cluster_tile = [](std::int64_t n) {
     ClusterTileVariant best;
     for (std::size_t tile = 0; tile < rescaled_tiles.size(); ++tile) {
@@ -242,7 +244,7 @@ TEST(SmallTiles, CoverTheProduct) {
 
 // Prepared weights with some rows: the variant that was measured to be fastest (docs/results/log), and its
 // time.
-TEST(SmallTiles, ShortSidesAreTheirColumns) {
+TEST(SmallTiles, TheShorterSideOfCIsTakenAsColumns) {
   const auto best = [](std::int64_t m, std::int64_t n, std::int64_t k) {
     SmallTileVariant least;
     for (const bool swapped : {false, true}) {
@@ -268,8 +270,9 @@ TEST(SmallTiles, ShortSidesAreTheirColumns) {
   EXPECT_EQ(small_tiles[best(512, 512, 512).tile].columns, 64);
 }
 
-// Segments of k have thread blocks of their own where tiles are few and k is long, and their sums fit.
-TEST(SmallTiles, SegmentsApartAreForLongK) {
+// Segments of k are given to separate thread blocks where tiles are few and k is long, and where the
+// segments' sums fit into their memory.
+TEST(SmallTiles, SeparateSegmentsAreForLongK) {
   const auto time_of = [](std::int64_t n, std::int64_t k, std::int32_t sums, std::int32_t segments) {
     return choose_small_tile(small_tiles[1], 1, false, n, n, 1, k, 2, sums, 132, h200_costs(), segments)
         .microseconds;

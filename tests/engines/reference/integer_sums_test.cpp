@@ -106,7 +106,7 @@ TEST(IntegerSums, AreExactInEveryAccumulator) {
 }
 
 // One bit more than 2^24 and the sums round: the test above can fail.
-TEST(IntegerSums, BeyondTheAccumulatorTheyAreNot) {
+TEST(IntegerSums, AreInexactBeyondTheAccumulator) {
   const Case test{&fp16, 11, 8, 0};
   std::vector<std::int64_t> a(rows * test.k, 2048);
   std::vector<std::int64_t> b(columns * test.k, 2047);

@@ -78,8 +78,8 @@ Result library_kernel(Kernel* kernel, Library library, const char* name) {
 Result kernel_attribute(int* value, int attribute, Kernel handle, Device device) {
   const FakeKernel& kernel = *reinterpret_cast<FakeKernel*>(handle);
   if (attribute != function_ptx_version) return invalid_value;
-  const long own = kernel.sm90a ? 90 : capability(ordinal_of(device));
-  *value = static_cast<int>(kernel.sm90a ? own : number("FAKE_CUDA_PTX_VERSION", own));
+  const long version = kernel.sm90a ? 90 : capability(ordinal_of(device));
+  *value = static_cast<int>(kernel.sm90a ? version : number("FAKE_CUDA_PTX_VERSION", version));
   return 0;
 }
 Result kernel_set_attribute(int attribute, int value, Kernel handle, Device device) {

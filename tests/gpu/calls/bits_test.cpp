@@ -9,7 +9,7 @@
 namespace kintsugi::test {
 namespace {
 
-TEST(DeviceBits, SmallAreThoseOfEveryRunStreamAndBatchPosition) {
+TEST(DeviceBits, SmallBitsDoNotDependOnRunStreamOrBatchPosition) {
   for (const std::string scheme :
        {"fp16x3", "fp16x3-wide", "bf16x6", "tf32x3", "int8x6", "ozaki2:moduli=7"}) {
     GemmCase test{.m = 97, .n = 130, .k = 211, .distribution = "phi:1", .scheme = scheme};
@@ -42,7 +42,7 @@ TEST(DeviceBits, SmallAreThoseOfEveryRunStreamAndBatchPosition) {
   }
 }
 
-TEST(DeviceBits, AreThoseOfAnyWorkspaceLimit) {
+TEST(DeviceBits, DoNotDependOnTheWorkspaceLimit) {
   // The last case is a fallback chain whose first candidate is accepted by mean depth: this many uniform
   // numbers have a wider dynamic range than it is proved for.
   for (const std::string scheme : {"fp16x3", "fp16x3-wide:block=1024", "bf16x6", "ozaki2:moduli=7", ""}) {
@@ -80,7 +80,7 @@ TEST(DeviceBits, AreThoseOfAnyWorkspaceLimit) {
   }
 }
 
-TEST(DeviceBits, SmallAreThoseOfConcurrentThreads) {
+TEST(DeviceBits, SmallBitsDoNotDependOnConcurrentThreads) {
   GemmCase test{.m = 300, .n = 257, .k = 500, .scheme = "fp16x3"};
   const auto bits = device_bits<float>(test);
   std::vector<std::thread> threads;

@@ -26,7 +26,7 @@ bool is_by_norms(const json& report) { return scheme_of(report).ends_with(":scal
 // range take more moduli, and in the end the candidate whose elements are checked.
 template <class T>
 void expect_candidates_of(GemmCase test) {
-  std::size_t most = 0;
+  std::size_t max_moduli = 0;
   bool checked = false;
   int alone = 0;
   for (const char* distribution : {"uniform", "phi:0.5", "phi:1", "phi:2", "phi:6"}) {
@@ -45,8 +45,8 @@ void expect_candidates_of(GemmCase test) {
     EXPECT_EQ(report.at("recomputed_elements"), 0) << report;
     const std::string scheme = scheme_of(report);
     const std::size_t moduli = std::stoul(scheme.substr(scheme.find("moduli=") + 7));
-    EXPECT_GE(moduli, most);
-    most = moduli;
+    EXPECT_GE(moduli, max_moduli);
+    max_moduli = moduli;
     GemmCase on_host = test;
     on_host.engine = "reference";
     on_host.policy.clear();
@@ -57,11 +57,11 @@ void expect_candidates_of(GemmCase test) {
     EXPECT_EQ(bits_of(data.result()), bits_of(host.result())) << scheme;
   }
   EXPECT_GE(alone, 3);
-  EXPECT_GT(most, 0U);
+  EXPECT_GT(max_moduli, 0U);
   EXPECT_TRUE(checked) << "phi:6";
 }
 
-TEST(DeviceChecked, SmallCandidatesAreWhatNormsProve) {
+TEST(DeviceChecked, SmallCandidatesAreSelectedByNorms) {
   expect_candidates_of<double>(emulated(60, 50, 1500, "", "fp64"));
   GemmCase test = emulated(140, 33, 300, "", "fp64");
   test.op_a = KINTSUGI_OP_T;

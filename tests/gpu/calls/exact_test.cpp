@@ -27,7 +27,7 @@ std::vector<T> host_result(GemmCase test) {
   return data.result();
 }
 
-// Where elements differ, the first of them.
+// Reports the first element that differs, if any does.
 template <class T>
 void expect_same_elements(const std::vector<T>& got, const std::vector<T>& wanted, std::int64_t rows) {
   ASSERT_EQ(got.size(), wanted.size());
@@ -38,9 +38,9 @@ void expect_same_elements(const std::vector<T>& got, const std::vector<T>& wante
     if (misses++ == 0) first = e;
   }
   if (misses == 0) return;
-  const auto place = static_cast<std::int64_t>(first);
-  ADD_FAILURE() << misses << " of " << got.size() << " elements differ; the first is row " << place % rows
-                << ", column " << place / rows << ": " << std::hexfloat << std::real(got[first]) << " "
+  const auto index = static_cast<std::int64_t>(first);
+  ADD_FAILURE() << misses << " of " << got.size() << " elements differ; the first is row " << index % rows
+                << ", column " << index / rows << ": " << std::hexfloat << std::real(got[first]) << " "
                 << std::imag(got[first]) << " instead of " << std::real(wanted[first]) << " "
                 << std::imag(wanted[first]);
 }
@@ -108,8 +108,8 @@ void sweep(int cases) {
   }
 }
 
-TYPED_TEST(DeviceExact, SmallBitsAreTheHosts) { sweep<TypeParam>(12); }
-TYPED_TEST(DeviceExact, ManyBitsAreTheHosts) { sweep<TypeParam>(80); }
+TYPED_TEST(DeviceExact, SmallBitsEqualTheHosts) { sweep<TypeParam>(12); }
+TYPED_TEST(DeviceExact, BitsOfManyCasesEqualTheHosts) { sweep<TypeParam>(80); }
 
 // Tiles and a row or column more or less, of the recombination's blocks and of the vendor's tiles.
 TYPED_TEST(DeviceExact, EdgesOfBlocks) {
@@ -240,7 +240,7 @@ std::vector<int> kinds_of(const std::vector<T>& values) {
 }
 
 template <class T>
-void put_special_values(GemmDataOf<T>& data, int round) {
+void write_special_values(GemmDataOf<T>& data, int round) {
   using Limits = std::numeric_limits<core::RealOf<T>>;
   const T values[] = {T(Limits::quiet_NaN()), T(Limits::infinity()), T(-Limits::infinity()), T(0)};
   for (int s = 0; s < 6; ++s) {
@@ -260,18 +260,18 @@ TYPED_TEST(DeviceExact, SmallSpecialValuesStandWhereTheHostHasThem) {
     test.batch = 1;
     SCOPED_TRACE(describe(test));
     GemmDataOf<TypeParam> data(test);
-    put_special_values(data, round);
+    write_special_values(data, round);
     DeviceGemm<TypeParam>(data).run_well();
     test.engine = "reference";
     GemmDataOf<TypeParam> host(test);
-    put_special_values(host, round);
+    write_special_values(host, round);
     host.run_well();
     ASSERT_EQ(kinds_of(data.result()), kinds_of(host.result()));
   }
 }
 
 // Scalars that are NaN, infinite or 0, with old elements that are.
-TYPED_TEST(DeviceExact, SmallSpecialScalarsAreTheHosts) {
+TYPED_TEST(DeviceExact, SmallSpecialScalarsGiveTheHostsBits) {
   using Real = core::RealOf<TypeParam>;
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const double scalars[] = {std::nan(""), infinity, -infinity, 0, 1, 0.75};
@@ -308,7 +308,7 @@ TYPED_TEST(DeviceExact, SmallSpecialScalarsAreTheHosts) {
 
 // ------------------------------------------------------------------ how calls run
 
-TEST(DeviceExactCalls, BitsAreThoseOfAnyWorkspaceLimit) {
+TEST(DeviceExactCalls, BitsDoNotDependOnTheWorkspaceLimit) {
   const GemmCase test{.m = 8300,
                       .n = 130,
                       .k = 70,
@@ -336,7 +336,7 @@ TEST(DeviceExactCalls, BitsAreThoseOfAnyWorkspaceLimit) {
 
 // No element of narrow integers is open, and all elements of a wide dynamic range are; the superaccumulator
 // recomputes none.
-TEST(DeviceExactCalls, SmallReportsCountWhatWasMended) {
+TEST(DeviceExactCalls, SmallReportsCountRecomputedElements) {
   struct Case {
     const char* distribution;
     const char* accuracy;

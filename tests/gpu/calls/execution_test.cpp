@@ -41,7 +41,7 @@ TEST(DeviceGraph, SmallReplaysTheCapturedCall) {
   }
 }
 
-TEST(DeviceWorkspace, SmallIsExact) {
+TEST(DeviceWorkspace, SmallWorkspaceIsExact) {
   GemmCase test{.m = 140, .n = 131, .k = 260, .scheme = "bf16x6"};
   const auto bits = device_bits<float>(test);
   GemmDataOf<float> data(test);

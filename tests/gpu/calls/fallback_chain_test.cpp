@@ -56,7 +56,7 @@ TEST(DeviceChain, LaterCandidatesHaveTheBitsOfTheirSchemes) {
 
 // The more uniform numbers there are, the more binades they span, yet most lie in the upper ones. Half of
 // them may be zeros on one side; where both sides have zeros, it is not known which of them meet.
-TEST(DeviceChain, SmallElementsThatLieHighAreQuick) {
+TEST(DeviceChain, SmallFewElementsFarBelowTheLargestAreAcceptedByMeanDepth) {
   for (const int sides : {0, 1, 2}) {
     for (const bool narrow : {true, false}) {
       GemmCase test{.m = 100, .n = 90, .k = 2000, .policy = "emulate"};
@@ -70,7 +70,7 @@ TEST(DeviceChain, SmallElementsThatLieHighAreQuick) {
           if (sides > 1 && (j + p) % 2 == 0) data.b()(p, j) = 0;
         }
       }
-      // One small number a vector makes no difference but to spans.
+      // One small number per vector widens the dynamic range and changes nothing else.
       if (!narrow) {
         for (std::int64_t i = 0; i < test.m; ++i) data.a()(i, 1001 - i % 2) = 0x1p-60F;
       }

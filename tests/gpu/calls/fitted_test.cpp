@@ -18,7 +18,7 @@ VectorRange range_up_to(int largest) {
 }
 
 // Every exponent that fp16 takes, on either side, with every scale that may be asked for.
-TEST(DeviceFit, SmallIsThatOfTheHost) {
+TEST(DeviceFit, SmallFitEqualsTheHosts) {
   const core::Scheme& scheme = *core::find_scheme("h2sgemm:sb=eq6");
   for (int largest = -30; largest <= 16; ++largest) {
     for (const int asked : {0, 8, 12, 26, core::max_residual_exponent + 1}) {
@@ -101,7 +101,7 @@ TEST(DeviceFit, SmallProductsHaveTheBitsOfTheHostsFit) {
   }
 }
 
-TEST(DeviceFit, SmallIsReported) {
+TEST(DeviceFit, SmallFitIsReported) {
   for (const int exponent : {0, 15}) {
     GemmCase test{.m = 9, .n = 8, .k = 7, .scheme = "h2sgemm:sb=eq6"};
     const Handle handle;

@@ -57,7 +57,7 @@ TEST(NativeSums, SumsThatOverflowBeforeAlphaAreFinite) {
   expect_all<float>(0x1p70F, 0x1p56F, 0x1p-60F, 64, 0x1p72F);
 }
 
-TEST(NativeSums, ZerosAndSpecialValuesAreWhatTheyAre) {
+TEST(NativeSums, KeepZerosAndSpecialValues) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double infinity = std::numeric_limits<double>::infinity();
   for (const double beta : {0.0, 2.0}) {

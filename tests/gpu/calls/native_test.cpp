@@ -66,8 +66,8 @@ class DeviceIntegers : public testing::Test {
 using Elements = testing::Types<float, double, std::complex<float>, std::complex<double>>;
 TYPED_TEST_SUITE(DeviceIntegers, Elements);
 
-TYPED_TEST(DeviceIntegers, AreWhatTheCallerAskedFor) { this->expect_right(0, 500); }
-TYPED_TEST(DeviceIntegers, SmallAreWhatTheCallerAskedFor) { this->expect_right(1000, 25); }
+TYPED_TEST(DeviceIntegers, MatchTheExactProducts) { this->expect_right(0, 500); }
+TYPED_TEST(DeviceIntegers, SmallIntegersMatchTheExactProducts) { this->expect_right(1000, 25); }
 
 // Integers again: sums of 4096 products are exact in FP32.
 TEST(DeviceNative, TakesEveryWorkspaceLimit) {
@@ -148,9 +148,9 @@ TEST(NativeBesideEmulation, DISABLED_InThisProcess) {
   EXPECT_LE(largest_error<float>({.policy = "native"}), 1);
   EXPECT_LE(largest_error<double>({.scheme = "ozaki-fp64"}), 1);
   EXPECT_LE(largest_error<double>({.policy = "emulate"}), 1);
-  const double of_the_default = largest_error_of_the_default();
-  if (of_the_default <= 1) GTEST_SKIP() << "this cuBLAS does not emulate here: nothing is proved";
-  std::cout << "cuBLAS's default compute type has " << of_the_default
+  const double default_error = largest_error_of_the_default();
+  if (default_error <= 1) GTEST_SKIP() << "this cuBLAS does not emulate here: nothing is proved";
+  std::cout << "cuBLAS's default compute type has " << default_error
             << " times the error that native FP64 keeps\n";
 }
 

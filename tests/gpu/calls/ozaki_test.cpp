@@ -104,8 +104,8 @@ void sweep(int cases) {
   }
 }
 
-TYPED_TEST(OzakiOf, SmallBitsAreTheReferences) { sweep<TypeParam>(2); }
-TYPED_TEST(OzakiOf, BitsOfManyCasesAreTheReferences) { sweep<TypeParam>(3); }
+TYPED_TEST(OzakiOf, SmallBitsEqualTheReferences) { sweep<TypeParam>(2); }
+TYPED_TEST(OzakiOf, BitsOfManyCasesEqualTheReferences) { sweep<TypeParam>(3); }
 
 // C of more than a block with a number of slices of its own, on either side; and of more than a tile.
 TEST(Ozaki, BlocksHaveTheirOwnSlices) {
@@ -156,7 +156,7 @@ TEST(Ozaki, SmallRowsOfFewBitsTakeAllOfB) {
 
 // Row 0 ends with two slices, too few for Algorithm 3, and row 1 has enough with two, but not ended: the
 // bound of the report is that of two slices, on the host too.
-TEST(Ozaki, ReportedSlicesCountRowsThatKeepARest) {
+TEST(Ozaki, ReportedSlicesCountRowsWithAResidual) {
   GemmCase test{.m = 2, .n = 2, .k = 2, .scheme = "ozaki-fp16:mode=sp"};
   GemmDataOf<double> data(test), host(test);
   for (GemmDataOf<double>* each : {&data, &host}) {
@@ -230,8 +230,8 @@ TEST(Ozaki, SmallWhatIsTooWideIsMarked) {
   }
 }
 
-// The spans that are stated for exact sums: 40 binades of any bits.
-TEST(Ozaki, SmallExactSumsTakeTheSpansThatAreStated) {
+// Exact sums cover exponents up to 39 apart (span:39), as docs/schemes/ozaki-fp16.md promises.
+TEST(Ozaki, SmallExactSumsCoverTheStatedSpan) {
   for (const char* scheme : {"ozaki-fp16:mode=cr", "ozaki-fp64"}) {
     for (const std::int64_t k : {3, 64, 500}) {
       expect_bits_of_the_reference<double>(
@@ -255,28 +255,29 @@ template <class T>
 void expect_special_values(const std::string& scheme) {
   SCOPED_TRACE(scheme);
   GemmCase test{.m = 40, .n = 33, .k = 50, .beta = 0.5, .scheme = scheme};
-  const auto kinds_on = [&](bool device) {
-    GemmCase on = test;
-    on.engine = device ? "" : "reference";
-    GemmDataOf<T> data(on);
+  const auto bits_with_one_nan = [&](bool on_device) {
+    GemmCase engine_test = test;
+    engine_test.engine = on_device ? "" : "reference";
+    GemmDataOf<T> data(engine_test);
     data.a()(3, 4) = std::numeric_limits<T>::quiet_NaN();
     data.a()(5, 6) = std::numeric_limits<T>::infinity();
     data.b()(7, 8) = -std::numeric_limits<T>::infinity();
-    if (device) {
+    if (on_device) {
       DeviceGemm<T>(data).run_well();
     } else {
       data.run_well();
     }
     std::vector<T> result = data.result();
-    for (T& element : result) {  // which NaN it is is the machine's affair
+    for (T& element : result) {  // sign and payload of a NaN depend on the machine
       if (std::isnan(element)) element = std::numeric_limits<T>::quiet_NaN();
     }
     return bits_of(result);
   };
-  EXPECT_EQ(kinds_on(true), kinds_on(false));
+  constexpr bool on_device = true;
+  EXPECT_EQ(bits_with_one_nan(on_device), bits_with_one_nan(!on_device));
 }
 
-TEST(Ozaki, SmallSpecialValuesAreTheReferences) {
+TEST(Ozaki, SmallSpecialValuesEqualTheReferences) {
   for (const std::string& scheme : schemes) {
     expect_special_values<float>(scheme);
     expect_special_values<double>(scheme);
@@ -330,7 +331,7 @@ std::size_t workspace_of(const GemmCase& test) {
   return bytes;
 }
 
-TEST(Ozaki, BitsAreThoseOfAnyWorkspaceLimit) {
+TEST(Ozaki, BitsDoNotDependOnTheWorkspaceLimit) {
   for (const char* scheme : {"ozaki-fp16", "ozaki-fp16:mode=cr"}) {
     GemmCase test{.m = 8300, .n = 4200, .k = 200, .scheme = scheme};
     const std::size_t unlimited = workspace_of(test);

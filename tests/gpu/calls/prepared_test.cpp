@@ -91,7 +91,7 @@ std::pair<std::vector<std::uint32_t>, json> run_on_copies(GemmDataOf<float>& dat
 
 // Batch items of which A, B or neither has a wider dynamic range than the first candidate accepts, or than
 // any accepts: each item selects its own candidate, native last, with prepared operands or without.
-TEST(DevicePrepared, SmallItemsHaveCandidatesOfTheirOwn) {
+TEST(DevicePrepared, SmallItemsHaveTheirOwnCandidates) {
   const GemmCase test{.m = 70, .n = 90, .k = 200, .batch = 4, .policy = "emulate"};
   SCOPED_TRACE(describe(test));
   GemmDataOf<float> data(test);

@@ -164,7 +164,7 @@ TEST(DeviceSchemes, SmallSpecialValuesStandWhereTheReferenceHasThem) {
   expect_special_values_of_the_reference<double>();
 }
 
-TEST(DeviceSchemes, WhatHasNoKernelsIsRefused) {
+TEST(DeviceSchemes, SchemesWithoutKernelsAreRefused) {
   GemmDataOf<double> data({.m = 4, .n = 4, .k = 4, .scheme = "split-n:format=fp8_e4m3"});
   EXPECT_EQ(DeviceGemm<double>(data).run(), KINTSUGI_NOT_SUPPORTED);
   EXPECT_NE(std::string(kintsugi_last_error()).find("engine cuda"), std::string::npos)

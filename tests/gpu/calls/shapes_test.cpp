@@ -63,7 +63,7 @@ TEST(DeviceShapes, SmallNativeComplex) {
 
 TEST(DeviceShapes, SmallOzaki2) { expect_all_shapes<double>("ozaki2:moduli=16", ""); }
 
-// One more and one less than the engine's tile.
+// Sizes one more and one less than the engine's tile.
 TEST(DeviceShapes, AroundTheTile) {
   for (const std::int64_t size : {4095, 4096, 4097}) {
     for (const bool wide : {false, true}) {

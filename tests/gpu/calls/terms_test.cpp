@@ -40,7 +40,7 @@ GemmCase random_case(std::mt19937_64& random, const std::string& scheme) {
   return test;
 }
 
-TEST(DeviceTerms, BitsAreThoseOfTheModel) {
+TEST(DeviceTerms, BitsEqualTheModels) {
   const std::uint64_t seed = std::random_device{}();
   std::mt19937_64 random(seed);
   for (const std::string scheme : schemes) {
@@ -161,20 +161,20 @@ TEST(DeviceTerms, SegmentsApartOfManyTilesKeepTheBits) {
       for (int round = 0; round < 2; ++round) DeviceGemm<float>(data).run_well();
       for (const auto& [row, column] :
            {std::pair{std::int64_t{0}, std::int64_t{0}}, {m - 9, n - 7}, {63, 31}}) {
-        GemmCase of_part = test;
-        of_part.m = 9;
-        of_part.n = 7;
-        of_part.engine = "reference";
-        of_part.accumulator = "h200";
-        GemmDataOf<float> part(of_part);
+        GemmCase part_test = test;
+        part_test.m = 9;
+        part_test.n = 7;
+        part_test.engine = "reference";
+        part_test.accumulator = "h200";
+        GemmDataOf<float> part(part_test);
         for (std::int64_t p = 0; p < k; ++p) {
-          for (std::int64_t i = 0; i < of_part.m; ++i) part.a()(i, p) = data.a()(row + i, p);
-          for (std::int64_t j = 0; j < of_part.n; ++j) part.b()(p, j) = data.b()(p, column + j);
+          for (std::int64_t i = 0; i < part_test.m; ++i) part.a()(i, p) = data.a()(row + i, p);
+          for (std::int64_t j = 0; j < part_test.n; ++j) part.b()(p, j) = data.b()(p, column + j);
         }
         part.run_well();
         std::vector<float> here;
-        for (std::int64_t j = 0; j < of_part.n; ++j) {
-          for (std::int64_t i = 0; i < of_part.m; ++i) here.push_back(data.c()(row + i, column + j));
+        for (std::int64_t j = 0; j < part_test.n; ++j) {
+          for (std::int64_t i = 0; i < part_test.m; ++i) here.push_back(data.c()(row + i, column + j));
         }
         EXPECT_EQ(bits_of(here), bits_of(part.result())) << "from " << row << ", " << column;
       }

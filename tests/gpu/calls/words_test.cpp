@@ -19,7 +19,7 @@ class WordsOf : public testing::Test {};
 using EveryElement = testing::Types<float, double, std::complex<float>, std::complex<double>>;
 TYPED_TEST_SUITE(WordsOf, EveryElement);
 
-TYPED_TEST(WordsOf, SmallBitsAreTheReferences) {
+TYPED_TEST(WordsOf, SmallBitsEqualTheReferences) {
   for (const char* scheme : {"int52", "int52:words=2", "int52:words=3", "int52:words=4"}) {
     for (const char* distribution : {"uniform", "phi:2", "span:60"}) {
       expect_bits_of_the_reference<TypeParam>(

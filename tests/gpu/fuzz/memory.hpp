@@ -123,12 +123,12 @@ class CaseMemoryOf : public CaseMemory {
     for (std::size_t i = 0; i < before_.size(); ++i) {
       if (i == c_) i = end_of_c;
       if (i >= before_.size() || before_[i] == after_[i]) continue;
-      const auto place = [&](const char* name, std::size_t begin) {
+      const auto written_byte = [&](const char* name, std::size_t begin) {
         return "byte " + std::to_string(i - begin) + " of " + name + " was written";
       };
-      if (i < b_) return place("A's image", a_);
-      if (i < c_) return place("B's image", b_);
-      return place("scalars and pointers", alpha_);
+      if (i < b_) return written_byte("A's image", a_);
+      if (i < c_) return written_byte("B's image", b_);
+      return written_byte("scalars and pointers", alpha_);
     }
     return "";
   }
@@ -149,19 +149,20 @@ class CaseMemoryOf : public CaseMemory {
   void spoil(std::int64_t element) {
     constexpr std::size_t part = sizeof(PartOf<T>);
     if (data_.test().m == 0 || data_.test().n == 0 || data_.test().batch == 0) return;
-    const std::size_t at = first(c_, data_.c()) + static_cast<std::size_t>(element) * sizeof(T);
-    after_[at + part - 2] ^= std::byte{part == 4 ? 0x40 : 0x08};
+    const std::size_t offset = first(c_, data_.c()) + static_cast<std::size_t>(element) * sizeof(T);
+    after_[offset + part - 2] ^= std::byte{part == 4 ? 0x40 : 0x08};
   }
 
   bool by_pointers() const { return data_.test().batches == "pointers"; }
-  static std::size_t first(std::size_t image, const Image& of) { return image + of.place.first; }
+  static std::size_t first(std::size_t image, const Image& operand) { return image + operand.place.first; }
 
   std::size_t append(const void* bytes, std::size_t count) {
-    const auto at = static_cast<std::size_t>(core::round_up(static_cast<std::int64_t>(before_.size()), 256));
-    before_.resize(at + count, guard_byte);
-    std::memcpy(before_.data() + at, bytes, count);
+    const auto offset =
+        static_cast<std::size_t>(core::round_up(static_cast<std::int64_t>(before_.size()), 256));
+    before_.resize(offset + count, guard_byte);
+    std::memcpy(before_.data() + offset, bytes, count);
     if (before_.size() > Lane::matrix_bytes) throw std::length_error("a case larger than a lane's memory");
-    return at;
+    return offset;
   }
 
   std::size_t append_pointers(std::size_t image, const Placement& place) {

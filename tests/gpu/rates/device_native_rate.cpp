@@ -46,56 +46,56 @@ class Operands {
 
   static constexpr std::size_t scratch_bytes = std::size_t{32} << 20;
 
-  DeviceTile tile(const Case& of) const {
-    const auto& [m, n, k] = of.shape;
+  DeviceTile tile(const Case& test) const {
+    const auto& [m, n, k] = test.shape;
     DeviceTile tile;
     tile.a.matrix = {.data = a_.data(),
-                     .type = of.type,
+                     .type = test.type,
                      .rows = m,
                      .columns = k,
-                     .row_stride = of.transpose_a ? k : 1,
-                     .column_stride = of.transpose_a ? 1 : m};
+                     .row_stride = test.transpose_a ? k : 1,
+                     .column_stride = test.transpose_a ? 1 : m};
     tile.b.matrix = {.data = b_.data(),
-                     .type = of.type,
+                     .type = test.type,
                      .rows = n,
                      .columns = k,
-                     .row_stride = of.transpose_b ? 1 : k,
-                     .column_stride = of.transpose_b ? n : 1,
+                     .row_stride = test.transpose_b ? 1 : k,
+                     .column_stride = test.transpose_b ? n : 1,
                      .right = true};
     tile.c = {
-        .data = c_.data(), .type = of.type, .rows = m, .columns = n, .row_stride = 1, .column_stride = m};
+        .data = c_.data(), .type = test.type, .rows = m, .columns = n, .row_stride = 1, .column_stride = m};
     tile.rows = m;
     tile.columns = n;
-    tile.scalars.beta = of.beta;
+    tile.scalars.beta = test.beta;
     return tile;
   }
-  void multiply_by_vendor(const Case& of) const {
-    const auto& [m, n, k] = of.shape;
-    const DeviceBlasProduct product{.type = of.type,
-                                    .op_a = of.transpose_a ? 1 : 0,
-                                    .op_b = of.transpose_b ? 1 : 0,
+  void multiply_by_vendor(const Case& test) const {
+    const auto& [m, n, k] = test.shape;
+    const DeviceBlasProduct product{.type = test.type,
+                                    .op_a = test.transpose_a ? 1 : 0,
+                                    .op_b = test.transpose_b ? 1 : 0,
                                     .m = m,
                                     .n = n,
                                     .k = k,
                                     .a = a_.data(),
                                     .b = b_.data(),
                                     .c = c_.data(),
-                                    .lda = of.transpose_a ? k : m,
-                                    .ldb = of.transpose_b ? n : k,
+                                    .lda = test.transpose_a ? k : m,
+                                    .ldb = test.transpose_b ? n : k,
                                     .ldc = m,
-                                    .scalars = {.alpha = 1, .beta = of.beta},
+                                    .scalars = {.alpha = 1, .beta = test.beta},
                                     .scratch_bytes = scratch_bytes};
     if (!engine().native({}, product, scratch_.data()))
-      throw std::runtime_error("device_native_rate: cuBLAS refuses " + of.text());
+      throw std::runtime_error("device_native_rate: cuBLAS refuses " + test.text());
   }
 
   // An element of C is what the host sums up, within the contract of its type; beta is 0.
   template <class T>
-  bool is_right(const Case& of, std::int64_t i, std::int64_t j) const {
-    const auto& [m, n, k] = of.shape;
+  bool is_right(const Case& test, std::int64_t i, std::int64_t j) const {
+    const auto& [m, n, k] = test.shape;
     const std::vector<T> c = read<T>(c_, i + j * m, 1, 1);
-    const std::vector<T> a = read<T>(a_, of.transpose_a ? i * k : i, of.transpose_a ? 1 : m, k);
-    const std::vector<T> b = read<T>(b_, of.transpose_b ? j : j * k, of.transpose_b ? n : 1, k);
+    const std::vector<T> a = read<T>(a_, test.transpose_a ? i * k : i, test.transpose_a ? 1 : m, k);
+    const std::vector<T> b = read<T>(b_, test.transpose_b ? j : j * k, test.transpose_b ? n : 1, k);
     using Wide = std::complex<long double>;
     Wide sum = 0;
     long double magnitudes = 0;
@@ -103,7 +103,7 @@ class Operands {
       sum += Wide(a[p]) * Wide(b[p]);
       magnitudes += std::abs(Wide(a[p])) * std::abs(Wide(b[p]));
     }
-    const bool is_single = of.type == ElementType::f32 || of.type == ElementType::c32;
+    const bool is_single = test.type == ElementType::f32 || test.type == ElementType::c32;
     const long double unit = is_single ? 0x1p-24L : 0x1p-53L;
     return std::abs(Wide(c[0]) - sum) <= 3 * static_cast<long double>(k + 2) * unit * magnitudes;
   }
@@ -139,59 +139,60 @@ class Operands {
   Memory a_, b_, c_, scratch_;
 };
 
-bool are_right(const Operands& operands, const Case& of) {
+bool are_right(const Operands& operands, const Case& test) {
   for (const auto& [i, j] : {std::pair{std::int64_t{0}, std::int64_t{0}},
-                             {of.shape.m / 3, of.shape.n / 2},
-                             {of.shape.m - 1, of.shape.n - 1}}) {
-    const bool right = of.type == ElementType::f32   ? operands.is_right<float>(of, i, j)
-                       : of.type == ElementType::f64 ? operands.is_right<double>(of, i, j)
-                       : of.type == ElementType::c32 ? operands.is_right<std::complex<float>>(of, i, j)
-                                                     : operands.is_right<std::complex<double>>(of, i, j);
+                             {test.shape.m / 3, test.shape.n / 2},
+                             {test.shape.m - 1, test.shape.n - 1}}) {
+    const bool right = test.type == ElementType::f32   ? operands.is_right<float>(test, i, j)
+                       : test.type == ElementType::f64 ? operands.is_right<double>(test, i, j)
+                       : test.type == ElementType::c32 ? operands.is_right<std::complex<float>>(test, i, j)
+                                                       : operands.is_right<std::complex<double>>(test, i, j);
     if (!right) return false;
   }
   return true;
 }
 
-nlohmann::json measure(const Operands& operands, const Case& of) {
-  const DeviceTile tile = operands.tile(of);
-  if (of.beta == 0) {
+nlohmann::json measure(const Operands& operands, const Case& test) {
+  const DeviceTile tile = operands.tile(test);
+  if (test.beta == 0) {
     operands.poison();
     engine().multiply_unsplit({}, tile);
-    if (!are_right(operands, of)) throw std::runtime_error("device_native_rate: wrong sums of " + of.text());
+    if (!are_right(operands, test))
+      throw std::runtime_error("device_native_rate: wrong sums of " + test.text());
   }
-  const int count = static_cast<int>(std::clamp(3e9 / of.operations(), 1.0, 20.0));
-  const auto vendor = [&](int) { operands.multiply_by_vendor(of); };
+  const int count = static_cast<int>(std::clamp(3e9 / test.operations(), 1.0, 20.0));
+  const auto vendor = [&](int) { operands.multiply_by_vendor(test); };
   const auto looked_at = [&](int) {
-    operands.multiply_by_vendor(of);
+    operands.multiply_by_vendor(test);
     engine().finish_native({}, tile, tile.c);
   };
   const double before = seconds(count, vendor, 5);
-  const double own = seconds(
+  const double kernel_time = seconds(
       count, [&](int) { engine().multiply_unsplit({}, tile); }, 5);
-  const double finished = of.beta == 0 ? seconds(count, looked_at, 5) : 0;
+  const double finished = test.beta == 0 ? seconds(count, looked_at, 5) : 0;
   const double vendor_time = (before + seconds(count, vendor, 5)) / 2;
-  fmt::print("{:42} cuBLAS {:10.1f} us {:6.1f} TFLOP/s; own {:6.3f} of it", of.text(), 1e6 * vendor_time,
-             1e-12 * of.operations() / vendor_time, vendor_time / own);
-  if (of.beta == 0) fmt::print(", looked at {:6.3f}", vendor_time / finished);
+  fmt::print("{:42} cuBLAS {:10.1f} us {:6.1f} TFLOP/s; own {:6.3f} of it", test.text(), 1e6 * vendor_time,
+             1e-12 * test.operations() / vendor_time, vendor_time / kernel_time);
+  if (test.beta == 0) fmt::print(", looked at {:6.3f}", vendor_time / finished);
   fmt::print("\n");
   std::fflush(stdout);
-  return {{"case", of.text()},
-          {"m", of.shape.m},
-          {"n", of.shape.n},
-          {"k", of.shape.k},
+  return {{"case", test.text()},
+          {"m", test.shape.m},
+          {"n", test.shape.n},
+          {"k", test.shape.k},
           {"vendor_seconds", vendor_time},
-          {"own_seconds", own},
+          {"own_seconds", kernel_time},
           {"looked_at_seconds", finished}};
 }
 
 int run(const char* file, bool quick) {
-  constexpr std::int64_t most = 8192;
-  const Operands operands(most * most);
+  constexpr std::int64_t max_n = 8192;
+  const Operands operands(max_n * max_n);
   nlohmann::json rows = nlohmann::json::array();
-  const auto add = [&](const Case& of) { rows.push_back(measure(operands, of)); };
+  const auto add = [&](const Case& test) { rows.push_back(measure(operands, test)); };
   constexpr ElementType types[] = {ElementType::f32, ElementType::f64, ElementType::c32, ElementType::c64};
   for (const ElementType type : types) {
-    operands.fill(type, most * most);
+    operands.fill(type, max_n * max_n);
     for (const std::int64_t n : {64, 128, 256, 384, 512, 768, 1024, 1536, 2048, 4096, 8192}) {
       if (quick && n > 2048) continue;
       add({type, {n, n, n}, false, false, 0});

@@ -206,7 +206,7 @@ void time_checked(Table& table, std::int64_t n, int count, double inexact, doubl
   const Array<RoundingBound> bounds(
       std::vector<RoundingBound>(static_cast<std::size_t>(n), RoundingBound{inexact, 0x1p70}));
   const Array<DeviceCheckState> state(1);
-  const std::int64_t words = DeviceOpenElements::words_of(n);
+  const std::int64_t words = DeviceOpenElements::masks_for_rows(n);
   const Array<std::uint32_t> bits(words * n);
   const Array<std::uint32_t> list(words * n);
   const DeviceOpenElements open{state.data(), bits.data(), words, list.data()};
@@ -243,10 +243,10 @@ void time_exact(Table& table, std::int64_t n, bool along_k) {
   table.computes(name, 2.0 * std::pow(static_cast<double>(n), 3),
                  [&] { engine().multiply_exactly({}, square.tile); });
   double sum = 0;  // of row 3 and column n - 1
-  const auto at = [&](std::int64_t v, std::int64_t p) {
+  const auto value = [&](std::int64_t v, std::int64_t p) {
     return values[static_cast<std::size_t>(along_k ? v * n + p : v + p * n)];
   };
-  for (std::int64_t p = 0; p < n; ++p) sum += at(3, p) * at(n - 1, p);
+  for (std::int64_t p = 0; p < n; ++p) sum += value(3, p) * value(n - 1, p);
   expect(square.c.host(3 + (n - 1) * n), sum, name);
 }
 

@@ -89,9 +89,9 @@ bool is_right(const Buffers<T>& buffers, const Pattern<T>& pattern, const SplitR
     const std::size_t bytes = static_cast<std::size_t>(slices.vector_stride()) * slices.element_bytes();
     std::vector<std::byte> found(bytes);
     for (int s = 0; s < rule.slices; ++s) {
-      const auto place =
+      const auto offset =
           static_cast<std::size_t>(s * buffers.slices.slice_stride() + v * buffers.slices.vector_stride());
-      engine().copy_to_host({}, found.data(), buffers.slices.data + place * slices.element_bytes(), bytes);
+      engine().copy_to_host({}, found.data(), buffers.slices.data + offset * slices.element_bytes(), bytes);
       engine().synchronize(Queue{});
       const std::byte* host =
           expected.data() + static_cast<std::size_t>(s * slices.slice_stride()) * slices.element_bytes();
@@ -103,7 +103,7 @@ bool is_right(const Buffers<T>& buffers, const Pattern<T>& pattern, const SplitR
 
 struct Row {
   std::string what;
-  std::int64_t n = 0;  // vectors
+  std::int64_t n = 0;  // number of vectors
   std::int64_t length = 0;
   std::string orientation;
   double bytes = 0;
@@ -111,7 +111,7 @@ struct Row {
   bool right = false;
 };
 
-// The operands are so many that a cache of up to 128 MiB holds none of them when it is read again.
+// Makes so many operands that a cache of up to 128 MiB no longer holds an operand when it is read again.
 template <class T>
 std::vector<std::unique_ptr<Buffers<T>>> make_buffers(const Pattern<T>& pattern, const SplitRule& rule,
                                                       std::int64_t n, std::int64_t length, bool along_k) {
@@ -124,11 +124,11 @@ std::vector<std::unique_ptr<Buffers<T>>> make_buffers(const Pattern<T>& pattern,
 }
 
 template <class T>
-SplitRule rule_of(const char* name, std::int64_t n) {
+SplitRule rule_of(const char* name, std::int64_t length) {
   const Scheme& scheme = *find_scheme(name);
   Program program = scheme.program;
   if (scheme.fit != nullptr)
-    scheme.fit(program, std::is_same_v<T, float> ? OperandType::f32 : OperandType::f64, n);
+    scheme.fit(program, std::is_same_v<T, float> ? OperandType::f32 : OperandType::f64, length);
   return program.split_a;
 }
 
@@ -156,16 +156,16 @@ void measure(const char* name, const Pattern<T>& pattern, std::int64_t n, std::i
              std::vector<Row>& rows) {
   const SplitRule rule = rule_of<T>(name, length);
   const auto buffers = make_buffers(pattern, rule, n, length, along_k);
-  const auto of = [&](int i) -> const Buffers<T>& {
+  const auto buffers_of = [&](int i) -> const Buffers<T>& {
     return *buffers[static_cast<std::size_t>(i) % buffers.size()];
   };
-  const DeviceSplit first{of(0).side(), 0, &rule, of(0).slices, false};
+  const DeviceSplit first{buffers_of(0).side(), 0, &rule, buffers_of(0).slices, false};
   if (rule.scales == ScaleRule::norm && !engine().finds_norms(first))
     return;  // in two reads, not by this kernel
   const int count = n * length <= (std::int64_t{1} << 26) ? 24 : 8;
   Row row{name, n, length, along_k ? along_k_text : across_text, bytes_of(*buffers[0])};
   row.time = seconds(count, [&](int i) {
-    const DeviceSplit one{of(i).side(), 0, &rule, of(i).slices, false};
+    const DeviceSplit one{buffers_of(i).side(), 0, &rule, buffers_of(i).slices, false};
     split({}, {&one, 1});
   });
   row.right = is_right(*buffers[0], pattern, rule);

@@ -19,8 +19,8 @@ namespace kintsugi::test {
 
 using Random = std::mt19937_64;
 
-inline std::int64_t draw_size(Random& random, std::int64_t least, std::int64_t most) {
-  return least + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(most - least + 1));
+inline std::int64_t draw_size(Random& random, std::int64_t min, std::int64_t max) {
+  return min + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(max - min + 1));
 }
 
 template <class R>
@@ -45,8 +45,8 @@ T draw_scalar(Random& random) {
   using R = core::RealOf<T>;
   const auto part = [&]() -> R {
     const R known[] = {0, 1, -1, std::numeric_limits<R>::quiet_NaN(), std::numeric_limits<R>::infinity()};
-    const auto place = random() % 16;
-    return place < 2 ? R(0) : place < 5 ? R(1) : place < 8 ? known[place - 3] : draw_real<R>(random, 4);
+    const auto choice = random() % 16;
+    return choice < 2 ? R(0) : choice < 5 ? R(1) : choice < 8 ? known[choice - 3] : draw_real<R>(random, 4);
   };
   if constexpr (core::is_complex<T>) {
     const R re = part();
@@ -303,9 +303,9 @@ class TestSums {
 template <class T>
 class TestTile {
  public:
-  TestTile(Random& random, std::int64_t most, bool special)
-      : TestTile(random, draw_size(random, 1, most), draw_size(random, 1, most), draw_size(random, 1, 40),
-                 special) {}
+  TestTile(Random& random, std::int64_t max_size, bool special)
+      : TestTile(random, draw_size(random, 1, max_size), draw_size(random, 1, max_size),
+                 draw_size(random, 1, 40), special) {}
   TestTile(Random& random, std::int64_t rows_of_tile, std::int64_t columns_of_tile, std::int64_t k,
            bool special, int spread = 8)
       : rows(rows_of_tile), columns(columns_of_tile),
@@ -337,9 +337,9 @@ class TestTile {
     const auto row_ranges = a.ranges().subspan(static_cast<std::size_t>(first_row));
     const auto column_ranges = b.ranges().subspan(static_cast<std::size_t>(parts * first_column));
     recombine(row_ranges, column_ranges, scalars.alpha, scalars.beta, tile);
-    core::put_special_values<T>(a.view().vectors(first_row, rows),
-                                b.view().vectors(parts * first_column, parts * columns), row_ranges,
-                                column_ranges, scalars.alpha, scalars.beta, tile, 1);
+    core::write_special_values<T>(a.view().vectors(first_row, rows),
+                                  b.view().vectors(parts * first_column, parts * columns), row_ranges,
+                                  column_ranges, scalars.alpha, scalars.beta, tile, 1);
     return values;
   }
 

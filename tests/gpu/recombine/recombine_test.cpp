@@ -89,12 +89,12 @@ class DrawnIntegers {
 
   std::uint8_t residue(std::int64_t element, int modulus) const {
     const Integer& integer = integers_[static_cast<std::size_t>(element)];
-    std::uint64_t rest = 0;
+    std::uint64_t remainder = 0;
     for (int w = 11; w >= 0; --w)
-      rest = (rest << 32 | (integer.magnitude.limb[w / 2] >> (w % 2 * 32) & 0xffffffffU)) %
-             static_cast<unsigned>(modulus);
-    return static_cast<std::uint8_t>(integer.negative && rest != 0 ? static_cast<unsigned>(modulus) - rest
-                                                                   : rest);
+      remainder = (remainder << 32 | (integer.magnitude.limb[w / 2] >> (w % 2 * 32) & 0xffffffffU)) %
+                  static_cast<unsigned>(modulus);
+    return static_cast<std::uint8_t>(
+        integer.negative && remainder != 0 ? static_cast<unsigned>(modulus) - remainder : remainder);
   }
 
  private:
@@ -165,7 +165,7 @@ TYPED_TEST(Recombine, ResiduesOfEveryNumberOfModuli) {
   }
 }
 
-TYPED_TEST(Recombine, ScalingIsThatOfTheHost) {
+TYPED_TEST(Recombine, ScalingEqualsTheHosts) {
   using T = TypeParam;
   for (int draw = 0; draw < 60; ++draw) {
     const std::int64_t rows = draw_size(this->random, 1, draw == 0 ? 3000 : 130);
@@ -201,10 +201,10 @@ TEST(LeaveIntegers, BlockByBlock) {
         expected[e] += sums[e];
         if (modulus != 0) expected[e] = ((expected[e] % modulus) + modulus) % modulus;
       }
-      const auto of_integers = integers.host();
-      const auto of_residues = residues.host();
+      const auto integer_sums = integers.host();
+      const auto residue_sums = residues.host();
       for (std::size_t e = 0; e < elements; ++e) {
-        const std::int64_t found = modulus == 0 ? of_integers[e] : of_residues[e];
+        const std::int64_t found = modulus == 0 ? integer_sums[e] : residue_sums[e];
         ASSERT_EQ(found, expected[e])
             << "seed " << seed << ", draw " << draw << ", modulus " << modulus << ", block " << block
             << ", element " << e << " of " << elements << ", sum " << sums[e];

@@ -144,9 +144,10 @@ bool check_plain(Random& random, std::int64_t rows, std::int64_t columns, std::i
 
 TYPED_TEST(Recombine, UnsplitProductsAreSequentialSums) {
   for (int draw = 0; draw < 60 && !testing::Test::HasFailure(); ++draw) {
-    const std::int64_t most = draw % 10 == 0 ? 300 : 140;
-    check_plain<TypeParam>(this->random, draw_size(this->random, 1, most), draw_size(this->random, 1, most),
-                           draw_size(this->random, 1, 200), draw % 3 == 0, fmt::format("draw {}", draw));
+    const std::int64_t max_size = draw % 10 == 0 ? 300 : 140;
+    check_plain<TypeParam>(this->random, draw_size(this->random, 1, max_size),
+                           draw_size(this->random, 1, max_size), draw_size(this->random, 1, 200),
+                           draw % 3 == 0, fmt::format("draw {}", draw));
   }
 }
 
@@ -174,7 +175,7 @@ TYPED_TEST(Recombine, UnsplitProductsOfLargerTiles) {
   }
 }
 
-TYPED_TEST(Recombine, WhereNoCandidateTakesTheOperandsIsNan) {
+TYPED_TEST(Recombine, OperandsThatNoCandidateAcceptsGiveNan) {
   using T = TypeParam;
   TestTile<T> tile(this->random, 130, 70, 5, false);
   const auto selection = choice_of(core::DeviceSelection::none);

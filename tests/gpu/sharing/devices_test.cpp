@@ -22,8 +22,8 @@ class OnDevice {
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;
   ~OnDevice() {
-    cuda::Context left = nullptr;
-    cuda::driver().context_pop(&left);
+    cuda::Context popped = nullptr;
+    cuda::driver().context_pop(&popped);
   }
 };
 

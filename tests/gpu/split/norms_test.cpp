@@ -51,8 +51,8 @@ struct OperandOnBoth {
   }
 
   static const SplitRule& rule() {
-    static const SplitRule of_residues = find_scheme("ozaki2:moduli=16")->program.split_a;
-    return of_residues;
+    static const SplitRule rule = find_scheme("ozaki2:moduli=16")->program.split_a;
+    return rule;
   }
   DeviceSide side() const { return {device.matrix, 0, device.ranges.data(), 1, norms.data()}; }
 
@@ -88,21 +88,21 @@ void expect_norms_of_host(const std::vector<std::array<std::int64_t, 2>>& length
   }
 }
 
-TYPED_TEST(NormsOf, SmallAreTheHosts) {
+TYPED_TEST(NormsOf, SmallNormsEqualTheHosts) {
   std::vector<std::array<std::int64_t, 2>> lengths(25, {200, 200});
   lengths.insert(lengths.end(), 5, {5000, 200});
   expect_norms_of_host<TypeParam>(lengths);
 }
 
 // Norms of parts of vectors are added up.
-TYPED_TEST(NormsOf, LongVectorsAreTheHosts) {
+TYPED_TEST(NormsOf, LongVectorsHaveTheHostsNorms) {
   expect_norms_of_host<TypeParam>({{20000, 20000}, {20000, 200}, {200, 20000}, {40000, 9000}});
 }
 
 // An operand with what a split by norms writes.
 struct NormedOperand {
-  NormedOperand(const Operand<double>& of, const SplitRule& rule)
-      : operand(of), device(of, rule, 0), norms(device.ranges.host().size()) {}
+  NormedOperand(const Operand<double>& host, const SplitRule& rule)
+      : operand(host), device(host, rule, 0), norms(device.ranges.host().size()) {}
 
   DeviceSplit split() const {
     DeviceSplit split = device.split();
@@ -158,9 +158,9 @@ void make_even(Operand<double>& operand, Random& random) {
   for (std::int64_t i = 0; i < operand.matrix.rows; ++i) {
     const std::int64_t kind = random.integer(0, 9);
     for (std::int64_t j = 0; j < operand.matrix.columns; ++j) {
-      const auto place =
+      const auto index =
           static_cast<std::size_t>(i * operand.matrix.row_stride + j * operand.matrix.column_stride);
-      operand.values[place] = kind == 0 ? 0 : kind == 1 && j == 0 ? NAN : random.symmetric();
+      operand.values[index] = kind == 0 ? 0 : kind == 1 && j == 0 ? NAN : random.symmetric();
     }
   }
 }
@@ -198,10 +198,10 @@ void select_by_norms(const std::array<DeviceSplit, 2>& splits, double coefficien
 }
 
 // Splits A and B by norms in one call, or in two. Returns whether an operand rules the proof out.
-bool expect_both_split_by_norms(const Operand<double>& of_a, const Operand<double>& of_b,
+bool expect_both_split_by_norms(const Operand<double>& host_a, const Operand<double>& host_b,
                                 const SplitRule& rule, bool together, const std::string& text) {
   constexpr double coefficient = 1;
-  const NormedOperand a(of_a, rule), b(of_b, rule), known_a(of_a, rule), known_b(of_b, rule);
+  const NormedOperand a(host_a, rule), b(host_b, rule), known_a(host_a, rule), known_b(host_b, rule);
   split_in_steps(known_a);
   split_in_steps(known_b);
   const std::array splits{a.split(), b.split()};
@@ -246,27 +246,27 @@ int expect_splits_by_norms(std::int64_t vectors, std::int64_t longest, int round
 }
 
 // Operands of every third round are not even: of so many vectors one rules the proof out almost always.
-TEST(SplitsByNorms, SmallAreThoseOfKnownNorms) {
+TEST(SplitsByNorms, SmallSplitsEqualThoseOfKnownNorms) {
   const int out = expect_splits_by_norms(200, 300, 40);
   EXPECT_GT(out, 6);
   EXPECT_LT(out, 27);
 }
-TEST(SplitsByNorms, LongAreThoseOfKnownNorms) {
+TEST(SplitsByNorms, LongVectorsHaveTheSlicesOfKnownNorms) {
   expect_splits_by_norms(9, 5000, 12);
   expect_splits_by_norms(9, 12000, 12);
 }
 
 // Vectors are longer than what a cluster or a thread block holds.
-TEST(SplitsByNorms, VectorsInPartsAreThoseOfKnownNorms) {
+TEST(SplitsByNorms, VectorsInPartsHaveTheSlicesOfKnownNorms) {
   expect_splits_by_norms(17, 30000, 8);
   expect_splits_by_norms(5, 100000, 6);
 }
 
-TEST(SplitsByNorms, SmallAreLeftOutWhereAlphaIsZero) {
+TEST(SplitsByNorms, SmallSplitsAreSkippedIfAlphaIsZero) {
   Program program = find_scheme("ozaki2:moduli=15:scale=norm")->program;
   schemes::fit_ozaki2(program, OperandType::f64, 40);
-  const Operand<double> of(30, 40, Layout::along_k, 0, fresh_seed());
-  const NormedOperand operand(of, program.split_a);
+  const Operand<double> host(30, 40, Layout::along_k, 0, fresh_seed());
+  const NormedOperand operand(host, program.split_a);
   const std::vector<std::byte> norms = bytes_of(operand.norms);
   const std::vector<std::byte> slices = operand.device.slices.host();
   const DeviceArray<double> alpha(std::vector<double>{0.0});
@@ -297,7 +297,7 @@ Extremes extremes_of(const std::vector<VectorRange>& ranges, const std::vector<V
 std::vector<VectorNorm> draw_norms(Random& random, std::size_t vectors, std::int64_t unevenness) {
   std::vector<VectorNorm> norms(vectors);
   for (VectorNorm& norm : norms) {
-    const auto share = [&](std::int64_t of) { return static_cast<double>(random.integer(0, of)) / 1024; };
+    const auto share = [&](std::int64_t max) { return static_cast<double>(random.integer(0, max)) / 1024; };
     norm.bits = static_cast<std::int32_t>(random.integer(30, 41));
     norm.mean = 2000 + share(1024 * 1000);
     norm.least = norm.mean / (1 + share(1024 * unevenness));
@@ -314,8 +314,8 @@ struct DrawnNorms {
         ranges(host_ranges), norms(host_norms) {}
 
   static std::vector<VectorRange> draw_ranges(Random& random, int round) {
-    const std::int64_t most = round % 4 == 0 ? 5 : round < 90 ? 700 : 20000;
-    std::vector<VectorRange> drawn(static_cast<std::size_t>(random.integer(1, most)));
+    const std::int64_t max_vectors = round % 4 == 0 ? 5 : round < 90 ? 700 : 20000;
+    std::vector<VectorRange> drawn(static_cast<std::size_t>(random.integer(1, max_vectors)));
     for (VectorRange& range : drawn) {
       range.flags = random.integer(0, 9) == 0 ? VectorRange::all_zero : 0U;
       if (random.integer(0, 999) == 0) range.flags = VectorRange::has_nan;
@@ -357,12 +357,12 @@ TEST(Selection, IsWhatNormsProve) {
     const DrawnNorms b(random, round);
     const DeviceArray<DeviceSelection> selection(1);
     device_engine().select({}, a.side(), b.side(), {}, candidates, selection.data(), {});
-    const Extremes of_a = extremes_of(a.host_ranges, a.host_norms, candidates);
-    const Extremes of_b = extremes_of(b.host_ranges, b.host_norms, candidates);
+    const Extremes extremes_a = extremes_of(a.host_ranges, a.host_norms, candidates);
+    const Extremes extremes_b = extremes_of(b.host_ranges, b.host_norms, candidates);
     const std::int32_t range =
         std::max(summarize(a.host_ranges).dynamic_range, summarize(b.host_ranges).dynamic_range);
     std::int32_t candidate = 0;
-    while (candidate < 3 && !proves(of_a, of_b, candidate, candidates.coefficient)) ++candidate;
+    while (candidate < 3 && !proves(extremes_a, extremes_b, candidate, candidates.coefficient)) ++candidate;
     if (candidate == 3 && range > 60) candidate = DeviceSelection::none;
     ASSERT_EQ(selection.host()[0].candidate, candidate) << "seed " << seed << ", round " << round;
     ++taken[static_cast<std::size_t>(candidate == DeviceSelection::none ? 4 : candidate)];

@@ -79,7 +79,7 @@ struct DeviceSlices {
   DeviceSliceExponents slice_exponents() const {
     return {exponents.data(), slices.allocated_vectors, lengths.data()};
   }
-  void split(DeviceSuccessiveSplit::Complete complete = DeviceSuccessiveSplit::Complete::need_not_be,
+  void split(DeviceSuccessiveSplit::Complete complete = DeviceSuccessiveSplit::Complete::unchecked,
              std::int32_t max_depth = 0, const DeviceBlockSliceCounts& slice_counts = {}) const {
     const DeviceSuccessiveSplit task{.side = side(),
                                      .first = 0,
@@ -139,7 +139,7 @@ template <class T>
 class OzakiStepsOf : public testing::Test {};
 TYPED_TEST_SUITE(OzakiStepsOf, EveryType);
 
-TYPED_TEST(OzakiStepsOf, SmallSlicesAreTheHosts) {
+TYPED_TEST(OzakiStepsOf, SmallSlicesEqualTheHosts) {
   Random random(fresh_seed());
   for (const Layout layout : layouts) {
     for (int round = 0; round < 12; ++round) {
@@ -170,8 +170,8 @@ TYPED_TEST(OzakiStepsOf, EveryShapeHasTheHostsSlices) {
   }
 }
 
-// Six bits per slice: rows of one slice, of 29 bits, of 24 bits, two whose bits are far apart, one with an
-// infinity, an empty one.
+// Slices gain six bits each, so four hold 24. The rows need one slice, hold 29 bits, hold 24 bits, have bits
+// far apart (two rows), have an infinity, are zero.
 TEST(OzakiSteps, SmallIncompleteVectorsAreMarked) {
   using enum DeviceSuccessiveSplit::Complete;
   const double infinity = std::numeric_limits<double>::infinity();
@@ -191,18 +191,20 @@ TEST(OzakiSteps, SmallIncompleteVectorsAreMarked) {
     Operand<double> operand(1, 2, Layout::along_k, 0, 1);
     operand.values = {row.x, row.y};
     const SplitRule rule = successive_rule(false, 5, 4);
-    for (const auto complete : {need_not_be, all}) {
+    for (const auto complete : {unchecked, all_vectors}) {
       const DeviceSlices<double> device(operand, rule, 0);
-      device.split(complete, complete == all ? 100 : 0);
+      constexpr std::int32_t max_depth = 100;  // binades between the exponents of a vector's slices
+      device.split(complete, complete == all_vectors ? max_depth : 0);
+      const int slices_needed = device.lengths.host()[0];
       EXPECT_EQ(device.unreachable.host()[0],
-                complete == all && (device.lengths.host()[0] > 4 || row.deep) ? 1 : 0)
+                complete == all_vectors && (slices_needed > rule.slices || row.deep) ? 1 : 0)
           << row.x << ", " << row.y << ", complete " << static_cast<int>(complete);
-      EXPECT_EQ(device.lengths.host()[0] > 4, row.more_than_four) << row.x << ", " << row.y;
+      EXPECT_EQ(slices_needed > rule.slices, row.more_than_four) << row.x << ", " << row.y;
     }
     for (const SliceCounts slice_counts : {SliceCounts{3, 2}, SliceCounts{2, 3}, SliceCounts{0, 0}}) {
       const DeviceArray<SliceCounts> blocks(std::vector<SliceCounts>{{5, 0}, slice_counts});
       const DeviceSlices<double> device(operand, rule, 0);
-      device.split(where_needed, 0, {blocks.data(), 10, 1, 2, 1});
+      device.split(where_used, 0, {blocks.data(), 10, 1, 2, 1});
       EXPECT_EQ(device.unreachable.host()[0], row.more_than_four && slice_counts.exhausted == 3 ? 1 : 0)
           << row.x << ", " << row.y << ", slice_counts " << slice_counts.enough << ", "
           << slice_counts.exhausted;
@@ -331,7 +333,7 @@ void compare_slice_counts(std::int64_t m, std::int64_t n, std::int64_t k, Layout
   expect_slice_counts_of_host(a, b, rule, bits, blocks, edge_m, found);
 }
 
-TYPED_TEST(OzakiStepsOf, SmallSliceCountsAreTheHosts) {
+TYPED_TEST(OzakiStepsOf, SmallSliceCountsEqualTheHosts) {
   Random random(fresh_seed());
   for (const Layout layout : layouts) {
     for (int round = 0; round < 6; ++round) {

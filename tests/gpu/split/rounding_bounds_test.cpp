@@ -12,7 +12,7 @@ class RoundingBoundsOf : public testing::Test {};
 TYPED_TEST_SUITE(RoundingBoundsOf, EveryType);
 
 // Counts are the host's; sums of magnitudes are added in another order.
-TYPED_TEST(RoundingBoundsOf, SmallAreTheHosts) {
+TYPED_TEST(RoundingBoundsOf, SmallBoundsEqualTheHosts) {
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
   SplitRule rule = find_scheme("ozaki2:moduli=16")->program.split_a;

@@ -8,7 +8,7 @@ template <class T>
 class RangesOf : public testing::Test {};
 TYPED_TEST_SUITE(RangesOf, EveryType);
 
-TYPED_TEST(RangesOf, AreTheHosts) {
+TYPED_TEST(RangesOf, RangesEqualTheHosts) {
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
   const SplitRule& rule = find_scheme("fp16x3")->program.split_a;
@@ -46,7 +46,7 @@ VectorRange draw_range(Random& random, std::int64_t widest) {
 }
 
 // Replaces the ranges of a side by their summary.
-void know(DeviceSide& side, RangeSummary* summaries) {
+void know(DeviceSide& side, MergedSummary* summaries) {
   device_engine().summarize({}, side, summaries);
   side.summaries = summaries;
   side.ranges = nullptr;
@@ -103,7 +103,7 @@ void expect_same_report(const DeviceReport& got, const DeviceReport& expected) {
   EXPECT_EQ(got.dynamic_range_b, expected.dynamic_range_b);
 }
 
-TEST(Selection, IsThatOfTheSummaries) {
+TEST(Selection, FollowsFromTheSummaries) {
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
   DeviceReport expected;
@@ -115,7 +115,7 @@ TEST(Selection, IsThatOfTheSummaries) {
     const DrawnRanges a(random, round < 50 ? 700 : 20000);
     const DrawnRanges b(random, round < 50 ? 700 : 20000);
     const DeviceArray<DeviceSelection> selection(1);
-    const DeviceArray<RangeSummary> summaries(2);
+    const DeviceArray<MergedSummary> summaries(2);
     DeviceSide side_a = a.side(k);
     DeviceSide side_b = b.side(k);
     const bool with_report = random.flip();
@@ -147,10 +147,10 @@ TEST(Selection, ItemsHaveTheirOwnSummaries) {
   const DeviceArray<VectorRange> shared_ranges(shared);
   const DeviceMatrix matrix{.rows = vectors, .columns = 1000};
   const DeviceCandidates candidates{{{10, 0, 200}, {25, 0, 200}, {40, 0, 200}}, 3};
-  const RangeSummary of_shared = summarize(shared);
+  const RangeSummary shared_summary = summarize(shared);
   for (const bool own_known : {false, true}) {
     for (const bool shared_known : {false, true}) {
-      const DeviceArray<RangeSummary> summaries(items + 1);
+      const DeviceArray<MergedSummary> summaries(items + 1);
       const DeviceArray<DeviceSelection> selections(items);
       DeviceSide with_own{matrix, 0, own_ranges.data(), items};
       DeviceSide with_shared{matrix, 0, shared_ranges.data()};
@@ -162,9 +162,9 @@ TEST(Selection, ItemsHaveTheirOwnSummaries) {
         device_engine().select({}, a, b, {}, candidates, selections.data(), {});
         const std::vector<DeviceSelection> got = selections.host();
         for (std::size_t item = 0; item < items; ++item) {
-          const RangeSummary of_own = summarize(std::span(own).subspan(item * vectors, vectors));
-          EXPECT_TRUE(same(got[item].a, b_is_shared ? of_own : of_shared) &&
-                      same(got[item].b, b_is_shared ? of_shared : of_own))
+          const RangeSummary own_summary = summarize(std::span(own).subspan(item * vectors, vectors));
+          EXPECT_TRUE(same(got[item].a, b_is_shared ? own_summary : shared_summary) &&
+                      same(got[item].b, b_is_shared ? shared_summary : own_summary))
               << item << ", " << own_known << shared_known << b_is_shared << ", seed " << seed;
         }
       }

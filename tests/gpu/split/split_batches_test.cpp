@@ -66,18 +66,19 @@ struct Batch {
     for (std::size_t e = 0; e < items.size() && !testing::Test::HasFailure(); ++e) {
       const std::string here = fmt::format("{}, item {} of {}", text, e, number());
       const auto first = found_slices.begin() + static_cast<std::ptrdiff_t>(e * slice_bytes());
-      const std::vector<std::byte> of_item(first, first + static_cast<std::ptrdiff_t>(slice_bytes()));
+      const std::vector<std::byte> item_slices(first, first + static_cast<std::ptrdiff_t>(slice_bytes()));
       const auto first_range = found_ranges.begin() + static_cast<std::ptrdiff_t>(e) * vectors;
       const std::vector<VectorRange> ranges_of_item(first_range, first_range + vectors);
       const bool inside = e > 0 && e + 1 < items.size();
       if (inside && taken(static_cast<std::int64_t>(e) - 1)) {
         const HostSplit host = split_on_host(items[e].view(), rule);
         expect_same_ranges(ranges_of_item, host.ranges, here);
-        expect_same_slices(of_item, host, items[e].view(), rule, here);
+        expect_same_slices(item_slices, host, items[e].view(), rule, here);
         continue;
       }
       constexpr std::byte poison{DeviceArray<std::byte>::poison};
-      EXPECT_TRUE(std::all_of(of_item.begin(), of_item.end(), [&](std::byte x) { return x == poison; }))
+      EXPECT_TRUE(
+          std::all_of(item_slices.begin(), item_slices.end(), [&](std::byte x) { return x == poison; }))
           << here << " was written to";
       EXPECT_TRUE(std::all_of(ranges_of_item.begin(), ranges_of_item.end(),
                               [](const VectorRange& range) { return range.flags == 0xcdcdcdcdU; }))
@@ -128,7 +129,7 @@ void check_batches(const char* name, Random& random) {
   }
 }
 
-TEST(SplitBatches, ItemsInOneStepAreTheHosts) {
+TEST(SplitBatches, ItemsInOneStepHaveTheHostsSlices) {
   Random random(fresh_seed());
   for (const char* name : {"fp16x3", "fp16x3-wide", "legemm", "bf16x6", "tf32x3", "int8x6", "quantensor",
                            "ozaki2:moduli=8", "split-n:format=fp8_e4m3"})
@@ -139,7 +140,7 @@ TEST(SplitBatches, ItemsInOneStepAreTheHosts) {
 }
 
 // Items whose vectors several thread blocks share.
-TEST(SplitBatches, LongVectorsAreTheHosts) {
+TEST(SplitBatches, LongVectorsHaveTheHostsSlices) {
   Random random(fresh_seed());
   for (const char* name : {"fp16x3", "int8x6"}) {
     for (const Layout layout : layouts) {
@@ -156,7 +157,7 @@ TEST(SplitBatches, LongVectorsAreTheHosts) {
   }
 }
 
-TEST(SplitBatches, BothOperandsInOneStepAreTheHosts) {
+TEST(SplitBatches, BothOperandsInOneStepHaveTheHostsSlices) {
   Random random(fresh_seed());
   for (int round = 0; round < 40 && !HasFailure(); ++round) {
     const auto layout = [&] { return layouts[static_cast<std::size_t>(random.integer(0, 2))]; };
@@ -177,7 +178,7 @@ TEST(SplitBatches, BothOperandsInOneStepAreTheHosts) {
 }
 
 // Ranges first, then splits of blocks of all items where the selection says so.
-TEST(SplitBatches, EachItemHasItsChoice) {
+TEST(SplitBatches, EachItemHasItsOwnSelection) {
   Random random(fresh_seed());
   for (const Layout layout : layouts) {
     for (const bool none_takes_it : {false, true}) {
@@ -201,7 +202,7 @@ TEST(SplitBatches, EachItemHasItsChoice) {
   }
 }
 
-TEST(SplitBatches, BlocksAreThoseOfAllItems) {
+TEST(SplitBatches, BlocksCoverAllItems) {
   const std::uint64_t seed = fresh_seed();
   for (const Layout layout : layouts) {
     const Batch<float> batch(3, 300, 200, layout, false, rule_of<float>("bf16x6", 200), seed);
@@ -215,7 +216,7 @@ TEST(SplitBatches, BlocksAreThoseOfAllItems) {
   }
 }
 
-TEST(SplitBatches, RangesAndChoicesAreTheHosts) {
+TEST(SplitBatches, RangesAndSelectionsEqualTheHosts) {
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
   for (int round = 0; round < 30 && !HasFailure(); ++round) {
@@ -237,16 +238,16 @@ TEST(SplitBatches, RangesAndChoicesAreTheHosts) {
         const auto index = static_cast<std::size_t>(batch.number() == 1 ? 1 : e + 1);
         return summarize(split_on_host(batch.items[index].view(), rule).ranges);
       };
-      const RangeSummary of_a = summary(a);
-      const RangeSummary of_b = summary(b);
-      const std::int32_t span = std::max(of_a.dynamic_range, of_b.dynamic_range);
-      const bool second_fits = span <= 60 && std::max(of_a.largest, of_b.largest) <= 100;
+      const RangeSummary summary_a = summary(a);
+      const RangeSummary summary_b = summary(b);
+      const std::int32_t span = std::max(summary_a.dynamic_range, summary_b.dynamic_range);
+      const bool second_fits = span <= 60 && std::max(summary_a.largest, summary_b.largest) <= 100;
       const std::int32_t candidate = span <= 20 ? 0 : second_fits ? 1 : DeviceSelection::none;
       const DeviceSelection& got = selections[static_cast<std::size_t>(e)];
       ASSERT_EQ(got.candidate, candidate)
           << "item " << e << " of " << number << ", seed " << seed << ", round " << round;
-      ASSERT_EQ(got.a.dynamic_range, of_a.dynamic_range) << "item " << e << ", seed " << seed;
-      ASSERT_EQ(got.b.dynamic_range, of_b.dynamic_range) << "item " << e << ", seed " << seed;
+      ASSERT_EQ(got.a.dynamic_range, summary_a.dynamic_range) << "item " << e << ", seed " << seed;
+      ASSERT_EQ(got.b.dynamic_range, summary_b.dynamic_range) << "item " << e << ", seed " << seed;
       ++counted[candidate < 0 ? 2 : candidate];
     }
     const DeviceReport sums = report.host()[0];
@@ -281,12 +282,12 @@ TEST(SplitBatches, MoreItemsThanAGridTakes) {
       operand.values = {numbers[e]};
       const std::string text = fmt::format("{}, item {}", operand.text(), e);
       const HostSplit host = split_on_host(operand.view(), rule);
-      std::vector<std::byte> of_item(bytes);
-      device_engine().copy_to_host({}, of_item.data(), memory.data() + e * bytes, bytes);
+      std::vector<std::byte> item_slices(bytes);
+      device_engine().copy_to_host({}, item_slices.data(), memory.data() + e * bytes, bytes);
       device_engine().synchronize(Queue{});
       expect_same_ranges({looked_at[e]}, host.ranges, text + ", find_ranges", false);
       expect_same_ranges({found[e]}, host.ranges, text);
-      expect_same_slices(of_item, host, operand.view(), rule, text);
+      expect_same_slices(item_slices, host, operand.view(), rule, text);
     }
   }
 }

@@ -191,7 +191,7 @@ inline std::vector<NamedRule> scheme_rules(OperandType type) {
   return rules;
 }
 
-// Beyond what schemes name: every rounding, growing rests, formats of split-n, every number of digits and
+// Beyond what schemes name: every rounding, growing residuals, formats of split-n, every number of digits and
 // moduli.
 inline std::vector<NamedRule> made_rules() {
   std::vector<NamedRule> rules;
@@ -309,13 +309,13 @@ void expect_same_slices(const std::vector<std::byte>& device, const HostSplit& h
   if (mine == device.end()) return;
   const Slices slices = slices_of(rule, slice_vectors(view, rule), slice_length(view, rule));
   const auto bytes = static_cast<std::int64_t>(slices.element_bytes());
-  const std::int64_t place = (mine - device.begin()) / bytes;
-  const std::int64_t s = place / slices.slice_stride();
-  const std::int64_t v = place % slices.slice_stride() / slices.vector_stride();
-  const std::int64_t p = place % slices.vector_stride();
-  const auto pattern = [&](const std::vector<std::byte>& of) {
+  const std::int64_t index = (mine - device.begin()) / bytes;
+  const std::int64_t s = index / slices.slice_stride();
+  const std::int64_t v = index % slices.slice_stride() / slices.vector_stride();
+  const std::int64_t p = index % slices.vector_stride();
+  const auto pattern = [&](const std::vector<std::byte>& slices_bytes) {
     std::uint64_t bits = 0;
-    std::memcpy(&bits, of.data() + place * bytes, static_cast<std::size_t>(bytes));
+    std::memcpy(&bits, slices_bytes.data() + index * bytes, static_cast<std::size_t>(bytes));
     return bits;
   };
   const bool padding = v >= slices.vectors || p >= slices.k;

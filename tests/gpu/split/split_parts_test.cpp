@@ -9,7 +9,7 @@ class SplitsOfLong : public testing::Test {};
 TYPED_TEST_SUITE(SplitsOfLong, EveryType);
 
 // Every rule, with vectors that are divided: more than a cluster holds of columns, or a block of rows.
-TYPED_TEST(SplitsOfLong, VectorsInPartsAreTheHosts) {
+TYPED_TEST(SplitsOfLong, VectorsInPartsHaveTheHostsSlices) {
   Random random(fresh_seed());
   for (const NamedRule& rule : rules_of<TypeParam>()) {
     for (const Layout layout : layouts) {
@@ -22,7 +22,7 @@ TYPED_TEST(SplitsOfLong, VectorsInPartsAreTheHosts) {
 }
 
 // Around the parts of 1024, 4096 and 8192 elements, and panels of 8, 16 and 32 vectors.
-TEST(LongSplits, EdgesOfPartsAreTheHosts) {
+TEST(LongSplits, EdgesOfPartsHaveTheHostsSlices) {
   Random random(fresh_seed());
   constexpr std::array edges{1, 7, 8, 9, 15, 16, 17, 31, 32, 33};
   for (const std::int64_t length : {57344, 57345, 65535, 65536, 65537}) {
@@ -37,7 +37,7 @@ TEST(LongSplits, EdgesOfPartsAreTheHosts) {
   }
 }
 
-TEST(LongSplits, MillionsOfElementsAreTheHosts) {
+TEST(LongSplits, MillionsOfElementsHaveTheHostsSlices) {
   Random random(fresh_seed());
   for (const Layout layout : {Layout::along_k, Layout::across}) {
     check_split<float>({"fp16x3", find_scheme("fp16x3")->program.split_a}, 2,
@@ -47,7 +47,7 @@ TEST(LongSplits, MillionsOfElementsAreTheHosts) {
 
 // Both operands of a call, with ranges that are found by the split, or were found before: then for a
 // candidate that was selected, or was not.
-TEST(LongSplits, BothOperandsInPartsAreTheHosts) {
+TEST(LongSplits, BothOperandsInPartsHaveTheHostsSlices) {
   Random random(fresh_seed());
   for (int round = 0; round < 8 && !HasFailure(); ++round) {
     const SplitRule& rule = find_scheme(round % 2 == 0 ? "fp16x3" : "fp16x3-wide")->program.split_a;

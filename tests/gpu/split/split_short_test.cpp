@@ -12,7 +12,7 @@ template <class T>
 class SplitsOfMany : public testing::Test {};
 TYPED_TEST_SUITE(SplitsOfMany, EveryType);
 
-TYPED_TEST(SplitsOfMany, ShortVectorsAreTheHosts) {
+TYPED_TEST(SplitsOfMany, ShortVectorsHaveTheHostsSlices) {
   Random random(fresh_seed());
   const std::vector<NamedRule> rules = rules_of<TypeParam>();
   for (const std::int64_t length : {1, 8, 63, 64, 65, 129, 192, 256, 257}) {
@@ -26,7 +26,7 @@ TYPED_TEST(SplitsOfMany, ShortVectorsAreTheHosts) {
 }
 
 // Every kind of element that has a kernel of its own.
-TEST(ManySplits, EveryKindIsTheHosts) {
+TEST(ManySplits, EveryKindHasTheHostsSlices) {
   Random random(fresh_seed());
   for (const char* name :
        {"fp16x3", "fp16x3-wide", "bf16x6", "tf32x3", "int8x6", "quantensor", "ozaki2:moduli=8"}) {
@@ -50,7 +50,7 @@ TEST(ManySplits, EveryKindIsTheHosts) {
 
 // A thin product's operands, of which the other has few vectors; depths too, and for a candidate that was
 // selected or was not.
-TEST(ManySplits, BothOperandsAreTheHosts) {
+TEST(ManySplits, BothOperandsHaveTheHostsSlices) {
   Random random(fresh_seed());
   const SplitRule& rule = find_scheme("fp16x3")->program.split_a;
   for (int round = 0; round < 8 && !HasFailure(); ++round) {

@@ -8,7 +8,7 @@ template <class T>
 class SplitsOf : public testing::Test {};
 TYPED_TEST_SUITE(SplitsOf, EveryType);
 
-TYPED_TEST(SplitsOf, EverySchemeIsTheHosts) {
+TYPED_TEST(SplitsOf, EverySchemeHasTheHostsSlices) {
   Random random(fresh_seed());
   for (const NamedRule& rule : rules_of<TypeParam>()) {
     for (const Layout layout : layouts) {
@@ -20,7 +20,7 @@ TYPED_TEST(SplitsOf, EverySchemeIsTheHosts) {
   }
 }
 
-TYPED_TEST(SplitsOf, RulesThatNoSchemeHasAreTheHosts) {
+TYPED_TEST(SplitsOf, RulesThatNoSchemeHasGiveTheHostsSlices) {
   Random random(fresh_seed());
   for (const NamedRule& rule : made_rules()) {
     for (const Layout layout : layouts) {
@@ -32,7 +32,7 @@ TYPED_TEST(SplitsOf, RulesThatNoSchemeHasAreTheHosts) {
 }
 
 // Around the tiles of 16 x 64, panels of 8 and 16, blocks of 64 elements and 128 vectors.
-TYPED_TEST(SplitsOf, EveryShapeIsTheHosts) {
+TYPED_TEST(SplitsOf, EveryShapeHasTheHostsSlices) {
   Random random(fresh_seed());
   const std::vector<NamedRule> rules = rules_of<TypeParam>();
   constexpr std::array edges{1,  2,  3,  4,  7,   8,   9,   15,  16,  17,  31,  32,  33,  63,  64,
@@ -49,7 +49,7 @@ TYPED_TEST(SplitsOf, EveryShapeIsTheHosts) {
   }
 }
 
-TYPED_TEST(SplitsOf, EverySmallSizeIsTheHosts) {
+TYPED_TEST(SplitsOf, EverySmallSizeHasTheHostsSlices) {
   Random random(fresh_seed());
   const std::vector<NamedRule> rules = rules_of<TypeParam>();
   for (std::int64_t size = 1; size <= 130 && !this->HasFailure(); ++size) {
@@ -60,7 +60,7 @@ TYPED_TEST(SplitsOf, EverySmallSizeIsTheHosts) {
 }
 
 // Enough vectors for every thread block to take whole panels.
-TYPED_TEST(SplitsOf, ManySmallVectorsAreTheHosts) {
+TYPED_TEST(SplitsOf, ManySmallVectorsHaveTheHostsSlices) {
   Random random(fresh_seed());
   const std::vector<NamedRule> rules = rules_of<TypeParam>();
   for (const Layout layout : layouts) {
@@ -70,8 +70,8 @@ TYPED_TEST(SplitsOf, ManySmallVectorsAreTheHosts) {
   }
 }
 
-// From what a block or cluster holds to what neither does: 57,000 floats and 27,000.
-TYPED_TEST(SplitsOf, LongVectorsAreTheHosts) {
+// Vectors that a thread block or a cluster holds, and vectors too long for either (57,000 and 27,000 floats).
+TYPED_TEST(SplitsOf, LongVectorsHaveTheHostsSlices) {
   Random random(fresh_seed());
   const std::vector<NamedRule> rules = rules_of<TypeParam>();
   for (const std::int64_t length : {2047, 4096, 8192, 12289, 16384, 26000, 28000, 40000, 60000}) {
@@ -84,8 +84,8 @@ TYPED_TEST(SplitsOf, LongVectorsAreTheHosts) {
   }
 }
 
-// The kinds that have kernels of their own, with every kind of vector in a large operand.
-TEST(Splits, LargeOperandsAreTheHosts) {
+// Element kinds with kernels of their own, in large operands that have every kind of vector.
+TEST(Splits, LargeOperandsAreSplitAsOnTheHost) {
   Random random(fresh_seed());
   for (const char* name : {"fp16x3", "fp16x3-wide", "bf16x6", "tf32x3", "legemm", "markidis", "int8x6",
                            "quantensor", "ozaki2:moduli=8"}) {
@@ -107,7 +107,7 @@ TEST(Splits, LargeOperandsAreTheHosts) {
 }
 
 // Mean depths, which decide between fp16x3 and candidates of wider range, in every layout of an operand.
-TEST(Splits, SmallDepthsAreKnown) {
+TEST(Splits, SmallMeanDepthsEqualTheHosts) {
   Random random(fresh_seed());
   for (const char* name : {"fp16x3", "fp16x3-wide"}) {
     const SplitRule& rule = find_scheme(name)->program.split_a;
@@ -137,7 +137,7 @@ TEST(Splits, SmallDepthsAreKnown) {
 
 // Each FP32 exponent with significands at the edges of every rounding, as vectors of one element and as one
 // vector.
-TEST(Splits, EveryExponentIsTheHosts) {
+TEST(Splits, EveryExponentIsSplitAsOnTheHost) {
   std::vector<float> values;
   for (std::uint32_t field = 0; field <= 255; ++field) {
     for (const std::uint32_t fraction : {0U, 1U, 0xfffU, 0x1000U, 0x1001U, 0x3000U, 0x7fffU, 0x8000U, 0x8001U,
@@ -166,7 +166,7 @@ TEST(Splits, EveryExponentIsTheHosts) {
   }
 }
 
-TEST(Splits, BothOperandsInOneCallAreTheHosts) {
+TEST(Splits, BothOperandsInOneCallHaveTheHostsSlices) {
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
   const std::vector<NamedRule> rules = scheme_rules(OperandType::f32);
@@ -193,8 +193,8 @@ TEST(Splits, BothOperandsInOneCallAreTheHosts) {
 // One operand with contiguous vectors and one with contiguous elements across vectors: on Hopper one launch
 // splits both.
 template <class T>
-void check_unlike_layouts(const char* name, std::int64_t m, std::int64_t n, std::int64_t k, bool across_first,
-                          std::uint64_t seed) {
+void check_different_layouts(const char* name, std::int64_t m, std::int64_t n, std::int64_t k,
+                             bool across_first, std::uint64_t seed) {
   const Scheme& scheme = *find_scheme(name);
   Program program = scheme.program;
   if (scheme.fit != nullptr)
@@ -219,31 +219,31 @@ void check_unlike_layouts(const char* name, std::int64_t m, std::int64_t n, std:
   }
 }
 
-TEST(Splits, UnlikeLayoutsInOneCallAreTheHosts) {
+TEST(Splits, DifferentLayoutsInOneCallGiveTheHostsSlices) {
   Random random(fresh_seed());
   // Around what a warp, two, four and eight have of a vector, around clusters of either size; and beyond any.
   constexpr std::array lengths{1,    3,    63,   64,   65,   128,  1000, 1024, 1025,  2048,
                                2049, 3000, 4096, 4097, 4400, 8192, 8193, 9999, 16384, 60000};
   for (const std::int64_t k : lengths) {
-    const std::int64_t most = k > 5000 ? 40 : 300;
+    const std::int64_t max_vectors = k > 5000 ? 40 : 300;
     for (const bool across_first : {true, false}) {
       for (const char* name : {"fp16x3", "fp16x3-wide", "legemm", "bf16x6", "tf32x3", "int8x6", "quantensor",
                                "ozaki2:moduli=8"}) {
         if (HasFailure()) return;
         if (k > 5000 && std::string_view(name) != "fp16x3" && random.integer(0, 3) != 0) continue;
-        check_unlike_layouts<float>(name, random.integer(1, most), random.integer(1, most), k, across_first,
-                                    random.bits());
+        check_different_layouts<float>(name, random.integer(1, max_vectors), random.integer(1, max_vectors),
+                                       k, across_first, random.bits());
       }
       for (const char* name : {"ozaki2:moduli=15", "ozaki-int8"}) {
         if (HasFailure()) return;
-        check_unlike_layouts<double>(name, random.integer(1, most), random.integer(1, most), k, across_first,
-                                     random.bits());
+        check_different_layouts<double>(name, random.integer(1, max_vectors), random.integer(1, max_vectors),
+                                        k, across_first, random.bits());
       }
     }
   }
 }
 
-TEST(Splits, AnotherCandidateWritesNothingOfUnlikeLayoutsEither) {
+TEST(Splits, AnotherCandidateWritesNothingOfDifferentLayoutsEither) {
   DeviceSelection chosen;
   chosen.candidate = 1;
   const DeviceArray<DeviceSelection> selection(std::vector<DeviceSelection>{chosen});
@@ -264,7 +264,7 @@ TEST(Splits, AnotherCandidateWritesNothingOfUnlikeLayoutsEither) {
 }
 
 // Blocks of a large operand: the ranges are found once, later splits only set the scale.
-TEST(Splits, BlocksAndKnownRangesAreTheHosts) {
+TEST(Splits, BlocksAndKnownRangesGiveTheHostsSlices) {
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
   for (const NamedRule& rule : scheme_rules(OperandType::f32)) {
@@ -294,7 +294,7 @@ TEST(Splits, BlocksAndKnownRangesAreTheHosts) {
   }
 }
 
-TEST(Splits, ItemsOfABatchAreTheHosts) {
+TEST(Splits, ItemsOfABatchHaveTheHostsSlices) {
   const std::uint64_t seed = fresh_seed();
   const SplitRule& rule = find_scheme("fp16x3")->program.split_a;
   for (const Layout layout : layouts) {

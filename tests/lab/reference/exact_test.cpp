@@ -28,8 +28,8 @@ void expect_element(const std::vector<T>& a, const std::vector<T>& b, double alp
   const double got = reference.element().absolute;
   if (std::isfinite(got)) {
     EXPECT_GE((Mpfr(got) - bound).sign(), 0);
-    Mpfr most = bound * Mpfr(1 + std::ldexp(static_cast<double>(k + 8), -52));
-    EXPECT_LE((Mpfr(got) - most - Mpfr(2 * double_tiny)).sign(), 0) << got << " " << bound.to_double();
+    Mpfr largest = bound * Mpfr(1 + std::ldexp(static_cast<double>(k + 8), -52));
+    EXPECT_LE((Mpfr(got) - largest - Mpfr(2 * double_tiny)).sign(), 0) << got << " " << bound.to_double();
   } else {
     EXPECT_EQ(bound.to_double(), infinity);
   }

@@ -27,7 +27,7 @@ TEST(LongDoubleReference, SumsOfTheElementsAskedFor) {
 }
 
 // 64 bits of significand and the order along k: 1 + 2^-63 is kept, 1 + 2^-64 is not.
-TEST(LongDoubleReference, ItsOwnRoundingIsThatOf64Bits) {
+TEST(LongDoubleReference, RoundsTo64Bits) {
   if (!has_80_bit_long_double) GTEST_SKIP() << "long double has " << LDBL_MANT_DIG << " bits here";
   const std::vector<double> a{1, 1, 1};
   const std::vector<double> b{1, 0x1p-63, -1};

@@ -37,14 +37,14 @@ bool is_inside(const Axis& axis, double value) {
   return measure >= axis.from - slack && measure <= axis.to + slack;
 }
 
-void set_logarithmic_ends(Axis& axis, double least, double most) {
-  if (std::log10(most / least) >= 2) {
-    axis.from = std::floor(std::log10(least) + tolerance);
-    axis.to = std::ceil(std::log10(most) - tolerance);
+void set_logarithmic_ends(Axis& axis, double smallest, double largest) {
+  if (std::log10(largest / smallest) >= 2) {
+    axis.from = std::floor(std::log10(smallest) + tolerance);
+    axis.to = std::ceil(std::log10(largest) - tolerance);
     return;
   }
-  double low = round_below(least);
-  double high = round_above(most);
+  double low = round_below(smallest);
+  double high = round_above(largest);
   if (high <= low * (1 + tolerance)) {  // one value, which is a tick: ends at its neighbors
     low = round_below(low * 0.6);
     high = round_above(high * 1.5);
@@ -53,9 +53,9 @@ void set_logarithmic_ends(Axis& axis, double least, double most) {
   axis.to = std::log10(high);
 }
 
-void set_plain_ends(Axis& axis, double least, double most) {
-  axis.from = std::min(0.0, least);
-  axis.to = std::max(0.0, most);
+void set_plain_ends(Axis& axis, double smallest, double largest) {
+  axis.from = std::min(0.0, smallest);
+  axis.to = std::max(0.0, largest);
   if (axis.to == axis.from) axis.to += 1;
   const double step = round_above((axis.to - axis.from) / 10);
   axis.from = step * std::floor(axis.from / step + tolerance);
@@ -102,9 +102,9 @@ double Axis::place(double value) const {
 Axis axis_with_margin(bool logarithmic, const std::vector<double>& values, double start, double end) {
   Axis axis{.start = start, .end = end, .logarithmic = logarithmic};
   if (values.empty()) return axis;
-  const auto [least, most] = std::minmax_element(values.begin(), values.end());
-  axis.from = axis.measure(*least);
-  axis.to = axis.measure(*most);
+  const auto [smallest, largest] = std::minmax_element(values.begin(), values.end());
+  axis.from = axis.measure(*smallest);
+  axis.to = axis.measure(*largest);
   const double margin = axis.to > axis.from ? 0.03 * (axis.to - axis.from) : 0.5;
   axis.from -= margin;
   axis.to += margin;
@@ -114,11 +114,11 @@ Axis axis_with_margin(bool logarithmic, const std::vector<double>& values, doubl
 Axis axis_between_ticks(bool logarithmic, const std::vector<double>& values, double start, double end) {
   Axis axis{.start = start, .end = end, .logarithmic = logarithmic};
   if (values.empty()) return axis;
-  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  const auto [smallest, largest] = std::minmax_element(values.begin(), values.end());
   if (logarithmic) {
-    set_logarithmic_ends(axis, *least, *most);
+    set_logarithmic_ends(axis, *smallest, *largest);
   } else {
-    set_plain_ends(axis, *least, *most);
+    set_plain_ends(axis, *smallest, *largest);
   }
   return axis;
 }

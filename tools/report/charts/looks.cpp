@@ -16,9 +16,9 @@ std::string engine_of(const Json& row) { return cell(row, "engine") + cell(row, 
 
 int index(std::vector<std::string>& names, const std::string& name) {
   const auto found = std::find(names.begin(), names.end(), name);
-  const auto place = static_cast<int>(found - names.begin());
+  const auto index = static_cast<int>(found - names.begin());
   if (found == names.end()) names.push_back(name);
-  return place;
+  return index;
 }
 
 }  // namespace

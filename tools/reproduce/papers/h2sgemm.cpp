@@ -23,21 +23,21 @@ std::vector<double> pair_ratios(const Evidence& evidence, const SchemePairs& sch
   return values;
 }
 
-Filter at_offsets(const Inputs& inputs, double least, double most) {
-  return with_parameter(inputs.distribution, least, most);
+Filter at_offsets(const Inputs& inputs, double min, double max) {
+  return with_parameter(inputs.distribution, min, max);
 }
 
 // Returns a series for each kind of sums, place and inputs, over all offset exponents in the range.
-std::function<Measured(const Evidence&)> by_place(PairsAt schemes, const std::vector<Sums>& kinds,
-                                                  double least, double most) {
+std::function<Measured(const Evidence&)> by_place(PairsAt schemes, const std::vector<Sums>& kinds, double min,
+                                                  double max) {
   return [=](const Evidence& evidence) {
     Measured measured;
     for (const Sums& sums : kinds) {
       for (const Place& place : places) {
         for (const Inputs& inputs : all_inputs)
-          measured.push_back({fmt::format("{}, {}, {}", inputs.name, sums.name, place.name),
-                              pair_ratios(evidence, schemes(place), sums,
-                                          both(place.rows, at_offsets(inputs, least, most)))});
+          measured.push_back(
+              {fmt::format("{}, {}, {}", inputs.name, sums.name, place.name),
+               pair_ratios(evidence, schemes(place), sums, both(place.rows, at_offsets(inputs, min, max)))});
       }
     }
     return measured;
@@ -89,11 +89,11 @@ Filter with_half_output() {
 Measured half_precision(const Evidence& evidence) {
   Measured measured;
   const auto add = [&](const Sums& sums, const std::string& output, const Filter& rows) {
-    for (const int least : {-20, -12, -8}) {
+    for (const int min : {-20, -12, -8}) {
       for (const Inputs& inputs : all_inputs)
         measured.push_back(
-            {fmt::format("{}, {}, {} results, offsets from {}", inputs.name, sums.name, output, least),
-             evidence.errors(method_of(sums, half), frobenius, both(rows, at_offsets(inputs, least, 0)))});
+            {fmt::format("{}, {}, {} results, offsets from {}", inputs.name, sums.name, output, min),
+             evidence.errors(method_of(sums, half), frobenius, both(rows, at_offsets(inputs, min, 0)))});
     }
   };
   for (const Sums& sums : kinds_of_sums) add(sums, "FP32", of_sweeps());

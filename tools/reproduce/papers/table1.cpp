@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "lab/retained_bits.hpp"
-#include "reproduce/analysis.hpp"
+#include "reproduce/exponent_lines.hpp"
 
 namespace kintsugi::tools {
 

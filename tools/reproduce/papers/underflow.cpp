@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "lab/retained_bits.hpp"
-#include "reproduce/analysis.hpp"
+#include "reproduce/exponent_lines.hpp"
 
 namespace kintsugi::tools {
 
@@ -114,10 +114,16 @@ std::vector<double> shares(const Evidence& evidence, int least, int most, const 
   return values;
 }
 
-std::vector<double> fewest_over(const Evidence& evidence, int least, int most, int sb) {
+struct ExponentSpan {
+  int first;
+  int last;
+  int sb;  // exponent of the low slice's scale
+};
+
+std::vector<double> fewest_over(const Evidence& evidence, const ExponentSpan& span) {
   std::vector<double> values;
-  for (int exponent = least; exponent <= most; ++exponent)
-    values.push_back(fewest_bits(evidence, exponent, sb));
+  for (int exponent = span.first; exponent <= span.last; ++exponent)
+    values.push_back(fewest_bits(evidence, exponent, span.sb));
   return values;
 }
 
@@ -160,9 +166,9 @@ Measured significant_underflow(const Evidence& evidence) {
 }
 
 Measured rule_one(const Evidence& evidence) {
-  return {{"offsets -2 to 14", fewest_over(evidence, -2, 14, 0)},
-          {"offset -3", fewest_over(evidence, -3, -3, 0)},
-          {"offset -13", fewest_over(evidence, -13, -13, 0)}};
+  return {{"offsets -2 to 14", fewest_over(evidence, {.first = -2, .last = 14, .sb = 0})},
+          {"offset -3", fewest_over(evidence, {.first = -3, .last = -3, .sb = 0})},
+          {"offset -13", fewest_over(evidence, {.first = -13, .last = -13, .sb = 0})}};
 }
 
 Measured shifted_by_twelve(const Evidence& evidence) {
@@ -170,12 +176,12 @@ Measured shifted_by_twelve(const Evidence& evidence) {
 }
 
 Measured large_exponents(const Evidence& evidence) {
-  return {{"offsets 16 to 27", fewest_over(evidence, 16, highest_exponent, 12)}};
+  return {{"offsets 16 to 27", fewest_over(evidence, {.first = 16, .last = highest_exponent, .sb = 12})}};
 }
 
 Measured full_range_of_twelve(const Evidence& evidence) {
-  return {{"offsets -14 to 14", fewest_over(evidence, -14, 14, 12)},
-          {"offset 15", fewest_over(evidence, 15, 15, 12)}};
+  return {{"offsets -14 to 14", fewest_over(evidence, {.first = -14, .last = 14, .sb = 12})},
+          {"offset 15", fewest_over(evidence, {.first = 15, .last = 15, .sb = 12})}};
 }
 
 }  // namespace

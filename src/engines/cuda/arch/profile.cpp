@@ -114,7 +114,7 @@ std::string profile_text(const Profile& profile) {
                 {"driver_version", profile.driver_version},
                 {"date", profile.date}};
   Json& costs = document["costs"] = Json::object();
-  Costs copy = profile.costs;
+  Costs copy = profile.costs;  // cost_fields() gives pointers through which costs can be set, too
   for (const CostField& field : cost_fields(copy)) costs[field.name] = *field.value;
   Json& fits = document["fits"] = Json::array();
   for (const ProfileFit& fit : profile.fits) {

@@ -15,7 +15,7 @@ namespace {
 #define KINTSUGI_SEGMENTED_KERNEL(name) \
   KernelName { "multi_term_segmented_sm90a", name, waits_for_grid_dependency }
 const std::array<MultiTermKernels, 3> multi_term_kernels{
-    {{joined_terms.terms,
+    {{fp16x3_structure.terms,
       FormatId::fp16,
       joined_tiles,
       &MultiTermCosts::joined_tiles,
@@ -27,7 +27,7 @@ const std::array<MultiTermKernels, 3> multi_term_kernels{
       {KINTSUGI_SEGMENTED_KERNEL("fp16_segmented_tiles_32"),
        KINTSUGI_SEGMENTED_KERNEL("fp16_segmented_tiles_64"),
        KINTSUGI_SEGMENTED_KERNEL("fp16_segmented_tiles_128")}},
-     {rescaled_terms.terms,
+     {fp16x3_wide_structure.terms,
       FormatId::fp16,
       rescaled_tiles,
       &MultiTermCosts::rescaled_tiles,
@@ -40,7 +40,7 @@ const std::array<MultiTermKernels, 3> multi_term_kernels{
       {KINTSUGI_SEGMENTED_KERNEL("fp16_rescaled_segmented_tiles_32"),
        KINTSUGI_SEGMENTED_KERNEL("fp16_rescaled_segmented_tiles_64"),
        KINTSUGI_SEGMENTED_KERNEL("fp16_rescaled_segmented_tiles_128")}},
-     {six_terms.terms,
+     {bf16x6_structure.terms,
       FormatId::bf16,
       six_term_tiles,
       &MultiTermCosts::six_term_tiles,

@@ -9,7 +9,7 @@ namespace kintsugi::core::cuda {
 
 // The host's tables of moduli, for constant memory.
 struct ModulusTable {
-  ByteModulus of_bytes[max_moduli];
+  ByteModulus byte_moduli[max_moduli];
   std::int32_t modulus[max_moduli];
   double inverse[max_moduli];
   double limbs[max_moduli][max_limbs];
@@ -18,7 +18,7 @@ struct ModulusTable {
 static __constant__ constexpr ModulusTable modulus_table = [] {
   ModulusTable table{};
   for (int t = 0; t < max_moduli; ++t) {
-    table.of_bytes[t] = byte_modulus(moduli[t]);
+    table.byte_moduli[t] = byte_modulus(moduli[t]);
     table.modulus[t] = moduli[t];
     table.inverse[t] = 1.0 / moduli[t];
     for (int l = 0; l < max_limbs; ++l) table.limbs[t][l] = residue_detail::limb_residues[t][l];
@@ -26,12 +26,12 @@ static __constant__ constexpr ModulusTable modulus_table = [] {
   return table;
 }();
 
-// As split_into_residues(), with tables in constant memory instead of the host's.
+// Like split_into_residues(), with tables in constant memory instead of the host's.
 template <class Store>
 __device__ void split_into_any_residues(const SplitRule& rule, double x, int scale, Store&& store) {
   const int limb_count = limbs_of(rule.top_exponent + 1);
   const TwoFactors factors = two_factors(scale);
-  double integer = any_rounded_to_integer(x * factors.first * factors.second);
+  double integer = nearest_integer(x * factors.first * factors.second);
   double limbs[max_limbs] = {};
 #pragma unroll
   for (int l = max_limbs - 1; l >= 0; --l) {
@@ -46,7 +46,7 @@ __device__ void split_into_any_residues(const SplitRule& rule, double x, int sca
   }
 }
 
-// As split_element(), compiled only for the rules that a kernel of this kind has.
+// Like split_element(), compiled only for the rules that a kernel of this kind has.
 template <ElementKind kind, class Store>
 __device__ void split_any(const SplitRule& rule, double x, int scale, Store&& store) {
   if constexpr (kind == ElementKind::digits) return split_into_digits(rule, x, scale, store);

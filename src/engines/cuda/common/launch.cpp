@@ -65,8 +65,8 @@ void KernelName::prefer_shared_memory() const {
 void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t threads,
                      std::int64_t shared_bytes, const Queue& queue, void** arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
-  constexpr std::int64_t most = 65535;
-  if (grid.x > 0x7fffffff || grid.y > most || grid.z > most)
+  constexpr std::int64_t max_blocks_y = 65535;
+  if (grid.x > 0x7fffffff || grid.y > max_blocks_y || grid.z > max_blocks_y)
     fail(Status::not_supported, "a grid of {} x {} x {} blocks is more than a device takes", grid.x, grid.y,
          grid.z);
   kernel.prefer_shared_memory();

@@ -37,11 +37,11 @@ MemoryPool pool_in_use() {
 void prepare_pool() {
   const Device device = current_device();
   if (device >= max_devices) return;
-  DevicePool& own = pools[static_cast<std::size_t>(device)];
-  if (own.tried) return;
+  DevicePool& device_pool = pools[static_cast<std::size_t>(device)];
+  if (device_pool.tried) return;
   const auto lock = lock_shared_state();
-  if (!own.tried) own.pool = make_pool(device);
-  own.tried = true;
+  if (!device_pool.tried) device_pool.pool = make_pool(device);
+  device_pool.tried = true;
 }
 
 // Without a pool, or where the driver does not take it any more since the device was reset, the device's
@@ -55,8 +55,8 @@ Result allocate_in_stream(Address* result, std::size_t bytes, Stream stream) {
 }
 
 void trim_pools() noexcept {
-  for (const DevicePool& own : pools) {
-    if (const MemoryPool pool = own.pool.load(); pool != nullptr) driver().pool_trim(pool, 0);
+  for (const DevicePool& device_pool : pools) {
+    if (const MemoryPool pool = device_pool.pool.load(); pool != nullptr) driver().pool_trim(pool, 0);
   }
 }
 

@@ -91,7 +91,7 @@ __device__ void copy_aligned(Source* shared, const Source* source, int bytes) {
                : "memory");
 }
 
-// As copy_aligned(), from a source that is aligned to its elements only.
+// Like copy_aligned(), from a source that is aligned to its elements only.
 template <class Source>
 __device__ void copy_unaligned(Source* shared, const Source* source, int bytes) {
   constexpr int size = sizeof(Source);

@@ -27,23 +27,23 @@ __device__ void load(IntegerStep<Word>& step, const Source& word) {
 // Sums of one thread, for rows and columns that are `integer_side` apart.
 template <class Word, class Sum>
 class IntegerSums {
-  static constexpr int each = integer_tile / integer_side;
+  static constexpr int sums_per_side = integer_tile / integer_side;
 
  public:
   __device__ void add(const IntegerStep<Word>& a, const IntegerStep<Word>& b) {
 #pragma unroll 4
     for (int p = 0; p < integer_depth; ++p) {
-      Word x[each];
-      Word y[each];
+      Word x[sums_per_side];
+      Word y[sums_per_side];
 #pragma unroll
-      for (int e = 0; e < each; ++e) {
+      for (int e = 0; e < sums_per_side; ++e) {
         x[e] = a.word[p][row(e)];
         y[e] = b.word[p][column(e)];
       }
 #pragma unroll
-      for (int c = 0; c < each; ++c) {
+      for (int c = 0; c < sums_per_side; ++c) {
 #pragma unroll
-        for (int r = 0; r < each; ++r) sum_[c][r] += Sum{x[r]} * y[c];
+        for (int r = 0; r < sums_per_side; ++r) sum_[c][r] += Sum{x[r]} * y[c];
       }
     }
   }
@@ -52,10 +52,10 @@ class IntegerSums {
   __device__ void write(Sum* sums, std::int64_t rows, std::int64_t columns, std::int64_t first_row,
                         std::int64_t first_column) const {
 #pragma unroll
-    for (int c = 0; c < each; ++c) {
+    for (int c = 0; c < sums_per_side; ++c) {
       const std::int64_t j = first_column + column(c);
 #pragma unroll
-      for (int r = 0; r < each; ++r) {
+      for (int r = 0; r < sums_per_side; ++r) {
         const std::int64_t i = first_row + row(r);
         if (i < rows && j < columns) sums[i + j * rows] = sum_[c][r];
       }
@@ -68,7 +68,7 @@ class IntegerSums {
     return static_cast<int>(threadIdx.x) / integer_side + e * integer_side;
   }
 
-  Sum sum_[each][each] = {};
+  Sum sum_[sums_per_side][sums_per_side] = {};
 };
 
 }  // namespace kintsugi::core::cuda

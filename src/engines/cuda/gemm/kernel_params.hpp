@@ -53,7 +53,7 @@ struct MultiTermParams {
   bool shares_a = false;  // all batch items have the same slices
   bool shares_b = false;
   std::int32_t segment_blocks = 0;  // k-blocks of a segment (Schedule::segment_length)
-  std::int32_t sums_of_block = 1;   // sums of a k-block that are added outside the matrix unit: 1 or 2
+  std::int32_t sub_blocks = 1;      // sub-blocks (KSubBlock) of a k-block: 1 or 2
   float* partial_sums = nullptr;    // sent from one cluster to the next
   // Sums of earlier segments of k: those of the tile that each cluster works on, then those of the tiles that
   // are split along k. Null if k is one segment.
@@ -94,7 +94,7 @@ struct SmallTileParams {
   std::int32_t blocks = 0;          // k-blocks
   std::int32_t segment_blocks = 0;  // as in MultiTermParams
   std::int32_t segments = 1;        // segments of k with thread blocks of their own; 1: none
-  std::int32_t sums_of_block = 1;   // 1, 2 or 4
+  std::int32_t sub_blocks = 1;      // 1, 2 or 4
   std::int32_t stages = 0;
   bool shares_a = false;
   bool shares_b = false;

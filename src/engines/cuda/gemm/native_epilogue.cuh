@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "arith/underflow.hpp"
-#include "engines/cuda/recombine/checked/recomputed_element.cuh"
+#include "engines/cuda/recombine/native/recomputed_element.cuh"
 
 namespace kintsugi::core::cuda {
 
@@ -50,8 +50,8 @@ __device__ T nan_element() {
   }
 }
 
-// True if a thread block's part of C is written without a product: NaN if no candidate computes what was
-// asked for, beta C if alpha is 0.
+// True if a thread block's part of C is written without a product: NaN if no candidate was selected, beta C
+// if alpha is 0.
 template <class T>
 __device__ bool needs_no_product(const DeviceCondition& condition, const Scalars<T>& scalars) {
   return scalars.alpha == T(0) ||
@@ -60,12 +60,15 @@ __device__ bool needs_no_product(const DeviceCondition& condition, const Scalars
 template <class T>
 __device__ void write_without_product(const DeviceCondition& condition, const Scalars<T>& scalars,
                                       const MatrixView<T>& c, int threads) {
-  const bool nan = condition.selection != nullptr && condition.candidate == DeviceSelection::none;
+  // The same condition as in needs_no_product(): a function for both changes the order of instructions in all
+  // SIMT kernels.
+  const bool nothing_selected =
+      condition.selection != nullptr && condition.candidate == DeviceSelection::none;
   const auto rows = static_cast<int>(c.rows);
   const auto columns = static_cast<int>(c.columns);
   for (int e = static_cast<int>(threadIdx.x); e < rows * columns; e += threads) {
     T& element = c(e % rows, e / rows);
-    if (nan) {
+    if (nothing_selected) {
       element = nan_element<T>();
     } else {
       element = scalars.beta == T(0) ? T(0) : times(scalars.beta, element);

@@ -57,8 +57,8 @@ struct TileSchedule {
     const std::int32_t inside = work_tile.tile % (rows * columns);
     const std::int32_t first = inside / (group * rows) * group;
     const std::int32_t width = columns - first < group ? columns - first : group;
-    const std::int32_t rest = inside - first * rows;
-    return {work_tile.tile / (rows * columns), rest / width, first + rest % width};
+    const std::int32_t index_in_group = inside - first * rows;
+    return {work_tile.tile / (rows * columns), index_in_group / width, first + index_in_group % width};
   }
 
   // Number of the tile among those that are split; negative for a whole tile.

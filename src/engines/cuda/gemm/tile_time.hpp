@@ -10,21 +10,22 @@
 
 namespace kintsugi::core::cuda {
 
-// Time of `count` tiles, where `time` is that of as many tiles as a device holds at once. A thread block that
-// has an SM to itself, where blocks would otherwise share it, takes two thirds of `time`.
-inline double tile_time(std::int64_t count, std::int64_t sm_count, int at_once, double time) {
-  constexpr double alone = 0.66;
-  const auto of_an_sm = static_cast<double>(divide_up(count, sm_count));
-  return time * (at_once == 1 ? of_an_sm : std::max(of_an_sm / at_once, alone));
+// Returns the time of `count` tiles; `time`: that of as many tiles as the device holds at once. A thread
+// block that has an SM to itself takes two thirds of `time` where an SM holds several.
+inline double tile_time(std::int64_t count, std::int64_t sm_count, int blocks_per_sm, double time) {
+  constexpr double lone_block_time = 0.66;
+  const auto tiles_of_an_sm = static_cast<double>(divide_up(count, sm_count));
+  return time *
+         (blocks_per_sm == 1 ? tiles_of_an_sm : std::max(tiles_of_an_sm / blocks_per_sm, lone_block_time));
 }
 
 struct TileChoice {
-  std::size_t number = 0;  // of the tile
-  double time = 0;         // expected per inner index
+  std::size_t number = 0;  // index of the tile
+  double time = 0;         // expected time per inner index
 };
 
-// The fastest of several tiles for the rows and columns of each of `items` products. `times`: of the tiles, per
-// inner index of as many as a device holds at once (NativeCosts::tile_index).
+// Returns the fastest tile for `items` products of the given rows and columns. `times`: for each tile, the
+// time per inner index of as many tiles as a device holds at once (NativeCosts::tile_index).
 template <class Tile>
 TileChoice fastest_tile(std::span<const Tile> tiles, std::span<const double> times, std::int64_t rows,
                         std::int64_t columns, std::int64_t items, std::int64_t sm_count) {

@@ -37,7 +37,7 @@ struct SuccessiveTask {
   SliceArray slices;
   std::int32_t bits = 0;
   DeviceSliceExponents exponents;
-  DeviceSuccessiveSplit::Complete complete = DeviceSuccessiveSplit::Complete::need_not_be;
+  DeviceSuccessiveSplit::Complete complete = DeviceSuccessiveSplit::Complete::unchecked;
   std::int32_t max_depth = 0;
   DeviceBlockSliceCounts slice_counts;
   std::int32_t* unreachable = nullptr;

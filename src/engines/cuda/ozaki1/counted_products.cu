@@ -14,8 +14,8 @@ __device__ bool is_needed(const DeviceProductSums& sums, std::int64_t first_row,
   const std::int64_t vectors = sums.tile.columns * (sums.tile.c.complex() ? 2 : 1);
   const std::int64_t last_row = min(first_row + integer_tile, sums.tile.rows) - 1;
   const std::int64_t last_column = min(first_column + integer_tile, vectors) - 1;
-  // Blocks have 64 rows or more, or are all of C (ErrorFree::block), so the tile's corners lie in all blocks
-  // that it intersects.
+  // Blocks have 64 rows or more, or are all of C (Ozaki1Parameters::block), so the tile's corners lie in all
+  // blocks that it intersects.
   for (const std::int64_t i : {first_row, last_row}) {
     for (const std::int64_t j : {first_column, last_column}) {
       if (depth_at(sums, i, j).products(b) > a) return true;
@@ -27,7 +27,7 @@ __device__ bool is_needed(const DeviceProductSums& sums, std::int64_t first_row,
 }  // namespace
 
 // Multiplies one group per blockIdx.z. Integers have 26 bits at most; sums of all k stay below 2^62
-// (fit_ozaki).
+// (fit_ozaki1).
 extern "C" __global__ void __launch_bounds__(integer_threads, 2)
     multiply_counted_slices(const __grid_constant__ DeviceProductSums sums,
                             const __grid_constant__ SliceArray slices_a,

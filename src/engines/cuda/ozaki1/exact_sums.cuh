@@ -10,11 +10,11 @@ class ExactSums {
  public:
   __device__ explicit ExactSums(const DeviceProductSums& sums) : sums_(sums) {}
 
-  __device__ void put(std::int64_t i, std::int64_t j, int, const VectorRange*, const Scalars<T>& scalars,
-                      T* element) const {
+  __device__ void write_finite(std::int64_t i, std::int64_t j, int, const VectorRange*,
+                               const Scalars<T>& scalars, T* element) const {
     ExactNumber<DeviceProductSums::limbs> exact[parts];
     for (int part = 0; part < parts; ++part) exact[part] = number(i, parts * j + part);
-    put_exact_element(exact, scalars, element);
+    write_exact_element(exact, scalars, element);
   }
 
  private:

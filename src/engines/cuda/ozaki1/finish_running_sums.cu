@@ -11,8 +11,8 @@ class RunningSums {
  public:
   __device__ explicit RunningSums(const DeviceProductSums& sums) : sums_(sums) {}
 
-  __device__ void put(std::int64_t i, std::int64_t j, int, const VectorRange*, const Scalars<T>& scalars,
-                      T* element) const {
+  __device__ void write_finite(std::int64_t i, std::int64_t j, int, const VectorRange*,
+                               const Scalars<T>& scalars, T* element) const {
     const T* old = scalars.beta == T(0) ? nullptr : element;
     if constexpr (is_complex<T>) {
       *element =

@@ -19,13 +19,13 @@ __device__ int bits_of_count(std::int64_t count) {
 
 // Largest value of all threads of a thread block.
 __device__ std::int32_t largest_of_block(std::int32_t value) {
-  __shared__ std::int32_t of_warp[slice_count_warps];
+  __shared__ std::int32_t warp_values[slice_count_warps];
   const std::int32_t largest = __reduce_max_sync(~0U, value);
-  __syncthreads();  // of_warp is no longer read
-  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = largest;
+  __syncthreads();  // no thread reads warp_values any more
+  if (threadIdx.x % 32 == 0) warp_values[threadIdx.x / 32] = largest;
   __syncthreads();
-  std::int32_t result = of_warp[0];
-  for (int warp = 1; warp < slice_count_warps; ++warp) result = max(result, of_warp[warp]);
+  std::int32_t result = warp_values[0];
+  for (int warp = 1; warp < slice_count_warps; ++warp) result = max(result, warp_values[warp]);
   return result;
 }
 

@@ -104,10 +104,10 @@ class VectorSplit {
   __device__ void finish() const {
     task_.exponents.lengths[vector_] = length_;
     using enum DeviceSuccessiveSplit::Complete;
-    if (task_.complete == need_not_be) return;
+    if (task_.complete == unchecked) return;
     const bool more = length_ > task_.slices.count;
     const bool too_deep = task_.max_depth != 0 && first_grid_ - grid_ > task_.max_depth;
-    if (too_deep || (more && (task_.complete == all || is_needed()))) *task_.unreachable = 1;
+    if (too_deep || (more && (task_.complete == all_vectors || is_needed()))) *task_.unreachable = 1;
   }
 
   // True if a block of C with this vector needs all slices that the vector has.

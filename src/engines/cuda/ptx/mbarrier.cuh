@@ -26,7 +26,7 @@ class Mbarrier {
         "r"(parity)
         : "memory");
   }
-  // As wait(), and makes writes of the other thread blocks of the cluster visible.
+  // Like wait(), and makes writes of the other thread blocks of the cluster visible.
   __device__ void wait_cluster(unsigned parity) const {
     asm volatile(
         "{\n.reg .pred done;\nagain:\n"

@@ -126,7 +126,7 @@ KINTSUGI_MULTIPLY(bf16, "bf16", 64, "32", "33", "34")
 KINTSUGI_MULTIPLY(bf16, "bf16", 128, "64", "65", "66")
 #undef KINTSUGI_MULTIPLY
 
-// As wgmma() above, with A in registers as load_a_fragment() loads it.
+// Like wgmma() above, with A in registers as load_a_fragment() loads it.
 template <FormatId Format, int Columns>
 __device__ void wgmma(float (&sums)[Columns / 2], const std::uint32_t (&a)[4], MatrixDescriptor b, bool keep);
 

@@ -1,4 +1,4 @@
-// Addition of a block's sums to the sums outside the matrix unit.
+// Addition of a k-block's sums to the sums outside the matrix unit.
 #include "engines/cuda/recombine/arguments.hpp"
 
 #include "arith/residue/remainder.hpp"
@@ -21,16 +21,16 @@ __device__ void for_each_sum(const std::int32_t* inside, std::int64_t elements, 
 
 // `count` elements that one access reads or writes.
 template <class T, std::size_t count>
-struct alignas(count * sizeof(T)) RowsOfThread {
+struct alignas(count * sizeof(T)) ElementPack {
   T element[count];
 };
 
-// Sets outside[e] = sum(outside[e], inside[e]); for a first block the old value is 0.
+// Sets outside[e] = sum(outside[e], inside[e]); for the first k-block the old value is 0.
 template <class T, class Sum>
-__device__ void leave(const std::int32_t* inside, std::int64_t elements, bool first, T* outside,
-                      const Sum& sum) {
+__device__ void add_outside(const std::int32_t* inside, std::int64_t elements, bool first, T* outside,
+                            const Sum& sum) {
   for_each_sum(inside, elements, [&]<std::size_t count>(std::int64_t e, const std::array<int, count>& sums) {
-    using Elements = RowsOfThread<T, count>;
+    using Elements = ElementPack<T, count>;
     Elements& target = *reinterpret_cast<Elements*>(outside + e);
     Elements result{};
     if (!first) result = target;
@@ -45,8 +45,8 @@ __device__ void add_floating_outside(const T* inside, std::int64_t elements, boo
                                      std::int64_t* outside) {
   const std::int64_t begin = 4 * std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
 #pragma unroll
-  for (int part = 0; part < 4; ++part) {
-    const std::int64_t e = begin + part * static_cast<std::int64_t>(blockDim.x);
+  for (int i = 0; i < 4; ++i) {
+    const std::int64_t e = begin + i * static_cast<std::int64_t>(blockDim.x);
     if (e < elements) outside[e] = (first ? 0 : outside[e]) + static_cast<std::int64_t>(inside[e]);
   }
 }
@@ -65,13 +65,13 @@ extern "C" __global__ void add_doubles_as_integers(const double* inside, std::in
 
 extern "C" __global__ void add_as_integers(const std::int32_t* inside, std::int64_t elements, bool first,
                                            std::int64_t* outside) {
-  leave(inside, elements, first, outside, [](std::int64_t old, std::int32_t sum) { return old + sum; });
+  add_outside(inside, elements, first, outside, [](std::int64_t old, std::int32_t sum) { return old + sum; });
 }
 
 extern "C" __global__ void add_as_residues(const std::int32_t* inside, std::int64_t elements, bool first,
                                            std::uint8_t* outside, std::uint32_t modulus,
                                            std::uint32_t reciprocal) {
-  leave(inside, elements, first, outside, [=](std::uint8_t old, std::int32_t sum) {
+  add_outside(inside, elements, first, outside, [=](std::uint8_t old, std::int32_t sum) {
     const std::uint32_t total = old + residue_of_sum(sum, modulus, reciprocal);
     return static_cast<std::uint8_t>(total - (total >= modulus ? modulus : 0));
   });

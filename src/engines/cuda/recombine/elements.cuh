@@ -14,15 +14,15 @@ __device__ void recombine_elements(const DeviceTile& tile, const Recombination& 
   if (i >= tile.rows) return;
   const std::int64_t j = blockIdx.y;
   T* element = &view_of<T>(tile.c, tile.item)(tile.first_row + i, tile.first_column + j);
-  put_any_element(tile, recombination, Scalars<T>(tile.scalars), i, j, element);
+  write_any_element(tile, recombination, Scalars<T>(tile.scalars), i, j, element);
 }
 
 // Writes an element whose parts are exact sums, rounded once.
 template <class T, int Limbs>
-__device__ void put_exact_element(const ExactNumber<Limbs> (&exact)[parts_of<T>], const Scalars<T>& scalars,
-                                  T* element) {
+__device__ void write_exact_element(const ExactNumber<Limbs> (&exact)[parts_of<T>], const Scalars<T>& scalars,
+                                    T* element) {
   if (scalars.alpha != T(1) || scalars.beta != T(0))
-    return put_general_element(exact, scalars.alpha, scalars.beta, element);
+    return write_general_element(exact, scalars.alpha, scalars.beta, element);
   if constexpr (is_complex<T>) {
     *element = {rounded<RealOf<T>>(exact[0]), rounded<RealOf<T>>(exact[1])};
   } else {

@@ -9,8 +9,8 @@ namespace kintsugi::core::cuda {
 // Writes an element for general alpha and beta, which need wider numbers than AB alone. As a function of its
 // own, with these numbers on the stack, it costs other elements no registers.
 template <class T, int Limbs>
-__device__ __noinline__ void put_general_element(const ExactNumber<Limbs>* exact, T alpha, T beta,
-                                                 T* element) {
+__device__ __noinline__ void write_general_element(const ExactNumber<Limbs>* exact, T alpha, T beta,
+                                                   T* element) {
   const T* old = beta == T(0) ? nullptr : element;
   if constexpr (is_complex<T>) {
     *element = exact_epilogue(exact[0], exact[1], alpha, beta, old);

@@ -27,7 +27,7 @@ using KernelsOfTypes = std::array<KernelName, 4>;
     }                                                                           \
   }
 
-const KernelName& of_type(const KernelsOfTypes& kernels, ElementType type) {
+const KernelName& kernel_of_type(const KernelsOfTypes& kernels, ElementType type) {
   return kernels[static_cast<std::size_t>(type)];
 }
 
@@ -39,7 +39,7 @@ template <int Limbs>
 void launch_residues(const KernelsOfTypes& kernels, const Queue& queue, const ResidueSums& sums,
                      const ResidueSystem& system, const DeviceTile& tile) {
   const auto launch_with = [&](const auto& source) {
-    launch(of_type(kernels, tile.c.type), {blocks_of(tile)}, block_threads, 0, queue, tile, source);
+    launch(kernel_of_type(kernels, tile.c.type), {blocks_of(tile)}, block_threads, 0, queue, tile, source);
   };
   if (system.basis.empty()) {
     launch_with(ResiduesOfParts<Limbs>{sums, remainder_table<Limbs>(system.real_count)});
@@ -51,7 +51,7 @@ void launch_residues(const KernelsOfTypes& kernels, const Queue& queue, const Re
 void recombine_words(const Queue& queue, const WeightedSums& sums, const DeviceTile& tile) {
   static const KernelsOfTypes in_2 KINTSUGI_KERNELS("words_in_2", "words_in_2", "words_in_2", "");
   static const KernelsOfTypes in_7 KINTSUGI_KERNELS("words_in_7", "complex_words_in_7", "words_in_7", "");
-  launch(of_type(sums.groups == 1 ? in_2 : in_7, tile.c.type),
+  launch(kernel_of_type(sums.groups == 1 ? in_2 : in_7, tile.c.type),
          {divide_up(tile.rows, elements_threads), tile.columns}, elements_threads, 0, queue, tile, sums);
 }
 
@@ -59,9 +59,10 @@ void recombine_words(const Queue& queue, const WeightedSums& sums, const DeviceT
 
 void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<const int> exponents,
                         const DeviceTile& tile) {
-  static const KernelsOfTypes of_floats KINTSUGI_KERNELS("weighted", "weighted", "weighted", "_of_floats");
-  static const KernelsOfTypes of_integers KINTSUGI_KERNELS("weighted", "weighted", "weighted",
-                                                           "_of_integers");
+  static const KernelsOfTypes weighted_floats KINTSUGI_KERNELS("weighted", "weighted", "weighted",
+                                                               "_of_floats");
+  static const KernelsOfTypes weighted_integers KINTSUGI_KERNELS("weighted", "weighted", "weighted",
+                                                                 "_of_integers");
   if (sums.type == SumType::residue)
     fail(Status::internal, "engine cuda was handed sums of type {} to weigh", static_cast<int>(sums.type));
   const auto used = exponents.first(static_cast<std::size_t>(sums.groups));
@@ -74,8 +75,8 @@ void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<
   std::transform(used.begin(), used.end(), weighted.exponents,
                  [](int exponent) { return static_cast<std::int16_t>(exponent); });
   if (sums.type == SumType::i128) return recombine_words(queue, weighted, tile);
-  launch(of_type(sums.type == SumType::f32 ? of_floats : of_integers, tile.c.type), {blocks_of(tile)},
-         block_threads, 0, queue, tile, weighted);
+  launch(kernel_of_type(sums.type == SumType::f32 ? weighted_floats : weighted_integers, tile.c.type),
+         {blocks_of(tile)}, block_threads, 0, queue, tile, weighted);
 }
 
 namespace {
@@ -113,7 +114,8 @@ void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatri
     if (sums.data != tile.c.data)
       part_sums.data = static_cast<const std::byte*>(sums.data) +
                        static_cast<std::size_t>(first * sums.batch_stride) * element_bytes(sums.type);
-    launch(of_type(kernels, tile.c.type), {tiles, items}, native_threads, 0, queue, part, part_sums, limits);
+    launch(kernel_of_type(kernels, tile.c.type), {tiles, items}, native_threads, 0, queue, part, part_sums,
+           limits);
   });
 }
 
@@ -147,8 +149,8 @@ void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item, const D
     std::swap(matrix.c.rows, matrix.c.columns);
     std::swap(matrix.c.row_stride, matrix.c.column_stride);
   }
-  launch(of_type(kernels, c.type), {divide_up(matrix.c.rows, scaled_at_once) * matrix.c.columns}, 256, 0,
-         queue, matrix);
+  launch(kernel_of_type(kernels, c.type), {divide_up(matrix.c.rows, scaled_at_once) * matrix.c.columns}, 256,
+         0, queue, matrix);
 }
 
 void add_outside(const Queue& queue, const std::int32_t* inside, std::int64_t elements, int modulus,
@@ -168,10 +170,10 @@ void add_outside(const Queue& queue, const std::int32_t* inside, std::int64_t el
 
 void add_exact_sums_outside(const Queue& queue, const void* inside, bool wide, std::int64_t elements,
                             bool first, std::int64_t* outside) {
-  static const KernelName of_floats{"add_outside", "add_floats_as_integers"};
-  static const KernelName of_doubles{"add_outside", "add_doubles_as_integers"};
+  static const KernelName add_floats{"add_outside", "add_floats_as_integers"};
+  static const KernelName add_doubles{"add_outside", "add_doubles_as_integers"};
   constexpr std::int64_t threads = 256;
-  launch(wide ? of_doubles : of_floats, {divide_up(elements, 4 * threads)}, threads, 0, queue, inside,
+  launch(wide ? add_doubles : add_floats, {divide_up(elements, 4 * threads)}, threads, 0, queue, inside,
          elements, first, outside);
 }
 

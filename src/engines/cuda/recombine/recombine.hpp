@@ -19,7 +19,7 @@ void choose_checked(const Queue& queue, const DeviceSide& a, const DeviceSide& b
                     const DeviceCheckedChain& chain, DeviceSelection* selection, DeviceCheckState* state,
                     DeviceReport* report);
 void begin_checks(const Queue& queue, const DeviceSelection* selection, DeviceCheckState* state);
-void advance_checks(const Queue& queue, const DeviceCheckedChain& chain, int place, std::int64_t elements,
+void advance_checks(const Queue& queue, const DeviceCheckedChain& chain, int index, std::int64_t elements,
                     DeviceCheckState* state);
 void recompute(const Queue& queue, const DeviceTile& block, const DeviceOpenElements& open,
                DeviceReport* report);
@@ -34,7 +34,7 @@ void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item, const D
 void add_outside(const Queue& queue, const std::int32_t* inside, std::int64_t elements, int modulus,
                  bool first, void* outside);
 
-// As add_outside(), for FP32 or FP64 (`wide`) sums that are integers.
+// Like add_outside(), for FP32 or FP64 (`wide`) sums that are integers.
 void add_exact_sums_outside(const Queue& queue, const void* inside, bool wide, std::int64_t elements,
                             bool first, std::int64_t* outside);
 

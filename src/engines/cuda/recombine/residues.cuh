@@ -28,31 +28,32 @@ template <class Word, int Limbs, int Most, int count>
 __device__ void add_up(const std::uint8_t* residues, std::int64_t group_stride,
                        const RemainderTable<Limbs, Most>& table, RemainderSum<Limbs> (&sums)[count]) {
   static_assert(sizeof(Word) == count);
-  // Loads in flight before the first residue is used. Single rows are rare: for them a step suffices.
-  constexpr int together = count == 1 ? RemainderTable<Limbs, Most>::step : 16;
-  static_assert(together % RemainderTable<Limbs, Most>::step == 0);
+  // Words that are loaded before the first residue is used. Single rows are rare: one step at a time
+  // suffices.
+  constexpr int loads_in_flight = count == 1 ? RemainderTable<Limbs, Most>::step : 16;
+  static_assert(loads_in_flight % RemainderTable<Limbs, Most>::step == 0);
   int first = 0;
 #pragma unroll 1
   do {
-    const int left = table.count - first;
-    Word words[together]{};
+    const int residues_left = table.count - first;
+    Word words[loads_in_flight]{};
 #pragma unroll
-    for (int t = 0; t < together; ++t) {
-      if (t < left) words[t] = *reinterpret_cast<const Word*>(residues);
+    for (int t = 0; t < loads_in_flight; ++t) {
+      if (t < residues_left) words[t] = *reinterpret_cast<const Word*>(residues);
       residues += group_stride;
     }
 #pragma unroll
-    for (int t = 0; t < together; t += 2) {
+    for (int t = 0; t < loads_in_flight; t += 2) {
       // Tables are padded with zeros to a multiple of `step`.
-      if (t > 0 && t % RemainderTable<Limbs, Most>::step == 0 && t >= left) break;
+      if (t > 0 && t % RemainderTable<Limbs, Most>::step == 0 && t >= residues_left) break;
       const RemainderPair<Limbs>& pair = table.pairs[(first + t) / 2];
       std::uint32_t rows[divide_up(count, 2)];
       interleave<count>(words[t], words[t + 1], rows);
 #pragma unroll
       for (int r = 0; r < count; ++r) sums[r].add(pair, pair.multiple(rows[r / 2], r % 2));
     }
-    first += together;
-  } while (Most > together && first < table.count);
+    first += loads_in_flight;
+  } while (Most > loads_in_flight && first < table.count);
 }
 
 // Columns of residues that an element has: one for each part, or one for both parts.
@@ -112,7 +113,7 @@ class Residues {
     return scalars.alpha == T(1) && scalars.beta == T(0);
   }
 
-  __device__ void put_block(const TileBlock<T>& block, const Scalars<T>&) const {
+  __device__ void write_block(const TileBlock<T>& block, const Scalars<T>&) const {
     for_each_column(block, source_, [&](int e, const std::uint8_t* residues) {
       RowsOfThread<T> elements;
       if constexpr (is_complex<T>) {
@@ -120,16 +121,16 @@ class Residues {
 #pragma unroll
         for (int p = 0; p < parts; ++p) round_part(block, residues, e, p, part[p]);
 #pragma unroll
-        for (int r = 0; r < rows_each; ++r) elements.of[r] = {part[0][r], part[1][r]};
+        for (int r = 0; r < rows_each; ++r) elements.rows[r] = {part[0][r], part[1][r]};
       } else {
-        round_part(block, residues, e, 0, elements.of);
+        round_part(block, residues, e, 0, elements.rows);
       }
       block.write(e, elements);
     });
   }
 
-  __device__ void put(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,
-                      const Scalars<T>& scalars, T* element) const {
+  __device__ void write_finite(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,
+                               const Scalars<T>& scalars, T* element) const {
     ExactNumber<Limbs> exact[parts];
 #pragma unroll 1
     for (int p = 0; p < parts; ++p) {
@@ -137,7 +138,7 @@ class Residues {
       add_up_part<T, std::uint8_t>(source_, residues_at<T>(source_, i, j), p, sum);
       exact[p] = sum[0].number(table_of(source_, p), -(row_scale + column[p].scale));
     }
-    put_general_element(exact, scalars.alpha, scalars.beta, element);
+    write_general_element(exact, scalars.alpha, scalars.beta, element);
   }
 
  private:

@@ -67,7 +67,7 @@ inline constexpr int rows_each = block_rows / warp_size;
 // A thread's elements of one column, aligned for the widest accesses.
 template <class Element>
 struct alignas(std::min<std::size_t>(16, rows_each * sizeof(Element))) RowsOfThread {
-  Element of[rows_each];
+  Element rows[rows_each];
 };
 
 template <class T>
@@ -150,7 +150,7 @@ class TileBlock {
     if (!staged_) return *reinterpret_cast<const RowsOfThread<T>*>(&c_(row(), column(e)));
     RowsOfThread<T> elements;
 #pragma unroll
-    for (int r = 0; r < rows_each; ++r) elements.of[r] = staging(row() + r, column(e));
+    for (int r = 0; r < rows_each; ++r) elements.rows[r] = staging(row() + r, column(e));
     return elements;
   }
   __device__ void write(int e, const RowsOfThread<T>& elements) const {
@@ -159,7 +159,7 @@ class TileBlock {
       return;
     }
 #pragma unroll
-    for (int r = 0; r < rows_each; ++r) staging(row() + r, column(e)) = elements.of[r];
+    for (int r = 0; r < rows_each; ++r) staging(row() + r, column(e)) = elements.rows[r];
   }
 
   // Calls visit(i, j, element) for all of the thread's elements, i and j in the tile, row by row: for blocks
@@ -220,8 +220,8 @@ class TileBlock {
 
 // Writes an element with NaN or infinities in its vectors. Not inlined, since such elements are rare.
 template <class T>
-__device__ __noinline__ void put_special_element(const DeviceTile& tile, std::int64_t i, std::int64_t j,
-                                                 T alpha, T beta, T* element) {
+__device__ __noinline__ void write_special_element(const DeviceTile& tile, std::int64_t i, std::int64_t j,
+                                                   T alpha, T beta, T* element) {
   *element = special_element<T>(operand_view<T>(tile.a), operand_view<T>(tile.b), i, j, alpha, beta,
                                 beta == T(0) ? nullptr : element);
 }
@@ -229,28 +229,28 @@ __device__ __noinline__ void put_special_element(const DeviceTile& tile, std::in
 // Writes one element of beta C. Not inlined: a complex product of four terms is rounded once, which needs
 // registers that other elements do not.
 template <class T>
-__device__ __noinline__ void put_scaled_element(T beta, T* element) {
+__device__ __noinline__ void write_scaled_element(T beta, T* element) {
   *element = scaled(beta, *element);
 }
 
 // Writes any element: alpha may be 0, its row or column may have NaN or infinities, their scales may be any.
 template <class T, class Recombination>
-__device__ void put_any_element(const DeviceTile& tile, const Recombination& recombination,
-                                const Scalars<T>& scalars, std::int64_t i, std::int64_t j, T* element) {
+__device__ void write_any_element(const DeviceTile& tile, const Recombination& recombination,
+                                  const Scalars<T>& scalars, std::int64_t i, std::int64_t j, T* element) {
   const VectorRange& row = tile.a.ranges[tile.first_row + i];
   const VectorRange* column = tile.b.ranges + parts_of<T> * (tile.first_column + j);
   if (scalars.alpha == T(0)) {
-    put_scaled_element(scalars.beta, element);
+    write_scaled_element(scalars.beta, element);
   } else if (!row.finite() || !column->finite()) {
-    put_special_element(tile, tile.first_row + i, tile.first_column + j, scalars.alpha, scalars.beta,
-                        element);
+    write_special_element(tile, tile.first_row + i, tile.first_column + j, scalars.alpha, scalars.beta,
+                          element);
   } else {
-    recombination.put(i, j, row.scale, column, scalars, element);
+    recombination.write_finite(i, j, row.scale, column, scalars, element);
   }
 }
 
-// Recombines a tile. Recombination::put_block writes the elements of a block of ordinary vectors, for scalars
-// that it `takes`; `put` writes any element whose vectors are finite.
+// Recombines a tile. Recombination::write_block writes the elements of a block of ordinary vectors, for
+// scalars that it `takes`; `put` writes any element whose vectors are finite.
 template <class T, class Recombination>
 __device__ void recombine_tile(const DeviceTile& tile, const Recombination& recombination) {
   if (!holds(tile.condition)) return;
@@ -259,11 +259,11 @@ __device__ void recombine_tile(const DeviceTile& tile, const Recombination& reco
   const TileBlock<T> block(tile);
   if (block.is_ordinary(tile) && Recombination::takes(scalars)) {
     block.begin(scalars.beta != T(0));
-    recombination.put_block(block, scalars);
+    recombination.write_block(block, scalars);
     block.end();
   } else {
     block.for_each_element([&](std::int64_t i, std::int64_t j, T* element) {
-      put_any_element(tile, recombination, scalars, i, j, element);
+      write_any_element(tile, recombination, scalars, i, j, element);
     });
   }
 }

@@ -21,20 +21,20 @@ class Weighted {
 
   __device__ static bool takes(const Scalars<T>& scalars) { return scalars.alpha != T(0); }
 
-  __device__ void put_block(const TileBlock<T>& block, const Scalars<T>& scalars) const {
+  __device__ void write_block(const TileBlock<T>& block, const Scalars<T>& scalars) const {
 #pragma unroll 1
-    for (int first = 0; first < TileBlock<T>::columns_each; first += at_once) {
-      Sum sums[at_once][parts][rows_each];
+    for (int first = 0; first < TileBlock<T>::columns_each; first += columns_together) {
+      Sum sums[columns_together][parts][rows_each];
       add_up(block, first, sums);
 #pragma unroll
-      for (int e = 0; e < at_once; ++e) {
-        if (block.has(first + e)) put_column(block, first + e, sums[e], scalars);
+      for (int e = 0; e < columns_together; ++e) {
+        if (block.has(first + e)) write_column(block, first + e, sums[e], scalars);
       }
     }
   }
 
-  __device__ void put(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,
-                      const Scalars<T>& scalars, T* element) const {
+  __device__ void write_finite(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,
+                               const Scalars<T>& scalars, T* element) const {
     double product[parts];
 #pragma unroll
     for (int p = 0; p < parts; ++p) {
@@ -52,9 +52,9 @@ class Weighted {
   };
 
   // Columns of a thread that are read together, as many as registers allow.
-  static constexpr int at_once =
+  static constexpr int columns_together =
       std::max<int>(1, (sizeof(Part) == 4 ? 4 : 2) / parts / (sizeof(T) == 16 ? 2 : 1));
-  static_assert(TileBlock<T>::columns_each % at_once == 0);
+  static_assert(TileBlock<T>::columns_each % columns_together == 0);
 
   __device__ int exponent(int group) const {
     const int exponent = sums_.exponents[group];
@@ -65,10 +65,11 @@ class Weighted {
   }
 
   // Adds up the groups of the thread's columns first, first + 1, ...
-  __device__ void add_up(const TileBlock<T>& block, int first, Sum (&sums)[at_once][parts][rows_each]) const {
-    const Part* column[at_once];
+  __device__ void add_up(const TileBlock<T>& block, int first,
+                         Sum (&sums)[columns_together][parts][rows_each]) const {
+    const Part* column[columns_together];
 #pragma unroll
-    for (int e = 0; e < at_once; ++e) {
+    for (int e = 0; e < columns_together; ++e) {
       column[e] = data(block.tile_row(), block.tile_column(first + e));
       for (auto& part : sums[e]) {
         for (Sum& sum : part) sum = Sum(sums_.smallest_exponent);
@@ -77,27 +78,27 @@ class Weighted {
 #pragma unroll 1
     for (int g = 0; g < sums_.groups; ++g) {
       const int weight = exponent(g);
-      RowsOfThread<Part> together[at_once][parts];
+      RowsOfThread<Part> loaded[columns_together][parts];
 #pragma unroll
-      for (int e = 0; e < at_once; ++e) {
+      for (int e = 0; e < columns_together; ++e) {
 #pragma unroll
         for (int p = 0; p < parts; ++p)
-          together[e][p] = *reinterpret_cast<const RowsOfThread<Part>*>(column[e] + p * sums_.rows);
+          loaded[e][p] = *reinterpret_cast<const RowsOfThread<Part>*>(column[e] + p * sums_.rows);
         column[e] += sums_.group_stride;
       }
 #pragma unroll
-      for (int e = 0; e < at_once; ++e) {
+      for (int e = 0; e < columns_together; ++e) {
 #pragma unroll
         for (int p = 0; p < parts; ++p) {
 #pragma unroll
-          for (int r = 0; r < rows_each; ++r) sums[e][p][r].add(weight, together[e][p].of[r]);
+          for (int r = 0; r < rows_each; ++r) sums[e][p][r].add(weight, loaded[e][p].rows[r]);
         }
       }
     }
   }
 
-  __device__ static void put_column(const TileBlock<T>& block, int e, const Sum (&sums)[parts][rows_each],
-                                    const Scalars<T>& scalars) {
+  __device__ static void write_column(const TileBlock<T>& block, int e, const Sum (&sums)[parts][rows_each],
+                                      const Scalars<T>& scalars) {
     RowsOfThread<T> elements{};
     const auto set = [&](auto reads_c) {
 #pragma unroll
@@ -106,7 +107,7 @@ class Weighted {
 #pragma unroll
         for (int p = 0; p < parts; ++p)
           product[p] = sums[p][r].value() * power_of_two(block.exponent(r, e, p));
-        elements.of[r] = element_of(product, scalars, reads_c ? &elements.of[r] : nullptr);
+        elements.rows[r] = element_of(product, scalars, reads_c ? &elements.rows[r] : nullptr);
       }
     };
     if (scalars.beta == T(0)) {

@@ -15,8 +15,8 @@ class Words {
 
   __device__ explicit Words(const WeightedSums& sums) : sums_(sums) {}
 
-  __device__ void put(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,
-                      const Scalars<T>& scalars, T* element) const {
+  __device__ void write_finite(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,
+                               const Scalars<T>& scalars, T* element) const {
     ExactNumber<Limbs> exact[parts];
 #pragma unroll 1
     for (int p = 0; p < parts; ++p) {
@@ -26,7 +26,7 @@ class Words {
       exact[p] = sum.value();
       exact[p].exponent -= row_scale + column[p].scale;
     }
-    put_exact_element(exact, scalars, element);
+    write_exact_element(exact, scalars, element);
   }
 
  private:

@@ -23,18 +23,19 @@ struct RangesTasks {
   Alpha alpha;
 };
 
-// Parameters of summarize_ranges, which has one thread block per batch item.
+// Parameters of summarize_ranges. Thread blocks (x, y) have parts of the vectors of batch item y.
 struct SummaryTask {
   const VectorRange* ranges = nullptr;
   std::int64_t vectors = 0;
-  RangeSummary* summaries = nullptr;
+  std::int64_t of_block = 0;  // vectors of a thread block
+  MergedSummary* summaries = nullptr;
 };
 
 // Parameters of the selector kernels, which have one thread block per batch item.
 struct SelectionTask {
   const VectorRange* ranges[2] = {};
   const VectorNorm* norms[2] = {};
-  const RangeSummary* summaries[2] = {};  // nullptr: found from the ranges
+  const MergedSummary* summaries[2] = {};  // nullptr: found from the ranges
   std::int64_t vectors[2] = {};
   std::int64_t length = 0;  // elements of each vector
   bool is_shared[2] = {};   // true if all items have the same ranges

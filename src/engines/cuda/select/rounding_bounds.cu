@@ -20,7 +20,7 @@ struct RoundingBoundSum {
     for (int i = 0; i < count; ++i) {
       const double element = x[i] - x[i] == T(0) ? static_cast<double>(x[i]) : 0;
       const double scaled = element * factors.first * factors.second;
-      const double integer = any_rounded_to_integer(scaled);
+      const double integer = nearest_integer(scaled);
       // An element far below 1/2 may underflow to zero when it is scaled; it is inexact nevertheless.
       inexact += integer != scaled || (integer == 0 && element != 0) ? 1 : 0;
       magnitudes += fabs(integer);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/select/ranges_task.hpp"
 #include "engines/cuda/select/rounding_bounds_task.hpp"
@@ -20,15 +21,15 @@ RangesTask ranges_task(const DeviceSide& side, std::int64_t first_item) {
           divide_up(vectors, ranges_vectors)};
 }
 
-RoundingBoundsTask rounding_bounds_task(const DeviceRoundingBounds& of) {
-  const DeviceSide& side = of.side;
+RoundingBoundsTask rounding_bounds_task(const DeviceRoundingBounds& bounds) {
+  const DeviceSide& side = bounds.side;
   return {side.matrix,
           side.item,
           side.ranges,
-          of.top_exponent,
-          of.bounds,
-          of.first,
-          divide_up(of.vectors, ranges_vectors)};
+          bounds.top_exponent,
+          bounds.bounds,
+          bounds.first,
+          divide_up(bounds.vectors, ranges_vectors)};
 }
 
 // Launches find_ranges or find_norms for sides with equally many items.
@@ -85,10 +86,16 @@ void find_rounding_bounds(const Queue& queue, const DeviceRoundingBounds& a, con
   launch(kernel, {tasks.task[0].blocks + tasks.task[1].blocks}, ranges_threads, 0, queue, tasks);
 }
 
-void summarize(const Queue& queue, const DeviceSide& side, RangeSummary* summaries) {
+void summarize(const Queue& queue, const DeviceSide& side, MergedSummary* summaries) {
   static const KernelName kernel{"selector", "summarize_ranges"};
-  launch(kernel, {side.items}, selection_threads, 0, queue,
-         SummaryTask{side.ranges, side.matrix.vectors(), summaries});
+  constexpr std::int64_t of_block = 2048;  // vectors
+  const std::int64_t vectors = side.matrix.vectors();
+  clear(queue, summaries, static_cast<std::size_t>(side.items) * sizeof(MergedSummary));
+  for (std::int64_t first = 0; first < side.items; first += max_launched_items) {
+    launch(kernel, {divide_up(vectors, of_block), std::min(side.items - first, max_launched_items)},
+           selection_threads, 0, queue,
+           SummaryTask{side.ranges + first * vectors, vectors, of_block, summaries + first});
+  }
 }
 
 SelectionTask selection_task(const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,

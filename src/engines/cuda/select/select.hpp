@@ -12,7 +12,7 @@ void find_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b, c
 void find_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars);
 void find_rounding_bounds(const Queue& queue, const DeviceRoundingBounds& a, const DeviceRoundingBounds& b,
                           const DeviceCondition& condition);
-void summarize(const Queue& queue, const DeviceSide& side, RangeSummary* summaries);
+void summarize(const Queue& queue, const DeviceSide& side, MergedSummary* summaries);
 SelectionTask selection_task(const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
                              const DeviceCandidates& candidates, DeviceSelection* selection,
                              const DeviceReporting& reporting);

@@ -9,17 +9,19 @@
 
 namespace kintsugi::core::cuda {
 
-inline constexpr int range_words = sizeof(VectorRange) / sizeof(int);
+inline constexpr int range_ints = sizeof(VectorRange) / sizeof(int);
 static_assert(sizeof(VectorRange) % sizeof(int) == 0);
 
-// State of summarize() before it is known whether any vector is not zero.
+// Extremes of the ranges seen so far; `largest` stays INT_MIN while all vectors are zero.
 struct Extremes {
-  std::int32_t span = 0;
-  std::int32_t largest = INT_MIN;
-  std::int32_t smallest = INT_MAX;
-  bool finite = true;
-  std::int32_t elements = INT_MAX;
-  std::int32_t depth = 0;
+  std::int32_t span;
+  std::int32_t largest;
+  std::int32_t smallest;
+  bool finite;
+  std::int32_t elements;
+  std::int32_t depth;
+
+  __device__ static Extremes none() { return {0, INT_MIN, INT_MAX, true, INT_MAX, 0}; }
 
   __device__ void add(const VectorRange& range) {
     finite = finite && range.finite();
@@ -40,95 +42,113 @@ struct Extremes {
   }
 };
 
-inline constexpr int beside = 64;  // ranges that a warp loads together
-inline constexpr int at_once = 4;  // such loads in flight at the same time
-using RangeWords = int[beside * range_words / 32];
+inline constexpr int ranges_per_load = 64;  // ranges that a warp loads together
+inline constexpr int loads_in_flight = 4;   // such loads in flight at the same time
+using LoadedRanges = int[ranges_per_load * range_ints / 32];
 
-// Loads up to `beside` ranges so that neighboring lanes load neighboring words: a range is longer than one
-// access, and with a lane for each range every sector would be fetched once per word. Bypasses L1, which may
-// hold lines of an earlier call where this kernel did not wait for that one.
-__device__ inline void load_ranges(const VectorRange* ranges, std::int64_t count, RangeWords& loaded) {
+// Loads up to `ranges_per_load` ranges so that neighboring lanes load neighboring ints: a range is longer
+// than one access, and with a lane for each range every sector would be fetched once per int. Bypasses L1,
+// which may hold lines of an earlier call where this kernel did not wait for that call.
+__device__ inline void load_ranges(const VectorRange* ranges, std::int64_t count, LoadedRanges& loaded) {
   const int* source = reinterpret_cast<const int*>(ranges);
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
-  for (int i = 0; i < beside * range_words / 32; ++i) {
-    if (lane + 32 * i < count * range_words) loaded[i] = __ldcg(source + lane + 32 * i);
+  for (int i = 0; i < ranges_per_load * range_ints / 32; ++i) {
+    if (lane + 32 * i < count * range_ints) loaded[i] = __ldcg(source + lane + 32 * i);
   }
 }
 
-// Adds those ranges to `extremes`, by way of the warp's own shared memory.
-__device__ inline void add_ranges(const RangeWords& loaded, std::int64_t count,
-                                  int (&shared)[beside * range_words], Extremes& extremes) {
+// Shared memory of a thread block that summarizes ranges.
+template <int threads>
+struct RangeStaging {
+  static constexpr int warps = threads / 32;
+
+  int loaded[warps][ranges_per_load * range_ints];
+  Extremes extremes[warps];
+};
+
+// Adds the loaded ranges to `extremes`; the warp's shared memory turns ints by lane into ranges by lane.
+__device__ inline void add_ranges(const LoadedRanges& loaded, std::int64_t count,
+                                  int (&shared)[ranges_per_load * range_ints], Extremes& extremes) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   __syncwarp();
 #pragma unroll
-  for (int i = 0; i < beside * range_words / 32; ++i) shared[lane + 32 * i] = loaded[i];
+  for (int i = 0; i < ranges_per_load * range_ints / 32; ++i) shared[lane + 32 * i] = loaded[i];
   __syncwarp();
-  for (int v = lane; v < beside && v < count; v += 32) {
+  for (int v = lane; v < ranges_per_load && v < count; v += 32) {
     VectorRange range;
-    memcpy(&range, shared + v * range_words, sizeof range);
+    memcpy(&range, shared + v * range_ints, sizeof range);
     extremes.add(range);
   }
 }
 
-// Summarizes the ranges of one operand or two. With two, half of the warps have the ranges of each. The
-// result is complete in thread 0.
+// Finds the extremes of one operand's ranges or of two operands'; of two, each half of the warps has the ranges of
+// one. The result is complete in thread 0.
 template <int threads, int sides>
-__device__ void summarize_by_block(const VectorRange* ranges, std::int64_t vectors,
-                                   RangeSummary (&summaries)[sides]) {
-  constexpr int warps = threads / 32;
-  constexpr int of_side = warps / sides;
-  constexpr std::int64_t step = of_side * beside;
-  __shared__ Extremes of_warp[warps];
-  __shared__ int staged[warps][beside * range_words];
+__device__ void extremes_by_block(const VectorRange* ranges, std::int64_t vectors,
+                                  RangeStaging<threads>& staging, Extremes (&found)[sides]) {
+  constexpr int warps_per_side = threads / 32 / sides;
+  constexpr std::int64_t step = warps_per_side * ranges_per_load;
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  Extremes extremes;
-  for (std::int64_t v = warp % of_side * beside; v < vectors; v += at_once * step) {
-    RangeWords loaded[at_once] = {};
+  Extremes extremes = Extremes::none();
+  for (std::int64_t v = warp % warps_per_side * ranges_per_load; v < vectors; v += loads_in_flight * step) {
+    LoadedRanges loaded[loads_in_flight] = {};
 #pragma unroll
-    for (int i = 0; i < at_once; ++i) load_ranges(ranges + v + i * step, vectors - v - i * step, loaded[i]);
+    for (int i = 0; i < loads_in_flight; ++i)
+      load_ranges(ranges + v + i * step, vectors - v - i * step, loaded[i]);
 #pragma unroll
-    for (int i = 0; i < at_once; ++i) {
-      if (v + i * step < vectors) add_ranges(loaded[i], vectors - v - i * step, staged[warp], extremes);
+    for (int i = 0; i < loads_in_flight; ++i) {
+      if (v + i * step < vectors)
+        add_ranges(loaded[i], vectors - v - i * step, staging.loaded[warp], extremes);
     }
   }
   extremes = {__reduce_max_sync(~0U, extremes.span),     __reduce_max_sync(~0U, extremes.largest),
               __reduce_min_sync(~0U, extremes.smallest), __all_sync(~0U, extremes.finite) != 0,
               __reduce_min_sync(~0U, extremes.elements), __reduce_max_sync(~0U, extremes.depth)};
-  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = extremes;
+  if (threadIdx.x % 32 == 0) staging.extremes[warp] = extremes;
   __syncthreads();
   if (threadIdx.x != 0) return;
 #pragma unroll
   for (int side = 0; side < sides; ++side) {
-    Extremes all;
+    found[side] = Extremes::none();
 #pragma unroll
-    for (int i = 0; i < of_side; ++i) all.add(of_warp[side * of_side + i]);
-    summaries[side] = all.summary();
+    for (int i = 0; i < warps_per_side; ++i) found[side].add(staging.extremes[side * warps_per_side + i]);
   }
 }
 
-inline constexpr int summary_words = sizeof(RangeSummary) / sizeof(int);
-static_assert(sizeof(RangeSummary) % sizeof(int) == 0);
+// Exponents are stored with this added, or subtracted from it, so that words are positive and grow.
+inline constexpr std::int32_t exponent_bias = 1 << 20;
 
-// Loads a summary, bypassing L1 as load_ranges() does.
-__device__ inline RangeSummary load(const RangeSummary* source) {
-  int loaded[summary_words];
-  for (int i = 0; i < summary_words; ++i) loaded[i] = __ldcg(reinterpret_cast<const int*>(source) + i);
-  RangeSummary summary;
-  memcpy(&summary, loaded, sizeof summary);
-  return summary;
+// Merges extremes into a summary that other thread blocks merge theirs into.
+__device__ inline void merge(MergedSummary* summary, const Extremes& extremes) {
+  const bool is_zero = extremes.largest == INT_MIN;
+  const std::int32_t words[] = {extremes.span,
+                                is_zero ? 0 : exponent_bias + extremes.largest,
+                                is_zero ? 0 : exponent_bias - extremes.smallest,
+                                extremes.finite ? 0 : 1,
+                                INT_MAX - extremes.elements,
+                                extremes.depth};
+#pragma unroll
+  for (int i = 0; i < 6; ++i) atomicMax(&summary->words[i], static_cast<std::uint32_t>(words[i]));
 }
 
-// Stores all words of a summary, padding included.
-__device__ inline void store(RangeSummary* target, const RangeSummary& summary) {
-  int stored[summary_words];
-  memcpy(stored, &summary, sizeof summary);
-  for (int i = 0; i < summary_words; ++i) reinterpret_cast<int*>(target)[i] = stored[i];
+// Loads a summary, bypassing L1 as load_ranges() does.
+__device__ inline RangeSummary load(const MergedSummary* source) {
+  std::int32_t words[6];
+  for (int i = 0; i < 6; ++i) words[i] = static_cast<std::int32_t>(__ldcg(&source->words[i]));
+  Extremes extremes = Extremes::none();
+  extremes.finite = words[3] == 0;
+  if (words[1] != 0) {
+    extremes = {words[0],      words[1] - exponent_bias, exponent_bias - words[2],
+                words[3] == 0, INT_MAX - words[4],       words[5]};
+  }
+  return extremes.summary();
 }
 
 // Sets selection.a and selection.b, which are complete in thread 0.
 template <int threads>
-__device__ void summarize_sides(const SelectionTask& task, std::int64_t item, DeviceSelection& selection) {
+__device__ void summarize_sides(const SelectionTask& task, std::int64_t item, RangeStaging<threads>& staging,
+                                DeviceSelection& selection) {
   const auto item_of = [&](int side) { return task.is_shared[side] ? 0 : item; };
   RangeSummary known[2];
 #pragma unroll
@@ -137,11 +157,11 @@ __device__ void summarize_sides(const SelectionTask& task, std::int64_t item, De
       known[side] = load(task.summaries[side] + item_of(side));
   }
   const int own = static_cast<int>(threadIdx.x) / (threads / 2);
-  RangeSummary found[2];
-  summarize_by_block<threads>(task.ranges[own] + item_of(own) * task.vectors[own],
-                              task.summaries[own] == nullptr ? task.vectors[own] : 0, found);
-  selection.a = task.summaries[0] == nullptr ? found[0] : known[0];
-  selection.b = task.summaries[1] == nullptr ? found[1] : known[1];
+  Extremes found[2];
+  extremes_by_block<threads>(task.ranges[own] + item_of(own) * task.vectors[own],
+                             task.summaries[own] == nullptr ? task.vectors[own] : 0, staging, found);
+  selection.a = task.summaries[0] == nullptr ? found[0].summary() : known[0];
+  selection.b = task.summaries[1] == nullptr ? found[1].summary() : known[1];
 }
 
 // `proved`: bit i is set if norms prove all elements of C for candidate i.
@@ -157,13 +177,13 @@ __device__ inline std::int32_t first_candidate(const DeviceCandidates& candidate
 // Sets the item's candidate and summaries, which are complete in thread 0; `proved` has the candidates that
 // norms prove.
 template <int threads, class Proved>
-__device__ void select_by_block(const SelectionTask& task, std::int64_t item, DeviceSelection& selection,
-                                const Proved& proved) {
+__device__ void select_by_block(const SelectionTask& task, std::int64_t item, RangeStaging<threads>& staging,
+                                DeviceSelection& selection, const Proved& proved) {
   if (is_zero(task.alpha)) {
     selection.candidate = DeviceSelection::scaled;
     return;
   }
-  summarize_sides<threads>(task, item, selection);
+  summarize_sides<threads>(task, item, staging, selection);
   selection.candidate = first_candidate(task.candidates, selection.a, selection.b, task.length, proved());
 }
 

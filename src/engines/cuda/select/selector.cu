@@ -20,9 +20,9 @@ __device__ void add_over_warp(NormsOfSide& extremes) {
 }
 
 // Extremes of one operand's norms under the scales of all candidates, complete in thread 0.
-__device__ NormsOfSide extremes_by_block(const SelectionTask& task, int side, std::int64_t item) {
+__device__ NormsOfSide norm_extremes_by_block(const SelectionTask& task, int side, std::int64_t item) {
   constexpr int candidates = DeviceReport::max_candidates;
-  __shared__ double of_warp[warps][candidates + 2];
+  __shared__ double warp_extremes[warps][candidates + 2];
   NormsOfSide extremes;
   const std::int64_t first = task.is_shared[side] ? 0 : item * task.vectors[side];
   for (std::int64_t v = first + threadIdx.x; v < first + task.vectors[side]; v += selection_threads) {
@@ -36,9 +36,9 @@ __device__ NormsOfSide extremes_by_block(const SelectionTask& task, int side, st
     extremes.add(norm, tops, task.candidates.coefficient);
   }
   add_over_warp(extremes);
-  __syncthreads();  // of_warp is no longer read
+  __syncthreads();  // no thread reads warp_extremes any more
   if (threadIdx.x % 32 == 0) {
-    double* target = of_warp[threadIdx.x / 32];
+    double* target = warp_extremes[threadIdx.x / 32];
     for (int r = 0; r < candidates; ++r) target[r] = extremes.grid[r];
     target[candidates] = extremes.mean;
     target[candidates + 1] = extremes.spread;
@@ -46,17 +46,17 @@ __device__ NormsOfSide extremes_by_block(const SelectionTask& task, int side, st
   __syncthreads();
   for (int warp = 1; threadIdx.x == 0 && warp < warps; ++warp) {
     NormsOfSide other;
-    for (int r = 0; r < candidates; ++r) other.grid[r] = of_warp[warp][r];
-    other.mean = of_warp[warp][candidates];
-    other.spread = of_warp[warp][candidates + 1];
+    for (int r = 0; r < candidates; ++r) other.grid[r] = warp_extremes[warp][r];
+    other.mean = warp_extremes[warp][candidates];
+    other.spread = warp_extremes[warp][candidates + 1];
     extremes.add(other);
   }
   return extremes;
 }
 
 __device__ unsigned proved_candidates(const SelectionTask& task, std::int64_t item) {
-  const NormsOfSide a = extremes_by_block(task, 0, item);
-  const NormsOfSide b = extremes_by_block(task, 1, item);
+  const NormsOfSide a = norm_extremes_by_block(task, 0, item);
+  const NormsOfSide b = norm_extremes_by_block(task, 1, item);
   unsigned proved = 0;
 #pragma unroll
   for (int r = 0; r < DeviceReport::max_candidates; ++r)
@@ -77,8 +77,9 @@ __device__ void select(const SelectionTask& task) {
   const DeviceReporting& reporting = task.reporting;
   launch_dependents();
   if (!reporting.overlaps_products) grid_dependency_wait();
+  __shared__ RangeStaging<selection_threads> staging;
   DeviceSelection selection;
-  select_by_block<selection_threads>(task, blockIdx.x, selection,
+  select_by_block<selection_threads>(task, blockIdx.x, staging, selection,
                                      [&] { return by_norms ? proved_candidates(task, blockIdx.x) : 0U; });
   if (threadIdx.x != 0) return;
   const bool fits = task.candidates.fits && selection.candidate >= 0;
@@ -93,9 +94,12 @@ __device__ void select(const SelectionTask& task) {
 
 extern "C" __global__ void __launch_bounds__(selection_threads)
     summarize_ranges(const __grid_constant__ SummaryTask task) {
-  RangeSummary summary[1];
-  summarize_by_block<selection_threads>(task.ranges + blockIdx.x * task.vectors, task.vectors, summary);
-  if (threadIdx.x == 0) store(task.summaries + blockIdx.x, summary[0]);
+  __shared__ RangeStaging<selection_threads> staging;
+  const std::int64_t first = blockIdx.x * task.of_block;
+  Extremes extremes[1];
+  extremes_by_block<selection_threads>(task.ranges + blockIdx.y * task.vectors + first,
+                                       min(task.of_block, task.vectors - first), staging, extremes);
+  if (threadIdx.x == 0) merge(task.summaries + blockIdx.y, extremes[0]);
 }
 
 extern "C" __global__ void __launch_bounds__(selection_threads)

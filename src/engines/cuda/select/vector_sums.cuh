@@ -68,19 +68,19 @@ template <class T, class Task>
 __device__ void sum_across(const DeviceMatrix& matrix, std::int64_t item, std::int64_t first,
                            const Task& task) {
   using Sum = decltype(task.begin(first));
-  __shared__ Sum of_warp[warps][ranges_vectors];
+  __shared__ Sum warp_sums[warps][ranges_vectors];
   const int v = threadIdx.x % ranges_vectors;
-  const bool there = first + v < matrix.vectors();
-  Sum sum = task.begin(there ? first + v : first);
-  if (there) {
+  const bool exists = first + v < matrix.vectors();
+  Sum sum = task.begin(exists ? first + v : first);
+  if (exists) {
     add_elements(line_of<T>(matrix, item, first + v), threadIdx.x / ranges_vectors,
                  ranges_threads / ranges_vectors, matrix.length(), sum);
   }
   task.add_over_lanes(sum, 31 & ~(ranges_vectors - 1));
-  if (threadIdx.x % 32 < ranges_vectors) of_warp[threadIdx.x / 32][v] = sum;
+  if (threadIdx.x % 32 < ranges_vectors) warp_sums[threadIdx.x / 32][v] = sum;
   __syncthreads();
-  if (threadIdx.x >= ranges_vectors || !there) return;
-  for (int warp = 1; warp < warps; ++warp) sum.add(of_warp[warp][v]);
+  if (threadIdx.x >= ranges_vectors || !exists) return;
+  for (int warp = 1; warp < warps; ++warp) sum.add(warp_sums[warp][v]);
   task.end(first + v, sum);
 }
 

@@ -81,13 +81,13 @@ __device__ void visit_part(int length, const Source* shared, const Visit& visit)
 template <class Shape, ElementKind kind, class Source>
 __device__ void write_part(const SplitTask& task, const PanelPart& range, const Source* shared,
                            const Scaling* scalings) {
-  constexpr int beside = 4;
-  constexpr int warps_across = Shape::width / beside;  // divides the number of warps
-  constexpr int groups_of_warp = 32 / beside;
+  constexpr int vectors_together = 4;
+  constexpr int warps_across = Shape::width / vectors_together;  // divides the number of warps
+  constexpr int groups_of_warp = 32 / vectors_together;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int v = warp % warps_across * beside + lane % beside;
-  const int first = warp / warps_across * groups_of_warp + lane / beside;
+  const int v = warp % warps_across * vectors_together + lane % vectors_together;
+  const int first = warp / warps_across * groups_of_warp + lane / vectors_together;
   const int step = static_cast<int>(blockDim.x) / 32 / warps_across * groups_of_warp;
   const int groups = range.length / panel_group;
   const int vector = range.first_vector + v;

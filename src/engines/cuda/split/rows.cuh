@@ -11,7 +11,7 @@ namespace kintsugi::core::cuda {
 
 namespace rows {
 
-constexpr int written = 8;  // elements that a thread writes at once
+constexpr int elements_per_write = 8;
 
 // Copies the vector to shared memory, with zeros after its end; all copies are in flight at once.
 template <class Source>
@@ -48,13 +48,13 @@ __device__ void visit_vector(const SplitTask& task, int thread, const Source* ro
 // the block call it together.
 template <class Sum>
 __device__ Sum whole_sum(const SplitTask& task, int thread, Sum sum) {
-  __shared__ Sum of_warp[rows_threads / 32];
+  __shared__ Sum warp_sums[rows_threads / 32];
   const int warp = static_cast<int>(threadIdx.x) / 32;
   add_over_lanes(sum, 31);
-  if (threadIdx.x % 32 == 0) of_warp[warp] = sum;
+  if (threadIdx.x % 32 == 0) warp_sums[warp] = sum;
   __syncthreads();
   if (thread == 0) {
-    for (int other = 1; other < task.vector_threads / 32; ++other) sum.add(of_warp[warp + other]);
+    for (int other = 1; other < task.vector_threads / 32; ++other) sum.add(warp_sums[warp + other]);
   }
   return sum;
 }
@@ -71,7 +71,7 @@ __device__ void find_scaling(const SplitTask& task, int vector, int thread, cons
   if (inside && thread == 0) scaling = finish_range(task, kind, vector, sum.range());
 }
 
-// As find_scaling(), by norms that are found here.
+// Like find_scaling(), by norms, which this function finds.
 template <class Source>
 __device__ void find_scaling_by_norms(const SplitTask& task, int vector, int thread, const Source* row,
                                       Scaling& scaling, NormScaling& norm_scaling_of_vector) {
@@ -100,13 +100,14 @@ __device__ void write_vector(const SplitTask& task, const Scaling& scaling, std:
   if (scaling.left_out) return;
   const VectorWriter<kind> writer(task, scaling, vector);
   const int stride = static_cast<int>(task.vector_stride);
-  for (int p = thread * written; p < stride; p += task.vector_threads * written)
-    writer.template write<written, 1, true>(row + p, p);
+  for (int p = thread * elements_per_write; p < stride; p += task.vector_threads * elements_per_write)
+    writer.template write<elements_per_write, 1, true>(row + p, p);
 }
 
 __device__ inline void clear_vector(const SplitTask& task, std::int64_t vector, int thread) {
-  for (std::int64_t p = thread * written; p < task.vector_stride; p += task.vector_threads * written)
-    write_zeros<written>(task, vector * task.vector_stride + p);
+  for (std::int64_t p = thread * elements_per_write; p < task.vector_stride;
+       p += task.vector_threads * elements_per_write)
+    write_zeros<elements_per_write>(task, vector * task.vector_stride + p);
 }
 
 }  // namespace rows

@@ -26,7 +26,7 @@ KINTSUGI_HOST_DEVICE constexpr bool is_floating(ElementKind kind) {
 
 // True if all residuals of a vector fit in the format and in FP32, where its elements are at most 2^bound in
 // magnitude.
-KINTSUGI_HOST_DEVICE constexpr bool rests_fit(const SplitRule& rule, const Format& format, int bound) {
+KINTSUGI_HOST_DEVICE constexpr bool residuals_fit(const SplitRule& rule, const Format& format, int bound) {
   for (int s = 0; s < rule.slices; ++s) {
     if (bound > format.max_exponent) return false;
     const Rounding rounding = s == 0 ? rule.first_rounding : rule.residual_rounding;
@@ -40,12 +40,12 @@ KINTSUGI_HOST_DEVICE constexpr bool rests_fit(const SplitRule& rule, const Forma
   return true;
 }
 
-// Largest bound for which rests_fit() is true, as it is for all smaller bounds. The host computes it once,
-// except for fitted rules, so that kernels compare instead of searching.
+// Largest bound for which residuals_fit() is true, as it is for all smaller bounds. The host computes it
+// once, except for fitted rules, so that kernels compare instead of searching.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t largest_fitting_bound(const SplitRule& rule,
                                                                   const Format& format) {
   for (int bound = format.max_exponent; bound >= format.min_quantum(); --bound) {
-    if (rests_fit(rule, format, bound)) return bound;
+    if (residuals_fit(rule, format, bound)) return bound;
   }
   return std::numeric_limits<std::int32_t>::min();
 }

@@ -20,7 +20,7 @@ struct Exchange {
     Sum sum;
   };
 
-  Sum (&of_part)[width];  // shared memory
+  Sum (&part_sums)[width];  // shared memory
   Mailbox& mailbox;
 };
 
@@ -59,7 +59,7 @@ __device__ void gather(Sum (&sums)[Shape::chunk], const Exchange<Sum, Shape::wid
 #pragma unroll
   for (int i = 0; i < Shape::chunk; ++i) {
     add_over_lanes(sums[i], 31U & ~(Shape::lanes - 1U));
-    if (threadIdx.x % 32 < Shape::lanes) add_shared(exchange.of_part[loaded_vector<Shape>() + i], sums[i]);
+    if (threadIdx.x % 32 < Shape::lanes) add_shared(exchange.part_sums[loaded_vector<Shape>() + i], sums[i]);
   }
 }
 
@@ -81,7 +81,7 @@ __device__ void send(const Exchange<Sum, width>& exchange,
   const int sender = block_rank_in_cluster();
   for (int i = static_cast<int>(threadIdx.x); i < width * blocks; i += static_cast<int>(blockDim.x)) {
     const int v = i / blocks;
-    exchange.mailbox.send(Message{exchange.of_part[v]}, received[v * blocks + sender], i % blocks);
+    exchange.mailbox.send(Message{exchange.part_sums[v]}, received[v * blocks + sender], i % blocks);
   }
 }
 
@@ -96,7 +96,7 @@ __device__ void finish_sums(const Exchange<Sum, width>& exchange,
   // Whole warps take part, since lanes are added.
   for (int i = static_cast<int>(threadIdx.x); i < max(parts, 32); i += static_cast<int>(blockDim.x)) {
     Sum sum;
-    if (i < parts) sum = blocks > 1 ? received[i].sum : exchange.of_part[i];
+    if (i < parts) sum = blocks > 1 ? received[i].sum : exchange.part_sums[i];
     add_over_lanes(sum, blocks - 1U);
     if (i < parts && i % blocks == 0) finish(i / blocks, sum);
   }
@@ -124,7 +124,7 @@ __device__ Scaling finish_panel_range(const SplitTask& task, int vector, VectorR
 template <int width, class... Sums>
 __device__ void begin(const Exchange<Sums, width>&... exchanges) {
   const auto open = [](const auto& exchange) {
-    if (threadIdx.x < width) exchange.of_part[threadIdx.x] = {};
+    if (threadIdx.x < width) exchange.part_sums[threadIdx.x] = {};
     if (threadIdx.x == 0) exchange.mailbox.open();
   };
   (open(exchanges), ...);
@@ -154,9 +154,9 @@ __device__ void find_scalings(const SplitTask& task, const PanelPart& range, con
   using Sum = RangeSum<kind, Source>;
   using Message = typename Exchange<Sum, Shape::width>::Message;
   static_assert(sizeof(Message) == panel_message_bytes(sizeof(Source), kind));
-  __shared__ Sum of_part[Shape::width];
+  __shared__ Sum part_sums[Shape::width];
   __shared__ Mailbox mailbox;
-  const Exchange<Sum, Shape::width> exchange{of_part, mailbox};
+  const Exchange<Sum, Shape::width> exchange{part_sums, mailbox};
   const auto* received = reinterpret_cast<const Message*>(messages);
   begin(exchange);
   send_first_sums<Shape>(range, shared, exchange, received);
@@ -172,15 +172,15 @@ __device__ void gather_norms(const PanelPart& range, const Source* shared,
                              const NormScaling (&scalings)[Shape::width],
                              const Exchange<NormSums, Shape::width>& exchange) {
   NormSums sums[Shape::chunk];
-  const NormScaling* const own = scalings + loaded_vector<Shape>();
+  const NormScaling* const vector_scalings = scalings + loaded_vector<Shape>();
   visit_part<Shape>(range.length, shared, [&](const auto& x) {
 #pragma unroll
-    for (int i = 0; i < Shape::chunk; ++i) sums[i].add(x[i], own[i]);
+    for (int i = 0; i < Shape::chunk; ++i) sums[i].add(x[i], vector_scalings[i]);
   });
   gather<Shape>(sums, exchange);
 }
 
-// As find_scalings(), by norms that are found here once the typical exponents are known.
+// Like find_scalings(), by norms, which this function finds once the typical exponents are known.
 template <class Shape, class Source>
 __device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& range, const Source* shared,
                                        std::byte* messages, Scaling* scalings) {
@@ -189,15 +189,15 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& r
   using NormMessage = typename Exchange<NormSums, Shape::width>::Message;
   static_assert(std::max(sizeof(Message), sizeof(NormMessage)) ==
                 panel_message_bytes(sizeof(Source), ElementKind::residues_by_norms));
-  __shared__ Sum of_part[Shape::width];
-  __shared__ NormSums norms_of_part[Shape::width];
+  __shared__ Sum part_sums[Shape::width];
+  __shared__ NormSums part_norms[Shape::width];
   __shared__ Mailbox mailbox;
   __shared__ Mailbox norm_mailbox;
   __shared__ VectorRange ranges[Shape::width];
   __shared__ std::int32_t typical[Shape::width];
   __shared__ NormScaling norm_scalings[Shape::width];
-  const Exchange<Sum, Shape::width> exchange{of_part, mailbox};
-  const Exchange<NormSums, Shape::width> norm_exchange{norms_of_part, norm_mailbox};
+  const Exchange<Sum, Shape::width> exchange{part_sums, mailbox};
+  const Exchange<NormSums, Shape::width> norm_exchange{part_norms, norm_mailbox};
   const auto* received = reinterpret_cast<const Message*>(messages);
   const auto* received_norms = reinterpret_cast<const NormMessage*>(messages);
   begin(exchange, norm_exchange);
@@ -208,15 +208,15 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& r
     norm_scalings[v] = norm_scaling(ranges[v], typical[v]);
   });
   __syncthreads();
-  cluster_arrive();  // later messages may overwrite those of the first exchange
+  cluster_arrive();  // the next exchange may overwrite the messages of the first one
   gather_norms<Shape>(range, shared, norm_scalings, norm_exchange);
   __syncthreads();
   cluster_wait();
   send(norm_exchange, received_norms);
-  finish_sums(norm_exchange, received_norms, [&](int v, const NormSums& of_vector) {
+  finish_sums(norm_exchange, received_norms, [&](int v, const NormSums& vector_norms) {
     const int vector = range.first_vector + v;
     if (vector >= task.vectors) return;
-    const VectorNorm norm = of_vector.norm(typical[v], norm_scalings[v], task.length);
+    const VectorNorm norm = vector_norms.norm(typical[v], norm_scalings[v], task.length);
     scalings[v] = finish_norm(task, vector, ranges[v], norm, block_rank_in_cluster() == 0);
   });
 }

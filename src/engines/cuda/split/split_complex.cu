@@ -24,8 +24,8 @@ __constant__ constexpr ComplexModulusTable complex_modulus_table = [] {
   return table;
 }();
 
-constexpr int each = 4;  // elements per thread
-constexpr int lanes_of_vector = tile_length / each;
+constexpr int elements_per_thread = 4;
+constexpr int lanes_of_vector = tile_length / elements_per_thread;
 static_assert(lanes_of_vector * tile_vectors == tile_threads);
 
 template <class Source>
@@ -45,7 +45,7 @@ __device__ void load_tile(const SplitTask& task, std::int64_t first_vector, std:
   const bool along_k = abs(matrix.column_stride) <= abs(matrix.row_stride);
   const auto finite = [](Source x) { return x - x == 0 ? x : Source(0); };
 #pragma unroll
-  for (int i = 0; i < each; ++i) {
+  for (int i = 0; i < elements_per_thread; ++i) {
     const int e = static_cast<int>(threadIdx.x) + i * static_cast<int>(tile_threads);
     const int v = along_k ? e / tile_length : e % tile_vectors;
     const int p = along_k ? e % tile_length : e / tile_vectors;
@@ -74,13 +74,13 @@ __device__ Scaling finish_ranges(const SplitTask& task, ElementKind kind, std::i
 template <class Digits, class Source>
 __device__ void write_elements(const SplitTask& task, const Scaling& scaling, std::int64_t offset,
                                const Source* re, const Source* im) {
-  Source parts[2][each];
+  Source parts[2][elements_per_thread];
 #pragma unroll
-  for (int i = 0; i < each; ++i) {
+  for (int i = 0; i < elements_per_thread; ++i) {
     parts[0][i] = re[i];
     parts[1][i] = im[i];
   }
-  Digits digits[2][each];
+  Digits digits[2][elements_per_thread];
   to_digits(scaling, parts[0], digits[0]);
   to_digits(scaling, parts[1], digits[1]);
   const ComplexBasis& basis = task.rule.complex_basis;
@@ -88,9 +88,9 @@ __device__ void write_elements(const SplitTask& task, const Scaling& scaling, st
   for (int t = 0; t < basis.count(); ++t) {
     const ComplexByteModulus& modulus = complex_modulus_table.moduli[basis.modulus_index(t)];
     const bool has_root = basis.has_root(t);
-    std::uint32_t integers[3][each];
+    std::uint32_t integers[3][elements_per_thread];
 #pragma unroll
-    for (int i = 0; i < each; ++i) {
+    for (int i = 0; i < elements_per_thread; ++i) {
       std::int32_t residues[3];
       complex_residues(digits[0][i], digits[1][i], modulus, has_root, residues);
 #pragma unroll
@@ -113,7 +113,7 @@ __device__ void split_complex(const SplitTasks& tasks, ElementKind kind) {
   const TilesPart part(task, block);
   const std::int64_t first_vector = part.first_vector;
   const int v = static_cast<int>(threadIdx.x) / lanes_of_vector;
-  const int p = static_cast<int>(threadIdx.x) % lanes_of_vector * each;
+  const int p = static_cast<int>(threadIdx.x) % lanes_of_vector * elements_per_thread;
   const std::int64_t vector = first_vector + v;
   if (p == 0 && vector < task.vectors) scalings[v] = finish_ranges(task, kind, vector);
   for (std::int64_t begin = part.begin; begin < part.end; begin += tile_length) {
@@ -123,7 +123,7 @@ __device__ void split_complex(const SplitTasks& tasks, ElementKind kind) {
     if (vector < task.vectors) {
       write_elements<Digits>(task, scalings[v], offset, &tile.re[v][p], &tile.im[v][p]);
     } else {
-      write_zeros<each>(task, offset);
+      write_zeros<elements_per_thread>(task, offset);
     }
     __syncthreads();
   }

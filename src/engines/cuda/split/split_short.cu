@@ -47,10 +47,10 @@ struct ExchangedElements {
   __device__ explicit ExchangedElements(const VectorGroup& group) {
     const DeviceMatrix& matrix = group.task.matrix;
     const bool along_k = abs(matrix.column_stride) <= abs(matrix.row_stride);
-    const int beside = along_k ? group.length() : group.vectors();
-    const int first = static_cast<int>(threadIdx.x) & (beside - 1);
-    const int line = static_cast<int>(threadIdx.x) >> (31 - __clz(beside));
-    const int step = threads >> (31 - __clz(beside));
+    const int lanes_per_line = along_k ? group.length() : group.vectors();
+    const int first = static_cast<int>(threadIdx.x) & (lanes_per_line - 1);
+    const int line = static_cast<int>(threadIdx.x) >> (31 - __clz(lanes_per_line));
+    const int step = threads >> (31 - __clz(lanes_per_line));
     vector = along_k ? line : first;
     element = along_k ? first : line;
     vector_step = along_k ? step : 0;
@@ -70,14 +70,16 @@ __device__ void start_loading(const VectorGroup& group, Source (&x)[elements_at_
     const bool aligned = reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0;
     return load_elements(source, group.element(), inside ? task.length : 0, aligned, x);
   }
-  const ExchangedElements at(group);
-  const std::int64_t first = group.first_vector + at.vector;
-  const Source* source = start + (task.first + first) * matrix.row_stride + at.element * matrix.column_stride;
-  const std::int64_t step = at.vector_step * matrix.row_stride + at.element_step * matrix.column_stride;
+  const ExchangedElements exchanged(group);
+  const std::int64_t first = group.first_vector + exchanged.vector;
+  const Source* source =
+      start + (task.first + first) * matrix.row_stride + exchanged.element * matrix.column_stride;
+  const std::int64_t step =
+      exchanged.vector_step * matrix.row_stride + exchanged.element_step * matrix.column_stride;
 #pragma unroll
   for (int i = 0; i < elements_at_once; ++i) {
-    const bool inside =
-        first + i * at.vector_step < task.vectors && at.element + i * at.element_step < task.length;
+    const bool inside = first + i * exchanged.vector_step < task.vectors &&
+                        exchanged.element + i * exchanged.element_step < task.length;
     x[i] = inside ? __ldg(source + i * step) : Source(0);
   }
 }
@@ -88,16 +90,17 @@ template <class Source>
 __device__ void exchange(const VectorGroup& group, Source* memory, Source (&x)[elements_at_once]) {
   if (reads_own(group.task.matrix)) return;
   const int pitch = group.length() + 1;
-  const ExchangedElements at(group);
+  const ExchangedElements exchanged(group);
   __syncthreads();  // the previous group has been read
 #pragma unroll
   for (int i = 0; i < elements_at_once; ++i) {
-    memory[(at.vector + i * at.vector_step) * pitch + at.element + i * at.element_step] = x[i];
+    memory[(exchanged.vector + i * exchanged.vector_step) * pitch + exchanged.element +
+           i * exchanged.element_step] = x[i];
   }
   __syncthreads();
-  const Source* own = memory + group.own_vector() * pitch + group.element();
+  const Source* own_elements = memory + group.own_vector() * pitch + group.element();
 #pragma unroll
-  for (int i = 0; i < elements_at_once; ++i) x[i] = own[i];
+  for (int i = 0; i < elements_at_once; ++i) x[i] = own_elements[i];
 }
 
 template <ElementKind kind, class Source>

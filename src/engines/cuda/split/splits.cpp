@@ -28,8 +28,8 @@ struct SplitCall {
   bool finds_norms() const { return norms.ruled_out != nullptr; }
 };
 
-SplitTask task_of(const SplitTraversal& one, std::int64_t blocks, const SplitCall& call) {
-  const DeviceSplit& split = *one.split;
+SplitTask task_of(const SplitTraversal& traversal, std::int64_t blocks, const SplitCall& call) {
+  const DeviceSplit& split = *traversal.split;
   const Slices& slices = split.slices;
   return {.matrix = split.side.matrix,
           .item = split.side.item,
@@ -50,12 +50,12 @@ SplitTask task_of(const SplitTraversal& one, std::int64_t blocks, const SplitCal
           .found_norms = call.norms,
           .ranges_known = split.ranges_known,
           .fit = split.fit,
-          .vector_threads = one.traversal == Traversal::rows
+          .vector_threads = traversal.traversal == Traversal::rows
                                 ? static_cast<std::int32_t>(threads_per_vector(slices.vector_stride()))
-                            : one.traversal == Traversal::short_vectors
+                            : traversal.traversal == Traversal::short_vectors
                                 ? static_cast<std::int32_t>(threads_per_short_vector(slices.vector_stride()))
                                 : 0,
-          .part_length = one.part_length(),
+          .part_length = traversal.part_length(),
           .blocks = blocks};
 }
 
@@ -74,12 +74,12 @@ void launch_items(const Queue& queue, const KernelName& kernel, const Extent& gr
   }
 }
 
-// Launches splits of equally many batch items, with thread blocks in the order of `splits`. All splits go the
-// same traversal, or those by clusters come first.
+// Launches splits of equally many batch items, with thread blocks in the order of `splits`. All splits have
+// the same traversal, or splits by clusters come first.
 void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<const SplitTraversal> splits,
                    const SplitCall& call) {
   std::int64_t threads = 0;
-  for (const SplitTraversal& one : splits) threads = std::max(threads, one.min_threads(kernel));
+  for (const SplitTraversal& split : splits) threads = std::max(threads, split.min_threads(kernel));
   SplitTasks tasks;
   tasks.condition = call.condition;
   tasks.served_items = call.served_items;
@@ -87,11 +87,11 @@ void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<con
   std::int64_t blocks = 0;
   std::int64_t shared = 0;
   for (std::size_t i = 0; i < splits.size(); ++i) {
-    const SplitTraversal& one = splits[i];
-    tasks.task[i] = task_of(one, one.blocks(kernel, threads), call);
+    const SplitTraversal& traversal = splits[i];
+    tasks.task[i] = task_of(traversal, traversal.blocks(kernel, threads), call);
     blocks += tasks.task[i].blocks;
-    if (one.split->cleared.count > 0) tasks.cleared = one.split->cleared;
-    if (kernel != nullptr) shared = std::max(shared, one.shared_bytes(*kernel, threads));
+    if (traversal.split->cleared.count > 0) tasks.cleared = traversal.split->cleared;
+    if (kernel != nullptr) shared = std::max(shared, traversal.shared_bytes(*kernel, threads));
   }
   const SplitTraversal& first = splits.front();
   blocks = std::min(blocks, first.max_launched(call.condition.selection != nullptr));
@@ -101,14 +101,14 @@ void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<con
 
 void split_one(const Queue& queue, const DeviceSplit& split, const SplitCall& call) {
   const KernelOfKind* kernel = find_kernel(split, call.finds_norms());
-  const SplitTraversal one = choose_traversal(kernel, split);
-  launch_splits(queue, kernel, {&one, 1}, call);
+  const SplitTraversal traversal = choose_traversal(kernel, split);
+  launch_splits(queue, kernel, {&traversal, 1}, call);
 }
 
 // Elements (2^18 FP32 numbers into two slices of fp16: 2 MiB) whose split takes about as long as a launch.
 constexpr std::int64_t small_elements = std::int64_t{1} << 18;
-// Tiles of a small vector at most. The tile kernel reads a vector tile by tile, twice (range, then split), so
-// that for longer vectors a launch per operand takes less time.
+// Largest number of tiles of a small vector. The tile kernel reads a vector tile by tile, twice (range, then
+// split), so that for longer vectors a launch per operand takes less time.
 constexpr std::int64_t few_tiles = 4;
 
 bool is_small(const DeviceSplit& split) {
@@ -142,10 +142,10 @@ bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, con
   return true;
 }
 
-// Splits complex elements into residues, with the ranges of the real vectors that they belong to. Thread
-// blocks have the parts that they would have of a real operand.
+// Splits complex elements into residues, with the ranges of the real vectors that the elements belong to.
+// Thread blocks have the same parts as those of a real operand.
 void split_complex(const Queue& queue, DeviceSplit split, const DeviceCondition& condition) {
-  static const std::array<KernelName, 4> of_complex{
+  static const std::array<KernelName, 4> complex_kernels{
       KernelName{"split_complex", "split_complex_float_residues", waits_for_grid_dependency},
       KernelName{"split_complex", "split_complex_float_wide_residues", waits_for_grid_dependency},
       KernelName{"split_complex", "split_complex_double_residues", waits_for_grid_dependency},
@@ -165,7 +165,7 @@ void split_complex(const Queue& queue, DeviceSplit split, const DeviceCondition&
   tasks.task[0] = task_of(traversal, traversal.blocks(nullptr, tile_threads), {condition});
   tasks.task[0].ranges = side.ranges + first_vector;
   tasks.task[0].norms = side.norms == nullptr ? nullptr : side.norms + first_vector;
-  launch_items(queue, of_complex[number], {tasks.task[0].blocks, side.items}, tile_threads, 0, tasks);
+  launch_items(queue, complex_kernels[number], {tasks.task[0].blocks, side.items}, tile_threads, 0, tasks);
 }
 
 }  // namespace
@@ -175,19 +175,19 @@ namespace {
 void split_all(const Queue& queue, std::span<const DeviceSplit> splits, const SplitCall& call) {
   if (splits.size() == 2 && split_together(queue, splits, call)) return;
   std::int64_t items = 1;
-  for (const DeviceSplit& one : splits) items = std::max(items, one.side.items);
-  for (const DeviceSplit& one : splits) {
-    SplitCall own = call;
-    own.served_items = one.side.items == 1 ? items : 1;
-    split_one(queue, one, own);
+  for (const DeviceSplit& split : splits) items = std::max(items, split.side.items);
+  for (const DeviceSplit& split : splits) {
+    SplitCall split_call = call;
+    split_call.served_items = split.side.items == 1 ? items : 1;
+    split_one(queue, split, split_call);
   }
 }
 
 std::vector<VectorsOfSide> sides_of(std::span<const DeviceSplit> splits) {
   std::vector<VectorsOfSide> sides;
-  for (const DeviceSplit& one : splits) {
-    const bool finds_depth = one.finds_depth && one.side.matrix.type == ElementType::f32;
-    sides.push_back({one.side, one.first, one.slices.vectors, finds_depth, one.rule});
+  for (const DeviceSplit& split : splits) {
+    const bool finds_depth = split.finds_depth && split.side.matrix.type == ElementType::f32;
+    sides.push_back({split.side, split.first, split.slices.vectors, finds_depth, split.rule});
   }
   return sides;
 }
@@ -195,11 +195,11 @@ std::vector<VectorsOfSide> sides_of(std::span<const DeviceSplit> splits) {
 // Finds the ranges of operands whose vectors several thread blocks share, unless the ranges are known.
 void find_long_ranges(const Queue& queue, std::span<DeviceSplit> splits) {
   std::vector<DeviceSplit> shared;
-  for (DeviceSplit& one : splits) {
-    if (one.ranges_known || !choose_traversal(find_kernel(one, false), one).shares_vectors()) continue;
-    shared.push_back(one);
+  for (DeviceSplit& split : splits) {
+    if (split.ranges_known || !choose_traversal(find_kernel(split, false), split).shares_vectors()) continue;
+    shared.push_back(split);
     shared.back().side.norms = nullptr;
-    one.ranges_known = true;
+    split.ranges_known = true;
   }
   const std::vector<VectorsOfSide> sides = sides_of(shared);
   if (sides.size() == 2 && sides[0].side.items == sides[1].side.items)
@@ -220,16 +220,16 @@ void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, con
   const SplitCall call{.alpha = alpha_of(scalars, splits.front().side, splits.front().side),
                        .norms = {coefficient, &selection->ruled_out}};
   clear(queue, &selection->ruled_out, sizeof(selection->ruled_out));
-  std::vector<DeviceSplit> whole;
+  std::vector<DeviceSplit> unshared;
   std::vector<DeviceSplit> shared;
-  for (const DeviceSplit& one : splits)
-    (choose_traversal(find_kernel(one, true), one).shares_vectors() ? shared : whole).push_back(one);
-  split_all(queue, whole, call);
+  for (const DeviceSplit& split : splits)
+    (choose_traversal(find_kernel(split, true), split).shares_vectors() ? shared : unshared).push_back(split);
+  split_all(queue, unshared, call);
   if (shared.empty()) return;
   const std::vector<VectorsOfSide> sides = sides_of(shared);
   find_ranges_by_parts(queue, sides, call.alpha);
   find_norms_by_parts(queue, sides, call.alpha, call.norms);
-  for (DeviceSplit& one : shared) one.ranges_known = true;
+  for (DeviceSplit& split : shared) split.ranges_known = true;
   split_all(queue, shared, call);
 }
 
@@ -240,7 +240,7 @@ bool splits_complex(const SplitRule& rule) {
 
 void split(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceCondition& condition) {
   if (!splits.empty() && !splits.front().rule->complex_basis.empty()) {
-    for (const DeviceSplit& one : splits) split_complex(queue, one, condition);
+    for (const DeviceSplit& operand : splits) split_complex(queue, operand, condition);
     return;
   }
   std::vector<DeviceSplit> all(splits.begin(), splits.end());

@@ -14,22 +14,22 @@ namespace {
 
 std::int64_t element_bytes(const KernelOfKind& kernel) { return kernel.type == ElementType::f32 ? 4 : 8; }
 
-// Shared memory of a thread block in a cluster of that many blocks.
+// Shared memory of a thread block in a cluster of `cluster` thread blocks.
 std::int64_t columns_bytes(const KernelOfKind& kernel, std::int64_t stride, std::int64_t cluster) {
   return panel_part_bytes(element_bytes(kernel), stride, cluster, kernel.kind);
 }
 
-// SMs that a cluster takes; an SM holds as many of its thread blocks as shared memory and the kernels' launch
-// bounds allow.
+// Number of SMs that a cluster takes; an SM holds as many of the cluster's thread blocks as shared memory and
+// the kernels' launch bounds allow.
 std::int64_t sms_of_cluster(std::int64_t blocks, std::int64_t bytes, std::int64_t max_bytes) {
   constexpr std::int64_t max_blocks_of_sm = 3;
   return divide_up(blocks, std::min(max_blocks_of_sm, max_bytes / bytes));
 }
 
-// Number of thread blocks that hold a panel: as few as leave room for two others on an SM and fill the
-// device. 0: no cluster can hold it. The device places a cluster only in SMs of one GPC that are free at the
-// same time. A launch that needs more of them than a green context, a MIG slice or other kernels leave never
-// starts, so clusters are small.
+// Returns the smallest cluster whose thread blocks fit an SM three times while the launch fills the device; 0
+// if no cluster can hold a panel. The device places a cluster only in SMs of one GPC that are free at the
+// same time. A cluster that needs more free SMs of one GPC than a green context, a MIG slice or other kernels
+// leave never starts, so clusters are small.
 std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split, std::int64_t max_bytes) {
   constexpr std::int64_t enough_blocks = 512;
   constexpr std::int64_t max_sms = 4;
@@ -51,8 +51,8 @@ std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split
 
 }  // namespace
 
-// Rows: 16 to 32 elements per thread where there are enough; twice or half as many threads are slower (n =
-// 4096: 40.5 and 39.7 us instead of 38.3).
+// Traversal::rows: a thread has 16 to 32 elements of its vector if the vector is long enough; twice or half
+// as many threads are slower (n = 4096: 40.5 and 39.7 us instead of 38.3).
 std::int64_t threads_per_vector(std::int64_t padded_length) {
   const auto wanted = static_cast<std::uint64_t>(divide_up(padded_length, 32));
   return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::bit_ceil(wanted)), 32, rows_threads);
@@ -95,8 +95,8 @@ std::int64_t SplitTraversal::blocks(const KernelOfKind* kernel, std::int64_t thr
     case Traversal::tiles:
       return vectors / tile_vectors * std::max<std::int64_t>(divide_up(stride(), part_length()), 1);
     case Traversal::parts: {
-      const std::int64_t beside = by_rows() ? 1 : panel_bytes / element_bytes(*kernel);
-      return vectors / beside * divide_up(stride(), part_length());
+      const std::int64_t vectors_per_block = by_rows() ? 1 : panel_bytes / element_bytes(*kernel);
+      return vectors / vectors_per_block * divide_up(stride(), part_length());
     }
     case Traversal::short_vectors: return vectors / (short_threads / threads_per_short_vector(stride()));
     case Traversal::rows: return vectors / (threads / threads_per_vector(stride()));
@@ -105,8 +105,8 @@ std::int64_t SplitTraversal::blocks(const KernelOfKind* kernel, std::int64_t thr
   return 0;
 }
 
-// Thread blocks that exit early take time to begin. So for candidates after the first, which few calls
-// select, there are as many as the device holds.
+// Thread blocks that exit early take time to begin. So candidates after the first, which few calls select,
+// get no more thread blocks than the device holds at once.
 std::int64_t SplitTraversal::max_launched(bool conditional) const {
   constexpr std::int64_t tiles_blocks = 2;  // per SM, as the kernels' registers allow
   constexpr std::int64_t parts_blocks = 3;
@@ -131,22 +131,23 @@ std::int64_t SplitTraversal::part_length() const {
 SplitTraversal choose_traversal(const KernelOfKind* kernel, const DeviceSplit& split) {
   const DeviceMatrix& matrix = split.side.matrix;
   if (kernel == nullptr || kernel->kind == ElementKind::fitted) return {&split, Traversal::tiles};
-  // Tiles need by far the fewest thread blocks, and no clusters: a thousand of those take 3 us to begin and
+  // Tiles need by far the fewest thread blocks, and no clusters: a thousand clusters take 3 us to begin and
   // exit.
   if (split.unlikely) return {&split, Traversal::tiles};
   const bool by_norms = kernel->kind == ElementKind::residues_by_norms;
   if (!by_norms && split.slices.vector_stride() <= short_stride && split.slices.vectors >= many_vectors)
     return {&split, Traversal::short_vectors};
-  // Largest dynamic shared memory: the kernels' static shared memory is smaller than the difference.
-  const std::int64_t most = device_attribute(shared_bytes_of_block, current_device()) - 6 * 1024;
+  // Largest dynamic shared memory; the kernels' static shared memory needs less than 6 KiB.
+  const std::int64_t max_bytes = device_attribute(shared_bytes_of_block, current_device()) - 6 * 1024;
   const SplitTraversal rows{&split, Traversal::rows};
   const bool is_long = rows.stride() > long_stride;
   if (matrix.column_stride == 1) {
-    if (rows.shared_bytes(*kernel, rows.min_threads(kernel)) <= most) return rows;
+    if (rows.shared_bytes(*kernel, rows.min_threads(kernel)) <= max_bytes) return rows;
     return {&split, is_long ? Traversal::parts : Traversal::tiles};
   }
   if (matrix.row_stride != 1) return {&split, Traversal::tiles};
-  const std::int64_t cluster = current_architecture().has_clusters ? choose_cluster(*kernel, split, most) : 0;
+  const std::int64_t cluster =
+      current_architecture().has_clusters ? choose_cluster(*kernel, split, max_bytes) : 0;
   if (cluster > 0) return {&split, Traversal::columns, cluster};
   return {&split, is_long ? Traversal::parts : Traversal::tiles};
 }

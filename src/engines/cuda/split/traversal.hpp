@@ -9,7 +9,7 @@ namespace kintsugi::core::cuda {
 // Number of threads that split one vector whose elements are contiguous; `padded_length`: elements of the
 // vector in a slice.
 std::int64_t threads_per_vector(std::int64_t padded_length);
-// As threads_per_vector(), for short vectors.
+// Like threads_per_vector(), for short vectors.
 std::int64_t threads_per_short_vector(std::int64_t padded_length);
 
 // A split and its traversal through the operand.

@@ -56,25 +56,25 @@ void DeviceChecked::find_rounding_bounds(const ResultBlock& block) const {
 }
 
 void DeviceChecked::split_rows(std::int64_t first, std::int64_t vectors) const {
-  if (proves_elements(plan_))
+  if (allows_error(plan_))
     split(a_, memory_.ranges_a, magnitude_program.split_a, memory_.slices_a, first, vectors);
 }
 
 void DeviceChecked::split_columns(std::int64_t first, std::int64_t vectors) const {
-  if (proves_elements(plan_))
+  if (allows_error(plan_))
     split(b_, memory_.ranges_b, magnitude_program.split_b, memory_.slices_b, first, vectors);
 }
 
 void DeviceChecked::split(const DeviceSide& side, VectorRange* ranges, const SplitRule& rule, Slices slices,
                           std::int64_t first, std::int64_t vectors) const {
   slices.vectors = vectors;
-  const DeviceSplit one{{side.matrix, side.item, ranges}, first, &rule, slices, false};
-  engine_.split(queue_, {&one, 1}, condition());
+  const DeviceSplit split{{side.matrix, side.item, ranges}, first, &rule, slices, false};
+  engine_.split(queue_, {&split, 1}, condition());
 }
 
 void DeviceChecked::multiply_magnitudes(std::int64_t row, std::int64_t rows, std::int64_t column,
                                         std::int64_t columns, std::byte* scratch) {
-  if (!proves_elements(plan_)) return;
+  if (!allows_error(plan_)) return;
   memory_.sums.rows = round_up(rows, sums_multiple);
   memory_.sums.columns = round_up(columns, sums_multiple);
   engine_.multiply(queue_, magnitude_program.schedule, memory_.slices_a.block(row, rows),
@@ -97,10 +97,10 @@ DeviceCheck DeviceChecked::check() const {
 
 DeviceOpenElements DeviceChecked::open_elements(const ResultBlock& block) const {
   DeviceOpenElements open = memory_.open;
-  open.words_of_column = DeviceOpenElements::words_of(block.rows);
+  open.masks_per_column = DeviceOpenElements::masks_for_rows(block.rows);
   // Computes open elements as the native product does, if that is accurate enough.
   open.in_own_arithmetic =
-      proves_elements(plan_) &&
+      allows_error(plan_) &&
       native_coefficient(plan_.problem.type, plan_.problem.products()) <= plan_.contract.coefficient;
   return open;
 }
@@ -114,9 +114,9 @@ void DeviceChecked::recombine(const Accumulators& sums, const DeviceTile& tile,
 
 void DeviceChecked::advance(const ResultBlock& block) const {
   const DeviceCheckedChain chain = this->chain();
-  const int place = candidate_ - chain.first;
-  if (place + 1 < chain.count)
-    engine_.advance_checks(queue_, chain, place, block.elements(), memory_.open.state);
+  const int index = candidate_ - chain.first;
+  if (index + 1 < chain.count)
+    engine_.advance_checks(queue_, chain, index, block.elements(), memory_.open.state);
 }
 
 void DeviceChecked::recompute(const DeviceTile& tile, const ResultBlock& block, DeviceReport* report) const {

@@ -27,12 +27,15 @@ struct Items {
 struct FusedSide {
   DeviceMatrix matrix;
   const DevicePrepared* prepared;
-  bool shared;          // all items have the same slices
-  VectorRange* ranges;  // of this call, not of the prepared operand
+  bool shared;               // all items have the same slices
+  VectorRange* ranges;       // of this call, not of the prepared operand
+  MergedSummary* summaries;  // of them, if they are many
 
-  FusedSide(const DeviceMatrix& of, const DevicePrepared* given, VectorRange* memory)
-      : matrix(of), prepared(given), shared(given != nullptr ? given->items.size() == 1 : is_shared(of)),
-        ranges(memory) {}
+  FusedSide(const DeviceMatrix& operand, const DevicePrepared* given, VectorRange* memory,
+            MergedSummary* summary_memory)
+      : matrix(operand), prepared(given),
+        shared(given != nullptr ? given->items.size() == 1 : is_shared(operand)), ranges(memory),
+        summaries(given != nullptr ? nullptr : summary_memory) {}
 
   const DevicePrepared::Item& prepared_item(std::int64_t item) const {
     return prepared->items[shared ? 0 : static_cast<std::size_t>(item)];
@@ -40,9 +43,8 @@ struct FusedSide {
   bool has(const SplitRule& rule) const { return prepared != nullptr && prepared->rule == rule; }
   // Returns the side with exponents and flags; its scales may be of any rule.
   DeviceSide at(const Items& items) const {
-    if (prepared == nullptr) return with(ranges, items);
-    DeviceSide side = with(prepared_item(items.first).ranges, items);
-    side.summaries = prepared_item(items.first).summary;
+    DeviceSide side = with(prepared == nullptr ? ranges : prepared_item(items.first).ranges, items);
+    side.summaries = prepared == nullptr ? summaries : prepared_item(items.first).summary;
     return side;
   }
   // Returns the side with the scales of that rule. An operand prepared by another rule keeps its own scales
@@ -52,8 +54,8 @@ struct FusedSide {
   }
 
  private:
-  DeviceSide with(VectorRange* of, const Items& items) const {
-    return {matrix, items.first, of, shared ? 1 : items.count};
+  DeviceSide with(VectorRange* vector_ranges, const Items& items) const {
+    return {matrix, items.first, vector_ranges, shared ? 1 : items.count};
   }
 };
 
@@ -68,8 +70,8 @@ class FusedCall {
       : plan_(plan), engine_(*plan.engine->device()), queue_(queue), operands_(operands), blocking_(blocking),
         most_(std::min(items_at_once(plan, blocking), items_of(operands))),
         memory_(lay_out_fused(plan, blocking, workspace)),
-        a_(operands.a, with_slices(operands.prepared_a), memory_.rows),
-        b_(operands.b, with_slices(operands.prepared_b), memory_.columns) {}
+        a_(operands.a, with_slices(operands.prepared_a), memory_.rows, memory_.row_summaries),
+        b_(operands.b, with_slices(operands.prepared_b), memory_.columns, memory_.column_summaries) {}
 
   void multiply_all() const {
     for (std::int64_t first = 0; first < plan_.problem.batch_count; first += most_)
@@ -96,6 +98,12 @@ class FusedCall {
     return one_by_one ? 1 : plan_.problem.batch_count;
   }
 
+  // Summarizes ranges of operands that have many vectors, before the selection reads the summaries.
+  void summarize(const Items& items) const {
+    for (const FusedSide* side : {&a_, &b_}) {
+      if (side->summaries != nullptr) engine_.summarize(queue_, side->at(items), side->summaries);
+    }
+  }
   void select(const Items& items, bool overlaps_products) const {
     engine_.select(queue_, a_.at(items), b_.at(items), operands_.scalars, candidates_on_device(plan_),
                    memory_.selections, {operands_.report, begins_with_selection(plan_), overlaps_products});
@@ -105,7 +113,9 @@ class FusedCall {
     const bool conditional = plan_.candidates.size() > 1 || operands_.scalars.on_device();
     if (!conditional) {
       multiply_candidate(0, items, {false, false});
-      if (operands_.report != nullptr) select(items, true);
+      if (operands_.report == nullptr) return;
+      summarize(items);
+      select(items, a_.summaries == nullptr && b_.summaries == nullptr);
       return;
     }
     const int first = select_first(items);
@@ -138,12 +148,14 @@ class FusedCall {
     if (finds_ranges_while_splitting()) {
       const bool before = multiplies_before_selection();
       const FusedSlices slices = split(0, items, whole(), {false, false});
+      summarize(items);
       if (!before) select(items, false);
       multiply(0, items, slices, whole(), !before);
       return 1;
     }
     engine_.find_ranges(queue_, a_.prepared == nullptr ? a_.at(items) : DeviceSide{},
                         b_.prepared == nullptr ? b_.at(items) : DeviceSide{}, operands_.scalars);
+    summarize(items);
     select(items, false);
     return 0;
   }

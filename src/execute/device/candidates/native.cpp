@@ -139,10 +139,10 @@ class NativeProducts {
     const bool swap = swaps();
     const DeviceMatrix& left = swap ? b : a;
     const DeviceMatrix& right = swap ? a : b;
-    const OperandStorage& of_left = swap ? call_.storage_b : call_.storage_a;
-    const OperandStorage& of_right = swap ? call_.storage_a : call_.storage_b;
-    const auto op_a = blas_op(left, of_left.along_k);
-    const auto op_b = blas_op(right, !of_right.along_k);
+    const OperandStorage& storage_left = swap ? call_.storage_b : call_.storage_a;
+    const OperandStorage& storage_right = swap ? call_.storage_a : call_.storage_b;
+    const auto op_a = blas_op(left, storage_left.along_k);
+    const auto op_b = blas_op(right, !storage_right.along_k);
     if (!op_a || !op_b || left.pointers != result.pointers || right.pointers != result.pointers) return false;
     const bool in_place = result.data == call_.c.data;
     return engine_.native(
@@ -156,8 +156,8 @@ class NativeProducts {
          .a = left.data,
          .b = right.data,
          .c = const_cast<void*>(result.data),
-         .lda = of_left.ld,
-         .ldb = of_right.ld,
+         .lda = storage_left.ld,
+         .ldb = storage_right.ld,
          .ldc = in_place ? call_.plan.problem.ldc : std::max(result.row_stride, result.column_stride),
          .pointers = result.pointers,
          .batch_stride_a = left.batch_stride,

@@ -12,7 +12,7 @@ namespace kintsugi::core {
 
 namespace {
 
-using Mode = ErrorFree::Mode;
+using Mode = Ozaki1Parameters::Mode;
 
 class DeviceOzaki1Product {
  public:
@@ -34,7 +34,7 @@ class DeviceOzaki1Product {
     });
     kernels_.finish_item(task_.queue,
                          {task_.selection, memory_.unreachable, task_.report, slice_counts_,
-                          ozaki1_device_slices(plan_), program_.error_free.fast && !is_exact_ozaki1(plan_)});
+                          ozaki1_device_slices(plan_), program_.ozaki1.fast && !is_exact_ozaki1(plan_)});
   }
 
  private:
@@ -48,20 +48,20 @@ class DeviceOzaki1Product {
                                       .slices = slices,
                                       .bits = program_.split_a.residual_exponent,
                                       .exponents = exponents,
-                                      .complete = is_exact_ozaki1(plan_) ? Complete::all : complete,
+                                      .complete = is_exact_ozaki1(plan_) ? Complete::all_vectors : complete,
                                       .max_depth = is_exact_ozaki1(plan_) ? DeviceProductSums::max_depth : 0,
                                       .slice_counts = slice_counts_,
                                       .unreachable = memory_.unreachable};
     kernels_.split_successively(task_.queue, {&split, 1}, condition_);
   }
   void split_a(const Part& rows) {
-    split(task_.a, rows, memory_.a, memory_.exponents_a, Complete::need_not_be);
+    split(task_.a, rows, memory_.a, memory_.exponents_a, Complete::unchecked);
     a_is_split_ = rows.count == task_.c.rows;
   }
   void split_b(const Part& columns) {
     const std::int64_t parts = plan_.problem.parts();
     split(task_.b, {parts * columns.first, parts * columns.count}, memory_.b, memory_.exponents_b,
-          slice_counts_.slice_counts != nullptr ? Complete::where_needed : Complete::need_not_be);
+          slice_counts_.slice_counts != nullptr ? Complete::where_used : Complete::unchecked);
   }
 
   // Algorithm 3, for all blocks of C.
@@ -78,7 +78,7 @@ class DeviceOzaki1Product {
                                   .slices = memory_.a,
                                   .exponents = memory_.exponents_a,
                                   .weights = memory_.weights,
-                                  .bits = program_.error_free.mode == Mode::sp ? 24 : 53,
+                                  .bits = program_.ozaki1.mode == Mode::sp ? 24 : 53,
                                   .slice_counts = slice_counts_,
                                   .unreachable = memory_.unreachable},
                                  condition_);
@@ -112,7 +112,7 @@ class DeviceOzaki1Product {
                                  .rows = memory_.exponents_a.from(row),
                                  .vectors = memory_.exponents_b.from(vector),
                                  .slices = memory_.a.count,
-                                 .fast = program_.error_free.fast && !is_exact_ozaki1(plan_),
+                                 .fast = program_.ozaki1.fast && !is_exact_ozaki1(plan_),
                                  .exact = is_exact_ozaki1(plan_),
                                  .sums = memory_.sums,
                                  .stride = products.rows,

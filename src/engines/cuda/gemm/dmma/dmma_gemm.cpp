@@ -33,9 +33,9 @@ std::int64_t tiles_of(const DmmaTask& task) { return std::int64_t{task.row_tiles
 // writes sums; a long tile has a block of its own, which begins as an SM becomes free.
 std::int64_t blocks_of(const DmmaTask& task, const DmmaTile& tile) {
   constexpr std::int64_t long_k = 2048;
-  const std::int64_t at_once = std::int64_t{sm_count()} * tile.at_once;
+  const std::int64_t resident_blocks = std::int64_t{sm_count()} * tile.at_once;
   const std::int64_t k = std::max<std::int64_t>(1, task.tile.a.matrix.columns);
-  const std::int64_t waves = std::max<std::int64_t>(1, tiles_of(task) * task.tile.items / at_once);
+  const std::int64_t waves = std::max<std::int64_t>(1, tiles_of(task) * task.tile.items / resident_blocks);
   return divide_up(tiles_of(task), std::min(waves, std::max<std::int64_t>(1, long_k / k)));
 }
 
@@ -53,8 +53,8 @@ void multiply_by_dmma(const Queue& queue, const DmmaKernels& kernels, const Devi
                    swapped ? tile.rows : tile.columns, tile.items, sm_count())
           .number;
   const DmmaTile& chosen = kernels.tiles[number];
-  const DeviceMatrix& of_columns = swapped ? tile.a.matrix : tile.b.matrix;
-  const bool along_k = of_columns.complex() || of_columns.column_stride < of_columns.row_stride;
+  const DeviceMatrix& column_operand = swapped ? tile.a.matrix : tile.b.matrix;
+  const bool along_k = column_operand.complex() || column_operand.column_stride < column_operand.row_stride;
   const KernelName& kernel = (along_k ? kernels.along_k : kernels.in_panels)[number];
   for_each_launch(tile.items, [&](std::int64_t first, std::int64_t items) {
     const DmmaTask task = task_of(from_item(tile, first), chosen.config);

@@ -67,11 +67,11 @@ struct DmmaProblem {
 template <DmmaConfig Config>
 __device__ Position tile_position(const DmmaTask& task, int number) {
   constexpr int group = 1024 / Config.rows;
-  const int in_group = group * task.column_tiles;
-  const int first = number / in_group * group;
+  const int tiles_in_group = group * task.column_tiles;
+  const int first = number / tiles_in_group * group;
   const int rows = min(task.row_tiles - first, group);
-  const int rest = number % in_group;
-  return {(first + rest % rows) * Config.rows, rest / rows * Config.columns};
+  const int index = number % tiles_in_group;
+  return {(first + index % rows) * Config.rows, index / rows * Config.columns};
 }
 
 template <class T, DmmaConfig Config, bool AlongK>
@@ -97,7 +97,7 @@ class DmmaBlock {
   __device__ void produce() const {
     constexpr int depth = dmma_depth<T>;
     const int thread = static_cast<int>(threadIdx.x) - Config.consumer_warps() * warp_size;
-    PipelineState<Config> at;
+    PipelineState<Config> state;
 #pragma unroll 1
     for (int number = static_cast<int>(blockIdx.x); number < tiles_; number += static_cast<int>(gridDim.x)) {
       const Position first = tile_position<Config>(task_, number);
@@ -106,15 +106,15 @@ class DmmaBlock {
       std::int64_t k_left = DmmaProblem<T>::k(task_);
 #pragma unroll 1
       for (int step = 0; step < steps_; ++step) {
-        buffers_.empty[at.stage].wait(at.parity ^ 1);
-        std::uint32_t k_tile = shared_address(buffers_.bytes) + at.stage * Buffers::stage_bytes;
+        buffers_.empty[state.stage].wait(state.parity ^ 1);
+        std::uint32_t k_tile = shared_address(buffers_.bytes) + state.stage * Buffers::stage_bytes;
 #pragma unroll 1
         for (int p = 0; p < Config.k_tiles; ++p, k_tile += Buffers::k_tile_bytes, k_left -= depth) {
           copy(a, k_tile, k_left);
           copy(b, k_tile + Buffers::b_bytes, k_left);
         }
-        buffers_.full[at.stage].arrive_after_copies();
-        at.advance();
+        buffers_.full[state.stage].arrive_after_copies();
+        state.advance();
       }
     }
     await_copies();
@@ -122,19 +122,19 @@ class DmmaBlock {
 
   __device__ void consume() const {
     const int warp = static_cast<int>(threadIdx.x) / warp_size;
-    constexpr int warps_of_rows = Config.rows / Config.warp_rows;
-    const Position of_warp{warp % warps_of_rows * Config.warp_rows,
-                           warp / warps_of_rows * Config.warp_columns};
-    Tile sums(buffers_.bytes, buffers_.bytes + Buffers::b_bytes, of_warp.row, of_warp.column);
+    constexpr int warps_along_rows = Config.rows / Config.warp_rows;
+    const Position warp_tile{warp % warps_along_rows * Config.warp_rows,
+                             warp / warps_along_rows * Config.warp_columns};
+    Tile sums(buffers_.bytes, buffers_.bytes + Buffers::b_bytes, warp_tile.row, warp_tile.column);
     if constexpr (is_complex<T>)
       sums.conjugate(task_.tile.a.matrix.conjugated, task_.tile.b.matrix.conjugated);
-    PipelineState<Config> at;
+    PipelineState<Config> state;
 #pragma unroll 1
     for (int number = static_cast<int>(blockIdx.x); number < tiles_; number += static_cast<int>(gridDim.x)) {
       sums.clear();
-      if (steps_ > 0) sum_up(sums, at);
+      if (steps_ > 0) sum_up(sums, state);
       const Position first = tile_position<Config>(task_, number);
-      write(sums, first.row + of_warp.row, first.column + of_warp.column);
+      write(sums, first.row + warp_tile.row, first.column + warp_tile.column);
     }
   }
 
@@ -148,36 +148,47 @@ class DmmaBlock {
     }
   }
 
-  // Multiplies all k-tiles of a tile of C; fragments are loaded while the previous ones are multiplied.
-  __device__ void sum_up(Tile& sums, PipelineState<Config>& at) const {
+  // Multiplies all k-tiles of a tile of C; fragments are loaded while the previous ones are multiplied. A
+  // fragment holds half of a k-tile's inner indices, so a pipeline stage has `halves` fragments of every row
+  // of fragments of A; they are multiplied half by half, in a half row by row.
+  __device__ void sum_up(Tile& sums, PipelineState<Config>& state) const {
     constexpr int rows = Tile::row_fragments;
     constexpr int halves = 2 * Config.k_tiles;
-    buffers_.full[at.stage].wait(at.parity);
-    sums.load_b(0, k_tile_offset(at.stage, 0), 0);
-    sums.load_a(0, k_tile_offset(at.stage, 0), 0, 0);
+    buffers_.full[state.stage].wait(state.parity);
+    load_b(sums, state.stage, 0);
+    load_a(sums, state.stage, 0, 0, 0);
 #pragma unroll 1
     for (int step = 1; step <= steps_; ++step) {
 #pragma unroll
       for (int q = 0; q < rows * halves; ++q) {
         const int half = q / rows;
+        const int row = q % rows;
         const int next = q + 1;
         if (next < rows * halves) {
-          if (q % rows == 0 && half + 1 < halves)
-            sums.load_b((half + 1) % 2, k_tile_offset(at.stage, (half + 1) / 2), (half + 1) % 2);
-          sums.load_a(next % 2, k_tile_offset(at.stage, next / rows / 2), next / rows % 2, next % rows);
+          const int next_half = next / rows;
+          if (row == 0 && half + 1 < halves) load_b(sums, state.stage, half + 1);
+          load_a(sums, state.stage, next, next_half, next % rows);
         } else {
           __syncwarp();
-          if (threadIdx.x % warp_size == 0) buffers_.empty[at.stage].arrive();
-          at.advance();
+          if (threadIdx.x % warp_size == 0) buffers_.empty[state.stage].arrive();
+          state.advance();
           if (step < steps_) {
-            buffers_.full[at.stage].wait(at.parity);
-            sums.load_b(0, k_tile_offset(at.stage, 0), 0);
-            sums.load_a(0, k_tile_offset(at.stage, 0), 0, 0);
+            buffers_.full[state.stage].wait(state.parity);
+            load_b(sums, state.stage, 0);
+            load_a(sums, state.stage, 0, 0, 0);
           }
         }
-        sums.multiply(q % rows, q % 2, half % 2);
+        sums.multiply(row, q % 2, half % 2);
       }
     }
+  }
+  // Loads fragments of a stage into one of two register buffers, which alternate: all of B's fragments of a
+  // half; fragment number q of A, which is that of a half and a row.
+  __device__ static void load_b(Tile& sums, int stage, int half) {
+    sums.load_b(half % 2, k_tile_offset(stage, half / 2), half % 2);
+  }
+  __device__ static void load_a(Tile& sums, int stage, int q, int half, int row) {
+    sums.load_a(q % 2, k_tile_offset(stage, half / 2), half % 2, row);
   }
   __device__ static std::uint32_t k_tile_offset(int stage, int k_tile) {
     return stage * Buffers::stage_bytes + k_tile * Buffers::k_tile_bytes;
@@ -193,23 +204,23 @@ class DmmaBlock {
     const MatrixView<T> c = problem_.c.block(row, column, rows, columns);
     const auto min_sum =
         static_cast<double>(underflow_limits<double>(parts_of<T> * DmmaProblem<T>::k(task_)).sum);
-    const std::uint64_t open =
-        scalars.beta == T(0) ? put<false>(sums, c, scalars, min_sum) : put<true>(sums, c, scalars, min_sum);
+    const std::uint64_t open = scalars.beta == T(0) ? store_elements<false>(sums, c, scalars, min_sum)
+                                                    : store_elements<true>(sums, c, scalars, min_sum);
     recompute(row, column, c, scalars, open);
   }
 
   // Writes the elements and returns a bit for each whose sum needs recomputing; if Adds, such elements are
   // left as they are.
   template <bool Adds>
-  __device__ static std::uint64_t put(const Tile& sums, const MatrixView<T>& c, const Scalars<T>& scalars,
-                                      double min_sum) {
+  __device__ static std::uint64_t store_elements(const Tile& sums, const MatrixView<T>& c,
+                                                 const Scalars<T>& scalars, double min_sum) {
     std::uint64_t open = 0;
-    T* of_column = &c(Tile::row(0, 0), Tile::column(0, 0));
+    T* first_of_column = &c(Tile::row(0, 0), Tile::column(0, 0));
     const std::int64_t next_row = (Tile::row(0, 2) - Tile::row(0, 0)) * c.row_stride;
     const std::int64_t next_column = (Tile::column(0, 1) - Tile::column(0, 0)) * c.column_stride;
 #pragma unroll
-    for (int j = 0; j < Tile::column_fragments; ++j, of_column += 8 * c.column_stride) {
-      T* element = of_column;
+    for (int j = 0; j < Tile::column_fragments; ++j, first_of_column += 8 * c.column_stride) {
+      T* element = first_of_column;
 #pragma unroll
       for (int i = 0; i < Tile::row_fragments; ++i, element += 16 * c.row_stride) {
         asm volatile("" : "+l"(element));  // keeps addresses from being computed ahead, in registers
@@ -249,17 +260,17 @@ class DmmaBlock {
   __device__ void recompute(std::int64_t row, std::int64_t column, const MatrixView<T>& c,
                             const Scalars<T>& scalars, std::uint64_t open) const {
     const bool swapped = task_.swapped;
-    const MatrixView<T> of_c =
+    const MatrixView<T> c_as_called =
         swapped ? MatrixView<T>{c.data, c.columns, c.rows, c.column_stride, c.row_stride, c.space} : c;
-    recompute_open_elements(task_.tile, task_.tile.first_row + (swapped ? column : row),
-                            task_.tile.first_column + (swapped ? row : column), of_c, scalars, open,
-                            [&](int number) {
-                              const int i = number / 4 % Tile::row_fragments;
-                              const int j = number / 4 / Tile::row_fragments;
-                              const int of_row = Tile::row(i, number % 4);
-                              const int of_column = Tile::column(j, number % 4);
-                              return swapped ? Position{of_column, of_row} : Position{of_row, of_column};
-                            });
+    recompute_open_elements(
+        task_.tile, task_.tile.first_row + (swapped ? column : row),
+        task_.tile.first_column + (swapped ? row : column), c_as_called, scalars, open, [&](int number) {
+          const int i = number / 4 % Tile::row_fragments;
+          const int j = number / 4 / Tile::row_fragments;
+          const int fragment_row = Tile::row(i, number % 4);
+          const int fragment_column = Tile::column(j, number % 4);
+          return swapped ? Position{fragment_column, fragment_row} : Position{fragment_row, fragment_column};
+        });
   }
 
   const DmmaTask& task_;

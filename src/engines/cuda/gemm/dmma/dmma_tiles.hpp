@@ -41,18 +41,63 @@ struct DmmaTile {
   constexpr int columns() const { return config.columns; }
 };
 
-inline constexpr std::array dmma_configs_f64{
-    DmmaConfig{128, 128, 64, 32, 6, 1, 232}, DmmaConfig{128, 64, 32, 32, 4, 2, 0},
-    DmmaConfig{64, 64, 32, 32, 6, 1, 200}, DmmaConfig{32, 32, 16, 16, 4, 2, 0}};
-inline constexpr std::array dmma_configs_c64{DmmaConfig{128, 64, 32, 32, 8, 1, 232},
-                                             DmmaConfig{64, 32, 32, 16, 6, 1, 200},
-                                             DmmaConfig{32, 32, 16, 16, 4, 2, 0}};
+inline constexpr std::array dmma_configs_f64{DmmaConfig{.rows = 128,
+                                                        .columns = 128,
+                                                        .warp_rows = 64,
+                                                        .warp_columns = 32,
+                                                        .stages = 6,
+                                                        .k_tiles = 1,
+                                                        .consumer_registers = 232},
+                                             DmmaConfig{.rows = 128,
+                                                        .columns = 64,
+                                                        .warp_rows = 32,
+                                                        .warp_columns = 32,
+                                                        .stages = 4,
+                                                        .k_tiles = 2,
+                                                        .consumer_registers = 0},
+                                             DmmaConfig{.rows = 64,
+                                                        .columns = 64,
+                                                        .warp_rows = 32,
+                                                        .warp_columns = 32,
+                                                        .stages = 6,
+                                                        .k_tiles = 1,
+                                                        .consumer_registers = 200},
+                                             DmmaConfig{.rows = 32,
+                                                        .columns = 32,
+                                                        .warp_rows = 16,
+                                                        .warp_columns = 16,
+                                                        .stages = 4,
+                                                        .k_tiles = 2,
+                                                        .consumer_registers = 0}};
+inline constexpr std::array dmma_configs_c64{DmmaConfig{.rows = 128,
+                                                        .columns = 64,
+                                                        .warp_rows = 32,
+                                                        .warp_columns = 32,
+                                                        .stages = 8,
+                                                        .k_tiles = 1,
+                                                        .consumer_registers = 232},
+                                             DmmaConfig{.rows = 64,
+                                                        .columns = 32,
+                                                        .warp_rows = 32,
+                                                        .warp_columns = 16,
+                                                        .stages = 6,
+                                                        .k_tiles = 1,
+                                                        .consumer_registers = 200},
+                                             DmmaConfig{.rows = 32,
+                                                        .columns = 32,
+                                                        .warp_rows = 16,
+                                                        .warp_columns = 16,
+                                                        .stages = 4,
+                                                        .k_tiles = 2,
+                                                        .consumer_registers = 0}};
 
-inline constexpr std::array dmma_tiles_f64{DmmaTile{dmma_configs_f64[0], 1}, DmmaTile{dmma_configs_f64[1], 1},
-                                           DmmaTile{dmma_configs_f64[2], 2},
-                                           DmmaTile{dmma_configs_f64[3], 2}};
-inline constexpr std::array dmma_tiles_c64{DmmaTile{dmma_configs_c64[0], 1}, DmmaTile{dmma_configs_c64[1], 2},
-                                           DmmaTile{dmma_configs_c64[2], 2}};
+inline constexpr std::array dmma_tiles_f64{DmmaTile{.config = dmma_configs_f64[0], .at_once = 1},
+                                           DmmaTile{.config = dmma_configs_f64[1], .at_once = 1},
+                                           DmmaTile{.config = dmma_configs_f64[2], .at_once = 2},
+                                           DmmaTile{.config = dmma_configs_f64[3], .at_once = 2}};
+inline constexpr std::array dmma_tiles_c64{DmmaTile{.config = dmma_configs_c64[0], .at_once = 1},
+                                           DmmaTile{.config = dmma_configs_c64[1], .at_once = 2},
+                                           DmmaTile{.config = dmma_configs_c64[2], .at_once = 2}};
 
 // Parameters of the kernels. Rows of the matrix unit's tiles are vectors of A or, if `swapped`, of B, which
 // gives the transpose of C.

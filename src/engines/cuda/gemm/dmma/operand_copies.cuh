@@ -52,9 +52,10 @@ class OperandCopies<double, Vectors, AlongK> {
   __device__ OperandCopies(const MatrixView<const double>& operand, std::int64_t first, int thread)
       : rows_(static_cast<int>(std::min<std::int64_t>(operand.rows - first, Vectors))),
         row_bytes_(operand.row_stride * 8), column_bytes_(operand.column_stride * 8) {
-    const std::int64_t one = AlongK ? operand.column_stride : operand.row_stride;
-    const std::int64_t other = AlongK ? operand.row_stride : operand.column_stride;
-    if (one == 1 && reinterpret_cast<std::uintptr_t>(operand.data) % 16 == 0 && other % 2 == 0) {
+    const std::int64_t element_stride = AlongK ? operand.column_stride : operand.row_stride;
+    const std::int64_t line_stride = AlongK ? operand.row_stride : operand.column_stride;
+    if (element_stride == 1 && reinterpret_cast<std::uintptr_t>(operand.data) % 16 == 0 &&
+        line_stride % 2 == 0) {
       pattern_ = CopyPattern::chunks_of_16_bytes;
       vector_ = AlongK ? thread / 8 : thread % (Vectors / 2) * 2;
       p_ = AlongK ? thread % 8 * 2 : thread / (Vectors / 2);

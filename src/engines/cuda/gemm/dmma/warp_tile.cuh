@@ -143,9 +143,9 @@ class WarpTile<Complex<double>, Rows, Columns, true> : public WarpShape<Rows, Co
 
   __device__ void conjugate(bool a, bool b) {
     constexpr unsigned sign = 1U << 31;
-    of_real_[1] = a == b ? sign : 0;
-    of_imaginary_[0] = b ? sign : 0;
-    of_imaginary_[1] = a ? sign : 0;
+    real_part_signs_[1] = a == b ? sign : 0;
+    imaginary_part_signs_[0] = b ? sign : 0;
+    imaginary_part_signs_[1] = a ? sign : 0;
   }
 
   __device__ void load_a(int buffer, std::uint32_t k_tile_offset, int half, int i) {
@@ -165,9 +165,10 @@ class WarpTile<Complex<double>, Rows, Columns, true> : public WarpShape<Rows, Co
     for (int j = 0; j < column_fragments; ++j) {
       const double2& b = b_fragment_[b_buffer][j];
       multiply_fragments(real_[i][j], a_fragment_[a_buffer][0], a_fragment_[a_buffer][1],
-                         {b.x, with_sign(b.y, of_real_[1])});
-      multiply_fragments(imaginary_[i][j], a_fragment_[a_buffer][0], a_fragment_[a_buffer][1],
-                         {with_sign(b.y, of_imaginary_[0]), with_sign(b.x, of_imaginary_[1])});
+                         {b.x, with_sign(b.y, real_part_signs_[1])});
+      multiply_fragments(
+          imaginary_[i][j], a_fragment_[a_buffer][0], a_fragment_[a_buffer][1],
+          {with_sign(b.y, imaginary_part_signs_[0]), with_sign(b.x, imaginary_part_signs_[1])});
     }
   }
 
@@ -192,9 +193,9 @@ class WarpTile<Complex<double>, Rows, Columns, true> : public WarpShape<Rows, Co
 
   const unsigned char* a_;
   const unsigned char* b_;
-  std::uint32_t offset_[2];              // one per half
-  unsigned of_real_[2] = {0, 1U << 31};  // sign bits that change in (re b, im b) and in (im b, re b)
-  unsigned of_imaginary_[2] = {0, 0};
+  std::uint32_t offset_[2];                      // one per half
+  unsigned real_part_signs_[2] = {0, 1U << 31};  // sign bits that change in (re b, im b)
+  unsigned imaginary_part_signs_[2] = {0, 0};    // and in (im b, re b)
   double2 a_fragment_[2][2];
   double2 b_fragment_[2][column_fragments];
   double real_[Shape::row_fragments][column_fragments][4];

@@ -12,7 +12,7 @@ bool has_int8_gemm(const Schedule& schedule, FormatId format);
 // scratch memory.
 void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                const Accumulators& sums, const DeviceCondition& condition);
-// As int8_gemm() above, with a given tile.
+// Like int8_gemm() above, with a given tile.
 void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                const Accumulators& sums, const DeviceCondition& condition, const Int8TileVariant& choice);
 

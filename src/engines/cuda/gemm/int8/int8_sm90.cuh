@@ -147,19 +147,19 @@ template <class Config>
 __device__ void multiply_blocks(Int8Sums<Config>& sums, Int8PipelineState<Config>& pipeline, int consumer,
                                 int blocks, bool keep) {
   multiply_block<Config>(sums, pipeline, consumer, keep);
-  int before = pipeline.stage();
+  int previous_stage = pipeline.stage();
   pipeline.advance();
 #pragma unroll 1
-  for (int left = blocks - 1; left > 0; --left, pipeline.advance()) {
+  for (int blocks_left = blocks - 1; blocks_left > 0; --blocks_left, pipeline.advance()) {
     multiply_block<Config>(sums, pipeline, consumer, true);
     wgmma_wait_group<1>();
-    pipeline.release(before);
-    before = pipeline.stage();
+    pipeline.release(previous_stage);
+    previous_stage = pipeline.stage();
   }
   wgmma_wait_group<0>();
 #pragma unroll
   for (auto& part : sums) warpgroup_fence_operand(part);
-  pipeline.release(before);
+  pipeline.release(previous_stage);
 }
 
 // Transposes the words of four neighboring threads: thread t gets word t of each.
@@ -233,9 +233,9 @@ __device__ void store_sums(const std::int32_t (&sums)[Sums], const GroupSums<lon
       auto* pair = reinterpret_cast<longlong2*>(target + 8 * i);
       longlong2 result{sums[4 * i + 2 * c], sums[4 * i + 2 * c + 1]};
       if (!first) {
-        const longlong2 before = *pair;
-        result.x += before.x;
-        result.y += before.y;
+        const longlong2 previous_stage = *pair;
+        result.x += previous_stage.x;
+        result.y += previous_stage.y;
       }
       __stcs(pair, result);
     }
@@ -284,10 +284,10 @@ __device__ void multiply_work_tiles(const Int8Params& params, Int8SharedStorage<
     const int group = params.group(coord);
     const int blocks = params.blocks(group);
 #pragma unroll 1
-    for (int left = blocks; left > 0; left -= Config::longest_run) {
-      const bool first = left == blocks;
+    for (int blocks_left = blocks; blocks_left > 0; blocks_left -= Config::longest_run) {
+      const bool first = blocks_left == blocks;
       multiply_blocks<Config>(sums, pipeline, consumer,
-                              left < Config::longest_run ? left : Config::longest_run,
+                              blocks_left < Config::longest_run ? blocks_left : Config::longest_run,
                               Config::reduces && !first);
       if constexpr (Config::reduces) {
         reduce<Config>(sums, SumReduction(params.moduli[group]));

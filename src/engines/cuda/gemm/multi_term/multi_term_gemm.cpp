@@ -45,7 +45,7 @@ struct ProductSize {
   std::int64_t items;
 };
 
-std::int32_t sums_of_block(const Schedule& schedule) {
+std::int32_t sub_blocks(const Schedule& schedule) {
   return static_cast<std::int32_t>(term_block / schedule.k_block);
 }
 
@@ -77,9 +77,9 @@ std::vector<MultiTermVariant> possible_variants(const MultiTermKernels& kernels,
   const std::int32_t clusters = clusters_of(blocks);
   std::vector<MultiTermVariant> variants;
   for (std::size_t tile = 0; tile < kernels.tiles.size(); ++tile) {
-    if (sums_of_block(schedule) == 4) continue;  // small tiles only
+    if (sub_blocks(schedule) == 4) continue;  // small tiles only
     variants.emplace_back(choose_tile_schedule(kernels.tiles[tile], tile, (costs.*kernels.tile_times)[tile],
-                                               size.m, size.n, size.items, size.k, sums_of_block(schedule),
+                                               size.m, size.n, size.items, size.k, sub_blocks(schedule),
                                                clusters, costs));
   }
   const std::int32_t parallel = parallel_segments(schedule, size);
@@ -87,7 +87,7 @@ std::vector<MultiTermVariant> possible_variants(const MultiTermKernels& kernels,
     for (std::size_t tile = 0; tile < kernels.small_tiles.size(); ++tile) {
       const auto choose = [&](std::int32_t segments) {
         return choose_small_tile(kernels.small_tiles[tile], tile, swapped, size.m, size.n, size.items, size.k,
-                                 schedule.slices_a, sums_of_block(schedule), blocks, costs, segments);
+                                 schedule.slices_a, sub_blocks(schedule), blocks, costs, segments);
       };
       if (!has_segments(schedule, size.k) || kernels.small_tiles[tile].adds_segments())
         variants.emplace_back(choose(1));
@@ -129,7 +129,7 @@ void launch_variant(const ClusterTileVariant& variant, const DeviceFusedProduct&
   params.shares_a = product.shares_a;
   params.shares_b = product.shares_b;
   params.segment_blocks = segment_blocks_of(*product.schedule, product.a.vector_stride());
-  params.sums_of_block = sums_of_block(*product.schedule);
+  params.sub_blocks = sub_blocks(*product.schedule);
   params.partial_sums = reinterpret_cast<float*>(scratch);
   params.k_parts_added = reinterpret_cast<std::uint32_t*>(scratch + aligned_size(partial_bytes));
   params.clusters_begun = params.k_parts_added + k_part_counters;
@@ -175,7 +175,7 @@ void launch_variant(const SmallTileVariant& variant, const DeviceFusedProduct& g
   params.blocks = static_cast<std::int32_t>(product.a.vector_stride() / term_block);
   params.segment_blocks = segment_blocks_of(*product.schedule, product.a.vector_stride());
   params.segments = variant.segments;
-  params.sums_of_block = sums_of_block(*product.schedule);
+  params.sub_blocks = sub_blocks(*product.schedule);
   params.stages = variant.stages;
   params.shares_a = product.shares_a;
   params.shares_b = product.shares_b;
@@ -219,7 +219,7 @@ std::size_t segment_bytes_of(const DeviceShape& shape) {
 std::size_t multi_term_scratch_bytes(const DeviceShape& shape) {
   if (!has_segments(shape.schedule, shape.k)) return segment_offset;
   const std::size_t parallel_bytes = segment_bytes_of(shape);
-  if (sums_of_block(shape.schedule) == 4) return segment_offset + parallel_bytes;
+  if (sub_blocks(shape.schedule) == 4) return segment_offset + parallel_bytes;
   const double rows = static_cast<double>(round_up(shape.m, term_tile_rows));
   const double columns = static_cast<double>(shape.n + max_tile_columns);
   const double tiles = static_cast<double>(shape.items) * rows * columns * sizeof(float);
@@ -291,8 +291,8 @@ double expected_vendor_time(const DeviceShape& shape, const CallCosts& costs) {
 
 // Expected times of 70 measured shapes, alone, prepared and in a batch: 65 are 0.94 to 1.2 times the measured
 // time, the others up to 1.4 times (docs/results/log).
-DeviceTimes expected_multi_term_times(const DeviceShape& shape, const Costs& of_device) {
-  const CallCosts& costs = of_device.call;
+DeviceTimes expected_multi_term_times(const DeviceShape& shape, const Costs& device_costs) {
+  const CallCosts& costs = device_costs.call;
   const MultiTermKernels& kernels = *find_kernels(shape.schedule, shape.format);
   const auto items = static_cast<double>(shape.items);
   // The time of more items grows in proportion; their tiles would exceed the counters.
@@ -300,7 +300,7 @@ DeviceTimes expected_multi_term_times(const DeviceShape& shape, const Costs& of_
   const double product_time =
       items / static_cast<double>(counted) *
       microseconds(fastest(possible_variants(kernels, {shape.m, shape.n, shape.k, counted}, shape.schedule,
-                                             of_device.multi_term)));
+                                             device_costs.multi_term)));
   // Times of tiles were measured with tiles alone, when the chip was below its power limit.
   const double slower = 1 + costs.throttling * std::min(1.0, product_time / costs.throttled_product);
   const double selection = shape.prepared_a || shape.prepared_b ? costs.prepared_selection : costs.selection;

@@ -9,12 +9,12 @@ namespace kintsugi::core::cuda {
                                   const __grid_constant__ SmallTileParams products) {                       \
     multiply_small_tile<SmallTileConfig<structure, FormatId::fp16, tile, true>>(a, b, products);            \
   }
-KINTSUGI_SEGMENTED_TILES(fp16_segmented_tiles_32, joined_terms, small_tiles[0])
-KINTSUGI_SEGMENTED_TILES(fp16_segmented_tiles_64, joined_terms, small_tiles[1])
-KINTSUGI_SEGMENTED_TILES(fp16_segmented_tiles_128, joined_terms, small_tiles[2])
-KINTSUGI_SEGMENTED_TILES(fp16_rescaled_segmented_tiles_32, rescaled_terms, small_tiles[0])
-KINTSUGI_SEGMENTED_TILES(fp16_rescaled_segmented_tiles_64, rescaled_terms, small_tiles[1])
-KINTSUGI_SEGMENTED_TILES(fp16_rescaled_segmented_tiles_128, rescaled_terms, small_tiles[2])
+KINTSUGI_SEGMENTED_TILES(fp16_segmented_tiles_32, fp16x3_structure, small_tiles[0])
+KINTSUGI_SEGMENTED_TILES(fp16_segmented_tiles_64, fp16x3_structure, small_tiles[1])
+KINTSUGI_SEGMENTED_TILES(fp16_segmented_tiles_128, fp16x3_structure, small_tiles[2])
+KINTSUGI_SEGMENTED_TILES(fp16_rescaled_segmented_tiles_32, fp16x3_wide_structure, small_tiles[0])
+KINTSUGI_SEGMENTED_TILES(fp16_rescaled_segmented_tiles_64, fp16x3_wide_structure, small_tiles[1])
+KINTSUGI_SEGMENTED_TILES(fp16_rescaled_segmented_tiles_128, fp16x3_wide_structure, small_tiles[2])
 #undef KINTSUGI_SEGMENTED_TILES
 
 }  // namespace kintsugi::core::cuda

@@ -216,7 +216,7 @@ __device__ void add_blocks(float (&sums)[Config::sums], const MultiTermParams& p
   while (block < params.schedule.end_block(work_tile)) {
     const int rest_of_segment = params.segment_blocks - block % params.segment_blocks;
     const int stop = min(params.schedule.end_block(work_tile), block + rest_of_segment);
-    if (params.sums_of_block == 2) {
+    if (params.sub_blocks == 2) {
 #pragma unroll 1
       for (; block < stop; ++block, pipeline.advance())
         add_block<Config, 2>(sums, inside, pipeline, consumer, params.rescale);

@@ -9,14 +9,14 @@ namespace kintsugi::core::cuda {
            const __grid_constant__ MultiTermParams products) {                                            \
     multi_term_gemm<MultiTermConfig<structure, FormatId::format, tile>>(a, b, products);                  \
   }
-KINTSUGI_TERMS(fp16_terms_192, joined_terms, fp16, joined_tiles[0])
-KINTSUGI_TERMS(fp16_terms_128, joined_terms, fp16, joined_tiles[1])
-KINTSUGI_TERMS(fp16_terms_64, joined_terms, fp16, joined_tiles[2])
-KINTSUGI_TERMS(fp16_rescaled_terms_192, rescaled_terms, fp16, rescaled_tiles[0])
-KINTSUGI_TERMS(fp16_rescaled_terms_128, rescaled_terms, fp16, rescaled_tiles[1])
-KINTSUGI_TERMS(fp16_rescaled_terms_64, rescaled_terms, fp16, rescaled_tiles[2])
-KINTSUGI_TERMS(bf16_six_terms_128, six_terms, bf16, six_term_tiles[0])
-KINTSUGI_TERMS(bf16_six_terms_64, six_terms, bf16, six_term_tiles[1])
+KINTSUGI_TERMS(fp16_terms_192, fp16x3_structure, fp16, joined_tiles[0])
+KINTSUGI_TERMS(fp16_terms_128, fp16x3_structure, fp16, joined_tiles[1])
+KINTSUGI_TERMS(fp16_terms_64, fp16x3_structure, fp16, joined_tiles[2])
+KINTSUGI_TERMS(fp16_rescaled_terms_192, fp16x3_wide_structure, fp16, rescaled_tiles[0])
+KINTSUGI_TERMS(fp16_rescaled_terms_128, fp16x3_wide_structure, fp16, rescaled_tiles[1])
+KINTSUGI_TERMS(fp16_rescaled_terms_64, fp16x3_wide_structure, fp16, rescaled_tiles[2])
+KINTSUGI_TERMS(bf16_six_terms_128, bf16x6_structure, bf16, six_term_tiles[0])
+KINTSUGI_TERMS(bf16_six_terms_64, bf16x6_structure, bf16, six_term_tiles[1])
 #undef KINTSUGI_TERMS
 
 }  // namespace kintsugi::core::cuda

@@ -15,8 +15,8 @@
 
 namespace kintsugi::core::cuda {
 
-// `SplitK`: every segment of k of a tile has a thread block of its own.
-template <auto TermStructure, FormatId SliceFormat, SmallTile Tile, bool SplitK = false>
+// `ParallelSegments`: every segment of k of a tile has a thread block of its own.
+template <auto TermStructure, FormatId SliceFormat, SmallTile Tile, bool ParallelSegments = false>
 struct SmallTileConfig {
   static constexpr auto structure = TermStructure;
   static constexpr FormatId format = SliceFormat;
@@ -33,8 +33,8 @@ struct SmallTileConfig {
   static constexpr int b_bytes = columns * term_block * 2;
   static constexpr int stage_bytes = Tile.stage_bytes(slices);
   static constexpr int min_stages = Tile.min_stages();
-  static constexpr bool split_k = SplitK;
-  static constexpr bool adds_segments = !SplitK && Tile.adds_segments();
+  static constexpr bool parallel_segments = ParallelSegments;
+  static constexpr bool adds_segments = !ParallelSegments && Tile.adds_segments();
 };
 
 template <class Config>
@@ -65,18 +65,19 @@ struct SmallTileCoord {
   __device__ explicit SmallTileCoord(const SmallTileParams& params) {
     const int tiles = params.row_pairs * params.columns;
     item = cluster_index() / tiles;
-    const int rest = cluster_index() % tiles;
-    if constexpr (Config::split_k) {
+    const int tile_pair = cluster_index() % tiles;
+    if constexpr (Config::parallel_segments) {
       segment = item % params.segments;
       item /= params.segments;
       first_block = segment * params.segment_blocks;
     }
-    column = rest / params.row_pairs;
-    row = rest % params.row_pairs * blocks_of_cluster + block_rank_in_cluster();
+    column = tile_pair / params.row_pairs;
+    row = tile_pair % params.row_pairs * blocks_of_cluster + block_rank_in_cluster();
   }
 
   __device__ int end_block(const SmallTileParams& params) const {
-    return Config::split_k ? min(params.blocks, first_block + params.segment_blocks) : params.blocks;
+    return Config::parallel_segments ? min(params.blocks, first_block + params.segment_blocks)
+                                     : params.blocks;
   }
   __device__ int tile(const SmallTileParams& params) const {
     return (item * params.row_pairs * blocks_of_cluster + row) * params.columns + column;
@@ -286,7 +287,7 @@ class StageSums {
 };
 
 // Adds the sums of all segments of k in ascending order. Tiles whose registers have no room for a second set
-// of sums are used if k is one segment, or with split-K.
+// of sums are used if k is one segment, or if segments have thread blocks of their own.
 template <class Config, int Count>
 __device__ __forceinline__ void add_segments(StageSums<Config, Count>& sums, const SmallTileParams& params,
                                              const SmallTileCoord<Config>& coord) {
@@ -357,14 +358,14 @@ __device__ void multiply_stages(const SmallTileParams& params, SmallTileSharedSt
 #pragma unroll
     for (int i = 0; i < Config::sums; ++i) sums[i] = of_stages.sums[i];
   };
-  if (params.sums_of_block == 4) {
+  if (params.sub_blocks == 4) {
     multiply(std::integral_constant<int, 4>());
-  } else if (params.sums_of_block == 2) {
+  } else if (params.sub_blocks == 2) {
     multiply(std::integral_constant<int, 2>());
   } else {
     multiply(std::integral_constant<int, 1>());
   }
-  if constexpr (Config::split_k) {
+  if constexpr (Config::parallel_segments) {
     if (!reduce_if_last_segment(sums, params, shared, coord)) return;
   }
   store_tile<Config::format>(sums, params.tile, shared.epilogue, 0, thread, Config::threads);

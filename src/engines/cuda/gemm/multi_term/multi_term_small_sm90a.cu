@@ -9,12 +9,12 @@ namespace kintsugi::core::cuda {
                                   const __grid_constant__ SmallTileParams products) {                       \
     multiply_small_tile<SmallTileConfig<structure, FormatId::fp16, tile>>(a, b, products);                  \
   }
-KINTSUGI_SMALL_TILES(fp16_small_tiles_32, joined_terms, small_tiles[0])
-KINTSUGI_SMALL_TILES(fp16_small_tiles_64, joined_terms, small_tiles[1])
-KINTSUGI_SMALL_TILES(fp16_small_tiles_128, joined_terms, small_tiles[2])
-KINTSUGI_SMALL_TILES(fp16_rescaled_small_tiles_32, rescaled_terms, small_tiles[0])
-KINTSUGI_SMALL_TILES(fp16_rescaled_small_tiles_64, rescaled_terms, small_tiles[1])
-KINTSUGI_SMALL_TILES(fp16_rescaled_small_tiles_128, rescaled_terms, small_tiles[2])
+KINTSUGI_SMALL_TILES(fp16_small_tiles_32, fp16x3_structure, small_tiles[0])
+KINTSUGI_SMALL_TILES(fp16_small_tiles_64, fp16x3_structure, small_tiles[1])
+KINTSUGI_SMALL_TILES(fp16_small_tiles_128, fp16x3_structure, small_tiles[2])
+KINTSUGI_SMALL_TILES(fp16_rescaled_small_tiles_32, fp16x3_wide_structure, small_tiles[0])
+KINTSUGI_SMALL_TILES(fp16_rescaled_small_tiles_64, fp16x3_wide_structure, small_tiles[1])
+KINTSUGI_SMALL_TILES(fp16_rescaled_small_tiles_128, fp16x3_wide_structure, small_tiles[2])
 #undef KINTSUGI_SMALL_TILES
 
 }  // namespace kintsugi::core::cuda

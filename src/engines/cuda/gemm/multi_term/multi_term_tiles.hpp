@@ -19,10 +19,10 @@ struct ClusterTileVariant {
 
 // Time of a k-block of a small tile whose products are added outside the matrix unit as several sums,
 // relative to one sum.
-constexpr double block_factor(const SmallTile& tile, std::int32_t sums_of_block, bool alone,
+constexpr double block_factor(const SmallTile& tile, std::int32_t sub_blocks, bool alone,
                               const MultiTermCosts& costs) {
-  if (sums_of_block == 1 || tile.columns == 32) return 1;
-  if (sums_of_block == 2) return costs.two_sums_factor;
+  if (sub_blocks == 1 || tile.columns == 32) return 1;
+  if (sub_blocks == 2) return costs.two_sums_factor;
   return alone ? costs.four_sums_factor_alone : costs.four_sums_factor;
 }
 
@@ -31,7 +31,7 @@ constexpr double block_factor(const SmallTile& tile, std::int32_t sums_of_block,
 constexpr ClusterTileVariant choose_tile_schedule(const MultiTermTile& tile, std::size_t number,
                                                   const TileTimes& times, std::int64_t rows,
                                                   std::int64_t columns, std::int64_t items, std::int64_t k,
-                                                  std::int32_t sums_of_block, std::int32_t clusters,
+                                                  std::int32_t sub_blocks, std::int32_t clusters,
                                                   const MultiTermCosts& costs) {
   const auto count = [](std::int64_t length, std::int64_t side) {
     return static_cast<std::int32_t>(divide_up(length, side));
@@ -42,7 +42,7 @@ constexpr ClusterTileVariant choose_tile_schedule(const MultiTermTile& tile, std
   const int waves = schedule.waves + (schedule.split_tiles() > 0 ? 1 : 0);
   const double all = static_cast<double>(std::int64_t{schedule.waves} * schedule.k_blocks +
                                          k_blocks_of_split_tiles(schedule));
-  const double block_time = times.block * (sums_of_block == 1 ? 1 : costs.two_sums_factor);
+  const double block_time = times.block * (sub_blocks == 1 ? 1 : costs.two_sums_factor);
   return {number, schedule, costs.launch + all * block_time + waves * times.tile};
 }
 
@@ -72,7 +72,7 @@ constexpr std::int64_t segment_sum_bytes(std::int64_t rows, std::int64_t columns
 // operand. `segments`: segments of k with thread blocks of their own; 1: none.
 constexpr SmallTileVariant choose_small_tile(const SmallTile& tile, std::size_t number, bool swapped,
                                              std::int64_t rows, std::int64_t columns, std::int64_t items,
-                                             std::int64_t k, int slices, std::int32_t sums_of_block,
+                                             std::int64_t k, int slices, std::int32_t sub_blocks,
                                              std::int32_t sm_count, const MultiTermCosts& costs,
                                              std::int32_t segments = 1) {
   constexpr std::int64_t shared_bytes = 227 << 10;  // of a thread block at most; an SM has 1 KB more
@@ -98,7 +98,7 @@ constexpr SmallTileVariant choose_small_tile(const SmallTile& tile, std::size_t 
   const SmallTileTimes& times = costs.small_tiles[number];
   const double block_time = each > 1 ? each * times.shared : times.alone;
   const double computed =
-      static_cast<double>(tile_blocks) * block_time * block_factor(tile, sums_of_block, each <= 1, costs);
+      static_cast<double>(tile_blocks) * block_time * block_factor(tile, sub_blocks, each <= 1, costs);
   // Bytes of the segments' sums, which are written and read.
   const double sum_bytes =
       segments == 1 ? 0 : 2.0 * static_cast<double>(tiles * small_tile_rows * tile.columns) * sizeof(float);

@@ -41,6 +41,13 @@ struct KTile {
   __device__ T* at(int p, int vector) { return reinterpret_cast<T*>(bytes) + p * pitch + vector; }
 };
 
+// Steps of both operands in shared memory. While one is multiplied, the next one is loaded.
+template <class T, int Tile>
+struct KTiles {
+  KTile<T, Tile> a[2];
+  KTile<T, Tile> b[2];
+};
+
 // How the threads of a block share an operand's elements of a step: neighboring lanes copy what is contiguous in
 // memory.
 enum class CopyPattern : std::uint8_t { chunks_along_vectors, elements_along_vectors, elements_along_k };
@@ -246,39 +253,38 @@ class Sums {
 
 template <class T, int Tile>
 __device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int64_t first_column,
-                       Sums<T, Tile>& sums) {
+                       KTiles<T, Tile>& tiles, Sums<T, Tile>& sums) {
   constexpr int depth = simt_depth<T>(Tile);
-  __shared__ KTile<T, Tile> of_a[2], of_b[2];  // while one is multiplied, the next one is loaded
   Loader<T, Tile> a(tile.a, tile.first_row + first_row, tile.rows - first_row);
   Loader<T, Tile> b(tile.b, tile.first_column + first_column, tile.columns - first_column);
   const auto inner_of = [&](std::int64_t left) { return static_cast<int>(min(left, std::int64_t{depth})); };
   std::int64_t left = tile.a.matrix.columns;  // inner indices
   int now = 0;
-  a.begin_load(of_a[now], inner_of(left));
-  b.begin_load(of_b[now], inner_of(left));
+  a.begin_load(tiles.a[now], inner_of(left));
+  b.begin_load(tiles.b[now], inner_of(left));
 #pragma unroll 1
   for (; left > 0; left -= depth, now ^= 1) {
-    a.end_load(of_a[now]);
-    b.end_load(of_b[now]);
+    a.end_load(tiles.a[now]);
+    b.end_load(tiles.b[now]);
     __syncthreads();
     if (left < depth) {  // no zeros are added past k: they would turn a sum of -0 into +0
 #pragma unroll 1
-      for (int p = 0; p < left; ++p) sums.add(of_a[now], of_b[now], p);
+      for (int p = 0; p < left; ++p) sums.add(tiles.a[now], tiles.b[now], p);
       return;
     }
     // Copies of one operand at a time, so that their instructions do not wait for each other.
-    if (left > depth) a.begin_load(of_a[now ^ 1], inner_of(left - depth));
+    if (left > depth) a.begin_load(tiles.a[now ^ 1], inner_of(left - depth));
 #pragma unroll
-    for (int p = 0; p < depth / 2; ++p) sums.add(of_a[now], of_b[now], p);
-    if (left > depth) b.begin_load(of_b[now ^ 1], inner_of(left - depth));
+    for (int p = 0; p < depth / 2; ++p) sums.add(tiles.a[now], tiles.b[now], p);
+    if (left > depth) b.begin_load(tiles.b[now ^ 1], inner_of(left - depth));
 #pragma unroll
-    for (int p = depth / 2; p < depth; ++p) sums.add(of_a[now], of_b[now], p);
+    for (int p = depth / 2; p < depth; ++p) sums.add(tiles.a[now], tiles.b[now], p);
   }
 }
 
 // Computes the thread block's tile of C; the kernels before this one have finished.
 template <class T, int Tile>
-__device__ void multiply_tile(const DeviceTile& tile) {
+__device__ void multiply_tile(const DeviceTile& tile, KTiles<T, Tile>& tiles) {
   constexpr int side = Tile;
   const std::int64_t blocks = divide_up(tile.rows, side);
   const std::int64_t first_row = blockIdx.x % blocks * side;
@@ -291,7 +297,7 @@ __device__ void multiply_tile(const DeviceTile& tile) {
   if (needs_no_product(tile.condition, scalars))
     return write_without_product(tile.condition, scalars, c, simt_threads);
   Sums<T, Tile> sums;
-  sum_up(tile, first_row, first_column, sums);
+  sum_up(tile, first_row, first_column, tiles, sums);
   const auto min_sum =
       static_cast<RealOf<T>>(underflow_limits<RealOf<T>>(parts_of<T> * tile.a.matrix.columns).sum);
   recompute_open_elements(tile, tile.first_row + first_row, tile.first_column + first_column, c, scalars,
@@ -303,7 +309,8 @@ __device__ void multiply_tile_if_selected(const DeviceTile& tile) {
   launch_dependents();
   if (tile.condition.selected_earlier && !holds(tile.condition, blockIdx.y)) return exit_in_stream_order();
   grid_dependency_wait();
-  if (holds(tile.condition, blockIdx.y)) multiply_tile<T, Tile>(tile);
+  __shared__ KTiles<T, Tile> tiles;
+  if (holds(tile.condition, blockIdx.y)) multiply_tile<T, Tile>(tile, tiles);
 }
 
 // Selects the candidate of the thread block's batch item and, if that is the tile's, computes the tile. Every
@@ -312,11 +319,18 @@ __device__ void multiply_tile_if_selected(const DeviceTile& tile) {
 // wait.
 template <int Tile>
 __device__ void select_or_multiply(const DeviceTile& tile, const SelectionTask& task) {
+  using Tiles = KTiles<float, Tile>;
+  using Staging = RangeStaging<simt_threads>;
   __shared__ bool selected;
+  __shared__ union {  // first of the selection, then of the product
+    alignas(16) unsigned char staging[sizeof(Staging)];
+    alignas(16) unsigned char tiles[sizeof(Tiles)];
+  } memory;
   launch_dependents();
   const std::int64_t item = blockIdx.y;
   DeviceSelection selection;
-  select_by_block<simt_threads>(task, item, selection, [] { return 0U; });
+  select_by_block<simt_threads>(task, item, *reinterpret_cast<Staging*>(memory.staging), selection,
+                                [] { return 0U; });
   if (threadIdx.x == 0) {
     selected = selection.candidate == tile.condition.candidate;
     if (blockIdx.x == 0) {
@@ -327,7 +341,7 @@ __device__ void select_or_multiply(const DeviceTile& tile, const SelectionTask& 
   __syncthreads();
   if (!selected) return exit_in_stream_order();
   grid_dependency_wait();
-  multiply_tile<float, Tile>(tile);
+  multiply_tile<float, Tile>(tile, *reinterpret_cast<Tiles*>(memory.tiles));
 }
 
 }  // namespace

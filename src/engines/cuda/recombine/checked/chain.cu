@@ -1,5 +1,5 @@
-// Steps of a block of C between its checked candidates: which of them computes it next, and a list of what
-// the last one left open.
+// Steps of a block of C between its checked candidates: selection of the candidate that computes it next, and
+// a list of the elements that the last candidate left open.
 #include <algorithm>
 
 #include "engines/cuda/ptx/griddepcontrol.cuh"
@@ -16,12 +16,12 @@ extern "C" __global__ void begin_checks(const DeviceSelection* selection, Device
   state->is_rewritten = state->listed = state->taken = 0;
 }
 
-// Goes from candidate `place` of the chain, if that has computed the block, to the next one that pays.
-extern "C" __global__ void advance_checks(const __grid_constant__ DeviceCheckedChain chain, int place,
+// If candidate `index` of the chain has computed the block, selects the next candidate whose time pays.
+extern "C" __global__ void advance_checks(const __grid_constant__ DeviceCheckedChain chain, int index,
                                           double elements, DeviceCheckState* state) {
   begin_dependent_kernel();
-  if (threadIdx.x != 0 || __ldcg(&state->current.candidate) != chain.first + place) return;
-  const int next = next_candidate(chain, place, static_cast<double>(__ldcg(&state->open)) / elements);
+  if (threadIdx.x != 0 || __ldcg(&state->current.candidate) != chain.first + index) return;
+  const int next = next_candidate(chain, index, static_cast<double>(__ldcg(&state->open)) / elements);
   if (next == chain.count) {
     state->current.candidate = DeviceSelection::ended;
     return;
@@ -31,22 +31,23 @@ extern "C" __global__ void advance_checks(const __grid_constant__ DeviceCheckedC
   state->is_rewritten = 1;
 }
 
-// Lists the words that have open elements, so that thread blocks share them evenly.
+// Lists the masks that have open elements, so that thread blocks share them evenly.
 extern "C" __global__ void __launch_bounds__(list_threads)
-    list_open_words(const __grid_constant__ DeviceOpenElements open, std::int64_t words) {
+    list_open_masks(const __grid_constant__ DeviceOpenElements open, std::int64_t masks) {
   begin_dependent_kernel();
   if (__ldcg(&open.state->open) == 0) return;
   const unsigned lane = threadIdx.x % 32;
-  for (std::int64_t first = std::int64_t{blockIdx.x} * list_threads + threadIdx.x - lane; first < words;
+  for (std::int64_t first = std::int64_t{blockIdx.x} * list_threads + threadIdx.x - lane; first < masks;
        first += std::int64_t{gridDim.x} * list_threads) {
-    const std::int64_t place = first + lane;
-    const bool listed = place < words && __ldcg(open.words + place) != 0;
-    const unsigned warp = __ballot_sync(~0U, listed);
-    if (warp == 0) continue;
+    const std::int64_t mask = first + lane;
+    const bool listed = mask < masks && __ldcg(open.masks + mask) != 0;
+    const unsigned listing_lanes = __ballot_sync(~0U, listed);
+    if (listing_lanes == 0) continue;
     unsigned begin = 0;
-    if (lane == 0) begin = atomicAdd(&open.state->listed, static_cast<unsigned>(__popc(warp)));
+    if (lane == 0) begin = atomicAdd(&open.state->listed, static_cast<unsigned>(__popc(listing_lanes)));
     begin = __shfl_sync(~0U, begin, 0);
-    if (listed) open.list[begin + __popc(warp & ((1U << lane) - 1))] = static_cast<std::uint32_t>(place);
+    if (listed)
+      open.list[begin + __popc(listing_lanes & ((1U << lane) - 1))] = static_cast<std::uint32_t>(mask);
   }
 }
 

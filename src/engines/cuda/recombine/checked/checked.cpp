@@ -71,7 +71,8 @@ struct ExactKernel {
   std::int64_t shared_bytes;
 };
 
-// Thread blocks whose warps take an element of the tile each, up to the in_6_limbs that share them.
+// Number of thread blocks: one for every `exact_warps` elements of the tile, of which a warp takes one at a
+// time, and at most max_exact_blocks.
 std::int64_t exact_blocks(const DeviceTile& tile) {
   return std::min(divide_up(tile.rows * tile.columns, std::int64_t{exact_warps}), max_exact_blocks);
 }
@@ -90,15 +91,15 @@ void multiply_exactly(const Queue& queue, const DeviceTile& tile) {
 
 void recompute(const Queue& queue, const DeviceTile& block, const DeviceOpenElements& open,
                DeviceReport* report) {
-  static const KernelName list{"chain", "list_open_words", waits_for_grid_dependency};
+  static const KernelName list{"chain", "list_open_masks", waits_for_grid_dependency};
   static const std::array<ExactKernel, 4> kernels{
       ExactKernel{{"exact_products", "recompute_f32"}, recompute_shared_bytes<float>},
       ExactKernel{{"exact_products", "recompute_f64"}, recompute_shared_bytes<double>},
       ExactKernel{{"exact_products", "recompute_c32"}, recompute_shared_bytes<Complex<float>>},
       ExactKernel{{"exact_products", "recompute_c64"}, recompute_shared_bytes<Complex<double>>}};
-  const std::int64_t words = open.words_of_column * block.columns;
-  launch(list, {std::min(divide_up(words, list_threads), max_list_blocks)}, list_threads, 0, queue, open,
-         words);
+  const std::int64_t masks = open.masks_per_column * block.columns;
+  launch(list, {std::min(divide_up(masks, list_threads), max_list_blocks)}, list_threads, 0, queue, open,
+         masks);
   const ExactKernel& kernel = kernels[static_cast<std::size_t>(block.c.type)];
   launch(kernel.name, {exact_blocks(block)}, exact_warps * exact_lanes, kernel.shared_bytes, queue, block,
          open, report);
@@ -131,10 +132,10 @@ void begin_checks(const Queue& queue, const DeviceSelection* selection, DeviceCh
   launch(kernel, {}, warp_size, 0, queue, selection, state);
 }
 
-void advance_checks(const Queue& queue, const DeviceCheckedChain& chain, int place, std::int64_t elements,
+void advance_checks(const Queue& queue, const DeviceCheckedChain& chain, int index, std::int64_t elements,
                     DeviceCheckState* state) {
   static const KernelName kernel{"chain", "advance_checks", waits_for_grid_dependency};
-  launch(kernel, {}, warp_size, 0, queue, chain, place, static_cast<double>(elements), state);
+  launch(kernel, {}, warp_size, 0, queue, chain, index, static_cast<double>(elements), state);
 }
 
 }  // namespace kintsugi::core::cuda

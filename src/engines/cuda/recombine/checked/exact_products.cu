@@ -1,6 +1,7 @@
 // Elements that are summed exactly and rounded once: src/recombine/exact_sums.cpp for one tile, or for its
-// open elements. A warp takes an element; its lanes sum shares of the products in digits of their own, which
-// are added up at the end. Open elements may instead be summed in their own arithmetic, with the same shares.
+// open elements. A warp takes an element; each lane sums a share of the products in its own digits, and the
+// lanes' digits are added up at the end. Open elements may instead be summed in their own arithmetic, with
+// the same shares.
 #include "engines/cuda/recombine/checked/exact_lanes.hpp"
 #include "engines/cuda/recombine/tile.cuh"
 #include "engines/device_checks.hpp"
@@ -9,12 +10,12 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-constexpr unsigned all = ~0U;
+constexpr unsigned all_lanes = ~0U;
 constexpr int unrolled = 4;
 
 template <class Real>
 __device__ Real sum_over_lanes(Real x) {
-  for (int lane = 1; lane < exact_lanes; lane <<= 1) x += __shfl_xor_sync(all, x, lane);
+  for (int lane = 1; lane < exact_lanes; lane <<= 1) x += __shfl_xor_sync(all_lanes, x, lane);
   return x;
 }
 
@@ -48,12 +49,12 @@ __device__ bool cannot_underflow_or_overflow(const VectorRange& row, const Vecto
          row.largest + column.largest + 2 + sum_bits < Limits::max_exponent;
 }
 
-// Products of an element's sum.
+// Number of products in an element's sum.
 __device__ std::int64_t products_of_sum(const DeviceTile& tile) { return tile.a.matrix.length(); }
 
 // True if element (i, j) of the whole matrix may be summed in its own arithmetic.
 template <class T>
-__device__ bool can_be_plain(const DeviceTile& tile, std::int64_t i, std::int64_t j) {
+__device__ bool can_use_own_arithmetic(const DeviceTile& tile, std::int64_t i, std::int64_t j) {
   return cannot_underflow_or_overflow<RealOf<T>>(tile.a.ranges[i], tile.b.ranges[parts_of<T> * j],
                                                  products_of_sum(tile));
 }
@@ -72,24 +73,25 @@ __device__ bool needs_few_digits(const DeviceTile& tile, std::int64_t i, std::in
   return fits;
 }
 
-// Sums elements exactly in that many digits, which must hold their sums.
+// Sums elements exactly in `Digits` digits, which must hold their sums.
 template <class T, int Digits>
-class ExactElement {
+class ExactSummation {
  public:
   using Real = RealOf<T>;
   using Widths = ExactWidths<Real>;
   static constexpr int parts = static_cast<int>(parts_of<T>);
 
-  __device__ ExactElement(const DeviceTile& tile, bool in_own_arithmetic, ExactLanes<T, Digits>& memory)
+  __device__ ExactSummation(const DeviceTile& tile, bool in_own_arithmetic, ExactLanes<T, Digits>& memory)
       : tile_(tile), a_(operand_view<T>(tile.a)), b_(operand_view<T>(tile.b)), scalars_(tile.scalars),
-        memory_(memory), lane_(static_cast<int>(threadIdx.x) % exact_lanes), plainly_(in_own_arithmetic) {}
+        memory_(memory), lane_(static_cast<int>(threadIdx.x) % exact_lanes),
+        in_own_arithmetic_(in_own_arithmetic) {}
 
-  // Writes element (i, j) of the whole matrix. All lanes call it together.
-  __device__ void put(std::int64_t i, std::int64_t j, T& element) const {
-    if (plainly_ && can_be_plain<T>(tile_, i, j)) {
-      put_plainly(i, j, element);
+  // Computes element (i, j) of the whole matrix and writes it. All lanes call it together.
+  __device__ void recompute(std::int64_t i, std::int64_t j, T& element) const {
+    if (in_own_arithmetic_ && can_use_own_arithmetic<T>(tile_, i, j)) {
+      sum_in_own_arithmetic(i, j, element);
     } else {
-      put_exactly(i, j, element);
+      sum_exactly(i, j, element);
     }
   }
 
@@ -100,7 +102,7 @@ class ExactElement {
                                    : exact_window<Real>(tile_.a.ranges[i], tile_.b.ranges[v], 1).bottom;
   }
 
-  __device__ void put_plainly(std::int64_t i, std::int64_t j, T& element) const {
+  __device__ void sum_in_own_arithmetic(std::int64_t i, std::int64_t j, T& element) const {
     Real sum[parts] = {};
 #pragma unroll
     for (int p = 0; p < parts; ++p) {
@@ -111,7 +113,7 @@ class ExactElement {
     if (lane_ == 0) element = scaled_sum(sum, scalars_.beta == T(0) ? nullptr : &element);
   }
 
-  __device__ void put_exactly(std::int64_t i, std::int64_t j, T& element) const {
+  __device__ void sum_exactly(std::int64_t i, std::int64_t j, T& element) const {
     Real special[parts];
     int first[parts];
     int last[parts];
@@ -127,7 +129,7 @@ class ExactElement {
   __device__ Real sum_part(std::int64_t i, std::int64_t v, std::int64_t* target, int& first,
                            int& last) const {
     ExactDigits<exact_lanes> sum(&memory_.lanes[0][lane_], bottom(i, v));
-    Real special = 0;  // if it is not 0, nothing else matters
+    Real special = 0;  // if it is not 0, it decides the result alone
     for_each_product<Real>(a_, b_, i, v, lane_, [&](Real x, Real y) {
       if (x - x == Real(0) && y - y == Real(0)) {
         sum.add_product(x, y);
@@ -136,10 +138,10 @@ class ExactElement {
       }
     });
     sum.carry();
-    first = __reduce_min_sync(all, sum.first());
-    last = __reduce_max_sync(all, sum.last());
+    first = __reduce_min_sync(all_lanes, sum.first());
+    last = __reduce_max_sync(all_lanes, sum.last());
     __syncwarp();
-    const int after = min(last + 2, Digits - 1);  // carries go up to there
+    const int after = min(last + 2, Digits - 1);  // last digit that a carry can reach
     for (int d = first + lane_; d <= after; d += exact_lanes) {
       std::int64_t total = 0;
 #pragma unroll 8
@@ -197,125 +199,127 @@ class ExactElement {
   Scalars<T> scalars_;
   ExactLanes<T, Digits>& memory_;
   int lane_;
-  bool plainly_;
+  bool in_own_arithmetic_;
 };
 
-// Digits of a warp, all zero; the numberth of a thread block.
+// Sets the digits of a warp of the thread block to zero and returns them.
 template <class T, int Digits>
-__device__ ExactLanes<T, Digits>& lanes_of_warp(int number) {
+__device__ ExactLanes<T, Digits>& clear_lanes(int warp) {
   extern __shared__ std::int64_t shared[];
   constexpr int size = static_cast<int>(sizeof(ExactLanes<T, Digits>) / sizeof(std::int64_t));
-  std::int64_t* own = shared + number * size;
-  for (int d = static_cast<int>(threadIdx.x) % exact_lanes; d < size; d += exact_lanes) own[d] = 0;
+  std::int64_t* digits = shared + warp * size;
+  for (int d = static_cast<int>(threadIdx.x) % exact_lanes; d < size; d += exact_lanes) digits[d] = 0;
   __syncwarp();
-  return *reinterpret_cast<ExactLanes<T, Digits>*>(own);
+  return *reinterpret_cast<ExactLanes<T, Digits>*>(digits);
 }
 
 template <class T>
-__device__ void put_elements(const DeviceTile& tile) {
+__device__ void compute_elements(const DeviceTile& tile) {
   if (!holds(tile.condition)) return;
   const std::int64_t elements = tile.rows * tile.columns;
   const int warp = static_cast<int>(threadIdx.x) / exact_lanes;
   const std::int64_t first = std::int64_t{blockIdx.x} * exact_warps + warp;
   if (first >= elements) return;
   constexpr int digits = all_digits<T>;
-  const ExactElement<T, digits> element(tile, false, lanes_of_warp<T, digits>(warp));
+  const ExactSummation<T, digits> summation(tile, false, clear_lanes<T, digits>(warp));
   const MatrixView<T> c = view_of<T>(tile.c, tile.item);
   for (std::int64_t number = first; number < elements; number += std::int64_t{gridDim.x} * exact_warps) {
     const std::int64_t i = tile.first_row + number % tile.rows;
     const std::int64_t j = tile.first_column + number / tile.rows;
-    element.put(i, j, c(i, j));
+    summation.recompute(i, j, c(i, j));
   }
 }
 
-// Listed words whose open elements the warps of a thread block share. Elements of a word are adjacent rows of
+// Listed masks whose open elements the warps of a thread block share. Elements of a mask are adjacent rows of
 // one column.
-struct OpenWords {
-  static constexpr unsigned most = 4;
+struct OpenMasks {
+  static constexpr unsigned max_count = 4;
 
   unsigned count;
-  std::uint32_t bits[most];
-  std::uint32_t places[most];
+  std::uint32_t bits[max_count];
+  std::uint32_t indices[max_count];  // in DeviceOpenElements::masks
 
-  // Calls visit(place of the word, row of the word) for elements warp, warp + warps, ...
+  // Calls visit(index of the mask, bit of the element) for open elements warp, warp + warps, ...
   template <class Visit>
   __device__ void for_each(int warp, int warps, const Visit& visit) const {
     int number = 0;
 #pragma unroll 1
-    for (unsigned w = 0; w < count; ++w) {
+    for (unsigned mask = 0; mask < count; ++mask) {
 #pragma unroll 1
-      for (std::uint32_t left = bits[w]; left != 0; left &= left - 1) {
-        if (number++ % warps == warp) visit(places[w], __ffs(static_cast<int>(left)) - 1);
+      for (std::uint32_t open_rows = bits[mask]; open_rows != 0; open_rows &= open_rows - 1) {
+        if (number++ % warps == warp) visit(indices[mask], __ffs(static_cast<int>(open_rows)) - 1);
       }
     }
   }
 };
 
-// Takes the next listed words for the thread block, several where there are enough for all thread blocks.
-__device__ void take_words(const DeviceOpenElements& open, std::uint32_t listed, OpenWords& words) {
-  __syncthreads();  // the last words are no longer read
+// Takes the next listed masks for the thread block, several where there are enough for all thread blocks.
+__device__ void take_masks(const DeviceOpenElements& open, std::uint32_t listed, OpenMasks& open_masks) {
+  __syncthreads();  // no warp reads the previous masks any more
   if (threadIdx.x == 0) {
-    const unsigned each = listed >= OpenWords::most * gridDim.x ? OpenWords::most : 1;
+    const unsigned each = listed >= OpenMasks::max_count * gridDim.x ? OpenMasks::max_count : 1;
     const std::uint32_t first = atomicAdd(&open.state->taken, each);
-    words.count = first < listed ? min(each, listed - first) : 0;
-    for (unsigned w = 0; w < words.count; ++w) {
-      words.places[w] = open.list[first + w];
-      words.bits[w] = open.words[words.places[w]];
+    open_masks.count = first < listed ? min(each, listed - first) : 0;
+    for (unsigned mask = 0; mask < open_masks.count; ++mask) {
+      open_masks.indices[mask] = open.list[first + mask];
+      open_masks.bits[mask] = open.masks[open_masks.indices[mask]];
     }
   }
   __syncthreads();
 }
 
 // Row and column of C of an open element.
-struct OpenPlace {
+struct OpenElement {
   std::int64_t i;
   std::int64_t j;
 
-  __device__ OpenPlace(const DeviceTile& tile, const DeviceOpenElements& open, std::uint32_t place, int bit)
-      : i(tile.first_row + place % open.words_of_column * DeviceOpenElements::rows_of_word + bit),
-        j(tile.first_column + place / open.words_of_column) {}
+  __device__ OpenElement(const DeviceTile& tile, const DeviceOpenElements& open, std::uint32_t mask_index,
+                         int bit)
+      : i(tile.first_row + mask_index % open.masks_per_column * DeviceOpenElements::rows_per_mask + bit),
+        j(tile.first_column + mask_index / open.masks_per_column) {}
 };
 
-// Recomputes those elements of some words that need all digits, by one warp.
+// Recomputes, by one warp, the elements of these masks whose sums need all digits.
 template <class T>
-__device__ void put_wide_elements(const DeviceTile& tile, const DeviceOpenElements& open,
-                                  const OpenWords& words) {
+__device__ void recompute_wide_elements(const DeviceTile& tile, const DeviceOpenElements& open,
+                                        const OpenMasks& open_masks) {
   constexpr int digits = all_digits<T>;
-  const ExactElement<T, digits> element(tile, open.in_own_arithmetic, lanes_of_warp<T, digits>(0));
+  const ExactSummation<T, digits> summation(tile, open.in_own_arithmetic, clear_lanes<T, digits>(0));
   const MatrixView<T> c = view_of<T>(tile.c, tile.item);
-  words.for_each(0, 1, [&](std::uint32_t place, int bit) {
-    const OpenPlace at(tile, open, place, bit);
-    if (!needs_few_digits<T>(tile, at.i, at.j)) element.put(at.i, at.j, c(at.i, at.j));
+  open_masks.for_each(0, 1, [&](std::uint32_t mask_index, int bit) {
+    const OpenElement open_element(tile, open, mask_index, bit);
+    if (!needs_few_digits<T>(tile, open_element.i, open_element.j))
+      summation.recompute(open_element.i, open_element.j, c(open_element.i, open_element.j));
   });
 }
 
 template <class T>
-__device__ void put_open_elements(const DeviceTile& tile, const DeviceOpenElements& open,
-                                  DeviceReport* report) {
+__device__ void recompute_listed_elements(const DeviceTile& tile, const DeviceOpenElements& open,
+                                          DeviceReport* report) {
   const std::uint32_t listed = open.state->listed;
   if (listed == 0) return;
   if (report != nullptr && blockIdx.x == 0 && threadIdx.x == 0)
     atomicAdd(reinterpret_cast<unsigned long long*>(&report->recomputed),
               static_cast<unsigned long long>(open.state->open));
-  __shared__ OpenWords words;
+  __shared__ OpenMasks open_masks;
   constexpr int digits = few_digits<T>;
   const int warp = static_cast<int>(threadIdx.x) / exact_lanes;
-  const ExactElement<T, digits> element(tile, open.in_own_arithmetic, lanes_of_warp<T, digits>(warp));
+  const ExactSummation<T, digits> summation(tile, open.in_own_arithmetic, clear_lanes<T, digits>(warp));
   const MatrixView<T> c = view_of<T>(tile.c, tile.item);
-  for (take_words(open, listed, words); words.count > 0; take_words(open, listed, words)) {
-    bool left = false;
-    words.for_each(warp, exact_warps, [&](std::uint32_t place, int bit) {
-      const OpenPlace at(tile, open, place, bit);
-      if (needs_few_digits<T>(tile, at.i, at.j)) {
-        element.put(at.i, at.j, c(at.i, at.j));
+  for (take_masks(open, listed, open_masks); open_masks.count > 0; take_masks(open, listed, open_masks)) {
+    bool has_wide_elements = false;
+    open_masks.for_each(warp, exact_warps, [&](std::uint32_t mask_index, int bit) {
+      const OpenElement open_element(tile, open, mask_index, bit);
+      if (needs_few_digits<T>(tile, open_element.i, open_element.j)) {
+        summation.recompute(open_element.i, open_element.j, c(open_element.i, open_element.j));
       } else {
-        left = true;
+        has_wide_elements = true;
       }
     });
-    if (__syncthreads_or(left ? 1 : 0) == 0) continue;
-    if (warp == 0) put_wide_elements<T>(tile, open, words);
+    if (__syncthreads_or(has_wide_elements ? 1 : 0) == 0) continue;
+    if (warp == 0) recompute_wide_elements<T>(tile, open, open_masks);
     __syncthreads();
-    lanes_of_warp<T, digits>(warp);  // zero again
+    clear_lanes<T, digits>(warp);  // wide elements used the same memory
   }
 }
 
@@ -325,12 +329,12 @@ __device__ void put_open_elements(const DeviceTile& tile, const DeviceOpenElemen
 #define KINTSUGI_EXACT(type, T, blocks)                                                         \
   extern "C" __global__ void __launch_bounds__(exact_warps* exact_lanes)                        \
       exact_##type(const __grid_constant__ DeviceTile tile) {                                   \
-    put_elements<T>(tile);                                                                      \
+    compute_elements<T>(tile);                                                                  \
   }                                                                                             \
   extern "C" __global__ void __launch_bounds__(exact_warps* exact_lanes, blocks)                \
       recompute_##type(const __grid_constant__ DeviceTile tile,                                 \
                        const __grid_constant__ DeviceOpenElements open, DeviceReport* report) { \
-    put_open_elements<T>(tile, open, report);                                                   \
+    recompute_listed_elements<T>(tile, open, report);                                           \
   }
 KINTSUGI_EXACT(f32, float, 8)
 KINTSUGI_EXACT(f64, double, 8)

@@ -44,7 +44,7 @@ class SampledVector {
 #pragma unroll
     for (int c = 0; c < candidates; ++c) {
       const double scaled = x * power_of_two(tops[c]);
-      inexact_[c] += any_rounded_to_integer(scaled) != scaled ? 1 : 0;
+      inexact_[c] += nearest_integer(scaled) != scaled ? 1 : 0;
     }
     return x;
   }

@@ -78,7 +78,7 @@ __device__ void to_digits(const Scaling& scaling, const Source (&x)[count], Wide
 #pragma unroll
   for (int i = 0; i < count; ++i) {
     const double scaled = static_cast<double>(x[i]) * scaling.first * scaling.second;
-    digits[i] = wide_balanced_digits(any_rounded_to_integer(scaled));
+    digits[i] = wide_balanced_digits(nearest_integer(scaled));
   }
 }
 

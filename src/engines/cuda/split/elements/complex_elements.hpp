@@ -24,8 +24,8 @@ constexpr ComplexByteModulus complex_byte_modulus(int modulus, int root) {
     *words[i / 4] |= weight << (8 * (i % 4));
     power = 256 * power % modulus;
   }
-  constexpr int most = 2 * 12 * 128 * 128;  // bound of two sums of twelve products
-  result.real.offset = residue_offset(modulus, most);
+  constexpr int max_sum = 2 * 12 * 128 * 128;  // bound of two sums of twelve products
+  result.real.offset = residue_offset(modulus, max_sum);
   return result;
 }
 

@@ -111,9 +111,9 @@ struct FloatingSplit {
         first_rounding(rule.first_rounding), residual_rounding(task.rule.residual_rounding),
         slice_bytes(task.slice_stride * task.format.storage_bytes),
         target(slices_of(task) + vector * task.vector_stride * task.format.storage_bytes) {
-    const bool at_once = scaling.scale >= -126 && scaling.scale <= 127;
-    first = static_cast<float>(at_once ? scaling.first * scaling.second : scaling.first);
-    second = at_once ? 1.0F : static_cast<float>(scaling.second);
+    const bool one_factor_suffices = scaling.scale >= -126 && scaling.scale <= 127;
+    first = static_cast<float>(one_factor_suffices ? scaling.first * scaling.second : scaling.first);
+    second = one_factor_suffices ? 1.0F : static_cast<float>(scaling.second);
   }
 };
 

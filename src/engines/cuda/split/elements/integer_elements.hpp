@@ -34,7 +34,7 @@ KINTSUGI_HOST_DEVICE constexpr WideByteDigits wide_balanced_digits(double intege
   __extension__ using Wide = unsigned __int128;
   constexpr int part = 48;
   constexpr Wide halves = static_cast<Wide>(0x00808080U) << 64 | 0x8080808080808080U;
-  const double high = rounded_to_integer(integer * power_of_two(-part));
+  const double high = nearest_small_integer(integer * power_of_two(-part));
   const double low = integer - high * power_of_two(part);
   const Wide sum = (static_cast<Wide>(static_cast<std::int64_t>(high)) << part) +
                    static_cast<Wide>(static_cast<std::int64_t>(low));
@@ -61,8 +61,8 @@ constexpr std::int32_t min_residue(int modulus) {
   return 128 - modulus <= modulus / 2 ? 128 - modulus : modulus - modulus / 2;
 }
 
-// Offset that makes sums of magnitude up to `most` positive, and no less than the least residue.
-constexpr std::int32_t residue_offset(int modulus, int most) { return (most / modulus + 2) * modulus; }
+// Offset that makes sums of magnitude up to `max_sum` positive, and no less than the least residue.
+constexpr std::int32_t residue_offset(int modulus, int max_sum) { return (max_sum / modulus + 2) * modulus; }
 
 constexpr ByteModulus byte_modulus(int modulus) {
   ByteModulus result;
@@ -73,11 +73,11 @@ constexpr ByteModulus byte_modulus(int modulus) {
     *words[i / 4] |= weight << (8 * (i % 4));
     power = 256 * power % modulus;
   }
-  constexpr int most = 12 * 128 * 128;  // bound of a sum of twelve products
+  constexpr int max_sum = 12 * 128 * 128;  // bound of a sum of twelve products
   result.modulus = modulus;
   result.inverse = static_cast<std::uint32_t>(((std::uint64_t{1} << 32) + modulus - 1) / modulus);
   result.shift = static_cast<std::uint64_t>(-std::int64_t{min_residue(modulus)}) * result.inverse;
-  result.offset = residue_offset(modulus, most);
+  result.offset = residue_offset(modulus, max_sum);
   return result;
 }
 

@@ -123,7 +123,7 @@ __device__ void add_across(const PartsTask& parts, std::int64_t block, const Tas
   using Sum = typename Task::Sum;
   constexpr int warps = parts_threads / 32;
   static_assert(sizeof(Sum) <= part_sum_bytes);
-  auto& of_warp = *reinterpret_cast<Sum(*)[warps][width]>(memory);
+  auto& warp_sums = *reinterpret_cast<Sum(*)[warps][width]>(memory);
   const std::int64_t panels = (parts.vectors + width - 1) / width;
   const Part part(parts, block / panels);
   const std::int64_t panel = block % panels * width;
@@ -145,13 +145,13 @@ __device__ void add_across(const PartsTask& parts, std::int64_t block, const Tas
 #pragma unroll
   for (int i = 0; i < chunk; ++i) {
     add_over_lanes(sums[i], 31U & ~(lanes - 1U));
-    if (thread % 32 < lanes) of_warp[thread / 32][lane + i] = sums[i];
+    if (thread % 32 < lanes) warp_sums[thread / 32][lane + i] = sums[i];
   }
   __syncthreads();
   if (thread >= width || panel + thread >= parts.vectors) return;
-  Sum sum = of_warp[0][thread];
+  Sum sum = warp_sums[0][thread];
 #pragma unroll 1
-  for (int warp = 1; warp < warps; ++warp) sum.add(of_warp[warp][thread]);
+  for (int warp = 1; warp < warps; ++warp) sum.add(warp_sums[warp][thread]);
   task.end(panel + thread, sum);
 }
 
@@ -161,10 +161,10 @@ __device__ void add_part(const PartsTask& parts, std::int64_t block, const Task&
   const DeviceMatrix& matrix = parts.matrix;
   if (abs(matrix.column_stride) <= abs(matrix.row_stride)) return add_along_k<T>(parts, block, task);
   constexpr int chunk = Task::max_beside;
-  const bool beside = chunk > 1 && !matrix.complex() && matrix.row_stride == 1 &&
-                      matrix.column_stride % chunk == 0 &&
-                      is_aligned(matrix_start<T>(matrix, parts.item + item_of_block()) + parts.first);
-  if (beside) {
+  const bool reads_lines = chunk > 1 && !matrix.complex() && matrix.row_stride == 1 &&
+                           matrix.column_stride % chunk == 0 &&
+                           is_aligned(matrix_start<T>(matrix, parts.item + item_of_block()) + parts.first);
+  if (reads_lines) {
     add_across<T, chunk>(parts, block, task, memory);
   } else {
     add_across<T, 1>(parts, block, task, memory);

@@ -26,7 +26,7 @@ PartsTask task_of(const VectorsOfSide& vectors, std::int64_t first_item) {
   const DeviceSide& side = vectors.side;
   const DeviceMatrix& matrix = side.matrix;
   const bool wide = matrix.type == ElementType::f64 || matrix.type == ElementType::c64;
-  const bool along = is_along_k(matrix);
+  const bool along_k = is_along_k(matrix);
   PartsTask task;
   task.matrix = matrix;
   task.item = side.item + first_item;
@@ -35,11 +35,11 @@ PartsTask task_of(const VectorsOfSide& vectors, std::int64_t first_item) {
   if (side.norms != nullptr) task.norms = side.norms + vectors.first + first_item * task.item_vectors;
   task.first = vectors.first;
   task.vectors = vectors.vectors;
-  task.part_length = along ? part_along_k : part_across;
+  task.part_length = along_k ? part_along_k : part_across;
   task.parts = divide_up(matrix.length(), task.part_length);
   const std::int64_t units =
-      along ? divide_up(vectors.vectors * task.parts, parts_threads / 32)
-            : divide_up(vectors.vectors, parts_panel_bytes / (wide ? 8 : 4)) * task.parts;
+      along_k ? divide_up(vectors.vectors * task.parts, parts_threads / 32)
+              : divide_up(vectors.vectors, parts_panel_bytes / (wide ? 8 : 4)) * task.parts;
   task.part_blocks = vectors.vectors == 0 ? 0 : units;
   task.vector_blocks = divide_up(vectors.vectors, parts_threads);
   task.finds_depth = wide ? side.norms != nullptr : vectors.finds_depth;

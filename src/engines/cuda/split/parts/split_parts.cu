@@ -10,7 +10,8 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Scaling of a vector whose range is known; of the threads that compute it one `writes` the scale.
+// Scaling of a vector whose range is known. Several threads compute it; `writes` is true for the thread that
+// stores the scale.
 __device__ Scaling known_scaling(const SplitTask& task, ElementKind kind, std::int64_t vector, bool writes) {
   VectorRange& known = range_of(task, vector);
   VectorRange range = known;

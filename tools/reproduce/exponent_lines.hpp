@@ -1,4 +1,4 @@
-// Lines of the figures that are not sweeps: each of their rows has an exponent.
+// Chart lines over the exponent, for documents with one row per exponent; null values give no point.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace kintsugi::tools {
 
-// Returns a line of points (exponent, value); rows whose value is null have none.
+// Returns a line of points (exponent, value), one for each row whose value is not null.
 Series exponent_line(const std::string& label, int colour, int style, const Json& document,
                      const std::function<Json(const Json& row)>& value);
 

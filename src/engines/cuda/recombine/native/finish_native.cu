@@ -5,7 +5,7 @@
 #include "arith/underflow.hpp"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/recombine/checked/native_tiles.hpp"
-#include "engines/cuda/recombine/checked/recomputed_element.cuh"
+#include "engines/cuda/recombine/native/recomputed_element.cuh"
 
 namespace kintsugi::core::cuda {
 
@@ -38,7 +38,7 @@ struct TileRanges {
 };
 
 // Smallest and largest magnitude that a thread has seen of a vector.
-struct Seen {
+struct VectorExtremes {
   unsigned long long least = TileRanges::infinity;
   unsigned long long largest = 0;
   unsigned int special = 0;
@@ -124,7 +124,7 @@ class NativeTile {
 
   __device__ void scale() const {
 #pragma unroll 1
-    for (int e = 0; e < count_; ++e) put_scaled_element(scalars_.beta, &c_(row(e), column(e)));
+    for (int e = 0; e < count_; ++e) write_scaled_element(scalars_.beta, &c_(row(e), column(e)));
   }
 
   __device__ bool is_large(Real x) const {
@@ -148,11 +148,11 @@ class NativeTile {
   __device__ unsigned int open_elements() const {
     unsigned int open = 0;
     if (in_place_ || scalars_.beta == T(0)) {
-      constexpr int group = 8;
+      constexpr int group = 32 / sizeof(T);
 #pragma unroll 1
       for (int e = 0; e < count_; e += group) open_in<group, false>(e, open);
     } else {
-      constexpr int group = 4;
+      constexpr int group = 16 / sizeof(T);
 #pragma unroll 1
       for (int e = 0; e < count_; e += group) open_in<group, true>(e, open);
     }
@@ -215,14 +215,14 @@ class NativeTile {
     if (vectors.column_stride < vectors.row_stride) {
       for (int v = warp; v < count; v += warps) {
         if (ranges_.wanted[number + v] == 0) continue;
-        Seen seen;
+        VectorExtremes seen;
         for (std::int64_t p = lane; p < vectors.columns; p += warp_size) seen.see(vectors(first + v, p));
         seen.add_to(ranges_, number + v);
       }
     } else {
       for (int v = lane; v < count; v += warp_size) {
         if (ranges_.wanted[number + v] == 0) continue;
-        Seen seen;
+        VectorExtremes seen;
         for (std::int64_t p = warp; p < vectors.columns; p += warps) seen.see(vectors(first + v, p));
         seen.add_to(ranges_, number + v);
       }
@@ -249,21 +249,21 @@ class NativeTile {
 
   __device__ unsigned int settle(unsigned int open) const {
     const double min_product = limits_.min_product / fmin(alpha_magnitude(), 1.0);
-    unsigned int left = 0;
+    unsigned int unsettled = 0;
     for (; open != 0; open &= open - 1) {
       const int e = __ffs(static_cast<int>(open)) - 1;
       const T sum = sums_(row(e), column(e));
       if (is_valid(sum, row(e), column(e), min_product)) {
         write(e, sum);
       } else {
-        left |= 1U << e;
+        unsettled |= 1U << e;
       }
     }
-    return left;
+    return unsettled;
   }
 
   // Recomputes the elements of a warp's threads one after the other, with all lanes together.
-  __device__ void recompute(unsigned int left) const {
+  __device__ void recompute(unsigned int open) const {
     DeviceSide a = tile_.a;
     DeviceSide b = tile_.b;
     a.item += blockIdx.y;
@@ -272,9 +272,10 @@ class NativeTile {
     const OperandView<T> view_b = operand_view<T>(b);
     const int lane = static_cast<int>(threadIdx.x) % warp_size;
 #pragma unroll 1
-    for (unsigned int who = __ballot_sync(~0U, left != 0); who != 0; who = __ballot_sync(~0U, left != 0)) {
-      const int source = __ffs(static_cast<int>(who)) - 1;
-      const int e = __ffs(static_cast<int>(left)) - 1;
+    for (unsigned int lanes_with_open = __ballot_sync(~0U, open != 0); lanes_with_open != 0;
+         lanes_with_open = __ballot_sync(~0U, open != 0)) {
+      const int source = __ffs(static_cast<int>(lanes_with_open)) - 1;
+      const int e = __ffs(static_cast<int>(open)) - 1;
       const int i = __shfl_sync(~0U, row(e), source);
       const int j = __shfl_sync(~0U, column(e), source);
       T& c = c_(i, j);
@@ -284,7 +285,7 @@ class NativeTile {
       __syncwarp();
       if (lane == source) {
         c = element;
-        left &= left - 1;
+        open &= open - 1;
       }
     }
   }
@@ -313,8 +314,9 @@ __device__ void finish_tile(const DeviceTile& tile, const DeviceMatrix& sums, co
 
 }  // namespace
 
+// Two thread blocks per SM at least: with its own choice, of three, ptxas spills registers on sm_80.
 #define KINTSUGI_FINISH_NATIVE(name, T)                                                        \
-  extern "C" __global__ void __launch_bounds__(native_threads)                                 \
+  extern "C" __global__ void __launch_bounds__(native_threads, 2)                              \
       name(const __grid_constant__ DeviceTile tile, const __grid_constant__ DeviceMatrix sums, \
            const __grid_constant__ NativeLimits limits) {                                      \
     finish_tile<T>(tile, sums, limits);                                                        \

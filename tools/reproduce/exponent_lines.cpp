@@ -1,4 +1,4 @@
-#include "reproduce/analysis.hpp"
+#include "reproduce/exponent_lines.hpp"
 
 namespace kintsugi::tools {
 

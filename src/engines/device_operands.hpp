@@ -1,0 +1,70 @@
+// Matrices and scalars of a call on a device. All pointers are device pointers unless a comment says
+// otherwise.
+#pragma once
+
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+
+#include "arith/range.hpp"
+#include "arith/residue/norm_proof.hpp"
+#include "split/acceptance.hpp"
+#include "split/ranges.hpp"
+
+namespace kintsugi::core {
+
+enum class ElementType : std::uint8_t { f32, f64, c32, c64 };
+
+constexpr std::size_t element_bytes(ElementType type) {
+  return type == ElementType::f32 ? 4 : type == ElementType::c64 ? 16 : 8;
+}
+
+// One matrix of each batch item.
+struct DeviceMatrix {
+  const void* data = nullptr;  // strided: matrix of item 0; else an array of pointers, in device memory
+  bool pointers = false;
+  ElementType type = ElementType::f32;
+  std::int64_t batch_stride = 0;  // elements from an item to the next
+  std::int64_t rows = 0;          // operand: vectors, which are rows of op(A) or columns of op(B); C: m
+  std::int64_t columns = 0;       // operand: k; C: n
+  std::int64_t row_stride = 0;
+  std::int64_t column_stride = 0;
+  // Complex operands are read as in base/embedding.hpp: op(B) has two real vectors for each column.
+  bool right = false;
+  bool conjugated = false;
+
+  constexpr bool complex() const { return type == ElementType::c32 || type == ElementType::c64; }
+  // Number of real vectors, and their length.
+  constexpr std::int64_t vectors() const { return complex() && right ? 2 * rows : rows; }
+  constexpr std::int64_t length() const { return complex() ? 2 * columns : columns; }
+};
+
+// alpha and beta in the matrices' type: values, or addresses in device memory.
+struct DeviceScalars {
+  std::complex<double> alpha = 1;
+  std::complex<double> beta = 0;
+  const void* device_alpha = nullptr;
+  const void* device_beta = nullptr;
+
+  bool on_device() const { return device_alpha != nullptr; }
+};
+
+// RangeSummary of a batch item in device memory, which many thread blocks merge: words that only grow, from zero
+// (cuda/select/select_by_block.cuh).
+struct MergedSummary {
+  std::uint32_t words[6] = {};
+};
+
+// One operand of one batch item; `ranges` has one element for each of its vectors. Ranges, selection and
+// splits take several items at once: `item` and those after it, with contiguous ranges, and contiguous slices
+// slices.bytes() apart. In such a step a side may also have one item that serves all items of the other side.
+struct DeviceSide {
+  DeviceMatrix matrix;
+  std::int64_t item = 0;
+  VectorRange* ranges = nullptr;
+  std::int64_t items = 1;
+  VectorNorm* norms = nullptr;               // one for each vector, if scales or a selection depend on norms
+  const MergedSummary* summaries = nullptr;  // of each item's ranges, if summarize() was called before
+};
+
+}  // namespace kintsugi::core

@@ -1,0 +1,57 @@
+// Products and recombination on a device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engines/device_operands.hpp"
+#include "engines/device_selection.hpp"
+#include "schedule/schedule.hpp"
+#include "split/slices.hpp"
+
+namespace kintsugi::core {
+
+// One tile of C: the sums of vectors first_row..., first_column... (of real vectors if C is complex).
+struct DeviceTile {
+  DeviceSide a;
+  DeviceSide b;
+  DeviceMatrix c;
+  std::int64_t item = 0;
+  std::int64_t first_row = 0;
+  std::int64_t first_column = 0;  // first column of C
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;  // columns of C
+  DeviceScalars scalars;
+  DeviceCondition condition;
+  std::int64_t items = 1;  // multiply_unsplit() also takes the items after it, each with its own selection
+};
+
+// Product of the vendor library in BLAS's terms: column-major.
+struct DeviceBlasProduct {
+  ElementType type = ElementType::f32;
+  int op_a = 0, op_b = 0;  // 0: as it is, 1: transposed, 2: conjugated and transposed
+  std::int64_t m = 0, n = 0, k = 0;
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* c = nullptr;
+  std::int64_t lda = 0, ldb = 0, ldc = 0;
+  bool pointers = false;  // a, b and c are arrays of pointers, in device memory
+  std::int64_t batch_stride_a = 0, batch_stride_b = 0, batch_stride_c = 0;
+  std::int64_t batch_count = 1;
+  DeviceScalars scalars;
+  std::size_t scratch_bytes = 0;
+};
+
+// Products of slices of some batch items, over all of k, whose sums become elements of C in the same kernel.
+struct DeviceFusedProduct {
+  const Schedule* schedule = nullptr;
+  Slices a;  // of the first item; slices of all items are contiguous
+  Slices b;
+  bool shares_a = false;  // all items have the same slices and ranges
+  bool shares_b = false;
+  DeviceTile tile;  // of the first item; selections and ranges of all items are contiguous
+  std::int64_t items = 1;
+  bool has_cleared_counters = false;  // the product need not clear its counters (DeviceSplit::cleared)
+};
+
+}  // namespace kintsugi::core

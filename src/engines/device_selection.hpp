@@ -1,0 +1,101 @@
+// Selection of a candidate on a device, the conditions that depend on it, and the report to which it adds.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "arith/residual_fit.hpp"
+#include "split/acceptance.hpp"
+
+namespace kintsugi::core {
+
+// Result of fit_residual() for a batch item, with its weights where products of the vendor library read them.
+struct DeviceFit {
+  ResidualFit residual;
+  float weight = 1;  // 2^-residual_exponent
+  float one = 1;
+  float zero = 0;
+};
+
+// Selection of a batch item, in device memory; written by select().
+struct DeviceSelection {
+  static constexpr std::int32_t scaled = -1;  // only beta C is computed: alpha is 0
+  static constexpr std::int32_t none = -2;    // no candidate accepts the operands: C becomes NaN
+  static constexpr std::int32_t ended = -3;   // no further checked candidate computes this block of C
+
+  std::int32_t candidate = 0;
+  RangeSummary a;
+  RangeSummary b;
+  DeviceFit fit;                // if the candidates fit residuals
+  std::uint32_t ruled_out = 0;  // used by split_by_norms() only
+};
+
+// Exponent of a group whose weight is that of the item's fit.
+inline constexpr int fitted_exponent = std::numeric_limits<std::int16_t>::min();
+
+// Condition of a step: its kernels exit early unless this candidate was selected. selection = nullptr: they
+// always run. For a step with several batch items the selections are contiguous.
+struct DeviceCondition {
+  const DeviceSelection* selection = nullptr;
+  std::int32_t candidate = 0;
+  // The selection was made before the preceding step began, so kernels read it before their grid-dependency
+  // wait and exit without waiting. The early exits of an unselected candidate's kernels then overlap the
+  // products of the preceding step.
+  bool selected_earlier = false;
+};
+
+// Counts of slices of Ozaki scheme I, summed over the blocks of C that each have their own number of slices.
+struct DeviceSliceCounts {
+  std::int64_t blocks = 0;
+  std::int64_t slices_a = 0;
+  std::int64_t slices_b = 0;
+  std::int64_t products = 0;
+  std::int64_t fast_blocks = 0;
+  std::int32_t fewest_slices_below_most = 0;
+  std::int32_t max_products = 0;
+};
+
+// Report of a call on a device, in device memory, for kintsugi_report(); select() adds to it or writes all of
+// it.
+struct DeviceReport {
+  static constexpr int max_candidates = 4;  // of which one is selected
+
+  std::int64_t items[max_candidates] = {};  // batch items that selected each candidate
+  std::int64_t scaled = 0;
+  std::int64_t unreachable = 0;  // items that no candidate accepts
+  std::int64_t special = 0;      // items with NaN or infinities in A or B
+  std::int32_t dynamic_range_a = 0;
+  std::int32_t dynamic_range_b = 0;
+  std::int64_t fitted = 0;  // items whose residuals were fitted, and the last one's fit
+  ResidualFit fit;
+  DeviceSliceCounts slices;
+  std::int64_t recomputed = 0;  // elements of C that a check left open
+};
+
+// Report to which select() adds its items.
+struct DeviceReporting {
+  DeviceReport* report = nullptr;
+  bool begins = false;  // first of the call, with all of its items: select() overwrites the report
+  // True: no step depends on the selection, so it may overlap the preceding step, multiply_fused(). A short
+  // product would otherwise wait for it.
+  bool overlaps_products = false;
+};
+
+// Candidates of select(): a batch item takes the first one that accepts() its operands.
+struct DeviceCandidates {
+  Acceptance acceptances[DeviceReport::max_candidates] = {};
+  int count = 0;
+  // If the item's residuals are fitted: the format of its slices, and the scale that the scheme sets.
+  bool fits = false;
+  Format format{};
+  std::int32_t residual_exponent = 0;
+  // Coefficient of |A||B| that norms must prove for every element of C.
+  double coefficient = 0;
+
+  bool needs_norms() const {
+    return std::any_of(acceptances, acceptances + count, [](const Acceptance& a) { return a.by_norms(); });
+  }
+};
+
+}  // namespace kintsugi::core

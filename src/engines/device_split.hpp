@@ -1,0 +1,46 @@
+// Splits of operands on a device.
+#pragma once
+
+#include <cstdint>
+
+#include "arith/rounding_bound.hpp"
+#include "arith/split_rule.hpp"
+#include "engines/device_operands.hpp"
+#include "engines/device_selection.hpp"
+#include "split/slices.hpp"
+
+namespace kintsugi::core {
+
+// Counters of a product in scratch memory, which are zero when it begins.
+struct DeviceCounters {
+  std::uint32_t* first = nullptr;
+  std::int64_t count = 0;
+};
+
+// Split of vectors first ... first + slices.vectors - 1, padding included. Ranges that are not known are
+// found and written in the same pass; the scale is written in both cases.
+struct DeviceSplit {
+  DeviceSide side;
+  std::int64_t first = 0;
+  const SplitRule* rule = nullptr;
+  Slices slices;
+  bool ranges_known = false;
+  const DeviceFit* fit = nullptr;  // replaces the rule's own fit
+  // This candidate is expected to be selected for few operands: the split gets few thread blocks, which exit
+  // early soonest but take longer if it is selected.
+  bool unlikely = false;
+  bool finds_depth = false;  // for FP32 vectors with fp16 slices and unknown ranges
+  DeviceCounters cleared{};  // by the split, for a later product; of one batch item
+};
+
+// Rounding-error bounds (arith/rounding_bound.hpp) of an operand's vectors first ... first + vectors - 1,
+// scaled to 2^top_exponent as in SplitRule. `bounds` has an element for each vector of the operand.
+struct DeviceRoundingBounds {
+  DeviceSide side;
+  int top_exponent = 0;
+  RoundingBound* bounds = nullptr;
+  std::int64_t first = 0;
+  std::int64_t vectors = 0;
+};
+
+}  // namespace kintsugi::core

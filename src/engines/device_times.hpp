@@ -1,0 +1,64 @@
+// Shapes of products on a device and their expected times.
+#pragma once
+
+#include <cstdint>
+
+#include "engines/device_operands.hpp"
+#include "schedule/schedule.hpp"
+
+namespace kintsugi::core {
+
+// Shape of a product of FP32 matrices by fused steps, or by residues of complex elements.
+struct DeviceShape {
+  const Schedule& schedule;
+  FormatId format;
+  ElementType type;
+  std::int64_t m;
+  std::int64_t n;
+  std::int64_t k;
+  std::int64_t items;
+  bool prepared_a;  // its slices exist already
+  bool prepared_b;
+};
+
+// Expected times in microseconds.
+struct DeviceTimes {
+  double emulated;  // with ranges, selections, and splits of operands that are not prepared
+  double native;    // under the contract; a lower estimate
+};
+
+// Shape of a product in a type's own arithmetic.
+struct NativeShape {
+  ElementType type = ElementType::f32;
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t items = 1;
+};
+
+// Expected times of native products under a contract, in microseconds: by our own kernels, which test every
+// sum, or by the vendor library's and a kernel that tests the sums; and both with sums added to C.
+struct NativeTimes {
+  double own;
+  double own_added;
+  double vendor_tested;
+  double vendor_added;
+  double test;  // of the vendor's sums, alone
+};
+
+// Limits by which a plan decides on an emulation and on its number of candidates.
+struct DeviceThresholds {
+  double max_time_ratio = 0.95;  // an emulation must be expected to take less than this part of native time
+  // A product that is expected to take less than the first time, in microseconds, has one emulation; one
+  // below the second time has two.
+  double one_candidate_time = 100;
+  double two_candidates_time = 300;
+  // Real vectors beside a prepared operand up to which there is one emulation: the early exits of another
+  // candidate's kernels would take up to a tenth of the time.
+  std::int64_t few_vectors = 128;
+  // Multiply-adds of a batch item up to which splits of all candidates but the first have few thread blocks:
+  // otherwise the early exits of one take a tenth of the item's time.
+  double small_item_products = 2e9;
+  // Products of int8 slices, per element of C, that take as long as the exact sum of one element.
+  double exact_sum_terms = 17000;
+};
+
+}  // namespace kintsugi::core
