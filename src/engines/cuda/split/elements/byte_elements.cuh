@@ -89,7 +89,7 @@ __device__ void write_residues(const SplitTask& task, const Scaling& scaling, co
   to_digits(scaling, x, digits);
   std::byte* target = slices_of(task) + offset;
   for (int t = 0; t < task.rule.slices; ++t) {
-    const ByteModulus modulus = modulus_table.of_bytes[t];
+    const ByteModulus modulus = modulus_table.byte_moduli[t];
     std::uint32_t integers[count];
 #pragma unroll
     for (int i = 0; i < count; ++i)
