@@ -98,15 +98,20 @@ const core::cuda::Profile& shipped(const std::string& name) {
   throw std::runtime_error("no shipped profile of " + name);
 }
 
-// The measurements of a whole calibration of a device with these costs, each off by up to 3 %.
-std::vector<Measurement> measurements_by(const Costs& truth) {
+// The measurements of a whole calibration; their times are the fake's.
+std::vector<Measurement> all_measurements() {
   core::calibrate::Workbench bench(*core::find_engine("cuda")->device(), true);
   std::vector<Measurement> all;
   for (const core::calibrate::Task& task : core::calibrate::all_tasks(bench)) task.run(all);
+  return all;
+}
+
+// Sets their times to those of a device with these costs, each off by up to 3 %.
+void measure_by(const Costs& truth, std::vector<Measurement>& measurements) {
   std::mt19937_64 random(29);
   std::uniform_real_distribution<double> noise(0.97, 1.03);
-  for (Measurement& measurement : all) measurement.microseconds = measurement.expected(truth) * noise(random);
-  return all;
+  for (Measurement& measurement : measurements)
+    measurement.microseconds = measurement.expected(truth) * noise(random);
 }
 
 // The fake device's profile with these costs, where calls look for it, for as long as it lives.
@@ -164,9 +169,10 @@ TEST_F(KnownCosts, AreFoundWithTheirDecisions) {
   quick_prepared.call.prepared_selection = 2;
   Costs slow_prepared = quick_prepared;
   slow_prepared.call.prepared_selection = 22;
+  std::vector<Measurement> measurements = all_measurements();
   for (const Costs& truth : {quick_prepared, slow_prepared}) {
     Costs costs = shipped("NVIDIA H100 80GB HBM3").costs;
-    const std::vector<Measurement> measurements = measurements_by(truth);
+    measure_by(truth, measurements);
     for (const core::cuda::ProfileFit& fit : core::calibrate::fit_costs(costs, measurements)) {
       EXPECT_LT(fit.median_deviation, 0.03) << fit.kind;
       EXPECT_GT(fit.measurements, 0) << fit.kind;
