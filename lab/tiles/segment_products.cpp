@@ -44,14 +44,14 @@ double worst_of(int discarded) {
   return 2 * 64.0 * discarded * 0x1p-21 / (x * x);
 }
 
-// The products of level IV, in units of 2^-33: x and y are integers of three segments.
-std::int64_t level_four(std::uint32_t x, std::uint32_t y) {
+// Products x_i y_j with i + j <= last, in units of 2^-40: x and y are integers of three segments.
+std::int64_t products(std::uint32_t x, std::uint32_t y, int last) {
   std::int64_t sum = 0;
   for (int i = 0; i < segments; ++i) {
-    for (int j = 0; j < segments && i + j < 4; ++j) {
+    for (int j = 0; j < segments && i + j <= last; ++j) {
       const std::int64_t product =
           std::int64_t{core::tile_segment(x, false, segments, i)} * core::tile_segment(y, false, segments, j);
-      sum += product << (core::segment_bits * (3 - i - j));
+      sum += product << (core::segment_bits * (4 - i - j));
     }
   }
   return sum;
@@ -100,11 +100,42 @@ SimulatedErrors simulate_segment_products(std::int64_t samples, std::uint64_t se
     const Packed a = pack(x, rounding);
     const Packed b = pack(y, rounding);
     const double product =
-        std::ldexp(static_cast<double>(level_four(a.integer, b.integer)), a.exponent + b.exponent - 33);
+        std::ldexp(static_cast<double>(products(a.integer, b.integer, 3)), a.exponent + b.exponent - 40);
     const double exact = static_cast<double>(x) * static_cast<double>(y);
     const double error = std::fabs(product - exact) / exact;
     errors.mean += error / static_cast<double>(samples);
     errors.largest = std::max(errors.largest, error);
+  }
+  return errors;
+}
+
+double largest_segment_error() {
+  double largest = 0;
+  for (std::uint32_t bits = 0x3f800000U; bits < 0x40000000U; ++bits) {
+    const auto x = std::bit_cast<float>(bits);
+    const Packed packed = pack(x, SegmentRounding::nearest);
+    const double kept = std::ldexp(static_cast<double>(packed.integer), packed.exponent - 20);
+    largest = std::max(largest, std::fabs(kept / static_cast<double>(x) - 1));
+  }
+  return largest;
+}
+
+NinthProduct simulate_ninth_product(std::int64_t samples, std::uint64_t seed) {
+  Random random(seed);
+  NinthProduct errors;
+  for (std::int64_t sample = 0; sample < samples; ++sample) {
+    const float x = mantissa(random);
+    const float y = mantissa(random);
+    const Packed a = pack(x, SegmentRounding::nearest);
+    const Packed b = pack(y, SegmentRounding::nearest);
+    const double exact = static_cast<double>(x) * static_cast<double>(y);
+    const auto error = [&](int last) {
+      const auto sum = static_cast<float>(products(a.integer, b.integer, last));
+      const double product = std::ldexp(static_cast<double>(sum), a.exponent + b.exponent - 40);
+      return std::fabs(product - exact) / exact / static_cast<double>(samples);
+    };
+    errors.eight += error(3);
+    errors.nine += error(4);
   }
   return errors;
 }

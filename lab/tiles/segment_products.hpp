@@ -24,4 +24,14 @@ enum class SegmentRounding : std::uint8_t { nearest, towards_zero };
 // as the paper assumes.
 SimulatedErrors simulate_segment_products(std::int64_t samples, std::uint64_t seed, SegmentRounding rounding);
 
+// Largest relative error of the split of an FP32 number into three segments, over all mantissas.
+double largest_segment_error();
+
+// Mean relative errors of products by level IV's eight products and by all nine, each rounded once to FP32.
+struct NinthProduct {
+  double eight = 0;
+  double nine = 0;
+};
+NinthProduct simulate_ninth_product(std::int64_t samples, std::uint64_t seed);
+
 }  // namespace kintsugi::lab

@@ -24,6 +24,16 @@ TEST(SegmentProducts, SimulatedErrorsStayBelowTheWorst) {
   EXPECT_LE(cut.largest, 0x1p-19 + 0x1p-26);
 }
 
+TEST(SegmentProducts, SplitsLoseLessThanThePaperSays) {
+  EXPECT_LT(largest_segment_error(), 0x1p-21);
+  EXPECT_GT(largest_segment_error(), 0.99 * 0x1p-21);
+}
+
+TEST(SegmentProducts, TheNinthProductHardlyMatters) {
+  const NinthProduct errors = simulate_ninth_product(50000, 1);
+  EXPECT_NEAR(errors.eight / errors.nine, 1, 0.02);
+}
+
 TEST(TileRanges, Equation9FailsWhereErrorsAreLarge) {
   const RangeErrors narrow = measure_tile_ranges(0, 10, 1);
   EXPECT_EQ(narrow.failing, 0);

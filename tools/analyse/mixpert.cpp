@@ -126,13 +126,6 @@ double seconds_of(const std::string& scheme, std::int64_t size, bool prepared) {
   return product.seconds();
 }
 
-Overhead measure_overhead(std::int64_t size) {
-  const double total = seconds_of("mixpert-4", size, false);
-  const double prepared = seconds_of("mixpert-4", size, true);
-  const double deep = seconds_of("mixpert-4:tile=256", size, true);
-  return {size, total, std::max(total - prepared, 0.0), std::max((prepared - deep) * 8 / 7, 0.0)};
-}
-
 PairError measure_pair(int shift, std::uint64_t seed) {
   constexpr std::int64_t rows = 64;
   constexpr std::int64_t length = 512;
@@ -141,6 +134,17 @@ PairError measure_pair(int shift, std::uint64_t seed) {
 }
 
 }  // namespace
+
+double prepared_seconds(const std::string& scheme, std::int64_t size) {
+  return seconds_of(scheme, size, true);
+}
+
+Overhead measure_overhead(std::int64_t size) {
+  const double total = seconds_of("mixpert-4", size, false);
+  const double prepared = seconds_of("mixpert-4", size, true);
+  const double deep = seconds_of("mixpert-4:tile=256", size, true);
+  return {size, total, std::max(total - prepared, 0.0), std::max((prepared - deep) * 8 / 7, 0.0)};
+}
 
 MixpertAnalysis analyse_mixpert(const AnalyseRequest& request) {
   MixpertAnalysis analysis;

@@ -42,6 +42,10 @@ struct MixpertAnalysis {
   std::vector<Overhead> overheads;
 };
 
+// Seconds of a square product with both operands prepared, and what its steps take.
+double prepared_seconds(const std::string& scheme, std::int64_t size);
+Overhead measure_overhead(std::int64_t size);
+
 MixpertAnalysis analyse_mixpert(const AnalyseRequest& request);
 
 }  // namespace kintsugi::tools
