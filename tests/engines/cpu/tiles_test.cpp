@@ -22,11 +22,14 @@ struct RandomOperand {
       : elements(static_cast<std::size_t>(vectors * k)), ranges(static_cast<std::size_t>(vectors)),
         slices(make_slices(rule, SliceStorage::packed, vectors, k)), memory(slices.bytes(), std::byte{0x5a}) {
     std::mt19937 random(seed);
-    for (std::size_t e = 0; e < elements.size(); ++e) {
-      const int exponent = static_cast<int>((e / 64 * 7919) % 90) - 40;
-      const bool is_zero = (e / 512) % 5 == 4;
-      const auto integer = static_cast<float>(static_cast<std::int32_t>(random()));
-      elements[e] = is_zero ? 0 : std::ldexp(integer, exponent + (random() % 400 == 0 ? 20 : 0));
+    for (std::int64_t v = 0; v < vectors; ++v) {
+      for (std::int64_t p = 0; p < k; ++p) {
+        const std::int64_t place = v / 16 + p / 32 + 1;
+        const int exponent = static_cast<int>(place * 17 % 40) - 20;
+        const auto integer = static_cast<float>(static_cast<std::int32_t>(random()));
+        const bool is_outlier = random() % 4000 == 0;
+        elements[v * k + p] = place % 5 == 4 ? 0 : std::ldexp(integer, exponent + (is_outlier ? 20 : 0));
+      }
     }
     const MatrixView<const float> view{elements.data(), vectors, k, k, 1};
     find_ranges(view, rule, std::span(ranges), 1);
@@ -76,7 +79,8 @@ struct Product {
 void expect_definition(const std::string& scheme, std::int64_t m, std::int64_t n, std::int64_t k) {
   const Product product(scheme, m, n, k);
   const std::vector<float> expected = product.definition();
-  EXPECT_TRUE(std::ranges::any_of(expected, [](float x) { return x != 0; }));
+  // Up to k = 2 all tiles here fail Eq. 9 and have no segments.
+  EXPECT_EQ(std::ranges::any_of(expected, [](float x) { return x != 0; }), k > 2);
   for (const Int8Kernels* kernels : int8_families()) {
     EXPECT_EQ(product.by(*kernels, 1), expected)
         << kernels->name << " " << scheme << " " << m << " x " << n << " x " << k;
