@@ -58,7 +58,7 @@ void print_products(const MixpertAnalysis& analysis) {
              fmt::format("{:.3e}", analysis.nearest.largest)});
   table.add({"simulated, rounded towards zero", fmt::format("{:.3e}", analysis.towards_zero.mean),
              fmt::format("{:.3e}", analysis.towards_zero.largest)});
-  fmt::print("{}\n\n", table.text());
+  fmt::print("{}\n", table.text());
 }
 
 void print_ranges(const MixpertAnalysis& analysis) {
@@ -72,7 +72,7 @@ void print_ranges(const MixpertAnalysis& analysis) {
                fmt::format("{:.2e}", row.segments), fmt::format("{:.2e}", row.componentwise),
                fmt::format("{:.2e}", row.native)});
   }
-  fmt::print("{}\n\n", table.text());
+  fmt::print("{}\n", table.text());
 }
 
 void print_pairs(const MixpertAnalysis& analysis) {
@@ -81,7 +81,7 @@ void print_pairs(const MixpertAnalysis& analysis) {
   for (const PairError& row : analysis.pairs)
     table.add(
         {fmt::format("{}", row.shift), fmt::format("{:.2e}", row.operand), fmt::format("{:.2e}", row.pair)});
-  fmt::print("{}\n\n", table.text());
+  fmt::print("{}\n", table.text());
 }
 
 void print_overheads(const MixpertAnalysis& analysis) {
