@@ -83,6 +83,7 @@ SplitWindow split_window(const SplitDescription& split) {
   window.reserves_rounding_bit = !format->floating && split.kind != "residues";
   window.scaled = split.scale_vectors;
   window.top_exponent = split.top_exponent;
+  window.tile_vectors = split.tile_vectors;
   if (window.integer) return window;
   const int lowest = absolute_rest(split, *format) - relative_rest(split, *format, split.slices);
   window.smallest = std::max(lowest, format->min_exponent);
@@ -97,11 +98,29 @@ int scaled_exponent(double largest, bool reserves_rounding_bit) {
   return exponent - 1 + (reserves_rounding_bit && fraction >= 127.0 / 128 ? 1 : 0);
 }
 
+namespace {
+
+// Gives all vectors of a panel the largest of their unscales; those of zeros alone do not count.
+void share_scales(std::vector<long double>& unscales, const std::vector<Magnitudes>& magnitudes,
+                  std::size_t panel_vectors) {
+  for (std::size_t first = 0; first < unscales.size(); first += panel_vectors) {
+    const std::size_t last = std::min(first + panel_vectors, unscales.size());
+    long double largest = 0;
+    for (std::size_t v = first; v < last; ++v) {
+      if (magnitudes[v].largest != 0) largest = std::max(largest, unscales[v]);
+    }
+    for (std::size_t v = first; v < last; ++v) unscales[v] = largest == 0 ? 1 : largest;
+  }
+}
+
+}  // namespace
+
 template <class T>
 VectorNorms vector_norms(core::MatrixView<const T> rows, const SplitWindow& window) {
   VectorNorms norms;
   norms.in_window = window.known;
-  for (const auto& [finite, one, largest, smallest] : magnitudes_of(rows)) {
+  const std::vector<Magnitudes> magnitudes = magnitudes_of(rows);
+  for (const auto& [finite, one, largest, smallest] : magnitudes) {
     norms.overflows = norms.overflows || !finite;
     norms.ones.push_back(one);
     norms.unscales.push_back(1);
@@ -113,6 +132,8 @@ VectorNorms vector_norms(core::MatrixView<const T> rows, const SplitWindow& wind
       norms.overflows = !window.integer && std::ilogb(largest) > window.largest;
     norms.in_window = norms.in_window && is_in_window(largest, smallest, window);
   }
+  if (window.tile_vectors > 0)
+    share_scales(norms.unscales, magnitudes, static_cast<std::size_t>(window.tile_vectors));
   norms.in_window = norms.in_window && !norms.overflows;
   return norms;
 }

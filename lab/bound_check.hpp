@@ -24,6 +24,10 @@ struct SplitDescription {
   // "successive": integers of residual_exponent bits, each slice on a grid of its vector's own. 0 slices:
   // nothing is split, and each element counts as a whole.
   std::string_view kind = "hi_lo";
+  // "tiles": segments with one exponent per tile of so many vectors and inner indices. Vectors that share
+  // tiles have one scale.
+  int tile_vectors = 0;
+  int tile_depth = 0;
 };
 
 // Vectors along k for which a split's bound holds. In floating-point formats: vectors of which every element
@@ -39,6 +43,7 @@ struct SplitWindow {
   int dynamic_range = 0;  // if scaled and not integer: largest dynamic range of a vector, in binades
   int smallest = 0;       // otherwise: smallest and largest exponent of elements
   int largest = 0;
+  int tile_vectors = 0;  // if not 0: so many vectors share a scale
 };
 SplitWindow split_window(const SplitDescription& split);
 

@@ -33,6 +33,8 @@ const core::Format* format_of(std::string_view name) {
 // the remainder of a rounding is half a grid, so each further slice holds one bit more.
 int last_exponent(const SplitDescription& split) {
   if (split.kind == "successive") return split.slices * (split.residual_exponent + 1) - 2;
+  // Segments of 7 bits, of which the first has the leading one.
+  if (split.kind == "tiles") return split.residual_exponent * split.slices - 1;
   return split.residual_exponent * (split.slices - 1);
 }
 
@@ -63,10 +65,11 @@ RetainedBits::RetainedBits(const SplitDescription& split)
       residual_rounding_(rounding_of(split.residual_rounding)), residual_exponent_(split.residual_exponent),
       residual_factor_(std::ldexp(1.0, split.residual_exponent)), last_exponent_(last_exponent(split)),
       scale_vectors_(split.scale_vectors), top_exponent_(split.top_exponent) {
-  const std::array<std::string_view, 4> kinds{"hi_lo", "fixed", "residues", "successive"};
+  const std::array<std::string_view, 5> kinds{"hi_lo", "fixed", "residues", "successive", "tiles"};
   if (std::find(kinds.begin(), kinds.end(), split.kind) == kinds.end())
     core::fail(Status::invalid_argument,
-               "there is no kind of split \"{}\"; there are hi_lo, fixed, residues, successive", split.kind);
+               "there is no kind of split \"{}\"; there are hi_lo, fixed, residues, successive, tiles",
+               split.kind);
 }
 
 // Returns the remainder of x 2^scale after all slices, in units of the last slice. Every remainder is exact

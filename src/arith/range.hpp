@@ -53,8 +53,9 @@ KINTSUGI_HOST_DEVICE constexpr void extend(VectorRange& range, T x) {
 // Sets the scale after all elements were added; it depends on integers alone.
 KINTSUGI_HOST_DEVICE constexpr void set_scale(VectorRange& range, const SplitRule& rule) {
   const bool scales = rule.scale_vectors && (range.flags & VectorRange::all_zero) == 0;
-  const bool makes_room = !rule.format->floating &&
-                          (rule.kind == SplitKind::rounded_residuals || rule.kind == SplitKind::grid_digits);
+  const bool makes_room =
+      !rule.format->floating && (rule.kind == SplitKind::rounded_residuals ||
+                                 rule.kind == SplitKind::grid_digits || rule.kind == SplitKind::tiles);
   const int exponent = makes_room ? range.raised : range.largest;
   range.scale = scales ? rule.top_exponent - exponent : 0;
 }

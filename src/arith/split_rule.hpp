@@ -24,6 +24,8 @@ enum class SplitKind : std::uint8_t {
   residues,
   // Integers; the largest residual of a vector decides the grid of each of its slices: split/successive.hpp.
   successive,
+  // Segments of 7 bits with one exponent per tile of vectors and inner indices: split/tiles.hpp.
+  tiles,
 };
 
 // Quantity that decides the scales of residues, so that |sum of a'_ip b'_pj| <= 2^sum_bits
@@ -45,6 +47,7 @@ constexpr const char* scale_rule_name(ScaleRule rule) {
 //   grid_digits: round(x * 2^(scale + (slices - 1) * residual_exponent)) in digits
 // residues: slice_s = round(x * 2^scale) mod moduli[s]; their sum has no meaning.
 // successive: the loop over a vector splits its elements; |slice_s| <= 2^residual_exponent.
+// tiles: x = sum over s of slice_s 2^(p - 6 - 7 s) + error with the tile's exponent p; its loop splits them.
 struct SplitRule {
   const Format* format;
   int slices;
@@ -66,6 +69,11 @@ struct SplitRule {
   // successive: rounded as fl((x + sigma) - sigma), positive remainders to a grid twice as coarse as negative
   // ones.
   bool sigma_grid = false;
+  // tiles: vectors and inner indices of a tile, and the mean number of binades below the tile's largest
+  // element from which it fails Eq. 9 (arith/tile_exponent.hpp).
+  int tile_vectors = 0;
+  int tile_depth = 0;
+  int depth_limit = 0;
 
   // Magnitudes of residues' integers are at most 2^integer_bits(): one element may be as large as its
   // vector's norm; where it meets only small elements, it may be larger by the digits of magnitudes.
@@ -146,7 +154,8 @@ KINTSUGI_HOST_DEVICE constexpr void split_element(const SplitRule& rule, double 
       return store(0, static_cast<std::uint64_t>(times_power_of_two(x < 0 ? -x : x, scale)));
     case SplitKind::magnitude_above: return store(0, magnitude_above(x, scale));
     case SplitKind::residues: return split_into_residues(rule.slices, rule.integer_bits(), x, scale, store);
-    case SplitKind::successive: return;
+    case SplitKind::successive:
+    case SplitKind::tiles: return;
   }
 }
 

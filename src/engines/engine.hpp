@@ -135,6 +135,9 @@ class Engine {
   // written as SumType::residue.
   virtual bool reduces_sums_modulo() const = 0;
 
+  // True if the engine multiplies slices with exponents per tile (TileSums of schedule/schedule.hpp).
+  virtual bool multiplies_tiles() const { return false; }
+
   // True if native products of f32, f64 and complex matrices always have a fixed order.
   virtual bool native_order_is_fixed() const { return false; }
   // Bytes of scratch of a native product in a fixed order, with m rows and n columns of reals (for a complex

@@ -10,6 +10,7 @@
 #include "execute/device/prepare.hpp"
 #include "execute/device/stage.hpp"
 #include "execute/host/checked.hpp"
+#include "execute/host/failing_tiles.hpp"
 #include "execute/host/native.hpp"
 #include "execute/host/ozaki1.hpp"
 #include "execute/host/residue_scales.hpp"
@@ -18,6 +19,7 @@
 #include "recombine/special_values.hpp"
 #include "recombine/weighted.hpp"
 #include "schemes/bound.hpp"
+#include "split/tiles.hpp"
 
 namespace kintsugi::core {
 
@@ -76,11 +78,38 @@ void recombine(const Program& program, const Accumulators& sums, std::span<const
   }
 }
 
+// Returns the rows or columns of one operand that meet in a block of C, for its failing tiles.
+template <class T>
+TiledOperand<OperandView<T>> tiled_operand(const SideOf<T>& side, const Slices& slices, std::int64_t first,
+                                           std::int64_t count) {
+  const std::int64_t parts = side.view.rows / elements_of(side.view).rows;
+  return {side.view.vectors(parts * first, parts * count),
+          std::span<const VectorRange>(side.ranges).subspan(parts * first, parts * count), slices};
+}
+
+// Counts the tiles of a block's operands that no block before it had, and adds the failing tiles' products.
+// Returns the sums that are to be recombined.
+template <class T>
+Accumulators add_half_precision(const ResultBlock& block, const SideOf<T>& a, const Slices& slices_a,
+                                const SideOf<T>& b, const Slices& slices_b, const Accumulators& sums,
+                                int threads, Report& report) {
+  if (block.column == 0) report.tiles_a += count_tiles(slices_a);
+  if (block.row == 0) report.tiles_b += count_tiles(slices_b);
+  Accumulators selected = sums;
+  if constexpr (std::is_same_v<RealOf<T>, float>) {
+    const bool fails =
+        add_failing_tiles(tiled_operand(a, slices_a, block.row, block.rows),
+                          tiled_operand(b, slices_b, block.column, block.columns), sums, threads);
+    if (!fails) selected.groups = 1;
+  }
+  return selected;
+}
+
 // Runs split, multiply and recombine for one block of C after the other.
 template <class T>
 void run_program(const Plan& plan, const Blocking& blocking, const Program& program, Accumulator accumulator,
                  SideOf<T>& a, SideOf<T>& b, const Operands& operands, const MatrixView<T>& c,
-                 Workspace& workspace) {
+                 Workspace& workspace, Report& report) {
   set_program(program, a, b);
   set_residue_scales(plan, program, blocking, a, b, workspace);
   const BlockMemory memory = take_block(plan, program, blocking, a, b, workspace);
@@ -97,7 +126,11 @@ void run_program(const Plan& plan, const Blocking& blocking, const Program& prog
     sums.columns = slices_b.vectors;
     plan.engine->multiply(
         {&program.schedule, slices_a, slices_b, sums, accumulator, memory.scratch, plan.threads});
-    recombine(program, sums, a.ranges.subspan(block.row, block.rows),
+    const Accumulators selected =
+        program.schedule.tiles.depth == 0
+            ? sums
+            : add_half_precision(block, a, slices_a, b, slices_b, sums, plan.threads, report);
+    recombine(program, selected, a.ranges.subspan(block.row, block.rows),
               b.ranges.subspan(parts * block.column, parts * block.columns), alpha, beta,
               c.block(block.row, block.column, block.rows, block.columns), plan.threads);
   });
@@ -212,7 +245,7 @@ void multiply_item(const Plan& plan, const Operands& operands, std::int64_t item
                          report.ozaki1);
   } else {
     run_program(plan, report.blocking, selection.program, candidate.accumulator, selection.a, selection.b,
-                operands, c, workspace);
+                operands, c, workspace, report);
   }
   add_to_report(report, plan, selection);
   if (selection.program.recombination == Recombination::ozaki1) report_slices(report, plan, selection);

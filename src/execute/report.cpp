@@ -46,6 +46,20 @@ Json ozaki1_json(const Ozaki1Counts& counts) {
             {"summation", counts.summation_seconds}}}};
 }
 
+// Tiles of both operands and those that fail Eq. 9 of MixPert, whose products a half-precision program adds.
+Json tiles_json(const Report& report) {
+  if (report.tiles_a.tiles == 0) return {};
+  const auto share = [](const TileCounts& counts) {
+    return static_cast<double>(counts.failing) / static_cast<double>(counts.tiles);
+  };
+  return {{"a", report.tiles_a.tiles},
+          {"b", report.tiles_b.tiles},
+          {"failing_a", report.tiles_a.failing},
+          {"failing_b", report.tiles_b.failing},
+          {"failing_share_a", share(report.tiles_a)},
+          {"failing_share_b", share(report.tiles_b)}};
+}
+
 }  // namespace
 
 std::string describe_report(const Report& report) {
@@ -61,6 +75,7 @@ std::string describe_report(const Report& report) {
   json["blocking"] = {{"m", report.blocking.m}, {"n", report.blocking.n}};
   json["workspace_bytes"] = report.workspace_bytes;
   json["adapted"] = adapted_json(report.adapted);
+  json["tiles"] = tiles_json(report);
   json["error_free"] = ozaki1_json(report.ozaki1);
   return text_of(json);
 }

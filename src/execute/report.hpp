@@ -10,6 +10,7 @@
 
 #include "execute/ozaki1_counts.hpp"
 #include "planner/plan.hpp"
+#include "split/tiles.hpp"
 
 namespace kintsugi::core {
 
@@ -44,6 +45,9 @@ struct Report {
   void set_adapted(const Candidate& candidate, const Program& program, std::int64_t k) {
     adapted = {candidate.scheme, candidate.accumulator, k, program, candidate.parameters};
   }
+
+  TileCounts tiles_a;  // of programs with exponents per tile
+  TileCounts tiles_b;
 
   Ozaki1Counts ozaki1;  // of items under Recombination::ozaki1
 };

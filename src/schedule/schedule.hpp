@@ -58,6 +58,15 @@ struct Structure {
 
 inline constexpr int max_groups = 256;
 
+// Exponents per tile of slices (split/tiles.hpp). Groups are then the weights 2^(-7 g) within a tile: the four
+// sums over a tile's inner indices give one fp32 number (tile_value() of arith/tile_arithmetic.hpp), which is
+// multiplied by the weights of both tiles and added to sum 0 outside. Sum 1 is that of tiles that failed
+// Eq. 9, which the execution adds.
+struct TileSums {
+  std::int32_t depth = 0;      // inner indices of a tile, equal to k_block; 0: no exponents per tile
+  bool pair_exponent = false;  // both tiles of a product are shifted to the larger of their exponents
+};
+
 // Structure and weights at run time. The result is the sum over groups of 2^group_exponents[g] * sum_g.
 struct Schedule {
   std::span<const Term> terms;
@@ -76,9 +85,10 @@ struct Schedule {
   std::array<int, max_groups> group_exponents{};
   // Residues: the modulus of each group's sums.
   std::array<std::int16_t, max_groups> group_moduli{};
+  TileSums tiles{};
 
   // Number of sums outside the engine, and the exponent of the weight that each is still to be multiplied by.
-  int sums() const { return joint ? 1 : groups; }
+  int sums() const { return tiles.depth > 0 ? 2 : joint ? 1 : groups; }
   int sum_exponent(int sum) const { return joint ? 0 : group_exponents[static_cast<std::size_t>(sum)]; }
 
   // The schedule for a C of `elements` elements, each a sum of k products, on a matrix unit that truncates. A

@@ -7,7 +7,9 @@
 #include <limits>
 #include <vector>
 
+#include "arith/tile_exponent.hpp"
 #include "schedule/bound.hpp"
+#include "schemes/tile_bound.hpp"
 
 namespace kintsugi::core {
 
@@ -269,6 +271,7 @@ bool rounds_once(const Program& program) {
 // Largest number of significant bits that the slices hold: floating-point slices have p each and a sign,
 // which is worth another bit in all but the first.
 int max_bits(const SplitRule& rule) {
+  if (rule.kind == SplitKind::tiles) return segment_bits * rule.slices;
   if (rule.kind == SplitKind::residues) return rule.top_exponent + 1;
   if (!rule.format->floating) return rule.top_exponent + 1 + (rule.slices - 1) * rule.residual_exponent;
   return rule.slices * (rule.format->significand_bits + 1) - 1;
@@ -293,6 +296,7 @@ double with_last_rounding(const Program& program, OperandType type, double befor
 }  // namespace
 
 int window_range(const SplitRule& rule) {
+  if (rule.kind == SplitKind::tiles) return segment_bits * rule.slices - 1;
   if (rule.kind == SplitKind::successive) return rule.slices * rule.successive_gain();
   // A grid keeps part of every element down to its last quantum.
   if (rule.kind == SplitKind::residues) return rule.top_exponent;
@@ -335,6 +339,7 @@ ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int
   if (program.recombination == Recombination::exact_sums) return {};
   if (program.recombination == Recombination::residues) return integer_rounding(static_cast<double>(k));
   if (program.recombination == Recombination::ozaki1) return ozaki1_bound(program, static_cast<double>(k));
+  if (has_tiles(program)) return tile_bound(program, k);
   const SplitError a = split_error(program.split_a, a_in_window);
   const SplitError b = split_error(program.split_b, b_in_window);
   ErrorBound bound = split_bound(program, a, b);
@@ -356,6 +361,7 @@ double split_loss(const Program& program) {
   if (program.recombination == Recombination::exact_sums) return 0;
   if (program.recombination == Recombination::residues)
     return relative_of(program, integer_rounding(1), 1, 0, 0);
+  if (has_tiles(program)) return relative_of(program, tile_split_bound(program, 1), 1, 0, 0);
   const ErrorBound bound =
       split_bound(program, split_error(program.split_a, true), split_error(program.split_b, true));
   return relative_of(program, bound, 1, 0, 0);

@@ -121,6 +121,7 @@ struct Program {
   SumType sum_type(bool reduces_sums_modulo = false) const {
     if (format().id == FormatId::int52) return SumType::i128;
     if (recombination == Recombination::residues && reduces_sums_modulo) return SumType::residue;
+    if (schedule.tiles.depth > 0) return SumType::f32;
     return format().floating && !schedule.integer_sums ? SumType::f32 : SumType::i64;
   }
 

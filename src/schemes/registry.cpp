@@ -23,6 +23,7 @@
 #include "schemes/int8x6.hpp"
 #include "schemes/legemm.hpp"
 #include "schemes/markidis.hpp"
+#include "schemes/mixpert.hpp"
 #include "schemes/ootomo.hpp"
 #include "schemes/ootomo_tf32.hpp"
 #include "schemes/ozaki2.hpp"
@@ -60,6 +61,11 @@ constexpr std::array registry{
     &schemes::split_n,
     &schemes::int8x6,
     &schemes::quantensor,
+    &schemes::mixpert_1,
+    &schemes::mixpert_2,
+    &schemes::mixpert_3,
+    &schemes::mixpert_4,
+    &schemes::mixpert_full,
     &schemes::ozaki_fp16,
     &schemes::ozaki_fp64,
     &schemes::ozaki_int8,

@@ -25,6 +25,8 @@ struct Acceptance {
   // are not used.
   std::int32_t norm_bits = 0;
   std::int32_t norm_top_exponent = 0;
+  // Exponents per tile: dynamic_range is that of all of an operand, since its rows share exponents.
+  bool whole_operand = false;
 
   constexpr bool any_range() const { return dynamic_range == any; }
   constexpr bool by_norms() const { return norm_bits > 0; }
@@ -41,7 +43,9 @@ KINTSUGI_HOST_DEVICE constexpr bool accepts(const Acceptance& acceptance, const 
                                             bool proved_by_norms = false) {
   if (acceptance.by_norms() && !proved_by_norms) return false;
   if (std::max(a.largest, b.largest) > acceptance.exponent) return false;
-  return std::max(a.dynamic_range, b.dynamic_range) <= acceptance.dynamic_range ||
+  const std::int32_t range_a = acceptance.whole_operand ? a.largest - a.smallest : a.dynamic_range;
+  const std::int32_t range_b = acceptance.whole_operand ? b.largest - b.smallest : b.dynamic_range;
+  return std::max(range_a, range_b) <= acceptance.dynamic_range ||
          are_within_depth(a, b, k, acceptance.mean_depth);
 }
 

@@ -64,7 +64,22 @@ void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRan
       if (found) extend_block_by_magnitudes(operand, first, last, ranges);
     }
     if (!found) extend_block(operand, inner_factors, first, last, ranges);
-    for (std::int64_t v = first; v < last; ++v) set_scale(ranges[v], rule);
+    set_scales(ranges.subspan(first, last - first), rule);
+  }
+}
+
+void set_scales(std::span<VectorRange> ranges, const SplitRule& rule) {
+  for (VectorRange& range : ranges) set_scale(range, rule);
+  if (rule.kind != SplitKind::tiles) return;
+  const auto panel_vectors = static_cast<std::size_t>(rule.tile_vectors);
+  for (std::size_t first = 0; first < ranges.size(); first += panel_vectors) {
+    const auto panel = ranges.subspan(first, std::min(panel_vectors, ranges.size() - first));
+    std::int32_t scale = std::numeric_limits<std::int32_t>::max();
+    for (const VectorRange& range : panel) {
+      if ((range.flags & VectorRange::all_zero) == 0) scale = std::min(scale, range.scale);
+    }
+    if (scale == std::numeric_limits<std::int32_t>::max()) scale = 0;
+    for (VectorRange& range : panel) range.scale = scale;
   }
 }
 

@@ -16,6 +16,10 @@ template <class View>
 void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads,
                  std::span<const double> inner_factors = {});
 
+// Sets the scales of vectors, the first of which begins a tile, after all their elements were added. Vectors
+// that share tiles have one scale.
+void set_scales(std::span<VectorRange> ranges, const SplitRule& rule);
+
 // Summary of a whole operand's ranges, by which windows are tested.
 struct RangeSummary {
   std::int32_t dynamic_range = 0;

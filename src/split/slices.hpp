@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "arith/split_rule.hpp"
+#include "arith/tile_exponent.hpp"
 #include "base/memory.hpp"
 #include "base/view.hpp"
 #include "formats/format.hpp"
@@ -32,6 +34,11 @@ struct Slices {
   std::int64_t vectors = 0;            // in this view
   std::int64_t allocated_vectors = 0;  // in each slice in memory, a multiple of vector_multiple
   std::int64_t k = 0;
+  // Exponents per tile, those of a panel of `tile_vectors` vectors one after the other; stored behind the
+  // slices. tile_depth = 0: none.
+  int tile_vectors = 0;
+  int tile_depth = 0;
+  TileExponent* tiles = nullptr;
 
   std::int64_t padded_vectors() const { return round_up(vectors, vector_multiple); }
   std::int64_t vector_stride() const { return round_up(k, k_multiple); }
@@ -39,8 +46,25 @@ struct Slices {
   std::size_t element_bytes() const {
     return storage == SliceStorage::panels ? sizeof(float) : static_cast<std::size_t>(format->storage_bytes);
   }
-  std::size_t bytes() const {
+  std::size_t slice_bytes() const {
     return array_bytes(count * allocated_vectors, vector_stride(), element_bytes());
+  }
+  std::int64_t tiles_of_vector() const { return tile_depth == 0 ? 0 : divide_up(k, tile_depth); }
+  std::size_t tile_bytes() const {
+    if (tile_depth == 0) return 0;
+    return array_bytes(allocated_vectors / tile_vectors, tiles_of_vector(), sizeof(TileExponent));
+  }
+  std::size_t bytes() const { return slice_bytes() + tile_bytes(); }
+
+  // Sets the memory, of bytes() bytes.
+  void place(std::byte* memory) {
+    data = memory;
+    tiles = tile_depth == 0 || memory == nullptr ? nullptr
+                                                 : reinterpret_cast<TileExponent*>(memory + slice_bytes());
+  }
+
+  TileExponent& tile(std::int64_t v, std::int64_t index) const {
+    return tiles[v / tile_vectors * tiles_of_vector() + index];
   }
 
   // View of `number` vectors from `first` on; `first` is a multiple of vector_multiple.
@@ -48,6 +72,7 @@ struct Slices {
     Slices selected = *this;
     selected.data += static_cast<std::size_t>(first * vector_stride()) * element_bytes();
     selected.vectors = number;
+    if (tiles != nullptr) selected.tiles += first / tile_vectors * tiles_of_vector();
     return selected;
   }
 
@@ -63,6 +88,14 @@ struct Slices {
 inline Slices make_slices(const Format& format, SliceStorage storage, int count, std::int64_t vectors,
                           std::int64_t k) {
   return {nullptr, &format, storage, count, vectors, round_up(vectors, Slices::vector_multiple), k};
+}
+
+// The slices that the rule makes, with the exponents of tiles if it has any.
+inline Slices make_slices(const SplitRule& rule, SliceStorage storage, std::int64_t vectors, std::int64_t k) {
+  Slices slices = make_slices(*rule.format, storage, rule.slices, vectors, k);
+  slices.tile_vectors = rule.tile_vectors;
+  slices.tile_depth = rule.tile_depth;
+  return slices;
 }
 
 }  // namespace kintsugi::core

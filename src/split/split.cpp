@@ -9,6 +9,7 @@
 #include "split/panels.hpp"
 #include "split/residues/complex_residues.hpp"
 #include "split/residues/residues.hpp"
+#include "split/tiles.hpp"
 #include "split/vector_blocks.hpp"
 
 namespace kintsugi::core {
@@ -111,6 +112,10 @@ void split_block(const View& operand, const SplitRule& rule, std::span<const Vec
   }
   if (rule.kind == SplitKind::residues && slices.storage == SliceStorage::packed)
     return split_block_into_residues(operand, rule, ranges, slices, inner_factors, first, last);
+  if constexpr (std::is_same_v<View, EmbeddedView<float>> || std::is_same_v<View, MatrixView<const float>>) {
+    if (rule.kind == SplitKind::tiles)
+      return split_block_into_tiles(operand, rule, ranges, slices, first, last);
+  }
   if (slices.storage == SliceStorage::panels)
     return split_block_into_panel(operand, rule, ranges, slices, inner_factors, first, last);
   if constexpr (!std::is_same_v<View, MatrixView<const DoubleDouble>>) {
@@ -138,6 +143,7 @@ void split_operand(const View& operand, const SplitRule& rule, std::span<const V
     const std::int64_t first = block * vectors_per_block;
     const std::int64_t last = first + vectors_per_block;
     if (slices.storage == SliceStorage::packed) clear_padding(slices, first, last);
+    clear_tiles(slices, first, last);
     if (first < slices.vectors)
       split_block(operand, rule, ranges, slices, inner_factors, first, std::min(last, slices.vectors));
   }

@@ -36,9 +36,9 @@ std::vector<std::byte> split(const MatrixView<const float>& operand, const Split
                              int threads) {
   ranges.assign(static_cast<std::size_t>(operand.rows), VectorRange{});
   find_ranges(operand, rule, ranges, threads);
-  slices = make_slices(*rule.format, storage, rule.slices, operand.rows, operand.columns);
+  slices = make_slices(rule, storage, operand.rows, operand.columns);
   std::vector<std::byte> memory(slices.bytes(), std::byte{0xee});
-  slices.data = memory.data();
+  slices.place(memory.data());
   split_operand(operand, rule, ranges, slices, threads);
   return memory;
 }
@@ -176,6 +176,7 @@ TEST_P(Split, PaddingIsZero) {
 // Panels are split many elements at a time, or one by one where a slice could overflow.
 TEST_P(Split, PanelsHaveTheBitsOfPackedSlices) {
   const SplitRule& rule = GetParam()->program.split_a;
+  if (rule.kind == SplitKind::tiles) GTEST_SKIP() << "no panels";
   for (const char* distribution : {"uniform", "phi:4", "subnormal-mixed", "special:0.2", "graded:60"}) {
     for (const auto& [vectors, k] : {std::pair{1, 1}, {16, 64}, {19, 130}, {35, 70}}) {
       for (const bool strided : {false, true}) {

@@ -15,6 +15,7 @@
 #include "engines/cpu/native_tiles.hpp"
 #include "engines/cpu/openblas.hpp"
 #include "engines/cpu/pairs.hpp"
+#include "engines/cpu/tiles.hpp"
 #include "engines/engine.hpp"
 
 namespace kintsugi::core {
@@ -158,6 +159,7 @@ class CpuEngine final : public Engine {
   std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t,
                             int threads) const override {
     const auto workers = static_cast<std::size_t>(std::max(threads, 1));
+    if (schedule.tiles.depth > 0) return workers * tiles_worker_bytes(*int8_choice().kernels);
     switch (format) {
       case FormatId::int8: return workers * int8_worker_bytes(*int8_choice().kernels);
       case FormatId::int52: return workers * int52_worker_bytes(*int52_choice().kernels);
@@ -172,8 +174,10 @@ class CpuEngine final : public Engine {
   }
 
   bool reduces_sums_modulo() const override { return true; }
+  bool multiplies_tiles() const override { return true; }
 
   void multiply(const Multiplication& task) const override {
+    if (task.schedule->tiles.depth > 0) return multiply_tiles(task, *int8_choice().kernels);
     switch (task.a.format->id) {
       case FormatId::int8: return multiply_int8(task, *int8_choice().kernels);
       case FormatId::int52: return multiply_int52(task, *int52_choice().kernels);

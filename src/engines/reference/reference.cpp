@@ -12,6 +12,7 @@
 #include "engines/engine.hpp"
 #include "engines/pair_element.hpp"
 #include "engines/reference/models.hpp"
+#include "engines/tile_element.hpp"
 #include "formats/formats.hpp"
 
 namespace kintsugi::core {
@@ -251,8 +252,10 @@ class ReferenceEngine final : public Engine {
   }
 
   bool reduces_sums_modulo() const override { return false; }
+  bool multiplies_tiles() const override { return true; }
 
   void multiply(const Multiplication& task) const override {
+    if (task.schedule->tiles.depth > 0) return multiply_tiles_by_elements(task);
     const std::size_t scratch = scratch_bytes(*task.schedule, task.a.format->id, task.a.k, 1);
     const auto run = [&]<class Model>() {
       using Sum = typename Model::Sum;

@@ -63,13 +63,13 @@ void split_item(const Plan& plan, Side side, const View& copy, Prepared::Item& i
   const SplitRule& rule = item.rule = rule_of(*candidate);
   if (rule.kind == SplitKind::successive) return;  // both operands and the block decide the slice count
   if (rule.scales == ScaleRule::product) return;   // scales depend on both operands
-  for (VectorRange& range : item.ranges) set_scale(range, rule);
+  set_scales(item.ranges, rule);
   if (rule.scales == ScaleRule::norm) scale_by_norms(copy, rule, item.ranges, plan.threads);
   item.slices =
-      make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices,
+      make_slices(rule, plan.engine->slice_storage(rule.format->id),
                   slice_vectors_each(copy, rule) * elements_of(copy).rows, slice_length(copy, rule));
   item.slice_memory = allocate(plan, item.slices.bytes());
-  item.slices.data = static_cast<std::byte*>(item.slice_memory.pointer());
+  item.slices.place(static_cast<std::byte*>(item.slice_memory.pointer()));
   split_operand(copy, rule, item.ranges, item.slices, plan.threads);
 }
 

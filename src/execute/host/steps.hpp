@@ -28,8 +28,8 @@ template <class T>
 void set_program(const Program& program, SideOf<T>& a, SideOf<T>& b) {
   a.rule = &program.split_a;
   b.rule = &program.split_b;
-  for (VectorRange& range : a.ranges) set_scale(range, *a.rule);
-  for (VectorRange& range : b.ranges) set_scale(range, *b.rule);
+  set_scales(a.ranges, *a.rule);
+  set_scales(b.ranges, *b.rule);
 }
 
 // True if slices under the rule `available` can be used as those of `wanted`: the rules are the same or, for

@@ -10,6 +10,7 @@
 #include "planner/element_type.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/ozaki2.hpp"
+#include "schemes/tile_bound.hpp"
 
 namespace kintsugi::core {
 
@@ -37,6 +38,16 @@ void shorten(std::vector<Candidate>& chain, const Engine& engine, std::size_t ma
   }
 }
 
+// A candidate that accepts no wider range than one before it would never be reached. The range of a whole
+// operand is at least that of its rows, so that a candidate that tests the rows is not excluded by one that
+// tests the operand.
+bool can_be_reached(const Candidate& candidate, const std::vector<Candidate>& before) {
+  return std::ranges::all_of(before, [&](const Candidate& each) {
+    const bool excludes = candidate.acceptance.whole_operand || !each.acceptance.whole_operand;
+    return !excludes || candidate.acceptance.dynamic_range > each.acceptance.dynamic_range;
+  });
+}
+
 // True if the emulation is expected to be faster than the native product by more than measurements scatter.
 bool wins(const Plan& plan, const Program& program) {
   if (program.recombination == Recombination::exact_sums) return false;
@@ -60,7 +71,9 @@ SchemeVariant ozaki2_variant(int moduli_count, ScaleRule scale) {
 double relative_cost(const Engine& engine, const Program& program) {
   if (program.recombination == Recombination::exact_sums) return std::numeric_limits<double>::infinity();
   const double share = program.multiplies_elements() ? 0.25 : 1;  // share of an embedding's four products
-  return share * static_cast<double>(program.schedule.terms.size()) /
+  // Sums that are converted to FP32 every tile take about as long as their products.
+  const double conversions = has_tiles(program) ? 2 : 1;
+  return share * conversions * static_cast<double>(program.schedule.terms.size()) /
          engine.relative_rate(program.format().id);
 }
 
@@ -87,6 +100,7 @@ std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& pr
   const FormatId format = program.format().id;
   const DeviceEngine* device = engine.device();
   std::vector<Accumulator> ways;
+  if (program.schedule.tiles.depth > 0 && !engine.multiplies_tiles()) return ways;
   for (const Accumulator way : engine.accumulators(format)) {
     if (device == nullptr || !is_tensor_core(way) || device->fuses(program.schedule, format, way, type))
       ways.push_back(way);
@@ -158,6 +172,7 @@ std::optional<Proved> prove(const Plan& plan, const Candidate& candidate) {
   while (span >= 0 && relative_bound(program, bound, type, k, span, span) > contract.coefficient) --span;
   if (span < 0) return std::nullopt;
   proved.candidate.acceptance.dynamic_range = span;
+  proved.candidate.acceptance.whole_operand = has_tiles(program);
   // The floors hold everything that integer programs lose.
   proved.coefficient =
       program.format().floating ? bound.relative : relative_bound(program, bound, type, k, 0, 0);
@@ -180,11 +195,9 @@ std::vector<Candidate> proved_emulations(const Plan& plan, EmulationFilter filte
   };
   std::stable_sort(proved.begin(), proved.end(),
                    [&](const Proved& x, const Proved& y) { return rank(x) < rank(y); });
-  // A candidate that accepts no wider range than one before it would never be reached.
   std::vector<Candidate> chain;
   for (const auto& [candidate, coefficient] : proved) {
-    if (chain.empty() || candidate.acceptance.dynamic_range > chain.back().acceptance.dynamic_range)
-      chain.push_back(candidate);
+    if (can_be_reached(candidate, chain)) chain.push_back(candidate);
   }
   shorten(chain, *plan.engine, DeviceReport::max_candidates - (filter.native_follows ? 1 : 0),
           filter.native_follows);

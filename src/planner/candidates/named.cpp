@@ -16,6 +16,9 @@ Accumulator select_accumulator(const Plan& plan, const Program& program) {
   const Engine& engine = *plan.engine;
   const Format& format = program.format();
   const auto ways = accumulators_of(engine, program, element_type(plan.problem));
+  if (ways.empty() && program.schedule.tiles.depth > 0) {
+    fail(Status::not_supported, "engine {} does not multiply slices with exponents per tile", engine.name());
+  }
   if (ways.empty()) {
     fail(Status::not_supported, "engine {} does not multiply {}", engine.name(), format.name);
   }

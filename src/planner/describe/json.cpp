@@ -43,6 +43,7 @@ const char* kind_name(SplitKind kind) {
     case SplitKind::magnitude_above: return "magnitude_above";
     case SplitKind::residues: return "residues";
     case SplitKind::successive: return "successive";
+    case SplitKind::tiles: return "tiles";
   }
   return "";
 }
@@ -95,7 +96,9 @@ Json split_json(const SplitRule& rule) {
           {"scale_vectors", rule.scale_vectors},
           {"top_exponent", rule.scale_vectors ? Json(rule.top_exponent) : Json()},
           {"complex_basis", basis_json(rule.complex_basis)},
-          {"scales", rule.kind == SplitKind::residues ? Json(scale_rule_name(rule.scales)) : Json()}};
+          {"scales", rule.kind == SplitKind::residues ? Json(scale_rule_name(rule.scales)) : Json()},
+          {"tile_vectors", rule.kind == SplitKind::tiles ? Json(rule.tile_vectors) : Json()},
+          {"tile_depth", rule.kind == SplitKind::tiles ? Json(rule.tile_depth) : Json()}};
 }
 
 Json scheme_json(const Scheme& scheme, const std::string& name, const Program& program) {

@@ -31,6 +31,10 @@ std::string split_words(const SplitRule& rule) {
         rule.slices, rule.format->name, rule.residual_exponent,
         rule.sigma_grid ? ", rounded by fl((x + sigma) - sigma): positive elements to even integers" : "");
   }
+  if (rule.kind == SplitKind::tiles) {
+    return fmt::format("{} segments of 7 bits with one exponent per {} vectors x {} inner indices",
+                       rule.slices, rule.tile_vectors, rule.tile_depth);
+  }
   if (rule.kind == SplitKind::grid_digits) {
     return fmt::format("{} digits of {} bits of a grid, rows and columns scaled to maxima in [2^{}, 2^{})",
                        rule.slices, rule.residual_exponent, rule.top_exponent, rule.top_exponent + 1);
@@ -90,8 +94,10 @@ std::string acceptance_words(const Acceptance& acceptance) {
   if (acceptance.by_norms())
     words += " Taken where the norms of A's rows and B's columns prove every element.";
   if (acceptance.any_range()) return words;
-  words += fmt::format(" Taken when every row of A and column of B spans at most {} binades",
-                       acceptance.dynamic_range);
+  words +=
+      fmt::format(" Taken when {} at most {} binades",
+                  acceptance.whole_operand ? "A and B each span" : "every row of A and column of B spans",
+                  acceptance.dynamic_range);
   if (acceptance.mean_depth == 0) return words + ".";
   return words +
          fmt::format(", or the elements of two that meet lie at most {} below their largest ones on average.",

@@ -17,9 +17,8 @@ std::span<T> take_span(std::int64_t count, Workspace& workspace) {
 
 Slices take_slices(const Plan& plan, const SplitRule& rule, std::int64_t vectors, std::int64_t k,
                    Workspace& workspace) {
-  Slices slices =
-      make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices, vectors, k);
-  slices.data = workspace.take(slices.bytes());
+  Slices slices = make_slices(rule, plan.engine->slice_storage(rule.format->id), vectors, k);
+  slices.place(workspace.take(slices.bytes()));
   return slices;
 }
 

@@ -1,0 +1,134 @@
+#include "engines/cpu/tiles.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "arith/tile_arithmetic.hpp"
+#include "base/floating_environment.hpp"
+#include "base/vectorised_fma.hpp"
+#include "base/workers.hpp"
+#include "engines/tile_element.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+constexpr int weights = 4;  // groups of the schedule: i + j = 0 ... 3
+
+// Rows and columns of C that a thread computes at once.
+struct Block {
+  std::int64_t row;
+  std::int64_t column;
+  std::int64_t rows;
+  std::int64_t columns;
+};
+
+// Sums of a block, column-major: those of the four weights over a tile's inner indices, and of all tiles.
+struct Sums {
+  std::array<std::uint32_t*, weights> of_weight;
+  float* outside;
+  std::int64_t stride;
+};
+
+std::size_t integer_bytes(const Int8Kernels& kernels) {
+  return static_cast<std::size_t>(kernels.tile * kernels.tile) * sizeof(std::uint32_t);
+}
+
+Sums take_sums(const Int8Kernels& kernels, std::byte* scratch) {
+  Sums sums{{}, nullptr, kernels.tile};
+  for (std::uint32_t*& integers : sums.of_weight) {
+    integers = reinterpret_cast<std::uint32_t*>(scratch);
+    scratch += integer_bytes(kernels);
+  }
+  sums.outside = reinterpret_cast<float*>(scratch);
+  return sums;
+}
+
+void clear(const Sums& sums, const Block& block) {
+  for (std::uint32_t* integers : sums.of_weight) {
+    for (std::int64_t j = 0; j < block.columns; ++j) std::fill_n(integers + j * sums.stride, block.rows, 0U);
+  }
+}
+
+void add_terms(const Multiplication& task, const Int8Kernels& kernels, const Block& block, std::int64_t begin,
+               std::int64_t length, std::byte* packed, const Sums& sums) {
+  for (const Term& term : task.schedule->terms) {
+    const Int8Block product{task.a.vector<std::int8_t>(term.a, block.row) + begin,
+                            task.b.vector<std::int8_t>(term.b, block.column) + begin,
+                            task.a.vector_stride(),
+                            block.rows,
+                            block.columns,
+                            length};
+    kernels.add_product(product, packed, sums.of_weight[term.group]);
+  }
+}
+
+// Adds a tile's values of `count` elements of one column to the sums outside.
+KINTSUGI_VECTORIZED_FMA void add_values(const std::uint32_t* s0, const std::uint32_t* s1,
+                                        const std::uint32_t* s2, const std::uint32_t* s3, float weight,
+                                        std::int64_t count, float* outside) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float value = tile_value(static_cast<std::int32_t>(s0[i]), static_cast<std::int32_t>(s1[i]),
+                                   static_cast<std::int32_t>(s2[i]), static_cast<std::int32_t>(s3[i]));
+    outside[i] = std::fma(value, weight, outside[i]);
+  }
+}
+
+void add_outside(const Multiplication& task, const Block& block, std::int64_t index, const Sums& sums) {
+  const std::int64_t panel = task.a.tile_vectors;
+  for (std::int64_t j = 0; j < block.columns; ++j) {
+    const float weight_b = tile_weight(task.b.tile(block.column + j, index).difference);
+    for (std::int64_t i = 0; i < block.rows; i += panel) {
+      const float weight = tile_weight(task.a.tile(block.row + i, index).difference) * weight_b;
+      const std::int64_t at = i + j * sums.stride;
+      add_values(sums.of_weight[0] + at, sums.of_weight[1] + at, sums.of_weight[2] + at,
+                 sums.of_weight[3] + at, weight, std::min(panel, block.rows - i), sums.outside + at);
+    }
+  }
+}
+
+void multiply_block(const Multiplication& task, const Int8Kernels& kernels, const Block& block,
+                    std::byte* scratch) {
+  const Sums sums = take_sums(kernels, scratch);
+  std::byte* packed = scratch + (weights + 1) * integer_bytes(kernels);
+  for (std::int64_t j = 0; j < block.columns; ++j)
+    std::fill_n(sums.outside + j * sums.stride, block.rows, 0.0F);
+  const std::int64_t depth = task.schedule->tiles.depth;
+  for (std::int64_t begin = 0; begin < task.a.k; begin += depth) {
+    clear(sums, block);
+    add_terms(task, kernels, block, begin, std::min(depth, task.a.vector_stride() - begin), packed, sums);
+    add_outside(task, block, begin / depth, sums);
+  }
+  for (std::int64_t j = 0; j < block.columns; ++j) {
+    std::copy_n(sums.outside + j * sums.stride, block.rows,
+                task.sums.group<float>(0) + block.row + (block.column + j) * task.sums.rows);
+  }
+}
+
+}  // namespace
+
+std::size_t tiles_worker_bytes(const Int8Kernels& kernels) {
+  return aligned_size((weights + 1) * integer_bytes(kernels) + kernels.packed_bytes);
+}
+
+void multiply_tiles(const Multiplication& task, const Int8Kernels& kernels) {
+  if (task.schedule->tiles.pair_exponent) return multiply_tiles_by_elements(task);
+  const std::int64_t edge = kernels.tile;
+  const std::int64_t block_rows = divide_up(task.sums.rows, edge);
+  const std::int64_t blocks = block_rows * divide_up(task.sums.columns, edge);
+  const int workers = workers_for(blocks, task.threads);
+#pragma omp parallel for num_threads(workers) schedule(static, 1)
+  for (int worker = 0; worker < workers; ++worker) {
+    const FloatingEnvironment environment;
+    std::byte* scratch = task.scratch + static_cast<std::size_t>(worker) * tiles_worker_bytes(kernels);
+    for (std::int64_t index = worker; index < blocks; index += workers) {
+      const std::int64_t row = index % block_rows * edge;
+      const std::int64_t column = index / block_rows * edge;
+      const Block block{row, column, std::min(edge, task.sums.rows - row),
+                        std::min(edge, task.sums.columns - column)};
+      multiply_block(task, kernels, block, scratch);
+    }
+  }
+}
+
+}  // namespace kintsugi::core

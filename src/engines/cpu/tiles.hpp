@@ -1,0 +1,15 @@
+// Products of int8 slices with exponents per tile, by the kernels of int8 slices.
+#pragma once
+
+#include "engines/cpu/int8_kernels.hpp"
+#include "engines/engine.hpp"
+
+namespace kintsugi::core {
+
+// Scratch bytes of one thread.
+std::size_t tiles_worker_bytes(const Int8Kernels& kernels);
+
+// Writes sum 0 of all elements, as TileElement of engines/tile_element.hpp defines it.
+void multiply_tiles(const Multiplication& task, const Int8Kernels& kernels);
+
+}  // namespace kintsugi::core

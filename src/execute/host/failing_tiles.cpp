@@ -1,0 +1,128 @@
+#include "execute/host/failing_tiles.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "arith/exponent.hpp"
+#include "arith/tile_arithmetic.hpp"
+#include "base/floating_environment.hpp"
+#include "base/workers.hpp"
+#include "split/tiles.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// Up to 16 vectors of a piece of 32 inner indices as digits, with the weight of each vector's exponent.
+struct HalfPiece {
+  static constexpr std::int64_t most_vectors = 16;
+
+  std::int16_t digits[most_vectors][half_digits][half_piece];
+  float weights[most_vectors];
+
+  template <class View>
+  void load(const TiledOperand<View>& operand, std::int64_t first, std::int64_t vectors, std::int64_t begin) {
+    const std::int64_t length = std::min<std::int64_t>(half_piece, operand.slices.k - begin);
+    for (std::int64_t v = 0; v < vectors; ++v) {
+      std::array<float, half_piece> elements{};
+      for (std::int64_t p = 0; p < length; ++p) {
+        const float x = operand.elements(first + v, begin + p);
+        elements[p] = x - x == 0.0F ? x : 0.0F;
+      }
+      load_vector(elements, -operand.ranges[first + v].scale, v);
+    }
+  }
+
+ private:
+  void load_vector(const std::array<float, half_piece>& elements, int panel_exponent, std::int64_t v) {
+    int exponent = TileExponent::none;
+    for (const float x : elements) {
+      if (x != 0.0F) exponent = std::max(exponent, exponent_of(x));
+    }
+    weights[v] = exponent == TileExponent::none ? 0.0F : tile_weight(exponent - panel_exponent);
+    for (std::size_t p = 0; p < elements.size(); ++p) {
+      const std::uint64_t integer = half_integer(elements[p], exponent);
+      for (int s = 0; s < half_digits; ++s) digits[v][s][p] = half_digit(integer, elements[p] < 0, s);
+    }
+  }
+};
+
+float piece_value(const HalfPiece& a, std::int64_t i, const HalfPiece& b, std::int64_t j) {
+  std::int32_t sums[half_digits] = {};
+  for (int s = 0; s < half_digits; ++s) {
+    for (int t = 0; t + s < half_digits; ++t) {
+      std::int32_t sum = 0;
+      for (int p = 0; p < half_piece; ++p) sum += a.digits[i][s][p] * b.digits[j][t][p];
+      sums[s + t] += sum;
+    }
+  }
+  return half_value(sums);
+}
+
+// The panels of A and B with pairs of failing tiles, row panel by row panel.
+template <class View>
+class FailingTiles {
+ public:
+  FailingTiles(const TiledOperand<View>& a, const TiledOperand<View>& b, const Accumulators& sums)
+      : a_(a), b_(b), sums_(sums) {}
+
+  void add_panel(std::int64_t row) const {
+    const std::int64_t rows = std::min<std::int64_t>(a_.slices.tile_vectors, sums_.rows - row);
+    for (std::int64_t j = 0; j < sums_.columns; ++j)
+      std::fill_n(sums_.group<float>(1) + row + j * sums_.rows, rows, 0.0F);
+    for (std::int64_t begin = 0; begin < a_.slices.k; begin += half_piece) {
+      const std::int64_t index = begin / a_.slices.tile_depth;
+      const bool row_fails = a_.slices.tile(row, index).fails != 0;
+      HalfPiece piece;
+      bool loaded = false;
+      for (std::int64_t column = 0; column < sums_.columns; column += b_.slices.tile_vectors) {
+        if (!row_fails && b_.slices.tile(column, index).fails == 0) continue;
+        if (!loaded) piece.load(a_, row, rows, begin);
+        loaded = true;
+        add_pair(piece, row, rows, column, begin);
+      }
+    }
+  }
+
+ private:
+  void add_pair(const HalfPiece& piece_a, std::int64_t row, std::int64_t rows, std::int64_t column,
+                std::int64_t begin) const {
+    const std::int64_t columns = std::min<std::int64_t>(b_.slices.tile_vectors, sums_.columns - column);
+    HalfPiece piece_b;
+    piece_b.load(b_, column, columns, begin);
+    for (std::int64_t j = 0; j < columns; ++j) {
+      for (std::int64_t i = 0; i < rows; ++i) {
+        float& sum = sums_.group<float>(1)[row + i + (column + j) * sums_.rows];
+        sum = std::fma(piece_value(piece_a, i, piece_b, j), piece_a.weights[i] * piece_b.weights[j], sum);
+      }
+    }
+  }
+
+  const TiledOperand<View>& a_;
+  const TiledOperand<View>& b_;
+  const Accumulators& sums_;
+};
+
+}  // namespace
+
+template <class View>
+bool add_failing_tiles(const TiledOperand<View>& a, const TiledOperand<View>& b, const Accumulators& sums,
+                       int threads) {
+  if (count_tiles(a.slices).failing == 0 && count_tiles(b.slices).failing == 0) return false;
+  const FailingTiles<View> failing(a, b, sums);
+  const std::int64_t panels = divide_up(sums.rows, a.slices.tile_vectors);
+#pragma omp parallel for num_threads(workers_for(panels, threads)) schedule(static, 1)
+  for (std::int64_t panel = 0; panel < panels; ++panel) {
+    const FloatingEnvironment environment;
+    failing.add_panel(panel * a.slices.tile_vectors);
+  }
+  return true;
+}
+
+template bool add_failing_tiles(const TiledOperand<MatrixView<const float>>&,
+                                const TiledOperand<MatrixView<const float>>&, const Accumulators&, int);
+template bool add_failing_tiles(const TiledOperand<EmbeddedView<float>>&,
+                                const TiledOperand<EmbeddedView<float>>&, const Accumulators&, int);
+
+}  // namespace kintsugi::core

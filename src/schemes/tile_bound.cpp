@@ -1,0 +1,60 @@
+#include "schemes/tile_bound.hpp"
+
+#include <algorithm>
+
+#include "arith/tile_arithmetic.hpp"
+#include "base/view.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// Largest magnitude of a product of segments, relative to the leading powers of two of both tiles.
+double segment_product(int i, int j) { return 127.0 * 127.0 * power_of_two(-12 - segment_bits * (i + j)); }
+
+bool has_product(const Schedule& schedule, int i, int j) {
+  return std::any_of(schedule.terms.begin(), schedule.terms.end(),
+                     [&](const Term& term) { return term.a == i && term.b == j; });
+}
+
+// What all products that are left out add for one pair of elements. The half-precision program leaves out
+// 5 * 2^-46 and what is smaller.
+double left_out(const Program& program) {
+  double sum = 0;
+  for (int i = 0; i < program.split_a.slices; ++i) {
+    for (int j = 0; j < program.split_b.slices; ++j) {
+      if (!has_product(program.schedule, i, j)) sum += segment_product(i, j);
+    }
+  }
+  constexpr double half_precision = 0x1p-43;
+  return std::max(sum, half_precision);
+}
+
+}  // namespace
+
+double tile_rounding(const SplitRule& rule) { return power_of_two(-segment_bits * rule.slices); }
+
+ErrorBound tile_split_bound(const Program& program, std::int64_t k) {
+  // Exponents of FP32 numbers lie between -149 and 128: a tile is shifted to that of another operand's tile by
+  // no more than their difference.
+  const double shifted = program.schedule.tiles.pair_exponent ? power_of_two(278) : 1;
+  const double a = shifted * tile_rounding(program.split_a);
+  const double b = shifted * tile_rounding(program.split_b);
+  return {0, a, b, static_cast<double>(k) * (a * b + left_out(program))};
+}
+
+// Each operation in FP32 loses at most u of what it has added up so far. An element meets one addition a tile
+// (or piece, of 32 at least) but for the first, which adds to zero; the fma of H and L; and their conversions,
+// which together lose u, and nothing up to k = 2. The half-precision program's fma instructions lose u and
+// 2^-8 of it, and so on.
+ErrorBound tile_bound(const Program& program, std::int64_t k) {
+  const ErrorBound split = tile_split_bound(program, k);
+  const double additions = static_cast<double>(divide_up(k, half_piece)) + (k > 2 ? 1 : 0) + 0x1p-6;
+  const double loss = additions * 0x1p-24 / (1 - additions * 0x1p-24);
+  // Weights below 2^-126 are zero, and fp32 sums lose to subnormal numbers.
+  const double underflow = static_cast<double>(k) * 0x1p-100;
+  return {loss, split.floor_a * (1 + loss), split.floor_b * (1 + loss),
+          split.floor_both * (1 + loss) + underflow};
+}
+
+}  // namespace kintsugi::core
