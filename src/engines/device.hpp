@@ -22,6 +22,7 @@
 #include "split/acceptance.hpp"
 #include "split/ranges.hpp"
 #include "split/slices.hpp"
+#include "split/tiles.hpp"
 
 namespace kintsugi::core {
 
@@ -122,6 +123,8 @@ struct DeviceReport {
   ResidualFit fit;
   DeviceSliceCounts slices;
   std::int64_t recomputed = 0;  // elements of C that a check left open
+  TileCounts tiles_a;           // of programs with exponents per tile
+  TileCounts tiles_b;
 };
 
 // Report to which select() adds its items.
@@ -226,6 +229,17 @@ struct DeviceFusedProduct {
   bool shares_b = false;
   DeviceTile tile;  // of the first item; selections and ranges of all items are contiguous
   std::int64_t items = 1;
+};
+
+// Tiles of the operands of a fused product that are counted in the report, those of the whole operand at once
+// or of the vectors of a block of C.
+struct DeviceTileCount {
+  Slices a;  // of the first item; no slices (data = nullptr) if they were counted before
+  Slices b;
+  bool shares_a = false;  // all items have the same slices, which are counted for each of them
+  bool shares_b = false;
+  std::int64_t items = 1;
+  DeviceCondition condition;
 };
 
 // Shape of a product of FP32 matrices by fused steps, or by residues of complex elements.
