@@ -19,6 +19,7 @@ void add_doctor(CLI::App& program, Action& action);
 void add_calibrate(CLI::App& program, Action& action);
 void add_generate(CLI::App& program, Action& action);
 void add_accuracy(CLI::App& program, Action& action);
+void add_analyse(CLI::App& program, Action& action);
 void add_bench(CLI::App& program, Action& action);
 void add_demo(CLI::App& program, Action& action);
 void add_report(CLI::App& program, Action& action);

@@ -67,6 +67,7 @@ int run(int count, char** words) {
   add_calibrate(program, action);
   add_generate(program, action);
   add_accuracy(program, action);
+  add_analyse(program, action);
   add_bench(program, action);
   add_demo(program, action);
   add_report(program, action);

@@ -1,14 +1,84 @@
 #include "split/tiles.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "arith/tile_arithmetic.hpp"
+#include "base/vectorised.hpp"
 #include "split/vector_blocks.hpp"
 
 namespace kintsugi::core {
 
 namespace {
+
+// Sums over elements that are not zero.
+struct NormalDepths {
+  std::int32_t largest = TileExponent::none;
+  std::int32_t sum = 0;
+  std::int32_t elements = 0;
+  std::int32_t subnormals = 0;
+};
+
+// Sums of rounded exponents of `count` finite elements, at most deepest_tile, of which none is subnormal:
+// rounding raises the exponent where half a unit of the last bit kept carries into it (rounded_exponent()).
+KINTSUGI_VECTORIZED void add_normal_depths(const float* elements, std::int64_t count, int segments,
+                                           NormalDepths& depths) {
+  const int dropped = 24 - segments * segment_bits;
+  const std::int32_t half = dropped > 0 ? 1 << (dropped - 1) : 0;
+  std::int32_t largest = TileExponent::none;
+  std::int32_t sum = 0;
+  std::int32_t not_zero = 0;
+  std::int32_t subnormals = 0;
+  for (std::int64_t p = 0; p < count; ++p) {
+    const std::int32_t magnitude = std::bit_cast<std::int32_t>(elements[p]) & 0x7fffffff;
+    const std::int32_t exponent = ((magnitude + half) >> 23) - 127;
+    const std::int32_t is_number = magnitude != 0 ? -1 : 0;
+    const std::int32_t counted = is_number != 0 ? exponent : TileExponent::none;
+    largest = largest > counted ? largest : counted;
+    sum += exponent & is_number;
+    not_zero -= is_number;
+    subnormals -= magnitude < 0x800000 ? is_number : 0;
+  }
+  depths = {largest, sum, not_zero, subnormals};
+}
+
+void add_depths(const float* elements, std::int64_t count, int segments, TileDepth& depths) {
+  NormalDepths normal;
+  add_normal_depths(elements, count, segments, normal);
+  if (normal.subnormals == 0) {
+    depths.largest = std::max(depths.largest, normal.largest);
+    depths.sum += normal.sum;
+    depths.elements += normal.elements;
+    return;
+  }
+  for (std::int64_t p = 0; p < count; ++p) {
+    if (elements[p] != 0.0F) depths.add(rounded_exponent(elements[p], segments));
+  }
+}
+
+// Writes the integers of `count` elements (tile_integer()) with their signs: `scale` is a power of two, and a
+// double between 2^52 and 2^53 has the nearest integer as its last bits, ties to even.
+KINTSUGI_VECTORIZED void round_elements(const float* elements, std::int64_t count, double scale,
+                                        std::int32_t* integers) {
+  constexpr double units = 0x1p52;
+  for (std::int64_t p = 0; p < count; ++p) {
+    const double scaled = std::fabs(static_cast<double>(elements[p])) * scale;
+    const auto integer = static_cast<std::int32_t>(std::bit_cast<std::int64_t>(scaled + units));
+    integers[p] = elements[p] < 0 ? -integer : integer;
+  }
+}
+
+// Writes one segment of `count` integers.
+KINTSUGI_VECTORIZED void write_segment(const std::int32_t* integers, std::int64_t count, int right,
+                                       std::int8_t* segment) {
+  constexpr std::int32_t mask = (1 << segment_bits) - 1;
+  for (std::int64_t p = 0; p < count; ++p) {
+    const std::int32_t magnitude = integers[p] < 0 ? -integers[p] : integers[p];
+    const std::int32_t digit = (magnitude >> right) & mask;
+    segment[p] = static_cast<std::int8_t>(integers[p] < 0 ? -digit : digit);
+  }
+}
 
 // The elements of one tile, NaN and infinities as zeros.
 struct TileElements {
@@ -23,34 +93,37 @@ struct TileElements {
             std::int64_t length) {
     vectors = number;
     depth = length;
-    for (std::int64_t v = 0; v < vectors; ++v) {
+    const auto load_element = [&](std::int64_t v, std::int64_t p) {
+      const float x = operand(first + v, begin + p);
+      elements[v][p] = x - x == 0.0F ? x : 0.0F;
+    };
+    if (element_stride(operand) == 1) {
+      for (std::int64_t v = 0; v < vectors; ++v) {
+        for (std::int64_t p = 0; p < depth; ++p) load_element(v, p);
+      }
+    } else {
       for (std::int64_t p = 0; p < depth; ++p) {
-        const float x = operand(first + v, begin + p);
-        elements[v][p] = x - x == 0.0F ? x : 0.0F;
+        for (std::int64_t v = 0; v < vectors; ++v) load_element(v, p);
       }
     }
   }
 
   TileDepth depths(int segments) const {
     TileDepth depths;
-    for (std::int64_t v = 0; v < vectors; ++v) {
-      for (std::int64_t p = 0; p < depth; ++p) {
-        if (elements[v][p] != 0.0F) depths.add(rounded_exponent(elements[v][p], segments));
-      }
-    }
+    for (std::int64_t v = 0; v < vectors; ++v) add_depths(elements[v], depth, segments, depths);
     return depths;
   }
 };
 
 void write_segments(const TileElements& tile, int exponent, const Slices& slices, std::int64_t first,
                     std::int64_t begin) {
-  const int segments = slices.count;
+  const double scale = power_of_two(slices.count * segment_bits - 1 - exponent);
+  std::int32_t integers[deepest_tile];
   for (std::int64_t v = 0; v < tile.vectors; ++v) {
-    for (std::int64_t p = 0; p < tile.depth; ++p) {
-      const float x = tile.elements[v][p];
-      const std::uint32_t integer = tile_integer(x, exponent, segments);
-      for (int s = 0; s < segments; ++s)
-        slices.vector<std::int8_t>(s, first + v)[begin + p] = tile_segment(integer, x < 0, segments, s);
+    round_elements(tile.elements[v], tile.depth, scale, integers);
+    for (int s = 0; s < slices.count; ++s) {
+      write_segment(integers, tile.depth, segment_bits * (slices.count - 1 - s),
+                    slices.vector<std::int8_t>(s, first + v) + begin);
     }
   }
 }

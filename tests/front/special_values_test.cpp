@@ -188,6 +188,8 @@ TEST_P(WideRange, OverflowGivesInfinity) {
 }
 
 TEST_P(WideRange, ScalesOfHundredsOfBinadesComeBack) {
+  if (core::find_scheme(GetParam().first)->program.split_a.kind == core::SplitKind::tiles)
+    GTEST_SKIP() << "rows that share tiles have one scale";
   GemmCase test = base(5, 5, 40);
   GemmData data(test);
   for (std::int64_t p = 0; p < 40; ++p) {

@@ -111,8 +111,10 @@ TEST_P(SchemeBound, HoldsForLongSums) {
 TEST_P(SchemeBound, IsNotEmpty) {
   if (GetParam().scheme->program.split_a.kind == SplitKind::successive)
     GTEST_SKIP() << "before the data are seen two slices are all that is promised: ozaki_test.cpp names more";
+  // Tiles of one inner index fail Eq. 9 of MixPert, and the half-precision program hardly errs.
+  const std::int64_t k = GetParam().scheme->program.split_a.kind == SplitKind::tiles ? 4 : 1;
   double worst = 0;
-  for (std::uint64_t seed = 1; seed < 40; ++seed) worst = std::max(worst, worst_ratio("uniform", 1, seed));
+  for (std::uint64_t seed = 1; seed < 40; ++seed) worst = std::max(worst, worst_ratio("uniform", k, seed));
   EXPECT_GT(worst, 0.25);
 }
 

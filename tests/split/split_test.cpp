@@ -36,9 +36,9 @@ std::vector<std::byte> split(const MatrixView<const float>& operand, const Split
                              int threads) {
   ranges.assign(static_cast<std::size_t>(operand.rows), VectorRange{});
   find_ranges(operand, rule, ranges, threads);
-  slices = make_slices(*rule.format, storage, rule.slices, operand.rows, operand.columns);
+  slices = make_slices(rule, storage, operand.rows, operand.columns);
   std::vector<std::byte> memory(slices.bytes(), std::byte{0xee});
-  slices.data = memory.data();
+  slices.place(memory.data());
   split_operand(operand, rule, ranges, slices, threads);
   return memory;
 }

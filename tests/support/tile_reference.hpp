@@ -56,6 +56,13 @@ class TileOperand {
       panels_.push_back(
           largest == 0 ? 0 : std::ilogb(largest) + (std::scalbn(largest, -std::ilogb(largest)) >= 0x1.fcp0F));
     }
+    for (std::int64_t v = 0; v < vectors.rows; ++v) {
+      for (std::int64_t p = 0; p < vectors.columns; ++p) {
+        const float x = at(v, p);
+        const std::int64_t integer = x == 0 ? 0 : nearest(x, bits_ - 1 - exponent(v, p / depth));
+        integers_.push_back(x < 0 ? -integer : integer);
+      }
+    }
   }
 
   float at(std::int64_t v, std::int64_t p) const {
@@ -70,14 +77,14 @@ class TileOperand {
 
   // Segment s of an element in units of the tile's exponent, its integer shifted right by `right`.
   std::int64_t segment(std::int64_t v, std::int64_t p, int s, int right) const {
-    const float x = at(v, p);
-    const std::int64_t integer = nearest(x, bits_ - 1 - exponent(v, p / depth_)) >> right;
-    const std::int64_t segment = (integer >> (7 * (segments_ - 1 - s))) % 128;
-    return x < 0 ? -segment : segment;
+    const std::int64_t integer = integers_[static_cast<std::size_t>(v * k() + p)];
+    const std::int64_t segment = ((std::abs(integer) >> right) >> (7 * (segments_ - 1 - s))) % 128;
+    return integer < 0 ? -segment : segment;
   }
 
   std::int64_t failing() const { return std::count(fails_.begin(), fails_.end(), true); }
 
+  // The integer nearest to |x| 2^shift, ties to even.
   static std::int64_t nearest(float x, int shift) {
     return std::llrint(std::ldexp(std::fabs(static_cast<long double>(x)), shift));
   }
@@ -104,6 +111,7 @@ class TileOperand {
   int bits_;
   int segments_;
   std::int64_t depth_;
+  std::vector<std::int64_t> integers_;  // of all elements, with their signs
   std::vector<int> exponents_;
   std::vector<bool> fails_;
   std::vector<int> panels_;

@@ -53,6 +53,8 @@ PaperFigure h2sgemm_underflow_figure();
 std::vector<PaperFigure> le_gemm_figures();
 std::vector<PaperFigure> study_figures();
 std::vector<PaperFigure> mixpert_figures();
+PaperFigure mixpert_levels_figure();
+PaperFigure mixpert_arithmetic_figure();
 std::vector<PaperFigure> dgemm_tc_figures();
 std::vector<PaperFigure> accumulation_figures();
 

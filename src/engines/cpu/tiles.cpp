@@ -5,7 +5,7 @@
 
 #include "arith/tile_arithmetic.hpp"
 #include "base/floating_environment.hpp"
-#include "base/vectorised.hpp"
+#include "base/vectorised_fma.hpp"
 #include "base/workers.hpp"
 #include "engines/tile_element.hpp"
 

@@ -68,7 +68,9 @@ SchemeVariant residues(int count, ScaleRule scale) {
 double relative_cost(const Engine& engine, const Program& program) {
   if (program.recombination == Recombination::exact_sums) return std::numeric_limits<double>::infinity();
   const double share = program.multiplies_elements() ? 0.25 : 1;  // share of an embedding's four products
-  return share * static_cast<double>(program.schedule.terms.size()) /
+  // Sums that are converted to FP32 every tile take about as long as their products.
+  const double conversions = has_tiles(program) ? 2 : 1;
+  return share * conversions * static_cast<double>(program.schedule.terms.size()) /
          engine.relative_rate(program.format().id);
 }
 

@@ -21,6 +21,8 @@ FIGURES = [
     "study-terms",
     "study-fp64",
     "mixpert-fig2",
+    "mixpert-fig9",
+    "mixpert-arithmetic",
     "dgemm-tc-fig3",
     "dgemm-tc-fig5",
     "dgemm-tc-fig7",
@@ -33,6 +35,7 @@ FIGURES = [
 ANALYSES = {
     "h2sgemm-table1": "retained-bits",
     "h2sgemm-fig2": "underflow",
+    "mixpert-arithmetic": "mixpert-arithmetic",
     "dgemm-tc-fig5": "slice-counts",
     "dgemm-tc-fig7": "slice-counts",
 }

@@ -134,7 +134,9 @@ std::vector<PaperFigure> mixpert_figures() {
               {"n", {"64"}},
               {"k", lengths}}}},
            {{"k"}, {frobenius}},
-           claims()}};
+           claims()},
+          mixpert_levels_figure(),
+          mixpert_arithmetic_figure()};
 }
 
 }  // namespace kintsugi::tools

@@ -1,0 +1,11 @@
+// As base/vectorised.hpp, for loops with std::fma, which "avx2" alone does not have as an instruction.
+#pragma once
+
+#include "base/vectorised.hpp"
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__) && !defined(KINTSUGI_ONE_INSTRUCTION_SET)
+#define KINTSUGI_VECTORIZED_FMA __attribute__((target_clones("avx512f", "arch=haswell", "default")))
+#else
+#define KINTSUGI_VECTORIZED_FMA
+#endif

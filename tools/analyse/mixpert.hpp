@@ -1,0 +1,51 @@
+// MixPert's accuracy and overhead, enumerated, simulated and measured.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lab/tiles/segment_products.hpp"
+#include "lab/tiles/tile_ranges.hpp"
+#include "support.hpp"
+
+namespace kintsugi::tools {
+
+struct AnalyseRequest {
+  std::int64_t samples = 1'000'000;
+  std::int64_t tiles = 50;
+  std::uint64_t seed = 1;
+  std::vector<std::int64_t> sizes{256, 512, 1024};
+  bool json = false;
+};
+
+// Errors of mixpert-4 with both rules for exponents, where all of B is 2^-shift times as large as A.
+struct PairError {
+  int shift = 0;
+  double operand = 0;  // Frobenius errors
+  double pair = 0;
+};
+
+// Seconds of one square product on the engine cpu, one thread.
+struct Overhead {
+  std::int64_t size = 0;
+  double total = 0;
+  double packing = 0;     // total minus the time with both operands prepared
+  double conversion = 0;  // of INT32 sums every 32 inner indices: 8/7 of what tiles of 256 save
+};
+
+struct MixpertAnalysis {
+  lab::EnumeratedErrors enumerated;
+  lab::SimulatedErrors nearest;
+  lab::SimulatedErrors towards_zero;
+  std::vector<lab::RangeErrors> ranges;
+  std::vector<PairError> pairs;
+  std::vector<Overhead> overheads;
+};
+
+// Seconds of a square product with both operands prepared, and what its steps take.
+double prepared_seconds(const std::string& scheme, std::int64_t size);
+Overhead measure_overhead(std::int64_t size);
+
+MixpertAnalysis analyse_mixpert(const AnalyseRequest& request);
+
+}  // namespace kintsugi::tools
