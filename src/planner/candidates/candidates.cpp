@@ -97,8 +97,9 @@ std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& pr
   const FormatId format = program.format().id;
   const DeviceEngine* device = engine.device();
   std::vector<Accumulator> ways;
-  if (has_tiles(program) && !(device != nullptr ? device->fuses(program.schedule, format, Accumulator::int32, type)
-                                                : engine.multiplies_tiles()))
+  if (has_tiles(program) &&
+      !(device != nullptr ? device->fuses(program.schedule, format, Accumulator::int32, type)
+                          : engine.multiplies_tiles()))
     return ways;
   for (const Accumulator way : engine.accumulators(format)) {
     if (device == nullptr || !is_tensor_core(way) || device->fuses(program.schedule, format, way, type))

@@ -119,7 +119,9 @@ struct HalfPanel {
   const float* weights;  // of the panel's tiles, `stride` apart; -0 where the tile fails
   std::int64_t stride;
 
-  __device__ bool fails(int tile) const { return __float_as_uint(__ldcg(weights + tile * stride)) >> 31 != 0; }
+  __device__ bool fails(int tile) const {
+    return __float_as_uint(__ldcg(weights + tile * stride)) >> 31 != 0;
+  }
 
   // The thread's part of vector v of the panel in the piece that begins at an inner index. Beyond the last
   // vector the elements are zeros.
@@ -135,7 +137,8 @@ struct HalfPanel {
 
 // Adds all pieces of the tiles that fail in the rows or in the columns, in ascending order of k. All threads of
 // a warp call it together.
-__device__ inline void add_half_fragment(float (&sums)[4], const HalfPanel& a, const HalfPanel& b, int depth) {
+__device__ inline void add_half_fragment(float (&sums)[4], const HalfPanel& a, const HalfPanel& b,
+                                         int depth) {
   const auto lane = static_cast<int>(threadIdx.x % 32);
   const auto tiles = static_cast<int>((a.elements.columns + depth - 1) / depth);
 #pragma unroll 1

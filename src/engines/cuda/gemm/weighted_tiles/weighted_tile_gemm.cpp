@@ -52,8 +52,8 @@ WeightedTileParams params_of(const DeviceFusedProduct& product) {
   params.k_tiles = groups * WeightedTile::block_k_tiles(depth);
   params.schedule = make_whole_tile_schedule(count(product.tile.rows, blocks_of_cluster * WeightedTile::rows),
                                              count(product.tile.columns, WeightedTile::columns),
-                                             static_cast<std::int32_t>(product.items),
-                                             groups * group_blocks, clusters_of_device());
+                                             static_cast<std::int32_t>(product.items), groups * group_blocks,
+                                             clusters_of_device());
   params.weights_a = product.a.tile_weights;
   params.weights_b = product.b.tile_weights;
   params.failures_a = product.a.tile_failures;
@@ -77,8 +77,7 @@ void weighted_tile_gemm(const Queue& queue, const DeviceFusedProduct& product) {
   const int block_k_tiles = WeightedTile::block_k_tiles(kernel.depth);
   const std::int64_t items_a = product.shares_a ? 1 : product.items;
   const std::int64_t items_b = product.shares_b ? 1 : product.items;
-  launch(kernel.kernel,
-         {blocks_of_cluster * std::int64_t{params.schedule.clusters}, 1, 1, blocks_of_cluster},
+  launch(kernel.kernel, {blocks_of_cluster * std::int64_t{params.schedule.clusters}, 1, 1, blocks_of_cluster},
          WeightedTile::threads, kernel.tile.shared_bytes(), queue,
          tensor_map(product.a, items_a, WeightedTile::rows),
          tensor_map(product.b, items_b, WeightedTile::columns / blocks_of_cluster),

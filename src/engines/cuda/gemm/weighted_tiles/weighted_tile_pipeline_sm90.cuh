@@ -131,8 +131,8 @@ __device__ void load_stage(const WeightedTileMaps& maps, const WeightedTileParam
   }
 #pragma unroll
   for (int slice = 0; slice < Config::slices_b; ++slice) {
-    tma_load_multicast(pipeline.b() + slice * tile.b_bytes() + rank * half * WeightedTile::block, maps.b, full,
-                       k, coord.column * WeightedTile::columns + rank * half,
+    tma_load_multicast(pipeline.b() + slice * tile.b_bytes() + rank * half * WeightedTile::block, maps.b,
+                       full, k, coord.column * WeightedTile::columns + rank * half,
                        item_b * Config::slices_b + slice, (1 << blocks_of_cluster) - 1);
   }
   tma_load(pipeline.row_weights(), maps.weights_a, full, row * WeightedTile::row_panels, k / Config::depth,

@@ -39,7 +39,8 @@ __device__ __forceinline__ void add_steps(WeightedIntegers<Config>& high, Weight
                                           MatrixDescriptor a, MatrixDescriptor b) {
   if constexpr (Step < Config::tile_steps) {
     add_weight<Config, First, Begins && Step == 0>(high, a, b);
-    if constexpr (Config::has_weight(First + 1)) add_weight<Config, First + 1, Begins && Step == 0>(low, a, b);
+    if constexpr (Config::has_weight(First + 1))
+      add_weight<Config, First + 1, Begins && Step == 0>(low, a, b);
     add_steps<Config, First, Begins, Step + 1>(high, low, a + step_bytes, b + step_bytes);
   }
 }
@@ -47,7 +48,8 @@ __device__ __forceinline__ void add_steps(WeightedIntegers<Config>& high, Weight
 // Multiplies the products of weights First and First + 1 of one tile along k, which begins at an instruction of
 // the pipeline's stage and may extend to the next stage.
 template <class Config, int First>
-__device__ __forceinline__ void multiply_weights(WeightedIntegers<Config>& high, WeightedIntegers<Config>& low,
+__device__ __forceinline__ void multiply_weights(WeightedIntegers<Config>& high,
+                                                 WeightedIntegers<Config>& low,
                                                  WeightedTilePipelineState<Config> stage, int first_step,
                                                  int consumer) {
   const std::uint32_t rows = consumer * 64 * WeightedTile::block;
@@ -99,8 +101,8 @@ struct TileWeights {
                       (tile * WeightedTile::row_panels + warp) * static_cast<int>(sizeof(float)));
 #pragma unroll
     for (int panel = 0; panel < Config::fragments; panel += 4) {
-      load_shared(pipeline.column_weights() + (tile * WeightedTile::column_panels + panel) *
-                                                  static_cast<int>(sizeof(float)),
+      load_shared(pipeline.column_weights() +
+                      (tile * WeightedTile::column_panels + panel) * static_cast<int>(sizeof(float)),
                   columns + panel);
     }
   }

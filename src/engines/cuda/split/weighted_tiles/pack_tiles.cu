@@ -134,9 +134,8 @@ __device__ void finish_tile(const PackTask& task, const PackPart& part, PackStor
   const std::int64_t tile = part.begin / task.depth + number;
   if (tile >= task.tiles) return;
   const std::int64_t place = part.first_vector / task.tile_vectors + panel;
-  const float weight = exponent == TileExponent::none
-                           ? 0.0F
-                           : tile_weight(exponent - storage.panel_exponent[panel]);
+  const float weight =
+      exponent == TileExponent::none ? 0.0F : tile_weight(exponent - storage.panel_exponent[panel]);
   task.weights[(item_of_block() * task.tiles + tile) * task.panels + place] = fails ? -0.0F : weight;
   if (fails) atomicAdd(task.failures + item_of_block() * task.panels + place, 1);
 }
