@@ -25,7 +25,7 @@ struct WeightedTileConfig {
   static constexpr int tile_steps = WeightedTile::block / step_bytes / block_k_tiles;  // in a k-block
 
   // Registers per consumer thread; with the producer's they fill the SM's register file.
-  static constexpr int consumer_registers = 216;
+  static constexpr int consumer_registers = 224;
   static constexpr int producer_registers = 504 - consumers * consumer_registers;
 
   // The slices of A with a product of weight 2^(-7 weight) are those from first_slice(weight) on.
