@@ -129,6 +129,8 @@ class DeviceProducts {
   // any size, which affects no bit.
   virtual void multiply_fused(const Queue& queue, const DeviceFusedProduct& product,
                               std::byte* scratch) const = 0;
+  // Adds the tiles of slices with exponents per tile to the report.
+  virtual void count_tiles(const Queue& queue, const DeviceTileCount& count, DeviceReport* report) const = 0;
   // Computes alpha * sum + beta * C with one rounding as the host's recombinations do, special values
   // included. An exponent may be fitted_exponent, taken from the tile's selection.
   virtual void recombine_weighted(const Queue& queue, const Accumulators& sums,

@@ -54,4 +54,15 @@ struct DeviceFusedProduct {
   bool has_cleared_counters = false;  // the product need not clear its counters (DeviceSplit::cleared)
 };
 
+// Tiles of the operands of a fused product that are counted in the report, those of the whole operand at once
+// or of the vectors of a block of C.
+struct DeviceTileCount {
+  Slices a;  // of the first item; no slices (data = nullptr) if they were counted before
+  Slices b;
+  bool shares_a = false;  // all items have the same slices, which are counted for each of them
+  bool shares_b = false;
+  std::int64_t items = 1;
+  DeviceCondition condition;
+};
+
 }  // namespace kintsugi::core

@@ -7,6 +7,7 @@
 
 #include "arith/residual_fit.hpp"
 #include "split/acceptance.hpp"
+#include "split/tiles.hpp"
 
 namespace kintsugi::core {
 
@@ -71,6 +72,8 @@ struct DeviceReport {
   ResidualFit fit;
   DeviceSliceCounts slices;
   std::int64_t recomputed = 0;  // elements of C that a check left open
+  TileCounts tiles_a;           // of programs with exponents per tile
+  TileCounts tiles_b;
 };
 
 // Report to which select() adds its items.

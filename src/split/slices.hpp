@@ -39,6 +39,10 @@ struct Slices {
   int tile_vectors = 0;
   int tile_depth = 0;
   TileExponent* tiles = nullptr;
+  // In a device's memory instead: the weight (tile_weight() of arith/tile_arithmetic.hpp) of tile t of a panel,
+  // tile_weights[t * panels() + panel], -0 where the tile fails Eq. 9; and how many tiles of each panel fail.
+  float* tile_weights = nullptr;
+  std::int32_t* tile_failures = nullptr;
 
   std::int64_t padded_vectors() const { return round_up(vectors, vector_multiple); }
   std::int64_t vector_stride() const { return round_up(k, k_multiple); }
@@ -63,6 +67,27 @@ struct Slices {
                                                  : reinterpret_cast<TileExponent*>(memory + slice_bytes());
   }
 
+  std::int64_t panels() const { return allocated_vectors / tile_vectors; }
+
+  // As place(), for the slices of batch items in a device's memory, items * bytes() bytes: first the slices of
+  // all items, then the weights of all their tiles, then the panels' numbers of failing tiles.
+  void place_items(std::byte* memory, std::int64_t items) {
+    data = memory;
+    if (tile_depth == 0 || memory == nullptr) return;
+    tile_weights = reinterpret_cast<float*>(memory + static_cast<std::size_t>(items) * slice_bytes());
+    tile_failures = reinterpret_cast<std::int32_t*>(tile_weights + items * panels() * tiles_of_vector());
+  }
+  // The slices of batch item `index` of those that place_items() has placed, with *this as the first.
+  Slices item(std::int64_t index) const {
+    Slices selected = *this;
+    if (data == nullptr) return selected;
+    selected.data += static_cast<std::size_t>(index) * slice_bytes();
+    if (tile_weights == nullptr) return selected;
+    selected.tile_weights += index * panels() * tiles_of_vector();
+    selected.tile_failures += index * panels();
+    return selected;
+  }
+
   TileExponent& tile(std::int64_t v, std::int64_t index) const {
     return tiles[v / tile_vectors * tiles_of_vector() + index];
   }
@@ -73,6 +98,10 @@ struct Slices {
     selected.data += static_cast<std::size_t>(first * vector_stride()) * element_bytes();
     selected.vectors = number;
     if (tiles != nullptr) selected.tiles += first / tile_vectors * tiles_of_vector();
+    if (tile_weights != nullptr) {
+      selected.tile_weights += first / tile_vectors;
+      selected.tile_failures += first / tile_vectors;
+    }
     return selected;
   }
 

@@ -21,10 +21,12 @@
 #include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
 #include "engines/cuda/gemm/native_times.hpp"
 #include "engines/cuda/gemm/simt/simt_gemm.hpp"
+#include "engines/cuda/gemm/weighted_tiles/weighted_tile_gemm.hpp"
 #include "engines/cuda/ozaki1/ozaki1.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 #include "engines/cuda/select/select.hpp"
 #include "engines/cuda/split/splits.hpp"
+#include "engines/cuda/split/weighted_tiles/pack_tiles.hpp"
 #include "engines/device_engine.hpp"
 #include "engines/engine.hpp"
 
@@ -143,10 +145,11 @@ class CudaEngine final : public Engine, public DeviceEngine {
   std::size_t native_scratch_bytes() const override { return vendor_workspace_bytes; }
   bool fuses(const Schedule& schedule, FormatId format, Accumulator accumulator,
              ElementType type) const override {
+    if (schedule.tiles.depth > 0) return has_weighted_tile_gemm(schedule, format, type);
     return accumulator == Accumulator::h200 && has_multi_term_gemm(schedule, format, type);
   }
   std::size_t fused_scratch_bytes(const DeviceShape& shape) const override {
-    return multi_term_scratch_bytes(shape);
+    return shape.schedule.tiles.depth > 0 ? 0 : multi_term_scratch_bytes(shape);
   }
   DeviceCounters fused_counters(const DeviceShape& shape, std::byte* scratch) const override {
     return multi_term_counters(shape, scratch);
@@ -260,7 +263,11 @@ class CudaEngine final : public Engine, public DeviceEngine {
   }
   void multiply_fused(const Queue& queue, const DeviceFusedProduct& product,
                       std::byte* scratch) const override {
+    if (product.schedule->tiles.depth > 0) return weighted_tile_gemm(queue, product);
     cuda::multi_term_gemm(queue, product, scratch);
+  }
+  void count_tiles(const Queue& queue, const DeviceTileCount& count, DeviceReport* report) const override {
+    cuda::count_tiles(queue, count, report);
   }
   void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<const int> exponents,
                           const DeviceTile& tile) const override {

@@ -108,6 +108,8 @@ void read_device_report(const Plan& plan, const DeviceReport* device, Report& re
                                     [](const Candidate& candidate) { return candidate.scheme != nullptr; });
   report.dynamic_range_a = found.dynamic_range_a;
   report.dynamic_range_b = found.dynamic_range_b;
+  report.tiles_a += found.tiles_a;
+  report.tiles_b += found.tiles_b;
   if (found.fitted > 0) report_fit(plan, found.fit, report);
   if (found.slices.blocks > 0) report_slices(plan, found.slices, report);
 }

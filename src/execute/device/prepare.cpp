@@ -53,16 +53,16 @@ DevicePrepared::Item lay_out_items(const Plan& plan, std::int64_t count, DeviceP
   const DeviceMatrix& matrix = prepared.matrix;
   const bool elements = plan.prepared_candidate().program.multiplies_elements();
   DevicePrepared::Item first;
-  first.slices =
-      make_slices(*prepared.rule.format, SliceStorage::packed, can_split(plan) ? prepared.rule.slices : 0,
-                  elements ? matrix.rows : matrix.vectors(), elements ? matrix.columns : matrix.length());
+  first.slices = make_slices(prepared.rule, SliceStorage::packed, elements ? matrix.rows : matrix.vectors(),
+                             elements ? matrix.columns : matrix.length());
+  if (!can_split(plan)) first.slices.count = 0;
   const bool by_norms = prepared.rule.scales == ScaleRule::norm;
   const auto lay_out = [&](Workspace& memory) {
     first.ranges = memory.take_array<VectorRange>(count, matrix.vectors());
     if (by_norms) first.norms = memory.take_array<VectorNorm>(count, matrix.vectors());
     first.summary = memory.take_array<MergedSummary>(count);
     if (can_split(plan))
-      first.slices.data = memory.take(static_cast<std::size_t>(count) * first.slices.bytes());
+      first.slices.place_items(memory.take(static_cast<std::size_t>(count) * first.slices.bytes()), count);
   };
   prepared.memory = allocate_on_device(plan, bytes_of_layout(lay_out), "slices of a prepared operand");
   Workspace memory(prepared.memory.pointer(), prepared.memory.bytes());
@@ -100,8 +100,7 @@ void split_batch(const Plan& plan, Side side, std::int64_t count, DevicePrepared
     item.ranges += index * vectors;
     if (item.norms != nullptr) item.norms += index * vectors;
     item.summary += index;
-    if (item.slices.data != nullptr)
-      item.slices.data += static_cast<std::size_t>(index) * first.slices.bytes();
+    item.slices = first.slices.item(index);
     prepared.items.push_back(item);
   }
 }

@@ -91,6 +91,8 @@ void add_to_report(const Plan& plan, const Plan& item_plan, const Report& item_r
   report.ranges_known = item_report.ranges_known;
   report.dynamic_range_a = std::max(report.dynamic_range_a, item_report.dynamic_range_a);
   report.dynamic_range_b = std::max(report.dynamic_range_b, item_report.dynamic_range_b);
+  report.tiles_a += item_report.tiles_a;
+  report.tiles_b += item_report.tiles_b;
   report.workspace_bytes = std::max(report.workspace_bytes, item_report.workspace_bytes);
   report.blocking = item_report.blocking;
   const Candidate& candidate = item_plan.candidates.front();

@@ -100,7 +100,10 @@ std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& pr
   const FormatId format = program.format().id;
   const DeviceEngine* device = engine.device();
   std::vector<Accumulator> ways;
-  if (program.schedule.tiles.depth > 0 && !engine.multiplies_tiles()) return ways;
+  if (has_tiles(program) &&
+      !(device != nullptr ? device->fuses(program.schedule, format, Accumulator::int32, type)
+                          : engine.multiplies_tiles()))
+    return ways;
   for (const Accumulator way : engine.accumulators(format)) {
     if (device == nullptr || !is_tensor_core(way) || device->fuses(program.schedule, format, way, type))
       ways.push_back(way);
@@ -130,6 +133,8 @@ Schedule schedule_of(const Problem& problem, const Candidate& candidate) {
 
 std::optional<Candidate> offered(const Plan& plan, const SchemeVariant& variant) {
   if (!variant.scheme->operands.contains(plan.problem.type)) return std::nullopt;
+  // A device runs them alone, and not beside the other candidates of a chain.
+  if (has_tiles(variant.program) && plan.engine->device() != nullptr) return std::nullopt;
   Candidate candidate{variant.scheme, Accumulator::fp32, accepts_all, fitted_program(plan, variant)};
   candidate.parameters = variant.parameters;
   if (candidate.program.recombination == Recombination::exact_sums) return candidate;

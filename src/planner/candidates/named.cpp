@@ -16,6 +16,12 @@ Accumulator select_accumulator(const Plan& plan, const Program& program) {
   const Engine& engine = *plan.engine;
   const Format& format = program.format();
   const auto ways = accumulators_of(engine, program, element_type(plan.problem));
+  if (ways.empty() && program.schedule.tiles.pair_exponent && engine.device() != nullptr) {
+    fail(Status::not_supported,
+         "engine {} multiplies by exponent=operand alone, and scheme {} asks for exponent=pair, which the "
+         "engines reference and cpu have",
+         engine.name(), plan.request.scheme);
+  }
   if (ways.empty() && program.schedule.tiles.depth > 0) {
     fail(Status::not_supported, "engine {} does not multiply slices with exponents per tile", engine.name());
   }

@@ -5,6 +5,7 @@
 #include "engines/device_engine.hpp"
 #include "planner/workspace/fused.hpp"
 #include "planner/workspace/ozaki1_device.hpp"
+#include "schemes/tile_bound.hpp"
 
 namespace kintsugi::core {
 
@@ -43,7 +44,8 @@ std::int64_t tile_columns(const Plan& plan, const Candidate& candidate) {
 }
 
 bool begins_with_selection(const Plan& plan) {
-  return plan.problem.batch_count == 1 && !plan.is_native() && !is_ozaki1(plan);
+  return plan.problem.batch_count == 1 && !plan.is_native() && !is_ozaki1(plan) &&
+         !has_tiles(plan.candidates.front().program);  // tiles are counted with the split
 }
 
 bool is_ozaki1(const Plan& plan) {

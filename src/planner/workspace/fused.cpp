@@ -76,7 +76,7 @@ std::int64_t items_at_once(const Plan& plan, const Blocking& blocking) {
 
 FusedSlices fused_slices(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
   const auto slices_of = [&](const SplitRule& rule, std::int64_t vectors) {
-    return make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors, plan.problem.k);
+    return make_slices(rule, SliceStorage::packed, vectors, plan.problem.k);
   };
   return {slices_of(candidate.program.split_a, blocking.m), slices_of(candidate.program.split_b, blocking.n)};
 }

@@ -11,6 +11,7 @@
 #include "engines/cuda/gemm/int8/int8_kernels.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_kernels.hpp"
 #include "engines/cuda/gemm/simt/simt_tiles.hpp"
+#include "engines/cuda/gemm/weighted_tiles/weighted_tile_kernels.hpp"
 #include "engines/device.hpp"
 
 namespace kintsugi::core::cuda {
@@ -28,6 +29,7 @@ struct Architecture {
   std::string_view gemm_image = {};
   std::span<const MultiTermKernels> multi_term = {};
   const Int8Kernels* int8 = nullptr;
+  std::span<const WeightedTileKernel> weighted_tiles = {};  // int8 slices with exponents per tile
   // True if thread blocks can share their memory as a cluster; a split then reads columns once.
   bool has_clusters = false;
 

@@ -58,6 +58,23 @@ const Int8Kernels int8_kernels{int8_tiles,
                                {KernelName{"int8_sm90a", "integer_products_256", waits_for_grid_dependency},
                                 KernelName{"int8_sm90a", "integer_products_128", waits_for_grid_dependency}}};
 
+#define KINTSUGI_WEIGHTED_TILES(slices_a, slices_b, depth)                          \
+  {                                                                                 \
+    WeightedTile{slices_a, slices_b}, depth, {                                      \
+      "weighted_tiles_" #depth "_sm90a", "weighted_tiles_" #slices_a "_" #slices_b, \
+          waits_for_grid_dependency                                                 \
+    }                                                                               \
+  }
+#define KINTSUGI_WEIGHTED_TILES_OF_DEPTH(depth)                                   \
+  KINTSUGI_WEIGHTED_TILES(2, 2, depth), KINTSUGI_WEIGHTED_TILES(2, 3, depth),     \
+      KINTSUGI_WEIGHTED_TILES(3, 2, depth), KINTSUGI_WEIGHTED_TILES(3, 3, depth), \
+      KINTSUGI_WEIGHTED_TILES(4, 4, depth)
+const std::array<WeightedTileKernel, 20> weighted_tile_kernels{
+    {KINTSUGI_WEIGHTED_TILES_OF_DEPTH(32), KINTSUGI_WEIGHTED_TILES_OF_DEPTH(64),
+     KINTSUGI_WEIGHTED_TILES_OF_DEPTH(128), KINTSUGI_WEIGHTED_TILES_OF_DEPTH(256)}};
+#undef KINTSUGI_WEIGHTED_TILES_OF_DEPTH
+#undef KINTSUGI_WEIGHTED_TILES
+
 #define KINTSUGI_DMMA(name) \
   KernelName { "dmma_gemm_sm90a", name, waits_for_grid_dependency }
 const std::array<KernelName, 4> dmma_f64_along_k{
@@ -83,6 +100,7 @@ const Architecture& sm90_architecture() {
       .gemm_image = "multi_term_sm90a",
       .multi_term = multi_term_kernels,
       .int8 = &int8_kernels,
+      .weighted_tiles = weighted_tile_kernels,
       .has_clusters = true,
       .half_accumulators = accumulators,
       .int52_rate = 1.0 / 32,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "arith/epilogue.hpp"
 #include "engines/cuda/gemm/warp_specialization.cuh"
@@ -134,7 +135,8 @@ class GeneralEpilogue {
   __device__ static bool stores(int row_scale, int column_scale) {
     return row_scale != special_scale && column_scale != special_scale;
   }
-  __device__ float value(float sum, int row_scale, int column_scale, float old) const {
+  template <class Sum>
+  __device__ float value(Sum sum, int row_scale, int column_scale, float old) const {
     const double unscaled = static_cast<double>(sum) * power_of_two(-(row_scale + column_scale));
     return epilogue(unscaled, alpha_, beta_, Reads ? &old : nullptr);
   }
@@ -189,10 +191,11 @@ __device__ void read_pairs(const float* pair, int column, std::int64_t row_step,
   }
 }
 
-// Stores a thread's elements, several at once so that their loads of C are in flight together.
-template <StoreMode How, int Rows, int Columns, int EpilogueWarps, class Epilogue, int Count>
+// Stores a thread's elements, several at once so that their loads of C are in flight together. `sums`: an
+// array, or another class with sums by their number.
+template <StoreMode How, int Rows, int Columns, int EpilogueWarps, class Epilogue, class Sums>
 __device__ void store_sums(const EpilogueParams<Rows, Columns, EpilogueWarps>& params, const DeviceMatrix& c,
-                           const Epilogue& epilogue, const float (&sums)[Count], int row, int thread) {
+                           const Epilogue& epilogue, const Sums& sums, int row, int thread) {
   constexpr int at_once = Epilogue::reads ? 2 : 4;  // pairs of columns, in two rows each
   const int row_scales[2] = {params.scales[row + sum_row(thread, 0)],
                              params.scales[row + sum_row(thread, 2)]};
@@ -205,7 +208,7 @@ __device__ void store_sums(const EpilogueParams<Rows, Columns, EpilogueWarps>& p
     return How != StoreMode::bounds_checked || (rows[r] < params.rows && j < params.columns);
   };
 #pragma unroll
-  for (int begin = 0; begin < Count / 4; begin += at_once) {
+  for (int begin = 0; begin < Columns / 8; begin += at_once) {
     float old[at_once][2][2] = {};
     if constexpr (Epilogue::reads)
       read_pairs(first, column + 8 * begin, row_step, column_step, is_inside, old);
@@ -297,15 +300,32 @@ __device__ void store_special_elements(const EpilogueParams<Rows, Columns, Epilo
   }
 }
 
-template <int Rows, int Columns, int EpilogueWarps, class Epilogue, int Count>
+template <int Rows, int Columns, int EpilogueWarps, class Epilogue, class Sums>
 __device__ void store_any(const EpilogueParams<Rows, Columns, EpilogueWarps>& params, const DeviceMatrix& c,
-                          const Epilogue& epilogue, const float (&sums)[Count], int row, int thread) {
-  if (c.column_stride == 1) return store_rows(params, c, epilogue, sums, row, thread);
+                          const Epilogue& epilogue, const Sums& sums, int row, int thread) {
+  if constexpr (std::is_array_v<Sums>) {
+    if (c.column_stride == 1) return store_rows(params, c, epilogue, sums, row, thread);
+  }
   store_sums<StoreMode::bounds_checked>(params, c, epilogue, sums, row, thread);
 }
 
-// Stores a tile of C. All `threads` threads that hold its sums call it, each with the sums of the 64 rows
-// from `row` on.
+// Stores a tile of C for any scalars and scales. All `threads` threads that hold its sums call it, each with
+// the sums of the 64 rows from `row` on.
+template <int Rows, int Columns, int EpilogueWarps, class Sums>
+__device__ void store_general_tile(const Sums& sums, const DeviceTile& tile,
+                                   const EpilogueParams<Rows, Columns, EpilogueWarps>& params, int row,
+                                   int thread, int threads) {
+  if (params.beta == 0.0F) {
+    store_any(params, tile.c, GeneralEpilogue<false>(params.alpha, params.beta), sums, row,
+              thread % warpgroup);
+  } else {
+    store_any(params, tile.c, GeneralEpilogue<true>(params.alpha, params.beta), sums, row,
+              thread % warpgroup);
+  }
+  store_special_elements(params, tile, thread, threads);
+}
+
+// As store_general_tile(), in FP32 where that suffices.
 template <FormatId SliceFormat, int Rows, int Columns, int EpilogueWarps, int Count>
 __device__ void store_tile(const float (&sums)[Count], const DeviceTile& tile,
                            const EpilogueParams<Rows, Columns, EpilogueWarps>& params, int row, int thread,
@@ -323,12 +343,7 @@ __device__ void store_tile(const float (&sums)[Count], const DeviceTile& tile,
         return store_sums<StoreMode::bounds_checked>(params, c, epilogue, sums, row, of_group);
     }
   }
-  if (params.beta == 0.0F) {
-    store_any(params, c, GeneralEpilogue<false>(params.alpha, params.beta), sums, row, of_group);
-  } else {
-    store_any(params, c, GeneralEpilogue<true>(params.alpha, params.beta), sums, row, of_group);
-  }
-  store_special_elements(params, tile, thread, threads);
+  store_general_tile(sums, tile, params, row, thread, threads);
 }
 
 }  // namespace kintsugi::core::cuda

@@ -9,4 +9,17 @@ __device__ inline std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
+__device__ inline float load_shared(std::uint32_t address) {
+  float value;
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(address) : "memory");
+  return value;
+}
+// Four numbers from an address that is a multiple of 16.
+__device__ inline void load_shared(std::uint32_t address, float* four) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(four[0]), "=f"(four[1]), "=f"(four[2]), "=f"(four[3])
+               : "r"(address)
+               : "memory");
+}
+
 }  // namespace kintsugi::core::cuda

@@ -13,6 +13,7 @@
 #include "engines/cuda/split/parts/range_parts.hpp"
 #include "engines/cuda/split/scaling.hpp"
 #include "engines/cuda/split/traversal.hpp"
+#include "engines/cuda/split/weighted_tiles/pack_tiles.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -243,6 +244,8 @@ void split(const Queue& queue, std::span<const DeviceSplit> splits, const Device
     for (const DeviceSplit& operand : splits) split_complex(queue, operand, condition);
     return;
   }
+  if (!splits.empty() && splits.front().rule->kind == SplitKind::tiles)
+    return pack_tiles(queue, splits, condition);
   std::vector<DeviceSplit> all(splits.begin(), splits.end());
   find_long_ranges(queue, all);
   split_all(queue, all, {condition});

@@ -201,8 +201,10 @@ class FusedCall {
   FusedSlices split(int r, const Items& items, const ResultBlock& block, const Conditions& conditions) const {
     const Candidate& candidate = plan_.candidates[static_cast<std::size_t>(r)];
     FusedSlices slices = fused_slices(plan_, candidate, blocking_);
-    slices.a.data = memory_.slices;
-    slices.b.data = memory_.slices + (a_.shared ? 1 : static_cast<std::size_t>(most_)) * slices.a.bytes();
+    const std::int64_t items_a = a_.shared ? 1 : most_;
+    slices.a.place_items(memory_.slices, items_a);
+    slices.b.place_items(memory_.slices + static_cast<std::size_t>(items_a) * slices.a.bytes(),
+                         b_.shared ? 1 : most_);
     std::vector<DeviceSplit> splits;
     splits.reserve(2);
     if (begins_rows(block, blocking_, plan_.problem.m)) {
@@ -216,7 +218,20 @@ class FusedCall {
     for (DeviceSplit& one : splits) one.unlikely = r > 0 && has_small_items();
     if (r == 0 && clears_counters(items)) splits.front().cleared = memory_.counters;
     if (!splits.empty()) engine_.split(queue_, splits, on_candidate(conditions.conditional, r));
+    count_tiles(r, items, slices, block, on_candidate(conditions.conditional, r));
     return slices;
+  }
+
+  // Counts the tiles of each operand once, for the report.
+  void count_tiles(int r, const Items& items, const FusedSlices& slices, const ResultBlock& block,
+                   const DeviceCondition& condition) const {
+    const Program& program = plan_.candidates[static_cast<std::size_t>(r)].program;
+    if (operands_.report == nullptr || program.schedule.tiles.depth == 0) return;
+    DeviceTileCount count{{}, {}, a_.shared, b_.shared, items.count, condition};
+    if (block.column == 0) count.a = slices.a;
+    if (block.row == 0) count.b = slices.b;
+    if (count.a.data != nullptr || count.b.data != nullptr)
+      engine_.count_tiles(queue_, count, operands_.report);
   }
 
   DeviceTile tile_of(const DeviceSide& a, const DeviceSide& b, const Items& items, const ResultBlock& block,

@@ -6,11 +6,11 @@
 
 #include "engines/cuda/gemm/epilogue.cuh"
 #include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
+#include "engines/cuda/gemm/order_barriers.cuh"
 
 namespace kintsugi::core::cuda {
 
 inline constexpr int block_k = term_block;
-inline constexpr int consumers = 2;  // warpgroups
 inline constexpr int block_tile_rows = 64 * consumers;
 static_assert(term_tile_rows == blocks_of_cluster * block_tile_rows &&
               term_threads == warpgroup * (1 + consumers));

@@ -44,19 +44,6 @@ __device__ void add_term(float (&sums)[Config::sums], const OperandA& a, MatrixD
     wgmma<Config::format, Config::columns>(sums, a.step(i), b + i * step_bytes, i > 0 || !first);
 }
 
-// Order barriers let the consumer warpgroups issue wgmma in turn: while those of one warpgroup run, the other
-// adds its accumulators to its sums, so that the tensor cores are always busy. Without this order both
-// warpgroups would finish together, and the tensor cores would wait for both.
-inline constexpr int first_order_barrier = 1;  // named barrier 0 is __syncthreads()
-inline constexpr int first_warpgroup_barrier = first_order_barrier + consumers;
-
-__device__ inline void order_barrier_wait(int consumer) {
-  named_barrier_sync(first_order_barrier + consumer, consumers * warpgroup);
-}
-__device__ inline void order_barrier_arrive(int consumer) {
-  named_barrier_arrive(first_order_barrier + (consumer + 1) % consumers, consumers * warpgroup);
-}
-
 // First slice of A, which most terms read.
 template <class Config, class SubBlock>
 using HighRows = Rows<Config::tile.high_in_registers, SubBlock::first_step, SubBlock::steps>;

@@ -1,0 +1,88 @@
+#include "engines/cuda/gemm/weighted_tiles/weighted_tile_gemm.hpp"
+
+#include <algorithm>
+
+#include "base/cuda/cuda_driver.hpp"
+#include "engines/cuda/arch/architecture.hpp"
+#include "engines/cuda/gemm/clusters.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+const WeightedTileKernel* find_kernel(const Schedule& schedule) {
+  const Architecture& architecture = current_architecture();
+  if (!architecture.has_gemm_kernels()) return nullptr;
+  const auto found = std::ranges::find_if(architecture.weighted_tiles, [&](const WeightedTileKernel& kernel) {
+    return kernel.tile.slices_a == schedule.slices_a && kernel.tile.slices_b == schedule.slices_b &&
+           kernel.depth == schedule.tiles.depth;
+  });
+  return found == architecture.weighted_tiles.end() ? nullptr : &*found;
+}
+
+// Tensor map of the weights of `items` batch items; its boxes have `panels` panels and `tiles` tiles along k.
+TensorMap weight_map(const Slices& slices, std::int64_t items, int panels, int tiles) {
+  TensorMap map;
+  const auto size = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+  const std::uint64_t lengths[3]{size(slices.padded_vectors() / slices.tile_vectors),
+                                 size(slices.tiles_of_vector()), size(items)};
+  const std::uint64_t strides[2]{size(slices.panels()) * sizeof(float),
+                                 size(slices.panels() * slices.tiles_of_vector()) * sizeof(float)};
+  const std::uint32_t box[3]{static_cast<std::uint32_t>(panels), static_cast<std::uint32_t>(tiles), 1};
+  const std::uint32_t steps[3]{1, 1, 1};
+  check(driver().tensor_map_encode(&map, tensor_map_words, 3, slices.tile_weights, lengths, strides, box,
+                                   steps, 0, tensor_map_no_swizzle, tensor_map_promotion_256, 0),
+        "cuTensorMapEncodeTiled");
+  return map;
+}
+
+// k-blocks beyond the slices' end, where deep tiles extend over two, are loaded as zeros.
+WeightedTileParams params_of(const DeviceFusedProduct& product) {
+  const std::int32_t depth = product.schedule->tiles.depth;
+  WeightedTileParams params;
+  params.tile = product.tile;
+  params.shares_a = product.shares_a;
+  params.shares_b = product.shares_b;
+  const std::int32_t group_blocks = WeightedTile::k_tile_blocks(depth);
+  const auto count = [](std::int64_t length, std::int64_t side) {
+    return static_cast<std::int32_t>(divide_up(length, side));
+  };
+  const std::int32_t groups =
+      count(product.a.vector_stride(), std::int64_t{WeightedTile::block} * group_blocks);
+  params.k_tiles = groups * WeightedTile::block_k_tiles(depth);
+  params.schedule = make_whole_tile_schedule(count(product.tile.rows, blocks_of_cluster * WeightedTile::rows),
+                                             count(product.tile.columns, WeightedTile::columns),
+                                             static_cast<std::int32_t>(product.items), groups * group_blocks,
+                                             clusters_of_device());
+  params.weights_a = product.a.tile_weights;
+  params.weights_b = product.b.tile_weights;
+  params.failures_a = product.a.tile_failures;
+  params.failures_b = product.b.tile_failures;
+  params.panels_a = product.a.panels();
+  params.panels_b = product.b.panels();
+  params.tiles_of_vector = static_cast<std::int32_t>(product.a.tiles_of_vector());
+  return params;
+}
+
+}  // namespace
+
+bool has_weighted_tile_gemm(const Schedule& schedule, FormatId format, ElementType type) {
+  return format == FormatId::int8 && type == ElementType::f32 && !schedule.tiles.pair_exponent &&
+         find_kernel(schedule) != nullptr;
+}
+
+void weighted_tile_gemm(const Queue& queue, const DeviceFusedProduct& product) {
+  const WeightedTileKernel& kernel = *find_kernel(*product.schedule);
+  const WeightedTileParams params = params_of(product);
+  const int block_k_tiles = WeightedTile::block_k_tiles(kernel.depth);
+  const std::int64_t items_a = product.shares_a ? 1 : product.items;
+  const std::int64_t items_b = product.shares_b ? 1 : product.items;
+  launch(kernel.kernel, {blocks_of_cluster * std::int64_t{params.schedule.clusters}, 1, 1, blocks_of_cluster},
+         WeightedTile::threads, kernel.tile.shared_bytes(), queue,
+         tensor_map(product.a, items_a, WeightedTile::rows),
+         tensor_map(product.b, items_b, WeightedTile::columns / blocks_of_cluster),
+         weight_map(product.a, items_a, WeightedTile::row_panels, block_k_tiles),
+         weight_map(product.b, items_b, WeightedTile::column_panels, block_k_tiles), params);
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,214 @@
+// Pipeline of the GEMM kernels for int8 slices with exponents per tile: stages in shared memory, their state,
+// and the producer that loads them.
+#pragma once
+
+#include "engines/cuda/gemm/epilogue.cuh"
+#include "engines/cuda/gemm/order_barriers.cuh"
+#include "engines/cuda/gemm/weighted_tiles/weighted_tile_params.hpp"
+#include "engines/cuda/ptx/wgmma.cuh"
+
+namespace kintsugi::core::cuda {
+
+// `Depth`: inner indices of a tile along k.
+template <WeightedTile Tile, int Depth>
+struct WeightedTileConfig {
+  static constexpr WeightedTile tile = Tile;
+  static_assert(WeightedTile::threads == warpgroup * (1 + consumers));
+  static_assert(tile.stages() >= 2);
+  static constexpr int slices_a = tile.slices_a;
+  static constexpr int slices_b = tile.slices_b;
+  static constexpr int sums = WeightedTile::columns / 2;  // per thread
+  static constexpr int fragments = WeightedTile::column_panels;
+  static constexpr int depth = Depth;
+  static constexpr int block_k_tiles = Tile.block_k_tiles(Depth);
+  static constexpr int k_tile_blocks = Tile.k_tile_blocks(Depth);
+  static constexpr int tile_steps = WeightedTile::block / step_bytes / block_k_tiles;  // in a k-block
+
+  // Registers per consumer thread; with the producer's they fill the SM's register file.
+  static constexpr int consumer_registers = 224;
+  static constexpr int producer_registers = 504 - consumers * consumer_registers;
+
+  // The slices of A with a product of weight 2^(-7 weight) are those from first_slice(weight) on.
+  static constexpr int first_slice(int weight) { return weight < slices_b ? 0 : weight - slices_b + 1; }
+  // At most 4 * 64 * 127 * 127 < 2^22.
+  static constexpr bool has_small_integers = Depth <= 64;
+  static constexpr bool has_weight(int weight) { return weight <= slices_a + slices_b - 2; }
+};
+
+template <class Config>
+struct WeightedTileSharedStorage {
+  static constexpr int stages = Config::tile.stages();
+
+  Mbarrier full[stages];
+  Mbarrier free[stages];  // counts the consumers' warps of both thread blocks
+  EpilogueParams<WeightedTile::rows, WeightedTile::columns, warpgroup / 32 - 1> epilogue;
+  Mbarrier epilogue_ready;
+  Mbarrier epilogue_read;
+  bool has_failing_tiles;  // with the epilogue's parameters: in the rows or columns of the tile of C
+
+  __device__ void initialise() {
+    epilogue_ready.initialise(epilogue.epilogue_warps);
+    epilogue_read.initialise(consumers * warpgroup / 32);
+    for (int stage = 0; stage < stages; ++stage) {
+      full[stage].initialise(1);
+      free[stage].initialise(consumers * (warpgroup / 32) * blocks_of_cluster);
+    }
+  }
+};
+
+// Pipeline state: stage index and mbarrier phase.
+template <class Config>
+class WeightedTilePipelineState {
+ public:
+  static constexpr int stages = Config::tile.stages();
+
+  __device__ WeightedTilePipelineState(WeightedTileSharedStorage<Config>& shared, std::uint32_t tiles)
+      : shared_(shared), tiles_(tiles) {}
+
+  __device__ void advance() {
+    if (++stage_ < stages) return;
+    stage_ = 0;
+    parity_ ^= 1;
+  }
+  __device__ std::uint32_t a() const { return tiles_ + stage_ * Config::tile.stage_bytes(); }
+  __device__ std::uint32_t b() const { return a() + Config::slices_a * Config::tile.a_bytes(); }
+  __device__ std::uint32_t row_weights() const {
+    return tiles_ + stages * Config::tile.stage_bytes() + stage_ * WeightedTile::weight_bytes;
+  }
+  __device__ std::uint32_t column_weights() const { return row_weights() + WeightedTile::column_weights; }
+  __device__ Mbarrier& full() const { return shared_.full[stage_]; }
+  __device__ void wait_full() const { full().wait(parity_); }
+  __device__ void wait_free() const { shared_.free[stage_].wait(parity_ ^ 1); }
+  // Frees the stage for this warp, in both thread blocks, which load half of the columns each. Every warp
+  // arrives, since each has read weights.
+  __device__ void release() const {
+    __syncwarp();
+    const unsigned lane = threadIdx.x % 32;
+    if (lane < blocks_of_cluster) shared_.free[stage_].arrive_remote(lane);
+  }
+
+ private:
+  WeightedTileSharedStorage<Config>& shared_;
+  std::uint32_t tiles_;
+  int stage_ = 0;
+  unsigned parity_ = 0;
+};
+
+// True if another candidate was selected for the work tile's batch item.
+__device__ inline bool is_not_selected(const WeightedTileParams& params, const WorkTile& work_tile) {
+  if (params.tile.condition.selection == nullptr) return false;
+  return !holds(params.tile.condition, params.schedule.coord(work_tile).item);
+}
+
+// Tensor maps of slices and of weights.
+struct WeightedTileMaps {
+  const TensorMap& a;
+  const TensorMap& b;
+  const TensorMap& weights_a;
+  const TensorMap& weights_b;
+};
+
+// Loads one k-block of all slices. Each thread block loads half of the columns' tile, to both blocks.
+template <class Config>
+__device__ void load_stage(const WeightedTileMaps& maps, const WeightedTileParams& params,
+                           const WeightedTilePipelineState<Config>& pipeline, const TileCoord& coord,
+                           int block) {
+  constexpr WeightedTile tile = Config::tile;
+  constexpr int half = WeightedTile::columns / blocks_of_cluster;
+  constexpr int weight_row = (WeightedTile::row_panels + WeightedTile::column_panels) * sizeof(float);
+  const int rank = block_rank_in_cluster();
+  const int row = coord.row * blocks_of_cluster + rank;
+  const int item_a = params.shares_a ? 0 : coord.item;
+  const int item_b = params.shares_b ? 0 : coord.item;
+  const int k = block * WeightedTile::block;
+  Mbarrier& full = pipeline.full();
+  pipeline.wait_free();
+  full.arrive_expect_tx(tile.stage_bytes() + Config::block_k_tiles * weight_row);
+#pragma unroll
+  for (int slice = 0; slice < Config::slices_a; ++slice) {
+    tma_load(pipeline.a() + slice * tile.a_bytes(), maps.a, full, k, row * WeightedTile::rows,
+             item_a * Config::slices_a + slice);
+  }
+#pragma unroll
+  for (int slice = 0; slice < Config::slices_b; ++slice) {
+    tma_load_multicast(pipeline.b() + slice * tile.b_bytes() + rank * half * WeightedTile::block, maps.b,
+                       full, k, coord.column * WeightedTile::columns + rank * half,
+                       item_b * Config::slices_b + slice, (1 << blocks_of_cluster) - 1);
+  }
+  tma_load(pipeline.row_weights(), maps.weights_a, full, row * WeightedTile::row_panels, k / Config::depth,
+           item_a);
+  tma_load(pipeline.column_weights(), maps.weights_b, full, coord.column * WeightedTile::column_panels,
+           k / Config::depth, item_b);
+}
+
+// Producer: one thread of the thread block loads all tiles.
+template <class Config>
+__device__ void load_slices(const WeightedTileMaps& maps, const WeightedTileParams& params,
+                            WeightedTileSharedStorage<Config>& shared, std::uint32_t tiles) {
+  WeightedTilePipelineState<Config> pipeline(shared, tiles);
+  WholeTileScheduler scheduler(params.schedule);
+  WorkTile work_tile;
+  while (scheduler.next(cluster_index(), work_tile)) {
+    if (is_not_selected(params, work_tile)) continue;
+    const TileCoord coord = params.schedule.coord(work_tile);
+#pragma unroll 1
+    for (int block = 0; block < params.schedule.k_blocks; ++block, pipeline.advance())
+      load_stage<Config>(maps, params, pipeline, coord, block);
+  }
+}
+
+// Rows and columns of this thread block's part of a work tile, in the region of C.
+struct WeightedTileRegion {
+  TileRange rows;
+  TileRange columns;
+
+  __device__ explicit WeightedTileRegion(const TileCoord& coord)
+      : rows{(std::int64_t{coord.row} * blocks_of_cluster + block_rank_in_cluster()) * WeightedTile::rows,
+             WeightedTile::rows},
+        columns{std::int64_t{coord.column} * WeightedTile::columns, WeightedTile::columns} {}
+};
+
+// True if a tile of that panel, one of a work tile's rows, then of its columns, fails Eq. 9.
+__device__ inline bool has_failures(const WeightedTileParams& params, const TileCoord& coord,
+                                    const WeightedTileRegion& region, int panel) {
+  const bool of_row = panel < WeightedTile::row_panels;
+  const int inside =
+      of_row ? region.rows.inside(params.tile.rows) : region.columns.inside(params.tile.columns);
+  const int vectors = of_row ? weighted_tile_rows : weighted_tile_columns;
+  const int number = of_row ? panel : panel - WeightedTile::row_panels;
+  if (number * vectors >= inside) return false;
+  const std::int64_t item = (of_row ? params.shares_a : params.shares_b) ? 0 : coord.item;
+  const std::int64_t first = item * (of_row ? params.panels_a : params.panels_b) +
+                             (of_row ? region.rows.first : region.columns.first) / vectors;
+  return __ldcg((of_row ? params.failures_a : params.failures_b) + first + number) != 0;
+}
+
+// Loads the epilogue's parameters of every tile while it is multiplied, in the producer's other warps.
+template <class Config>
+__device__ void load_epilogue_params(const WeightedTileParams& params,
+                                     WeightedTileSharedStorage<Config>& shared) {
+  constexpr int panels = WeightedTile::row_panels + WeightedTile::column_panels;
+  static_assert(panels <= 32);
+  const int thread = static_cast<int>(threadIdx.x) - 32;
+  WholeTileScheduler scheduler(params.schedule);
+  WorkTile work_tile;
+  unsigned parity = 0;
+  while (scheduler.next(cluster_index(), work_tile)) {
+    if (is_not_selected(params, work_tile)) continue;
+    const TileCoord coord = params.schedule.coord(work_tile);
+    const WeightedTileRegion region(coord);
+    shared.epilogue_read.wait(parity ^ 1);
+    shared.epilogue.load(params.tile, {params.shares_a, params.shares_b}, coord.item, region.rows,
+                         region.columns, thread);
+    if (thread < 32) {
+      const bool fails = thread < panels && has_failures(params, coord, region, thread);
+      const bool any = __any_sync(~0U, fails ? 1 : 0) != 0;
+      if (thread == 0) shared.has_failing_tiles = any;
+    }
+    __syncwarp();
+    if (thread % 32 == 0) shared.epilogue_ready.arrive();
+    parity ^= 1;
+  }
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,254 @@
+// GEMM for Hopper of int8 slices with one exponent per tile of 16 rows, or 8 columns, and 32 to 256 inner
+// indices (docs/schemes/mixpert.md). For every tile along k the products of slices are added in INT32 by their
+// weights 2^0 and 2^-7, combined and converted to FP32 in the same registers; then those of 2^-14 and 2^-21;
+// and one fma adds the value, times the product of both tiles' weights, to the element's sum. The two thread
+// blocks of a cluster share the slices of B's columns by multicast. In each thread block one thread loads
+// tiles, and two warpgroups multiply 64 rows each, in turns: one converts while the other's products run.
+#pragma once
+
+#include "engines/cuda/gemm/weighted_tiles/half_precision.cuh"
+#include "engines/cuda/gemm/weighted_tiles/weighted_tile_pipeline_sm90.cuh"
+#include "engines/cuda/ptx/wgmma.cuh"
+
+namespace kintsugi::core::cuda {
+
+template <class Config>
+using WeightedIntegers = std::int32_t[Config::sums];
+
+// Issues the products x_i y_j with i + j = Weight over 32 inner indices. `Begins`: of the first ones of a tile.
+template <class Config, int Weight, bool Begins>
+__device__ __forceinline__ void add_weight(WeightedIntegers<Config>& sums, MatrixDescriptor a,
+                                           MatrixDescriptor b) {
+  constexpr int first = Config::first_slice(Weight);
+#pragma unroll
+  for (int i = first; i < Config::slices_a && i <= Weight; ++i) {
+    const MatrixDescriptor rows = a + i * Config::tile.a_bytes();
+    const MatrixDescriptor columns = b + (Weight - i) * Config::tile.b_bytes();
+    if (Begins && i == first) {
+      wgmma_first(sums, rows, columns);
+    } else {
+      wgmma_next(sums, rows, columns);
+    }
+  }
+}
+
+// Issues the products of weights First and First + 1 of instruction Step along k, and of those after it in the
+// same k-block. `Begins`: the k-block is the tile's first.
+template <class Config, int First, bool Begins, int Step = 0>
+__device__ __forceinline__ void add_steps(WeightedIntegers<Config>& high, WeightedIntegers<Config>& low,
+                                          MatrixDescriptor a, MatrixDescriptor b) {
+  if constexpr (Step < Config::tile_steps) {
+    add_weight<Config, First, Begins && Step == 0>(high, a, b);
+    if constexpr (Config::has_weight(First + 1))
+      add_weight<Config, First + 1, Begins && Step == 0>(low, a, b);
+    add_steps<Config, First, Begins, Step + 1>(high, low, a + step_bytes, b + step_bytes);
+  }
+}
+
+// Multiplies the products of weights First and First + 1 of one tile along k, which begins at an instruction of
+// the pipeline's stage and may extend to the next stage.
+template <class Config, int First>
+__device__ __forceinline__ void multiply_weights(WeightedIntegers<Config>& high,
+                                                 WeightedIntegers<Config>& low,
+                                                 WeightedTilePipelineState<Config> stage, int first_step,
+                                                 int consumer) {
+  const std::uint32_t rows = consumer * 64 * WeightedTile::block;
+  const std::uint32_t offset = first_step * step_bytes;
+  order_barrier_wait(consumer);
+  wgmma_fence();
+  add_steps<Config, First, true>(high, low, MatrixDescriptor(stage.a() + rows + offset),
+                                 MatrixDescriptor(stage.b() + offset));
+  if constexpr (Config::k_tile_blocks == 2) {
+    stage.advance();
+    add_steps<Config, First, false>(high, low, MatrixDescriptor(stage.a() + rows),
+                                    MatrixDescriptor(stage.b()));
+  }
+  wgmma_commit_group();
+  order_barrier_arrive(consumer);
+  wgmma_wait_group<0>();
+  warpgroup_fence_operand(high);
+  if constexpr (Config::has_weight(First + 1)) warpgroup_fence_operand(low);
+}
+
+// An integer of magnitude below 2^22 as an FP32 number, by two additions: I2F is issued at a quarter or an
+// eighth of their rate.
+__device__ inline float small_integer(std::int32_t x) {
+  constexpr std::int32_t bits_of_shift = 0x4b400000;  // 1.5 * 2^23
+  return __fadd_rn(__int_as_float(x + bits_of_shift), -0x1.8p23F);
+}
+
+// Elements whose integers are converted by I2F even where they are small, so that its unit works beside the
+// others: three of eight.
+constexpr bool converts_by_instruction(int i) { return i % 8 % 3 == 0; }
+
+// RN32(128 high + low) of one element; HasLow is false if `low` has no products.
+template <bool HasLow, bool Small>
+__device__ __forceinline__ float combined(std::int32_t high, std::int32_t low, int i) {
+  if (!Small || converts_by_instruction(i)) return __int2float_rn(HasLow ? high * 128 + low : high * 128);
+  if constexpr (!HasLow) return __fmul_rn(small_integer(high), 128.0F);
+  return __fmaf_rn(small_integer(high), 128.0F, small_integer(low));
+}
+
+// Weights of a warp's rows and of all columns of the tile of C, for one tile along k.
+template <class Config>
+struct TileWeights {
+  float row;
+  float columns[Config::fragments];
+
+  __device__ TileWeights(const WeightedTilePipelineState<Config>& pipeline, int tile) {
+    const int warp = (thread_number() - warpgroup) / 32;
+    row = load_shared(pipeline.row_weights() +
+                      (tile * WeightedTile::row_panels + warp) * static_cast<int>(sizeof(float)));
+#pragma unroll
+    for (int panel = 0; panel < Config::fragments; panel += 4) {
+      load_shared(pipeline.column_weights() +
+                      (tile * WeightedTile::column_panels + panel) * static_cast<int>(sizeof(float)),
+                  columns + panel);
+    }
+  }
+};
+
+template <class Config>
+__device__ __forceinline__ void add_values(float (&sums)[Config::sums], const float (&high)[Config::sums],
+                                           const WeightedIntegers<Config>& x,
+                                           const WeightedIntegers<Config>& y,
+                                           const TileWeights<Config>& weights) {
+#pragma unroll
+  for (int fragment = 0; fragment < Config::fragments; ++fragment) {
+    const float weight = __fmul_rn(weights.row, weights.columns[fragment]);
+#pragma unroll
+    for (int i = 4 * fragment; i < 4 * fragment + 4; ++i) {
+      const float low = combined<Config::has_weight(3), Config::has_small_integers>(x[i], y[i], i);
+      sums[i] = __fmaf_rn(__fmaf_rn(low, 0x1p-14F, high[i]), weight, sums[i]);
+    }
+  }
+}
+
+// Adds one tile along k, number `tile` of its k-block.
+template <class Config>
+__device__ __forceinline__ void add_k_tile(float (&sums)[Config::sums],
+                                           WeightedTilePipelineState<Config>& pipeline, int tile,
+                                           int consumer) {
+  const int first_step = tile * Config::tile_steps;
+  if (tile == 0) {
+    WeightedTilePipelineState<Config> stage = pipeline;
+#pragma unroll
+    for (int block = 0; block < Config::k_tile_blocks; ++block, stage.advance()) stage.wait_full();
+  }
+  float high[Config::sums];
+  {
+    WeightedIntegers<Config> x;
+    WeightedIntegers<Config> y;
+    multiply_weights<Config, 0>(x, y, pipeline, first_step, consumer);
+#pragma unroll
+    for (int i = 0; i < Config::sums; ++i)
+      high[i] = combined<true, Config::has_small_integers>(x[i], y[i], i);
+  }
+  WeightedIntegers<Config> x;
+  WeightedIntegers<Config> y = {};
+  multiply_weights<Config, 2>(x, y, pipeline, first_step, consumer);
+  const TileWeights<Config> weights(pipeline, tile);
+  if (tile + 1 == Config::block_k_tiles) {
+#pragma unroll
+    for (int block = 0; block < Config::k_tile_blocks; ++block, pipeline.advance()) pipeline.release();
+  }
+  add_values<Config>(sums, high, x, y, weights);
+}
+
+// Adds the products of failing tiles to `half` for every fragment of the warp.
+template <class Config>
+__device__ void add_half_precision(float (&half)[Config::sums], const WeightedTileParams& params,
+                                   const WeightedTileSharedStorage<Config>& shared, const TileCoord& coord) {
+  const int warp = (thread_number() - warpgroup) / 32;
+  const WeightedTileRegion region(coord);
+  const std::int64_t item_a = params.shares_a ? 0 : coord.item;
+  const std::int64_t item_b = params.shares_b ? 0 : coord.item;
+  const int row = warp * weighted_tile_rows;
+  if (row >= shared.epilogue.rows) return;
+  const HalfPanel a{view_of<const float>(params.tile.a.matrix, params.tile.a.item + coord.item),
+                    shared.epilogue.first_row + row,
+                    shared.epilogue.rows - row,
+                    shared.epilogue.scales + row,
+                    params.weights_a + item_a * params.panels_a * params.tiles_of_vector +
+                        (region.rows.first + row) / weighted_tile_rows,
+                    params.panels_a};
+  const MatrixView<const float> columns =
+      view_of<const float>(params.tile.b.matrix, params.tile.b.item + coord.item);
+#pragma unroll 1
+  for (int fragment = 0; fragment < Config::fragments; ++fragment) {
+    const int column = fragment * weighted_tile_columns;
+    if (column >= shared.epilogue.columns) break;
+    const HalfPanel b{columns,
+                      shared.epilogue.first_column + column,
+                      shared.epilogue.columns - column,
+                      shared.epilogue.scales + WeightedTile::rows + column,
+                      params.weights_b + item_b * params.panels_b * params.tiles_of_vector +
+                          (region.columns.first + column) / weighted_tile_columns,
+                      params.panels_b};
+    float sums[4] = {};
+    add_half_fragment(sums, a, b, Config::depth);
+#pragma unroll
+    for (int i = 0; i < Config::sums; ++i) half[i] = i / 4 == fragment ? sums[i % 4] : half[i];
+  }
+}
+
+// Sums of both programs in units of 2^0, as FloatingSum adds them (arith/weighted_sum.hpp).
+template <class Config>
+struct SumsOfPrograms {
+  const float (&tiles)[Config::sums];
+  const float (&half)[Config::sums];
+
+  __device__ double operator[](int i) const {
+    return 0x1p-19 * static_cast<double>(tiles[i]) + 0x1p-14 * static_cast<double>(half[i]);
+  }
+};
+
+template <class Config>
+__device__ void multiply_work_tiles(const WeightedTileParams& params,
+                                    WeightedTileSharedStorage<Config>& shared, std::uint32_t tiles) {
+  const int consumer = uniform(static_cast<int>(threadIdx.x) / warpgroup - 1);
+  WeightedTilePipelineState<Config> pipeline(shared, tiles);
+  WholeTileScheduler scheduler(params.schedule);
+  WorkTile work_tile;
+  unsigned epilogue_parity = 0;
+  if (consumer == consumers - 1) order_barrier_arrive(consumer);
+  while (scheduler.next(cluster_index(), work_tile)) {
+    if (is_not_selected(params, work_tile)) continue;
+    float sums[Config::sums] = {};
+    int tile = 0;
+#pragma unroll 1
+    for (int left = params.k_tiles; left > 0; --left) {
+      add_k_tile<Config>(sums, pipeline, tile, consumer);
+      tile = tile + 1 == Config::block_k_tiles ? 0 : tile + 1;
+    }
+    shared.epilogue_ready.wait(epilogue_parity);
+    float half[Config::sums] = {};
+    if (shared.has_failing_tiles)
+      add_half_precision<Config>(half, params, shared, params.schedule.coord(work_tile));
+    store_general_tile(SumsOfPrograms<Config>{sums, half}, params.tile, shared.epilogue, consumer * 64,
+                       thread_number() - warpgroup, consumers * warpgroup);
+    __syncwarp();
+    if (thread_number() % 32 == 0) shared.epilogue_read.arrive();
+    epilogue_parity ^= 1;
+  }
+}
+
+template <class Config>
+__device__ void weighted_tile_gemm(const WeightedTileMaps& maps, const WeightedTileParams& params) {
+  extern __shared__ unsigned char memory[];
+  __shared__ WeightedTileSharedStorage<Config> shared;
+  static_assert(sizeof shared <= WeightedTile::max_static_bytes);
+  const std::uint32_t tiles = aligned_tiles(memory);
+  begin_cluster(shared);
+  specialize_warpgroups<Config>(
+      [&] {
+        if (threadIdx.x == 0) {
+          load_slices<Config>(maps, params, shared, tiles);
+        } else if (threadIdx.x >= 32) {
+          load_epilogue_params(params, shared);
+        }
+      },
+      [&] { multiply_work_tiles<Config>(params, shared, tiles); });
+}
+
+}  // namespace kintsugi::core::cuda

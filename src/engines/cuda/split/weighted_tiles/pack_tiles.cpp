@@ -1,0 +1,105 @@
+#include "engines/cuda/split/weighted_tiles/pack_tiles.hpp"
+
+#include <algorithm>
+
+#include "base/status.hpp"
+#include "engines/cuda/common/clear.hpp"
+#include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/select/select.hpp"
+#include "engines/cuda/split/weighted_tiles/pack_task.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+// Ranges of all vectors, those of both operands in one launch if they have equally many items.
+void find_unknown_ranges(const Queue& queue, std::span<const DeviceSplit> splits) {
+  const auto unknown = [](const DeviceSplit& split) {
+    return split.ranges_known ? DeviceSide{{}, 0, nullptr, split.side.items} : split.side;
+  };
+  if (splits.size() == 2 && splits[0].side.items == splits[1].side.items)
+    return find_ranges(queue, unknown(splits[0]), unknown(splits[1]), {});
+  for (const DeviceSplit& split : splits) {
+    if (!split.ranges_known) find_ranges(queue, split.side, {{}, 0, nullptr, split.side.items}, {});
+  }
+}
+
+PackTask task_of(const DeviceSplit& split, const DeviceCondition& condition, std::int64_t served_items) {
+  const Slices& slices = split.slices;
+  const SplitRule& rule = *split.rule;
+  return {.matrix = split.side.matrix,
+          .item = split.side.item,
+          .ranges = split.side.ranges + split.first,
+          .item_ranges = split.side.matrix.vectors(),
+          .first = split.first,
+          .vectors = slices.vectors,
+          .vector_groups = slices.padded_vectors() / pack_vectors,
+          .length = slices.k,
+          .vector_stride = slices.vector_stride(),
+          .slice_stride = slices.slice_stride(),
+          .slices = reinterpret_cast<std::int8_t*>(slices.data),
+          .item_bytes = static_cast<std::int64_t>(slices.slice_bytes()),
+          .weights = slices.tile_weights,
+          .failures = slices.tile_failures,
+          .panels = slices.panels(),
+          .tiles = slices.tiles_of_vector(),
+          .segments = rule.slices,
+          .tile_vectors = rule.tile_vectors,
+          .depth = rule.tile_depth,
+          .depth_limit = rule.depth_limit,
+          .condition = condition,
+          .served_items = served_items};
+}
+
+void advance(PackTask& task, std::int64_t items) {
+  task.item += items;
+  task.ranges += items * task.item_ranges;
+  task.slices += items * task.item_bytes;
+  task.weights += items * task.panels * task.tiles;
+  task.failures += items * task.panels;
+  if (task.condition.selection != nullptr) task.condition.selection += items;
+}
+
+void pack(const Queue& queue, const DeviceSplit& split, const DeviceCondition& condition,
+          std::int64_t served_items) {
+  static const KernelName kernel{"pack_tiles", "pack_tiles", waits_for_grid_dependency};
+  if (split.side.matrix.type != ElementType::f32 || split.rule->slices > 4)
+    fail(Status::internal, "engine cuda was handed elements of type {} to split into {} segments",
+         static_cast<int>(split.side.matrix.type), split.rule->slices);
+  const std::int64_t items = split.side.items;
+  PackTask task = task_of(split, condition, items == 1 ? served_items : 1);
+  clear(queue, task.failures, static_cast<std::size_t>(items * task.panels) * sizeof(std::int32_t));
+  const std::int64_t blocks = task.vector_groups * divide_up(task.vector_stride, pack_length);
+  for_each_launch(items, [&](std::int64_t, std::int64_t number) {
+    launch(kernel, {blocks, number}, pack_threads, 0, queue, task);
+    advance(task, number);
+  });
+}
+
+CountedPanels counted(const Slices& slices, bool shared) {
+  if (slices.data == nullptr) return {};
+  return {slices.tile_failures, shared ? 0 : slices.panels(), divide_up(slices.vectors, slices.tile_vectors),
+          slices.tiles_of_vector()};
+}
+
+}  // namespace
+
+void pack_tiles(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceCondition& condition) {
+  find_unknown_ranges(queue, splits);
+  std::int64_t items = 1;
+  for (const DeviceSplit& split : splits) items = std::max(items, split.side.items);
+  for (const DeviceSplit& split : splits) pack(queue, split, condition, items);
+}
+
+void count_tiles(const Queue& queue, const DeviceTileCount& count, DeviceReport* report) {
+  static const KernelName kernel{"pack_tiles", "count_tiles", waits_for_grid_dependency};
+  CountTask task{counted(count.a, count.shares_a), counted(count.b, count.shares_b), count.condition, report};
+  for_each_launch(count.items, [&](std::int64_t, std::int64_t number) {
+    launch(kernel, {1, number}, count_threads, 0, queue, task);
+    task.a.failures += task.a.failures == nullptr ? 0 : number * task.a.item_panels;
+    task.b.failures += task.b.failures == nullptr ? 0 : number * task.b.item_panels;
+    if (task.condition.selection != nullptr) task.condition.selection += number;
+  });
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,226 @@
+// Split into int8 segments with exponents per tile (docs/schemes/mixpert.md, sections 1 and 2), of operands in
+// any layout whose ranges are known. A thread block reads 32 vectors x 256 inner indices once into shared
+// memory, finds the exponents of the tiles, and writes all segments, four inner indices of a vector at a time.
+#include "arith/tile_arithmetic.hpp"
+#include "engines/cuda/common/operands.cuh"
+#include "engines/cuda/recombine/tile.cuh"
+#include "engines/cuda/select/report.cuh"
+#include "engines/cuda/split/weighted_tiles/pack_task.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+constexpr int warps = pack_threads / 32;
+constexpr int warp_length = 32;  // inner indices of a warp, those of the shallowest tile
+static_assert(warps * warp_length == pack_length);
+constexpr int most_panels = pack_vectors / 8;
+
+// A warp's access to its 32 vectors x 32 inner indices: eight lanes have a vector's 32, four each, and the
+// next access is four vectors further.
+constexpr int vectors_at_once = 4;
+constexpr int each = 4;
+
+struct PackStorage {
+  float element[pack_vectors][pack_length + 1];  // padded: accesses along either side have no bank conflicts
+  // Of a warp's 32 inner indices of each panel: largest exponent, sum of exponents and number of elements.
+  std::int32_t largest[warps][most_panels];
+  std::int32_t sum[warps][most_panels];
+  std::int32_t elements[warps][most_panels];
+  std::int32_t panel_exponent[most_panels];
+  std::int32_t exponent[warps][most_panels];  // of tiles; none: the segments are zero
+};
+
+// Part of an operand that a thread block splits.
+struct PackPart {
+  std::int64_t first_vector;
+  std::int64_t begin;
+};
+
+__device__ bool is_left_out(const PackTask& task) {
+  if (task.condition.selection == nullptr) return false;
+  if (task.served_items == 1) return !holds(task.condition, item_of_block());
+  bool taken = false;
+  for (std::int64_t item = threadIdx.x; item < task.served_items; item += blockDim.x)
+    taken = taken || holds(task.condition, item);
+  return __syncthreads_or(taken ? 1 : 0) == 0;
+}
+
+// Loads the part, zeros beyond the operand and for NaN and infinities; neighboring threads read along the
+// smaller stride.
+__device__ void load_part(const PackTask& task, const PackPart& part, PackStorage& storage) {
+  const DeviceMatrix& matrix = task.matrix;
+  const float* start = matrix_start<float>(matrix, task.item + item_of_block());
+  const bool along_k = abs(matrix.column_stride) <= abs(matrix.row_stride);
+#pragma unroll 8
+  for (int i = 0; i < pack_vectors * pack_length / pack_threads; ++i) {
+    const int e = static_cast<int>(threadIdx.x) + i * pack_threads;
+    const int v = along_k ? e / pack_length : e % pack_vectors;
+    const int p = along_k ? e % pack_length : e / pack_vectors;
+    float x = 0;
+    if (part.first_vector + v < task.vectors && part.begin + p < task.length) {
+      x = start[(task.first + part.first_vector + v) * matrix.row_stride +
+                (part.begin + p) * matrix.column_stride];
+    }
+    storage.element[v][p] = x - x == 0.0F ? x : 0.0F;
+  }
+}
+
+// Finds the exponents of the panels, and stores the scales of their vectors if the part begins them. The first
+// warp calls it.
+__device__ void find_panel_exponents(const PackTask& task, const PackPart& part, PackStorage& storage) {
+  constexpr int none = std::numeric_limits<std::int32_t>::min();
+  const auto v = static_cast<int>(threadIdx.x);
+  const bool inside = part.first_vector + v < task.vectors;
+  VectorRange* range = task.ranges + item_of_block() * task.item_ranges + part.first_vector + v;
+  int exponent = inside && (range->flags & VectorRange::all_zero) == 0 ? range->raised : none;
+#pragma unroll
+  for (int lane = 1; lane < 16; lane *= 2) {
+    const int other = __shfl_xor_sync(~0U, exponent, lane);
+    if (lane < task.tile_vectors) exponent = max(exponent, other);
+  }
+  if (exponent == none) exponent = 0;
+  if (v % task.tile_vectors == 0) storage.panel_exponent[v / task.tile_vectors] = exponent;
+  if (inside && part.begin == 0) range->scale = -exponent;
+}
+
+// Finds what the warp's inner indices add to the tiles of each panel.
+__device__ void find_depths(const PackTask& task, PackStorage& storage) {
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int p = warp * warp_length + lane % 8 * each;
+#pragma unroll 1
+  for (int panel = 0; panel < pack_vectors / task.tile_vectors; ++panel) {
+    int largest = TileExponent::none;
+    int sum = 0;
+    int elements = 0;
+#pragma unroll 1
+    for (int i = 0; i < task.tile_vectors; i += vectors_at_once) {
+      const int v = panel * task.tile_vectors + i + lane / 8;
+#pragma unroll
+      for (int e = 0; e < each; ++e) {
+        const float x = storage.element[v][p + e];
+        if (x == 0.0F) continue;
+        const int exponent = rounded_exponent(x, task.segments);
+        largest = max(largest, exponent);
+        sum += exponent;
+        ++elements;
+      }
+    }
+    largest = __reduce_max_sync(~0U, largest);
+    sum = __reduce_add_sync(~0U, sum);
+    elements = __reduce_add_sync(~0U, elements);
+    if (lane == 0) {
+      storage.largest[warp][panel] = largest;
+      storage.sum[warp][panel] = sum;
+      storage.elements[warp][panel] = elements;
+    }
+  }
+}
+
+// Decides about one tile: its exponent, its weight, and whether it fails. One thread has a tile.
+__device__ void finish_tile(const PackTask& task, const PackPart& part, PackStorage& storage, int number,
+                            int panel) {
+  const int tile_warps = task.depth / warp_length;
+  TileDepth depth;
+  for (int w = number * tile_warps; w < (number + 1) * tile_warps; ++w) {
+    depth.largest = max(depth.largest, storage.largest[w][panel]);
+    depth.sum += storage.sum[w][panel];
+    depth.elements += storage.elements[w][panel];
+  }
+  const bool fails = depth.elements > 0 && depth.exceeds(task.depth_limit);
+  const int exponent = depth.elements == 0 || fails ? TileExponent::none : depth.largest;
+  for (int w = number * tile_warps; w < (number + 1) * tile_warps; ++w) storage.exponent[w][panel] = exponent;
+  const std::int64_t tile = part.begin / task.depth + number;
+  if (tile >= task.tiles) return;
+  const std::int64_t place = part.first_vector / task.tile_vectors + panel;
+  const float weight =
+      exponent == TileExponent::none ? 0.0F : tile_weight(exponent - storage.panel_exponent[panel]);
+  task.weights[(item_of_block() * task.tiles + tile) * task.panels + place] = fails ? -0.0F : weight;
+  if (fails) atomicAdd(task.failures + item_of_block() * task.panels + place, 1);
+}
+
+// |x| 2^shift, rounded to nearest, ties to even, as tile_integer() gives it: both factors are normal powers of
+// two, so that only the conversion rounds where the product is not far below 1/2.
+__device__ std::uint32_t scaled_integer(float x, int shift) {
+  const int first = min(shift, 127);
+  const float scaled = fabsf(x) * __int_as_float((first + 127) << 23);
+  return __float2uint_rn(scaled * __int_as_float((shift - first + 127) << 23));
+}
+
+// Writes the segments of the warp's inner indices.
+__device__ void write_segments(const PackTask& task, const PackPart& part, const PackStorage& storage) {
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int p = warp * warp_length + lane % 8 * each;
+  if (part.begin + p >= task.vector_stride) return;
+#pragma unroll 2
+  for (int i = 0; i < pack_vectors; i += vectors_at_once) {
+    const int v = i + lane / 8;
+    const int exponent = storage.exponent[warp][v / task.tile_vectors];
+    const bool is_zero = exponent == TileExponent::none;
+    const int shift = task.segments * segment_bits - 1 - (is_zero ? 0 : exponent);
+    std::uint32_t integers[each];
+    bool negative[each];
+#pragma unroll
+    for (int e = 0; e < each; ++e) {
+      const float x = is_zero ? 0.0F : storage.element[v][p + e];
+      integers[e] = scaled_integer(x, shift);
+      negative[e] = x < 0;
+    }
+    std::int8_t* target = task.slices + item_of_block() * task.item_bytes +
+                          (part.first_vector + v) * task.vector_stride + part.begin + p;
+#pragma unroll 1
+    for (int s = 0; s < task.segments; ++s, target += task.slice_stride) {
+      std::uint32_t word = 0;
+#pragma unroll
+      for (int e = 0; e < each; ++e) {
+        const std::int8_t segment = tile_segment(integers[e], negative[e], task.segments, s);
+        word |= std::uint32_t{static_cast<std::uint8_t>(segment)} << (8 * e);
+      }
+      *reinterpret_cast<std::uint32_t*>(target) = word;
+    }
+  }
+}
+
+// Adds one item's tiles of an operand. All threads of the thread block call it together.
+__device__ void add_panels(const CountedPanels& counted, TileCounts& counts) {
+  if (counted.failures == nullptr) return;
+  const std::int32_t* failures = counted.failures + item_of_block() * counted.item_panels;
+  std::int64_t failing = 0;
+  for (std::int64_t panel = threadIdx.x; panel < counted.panels; panel += count_threads)
+    failing += failures[panel];
+  if (failing != 0) count(counts.failing, failing);
+  if (threadIdx.x == 0) count(counts.tiles, counted.panels * counted.tiles);
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(pack_threads) pack_tiles(const __grid_constant__ PackTask task) {
+  begin_dependent_kernel();
+  if (is_left_out(task)) return;
+  __shared__ PackStorage storage;
+  const auto block = static_cast<std::int64_t>(blockIdx.x);
+  const PackPart part{block % task.vector_groups * pack_vectors, block / task.vector_groups * pack_length};
+  load_part(task, part, storage);
+  if (threadIdx.x < 32) find_panel_exponents(task, part, storage);
+  __syncthreads();
+  find_depths(task, storage);
+  __syncthreads();
+  const int panels = pack_vectors / task.tile_vectors;
+  const auto thread = static_cast<int>(threadIdx.x);
+  if (thread < panels * (pack_length / task.depth))
+    finish_tile(task, part, storage, thread / panels, thread % panels);
+  __syncthreads();
+  write_segments(task, part, storage);
+}
+
+extern "C" __global__ void __launch_bounds__(count_threads)
+    count_tiles(const __grid_constant__ CountTask task) {
+  begin_dependent_kernel();
+  if (!holds(task.condition, item_of_block())) return;
+  add_panels(task.a, task.report->tiles_a);
+  add_panels(task.b, task.report->tiles_b);
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,271 @@
+// Schemes with exponents per tile on matrices in device memory: the bits, special values and reports of the
+// engine reference.
+#include <gmock/gmock.h>
+
+#include <cfloat>
+#include <functional>
+#include <limits>
+#include <random>
+
+#include "gpu/calls/planned.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+using testing::HasSubstr;
+
+const char* const levels[] = {"mixpert-1", "mixpert-2", "mixpert-3", "mixpert-4", "mixpert-full"};
+constexpr int depths[] = {32, 64, 128, 256};
+
+std::string scheme_of(const std::string& level, int depth) {
+  return level + ":tile=" + std::to_string(depth);
+}
+
+// True if the device has the kernels.
+bool is_offered() {
+  GemmDataOf<float> data({.scheme = "mixpert-4", .engine = "cuda"});
+  return DeviceGemm<float>(data).run() != KINTSUGI_NOT_SUPPORTED;
+}
+
+class DeviceTiles : public testing::Test {
+  void SetUp() override {
+    if (!is_offered()) GTEST_SKIP() << kintsugi_last_error();
+  }
+};
+
+using Change = std::function<void(GemmDataOf<float>&)>;
+
+// Bits of C, with one pattern for all NaN, and the report's tiles.
+struct Result {
+  std::vector<std::uint32_t> bits;
+  json tiles;
+};
+
+Result result_of(GemmDataOf<float>& data, const Handle& handle) {
+  std::vector<float> values = data.result();
+  for (float& x : values) x = std::isnan(x) ? std::numeric_limits<float>::quiet_NaN() : x;
+  return {bits_of(values), handle.report()["tiles"]};
+}
+
+Result on_device(GemmCase test, const DeviceRun& run, const Change& change) {
+  test.engine = "cuda";
+  GemmDataOf<float> data(test);
+  change(data);
+  const Handle handle;
+  DeviceGemm<float>(data, run).run_well(handle);
+  return result_of(data, handle);
+}
+
+Result on_host(GemmCase test, const std::string& engine, const Change& change) {
+  test.engine = engine;
+  GemmDataOf<float> data(test);
+  change(data);
+  const Handle handle;
+  data.run_well(handle);
+  return result_of(data, handle);
+}
+
+// Returns the number of failing tiles.
+std::int64_t expect_reference(
+    const GemmCase& test, const DeviceRun& run = {}, const Change& change = [](auto&) {},
+    const std::string& engine = "reference") {
+  SCOPED_TRACE(describe(test));
+  const Result expected = on_host(test, engine, change);
+  const Result found = on_device(test, run, change);
+  EXPECT_EQ(found.tiles, expected.tiles);
+  std::size_t wrong = 0;
+  std::size_t first = 0;
+  for (std::size_t i = found.bits.size(); i-- > 0;) {
+    if (found.bits[i] == expected.bits[i]) continue;
+    ++wrong;
+    first = i;
+  }
+  EXPECT_EQ(wrong, 0U) << "of " << found.bits.size() << " elements; the first is number " << first << ", "
+                       << std::bit_cast<float>(found.bits[first]) << " instead of "
+                       << std::bit_cast<float>(expected.bits[first]);
+  return expected.tiles["failing_a"].get<std::int64_t>() + expected.tiles["failing_b"].get<std::int64_t>();
+}
+
+// One tile of one level after the other, small enough to see by hand what is wrong.
+TEST_F(DeviceTiles, SmallOneTileHasTheReferencesBits) {
+  for (const char* level : levels) {
+    for (const int depth : depths)
+      expect_reference({.m = 16, .n = 8, .k = 32, .op_a = KINTSUGI_OP_T, .scheme = scheme_of(level, depth)});
+  }
+}
+
+TEST_F(DeviceTiles, SmallEdgesOfTilesHaveTheReferencesBits) {
+  for (const std::int64_t m : {1, 64, 129, 257}) {
+    for (const std::int64_t n : {1, 63, 130}) {
+      for (const std::int64_t k : {1, 33, 129, 300}) {
+        const int depth = depths[(m + n + k) % 4];
+        expect_reference({.m = m, .n = n, .k = k, .scheme = scheme_of("mixpert-4", depth)});
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+void expect_random_cases(int cases, std::int64_t most, std::int64_t most_k) {
+  constexpr const char* distributions[] = {"uniform",   "phi:2",   "subnormal", "offset:100",
+                                           "graded:40", "span:60", "phi:4"};
+  const std::uint64_t seed = std::random_device{}();
+  SCOPED_TRACE("generator " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (int i = 0; i < cases; ++i) {
+    GemmCase test = random_shape(random, most, most, most_k);
+    test.scheme = scheme_of(levels[i % 5], depths[below(random, 4)]);
+    test.distribution = distributions[below(random, std::size(distributions))];
+    test.alpha = below(random, 3) == 0 ? -0.75 : 1;
+    test.beta = below(random, 3) == 0 ? 1.5 : 0;
+    test.batch = 1 + below(random, 3);
+    expect_reference(test, {.offset = random() % 2, .pointers = i % 2 == 1, .device_scalars = i % 3 == 2});
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST_F(DeviceTiles, SmallRandomCallsHaveTheReferencesBits) { expect_random_cases(20, 150, 300); }
+TEST_F(DeviceTiles, RandomCallsHaveTheReferencesBits) { expect_random_cases(60, 400, 900); }
+
+// The engine cpu has the reference's bits (tests/schemes/mixpert_test.cpp) and less patience.
+TEST_F(DeviceTiles, ManyTilesOfCHaveTheBitsOfTheEngineCpu) {
+  for (const int depth : depths) {
+    expect_reference(
+        {.m = 2100,
+         .n = 1700,
+         .k = 700,
+         .op_a = KINTSUGI_OP_T,
+         .distribution = "phi:1",
+         .scheme = scheme_of("mixpert-4", depth)},
+        {}, [](auto&) {}, "cpu");
+  }
+  expect_reference(
+      {.m = 300, .n = 200, .k = 20000, .scheme = "mixpert-full"}, {}, [](auto&) {}, "cpu");
+}
+
+// Shrinks elements by 2^-30, each of these tiles' but one in seven, so that the tiles fail.
+void spoil_tiles(MatrixView<float> vectors, std::int64_t tile_vectors, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  for (std::int64_t v = 0; v < vectors.rows; v += tile_vectors) {
+    for (std::int64_t p = 0; p < vectors.columns; p += 32) {
+      if (random() % 4 != 0) continue;
+      for (std::int64_t i = v; i < std::min(vectors.rows, v + tile_vectors); ++i) {
+        for (std::int64_t q = p; q < std::min(vectors.columns, p + 32); ++q) {
+          if (random() % 7 != 0) vectors(i, q) *= 0x1p-30F;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(DeviceTiles, SmallFailingTilesHaveTheReferencesBits) {
+  for (const char* level : levels) {
+    for (const int depth : depths) {
+      for (const int sides : {1, 2, 3}) {
+        const GemmCase test{.m = 150,
+                            .n = 75,
+                            .k = 290,
+                            .op_b = KINTSUGI_OP_T,
+                            .batch = 2,
+                            .alpha = 1.25,
+                            .beta = sides == 2 ? 0.5 : 0.0,
+                            .scheme = scheme_of(level, depth)};
+        const std::int64_t failing = expect_reference(test, {}, [&](GemmDataOf<float>& data) {
+          for (std::int64_t t = 0; t < test.batch; ++t) {
+            if ((sides & 1) != 0) spoil_tiles(data.a(t), 16, 1 + static_cast<std::uint64_t>(t));
+            if ((sides & 2) != 0) spoil_tiles(data.b(t).transposed(), 8, 5 + static_cast<std::uint64_t>(t));
+          }
+        });
+        EXPECT_GT(failing, 0);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+// Zeros, subnormal numbers, FLT_MAX, NaN and infinities among ordinary elements.
+TEST_F(DeviceTiles, SmallSpecialElementsHaveTheReferencesBits) {
+  constexpr float values[] = {0,       -0.0F,    FLT_TRUE_MIN,  0x1p-130F, FLT_MIN,
+                              FLT_MAX, -FLT_MAX, 0x1.fffffcp0F, 0x1.fcp0F, 0x1.fbfffep0F};
+  constexpr float special[] = {std::numeric_limits<float>::quiet_NaN(),
+                               std::numeric_limits<float>::infinity(),
+                               -std::numeric_limits<float>::infinity()};
+  for (const char* level : levels) {
+    for (const bool with_special : {false, true}) {
+      const GemmCase test{.m = 90,
+                          .n = 70,
+                          .k = 140,
+                          .beta = with_special ? 1.0 : 0.0,
+                          .scheme = scheme_of(level, with_special ? 64 : 32)};
+      expect_reference(test, {}, [&](GemmDataOf<float>& data) {
+        std::mt19937_64 random(9);
+        for (int i = 0; i < 300; ++i) {
+          data.a()(below(random, test.m), below(random, test.k)) = values[below(random, std::size(values))];
+          data.b()(below(random, test.k), below(random, test.n)) = values[below(random, std::size(values))];
+        }
+        for (int i = 0; with_special && i < 6; ++i) {
+          data.a()(below(random, test.m), below(random, test.k)) = special[i % 3];
+          data.b()(below(random, test.k), below(random, test.n)) = special[(i + 1) % 3];
+        }
+      });
+    }
+    expect_reference({.m = 40, .n = 20, .k = 70, .scheme = level}, {}, [](GemmDataOf<float>& data) {
+      std::fill(data.raw_a().begin(), data.raw_a().end(), 0.0F);
+    });
+  }
+}
+
+TEST_F(DeviceTiles, SmallPreparedOperandsKeepTheBits) {
+  for (const std::int64_t batch : {1, 3}) {
+    const GemmCase test{.m = 70,
+                        .n = 131,
+                        .k = 299,
+                        .pad_a = 2,
+                        .batch = batch,
+                        .distribution = "span:60",
+                        .scheme = "mixpert-4:tile=64"};
+    const auto bits = device_bits<float>(test);
+    GemmDataOf<float> data(test);
+    DeviceGemm<float> device(data);
+    const Planned planned(device.problem(), device.options());
+    const PreparedOperands prepared(planned.plan, device.operands());
+    for (const int which : {1, 2, 3}) {
+      const kintsugi_operands operands = prepared.in(device.operands(), which);
+      ASSERT_EQ(kintsugi_plan_execute(nullptr, planned.plan, &operands), KINTSUGI_SUCCESS)
+          << kintsugi_last_error();
+      device.fetch();
+      EXPECT_EQ(bits_of(data.result()), bits) << "prepared: " << which << " batch " << batch;
+    }
+  }
+}
+
+TEST_F(DeviceTiles, KeepTheirBitsUnderAWorkspaceLimit) {
+  GemmCase test{.m = 1300, .n = 900, .k = 130, .distribution = "span:60", .scheme = "mixpert-4"};
+  const Result whole = on_device(test, {}, [](auto&) {});
+  for (const std::int64_t limit : {1'100'000, 700'000}) {
+    test.workspace_limit = limit;
+    const Result blocks = on_device(test, {}, [](auto&) {});
+    EXPECT_EQ(blocks.bits, whole.bits) << limit;
+    EXPECT_EQ(blocks.tiles, whole.tiles) << limit;
+  }
+}
+
+TEST_F(DeviceTiles, SmallHostMatricesAreReportedToo) {
+  GemmCase test{.m = 60, .n = 50, .k = 200, .distribution = "span:60", .scheme = "mixpert-4"};
+  const Result expected = on_host(test, "reference", [](auto&) {});
+  const Result found = on_host(test, "cuda", [](auto&) {});
+  EXPECT_EQ(found.bits, expected.bits);
+  EXPECT_EQ(found.tiles, expected.tiles);
+}
+
+TEST_F(DeviceTiles, SmallWhatHasNoKernelsIsRefused) {
+  GemmDataOf<float> pair({.m = 4, .n = 4, .k = 4, .scheme = "mixpert-4:exponent=pair", .engine = "cuda"});
+  EXPECT_EQ(DeviceGemm<float>(pair).run(), KINTSUGI_NOT_SUPPORTED);
+  EXPECT_THAT(kintsugi_last_error(), HasSubstr("exponent=operand alone"));
+  GemmDataOf<std::complex<float>> parts({.m = 4, .n = 4, .k = 4, .scheme = "mixpert-4", .engine = "cuda"});
+  EXPECT_EQ(DeviceGemm<std::complex<float>>(parts).run(), KINTSUGI_NOT_SUPPORTED);
+  EXPECT_THAT(kintsugi_last_error(), HasSubstr("exponents per tile"));
+}
+
+}  // namespace
+}  // namespace kintsugi::test
