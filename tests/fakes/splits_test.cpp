@@ -35,9 +35,10 @@ class SplitLaunches : public OverFakes {
   }
   DeviceSplit split(const DeviceSide& side) const {
     const SplitRule& rule = find_scheme("fp16x3")->program.split_a;
-    return {side, 0, &rule,
-            make_slices(*rule.format, SliceStorage::packed, rule.slices, of.matrix.rows, of.matrix.columns),
-            false};
+    return {
+        side, 0, &rule,
+        make_slices(*rule.format, SliceStorage::packed, rule.slices, side.matrix.rows, side.matrix.columns),
+        false};
   }
   std::vector<std::string> launches() const {
     std::vector<std::string> found = events();

@@ -36,7 +36,7 @@ void halve_longest(FuzzCase& test) {
   (side >= test.k ? side : test.k) /= 2;
 }
 
-bool fits(const FuzzCase& test, std::int64_t max_elements) {
+bool fits(const FuzzCase& test, std::int64_t limit) {
   const std::int64_t parts = is_complex_type(test.type) ? 2 : 1;
   const std::int64_t items = std::max<std::int64_t>(test.batch, 1);
   const auto matrix = [](std::int64_t rows, std::int64_t columns, std::int64_t pad) {
@@ -44,7 +44,7 @@ bool fits(const FuzzCase& test, std::int64_t max_elements) {
   };
   const std::int64_t elements = matrix(test.m, test.k, test.pad_a) + matrix(test.k, test.n, test.pad_b) +
                                 matrix(test.m, test.n, test.pad_c);
-  return elements * items * parts <= max_elements &&
+  return elements * items * parts <= limit &&
          test.m * test.n * test.k * items * parts * parts <= max_products;
 }
 
@@ -78,8 +78,8 @@ void draw_shape(FuzzCase& test, Random& random) {
     test.batch = random.integer(5, 70);
   }
   if (kind < 49) test.batch = random.integer(0, 9) == 0 ? random.integer(2, 4) : 1;
-  const std::int64_t max_elements = random.integer(0, 49) == 0 ? draw_large(test, random) : usual_elements;
-  while (!fits(test, max_elements)) halve_longest(test);
+  const std::int64_t limit = random.integer(0, 49) == 0 ? draw_large(test, random) : usual_elements;
+  while (!fits(test, limit)) halve_longest(test);
 }
 
 // Matrices of a device are aligned to their elements.
