@@ -41,6 +41,8 @@ namespace kintsugi::core {
 
 namespace {
 
+// One line a scheme.
+// clang-format off
 constexpr std::array registry{
     &schemes::fp16,
     &schemes::bf16,
@@ -73,6 +75,7 @@ constexpr std::array registry{
     &schemes::ozaki2,
     &schemes::superaccumulator,
 };
+// clang-format on
 
 }  // namespace
 

@@ -61,7 +61,8 @@ __device__ void split_any(const SplitRule& rule, double x, int scale, Store&& st
       return store(0, static_cast<std::uint64_t>(times_power_of_two(x < 0 ? -x : x, scale)));
     case SplitKind::magnitude_above: return store(0, magnitude_above(x, scale));
     case SplitKind::residues: return split_into_any_residues(rule, x, scale, store);
-    case SplitKind::successive: return;
+    case SplitKind::successive:
+    case SplitKind::tiles: return;
   }
 }
 
