@@ -24,22 +24,26 @@ namespace kintsugi::test {
 namespace fuzz {
 
 // Norms that a scheme's bound speaks of; vectors with a special value count as zeros, since their elements of
-// C are judged by class.
+// C are judged by class. Where vectors share tiles, and so a scale, special values alone count as zeros.
 template <class Part>
 lab::VectorNorms norms_of(const std::vector<Part>& vectors, std::int64_t count, std::int64_t length,
                           const nlohmann::json& split) {
   using Word = WordOf<Part>;
+  const lab::SplitDescription description = split_of(split);
   std::vector<Word> words(vectors.size());
   for (std::int64_t v = 0; v < count; ++v) {
     bool finite = true;
     for (std::int64_t p = v * length; p < (v + 1) * length; ++p) {
       words[p] = static_cast<Word>(core::leading_part(vectors[p]));
-      finite = finite && std::isfinite(words[p]);
+      const bool is_finite = std::isfinite(words[p]);
+      finite = finite && is_finite;
+      if (!is_finite) words[p] = 0;
     }
-    if (!finite) std::fill(words.begin() + v * length, words.begin() + (v + 1) * length, Word(0));
+    if (!finite && description.tile_vectors == 0)
+      std::fill(words.begin() + v * length, words.begin() + (v + 1) * length, Word(0));
   }
   return lab::vector_norms(core::MatrixView<const Word>{words.data(), count, length, length, 1},
-                           lab::split_window(split_of(split)));
+                           lab::split_window(description));
 }
 
 }  // namespace fuzz

@@ -74,6 +74,10 @@ inline lab::SplitDescription split_of(const nlohmann::json& split) {
   description.scale_vectors = split.at("scale_vectors").get<bool>();
   if (description.scale_vectors) description.top_exponent = split.at("top_exponent").get<int>();
   description.kind = word("kind");
+  if (!split.at("tile_vectors").is_null()) {
+    description.tile_vectors = split.at("tile_vectors").get<int>();
+    description.tile_depth = split.at("tile_depth").get<int>();
+  }
   return description;
 }
 
