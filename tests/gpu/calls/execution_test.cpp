@@ -82,7 +82,15 @@ TEST(DeviceWorkspace, MayHoldAnything) {
   for (const GemmCase& test : cases) {
     SCOPED_TRACE(describe(test));
     const auto bits = device_bits<float>(test);
-    EXPECT_TRUE(first_of_batch(test) == bits) << "an item of a batch";
+    const auto batched = first_of_batch(test);
+    std::int64_t differing = 0, first = -1, last = -1;
+    for (std::size_t i = 0; i < bits.size(); ++i) {
+      if (bits[i] == batched[i]) continue;
+      ++differing;
+      if (first < 0) first = static_cast<std::int64_t>(i);
+      last = static_cast<std::int64_t>(i);
+    }
+    EXPECT_EQ(differing, 0) << "elements of an item of a batch, from " << first << " to " << last;
     GemmDataOf<float> data(test);
     DeviceGemm<float> device(data);
     const Planned planned(device.problem(), device.options());

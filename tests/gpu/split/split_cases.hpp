@@ -176,11 +176,12 @@ inline void add_rule(std::vector<NamedRule>& rules, std::string name, const Spli
   rules.push_back({std::move(name), rule});
 }
 
-// Split rules of every scheme, as problems of several k fit them.
+// Split rules of every scheme, as problems of several k fit them. Exponents per tile have a packer of their own, which
+// gpu/calls/tiles_test.cpp tests.
 inline std::vector<NamedRule> scheme_rules(OperandType type) {
   std::vector<NamedRule> rules;
   for (const Scheme* scheme : all_schemes()) {
-    if (!scheme->operands.contains(type)) continue;
+    if (!scheme->operands.contains(type) || scheme->program.schedule.tiles.depth > 0) continue;
     for (const std::int64_t k : {1, 100, 4096, 1 << 20}) {
       Program program = scheme->program;
       if (scheme->fit != nullptr) scheme->fit(program, type, k);

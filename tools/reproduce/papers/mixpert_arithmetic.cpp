@@ -1,7 +1,7 @@
 // mixpert sections 3.2, 3.3 and 4.5: single products and tiles by enumeration and simulation, and the engine
 // cpu's times.
 #include "analyse/mixpert.hpp"
-#include "reproduce/analysis.hpp"
+#include "reproduce/exponent_lines.hpp"
 
 namespace kintsugi::tools {
 
