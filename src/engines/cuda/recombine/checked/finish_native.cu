@@ -148,11 +148,11 @@ class NativeTile {
   __device__ unsigned int open_elements() const {
     unsigned int open = 0;
     if (in_place_ || scalars_.beta == T(0)) {
-      constexpr int group = 8;
+      constexpr int group = 32 / sizeof(T);
 #pragma unroll 1
       for (int e = 0; e < count_; e += group) open_in<group, false>(e, open);
     } else {
-      constexpr int group = 4;
+      constexpr int group = 16 / sizeof(T);
 #pragma unroll 1
       for (int e = 0; e < count_; e += group) open_in<group, true>(e, open);
     }
@@ -313,8 +313,9 @@ __device__ void finish_tile(const DeviceTile& tile, const DeviceMatrix& sums, co
 
 }  // namespace
 
+// Two thread blocks per SM at least: with its own choice, of three, ptxas spills registers on sm_80.
 #define KINTSUGI_FINISH_NATIVE(name, T)                                                        \
-  extern "C" __global__ void __launch_bounds__(native_threads)                                 \
+  extern "C" __global__ void __launch_bounds__(native_threads, 2)                              \
       name(const __grid_constant__ DeviceTile tile, const __grid_constant__ DeviceMatrix sums, \
            const __grid_constant__ NativeLimits limits) {                                      \
     finish_tile<T>(tile, sums, limits);                                                        \
