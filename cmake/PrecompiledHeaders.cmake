@@ -1,6 +1,6 @@
 # Precompiled standard headers, which take half of the compiler's time of most files. An option, since they hide a missing
 # #include, and since ccache does not keep what was compiled with them.
-option(KINTSUGI_PRECOMPILED_HEADERS "Precompile the standard headers of the modules and tests" OFF)
+option(KINTSUGI_PRECOMPILED_HEADERS "Precompile the standard headers of the modules" OFF)
 
 # kintsugi_precompile(NAME HEADERS header... [LINK target...]): the target NAME, whose precompiled headers others reuse
 # that have the same compile options.

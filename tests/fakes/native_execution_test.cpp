@@ -36,7 +36,7 @@ TEST_F(Execution, NativeProductsAreOneCall) {
 }
 
 // Kintsugi's own kernels compute products where they are expected to be faster than cuBLAS and a check of its
-// sums: small products, and short updates of a large C, whose sums would go through memory once more.
+// sums: small products. A look at many sums takes little more than a copy of them.
 TEST_F(Execution, ShortNativeProductsUseOwnKernels) {
   const Stream stream;
   const auto expect_way = [&](std::int64_t n, std::int64_t k, float beta, bool by_own_kernel) {
@@ -54,7 +54,7 @@ TEST_F(Execution, ShortNativeProductsUseOwnKernels) {
   expect_way(128, 128, 0.5F, true);
   expect_way(2048, 2048, 0, false);
   expect_way(2048, 2048, 0.5F, false);
-  expect_way(4096, 64, 0.5F, true);
+  expect_way(4096, 64, 0.5F, false);
 }
 
 TEST_F(Execution, NativeProductsOfRowMajorMatricesAreTheTransposedOnes) {

@@ -157,9 +157,9 @@ __device__ inline void store_pair(float* first, float x, float y) {
   asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(first), "f"(x), "f"(y));
 }
 
-// How the elements of a tile are stored: in pairs, by threads whose elements are all inside C; rows of 32 elements
-// by whole warps, for other tiles of a row-major C; one by one, for other layouts, where all elements are inside C
-// or only those that are.
+// How the elements of a tile are stored: in pairs, by threads whose elements are all inside C; rows of 32
+// elements by whole warps, for other tiles of a row-major C; one by one, for other layouts, where all
+// elements are inside C or only those that are.
 enum class StoreMode : std::uint8_t { paired, rows, whole, bounds_checked };
 
 template <int Rows, int Columns, int EpilogueWarps>
@@ -234,8 +234,8 @@ __device__ void store_sums(const EpilogueParams<Rows, Columns, EpilogueWarps>& p
   }
 }
 
-// Exchanges a bit of the lane's number with a bit of the register's: a lane with that bit gives the values whose
-// index lacks the other one for those of its partner whose index has it.
+// Exchanges a bit of the lane's number with a bit of the register's: a lane with that bit gives the values
+// whose index lacks the other one for those of its partner whose index has it.
 template <int LaneBit, int IndexBit, int Count>
 __device__ void exchange_bits(float (&values)[Count]) {
   const bool has_bit = (threadIdx.x & LaneBit) != 0;
@@ -249,8 +249,9 @@ __device__ void exchange_bits(float (&values)[Count]) {
   }
 }
 
-// Stores a warp's elements of a row-major C, 16 rows of the tile, in groups of 32 columns: the lanes exchange sums
-// until each has one column of a group, and write neighbors of one row together. Rows need no alignment.
+// Stores a warp's elements of a row-major C, 16 rows of the tile, in groups of 32 columns: the lanes
+// exchange sums until each has one column of a group, and write neighbors of one row together. Rows need no
+// alignment.
 template <int Rows, int Columns, int EpilogueWarps, class Epilogue, int Count>
 __device__ void store_rows(const EpilogueParams<Rows, Columns, EpilogueWarps>& params, const DeviceMatrix& c,
                            const Epilogue& epilogue, const float (&sums)[Count], int row, int thread) {

@@ -48,8 +48,8 @@ struct KTiles {
   KTile<T, Tile> b[2];
 };
 
-// How the threads of a block share an operand's elements of a step: neighboring lanes copy what is contiguous in
-// memory.
+// How the threads of a block share an operand's elements of a step: neighboring lanes copy what is
+// contiguous in memory.
 enum class CopyPattern : std::uint8_t { chunks_along_vectors, elements_along_vectors, elements_along_k };
 
 // `view` begins at the tile's first vector.
@@ -61,8 +61,8 @@ __device__ CopyPattern copy_pattern(const MatrixView<const T>& view) {
   return aligned && !is_complex<T> ? CopyPattern::chunks_along_vectors : CopyPattern::elements_along_vectors;
 }
 
-// Copies of one thread to shared memory for every step. Complex elements, which may have to be conjugated, pass
-// through registers.
+// Copies of one thread to shared memory for every step. Complex elements, which may have to be conjugated,
+// pass through registers.
 template <class T, int Tile>
 class Loader {
  public:
@@ -87,8 +87,8 @@ class Loader {
     source_ = view.data + vector * view.row_stride + p_ * view.column_stride;
   }
 
-  // Begins to load the elements of the next step, which has `inner` of its inner indices, and zeros for the others.
-  // They are in `step` after end_load().
+  // Begins to load the elements of the next step, which has `inner` of its inner indices, and zeros for the
+  // others. They are in `step` after end_load().
   __device__ void begin_load(Step& step, int inner) {
     if (pattern_ == CopyPattern::chunks_along_vectors) {
       begin_load<CopyPattern::chunks_along_vectors>(step, inner);

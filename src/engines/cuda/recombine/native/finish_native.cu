@@ -112,8 +112,8 @@ class NativeTile {
     }
   }
 
-  // The thread's element e is in line e of every lines_at_once lines of C that are contiguous in memory; its first
-  // count_ elements exist. Lanes of a warp follow a line.
+  // The thread's element e is in line e of every lines_at_once lines of C that are contiguous in memory; its
+  // first count_ elements exist. Lanes of a warp follow a line.
   __device__ static int inside_line() { return static_cast<int>(threadIdx.x) % side; }
   __device__ static int line(int e) { return static_cast<int>(threadIdx.x) / side + lines_at_once * e; }
   __device__ int row(int e) const { return lines_are_rows_ ? line(e) : inside_line(); }
