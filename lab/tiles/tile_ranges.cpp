@@ -94,6 +94,8 @@ struct Squares {
 RangeErrors measure_tile_ranges(int binades, std::int64_t tiles, std::uint64_t seed) {
   RangeErrors errors{.binades = binades};
   Squares squares;
+  std::int64_t failing = 0;
+  std::int64_t beyond_32 = 0;
   Random random(seed, static_cast<std::uint64_t>(binades));
   for (std::int64_t tile = 0; tile < tiles; ++tile) {
     const RandomTile<16> a(binades, random);
@@ -101,12 +103,14 @@ RangeErrors measure_tile_ranges(int binades, std::int64_t tiles, std::uint64_t s
     const core::TileDepth& depths = a.depths;
     const auto above = static_cast<double>(depths.elements * (depths.largest - delta) - depths.sum);
     errors.delta += above / 16 / depth / static_cast<double>(tiles);
-    errors.failing += (depths.exceeds(delta) ? 1 : 0) / static_cast<double>(tiles);
-    errors.beyond_32 += (a.range() > 32 ? 1 : 0) / static_cast<double>(tiles);
+    failing += depths.exceeds(delta) ? 1 : 0;
+    beyond_32 += a.range() > 32 ? 1 : 0;
     for (int i = 0; i < 16; ++i) {
       for (int j = 0; j < 8; ++j) squares.add(a, i, b, j);
     }
   }
+  errors.failing = static_cast<double>(failing) / static_cast<double>(tiles);
+  errors.beyond_32 = static_cast<double>(beyond_32) / static_cast<double>(tiles);
   errors.segments = std::sqrt(squares.segments / squares.exact);
   errors.native = std::sqrt(squares.native / squares.exact);
   errors.componentwise = squares.componentwise;

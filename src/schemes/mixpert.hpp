@@ -103,7 +103,8 @@ constexpr Scheme mixpert_scheme(std::string_view name, std::string_view summary,
           "multiplied by a half-precision program",
       .source = "MixPert sections 3.2 and 3.3, Eqs. 2-4 and 7-9",
       .parameters =
-          "tile=32, 64, 128 or 256 inner indices with one exponent; exponent=operand, or pair for "
+          "tile=32, 64, 128 or 256 inner indices with one exponent, on GPUs 32 or 128; exponent=operand, or "
+          "pair for "
           "one exponent of both tiles of a product",
       .configure = configure_mixpert,
       .fit = fit_mixpert,

@@ -12,6 +12,7 @@
 #include "engines/cuda/common/kernel_images.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/cublas/library.hpp"
+#include "engines/cuda/split/split_task.hpp"
 #include "engines/device_engine.hpp"
 #include "engines/registry.hpp"
 #include "fakes/steering.hpp"
@@ -183,7 +184,7 @@ TEST(FakeDriver, SharedMemoryBesideStaticOneIsAskedFor) {
   const core::cuda::KernelName kernel{"split_columns_sm90", "split_columns_float_fp16_with_depth"};
   const core::Queue queue{core::QueueKind::cuda, nullptr};
   for (const std::int64_t bytes : {1024, 47 * 1024, 48 * 1024 - 640, 48 * 1024, 48 * 1024 - 640})
-    EXPECT_NO_THROW(core::cuda::launch(kernel, {}, 128, bytes, queue, 1)) << bytes;
+    EXPECT_NO_THROW(core::cuda::launch(kernel, {}, 128, bytes, queue, core::cuda::SplitTasks{})) << bytes;
 }
 
 TEST(FakeDriver, SharedMemoryIsPreferredOnceADevice) {

@@ -25,7 +25,7 @@ TEST_F(Execution, AutoPreparesSlicesOfItsOwnCandidate) {
   const Prepared weights(one, KINTSUGI_B);
   EXPECT_THAT(events_with("cuLaunchKernel"),
               ElementsAre(HasSubstr(" find_ranges "), HasSubstr(" split_rows_float_fp16 "),
-                          HasSubstr(" summarize_ranges ")));
+                          HasSubstr(" clear_bytes "), HasSubstr(" summarize_ranges ")));
   one.operands.prepared_b = weights.get();
   one.run();
   EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr(" finish_native_f32 ")))
@@ -135,8 +135,9 @@ TEST_F(Execution, PreparedBatchesAreOneLaunch) {
   fake_cuda_forget();
   const Prepared weights(call, KINTSUGI_B);
   call.operands.prepared_b = weights.get();
-  EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr(" find_ranges 6x5x1 "), HasSubstr("x5x1 "),
-                                                         HasSubstr(" summarize_ranges 5x1x1 ")));
+  EXPECT_THAT(events_with("cuLaunchKernel"),
+              ElementsAre(HasSubstr(" find_ranges 6x5x1 "), HasSubstr("x5x1 "), HasSubstr(" clear_bytes "),
+                          HasSubstr(" summarize_ranges 1x5x1 ")));
   fake_cuda_forget();
   ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
   EXPECT_THAT(events_with("cuLaunchKernel"),

@@ -51,15 +51,6 @@ double draw_scalar(Random& random) {
   return static_cast<double>(values[random.integer(0, std::ssize(values) - 1)]);
 }
 
-// Row or column `v` of the vectors in `rows` is all finite.
-template <class T>
-bool all_finite(const MatrixView<T>& rows, std::int64_t v) {
-  for (std::int64_t p = 0; p < rows.columns; ++p) {
-    if (!std::isfinite(rows(v, p))) return false;
-  }
-  return true;
-}
-
 // One problem with its old C, and the judgement of every element.
 template <class T>
 class Placement {
@@ -120,11 +111,13 @@ class Placement {
     }
 
    private:
+    // As it is split: NaN and infinities are zeros. The other elements of their vectors count, since vectors
+    // can share an exponent.
     static std::vector<T> finite_copy(const MatrixView<T>& rows) {
       std::vector<T> copy(static_cast<std::size_t>(rows.rows * rows.columns));
       for (std::int64_t v = 0; v < rows.rows; ++v) {
-        if (!all_finite(rows, v)) continue;
-        for (std::int64_t p = 0; p < rows.columns; ++p) copy[v * rows.columns + p] = rows(v, p);
+        for (std::int64_t p = 0; p < rows.columns; ++p)
+          copy[v * rows.columns + p] = std::isfinite(rows(v, p)) ? rows(v, p) : T(0);
       }
       return copy;
     }

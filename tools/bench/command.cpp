@@ -239,9 +239,8 @@ void add_products(CLI::App& command, BenchRequest& request) {
       ->delimiter(',');
   command
       .add_option("--baselines", request.baselines,
-                  "native, schemes, and plain loops: long-double, double-double, float128, mpfr:P of P bits "
-                  "[native]; "
-                  "policy:native; with --call gemm on a device cublas")
+                  "native, policy:native, schemes, long-double, double-double, float128, mpfr:P (P bits), "
+                  "with --call gemm cublas [native]")
       ->delimiter(',');
   command.add_option("--shapes", request.shapes, "Sizes MxNxK, or N for NxNxN [512]")->delimiter(',');
   command

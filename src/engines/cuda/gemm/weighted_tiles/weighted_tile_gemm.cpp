@@ -36,24 +36,20 @@ TensorMap weight_map(const Slices& slices, std::int64_t items, int panels, int t
   return map;
 }
 
-// k-blocks beyond the slices' end, where deep tiles extend over two, are loaded as zeros.
 WeightedTileParams params_of(const DeviceFusedProduct& product) {
-  const std::int32_t depth = product.schedule->tiles.depth;
   WeightedTileParams params;
   params.tile = product.tile;
   params.shares_a = product.shares_a;
   params.shares_b = product.shares_b;
-  const std::int32_t group_blocks = WeightedTile::k_tile_blocks(depth);
   const auto count = [](std::int64_t length, std::int64_t side) {
     return static_cast<std::int32_t>(divide_up(length, side));
   };
-  const std::int32_t groups =
-      count(product.a.vector_stride(), std::int64_t{WeightedTile::block} * group_blocks);
-  params.k_tiles = groups * WeightedTile::block_k_tiles(depth);
-  params.schedule = make_whole_tile_schedule(count(product.tile.rows, blocks_of_cluster * WeightedTile::rows),
-                                             count(product.tile.columns, WeightedTile::columns),
-                                             static_cast<std::int32_t>(product.items), groups * group_blocks,
-                                             clusters_of_device());
+  const std::int32_t k_blocks = count(product.a.vector_stride(), WeightedTile::block);
+  params.k_tiles = k_blocks * WeightedTile::block_k_tiles(product.schedule->tiles.depth);
+  params.schedule =
+      make_whole_tile_schedule(count(product.tile.rows, blocks_of_cluster * WeightedTile::rows),
+                               count(product.tile.columns, WeightedTile::columns),
+                               static_cast<std::int32_t>(product.items), k_blocks, clusters_of_device());
   params.weights_a = product.a.tile_weights;
   params.weights_b = product.b.tile_weights;
   params.failures_a = product.a.tile_failures;

@@ -38,9 +38,7 @@ struct WeightedTile {
   static constexpr int max_shared_bytes = 227 * 1024;
   static constexpr int max_static_bytes = 1280;  // barriers and parameters of the epilogue
 
-  // Tiles along k in a k-block, and k-blocks of a tile.
-  static constexpr int block_k_tiles(int depth) { return std::max(1, block / depth); }
-  static constexpr int k_tile_blocks(int depth) { return std::max(1, depth / block); }
+  static constexpr int block_k_tiles(int depth) { return block / depth; }  // tiles along k in a k-block
 
   constexpr int a_bytes() const { return rows * block; }
   constexpr int b_bytes() const { return columns * block; }

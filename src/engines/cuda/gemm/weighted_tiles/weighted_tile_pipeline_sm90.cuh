@@ -15,13 +15,13 @@ struct WeightedTileConfig {
   static constexpr WeightedTile tile = Tile;
   static_assert(WeightedTile::threads == warpgroup * (1 + consumers));
   static_assert(tile.stages() >= 2);
+  static_assert(WeightedTile::block % Depth == 0);
   static constexpr int slices_a = tile.slices_a;
   static constexpr int slices_b = tile.slices_b;
   static constexpr int sums = WeightedTile::columns / 2;  // per thread
   static constexpr int fragments = WeightedTile::column_panels;
   static constexpr int depth = Depth;
   static constexpr int block_k_tiles = Tile.block_k_tiles(Depth);
-  static constexpr int k_tile_blocks = Tile.k_tile_blocks(Depth);
   static constexpr int tile_steps = WeightedTile::block / step_bytes / block_k_tiles;  // in a k-block
 
   // Registers per consumer thread; with the producer's they fill the SM's register file.

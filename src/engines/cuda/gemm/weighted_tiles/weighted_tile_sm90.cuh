@@ -33,20 +33,19 @@ __device__ __forceinline__ void add_weight(WeightedIntegers<Config>& sums, Matri
 }
 
 // Issues the products of weights First and First + 1 of instruction Step along k, and of those after it in the
-// same k-block. `Begins`: the k-block is the tile's first.
-template <class Config, int First, bool Begins, int Step = 0>
+// same tile along k.
+template <class Config, int First, int Step = 0>
 __device__ __forceinline__ void add_steps(WeightedIntegers<Config>& high, WeightedIntegers<Config>& low,
                                           MatrixDescriptor a, MatrixDescriptor b) {
   if constexpr (Step < Config::tile_steps) {
-    add_weight<Config, First, Begins && Step == 0>(high, a, b);
-    if constexpr (Config::has_weight(First + 1))
-      add_weight<Config, First + 1, Begins && Step == 0>(low, a, b);
-    add_steps<Config, First, Begins, Step + 1>(high, low, a + step_bytes, b + step_bytes);
+    add_weight<Config, First, Step == 0>(high, a, b);
+    if constexpr (Config::has_weight(First + 1)) add_weight<Config, First + 1, Step == 0>(low, a, b);
+    add_steps<Config, First, Step + 1>(high, low, a + step_bytes, b + step_bytes);
   }
 }
 
 // Multiplies the products of weights First and First + 1 of one tile along k, which begins at an instruction of
-// the pipeline's stage and may extend to the next stage.
+// the pipeline's stage.
 template <class Config, int First>
 __device__ __forceinline__ void multiply_weights(WeightedIntegers<Config>& high,
                                                  WeightedIntegers<Config>& low,
@@ -56,13 +55,8 @@ __device__ __forceinline__ void multiply_weights(WeightedIntegers<Config>& high,
   const std::uint32_t offset = first_step * step_bytes;
   order_barrier_wait(consumer);
   wgmma_fence();
-  add_steps<Config, First, true>(high, low, MatrixDescriptor(stage.a() + rows + offset),
-                                 MatrixDescriptor(stage.b() + offset));
-  if constexpr (Config::k_tile_blocks == 2) {
-    stage.advance();
-    add_steps<Config, First, false>(high, low, MatrixDescriptor(stage.a() + rows),
-                                    MatrixDescriptor(stage.b()));
-  }
+  add_steps<Config, First>(high, low, MatrixDescriptor(stage.a() + rows + offset),
+                           MatrixDescriptor(stage.b() + offset));
   wgmma_commit_group();
   order_barrier_arrive(consumer);
   wgmma_wait_group<0>();
@@ -130,11 +124,7 @@ __device__ __forceinline__ void add_k_tile(float (&sums)[Config::sums],
                                            WeightedTilePipelineState<Config>& pipeline, int tile,
                                            int consumer) {
   const int first_step = tile * Config::tile_steps;
-  if (tile == 0) {
-    WeightedTilePipelineState<Config> stage = pipeline;
-#pragma unroll
-    for (int block = 0; block < Config::k_tile_blocks; ++block, stage.advance()) stage.wait_full();
-  }
+  if (tile == 0) pipeline.wait_full();
   float high[Config::sums];
   {
     WeightedIntegers<Config> x;
@@ -149,8 +139,8 @@ __device__ __forceinline__ void add_k_tile(float (&sums)[Config::sums],
   multiply_weights<Config, 2>(x, y, pipeline, first_step, consumer);
   const TileWeights<Config> weights(pipeline, tile);
   if (tile + 1 == Config::block_k_tiles) {
-#pragma unroll
-    for (int block = 0; block < Config::k_tile_blocks; ++block, pipeline.advance()) pipeline.release();
+    pipeline.release();
+    pipeline.advance();
   }
   add_values<Config>(sums, high, x, y, weights);
 }
