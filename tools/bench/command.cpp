@@ -239,7 +239,7 @@ void add_products(CLI::App& command, BenchRequest& request) {
       ->delimiter(',');
   command
       .add_option("--baselines", request.baselines,
-                  "native, policy:native, schemes, long-double, double-double, float128, mpfr:P (P bits), "
+                  "native, policy:native, schemes, long-double, double-double, float128, mpfr:BITS, "
                   "with --call gemm cublas [native]")
       ->delimiter(',');
   command.add_option("--shapes", request.shapes, "Sizes MxNxK, or N for NxNxN [512]")->delimiter(',');
