@@ -238,9 +238,10 @@ void add_products(CLI::App& command, BenchRequest& request) {
       ->required()
       ->delimiter(',');
   command
-      .add_option("--baselines", request.baselines,
-                  "native, policy:native, schemes, long-double, double-double, float128, mpfr:BITS, "
-                  "with --call gemm cublas [native]")
+      .add_option(
+          "--baselines", request.baselines,
+          "[policy:]native, schemes, long-double, double-double, float128, mpfr:BITS; cublas for --call gemm "
+          "[native]")
       ->delimiter(',');
   command.add_option("--shapes", request.shapes, "Sizes MxNxK, or N for NxNxN [512]")->delimiter(',');
   command
