@@ -59,7 +59,7 @@ struct MultiTermParams {
   // are split along k. Null if k is one segment.
   float* segment_sums = nullptr;
   std::uint32_t* k_parts_added = nullptr;   // for every tile split along k; 0 before the launch
-  std::uint32_t* clusters_begun = nullptr;  // used if tiles are split along k; 0 before the launch
+  std::uint32_t* clusters_begun = nullptr;  // used if tiles are split along k; 0 before and after
   float rescale = 1;
 };
 
