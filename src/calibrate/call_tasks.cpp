@@ -132,7 +132,8 @@ constexpr CallType single_precision{"f32", OperandType::f32, false};
 std::vector<Task> call_tasks(Workbench& bench) {
   constexpr std::array shapes{Shape{512, 512, 512},    Shape{1024, 1024, 1024}, Shape{1536, 1536, 1536},
                               Shape{2048, 2048, 2048}, Shape{4096, 4096, 1024}, Shape{4096, 4096, 4096},
-                              Shape{1024, 1024, 8192}, Shape{8192, 4096, 128},  Shape{512, 8192, 2048}};
+                              Shape{1024, 1024, 8192}, Shape{8192, 4096, 128},  Shape{512, 8192, 2048},
+                              Shape{8192, 4096, 48},   Shape{1024, 16384, 96}};
   struct Kind {
     const char* name;
     CallType type;

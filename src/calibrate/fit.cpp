@@ -37,7 +37,7 @@ constexpr std::array fitted_kinds{
     FittedKind{"vendor_c64", {"native.c64.vendor_rate"}},
     FittedKind{"tested_native", {"native_call.vendor_launch", "native_call.test_"}},
     FittedKind{"int8", {"int8_tiles."}},
-    FittedKind{"calls", {"call.selection", "call.thrott"}},
+    FittedKind{"calls", {"call.selection", "call.thrott", "call.result"}},
     FittedKind{"prepared_calls", {"call.prepared_selection"}},
     FittedKind{"residues_f64", {"residues.f64."}},
     FittedKind{"residues_c32", {"residues.c32."}},

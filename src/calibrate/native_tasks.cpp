@@ -43,7 +43,8 @@ class NativeProduct {
   }
   void by_vendor_tested(const Queue& queue, int step) const {
     by_vendor(queue, step);
-    bench_.engine().finish_native(queue, tile(step), tile(step).c);
+    bench_.engine().finish_native(queue, tile(step), tile(step).c, bench_.scratch(),
+                                  bench_.engine().native_scratch_bytes());
   }
   void by_own_kernel(const Queue& queue, int step) const {
     bench_.engine().multiply_unsplit(queue, tile(step));
@@ -166,7 +167,8 @@ std::vector<Task> native_tasks(Workbench& bench) {
                               Shape{512, 512, 512},    Shape{768, 768, 768},    Shape{1024, 1024, 1024},
                               Shape{1536, 1536, 1536}, Shape{2048, 2048, 2048}, Shape{4096, 4096, 1024},
                               Shape{4096, 4096, 128},  Shape{64, 64, 8192},     Shape{512, 512, 8192},
-                              Shape{3072, 3072, 1024}, Shape{2048, 6144, 512},  Shape{512, 4096, 2048}};
+                              Shape{3072, 3072, 1024}, Shape{2048, 6144, 512},  Shape{512, 4096, 2048},
+                              Shape{8192, 4096, 32},   Shape{512, 16384, 96}};
   std::vector<Task> tasks;
   for (const ElementType type : {ElementType::f32, ElementType::f64, ElementType::c32, ElementType::c64}) {
     for (const Shape& shape : long_shapes) {

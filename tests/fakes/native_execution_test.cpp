@@ -36,7 +36,7 @@ TEST_F(Execution, NativeProductsAreOneCall) {
 }
 
 // Kintsugi's own kernels compute products where they are expected to be faster than cuBLAS and a check of its
-// sums: small products. A look at many sums takes little more than a copy of them.
+// sums: small products, and short updates of a large C, whose sums would go through memory once more.
 TEST_F(Execution, ShortNativeProductsUseOwnKernels) {
   const Stream stream;
   const auto expect_way = [&](std::int64_t n, std::int64_t k, float beta, bool by_own_kernel) {
@@ -54,7 +54,28 @@ TEST_F(Execution, ShortNativeProductsUseOwnKernels) {
   expect_way(128, 128, 0.5F, true);
   expect_way(2048, 2048, 0, false);
   expect_way(2048, 2048, 0.5F, false);
-  expect_way(4096, 64, 0.5F, false);
+  expect_way(4096, 64, 0.5F, true);
+}
+
+// With few inner indices the operands are read in less time than the sums, and may prove all of them.
+TEST_F(Execution, OperandsOfShortNativeProductsAreLookedAt) {
+  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  const Stream stream;
+  const auto kernels_of = [&](std::int64_t k, double alpha) {
+    Call call(4096, 8192, k, stream);
+    call.alpha = static_cast<float>(alpha);
+    call.beta = 0;
+    call.options.policy = "native";
+    call.make_plan();
+    call.run();
+    EXPECT_EQ(events_with("cublasGemm").size(), 1U);
+    return events_with("cuLaunchKernel");
+  };
+  EXPECT_THAT(kernels_of(32, 1), ElementsAre(HasSubstr("find_magnitudes_f32 256x1x1 "),
+                                             HasSubstr("finish_native_f32 528x1x1 ")));
+  EXPECT_THAT(kernels_of(8192, 1), ElementsAre(HasSubstr("finish_native_f32 8192x1x1 ")));
+  EXPECT_THAT(kernels_of(32, std::numeric_limits<double>::infinity()),
+              ElementsAre(HasSubstr("finish_native_f32 8192x1x1 ")));
 }
 
 TEST_F(Execution, NativeProductsOfRowMajorMatricesAreTheTransposedOnes) {

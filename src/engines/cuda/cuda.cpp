@@ -311,8 +311,9 @@ class CudaEngine final : public Engine, public DeviceEngine {
   void multiply_exactly(const Queue& queue, const DeviceTile& tile) const override {
     cuda::multiply_exactly(queue, tile);
   }
-  void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums) const override {
-    cuda::finish_native(queue, tile, sums);
+  void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums, std::byte* scratch,
+                     std::size_t scratch_bytes) const override {
+    cuda::finish_native(queue, tile, sums, scratch, scratch_bytes);
   }
   void multiply_unsplit(const Queue& queue, const DeviceTile& tile) const override {
     cuda::multiply_unsplit(queue, tile);

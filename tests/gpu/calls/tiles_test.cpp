@@ -196,7 +196,7 @@ TEST_F(DeviceTiles, SmallSpecialElementsHaveTheReferencesBits) {
                           .n = 70,
                           .k = 140,
                           .beta = with_special ? 1.0 : 0.0,
-                          .scheme = scheme_of(level, with_special ? 64 : 32)};
+                          .scheme = scheme_of(level, with_special ? 128 : 32)};
       expect_reference(test, {}, [&](GemmDataOf<float>& data) {
         std::mt19937_64 random(9);
         for (int i = 0; i < 300; ++i) {

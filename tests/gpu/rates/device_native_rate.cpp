@@ -46,6 +46,10 @@ class Operands {
 
   static constexpr std::size_t scratch_bytes = std::size_t{32} << 20;
 
+  void finish(const DeviceTile& tile) const {
+    engine().finish_native({}, tile, tile.c, scratch_.data(), scratch_bytes);
+  }
+
   DeviceTile tile(const Case& test) const {
     const auto& [m, n, k] = test.shape;
     DeviceTile tile;
@@ -164,7 +168,7 @@ nlohmann::json measure(const Operands& operands, const Case& test) {
   const auto vendor = [&](int) { operands.multiply_by_vendor(test); };
   const auto looked_at = [&](int) {
     operands.multiply_by_vendor(test);
-    engine().finish_native({}, tile, tile.c);
+    operands.finish(tile);
   };
   const double before = seconds(count, vendor, 5);
   const double kernel_time = seconds(

@@ -66,6 +66,7 @@ void add_call(Fields& fields, CallCosts& costs) {
   fields.add("call.native_read_shortest", costs.native_read_shortest, memory_rate);
   fields.add("call.selection", costs.selection, none);
   fields.add("call.prepared_selection", costs.prepared_selection, none);
+  fields.add("call.result_time", costs.result_time, none);
   fields.add("call.throttling", costs.throttling, none);
   fields.add("call.throttled_product", costs.throttled_product, none);
 }
@@ -76,6 +77,7 @@ void add_native(Fields& fields, Costs& costs) {
   fields.add("native_call.vendor_launch", costs.native_call.vendor_launch, none);
   fields.add("native_call.test_launch", costs.native_call.test_launch, none);
   fields.add("native_call.test_read_time", costs.native_call.test_read_time, none);
+  fields.add("native_call.test_operands_launch", costs.native_call.test_operands_launch, none);
   constexpr std::array<std::size_t, 4> tiles{3, 4, 2, 3};
   for (std::size_t i = 0; i < type_names.size(); ++i) {
     for (std::size_t tile = 0; tile < tiles[i]; ++tile)

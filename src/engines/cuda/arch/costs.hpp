@@ -53,17 +53,19 @@ struct CallCosts {
   double native_read_shortest;  // bytes read where the shorter side of C is 2 to 15
   double selection;             // time to select a candidate, with all that is not counted elsewhere
   double prepared_selection;    // selection beside a prepared operand
-  double throttling;            // fraction of their time that the power limit adds to long products
-  double throttled_product;     // time from which a product is long
+  double result_time;        // time in which an emulation writes C beyond its tiles' time, relative to a copy
+  double throttling;         // fraction of their time that the power limit adds to long products
+  double throttled_product;  // time from which a product is long
 };
 
 // Costs of native products of any type, by our kernels and by the vendor library's.
 struct NativeCallCosts {
-  double own_launch;      // time of a kernel of ours until its first operands have arrived
-  double tile_ends;       // begin and end of a tile, as inner indices
-  double vendor_launch;   // time of a vendor library's kernel likewise
-  double test_launch;     // time to launch the test of the vendor's sums
-  double test_read_time;  // time in which that test reads C, relative to a copy of as many bytes
+  double own_launch;            // time of a kernel of ours until its first operands have arrived
+  double tile_ends;             // begin and end of a tile, as inner indices
+  double vendor_launch;         // time of a vendor library's kernel likewise
+  double test_launch;           // time to launch the test of the vendor's sums
+  double test_read_time;        // time in which that test reads C, relative to a copy of as many bytes
+  double test_operands_launch;  // time to launch a look at the operands, and a test that it makes superfluous
 };
 
 // Costs of native products of one element type.

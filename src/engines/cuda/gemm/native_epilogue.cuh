@@ -64,6 +64,7 @@ __device__ void write_without_product(const DeviceCondition& condition, const Sc
   // SIMT kernels.
   const bool nothing_selected =
       condition.selection != nullptr && condition.candidate == DeviceSelection::none;
+  if (!nothing_selected && scalars.beta == T(1)) return;  // 1 * NaN would lose the NaN's bits
   const auto rows = static_cast<int>(c.rows);
   const auto columns = static_cast<int>(c.columns);
   for (int e = static_cast<int>(threadIdx.x); e < rows * columns; e += threads) {

@@ -1,11 +1,34 @@
 #include "engines/cuda/gemm/native_times.hpp"
 
+#include <algorithm>
+
 #include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/gemm/dmma/dmma_kernels.hpp"
 #include "engines/cuda/gemm/simt/simt_gemm.hpp"
 
 namespace kintsugi::core::cuda {
+
+namespace {
+
+double elements_of(const NativeShape& shape) {
+  return static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.items);
+}
+
+// Time to read or write C.
+double copy_time(const NativeShape& shape, const Costs& costs) {
+  return elements_of(shape) * static_cast<double>(element_bytes(shape.type)) / costs.call.copy_rate;
+}
+
+}  // namespace
+
+TestTimes test_times(const NativeShape& shape, const Costs& costs) {
+  const NativeCallCosts& call = costs.native_call;
+  const double operands = static_cast<double>(shape.m + shape.n) * static_cast<double>(shape.k) *
+                          static_cast<double>(shape.items) * static_cast<double>(element_bytes(shape.type));
+  return {call.test_launch + call.test_read_time * copy_time(shape, costs),
+          call.test_operands_launch + operands / costs.call.copy_rate};
+}
 
 NativeTimes native_times(const NativeShape& shape, const Costs& costs) {
   const Architecture& architecture = current_architecture();
@@ -16,19 +39,17 @@ NativeTimes native_times(const NativeShape& shape, const Costs& costs) {
   const double index = dmma != nullptr
                            ? dmma_time(*dmma, shape, type_costs.tile_index)
                            : simt_time(architecture.simt_tiles[type], shape, type_costs.tile_index);
-  const double elements =
-      static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.items);
   const double operations = (shape.type == ElementType::c32 || shape.type == ElementType::c64 ? 8 : 2) *
-                            elements * static_cast<double>(shape.k);
-  // Time to read or write C.
-  const double copy_c = elements * static_cast<double>(element_bytes(shape.type)) / costs.call.copy_rate;
+                            elements_of(shape) * static_cast<double>(shape.k);
+  const double copy_c = copy_time(shape, costs);
   const double own = call.own_launch + index * (static_cast<double>(shape.k) + call.tile_ends) + copy_c;
-  const double vendor = call.vendor_launch + operations / type_costs.vendor_rate;
-  const double test = call.test_launch + call.test_read_time * copy_c;
+  const double vendor = call.vendor_launch + operations / type_costs.vendor_rate + copy_c;
+  const TestTimes tests = test_times(shape, costs);
+  const double test = std::min(tests.of_sums, tests.of_operands);
   return {.own = own,
           .own_added = own + 2 * copy_c,
           .vendor_tested = vendor + test,
-          .vendor_added = vendor + test + 2 * copy_c,
+          .vendor_added = vendor + tests.of_sums + 2 * copy_c,
           .test = test};
 }
 

@@ -6,11 +6,9 @@
 #include <limits>
 
 #include "arith/residue/remainder.hpp"
-#include "arith/underflow.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
-#include "engines/cuda/recombine/checked/native_tiles.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -77,46 +75,6 @@ void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<
   if (sums.type == SumType::i128) return recombine_words(queue, weighted, tile);
   launch(kernel_of_type(sums.type == SumType::f32 ? weighted_floats : weighted_integers, tile.c.type),
          {blocks_of(tile)}, block_threads, 0, queue, tile, weighted);
-}
-
-namespace {
-
-// Limits of native sums. Sums in C's own memory (`in_place`) have been multiplied by alpha, which may have
-// scaled up what had underflowed; others have not.
-NativeLimits native_limits(const DeviceTile& tile, bool in_place) {
-  const bool single = tile.c.type == ElementType::f32 || tile.c.type == ElementType::c32;
-  const std::int64_t products = (tile.c.complex() ? 2 : 1) * tile.a.matrix.columns;
-  const UnderflowLimits limits =
-      single ? underflow_limits<float>(products) : underflow_limits<double>(products);
-  const double alpha = std::abs(tile.scalars.alpha.real()) + std::abs(tile.scalars.alpha.imag());
-  return {in_place ? limits.sum * std::fmax(alpha, 1) : limits.sum, limits.product,
-          static_cast<unsigned int>(divide_up(tile.rows, native_tile_side))};
-}
-
-}  // namespace
-
-void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums) {
-#define KINTSUGI_FINISH(name) \
-  KernelName { "finish_native", name, waits_for_grid_dependency }
-  static const KernelsOfTypes kernels{
-      {KINTSUGI_FINISH("finish_native_f32"), KINTSUGI_FINISH("finish_native_f64"),
-       KINTSUGI_FINISH("finish_native_c32"), KINTSUGI_FINISH("finish_native_c64")}};
-#undef KINTSUGI_FINISH
-  const std::int64_t tiles =
-      divide_up(tile.rows, native_tile_side) * divide_up(tile.columns, native_tile_side);
-  const NativeLimits limits = native_limits(tile, sums.data == tile.c.data);
-  for_each_launch(tile.items, [&](std::int64_t first, std::int64_t items) {
-    DeviceTile part = tile;
-    part.item += first;
-    part.a.item += first;
-    part.b.item += first;
-    DeviceMatrix part_sums = sums;
-    if (sums.data != tile.c.data)
-      part_sums.data = static_cast<const std::byte*>(sums.data) +
-                       static_cast<std::size_t>(first * sums.batch_stride) * element_bytes(sums.type);
-    launch(kernel_of_type(kernels, tile.c.type), {tiles, items}, native_threads, 0, queue, part, part_sums,
-           limits);
-  });
 }
 
 bool recombines(const ComplexBasis& basis) {

@@ -25,7 +25,8 @@ void recompute(const Queue& queue, const DeviceTile& block, const DeviceOpenElem
                DeviceReport* report);
 void multiply_exactly(const Queue& queue, const DeviceTile& tile);
 void multiply_unsplit(const Queue& queue, const DeviceTile& tile);
-void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums);
+void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums, std::byte* scratch,
+                   std::size_t scratch_bytes);
 void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item, const DeviceScalars& scalars,
            const DeviceCondition& condition);
 

@@ -60,7 +60,8 @@ class NativeProducts {
     } else if (!multiply_by_vendor(whole(), call_.c, scalars)) {
       multiply_by_own_kernel(whole());
     } else if (has_contract) {
-      engine_.finish_native(call_.queue, tile_of(whole()), call_.c);
+      engine_.finish_native(call_.queue, tile_of(whole()), call_.c, scratch_,
+                            call_.blocking.native_scratch_bytes);
     }
   }
 
@@ -91,7 +92,7 @@ class NativeProducts {
                           std::min(columns, call_.c.columns - j)};
         const DeviceMatrix sums = sums_of(panel);
         if (multiply_by_vendor(panel, sums, {})) {
-          engine_.finish_native(call_.queue, tile_of(panel), sums);
+          engine_.finish_native(call_.queue, tile_of(panel), sums, nullptr, 0);
         } else {
           multiply_by_own_kernel(panel);
         }

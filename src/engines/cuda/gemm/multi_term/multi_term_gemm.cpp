@@ -304,7 +304,8 @@ DeviceTimes expected_multi_term_times(const DeviceShape& shape, const Costs& dev
   // Times of tiles were measured with tiles alone, when the chip was below its power limit.
   const double slower = 1 + costs.throttling * std::min(1.0, product_time / costs.throttled_product);
   const double selection = shape.prepared_a || shape.prepared_b ? costs.prepared_selection : costs.selection;
-  return {expected_split_time(shape, costs) + slower * product_time + selection,
+  const double result_time = costs.result_time * items * 4 * product_of(shape.m, shape.n) / costs.copy_rate;
+  return {expected_split_time(shape, costs) + slower * product_time + selection + result_time,
           expected_vendor_time(shape, costs)};
 }
 

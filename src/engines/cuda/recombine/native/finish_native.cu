@@ -4,7 +4,7 @@
 
 #include "arith/underflow.hpp"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
-#include "engines/cuda/recombine/checked/native_tiles.hpp"
+#include "engines/cuda/recombine/native/finish_task.hpp"
 #include "engines/cuda/recombine/native/recomputed_element.cuh"
 
 namespace kintsugi::core::cuda {
@@ -71,20 +71,21 @@ class NativeTile {
  public:
   using Real = RealOf<T>;
 
-  __device__ NativeTile(const DeviceTile& tile, const DeviceMatrix& sums, const NativeLimits& limits,
-                        TileRanges& ranges)
-      : tile_(tile), limits_(limits), ranges_(ranges), in_place_(sums.data == tile.c.data),
-        scalars_(tile.scalars) {
-    first_row_ = std::int64_t{blockIdx.x % limits.tiles_of_rows} * side;
-    first_column_ = std::int64_t{blockIdx.x / limits.tiles_of_rows} * side;
+  // `number`: tile of the batch item.
+  __device__ NativeTile(const DeviceTile& tile, const DeviceMatrix& sums, const FinishTask& task,
+                        TileRanges& ranges, std::int64_t item, std::int64_t number)
+      : tile_(tile), task_(task), ranges_(ranges), in_place_(sums.data == tile.c.data),
+        scalars_(tile.scalars), item_(item) {
+    first_row_ = number % task.tiles_of_rows * side;
+    first_column_ = number / task.tiles_of_rows * side;
     const std::int64_t rows = std::min<std::int64_t>(side, tile.rows - first_row_);
     const std::int64_t columns = std::min<std::int64_t>(side, tile.columns - first_column_);
-    sums_ = view_of<T>(sums, (in_place_ ? tile.item : 0) + blockIdx.y)
-                .block(first_row_, first_column_, rows, columns);
+    sums_ =
+        view_of<T>(sums, (in_place_ ? tile.item : 0) + item).block(first_row_, first_column_, rows, columns);
     first_row_ += tile.first_row;
     first_column_ += tile.first_column;
-    c_ = view_of<T>(tile.c, tile.item + blockIdx.y).block(first_row_, first_column_, rows, columns);
-    min_sum_ = static_cast<Real>(limits.min_sum);
+    c_ = view_of<T>(tile.c, tile.item + item).block(first_row_, first_column_, rows, columns);
+    min_sum_ = static_cast<Real>(task.min_sum);
     lines_are_rows_ = c_.column_stride < c_.row_stride;
     const int lines = static_cast<int>(lines_are_rows_ ? rows : columns);
     const int length = static_cast<int>(lines_are_rows_ ? columns : rows);
@@ -208,7 +209,7 @@ class NativeTile {
   // memory.
   __device__ void look_at(const DeviceSide& operand, std::int64_t first, std::int64_t count,
                           int number) const {
-    const MatrixView<const T> vectors = view_of<const T>(operand.matrix, operand.item + blockIdx.y);
+    const MatrixView<const T> vectors = view_of<const T>(operand.matrix, operand.item + item_);
     const int lane = static_cast<int>(threadIdx.x) % warp_size;
     const int warp = static_cast<int>(threadIdx.x) / warp_size;
     constexpr int warps = native_threads / warp_size;
@@ -248,7 +249,7 @@ class NativeTile {
   }
 
   __device__ unsigned int settle(unsigned int open) const {
-    const double min_product = limits_.min_product / fmin(alpha_magnitude(), 1.0);
+    const double min_product = task_.min_product / fmin(alpha_magnitude(), 1.0);
     unsigned int unsettled = 0;
     for (; open != 0; open &= open - 1) {
       const int e = __ffs(static_cast<int>(open)) - 1;
@@ -266,8 +267,8 @@ class NativeTile {
   __device__ void recompute(unsigned int open) const {
     DeviceSide a = tile_.a;
     DeviceSide b = tile_.b;
-    a.item += blockIdx.y;
-    b.item += blockIdx.y;
+    a.item += item_;
+    b.item += item_;
     const OperandView<T> view_a = operand_view<T>(a);
     const OperandView<T> view_b = operand_view<T>(b);
     const int lane = static_cast<int>(threadIdx.x) % warp_size;
@@ -291,10 +292,11 @@ class NativeTile {
   }
 
   const DeviceTile& tile_;
-  const NativeLimits& limits_;
+  const FinishTask& task_;
   TileRanges& ranges_;
   bool in_place_;
   Scalars<T> scalars_;
+  std::int64_t item_;
   std::int64_t first_row_;  // row and column of C where the tile begins
   std::int64_t first_column_;
   MatrixView<T> c_;
@@ -304,12 +306,54 @@ class NativeTile {
   int count_;
 };
 
+// True if the operands' magnitudes prove all sums. All threads of the block call it together.
+__device__ bool operands_prove_sums(const FinishTask& task) {
+  constexpr int warps = native_threads / warp_size;
+  __shared__ double least[2][warps];
+  __shared__ double largest[2][warps];
+  const int thread = static_cast<int>(threadIdx.x);
+  const Magnitudes own = task.records[thread];
+  if (__syncthreads_or(own.has_special != 0 ? 1 : 0) != 0) return false;
+#pragma unroll
+  for (int side = 0; side < 2; ++side) {
+    const bool counts = (thread < task.records_of_a) == (side == 0);
+    double low = counts ? own.least : std::numeric_limits<double>::infinity();
+    double high = counts ? own.largest : 0;
+#pragma unroll
+    for (int distance = 1; distance < warp_size; distance *= 2) {
+      low = fmin(low, __shfl_xor_sync(~0U, low, distance));
+      high = fmax(high, __shfl_xor_sync(~0U, high, distance));
+    }
+    if (thread % warp_size == 0) {
+      least[side][thread / warp_size] = low;
+      largest[side][thread / warp_size] = high;
+    }
+  }
+  __syncthreads();
+  double low[2];
+  double high[2];
+#pragma unroll
+  for (int side = 0; side < 2; ++side) {
+    low[side] = least[side][0];
+    high[side] = largest[side][0];
+#pragma unroll
+    for (int warp = 1; warp < warps; ++warp) {
+      low[side] = fmin(low[side], least[side][warp]);
+      high[side] = fmax(high[side], largest[side][warp]);
+    }
+  }
+  return low[0] * low[1] >= task.least_product && high[0] * high[1] <= task.max_product;
+}
+
 template <class T>
-__device__ void finish_tile(const DeviceTile& tile, const DeviceMatrix& sums, const NativeLimits& limits) {
+__device__ void finish_tiles(const DeviceTile& tile, const DeviceMatrix& sums, const FinishTask& task) {
   launch_dependents();
   grid_dependency_wait();
+  if (task.records != nullptr && operands_prove_sums(task)) return;
   __shared__ TileRanges ranges;
-  NativeTile<T>(tile, sums, limits, ranges).finish();
+#pragma unroll 1
+  for (std::int64_t number = blockIdx.x; number < task.tiles; number += gridDim.x)
+    NativeTile<T>(tile, sums, task, ranges, blockIdx.y, number).finish();
 }
 
 }  // namespace
@@ -318,8 +362,8 @@ __device__ void finish_tile(const DeviceTile& tile, const DeviceMatrix& sums, co
 #define KINTSUGI_FINISH_NATIVE(name, T)                                                        \
   extern "C" __global__ void __launch_bounds__(native_threads, 2)                              \
       name(const __grid_constant__ DeviceTile tile, const __grid_constant__ DeviceMatrix sums, \
-           const __grid_constant__ NativeLimits limits) {                                      \
-    finish_tile<T>(tile, sums, limits);                                                        \
+           const __grid_constant__ FinishTask task) {                                          \
+    finish_tiles<T>(tile, sums, task);                                                         \
   }
 KINTSUGI_FINISH_NATIVE(finish_native_f32, float)
 KINTSUGI_FINISH_NATIVE(finish_native_f64, double)

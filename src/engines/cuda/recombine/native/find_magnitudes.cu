@@ -1,0 +1,129 @@
+// Least and largest magnitudes of both operands of a native product, which may prove that no sum underflows or
+// overflows: for a product with few inner indices they are read in less time than its sums.
+#include "base/view.hpp"
+#include "engines/cuda/ptx/griddepcontrol.cuh"
+#include "engines/cuda/recombine/native/finish_task.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+constexpr int loads_in_flight = 8;
+
+// Bits of magnitudes, which are ordered as the numbers are.
+template <class Real>
+struct MagnitudeBits;
+template <>
+struct MagnitudeBits<float> {
+  using Bits = std::uint32_t;
+  static constexpr Bits infinity = 0x7f800000;
+  __device__ static Bits of(float x) { return __float_as_uint(x) & 0x7fffffff; }
+  __device__ static double number(Bits bits) { return __uint_as_float(bits); }
+};
+template <>
+struct MagnitudeBits<double> {
+  using Bits = unsigned long long;
+  static constexpr Bits infinity = 0x7ff0000000000000;
+  __device__ static Bits of(double x) { return __double_as_longlong(x) & 0x7fffffffffffffff; }
+  __device__ static double number(Bits bits) { return __longlong_as_double(static_cast<long long>(bits)); }
+};
+
+template <class Real>
+struct Extremes {
+  using Bits = typename MagnitudeBits<Real>::Bits;
+  static constexpr Bits infinity = MagnitudeBits<Real>::infinity;
+
+  Bits least;
+  Bits largest;
+  int has_special;
+
+  __device__ void add(Real x) {
+    const Bits bits = MagnitudeBits<Real>::of(x);
+    if (bits >= infinity) {
+      has_special = 1;
+    } else if (bits != 0) {
+      least = min(least, bits);
+      largest = max(largest, bits);
+    }
+  }
+  __device__ void add(const Extremes& other) {
+    least = min(least, other.least);
+    largest = max(largest, other.largest);
+    has_special |= other.has_special;
+  }
+  __device__ Extremes of_lane(int distance) const {
+    return {__shfl_xor_sync(~0U, least, distance), __shfl_xor_sync(~0U, largest, distance),
+            __shfl_xor_sync(~0U, has_special, distance)};
+  }
+};
+
+// Threads of a block that follow a line; the block reads threads / width lines at once.
+__device__ int width_for(std::int64_t length) {
+  int width = 32;
+  while (width < MagnitudesTask::threads && width < length) width *= 2;
+  return width;
+}
+
+template <class Real>
+__device__ Extremes<Real> extremes_of_thread(const OperandLines& operand, int block, int blocks) {
+  const int width = width_for(operand.length);
+  const int lines_at_once = MagnitudesTask::threads / width;
+  const std::int64_t chunk = std::int64_t{width} * loads_in_flight;
+  const std::int64_t chunks = divide_up(operand.length, chunk);
+  const std::int64_t groups = divide_up(operand.lines, std::int64_t{lines_at_once});
+  const int lane = static_cast<int>(threadIdx.x) % width;
+  const int line_in_group = static_cast<int>(threadIdx.x) / width;
+  Extremes<Real> extremes{Extremes<Real>::infinity, 0, 0};
+#pragma unroll 1
+  for (std::int64_t unit = block; unit < chunks * groups * operand.items; unit += blocks) {
+    const std::int64_t line = unit / chunks % groups * lines_at_once + line_in_group;
+    if (line >= operand.lines) continue;
+    const std::int64_t begin = unit % chunks * chunk + lane;
+    const Real* first = static_cast<const Real*>(operand.data) +
+                        unit / (chunks * groups) * operand.item_stride + line * operand.stride;
+    Real numbers[loads_in_flight];
+#pragma unroll
+    for (int i = 0; i < loads_in_flight; ++i) {
+      const std::int64_t at = begin + i * width;
+      numbers[i] = at < operand.length ? first[at] : Real(0);
+    }
+#pragma unroll
+    for (const Real x : numbers) extremes.add(x);
+  }
+  return extremes;
+}
+
+template <class Real>
+__device__ void find_magnitudes(const MagnitudesTask& task) {
+  launch_dependents();
+  grid_dependency_wait();
+  constexpr int warps = MagnitudesTask::threads / 32;
+  __shared__ Extremes<Real> of_warps[warps];
+  const int block = static_cast<int>(blockIdx.x);
+  const bool of_a = block < task.blocks_of_a;
+  Extremes<Real> extremes = of_a ? extremes_of_thread<Real>(task.operands[0], block, task.blocks_of_a)
+                                 : extremes_of_thread<Real>(task.operands[1], block - task.blocks_of_a,
+                                                            MagnitudesTask::blocks - task.blocks_of_a);
+#pragma unroll
+  for (int distance = 1; distance < 32; distance *= 2) extremes.add(extremes.of_lane(distance));
+  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = extremes;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+#pragma unroll 1
+  for (int warp = 1; warp < warps; ++warp) extremes.add(of_warps[warp]);
+  task.records[block] = {MagnitudeBits<Real>::number(extremes.least),
+                         MagnitudeBits<Real>::number(extremes.largest), extremes.has_special};
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(MagnitudesTask::threads)
+    find_magnitudes_f32(const __grid_constant__ MagnitudesTask task) {
+  find_magnitudes<float>(task);
+}
+extern "C" __global__ void __launch_bounds__(MagnitudesTask::threads)
+    find_magnitudes_f64(const __grid_constant__ MagnitudesTask task) {
+  find_magnitudes<double>(task);
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,132 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "arith/underflow.hpp"
+#include "engines/cuda/arch/profile.hpp"
+#include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/gemm/clusters.hpp"
+#include "engines/cuda/gemm/native_times.hpp"
+#include "engines/cuda/recombine/native/finish_task.hpp"
+#include "engines/cuda/recombine/recombine.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+bool is_single(ElementType type) { return type == ElementType::f32 || type == ElementType::c32; }
+
+double magnitude_bound(const std::complex<double>& alpha) {
+  return std::abs(alpha.real()) + std::abs(alpha.imag());
+}
+
+// Sums in C's own memory (`in_place`) have been multiplied by alpha, which may have scaled up what had
+// underflowed; others have not.
+FinishTask finish_task(const DeviceTile& tile, bool in_place) {
+  const std::int64_t products = (tile.c.complex() ? 2 : 1) * tile.a.matrix.columns;
+  const bool single = is_single(tile.c.type);
+  const UnderflowLimits limits =
+      single ? underflow_limits<float>(products) : underflow_limits<double>(products);
+  const double alpha = magnitude_bound(tile.scalars.alpha);
+  const double largest =
+      single ? double{std::numeric_limits<float>::max()} : std::numeric_limits<double>::max();
+  FinishTask task;
+  task.min_sum = in_place ? limits.sum * std::fmax(alpha, 1) : limits.sum;
+  task.min_product = limits.product;
+  task.tiles_of_rows = static_cast<unsigned int>(divide_up(tile.rows, native_tile_side));
+  task.tiles = task.tiles_of_rows * divide_up(tile.columns, native_tile_side);
+  task.least_product = limits.product / std::fmin(alpha, 1);
+  // A factor of 2 is more than all roundings of a sum.
+  task.max_product = largest / (2 * static_cast<double>(products) * std::fmax(alpha, 1));
+  return task;
+}
+
+// The items from `item` on of an operand; no data if its numbers are not contiguous along a side.
+OperandLines lines_of(const DeviceMatrix& matrix, std::int64_t item, std::int64_t items) {
+  const bool along_k = matrix.column_stride == 1;
+  if (matrix.pointers || (!along_k && matrix.row_stride != 1)) return {};
+  const std::int64_t parts = matrix.complex() ? 2 : 1;
+  OperandLines lines{
+      .data = static_cast<const std::byte*>(matrix.data) +
+              item * matrix.batch_stride * static_cast<std::int64_t>(element_bytes(matrix.type)),
+      .length = parts * (along_k ? matrix.columns : matrix.rows),
+      .lines = along_k ? matrix.rows : matrix.columns,
+      .stride = parts * (along_k ? matrix.row_stride : matrix.column_stride),
+      .items = matrix.batch_stride == 0 ? 1 : items,
+      .item_stride = parts * matrix.batch_stride};
+  if (lines.stride == lines.length || lines.lines == 1) {
+    lines.length *= lines.lines;
+    lines.lines = 1;
+  }
+  return lines;
+}
+
+double numbers_of(const OperandLines& operand) {
+  return static_cast<double>(operand.length) * static_cast<double>(operand.lines) *
+         static_cast<double>(operand.items);
+}
+
+// True if the operands are looked at before the sums, since that takes less time where it proves them.
+bool looks_at_operands(const DeviceTile& tile, std::size_t scratch_bytes) {
+  constexpr std::size_t bytes = MagnitudesTask::blocks * sizeof(Magnitudes);
+  const double alpha = magnitude_bound(tile.scalars.alpha);
+  if (scratch_bytes < bytes || tile.scalars.on_device() || !(alpha > 0) || std::isinf(alpha)) return false;
+  if (profile_in_force() == nullptr) return false;
+  const TestTimes times =
+      test_times({tile.c.type, tile.rows, tile.columns, tile.a.matrix.columns, tile.items}, current_costs());
+  return times.of_operands < times.of_sums;
+}
+
+// Launches the kernel that finds the magnitudes of both operands, and returns whether it does.
+bool find_magnitudes(const Queue& queue, const DeviceTile& tile, std::byte* scratch, FinishTask& task) {
+  static const KernelName single{"find_magnitudes", "find_magnitudes_f32", waits_for_grid_dependency};
+  static const KernelName twice{"find_magnitudes", "find_magnitudes_f64", waits_for_grid_dependency};
+  MagnitudesTask magnitudes{
+      {lines_of(tile.a.matrix, tile.a.item, tile.items), lines_of(tile.b.matrix, tile.b.item, tile.items)}};
+  if (magnitudes.operands[0].data == nullptr || magnitudes.operands[1].data == nullptr) return false;
+  const double part_of_a = numbers_of(magnitudes.operands[0]) /
+                           (numbers_of(magnitudes.operands[0]) + numbers_of(magnitudes.operands[1]));
+  magnitudes.blocks_of_a =
+      std::clamp(static_cast<int>(part_of_a * MagnitudesTask::blocks), 1, MagnitudesTask::blocks - 1);
+  magnitudes.records = reinterpret_cast<Magnitudes*>(scratch);
+  task.records = magnitudes.records;
+  task.records_of_a = magnitudes.blocks_of_a;
+  launch(is_single(tile.c.type) ? single : twice, {MagnitudesTask::blocks}, MagnitudesTask::threads, 0, queue,
+         magnitudes);
+  return true;
+}
+
+}  // namespace
+
+void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums, std::byte* scratch,
+                   std::size_t scratch_bytes) {
+#define KINTSUGI_FINISH(name) \
+  KernelName { "finish_native", name, waits_for_grid_dependency }
+  static const std::array<KernelName, 4> kernels{
+      {KINTSUGI_FINISH("finish_native_f32"), KINTSUGI_FINISH("finish_native_f64"),
+       KINTSUGI_FINISH("finish_native_c32"), KINTSUGI_FINISH("finish_native_c64")}};
+#undef KINTSUGI_FINISH
+  const bool in_place = sums.data == tile.c.data;
+  FinishTask task = finish_task(tile, in_place);
+  std::int64_t blocks = task.tiles;
+  if (in_place && looks_at_operands(tile, scratch_bytes) && find_magnitudes(queue, tile, scratch, task)) {
+    // Blocks that find all sums proved have to be few, and enough for the memory bandwidth if they are not.
+    constexpr std::int64_t blocks_of_sm = 4;
+    blocks = std::min(blocks, blocks_of_sm * sm_count());
+  }
+  for_each_launch(tile.items, [&](std::int64_t first, std::int64_t items) {
+    DeviceTile part = tile;
+    part.item += first;
+    part.a.item += first;
+    part.b.item += first;
+    DeviceMatrix part_sums = sums;
+    if (!in_place)
+      part_sums.data = static_cast<const std::byte*>(sums.data) +
+                       static_cast<std::size_t>(first * sums.batch_stride) * element_bytes(sums.type);
+    launch(kernels[static_cast<std::size_t>(tile.c.type)], {blocks, items}, native_threads, 0, queue, part,
+           part_sums, task);
+  });
+}
+
+}  // namespace kintsugi::core::cuda

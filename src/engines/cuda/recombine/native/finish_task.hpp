@@ -1,0 +1,53 @@
+// Parameters of the kernels that test native sums.
+#pragma once
+
+#include <cstdint>
+
+namespace kintsugi::core::cuda {
+
+inline constexpr int native_tile_side = 64;  // of the tiles of C in which sums are tested
+inline constexpr int native_threads = 256;
+
+// Magnitudes of a part of an operand: the least one other than zero (infinity if there is none) and the
+// largest finite one.
+struct Magnitudes {
+  double least;
+  double largest;
+  std::int64_t has_special;  // 1 if a number is NaN or infinite
+};
+
+// An operand as lines of numbers that are contiguous in memory.
+struct OperandLines {
+  const void* data = nullptr;
+  std::int64_t length = 0;  // numbers in a line; a complex element is two
+  std::int64_t lines = 0;
+  std::int64_t stride = 0;  // numbers from a line to the next
+  std::int64_t items = 1;
+  std::int64_t item_stride = 0;
+};
+
+// Parameters of find_magnitudes: one thread of finish_native_* reads the record of each of its thread blocks.
+struct MagnitudesTask {
+  static constexpr int blocks = native_threads;
+  static constexpr int threads = 256;
+
+  OperandLines operands[2];
+  int blocks_of_a = 0;  // the others find the magnitudes of B
+  Magnitudes* records = nullptr;
+};
+
+// Parameters that all tiles of a launch of finish_native_* share.
+struct FinishTask {
+  double min_sum = 0;              // least sum that is right by its size alone
+  double min_product = 0;          // least product that does not underflow, before alpha
+  unsigned int tiles_of_rows = 0;  // tiles along a column of C
+  std::int64_t tiles = 0;          // of an item
+  // Magnitudes of the operands, nullptr if they are not known. No sum need be read if they prove all of them.
+  const Magnitudes* records = nullptr;
+  int records_of_a = 0;
+  // Products in these limits have sums that neither underflow nor overflow, before and after alpha.
+  double least_product = 0;
+  double max_product = 0;
+};
+
+}  // namespace kintsugi::core::cuda
