@@ -70,7 +70,7 @@ double penalty(double value, double before) {
 // Changes each cost once by the factor or its inverse, if that lowers the loss. Returns whether any changed.
 bool sweep(Costs& costs, std::span<const CostField> fields, const std::vector<double>& before,
            std::span<const Measurement* const> measurements, double factor, double& best) {
-  constexpr double max_change = 8;
+  constexpr double max_change = 32;
   bool improved = false;
   for (std::size_t i = 0; i < fields.size(); ++i) {
     double& value = *fields[i].value;

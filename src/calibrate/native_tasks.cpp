@@ -41,10 +41,11 @@ class NativeProduct {
     if (!bench_.engine().native(queue, product, bench_.scratch()))
       fail(Status::device_error, "the vendor library refuses a product of {}", shape_.text());
   }
-  void by_vendor_tested(const Queue& queue, int step) const {
+  void by_vendor_tested(const Queue& queue, int step, bool looks_at_operands) const {
     by_vendor(queue, step);
-    bench_.engine().finish_native(queue, tile(step), tile(step).c, bench_.scratch(),
-                                  bench_.engine().native_scratch_bytes());
+    bench_.engine().finish_native(queue, tile(step), tile(step).c,
+                                  looks_at_operands ? bench_.scratch() : nullptr,
+                                  looks_at_operands ? bench_.engine().native_scratch_bytes() : 0);
   }
   void by_own_kernel(const Queue& queue, int step) const {
     bench_.engine().multiply_unsplit(queue, tile(step));
@@ -134,11 +135,18 @@ void measure_native(Workbench& bench, ElementType type, const Shape& shape,
        bench.microseconds(guess(product),
                           [&](const Queue& queue, int step) { product.by_own_kernel(queue, step); }),
        [modelled](const cuda::Costs& costs) { return cuda::native_times(modelled, costs).own; }});
-  measurements.push_back(
-      {"tested_native", product.text(),
-       bench.microseconds(guess(product),
-                          [&](const Queue& queue, int step) { product.by_vendor_tested(queue, step); }),
-       [modelled](const cuda::Costs& costs) { return cuda::native_times(modelled, costs).vendor_tested; }});
+  for (const bool looks_at_operands : {false, true}) {
+    measurements.push_back({"tested_native", product.text() + (looks_at_operands ? ", operands" : ""),
+                            bench.microseconds(guess(product),
+                                               [&](const Queue& queue, int step) {
+                                                 product.by_vendor_tested(queue, step, looks_at_operands);
+                                               }),
+                            [modelled, looks_at_operands](const cuda::Costs& costs) {
+                              const NativeTimes times = cuda::native_times(modelled, costs);
+                              return times.vendor +
+                                     (looks_at_operands ? times.test_by_operands : times.test_by_sums);
+                            }});
+  }
 }
 
 }  // namespace

@@ -156,7 +156,8 @@ class DeviceProducts {
   // Last step of native sums under a contract: C = alpha sums + beta C of the tile's batch items. `sums` has
   // A B of the first item and of those after it; or it is C itself, with alpha A B in it and beta = 0.
   // Elements that underflow or intermediate overflow may have spoiled are computed again. `scratch`: memory that
-  // the vendor's product has used, for what the operands prove about sums in C; may be nullptr, with no bytes.
+  // the vendor's product has used, if the operands are looked at first, which may prove sums in C; else nullptr,
+  // with no bytes.
   virtual void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums,
                              std::byte* scratch, std::size_t scratch_bytes) const = 0;
 };

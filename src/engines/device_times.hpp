@@ -35,13 +35,18 @@ struct NativeShape {
 };
 
 // Expected times of native products under a contract, in microseconds: by our own kernels, which test every
-// sum, or by the vendor library's and a kernel that tests the sums; and both with sums added to C.
+// sum, or by the vendor library's and a test of its sums; and both with sums added to C.
 struct NativeTimes {
   double own;
   double own_added;
-  double vendor_tested;
+  double vendor;  // without a test
   double vendor_added;
-  double test;  // of the vendor's sums, alone
+  double test_by_sums;      // reads every sum
+  double test_by_operands;  // reads the operands, which prove all sums
+
+  constexpr bool looks_at_operands() const { return test_by_operands < test_by_sums; }
+  constexpr double test() const { return looks_at_operands() ? test_by_operands : test_by_sums; }
+  constexpr double vendor_tested() const { return vendor + test(); }
 };
 
 // Limits by which a plan decides on an emulation and on its number of candidates.

@@ -180,7 +180,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
     // A native product under a contract: the vendor's sums are tested, or our own kernel computes them.
     const NativeTimes native =
         cuda::native_times({shape.type, shape.m, shape.n, shape.k, shape.items}, costs);
-    times.native = std::min(native.own, times.native + native.test);
+    times.native = std::min(native.own, times.native + native.test());
     return times;
   }
 

@@ -15,8 +15,9 @@ NativeWay native_way(const Plan& plan, bool adds) {
       {element_type(problem), problem.m, problem.n, problem.k, problem.batch_count});
   if (!times) return NativeWay::vendor_sums;
   const bool own_is_faster =
-      adds ? times->own_added < times->vendor_added : times->own < times->vendor_tested;
-  return own_is_faster ? NativeWay::own_kernel : NativeWay::vendor_sums;
+      adds ? times->own_added < times->vendor_added : times->own < times->vendor_tested();
+  if (own_is_faster) return NativeWay::own_kernel;
+  return !adds && times->looks_at_operands() ? NativeWay::vendor_operands : NativeWay::vendor_sums;
 }
 
 std::size_t max_native_sum_bytes(const Plan& plan) {

@@ -9,8 +9,9 @@ namespace kintsugi::core {
 
 // Ways to compute a native product under a contract.
 enum class NativeWay {
-  vendor_sums,  // the vendor's sums are tested: in C, or in the workspace before they are added to C
-  own_kernel    // it tests every sum itself
+  vendor_sums,      // the vendor's sums are tested: in C, or in the workspace before they are added to C
+  vendor_operands,  // the vendor's sums in C, which are tested unless the operands prove them
+  own_kernel        // it tests every sum itself
 };
 NativeWay native_way(const Plan& plan, bool adds);
 

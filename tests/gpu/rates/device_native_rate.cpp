@@ -46,9 +46,7 @@ class Operands {
 
   static constexpr std::size_t scratch_bytes = std::size_t{32} << 20;
 
-  void finish(const DeviceTile& tile) const {
-    engine().finish_native({}, tile, tile.c, scratch_.data(), scratch_bytes);
-  }
+  void finish(const DeviceTile& tile) const { engine().finish_native({}, tile, tile.c, nullptr, 0); }
 
   DeviceTile tile(const Case& test) const {
     const auto& [m, n, k] = test.shape;

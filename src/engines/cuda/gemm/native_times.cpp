@@ -1,7 +1,5 @@
 #include "engines/cuda/gemm/native_times.hpp"
 
-#include <algorithm>
-
 #include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/gemm/dmma/dmma_kernels.hpp"
@@ -22,14 +20,6 @@ double copy_time(const NativeShape& shape, const Costs& costs) {
 
 }  // namespace
 
-TestTimes test_times(const NativeShape& shape, const Costs& costs) {
-  const NativeCallCosts& call = costs.native_call;
-  const double operands = static_cast<double>(shape.m + shape.n) * static_cast<double>(shape.k) *
-                          static_cast<double>(shape.items) * static_cast<double>(element_bytes(shape.type));
-  return {call.test_launch + call.test_read_time * copy_time(shape, costs),
-          call.test_operands_launch + operands / costs.call.copy_rate};
-}
-
 NativeTimes native_times(const NativeShape& shape, const Costs& costs) {
   const Architecture& architecture = current_architecture();
   const auto type = static_cast<std::size_t>(shape.type);
@@ -44,13 +34,15 @@ NativeTimes native_times(const NativeShape& shape, const Costs& costs) {
   const double copy_c = copy_time(shape, costs);
   const double own = call.own_launch + index * (static_cast<double>(shape.k) + call.tile_ends) + copy_c;
   const double vendor = call.vendor_launch + operations / type_costs.vendor_rate + copy_c;
-  const TestTimes tests = test_times(shape, costs);
-  const double test = std::min(tests.of_sums, tests.of_operands);
+  const double operands = static_cast<double>(shape.m + shape.n) * static_cast<double>(shape.k) *
+                          static_cast<double>(shape.items) * static_cast<double>(element_bytes(shape.type));
+  const double test_by_sums = call.test_launch + call.test_read_time * copy_c;
   return {.own = own,
           .own_added = own + 2 * copy_c,
-          .vendor_tested = vendor + test,
-          .vendor_added = vendor + tests.of_sums + 2 * copy_c,
-          .test = test};
+          .vendor = vendor,
+          .vendor_added = vendor + test_by_sums + 2 * copy_c,
+          .test_by_sums = test_by_sums,
+          .test_by_operands = call.test_operands_launch + operands / costs.call.copy_rate};
 }
 
 }  // namespace kintsugi::core::cuda

@@ -6,13 +6,6 @@
 
 namespace kintsugi::core::cuda {
 
-// Times to test the vendor's sums in C: by reading them, and by the operands' magnitudes where these prove them.
-struct TestTimes {
-  double of_sums;
-  double of_operands;
-};
-TestTimes test_times(const NativeShape& shape, const Costs& costs);
-
 NativeTimes native_times(const NativeShape& shape, const Costs& costs);
 
 }  // namespace kintsugi::core::cuda

@@ -53,15 +53,17 @@ class NativeProducts {
     const bool adds = scalars.on_device() || scalars.beta != 0.0;
     const bool is_tiny = !scalars.on_device() && has_contract && is_subnormal(scalars.alpha);
     const bool has_sums = adds || is_tiny;  // in memory other than C
-    if (has_contract && native_way(call_.plan, has_sums) == NativeWay::own_kernel) {
+    const NativeWay way = has_contract ? native_way(call_.plan, has_sums) : NativeWay::vendor_sums;
+    if (way == NativeWay::own_kernel) {
       multiply_by_own_kernel(whole());
     } else if (has_contract && has_sums) {
       multiply_in_panels();
     } else if (!multiply_by_vendor(whole(), call_.c, scalars)) {
       multiply_by_own_kernel(whole());
     } else if (has_contract) {
-      engine_.finish_native(call_.queue, tile_of(whole()), call_.c, scratch_,
-                            call_.blocking.native_scratch_bytes);
+      const bool looks = way == NativeWay::vendor_operands;
+      engine_.finish_native(call_.queue, tile_of(whole()), call_.c, looks ? scratch_ : nullptr,
+                            looks ? call_.blocking.native_scratch_bytes : 0);
     }
   }
 

@@ -4,10 +4,8 @@
 #include <limits>
 
 #include "arith/underflow.hpp"
-#include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
-#include "engines/cuda/gemm/native_times.hpp"
 #include "engines/cuda/recombine/native/finish_task.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 
@@ -67,15 +65,11 @@ double numbers_of(const OperandLines& operand) {
          static_cast<double>(operand.items);
 }
 
-// True if the operands are looked at before the sums, since that takes less time where it proves them.
-bool looks_at_operands(const DeviceTile& tile, std::size_t scratch_bytes) {
+// True if magnitudes of the operands can prove sums in C.
+bool can_look_at_operands(const DeviceTile& tile, std::size_t scratch_bytes) {
   constexpr std::size_t bytes = MagnitudesTask::blocks * sizeof(Magnitudes);
   const double alpha = magnitude_bound(tile.scalars.alpha);
-  if (scratch_bytes < bytes || tile.scalars.on_device() || !(alpha > 0) || std::isinf(alpha)) return false;
-  if (profile_in_force() == nullptr) return false;
-  const TestTimes times =
-      test_times({tile.c.type, tile.rows, tile.columns, tile.a.matrix.columns, tile.items}, current_costs());
-  return times.of_operands < times.of_sums;
+  return scratch_bytes >= bytes && !tile.scalars.on_device() && alpha > 0 && std::isfinite(alpha);
 }
 
 // Launches the kernel that finds the magnitudes of both operands, and returns whether it does.
@@ -110,7 +104,7 @@ void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatri
   const bool in_place = sums.data == tile.c.data;
   FinishTask task = finish_task(tile, in_place);
   std::int64_t blocks = task.tiles;
-  if (in_place && looks_at_operands(tile, scratch_bytes) && find_magnitudes(queue, tile, scratch, task)) {
+  if (in_place && can_look_at_operands(tile, scratch_bytes) && find_magnitudes(queue, tile, scratch, task)) {
     // Blocks that find all sums proved have to be few, and enough for the memory bandwidth if they are not.
     constexpr std::int64_t blocks_of_sm = 4;
     blocks = std::min(blocks, blocks_of_sm * sm_count());
