@@ -19,6 +19,7 @@
 #include "engines/registry.hpp"
 #include "fakes/device_plan.hpp"
 #include "kintsugi/kintsugi.h"
+#include "support/effort.hpp"
 
 namespace kintsugi::test {
 namespace {
@@ -170,7 +171,7 @@ TEST_F(KnownCosts, AreFoundWithTheirDecisions) {
   Costs slow_prepared = quick_prepared;
   slow_prepared.call.prepared_selection = 22;
   std::vector<Measurement> measurements = all_measurements();
-  for (const Costs& truth : {quick_prepared, slow_prepared}) {
+  for (const Costs& truth : a_part_of({quick_prepared, slow_prepared})) {
     Costs costs = shipped("NVIDIA H100 80GB HBM3").costs;
     measure_by(truth, measurements);
     for (const core::cuda::ProfileFit& fit : core::calibrate::fit_costs(costs, measurements)) {
