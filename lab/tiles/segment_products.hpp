@@ -5,8 +5,8 @@
 
 namespace kintsugi::lab {
 
-// Eq. 6 under the paper's assumptions: x_0 from 64 to 127 with x_0 y_0 < 2^13 (no carry), x_1 and x_2 from 0 to
-// 127, and x_3 one of 0, 16, 32, 48, all equally likely; discarded bits are rounded towards zero.
+// Eq. 6 under the paper's assumptions: x_0 from 64 to 127 with x_0 y_0 < 2^13 (no carry), x_1 and x_2 from 0
+// to 127, and x_3 one of 0, 16, 32, 48, all equally likely; discarded bits are rounded towards zero.
 struct EnumeratedErrors {
   double expectation = 0;    // mean of e_gamma over all operands
   double worst = 0;          // x_0 = 64, x_1 = x_2 = 0, x_3 = 48 in both
@@ -20,8 +20,8 @@ struct SimulatedErrors {
   double largest = 0;
 };
 enum class SegmentRounding : std::uint8_t { nearest, towards_zero };
-// Returns errors of `samples` products of numbers of [1, 2) with uniformly distributed mantissas. towards_zero:
-// as the paper assumes.
+// Returns errors of `samples` products of numbers of [1, 2) with uniformly distributed mantissas.
+// towards_zero: as the paper assumes.
 SimulatedErrors simulate_segment_products(std::int64_t samples, std::uint64_t seed, SegmentRounding rounding);
 
 // Largest relative error of the split of an FP32 number into three segments, over all mantissas.

@@ -1,6 +1,6 @@
 // Elements of a tile with one exponent as integers of 7-bit segments, the value of a tile's integer sums, and
-// the half-precision program of tiles that fail Eq. 9 (MixPert, Eqs. 2-4, 7 and 8). docs/schemes/mixpert.md has
-// the whole definition.
+// the half-precision program of tiles that fail Eq. 9 (MixPert, Eqs. 2-4, 7 and 8). docs/schemes/mixpert.md
+// has the whole definition.
 #pragma once
 
 #include <bit>
@@ -29,8 +29,8 @@ KINTSUGI_HOST_DEVICE constexpr NormalizedFloat normalized_float(float x) {
 }
 
 // Exponent of |x|, finite and not zero, rounded to `segments` segments: one higher where 1.11...1 is rounded
-// up. Rounding to nearest with ties to even and rounding half up carry alike, since the last bit of 1.11...1 is
-// odd.
+// up. Rounding to nearest with ties to even and rounding half up carry alike, since the last bit of 1.11...1
+// is odd.
 KINTSUGI_HOST_DEVICE constexpr int rounded_exponent(float x, int segments) {
   const NormalizedFloat number = normalized_float(x);
   const int dropped = 24 - segments * segment_bits;
@@ -60,9 +60,9 @@ KINTSUGI_HOST_DEVICE constexpr std::int8_t tile_segment(std::uint32_t integer, b
   return static_cast<std::int8_t>(negative ? -digit : digit);
 }
 
-// Value of a tile's four sums S_w = sum over i + j = w of x_i y_j, in units of 2^(p_x + p_y - 19): two integers,
-// each rounded to FP32, and one fma. Where each S_w is exact in FP32, fma(S_0, 128, S_1) is the rounded integer
-// too.
+// Value of a tile's four sums S_w = sum over i + j = w of x_i y_j, in units of 2^(p_x + p_y - 19): two
+// integers, each rounded to FP32, and one fma. Where each S_w is exact in FP32, fma(S_0, 128, S_1) is the
+// rounded integer too.
 KINTSUGI_HOST_DEVICE inline float tile_value(std::int32_t s0, std::int32_t s1, std::int32_t s2,
                                              std::int32_t s3) {
   const auto high = static_cast<float>(s0 * 128 + s1);
@@ -96,8 +96,8 @@ KINTSUGI_HOST_DEVICE constexpr std::int16_t half_digit(std::uint64_t integer, bo
   return static_cast<std::int16_t>(negative ? -digit : digit);
 }
 
-// Value of a piece's sums T_w = sum over i + j = w of h_i g_j, w = 0 ... 5, in units of 2^(q_x + q_y - 14). At
-// most 6 * 32 * 255 * 255 < 2^24, they are exact in FP32.
+// Value of a piece's sums T_w = sum over i + j = w of h_i g_j, w = 0 ... 5, in units of 2^(q_x + q_y - 14).
+// At most 6 * 32 * 255 * 255 < 2^24, they are exact in FP32.
 KINTSUGI_HOST_DEVICE inline float half_value(const std::int32_t (&sums)[half_digits]) {
   auto value = static_cast<float>(sums[half_digits - 1]);
   for (int w = half_digits - 2; w >= 0; --w) value = std::fma(value, 0x1p-8F, static_cast<float>(sums[w]));

@@ -69,8 +69,8 @@ cuda::Costs first_costs(const cuda::DeviceTraits& device, bool blind) {
   return cuda::find_profile(nameless, others).profile.costs;
 }
 
-// A profile's file, written beside itself first: a process that reads it meanwhile gets the old one or the new
-// one, whole. Opened before anything is measured, so that a name that cannot be written fails at once.
+// A profile's file, written beside itself first: a process that reads it meanwhile gets the old one or the
+// new one, whole. Opened before anything is measured, so that a name that cannot be written fails at once.
 class ProfileFile {
  public:
   explicit ProfileFile(std::string file) : file_(std::move(file)), partial_(file_ + ".partial") {

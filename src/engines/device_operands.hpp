@@ -49,8 +49,8 @@ struct DeviceScalars {
   bool on_device() const { return device_alpha != nullptr; }
 };
 
-// RangeSummary of a batch item in device memory, which many thread blocks merge: words that only grow, from zero
-// (cuda/select/select_by_block.cuh).
+// RangeSummary of a batch item in device memory, which many thread blocks merge: words that only grow, from
+// zero (cuda/select/select_by_block.cuh).
 struct MergedSummary {
   std::uint32_t words[6] = {};
 };

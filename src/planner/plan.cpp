@@ -59,8 +59,8 @@ void select_candidates(Plan& plan) {
   if (plan.candidates.empty()) fail_unreachable(plan);
 }
 
-// Seconds that the first candidate is expected to take on one thread; 0 without an emulation, or if the time is
-// not known.
+// Seconds that the first candidate is expected to take on one thread; 0 without an emulation, or if the time
+// is not known.
 double expected_seconds(const Plan& plan) {
   const Program& program = plan.candidates.front().program;
   const bool is_counted = !plan.is_native() && (program.recombination == Recombination::weighted ||

@@ -58,10 +58,10 @@ struct Structure {
 
 inline constexpr int max_groups = 256;
 
-// Exponents per tile of slices (split/tiles.hpp). Groups are then the weights 2^(-7 g) within a tile: the four
-// sums over a tile's inner indices give one fp32 number (tile_value() of arith/tile_arithmetic.hpp), which is
-// multiplied by the weights of both tiles and added to sum 0 outside. Sum 1 is that of tiles that failed
-// Eq. 9, which the execution adds.
+// Exponents per tile of slices (split/tiles.hpp). Groups are then the weights 2^(-7 g) within a tile: the
+// four sums over a tile's inner indices give one fp32 number (tile_value() of arith/tile_arithmetic.hpp),
+// which is multiplied by the weights of both tiles and added to sum 0 outside. Sum 1 is that of tiles that
+// failed Eq. 9, which the execution adds.
 struct TileSums {
   std::int32_t depth = 0;      // inner indices of a tile, equal to k_block; 0: no exponents per tile
   bool pair_exponent = false;  // both tiles of a product are shifted to the larger of their exponents

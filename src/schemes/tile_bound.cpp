@@ -17,7 +17,7 @@ bool has_product(const Schedule& schedule, int i, int j) {
                      [&](const Term& term) { return term.a == i && term.b == j; });
 }
 
-// What all products that are left out add for one pair of elements. The half-precision program leaves out
+// The sum of all products that are left out, for one pair of elements. The half-precision program leaves out
 // 5 * 2^-46 and what is smaller.
 double left_out(const Program& program) {
   double sum = 0;
@@ -35,8 +35,8 @@ double left_out(const Program& program) {
 double tile_rounding(const SplitRule& rule) { return power_of_two(-segment_bits * rule.slices); }
 
 ErrorBound tile_split_bound(const Program& program, std::int64_t k) {
-  // Exponents of FP32 numbers lie between -149 and 128: a tile is shifted to that of another operand's tile by
-  // no more than their difference.
+  // Exponents of FP32 numbers lie between -149 and 128: a tile is shifted to that of another operand's tile
+  // by no more than their difference.
   const double shifted = program.schedule.tiles.pair_exponent ? power_of_two(278) : 1;
   const double a = shifted * tile_rounding(program.split_a);
   const double b = shifted * tile_rounding(program.split_b);
@@ -44,9 +44,9 @@ ErrorBound tile_split_bound(const Program& program, std::int64_t k) {
 }
 
 // Each operation in FP32 loses at most u of what it has added up so far. An element meets one addition a tile
-// (or piece, of 32 at least) but for the first, which adds to zero; the fma of H and L; and their conversions,
-// which together lose u, and nothing up to k = 2. The half-precision program's fma instructions lose u and
-// 2^-8 of it, and so on.
+// (or piece, of 32 at least) but for the first, which adds to zero; the fma of H and L; and their
+// conversions, which together lose u, and nothing up to k = 2. The half-precision program's fma instructions
+// lose u and 2^-8 of it, and so on.
 ErrorBound tile_bound(const Program& program, std::int64_t k) {
   const ErrorBound split = tile_split_bound(program, k);
   const double additions = static_cast<double>(divide_up(k, half_piece)) + (k > 2 ? 1 : 0) + 0x1p-6;

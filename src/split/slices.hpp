@@ -39,8 +39,9 @@ struct Slices {
   int tile_vectors = 0;
   int tile_depth = 0;
   TileExponent* tiles = nullptr;
-  // In a device's memory instead: the weight (tile_weight() of arith/tile_arithmetic.hpp) of tile t of a panel,
-  // tile_weights[t * panels() + panel], -0 where the tile fails Eq. 9; and how many tiles of each panel fail.
+  // In a device's memory instead: the weight (tile_weight() of arith/tile_arithmetic.hpp) of tile t of a
+  // panel, tile_weights[t * panels() + panel], -0 where the tile fails Eq. 9; and how many tiles of each
+  // panel fail.
   float* tile_weights = nullptr;
   std::int32_t* tile_failures = nullptr;
 
@@ -69,8 +70,8 @@ struct Slices {
 
   std::int64_t panels() const { return allocated_vectors / tile_vectors; }
 
-  // As place(), for the slices of batch items in a device's memory, items * bytes() bytes: first the slices of
-  // all items, then the weights of all their tiles, then the panels' numbers of failing tiles.
+  // As place(), for the slices of batch items in a device's memory, items * bytes() bytes: first the slices
+  // of all items, then the weights of all their tiles, then the panels' numbers of failing tiles.
   void place_items(std::byte* memory, std::int64_t items) {
     data = memory;
     if (tile_depth == 0 || memory == nullptr) return;

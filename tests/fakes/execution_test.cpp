@@ -150,7 +150,7 @@ TEST_F(Execution, TheFirstSplitClearsTheCounters) {
   }
 }
 
-// Of several items some may take one candidate and some another, whose products would count in the same place.
+// Items of a batch may select different candidates, whose products would count in the same place.
 TEST_F(Execution, ProductsOfABatchClearTheirOwnCounters) {
   const Stream stream;
   Call call(64, 64, 65536, stream);
@@ -169,8 +169,8 @@ TEST_F(Execution, ProductsOfABatchClearTheirOwnCounters) {
   EXPECT_GE(events_with("cuLaunchKernel clear_bytes").size(), 2U) << "fp16x3 and fp16x3-wide";
 }
 
-// One emulation, and nothing of C is read: split, product, and a native kernel that selects. Operands with many
-// vectors for many tiles have a selector kernel.
+// One emulation, and nothing of C is read: split, product, and a native kernel that selects. Operands with
+// many vectors for many tiles have a selector kernel.
 TEST_F(Execution, NativeKernelsSelectForThemselves) {
   const Stream stream;
   struct Case {

@@ -1,4 +1,4 @@
-// What the laboratory says of products of segments, against what MixPert states and what must be so.
+// Errors of products of segments that the laboratory computes, against the paper's and against bounds.
 #include <gtest/gtest.h>
 
 #include "lab/tiles/segment_products.hpp"

@@ -256,7 +256,7 @@ void add_products(CLI::App& command, BenchRequest& request) {
       ->capture_default_str();
 }
 
-// Which calls are timed.
+// The calls that are timed.
 void add_calls(CLI::App& command, BenchRequest& request) {
   command
       .add_option("--call", request.call,

@@ -68,8 +68,8 @@ std::string element_text(const Bench& bench);
 
 // Name of the candidate that runs the operands' own contract under the policy auto.
 inline constexpr const char* auto_candidate = "auto";
-// Baseline of the operands' own contract under the policy native, whose sums are tested; `native` is the vendor
-// library's product as it is.
+// Baseline of the operands' own contract under the policy native, whose sums are tested; `native` is the
+// vendor library's product as it is.
 inline constexpr const char* native_policy = "policy:native";
 // Baseline of the vendor library's own call, where calls on a device are timed.
 inline constexpr const char* vendor_call = "cublas";

@@ -150,7 +150,7 @@ TEST(TileSchedule, PartsShortenTheLastWave) {
   EXPECT_EQ(make_tile_schedule(33, 44, 1, 132, 66).split_tiles(), 0);
 }
 
-// Every number of tiles in a last wave, on a device with room for any number of clusters.
+// The last wave may have any number of tiles, and the device room for any number of clusters.
 TEST(TileSchedule, EndsHoweverFewClustersAreResident) {
   int schedules_with_parts = 0;
   for (int last_wave = 1; last_wave < 66; ++last_wave) {

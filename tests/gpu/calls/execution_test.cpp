@@ -68,9 +68,9 @@ std::vector<std::uint32_t> first_of_batch(GemmCase test) {
   return bits;
 }
 
-// Tiles that are cut along k, and segments of k with thread blocks of their own, are counted in the workspace:
-// whatever it held before, and whatever call used it last. The first split clears the counters, if there is
-// one.
+// Tiles that are cut along k, and segments of k with thread blocks of their own, are counted in the
+// workspace: whatever it held before, and whatever call used it last. The first split clears the counters, if
+// there is one.
 TEST(DeviceWorkspace, MayHoldAnything) {
   const GemmCase cases[] = {
       {.m = 5120, .n = 5120, .k = 1280, .scheme = "fp16x3"},

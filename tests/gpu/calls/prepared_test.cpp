@@ -115,8 +115,8 @@ TEST(DevicePrepared, SmallItemsHaveTheirOwnCandidates) {
 }
 
 // Where one emulation is all of the chain and nothing of C is read, the native kernel behind its products
-// selects for itself, item by item, in tiles of 128, 64 or 32; operands of many vectors have a selector kernel.
-// Sums of up to four products have such chains, since bf16x6 alone is proved for them.
+// selects for itself, item by item, in tiles of 128, 64 or 32; operands of many vectors have a selector
+// kernel. Sums of up to four products have such chains, since bf16x6 alone is proved for them.
 void expect_selections_of_items(const GemmCase& test) {
   SCOPED_TRACE(describe(test));
   GemmDataOf<float> data(test);

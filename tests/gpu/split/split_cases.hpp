@@ -176,8 +176,8 @@ inline void add_rule(std::vector<NamedRule>& rules, std::string name, const Spli
   rules.push_back({std::move(name), rule});
 }
 
-// Split rules of every scheme, as problems of several k fit them. Exponents per tile have a packer of their own, which
-// gpu/calls/tiles_test.cpp tests.
+// Split rules of every scheme, as problems of several k fit them. Exponents per tile have a packer of their
+// own, which gpu/calls/tiles_test.cpp tests.
 inline std::vector<NamedRule> scheme_rules(OperandType type) {
   std::vector<NamedRule> rules;
   for (const Scheme* scheme : all_schemes()) {

@@ -82,8 +82,8 @@ __device__ inline void add_ranges(const LoadedRanges& loaded, std::int64_t count
   }
 }
 
-// Finds the extremes of one operand's ranges or of two operands'; of two, each half of the warps has the ranges of
-// one. The result is complete in thread 0.
+// Finds the extremes of one operand's ranges or of two operands'; of two, each half of the warps has the
+// ranges of one. The result is complete in thread 0.
 template <int threads, int sides>
 __device__ void extremes_by_block(const VectorRange* ranges, std::int64_t vectors,
                                   RangeStaging<threads>& staging, Extremes (&found)[sides]) {

@@ -1,6 +1,6 @@
-// The half-precision program of tiles that fail Eq. 9 (docs/schemes/mixpert.md, section 4): digits of 8 bits in
-// fp16 fragments of mma.sync, from the original elements. One warp computes a fragment of 16 rows and 8 columns
-// over all tiles that fail in its rows or columns; sums are in the order of the fragments of wgmma.
+// The half-precision program of tiles that fail Eq. 9 (docs/schemes/mixpert.md, section 4): digits of 8 bits
+// in fp16 fragments of mma.sync, from the original elements. One warp computes a fragment of 16 rows and 8
+// columns over all tiles that fail in its rows or columns; sums are in the order of the fragments of wgmma.
 #pragma once
 
 #include "arith/exponent.hpp"
@@ -11,8 +11,9 @@
 
 namespace kintsugi::core::cuda {
 
-// Inner indices of a piece that one thread holds of a vector: four threads hold the 32 of a piece. Their places
-// in the instructions' fragments are the same for A and B, and sums over a piece are exact in any order.
+// Inner indices of a piece that one thread holds of a vector: four threads hold the 32 of a piece. Their
+// places in the instructions' fragments are the same for A and B, and sums over a piece are exact in any
+// order.
 inline constexpr int half_elements = half_piece / 4;
 
 // A thread's part of a vector in a piece: integers of 48 bits with signs, and the weight of the exponent.
@@ -43,7 +44,8 @@ struct HalfVector {
     }
   }
 
-  // Digit `digit` of elements 2 pair and 2 pair + 1 in fp16. 1024 + d has the bits 0x6400 + d for 0 <= d < 1024.
+  // Digit `digit` of elements 2 pair and 2 pair + 1 in fp16. 1024 + d has the bits 0x6400 + d for 0 <= d <
+  // 1024.
   __device__ std::uint32_t digits(int digit, int pair) const {
     const int right = half_digit_bits * (half_digits - 1 - digit);
     const auto low = static_cast<std::uint32_t>(integers[2 * pair] >> right) & 0xffU;
@@ -135,8 +137,8 @@ struct HalfPanel {
   }
 };
 
-// Adds all pieces of the tiles that fail in the rows or in the columns, in ascending order of k. All threads of
-// a warp call it together.
+// Adds all pieces of the tiles that fail in the rows or in the columns, in ascending order of k. All threads
+// of a warp call it together.
 __device__ inline void add_half_fragment(float (&sums)[4], const HalfPanel& a, const HalfPanel& b,
                                          int depth) {
   const auto lane = static_cast<int>(threadIdx.x % 32);

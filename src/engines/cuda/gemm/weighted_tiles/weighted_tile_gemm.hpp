@@ -1,4 +1,5 @@
-// Products of int8 slices with exponents per tile by our kernels for compute capability 9.0, from slices to C.
+// Products of int8 slices with exponents per tile by our kernels for compute capability 9.0, from slices to
+// C.
 #pragma once
 
 #include "engines/device.hpp"

@@ -8,8 +8,8 @@
 
 namespace kintsugi::core::cuda {
 
-// Vectors that share a tile's exponent: 16 rows of A, 8 columns of B, so that the four elements of a thread in
-// a fragment of 16 x 8 of wgmma have one product of weights.
+// Vectors that share a tile's exponent: 16 rows of A, 8 columns of B, so that the four elements of a thread
+// in a fragment of 16 x 8 of wgmma have one product of weights.
 inline constexpr int weighted_tile_rows = 16;
 inline constexpr int weighted_tile_columns = 8;
 
@@ -50,8 +50,8 @@ struct WeightedTile {
 };
 
 struct WeightedTileParams {
-  // Tile of C of the first batch item. Selections, and ranges of operands that differ, are stored contiguously
-  // for all items.
+  // Tile of C of the first batch item. Selections, and ranges of operands that differ, are stored
+  // contiguously for all items.
   DeviceTile tile;
   TileSchedule schedule;
   bool shares_a = false;  // all batch items have the same slices

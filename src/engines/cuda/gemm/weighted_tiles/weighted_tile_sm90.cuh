@@ -1,9 +1,10 @@
 // GEMM for Hopper of int8 slices with one exponent per tile of 16 rows, or 8 columns, and 32 to 256 inner
-// indices (docs/schemes/mixpert.md). For every tile along k the products of slices are added in INT32 by their
-// weights 2^0 and 2^-7, combined and converted to FP32 in the same registers; then those of 2^-14 and 2^-21;
-// and one fma adds the value, times the product of both tiles' weights, to the element's sum. The two thread
-// blocks of a cluster share the slices of B's columns by multicast. In each thread block one thread loads
-// tiles, and two warpgroups multiply 64 rows each, in turns: one converts while the other's products run.
+// indices (docs/schemes/mixpert.md). For every tile along k the products of slices are added in INT32 by
+// their weights 2^0 and 2^-7, combined and converted to FP32 in the same registers; then those of 2^-14 and
+// 2^-21; and one fma adds the value, times the product of both tiles' weights, to the element's sum. The two
+// thread blocks of a cluster share the slices of B's columns by multicast. In each thread block one thread
+// loads tiles, and two warpgroups multiply 64 rows each, in turns: one converts while the other's products
+// run.
 #pragma once
 
 #include "engines/cuda/gemm/weighted_tiles/half_precision.cuh"
@@ -15,7 +16,8 @@ namespace kintsugi::core::cuda {
 template <class Config>
 using WeightedIntegers = std::int32_t[Config::sums];
 
-// Issues the products x_i y_j with i + j = Weight over 32 inner indices. `Begins`: of the first ones of a tile.
+// Issues the products x_i y_j with i + j = Weight over 32 inner indices. `Begins`: of the first ones of a
+// tile.
 template <class Config, int Weight, bool Begins>
 __device__ __forceinline__ void add_weight(WeightedIntegers<Config>& sums, MatrixDescriptor a,
                                            MatrixDescriptor b) {
@@ -32,8 +34,8 @@ __device__ __forceinline__ void add_weight(WeightedIntegers<Config>& sums, Matri
   }
 }
 
-// Issues the products of weights First and First + 1 of instruction Step along k, and of those after it in the
-// same tile along k.
+// Issues the products of weights First and First + 1 of instruction Step along k, and of those after it in
+// the same tile along k.
 template <class Config, int First, int Step = 0>
 __device__ __forceinline__ void add_steps(WeightedIntegers<Config>& high, WeightedIntegers<Config>& low,
                                           MatrixDescriptor a, MatrixDescriptor b) {
@@ -44,8 +46,8 @@ __device__ __forceinline__ void add_steps(WeightedIntegers<Config>& high, Weight
   }
 }
 
-// Multiplies the products of weights First and First + 1 of one tile along k, which begins at an instruction of
-// the pipeline's stage.
+// Multiplies the products of weights First and First + 1 of one tile along k, which begins at an instruction
+// of the pipeline's stage.
 template <class Config, int First>
 __device__ __forceinline__ void multiply_weights(WeightedIntegers<Config>& high,
                                                  WeightedIntegers<Config>& low,

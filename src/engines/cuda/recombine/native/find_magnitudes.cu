@@ -1,5 +1,5 @@
-// Least and largest magnitudes of both operands of a native product, which may prove that no sum underflows or
-// overflows: for a product with few inner indices they are read in less time than its sums.
+// Least and largest magnitudes of both operands of a native product, which may prove that no sum underflows
+// or overflows: for a product with few inner indices they are read in less time than its sums.
 #include "base/view.hpp"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/recombine/native/finish_task.hpp"

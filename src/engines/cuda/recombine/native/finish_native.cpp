@@ -69,7 +69,8 @@ double numbers_of(const OperandLines& operand) {
 bool can_look_at_operands(const DeviceTile& tile, std::size_t scratch_bytes) {
   constexpr std::size_t bytes = MagnitudesTask::blocks * sizeof(Magnitudes);
   const double alpha = magnitude_bound(tile.scalars.alpha);
-  return scratch_bytes >= bytes && !tile.scalars.on_device() && alpha > 0 && std::isfinite(alpha);
+  return scratch_bytes >= bytes && tile.a.matrix.columns > 0 && !tile.scalars.on_device() && alpha > 0 &&
+         std::isfinite(alpha);
 }
 
 // Launches the kernel that finds the magnitudes of both operands, and returns whether it does.

@@ -1,6 +1,7 @@
-// Split into int8 segments with exponents per tile (docs/schemes/mixpert.md, sections 1 and 2), of operands in
-// any layout whose ranges are known. A thread block reads 32 vectors x 256 inner indices once into shared
-// memory, finds the exponents of the tiles, and writes all segments, four inner indices of a vector at a time.
+// Split into int8 segments with exponents per tile (docs/schemes/mixpert.md, sections 1 and 2), of operands
+// in any layout whose ranges are known. A thread block reads 32 vectors x 256 inner indices once into shared
+// memory, finds the exponents of the tiles, and writes all segments, four inner indices of a vector at a
+// time.
 #include "arith/tile_arithmetic.hpp"
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/recombine/tile.cuh"
@@ -23,7 +24,7 @@ constexpr int each = 4;
 
 struct PackStorage {
   float element[pack_vectors][pack_length + 1];  // padded: accesses along either side have no bank conflicts
-  // Of a warp's 32 inner indices of each panel: largest exponent, sum of exponents and number of elements.
+  // The largest exponent, sum of exponents and number of elements of a warp's 32 inner indices, by panel.
   std::int32_t largest[warps][most_panels];
   std::int32_t sum[warps][most_panels];
   std::int32_t elements[warps][most_panels];
@@ -66,8 +67,8 @@ __device__ void load_part(const PackTask& task, const PackPart& part, PackStorag
   }
 }
 
-// Finds the exponents of the panels, and stores the scales of their vectors if the part begins them. The first
-// warp calls it.
+// Finds the exponents of the panels, and stores the scales of their vectors if the part begins them. The
+// first warp calls it.
 __device__ void find_panel_exponents(const PackTask& task, const PackPart& part, PackStorage& storage) {
   constexpr int none = std::numeric_limits<std::int32_t>::min();
   const auto v = static_cast<int>(threadIdx.x);
@@ -140,8 +141,8 @@ __device__ void finish_tile(const PackTask& task, const PackPart& part, PackStor
   if (fails) atomicAdd(task.failures + item_of_block() * task.panels + place, 1);
 }
 
-// |x| 2^shift, rounded to nearest, ties to even, as tile_integer() gives it: both factors are normal powers of
-// two, so that only the conversion rounds where the product is not far below 1/2.
+// |x| 2^shift, rounded to nearest, ties to even, as tile_integer() gives it: both factors are normal powers
+// of two, so that only the conversion rounds where the product is not far below 1/2.
 __device__ std::uint32_t scaled_integer(float x, int shift) {
   const int first = min(shift, 127);
   const float scaled = fabsf(x) * __int_as_float((first + 127) << 23);
