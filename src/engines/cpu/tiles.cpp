@@ -15,6 +15,12 @@ namespace {
 
 constexpr int weights = 4;  // groups of the schedule: i + j = 0 ... 3
 
+// Columns of a block of C. A thread's sums of four weights and of all tiles are narrower than the kernels' tiles, so
+// that they stay in its L2 cache and a workspace limit leaves room for them.
+constexpr std::int64_t most_columns = 64;
+
+std::int64_t block_columns(const Int8Kernels& kernels) { return std::min(kernels.tile, most_columns); }
+
 // Rows and columns of C that a thread computes at once.
 struct Block {
   std::int64_t row;
@@ -31,7 +37,7 @@ struct Sums {
 };
 
 std::size_t integer_bytes(const Int8Kernels& kernels) {
-  return static_cast<std::size_t>(kernels.tile * kernels.tile) * sizeof(std::uint32_t);
+  return static_cast<std::size_t>(kernels.tile * block_columns(kernels)) * sizeof(std::uint32_t);
 }
 
 Sums take_sums(const Int8Kernels& kernels, std::byte* scratch) {
@@ -113,19 +119,19 @@ std::size_t tiles_worker_bytes(const Int8Kernels& kernels) {
 
 void multiply_tiles(const Multiplication& task, const Int8Kernels& kernels) {
   if (task.schedule->tiles.pair_exponent) return multiply_tiles_by_elements(task);
-  const std::int64_t edge = kernels.tile;
-  const std::int64_t block_rows = divide_up(task.sums.rows, edge);
-  const std::int64_t blocks = block_rows * divide_up(task.sums.columns, edge);
+  const std::int64_t rows = kernels.tile, columns = block_columns(kernels);
+  const std::int64_t rows_of_blocks = divide_up(task.sums.rows, rows);
+  const std::int64_t blocks = rows_of_blocks * divide_up(task.sums.columns, columns);
   const int workers = workers_for(blocks, task.threads);
 #pragma omp parallel for num_threads(workers) schedule(static, 1)
   for (int worker = 0; worker < workers; ++worker) {
     const FloatingEnvironment environment;
     std::byte* scratch = task.scratch + static_cast<std::size_t>(worker) * tiles_worker_bytes(kernels);
     for (std::int64_t index = worker; index < blocks; index += workers) {
-      const std::int64_t row = index % block_rows * edge;
-      const std::int64_t column = index / block_rows * edge;
-      const Block block{row, column, std::min(edge, task.sums.rows - row),
-                        std::min(edge, task.sums.columns - column)};
+      const std::int64_t row = index % rows_of_blocks * rows;
+      const std::int64_t column = index / rows_of_blocks * columns;
+      const Block block{row, column, std::min(rows, task.sums.rows - row),
+                        std::min(columns, task.sums.columns - column)};
       multiply_block(task, kernels, block, scratch);
     }
   }
