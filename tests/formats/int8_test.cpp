@@ -9,10 +9,10 @@
 namespace kintsugi::core {
 namespace {
 
-double converted(double x, Rounding rounding) { return decode(int8, encode(int8, x, rounding)); }
+double int8_and_back(double x, Rounding rounding) { return decode(int8, encode(int8, x, rounding)); }
 
 // nearbyint rounds to nearest even, which the test's environment has not changed.
-double expected(double x, Rounding rounding) {
+double expected_of_int8(double x, Rounding rounding) {
   const double rounded = rounding == Rounding::nearest_even ? std::nearbyint(x) : std::trunc(x);
   return std::clamp(rounded, -128.0, 127.0);
 }
@@ -22,7 +22,7 @@ TEST(Int8, EveryHalfInteger) {
     const double x = twice / 2.0;
     for (const double y : {x, std::nextafter(x, -1e9), std::nextafter(x, 1e9), x + 0.25}) {
       for (const Rounding rounding : {Rounding::nearest_even, Rounding::towards_zero, Rounding::bit_cut}) {
-        EXPECT_EQ(converted(y, rounding), expected(y, rounding)) << y;
+        EXPECT_EQ(int8_and_back(y, rounding), expected_of_int8(y, rounding)) << y;
       }
     }
   }
@@ -31,13 +31,13 @@ TEST(Int8, EveryHalfInteger) {
 TEST(Int8, Saturates) {
   for (const double x : {128.0, 1e3, 8191.5, 8192.0, 1e5, 0x1p31, 0x1p52, 1e300, testing::infinity}) {
     for (const Rounding rounding : {Rounding::nearest_even, Rounding::towards_zero, Rounding::bit_cut}) {
-      EXPECT_EQ(converted(x, rounding), 127) << x;
-      EXPECT_EQ(converted(-x, rounding), -128) << x;
+      EXPECT_EQ(int8_and_back(x, rounding), 127) << x;
+      EXPECT_EQ(int8_and_back(-x, rounding), -128) << x;
     }
   }
-  EXPECT_EQ(converted(127.5, Rounding::nearest_even), 127);
-  EXPECT_EQ(converted(-128.5, Rounding::nearest_even), -128);
-  EXPECT_EQ(converted(-127.5, Rounding::nearest_even), -128);
+  EXPECT_EQ(int8_and_back(127.5, Rounding::nearest_even), 127);
+  EXPECT_EQ(int8_and_back(-128.5, Rounding::nearest_even), -128);
+  EXPECT_EQ(int8_and_back(-127.5, Rounding::nearest_even), -128);
 }
 
 TEST(Int8, SmallValuesAndNan) {
@@ -45,7 +45,7 @@ TEST(Int8, SmallValuesAndNan) {
     EXPECT_EQ(encode(int8, x), 0U) << x;
     EXPECT_EQ(encode(int8, -x), 0U) << x;
   }
-  EXPECT_EQ(converted(std::nextafter(0.5, 1.0), Rounding::nearest_even), 1);
+  EXPECT_EQ(int8_and_back(std::nextafter(0.5, 1.0), Rounding::nearest_even), 1);
   EXPECT_EQ(encode(int8, testing::not_a_number), 0U);
   EXPECT_EQ(encode(int8, -testing::not_a_number), 0U);
 }

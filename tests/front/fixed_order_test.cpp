@@ -24,8 +24,8 @@ void widen(GemmDataOf<T>& data, std::int64_t batch) {
 
 template <class T>
 class FixedOrder : public testing::Test {};
-using Types = testing::Types<float, std::complex<float>>;
-TYPED_TEST_SUITE(FixedOrder, Types);
+using FixedOrderTypes = testing::Types<float, std::complex<float>>;
+TYPED_TEST_SUITE(FixedOrder, FixedOrderTypes);
 
 void vary(GemmCase& test, std::mt19937& random) {
   const auto draw = [&](int max) {

@@ -9,12 +9,11 @@
 #include "tests/support/c_objects.hpp"
 #include "tests/support/complex_reference.hpp"
 #include "tests/support/effort.hpp"
+#include "tests/support/number_kind.hpp"
 #include "tests/verification/special_oracle.hpp"
 
 namespace kintsugi::test {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // The classes that each part of factor * z may have; without an imaginary part a factor scales both parts.
 std::pair<Classes, Classes> times_parts(std::complex<double> factor, std::pair<Classes, Classes> z) {

@@ -133,9 +133,9 @@ TEST(Plan, ReadBackIsNotSteeredFromElsewhere) {
 TEST(Plan, MistakesInADescriptionAreTold) {
   GemmData data(GemmCase{.m = 2, .n = 2, .k = 2});
   const PlanOf plan(data);
-  const std::pair<const char*, json> mistakes[] = {{"type", "int4"},     {"layout", "diagonal"}, {"m", 2.9},
-                                                   {"op_a", 4294967296}, {"batch_kind", 3},      {"n", -1}};
-  for (const auto& [name, value] : mistakes) {
+  const std::pair<const char*, json> faults[] = {{"type", "int4"},     {"layout", "diagonal"}, {"m", 2.9},
+                                                 {"op_a", 4294967296}, {"batch_kind", 3},      {"n", -1}};
+  for (const auto& [name, value] : faults) {
     json description = plan.describe();
     description["problem"][name] = value;
     kintsugi_plan again = nullptr;

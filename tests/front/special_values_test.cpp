@@ -10,6 +10,7 @@
 #include "schemes/program.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/gemm_case.hpp"
+#include "tests/support/number_kind.hpp"
 #include "tests/support/scheme_bound.hpp"
 
 #if defined(__x86_64__)
@@ -20,18 +21,9 @@ namespace kintsugi::test {
 namespace {
 
 constexpr float nan_value = std::numeric_limits<float>::quiet_NaN();
-constexpr float infinity = std::numeric_limits<float>::infinity();
-
-enum class Kind { finite, nan, plus_infinity, minus_infinity };
-
-Kind kind_of(double x) {
-  if (std::isnan(x)) return Kind::nan;
-  if (std::isinf(x)) return x > 0 ? Kind::plus_infinity : Kind::minus_infinity;
-  return Kind::finite;
-}
 
 // The sum of products by IEEE 754, in double, where finite fp32 data cannot overflow.
-Kind oracle(GemmData& data, std::int64_t t, std::int64_t i, std::int64_t j, float old) {
+NumberKind oracle(GemmData& data, std::int64_t t, std::int64_t i, std::int64_t j, float old) {
   double sum = 0;
   for (std::int64_t p = 0; p < data.test().k; ++p) {
     sum += static_cast<double>(data.a(t)(i, p)) * static_cast<double>(data.b(t)(p, j));
@@ -63,9 +55,9 @@ TEST_P(SpecialValues, StandWhereTheOracleWantsThem) {
     data.run_well();
     for (std::int64_t i = 0; i < test.m; ++i) {
       for (std::int64_t j = 0; j < test.n; ++j) {
-        const Kind expected = oracle(data, 0, i, j, test.beta == 0 ? 0.0F : old(i, j));
+        const NumberKind expected = oracle(data, 0, i, j, test.beta == 0 ? 0.0F : old(i, j));
         ASSERT_EQ(kind_of(data.c()(i, j)), expected) << "trial " << trial << " element " << i << ", " << j;
-        placements += expected != Kind::finite;
+        placements += expected != NumberKind::finite;
       }
     }
   }
@@ -184,7 +176,7 @@ TEST_P(WideRange, OverflowGivesInfinity) {
   GemmData data(base(1, 1, 2));
   data.a()(0, 0) = data.a()(0, 1) = data.b()(0, 0) = data.b()(1, 0) = 3e38F;
   data.run_well();
-  EXPECT_EQ(data.c()(0, 0), infinity);
+  EXPECT_EQ(data.c()(0, 0), static_cast<float>(infinity));
 }
 
 TEST_P(WideRange, ScalesOfHundredsOfBinadesComeBack) {

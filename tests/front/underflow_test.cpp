@@ -233,8 +233,9 @@ void fill_extremes(std::mt19937_64& random, const MatrixView<T>& view, int reach
 
 template <class T>
 class UnderflowOf : public testing::Test {};
-using Elements = testing::Types<float, double, std::complex<float>, std::complex<double>, DoubleDouble>;
-TYPED_TEST_SUITE(UnderflowOf, Elements);
+using UnderflowElements =
+    testing::Types<float, double, std::complex<float>, std::complex<double>, DoubleDouble>;
+TYPED_TEST_SUITE(UnderflowOf, UnderflowElements);
 
 template <class T>
 GemmCase draw_extreme_case(std::mt19937_64& random, int trial, int reach) {

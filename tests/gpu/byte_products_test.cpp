@@ -23,7 +23,6 @@ using core::Program;
 using core::Schedule;
 using core::Slices;
 using core::SumType;
-using Random = std::mt19937_64;
 
 struct Shape {
   std::int64_t m;
@@ -33,7 +32,7 @@ struct Shape {
 
 // Slices of one operand in device memory: random bytes, or the smallest, and zeros where there is padding.
 struct Operand {
-  Operand(Random& random, std::int64_t vectors, std::int64_t k, int count, bool extreme)
+  Operand(std::mt19937_64& random, std::int64_t vectors, std::int64_t k, int count, bool extreme)
       : slices(core::make_slices(core::int8, core::SliceStorage::packed, count, vectors, k)),
         bytes(slices.bytes()) {
     for (int s = 0; s < slices.count; ++s) {
@@ -58,7 +57,7 @@ struct Operand {
 };
 
 struct Products {
-  Products(Random& random, const Program& program, const Shape& shape, bool extreme = false)
+  Products(std::mt19937_64& random, const Program& program, const Shape& shape, bool extreme = false)
       : schedule(program.schedule), a(random, shape.m, shape.k, schedule.slices_a, extreme),
         b(random, shape.n, shape.k, schedule.slices_b, extreme),
         sums(core::make_accumulators(program.sum_type(true), core::round_up(shape.m, 16),
@@ -160,7 +159,7 @@ class Int8Params : public testing::Test {
     expect_sums(products, products.by_the_host());
   }
 
-  Random random_{std::random_device{}()};
+  std::mt19937_64 random_{std::random_device{}()};
 };
 
 TEST_F(Int8Params, SmallSumsEqualTheHosts) {

@@ -12,18 +12,10 @@
 
 #include "schemes/bound.hpp"
 #include "split/ranges.hpp"
+#include "tests/lab/special_numbers.hpp"
 
 namespace kintsugi::lab {
 namespace {
-
-const char* name_of(core::Rounding rounding) {
-  switch (rounding) {
-    case core::Rounding::nearest_even: return "nearest-even";
-    case core::Rounding::towards_zero: return "towards-zero";
-    case core::Rounding::bit_cut: return "bit-cut";
-  }
-  return "";
-}
 
 SplitWindow window_of(const core::SplitRule& rule) {
   return split_window({rule.format->name, rule.slices, name_of(rule.first_rounding),

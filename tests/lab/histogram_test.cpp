@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
+
+#include "tests/lab/special_numbers.hpp"
 
 namespace kintsugi::lab {
 namespace {
@@ -22,7 +23,6 @@ TEST(Histogram, EdgesAreSymmetricAndEightADecade) {
 }
 
 TEST(Histogram, CountsByHalfOpenBins) {
-  const double infinity = std::numeric_limits<double>::infinity();
   const std::vector<double> edges{-1, -0.5, 0.5, 1};
   const std::vector<double> values{-infinity, -1.5,  -1,  -0.6, -0.5,     0,
                                    -0.0,      0.499, 0.5, 1,    infinity, std::nan("")};

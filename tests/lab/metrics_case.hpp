@@ -9,13 +9,11 @@
 
 #include "lab/generators.hpp"
 #include "lab/metrics.hpp"
+#include "tests/lab/special_numbers.hpp"
 
 namespace kintsugi::lab {
 
 using core::MatrixView;
-
-inline constexpr double infinity = std::numeric_limits<double>::infinity();
-inline const double nan = std::numeric_limits<double>::quiet_NaN();
 
 // A product with all of its matrices, row-major.
 template <class T>

@@ -3,11 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/lab/special_numbers.hpp"
+
 namespace kintsugi::lab {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-const double nan = std::numeric_limits<double>::quiet_NaN();
 
 TEST(NativeDifference, Values) {
   EXPECT_EQ(relative_difference(3, -4), 1.75);

@@ -12,6 +12,7 @@
 #include "lab/random.hpp"
 #include "lab/reference/exact.hpp"
 #include "schemes/program.hpp"
+#include "tests/lab/special_numbers.hpp"
 
 namespace kintsugi::lab {
 namespace {
@@ -80,11 +81,6 @@ TEST(RetainedBits, DoublesHave53) {
 TEST(RetainedBits, UnknownNamesAreErrors) {
   EXPECT_THROW(RetainedBits({"fp15", 1, "nearest-even", "nearest-even", 0, false, 0}), core::Error);
   EXPECT_THROW(RetainedBits({"fp16", 1, "nearest", "nearest-even", 0, false, 0}), core::Error);
-}
-
-const char* name_of(core::Rounding rounding) {
-  if (rounding == core::Rounding::nearest_even) return "nearest-even";
-  return rounding == core::Rounding::towards_zero ? "towards-zero" : "bit-cut";
 }
 
 // The definition by exact sums, from the slices that the library's own split gives.

@@ -148,7 +148,7 @@ def package(tree, touched):
     compiler = [f"-DCMAKE_CXX_COMPILER={os.environ['TESTED_CXX']}"] if "TESTED_CXX" in os.environ else []
     # The library alone: debug information, optimisation, the program and device code cost more time than they save here.
     run("cmake", "-S", str(tree), "-B", str(build), *generator, *compiler, "-DKINTSUGI_TESTS=OFF", "-DKINTSUGI_TOOLS=OFF",
-        "-DKINTSUGI_DROP_IN=OFF", "-DKINTSUGI_PYTHON_CORE=OFF",
+        "-DKINTSUGI_DROP_IN=OFF", "-DKINTSUGI_PYTHON_CORE=OFF", "-DKINTSUGI_PRECOMPILED_HEADERS=ON",
         "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O0", "-DKINTSUGI_DEVICE_CODE=off")
     run("cmake", "--build", str(build), "-j", str(min(os.cpu_count() or 1, 2)), "--target", "kintsugi")
     return Package(build / "libkintsugi.so", tree.parent)

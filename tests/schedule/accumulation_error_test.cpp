@@ -18,7 +18,8 @@ namespace kintsugi::core {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr std::int64_t lengths[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 100, 255, 1000, 4096};
+constexpr std::int64_t sum_lengths[] = {1,  2,  3,  4,  5,  7,   8,   9,    15,  16,
+                                        17, 31, 32, 33, 64, 100, 255, 1000, 4096};
 
 // Operands of one run, as values that the format holds.
 struct Operands {
@@ -153,7 +154,7 @@ void expect_bound_holds() {
   for_each_model<Id>([&]<class Model>(Accumulator accumulator) {
     Generator generator(format);
     for (const Kind kind : kinds) {
-      for (const std::int64_t n : lengths) {
+      for (const std::int64_t n : sum_lengths) {
         for (int repeat = 0; repeat < (n < 64 ? 20 : 2); ++repeat) {
           const Outcome outcome = measure<Model>(accumulator, format, generator.draw(kind, n));
           ASSERT_LE(outcome.error, outcome.bound) << "kind " << static_cast<int>(kind) << ", n = " << n;
@@ -178,7 +179,7 @@ void expect_bound_is_nearly_reached() {
   SCOPED_TRACE(format.name);
   for_each_model<Id>([&]<class Model>(Accumulator accumulator) {
     if (accumulator == Accumulator::amx_bf16) return;  // its products hardly ever meet the accumulator
-    for (const std::int64_t n : lengths) {
+    for (const std::int64_t n : sum_lengths) {
       const Outcome outcome = measure<Model>(accumulator, format, adversary(accumulator, format, n));
       ASSERT_LE(outcome.error, outcome.bound) << "n = " << n;
       ASSERT_GE(outcome.error, outcome.bound / 8) << "n = " << n;
@@ -251,7 +252,7 @@ void expect_vendor_bound_holds() {
     SCOPED_TRACE(accumulator_name(unit));
     visit_model<Id>(unit, [&]<class Model>() {
       for (const Kind kind : kinds) {
-        for (const std::int64_t n : lengths) {
+        for (const std::int64_t n : sum_lengths) {
           const Outcome outcome = measure<Model>(Accumulator::cublas, format, generator.draw(kind, n), true);
           ASSERT_LE(outcome.error, outcome.bound) << "kind " << static_cast<int>(kind) << ", n = " << n;
         }

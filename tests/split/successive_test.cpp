@@ -16,8 +16,8 @@
 namespace kintsugi::core {
 namespace {
 
-constexpr std::int64_t vectors = 9;
-constexpr std::int64_t k = 20;
+constexpr std::int64_t vector_count = 9;
+constexpr std::int64_t vector_length = 20;
 constexpr int max_slices = 240;
 
 // An operand split until nothing is left.
@@ -26,24 +26,24 @@ class SplitOperand {
  public:
   SplitOperand(const std::string& distribution, const Format& format, SliceStorage storage, int bits,
                bool by_sigma = false)
-      : values_(vectors * k), ranges_(vectors), exponents_(max_slices * vectors), residuals_(vectors * k),
-        tops_(vectors) {
-    const MatrixView<T> view{values_.data(), vectors, k, 1, vectors};
+      : values_(vector_count * vector_length), ranges_(vector_count), exponents_(max_slices * vector_count),
+        residuals_(vector_count * vector_length), tops_(vector_count) {
+    const MatrixView<T> view{values_.data(), vector_count, vector_length, 1, vector_count};
     lab::fill(lab::parse_distribution(distribution), lab::Side::a, 7, view);
     split_.by_sigma = by_sigma;
     split(format, storage, bits);
   }
 
   SplitOperand(const std::vector<T>& row, int bits)
-      : values_(vectors * k), ranges_(vectors), exponents_(max_slices * vectors), residuals_(vectors * k),
-        tops_(vectors) {
-    for (std::size_t p = 0; p < row.size(); ++p) values_[p * vectors] = row[p];
+      : values_(vector_count * vector_length), ranges_(vector_count), exponents_(max_slices * vector_count),
+        residuals_(vector_count * vector_length), tops_(vector_count) {
+    for (std::size_t p = 0; p < row.size(); ++p) values_[p * vector_count] = row[p];
     split(fp64, SliceStorage::packed, bits);
   }
 
   int count() const { return count_; }
   int exponent(int s, std::int64_t v) const { return split_.exponents(s, v); }
-  double element(std::int64_t v, std::int64_t p) const { return values_[v + p * vectors]; }
+  double element(std::int64_t v, std::int64_t p) const { return values_[v + p * vector_count]; }
   double integer(int s, std::int64_t v, std::int64_t p) const {
     const Slices& slices = split_.slices;
     if (slices.format->id == FormatId::fp64) return slices.vector<double>(s, v)[p];
@@ -53,21 +53,23 @@ class SplitOperand {
   }
   const Slices& slices() const { return split_.slices; }
   double weighted(int s) {  // of vector 0, all weights 3
-    const std::vector<double> weights(k, 3.0);
-    std::vector<Scaled> sums(vectors);
+    const std::vector<double> weights(vector_length, 3.0);
+    std::vector<Scaled> sums(vector_count);
     set_first_residuals(operand(), ranges_, split_, 1);
     for (int t = 0; t <= s; ++t) take_slice(split_, t, weights.data(), sums.data(), 2);
     return std::ldexp(sums[0].fraction, static_cast<int>(sums[0].exponent));
   }
 
  private:
-  MatrixView<const T> operand() const { return {values_.data(), vectors, k, 1, vectors}; }
+  MatrixView<const T> operand() const {
+    return {values_.data(), vector_count, vector_length, 1, vector_count};
+  }
 
   void split(const Format& format, SliceStorage storage, int bits) {
-    split_.slices = make_slices(format, storage, max_slices, vectors, k);
+    split_.slices = make_slices(format, storage, max_slices, vector_count, vector_length);
     memory_.assign(split_.slices.bytes() / sizeof(double), -1.0);
     split_.slices.data = reinterpret_cast<std::byte*>(memory_.data());
-    split_.exponents = {exponents_.data(), max_slices, vectors, vectors, 1};
+    split_.exponents = {exponents_.data(), max_slices, vector_count, vector_count, 1};
     split_.residuals = residuals_.data();
     split_.tops = tops_.data();
     split_.bits = bits;
@@ -91,8 +93,8 @@ class SplitOperand {
 
 template <class T>
 void expect_properties(const SplitOperand<T>& split, int bits, const std::string& where) {
-  for (std::int64_t v = 0; v < vectors; ++v) {
-    for (std::int64_t p = 0; p < k; ++p) {
+  for (std::int64_t v = 0; v < vector_count; ++v) {
+    for (std::int64_t p = 0; p < vector_length; ++p) {
       ExactSum sum;
       double before = HUGE_VAL;  // the last non-zero slice, in units of the element
       for (int s = 0; s < split.count(); ++s) {
@@ -149,8 +151,8 @@ TEST(SuccessiveSplit, SlicesBySigmaSumToEveryElement) {
 // Lines 5 to 12 of Algorithm 1 in FP64, for vector v: the slices with their scales.
 std::vector<std::vector<double>> slices_by_the_paper(const SplitOperand<double>& split, std::int64_t v,
                                                      int bits) {
-  std::vector<double> residual(k);
-  for (std::int64_t p = 0; p < k; ++p) residual[p] = split.element(v, p);
+  std::vector<double> residual(vector_length);
+  for (std::int64_t p = 0; p < vector_length; ++p) residual[p] = split.element(v, p);
   std::vector<std::vector<double>> slices;
   for (;;) {
     double largest = 0;
@@ -159,8 +161,8 @@ std::vector<std::vector<double>> slices_by_the_paper(const SplitOperand<double>&
     int tau = 0;
     if (std::frexp(largest, &tau) == 0.5) --tau;  // of a power of two
     const double sigma = std::ldexp(1.0, 53 - bits + tau);
-    std::vector<double> slice(k);
-    for (std::int64_t p = 0; p < k; ++p) {
+    std::vector<double> slice(vector_length);
+    for (std::int64_t p = 0; p < vector_length; ++p) {
       const volatile double shifted = residual[p] + sigma;
       slice[p] = shifted - sigma;
       residual[p] -= slice[p];
@@ -174,11 +176,11 @@ TEST(SuccessiveSplit, SlicesBySigmaEqualThePapers) {
        {"uniform", "uniform01", "phi:2", "offset:900", "integer:1000", "power-of-two:20"}) {
     for (const int bits : {4, 5, 11}) {
       const SplitOperand<double> split(distribution, fp16, SliceStorage::packed, bits, true);
-      for (std::int64_t v = 0; v < vectors; ++v) {
+      for (std::int64_t v = 0; v < vector_count; ++v) {
         const auto expected = slices_by_the_paper(split, v, bits);
         ASSERT_LE(expected.size(), static_cast<std::size_t>(split.count())) << distribution << " " << bits;
         for (std::size_t s = 0; s < expected.size(); ++s) {
-          for (std::int64_t p = 0; p < k; ++p) {
+          for (std::int64_t p = 0; p < vector_length; ++p) {
             const auto index = static_cast<int>(s);
             ASSERT_EQ(std::ldexp(split.integer(index, v, p), split.exponent(index, v)), expected[s][p])
                 << distribution << " " << bits << ", slice " << s;
@@ -193,7 +195,7 @@ TEST(SuccessiveSplit, PaddingIsZero) {
   const SplitOperand<double> split("uniform", fp64, SliceStorage::packed, 21);
   for (int s = 0; s < split.count(); ++s) {
     for (std::int64_t v = 0; v < 128; ++v) {
-      for (std::int64_t p = v < vectors ? k : 0; p < split.slices().vector_stride(); ++p)
+      for (std::int64_t p = v < vector_count ? vector_length : 0; p < split.slices().vector_stride(); ++p)
         ASSERT_EQ(split.integer(s, v, p), 0);
     }
   }

@@ -55,7 +55,7 @@ std::vector<T> result_of(GemmCase test, const std::string& engine, int threads,
 }
 
 template <class T>
-std::vector<std::string> distributions() {
+std::vector<std::string> integer_distributions() {
   return {"uniform", "span:20", std::is_same_v<T, float> ? "span:120" : "span:900", "subnormal-mixed",
           "integer:127"};
 }
@@ -88,8 +88,8 @@ bool runs(const std::string& scheme, const std::string& engine) {
 
 template <class T>
 class IntegerBits : public testing::Test {};
-using Types = testing::Types<float, double, core::DoubleDouble>;
-TYPED_TEST_SUITE(IntegerBits, Types);
+using IntegerBitsTypes = testing::Types<float, double, core::DoubleDouble>;
+TYPED_TEST_SUITE(IntegerBits, IntegerBitsTypes);
 
 class Hashes {
  public:
@@ -127,7 +127,7 @@ class Hashes {
 TYPED_TEST(IntegerBits, AreThoseOfTheHashesOnEveryEngine) {
   Hashes hashes;
   for (const std::string& scheme : programs<TypeParam>()) {
-    for (const std::string& distribution : distributions<TypeParam>()) {
+    for (const std::string& distribution : integer_distributions<TypeParam>()) {
       const GemmCase test = case_of<TypeParam>(scheme, distribution);
       for (const std::string& engine : engines_here()) {
         if (!runs<TypeParam>(scheme, engine)) continue;

@@ -27,9 +27,8 @@ inline Classes add(Classes x, Classes y) {
   Classes result = 0;
   if (((x | y) & a_nan) != 0) result |= a_nan;
   if ((x & plus_infinity && y & minus_infinity) || (x & minus_infinity && y & plus_infinity)) result |= a_nan;
-  for (const Classes infinity : {plus_infinity, minus_infinity}) {
-    if ((x & infinity && y & (finite | infinity)) || (y & infinity && x & (finite | infinity)))
-      result |= infinity;
+  for (const Classes either : {plus_infinity, minus_infinity}) {
+    if ((x & either && y & (finite | either)) || (y & either && x & (finite | either))) result |= either;
   }
   if ((x & finite) != 0 && (y & finite) != 0) result |= finite;
   return result;

@@ -6,6 +6,7 @@
 #include "tests/drop_in/blas/arguments.hpp"
 #include "tests/drop_in/blas/entries.hpp"
 #include "tests/drop_in/blas/random.hpp"
+#include "tests/support/effort.hpp"
 
 namespace {
 
@@ -36,7 +37,7 @@ bool has(int count, char** words, const char* flag) {
 int run_random(int count, char** words) {
   const auto seed = static_cast<std::uint64_t>(value_of(count, words, "--seed", 1));
   const long long first = value_of(count, words, "--first", 0);
-  const long long cases = value_of(count, words, "--cases", 4800);
+  const long long cases = value_of(count, words, "--cases", kintsugi::test::thorough ? 4800 : 480);
   return kintsugi::test::check_random(seed, first, cases, has(count, words, "--forwarded")) == 0 ? 0 : 1;
 }
 

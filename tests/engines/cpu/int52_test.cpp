@@ -16,7 +16,8 @@
 namespace kintsugi::core {
 namespace {
 
-constexpr Structure<4> grouped{{Term{1, 1, 2}, Term{1, 0, 1}, Term{0, 1, 1}, Term{0, 0, 0}}, 2, 2, 3, 0, 0};
+constexpr Structure<4> grouped_int52{
+    {Term{1, 1, 2}, Term{1, 0, 1}, Term{0, 1, 1}, Term{0, 0, 0}}, 2, 2, 3, 0, 0};
 
 constexpr std::int64_t min_word = -(std::int64_t{1} << 51);
 constexpr std::int64_t max_word = (std::int64_t{1} << 51) - 1;
@@ -56,8 +57,8 @@ test::FamilyOperands<Int52Kind> filled_operands(const Schedule& schedule, std::i
   return {schedule, m, n, k, 1, word(fill_a), 2, word(fill_b)};
 }
 
-void expect_bits_of_reference(const Schedule& schedule, std::int64_t m, std::int64_t n, std::int64_t k,
-                              Fill fill_a = Fill::random, Fill fill_b = Fill::random) {
+void expect_int52_bits_of_reference(const Schedule& schedule, std::int64_t m, std::int64_t n, std::int64_t k,
+                                    Fill fill_a = Fill::random, Fill fill_b = Fill::random) {
   const auto operands = filled_operands(schedule, m, n, k, fill_a, fill_b);
   const std::vector<std::byte> expected = operands.reference();
   for (const Int52Kernels* kernels : int52_families()) {
@@ -70,14 +71,15 @@ void expect_bits_of_reference(const Schedule& schedule, std::int64_t m, std::int
 TEST(Int52Products, TilesAndTheirEdgesHaveTheBitsOfTheReference) {
   const Schedule schedule = make_schedule(single_product);
   for (const std::int64_t m : {1, 7, 8, 9, 17, 127, 130, 255, 257}) {
-    for (const std::int64_t n : {1, 3, 4, 5, 65, 129, 256, 258}) expect_bits_of_reference(schedule, m, n, 5);
+    for (const std::int64_t n : {1, 3, 4, 5, 65, 129, 256, 258})
+      expect_int52_bits_of_reference(schedule, m, n, 5);
   }
 }
 
 TEST(Int52Products, LengthsHaveTheBitsOfTheReference) {
   const Schedule schedule = make_schedule(single_product);
-  for (std::int64_t k = 1; k <= 150; ++k) expect_bits_of_reference(schedule, 7, 6, k);
-  for (const std::int64_t k : {255, 256, 257, 1025, 2500}) expect_bits_of_reference(schedule, 18, 5, k);
+  for (std::int64_t k = 1; k <= 150; ++k) expect_int52_bits_of_reference(schedule, 7, 6, k);
+  for (const std::int64_t k : {255, 256, 257, 1025, 2500}) expect_int52_bits_of_reference(schedule, 18, 5, k);
 }
 
 // 4096 products fill the 64-bit sums of the kernels; with the largest words these are full.
@@ -86,29 +88,29 @@ TEST(Int52Products, SumsOfTheLargestWordsLeaveTheKernelsInTime) {
   for (const std::int64_t k : {4095, 4096, 4097, 8192, 8193, 12289}) {
     for (const Fill fill_a : {Fill::extremes, Fill::least}) {
       for (const Fill fill_b : {Fill::extremes, Fill::least}) {
-        expect_bits_of_reference(schedule, 9, 5, k, fill_a, fill_b);
+        expect_int52_bits_of_reference(schedule, 9, 5, k, fill_a, fill_b);
       }
     }
   }
   if (!test::thorough) return;
   for (const std::int64_t k : {65535, 65536, 65537}) {
-    expect_bits_of_reference(schedule, 3, 2, k, Fill::least, Fill::least);
+    expect_int52_bits_of_reference(schedule, 3, 2, k, Fill::least, Fill::least);
   }
 }
 
 TEST(Int52Products, GroupsAndZeroWordsHaveTheBitsOfTheReference) {
-  const Schedule schedule = make_schedule(grouped);
+  const Schedule schedule = make_schedule(grouped_int52);
   for (const auto& [m, n, k] : {std::tuple{5, 3, 64}, {130, 129, 70}, {260, 3, 33}}) {
     for (const Fill fill_a : {Fill::random, Fill::zero_words}) {
       for (const Fill fill_b : {Fill::random, Fill::zero_words}) {
-        expect_bits_of_reference(schedule, m, n, k, fill_a, fill_b);
+        expect_int52_bits_of_reference(schedule, m, n, k, fill_a, fill_b);
       }
     }
   }
 }
 
 TEST(Int52Products, BitsDoNotDependOnThreads) {
-  const Schedule schedule = make_schedule(grouped);
+  const Schedule schedule = make_schedule(grouped_int52);
   const auto operands = filled_operands(schedule, 390, 530, 70, Fill::random);
   for (const Int52Kernels* kernels : int52_families()) {
     const std::vector<std::byte> one = operands.by(*kernels, 1);

@@ -16,7 +16,8 @@
 namespace kintsugi::core {
 namespace {
 
-constexpr Structure<4> grouped{{Term{1, 1, 1}, Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 2}}, 2, 2, 3, 0, 0};
+constexpr Structure<4> grouped_int8{
+    {Term{1, 1, 1}, Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 2}}, 2, 2, 3, 0, 0};
 
 struct Int8Kind {
   using Element = std::int8_t;
@@ -39,7 +40,7 @@ test::FamilyOperands<Int8Kind> random_operands(const Schedule& schedule, std::in
   return {schedule, m, n, k, 2 * seed, byte, 2 * seed + 1, byte};
 }
 
-void expect_bits_of_reference(const Schedule& schedule, std::int64_t m, std::int64_t n, std::int64_t k) {
+void expect_int8_bits_of_reference(const Schedule& schedule, std::int64_t m, std::int64_t n, std::int64_t k) {
   const auto operands =
       random_operands(schedule, m, n, k, static_cast<std::uint64_t>(1 + m + 1000 * n + 1000000 * k));
   const std::vector<std::byte> expected = operands.reference();
@@ -52,15 +53,15 @@ void expect_bits_of_reference(const Schedule& schedule, std::int64_t m, std::int
 TEST(Int8, TilesAndTheirEdgesHaveTheBitsOfTheReference) {
   const Schedule schedule = make_schedule(single_product);
   for (const std::int64_t m : {1, 15, 17, 64, 127, 128, 129}) {
-    for (const std::int64_t n : {1, 3, 5, 16, 65, 128, 130}) expect_bits_of_reference(schedule, m, n, 5);
+    for (const std::int64_t n : {1, 3, 5, 16, 65, 128, 130}) expect_int8_bits_of_reference(schedule, m, n, 5);
   }
 }
 
 TEST(Int8, LengthsHaveTheBitsOfTheReference) {
   const Schedule schedule = make_schedule(single_product);
-  for (std::int64_t k = 1; k <= 200; ++k) expect_bits_of_reference(schedule, 7, 6, k);
+  for (std::int64_t k = 1; k <= 200; ++k) expect_int8_bits_of_reference(schedule, 7, 6, k);
   for (const std::int64_t k : {255, 256, 257, 511, 512, 513, 1025, 2500}) {
-    expect_bits_of_reference(schedule, 18, 5, k);
+    expect_int8_bits_of_reference(schedule, 18, 5, k);
   }
 }
 
@@ -70,17 +71,17 @@ TEST(Int8, RandomShapesBlocksAndGroupsHaveTheBitsOfTheReference) {
     return static_cast<std::int64_t>(min + lab::mix_bits(state++) % (max - min + 1));
   };
   for (int round = 0; round < 40; ++round) {
-    Schedule schedule = make_schedule(grouped);
+    Schedule schedule = make_schedule(grouped_int8);
     const std::int64_t k = draw(1, 200);
     schedule.k_block = draw(0, 1) == 0 ? 0 : draw(1, static_cast<std::uint64_t>(k));
     schedule.k_step = draw(0, 1) == 0 ? 0 : draw(1, static_cast<std::uint64_t>(k));
     const std::int64_t m = draw(1, 130);
-    expect_bits_of_reference(schedule, m, draw(1, 130), k);
+    expect_int8_bits_of_reference(schedule, m, draw(1, 130), k);
   }
 }
 
 TEST(Int8, BitsDoNotDependOnThreads) {
-  const Schedule schedule = make_schedule(grouped);
+  const Schedule schedule = make_schedule(grouped_int8);
   const auto operands = random_operands(schedule, 390, 260, 70, 3);
   for (const Int8Kernels* kernels : int8_families()) {
     const std::vector<std::byte> one = operands.by(*kernels, 1);

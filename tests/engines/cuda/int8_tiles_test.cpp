@@ -11,7 +11,7 @@
 namespace kintsugi::core::cuda {
 namespace {
 
-constexpr std::int32_t clusters = 66;  // of an H200
+constexpr std::int32_t h200_clusters = 66;  // of an H200
 
 TEST(ByteTiles, FitTheSharedMemoryOfABlock) {
   for (const Int8Tile& tile : int8_tiles) {
@@ -29,9 +29,9 @@ TEST(ByteTiles, EveryTileOfEveryModulusOnce) {
       for (const int moduli : {2, 16, 49}) {
         for (const Int8Tile& tile : int8_tiles) {
           const TileSchedule schedule =
-              int8_tile_schedule(tile, {rows, columns, 300, moduli, moduli}, clusters);
+              int8_tile_schedule(tile, {rows, columns, 300, moduli, moduli}, h200_clusters);
           EXPECT_EQ(schedule.k_blocks, 3);
-          EXPECT_LE(schedule.clusters, clusters);
+          EXPECT_LE(schedule.clusters, h200_clusters);
           std::set<std::tuple<int, int, int>> stages;
           for (int cluster = 0; cluster < schedule.clusters; ++cluster) {
             WholeTileScheduler tiles(schedule);
@@ -58,7 +58,7 @@ TEST(ByteTiles, EveryTileOfEveryModulusOnce) {
 TEST(ByteTiles, SuitTheProduct) {
   const auto chosen = [](std::int64_t n) {
     return int8_tiles[choose_int8_tile(int8_tiles, shipped_profiles().back().costs.int8_tiles,
-                                       {n, n, n, 16, 16}, clusters)
+                                       {n, n, n, 16, 16}, h200_clusters)
                           .tile]
         .block_columns;
   };

@@ -9,6 +9,7 @@
 #include "tests/support/c_objects.hpp"
 #include "tests/support/complex_reference.hpp"
 #include "tests/support/effort.hpp"
+#include "tests/support/number_kind.hpp"
 
 namespace kintsugi::test {
 namespace {
@@ -169,14 +170,6 @@ TYPED_TEST(ComplexValues, ScalarsFollowTheTable) {
   for (const Element& x : unread.result()) EXPECT_TRUE(std::isfinite(x.real()) && std::isfinite(x.imag()));
 }
 
-enum class Kind { finite, nan, plus_infinity, minus_infinity };
-
-Kind kind_of(double x) {
-  if (std::isnan(x)) return Kind::nan;
-  if (std::isinf(x)) return x > 0 ? Kind::plus_infinity : Kind::minus_infinity;
-  return Kind::finite;
-}
-
 // Naive complex arithmetic in double, where finite float data cannot overflow; real alpha and beta act on
 // parts.
 TEST(ComplexSpecialValues, StandWhereNaiveArithmeticPutsThem) {
@@ -212,7 +205,7 @@ TEST(ComplexSpecialValues, StandWhereNaiveArithmeticPutsThem) {
         if (test.beta != 0) first += 0.5 * before[e].real(), second += 0.5 * before[e].imag();
         ASSERT_EQ(kind_of(data.c()(i, j).real()), kind_of(first)) << scheme << " trial " << trial;
         ASSERT_EQ(kind_of(data.c()(i, j).imag()), kind_of(second)) << scheme << " trial " << trial;
-        placements += kind_of(first) != Kind::finite;
+        placements += kind_of(first) != NumberKind::finite;
       }
     }
   }

@@ -10,11 +10,11 @@
 
 #include "double_double_case.hpp"
 #include "tests/support/effort.hpp"
+#include "tests/support/number_kind.hpp"
 
 namespace kintsugi::test {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 const std::vector<std::string>& every_distribution() {
@@ -145,11 +145,10 @@ TEST(DoubleDoubleGemm, TolerancesTakeFewerModuli) {
 
 // FACTS section 8 in two words: overflow, ties, what lies beyond the last place, subnormals.
 TEST(DoubleDoubleGemm, Corners) {
-  using Pair = DoubleDouble;
   const double huge = std::numeric_limits<double>::max();
   const double tiny = std::numeric_limits<double>::denorm_min();
   const double below = 0x1p970 * (1 - 0x1p-53);  // the largest low word beside `huge`
-  const std::vector<std::vector<std::pair<Pair, Pair>>> sums{
+  const std::vector<std::vector<std::pair<DoubleDouble, DoubleDouble>>> sums{
       {{{huge, below}, 1}},
       {{{huge, below}, 1}, {0x1p916, 0x1p-1}},     // a tie beside infinity
       {{{huge, below}, 1}, {0x1p916, 0x1p-2}},     // below it

@@ -9,6 +9,7 @@
 #include "schemes/program.hpp"
 #include "tests/support/c_objects.hpp"
 #include "tests/support/effort.hpp"
+#include "tests/support/number_kind.hpp"
 #include "tests/support/scheme_bound.hpp"
 
 namespace kintsugi::test {
@@ -89,7 +90,6 @@ TEST_P(Doubles, ThreadsBlockingBatchAndPreparedOperandsKeepTheBits) {
 }
 
 TEST_P(Doubles, SpecialValuesFollowTheTable) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
   DoubleData data(base(4, 3, 20));
   data.a()(0, 4) = std::numeric_limits<double>::quiet_NaN();
   data.a()(1, 5) = infinity;

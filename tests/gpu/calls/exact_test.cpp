@@ -54,7 +54,7 @@ void expect_host_bits(const GemmCase& test, const DeviceRun& run = {}) {
 }
 
 template <class T>
-GemmCase random_case(std::mt19937_64& random) {
+GemmCase random_exact_case(std::mt19937_64& random) {
   constexpr const char* distributions[] = {"uniform",
                                            "uniform01",
                                            "phi:1",
@@ -94,12 +94,12 @@ using EveryType = testing::Types<float, double, std::complex<float>, std::comple
 TYPED_TEST_SUITE(DeviceExact, EveryType);
 
 template <class T>
-void sweep(int cases) {
+void sweep_exact(int cases) {
   const std::uint64_t seed = std::random_device{}();
   std::mt19937_64 random(seed);
   for (int i = 0; i < cases && !testing::Test::HasFailure(); ++i) {
     SCOPED_TRACE("generator " + std::to_string(seed));
-    GemmCase test = random_case<T>(random);
+    GemmCase test = random_exact_case<T>(random);
     const auto& [accuracy, scheme] = routes[i % 2];
     test.accuracy = accuracy;
     test.scheme = scheme;
@@ -108,8 +108,8 @@ void sweep(int cases) {
   }
 }
 
-TYPED_TEST(DeviceExact, SmallBitsEqualTheHosts) { sweep<TypeParam>(12); }
-TYPED_TEST(DeviceExact, BitsOfManyCasesEqualTheHosts) { sweep<TypeParam>(80); }
+TYPED_TEST(DeviceExact, SmallBitsEqualTheHosts) { sweep_exact<TypeParam>(12); }
+TYPED_TEST(DeviceExact, BitsOfManyCasesEqualTheHosts) { sweep_exact<TypeParam>(80); }
 
 // Tiles and a row or column more or less, of the recombination's blocks and of the vendor's tiles.
 TYPED_TEST(DeviceExact, EdgesOfBlocks) {
@@ -252,7 +252,7 @@ void write_special_values(GemmDataOf<T>& data, int round) {
 TYPED_TEST(DeviceExact, SmallSpecialValuesStandWhereTheHostHasThem) {
   std::mt19937_64 random(std::random_device{}());
   for (int round = 0; round < 12; ++round) {
-    GemmCase test = random_case<TypeParam>(random);
+    GemmCase test = random_exact_case<TypeParam>(random);
     const auto& [accuracy, scheme] = routes[round % 2];
     test.accuracy = accuracy;
     test.scheme = scheme;

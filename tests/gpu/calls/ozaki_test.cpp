@@ -38,7 +38,7 @@ Outcome<T> on_reference(GemmCase test) {
 }
 
 template <class T>
-void expect_bits_of_the_reference(const GemmCase& test, const DeviceRun& run = {}) {
+void expect_ozaki_bits_of_the_reference(const GemmCase& test, const DeviceRun& run = {}) {
   SCOPED_TRACE(describe(test));
   const Outcome<T> device = on_device<T>(test, run);
   const Outcome<T> host = on_reference<T>(test);
@@ -73,7 +73,7 @@ const std::vector<std::string> schemes{"ozaki-fp16",
                                        "ozaki-fp64:mode=dp:slices=2"};
 
 template <class T>
-GemmCase random_case(std::mt19937_64& random, const std::string& scheme) {
+GemmCase random_ozaki_case(std::mt19937_64& random, const std::string& scheme) {
   constexpr const char* distributions[] = {"uniform", "uniform01", "phi:0.5", "phi:1", "integer:9"};
   GemmCase test = random_shape(random, 150, 150, 300);
   test.batch = 1 + below(random, 3);
@@ -90,22 +90,22 @@ using EveryElement = testing::Types<float, double, std::complex<float>, std::com
 TYPED_TEST_SUITE(OzakiOf, EveryElement);
 
 template <class T>
-void sweep(int cases) {
+void sweep_ozaki(int cases) {
   const std::uint64_t seed = std::random_device{}();
   std::mt19937_64 random(seed);
   for (const std::string& scheme : schemes) {
     for (int i = 0; i < cases; ++i) {
       SCOPED_TRACE("generator " + std::to_string(seed));
-      expect_bits_of_the_reference<T>(
-          random_case<T>(random, scheme),
+      expect_ozaki_bits_of_the_reference<T>(
+          random_ozaki_case<T>(random, scheme),
           {.offset = random() % 2, .pointers = i % 2 == 1, .device_scalars = random() % 2 == 1});
       if (testing::Test::HasFailure()) return;
     }
   }
 }
 
-TYPED_TEST(OzakiOf, SmallBitsEqualTheReferences) { sweep<TypeParam>(2); }
-TYPED_TEST(OzakiOf, BitsOfManyCasesEqualTheReferences) { sweep<TypeParam>(3); }
+TYPED_TEST(OzakiOf, SmallBitsEqualTheReferences) { sweep_ozaki<TypeParam>(2); }
+TYPED_TEST(OzakiOf, BitsOfManyCasesEqualTheReferences) { sweep_ozaki<TypeParam>(3); }
 
 // C of more than a block with a number of slices of its own, on either side; and of more than a tile.
 TEST(Ozaki, BlocksHaveTheirOwnSlices) {
@@ -114,19 +114,20 @@ TEST(Ozaki, BlocksHaveTheirOwnSlices) {
     GemmCase test{.m = 390, .n = 300, .k = 130, .scheme = scheme};
     for (const char* distribution : {"uniform", "phi:2"}) {
       test.distribution = distribution;
-      expect_bits_of_the_reference<double>(test);
-      expect_bits_of_the_reference<float>(test);
+      expect_ozaki_bits_of_the_reference<double>(test);
+      expect_ozaki_bits_of_the_reference<float>(test);
     }
   }
-  expect_bits_of_the_reference<float>({.m = 2100, .n = 2070, .k = 40, .scheme = "ozaki-fp16"});
-  expect_bits_of_the_reference<double>({.m = 2100, .n = 40, .k = 70, .scheme = "ozaki-fp16:mode=cr"});
+  expect_ozaki_bits_of_the_reference<float>({.m = 2100, .n = 2070, .k = 40, .scheme = "ozaki-fp16"});
+  expect_ozaki_bits_of_the_reference<double>({.m = 2100, .n = 40, .k = 70, .scheme = "ozaki-fp16:mode=cr"});
 }
 
 // More than a block of k that fp32 holds.
 TEST(Ozaki, LongSumsAreExact) {
   for (const std::int64_t k : {65536, 65537, 140001}) {
     for (const char* scheme : {"ozaki-fp16:slices=2", "ozaki-fp16:mode=cr:k-block=4096", "ozaki-fp64"})
-      expect_bits_of_the_reference<double>({.m = 3, .n = 5, .k = k, .op_a = KINTSUGI_OP_T, .scheme = scheme});
+      expect_ozaki_bits_of_the_reference<double>(
+          {.m = 3, .n = 5, .k = k, .op_a = KINTSUGI_OP_T, .scheme = scheme});
   }
 }
 
@@ -178,7 +179,7 @@ TEST(Ozaki, SmallZerosAndSingleElements) {
   for (const std::string& scheme : schemes) {
     for (const char* distribution : {"uniform", "integer:9"}) {
       for (const std::int64_t k : {1, 2, 65})
-        expect_bits_of_the_reference<double>(
+        expect_ozaki_bits_of_the_reference<double>(
             {.m = 1, .n = 1, .k = k, .distribution = distribution, .scheme = scheme});
     }
     GemmCase test{.m = 33, .n = 17, .k = 40, .beta = 2, .scheme = scheme};
@@ -234,19 +235,19 @@ TEST(Ozaki, SmallWhatIsTooWideIsMarked) {
 TEST(Ozaki, SmallExactSumsCoverTheStatedSpan) {
   for (const char* scheme : {"ozaki-fp16:mode=cr", "ozaki-fp64"}) {
     for (const std::int64_t k : {3, 64, 500}) {
-      expect_bits_of_the_reference<double>(
+      expect_ozaki_bits_of_the_reference<double>(
           {.m = 40, .n = 30, .k = k, .distribution = "span:39", .scheme = scheme});
-      expect_bits_of_the_reference<float>(
+      expect_ozaki_bits_of_the_reference<float>(
           {.m = 40, .n = 30, .k = k, .distribution = "span:39", .scheme = scheme});
-      expect_bits_of_the_reference<double>(
+      expect_ozaki_bits_of_the_reference<double>(
           {.m = 40, .n = 30, .k = k, .alpha = 0x1p100, .distribution = "subnormal", .scheme = scheme});
-      expect_bits_of_the_reference<double>({.m = 40,
-                                            .n = 30,
-                                            .k = k,
-                                            .alpha = 3e-7,
-                                            .beta = -0x1.3p-20,
-                                            .distribution = "uniform",
-                                            .scheme = scheme});
+      expect_ozaki_bits_of_the_reference<double>({.m = 40,
+                                                  .n = 30,
+                                                  .k = k,
+                                                  .alpha = 3e-7,
+                                                  .beta = -0x1.3p-20,
+                                                  .distribution = "uniform",
+                                                  .scheme = scheme});
     }
   }
 }

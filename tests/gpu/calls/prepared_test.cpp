@@ -101,12 +101,12 @@ TEST(DevicePrepared, SmallItemsHaveTheirOwnCandidates) {
     data.b(3)(p, 7) *= 0x1p-120F;
   }
   const auto [bits, candidates] = run_on_copies(data, 0);
-  std::vector<std::string> schemes;
+  std::vector<std::string> candidate_schemes;
   for (const json& candidate : candidates) {
-    schemes.push_back(candidate["scheme"]);
+    candidate_schemes.push_back(candidate["scheme"]);
     EXPECT_EQ(candidate["items"], 1) << candidates;
   }
-  EXPECT_EQ(schemes, (std::vector<std::string>{"fp16x3", "fp16x3-wide", "bf16x6", "native"}));
+  EXPECT_EQ(candidate_schemes, (std::vector<std::string>{"fp16x3", "fp16x3-wide", "bf16x6", "native"}));
   for (const int which : {1, 2, 3}) {
     const auto prepared = run_on_copies(data, which);
     EXPECT_TRUE(prepared.first == bits) << "prepared: " << which;

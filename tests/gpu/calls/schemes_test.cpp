@@ -25,7 +25,7 @@ std::vector<std::string> device_schemes() {
 }
 
 template <class T>
-GemmCase random_case(std::mt19937_64& random, const std::string& scheme) {
+GemmCase random_scheme_case(std::mt19937_64& random, const std::string& scheme) {
   constexpr const char* distributions[] = {"uniform", "uniform01", "phi:0.5", "phi:2", "type2", "graded:10"};
   GemmCase test = random_shape(random, 130, 130, 300);
   test.alpha = below(random, 3) == 0 ? -1.5 : 1;
@@ -52,23 +52,23 @@ void expect_within_bound(const GemmCase& test, const DeviceRun& run) {
 }
 
 template <class T>
-void sweep(int cases) {
+void sweep_schemes(int cases) {
   const std::uint64_t seed = std::random_device{}();
   std::mt19937_64 random(seed);
   for (const std::string& scheme : device_schemes<T>()) {
     for (int i = 0; i < cases; ++i) {
       SCOPED_TRACE("seed " + std::to_string(seed));
-      expect_within_bound<T>(random_case<T>(random, scheme),
+      expect_within_bound<T>(random_scheme_case<T>(random, scheme),
                              {.offset = random() % 2, .device_scalars = i % 2 == 1});
       if (::testing::Test::HasFailure()) return;
     }
   }
 }
 
-TEST(DeviceSchemes, SmallFp32WithinTheirBounds) { sweep<float>(3); }
-TEST(DeviceSchemes, SmallFp64WithinTheirBounds) { sweep<double>(3); }
-TEST(DeviceSchemes, ManyFp32WithinTheirBounds) { sweep<float>(40); }
-TEST(DeviceSchemes, ManyFp64WithinTheirBounds) { sweep<double>(40); }
+TEST(DeviceSchemes, SmallFp32WithinTheirBounds) { sweep_schemes<float>(3); }
+TEST(DeviceSchemes, SmallFp64WithinTheirBounds) { sweep_schemes<double>(3); }
+TEST(DeviceSchemes, ManyFp32WithinTheirBounds) { sweep_schemes<float>(40); }
+TEST(DeviceSchemes, ManyFp64WithinTheirBounds) { sweep_schemes<double>(40); }
 
 TEST(DeviceSchemes, LongSumsWithinTheirBounds) {
   for (const std::string& scheme : device_schemes<float>()) {
@@ -85,13 +85,13 @@ bool is_integer_program(const std::string& scheme) {
 
 // Sums of complex elements have other residues; the integers, and so the bits, are the same.
 template <class T>
-void expect_bits_of_the_reference(int cases) {
+void expect_scheme_bits_of_the_reference(int cases) {
   const std::uint64_t seed = std::random_device{}();
   std::mt19937_64 random(seed);
   for (const std::string& scheme : device_schemes<T>()) {
     if (!is_integer_program(scheme)) continue;
     for (int i = 0; i < cases; ++i) {
-      GemmCase test = random_case<T>(random, scheme);
+      GemmCase test = random_scheme_case<T>(random, scheme);
       test.batch = 1 + i % 3;
       SCOPED_TRACE(describe(test) + " generator " + std::to_string(seed));
       const auto on_device = device_bits<T>(test, {.pointers = i % 2 == 1});
@@ -104,10 +104,10 @@ void expect_bits_of_the_reference(int cases) {
 }
 
 TEST(DeviceSchemes, SmallIntegerProgramsHaveTheReferencesBits) {
-  expect_bits_of_the_reference<float>(4);
-  expect_bits_of_the_reference<double>(4);
-  expect_bits_of_the_reference<std::complex<float>>(2);
-  expect_bits_of_the_reference<std::complex<double>>(2);
+  expect_scheme_bits_of_the_reference<float>(4);
+  expect_scheme_bits_of_the_reference<double>(4);
+  expect_scheme_bits_of_the_reference<std::complex<float>>(2);
+  expect_scheme_bits_of_the_reference<std::complex<double>>(2);
 }
 
 // Sums of more than a block of k, on both sides of what 32 bits hold.
@@ -132,7 +132,7 @@ void expect_special_values_of_the_reference() {
   std::mt19937_64 random(std::random_device{}());
   for (const std::string& scheme : device_schemes<T>()) {
     for (int i = 0; i < 3; ++i) {
-      GemmCase test = random_case<T>(random, scheme);
+      GemmCase test = random_scheme_case<T>(random, scheme);
       test.distribution = "uniform";
       SCOPED_TRACE(describe(test));
       const auto run_on = [&](const char* engine) {

@@ -11,7 +11,7 @@
 namespace kintsugi::test {
 namespace {
 
-constexpr std::array schemes{"fp16x3", "fp16x3-wide", "bf16x6"};
+constexpr std::array multi_term_schemes{"fp16x3", "fp16x3-wide", "bf16x6"};
 
 std::vector<std::uint32_t> modelled_bits(GemmCase test) {
   test.engine = "reference";
@@ -21,7 +21,7 @@ std::vector<std::uint32_t> modelled_bits(GemmCase test) {
   return bits_of(data.result());
 }
 
-GemmCase random_case(std::mt19937_64& random, const std::string& scheme) {
+GemmCase random_terms_case(std::mt19937_64& random, const std::string& scheme) {
   const auto upto = [&](std::int64_t most) {
     return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(most));
   };
@@ -43,9 +43,9 @@ GemmCase random_case(std::mt19937_64& random, const std::string& scheme) {
 TEST(DeviceTerms, BitsEqualTheModels) {
   const std::uint64_t seed = std::random_device{}();
   std::mt19937_64 random(seed);
-  for (const std::string scheme : schemes) {
+  for (const std::string scheme : multi_term_schemes) {
     for (int i = 0; i < 25; ++i) {
-      const GemmCase test = random_case(random, scheme);
+      const GemmCase test = random_terms_case(random, scheme);
       SCOPED_TRACE(describe(test) + " generator " + std::to_string(seed));
       ASSERT_EQ(device_bits<float>(test, {.offset = random() % 2, .device_scalars = i % 4 == 3}),
                 modelled_bits(test));
@@ -55,7 +55,7 @@ TEST(DeviceTerms, BitsEqualTheModels) {
 
 // Elements of a row of C are stored in pairs only where the pairs are aligned.
 TEST(DeviceTerms, SmallRowsLieAtAnyPlace) {
-  for (const std::string scheme : schemes) {
+  for (const std::string scheme : multi_term_schemes) {
     for (const std::int64_t pad : {0, 1, 2}) {
       const GemmCase test{
           .m = 320, .n = 320, .k = 70, .layout = KINTSUGI_ROW_MAJOR, .pad_c = pad, .scheme = scheme};
@@ -114,7 +114,7 @@ TEST(DeviceTerms, BitsDoNotDependOnTilesAndParts) {
       core::cuda::joined_tiles[0], 0, core::cuda::current_costs().multi_term.joined_tiles[0], m, n, 1, k, 1,
       clusters, core::cuda::current_costs().multi_term);
   EXPECT_GT(choice.schedule.k_parts, 1) << "this size was to have tiles in parts";
-  for (const std::string scheme : schemes) {
+  for (const std::string scheme : multi_term_schemes) {
     GemmCase test{.m = m, .n = n, .k = k, .distribution = "phi:1", .scheme = scheme};
     SCOPED_TRACE(scheme);
     GemmDataOf<float> data(test);
@@ -138,7 +138,7 @@ TEST(DeviceTerms, SegmentsApartKeepTheBits) {
   std::mt19937_64 random(seed);
   for (const std::string scheme : {"fp16x3", "fp16x3-wide"}) {
     for (int i = 0; i < 6; ++i) {
-      GemmCase test = random_case(random, scheme);
+      GemmCase test = random_terms_case(random, scheme);
       test.m = 1 + test.m % 30;
       test.n = 1 + test.n % 30;
       test.k = 2000 + 60 * test.k;

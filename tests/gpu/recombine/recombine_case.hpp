@@ -17,21 +17,19 @@
 
 namespace kintsugi::test {
 
-using Random = std::mt19937_64;
-
-inline std::int64_t draw_size(Random& random, std::int64_t min, std::int64_t max) {
+inline std::int64_t draw_size(std::mt19937_64& random, std::int64_t min, std::int64_t max) {
   return min + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(max - min + 1));
 }
 
 template <class R>
-R draw_real(Random& random, int spread) {
+R draw_real(std::mt19937_64& random, int spread) {
   const double fraction = 1 + std::ldexp(static_cast<double>(random() >> 12), -52);
   const int exponent = static_cast<int>(draw_size(random, -spread, spread));
   return static_cast<R>(std::ldexp(random() % 2 == 0 ? fraction : -fraction, exponent));
 }
 
 template <class T>
-T draw_element(Random& random, int spread) {
+T draw_element(std::mt19937_64& random, int spread) {
   if constexpr (core::is_complex<T>) {
     return {draw_real<core::RealOf<T>>(random, spread), draw_real<core::RealOf<T>>(random, spread)};
   } else {
@@ -41,7 +39,7 @@ T draw_element(Random& random, int spread) {
 
 // 0, 1, -1, NaN, infinities and any other.
 template <class T>
-T draw_scalar(Random& random) {
+T draw_scalar(std::mt19937_64& random) {
   using R = core::RealOf<T>;
   const auto part = [&]() -> R {
     const R known[] = {0, 1, -1, std::numeric_limits<R>::quiet_NaN(), std::numeric_limits<R>::infinity()};
@@ -88,7 +86,7 @@ bool same_element(const T& x, const T& y) {
 template <class T>
 class TestMatrix {
  public:
-  TestMatrix(Random& random, std::int64_t rows, std::int64_t columns, int spread)
+  TestMatrix(std::mt19937_64& random, std::int64_t rows, std::int64_t columns, int spread)
       : rows_(rows), columns_(columns), by_rows_(random() % 2 == 0), aligned_(random() % 2 == 0),
         ld_(aligned_ ? core::round_up(by_rows_ ? columns : rows, 4)
                      : (by_rows_ ? columns : rows) + draw_size(random, 0, 3)),
@@ -153,7 +151,7 @@ class TestMatrix {
 template <class T>
 class TestScalars {
  public:
-  explicit TestScalars(Random& random)
+  explicit TestScalars(std::mt19937_64& random)
       : alpha(draw_scalar<T>(random)), beta(draw_scalar<T>(random)), on_device_(random() % 2 == 0),
         array_(std::vector<T>{alpha, beta}) {}
 
@@ -194,7 +192,8 @@ inline DeviceArray<core::DeviceSelection> choice_of(std::int32_t candidate) {
 // A selection on the device, for steps with a condition that holds or does not hold.
 class TestCondition {
  public:
-  explicit TestCondition(Random& random) : kind_(static_cast<int>(random() % 4)), array_(choice_of(2)) {}
+  explicit TestCondition(std::mt19937_64& random)
+      : kind_(static_cast<int>(random() % 4)), array_(choice_of(2)) {}
 
   bool holds() const { return kind_ != 1; }
   core::DeviceCondition condition() const {
@@ -211,7 +210,8 @@ class TestCondition {
 template <class T>
 class TestSide {
  public:
-  TestSide(Random& random, std::int64_t vectors, std::int64_t k, bool right, bool special, int spread = 8)
+  TestSide(std::mt19937_64& random, std::int64_t vectors, std::int64_t k, bool right, bool special,
+           int spread = 8)
       : matrix_(random, vectors, k, spread), right_(right),
         conjugated_(core::is_complex<T> && random() % 2 == 0) {
     if (special && k > 0) {
@@ -246,7 +246,7 @@ class TestSide {
   }
 
  private:
-  void put_special(Random& random, std::int64_t v, std::int64_t p) {
+  void put_special(std::mt19937_64& random, std::int64_t v, std::int64_t p) {
     using R = core::RealOf<T>;
     const R values[] = {std::numeric_limits<R>::infinity(), -std::numeric_limits<R>::infinity(),
                         std::numeric_limits<R>::quiet_NaN()};
@@ -303,10 +303,10 @@ class TestSums {
 template <class T>
 class TestTile {
  public:
-  TestTile(Random& random, std::int64_t max_size, bool special)
+  TestTile(std::mt19937_64& random, std::int64_t max_size, bool special)
       : TestTile(random, draw_size(random, 1, max_size), draw_size(random, 1, max_size),
                  draw_size(random, 1, 40), special) {}
-  TestTile(Random& random, std::int64_t rows_of_tile, std::int64_t columns_of_tile, std::int64_t k,
+  TestTile(std::mt19937_64& random, std::int64_t rows_of_tile, std::int64_t columns_of_tile, std::int64_t k,
            bool special, int spread = 8)
       : rows(rows_of_tile), columns(columns_of_tile),
         first_row(random() % 2 == 0 ? 0 : draw_size(random, 1, 40)),
@@ -362,7 +362,7 @@ template <class T>
 class Recombine : public testing::Test {
  protected:
   const std::uint64_t seed = fresh_seed();
-  Random random{seed};
+  std::mt19937_64 random{seed};
   const testing::ScopedTrace trace{__FILE__, __LINE__, fmt::format("seed {}", seed)};
 };
 using Types = testing::Types<float, double, std::complex<float>, std::complex<double>>;

@@ -19,7 +19,7 @@ void check_weighted(TestTile<T>& tile, const TestSums<Part>& sums, std::span<con
 }
 
 template <class T>
-void check_floats(Random& random, TestTile<T>& tile, const core::Schedule& schedule,
+void check_floats(std::mt19937_64& random, TestTile<T>& tile, const core::Schedule& schedule,
                   const std::string& name) {
   const TestSums<float> sums(
       core::SumType::f32, tile.rows, core::parts_of<T> * tile.columns, schedule.sums(),
@@ -30,7 +30,7 @@ void check_floats(Random& random, TestTile<T>& tile, const core::Schedule& sched
 }
 
 template <class T>
-void check_integers(Random& random, TestTile<T>& tile, const core::Schedule& schedule,
+void check_integers(std::mt19937_64& random, TestTile<T>& tile, const core::Schedule& schedule,
                     const std::string& name) {
   const TestSums<std::int64_t> sums(
       core::SumType::i64, tile.rows, core::parts_of<T> * tile.columns, schedule.sums(),
@@ -77,7 +77,8 @@ TYPED_TEST(Recombine, WeightedSumsOfLargerTiles) {
 // Integers of any length below a quarter of the moduli's product.
 class DrawnIntegers {
  public:
-  DrawnIntegers(Random& random, int bits, std::int64_t count) : integers_(static_cast<std::size_t>(count)) {
+  DrawnIntegers(std::mt19937_64& random, int bits, std::int64_t count)
+      : integers_(static_cast<std::size_t>(count)) {
     for (Integer& integer : integers_) {
       for (auto& limb : integer.magnitude.limb) limb = random() % 8 == 0 ? 0 : random();
       const int shorter = random() % 2 == 0 ? 0 : static_cast<int>(random() % 400);
@@ -183,7 +184,7 @@ TYPED_TEST(Recombine, ScalingEqualsTheHosts) {
 
 TEST(LeaveIntegers, BlockByBlock) {
   const std::uint64_t seed = fresh_seed();
-  Random random(seed);
+  std::mt19937_64 random(seed);
   for (int draw = 0; draw < 100; ++draw) {
     const auto elements = static_cast<std::size_t>(draw_size(random, 1, draw == 0 ? 100000 : 3000));
     const int modulus = draw % 2 == 0 ? 0 : core::moduli[random() % core::max_moduli];

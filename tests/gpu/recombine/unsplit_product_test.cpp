@@ -111,8 +111,8 @@ double distance_of_orders(TestTile<T>& tile, std::int64_t i, std::int64_t j, con
 
 // Returns whether the tile was computed, not left out.
 template <class T>
-bool check_plain(Random& random, std::int64_t rows, std::int64_t columns, std::int64_t length, bool special,
-                 const std::string& where, int spread = 8) {
+bool check_plain(std::mt19937_64& random, std::int64_t rows, std::int64_t columns, std::int64_t length,
+                 bool special, const std::string& where, int spread = 8) {
   TestTile<T> tile(random, rows, columns, length, special, spread);
   std::vector<T> expected = tile.c.values();
   const core::OperandView<T> a = tile.a.view();

@@ -11,6 +11,7 @@
 #include "lab/random.hpp"
 #include "lab/reference/exact.hpp"
 #include "tests/lab/mpfr_value.hpp"
+#include "tests/lab/special_numbers.hpp"
 
 namespace kintsugi::lab {
 
@@ -21,8 +22,6 @@ inline constexpr double double_max = std::numeric_limits<double>::max();
 inline constexpr double double_tiny = std::numeric_limits<double>::denorm_min();
 inline constexpr float float_max = std::numeric_limits<float>::max();
 inline constexpr float float_tiny = std::numeric_limits<float>::denorm_min();
-inline constexpr double infinity = std::numeric_limits<double>::infinity();
-inline const double nan = std::numeric_limits<double>::quiet_NaN();
 
 // Every finite bit pattern is equally likely: the whole range of exponents, subnormals among them.
 inline double any_double(Random& random) {

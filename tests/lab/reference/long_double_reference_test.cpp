@@ -4,8 +4,9 @@
 
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <vector>
+
+#include "tests/lab/special_numbers.hpp"
 
 namespace kintsugi::lab {
 namespace {
@@ -38,8 +39,6 @@ TEST(LongDoubleReference, RoundsTo64Bits) {
 }
 
 TEST(LongDoubleReference, MeanRelativeError) {
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  const long double infinity = std::numeric_limits<long double>::infinity();
   const std::vector<ElementError> elements{element_at(0, 0, 3), element_at(0, 1, -1), element_at(0, 2, 7),
                                            element_at(0, 3, 1)};
   EXPECT_DOUBLE_EQ(mean_relative_error(elements, {4, -2, 7, 1}), (0.25 + 0.5 + 0 + 0) / 4);
