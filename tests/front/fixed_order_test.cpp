@@ -10,6 +10,7 @@
 #include "engines/cpu/native_tiles.hpp"
 #include "engines/registry.hpp"
 #include "tests/support/c_objects.hpp"
+#include "tests/support/effort.hpp"
 
 namespace kintsugi::test {
 namespace {
@@ -70,7 +71,7 @@ TYPED_TEST(FixedOrder, BitsDependOnShapeAndOperandsAlone) {
       ASSERT_TRUE(handle.report().at("candidates")[0].at("fixed_order"));
       for (const T& element : data.result()) expected.push_back(element);
     }
-    for (int trial = 0; trial < 12; ++trial) {
+    for (int trial = 0; trial < (thorough ? 12 : 3); ++trial) {
       GemmCase other = plain;
       vary(other, random);
       GemmDataOf<T> data(other);
@@ -167,7 +168,7 @@ TYPED_TEST(NativeTiles, BitsDependOnShapeAndOperandsAlone) {
       };
       GemmDataOf<T> first(plain);
       const auto expected = bits_of(product_of(first, 1, bytes(1), conjugate));
-      for (int trial = 0; trial < 6; ++trial) {
+      for (int trial = 0; trial < (thorough ? 6 : 2); ++trial) {
         GemmCase other = plain;
         vary(other, random);
         GemmDataOf<T> data(other);

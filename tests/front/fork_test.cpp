@@ -57,7 +57,9 @@ constexpr bool sanitizer_may_hang = false;
 // A native product's bits depend on the number of threads: a child computes as one thread does.
 template <class T>
 void every_route_works(core::OperandType type) {
+  int number = 0;
   for (const Route& route : all_routes(type)) {
+    if (!thorough && number++ % 4 != 0) continue;
     GemmCase test =
         route.applied({.m = thorough ? 150 : 50, .n = thorough ? 140 : 40, .k = 33, .threads = several});
     result_of<T>(test);  // starts the threads

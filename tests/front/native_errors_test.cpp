@@ -5,6 +5,7 @@
 
 #include "engines/registry.hpp"
 #include "tests/support/c_objects.hpp"
+#include "tests/support/effort.hpp"
 
 namespace kintsugi::test {
 namespace {
@@ -35,10 +36,10 @@ TEST_P(NativeErrors, AreAtMostThirtyPercentAboveOpenBlas) {
 }
 
 // No emulation of FP32 adds in fp64.
-INSTANTIATE_TEST_SUITE_P(OfUniformNumbers, NativeErrors,
-                         testing::Combine(testing::Values("fp32", "fp64"),
-                                          testing::Values("uniform", "uniform01"),
-                                          testing::Values(64, 256, 1024, 4096, 65536)));
+INSTANTIATE_TEST_SUITE_P(
+    OfUniformNumbers, NativeErrors,
+    testing::Combine(testing::Values("fp32", "fp64"), testing::Values("uniform", "uniform01"),
+                     testing::ValuesIn(a_part_of<std::int64_t>({256, 1024, 64, 4096, 65536}))));
 
 }  // namespace
 }  // namespace kintsugi::test

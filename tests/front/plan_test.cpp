@@ -11,6 +11,7 @@
 #include "engines/registry.hpp"
 #include "schemes/program.hpp"
 #include "tests/support/c_objects.hpp"
+#include "tests/support/effort.hpp"
 
 namespace kintsugi::test {
 namespace {
@@ -287,7 +288,7 @@ TEST(Threads, NativeProductsBesideDoNotChangeTheBits) {
         GemmCase{.m = 200, .n = 200, .k = 200, .engine = "cpu", .policy = "native", .threads = 2});
     while (!done) native.run();
   });
-  for (int repeat = 0; repeat < 20; ++repeat) {
+  for (int repeat = 0; repeat < (thorough ? 20 : 3); ++repeat) {
     GemmData data(test);
     data.run_well();
     EXPECT_EQ(bits_of(data.result()), bits_of(expected.result())) << repeat;
