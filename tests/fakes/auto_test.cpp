@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "fakes/device_plan.hpp"
+#include "tests/support/effort.hpp"
 
 namespace kintsugi::test {
 namespace {
@@ -91,7 +92,7 @@ TEST_F(DevicePlan, AutoCountsNoSplitOfWhatIsPrepared) {
     return schemes(planned(call)).front();
   };
   for (const bool transposed : {false, true}) {
-    for (const std::int64_t n : {4096, 8192}) {
+    for (const std::int64_t n : a_part_of<std::int64_t>({4096, 8192})) {
       EXPECT_EQ(first_candidate(1, n, transposed, true), "native")
           << "two slices are as many bytes as an FP32";
       for (const std::int64_t rows : {2, 4, 8, 16, 32, 64, 128}) {
