@@ -31,16 +31,16 @@ TEST(Acceptance, IsByMeanDepthWhereRangesAreTooWide) {
   EXPECT_FALSE(accepts(Acceptance{16}, wide, wide, k));
   EXPECT_FALSE(accepts(Acceptance{16, 7}, wide, wide, k));
   EXPECT_TRUE(accepts(Acceptance{16, 8}, wide, wide, k));
-  EXPECT_FALSE(accepts(Acceptance{16, 8}, wide, with_range(90), k)) << "whose depth is not known";
+  EXPECT_FALSE(accepts(Acceptance{16, 8}, wide, with_range(90), k)) << "the mean depth of B is not known";
   EXPECT_TRUE(accepts(Acceptance{16, 8}, with_range(16), with_range(16), k)) << "by range alone";
 }
 
 TEST(Acceptance, IsLimitedByTheLargestExponent) {
   EXPECT_TRUE(accepts(Acceptance{16, 0, 3}, with_range(2), with_range(2), k));
   EXPECT_FALSE(accepts(Acceptance{16, 0, 2}, with_range(2), with_range(2), k));
-  RangeSummary even = with_range(2);
-  even.depth = 0;
-  EXPECT_FALSE(accepts(Acceptance{16, 8, 2}, even, even, k)) << "whatever the mean depth";
+  RangeSummary level = with_range(2);
+  level.depth = 0;
+  EXPECT_FALSE(accepts(Acceptance{16, 8, 2}, level, level, k)) << "whatever the mean depth";
 }
 
 TEST(Acceptance, NeedsAProofByNormsWhereNormsDecide) {
