@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <dynamic_range>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,7 +73,7 @@ TEST(BoundCheck, ScalesEqualThoseOfTheSplit) {
       const std::vector<float> row{largest / 8, -largest, 0};
       const core::MatrixView<const float> view{row.data(), 1, 3, 3, 1};
       std::vector<core::VectorRange> ranges(1);
-      core::find_ranges(view, rule, std::dynamic_range(ranges), 1);
+      core::find_ranges(view, rule, std::span(ranges), 1);
       const VectorNorms norms = vector_norms(view, window_of(rule));
       EXPECT_EQ(norms.unscales[0], std::ldexp(1.0L, -ranges[0].scale)) << scheme->name << ": " << largest;
     }

@@ -34,7 +34,7 @@ struct RandomOperand {
     }
     const MatrixView<const float> view{elements.data(), vectors, k, k, 1};
     find_ranges(view, rule, std::span(ranges), 1);
-    slices.tile(memory.data());
+    slices.place(memory.data());
     split_operand(view, rule, std::span<const VectorRange>(ranges), slices, 1);
   }
 

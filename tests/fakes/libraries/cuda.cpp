@@ -218,7 +218,7 @@ Result stream_contexts(Stream stream, Context* context, GreenContext* green) {
   Context stream_context_handle = nullptr;
   if (const Result result = stream_context(stream, &stream_context_handle); result != 0) return result;
   auto* found = reinterpret_cast<FakeContext*>(stream_context_handle);
-  *green = found->whole != nullptr ? reinterpret_cast<GreenContext>(found) : nullptr;
+  *green = found->primary != nullptr ? reinterpret_cast<GreenContext>(found) : nullptr;
   *context = reinterpret_cast<Context>(const_cast<FakeContext*>(found->regular()));
   return 0;
 }
