@@ -25,7 +25,7 @@ void show_progress(void* user, double done, const char* step) {
   constexpr std::int64_t steps = 1000;
   auto& state = *static_cast<CalibrationState*>(user);
   state.bar.show(static_cast<std::int64_t>(done * steps), steps);
-  state.file = step;  // that of the last report
+  state.file = step;  // the last report's step is the file
 }
 
 Json read_profile(const std::string& file) {
@@ -74,14 +74,15 @@ void add_calibrate(CLI::App& program, Action& action) {
       "calibrate", "Measure this machine's GPU, so that auto decides by its own times");
   command->footer(
       "Takes a minute, on a device that should be idle, and writes a profile that later calls read\n"
-      "(kintsugi doctor says which one is in force). Deviations tell how well the cost model explains\n"
-      "the measurements.\n"
+      "(kintsugi doctor says which profile they read). The printed deviations show how well the cost\n"
+      "model explains the measurements.\n"
       "\n"
       "Example:\n"
       "  kintsugi calibrate --quick");
   command->add_flag("--quick", request->quick, "Fewer repetitions");
-  command->add_flag("--blind", request->blind,
-                    "Begin with what is known of other devices, to test how well a calibration does");
+  command->add_flag(
+      "--blind", request->blind,
+      "Ignore what is known of this device, to test how well calibration works on an unknown one");
   command->add_option("-o,--output", request->output,
                       "File of the profile [the one that calls read, in the folder of the settings]");
   command->add_flag("--json", request->json, "Print the profile as JSON");

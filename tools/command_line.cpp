@@ -24,9 +24,9 @@ std::string not_accepted(const std::string& value, const std::vector<std::string
   return fmt::format("\"{}\" is not accepted{}", value, lab::accepted_names(value, "accepted:", names));
 }
 
-bool equal_in_any_case(const std::string& one, const std::string& other) {
-  return std::equal(one.begin(), one.end(), other.begin(), other.end(),
-                    [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+bool equal_in_any_case(const std::string& x, const std::string& y) {
+  return std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                    [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
 }
 
 std::optional<std::int64_t> parse_integer(const std::string& text) {
@@ -56,8 +56,8 @@ std::vector<std::string> command_names(const CLI::App& program) {
 std::vector<std::string> flag_names(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options()) {
-    const auto& own = option->get_lnames();
-    names.insert(names.end(), own.begin(), own.end());
+    const auto& long_names = option->get_lnames();
+    names.insert(names.end(), long_names.begin(), long_names.end());
   }
   return names;
 }

@@ -9,7 +9,7 @@
 
 namespace kintsugi::tools {
 
-// Returns a check of an option: the value must be one of `names`. The message has the nearest of them.
+// Returns a check of an option: the value must be one of `names`. The message suggests the nearest of them.
 CLI::Validator one_of(std::vector<std::string> names);
 // Like one_of(), ignoring case; the value becomes the name as listed.
 CLI::Validator one_of_any_case(std::vector<std::string> names);

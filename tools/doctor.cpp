@@ -9,7 +9,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// A finding of the doctor. `advice`: what to do, or that nothing has to be done.
+// A finding of the doctor. `advice` says what to do, or that nothing has to be done.
 struct DoctorFinding {
   std::string name;
   std::string status;  // "ok", "missing", "ignored" or "malformed"
@@ -68,7 +68,7 @@ void find_engines(DoctorFindings& findings) {
 void find_settings(DoctorFindings& findings) {
   if (const std::string& message = settings_table().malformed; !message.empty()) {
     findings.push_back({"settings", "malformed", message,
-                        "put it right or unset it: until then every call fails with this message"});
+                        "correct it or unset it: until then every call fails with this message"});
     return;
   }
   const Json description = describe_settings(nullptr);
@@ -76,7 +76,7 @@ void find_settings(DoctorFindings& findings) {
     const std::string nearest = cell(variable, "nearest");
     findings.push_back({"variable " + cell(variable, "name"), "ignored",
                         "names no setting" + (nearest.empty() ? "" : "; did you mean " + nearest + "?"),
-                        "nothing to do where another program's; KINTSUGI_STRICT=1 makes it an error"});
+                        "nothing to do if another program reads it; KINTSUGI_STRICT=1 makes it an error"});
   }
   const std::size_t before = findings.size();
   for (const auto& setting : settings_table().settings) {
@@ -88,10 +88,11 @@ void find_settings(DoctorFindings& findings) {
   if (findings.size() == before) findings.push_back({"settings", "ok", "all at their defaults", ""});
 }
 
-// No cost that could be measured changes what the policy auto runs on a CPU (docs/design/calibration.md).
+// Reports that a CPU needs no profile: no measured cost would change what the policy auto runs there
+// (docs/design/calibration.md).
 void find_processor_profile(DoctorFindings& findings) {
   findings.push_back({"profile of the processor", "ok",
-                      "none is needed: native products are the fastest for fp32 and fp64, at whatever rates "
+                      "none is needed: native products are the fastest for fp32 and fp64 on every CPU "
                       "(`kintsugi calibrate` measures GPUs)",
                       ""});
 }
@@ -141,10 +142,11 @@ void run_doctor(bool json) {
 
 void add_doctor(CLI::App& program, Action& action) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* command = program.add_subcommand("doctor", "Say what this machine offers, and why not more");
+  CLI::App* command =
+      program.add_subcommand("doctor", "Say what this machine offers, and why features are missing");
   command->footer(
-      "Every line says ok, missing, ignored or malformed, and what to do. The exit status is 0 whatever is "
-      "missing.\n"
+      "Every line says ok, missing, ignored or malformed, and what to do. The exit status is 0 even if\n"
+      "something is missing.\n"
       "\n"
       "Example:\n"
       "  kintsugi doctor");

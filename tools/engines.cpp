@@ -35,7 +35,7 @@ void run_engines(bool json) {
 void add_engines(CLI::App& program, Action& action) {
   auto json = std::make_shared<bool>(false);
   CLI::App* command =
-      program.add_subcommand("engines", "List the engines: what each can do here, and why not more");
+      program.add_subcommand("engines", "List the engines, what each can do here, and why some cannot run");
   command->footer(
       "Example:\n"
       "  kintsugi engines");

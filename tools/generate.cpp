@@ -40,7 +40,7 @@ Shape parse_shape(const std::string& text) {
   return shape;
 }
 
-// Fills the matrix. T: type of the elements' parts; real and imaginary parts have different seeds.
+// Fills the matrix. T is the type of the elements' parts; imaginary parts have another seed than real ones.
 template <class T>
 void fill_matrix(const lab::Distribution& distribution, lab::Side side, std::uint64_t seed, Matrix& matrix) {
   const std::int64_t parts = matrix.complex ? 2 : 1;
@@ -122,7 +122,7 @@ void add_generate(CLI::App& program, Action& action) {
   auto request = std::make_shared<GenerateRequest>();
   CLI::App* command = program.add_subcommand("generate", "Write a matrix of a named distribution to a file");
   command->footer(generate_footer());
-  command->add_option("DISTRIBUTION", request->distribution, "What the elements are; listed below")
+  command->add_option("DISTRIBUTION", request->distribution, "How elements are drawn; listed below")
       ->required();
   command->add_option("SHAPE", request->shape, "ROWSxCOLUMNS of op(A) or op(B)")->required();
   command
@@ -136,7 +136,7 @@ void add_generate(CLI::App& program, Action& action) {
       ->capture_default_str();
   command
       ->add_option("--side", request->side,
-                   "Operand that it is meant for; rows of a and columns of b run along k")
+                   "Operand for which it is made: rows of a and columns of b run along k")
       ->check(one_of({"a", "b"}))
       ->capture_default_str();
   command->add_option("--order", request->order, "Order of a .npy file: c or fortran")

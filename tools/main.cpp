@@ -1,7 +1,7 @@
 // The program `kintsugi`: entry point and error exit; the commands have one file each.
 //
-// Exit status: 0 success, 2 an error that the user can correct (one line on stderr says which), 1 a fault of
-// the program or a missed promise (a bound that did not hold, a requested accuracy that was missed).
+// Exit status: 0 success; 2 an error that the user can correct (one line on stderr says which); 1 an error in
+// the program, or a bound or requested accuracy that a result exceeds.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -19,7 +19,7 @@ namespace kintsugi::tools {
 namespace {
 
 constexpr int user_error = 2;
-constexpr int surprise = 1;
+constexpr int failure = 1;
 
 // Prints the message as one line and returns the status.
 int report(std::string message, int status) {
@@ -42,8 +42,8 @@ void describe_program(CLI::App& program) {
       "  kintsugi generate uniform 512x512 -o B.npy --seed 1 --side b\n"
       "  kintsugi gemm A.npy B.npy -o C.npy --scheme fp16x3-wide --explain --check --compare fp16,native\n"
       "\n"
-      "kintsugi help COMMAND describes a command. Exit status: 0 done, 2 bad input, "
-      "1 beyond a bound\nor the accuracy that was asked for, or a fault of ours.");
+      "kintsugi help COMMAND describes a command. Exit status: 0 success, 2 bad input, 1 an error in\n"
+      "the program, or a result that exceeds a bound or the requested accuracy.");
   program.set_version_flag(
       "-V,--version", [] { return fmt::format("kintsugi {} (commit {})", kintsugi_version(), commit()); });
   program.require_subcommand(1);
@@ -94,9 +94,9 @@ int guarded(int count, char** words) {
   } catch (const InputError& error) {
     return report(error.what(), user_error);
   } catch (const LibraryError& error) {
-    return report(error.what(), error.is_surprise() ? surprise : user_error);
+    return report(error.what(), error.is_unexpected() ? failure : user_error);
   } catch (const Finding& finding) {
-    return report(finding.what(), surprise);
+    return report(finding.what(), failure);
   } catch (const Interrupted& interruption) {
     report(interruption.what(), user_error);
     std::signal(interruption.signal(), SIG_DFL);
@@ -107,7 +107,7 @@ int guarded(int count, char** words) {
   } catch (const std::system_error& error) {  // from fmt::print()
     return report(fmt::format("standard output: {}", error.what()), user_error);
   } catch (const std::exception& error) {
-    return report(fmt::format("internal error: {}", error.what()), surprise);
+    return report(fmt::format("internal error: {}", error.what()), failure);
   }
 }
 

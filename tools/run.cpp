@@ -1,4 +1,4 @@
-// kintsugi run: a program under the drop-in libraries.
+// kintsugi run: runs a program with a drop-in library in place of its BLAS.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ struct RunRequest {
   std::vector<std::string> words;
 };
 
-// The drop-in lies beside libkintsugi.
+// Returns the path of the drop-in, which is in the folder of libkintsugi.
 std::string blas_library() {
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&kintsugi_version), &info) == 0 || info.dli_fname == nullptr)
@@ -33,7 +33,8 @@ std::string blas_library() {
   return library.string();
 }
 
-// Spaces and colons separate the names in LD_PRELOAD, which knows no quotes.
+// Returns the value of LD_PRELOAD with the library in front. Spaces and colons separate names there and
+// cannot be quoted.
 std::string preload_with(const std::string& library) {
   if (library.find_first_of(" :") != std::string::npos)
     fail("--blas", "the dynamic linker takes no space and no colon in LD_PRELOAD: \"{}\" has one", library);
@@ -49,11 +50,11 @@ void print_run(const RunRequest& request, const std::string& preload) {
 }
 
 void run_program(const RunRequest& request) {
-  if (!request.blas) fail("--blas", "is missing: it is the one drop-in library that there is");
+  if (!request.blas) fail("--blas", "is missing; there is no other drop-in library");
   const std::string preload = preload_with(blas_library());
   if (request.json) return print_run(request, preload);
   ::setenv("LD_PRELOAD", preload.c_str(), 1);
-  std::signal(SIGXFSZ, SIG_DFL);  // What main() ignores, the program would ignore too.
+  std::signal(SIGXFSZ, SIG_DFL);  // else the program would inherit that main() ignores it
   std::vector<char*> words;
   for (const std::string& word : request.words) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
@@ -71,12 +72,12 @@ void add_run(CLI::App& program, Action& action) {
       "Example:\n"
       "  KINTSUGI_POLICY=emulate KINTSUGI_REPORT=- kintsugi run --blas -- python3 script.py\n"
       "\n"
-      "The program and what it starts get the library by LD_PRELOAD. KINTSUGI_POLICY, KINTSUGI_ACCURACY, "
-      "KINTSUGI_EXPLAIN and\n"
-      "KINTSUGI_REPORT say what it does (docs/BLAS-DROP-IN.md). The exit status is the program's.");
+      "The program and all that it starts get the library by LD_PRELOAD. KINTSUGI_POLICY,\n"
+      "KINTSUGI_ACCURACY, KINTSUGI_EXPLAIN and KINTSUGI_REPORT control the library\n"
+      "(docs/BLAS-DROP-IN.md). The exit status is the program's.");
   command->add_flag("--blas", request->blas, "Answer calls of BLAS's level 3 (libkintsugi_blas)");
   command->add_flag("--json", request->json, "Print what would be run as a JSON document, and do not run it");
-  command->add_option("PROGRAM", request->words, "Program and its arguments, behind --")->required();
+  command->add_option("PROGRAM", request->words, "Program and its arguments, after --")->required();
   command->positionals_at_end();
   command->callback([request, &action] { action = [request] { run_program(*request); }; });
 }

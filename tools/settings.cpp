@@ -1,4 +1,4 @@
-// kintsugi settings: lists the library's table of settings, with the values in force.
+// kintsugi settings: lists the library's settings and their current values.
 #include <memory>
 
 #include "commands.hpp"
@@ -36,21 +36,19 @@ std::string code(const std::string& text) { return text.empty() ? "" : fmt::form
 // Prints docs/SETTINGS.md; a test compares the file with this.
 void print_markdown() {
   fmt::print(
-      "# Settings\n\n"
-      "Written by `kintsugi settings --markdown` from the table in `src/base/settings.def`; change it "
-      "there.\n\n"
-      "A value is taken from the nearest place that has one: the call's options, the handle (`kintsugi_set`; "
-      "the\n"
-      "flags of `kintsugi gemm` set it), the environment, the settings file, the default. The settings file "
-      "is\n"
-      "`$KINTSUGI_CONFIG`, else `$XDG_CONFIG_HOME/kintsugi/settings`, else `~/.config/kintsugi/settings`; "
-      "its lines\n"
-      "are `name = value`, and `#` begins a comment. An unknown name or a value that is not accepted is an "
-      "error\n"
-      "(`KINTSUGI_BAD_SETTING`) with the accepted values; a variable of the environment that names no "
-      "setting "
-      "is one\n"
-      "with `KINTSUGI_STRICT=1` alone.\n\n"
+      "# Settings\n"
+      "\n"
+      "Written by `kintsugi settings --markdown` from the table in `src/base/settings.def`; change it\n"
+      "there.\n"
+      "\n"
+      "A value is taken from the nearest place that has one: the call's options, the handle\n"
+      "(`kintsugi_set`; the flags of `kintsugi gemm` set it), the environment, the settings file, the\n"
+      "default. The settings file is `$KINTSUGI_CONFIG`, else `$XDG_CONFIG_HOME/kintsugi/settings`,\n"
+      "else `~/.config/kintsugi/settings`; its lines are `name = value`, and `#` begins a comment. An\n"
+      "unknown name or a value that is not accepted is an error (`KINTSUGI_BAD_SETTING`) with the\n"
+      "accepted values; a variable of the environment that names no setting is one with\n"
+      "`KINTSUGI_STRICT=1` alone.\n"
+      "\n"
       "| setting | environment | flag of `kintsugi gemm` | accepted | default | what it does |\n"
       "|---|---|---|---|---|---|\n");
   for (const auto& setting : settings_table().settings) {
@@ -79,7 +77,7 @@ void run_settings(const SettingsRequest& request) {
 void add_settings(CLI::App& program, Action& action) {
   auto request = std::make_shared<SettingsRequest>();
   CLI::App* command =
-      program.add_subcommand("settings", "List the settings, the values in force and where they are from");
+      program.add_subcommand("settings", "List the settings, their current values and where these come from");
   command->footer(
       "Example:\n"
       "  KINTSUGI_ENGINE=reference kintsugi settings");

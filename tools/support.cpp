@@ -44,13 +44,13 @@ std::string library_message(kintsugi_status status) {
   return message.starts_with(call) ? message.substr(call.size()) : message;
 }
 
-// Returns the table of settings. The library caches a settings file, so a malformed one would not be reported
-// again after the second attempt: the message is kept, and require_settings() repeats it.
+// Returns the table of settings. Keeps the message about a malformed settings file for require_settings(),
+// since the library caches the file and would not report it again.
 SettingsTable read_settings_table() {
   try {
     return {describe_settings(nullptr).at("settings"), ""};
   } catch (const LibraryError& error) {
-    if (error.is_surprise()) throw;
+    if (error.is_unexpected()) throw;
     const std::string message = kintsugi_last_error();
     return {default_settings(), message};
   }

@@ -22,19 +22,19 @@ using Json = nlohmann::ordered_json;
 
 // ---------------------------------------------------------------- the library
 
-// A status other than success with the library's own message. The user cannot correct an internal error or a
-// device's.
+// A status other than success, with the library's message. The user can correct the cause, unless it is an
+// internal error or one of the device.
 class LibraryError : public std::runtime_error {
  public:
   LibraryError(const std::string& subject, kintsugi_status status);
   kintsugi_status status() const { return status_; }
-  bool is_surprise() const { return status_ == KINTSUGI_INTERNAL || status_ == KINTSUGI_DEVICE_ERROR; }
+  bool is_unexpected() const { return status_ == KINTSUGI_INTERNAL || status_ == KINTSUGI_DEVICE_ERROR; }
 
  private:
   kintsugi_status status_;
 };
 
-// A bad result that a command was asked to find: exit status 1.
+// A bad result that a command was run to find: exit status 1.
 class Finding : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -90,7 +90,8 @@ Json document(const std::string& name, int format_version = 1);
 std::string commit();
 void print(const Json& document);
 
-// Return a number for JSON, which has no infinities and no NaN: they are written "inf", "-inf" and "nan".
+// number() returns a number for JSON, which has no infinities and no NaN: they are written "inf", "-inf" and
+// "nan".
 Json number(double value);
 Json number_or_null(const std::optional<double>& value);
 // Returns the value that number() wrote.

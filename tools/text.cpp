@@ -20,7 +20,7 @@ using ColumnIndices = std::vector<std::size_t>;
 using ColumnWidths = std::vector<std::size_t>;  // in characters
 
 constexpr std::size_t gap = 2;  // spaces between columns
-// A column with a wider cell, which is a sentence, is not narrowed below this width.
+// A column with cells wider than this, which are sentences, is not narrowed below this width.
 constexpr std::size_t min_prose_width = 24;
 constexpr std::size_t min_output_width = 20;  // a narrower output is treated as if it had this width
 
@@ -54,20 +54,19 @@ std::vector<std::string> lines_of(const std::string& text, std::size_t width) {
   return lines;
 }
 
-// Width of a column's widest cell, and the least width to which it can be broken.
+// Widths of a column.
 struct Widths {
-  std::size_t natural = 0;
-  std::size_t least = 0;
+  std::size_t natural = 0;  // of the widest cell
+  std::size_t min = 0;      // to which cells can be wrapped
 };
 
 Widths widths_of(const std::vector<Cells>& rows, std::size_t column) {
   Widths widths;
   for (const Cells& row : rows) {
     widths.natural = std::max(widths.natural, width_of(row[column]));
-    for (const std::string& word : words_of(row[column]))
-      widths.least = std::max(widths.least, width_of(word));
+    for (const std::string& word : words_of(row[column])) widths.min = std::max(widths.min, width_of(word));
   }
-  if (widths.natural > min_prose_width) widths.least = std::max(widths.least, min_prose_width);
+  if (widths.natural > min_prose_width) widths.min = std::max(widths.min, min_prose_width);
   return widths;
 }
 
@@ -84,7 +83,7 @@ ColumnWidths fit_widths(const std::vector<Widths>& all, const ColumnIndices& cho
   while (output_width > 0 && total_of(widths) > output_width) {
     std::size_t widest = widths.size();
     for (std::size_t i = 0; i < widths.size(); ++i) {
-      const bool narrows = widths[i] > all[chosen[i]].least;
+      const bool narrows = widths[i] > all[chosen[i]].min;
       if (narrows && (widest == widths.size() || widths[i] > widths[widest])) widest = i;
     }
     if (widest == widths.size()) break;
@@ -120,14 +119,14 @@ std::string row_text(const Cells& row, const ColumnIndices& chosen, const Column
   }
   std::string text;
   for (std::size_t line = 0; line < height; ++line) {
-    std::string whole;
+    std::string line_text;
     for (std::size_t i = 0; i < chosen.size(); ++i) {
       const std::string part = line < cells[i].size() ? cells[i][line] : "";
       const std::string space(widths[i] - std::min(widths[i], width_of(part)), ' ');
-      const bool pushed = std::find(right.begin(), right.end(), chosen[i]) != right.end();
-      whole += std::string(i == 0 ? 0 : gap, ' ') + (pushed ? space + part : part + space);
+      const bool aligned_right = std::find(right.begin(), right.end(), chosen[i]) != right.end();
+      line_text += std::string(i == 0 ? 0 : gap, ' ') + (aligned_right ? space + part : part + space);
     }
-    text += whole.substr(0, whole.find_last_not_of(' ') + 1) + "\n";
+    text += line_text.substr(0, line_text.find_last_not_of(' ') + 1) + "\n";
   }
   return text;
 }

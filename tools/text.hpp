@@ -10,8 +10,8 @@
 
 namespace kintsugi::tools {
 
-// Returns the number of columns for lines on standard output: the environment's COLUMNS, else the terminal's;
-// 0 if standard output is no terminal, and lines may have any length.
+// Returns the width of standard output in columns: the environment's COLUMNS, else the terminal's; 0 if
+// standard output is not a terminal, so that lines may have any length.
 std::size_t output_columns();
 
 // A table with columns as wide as their widest cell, two spaces apart; the first line is underlined. If it is

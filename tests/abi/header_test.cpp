@@ -79,7 +79,7 @@ constexpr int number(Enum value) {
   return static_cast<int>(value);
 }
 
-TEST(Header, EnumNumbersAreTheOnesEverPublished) {
+TEST(Header, EnumNumbersNeverChange) {
   EXPECT_EQ(KINTSUGI_OP_N, 0);
   EXPECT_EQ(KINTSUGI_OP_T, 1);
   EXPECT_EQ(KINTSUGI_OP_C, 2);
@@ -126,7 +126,7 @@ TEST(Header, EveryStatusHasItsName) {
   EXPECT_STREQ(kintsugi_status_name(static_cast<kintsugi_status>(KINTSUGI_INTERNAL + 1)), "unknown");
 }
 
-TEST(Header, InitMacrosAreOneColumnMajorFp32ProductAndNothingSet) {
+TEST(Header, InitMacrosDescribeOneColumnMajorFp32ProductWithoutOptions) {
   const kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
   EXPECT_EQ(problem.struct_size, sizeof problem);
   EXPECT_EQ(problem.batch_count, 1);

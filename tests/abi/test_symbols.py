@@ -1,4 +1,4 @@
-"""What libkintsugi.so offers and needs: exported symbols, SONAME, NEEDED, and loading where there is no BLAS."""
+"""Symbols that libkintsugi.so exports, its SONAME and NEEDED, and loading it where there is no BLAS."""
 
 import json
 import os
@@ -13,7 +13,7 @@ LIBRARY = pathlib.Path(os.environ["TESTED_LIBRARY"])
 SOURCE = pathlib.Path(os.environ["TESTED_SOURCE"])
 SANITIZED = os.environ.get("TESTED_SANITIZED") == "1"
 
-# The C and C++ run-time of the compiler, nothing else; no BLAS, no CUDA.
+# Libraries that it may need: the C and C++ run-time of the compiler, but no BLAS and no CUDA.
 RUNTIME = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libgomp.so.1", "libdl.so.2",
            "libpthread.so.0"}
 SANITIZERS = re.compile(r"lib(asan|ubsan)\.so\.\d+")
@@ -35,7 +35,7 @@ def declared():
 
 
 def exported():
-    """{symbol: version node} of the defined dynamic symbols, version nodes themselves left out."""
+    """{symbol: version node} of the defined dynamic symbols, without the version nodes themselves."""
     symbols = {}
     for line in run("nm", "--dynamic", "--defined-only", str(LIBRARY)).splitlines():
         kind, name = line.split()[-2:]
@@ -66,13 +66,13 @@ def test_every_symbol_has_the_version_of_the_abi():
     assert set(exported().values()) == {"KINTSUGI_0"}
 
 
-def test_soname():
+def test_soname_has_the_major_version():
     major = re.search(r"#define KINTSUGI_VERSION_MAJOR (\d+)",
                       (SOURCE / "include/kintsugi/kintsugi.h").read_text())[1]
     assert dynamic("SONAME") == [f"libkintsugi.so.{major}"]
 
 
-def test_needed():
+def test_only_the_run_time_is_needed():
     other = [name for name in dynamic("NEEDED") if name not in RUNTIME and not LOADER.fullmatch(name)]
     if SANITIZED:
         other = [name for name in other if not SANITIZERS.fullmatch(name)]
@@ -85,7 +85,7 @@ def test_no_path_of_the_build_in_the_library():
 
 # ---------------------------------------------------------------- loading
 
-# Runs in a program of its own: multiplies by the reference engine, then uses the cpu engine.
+# Runs in a process of its own: multiplies on the reference engine, then on the cpu engine.
 LOAD = r"""
 import ctypes, json, sys
 library = ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_LOCAL)
@@ -146,7 +146,7 @@ def auditor(tmp_path):
 
 @pytest.mark.skipif(SANITIZED, reason="the sanitizers' run-time must be loaded first")
 class TestLoading:
-    def test_loading_brings_no_blas(self):
+    def test_loading_the_library_loads_no_blas(self):
         assert load()["blas_after_load"] is False
 
     def test_works_where_no_blas_can_be_found(self, auditor):
@@ -155,14 +155,15 @@ class TestLoading:
         assert result["reference"]["c"] == PRODUCT
 
     def test_the_auditor_hides_blas(self, auditor):
-        """Without this the test above could pass with a BLAS in reach."""
+        """Else the test above could pass although a BLAS can be found."""
         probe = "import ctypes; ctypes.CDLL('libopenblas.so.0')"
         hidden = subprocess.run([sys.executable, "-c", probe], env=os.environ | {"LD_AUDIT": auditor},
                                 capture_output=True, text=True)
         assert hidden.returncode != 0 and "cannot open shared object file" in hidden.stderr
 
     def test_an_engine_without_its_library_is_refused_with_a_reason(self, auditor):
-        """Never a quiet fall-back: right by itself, or status 3, the name in the message, and C untouched."""
+        """Never falls back silently: multiplies right without a BLAS, or fails with status 3, its name in the message, and C
+        untouched."""
         cpu = load(LD_AUDIT=auditor)["cpu"]
         if cpu["status"] == 0:
             assert cpu["c"] == PRODUCT

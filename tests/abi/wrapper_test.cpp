@@ -1,4 +1,4 @@
-// kintsugi.hpp: every door of it gives the product that the C ABI gives, every failure is an Error.
+// kintsugi.hpp: all of its functions give the products of the C ABI, and every failure throws an Error.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -49,13 +49,13 @@ struct Strides {
 };
 
 Strides strides(Layout layout, Op op, std::int64_t ld) {
-  const bool down = (layout == Layout::column_major) == (op == Op::N);  // op(X)'s rows lie side by side
-  return down ? Strides{1, ld} : Strides{ld, 1};
+  const bool unit_row_stride = (layout == Layout::column_major) == (op == Op::N);
+  return unit_row_stride ? Strides{1, ld} : Strides{ld, 1};
 }
 
-// alpha * op(A) * op(B) + beta * C by a loop.
-void expected(Layout layout, Op op_a, Op op_b, float alpha, const float* a, std::int64_t lda, const float* b,
-              std::int64_t ldb, float beta, float* c, std::int64_t ldc) {
+// C becomes alpha * op(A) * op(B) + beta * C, by a loop.
+void multiply_by_loop(Layout layout, Op op_a, Op op_b, float alpha, const float* a, std::int64_t lda,
+                      const float* b, std::int64_t ldb, float beta, float* c, std::int64_t ldc) {
   const Strides sa = strides(layout, op_a, lda), sb = strides(layout, op_b, ldb),
                 sc = strides(layout, Op::N, ldc);
   for (std::int64_t i = 0; i < m; ++i) {
@@ -80,28 +80,28 @@ Error error_of(Call call) {
   return {Status::success, "nothing was thrown"};
 }
 
-TEST(Wrapper, EveryTransposeAndLayout) {
-  const std::int64_t ld = 13;  // room beyond every line
+TEST(Wrapper, EveryTransposeAndLayoutIsMultiplied) {
+  const std::int64_t ld = 13;  // more than any line has elements
   const Matrix a = integers(ld * ld, 1), b = integers(ld * ld, 2), c = integers(ld * ld, 3);
   for (const Layout layout : {Layout::column_major, Layout::row_major}) {
     for (const Op op_a : {Op::N, Op::T, Op::C}) {
       for (const Op op_b : {Op::N, Op::T, Op::C}) {
-        Matrix result = c, right = c;
+        Matrix result = c, expected = c;
         kintsugi::gemm(layout, op_a, op_b, m, n, k, 2, a.data(), ld, b.data(), ld, -3, result.data(), ld);
-        expected(layout, op_a, op_b, 2, a.data(), ld, b.data(), ld, -3, right.data(), ld);
-        EXPECT_EQ(result, right) << static_cast<int>(layout) << static_cast<int>(op_a)
-                                 << static_cast<int>(op_b);
+        multiply_by_loop(layout, op_a, op_b, 2, a.data(), ld, b.data(), ld, -3, expected.data(), ld);
+        EXPECT_EQ(result, expected) << static_cast<int>(layout) << static_cast<int>(op_a)
+                                    << static_cast<int>(op_b);
       }
     }
   }
 }
 
-TEST(Wrapper, WithoutLayoutItIsColumnMajor) {
+TEST(Wrapper, DefaultLayoutIsColumnMajor) {
   const Matrix a = integers(m * k, 1), b = integers(k * n, 2);
-  Matrix result(m * n), right(m * n);
+  Matrix result(m * n), expected(m * n);
   kintsugi::gemm(Op::N, Op::N, m, n, k, 1, a.data(), m, b.data(), k, 0, result.data(), m);
-  expected(Layout::column_major, Op::N, Op::N, 1, a.data(), m, b.data(), k, 0, right.data(), m);
-  EXPECT_EQ(result, right);
+  multiply_by_loop(Layout::column_major, Op::N, Op::N, 1, a.data(), m, b.data(), k, 0, expected.data(), m);
+  EXPECT_EQ(result, expected);
 }
 
 TEST(Wrapper, DenseProblemHasTheSmallestLeadingDimensions) {
@@ -117,7 +117,7 @@ TEST(Wrapper, DenseProblemHasTheSmallestLeadingDimensions) {
   EXPECT_EQ(Problem::dense<float>(Op::N, Op::N, 0, 0, 0).lda, 1);
 }
 
-TEST(Wrapper, ProblemReachesTheCAbiWhole) {
+TEST(Wrapper, EveryMemberOfAProblemReachesTheCAbi) {
   const Problem p{.m = 1,
                   .n = 2,
                   .k = 3,
@@ -149,7 +149,7 @@ TEST(Wrapper, ProblemReachesTheCAbiWhole) {
   EXPECT_EQ(c.struct_size, sizeof c);
 }
 
-TEST(Wrapper, OptionsReachTheCAbiWhole) {
+TEST(Wrapper, EveryMemberOfTheOptionsReachesTheCAbi) {
   int user = 0;
   const kintsugi::Options options{
       .accuracy = "fp32",
@@ -176,20 +176,20 @@ TEST(Wrapper, OptionsReachTheCAbiWhole) {
   EXPECT_EQ(kintsugi::Options{}.to_c().scheme, nullptr);
 }
 
-TEST(Wrapper, StridedBatchSharesAnInputByStrideZero) {
+TEST(Wrapper, StrideZeroSharesAnInputInABatch) {
   constexpr std::int64_t count = 3;
   const Matrix a = integers(m * k, 1), b = integers(count * k * n, 2);
-  Matrix result(count * m * n), right(count * m * n);
+  Matrix result(count * m * n), expected(count * m * n);
   kintsugi::gemm_strided_batch(Op::N, Op::N, m, n, k, 1, a.data(), m, 0, b.data(), k, k * n, 0, result.data(),
                                m, m * n, count);
   for (std::int64_t t = 0; t < count; ++t) {
-    expected(Layout::column_major, Op::N, Op::N, 1, a.data(), m, b.data() + t * k * n, k, 0,
-             right.data() + t * m * n, m);
+    multiply_by_loop(Layout::column_major, Op::N, Op::N, 1, a.data(), m, b.data() + t * k * n, k, 0,
+                     expected.data() + t * m * n, m);
   }
-  EXPECT_EQ(result, right);
+  EXPECT_EQ(result, expected);
 }
 
-TEST(Wrapper, ComplexElementsAndScalars) {
+TEST(Wrapper, ComplexElementsAndScalarsAreMultiplied) {
   using Element = std::complex<double>;
   const std::vector<Element> a{{1, 2}, {3, -1}}, b{{0, 1}, {2, 5}};  // 2 x 1 each
   const Element alpha(0, 2), beta(1, 1);
@@ -201,22 +201,23 @@ TEST(Wrapper, ComplexElementsAndScalars) {
   EXPECT_EQ(error_of([&] { plan.execute(alpha, &c, &c, beta, &c); }).status(), Status::invalid_argument);
 }
 
-TEST(Wrapper, PointerBatch) {
+TEST(Wrapper, PointerBatchIsMultiplied) {
   const Matrix a = integers(m * k, 1), b = integers(k * n, 2), other_b = integers(k * n, 3);
-  Matrix first(m * n), second(m * n), right(m * n);
+  Matrix first(m * n), second(m * n), expected(m * n);
   const std::array<const float*, 2> as{a.data(), a.data()}, bs{b.data(), other_b.data()};
   const std::array<float*, 2> cs{first.data(), second.data()};
   kintsugi::gemm_pointer_batch(Op::N, Op::N, m, n, k, 1, as.data(), m, bs.data(), k, 0, cs.data(), m, 2);
-  expected(Layout::column_major, Op::N, Op::N, 1, a.data(), m, b.data(), k, 0, right.data(), m);
-  EXPECT_EQ(first, right);
-  expected(Layout::column_major, Op::N, Op::N, 1, a.data(), m, other_b.data(), k, 0, right.data(), m);
-  EXPECT_EQ(second, right);
+  multiply_by_loop(Layout::column_major, Op::N, Op::N, 1, a.data(), m, b.data(), k, 0, expected.data(), m);
+  EXPECT_EQ(first, expected);
+  multiply_by_loop(Layout::column_major, Op::N, Op::N, 1, a.data(), m, other_b.data(), k, 0, expected.data(),
+                   m);
+  EXPECT_EQ(second, expected);
 }
 
-TEST(Wrapper, PlanWithPreparedOperandsWorkspaceAndThreads) {
+TEST(Wrapper, ThreadsShareAPlanWithPreparedOperands) {
   const Matrix a = integers(m * k, 1), b = integers(k * n, 2);
-  Matrix right(m * n);
-  expected(Layout::column_major, Op::N, Op::N, 1, a.data(), m, b.data(), k, 0, right.data(), m);
+  Matrix expected(m * n);
+  multiply_by_loop(Layout::column_major, Op::N, Op::N, 1, a.data(), m, b.data(), k, 0, expected.data(), m);
 
   kintsugi::Plan made(Problem::dense<float>(Op::N, Op::N, m, n, k), {.scheme = "fp16x3"});
   const kintsugi::Plan plan = std::move(made);
@@ -240,10 +241,10 @@ TEST(Wrapper, PlanWithPreparedOperandsWorkspaceAndThreads) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  for (const Matrix& result : results) EXPECT_EQ(result, right);
-  Matrix at_once(m * n);
-  kintsugi::gemm(plan.problem(), 1, a.data(), prepared_b, 0, at_once.data(), {.scheme = "fp16x3"});
-  EXPECT_EQ(at_once, right);
+  for (const Matrix& result : results) EXPECT_EQ(result, expected);
+  Matrix in_one_call(m * n);
+  kintsugi::gemm(plan.problem(), 1, a.data(), prepared_b, 0, in_one_call.data(), {.scheme = "fp16x3"});
+  EXPECT_EQ(in_one_call, expected);
 }
 
 TEST(Wrapper, APlanThatIsReadBackGivesTheSameBits) {
@@ -259,11 +260,11 @@ TEST(Wrapper, APlanThatIsReadBackGivesTheSameBits) {
   EXPECT_EQ(error_of([] { kintsugi::Plan::read("no plan"); }).status(), Status::invalid_argument);
 }
 
-TEST(Wrapper, NothingIsReadWhereAlphaIsZero) {
-  Matrix c = integers(m * n, 3), right = c;
+TEST(Wrapper, AlphaZeroReadsNoOperand) {
+  Matrix c = integers(m * n, 3), expected = c;
   kintsugi::gemm(Problem::dense<float>(Op::N, Op::N, m, n, k), 0, nullptr, nullptr, 2, c.data());
-  for (float& element : right) element *= 2;
-  EXPECT_EQ(c, right);
+  for (float& element : expected) element *= 2;
+  EXPECT_EQ(c, expected);
 }
 
 TEST(Wrapper, ErrorHasStatusAndValues) {
@@ -289,7 +290,7 @@ TEST(Wrapper, UnknownNamesAreRefused) {
   EXPECT_EQ(error_of([&] { handle.set("colour", "blue"); }).status(), Status::bad_setting);
 }
 
-TEST(Wrapper, DataOfAnotherKindThanThePlansAreRefused) {
+TEST(Wrapper, DataOfAnotherTypeOrBatchKindThanThePlansAreRefused) {
   const kintsugi::Plan plan(Problem::dense<float>(Op::N, Op::N, 1, 1, 1));
   double c = 0;
   double* pointers[] = {&c};
@@ -330,7 +331,7 @@ TEST(Wrapper, DescriptionsAreJson) {
   EXPECT_EQ(kintsugi::settings(handle), unset);
 }
 
-TEST(Wrapper, TheReportTellsWhichEngineRan) {
+TEST(Wrapper, TheReportNamesTheEngineThatRan) {
   kintsugi::Handle handle;
   handle.set("engine", "reference");
   const Matrix a = integers(m * k, 1), b = integers(k * n, 2);
@@ -361,7 +362,7 @@ TEST(Wrapper, TheLogSinkMayMoveAndMayThrow) {
   EXPECT_EQ(lines, before);
 }
 
-TEST(Wrapper, CallsAfterReleasedCachesGiveTheSame) {
+TEST(Wrapper, CallsAfterReleasingCachesGiveTheSameBits) {
   const Matrix a = integers(m * k, 1);
   const Matrix b = integers(k * n, 2);
   Matrix c(m * n);
@@ -378,16 +379,16 @@ TEST(Wrapper, TheVersionIsTheHeaders) {
                                      std::to_string(KINTSUGI_VERSION_PATCH));
 }
 
-// A text that grows between the question for its size and the reading of it is read whole.
-TEST(Wrapper, AGrowingTextIsReadWhole) {
+// The text grows between the call that asks for its size and the call that reads it.
+TEST(Wrapper, ATextThatGrowsMeanwhileIsReadCompletely) {
   std::size_t size = 3;
   const std::string text =
       kintsugi::detail::read_text([&](char* buffer, std::size_t capacity, std::size_t* needed) {
-        const std::string whole(size, 'x');
+        const std::string current(size, 'x');
         *needed = size + 1;
         if (capacity > 0) {
           const std::size_t fits = std::min(capacity - 1, size);
-          std::memcpy(buffer, whole.data(), fits);
+          std::memcpy(buffer, current.data(), fits);
           buffer[fits] = 0;
         }
         if (size < 20) size += 5;

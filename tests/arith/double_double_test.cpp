@@ -30,7 +30,8 @@ Mpfr value_of(const ExactNumber<Limbs>& x) {
   return x.negative ? Mpfr(-1.0) * value : value;
 }
 
-// hi of 53 random bits, `gap` equal bits, then lo of 53 and a tie, one unit above or below it, or nothing.
+// Draws hi of 53 random bits, `gap` equal bits, lo of 53 bits, and then a tie, one unit above or below it, or
+// nothing.
 ExactNumber<6> draw_number(std::mt19937_64& random, int exponent) {
   ExactNumber<6> x;
   const int gap = static_cast<int>(random() % 120);
@@ -78,7 +79,7 @@ DoubleDouble draw_pair(std::mt19937_64& random, int spread) {
   return core::normalized({word(exponent), random() % 5 == 0 ? 0 : word(exponent - 54 - below)});
 }
 
-TEST(DoubleDouble, AlphaTimesSumPlusBetaTimesOldElement) {
+TEST(DoubleDouble, EpilogueIsRoundedOnce) {
   std::mt19937_64 random(32);
   for (int draw = 0; draw < 20000; ++draw) {
     const int spread = draw % 3 == 0 ? 700 : draw % 3 == 1 ? 300 : 10;
@@ -110,7 +111,7 @@ TEST(DoubleDouble, SpecialValuesFollowIeee754) {
   EXPECT_EQ(core::normalized({1, 1}), DoubleDouble(2));
 }
 
-// (3 k + 14) u^2 (|a||b|), also where sums cancel.
+// The error is at most (3 k + 14) u^2 |a||b|, u = 2^-53, also where sums cancel.
 TEST(PairSum, KeepsItsBound) {
   std::mt19937_64 random(33);
   for (int draw = 0; draw < 400; ++draw) {

@@ -58,8 +58,8 @@ class Numbers {
  public:
   explicit Numbers(std::uint64_t seed) : random_(seed) {}
 
-  // Exponents: all that the type has, or those around 1.
-  T any(int spread) {
+  // Draws a number with an exponent from -spread to spread, as far as the type has it.
+  T draw(int spread) {
     using limits = std::numeric_limits<T>;
     const int lowest = std::max(-spread, limits::min_exponent - limits::digits);
     const int highest = std::min(spread, limits::max_exponent - 1);
@@ -71,7 +71,7 @@ class Numbers {
   }
   std::vector<T> vector(std::size_t length, int spread) {
     std::vector<T> result(length);
-    for (T& x : result) x = any(spread);
+    for (T& x : result) x = draw(spread);
     return result;
   }
   std::uint64_t next() { return random_(); }
@@ -100,21 +100,22 @@ ExactSum host_sum(const std::vector<T>& x, const std::vector<T>& y) {
 template <class T>
 void expect_host_result(const std::vector<T>& x, const std::vector<T>& y, T alpha, T beta, const T* c) {
   const LaneSums<T> sums(x, y);
-  std::vector<std::int64_t> room(ExactWidths<T>::result_digits);
+  std::vector<std::int64_t> scratch(ExactWidths<T>::result_digits);
   ExactSum sum = host_sum(x, y);
   EXPECT_EQ(sums.part().sign(), sum.sign());
-  expect_same(exact_epilogue(sums.part(), alpha, beta, c, room.data()), rounded_result(sum, alpha, beta, c));
-  EXPECT_EQ(room, std::vector<std::int64_t>(room.size())) << "the room is left zero";
+  expect_same(exact_epilogue(sums.part(), alpha, beta, c, scratch.data()),
+              rounded_result(sum, alpha, beta, c));
+  EXPECT_EQ(scratch, std::vector<std::int64_t>(scratch.size())) << "scratch is left zero";
 }
 
-// A second half that takes the first one away again, but for a little.
+// Makes the second half of the products cancel the first half, sometimes all but one product.
 template <class T>
 void cancel(std::vector<T>& x, std::vector<T>& y, Numbers<T>& numbers) {
   for (std::size_t p = 0; p < x.size() / 2; ++p) {
     x[x.size() - 1 - p] = -x[p];
     y[x.size() - 1 - p] = y[p];
   }
-  if (numbers.next() % 2 == 0) x[0] = numbers.any(2000);
+  if (numbers.next() % 2 == 0) x[0] = numbers.draw(2000);
 }
 
 template <class T>
@@ -126,15 +127,15 @@ void sweep_results() {
     auto x = numbers.vector(1 + seed % 37, spread);
     auto y = numbers.vector(x.size(), spread);
     if (seed % 3 == 0) cancel(x, y, numbers);
-    const T alpha = seed % 5 == 0 ? T(1) : numbers.any(spread);
-    const T c = numbers.any(2 * spread);
-    const T beta = seed % 2 == 0 ? T(0) : numbers.any(spread);
+    const T alpha = seed % 5 == 0 ? T(1) : numbers.draw(spread);
+    const T c = numbers.draw(2 * spread);
+    const T beta = seed % 2 == 0 ? T(0) : numbers.draw(spread);
     expect_host_result(x, y, alpha, beta, beta == T(0) ? nullptr : &c);
     if (::testing::Test::HasFailure()) return;
   }
 }
 
-TEST(ExactDigits, ResultsEqualTheHosts) {
+TEST(ExactDigits, ResultsHaveTheBitsOfTheHost) {
   sweep_results<float>();
   sweep_results<double>();
 }
@@ -155,15 +156,15 @@ void expect_extremes() {
   }
 }
 
-// A random vector whose elements span some binades below 2^top.
+// A random vector whose elements lie in the `dynamic_range` + 1 binades down from 2^top.
 template <class T>
-struct SpannedVector {
+struct VectorOfRange {
   std::vector<T> elements;
   VectorRange range;
 
-  SpannedVector(std::mt19937_64& random, std::size_t length, int top, int span) : elements(length) {
+  VectorOfRange(std::mt19937_64& random, std::size_t length, int top, int dynamic_range) : elements(length) {
     for (T& x : elements) {
-      const int exponent = top - static_cast<int>(random() % static_cast<unsigned>(span + 1));
+      const int exponent = top - static_cast<int>(random() % static_cast<unsigned>(dynamic_range + 1));
       const auto fraction = static_cast<T>(1 + std::ldexp(static_cast<double>(random() >> 11), -53));
       x = std::ldexp(random() % 2 == 0 ? fraction : -fraction, exponent);
       extend(range, x);
@@ -173,18 +174,18 @@ struct SpannedVector {
 
 // The sum in the window's digits is that in all digits, and nothing outside the window is written.
 template <class T>
-void expect_window(const SpannedVector<T>& row, const SpannedVector<T>& column) {
+void expect_window(const VectorOfRange<T>& row, const VectorOfRange<T>& column) {
   using Widths = ExactWidths<T>;
   constexpr int guards = 3;
   constexpr std::int64_t untouched = 0x5a5a5a5a5a5a5a5a;
   const auto products = static_cast<std::int64_t>(row.elements.size());
   const ExactWindow window = exact_window<T>(row.range, column.range, products);
   ASSERT_LE(window.digits, Widths::sum_digits);
-  std::vector<std::int64_t> few(static_cast<std::size_t>(window.digits + 2 * guards), untouched);
-  std::fill_n(few.begin() + guards, window.digits, 0);
-  std::vector<std::int64_t> all(Widths::sum_digits);
-  ExactDigits<1> in_window(few.data() + guards, window.bottom);
-  ExactDigits<1> anywhere(all.data(), Widths::sum_bottom);
+  std::vector<std::int64_t> window_digits(static_cast<std::size_t>(window.digits + 2 * guards), untouched);
+  std::fill_n(window_digits.begin() + guards, window.digits, 0);
+  std::vector<std::int64_t> all_digits(Widths::sum_digits);
+  ExactDigits<1> in_window(window_digits.data() + guards, window.bottom);
+  ExactDigits<1> anywhere(all_digits.data(), Widths::sum_bottom);
   for (std::size_t p = 0; p < row.elements.size(); ++p) {
     in_window.add_product(row.elements[p], column.elements[p]);
     anywhere.add_product(row.elements[p], column.elements[p]);
@@ -193,20 +194,20 @@ void expect_window(const SpannedVector<T>& row, const SpannedVector<T>& column) 
   ASSERT_EQ(negative, anywhere.make_magnitude());
   ASSERT_EQ(in_window.template rounded_magnitude<T>(negative),
             anywhere.template rounded_magnitude<T>(negative));
-  ASSERT_EQ(std::count(few.begin(), few.begin() + guards, untouched), guards);
-  ASSERT_EQ(std::count(few.end() - guards, few.end(), untouched), guards);
+  ASSERT_EQ(std::count(window_digits.begin(), window_digits.begin() + guards, untouched), guards);
+  ASSERT_EQ(std::count(window_digits.end() - guards, window_digits.end(), untouched), guards);
 }
 
 template <class T>
 void expect_windows() {
   std::mt19937_64 random(11);
   for (int round = 0; round < 2000 && !testing::Test::HasFailure(); ++round) {
-    const int max_span = round % 2 == 0 ? 30 : 2 * std::numeric_limits<T>::max_exponent;
-    const int span = static_cast<int>(random() % static_cast<unsigned>(max_span));
+    const int max_range = round % 2 == 0 ? 30 : 2 * std::numeric_limits<T>::max_exponent;
+    const int dynamic_range = static_cast<int>(random() % static_cast<unsigned>(max_range));
     const int top = static_cast<int>(random() % 200) - 100;
     const std::size_t length = 1 + random() % 50;
-    const SpannedVector<T> row(random, length, top, span);
-    expect_window(row, SpannedVector<T>(random, length, -top / 2, span));
+    const VectorOfRange<T> row(random, length, top, dynamic_range);
+    expect_window(row, VectorOfRange<T>(random, length, -top / 2, dynamic_range));
   }
 }
 
@@ -229,7 +230,7 @@ TEST(ExactDigits, CancellationAgainstTheOldElementLeavesTheDifference) {
   expect_host_result(x, y, 3.0, -3.0, &c);
 }
 
-// More products than digits take without a carry.
+// Sums more products than the digits can take without a carry.
 template <class T>
 void expect_long_sums() {
   for (const T sign : {T(1), T(-1)}) {
@@ -246,8 +247,8 @@ TEST(ExactDigits, LongSumsCarry) {
   expect_long_sums<double>();
 }
 
-// Halves of the last place, and subnormal ones, with and without a bit far below.
-TEST(ExactDigits, TiesGoToEven) {
+// Ties of normal and subnormal results, alone and with a bit far below that decides them.
+TEST(ExactDigits, TiesGoToEvenUnlessALowerBitDecides) {
   for (const double last : {0x1p-52, 0x1p-1074}) {
     for (const int odd : {0, 1}) {
       for (const double rest : {0.0, 0x1p-1000, -0x1p-1000}) {
@@ -276,7 +277,7 @@ void sweep_special_scalars() {
   }
 }
 
-TEST(ExactDigits, SpecialScalarsGiveTheHostsBits) {
+TEST(ExactDigits, SpecialScalarsGiveTheBitsOfTheHost) {
   sweep_special_scalars<float>();
   sweep_special_scalars<double>();
 }
@@ -287,11 +288,11 @@ void expect_complex_result(const std::vector<T> (&x)[2], const std::vector<T> (&
   using Z = Complex<T>;
   const LaneSums<T> re(x[0], y[0]);
   const LaneSums<T> im(x[1], y[1]);
-  std::vector<std::int64_t> room(ExactWidths<T>::result_digits);
+  std::vector<std::int64_t> scratch(ExactWidths<T>::result_digits);
   const bool reads = beta != T(0);
   const Z old(c.real(), c.imag());
   const Z result = exact_epilogue(re.part(), im.part(), Z(alpha.real(), alpha.imag()),
-                                  Z(beta.real(), beta.imag()), reads ? &old : nullptr, room.data());
+                                  Z(beta.real(), beta.imag()), reads ? &old : nullptr, scratch.data());
   const auto wanted =
       exact_epilogue(host_sum(x[0], y[0]), host_sum(x[1], y[1]), alpha, beta, reads ? &c : nullptr);
   expect_same(result.real(), wanted.real());
@@ -309,17 +310,17 @@ void sweep_complex_results() {
     const std::vector<T> y[2] = {numbers.vector(9, spread), numbers.vector(9, spread)};
     const auto scalar = [&](std::uint64_t kind) {
       const T special = std::array{limits::infinity(), limits::quiet_NaN()}[seed % 2];
-      return std::complex<T>(kind % 4 == 0 ? T(1) : numbers.any(spread), kind % 3 == 0 ? T(0)
-                                                                         : kind % 7 == 0
-                                                                             ? special
-                                                                             : numbers.any(spread));
+      return std::complex<T>(kind % 4 == 0 ? T(1) : numbers.draw(spread), kind % 3 == 0 ? T(0)
+                                                                          : kind % 7 == 0
+                                                                              ? special
+                                                                              : numbers.draw(spread));
     };
     expect_complex_result<T>(x, y, scalar(seed), seed % 2 == 0 ? T(0) : scalar(seed / 2), scalar(seed / 3));
     if (::testing::Test::HasFailure()) return;
   }
 }
 
-TEST(ExactDigits, ComplexResultsEqualTheHosts) {
+TEST(ExactDigits, ComplexResultsHaveTheBitsOfTheHost) {
   sweep_complex_results<float>();
   sweep_complex_results<double>();
 }

@@ -70,7 +70,7 @@ class Reference {
   mutable mpfr_t value_;
 };
 
-// Random bits, runs of zeros and ones, ties and their neighbours.
+// Draws random bits, runs of zeros and ones, ties and their neighbours.
 ExactNumber<6> draw_number(std::mt19937_64& random, int exponent) {
   ExactNumber<6> x;
   const int length = 1 + static_cast<int>(random() % 380);
@@ -126,7 +126,7 @@ void expect_ordinary(const ExactNumber<Limbs>& x) {
   ASSERT_EQ(std::signbit(result), std::signbit(expected));
 }
 
-// Where the leading bits lie in one limb or in two, and where the result overflows or, as a float, is
+// Checks numbers whose leading bits lie in one limb or in two, and whose result overflows or, as a float, is
 // subnormal.
 template <class T, int Limbs>
 void check_ordinary(std::mt19937_64& random) {
@@ -165,7 +165,7 @@ void check_ordinary(std::mt19937_64& random) {
   }
 }
 
-TYPED_TEST(ExactRounding, OrdinaryNumbersAreRoundedAlike) {
+TYPED_TEST(ExactRounding, TheShortWayForOrdinaryNumbersHasTheSameBits) {
   std::mt19937_64 random(7);
   check_ordinary<TypeParam, 1>(random);
   check_ordinary<TypeParam, 2>(random);
@@ -173,7 +173,7 @@ TYPED_TEST(ExactRounding, OrdinaryNumbersAreRoundedAlike) {
   check_ordinary<TypeParam, 6>(random);
 }
 
-TYPED_TEST(ExactRounding, RoundsAlphaTimesSumPlusBetaTimesOldElement) {
+TYPED_TEST(ExactRounding, EpilogueIsRoundedOnce) {
   using T = TypeParam;
   std::mt19937_64 random(4);
   const auto number = [&](int spread) {
@@ -199,11 +199,11 @@ TYPED_TEST(ExactRounding, RoundsAlphaTimesSumPlusBetaTimesOldElement) {
   }
 }
 
-// A tie of the sum, and far below it, hundreds and thousands of bits, what decides it.
-TYPED_TEST(ExactRounding, SeesWhatLiesFarBelowATie) {
+// The sum is a tie; the term that decides it lies up to thousands of bits below.
+TYPED_TEST(ExactRounding, BitsFarBelowATieDecideIt) {
   using T = TypeParam;
   constexpr int digits = std::numeric_limits<T>::digits;
-  for (const int last : {0, 1}) {  // of the lower neighbour: even and odd
+  for (const int last : {0, 1}) {  // last bit of the lower neighbour: even and odd
     const T below = static_cast<T>(std::ldexp(1.0, digits) + 2 * last);
     const T above = below + 2;
     ExactNumber<6> tie;
@@ -222,7 +222,7 @@ TYPED_TEST(ExactRounding, SeesWhatLiesFarBelowATie) {
   }
 }
 
-TYPED_TEST(ExactRounding, SpecialScalarsAreIeee) {
+TYPED_TEST(ExactRounding, SpecialScalarsFollowIeee754) {
   using T = TypeParam;
   const T infinity = std::numeric_limits<T>::infinity();
   const ExactNumber<6> three{{{3}}, 0, false};
@@ -233,7 +233,7 @@ TYPED_TEST(ExactRounding, SpecialScalarsAreIeee) {
   EXPECT_TRUE(std::isnan(exact_epilogue<T>(three, std::numeric_limits<T>::quiet_NaN(), 0, nullptr)));
 }
 
-// Against accumulators as wide as all exponents: near, far apart, and where the largest terms cancel.
+// Terms are near each other, far apart, or cancel; the reference accumulates all exponents exactly.
 TYPED_TEST(ExactRounding, SeveralTermsEqualTheSuperaccumulators) {
   using T = TypeParam;
   std::mt19937_64 random(5);

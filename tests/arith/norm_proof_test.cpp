@@ -70,7 +70,7 @@ bool proves(const Side& a, const Side& b, double coefficient) {
   return proves(a.extremes(coefficient), b.extremes(coefficient), 0, coefficient);
 }
 
-// The least power of two that all elements are proved for.
+// The smallest power of two that is a proved coefficient for all elements.
 double proved_coefficient(const Side& a, const Side& b) {
   double coefficient = 1;
   if (!proves(a, b, coefficient)) return INFINITY;
@@ -173,7 +173,7 @@ TEST_F(NormProof, HoldsForAllElements) {
 
 // Vectors whose non-zero elements never meet: |A||B| is zero, so no rounding error can be proved small beside
 // it.
-TEST_F(NormProof, NeedsVectorsThatMeet) {
+TEST_F(NormProof, FailsForVectorsWithoutCommonNonZeros) {
   std::vector<Vector> a = draw(2, 64, [&] { return spread(0.5); });
   std::vector<Vector> b = draw(2, 64, [&] { return spread(0.5); });
   for (std::size_t p = 0; p < 64; ++p) (p < 32 ? a : b)[0][p] = 0;
@@ -183,7 +183,7 @@ TEST_F(NormProof, NeedsVectorsThatMeet) {
 // The least number of moduli (planner/candidates) rests on this: 115 bits give a sixteenth of FP64's unit for
 // all elements whose last bits are independent. Powers of two, and vectors of few elements, are not
 // independent.
-TEST_F(NormProof, DeviationsTypicallyDependOnMomentsAlone) {
+TEST_F(NormProof, TypicalErrorOf115BitsIsASixteenthOfFp64sUnit) {
   const std::function<double()> elements[] = {
       [&] { return uniform(); },   [&] { return std::fabs(uniform()); },
       [&] { return spread(0.5); }, [&] { return spread(2); },
@@ -203,9 +203,9 @@ TEST_F(NormProof, DeviationsTypicallyDependOnMomentsAlone) {
   EXPECT_GT(largest, 0x1p-53 / 64);
 }
 
-// Operands for which the candidates were chosen, accepted with 15, 17 and 20 moduli; with three or four
-// moduli less they are not accepted.
-TEST_F(NormProof, IsEnoughForTheContracts) {
+// The candidates have 15, 17 and 20 moduli because these operands are accepted with them, and are not with
+// three or four moduli less.
+TEST_F(NormProof, NeedsTheBitsOfTheCandidates) {
   struct Case {
     double phi;
     int bits;
@@ -216,26 +216,29 @@ TEST_F(NormProof, IsEnoughForTheContracts) {
     const auto element = [&] { return spread(test.phi); };
     const std::vector<Vector> a = draw(100, 4096, element);
     const std::vector<Vector> b = draw(100, 4096, element);
-    const auto does = [&](int bits) { return proves(Side(a, bits), Side(b, bits), fp64_contract(4096)); };
-    EXPECT_TRUE(does(test.bits)) << test.phi;
-    EXPECT_FALSE(does(test.too_few)) << test.phi;
+    const auto proves_contract = [&](int bits) {
+      return proves(Side(a, bits), Side(b, bits), fp64_contract(4096));
+    };
+    EXPECT_TRUE(proves_contract(test.bits)) << test.phi;
+    EXPECT_FALSE(proves_contract(test.too_few)) << test.phi;
   }
 }
 
-// A vector that is not proved beside its like rules the proof out, whatever the others are.
+// A vector that is not proved even beside a vector of its own norms rules the proof out, whatever the others
+// are.
 TEST_F(NormProof, IsRuledOutByOneVector) {
   std::vector<Vector> a = draw(20, 300, [&] { return uniform(); });
   const std::vector<Vector> b = draw(20, 300, [&] { return uniform(); });
   const double contract = fp64_contract(300);
-  const Side even(a, 115);
-  EXPECT_TRUE(proves(even, Side(b, 115), contract));
+  const Side narrow(a, 115);
+  EXPECT_TRUE(proves(narrow, Side(b, 115), contract));
   for (std::size_t v = 0; v < a.size(); ++v)
-    EXPECT_FALSE(rules_proof_out(even.norms[v], even.tops[v], contract));
+    EXPECT_FALSE(rules_proof_out(narrow.norms[v], narrow.tops[v], contract));
   a.push_back(draw(1, 300, [&] { return spread(4); }).front());
-  const Side uneven(a, 115);
-  EXPECT_TRUE(rules_proof_out(uneven.norms.back(), uneven.tops.back(), contract));
-  EXPECT_FALSE(proves(uneven, Side(b, 115), contract));
-  EXPECT_EQ(uneven.extremes(contract).grid[0], INFINITY);
+  const Side with_wide_vector(a, 115);
+  EXPECT_TRUE(rules_proof_out(with_wide_vector.norms.back(), with_wide_vector.tops.back(), contract));
+  EXPECT_FALSE(proves(with_wide_vector, Side(b, 115), contract));
+  EXPECT_EQ(with_wide_vector.extremes(contract).grid[0], INFINITY);
 }
 
 TEST_F(NormProof, LeavesOutVectorsOfZeros) {

@@ -27,7 +27,7 @@ TEST(ProductSums, AreExact) {
       const bool negative = integer < 0;
       exact.add_integer(static_cast<std::uint64_t>(negative ? -integer : integer), position, negative);
     }
-    // Some sums vanish but for their last bits.
+    // In every third sum two large terms cancel.
     if (trial % 3 == 0) {
       core::add_product(sum, std::int64_t{1} << 61, 300);
       core::add_product(sum, -(std::int64_t{1} << 61), 300);

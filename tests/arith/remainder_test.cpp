@@ -1,4 +1,4 @@
-// The Chinese remainder theorem in words, and residues of sums, against plain integers.
+// Tests the Chinese remainder theorem in 64-bit limbs, and residues of sums, against plain integers.
 #include "arith/residue/remainder.hpp"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ WideInteger<Limbs> largest_integer(const ResidueSystem& system) {
   return WideInteger<Limbs>::shifted(largest, -2);
 }
 
-// Random, of few bits, close to the largest one, close to zero.
+// Draws an integer: random, of few bits, close to the largest one, or close to zero.
 template <int Limbs>
 ExactNumber<Limbs> draw_number(std::mt19937_64& random, const ResidueSystem& system, int bits, int draw) {
   ExactNumber<Limbs> number{largest_integer<Limbs>(system)};
@@ -71,7 +71,7 @@ ExactNumber<Limbs> draw_number(std::mt19937_64& random, const ResidueSystem& sys
   return number;
 }
 
-// Integers up to a quarter of the product are found again from their residues.
+// Checks that integers up to a quarter of the product of moduli are found from their residues.
 template <int Limbs>
 void check_numbers() {
   std::mt19937_64 random(Limbs);
@@ -96,7 +96,7 @@ TEST(Remainder, FindsTheIntegerOfEveryNumberOfModuli) {
   check_numbers<6>();
 }
 
-// Returns the parts of a complex number from its residues.
+// Checks that both parts of a complex number are found from its residues.
 template <int Limbs>
 void check_parts(const ComplexBasis& basis) {
   std::mt19937_64 random(basis.slices());

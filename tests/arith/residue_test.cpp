@@ -1,4 +1,4 @@
-// Moduli, residues and what comes back from them.
+// Tests moduli, the bits that they hold, and residues.
 #include "arith/residue/residue.hpp"
 
 #include <gtest/gtest.h>
@@ -21,11 +21,12 @@ TEST(Moduli, ArePairwiseCoprimeAndTheLargest) {
   EXPECT_EQ(moduli[0], 256);
   EXPECT_EQ(moduli[1], 255);
   EXPECT_EQ(moduli[2], 253);
-  EXPECT_NEAR(bits, 341.9, 0.05);  // FACTS section 5
+  EXPECT_NEAR(bits, 341.9, 0.05);
 }
 
-// A quarter of the product is what is found again: log2 of the products are 125.4, 170.1, 253.8 and 341.9.
-TEST(Moduli, HoldAQuarterOfTheirProduct) {
+// Integers below a quarter of the product are found again: log2 of the products are 125.4, 170.1, 253.8,
+// 341.9.
+TEST(Moduli, HoldTheBitsOfAQuarterOfTheirProduct) {
   EXPECT_EQ(residue_bits(16), 123);
   EXPECT_EQ(residue_bits(22), 168);
   EXPECT_EQ(residue_bits(34), 251);
@@ -34,7 +35,7 @@ TEST(Moduli, HoldAQuarterOfTheirProduct) {
 
 // Residues of the nearest integer, as int8 holds them; the expected ones are computed one bit of the power of
 // two at a time.
-TEST(Residues, ElementsHaveTheNearestIntegersResidues) {
+TEST(Residues, AreThoseOfTheNearestInteger) {
   std::mt19937_64 random(2);
   for (int draw = 0; draw < 3000; ++draw) {
     const double x = std::ldexp(static_cast<double>(random()) * (draw % 2 == 0 ? 1 : -1),

@@ -1,4 +1,4 @@
-// Algorithm 3's sums of magnitudes in 128 bits, and depths.
+// Tests the 128-bit sums of magnitudes of Algorithm 3 of dgemm-tc, and the numbers of slices of a block of C.
 #include "arith/slice_count.hpp"
 
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ TEST(MagnitudeSums, AreExactForNarrowRanges) {
   }
 }
 
-TEST(MagnitudeSums, LoseLittleOfWideOnes) {
+TEST(MagnitudeSums, LoseAtMost51BitsBelowWideRanges) {
   std::mt19937_64 random(8);
   std::uniform_real_distribution<double> uniform(0.5, 1);
   std::uniform_int_distribution<int> exponents(-1000, 1000);
@@ -71,7 +71,7 @@ TEST(MagnitudeSums, LoseLittleOfWideOnes) {
   }
 }
 
-TEST(MagnitudeSums, AreZeroWithoutElements) {
+TEST(MagnitudeSums, AreZeroWithoutNonZeroProducts) {
   EXPECT_EQ(sum_of({}).scaled().fraction, 0);
   EXPECT_EQ(sum_of({{0, 1}, {1, 0}, {-0.0, 5}}).scaled().fraction, 0);
   EXPECT_EQ(sum_of({{0, 1}}).finite(), 0);
@@ -81,9 +81,9 @@ TEST(MagnitudeSums, AreRoundedOnce) {
   // 2^53 + 1 is a tie, which 2^-60 more decides.
   EXPECT_EQ(sum_of({{0x1p53, 1}, {1, 1}}).finite(), 0x1p53);
   EXPECT_EQ(sum_of({{0x1p53, 1}, {1, 1}, {0x1p-60, 1}}).finite(), 0x1.0000000000001p53);
-  // However far below.
+  // The tie is decided however far below it the last product lies.
   EXPECT_EQ(sum_of({{0x1p53, 1}, {1, 1}, {0x1p-1000, 1}}).finite(), 0x1.0000000000001p53);
-  // Up to the next power of two.
+  // The sum is rounded up to the next power of two.
   const Scaled up = sum_of({{0x1.fffffffffffffp0, 1}, {0x1p-53, 1}}).scaled();
   EXPECT_EQ(up.fraction, 0.5);
   EXPECT_EQ(up.exponent, 2);
@@ -104,7 +104,7 @@ TEST(MagnitudeSums, DoNotDependOnTheOrder) {
   }
 }
 
-TEST(SliceDepths, LeaveOutProductsUnlessNothingIsLeft) {
+TEST(SliceDepths, LeaveOutProductsInFastModeUnlessTheRowsAreComplete) {
   const core::SliceDepth fast = core::depth_of({5, 4}, 32, true);
   EXPECT_EQ(fast.products(0), 5);
   EXPECT_EQ(fast.products(4), 1);
@@ -118,12 +118,13 @@ TEST(SliceDepths, LeaveOutProductsUnlessNothingIsLeft) {
   EXPECT_EQ(core::depth_of({0, 0}, 32, true).products(0), 0);
 }
 
-TEST(SliceDepths, CountSlicesOfRowsThatHadEnoughForTheBound) {
+TEST(SliceDepths, LeastCountIsOfTheRowsThatKeepAResidual) {
   EXPECT_EQ(core::depth_of({5, 4}, 32, true).least(), 5);
   EXPECT_EQ(core::depth_of({5, 4}, 32, false).least(), 5);
-  EXPECT_EQ(core::depth_of({2, 3}, 32, true).least(), 3) << "rows with enough keep a rest";
+  EXPECT_EQ(core::depth_of({2, 3}, 32, true).least(), 3)
+      << "rows that Algorithm 3 stopped at 3 slices keep a residual";
   EXPECT_EQ(core::depth_of({3, 3}, 32, true).least(), 3);
-  EXPECT_EQ(core::depth_of({0, 3}, 32, true).least(), 32) << "nothing of any row is left";
+  EXPECT_EQ(core::depth_of({0, 3}, 32, true).least(), 32) << "no row keeps a residual";
   EXPECT_EQ((core::SliceDepth{4, 4, true}.least()), 4);
 }
 

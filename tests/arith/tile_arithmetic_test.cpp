@@ -90,7 +90,7 @@ TEST(TileElements, SegmentsHaveTheSignAndAddUp) {
   }
 }
 
-TEST(TileElements, ValuesOfSumsAreThoseOfFourConversions) {
+TEST(TileElements, ValueOfFourSumsIsThatOfItsFmas) {
   std::mt19937 random(7);
   for (int draw = 0; draw < 100000; ++draw) {
     const auto sum = [&](int products) {

@@ -38,7 +38,7 @@ TEST(FloatingEnvironment, FlagsOfTheCallerStay) {
   std::feclearexcept(FE_ALL_EXCEPT);
 }
 
-TEST(FloatingEnvironment, RoundingIsToNearestInsideAlone) {
+TEST(FloatingEnvironment, RoundingIsToNearestOnlyInside) {
   for (const int rounding : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO, FE_TONEAREST}) {
     std::fesetround(rounding);
     {
@@ -50,7 +50,7 @@ TEST(FloatingEnvironment, RoundingIsToNearestInsideAlone) {
 }
 
 #if defined(__x86_64__)
-TEST(FloatingEnvironment, SubnormalsCountInsideAlone) {
+TEST(FloatingEnvironment, SubnormalsAreKeptOnlyInside) {
   const unsigned before = _mm_getcsr();
   for (const unsigned bits : {0x8000U, 0x40U}) {  // flush to zero, denormals are zero
     _mm_setcsr(before | bits);
@@ -64,7 +64,7 @@ TEST(FloatingEnvironment, SubnormalsCountInsideAlone) {
 }
 
 // The x87 unit has flags and a precision of its own.
-TEST(FloatingEnvironment, TheX87UnitToo) {
+TEST(FloatingEnvironment, X87FlagsStayAndItsPrecisionIsExtendedOnlyInside) {
   std::feclearexcept(FE_ALL_EXCEPT);
   volatile long double three = 3;
   {

@@ -13,7 +13,7 @@ bool runs(const std::vector<int>& architectures, int major, int minor) {
   return DeviceBuild{"", architectures}.runs_on(major, minor);
 }
 
-TEST(DeviceBuild, PtxOfTheFirstRunsOnLaterDevices) {
+TEST(DeviceBuild, PtxOfTheFirstArchitectureRunsOnLaterDevices) {
   EXPECT_TRUE(runs({80, 90, 100, 120}, 8, 0));
   EXPECT_TRUE(runs({80, 90, 100, 120}, 8, 9));
   EXPECT_TRUE(runs({80}, 12, 1));

@@ -22,9 +22,9 @@ TEST(NearestName, IsNoneWhereMoreThanAThirdOfTheWordDiffers) {
   EXPECT_EQ(nearest_name(std::string(100000, 'x'), schemes), std::nullopt);
 }
 
-TEST(NearestName, FirstOfSeveralIsTaken) { EXPECT_EQ(nearest_name("xp16", schemes), "fp16"); }
+TEST(NearestName, IsTheFirstOfSeveralEquallyNear) { EXPECT_EQ(nearest_name("xp16", schemes), "fp16"); }
 
-TEST(AcceptedNames, FollowTheHint) {
+TEST(AcceptedNames, AreListedAfterTheNearestName) {
   EXPECT_EQ(did_you_mean("fp16x4", schemes), "; did you mean fp16x3?");
   EXPECT_EQ(did_you_mean("abacus", schemes), "");
   EXPECT_EQ(accepted_names("fp16x4", "the schemes are", schemes),

@@ -27,7 +27,7 @@ std::string message_of(const auto& body) {
   return {};
 }
 
-// Sets an environment variable while it lives.
+// Sets an environment variable for its lifetime.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {
@@ -103,7 +103,7 @@ TEST(Settings, MalformedValuesNameTheAcceptedOnes) {
   }
 }
 
-TEST(Settings, GoodValuesAreRead) {
+TEST(Settings, ValidValuesAreRead) {
   for (const char* accuracy : {"fp32", "fp64", "exact", "1e-10", "0.25"}) {
     EXPECT_NO_THROW(check_setting(find_setting("accuracy"), accuracy, "test")) << accuracy;
   }
@@ -128,7 +128,7 @@ TEST(Settings, EnvironmentIsReadAndChecked) {
   }
 }
 
-// CMake and module systems set such.
+// CMake and module systems set KINTSUGI_ROOT and the like, which must not fail a call.
 TEST(Settings, UnknownVariablesAreSkippedAndNamed) {
   const Variable root("KINTSUGI_ROOT", "/opt/kintsugi");
   const Variable folder("KINTSUGI_DIR", "");
@@ -168,12 +168,12 @@ TEST(Settings, StrictMakesUnknownVariablesErrors) {
   EXPECT_NO_THROW(environment_settings());
 }
 
-TEST(Settings, StrictIsOfTheEnvironmentAlone) {
+TEST(Settings, StrictIsSetByTheEnvironmentOnly) {
   EXPECT_THAT(message_of([] { refuse_environment_only(find_setting("strict"), "kintsugi_set"); }),
               HasSubstr("from KINTSUGI_STRICT alone"));
 }
 
-TEST(Settings, WordsOfTheDropInLibrariesArePartOfTheEnvironment) {
+TEST(Settings, EnvironmentTakesTheVariablesOfTheDropInLibraries) {
   const Variable policy("KINTSUGI_POLICY", "force");
   const Variable explain("KINTSUGI_EXPLAIN", "1");
   const Variable report("KINTSUGI_REPORT", "-");
@@ -193,7 +193,7 @@ class SettingsFile : public testing::Test {
   Variable variable_{"KINTSUGI_CONFIG", path_.c_str()};
 };
 
-TEST_F(SettingsFile, LinesCommentsAndBlanks) {
+TEST_F(SettingsFile, CommentsAndBlanksAreSkipped) {
   write("# mine\n\n  policy = emulate # why not\nthreads=3\n");
   const SettingLayer layer = file_settings();
   EXPECT_EQ(layer.get(SettingId::policy), "emulate");
@@ -210,19 +210,19 @@ TEST_F(SettingsFile, MistakesNameTheLine) {
   EXPECT_THAT(message_of([] { file_settings(); }), HasSubstr("no setting \"colour\""));
 }
 
-TEST_F(SettingsFile, MayNotHoldWhatOnlyTheEnvironmentSets) {
+TEST_F(SettingsFile, RefusesSettingsOfTheEnvironmentOnly) {
   write("cpu_blas = libblas.so\n");
   EXPECT_THAT(message_of([] { file_settings(); }), HasSubstr("from KINTSUGI_CPU_BLAS alone"));
 }
 
-TEST_F(SettingsFile, MayBeEmptyButNoFolder) {
+TEST_F(SettingsFile, MayBeEmptyButNotAFolder) {
   write("");
   EXPECT_EQ(file_settings().get(SettingId::policy), std::nullopt);
   const Variable folder("KINTSUGI_CONFIG", "/tmp");
   EXPECT_THAT(message_of([] { file_settings(); }), HasSubstr("\"/tmp\" cannot be read"));
 }
 
-TEST(SettingsFolders, AnEmptyNameIsNoName) {
+TEST(SettingsFolders, EmptyVariablesCountAsUnset) {
   const Variable named("KINTSUGI_CONFIG", "");
   const Variable home("HOME", "/nowhere");
   const Variable folder("XDG_CONFIG_HOME", "");
@@ -234,7 +234,7 @@ TEST_F(SettingsFile, ANamedFileMustExist) {
   EXPECT_THAT(message_of([] { file_settings(); }), HasSubstr("cannot be read"));
 }
 
-TEST(SettingsFolders, AnUnnamedFileMayBeMissingOrFound) {
+TEST(SettingsFolders, TheDefaultFileMayBeMissing) {
   const std::string folder = testing::TempDir() + "kintsugi_config_test";
   const Variable variable("XDG_CONFIG_HOME", folder.c_str());
   std::filesystem::remove_all(folder);
@@ -257,9 +257,9 @@ TEST(Status, NumbersAndNamesEqualTheHeaders) {
       {Status::bad_setting, KINTSUGI_BAD_SETTING},
       {Status::device_error, KINTSUGI_DEVICE_ERROR},
       {Status::internal, KINTSUGI_INTERNAL}};
-  for (const auto& [mine, theirs] : pairs) {
-    EXPECT_EQ(static_cast<int>(mine), static_cast<int>(theirs));
-    EXPECT_STREQ(status_name(mine), kintsugi_status_name(theirs));
+  for (const auto& [internal_status, public_status] : pairs) {
+    EXPECT_EQ(static_cast<int>(internal_status), static_cast<int>(public_status));
+    EXPECT_STREQ(status_name(internal_status), kintsugi_status_name(public_status));
   }
   const int unknown = 12;  // within the enumeration's bits, so that the conversion is defined
   EXPECT_STREQ(kintsugi_status_name(static_cast<kintsugi_status>(unknown)), "unknown");

@@ -12,7 +12,7 @@
 namespace kintsugi::core {
 namespace {
 
-TEST(Workers, NoMoreThanPiecesOrThreads) {
+TEST(Workers, AreAtMostTheNumberOfPiecesOrThreads) {
   EXPECT_EQ(workers_for(8, 4), 4);
   EXPECT_EQ(workers_for(3, 4), 3);
   EXPECT_EQ(workers_for(0, 4), 1);
@@ -31,16 +31,16 @@ int workers_of_short_call() {
   return workers_for(8, 4);
 }
 
-// Another thread on the same core, so that the scheduler takes this one off it.
-TEST(Workers, ShortCallsHaveOneWhereTheCoreIsWanted) {
+// Runs another thread on the same core, so that the scheduler takes this thread off it.
+TEST(Workers, ShortCallsHaveOneWhileAnotherThreadNeedsTheCore) {
   cpu_set_t before;
   ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
   int core = 0;
   while (!CPU_ISSET(core, &before)) ++core;
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(core, &one);
-  ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+  cpu_set_t one_core;
+  CPU_ZERO(&one_core);
+  CPU_SET(core, &one_core);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof one_core, &one_core), 0);
   std::atomic<bool> ends = false;
   std::thread rival([&] {
     while (!ends) continue;
@@ -50,12 +50,12 @@ TEST(Workers, ShortCallsHaveOneWhereTheCoreIsWanted) {
     run_for(std::chrono::milliseconds(200));
   }
   const int workers = workers_of_short_call();
-  const int outside = workers_for(8, 4);
+  const int workers_of_long_call = workers_for(8, 4);
   ends = true;
   rival.join();
   ASSERT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
   EXPECT_EQ(workers, 1);
-  EXPECT_EQ(outside, 4);
+  EXPECT_EQ(workers_of_long_call, 4);
   std::this_thread::sleep_for(std::chrono::milliseconds(60));
   EXPECT_EQ(workers_of_short_call(), 4) << "the machine counts as busy for a while only";
 }

@@ -1,4 +1,4 @@
-// The fit of costs: expected times come to measured ones, whatever it begins with.
+// The fit of costs brings expected times to the measured ones, whatever costs it begins with.
 #include "calibrate/fit.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ using cuda::Costs;
 
 Costs shipped_costs() { return cuda::shipped_profiles().front().costs; }
 
-// Measurements by costs that the fit does not know, each off by up to `noise`.
+// Measurements that follow `truth`, which the fit does not know, each off by a factor of at most 1 +- noise.
 std::vector<Measurement> measurements_by(const Costs& truth, double noise) {
   std::mt19937_64 random(5);
   std::uniform_real_distribution<double> deviation(1 - noise, 1 + noise);
@@ -59,19 +59,19 @@ TEST(Fit, FindsCostsThatExplainTheMeasurements) {
   EXPECT_LT(fits.front().max_deviation, 0.01);
 }
 
-TEST(Fit, OneShapeThatNothingExplainsSpoilsNoOther) {
+TEST(Fit, AnOutlierDoesNotSpoilOtherShapes) {
   const Costs truth = shipped_costs();
   std::vector<Measurement> measurements = measurements_by(truth, 0.02);
   measurements[1].microseconds *= 3;  // a split
   Costs costs = shipped_costs();
   fit_costs(costs, measurements);
   measurements.erase(measurements.begin() + 1);
-  // The loss is linear beyond a tenth: the shape pulls like one that is off by a tenth, and with the noise of 2 %
-  // no other comes to deviate by more.
+  // The loss is linear beyond deviations of a tenth, so the outlier pulls no harder than a shape that is off
+  // by a tenth.
   EXPECT_LT(max_deviation(costs, measurements), 0.1);
 }
 
-TEST(Fit, CostsWithoutMeasurementsStay) {
+TEST(Fit, CostsWithoutMeasurementsKeepTheirValues) {
   Costs costs = shipped_costs();
   fit_costs(costs, measurements_by(costs, 0.05));
   EXPECT_EQ(costs.residues[1].launches, shipped_costs().residues[1].launches);

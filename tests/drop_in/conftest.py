@@ -1,4 +1,4 @@
-"""Programs under the BLAS drop-in: with a preload, in an environment without other settings."""
+"""Runs programs with the BLAS drop-in preloaded, in an environment without other settings."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def drop_in_is_built():
 
 
 class Preloaded:
-    """Runs programs with the drop-in before them."""
+    """Runs programs with the drop-in preloaded."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -41,7 +41,7 @@ class Preloaded:
         return result
 
     def report(self, *words, **keywords):
-        """The validated report of a program that succeeds."""
+        """Runs a program that must succeed and returns its report, after validating it."""
         self.ok(*words, report=str(self.folder / "report.json"), **keywords)
         return read_report(self.folder / "report.json")
 

@@ -1,4 +1,4 @@
-"""Programs that are not changed, under every policy: numpy, Fortran, forks, reports and malformed settings."""
+"""Unchanged programs with the drop-in preloaded, under every policy: numpy, Fortran, forks, reports, malformed settings."""
 
 import ctypes
 import os
@@ -10,7 +10,7 @@ import sys
 import pytest
 from conftest import LIBRARY, read_report
 
-# Prints the bits of products of all types by numpy's `@`, which calls CBLAS.
+# Prints a hash of the bits of products of all types by numpy's `@`, which calls CBLAS.
 PRODUCTS = r"""
 import hashlib, sys, numpy
 random = numpy.random.default_rng(5)
@@ -37,7 +37,7 @@ print((a @ a.T.copy() + a @ a.T.copy()).tobytes().hex(), (a.T.copy() @ a).tobyte
 """
 
 
-# Checks residuals of LAPACK's factorizations in units of rounding, and prints the bits of what it found.
+# Checks residuals of LAPACK's factorizations in units of rounding, and prints a hash of the bits of all factors.
 FACTORIZATIONS = r"""
 import hashlib, numpy, scipy.linalg
 random = numpy.random.default_rng(7)
@@ -92,7 +92,7 @@ class TestNumpy:
         one, two = (preloaded.ok(*python(PRODUCTS), policy=policy, threads=count) for count in ("1", "2"))
         assert one.stdout == two.stdout and one.stderr == two.stderr == ""
 
-    def test_exact_is_correctly_rounded(self, preloaded):
+    def test_accuracy_exact_rounds_correctly(self, preloaded):
         code = ("import numpy\nfrom fractions import Fraction\nrandom = numpy.random.default_rng(3)\n"
                 "a, b = (random.standard_normal((9, 9)) * 2.0 ** random.integers(-40, 40, (9, 9)) for _ in 'ab')\n"
                 "c = a @ b\n"
@@ -104,7 +104,7 @@ class TestNumpy:
 
     @pytest.mark.parametrize("accuracy", ["fp32", "fp64", "dd", "1e-3", "1e-20"])
     def test_every_type_keeps_its_own_contract(self, preloaded, accuracy):
-        """PRODUCTS checks the bound of each type; what does not fit a type leaves it its own."""
+        """PRODUCTS checks the bound of each type; an accuracy that does not suit a type leaves it its own contract."""
         assert preloaded.ok(*python(PRODUCTS), accuracy=accuracy, policy="emulate").stderr == ""
 
     def test_a_forked_child_multiplies(self, preloaded):
@@ -114,8 +114,8 @@ class TestNumpy:
                 "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0\n")
         preloaded.ok(*python(code), policy="emulate")
 
-    def test_threads_multiply_at_once(self, preloaded):
-        """With a fork in between, which must not meet a lock of another thread's call."""
+    def test_threads_multiply_while_the_program_forks(self, preloaded):
+        """The child must not wait for a lock that another thread's call held at the fork."""
         code = ("import os, signal, numpy\nfrom concurrent.futures import ThreadPoolExecutor\n"
                 "shapes = [(20 + i % 7, 30, 10 + i % 5) for i in range(200)]\n"
                 "def product(shape):\n    m, n, k = shape\n"
@@ -137,13 +137,13 @@ class TestNumpy:
         assert all("no plan: " in problem["why"] and "fp16x3" in problem["why"] for problem in report["problems"])
         assert preloaded.ok(*python(THREE_CALLS), scheme="fp16x3").stdout == alone.stdout
 
-    def test_force_says_what_it_cannot_run(self, preloaded):
+    def test_force_reports_calls_that_it_cannot_emulate(self, preloaded):
         result = preloaded.ok(*python(THREE_CALLS), scheme="fp16x3", policy="force")
         assert result.stderr.count("kintsugi: cblas_dgemm: policy force, but no plan: ") == 3
         ended = preloaded(*python(THREE_CALLS), scheme="fp16x3", policy="force", strict="1")
         assert ended.returncode == 2 and ended.stdout == ""
 
-    def test_lapack_in_scipy(self, preloaded):
+    def test_force_emulates_lapack_in_scipy(self, preloaded):
         code = ("import numpy, scipy.linalg\nrandom = numpy.random.default_rng(2)\na = random.standard_normal((90, 90))\n"
                 "b = random.standard_normal((90, 90))\nx = scipy.linalg.solve(a, b)\n"
                 "assert abs(a @ x - b).max() < 1e-9\nq, r = scipy.linalg.qr(a)\nassert abs(q @ r - a).max() < 1e-12\n")
@@ -152,7 +152,7 @@ class TestNumpy:
 
 
 class TestLapack:
-    """By scipy, whether its BLAS is the system's or that of its wheel."""
+    """LAPACK as scipy calls it, whether scipy has the system's BLAS or that of its wheel."""
 
     def test_native_gives_the_bits_of_the_program_alone(self, preloaded):
         pytest.importorskip("scipy")
@@ -161,7 +161,7 @@ class TestLapack:
         auto = preloaded.ok(*python(FACTORIZATIONS))
         assert native.stdout == auto.stdout == alone.stdout and native.stderr == auto.stderr == ""
 
-    def test_factorizations_of_forced_products(self, preloaded):
+    def test_force_emulates_all_products_of_factorizations(self, preloaded):
         pytest.importorskip("scipy")
         report = preloaded.report(*python(FACTORIZATIONS), policy="force")
         assert not any(problem["native_calls"] or problem["failed_calls"] for problem in report["problems"])
@@ -173,7 +173,7 @@ class TestLapack:
     def test_bits_of_factorizations_do_not_depend_on_threads(self, preloaded):
         pytest.importorskip("scipy")
         one, two = (preloaded.ok(*python(FACTORIZATIONS), policy="emulate", threads=count) for count in ("1", "2"))
-        assert one.stdout == two.stdout or not has_shared_blas()  # a wheel's LAPACK multiplies beside its BLAS's names
+        assert one.stdout == two.stdout or not has_shared_blas()  # a wheel's LAPACK also multiplies without calling BLAS by name
 
 
 @needs_shared_blas
@@ -197,12 +197,12 @@ class TestSettings:
         report = preloaded.report(*python(code), policy="emulate")
         assert [problem["calls_with_special_values"] for problem in report["problems"]] == [1]
 
-    def test_a_table_goes_to_stderr(self, preloaded):
+    def test_report_of_a_dash_prints_a_table_to_stderr(self, preloaded):
         lines = preloaded.ok(*python(THREE_CALLS), report="-", policy="emulate").stderr.splitlines()
         assert len(lines) == 4 and lines[0] == "kintsugi: calls of BLAS under policy emulate"
         assert "cblas_dgemm N N, m = 3, n = 3, k = 4, row-major: " in lines[2]
 
-    def test_a_file_for_every_process(self, preloaded):
+    def test_each_process_writes_its_own_report(self, preloaded):
         preloaded.ok(*python(THREE_CALLS), report=str(preloaded.folder / "report-%p.json"))
         (path,) = preloaded.folder.glob("report-*.json")
         assert path.name == f"report-{read_report(path)['process']}.json"
@@ -211,7 +211,7 @@ class TestSettings:
         preloaded.ok("true", report=str(preloaded.folder / "report.json"))
         assert not (preloaded.folder / "report.json").exists()
 
-    def test_a_file_that_cannot_be_written(self, preloaded):
+    def test_a_report_that_cannot_be_written_is_named_on_stderr(self, preloaded):
         result = preloaded.ok(*python(THREE_CALLS), report="/nowhere/report.json")
         assert result.stderr == 'kintsugi: KINTSUGI_REPORT = "/nowhere/report.json" cannot be written: No such file or directory\n'
 
@@ -236,11 +236,12 @@ class TestSettings:
         assert result.returncode == 2 and result.stdout == "begun\n"
         assert result.stderr.endswith("; KINTSUGI_STRICT = 1 ends the program\n") and result.stderr.count("\n") == 1
 
-    def test_strict_knows_the_variables_of_the_drop_in(self, preloaded):
+    def test_strict_accepts_the_variables_of_the_drop_in(self, preloaded):
         preloaded.report(*python(THREE_CALLS), strict="1", explain="0", policy="force")
 
 
-# A product by a BLAS that a preload does not reach: its own names come first in its look-ups, and dlsym has its handle.
+# Multiplies by a BLAS that a preload does not replace: RTLD_DEEPBIND makes the BLAS prefer its own names, and the program
+# looks dgemm_ up by the BLAS's handle.
 OUT_OF_REACH = r"""
 import ctypes, os
 library = ctypes.CDLL("libblas.so.3", os.RTLD_LOCAL | os.RTLD_DEEPBIND | os.RTLD_NOW)
@@ -260,7 +261,7 @@ def has_blas():
 
 @pytest.mark.skipif(not has_blas(), reason="no libblas.so.3")
 @pytest.mark.parametrize("policy", ["auto", "native", "force"])
-def test_an_audit_library_reaches_what_a_preload_does_not(preloaded, policy):
+def test_an_audit_library_intercepts_calls_that_a_preload_misses(preloaded, policy):
     report = preloaded.folder / "report.json"
     preloaded.ok(*python(OUT_OF_REACH), policy=policy, report=str(report))
     assert not report.exists()
@@ -271,7 +272,7 @@ def test_an_audit_library_reaches_what_a_preload_does_not(preloaded, policy):
 
 
 @needs_shared_blas
-def test_an_audit_library_changes_nothing_else(preloaded):
+def test_an_audit_library_changes_no_results(preloaded):
     alone = preloaded.ok(*python(PRODUCTS), preload=False)
     emulated = preloaded.ok(*python(PRODUCTS), policy="emulate")
     preloaded.environment["LD_AUDIT"] = str(pathlib.Path(LIBRARY).with_name("libkintsugi_blas_audit.so"))
@@ -286,7 +287,7 @@ PILAENV = "int pilaenv_(const int* context, const char* type) { return context =
 @pytest.mark.parametrize("settings, alone, beside_another", [
     ({"policy": "auto"}, 32, 77), ({"policy": "native", "accuracy": "exact"}, 32, 77), ({"policy": "emulat"}, 32, 77),
     ({"policy": "force"}, 512, 512), ({"policy": "emulate"}, 512, 512), ({"accuracy": "exact"}, 512, 512)])
-def test_the_depth_of_scalapack_is_raised_where_products_are_emulated(preloaded, settings, alone, beside_another):
+def test_pilaenv_gives_larger_blocks_where_products_are_emulated(preloaded, settings, alone, beside_another):
     (preloaded.folder / "next.c").write_text(PILAENV)
     preloaded.ok("cc", "-shared", "-fPIC", "next.c", "-o", "libnext.so", preload=False)
     ask = "print(ctypes.CDLL(None).pilaenv_(None, b'D'))"
@@ -312,7 +313,7 @@ end subroutine
 
 @pytest.mark.skipif(not shutil.which("gfortran"), reason="no gfortran")
 @pytest.mark.parametrize("policy", ["auto", "force"])
-def test_a_fortran_program_with_its_own_xerbla(preloaded, policy):
+def test_a_fortran_programs_own_xerbla_is_called(preloaded, policy):
     (preloaded.folder / "caller.f90").write_text(FORTRAN)
     preloaded.ok("gfortran", "caller.f90", "-o", "caller", "-l:libblas.so.3", preload=False)
     report = preloaded.folder / "report.json"
@@ -323,7 +324,7 @@ def test_a_fortran_program_with_its_own_xerbla(preloaded, policy):
     assert (problem["native_calls"] == 0) == (policy == "force")
 
 
-def test_kintsugi_run(preloaded):
+def test_kintsugi_run_preloads_the_drop_in(preloaded):
     program = os.environ.get("TESTED_PROGRAM")
     if not program:
         pytest.skip("configured without the program")

@@ -1,4 +1,4 @@
-"""What libkintsugi_blas.so offers and needs."""
+"""Symbols that libkintsugi_blas.so exports, and libraries that it needs."""
 
 import os
 import re
@@ -36,11 +36,11 @@ def test_the_table_has_the_usual_names():
     assert not {"sherk_", "dhemm_", "cblas_dher2k"} & names, "real matrices have no Hermitian routines"
 
 
-def test_soname():
+def test_soname_has_the_major_version():
     assert dynamic("SONAME") == [f"libkintsugi_blas.so.{major()}"]
 
 
-def test_it_needs_the_library_and_no_blas():
+def test_it_needs_libkintsugi_and_no_blas():
     other = {name for name in dynamic("NEEDED") if not name.startswith("ld-linux")} - RUNTIME
     if SANITIZED:
         other = {name for name in other if not re.fullmatch(r"lib(asan|ubsan|tsan)\.so\.\d+", name)}
@@ -48,7 +48,7 @@ def test_it_needs_the_library_and_no_blas():
 
 
 def test_the_audit_library_needs_libc_alone():
-    """The dynamic linker gives it copies of all that it needs."""
+    """The dynamic linker loads a second copy of every library that an audit library needs."""
     audit = os.path.join(os.path.dirname(LIBRARY), "libkintsugi_blas_audit.so")
     exported = [line.split()[-1] for line in run("nm", "--dynamic", "--defined-only", audit).splitlines()]
     assert sorted(exported) == ["la_objopen", "la_symbind64", "la_version"]
@@ -56,10 +56,10 @@ def test_the_audit_library_needs_libc_alone():
 
 
 def test_error_handlers_are_looked_up_by_name():
-    """Through the program's search order, so that a tester's own are reached."""
+    """They are undefined symbols, so that a program's own handlers are called."""
     undefined = {line.split()[-1] for line in run("nm", "--dynamic", "--undefined-only", LIBRARY).splitlines()}
     assert {"xerbla_", "cblas_xerbla"} <= undefined
 
 
-def test_calls_needs_no_blas_of_its_own():
+def test_blas_calls_is_linked_to_no_other_blas():
     assert "blas.so.3" not in run("readelf", "--dynamic", CALLS) and os.path.exists(CALLS)

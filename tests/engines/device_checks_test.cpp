@@ -1,4 +1,4 @@
-// Choice of the checked candidate that computes a block of C, as kernels make it.
+// Tests how kernels select the checked candidate that computes a block of C.
 #include "engines/device_checks.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ DeviceCheckedChain chain_of_four() {
   return chain;
 }
 
-TEST(DeviceChecks, ChanceIsTheShareOfTheLastPlace) {
+TEST(DeviceChecks, ChanceOfAnOpenElementIsItsErrorInUnitsOfTheLastPlace) {
   EXPECT_EQ(chance_of_open(1, 0, 53), 0);
   EXPECT_EQ(chance_of_open(0, 1, 53), 1);
   EXPECT_EQ(chance_of_open(1, 0x1p-55, 53), 0x1p-2);
@@ -34,8 +34,8 @@ TEST(DeviceChecks, ChanceIsTheShareOfTheLastPlace) {
   EXPECT_EQ(chance_of_open(3, 10, 53), 1);
 }
 
-// Against random numbers: an element is open if a boundary between two roundings lies near its sum.
-TEST(DeviceChecks, ChanceEqualsThatOfRandomSums) {
+// An element is open if a boundary between two roundings is nearer to its sum than the sum's error.
+TEST(DeviceChecks, ChanceOfAnOpenElementIsThatOfRandomSums) {
   std::mt19937_64 random(5);
   for (const double deviation : {0x1p-27, 0x1p-30}) {
     int open = 0;
@@ -62,21 +62,22 @@ TEST(DeviceChecks, CheapestCandidateCountsOpenElements) {
   EXPECT_EQ(cheapest({1.2e-3, 1.1e-5, 0, 0}), 1) << "phi = 1";
   EXPECT_EQ(cheapest({0.11, 0.02, 5.5e-6, 0}), 2) << "phi = 2";
   EXPECT_EQ(cheapest({0.54, 0.21, 3.2e-3, 2.8e-5}), 3) << "phi = 4";
-  EXPECT_EQ(cheapest({1, 1, 1, 1}), 0) << "all are open whatever runs";
+  EXPECT_EQ(cheapest({1, 1, 1, 1}), 0) << "every candidate leaves all elements open";
   EXPECT_EQ(cheapest({0, 0, 0, 0}), 0);
 }
 
-TEST(DeviceChecks, NextCandidateMustPay) {
+TEST(DeviceChecks, NextCandidateIsTheCheapestWayToTheOpenElements) {
   const DeviceCheckedChain chain = chain_of_four();
   EXPECT_EQ(next_candidate(chain, 0, 0), 4);
-  EXPECT_EQ(next_candidate(chain, 0, 1e-3), 4) << "17 terms are less than 21";
-  EXPECT_EQ(next_candidate(chain, 0, 2e-3), 2) << "21 terms and 4.25 of an eighth left open are more";
+  EXPECT_EQ(next_candidate(chain, 0, 1e-3), 4) << "exact sums cost 17 terms, the next candidate 21";
+  EXPECT_EQ(next_candidate(chain, 0, 2e-3), 2)
+      << "exact sums cost 34 terms, the next candidate 21 and an eighth of the sums";
   EXPECT_EQ(next_candidate(chain, 0, 1), 3);
   EXPECT_EQ(next_candidate(chain, 2, 1), 3);
-  EXPECT_EQ(next_candidate(chain, 3, 1), 4) << "the last one";
+  EXPECT_EQ(next_candidate(chain, 3, 1), 4) << "no candidate is left but exact sums";
 }
 
-TEST(DeviceChecks, MasksCoverWholeBlocksOfRows) {
+TEST(DeviceChecks, MasksCoverBlocksOf128Rows) {
   EXPECT_EQ(DeviceOpenElements::masks_for_rows(1), 4);
   EXPECT_EQ(DeviceOpenElements::masks_for_rows(128), 4);
   EXPECT_EQ(DeviceOpenElements::masks_for_rows(129), 8);

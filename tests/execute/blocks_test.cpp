@@ -8,7 +8,7 @@
 namespace kintsugi::core {
 namespace {
 
-TEST(Blocks, CoverEveryElementOnceDownTheColumns) {
+TEST(Blocks, CoverEveryElementOnceInColumnMajorOrder) {
   for (const std::int64_t m : {1, 7, 8, 20}) {
     for (const std::int64_t n : {1, 3, 6, 17}) {
       std::vector<int> visits(static_cast<std::size_t>(m * n));
@@ -30,8 +30,9 @@ TEST(Blocks, CoverEveryElementOnceDownTheColumns) {
   }
 }
 
-// Columns of B once for each column of blocks; rows of A once where one block has them all.
-TEST(Blocks, SayWhichSidesToSplit) {
+// Columns of B are split once for each column of blocks; rows of A once if one block has them all, else for
+// every block.
+TEST(Blocks, SplitAnOperandOnlyWhereItsVectorsBegin) {
   const auto splits = [](const Blocking& size, std::int64_t m, std::int64_t n) {
     std::pair<int, int> counts;
     for_each_block(size, m, n, [&](const ResultBlock& block) {
@@ -45,7 +46,7 @@ TEST(Blocks, SayWhichSidesToSplit) {
   EXPECT_EQ(splits({8, 8}, 8, 8), std::pair(1, 1));
 }
 
-TEST(Blocks, PartsOfAnEmptyLengthAreNone) {
+TEST(Blocks, ForEachPartCutsALengthAndSkipsAnEmptyOne) {
   int count = 0;
   for_each_part({5, 0}, 3, [&](const Part&) { ++count; });
   EXPECT_EQ(count, 0);

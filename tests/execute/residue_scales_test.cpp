@@ -1,4 +1,4 @@
-// ozaki2 with scales by norms and by a product: sums that reach the bound, bits, what is refused.
+// Tests ozaki2 with scales by norms and by a product of magnitudes: error bound, bits and refused parameters.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,8 @@ std::string named(int moduli, const std::string& scale) {
   return fmt::format("ozaki2:moduli={}:scale={}", moduli, scale);
 }
 
-// Every element within the bound of the scheme's least scales; a sum beyond M / 4 would be anything.
+// Checks every element against the bound of the scheme's smallest scales; a sum beyond M / 4, M the product
+// of moduli, would give an arbitrary element.
 template <class T>
 void expect_within_bound(GemmDataOf<T>& data) {
   const core::Scheme& scheme = *core::find_scheme(data.test().scheme);
@@ -58,15 +59,15 @@ TEST(ResidueScales, KeepTheBound) {
   }
 }
 
-// Rows and columns for which Cauchy and Schwarz, and the product of magnitudes, are equations: sums come as
-// close to M / 4 as scales allow. One element alone, all equal, and one that meets nothing but small ones.
-TEST(ResidueScales, SumsAtTheBound) {
+// Sums come as close to M / 4 as scales allow, since for these rows and columns the Cauchy-Schwarz
+// inequality, or the product of magnitudes, is nearly an equation.
+TEST(ResidueScales, SumsThatReachTheLimitKeepTheBound) {
   const auto fill = [](int kind, std::int64_t p, bool right) {
     switch (kind) {
-      case 0: return p == 3 ? 0x1.fffffffffffffp40 : 0;
-      case 1: return 0x1.fffffffffffffp-3;
+      case 0: return p == 3 ? 0x1.fffffffffffffp40 : 0;  // a single non-zero product
+      case 1: return 0x1.fffffffffffffp-3;               // all elements equal
       case 2: return p % 2 == 0 ? 1.0 : -1.0;
-      case 3: return (p == 3) != right ? 1.75 : std::ldexp(1.25, -70);
+      case 3: return (p == 3) != right ? 1.75 : std::ldexp(1.25, -70);  // large times small alone
       default: return p == 3 ? (right ? 0.0 : 1.5) : std::ldexp(1.0 + 0.001 * static_cast<double>(p), -9);
     }
   };
@@ -112,7 +113,8 @@ TEST(ResidueScales, PairsAreBoundedByBothWords) {
   }
 }
 
-// Purpose of the scale rules: more bits from the same moduli where most elements are far below the maximum.
+// The scale rules exist for this: more bits from the same moduli where most elements are far below the
+// maximum.
 TEST(ResidueScales, NormsKeepMoreBitsThanExponents) {
   const auto largest_error = [](const std::string& scheme) {
     GemmDataOf<double> data(
@@ -135,8 +137,8 @@ std::vector<T> result_of(const GemmCase& test) {
   return data.result();
 }
 
-// Engines, threads, limits (and so blocks).
-TEST(ResidueScales, BitsOfComplexElementsDoNotDependOnTheWay) {
+// A workspace limit changes the blocks of C.
+TEST(ResidueScales, ComplexBitsDoNotDependOnEngineThreadsOrLimit) {
   for (const std::string& scale : scales) {
     GemmCase test{.m = 150,
                   .n = 140,
@@ -167,9 +169,9 @@ void expect_prepared_bits(const GemmCase& test) {
     const PlanOf plan(prepared);
     ASSERT_EQ(plan.status, KINTSUGI_SUCCESS) << plan.error;
     auto operands = prepared.operands();
-    const std::tuple<int, kintsugi_side, const void*, kintsugi_prepared*> ways[] = {
+    const std::tuple<int, kintsugi_side, const void*, kintsugi_prepared*> prepared_sides[] = {
         {1, KINTSUGI_A, operands.a, &operands.prepared_a}, {2, KINTSUGI_B, operands.b, &operands.prepared_b}};
-    for (const auto& [bit, side, source, kept] : ways) {
+    for (const auto& [bit, side, source, kept] : prepared_sides) {
       if ((sides & bit) == 0) continue;
       ASSERT_EQ(kintsugi_prepare(nullptr, plan.plan, side, source, kept), KINTSUGI_SUCCESS)
           << kintsugi_last_error();
@@ -182,7 +184,7 @@ void expect_prepared_bits(const GemmCase& test) {
   }
 }
 
-TEST(ResidueScales, PreparedOperandsChangeNoBit) {
+TEST(ResidueScales, PreparedOperandsChangeNoBits) {
   for (const std::string& scale : scales) {
     const GemmCase test{
         .m = 40, .n = 30, .k = 90, .distribution = "phi:2", .scheme = named(14, scale), .engine = "cpu"};
@@ -200,8 +202,7 @@ TEST(ResidueScales, PreparedOperandsChangeNoBit) {
   expect_prepared_bits<std::complex<double>>(checked);
 }
 
-// Scaled by powers of two, permuted along k and padded by zeros: the same bits.
-TEST(ResidueScales, Laws) {
+TEST(ResidueScales, ScalingPermutingAndPaddingAlongKChangeNoBits) {
   for (const std::string& scale : scales) {
     const GemmCase test{
         .m = 17, .n = 9, .k = 60, .distribution = "phi:1", .scheme = named(14, scale), .engine = "cpu"};
@@ -209,21 +210,20 @@ TEST(ResidueScales, Laws) {
     data.run_well();
     GemmCase longer = test;
     longer.k = 75;
-    GemmDataOf<double> other(longer);
+    GemmDataOf<double> transformed(longer);
     for (std::int64_t p = 0; p < 75; ++p) {
       for (std::int64_t i = 0; i < 17; ++i)
-        other.a()(i, p) = p < 60 ? std::ldexp(data.a()(i, 59 - p), 30) : 0;
+        transformed.a()(i, p) = p < 60 ? std::ldexp(data.a()(i, 59 - p), 30) : 0;
       for (std::int64_t j = 0; j < 9; ++j)
-        other.b()(p, j) = p < 60 ? std::ldexp(data.b()(59 - p, j), -30) : 0;
+        transformed.b()(p, j) = p < 60 ? std::ldexp(data.b()(59 - p, j), -30) : 0;
     }
-    other.run_well();
-    EXPECT_EQ(bits_of(other.result()), bits_of(data.result())) << scale;
+    transformed.run_well();
+    EXPECT_EQ(bits_of(transformed.result()), bits_of(data.result())) << scale;
   }
 }
 
-// Where norms show that sums are small, a checked run takes fewer moduli: the same bits, with prepared
-// operands too.
-TEST(CheckedModuli, AreAsManyAsNormsAskFor) {
+// The report's `adapted` has the moduli of a checked run, if norms show that fewer than planned are enough.
+TEST(CheckedModuli, AreFewerWhereNormsShowSmallSums) {
   const auto moduli_of = [](const char* distribution) {
     GemmDataOf<double> data({.m = 30,
                              .n = 30,
@@ -237,7 +237,7 @@ TEST(CheckedModuli, AreAsManyAsNormsAskFor) {
     const json adapted = handle.report().at("adapted");
     return adapted.is_null() ? 0 : adapted.at("split_a").at("slices").get<int>();
   };
-  EXPECT_EQ(moduli_of("integer:1"), 0);  // all of a row are as large as its maximum
+  EXPECT_EQ(moduli_of("integer:1"), 0);  // all elements of a row are as large as its maximum
   EXPECT_GT(moduli_of("phi:1.5"), 0);
 }
 

@@ -1,4 +1,4 @@
-// Plans under the policy auto, of a device that was measured: what is expected to be quicker.
+// Tests plans under the policy auto: an emulation or native, by the expected times of the device's profile.
 #include <array>
 #include <thread>
 
@@ -19,9 +19,9 @@ TEST_F(DevicePlan, AutoAndNativeAreTheVendorsProduct) {
   }
 }
 
-// Times measured on this device decide.
+// The times of the H200's profile decide.
 TEST_F(DevicePlan, AutoEmulatesIfThatIsFaster) {
-  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const auto planned_for = [&](std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch,
                                kintsugi_type type = KINTSUGI_F32) {
     Call call(m, n, k, stream_);
@@ -35,14 +35,16 @@ TEST_F(DevicePlan, AutoEmulatesIfThatIsFaster) {
   EXPECT_EQ(planned_for(512, 512, 512, 1), Names{"native"});
   for (const std::int64_t n : {704, 896, 960})
     EXPECT_EQ(planned_for(n, n, n, 1), (Names{"fp16x3-wide", "native"})) << n;
-  EXPECT_EQ(planned_for(96, 4096, 4096, 1), Names{"native"})
-      << "blocks of k are short where C has few elements";
+  EXPECT_EQ(planned_for(96, 4096, 4096, 1), Names{"native"}) << "k-blocks are short where C has few elements";
   EXPECT_EQ(planned_for(256, 4096, 4096, 1), (Names{"fp16x3", "bf16x6", "native"}));
-  EXPECT_EQ(planned_for(64, 8192, 8192, 1), Names{"native"}) << "its split alone takes as long";
+  EXPECT_EQ(planned_for(64, 8192, 8192, 1), Names{"native"})
+      << "splitting B alone takes as long as the native product";
   EXPECT_EQ(planned_for(128, 128, 128, 64), Names{"native"});
-  EXPECT_EQ(planned_for(1024, 1024, 1024, 1), (Names{"fp16x3-wide", "native"})) << "launches count";
+  EXPECT_EQ(planned_for(1024, 1024, 1024, 1), (Names{"fp16x3-wide", "native"}))
+      << "each further candidate costs launches";
   EXPECT_EQ(planned_for(4096, 4096, 4096, 1), (Names{"fp16x3", "fp16x3-wide", "bf16x6", "native"}));
-  EXPECT_EQ(planned_for(2048, 2048, 2048, 1), (Names{"fp16x3", "bf16x6", "native"})) << "launches count";
+  EXPECT_EQ(planned_for(2048, 2048, 2048, 1), (Names{"fp16x3", "bf16x6", "native"}))
+      << "each further candidate costs launches";
   EXPECT_EQ(planned_for(512, 512, 512, 64), (Names{"fp16x3", "bf16x6", "native"}));
   EXPECT_EQ(planned_for(1024, 1024, 1024, 1, KINTSUGI_C32), Names{"native"});
   EXPECT_EQ(
@@ -52,7 +54,7 @@ TEST_F(DevicePlan, AutoEmulatesIfThatIsFaster) {
 
 // The times of a device without a profile are those of the nearest one, scaled, so that the gain has to be
 // large.
-TEST_F(DevicePlan, AutoWantsMoreOfADeviceThatWasNotMeasured) {
+TEST_F(DevicePlan, AutoWantsALargerGainOnADeviceWithoutAProfile) {
   const auto planned_for = [&](std::int64_t n) {
     Call call(n, n, n, stream_);
     return schemes(planned(call));
@@ -64,14 +66,14 @@ TEST_F(DevicePlan, AutoWantsMoreOfADeviceThatWasNotMeasured) {
   };
   const std::int64_t not_measured = first_emulated();
   EXPECT_LE(not_measured, 1536);
-  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
   EXPECT_LT(first_emulated(), not_measured);
 }
 
 // A single candidate accepts by mean depth too, since the native SIMT kernel after it is slower than the
 // vendor's.
-TEST_F(DevicePlan, AutoLooksForDepthsWhereThereIsOneCandidate) {
-  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+TEST_F(DevicePlan, ASingleCandidateUnderAutoAcceptsByMeanDepth) {
+  const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
   Call square(1024, 1024, 1024, stream_);
   Call prepared(32, 4096, 4096, stream_);
   prepared.problem.prepared_b = 1;
@@ -84,8 +86,8 @@ TEST_F(DevicePlan, AutoLooksForDepthsWhereThereIsOneCandidate) {
 
 // Weights of an inference: the time of their split is not counted if the plan says that they will be
 // prepared.
-TEST_F(DevicePlan, AutoCountsNoSplitOfWhatIsPrepared) {
-  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+TEST_F(DevicePlan, AutoCountsNoSplitOfPreparedOperands) {
+  const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const auto first_candidate = [&](std::int64_t rows, std::int64_t n, bool transposed, bool prepared) {
     Call call(transposed ? n : rows, transposed ? rows : n, n, stream_);
     (transposed ? call.problem.prepared_a : call.problem.prepared_b) = prepared ? 1 : 0;
@@ -94,7 +96,7 @@ TEST_F(DevicePlan, AutoCountsNoSplitOfWhatIsPrepared) {
   for (const bool transposed : {false, true}) {
     for (const std::int64_t n : a_part_of<std::int64_t>({4096, 8192})) {
       EXPECT_EQ(first_candidate(1, n, transposed, true), "native")
-          << "two slices are as many bytes as an FP32";
+          << "one row is bound by memory, and two slices have as many bytes as FP32 weights";
       for (const std::int64_t rows : {2, 4, 8, 16, 32, 64, 128}) {
         SCOPED_TRACE(testing::Message() << rows << " rows, weights of " << n);
         EXPECT_EQ(first_candidate(rows, n, transposed, false) == "native", rows < 128);
@@ -105,7 +107,7 @@ TEST_F(DevicePlan, AutoCountsNoSplitOfWhatIsPrepared) {
 }
 
 TEST_F(DevicePlan, ComplexWeightsCountAsPreparedToo) {
-  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const auto planned_for = [&](std::int64_t m, std::int64_t n, bool prepared) {
     Call call(m, n, n, stream_);
     call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_C32;
@@ -116,12 +118,12 @@ TEST_F(DevicePlan, ComplexWeightsCountAsPreparedToo) {
                     "native"};
   EXPECT_EQ(planned_for(512, 4096, false), Names{"native"});
   EXPECT_EQ(planned_for(512, 4096, true), chain);
-  EXPECT_EQ(planned_for(128, 8192, true), chain) << "few of them too";
+  EXPECT_EQ(planned_for(128, 8192, true), chain) << "few rows too";
 }
 
-// No time can be expected of them, and nothing is there to be computed.
+// Empty problems have no expected times; their plan is native.
 TEST_F(DevicePlan, EmptyProblemsArePlanned) {
-  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
   for (const kintsugi_type type : {KINTSUGI_F32, KINTSUGI_C32, KINTSUGI_F64}) {
     for (int empty = 0; empty < 4; ++empty) {
       Call call(512, 512, 4096, stream_);
@@ -132,15 +134,15 @@ TEST_F(DevicePlan, EmptyProblemsArePlanned) {
       EXPECT_EQ(schemes(planned(call)), Names{"native"}) << "type " << type << ", case " << empty;
     }
   }
-  Call many(1, 1, 64, stream_);
-  many.problem.batch_count = std::int64_t{1} << 32;
-  many.problem.stride_c = 1;
-  EXPECT_EQ(schemes(planned(many)), Names{"native"});
+  Call huge_batch(1, 1, 64, stream_);
+  huge_batch.problem.batch_count = std::int64_t{1} << 32;
+  huge_batch.problem.stride_c = 1;
+  EXPECT_EQ(schemes(planned(huge_batch)), Names{"native"});
 }
 
-// A thread that has not worked on a device before.
+// The planning thread has no current context.
 TEST_F(DevicePlan, ThreadsWithoutAContextCanPlan) {
-  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
   std::thread([&] {
     Call call(1024, 1024, 1024, stream_);
     EXPECT_EQ(schemes(planned(call)), (Names{"fp16x3-wide", "native"}));

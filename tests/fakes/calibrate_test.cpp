@@ -1,5 +1,5 @@
-// Calibration on the fake device, whose times mean nothing: the profile that it writes is read and used, and
-// measurements that known costs explain give these costs and their decisions.
+// Tests calibration on the fake device, whose times mean nothing: the profile that it writes can be read, and
+// measurements computed from known costs give these costs and the decisions that follow from them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,18 +31,18 @@ struct Reports {
   std::string last;
 };
 
-void note(void* user, double done, const char* step) {
+void record_progress(void* user, double done, const char* step) {
   auto& reports = *static_cast<Reports*>(user);
   reports.done.push_back(done);
   reports.last = step;
 }
 
-// The name of the file has to live as long as the request.
+// The request points at `file`, which must outlive it.
 kintsugi_calibration quick_calibration(const char* file, Reports& reports) {
   kintsugi_calibration calibration = KINTSUGI_CALIBRATION_INIT;
   calibration.file = file;
   calibration.quick = 1;
-  calibration.progress = note;
+  calibration.progress = record_progress;
   calibration.progress_user = &reports;
   return calibration;
 }
@@ -80,8 +80,8 @@ TEST(Calibration, BadRequestsAreNamed) {
   EXPECT_TRUE(reports.done.empty());
 }
 
-TEST(Calibration, ADeviceWithoutSuchKernelsIsRefused) {
-  const Steered other("FAKE_CUDA_CAPABILITY", "8.0");
+TEST(Calibration, ADeviceWithoutProductKernelsIsRefused) {
+  const FakeVariable older("FAKE_CUDA_CAPABILITY", "8.0");
   Reports reports;
   const kintsugi_calibration calibration = quick_calibration("unused.json", reports);
   EXPECT_EQ(kintsugi_calibrate(&calibration), KINTSUGI_ENGINE_UNAVAILABLE);
@@ -99,15 +99,15 @@ const core::cuda::Profile& shipped(const std::string& name) {
   throw std::runtime_error("no shipped profile of " + name);
 }
 
-// The measurements of a whole calibration; their times are the fake's.
+// Returns the measurements of a whole calibration, with the fake device's times.
 std::vector<Measurement> all_measurements() {
   core::calibrate::Workbench bench(*core::find_engine("cuda")->device(), true);
-  std::vector<Measurement> all;
-  for (const core::calibrate::Task& task : core::calibrate::all_tasks(bench)) task.run(all);
-  return all;
+  std::vector<Measurement> measurements;
+  for (const core::calibrate::Task& task : core::calibrate::all_tasks(bench)) task.run(measurements);
+  return measurements;
 }
 
-// Sets their times to those of a device with these costs, each off by up to 3 %.
+// Sets the measurements' times to those expected with the costs `truth`, each off by up to 3 %.
 void measure_by(const Costs& truth, std::vector<Measurement>& measurements) {
   std::mt19937_64 random(29);
   std::uniform_real_distribution<double> noise(0.97, 1.03);
@@ -115,7 +115,8 @@ void measure_by(const Costs& truth, std::vector<Measurement>& measurements) {
     measurement.microseconds = measurement.expected(truth) * noise(random);
 }
 
-// The fake device's profile with these costs, where calls look for it, for as long as it lives.
+// Writes a profile of the fake device with these costs where calls look for it, for the lifetime of the
+// object.
 class ProfileInForce {
  public:
   explicit ProfileInForce(const Costs& costs) : folder_(testing::TempDir() + "/profile-in-force") {
@@ -143,7 +144,7 @@ class ProfileInForce {
 
 class KnownCosts : public DevicePlan {
  protected:
-  // First candidate of each number of rows by prepared weights, and of square products.
+  // Returns the first candidates for several numbers of rows times prepared weights, and for square products.
   Names decisions(const Costs& costs) {
     const ProfileInForce profile(costs);
     Names names;
@@ -164,7 +165,7 @@ class KnownCosts : public DevicePlan {
 
 // Costs of a device whose square calls take long to select a candidate and whose prepared calls do not, and
 // of one where both take as long. The fit begins with the costs of another device.
-TEST_F(KnownCosts, AreFoundWithTheirDecisions) {
+TEST_F(KnownCosts, AreFittedAndGiveTheSameDecisions) {
   if (!thorough) GTEST_SKIP() << "two fits of minutes; Calibration fits measured times";
   Costs quick_prepared = shipped("NVIDIA H200").costs;
   quick_prepared.call.selection = 11;

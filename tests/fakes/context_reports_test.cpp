@@ -1,4 +1,4 @@
-// Reports and their memory where several devices and contexts are in use, over the fakes.
+// Tests reports and their memory with several devices and contexts, over the fakes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,19 +17,19 @@ TEST_F(Contexts, ReportsBelongToTheirDevice) {
   const Handle handle;
   for (const bool first : {true, false}) {
     for (const int device : {0, 1}) {
-      const Current current(primary_context(device));
+      const CurrentContext current(primary_context(device));
       const Stream stream;
       Call call(40, 30, 100, stream);
       call.options.policy = "emulate";
       ASSERT_EQ(kintsugi_plan_create(handle, &call.problem, &call.options, &call.plan), KINTSUGI_SUCCESS)
           << kintsugi_last_error();
       call.bring_workspace();
-      call.alpha = 0;  // so that the report is cleared, which the fake does
+      call.alpha = 0;  // then the report is only cleared, which the fake driver can do
       fake_cuda_forget();
       ASSERT_EQ(kintsugi_plan_execute(handle, call.plan, &call.operands), KINTSUGI_SUCCESS)
           << kintsugi_last_error();
       EXPECT_THAT(events_with("Alloc"), IsEmpty()) << "device " << device << ", first: " << first;
-      const Current other(primary_context(1 - device));
+      const CurrentContext other(primary_context(1 - device));
       fake_cuda_forget();
       handle.report();
       EXPECT_THAT(events_with("cuCtxSynchronize"),
@@ -39,7 +39,7 @@ TEST_F(Contexts, ReportsBelongToTheirDevice) {
 }
 
 // A garbage collector may destroy a handle while some stream is captured.
-TEST_F(Contexts, HandlesGoWithoutTheDevice) {
+TEST_F(Contexts, HandlesAreDestroyedWithoutDeviceCalls) {
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.policy = "emulate";
@@ -54,37 +54,39 @@ TEST_F(Contexts, HandlesGoWithoutTheDevice) {
   const int before = fake_cuda_allocations();
   ASSERT_EQ(kintsugi_create(&call.handle), KINTSUGI_SUCCESS);
   call.make_plan();
-  EXPECT_EQ(fake_cuda_allocations(), before) << "the next handle has the memory";
-  EXPECT_THAT(events_with("cuCtxSynchronize"), Not(IsEmpty())) << "when nobody writes to it any more";
+  EXPECT_EQ(fake_cuda_allocations(), before)
+      << "the next handle takes the report memory of the destroyed one";
+  EXPECT_THAT(events_with("cuCtxSynchronize"), Not(IsEmpty()))
+      << "the memory is taken when no kernel writes to it any more";
 }
 
-TEST_F(Contexts, ReportsAreNotMadeInCaptures) {
+TEST_F(Contexts, ReportMemoryIsNotAllocatedInACapture) {
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.policy = "emulate";
   const Handle other;
   ASSERT_EQ(kintsugi_plan_create(other, &call.problem, &call.options, &call.plan), KINTSUGI_SUCCESS);
   void* context = fake_cuda_make_context(0, nullptr);
-  const Current current(context);
-  const Stream own;
-  Call here(40, 30, 100, own);
+  const CurrentContext current(context);
+  const Stream stream_here;
+  Call here(40, 30, 100, stream_here);
   here.options.policy = "emulate";
   here.make_plan();
   ASSERT_EQ(kintsugi_create(&here.handle), KINTSUGI_SUCCESS);
   {
-    const Capture capture(own);
+    const Capture capture(stream_here);
     expect_refused(here,
                    AllOf(HasSubstr("the stream is being captured"), HasSubstr("no report for device 0")));
   }
   EXPECT_EQ(here.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
-  const Capture capture(own);
+  const Capture capture(stream_here);
   EXPECT_EQ(here.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
 }
 
 // A native product needs no device report, since the host decides what it does.
 TEST_F(Contexts, NativeProductsNeedNoReport) {
   void* context = fake_cuda_make_context(0, nullptr);
-  const Current current(context);
+  const CurrentContext current(context);
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.policy = "native";

@@ -1,5 +1,5 @@
-// Several devices and several contexts of a device, over the fakes: capability, reports, the plans, streams
-// and prepared operands that a context accepts.
+// Tests several devices and several contexts of a device over the fakes: capability and profile of the
+// current device, and which plans, streams and prepared operands a context accepts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,13 +19,13 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-// Kernels of Hopper on Hopper alone, wherever the driver counts it.
-TEST_F(Contexts, KernelsAreTheCurrentDevices) {
+// Kernels of Hopper run on the Hopper device only, whether it is the first or the second.
+TEST_F(Contexts, KernelsAreThoseOfTheCurrentDevice) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
   for (const int hopper : {0, 1}) {
-    const Steered mixed("FAKE_CUDA_CAPABILITY", hopper == 0 ? "9.0,8.0" : "8.0,9.0");
+    const FakeVariable mixed("FAKE_CUDA_CAPABILITY", hopper == 0 ? "9.0,8.0" : "8.0,9.0");
     for (const int device : {0, 1}) {
-      const Current current(primary_context(device));
+      const CurrentContext current(primary_context(device));
       const Stream stream;
       for (const char* scheme : {"fp16x3", "int8x6"}) {
         Call call(300, 400, 256, stream);
@@ -38,13 +38,13 @@ TEST_F(Contexts, KernelsAreTheCurrentDevices) {
   }
 }
 
-// Times were measured on one architecture: the name alone does not make a device of another one as quick.
-TEST_F(Contexts, MeasuredTimesAreTheCurrentArchitectures) {
-  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+// A device with the name of a measured one but another architecture does not get that profile.
+TEST_F(Contexts, ProfilesAreThoseOfTheCurrentArchitecture) {
+  const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
   for (const int hopper : {0, 1}) {
-    const Steered mixed("FAKE_CUDA_CAPABILITY", hopper == 0 ? "9.0,10.0" : "10.0,9.0");
+    const FakeVariable mixed("FAKE_CUDA_CAPABILITY", hopper == 0 ? "9.0,10.0" : "10.0,9.0");
     for (const int device : {0, 1}) {
-      const Current current(primary_context(device));
+      const CurrentContext current(primary_context(device));
       const Stream stream;
       for (const kintsugi_type type : {KINTSUGI_F32, KINTSUGI_C32}) {
         Call call(4096, 4096, 4096, stream);
@@ -58,13 +58,13 @@ TEST_F(Contexts, MeasuredTimesAreTheCurrentArchitectures) {
   }
 }
 
-TEST_F(Contexts, AvailabilityIsTheCurrentDevices) {
+TEST_F(Contexts, AvailabilityIsThatOfTheCurrentDevice) {
   for (const int old : {0, 1}) {
-    const Steered mixed("FAKE_CUDA_CAPABILITY", old == 0 ? "7.5,9.0" : "9.0,7.5");
+    const FakeVariable mixed("FAKE_CUDA_CAPABILITY", old == 0 ? "7.5,9.0" : "9.0,7.5");
     const std::string lack =
         fmt::format("device {} (NVIDIA Fake, compute capability 7.5): 8.0 or newer is needed", old);
     for (const int device : {0, 1}) {
-      const Current current(primary_context(device));
+      const CurrentContext current(primary_context(device));
       const Stream stream;
       Call call(8, 8, 8, stream);
       const kintsugi_status status = kintsugi_plan_create(nullptr, &call.problem, &call.options, &call.plan);
@@ -78,7 +78,7 @@ TEST_F(Contexts, AvailabilityIsTheCurrentDevices) {
       for (const json& requirement : engine.at("requirements")) {
         if (!requirement.at("met").get<bool>()) lacks.push_back(requirement.at("reason"));
       }
-      lacks.resize(1);  // further devices are like the last
+      lacks.resize(1);  // further devices have the capability of the last
       EXPECT_EQ(lacks.front(), lack);
     }
   }
@@ -88,7 +88,7 @@ TEST_F(Contexts, PlansOfOtherDevicesAreRefused) {
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.make_plan();
-  const Current current(primary_context(1));
+  const CurrentContext current(primary_context(1));
   const auto message =
       AllOf(HasSubstr("the plan was made for device 0 (NVIDIA Fake, compute capability 9.0)"),
             HasSubstr("device 1 (NVIDIA Fake, compute capability 9.0) is current"));
@@ -104,31 +104,31 @@ TEST_F(Contexts, PlansOfOtherDevicesAreRefused) {
   staged.options.queue = {KINTSUGI_QUEUE_HOST, 0, nullptr};
   staged.options.engine = "cuda";
   staged.make_plan();
-  const Current back(primary_context(0));
+  const CurrentContext back(primary_context(0));
   expect_refused(staged, AllOf(HasSubstr("the plan was made for device 1"), HasSubstr("device 0 ")));
 }
 
 TEST_F(Contexts, StreamsOfOtherContextsAreRefused) {
   const auto stream_in = [](void* context) {
-    const Current current(context);
+    const CurrentContext current(context);
     return Stream();
   };
-  const Stream elsewhere = stream_in(primary_context(1));
-  const Stream in_another = stream_in(fake_cuda_make_context(0, nullptr));
-  Call call(40, 30, 100, elsewhere);
+  const Stream on_device_1 = stream_in(primary_context(1));
+  const Stream in_another_context = stream_in(fake_cuda_make_context(0, nullptr));
+  Call call(40, 30, 100, on_device_1);
   call.options.policy = "emulate";
   call.make_plan();
   expect_refused(call, AllOf(HasSubstr("the stream belongs to device 1"), HasSubstr("and device 0 ")));
-  call.operands.queue = {KINTSUGI_QUEUE_CUDA, 0, in_another.get()};
+  call.operands.queue = {KINTSUGI_QUEUE_CUDA, 0, in_another_context.get()};
   expect_refused(call, HasSubstr("the stream belongs to another context of device 0"));
 }
 
 TEST_F(Contexts, PreparedOperandsOfOtherContextsAreRefused) {
   struct Place {
     void* context;
-    std::string said;
+    std::string message;
   };
-  for (const auto& [context, said] :
+  for (const auto& [context, message] :
        {Place{primary_context(1),
               "prepared_a lies on device 0 (NVIDIA Fake, compute capability 9.0), and device 1 "},
         Place{fake_cuda_make_context(0, nullptr), "prepared_a lies in another context of device 0"}}) {
@@ -137,35 +137,35 @@ TEST_F(Contexts, PreparedOperandsOfOtherContextsAreRefused) {
     call.options.policy = "emulate";
     call.make_plan();
     const Prepared prepared(call, KINTSUGI_A);
-    const Current current(context);
-    const Stream there_stream;
-    Call there(40, 30, 100, there_stream);
-    there.options.policy = "emulate";
-    there.make_plan();
-    there.operands.prepared_a = prepared.get();
-    expect_refused(there, HasSubstr(said));
+    const CurrentContext current(context);
+    const Stream stream_there;
+    Call call_there(40, 30, 100, stream_there);
+    call_there.options.policy = "emulate";
+    call_there.make_plan();
+    call_there.operands.prepared_a = prepared.get();
+    expect_refused(call_there, HasSubstr(message));
   }
 }
 
 // A green context is a part of the primary one: its streams take work from there, and memory is the same.
-TEST_F(Contexts, GreenContextsAreOfTheirDevices) {
+TEST_F(Contexts, GreenContextsWorkWithObjectsOfTheirPrimaryContext) {
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.policy = "emulate";
   call.make_plan();
   const Prepared prepared(call, KINTSUGI_A);
-  const Current green(fake_cuda_make_context(0, primary_context(0)));
-  const Stream part;
-  call.operands.queue = {KINTSUGI_QUEUE_CUDA, 0, part.get()};
+  const CurrentContext green(fake_cuda_make_context(0, primary_context(0)));
+  const Stream green_stream;
+  call.operands.queue = {KINTSUGI_QUEUE_CUDA, 0, green_stream.get()};
   call.operands.prepared_a = prepared.get();
   EXPECT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
-  const Current whole(primary_context(0));
+  const CurrentContext primary(primary_context(0));
   EXPECT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
 }
 
-TEST_F(Contexts, HandlesOfCublasAreTheContexts) {
+TEST_F(Contexts, EveryContextHasItsCublasHandle) {
   for (void* context : {primary_context(0), fake_cuda_make_context(0, nullptr), primary_context(1)}) {
-    const Current current(context);
+    const CurrentContext current(context);
     const Stream stream;
     Call call(40, 30, 100, stream);
     call.options.policy = "native";
@@ -174,13 +174,13 @@ TEST_F(Contexts, HandlesOfCublasAreTheContexts) {
   }
 }
 
-// cuBLAS's handle would be made during the capture.
-TEST_F(Contexts, CapturesTakePlansOfTheirContext) {
+// A plan of another context would have to make a cuBLAS handle during the capture, which spoils it.
+TEST_F(Contexts, CapturesRefusePlansOfAnotherContext) {
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.policy = "native";
   call.make_plan();
-  const Current current(fake_cuda_make_context(0, nullptr));
+  const CurrentContext current(fake_cuda_make_context(0, nullptr));
   const Stream here;
   call.operands.queue = {KINTSUGI_QUEUE_CUDA, 0, here.get()};
   {
@@ -190,10 +190,10 @@ TEST_F(Contexts, CapturesTakePlansOfTheirContext) {
   EXPECT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
 }
 
-// Kernels of sm_90a have the wait whatever the others were compiled for.
-TEST_F(Contexts, OnlyKernelsWithTheWaitOverlap) {
-  const Steered older("FAKE_CUDA_PTX_VERSION", "80");
-  const Current current(primary_context(2));
+// Kernels compiled for sm_90a have griddepcontrol.wait, even if all others are compiled from PTX 8.0.
+TEST_F(Contexts, OnlyKernelsThatCanWaitOverlap) {
+  const FakeVariable older("FAKE_CUDA_PTX_VERSION", "80");
+  const CurrentContext current(primary_context(2));
   const Stream stream;
   Call call(300, 400, 100, stream);
   call.options.policy = "emulate";

@@ -1,4 +1,4 @@
-// Contexts and captures of several fake devices, and the suite of their tests.
+// Contexts and captures of several fake devices, and the fixture of their tests.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -14,19 +14,19 @@ namespace kintsugi::test {
 
 using core::cuda::driver;
 
-// The variable is set before the driver is opened, which counts its devices once. Device 2 is for tests that
-// need one that was never asked for anything.
+// The variable is set before the driver is opened, since the library counts devices once. Device 2 is for
+// tests that need a device without loaded kernels.
 inline const int three_devices = ::setenv("FAKE_CUDA_DEVICES", "3", 1);
 
-// A context that is the thread's while this lives.
-class Current {
+// Makes a context the thread's current one for the lifetime of the object.
+class CurrentContext {
  public:
-  explicit Current(void* context) {
+  explicit CurrentContext(void* context) {
     EXPECT_EQ(driver().context_push(static_cast<core::cuda::Context>(context)), 0);
   }
-  Current(const Current&) = delete;
-  Current& operator=(const Current&) = delete;
-  ~Current() {
+  CurrentContext(const CurrentContext&) = delete;
+  CurrentContext& operator=(const CurrentContext&) = delete;
+  ~CurrentContext() {
     core::cuda::Context popped = nullptr;
     driver().context_pop(&popped);
   }

@@ -1,4 +1,4 @@
-// Calls of the C ABI on matrices that the fake driver takes for a device's.
+// Calls of the C ABI on matrices in the fake device's memory, which is host memory.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -33,8 +33,8 @@ class Stream {
 };
 
 // Driver calls that wait for the device, or may wait: a call on a CUDA queue must make none of them.
-inline constexpr std::array waiting{"cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize",
-                                    "cuMemAlloc ",         "cuMemFree ",       "cuMemFree\n"};
+inline constexpr std::array waiting_functions{"cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize",
+                                              "cuMemAlloc ",         "cuMemFree ",       "cuMemFree\n"};
 
 inline std::vector<std::string> events_with(const std::string& text) {
   std::vector<std::string> found;
@@ -45,7 +45,7 @@ inline std::vector<std::string> events_with(const std::string& text) {
 }
 
 inline void expect_no_waiting() {
-  for (const char* name : waiting) EXPECT_THAT(events_with(name), testing::IsEmpty()) << name;
+  for (const char* name : waiting_functions) EXPECT_THAT(events_with(name), testing::IsEmpty()) << name;
 }
 
 inline void expect_all_on(const Stream& stream) {
@@ -53,7 +53,7 @@ inline void expect_all_on(const Stream& stream) {
     EXPECT_THAT(event, testing::HasSubstr(stream.text()));
 }
 
-// A product on device memory, which the fake has on the host.
+// A product whose matrices the call takes for device memory.
 struct Call {
   const Stream& stream;
   kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
@@ -121,7 +121,7 @@ struct Call {
   }
 };
 
-// An operand of a call that has a plan, without a copy.
+// Prepares an operand of a call, which must have a plan, without copying it.
 class Prepared {
  public:
   Prepared(const Call& call, kintsugi_side side) {
@@ -143,7 +143,7 @@ class OverFakes : public testing::Test {
  protected:
   void SetUp() override {
     if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
-    // Work that an engine does once is not part of a call.
+    // Makes the engine do what it does once, so that its events are not those of a test.
     const Stream stream;
     Call first(8, 8, 8, stream);
     first.make_plan();

@@ -1,4 +1,4 @@
-// Plans of problems in device memory, over the fakes, as their descriptions have them.
+// Descriptions of plans for problems in device memory, over the fakes.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -1,5 +1,4 @@
-// The boundary to the device, over the fakes: errors of the driver become the library's, and calls come in
-// their order.
+// Tests calls of the driver over the fakes: their order, and that its errors become the library's.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -32,23 +31,23 @@ TEST(FakeDriver, EngineIsAvailable) {
 }
 
 // A child of a process that has used CUDA gets an error that says so, and calls no function of the driver.
-TEST(FakeDriver, IsLostInAFork) {
+TEST(FakeDriver, IsAnErrorInAForkedChild) {
   device().prepare();
   std::byte* memory = device().allocate({core::QueueKind::cuda, nullptr}, 8);
   fake_cuda_forget();
   const pid_t child = ::fork();
   if (child == 0) {
     const core::Engine& engine = *core::find_engine("cuda");
-    bool told = false;
+    bool error_is_right = false;
     try {
       device().allocate({core::QueueKind::cuda, nullptr}, 8);
     } catch (const core::Error& error) {
-      told = error.status() == core::Status::engine_unavailable &&
-             std::string(error.what()).find("does not survive a fork") != std::string::npos;
+      error_is_right = error.status() == core::Status::engine_unavailable &&
+                       std::string(error.what()).find("does not survive a fork") != std::string::npos;
     }
     device().deallocate({core::QueueKind::cuda, nullptr}, memory);
     const bool unavailable = !engine.unavailable_reason().empty() && !engine.requirements().empty();
-    ::_exit(told && unavailable && events().empty() ? 0 : 1);
+    ::_exit(error_is_right && unavailable && events().empty() ? 0 : 1);
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
@@ -57,20 +56,20 @@ TEST(FakeDriver, IsLostInAFork) {
   device().deallocate({core::QueueKind::cuda, nullptr}, memory);
 }
 
-TEST(FakeDriver, MemoryGoesThereAndBack) {
+TEST(FakeDriver, CopiesToTheDeviceAndBackKeepValues) {
   device().prepare();
   const core::Queue queue{core::QueueKind::cuda, nullptr};
   const int before = fake_cuda_allocations();
   const double value = 6.75;
-  double back = 0;
+  double copied_back = 0;
   fake_cuda_forget();
   std::byte* memory = device().allocate(queue, sizeof value);
   EXPECT_EQ(fake_cuda_allocations(), before + 1);
   device().copy_to_device(queue, memory, &value, sizeof value);
-  device().copy_to_host(queue, &back, memory, sizeof value);
+  device().copy_to_host(queue, &copied_back, memory, sizeof value);
   device().synchronize(queue);
   device().deallocate(queue, memory);
-  EXPECT_EQ(back, value);
+  EXPECT_EQ(copied_back, value);
   EXPECT_EQ(fake_cuda_allocations(), before);
   EXPECT_THAT(events(),
               testing::ElementsAre(HasSubstr("cuMemAllocFromPoolAsync 8 "), HasSubstr("cuMemcpyHtoDAsync 8 "),
@@ -78,9 +77,9 @@ TEST(FakeDriver, MemoryGoesThereAndBack) {
                                    HasSubstr("cuMemFreeAsync ")));
 }
 
-TEST(FakeDriver, NoMemoryIsNoException) {
+TEST(FakeDriver, FailedAllocationReturnsNull) {
   device().prepare();
-  const Steered steered("FAKE_CUDA_FAIL_ALLOCATION", "1");
+  const FakeVariable steered("FAKE_CUDA_FAIL_ALLOCATION", "1");
   EXPECT_EQ(device().allocate({core::QueueKind::cuda, nullptr}, 8), nullptr);
 }
 
@@ -89,7 +88,7 @@ TEST(FakeDriver, UnknownKernelIsNamed) {
   const core::cuda::KernelName kernel{core::cuda::engine_images().front().name, "no_such_kernel"};
   try {
     kernel.get();
-    FAIL() << "a kernel that is not there was found";
+    FAIL() << "a kernel that does not exist was found";
   } catch (const core::Error& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("no_such_kernel"), HasSubstr("CUDA_ERROR_NOT_FOUND")));
   }
@@ -103,7 +102,7 @@ TEST(FakeDriver, FailedLaunchNamesTheKernel) {
   core::cuda::launch(kernel, {2, 3, 1}, 128, 64, queue, 1);
   EXPECT_THAT(events(),
               testing::Contains(HasSubstr("cuLaunchKernel select_candidate 2x3x1 threads=128 shared=64 ")));
-  const Steered steered("FAKE_CUDA_FAIL_LAUNCH", "2");
+  const FakeVariable steered("FAKE_CUDA_FAIL_LAUNCH", "2");
   core::cuda::launch(kernel, {}, 128, 0, queue, 1);
   try {
     core::cuda::launch(kernel, {4, 1, 1}, 128, 0, queue, 1);
@@ -115,15 +114,14 @@ TEST(FakeDriver, FailedLaunchNamesTheKernel) {
   }
 }
 
-TEST(FakeDriver, KernelsThatAwaitOthersMayOverlap) {
+TEST(FakeDriver, KernelsThatWaitForEarlierOnesMayOverlap) {
   if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
   device().prepare();
   const core::Queue queue{core::QueueKind::cuda, nullptr};
-  const core::cuda::KernelName awaiting{"selector", "select_candidate",
-                                        core::cuda::waits_for_grid_dependency};
-  const core::cuda::KernelName other{"scale", "scale_f32"};
-  core::cuda::launch(awaiting, {5, 1, 1}, 128, 0, queue, 1);
-  core::cuda::launch(other, {6, 1, 1}, 128, 0, queue, 1);
+  const core::cuda::KernelName waits{"selector", "select_candidate", core::cuda::waits_for_grid_dependency};
+  const core::cuda::KernelName does_not_wait{"scale", "scale_f32"};
+  core::cuda::launch(waits, {5, 1, 1}, 128, 0, queue, 1);
+  core::cuda::launch(does_not_wait, {6, 1, 1}, 128, 0, queue, 1);
   const auto launch_of = [](const std::string& blocks) {
     for (const std::string& event : events()) {
       if (event.find(blocks) != std::string::npos) return event;
@@ -132,18 +130,18 @@ TEST(FakeDriver, KernelsThatAwaitOthersMayOverlap) {
   };
   EXPECT_THAT(launch_of("select_candidate 5x1x1"), testing::EndsWith(" overlaps"));
   EXPECT_THAT(launch_of("scale_f32 6x1x1"), testing::Not(testing::EndsWith(" overlaps")));
-  const Steered older("FAKE_CUDA_CAPABILITY", "8.0");
-  core::cuda::launch(awaiting, {7, 1, 1}, 128, 0, queue, 1);
+  const FakeVariable older("FAKE_CUDA_CAPABILITY", "8.0");
+  core::cuda::launch(waits, {7, 1, 1}, 128, 0, queue, 1);
   EXPECT_THAT(launch_of("select_candidate 7x1x1"), testing::Not(testing::EndsWith(" overlaps")));
 }
 
 // The PTX version of the loaded kernel decides, not the device: PTX of 8.0 that the driver compiled for
 // Hopper has no grid-dependency wait either.
-TEST(FakeDriver, KernelsWithoutTheWaitDoNotOverlap) {
+TEST(FakeDriver, KernelsCompiledFromOldPtxDoNotOverlap) {
   if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
   device().prepare();
   const core::Queue queue{core::QueueKind::cuda, nullptr};
-  const Steered older("FAKE_CUDA_PTX_VERSION", "80");
+  const FakeVariable older("FAKE_CUDA_PTX_VERSION", "80");
   const core::cuda::KernelName generic{"selector", "select_candidate", core::cuda::waits_for_grid_dependency};
   const core::cuda::KernelName hopper{"int8_sm90a", "residue_products_128",
                                       core::cuda::waits_for_grid_dependency};
@@ -153,21 +151,21 @@ TEST(FakeDriver, KernelsWithoutTheWaitDoNotOverlap) {
   EXPECT_THAT(events().back(), AllOf(HasSubstr("residue_products_128"), HasSubstr("overlaps")));
 }
 
-TEST(FakeDriver, AttributesAreAskedForOnceADevice) {
+TEST(FakeDriver, AttributesAreReadOnceForEachDevice) {
   device().prepare();
-  const auto max_capable = [] {
+  const auto major_capability = [] {
     return core::cuda::device_attribute(core::cuda::compute_capability_major, core::cuda::current_device());
   };
-  EXPECT_EQ(max_capable(), 9);
+  EXPECT_EQ(major_capability(), 9);
   const int asked = fake_cuda_questions();
-  EXPECT_EQ(max_capable(), 9);
+  EXPECT_EQ(major_capability(), 9);
   EXPECT_EQ(fake_cuda_questions(), asked);
-  const Steered older("FAKE_CUDA_CAPABILITY", "8.9");
-  EXPECT_EQ(max_capable(), 8) << "of another device";
+  const FakeVariable older("FAKE_CUDA_CAPABILITY", "8.9");
+  EXPECT_EQ(major_capability(), 8) << "another device is asked again";
   EXPECT_EQ(fake_cuda_questions(), asked + 1);
 }
 
-TEST(FakeDriver, LargeSharedMemoryIsAskedFor) {
+TEST(FakeDriver, LargeSharedMemoryIsRequestedByAnAttribute) {
   if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
   device().prepare();
   const core::cuda::KernelName kernel{"selector", "select_candidate"};
@@ -178,7 +176,7 @@ TEST(FakeDriver, LargeSharedMemoryIsAskedFor) {
 }
 
 // A kernel's own static shared memory, 1072 bytes here, counts too.
-TEST(FakeDriver, SharedMemoryBesideStaticOneIsAskedFor) {
+TEST(FakeDriver, StaticSharedMemoryCountsForTheRequest) {
   if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
   device().prepare();
   const core::cuda::KernelName kernel{"split_columns_sm90", "split_columns_float_fp16_with_depth"};
@@ -187,7 +185,7 @@ TEST(FakeDriver, SharedMemoryBesideStaticOneIsAskedFor) {
     EXPECT_NO_THROW(core::cuda::launch(kernel, {}, 128, bytes, queue, core::cuda::SplitTasks{})) << bytes;
 }
 
-TEST(FakeDriver, SharedMemoryIsPreferredOnceADevice) {
+TEST(FakeDriver, SharedMemoryCarveoutIsSetOnceForEachDevice) {
   if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
   device().prepare();
   const core::cuda::KernelName kernel{"selector", "select_candidate"};
@@ -200,11 +198,11 @@ TEST(FakeDriver, SharedMemoryIsPreferredOnceADevice) {
   };
   EXPECT_EQ(times_asked(), 1);
   EXPECT_EQ(times_asked(), 0);
-  const Steered older("FAKE_CUDA_CAPABILITY", "8.0");
-  EXPECT_EQ(times_asked(), 1) << "of another device";
+  const FakeVariable older("FAKE_CUDA_CAPABILITY", "8.0");
+  EXPECT_EQ(times_asked(), 1) << "another device";
 }
 
-TEST(FakeDriver, WaitingIsRefusedWhileAStreamIsCaptured) {
+TEST(FakeDriver, WaitingInACaptureIsAnErrorAndSpoilsIt) {
   device().prepare();
   core::cuda::Stream stream = nullptr;
   core::cuda::Graph graph = nullptr;
@@ -212,7 +210,7 @@ TEST(FakeDriver, WaitingIsRefusedWhileAStreamIsCaptured) {
   ASSERT_EQ(core::cuda::driver().stream_begin_capture(stream, 0), 0);
   EXPECT_THROW(device().synchronize(core::Queue{core::QueueKind::cuda, stream}), core::Error);
   EXPECT_THROW(device().synchronize(), core::Error);
-  ASSERT_NE(core::cuda::driver().stream_end_capture(stream, &graph), 0) << "and spoils the capture";
+  ASSERT_NE(core::cuda::driver().stream_end_capture(stream, &graph), 0) << "the capture was not spoiled";
   EXPECT_NO_THROW(device().synchronize(core::Queue{core::QueueKind::cuda, stream}));
   ASSERT_EQ(core::cuda::driver().stream_destroy(stream), 0);
 }

@@ -1,5 +1,5 @@
-// Calls of the C ABI on device memory, over the fakes: what is put into the stream, in which order and with
-// which arguments. Nothing is computed here; tests/gpu has the numbers.
+// Tests calls of the C ABI on device memory, over the fakes: what is put into the stream, in which order and
+// with which arguments. Nothing is computed here; tests/gpu compares results.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ using testing::StartsWith;
 
 using Execution = OverFakes;
 
-TEST_F(Execution, WithAWorkspaceNothingIsAllocatedAndNothingWaits) {
+TEST_F(Execution, WithAWorkspaceNothingIsAllocatedOrWaits) {
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.scheme = "fp16x3";
@@ -31,7 +31,7 @@ TEST_F(Execution, WithAWorkspaceNothingIsAllocatedAndNothingWaits) {
   EXPECT_THAT(events_with("Memcpy"), IsEmpty());
 }
 
-TEST_F(Execution, WithAHandleNothingIsAllocatedAndNothingWaitsEither) {
+TEST_F(Execution, WithAHandleAndAWorkspaceNothingIsAllocatedOrWaits) {
   const Stream stream;
   Call call(40, 30, 100, stream);
   ASSERT_EQ(kintsugi_create(&call.handle), KINTSUGI_SUCCESS);
@@ -39,10 +39,10 @@ TEST_F(Execution, WithAHandleNothingIsAllocatedAndNothingWaitsEither) {
   call.run_in_workspace();
   std::vector<char> text(1 << 16);
   ASSERT_EQ(kintsugi_report(call.handle, text.data(), text.size(), nullptr), KINTSUGI_SUCCESS);
-  EXPECT_THAT(events_with("Synchronize"), Not(IsEmpty())) << "a report is read when it is there";
+  EXPECT_THAT(events_with("Synchronize"), Not(IsEmpty())) << "reading a report waits for the device";
 }
 
-TEST_F(Execution, WithoutAWorkspaceTheStreamAllocatesAndFrees) {
+TEST_F(Execution, WithoutAWorkspaceMemoryIsAllocatedAndFreedInTheStream) {
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.scheme = "fp16x3";
@@ -57,8 +57,8 @@ TEST_F(Execution, WithoutAWorkspaceTheStreamAllocatesAndFrees) {
   EXPECT_EQ(events_with("cuMemAllocFromPoolAsync").size(), 1U);
 }
 
-// fp16x3: the cross products, then hi * hi, every 64 of k into one sum outside.
-TEST_F(Execution, TermsComeInTheSchedulesOrder) {
+// fp16x3 multiplies the cross products, then hi * hi, and adds to one sum for every k-block.
+TEST_F(Execution, CublasMultipliesTermsInTheSchedulesOrder) {
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.scheme = "fp16x3";
@@ -75,9 +75,9 @@ TEST_F(Execution, TermsComeInTheSchedulesOrder) {
   for (std::size_t i = 1; i < products.size(); ++i) EXPECT_THAT(products[i], HasSubstr(" beta=1 "));
 }
 
-// Hopper takes one split, though A is transposed and B is not, and one launch from slices to C with two
-// thread blocks for each tile. A has 24 panels, each a cluster of 8 thread blocks, and each thread block has
-// 4 of 512 vectors of B.
+// On Hopper one launch splits A and B, although only A is strided along k, and one computes C from the
+// slices, with two thread blocks for each tile. A has 24 panels, each a cluster of 8 thread blocks; 128
+// thread blocks take 4 of the 512 vectors of B each.
 TEST_F(Execution, TermsOnHopperAreOneLaunch) {
   const Stream stream;
   Call call(300, 400, 100, stream);
@@ -95,7 +95,7 @@ TEST_F(Execution, TermsOnHopperAreOneLaunch) {
 // Devices without clusters split one operand after the other, by kernels of any device.
 TEST_F(Execution, WithoutClustersOperandsOfDifferentLayoutsAreTwoLaunches) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
-  const Steered older("FAKE_CUDA_CAPABILITY", "8.0");
+  const FakeVariable older("FAKE_CUDA_CAPABILITY", "8.0");
   const Stream stream;
   Call call(300, 400, 1000, stream);
   call.options.scheme = "fp16x3";
@@ -106,8 +106,9 @@ TEST_F(Execution, WithoutClustersOperandsOfDifferentLayoutsAreTwoLaunches) {
                                   StartsWith("cuLaunchKernel split_tiles_float_fp16 24x1x1 threads=256 ")));
 }
 
-// Tiles of 20 x 27 on 66 pairs of SMs: eight waves, and twelve tiles in parts.
-TEST_F(Execution, CountersOfSharedTilesAreClearedBefore) {
+// 20 x 27 tiles on 66 pairs of SMs are eight waves and twelve tiles that are split along k, whose partial
+// sums need counters.
+TEST_F(Execution, CountersOfTilesSplitAlongKAreClearedFirst) {
   const Stream stream;
   Call call(5120, 5120, 2048, stream);
   call.options.scheme = "fp16x3";
@@ -128,7 +129,8 @@ TEST_F(Execution, CountersOfSharedTilesAreClearedBefore) {
               ElementsAre(StartsWith("cuLaunchKernel split_"), StartsWith("cuLaunchKernel fp16_terms_192 ")));
 }
 
-// Nothing else is written here: the counters are the only zeros of a workspace that held something else.
+// The fake kernels write nothing but the cleared counters, so these are the only zeros in a workspace filled
+// with 0xff.
 TEST_F(Execution, TheFirstSplitClearsTheCounters) {
   const Stream stream;
   for (const char* scheme : {"fp16x3", ""}) {
@@ -150,7 +152,7 @@ TEST_F(Execution, TheFirstSplitClearsTheCounters) {
   }
 }
 
-// Items of a batch may select different candidates, whose products would count in the same place.
+// Batch items may select different candidates, whose products would use the same counters.
 TEST_F(Execution, ProductsOfABatchClearTheirOwnCounters) {
   const Stream stream;
   Call call(64, 64, 65536, stream);
@@ -169,9 +171,9 @@ TEST_F(Execution, ProductsOfABatchClearTheirOwnCounters) {
   EXPECT_GE(events_with("cuLaunchKernel clear_bytes").size(), 2U) << "fp16x3 and fp16x3-wide";
 }
 
-// One emulation, and nothing of C is read: split, product, and a native kernel that selects. Operands with
-// many vectors for many tiles have a selector kernel.
-TEST_F(Execution, NativeKernelsSelectForThemselves) {
+// If the chain has one emulation and beta is 0, the native kernel selects the candidate itself after split
+// and product. Large products have a selector kernel.
+TEST_F(Execution, NativeKernelsOfSmallProductsSelectTheCandidate) {
   const Stream stream;
   struct Case {
     std::int64_t m, n;
@@ -191,11 +193,12 @@ TEST_F(Execution, NativeKernelsSelectForThemselves) {
       EXPECT_THAT(launches[i], StartsWith("cuLaunchKernel " + kernels[i])) << m;
     call.beta = 0.5;
     call.run();
-    EXPECT_EQ(events_with("cuLaunchKernel select_candidate").size(), 1U) << "C is read: selected before";
+    EXPECT_EQ(events_with("cuLaunchKernel select_candidate").size(), 1U)
+        << "C is read, so the candidate is selected before";
   }
 }
 
-TEST_F(Execution, IsCaptured) {
+TEST_F(Execution, CanBeCaptured) {
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.policy = "emulate";
@@ -207,7 +210,7 @@ TEST_F(Execution, IsCaptured) {
   expect_no_waiting();
 }
 
-TEST_F(Execution, ThreadsKeepToTheirStreams) {
+TEST_F(Execution, ConcurrentCallsUseTheirOwnStreams) {
   constexpr int calls = 20;
   const Stream streams[2];
   const auto work = [&](const Stream& stream) {
@@ -216,20 +219,20 @@ TEST_F(Execution, ThreadsKeepToTheirStreams) {
     call.make_plan();
     for (int i = 0; i < calls; ++i) EXPECT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
   };
-  std::thread other(work, std::cref(streams[1]));
+  std::thread second_thread(work, std::cref(streams[1]));
   work(streams[0]);
-  other.join();
-  const auto on_one = [](const Stream& stream) {
+  second_thread.join();
+  const auto products_on = [](const Stream& stream) {
     std::size_t count = 0;
     for (const std::string& event : events_with("cublasGemm"))
       count += event.ends_with(stream.text()) ? 1 : 0;
     return count;
   };
-  EXPECT_EQ(on_one(streams[0]), on_one(streams[1]));
-  EXPECT_EQ(on_one(streams[0]) + on_one(streams[1]), events_with("cublasGemm").size());
+  EXPECT_EQ(products_on(streams[0]), products_on(streams[1]));
+  EXPECT_EQ(products_on(streams[0]) + products_on(streams[1]), events_with("cublasGemm").size());
 }
 
-TEST_F(Execution, HostMatricesGoThereAndBack) {
+TEST_F(Execution, HostMatricesAreCopiedToTheDeviceAndBack) {
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.problem.memory = KINTSUGI_HOST;

@@ -1,4 +1,4 @@
-// Failures of calls on device memory, over the fakes: too little memory, launches and products that fail.
+// Tests calls on device memory that fail, over the fakes: too little memory, failed launches and products.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,43 +15,44 @@ using testing::HasSubstr;
 
 using Execution = OverFakes;
 
-TEST_F(Execution, WithoutMemoryNothingIsDone) {
+TEST_F(Execution, WithoutMemoryOnlyAllocationsAreTried) {
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.scheme = "fp16x3";
   call.make_plan();
-  const Steered steered("FAKE_CUDA_MOST_BYTES", "4096");
+  const FakeVariable steered("FAKE_CUDA_MOST_BYTES", "4096");
   EXPECT_EQ(call.execute(), KINTSUGI_OUT_OF_MEMORY);
   EXPECT_THAT(kintsugi_last_error(), HasSubstr("m = 40, n = 30, k = 100"));
   for (const std::string& event : events()) EXPECT_THAT(event, HasSubstr("cuMemAllocFromPoolAsync "));
   EXPECT_EQ(call.c, std::vector<float>(40 * 30, 7));
 }
 
-TEST_F(Execution, LessMemoryMakesSmallerBlocks) {
+TEST_F(Execution, AFailedAllocationHalvesTheBlocksOfC) {
   const Stream stream;
   Call call(9000, 32, 64, stream);
   call.options.scheme = "fp16x3";
   call.options.accumulator = "cublas";
   call.make_plan();
   call.run();
-  const std::size_t whole = events_with("cublasGemm").size();
-  ASSERT_GT(whole, 0U);
-  const Steered steered("FAKE_CUDA_FAIL_ALLOCATION", "1");
+  const std::size_t expected_products = events_with("cublasGemm").size();
+  ASSERT_GT(expected_products, 0U);
+  const FakeVariable steered("FAKE_CUDA_FAIL_ALLOCATION", "1");
   ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
   const auto allocations = events_with("cuMemAllocFromPoolAsync");
   ASSERT_EQ(allocations.size(), 2U);
   const auto bytes = [](const std::string& event) { return std::stoll(event.substr(event.find(' '))); };
   EXPECT_LT(bytes(allocations[1]), bytes(allocations[0]));
-  EXPECT_EQ(events_with("cublasGemm").size(), whole) << "blocks are made of whole tiles";
+  EXPECT_EQ(events_with("cublasGemm").size(), expected_products) << "blocks are made of whole tiles";
 }
 
-// Bits of own products depend on no tile, so that a call far below the vendor's 4096 has smaller blocks too.
-TEST_F(Execution, OwnProductsHaveSmallerBlocksThanTheVendors) {
+// Bits of Kintsugi's own kernels do not depend on blocks of C, so their blocks may be smaller than the 4096
+// rows that blocks of cuBLAS products have.
+TEST_F(Execution, BlocksOfOwnKernelsAreSmallerThanThoseOfCublas) {
   const Stream stream;
   Call call(1000, 300, 640, stream);
   call.options.scheme = "fp16x3";
   call.make_plan();
-  const Steered steered("FAKE_CUDA_FAIL_ALLOCATION", "1");
+  const FakeVariable steered("FAKE_CUDA_FAIL_ALLOCATION", "1");
   ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
   const auto allocations = events_with("cuMemAllocFromPoolAsync");
   ASSERT_EQ(allocations.size(), 2U);
@@ -69,7 +70,7 @@ TEST_F(Execution, AFailedLaunchNamesItsKernel) {
   const auto launches = events_with("cuLaunchKernel");
   ASSERT_GT(launches.size(), 0U);
   for (std::size_t n = 1; n <= launches.size(); ++n) {
-    const Steered steered("FAKE_CUDA_FAIL_LAUNCH", std::to_string(n));
+    const FakeVariable steered("FAKE_CUDA_FAIL_LAUNCH", std::to_string(n));
     EXPECT_EQ(call.execute(), KINTSUGI_DEVICE_ERROR);
     const std::string kernel = launches[n - 1].substr(launches[n - 1].find(' ') + 1);
     EXPECT_THAT(kintsugi_last_error(),
@@ -85,7 +86,7 @@ TEST_F(Execution, AFailedProductIsADeviceError) {
   call.options.accumulator = "cublas";
   call.make_plan();
   const int before = fake_cuda_allocations();
-  const Steered steered("FAKE_CUDA_FAIL_PRODUCT", "2");
+  const FakeVariable steered("FAKE_CUDA_FAIL_PRODUCT", "2");
   EXPECT_EQ(call.execute(), KINTSUGI_DEVICE_ERROR);
   EXPECT_THAT(kintsugi_last_error(),
               AllOf(HasSubstr("cublasGemmEx"), HasSubstr("CUBLAS_STATUS_EXECUTION_FAILED")));

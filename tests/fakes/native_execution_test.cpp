@@ -1,5 +1,4 @@
-// Native products of calls on device memory, over the fakes: calls of cuBLAS and kernels that check their
-// sums.
+// Tests native products on device memory, over the fakes: calls of cuBLAS and kernels that check their sums.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +17,7 @@ using Execution = OverFakes;
 // The vendor's product is one call, followed by a kernel that tests its sums: in C if beta = 0, else before
 // they are added to C.
 TEST_F(Execution, NativeProductsAreOneCall) {
-  const Steered unmeasured("FAKE_CUDA_CAPABILITY", "10.0");
+  const FakeVariable unmeasured("FAKE_CUDA_CAPABILITY", "10.0");
   for (const float beta : {0.0F, 0.5F}) {
     const Stream stream;
     Call call(40, 30, 100, stream);
@@ -37,29 +36,30 @@ TEST_F(Execution, NativeProductsAreOneCall) {
 
 // Kintsugi's own kernels compute products where they are expected to be faster than cuBLAS and a check of its
 // sums: small products, and short updates of a large C, whose sums would go through memory once more.
-TEST_F(Execution, ShortNativeProductsUseOwnKernels) {
+TEST_F(Execution, SmallNativeProductsAndShortUpdatesUseSimtKernels) {
   const Stream stream;
-  const auto expect_way = [&](std::int64_t n, std::int64_t k, float beta, bool by_own_kernel) {
+  const auto expect_kernels = [&](std::int64_t n, std::int64_t k, float beta, bool by_simt_kernel) {
     SCOPED_TRACE(fmt::format("n {} k {} beta {}", n, k, beta));
     Call call(n, n, k, stream);
     call.operands.beta = &beta;
     call.options.policy = "native";
     call.make_plan();
     call.run();
-    EXPECT_EQ(events_with("cublasGemm").size(), by_own_kernel ? 0U : 1U);
-    EXPECT_EQ(events_with("cuLaunchKernel simt_f32").size(), by_own_kernel ? 1U : 0U);
-    EXPECT_EQ(events_with("cuLaunchKernel finish_native_f32").size(), by_own_kernel ? 0U : 1U);
+    EXPECT_EQ(events_with("cublasGemm").size(), by_simt_kernel ? 0U : 1U);
+    EXPECT_EQ(events_with("cuLaunchKernel simt_f32").size(), by_simt_kernel ? 1U : 0U);
+    EXPECT_EQ(events_with("cuLaunchKernel finish_native_f32").size(), by_simt_kernel ? 0U : 1U);
   };
-  expect_way(128, 128, 0, true);
-  expect_way(128, 128, 0.5F, true);
-  expect_way(2048, 2048, 0, false);
-  expect_way(2048, 2048, 0.5F, false);
-  expect_way(4096, 64, 0.5F, true);
+  expect_kernels(128, 128, 0, true);
+  expect_kernels(128, 128, 0.5F, true);
+  expect_kernels(2048, 2048, 0, false);
+  expect_kernels(2048, 2048, 0.5F, false);
+  expect_kernels(4096, 64, 0.5F, true);
 }
 
-// With few inner indices the operands are read in less time than the sums, and may prove all of them.
-TEST_F(Execution, OperandsOfShortNativeProductsAreLookedAt) {
-  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+// With few inner indices, reading the operands takes less time than reading the sums; their magnitudes may
+// prove that no sum underflows or overflows.
+TEST_F(Execution, MagnitudesOfOperandsAreReadWhereKIsShort) {
+  const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const Stream stream;
   const auto kernels_of = [&](std::int64_t k, double alpha) {
     Call call(4096, 8192, k, stream);
@@ -79,7 +79,7 @@ TEST_F(Execution, OperandsOfShortNativeProductsAreLookedAt) {
 }
 
 TEST_F(Execution, NativeProductsOfRowMajorMatricesAreTheTransposedOnes) {
-  const Steered unmeasured("FAKE_CUDA_CAPABILITY", "10.0");
+  const FakeVariable unmeasured("FAKE_CUDA_CAPABILITY", "10.0");
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.policy = "native";
@@ -96,7 +96,7 @@ TEST_F(Execution, NativeProductsOfRowMajorMatricesAreTheTransposedOnes) {
 }
 
 TEST_F(Execution, NativeBatchesAreOneCall) {
-  const Steered unmeasured("FAKE_CUDA_CAPABILITY", "10.0");
+  const FakeVariable unmeasured("FAKE_CUDA_CAPABILITY", "10.0");
   const Stream stream;
   Call call(8, 6, 4, stream);
   call.options.policy = "native";
@@ -121,15 +121,15 @@ TEST_F(Execution, NativeBatchesAreOneCall) {
     if (beta == 0) {
       EXPECT_THAT(events_with("cublasGemm"),
                   ElementsAre(AllOf(HasSubstr("cublasGemmBatchedEx "), HasSubstr(" count=3 "))));
-    } else {  // there are no pointers to sums
+    } else {  // sums would need a pointer array of their own, so a SIMT kernel computes the product
       EXPECT_THAT(events_with("cublasGemm"), IsEmpty());
       EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr("simt_f32")));
     }
   }
 }
 
-TEST_F(Execution, ScalarsStayOnTheDevice) {
-  const Steered unmeasured("FAKE_CUDA_CAPABILITY", "10.0");
+TEST_F(Execution, DeviceScalarsAreNotCopied) {
+  const FakeVariable unmeasured("FAKE_CUDA_CAPABILITY", "10.0");
   const Stream stream;
   Call call(8, 6, 4, stream);
   call.options.policy = "native";
@@ -137,7 +137,7 @@ TEST_F(Execution, ScalarsStayOnTheDevice) {
   call.make_plan();
   call.run();
   EXPECT_THAT(events_with("cublasGemm"), ElementsAre(HasSubstr("alpha=1 beta=0 ")))
-      << "the kernel behind it knows them";
+      << "the kernel that adds the sums to C reads alpha and beta";
   EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr("finish_native_f32")));
   EXPECT_THAT(events_with("cuMemcpy"), IsEmpty());
 }

@@ -1,4 +1,4 @@
-// Native products on a device: the fake cuBLAS multiplies what it is given.
+// Tests native products on a device with a fake cuBLAS that multiplies.
 #include <complex>
 #include <limits>
 
@@ -14,9 +14,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A device whose native products were never measured, so that cuBLAS computes all of them.
+// The fake device has no profile, so cuBLAS computes all native products.
 class ByVendor : public OverFakes {
-  const Steered capability_{"FAKE_CUDA_CAPABILITY", "10.0"};
+  const FakeVariable capability_{"FAKE_CUDA_CAPABILITY", "10.0"};
 };
 
 template <class T>
@@ -25,13 +25,13 @@ using Elements = testing::Types<float, double, std::complex<float>, std::complex
 TYPED_TEST_SUITE(NativeProducts, Elements);
 
 TYPED_TEST(NativeProducts, GiveTheExactProducts) {
-  const Steered multiplies("FAKE_CUDA_MULTIPLY", "1");
+  const FakeVariable multiplies("FAKE_CUDA_MULTIPLY", "1");
   const Stream stream;
   Place device;
   device.memory = KINTSUGI_DEVICE;
   device.queue = {KINTSUGI_QUEUE_CUDA, 0, stream.get()};
   const int cases = thorough ? 3000 : 300;
-  int computed = 0, others = 0, refused = 0;
+  int by_cublas = 0, by_kernel = 0, refused = 0;
   for (int seed = 0; seed < cases && !testing::Test::HasFailure(); ++seed) {
     IntegerCase<TypeParam> test(static_cast<std::uint64_t>(seed));
     SCOPED_TRACE(fmt::format("seed {}: {}", seed, test.text()));
@@ -50,18 +50,18 @@ TYPED_TEST(NativeProducts, GiveTheExactProducts) {
     if (test.is_of_blas()) {
       EXPECT_TRUE(same_values(test.result(), expected)) << fake_cuda_events();
     }
-    ++(test.is_of_blas() ? computed : others);
+    ++(test.is_of_blas() ? by_cublas : by_kernel);
   }
-  EXPECT_GT(computed, cases / 2);
-  EXPECT_GT(others, cases / 10);
+  EXPECT_GT(by_cublas, cases / 2);
+  EXPECT_GT(by_kernel, cases / 10);
   EXPECT_GT(refused, cases / 100);
 }
 
 class NativeConjugates : public ByVendor {};
 
-// A column of A^H and of B^H, both strides 1.
+// A^H has one element and B^H one row, so both strides of A are 1 and a transpose could be mistaken for none.
 TEST_F(NativeConjugates, AreKeptForALeadingDimensionOfOne) {
-  const Steered multiplies("FAKE_CUDA_MULTIPLY", "1");
+  const FakeVariable multiplies("FAKE_CUDA_MULTIPLY", "1");
   const Stream stream;
   Call call(1, 16, 1, stream);
   call.options.policy = "native";
@@ -86,9 +86,9 @@ TEST_F(NativeConjugates, AreKeptForALeadingDimensionOfOne) {
 
 class NativeWorkspace : public ByVendor {};
 
-// A limit costs speed, never the call.
+// A workspace limit may cost speed, but no call fails because of it.
 TEST_F(NativeWorkspace, FitsEveryLimit) {
-  const Steered multiplies("FAKE_CUDA_MULTIPLY", "1");
+  const FakeVariable multiplies("FAKE_CUDA_MULTIPLY", "1");
   const Stream stream;
   for (const std::int64_t limit :
        {1L, 255L, 256L, 1000L, 20'000L, 1L << 20, (32L << 20) - 1, 32L << 20, 0L}) {
@@ -102,7 +102,7 @@ TEST_F(NativeWorkspace, FitsEveryLimit) {
       const std::size_t max_bytes =
           limit == 0 ? (std::size_t{32} << 20) + sums : static_cast<std::size_t>(limit);
       EXPECT_LE(call.operands.workspace_size, max_bytes);
-      if (beta != 0 && call.operands.workspace_size < 1024) {  // no room for a column of sums
+      if (beta != 0 && call.operands.workspace_size < 1024) {  // too small for a column of sums
         EXPECT_EQ(events_with("cuLaunchKernel simt_f32").size(), 1U);
         EXPECT_TRUE(events_with("cublasGemm").empty());
       } else {
@@ -113,7 +113,7 @@ TEST_F(NativeWorkspace, FitsEveryLimit) {
 }
 
 TEST_F(NativeWorkspace, IsSmallerWhereMemoryIsShort) {
-  const Steered multiplies("FAKE_CUDA_MULTIPLY", "1");
+  const FakeVariable multiplies("FAKE_CUDA_MULTIPLY", "1");
   const Stream stream;
   for (const char* max_bytes : {"1000000", "0"}) {
     Call call(65, 25, 7, stream);
@@ -121,15 +121,15 @@ TEST_F(NativeWorkspace, IsSmallerWhereMemoryIsShort) {
     const float beta = 0;
     call.operands.beta = &beta;
     ASSERT_NO_FATAL_FAILURE(call.make_plan());
-    const Steered steered("FAKE_CUDA_MOST_BYTES", max_bytes);
+    const FakeVariable steered("FAKE_CUDA_MOST_BYTES", max_bytes);
     ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
     EXPECT_EQ(call.c, std::vector<float>(65 * 25, 2 * 7)) << max_bytes;
   }
 }
 
-// Less than 16 KiB may be too little for it, says its documentation.
-TEST_F(NativeWorkspace, TooSmallForTheVendorIsOneOfOurKernels) {
-  const Steered demanding("FAKE_CUDA_LEAST_WORKSPACE", "16384");
+// cuBLAS's documentation says that less than 16 KiB may be too little.
+TEST_F(NativeWorkspace, TooSmallForCublasMeansASimtKernel) {
+  const FakeVariable demanding("FAKE_CUDA_LEAST_WORKSPACE", "16384");
   const Stream stream;
   for (const kintsugi_type type : {KINTSUGI_F32, KINTSUGI_F64, KINTSUGI_C32, KINTSUGI_C64}) {
     Call call(2, 2, 1, stream);
@@ -153,17 +153,17 @@ TEST_F(NativeWorkspace, TooSmallForTheVendorIsOneOfOurKernels) {
 
 // The algorithm that cuBLAS selects for products of floating-point slices, and so the bits, may depend on its
 // workspace.
-TEST_F(NativeWorkspace, SlicesHaveTheSameWorkspaceUnderEveryLimit) {
+TEST_F(NativeWorkspace, ProductsOfSlicesHaveTheSameCublasWorkspaceUnderEveryLimit) {
   const Stream stream;
   Call call(9000, 300, 64, stream);
   call.options.scheme = "fp16x3";
   call.options.accumulator = "cublas";
   call.run_in_workspace();
   const auto products = events_with("cublasGemm");
-  const std::size_t whole = call.operands.workspace_size;
-  call.options.workspace_limit = static_cast<std::int64_t>(whole) - 1;
+  const std::size_t full = call.operands.workspace_size;
+  call.options.workspace_limit = static_cast<std::int64_t>(full) - 1;
   call.run_in_workspace();
-  EXPECT_LT(call.operands.workspace_size, whole);
+  EXPECT_LT(call.operands.workspace_size, full);
   EXPECT_THAT(events_with("cublasSetWorkspace"), testing::Each("cublasSetWorkspace 33554432"));
   EXPECT_EQ(events_with("cublasGemm").size(), products.size());
   call.options.workspace_limit = std::int64_t{1} << 20;
@@ -176,19 +176,19 @@ TEST_F(NativeWorkspace, SlicesHaveTheSameWorkspaceUnderEveryLimit) {
 
 class NativeArithmetic : public ByVendor {
  protected:
-  // Bits of an element that an emulation of few bits loses.
+  // An element whose last bit an emulation of few bits loses.
   template <class T>
-  static T fine() {
+  static T element_of_all_bits() {
     return T(1) + std::numeric_limits<T>::epsilon();
   }
 
-  // Arguments of a cuBLAS call, and its result.
+  // Returns the arguments of a cuBLAS call and its result.
   template <class T>
   static std::pair<std::string, T> multiply(const Stream& stream) {
     Call call(1, 1, 1, stream);
     call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = type_of<T>();
     call.options.policy = "native";
-    const T a = fine<T>(), one = 1, zero = 0;
+    const T a = element_of_all_bits<T>(), one = 1, zero = 0;
     T c = 0;
     call.operands.a = &a;
     call.operands.b = call.operands.alpha = &one;
@@ -201,46 +201,46 @@ class NativeArithmetic : public ByVendor {
     return {product.substr(0, product.find(" lda")), c};
   }
 
-  const Steered multiplies_{"FAKE_CUDA_MULTIPLY", "1"};
+  const FakeVariable multiplies_{"FAKE_CUDA_MULTIPLY", "1"};
   const Stream stream_;
 };
 
-TEST_F(NativeArithmetic, IsTheDefaultWhereNothingEmulates) {
+TEST_F(NativeArithmetic, IsTheDefaultComputeTypeWithoutEmulation) {
   EXPECT_THAT(multiply<float>(stream_).first, HasSubstr("compute=68"));
   EXPECT_THAT(multiply<double>(stream_).first, HasSubstr("compute=70"));
-  const Steered none("CUBLAS_EMULATE_DOUBLE_PRECISION", "0");
+  const FakeVariable none("CUBLAS_EMULATE_DOUBLE_PRECISION", "0");
   EXPECT_THAT(multiply<double>(stream_).first, HasSubstr("compute=70"));
 }
 
-TEST_F(NativeArithmetic, IsAskedForWhereAVariableEnablesEmulation) {
+TEST_F(NativeArithmetic, IsPedanticIfAVariableEnablesEmulation) {
   {
-    const Steered emulated("CUBLAS_EMULATE_DOUBLE_PRECISION", "1");
+    const FakeVariable emulated("CUBLAS_EMULATE_DOUBLE_PRECISION", "1");
     const auto [product, c] = multiply<double>(stream_);
     EXPECT_THAT(product, HasSubstr("compute=71"));
-    EXPECT_EQ(c, fine<double>());
-    EXPECT_THAT(multiply<float>(stream_).first, HasSubstr("compute=68")) << "of FP64 alone";
+    EXPECT_EQ(c, element_of_all_bits<double>());
+    EXPECT_THAT(multiply<float>(stream_).first, HasSubstr("compute=68")) << "the variable is for FP64 only";
   }
-  const Steered emulated("CUBLAS_EMULATE_SINGLE_PRECISION", "1");
+  const FakeVariable emulated("CUBLAS_EMULATE_SINGLE_PRECISION", "1");
   const auto [product, c] = multiply<float>(stream_);
   EXPECT_THAT(product, HasSubstr("compute=69"));
-  EXPECT_EQ(c, fine<float>());
-  EXPECT_THAT(multiply<double>(stream_).first, HasSubstr("compute=70")) << "of FP32 alone";
+  EXPECT_EQ(c, element_of_all_bits<float>());
+  EXPECT_THAT(multiply<double>(stream_).first, HasSubstr("compute=70")) << "the variable is for FP32 only";
 }
 
-TEST_F(NativeArithmetic, IsAskedForWhereTheMathModeEnablesEmulation) {
+TEST_F(NativeArithmetic, IsPedanticIfTheMathModeEnablesEmulation) {
   {
-    const Steered fixed_point("FAKE_CUDA_MATH_MODE", "8");
+    const FakeVariable fixed_point("FAKE_CUDA_MATH_MODE", "8");
     EXPECT_THAT(multiply<double>(stream_).first, HasSubstr("compute=71"));
     EXPECT_THAT(multiply<float>(stream_).first, HasSubstr("compute=68"));
   }
-  const Steered bf16x9("FAKE_CUDA_MATH_MODE", "4");
+  const FakeVariable bf16x9("FAKE_CUDA_MATH_MODE", "4");
   EXPECT_THAT(multiply<double>(stream_).first, HasSubstr("compute=70"));
   EXPECT_THAT(multiply<float>(stream_).first, HasSubstr("compute=69"));
 }
 
 // Sums of ozaki-fp64 are integers in FP64, which an emulation of fewer bits would not keep.
-TEST_F(NativeArithmetic, IsAskedForWithFp64Slices) {
-  const Steered emulated("CUBLAS_EMULATE_DOUBLE_PRECISION", "1");
+TEST_F(NativeArithmetic, IsPedanticForFp64Slices) {
+  const FakeVariable emulated("CUBLAS_EMULATE_DOUBLE_PRECISION", "1");
   const std::vector<double> ones(40 * 40, 1);
   const double one = 1, zero = 0;
   std::vector<double> c(40 * 40);

@@ -1,5 +1,5 @@
-// Calls of kintsugi_gemm on devices over the fakes: plans stay with their contexts, work goes into the stream
-// of the call, and memory comes from a pool of the library's own.
+// Tests kintsugi_gemm on devices over the fakes: a context has its own plans, work goes into the stream of
+// the call, and memory comes from the library's pool.
 #include "front/plan_cache.hpp"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ class CallsOnDevices : public OverFakes {
   static kintsugi_status gemm(Call& call) {
     return kintsugi_gemm(call.handle, &call.problem, &call.options, &call.operands);
   }
-  // Forgets what happened before, so that events are those of the call.
+  // Runs a call; the recorded events are those of this call alone.
   static void run(Call& call) {
     fake_cuda_forget();
     ASSERT_EQ(gemm(call), KINTSUGI_SUCCESS) << kintsugi_last_error();
@@ -40,15 +40,15 @@ TEST_F(CallsOnDevices, APlanServesEveryStreamOfItsContext) {
   for (const char* policy : {"native", "emulate"}) {
     const Stream first;
     const Stream second;
-    Call one(40, 30, 100, first);
-    Call other(40, 30, 100, second);
-    one.options.policy = other.options.policy = policy;
+    Call first_call(40, 30, 100, first);
+    Call second_call(40, 30, 100, second);
+    first_call.options.policy = second_call.options.policy = policy;
     const std::size_t before = plan_cache().size();
     for (int round = 0; round < 2; ++round) {
-      run(one);
+      run(first_call);
       expect_all_on(first);
       EXPECT_THAT(events_with(first.text()), Not(IsEmpty()));
-      run(other);
+      run(second_call);
       expect_all_on(second);
       EXPECT_THAT(events_with(second.text()), Not(IsEmpty()));
     }
@@ -56,8 +56,8 @@ TEST_F(CallsOnDevices, APlanServesEveryStreamOfItsContext) {
   }
 }
 
-// The operands' queue comes before the options'.
-TEST_F(CallsOnDevices, OperandsNameTheirStream) {
+// The operands' queue is preferred to that of the options.
+TEST_F(CallsOnDevices, TheQueueOfTheOperandsIsUsed) {
   const Stream options;
   const Stream operands;
   Call call(40, 30, 100, options);
@@ -70,7 +70,7 @@ TEST_F(CallsOnDevices, OperandsNameTheirStream) {
 TEST_F(CallsOnDevices, EveryContextHasItsOwnPlan) {
   for (int round = 0; round < 2; ++round) {
     for (const int device : {0, 1}) {
-      const Current current(primary_context(device));
+      const CurrentContext current(primary_context(device));
       const Stream stream;
       Call call(40, 30, 100, stream);
       run(call);
@@ -80,12 +80,12 @@ TEST_F(CallsOnDevices, EveryContextHasItsOwnPlan) {
   }
 }
 
-// The next context gets the address of the one that is gone.
-TEST_F(CallsOnDevices, AContextAtAnOldAddressIsAnother) {
+// A new context gets the address of the destroyed one.
+TEST_F(CallsOnDevices, AContextAtAReusedAddressHasItsOwnPlan) {
   for (std::size_t number = 1; number <= 3; ++number) {
     void* context = fake_cuda_make_context(0, nullptr);
     {
-      const Current current(context);
+      const CurrentContext current(context);
       const Stream stream;
       Call call(40, 30, 100, stream);
       call.options.policy = "emulate";
@@ -96,10 +96,11 @@ TEST_F(CallsOnDevices, AContextAtAnOldAddressIsAnother) {
   }
 }
 
-// Matrices of the host that an engine with devices multiplies: the context is not known before the plan is.
-TEST_F(CallsOnDevices, StagedProductsFollowTheContext) {
+// Host matrices that the engine cuda multiplies have one plan for all contexts, since the key is made before
+// an engine is selected.
+TEST_F(CallsOnDevices, PlansOfHostMatricesServeEveryContext) {
   for (const int device : {0, 1, 0}) {
-    const Current current(primary_context(device));
+    const CurrentContext current(primary_context(device));
     const Stream unused;
     Call call(8, 8, 8, unused);
     call.problem.memory = KINTSUGI_HOST;
@@ -110,7 +111,7 @@ TEST_F(CallsOnDevices, StagedProductsFollowTheContext) {
   EXPECT_EQ(plan_cache().size(), 1U);
 }
 
-TEST_F(CallsOnDevices, AKnownProblemMayBeCaptured) {
+TEST_F(CallsOnDevices, ACallWithAKeptPlanCanBeCaptured) {
   const Stream stream;
   Call call(40, 30, 100, stream);
   ASSERT_EQ(kintsugi_create(&call.handle), KINTSUGI_SUCCESS);
@@ -121,7 +122,7 @@ TEST_F(CallsOnDevices, AKnownProblemMayBeCaptured) {
   EXPECT_THAT(events_with("cuLaunchKernel"), Not(IsEmpty()));
 }
 
-TEST_F(CallsOnDevices, AnUnusableDeviceFailsInEveryCall) {
+TEST_F(CallsOnDevices, AHostEngineForDeviceMemoryFailsInEveryCall) {
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.engine = "cpu";
@@ -138,7 +139,7 @@ TEST_F(CallsOnDevices, WorkspacesComeFromAPoolThatReleaseTrims) {
   const int before = fake_cuda_allocations();
   run(call);
   EXPECT_THAT(events_with("cuMemAlloc"), ElementsAre(StartsWith("cuMemAllocFromPoolAsync ")));
-  EXPECT_THAT(events_with("cuMemPool"), IsEmpty()) << "it was made before";
+  EXPECT_THAT(events_with("cuMemPool"), IsEmpty()) << "the pool was made before";
   EXPECT_EQ(fake_cuda_allocations(), before);
   fake_cuda_forget();
   ASSERT_EQ(kintsugi_release_caches(), KINTSUGI_SUCCESS);

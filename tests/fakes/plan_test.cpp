@@ -1,4 +1,4 @@
-// Plans of problems in device memory, over the fakes: what is chosen, refused, described and read back.
+// Tests plans of problems in device memory, over the fakes: candidates, refusals, descriptions.
 #include "arith/residue/residue.hpp"
 #include "fakes/device_plan.hpp"
 
@@ -7,9 +7,9 @@ namespace {
 
 using testing::HasSubstr;
 
-// Sums of integers are the same in blocks of any multiples of 128, by whatever candidate.
-TEST_F(DevicePlan, BlocksOfIntegersFitSmallLimits) {
-  struct Asked {
+// Sums of integers do not depend on blocks of C, so these may be as small as a workspace limit needs.
+TEST_F(DevicePlan, BlocksOfIntegerProgramsFitSmallLimits) {
+  struct Case {
     const char* scheme;
     const char* accuracy;
     kintsugi_type type;
@@ -20,19 +20,19 @@ TEST_F(DevicePlan, BlocksOfIntegersFitSmallLimits) {
     problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = type;
   };
   for (const auto& [scheme, accuracy, type] :
-       {Asked{"ozaki2", nullptr, KINTSUGI_F64}, Asked{"int8x6", nullptr, KINTSUGI_F32},
-        Asked{nullptr, "exact", KINTSUGI_F64}, Asked{nullptr, "fp64", KINTSUGI_F64}}) {
-    std::int64_t whole = 0;
+       {Case{"ozaki2", nullptr, KINTSUGI_F64}, Case{"int8x6", nullptr, KINTSUGI_F32},
+        Case{nullptr, "exact", KINTSUGI_F64}, Case{nullptr, "fp64", KINTSUGI_F64}}) {
+    std::int64_t unlimited = 0;
     for (const std::int64_t part : {1, 2, 4}) {
       Call call(1, 1, 1, stream_);
       set(call.problem, type);
       call.options.scheme = scheme;
       call.options.accuracy = accuracy;
       call.options.policy = scheme == nullptr ? "emulate" : nullptr;
-      call.options.workspace_limit = whole / part;
+      call.options.workspace_limit = unlimited / part;
       const auto bytes = planned(call).at("workspace_bytes").get<std::int64_t>();
-      if (part == 1) whole = bytes;
-      EXPECT_LE(bytes, whole / part) << (scheme == nullptr ? accuracy : scheme);
+      if (part == 1) unlimited = bytes;
+      EXPECT_LE(bytes, unlimited / part) << (scheme == nullptr ? accuracy : scheme);
     }
   }
   Call floating(1, 1, 1, stream_);
@@ -51,45 +51,46 @@ TEST_F(DevicePlan, EmulateIsAChainOfEmulationsAndNative) {
   const json plan = planned(call);
   EXPECT_EQ(schemes(plan), (Names{"fp16x3", "fp16x3-wide", "bf16x6", "native"}));
   const json& candidates = plan.at("candidates");
-  for (const int r : {0, 1, 2}) EXPECT_EQ(candidates.at(r).at("accumulator"), "h200");
+  for (const int c : {0, 1, 2}) EXPECT_EQ(candidates.at(c).at("accumulator"), "h200");
   EXPECT_EQ(candidates.at(0).at("largest_dynamic_range"), 16);
   EXPECT_EQ(candidates.at(0).at("largest_mean_depth"), 24);
   EXPECT_EQ(candidates.at(1).at("largest_dynamic_range"), 28);
   EXPECT_GT(candidates.at(2).at("largest_dynamic_range"), 90);
-  for (const int r : {0, 1})
-    EXPECT_LE(candidates.at(r).at("bound_in_window").at("relative"), plan.at("contract").at("coefficient"));
+  for (const int c : {0, 1})
+    EXPECT_LE(candidates.at(c).at("bound_in_window").at("relative"), plan.at("contract").at("coefficient"));
   EXPECT_THAT(plan.at("words").dump(), HasSubstr("plain FP32 product"));
   call.problem.prepared_b = 1;
   const json prepared = planned(call);
   EXPECT_EQ(schemes(prepared), (Names{"fp16x3-wide", "bf16x6", "native"}));
-  for (const int r : {0, 1}) EXPECT_GE(prepared.at("candidates").at(r).at("largest_mean_depth"), 24);
+  for (const int c : {0, 1}) EXPECT_GE(prepared.at("candidates").at(c).at("largest_mean_depth"), 24);
 }
 
-// Only Hopper has kernels of our own that let sums go every 64.
-TEST_F(DevicePlan, ElsewhereTheVendorsProductsHaveLargerBlocks) {
+// Only Hopper has kernels that add sums outside every 64 k; cuBLAS products elsewhere have longer k-blocks.
+TEST_F(DevicePlan, CublasProductsOfOtherArchitecturesHaveLongerKBlocks) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
-  const Steered steered("FAKE_CUDA_CAPABILITY", "8.0");
+  const FakeVariable steered("FAKE_CUDA_CAPABILITY", "8.0");
   Call call(64, 64, 4096, stream_);
   call.options.policy = "emulate";
   const json plan = planned(call);
   EXPECT_EQ(schemes(plan), (Names{"fp16x3-wide:block=1024", "native"}));
-  EXPECT_TRUE(plan.at("candidates").at(0).at("largest_mean_depth").is_null()) << "nobody looks for depths";
+  EXPECT_TRUE(plan.at("candidates").at(0).at("largest_mean_depth").is_null())
+      << "mean depths are not computed";
   const json& candidate = plan.at("candidates").at(0);
   EXPECT_EQ(candidate.at("accumulator"), "cublas");
   EXPECT_EQ(candidate.at("largest_dynamic_range"), 28);
   EXPECT_EQ(candidate.at("program").at("schedule").at("k_block"), 1024);
 }
 
-// Sums of 1024 are not proved for the contract of shorter ones.
-TEST_F(DevicePlan, ShorterSumsKeepBlocksOf64) {
+// k-blocks of 1024 are not proved for the contract of a shorter k.
+TEST_F(DevicePlan, ShorterSumsKeepKBlocksOf64) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
-  const Steered steered("FAKE_CUDA_CAPABILITY", "8.0");
+  const FakeVariable steered("FAKE_CUDA_CAPABILITY", "8.0");
   Call call(64, 64, 500, stream_);
   call.options.policy = "emulate";
   EXPECT_EQ(schemes(planned(call)), (Names{"fp16x3-wide", "native"}));
 }
 
-TEST_F(DevicePlan, ComplexProductsAreOneEmbeddingUnlessOfResidues) {
+TEST_F(DevicePlan, ComplexProductsAreEmbeddedUnlessByResidues) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
   Call call(64, 64, 4096, stream_);
   call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_C32;
@@ -101,9 +102,9 @@ TEST_F(DevicePlan, ComplexProductsAreOneEmbeddingUnlessOfResidues) {
   EXPECT_EQ(plan.at("candidates").at(0).at("program").at("products"), 18);
   EXPECT_EQ(plan.at("candidates").at(2).at("program").at("products"), 35);
   {
-    const Steered older("FAKE_CUDA_CAPABILITY", "8.0");
+    const FakeVariable older("FAKE_CUDA_CAPABILITY", "8.0");
     EXPECT_EQ(schemes(planned(call)), (Names{"ozaki2:moduli=16", "native"}))
-        << "products that cannot be skipped";
+        << "cuBLAS products cannot be skipped, so there is one emulation";
   }
   Call embedded(64, 64, 4096, stream_);
   embedded.problem.type_a = embedded.problem.type_b = embedded.problem.type_c = embedded.problem.type_scalar =
@@ -119,11 +120,12 @@ TEST_F(DevicePlan, ComplexProductsAreOneEmbeddingUnlessOfResidues) {
   };
   EXPECT_FALSE(basis("ozaki2", 64).is_null());
   EXPECT_FALSE(basis("ozaki2:moduli=25", 64).is_null());
-  EXPECT_TRUE(basis("ozaki2:moduli=26", 64).is_null()) << "more than recombination's kernels hold";
-  EXPECT_TRUE(basis("ozaki2:moduli=25", 1).is_null()) << "integers of 94 bits are more than splits take";
+  EXPECT_TRUE(basis("ozaki2:moduli=26", 64).is_null()) << "more moduli than recombination kernels take";
+  EXPECT_TRUE(basis("ozaki2:moduli=25", 1).is_null())
+      << "integers of 94 bits are more than split kernels take";
 }
 
-TEST_F(DevicePlan, DoublesAreTheVendorsUnlessASchemeIsNamed) {
+TEST_F(DevicePlan, DoublesAreNativeUnlessASchemeIsNamed) {
   Call call(8, 8, 64, stream_);
   call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_F64;
   EXPECT_EQ(schemes(planned(call)), Names{"native"});
@@ -134,7 +136,7 @@ TEST_F(DevicePlan, DoublesAreTheVendorsUnlessASchemeIsNamed) {
   EXPECT_EQ(schemes(planned(named)), Names{"ozaki2"});
 }
 
-// Slices on a device are those of the integer grid.
+// Split kernels have the integer grid only.
 TEST_F(DevicePlan, RefusesTheGridOfSigma) {
   Call call(64, 64, 64, stream_);
   call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_F64;
@@ -146,7 +148,7 @@ TEST_F(DevicePlan, RefusesTheGridOfSigma) {
 }
 
 // The plan has as many moduli as the type's significand needs.
-TEST_F(DevicePlan, ResiduesAreSizedByTheirType) {
+TEST_F(DevicePlan, NumberOfModuliDependsOnTheType) {
   const auto products = [&](kintsugi_type type) -> int {
     Call call(64, 64, 4096, stream_);
     call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = type;
@@ -159,59 +161,59 @@ TEST_F(DevicePlan, ResiduesAreSizedByTheirType) {
   EXPECT_EQ(products(KINTSUGI_C64), 35);
 }
 
-struct Chain {
+struct CandidateCounts {
   int by_norms = 0;
   int checked = 0;
 };
 
-Chain chain_of(const json& plan) {
-  Chain chain;
+CandidateCounts candidate_counts(const json& plan) {
+  CandidateCounts counts;
   for (const json& candidate : plan.at("candidates")) {
-    if (candidate.at("checked") == true) ++chain.checked;
+    if (candidate.at("checked") == true) ++counts.checked;
     const std::string name = candidate.at("scheme");
     if (name.ends_with(":scale=norm")) {
-      EXPECT_EQ(chain.checked, 0) << "behind what is checked";
-      ++chain.by_norms;
+      EXPECT_EQ(counts.checked, 0) << "a candidate by norms after a checked one";
+      ++counts.by_norms;
     }
   }
-  return chain;
+  return counts;
 }
 
 // One candidate of residues whose elements are checked, then exact sums for elements that stay open. For
 // contracts above the smallest error, norms may prove all elements with fewer moduli; kernels of candidates
 // that are not selected exit early, which cuBLAS products cannot. Where native products keep a contract of
 // FP64 they follow instead of checks.
-TEST_F(DevicePlan, ContractsThatNoWindowProvesAreChecked) {
+TEST_F(DevicePlan, ContractsThatNoWindowProvesHaveCheckedOrNativeCandidates) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
   struct Case {
     kintsugi_type type;
     const char* accuracy;
     const char* policy;
   };
-  for (const Case& wanted : {Case{KINTSUGI_F32, "exact", "auto"}, Case{KINTSUGI_F32, "exact", "emulate"},
-                             Case{KINTSUGI_F32, "1e-6", "auto"}, Case{KINTSUGI_F64, "exact", "auto"},
-                             Case{KINTSUGI_F64, "fp64", "emulate"}, Case{KINTSUGI_F64, "1e-14", "auto"},
-                             Case{KINTSUGI_F64, "1e-9", "emulate"}, Case{KINTSUGI_C32, "exact", "auto"},
-                             Case{KINTSUGI_C64, "fp64", "emulate"}, Case{KINTSUGI_C64, "exact", "auto"}}) {
-    SCOPED_TRACE(std::string(wanted.accuracy) + " " + wanted.policy);
+  for (const Case& test : {Case{KINTSUGI_F32, "exact", "auto"}, Case{KINTSUGI_F32, "exact", "emulate"},
+                           Case{KINTSUGI_F32, "1e-6", "auto"}, Case{KINTSUGI_F64, "exact", "auto"},
+                           Case{KINTSUGI_F64, "fp64", "emulate"}, Case{KINTSUGI_F64, "1e-14", "auto"},
+                           Case{KINTSUGI_F64, "1e-9", "emulate"}, Case{KINTSUGI_C32, "exact", "auto"},
+                           Case{KINTSUGI_C64, "fp64", "emulate"}, Case{KINTSUGI_C64, "exact", "auto"}}) {
+    SCOPED_TRACE(std::string(test.accuracy) + " " + test.policy);
     Call call(8, 8, 1000, stream_);
-    call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = wanted.type;
-    call.options.accuracy = wanted.accuracy;
-    call.options.policy = wanted.policy;
+    call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = test.type;
+    call.options.accuracy = test.accuracy;
+    call.options.policy = test.policy;
     const json plan = planned(call);
     const Names names = schemes(plan);
     EXPECT_THAT(names[0], HasSubstr("ozaki2:moduli="));
-    const bool native_follows = wanted.type != KINTSUGI_F32 && wanted.policy == std::string("emulate");
+    const bool native_follows = test.type != KINTSUGI_F32 && test.policy == std::string("emulate");
     EXPECT_EQ(names.back(), native_follows ? "native" : "superaccumulator");
-    const Chain chain = chain_of(plan);
-    EXPECT_EQ(chain.checked, native_follows ? 0 : 1);
-    EXPECT_EQ(chain.by_norms > 0, wanted.accuracy != std::string("exact"));
-    EXPECT_EQ(names.size(), static_cast<std::size_t>(chain.by_norms) + (native_follows ? 1 : 2));
-    const bool complex = wanted.type == KINTSUGI_C32 || wanted.type == KINTSUGI_C64;
+    const CandidateCounts counts = candidate_counts(plan);
+    EXPECT_EQ(counts.checked, native_follows ? 0 : 1);
+    EXPECT_EQ(counts.by_norms > 0, test.accuracy != std::string("exact"));
+    EXPECT_EQ(names.size(), static_cast<std::size_t>(counts.by_norms) + (native_follows ? 1 : 2));
+    const bool complex = test.type == KINTSUGI_C32 || test.type == KINTSUGI_C64;
     const json basis = plan.at("candidates").at(0).at("program").at("split_a").at("complex_basis");
     EXPECT_EQ(basis.is_null(), !complex);
-    const Steered older("FAKE_CUDA_CAPABILITY", "8.0");
-    EXPECT_EQ(schemes(planned(call)).size(), 2U) << "products that cannot be skipped";
+    const FakeVariable older("FAKE_CUDA_CAPABILITY", "8.0");
+    EXPECT_EQ(schemes(planned(call)).size(), 2U) << "cuBLAS products cannot be skipped";
   }
 }
 
@@ -231,8 +233,8 @@ TEST_F(DevicePlan, Fp64BeginsWithFewModuli) {
   EXPECT_EQ(schemes(planned(call)).front(), "ozaki2:moduli=8:scale=norm");
 }
 
-// The moduli of the host's second candidate, of exact results its third: integers of 65 and 70 bits, of FP32
-// 36 and 41, and ten bits of 1000 products' sum.
+// The checked candidate has the moduli of the host's second candidate, for exact results those of its third:
+// integers of 65 or 70 bits, for FP32 36 or 41, and ten bits for the sum of 1000 products.
 TEST_F(DevicePlan, CheckedIntegersHaveBitsToSpare) {
   for (const auto& [type, accuracy, bits] :
        {std::tuple(KINTSUGI_F64, "exact", 2 * 70 + 10), std::tuple(KINTSUGI_F32, "exact", 2 * 41 + 10),
@@ -241,7 +243,7 @@ TEST_F(DevicePlan, CheckedIntegersHaveBitsToSpare) {
     call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = type;
     call.options.accuracy = accuracy;
     call.options.policy = "emulate";
-    const Steered elsewhere("FAKE_CUDA_CAPABILITY", "10.0");  // without a native kernel as quick as cuBLAS
+    const FakeVariable elsewhere("FAKE_CUDA_CAPABILITY", "10.0");  // then no native candidate follows
     const Names names = schemes(planned(call));
     const std::string name = names.at(names.size() - 2);
     const int count = std::stoi(name.substr(name.find('=') + 1));
@@ -250,7 +252,7 @@ TEST_F(DevicePlan, CheckedIntegersHaveBitsToSpare) {
   }
 }
 
-// A candidate costs launches, so short products have few.
+// Every candidate costs launches, so small products have few.
 TEST_F(DevicePlan, LongExactProductsHaveSeveralCheckedCandidates) {
   struct Case {
     kintsugi_type type;
@@ -258,25 +260,25 @@ TEST_F(DevicePlan, LongExactProductsHaveSeveralCheckedCandidates) {
     std::int64_t k;
     std::vector<int> moduli;
   };
-  for (const Case& wanted :
+  for (const Case& test :
        {Case{KINTSUGI_F64, 256, 256, {23}}, Case{KINTSUGI_F64, 1024, 1024, {20, 24}},
         Case{KINTSUGI_F64, 1536, 1536, {20, 24, 36}},
 
         Case{KINTSUGI_F64, 8192, 8192, {20, 22, 25, 36}}, Case{KINTSUGI_F64, 1024, 1000000, {21, 23, 26, 37}},
         Case{KINTSUGI_F32, 8192, 8192, {13, 15, 17, 29}}}) {
     Call call(8, 8, 8, stream_);
-    call.problem.m = call.problem.n = call.problem.lda = call.problem.ldc = wanted.size;
-    call.problem.k = call.problem.ldb = wanted.k;
-    call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = wanted.type;
+    call.problem.m = call.problem.n = call.problem.lda = call.problem.ldc = test.size;
+    call.problem.k = call.problem.ldb = test.k;
+    call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = test.type;
     call.options.accuracy = "exact";
     Names names;
-    for (const int moduli : wanted.moduli) names.push_back("ozaki2:moduli=" + std::to_string(moduli));
+    for (const int moduli : test.moduli) names.push_back("ozaki2:moduli=" + std::to_string(moduli));
     names.push_back("superaccumulator");
     EXPECT_EQ(schemes(planned(call)), names);
   }
 }
 
-TEST_F(DevicePlan, FewLongSumsAreSummedExactlyAtOnce) {
+TEST_F(DevicePlan, FewLongSumsAreSummedExactly) {
   Call call(8, 8, 100000, stream_);
   call.options.accuracy = "exact";
   EXPECT_EQ(schemes(planned(call)), Names{"superaccumulator"});
@@ -301,8 +303,8 @@ TEST_F(DevicePlan, SchemesWithoutKernelsAreRefused) {
   expect_refused(call, KINTSUGI_NOT_SUPPORTED, "does not multiply fp8_e4m3");
 }
 
-// Scales that a device does not compute are no reason for other ones.
-TEST_F(DevicePlan, ResiduesAreScaledByExponentsAlone) {
+// A named scale that devices do not compute is refused, not replaced.
+TEST_F(DevicePlan, RefusesScalesByNormAndProduct) {
   for (const char* scale : {"norm", "product"}) {
     Call call(64, 64, 64, stream_);
     const std::string scheme = std::string("ozaki2:scale=") + scale;
@@ -311,7 +313,7 @@ TEST_F(DevicePlan, ResiduesAreScaledByExponentsAlone) {
   }
 }
 
-TEST_F(DevicePlan, EverythingElseIsPlanned) {
+TEST_F(DevicePlan, OzakiInt52AndSuperaccumulatorArePlanned) {
   for (const char* scheme :
        {"ozaki-fp16", "ozaki-fp16:mode=cr", "ozaki-fp64", "int52", "int52:words=4", "superaccumulator"}) {
     Call call(8, 8, 8, stream_);
@@ -336,7 +338,7 @@ TEST_F(DevicePlan, EnginesOfTheHostAreRefused) {
   }
 }
 
-TEST_F(DevicePlan, HostMatricesAreFittedAndStaged) {
+TEST_F(DevicePlan, HostMatricesAreFittedAndCopied) {
   Call call(8, 8, 8, stream_);
   call.problem.memory = KINTSUGI_HOST;
   call.options.queue = {KINTSUGI_QUEUE_HOST, 0, nullptr};
@@ -363,9 +365,9 @@ TEST_F(DevicePlan, DescriptionsAreReadBack) {
     Call again(64, 48, 4096, stream_);
     ASSERT_EQ(kintsugi_plan_read(nullptr, plan.dump().c_str(), nullptr, &again.plan), KINTSUGI_SUCCESS)
         << kintsugi_last_error();
-    json read = describe(again);
-    read["settings"] = plan.at("settings");  // which say where they come from
-    EXPECT_EQ(read, plan);
+    json description = describe(again);
+    description["settings"] = plan.at("settings");  // the sources of settings differ
+    EXPECT_EQ(description, plan);
   }
 }
 

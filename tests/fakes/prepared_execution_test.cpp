@@ -1,5 +1,5 @@
-// Prepared operands of calls on device memory, over the fakes: which slices they have, and which candidates
-// run.
+// Tests prepared operands of calls on device memory, over the fakes: which slices they have, and which
+// candidates run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,47 +15,51 @@ using testing::IsEmpty;
 
 using Execution = OverFakes;
 
-// Weights are prepared before the number of rows is known: their slices are those that auto takes for many.
-TEST_F(Execution, AutoPreparesSlicesOfItsOwnCandidate) {
-  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+// Weights are prepared with a plan of one row, which auto computes natively; their slices are those that auto
+// takes for many rows.
+TEST_F(Execution, AutoPreparesTheSlicesThatManyRowsTake) {
+  const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const Stream stream;
-  Call one(1, 4096, 4096, stream);
-  one.make_plan();
+  Call single_row(1, 4096, 4096, stream);
+  single_row.make_plan();
   fake_cuda_forget();
-  const Prepared weights(one, KINTSUGI_B);
+  const Prepared weights(single_row, KINTSUGI_B);
   EXPECT_THAT(events_with("cuLaunchKernel"),
               ElementsAre(HasSubstr(" find_ranges "), HasSubstr(" split_rows_float_fp16 "),
                           HasSubstr(" clear_bytes "), HasSubstr(" summarize_ranges ")));
-  one.operands.prepared_b = weights.get();
-  one.run();
+  single_row.operands.prepared_b = weights.get();
+  single_row.run();
   EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr(" finish_native_f32 ")))
-      << "one row is the vendor's all the same";
-  Call many(64, 4096, 4096, stream);
-  many.operands.prepared_b = weights.get();
-  many.beta = 0;
+      << "one row is computed natively";
+  Call many_rows(64, 4096, 4096, stream);
+  many_rows.operands.prepared_b = weights.get();
+  many_rows.beta = 0;
   fake_cuda_forget();
-  ASSERT_EQ(kintsugi_gemm(nullptr, &many.problem, &many.options, &many.operands), KINTSUGI_SUCCESS)
+  ASSERT_EQ(kintsugi_gemm(nullptr, &many_rows.problem, &many_rows.options, &many_rows.operands),
+            KINTSUGI_SUCCESS)
       << kintsugi_last_error();
   EXPECT_THAT(events_with("cuLaunchKernel"),
               ElementsAre(HasSubstr("_fp16_with_depth "), HasSubstr(" fp16_rescaled_small_tiles_"),
                           HasSubstr(" select_or_simt_f32_32 ")));
-  many.beta = 0.5;
+  many_rows.beta = 0.5;
   fake_cuda_forget();
-  ASSERT_EQ(kintsugi_gemm(nullptr, &many.problem, &many.options, &many.operands), KINTSUGI_SUCCESS);
+  ASSERT_EQ(kintsugi_gemm(nullptr, &many_rows.problem, &many_rows.options, &many_rows.operands),
+            KINTSUGI_SUCCESS);
   EXPECT_THAT(events_with("cuLaunchKernel"),
               ElementsAre(HasSubstr("_fp16_with_depth "), HasSubstr(" select_candidate "),
                           HasSubstr(" fp16_rescaled_small_tiles_"), HasSubstr(" simt_f32_32 ")))
-      << "C is read, so that it is not written before the selection";
-  many.operands.prepared_b = nullptr;
+      << "C is read, so the candidate is selected before the product writes C";
+  many_rows.operands.prepared_b = nullptr;
   fake_cuda_forget();
-  ASSERT_EQ(kintsugi_gemm(nullptr, &many.problem, &many.options, &many.operands), KINTSUGI_SUCCESS);
+  ASSERT_EQ(kintsugi_gemm(nullptr, &many_rows.problem, &many_rows.options, &many_rows.operands),
+            KINTSUGI_SUCCESS);
   EXPECT_EQ(events_with("cublasGemm").size(), 1U);
 }
 
-// A plan that does not know of the preparation prepares an operand of any length: it has the slices of the
-// candidate that prepared operands have under auto.
-TEST_F(Execution, AutoNeverPreparesSlicesOfTheFirstCandidate) {
-  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+// A plan without prepared operands prepares the slices of the candidate that auto takes for prepared
+// operands, not those of its own first candidate.
+TEST_F(Execution, AutoPreparesTheSlicesOfItsCandidateForPreparedOperands) {
+  const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const Stream stream;
   for (const std::int64_t n : {1024, 2048, 4096}) {
     Call call(n, n, n, stream);
@@ -68,13 +72,13 @@ TEST_F(Execution, AutoNeverPreparesSlicesOfTheFirstCandidate) {
     EXPECT_EQ(events_with("cuLaunchKernel fp16_rescaled_").size(), 1U) << n;
     EXPECT_EQ(events_with("cuLaunchKernel fp16_").size(), 1U) << n;
     EXPECT_EQ(events_with("cuLaunchKernel split_").size(), n == 1024 ? 1U : 2U)
-        << "of the other operand, " << n;
+        << "only the operand that is not prepared is split, " << n;
   }
 }
 
-// Weights would be split again for another candidate.
-TEST_F(Execution, FewVectorsBesideWeightsHaveOneEmulation) {
-  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+// Weights would have to be split again for a second emulation.
+TEST_F(Execution, FewVectorsTimesWeightsHaveOneEmulation) {
+  const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const Stream stream;
   for (const std::int64_t few : {32, 128, 129}) {
     for (const bool prepares_b : {true, false}) {
@@ -92,16 +96,16 @@ TEST_F(Execution, FewVectorsBesideWeightsHaveOneEmulation) {
   }
 }
 
-// Slices of another scheme would have to be made again, so that the call takes the time of one without them.
-TEST_F(Execution, AutoDoesNotCountOnSlicesOfOtherSchemes) {
-  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+// Weights prepared for another scheme would have to be split again, so the call is as slow as without them.
+TEST_F(Execution, SlicesOfAnotherSchemeDoNotMakeAutoEmulate) {
+  const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const Stream stream;
   Call call(64, 4096, 4096, stream);
   for (const char* scheme : {"fp16x3", "bf16x6"}) {
-    Call other(64, 4096, 4096, stream);
-    other.options.scheme = scheme;
-    other.make_plan();
-    const Prepared weights(other, KINTSUGI_B);
+    Call prepared_for(64, 4096, 4096, stream);
+    prepared_for.options.scheme = scheme;
+    prepared_for.make_plan();
+    const Prepared weights(prepared_for, KINTSUGI_B);
     call.operands.prepared_b = weights.get();
     fake_cuda_forget();
     ASSERT_EQ(kintsugi_gemm(nullptr, &call.problem, &call.options, &call.operands), KINTSUGI_SUCCESS)
@@ -110,10 +114,10 @@ TEST_F(Execution, AutoDoesNotCountOnSlicesOfOtherSchemes) {
   }
 }
 
-// No device of the architecture was measured: nothing is emulated, so nothing is split.
-TEST_F(Execution, ElsewhereAutoPreparesNothing) {
+// Without a profile of the architecture auto emulates nothing, so preparing splits nothing.
+TEST_F(Execution, WithoutAProfileAutoPreparesNothing) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
-  const Steered other("FAKE_CUDA_CAPABILITY", "8.0");
+  const FakeVariable prepared_for("FAKE_CUDA_CAPABILITY", "8.0");
   const Stream stream;
   Call call(128, 4096, 4096, stream);
   call.make_plan();
@@ -123,7 +127,7 @@ TEST_F(Execution, ElsewhereAutoPreparesNothing) {
 }
 
 // Slices of a prepared batch are stored contiguously: one launch splits them, and one multiplies all items.
-TEST_F(Execution, PreparedBatchesAreOneLaunch) {
+TEST_F(Execution, PreparedBatchesAreMultipliedInOneLaunch) {
   const Stream stream;
   Call call(64, 96, 128, stream);
   call.problem.batch_count = 5;

@@ -1,4 +1,4 @@
-// Ranges, selection and splits over the fakes: how many launches there are, and of which kernels. Nothing is
+// Tests which kernels ranges, selection and splits launch, and how often, over the fakes. Nothing is
 // computed.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -51,7 +51,7 @@ class SplitLaunches : public OverFakes {
   VectorRange range_;
 };
 
-TEST_F(SplitLaunches, ABatchIsOneOfEach) {
+TEST_F(SplitLaunches, ABatchHasOneLaunchOfEachKernel) {
   const DeviceSide a = side(false, 200, 500, 7);
   const DeviceSide b = side(true, 300, 500, 7);
   DeviceSelection selections[7];
@@ -59,13 +59,13 @@ TEST_F(SplitLaunches, ABatchIsOneOfEach) {
   engine_->select({}, a, b, {}, {{{5, 0, 5}}, 1}, selections, {});
   const std::array splits{split(b), split(a)};
   engine_->split({}, splits, {selections, 0});
-  // 16 panels of 8 blocks, and 96 blocks of 4 vectors.
+  // A has 16 panels of 8 thread blocks each, and 96 thread blocks take 4 vectors of B each.
   EXPECT_THAT(launches(), ElementsAre(StartsWith("cuLaunchKernel find_ranges 32x7x1 "),
                                       StartsWith("cuLaunchKernel select_candidate 7x1x1 "),
                                       StartsWith("cuLaunchKernel split_columns_float_fp16 224x7x1 ")));
 }
 
-TEST_F(SplitLaunches, AnOperandThatServesAllIsOneByItself) {
+TEST_F(SplitLaunches, AnOperandSharedByTheBatchHasItsOwnLaunches) {
   const DeviceSide a = side(false, 200, 500, 7);
   const DeviceSide b = side(true, 300, 500, 1);
   DeviceSelection selections[7];
@@ -93,7 +93,7 @@ TEST_F(SplitLaunches, ManyItemsAreSeveralLaunches) {
                                       StartsWith("cuLaunchKernel split_columns_float_fp16 16x18930x1 ")));
 }
 
-// One launch of any size, with as many thread blocks per panel as fill the device, three of which fit on an
+// One launch splits both operands, with as many thread blocks per panel as fill the device; three fit on an
 // SM.
 TEST_F(SplitLaunches, OperandsOfDifferentLayoutsAreOneLaunchOfAnySize) {
   struct Size {
@@ -112,22 +112,21 @@ TEST_F(SplitLaunches, OperandsOfDifferentLayoutsAreOneLaunchOfAnySize) {
   }
 }
 
-// A thread may launch with the memory that another asked for: a smaller launch must not take it away.
-TEST_F(SplitLaunches, SharedMemoryOfAKernelOnlyGrows) {
-  const auto asked = [&](std::int64_t n) {
+// The request is shared by all threads: a launch with less memory must not lower it.
+TEST_F(SplitLaunches, RequestedSharedMemoryNeverShrinks) {
+  const auto requests = [&](std::int64_t n) {
     const std::array splits{split(side(false, n, n, 1))};
     engine_->split({}, splits, {});
     return events_with("cuKernelSetAttribute split_columns_float_fp16 8 ").size();
   };
-  asked(16384);
+  requests(16384);
   fake_cuda_forget();
-  EXPECT_EQ(asked(8192), 0U) << "as much was allowed before";
+  EXPECT_EQ(requests(8192), 0U) << "a larger request was made before";
 }
 
-// Vectors of every length: thread blocks hold different parts of them, and need less or more shared memory
-// than a kernel has without asking for more.
-TEST_F(SplitLaunches, CoverEveryLength) {
-  const Steered measured("FAKE_CUDA_NAME", "NVIDIA H200");
+// The shared memory of split kernels depends on the length of vectors, and may need a request.
+TEST_F(SplitLaunches, AreAcceptedForEveryLength) {
+  const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const Stream stream;
   Call call(2048, 2048, 8192, stream);
   for (const char* scheme : {"", "fp16x3-wide", "bf16x6"}) {
@@ -139,23 +138,23 @@ TEST_F(SplitLaunches, CoverEveryLength) {
   }
 }
 
-// Panels whose parts take half of an SM's memory, and panels of both operands in one launch.
-TEST_F(SplitLaunches, ClustersOfLongVectorsAndOfBothOperands) {
-  const std::array one{split(side(false, 1024, 12288, 1))};
-  engine_->split({}, one, {});
+// First panels whose parts take half of an SM's memory, then panels of both operands in one launch.
+TEST_F(SplitLaunches, LongVectorsAndBothOperandsHaveClustersOf8) {
+  const std::array long_vectors{split(side(false, 1024, 12288, 1))};
+  engine_->split({}, long_vectors, {});
   EXPECT_THAT(launches(), ElementsAre(HasSubstr(" cluster=8")));
-  const std::array both{split(side(false, 8192, 2048, 1)), split(side(false, 16, 2048, 1))};
-  engine_->split({}, both, {});
+  const std::array both_operands{split(side(false, 8192, 2048, 1)), split(side(false, 16, 2048, 1))};
+  engine_->split({}, both_operands, {});
   EXPECT_THAT(launches(), ElementsAre(HasSubstr(" cluster=8")));
 }
 
-// Vectors of thin products have threads instead of blocks; as many blocks as the device holds go through
-// them, and through those of the other operand.
-TEST_F(SplitLaunches, ManyShortVectorsAreOneWave) {
-  const std::array both{split(side(true, 64, 64, 1)), split(side(false, 262144, 64, 1))};
-  engine_->split({}, both, {});
+// Short vectors are split by a thread each; a persistent grid of as many thread blocks as the device holds
+// goes through the vectors of both operands.
+TEST_F(SplitLaunches, ManyShortVectorsHaveAPersistentGrid) {
+  const std::array both_operands{split(side(true, 64, 64, 1)), split(side(false, 262144, 64, 1))};
+  engine_->split({}, both_operands, {});
   EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_short_float_fp16 396x1x1 threads=256 shared=0 ")));
-  // The other operand alone would have clusters, of which 396 is no multiple.
+  // A alone would have clusters of 8; the grid of 396 is no multiple of these.
   const std::array first_in_columns{split(side(false, 64, 64, 1)), split(side(true, 262144, 64, 1))};
   engine_->split({}, first_in_columns, {});
   EXPECT_THAT(launches(),
@@ -163,8 +162,9 @@ TEST_F(SplitLaunches, ManyShortVectorsAreOneWave) {
                                 Not(HasSubstr(" cluster=")))));
 }
 
-// Kernels of a candidate that few calls select exit early: they have no more blocks than the device holds.
-TEST_F(SplitLaunches, LaterCandidatesHaveFewBlocks) {
+// Split kernels of an unlikely candidate mostly exit early, so they have no more thread blocks than fit on
+// the device.
+TEST_F(SplitLaunches, UnlikelyCandidatesHaveFewThreadBlocks) {
   DeviceSelection selection;
   DeviceSplit known = split(side(true, 1024, 65536, 1));
   known.ranges_known = true;
@@ -175,9 +175,9 @@ TEST_F(SplitLaunches, LaterCandidatesHaveFewBlocks) {
   EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_tiles_float_fp16 264x1x1 ")));
 }
 
-// A cluster that needs more than four SMs of a GPC may find no place on a share of the device: vectors are
-// divided, once their ranges are known. Blocks have 1024 elements of 16 columns, or 8192 of a row.
-TEST_F(SplitLaunches, VectorsThatNoBlockHoldsAreDivided) {
+// Vectors too long for a cluster on four SMs are divided into parts after their ranges are found: a larger
+// cluster may not fit on a MIG partition. A thread block has 1024 elements of 16 columns, or 8192 of a row.
+TEST_F(SplitLaunches, VectorsTooLongForAClusterAreDivided) {
   for (const std::int64_t length : {16384, 32768, 131072}) {
     const std::array longest{split(side(false, 128, length, 1))};
     engine_->split({}, longest, {});
@@ -197,8 +197,8 @@ TEST_F(SplitLaunches, VectorsThatNoBlockHoldsAreDivided) {
       ElementsAre(HasSubstr(" begin_range_parts 1x1x1 "), HasSubstr(" add_range_parts 256x1x1 "),
                   HasSubstr(" end_range_parts 1x1x1 "), HasSubstr(" split_parts_float_fp16 1024x1x1 ")));
   // Each of the kernels splits both operands in one launch.
-  const std::array both{split(side(false, 128, 65536, 1)), split(side(true, 256, 65536, 1))};
-  engine_->split({}, both, {});
+  const std::array both_operands{split(side(false, 128, 65536, 1)), split(side(true, 256, 65536, 1))};
+  engine_->split({}, both_operands, {});
   EXPECT_THAT(
       launches(),
       ElementsAre(HasSubstr(" begin_range_parts 2x1x1 "), HasSubstr(" add_range_parts 768x1x1 "),

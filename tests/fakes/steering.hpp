@@ -1,4 +1,4 @@
-// The fakes' switches and events, for tests.
+// Sets the fakes' environment variables, and reads their events.
 #pragma once
 
 #include <cstdlib>
@@ -12,17 +12,17 @@
 
 namespace kintsugi::test {
 
-// Sets a variable of fake_cuda.hpp while it lives, and begins to count anew.
-class Steered {
+// Sets a variable of fake_cuda.hpp for its lifetime, and clears events and counts.
+class FakeVariable {
  public:
-  Steered(const char* variable, const std::string& value) : variable_(variable) {
+  FakeVariable(const char* variable, const std::string& value) : variable_(variable) {
     ::setenv(variable, value.c_str(), 1);
     fake_cuda_forget();
-    core::cuda::reread_profiles();  // those of a device are found once
+    core::cuda::reread_profiles();  // a device's profile is looked up once
   }
-  Steered(const Steered&) = delete;
-  Steered& operator=(const Steered&) = delete;
-  ~Steered() {
+  FakeVariable(const FakeVariable&) = delete;
+  FakeVariable& operator=(const FakeVariable&) = delete;
+  ~FakeVariable() {
     ::unsetenv(variable_);
     core::cuda::reread_profiles();
   }
@@ -31,8 +31,7 @@ class Steered {
   const char* variable_;
 };
 
-// Skips a test of a device of compute capability 8.0 where device code was built for other architectures
-// alone.
+// Skips a test of a device of compute capability 8.0 if device code was not built for it.
 #define KINTSUGI_SKIP_WITHOUT_CODE_FOR_80()      \
   if (!core::cuda::engine_build().runs_on(8, 0)) \
   GTEST_SKIP() << "device code was not built for compute capability 8.0"

@@ -16,7 +16,7 @@ using testing::IsEmpty;
 
 using Steps = OverFakes;
 
-// A kernel's name, or the call's.
+// Returns the name of a launched kernel, or that of the function called.
 std::string name_of(const std::string& event) {
   std::string name = event.substr(0, event.find(' '));
   if (name == "cuLaunchKernel")
@@ -24,7 +24,7 @@ std::string name_of(const std::string& event) {
   return name;
 }
 
-// All of it, but for what is set up and loaded.
+// Returns the names of all events, without settings of cuBLAS and the loading of kernels.
 std::vector<std::string> work() {
   std::vector<std::string> names;
   for (const std::string& event : events()) {
@@ -35,7 +35,7 @@ std::vector<std::string> work() {
   return names;
 }
 
-// Ranges, then the fit, which split and recombination read.
+// The ranges of the operands decide the exponent of the residuals, before split and recombination.
 TEST_F(Steps, ResidualsAreFittedBeforeTheSplit) {
   const Stream stream;
   Call call(40, 30, 100, stream);
@@ -45,8 +45,8 @@ TEST_F(Steps, ResidualsAreFittedBeforeTheSplit) {
                                   "cublasGemmEx", "cublasGemmEx", "weighted_f32_of_floats", "simt_f32_32"));
 }
 
-// Weights that go on inside a product are read where the device has put them.
-TEST_F(Steps, FittedWeightsOfJointSumsStayOnTheDevice) {
+// Fitted weights of joint sums are the alpha of cuBLAS products, which read it from device memory.
+TEST_F(Steps, FittedWeightsOfJointSumsAreReadFromDeviceMemory) {
   const Stream stream;
   Call call(16, 16, 16, stream);
   call.options.scheme = "h2sgemm-element";
@@ -59,7 +59,7 @@ TEST_F(Steps, FittedWeightsOfJointSumsStayOnTheDevice) {
 
 // Expected order of slice products: B's slices, A's, then q in the outer loop and p in the inner one, each
 // product's sums converted to integers.
-TEST_F(Steps, ProductsWithoutAnErrorComeInTheOrderOfTheirSlices) {
+TEST_F(Steps, OzakiProductsComeInTheOrderOfTheirSlices) {
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.scheme = "ozaki-fp16:slices=2";
@@ -71,7 +71,7 @@ TEST_F(Steps, ProductsWithoutAnErrorComeInTheOrderOfTheirSlices) {
                                   "finish_running_f32", "finish_item", "simt_f32_32"));
 }
 
-// Algorithm 3 goes ahead, and A, which it has split, is not split again.
+// Algorithm 3 of dgemm-tc splits A while it counts slices, so A is not split again.
 TEST_F(Steps, SlicesAreCountedBeforeTheProducts) {
   const Stream stream;
   Call call(40, 30, 100, stream);
@@ -85,25 +85,25 @@ TEST_F(Steps, SlicesAreCountedBeforeTheProducts) {
       ElementsAre("cuMemAllocFromPoolAsync", "find_ranges", "select_candidate", "clear_bytes", "clear_bytes",
                   "weigh_inner_indices", "split_successively", "find_slice_counts", "split_successively"));
   EXPECT_EQ(std::count(steps.begin(), steps.end(), "split_successively"), 2);
-  // 24 + 16 bits of 9 each, and one more: 6 slices. What few operands need is our kernel's, four slices of A
-  // at once.
+  // 24 + 16 bits in slices of 9 bits, and one more, are 6 slices with 21 products. Products beyond them,
+  // which few operands need, are computed by one kernel, four slices of A at once.
   EXPECT_EQ(std::count(steps.begin(), steps.end(), "cublasGemmEx"), 21);
   EXPECT_EQ(std::count(steps.begin(), steps.end(), "multiply_counted_slices"), 6);
 }
 
-TEST_F(Steps, ExactSumsOfDoublesAreRoundedAtTheEnd) {
+TEST_F(Steps, OzakiFp64AddsProductsAsIntegersAndRoundsOnce) {
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.scheme = "ozaki-fp64";
   call.run_in_workspace();
   const auto steps = work();
-  // 40 + 26 binades of 24 bits each: 3 slices, 9 products.
+  // 40 + 26 binades in slices of 24 bits are 3 slices, which have 9 products.
   EXPECT_EQ(std::count(steps.begin(), steps.end(), "add_doubles_as_integers"), 9);
   EXPECT_EQ(std::count(steps.begin(), steps.end(), "finish_exact_f32"), 1);
   EXPECT_THAT(events_with("cublasGemmEx").front(), HasSubstr(" type=1 result=1 compute=70"));
 }
 
-TEST_F(Steps, WordsAreMultipliedByOurKernelAlone) {
+TEST_F(Steps, Int52IsSplitMultipliedAndRecombinedByOneKernelEach) {
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.scheme = "int52:words=2";
@@ -113,7 +113,7 @@ TEST_F(Steps, WordsAreMultipliedByOurKernelAlone) {
 
 // ---------------------------------------------------------------- residues
 
-TEST_F(Steps, ResiduesAreOneLaunchOnHopper) {
+TEST_F(Steps, OnHopperOneLaunchMultipliesAllResidues) {
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.scheme = "ozaki2:moduli=7";
@@ -121,9 +121,9 @@ TEST_F(Steps, ResiduesAreOneLaunchOnHopper) {
   EXPECT_THAT(work(), ElementsAre(HasSubstr("split_"), HasSubstr("residue_products_"), "residues_f32"));
 }
 
-TEST_F(Steps, ResiduesOfOlderDevicesAreTheVendorsSumsReduced) {
+TEST_F(Steps, OnOlderDevicesCublasMultipliesResiduesAndAKernelReducesThem) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
-  const Steered older("FAKE_CUDA_CAPABILITY", "8.0");
+  const FakeVariable older("FAKE_CUDA_CAPABILITY", "8.0");
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.scheme = "ozaki2:moduli=3";
@@ -135,7 +135,7 @@ TEST_F(Steps, ResiduesOfOlderDevicesAreTheVendorsSumsReduced) {
 // ---------------------------------------------------------------- exact and checked contracts
 
 // Steps except products and the additions of their sums outside the matrix unit.
-std::vector<std::string> steps_but_products() {
+std::vector<std::string> steps_without_products() {
   std::vector<std::string> names = work();
   std::erase_if(names, [](const std::string& name) {
     return name == "cublasGemmEx" || name.ends_with("_as_integers") || name.ends_with("_as_residues") ||
@@ -144,37 +144,37 @@ std::vector<std::string> steps_but_products() {
   return names;
 }
 
-TEST_F(Steps, ExactResultsAreCheckedAndTheRestIsRecomputed) {
+TEST_F(Steps, ExactResultsAreCheckedAndOpenElementsRecomputed) {
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.accuracy = "exact";
   call.run_in_workspace();
-  EXPECT_THAT(steps_but_products(),
+  EXPECT_THAT(steps_without_products(),
               ElementsAre("find_ranges", "select_candidate", "begin_checks", "find_rounding_bounds",
                           HasSubstr("split_"), "checked_f32", "list_open_masks", "recompute_f32"));
 }
 
-// A sample chooses the first candidate; behind each but the last one the device decides whether another one
-// computes the block.
+// A sample of elements selects the first candidate; after each candidate except the last, the device decides
+// whether another one computes the block.
 TEST_F(Steps, LongExactProductsHaveSeveralCheckedCandidates) {
   const Stream stream;
   for (const auto& [k, candidates] : {std::pair(500, 2), std::pair(4096, 4)}) {
     Call call(1500, 1400, k, stream);
     call.options.accuracy = "exact";
     call.run_in_workspace();
-    std::vector<std::string> wanted{"find_ranges", "select_candidate", "clear_bytes", "sample_open_elements",
-                                    "begin_checks"};
-    for (int r = 0; r < candidates; ++r) {
-      wanted.emplace_back("find_rounding_bounds");
+    std::vector<std::string> expected{"find_ranges", "select_candidate", "clear_bytes",
+                                      "sample_open_elements", "begin_checks"};
+    for (int c = 0; c < candidates; ++c) {
+      expected.emplace_back("find_rounding_bounds");
       // The widest one computes the block in parts, so that it takes little more memory than the first.
-      for (int part = 0; part < (r == 3 ? 4 : 1); ++part) wanted.emplace_back("checked_f32");
-      if (r + 1 < candidates) wanted.emplace_back("advance_checks");
+      for (int part = 0; part < (c == 3 ? 4 : 1); ++part) expected.emplace_back("checked_f32");
+      if (c + 1 < candidates) expected.emplace_back("advance_checks");
     }
-    wanted.emplace_back("list_open_masks");
-    wanted.emplace_back("recompute_f32");
-    std::vector<std::string> names = steps_but_products();
+    expected.emplace_back("list_open_masks");
+    expected.emplace_back("recompute_f32");
+    std::vector<std::string> names = steps_without_products();
     std::erase_if(names, [](const std::string& name) { return name.starts_with("split_"); });
-    EXPECT_EQ(names, wanted) << k;
+    EXPECT_EQ(names, expected) << k;
   }
 }
 
@@ -184,24 +184,24 @@ TEST_F(Steps, EveryBlockHasItsOwnCandidates) {
   Call call(1500, 1400, 4096, stream);
   call.options.accuracy = "exact";
   call.make_plan();
-  std::size_t whole = 0;
-  ASSERT_EQ(kintsugi_plan_workspace_size(call.plan, &whole), KINTSUGI_SUCCESS);
-  call.options.workspace_limit = static_cast<std::int64_t>(whole - 1);
+  std::size_t unlimited = 0;
+  ASSERT_EQ(kintsugi_plan_workspace_size(call.plan, &unlimited), KINTSUGI_SUCCESS);
+  call.options.workspace_limit = static_cast<std::int64_t>(unlimited - 1);
   call.run_in_workspace();
-  std::vector<std::string> names = steps_but_products();
+  std::vector<std::string> names = steps_without_products();
   std::erase_if(names, [](const std::string& name) { return name.starts_with("split_"); });
-  std::vector<std::string> wanted{"find_ranges", "select_candidate", "clear_bytes", "sample_open_elements"};
+  std::vector<std::string> expected{"find_ranges", "select_candidate", "clear_bytes", "sample_open_elements"};
   for (int block = 0; block < 2; ++block) {
-    wanted.emplace_back("begin_checks");
-    for (int r = 0; r < 4; ++r) {
-      wanted.emplace_back("find_rounding_bounds");
-      for (int part = 0; part < (r == 3 ? 4 : 1); ++part) wanted.emplace_back("checked_f32");
-      if (r < 3) wanted.emplace_back("advance_checks");
+    expected.emplace_back("begin_checks");
+    for (int c = 0; c < 4; ++c) {
+      expected.emplace_back("find_rounding_bounds");
+      for (int part = 0; part < (c == 3 ? 4 : 1); ++part) expected.emplace_back("checked_f32");
+      if (c < 3) expected.emplace_back("advance_checks");
     }
-    wanted.emplace_back("list_open_masks");
-    wanted.emplace_back("recompute_f32");
+    expected.emplace_back("list_open_masks");
+    expected.emplace_back("recompute_f32");
   }
-  EXPECT_EQ(names, wanted);
+  EXPECT_EQ(names, expected);
 }
 
 // The steps first find norms and select; then they queue each candidate that norms may accept, last the
@@ -218,8 +218,8 @@ TEST_F(Steps, CandidatesByNormsComeBeforeTheCheckedOne) {
   std::vector<testing::Matcher<std::string>> expected{"find_ranges", "find_norms",
                                                       "select_candidate_by_norms"};
   const auto add = [&](const auto& steps) { expected.insert(expected.end(), steps.begin(), steps.end()); };
-  for (int r = 0; r < 3; ++r) add(candidate("residues_f32"));
-  // Magnitudes are split by themselves: B's, then A's; their product goes before the others.
+  for (int c = 0; c < 3; ++c) add(candidate("residues_f32"));
+  // The magnitudes of B and of A are split by launches of their own, and multiplied before the residues.
   add(std::vector<testing::Matcher<std::string>>{
       "begin_checks", "find_rounding_bounds", HasSubstr("split_"), HasSubstr("split_"), HasSubstr("split_"),
       HasSubstr("integer_products_"), HasSubstr("residue_products_"), "checked_f32", "list_open_masks",
@@ -230,50 +230,50 @@ TEST_F(Steps, CandidatesByNormsComeBeforeTheCheckedOne) {
 // If products cannot be skipped, the checked candidate is the only one.
 TEST_F(Steps, OlderDevicesCheckAllElements) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
-  const Steered older("FAKE_CUDA_CAPABILITY", "8.0");
+  const FakeVariable older("FAKE_CUDA_CAPABILITY", "8.0");
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.accuracy = "1e-6";
   call.run_in_workspace();
-  EXPECT_THAT(steps_but_products(),
+  EXPECT_THAT(steps_without_products(),
               ElementsAre("find_ranges", "select_candidate", "begin_checks", "find_rounding_bounds",
                           HasSubstr("split_"), HasSubstr("split_"), HasSubstr("split_"), "checked_f32",
                           "list_open_masks", "recompute_f32"));
 }
 
 // The product of magnitudes comes before the other products.
-TEST_F(Steps, CheckedContractsBoundTheMagnitudesFirst) {
+TEST_F(Steps, MagnitudesAreMultipliedBeforeTheResidues) {
   const Stream stream;
   Call checked(40, 30, 100, stream);
   checked.options.accuracy = "1e-6";
   checked.run_in_workspace();
   auto names = work();
   names.erase(names.begin(), std::find(names.begin(), names.end(), "find_rounding_bounds"));
-  const auto place_of = [&](const std::string& name) {
+  const auto index_of = [&](const std::string& name) {
     return std::find_if(names.begin(), names.end(),
                         [&](const std::string& n) { return n.starts_with(name); }) -
            names.begin();
   };
-  EXPECT_LT(place_of("integer_products_"), place_of("residue_products_"));
-  EXPECT_LT(place_of("residue_products_"), place_of("checked_f32"));
+  EXPECT_LT(index_of("integer_products_"), index_of("residue_products_"));
+  EXPECT_LT(index_of("residue_products_"), index_of("checked_f32"));
   EXPECT_EQ(names.back(), "recompute_f32");
   EXPECT_EQ(events_with("cuLaunchKernel integer_products_").size(), 1U);
 }
 
 // Open elements of all tiles of a block are recomputed in one launch.
-TEST_F(Steps, TilesOfABlockAreRecomputedTogether) {
+TEST_F(Steps, OpenElementsOfABlockAreRecomputedInOneLaunch) {
   const Stream stream;
   Call call(9000, 32, 64, stream);
   call.options.accuracy = "exact";
   call.run_in_workspace();
-  std::vector<std::string> names = steps_but_products();
+  std::vector<std::string> names = steps_without_products();
   std::erase_if(names, [](const std::string& name) { return name.starts_with("split_"); });
   EXPECT_EQ(names, (std::vector<std::string>{"find_ranges", "select_candidate", "begin_checks",
                                              "find_rounding_bounds", "checked_f32", "checked_f32",
                                              "checked_f32", "list_open_masks", "recompute_f32"}));
 }
 
-TEST_F(Steps, SuperaccumulatorsAreOneLaunchAnItemOfTheBatch) {
+TEST_F(Steps, SuperaccumulatorHasOneLaunchForEachBatchItem) {
   const Stream stream;
   Call call(8, 6, 4, stream);
   call.options.scheme = "superaccumulator";
@@ -284,7 +284,7 @@ TEST_F(Steps, SuperaccumulatorsAreOneLaunchAnItemOfTheBatch) {
   EXPECT_THAT(events_with("cublasGemm"), IsEmpty());
 }
 
-TEST_F(Steps, ExactContractsAreCaptured) {
+TEST_F(Steps, CheckedContractsCanBeCaptured) {
   const Stream stream;
   for (const char* accuracy : {"exact", "1e-6"}) {
     Call call(40, 30, 100, stream);

@@ -1,4 +1,4 @@
-// encode() against MPFR for every floating format of the list.
+// Compares encode() with MPFR for every floating-point format.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -26,7 +26,8 @@ auto converter(const Format& format, Rounding rounding, Subnormals subnormals = 
                                        << ", expected " << mismatch->expected;
 }
 
-// Bit patterns of doubles, all exponents equally likely, with subnormal doubles, infinities and NaN.
+// Random bit patterns of doubles, so that all exponents are equally likely, with subnormals, infinities and
+// NaN.
 std::vector<double> any_doubles(int count, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<double> result{0,
@@ -45,7 +46,7 @@ std::vector<double> any_doubles(int count, std::uint64_t seed) {
   return result;
 }
 
-// Exponents around the format's range, where its decisions are.
+// Random doubles with exponents in and around the format's range.
 std::vector<double> doubles_near(const Format& format, int count, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<double> result;
@@ -62,7 +63,7 @@ std::vector<double> doubles_near(const Format& format, int count, std::uint64_t 
   return result;
 }
 
-TEST(Conversion, EveryValueAndMidpoint) {
+TEST(Conversion, EqualsMpfrAtEveryValueAndMidpoint) {
   for (const Format* format : small_formats) {
     const std::vector<double> points = neighbourhoods(*format);
     for (const Rounding rounding : ieee_roundings) {
@@ -73,7 +74,7 @@ TEST(Conversion, EveryValueAndMidpoint) {
   }
 }
 
-TEST(Conversion, RandomDoubles) {
+TEST(Conversion, EqualsMpfrForRandomDoubles) {
   for (const Format* format : floating_formats) {
     for (const Rounding rounding : ieee_roundings) {
       const auto convert = converter(*format, rounding);
@@ -87,7 +88,7 @@ TEST(Conversion, RandomDoubles) {
   }
 }
 
-TEST(Conversion, Fp32EqualsTheProcessors) {
+TEST(Conversion, EqualsTheProcessorsForFp32) {
   const auto cast = [](double x) { return static_cast<double>(static_cast<float>(x)); };
   EXPECT_TRUE(no_mismatch(
       find_mismatch(doubles_near(fp32, 200'000, 3), converter(fp32, Rounding::nearest_even), cast)));
@@ -97,7 +98,7 @@ TEST(Conversion, Fp32EqualsTheProcessors) {
   }
 }
 
-// le-gemm section 4.1, as format.hpp has it.
+// Rounding::bit_cut as formats/format.hpp defines it after le-gemm, section 4.1.
 double bit_cut_reference(const Format& format, double x) {
   if (std::isnan(x)) return x;
   const double magnitude = std::fabs(x);
@@ -112,7 +113,7 @@ double bit_cut_reference(const Format& format, double x) {
   return std::copysign(result, x);
 }
 
-TEST(Conversion, BitCut) {
+TEST(Conversion, BitCutTruncatesAndFlushes) {
   for (const Format* format : small_formats) {
     const auto convert = converter(*format, Rounding::bit_cut);
     const auto reference = [format](double x) { return bit_cut_reference(*format, x); };
@@ -131,7 +132,7 @@ TEST(Conversion, BitCut) {
 }
 
 // Flushing looks at the rounded result: what rounds up to the smallest normal number stays.
-TEST(Conversion, FlushedSubnormals) {
+TEST(Conversion, FlushesAfterRounding) {
   for (const Format* format : small_formats) {
     const double smallest_normal = std::ldexp(1.0, format->min_exponent);
     for (const Rounding rounding : ieee_roundings) {
@@ -154,10 +155,10 @@ TEST(Conversion, FlushedSubnormals) {
 struct OverflowCase {
   const Format* format;
   double first_too_large;  // the tie, which goes to overflow in every format but e4m3
-  double value;            // what stands for it
+  double value;            // result of a conversion that overflows
 };
 
-TEST(Conversion, Overflow) {
+TEST(Conversion, OverflowBeginsAtTheFormatsTie) {
   const OverflowCase cases[] = {
       {&fp16, 65520, infinity},
       {&bf16, 0x1.ffp127, infinity},
@@ -183,7 +184,7 @@ TEST(Conversion, Overflow) {
 }
 
 // The comparison must detect conversions with plausible mistakes.
-TEST(Conversion, TheComparisonSeesWrongRounding) {
+TEST(Conversion, ComparisonRefusesWrongRounding) {
   for (const Format* format : small_formats) {
     const std::vector<double> points = neighbourhoods(*format);
     const auto truncated = converter(*format, Rounding::towards_zero);

@@ -1,4 +1,4 @@
-// two_sum and two_product: value is the rounded result, value + error the exact one.
+// Tests two_sum and two_product: value is the rounded result, value + error the exact one.
 #include "formats/error_free.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ T rounded(const ExactSum& sum) {
   }
 }
 
-// Any finite value of T, each exponent of [first, last] equally likely.
+// Draws a finite value of T; each exponent of [first, last] is equally likely.
 template <class T>
 T draw(Random& random, int first, int last) {
   const double significand = 1 + random.unit();
@@ -69,7 +69,7 @@ class ErrorFree : public ::testing::Test {
 using Types = ::testing::Types<float, double>;
 TYPED_TEST_SUITE(ErrorFree, Types);
 
-TYPED_TEST(ErrorFree, TwoSumOfTheWholeRange) {
+TYPED_TEST(ErrorFree, TwoSumIsExactForAllExponents) {
   Random random(1);
   for (int trial = 0; trial < 100'000; ++trial) {
     const auto a = draw<TypeParam>(random, this->lowest, this->highest - 1);
@@ -78,7 +78,7 @@ TYPED_TEST(ErrorFree, TwoSumOfTheWholeRange) {
   }
 }
 
-TYPED_TEST(ErrorFree, TwoSumOfNearbyExponents) {
+TYPED_TEST(ErrorFree, TwoSumIsExactForNearbyExponents) {
   Random random(2);
   for (int trial = 0; trial < 100'000; ++trial) {
     const int exponent = static_cast<int>(random.integer(this->lowest + 70, this->highest - 70));
@@ -89,8 +89,8 @@ TYPED_TEST(ErrorFree, TwoSumOfNearbyExponents) {
   }
 }
 
-// The last bit of a product of exponents e and f stands at e + f - 2 (p - 1).
-TYPED_TEST(ErrorFree, TwoProductWithinItsPrecondition) {
+// The last bit of a product of numbers with exponents e and f has the exponent e + f - 2 (p - 1).
+TYPED_TEST(ErrorFree, TwoProductIsExactWithinItsPrecondition) {
   Random random(3);
   const int least = this->lowest + 2 * (this->precision - 1);
   for (int trial = 0; trial < 100'000; ++trial) {
@@ -106,14 +106,14 @@ TYPED_TEST(ErrorFree, TwoProductWithinItsPrecondition) {
   }
 }
 
-// Below that the error is rounded: the precondition is there for a reason, and the check sees it.
-TYPED_TEST(ErrorFree, TwoProductBelowItsPrecondition) {
+// Below the precondition the error itself is rounded.
+TYPED_TEST(ErrorFree, TwoProductIsInexactBelowItsPrecondition) {
   const TypeParam odd = 1 + std::numeric_limits<TypeParam>::epsilon();
   const TypeParam a = std::ldexp(odd, (this->lowest + 2 * this->precision) / 2 - 3);
   EXPECT_FALSE(exact_product(a, a, two_product(a, a)));
 }
 
-TYPED_TEST(ErrorFree, TheCheckSeesAnErrorLeftOut) {
+TYPED_TEST(ErrorFree, CheckRefusesAWrongErrorOrValue) {
   const TypeParam third = TypeParam{1} / 3;
   const TypeParam tenth = TypeParam{1} / 10;
   EXPECT_TRUE(exact_sum(third, tenth, two_sum(third, tenth)));
@@ -123,7 +123,7 @@ TYPED_TEST(ErrorFree, TheCheckSeesAnErrorLeftOut) {
   EXPECT_FALSE(exact_sum(third, tenth, {std::nextafter(third + tenth, TypeParam{1}), 0}));
 }
 
-TEST(ErrorFreeExamples, Known) {
+TEST(ErrorFreeExamples, HaveTheirKnownErrors) {
   constexpr auto sum = two_sum(1.0, 0x1p-60);
   static_assert(sum.value == 1 && sum.error == 0x1p-60);
   const auto product = two_product(1 + 0x1p-30, 1 + 0x1p-30);

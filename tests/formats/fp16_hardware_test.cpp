@@ -45,7 +45,7 @@ bool agrees(std::uint64_t ours, std::uint16_t theirs) {
   return is_nan(ours) ? is_nan(theirs) : ours == theirs;  // hardware keeps a NaN's sign and payload
 }
 
-TEST(Fp16Hardware, DenseSampleOfAllFloats) {
+TEST(Fp16Hardware, EncodesADenseSampleOfFloatsAlike) {
   if (!has_f16c()) GTEST_SKIP() << "this processor has no F16C";
   constexpr std::uint64_t stride = 499;  // prime: every exponent, all kinds of last bits; 8.6 million floats
   for (std::uint64_t bits = 0; bits < (1ULL << 32); bits += stride) {
@@ -58,7 +58,7 @@ TEST(Fp16Hardware, DenseSampleOfAllFloats) {
   }
 }
 
-TEST(Fp16Hardware, EveryHalfDecodes) {
+TEST(Fp16Hardware, DecodesEveryHalfAlike) {
   if (!has_f16c()) GTEST_SKIP() << "this processor has no F16C";
   for (std::uint32_t half = 0; half < 0x10000; ++half) {
     const auto expected = static_cast<double>(convert_back_in_hardware(static_cast<std::uint16_t>(half)));

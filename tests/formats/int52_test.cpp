@@ -1,4 +1,4 @@
-// Conversion to 52-bit words: small integers, halves where doubles still have them, and what is too large.
+// Tests the conversion to 52-bit words: rounding, saturation and sign extension.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ double expected_of_int52(double x, Rounding rounding) {
   return std::clamp(rounded, -0x1p51, 0x1p51 - 1);
 }
 
-TEST(Int52, QuartersAroundEveryPowerOfTwo) {
+TEST(Int52, RoundsQuartersAroundEveryPowerOfTwo) {
   for (int exponent = -3; exponent <= 60; ++exponent) {
     for (int quarters = -9; quarters <= 9; ++quarters) {
       const double x = std::ldexp(1.0, exponent) + quarters / 4.0;
@@ -37,7 +37,7 @@ TEST(Int52, SaturatesAndHasNoNan) {
   EXPECT_EQ(encode(int52, testing::not_a_number), 0U);
 }
 
-TEST(Int52, NegativePatternsFillTheirStorage) {
+TEST(Int52, NegativePatternsAreSignExtended) {
   EXPECT_EQ(encode(int52, -1.0), ~std::uint64_t{0});
   EXPECT_EQ(decode(int52, encode(int52, -0x1p51)), -0x1p51);
 }

@@ -1,4 +1,4 @@
-// Conversion to int8: every half-integer, its neighbours, and what is too large.
+// Tests the conversion to int8: every half-integer, its neighbours, and saturation.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ double expected_of_int8(double x, Rounding rounding) {
   return std::clamp(rounded, -128.0, 127.0);
 }
 
-TEST(Int8, EveryHalfInteger) {
+TEST(Int8, RoundsEveryHalfIntegerAndItsNeighbours) {
   for (int twice = -600; twice <= 600; ++twice) {
     const double x = twice / 2.0;
     for (const double y : {x, std::nextafter(x, -1e9), std::nextafter(x, 1e9), x + 0.25}) {
@@ -40,7 +40,7 @@ TEST(Int8, Saturates) {
   EXPECT_EQ(int8_and_back(-127.5, Rounding::nearest_even), -128);
 }
 
-TEST(Int8, SmallValuesAndNan) {
+TEST(Int8, SmallValuesAndNanBecomeZero) {
   for (const double x : {0.0, 0.25, 0.5, 0x1p-60, 0x1p-1022, 0x1p-1074}) {
     EXPECT_EQ(encode(int8, x), 0U) << x;
     EXPECT_EQ(encode(int8, -x), 0U) << x;

@@ -1,5 +1,5 @@
-// Conversion to a format by MPFR, an independent library: its precision and exponent range are set to
-// the format's, and mpfr_subnormalize gives gradual underflow. And the comparison that all tests share.
+// Converts to a format by MPFR, an independent library: its precision and exponent range are set to
+// the format's, and mpfr_subnormalize gives gradual underflow. All tests of formats compare with it.
 #pragma once
 
 #include <mpfr.h>
@@ -34,7 +34,7 @@ inline double largest_finite(const Format& format) {
   return std::numeric_limits<double>::max();
 }
 
-// MPFR's exponent range for as long as it lives. MPFR's significands lie in [1/2, 1).
+// Sets MPFR's exponent range for its lifetime. MPFR's significands lie in [1/2, 1).
 class ExponentRange {
  public:
   explicit ExponentRange(const Format& format) : emin_(mpfr_get_emin()), emax_(mpfr_get_emax()) {
@@ -71,7 +71,7 @@ class Reference {
     const int inexact = mpfr_set_d(value_, x, mode);
     mpfr_subnormalize(value_, inexact, mode);
     const double rounded = mpfr_get_d(value_, MPFR_RNDN);
-    // The same holds if the top binade is cut short: 480 of e4m3 is NaN's pattern.
+    // e4m3 has NaN's pattern in place of 480, so values below 2^9 can be too large for the format too.
     if (std::fabs(rounded) <= largest_finite(format_)) return rounded;
     return std::copysign(towards_zero_ ? largest_finite(format_) : overflow_value(), x);
   }
@@ -85,7 +85,7 @@ class Reference {
   mpfr_t value_;
 };
 
-// Bit by bit, so that -0 is not +0; all NaN are one.
+// Compares bits, so that -0 differs from +0; all NaN count as equal.
 inline bool same_value(double a, double b) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
   return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
@@ -97,7 +97,7 @@ struct Mismatch {
   double got;
 };
 
-// First of the inputs, either sign, for which convert(x) and reference(x) differ.
+// Returns the first of the inputs, of either sign, for which convert(x) and reference(x) differ.
 template <class Convert, class Expected>
 std::optional<Mismatch> find_mismatch(const std::vector<double>& inputs, Convert convert,
                                       Expected&& reference) {

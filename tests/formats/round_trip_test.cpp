@@ -51,7 +51,7 @@ void expect_counts(const Format& format, int bits, int nan, int infinite) {
   EXPECT_EQ(count.subnormal, 2 * ((1 << (format.significand_bits - 1)) - 1)) << format.name;
 }
 
-TEST(RoundTrip, EveryPattern) {
+TEST(RoundTrip, KeepsEveryPattern) {
   expect_counts(fp16, 16, 2 * 1023, 2);
   expect_counts(bf16, 16, 2 * 127, 2);
   expect_counts(tf32, 19, 2 * 1023, 2);
@@ -59,7 +59,7 @@ TEST(RoundTrip, EveryPattern) {
   expect_counts(fp8_e4m3, 8, 2, 0);
 }
 
-TEST(RoundTrip, Int8) {
+TEST(RoundTrip, KeepsEveryInt8) {
   for (int value = -128; value <= 127; ++value) {
     const std::uint64_t stored = encode(int8, value);
     EXPECT_EQ(stored, static_cast<std::uint8_t>(value));
@@ -68,7 +68,7 @@ TEST(RoundTrip, Int8) {
 }
 
 TEST(RoundTrip, Fp32AndFp64EqualTheProcessors) {
-  // A stride that visits every exponent and ends of every kind.
+  // The stride visits every exponent and all kinds of last bits.
   for (std::uint64_t bits = 0; bits < (1ULL << 32); bits += 65'521) {
     const float value = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
     ASSERT_TRUE(testing::same_value(decode(fp32, bits), static_cast<double>(value))) << bits;
@@ -85,7 +85,7 @@ TEST(RoundTrip, Fp32AndFp64EqualTheProcessors) {
   }
 }
 
-// tf32 stands in an fp32's bits: decode() ignores what is below its last bit, as the hardware does.
+// tf32 is stored in an fp32's bits: decode() ignores the bits below its last one, as the hardware does.
 TEST(RoundTrip, Tf32IgnoresTheLastThirteenBits) {
   EXPECT_EQ(decode(tf32, 0x3f801fff), 1);
   EXPECT_EQ(decode(tf32, 0x3f802000), 1 + 0x1p-10);

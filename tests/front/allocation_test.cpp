@@ -1,4 +1,4 @@
-// A call with a workspace allocates nothing.
+// Tests that a call with a workspace allocates nothing.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -9,7 +9,7 @@
 #include "tests/support/effort.hpp"
 #include "tests/support/gemm_case.hpp"
 
-#if !defined(__SANITIZE_ADDRESS__)  // which has operators of its own
+#if !defined(__SANITIZE_ADDRESS__)  // the sanitizer replaces operator new itself
 
 namespace {
 thread_local long allocations = 0;
@@ -33,7 +33,7 @@ void* operator new(std::size_t bytes, std::align_val_t alignment, const std::not
 namespace kintsugi::test {
 namespace {
 
-TEST(Allocations, NoneInACallWithAWorkspace) {
+TEST(Allocations, CallsWithAWorkspaceMakeNone) {
   for (const core::Engine* engine : core::all_engines()) {
     if (!engine->unavailable_reason().empty()) continue;
     for (const core::Scheme* scheme : core::all_schemes()) {
@@ -65,7 +65,7 @@ TEST(Allocations, NoneInACallWithAWorkspace) {
       operands.workspace = nullptr;
       operands.workspace_size = 0;
       EXPECT_EQ(kintsugi_plan_execute(handle, plan, &operands), KINTSUGI_SUCCESS);
-      EXPECT_GT(allocations, before) << "the counter counts";
+      EXPECT_GT(allocations, before) << "without a workspace the counter must see allocations";
       kintsugi_plan_destroy(plan);
       kintsugi_destroy(handle);
     }

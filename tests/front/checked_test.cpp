@@ -30,7 +30,7 @@ GemmCase emulated(std::int64_t m, std::int64_t n, std::int64_t k, const std::str
           .accuracy = accuracy};
 }
 
-// |error| <= coefficient (|A||B|)_ij, the last rounding within it; half a smallest subnormal apart.
+// Expects |error| <= coefficient (|A||B|)_ij plus the smallest subnormal, the last rounding included.
 void expect_within(DoubleData& data, double coefficient) {
   data.run_well();
   for (const auto& element : element_errors(data)) {
@@ -76,22 +76,21 @@ TEST(Checked, CancellationIsProvedFromMagnitudes) {
   for (std::int64_t i = 0; i < 60; ++i) EXPECT_EQ(data.c()(i, 3), 0) << i;
 }
 
-// X D and D^-1 Y cost what X and Y cost, for D over hundreds of binades, in either direction and for the
-// parts of a complex operand.
+// X D and D^-1 Y, D powers of two over hundreds of binades, take the candidate and have the bits of X and Y.
 TEST(Checked, PowersOfTwoAlongKChangeNoBits) {
   for (const char* accuracy : {"fp64", "exact"}) {
     DoubleData plain(emulated(150, 140, 60, "uniform", accuracy));
-    const auto [candidate, mended] = run_checked(plain);
-    for (const int span : {300, -900}) {
+    const auto [candidate, recomputed] = run_checked(plain);
+    for (const int binades : {300, -900}) {
       DoubleData scaled(emulated(150, 140, 60, "uniform", accuracy));
       for (std::int64_t p = 0; p < 60; ++p) {
-        const int d = static_cast<int>(p * 37 % 60 * span / 60);
+        const int d = static_cast<int>(p * 37 % 60 * binades / 60);
         for (std::int64_t i = 0; i < 150; ++i) scaled.a()(i, p) = std::ldexp(scaled.a()(i, p), d);
         for (std::int64_t j = 0; j < 140; ++j) scaled.b()(p, j) = std::ldexp(scaled.b()(p, j), -d);
       }
-      const auto [scaled_candidate, scaled_mended] = run_checked(scaled);
-      EXPECT_EQ(scaled_candidate, candidate) << accuracy << span;
-      EXPECT_LE(scaled_mended, mended + 150 * 140 / 100);
+      const auto [scaled_candidate, scaled_recomputed] = run_checked(scaled);
+      EXPECT_EQ(scaled_candidate, candidate) << accuracy << binades;
+      EXPECT_LE(scaled_recomputed, recomputed + 150 * 140 / 100);
       if (std::string(accuracy) == "exact") {
         EXPECT_EQ(bits_of(scaled.result()), bits_of(plain.result()));
       }
@@ -99,30 +98,30 @@ TEST(Checked, PowersOfTwoAlongKChangeNoBits) {
   }
 }
 
-TEST(Checked, BitsDependOnNothingButTheOperands) {
+TEST(Checked, BitsDoNotDependOnThreadsLimitOrEngine) {
   for (const char* distribution : a_part_of({"phi:3", "gram-diagonal:400"})) {
     GemmCase test = emulated(300, 140, 50, distribution);
     test.threads = 1;
-    DoubleData whole(test);
-    whole.run_well();
-    const auto expected = bits_of(whole.result());
-    const std::size_t full = PlanOf(whole).workspace();
-    std::vector<GemmCase> others(3, test);
-    others[0].threads = 4;
-    others[1].workspace_limit = static_cast<std::int64_t>(full * 6 / 10);
-    others[2].engine = "reference";
-    for (const GemmCase& other : others) {
-      DoubleData data(other);
+    DoubleData unlimited(test);
+    unlimited.run_well();
+    const auto expected = bits_of(unlimited.result());
+    const std::size_t full = PlanOf(unlimited).workspace();
+    std::vector<GemmCase> variations(3, test);
+    variations[0].threads = 4;
+    variations[1].workspace_limit = static_cast<std::int64_t>(full * 6 / 10);
+    variations[2].engine = "reference";
+    for (const GemmCase& variation : variations) {
+      DoubleData data(variation);
       data.run_well();
-      EXPECT_EQ(bits_of(data.result()), expected) << distribution << other.threads << other.engine;
+      EXPECT_EQ(bits_of(data.result()), expected) << distribution << variation.threads << variation.engine;
     }
   }
 }
 
 #if defined(__x86_64__)
-// OpenMP's helpers keep the environment that the program gave them: flush to zero, rounding up.
+// OpenMP's threads keep the modes that the program set in them: here flush to zero and rounding up.
 template <class T>
-void expect_bits_of_other_environments(const std::string& scheme) {
+void expect_bits_in_other_modes(const std::string& scheme) {
   GemmCase test = emulated(300, 140, 70, "uniform", scheme.empty() ? "exact" : "");
   test.policy.clear();
   test.scheme = scheme;
@@ -145,11 +144,11 @@ void expect_bits_of_other_environments(const std::string& scheme) {
   EXPECT_EQ(bits_of(disturbed.result()), bits_of(plain.result())) << scheme;
 }
 
-TEST(Checked, HelpersOfAnotherEnvironmentKeepTheBits) {
+TEST(Checked, FloatingPointModesOfOpenMpThreadsChangeNoBits) {
   for (const char* scheme :
        a_part_of({"", "ozaki2", "ozaki-int8", "int52", "ozaki-fp16:mode=cr", "ozaki-fp16:mode=dp"})) {
-    expect_bits_of_other_environments<double>(scheme);
-    expect_bits_of_other_environments<float>(scheme);
+    expect_bits_in_other_modes<double>(scheme);
+    expect_bits_in_other_modes<float>(scheme);
   }
 }
 #endif
@@ -172,23 +171,23 @@ TEST(Checked, PowersOfTwoOnAMatrixCommute) {
   }
 }
 
-// Slices come in tiles of 128 vectors; a few long sums do without.
-TEST(Checked, AFewLongSumsTakeNoResidues) {
-  const PlanOf few(DoubleData(emulated(2, 3, 200000, "uniform", "exact")));
-  EXPECT_THAT(candidates(few.describe()), testing::ElementsAre("superaccumulator"));
-  EXPECT_LT(few.workspace(), std::size_t{1} << 26);
-  const PlanOf many(DoubleData(emulated(60, 50, 70000, "integer:3", "exact")));
-  EXPECT_EQ(candidates(many.describe()).size(), 5);
+// Slices are padded to 128 vectors, so a few long sums are cheaper without slices.
+TEST(Checked, FewLongSumsAreSummedExactlyWithoutResidues) {
+  const PlanOf long_sums(DoubleData(emulated(2, 3, 200000, "uniform", "exact")));
+  EXPECT_THAT(candidates(long_sums.describe()), testing::ElementsAre("superaccumulator"));
+  EXPECT_LT(long_sums.workspace(), std::size_t{1} << 26);
+  const PlanOf shorter_sums(DoubleData(emulated(60, 50, 70000, "integer:3", "exact")));
+  EXPECT_EQ(candidates(shorter_sums.describe()).size(), 5);
 }
 
-// Hardly anything is left beside the last rounding: correctly rounded.
+// The tolerance hardly exceeds the last rounding, so elements must be correctly rounded.
 TEST(Checked, TolerancesOfHalfAUnitAreMet) {
   DoubleData data(emulated(7, 6, 4, "span:60", "1.2e-16"));
   expect_within(data, 1.2e-16);
 }
 
-// Rows and columns change places and keep their bits: no tile decides for another.
-TEST(Checked, PermutationsCommute) {
+// Permuted rows keep their bits, so no element depends on the others of its tile.
+TEST(Checked, PermutationsOfRowsCommute) {
   DoubleData plain(emulated(200, 10, 40, "phi:4")), permuted(emulated(200, 10, 40, "phi:4"));
   for (std::int64_t i = 0; i < 200; ++i) {
     for (std::int64_t p = 0; p < 40; ++p) permuted.a()(i, p) = plain.a()(i * 7 % 200, p);

@@ -1,4 +1,4 @@
-// Bad arguments: the status, a message with the values, and C untouched.
+// Tests that bad arguments give their status and a message with the values, and leave C untouched.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -113,7 +113,7 @@ const Mistake mistakes[] = {
 
 class Mistakes : public testing::TestWithParam<Mistake> {};
 
-TEST_P(Mistakes, AreToldWithTheirValuesAndLeaveCUntouched) {
+TEST_P(Mistakes, GiveAMessageWithTheirValuesAndLeaveCUntouched) {
   GemmData data(GemmCase{.m = 4, .n = 5, .k = 6});
   auto problem = data.problem();
   auto options = data.options();

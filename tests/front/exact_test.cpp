@@ -1,4 +1,4 @@
-// The contract `exact`: RN(alpha AB + beta C), bit for bit, for all finite operands; and ozaki2 by name.
+// Tests the contract `exact`: C is RN(alpha AB + beta C), bit for bit, for all finite operands.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ class Exact : public testing::Test {
     return {.m = m, .n = n, .k = k, .distribution = distribution, .engine = "reference", .accuracy = "exact"};
   }
 
-  // Every element is the exact result rounded once (-0 counts as +0).
+  // Expects every element to be the exact result rounded once (-0 counts as +0).
   static void expect_correctly_rounded(GemmDataOf<T>& data) {
     std::vector<T> expected(static_cast<std::size_t>(data.test().m * data.test().n));
     const MatrixView<T> exact{expected.data(), data.test().m, data.test().n, 1, data.test().m};
@@ -40,7 +40,7 @@ class Exact : public testing::Test {
 using Types = testing::Types<float, double>;
 TYPED_TEST_SUITE(Exact, Types);
 
-TYPED_TEST(Exact, EveryDistribution) {
+TYPED_TEST(Exact, RoundsOnceOnEveryDistribution) {
   std::mt19937 random(9);
   const double scalars[] = {1, -1, 0.75, 1e-20, -3e7, 0x1.fffffep-3};
   const bool wide = std::is_same_v<TypeParam, double>;
@@ -68,8 +68,7 @@ TYPED_TEST(Exact, EveryDistribution) {
   }
 }
 
-// FACTS section 8: products whose sum overflows on the way, subnormals, bits below the last place.
-TYPED_TEST(Exact, Corners) {
+TYPED_TEST(Exact, RoundsOnceForOverflowTiesAndSubnormals) {
   using T = TypeParam;
   const T huge = std::numeric_limits<T>::max();
   const T tiny = std::numeric_limits<T>::denorm_min();
@@ -108,8 +107,8 @@ TYPED_TEST(Exact, CandidatesFollowTheRanges) {
   EXPECT_THAT(candidate_of("span:60").first, testing::AllOf(testing::Ge(1), testing::Le(3)));
 }
 
-// A tie that only elements far below every candidate's last place decide is left to the superaccumulator; its
-// neighbours are not.
+// Element (7, 9) is a tie that only a product far below every candidate's last place decides, so it is left
+// to the superaccumulator; most other elements are not.
 TYPED_TEST(Exact, ElementsThatNoCandidateProvesAreRecomputed) {
   using T = TypeParam;
   GemmDataOf<T> data(this->base(200, 150, 40, "uniform"));
@@ -131,27 +130,27 @@ TYPED_TEST(Exact, BitsAreTheSameOnEveryEngineAndCandidate) {
     GemmCase test = this->base(40, 30, 120, distribution);
     test.alpha = 0.3;
     test.beta = -1.7;
-    std::vector<GemmCase> others;
+    std::vector<GemmCase> variations;
     for (const char* engine : {"reference", "cpu"}) {
       for (const int threads : {1, 3}) {
-        GemmCase other = test;
-        other.engine = engine;
-        other.threads = threads;
-        others.push_back(other);
+        GemmCase variation = test;
+        variation.engine = engine;
+        variation.threads = threads;
+        variations.push_back(variation);
       }
     }
     for (const char* scheme : {"superaccumulator", "ozaki2:moduli=49", "ozaki2:moduli=40"}) {
-      others.push_back(test);
-      others.back().accuracy.clear();
-      others.back().scheme = scheme;
+      variations.push_back(test);
+      variations.back().accuracy.clear();
+      variations.back().scheme = scheme;
     }
     GemmDataOf<TypeParam> first(test);
     first.run_well();
-    for (const GemmCase& other : others) {
-      GemmDataOf<TypeParam> data(other);
+    for (const GemmCase& variation : variations) {
+      GemmDataOf<TypeParam> data(variation);
       data.run_well();
       EXPECT_EQ(bits_of(data.result()), bits_of(first.result()))
-          << other.engine << other.scheme << other.threads;
+          << variation.engine << variation.scheme << variation.threads;
     }
   }
 }
@@ -181,8 +180,8 @@ TYPED_TEST(Exact, SpecialValuesFollowTheTable) {
   EXPECT_TRUE(std::isfinite(data.c()(2, 0)) && std::isfinite(data.c()(2, 1)));
 }
 
-// Sums longer than an int32 accumulator takes, of the largest residues.
-TYPED_TEST(Exact, LongSumsOfTheLargestResidues) {
+// Sums of the largest residues are longer than an int32 accumulator holds.
+TYPED_TEST(Exact, LongSumsOfTheLargestResiduesAreRoundedOnce) {
   if (!thorough) GTEST_SKIP() << "long sums";
   GemmDataOf<TypeParam> data(this->base(1, 2, 140000, "uniform"));
   for (std::int64_t p = 0; p < 140000; ++p) {

@@ -1,5 +1,6 @@
-// Native products in a fixed order, what the policy emulate ends in on the host: the same bits whatever the
-// layout, ops, leading dimensions, batch, threads and workspace limit, and the native product's bound.
+// Tests native products in a fixed order, the last candidate of the policy emulate on the host: their bits do
+// not depend on layout, ops, leading dimensions, batch, threads and workspace limit, and they keep the native
+// product's bound.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +18,7 @@ namespace {
 
 bool has_cpu() { return core::find_engine("cpu")->unavailable_reason().empty(); }
 
-// Adds one element to A that makes the dynamic range too wide for every emulation.
+// Makes one element of A so small that the dynamic range is too wide for every emulation.
 template <class T>
 void widen(GemmDataOf<T>& data, std::int64_t batch) {
   for (std::int64_t t = 0; t < batch; ++t) data.a(t)(0, 0) = static_cast<core::RealOf<T>>(0x1p-120F);
@@ -58,13 +59,13 @@ TYPED_TEST(FixedOrder, BitsDependOnShapeAndOperandsAlone) {
                    .engine = "cpu",
                    .policy = "emulate",
                    .threads = 1};
-    std::vector<T> expected;  // of the items of a batch, one after the other
+    std::vector<T> expected;  // elements of all batch items, item by item
     for (std::uint64_t item = 0; item < 3; ++item) {
       GemmCase alone = plain;
       alone.seed += item;
       GemmDataOf<T> data(alone);
       widen(data, 1);
-      data.raw_c() = GemmDataOf<T>(plain).raw_c();  // all items of a batch have the same
+      data.raw_c() = GemmDataOf<T>(plain).raw_c();  // all items of a batch have the same C
       const Handle handle;
       data.run_well(handle);
       ASSERT_EQ(candidates(handle.report()), std::vector<std::string>{"native"});
@@ -72,20 +73,20 @@ TYPED_TEST(FixedOrder, BitsDependOnShapeAndOperandsAlone) {
       for (const T& element : data.result()) expected.push_back(element);
     }
     for (int trial = 0; trial < (thorough ? 12 : 3); ++trial) {
-      GemmCase other = plain;
-      vary(other, random);
-      GemmDataOf<T> data(other);
-      widen(data, other.batch);
+      GemmCase variation = plain;
+      vary(variation, random);
+      GemmDataOf<T> data(variation);
+      widen(data, variation.batch);
       data.run_well();
       const auto bits = bits_of(data.result());
-      const auto wanted = bits_of(expected);
-      ASSERT_TRUE(std::equal(bits.begin(), bits.end(), wanted.begin()))
+      const auto expected_bits = bits_of(expected);
+      ASSERT_TRUE(std::equal(bits.begin(), bits.end(), expected_bits.begin()))
           << m << " x " << n << " x " << k << ", trial " << trial;
     }
   }
 }
 
-TEST(FixedOrderPlan, SaysWhoseTheLastCandidateIs) {
+TEST(FixedOrderPlan, SaysWhetherTheLastCandidateIsTheVendors) {
   if (!has_cpu()) GTEST_SKIP() << "no engine cpu";
   const auto last_of = [](const char* policy) {
     GemmData data(GemmCase{.m = 24, .n = 24, .k = 90, .engine = "cpu", .policy = policy});
@@ -103,7 +104,7 @@ TEST(FixedOrderPlan, SaysWhoseTheLastCandidateIs) {
 }
 
 // If no emulation is proved, the plan is native alone and has the scratch memory of native tiles.
-TEST(FixedOrderPlan, WithoutAnEmulationHasItsWorkspace) {
+TEST(FixedOrderPlan, WithoutAnEmulationHasTheWorkspaceOfNativeTiles) {
   if (!has_cpu()) GTEST_SKIP() << "no engine cpu";
   GemmCase test{.m = 200,
                 .n = 170,
@@ -123,8 +124,8 @@ TEST(FixedOrderPlan, WithoutAnEmulationHasItsWorkspace) {
     ASSERT_LE(std::abs(element.error), 300 * 0x1p-24 * element.absolute);
 }
 
-// The engine's product itself, of every type: strides, threads and scratch change no bit, and the bound is
-// native's.
+// Calls the engine's product directly, for every type: strides, threads and scratch change no bits, and the
+// native bound is kept.
 template <class T>
 class NativeTiles : public testing::Test {};
 using AllTypes = testing::Types<float, double, std::complex<float>, std::complex<double>>;
@@ -169,11 +170,12 @@ TYPED_TEST(NativeTiles, BitsDependOnShapeAndOperandsAlone) {
       GemmDataOf<T> first(plain);
       const auto expected = bits_of(product_of(first, 1, bytes(1), conjugate));
       for (int trial = 0; trial < (thorough ? 6 : 2); ++trial) {
-        GemmCase other = plain;
-        vary(other, random);
-        GemmDataOf<T> data(other);
-        ASSERT_EQ(bits_of(product_of(data, other.threads, bytes(1 + trial % other.threads), conjugate)),
-                  expected);
+        GemmCase variation = plain;
+        vary(variation, random);
+        GemmDataOf<T> data(variation);
+        ASSERT_EQ(
+            bits_of(product_of(data, variation.threads, bytes(1 + trial % variation.threads), conjugate)),
+            expected);
       }
     }
   }
@@ -204,7 +206,7 @@ std::array<ExactPart, 2> exact_element(GemmDataOf<T>& data, std::int64_t i, std:
   return parts;
 }
 
-TYPED_TEST(NativeTiles, KeepNativesBoundAndLeaveAnOldCUnread) {
+TYPED_TEST(NativeTiles, KeepTheNativeBoundAndDoNotReadCIfBetaIsZero) {
   if (!has_cpu()) GTEST_SKIP() << "no engine cpu";
   using T = TypeParam;
   using Real = core::RealOf<T>;
@@ -229,7 +231,7 @@ TYPED_TEST(NativeTiles, KeepNativesBoundAndLeaveAnOldCUnread) {
 }
 
 // Infinities and NaN stay through blocks of k and through the error terms of compensated FP64 additions.
-TYPED_TEST(NativeTiles, SpecialValuesStay) {
+TYPED_TEST(NativeTiles, KeepInfinitiesAndNan) {
   if (!has_cpu()) GTEST_SKIP() << "no engine cpu";
   using T = TypeParam;
   using Real = core::RealOf<T>;

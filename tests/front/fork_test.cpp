@@ -1,4 +1,4 @@
-// The library in the child of a fork: after calls with several threads, and while other threads call.
+// Tests the library in the child of a fork: after calls with several threads, and while other threads call.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,9 +29,9 @@ int status_in_child(const std::function<int()>& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// 0: the call with several threads gives `expected`, which one thread gave.
+// Returns 0 if a call gives `expected`, 1 if it fails, 2 if its bits differ.
 template <class T>
-int compare(const GemmCase& test, const std::vector<T>& expected) {
+int status_of_call(const GemmCase& test, const std::vector<T>& expected) {
   GemmDataOf<T> data(test);
   if (data.run() != KINTSUGI_SUCCESS) return 1;
   return bits_of(data.result()) == bits_of(expected) ? 0 : 2;
@@ -66,7 +66,7 @@ void every_route_works(core::OperandType type) {
     GemmCase alone = test;
     alone.threads = 1;
     const auto expected = result_of<T>(alone);
-    EXPECT_EQ(status_in_child([&] { return compare(test, expected); }), 0) << route.name();
+    EXPECT_EQ(status_in_child([&] { return status_of_call(test, expected); }), 0) << route.name();
   }
 }
 
@@ -75,20 +75,20 @@ TEST(Fork, EveryRouteWorksInAChild) {
   every_route_works<double>(core::OperandType::f64);
 }
 
-GemmCase quick_case(std::uint64_t seed = 1) {
+GemmCase short_case(std::uint64_t seed = 1) {
   return {.m = 140, .n = 150, .k = 40, .seed = seed, .scheme = "ozaki2", .threads = several};
 }
 
 TEST(Fork, ChildrenOfChildrenWork) {
-  const GemmCase test = quick_case();
+  const GemmCase test = short_case();
   const auto expected = result_of<float>(test);
-  const auto grandchild = [&] { return status_in_child([&] { return compare(test, expected); }); };
-  EXPECT_EQ(status_in_child([&] { return 4 * compare(test, expected) + grandchild(); }), 0);
-  EXPECT_EQ(compare(test, expected), 0) << "in the parent";
+  const auto grandchild = [&] { return status_in_child([&] { return status_of_call(test, expected); }); };
+  EXPECT_EQ(status_in_child([&] { return 4 * status_of_call(test, expected) + grandchild(); }), 0);
+  EXPECT_EQ(status_of_call(test, expected), 0) << "in the parent";
 }
 
 TEST(Fork, APlanOfTheParentRunsInAChild) {
-  GemmData data(quick_case());
+  GemmData data(short_case());
   const auto expected = result_of<float>(data.test());
   const auto problem = data.problem();
   const auto options = data.options();
@@ -103,17 +103,17 @@ TEST(Fork, APlanOfTheParentRunsInAChild) {
   EXPECT_EQ(status, 0);
 }
 
-TEST(Fork, AChildMayEndAsProgramsDo) {
-  const GemmCase test = quick_case();
+TEST(Fork, AChildMayEndByExit) {
+  const GemmCase test = short_case();
   const auto expected = result_of<float>(test);
-  EXPECT_EQ(status_in_child([&]() -> int { std::exit(compare(test, expected)); }), 0);
+  EXPECT_EQ(status_in_child([&]() -> int { std::exit(status_of_call(test, expected)); }), 0);
 }
 
 // Locks that these threads hold when the process forks must not stay locked in the child: those of schemes,
 // of the environment, and of OpenBLAS's number of threads, for which native products with other numbers wait.
 TEST(Fork, WorksWhileOtherThreadsCall) {
   if (sanitizer_may_hang) GTEST_SKIP() << "a thread may hold the sanitizer's own allocator lock at the fork";
-  const GemmCase test = quick_case();
+  const GemmCase test = short_case();
   const auto expected = result_of<float>(test);
   const GemmCase native{.m = 64, .n = 64, .k = 64, .policy = "native", .threads = 1};
   const auto expected_native = result_of<float>(native);
@@ -123,12 +123,12 @@ TEST(Fork, WorksWhileOtherThreadsCall) {
     callers.emplace_back([&, caller] {
       std::mt19937 random(static_cast<unsigned>(caller));
       while (!done) {
-        GemmCase other{.m = 64, .n = 64, .k = 64, .policy = "native", .threads = 1 + caller % 2};
+        GemmCase test_of_caller{.m = 64, .n = 64, .k = 64, .policy = "native", .threads = 1 + caller % 2};
         if (caller >= 2) {
-          other.policy = {};
-          other.scheme = "ozaki2:moduli=" + std::to_string(10 + random() % 30);
+          test_of_caller.policy = {};
+          test_of_caller.scheme = "ozaki2:moduli=" + std::to_string(10 + random() % 30);
         }
-        GemmData(other).run();
+        GemmData(test_of_caller).run();
       }
     });
   }
@@ -136,7 +136,7 @@ TEST(Fork, WorksWhileOtherThreadsCall) {
     EXPECT_EQ(status_in_child([&] {
                 GemmCase more_threads = native;
                 more_threads.threads = several;
-                return 4 * compare(test, expected) + compare(more_threads, expected_native);
+                return 4 * status_of_call(test, expected) + status_of_call(more_threads, expected_native);
               }),
               0)
         << repeat;
@@ -146,9 +146,9 @@ TEST(Fork, WorksWhileOtherThreadsCall) {
 }
 
 // OpenBLAS would wait for ever for threads of its own that are at work when the process forks.
-TEST(Fork, WorksWhileOpenBlasDividesAProduct) {
+TEST(Fork, WorksWhileOpenBlasThreadsAreAtWork) {
   if (sanitizer_may_hang) GTEST_SKIP() << "a thread may hold the sanitizer's own allocator lock at the fork";
-  const GemmCase test = quick_case();
+  const GemmCase test = short_case();
   const auto expected = result_of<float>(test);
   std::atomic<bool> done = false;
   std::thread caller([&] {
@@ -156,7 +156,7 @@ TEST(Fork, WorksWhileOpenBlasDividesAProduct) {
     while (!done) data.run();
   });
   for (int repeat = 0; repeat < 20; ++repeat)
-    EXPECT_EQ(status_in_child([&] { return compare(test, expected); }), 0) << repeat;
+    EXPECT_EQ(status_in_child([&] { return status_of_call(test, expected); }), 0) << repeat;
   done = true;
   caller.join();
 }

@@ -1,4 +1,4 @@
-// Laws that every scheme on every engine keeps, whatever the values.
+// Tests laws that every scheme keeps on every engine.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,13 +14,13 @@
 namespace kintsugi::test {
 namespace {
 
-struct Pair {
+struct SchemeOnEngine {
   std::string scheme;
   std::string engine;
 };
 
-std::vector<Pair> pairs() {
-  std::vector<Pair> all;
+std::vector<SchemeOnEngine> schemes_on_engines() {
+  std::vector<SchemeOnEngine> all;
   for (const core::Engine* engine : core::all_engines()) {
     if (!engine->unavailable_reason().empty()) continue;
     for (const core::Scheme* scheme : core::all_schemes()) {
@@ -31,7 +31,7 @@ std::vector<Pair> pairs() {
   return all;
 }
 
-class Laws : public testing::TestWithParam<Pair> {
+class Laws : public testing::TestWithParam<SchemeOnEngine> {
  protected:
   GemmCase base(std::int64_t m, std::int64_t n, std::int64_t k) const {
     return {.m = m, .n = n, .k = k, .scheme = GetParam().scheme, .engine = GetParam().engine};
@@ -69,9 +69,9 @@ TEST_P(Laws, ThreadsBlockingAndBatchPositionKeepTheBits) {
   const bool in_blocks = !core::find_scheme(GetParam().scheme)->program.schedule.terms.empty();
   GemmCase test = base(270, 150, thorough ? 70 : 5);
   test.threads = 1;
-  GemmData whole(test);
-  whole.run_well();
-  const auto expected = bits_of(whole.result());
+  GemmData unlimited(test);
+  unlimited.run_well();
+  const auto expected = bits_of(unlimited.result());
   for (const int threads : {2, 5}) {
     test.threads = threads;
     GemmData data(test);
@@ -81,20 +81,20 @@ TEST_P(Laws, ThreadsBlockingAndBatchPositionKeepTheBits) {
   test.threads = 1;
   kintsugi_plan plan = nullptr;
   std::size_t full = 0;
-  const auto problem = whole.problem();
-  const auto options = whole.options();
+  const auto problem = unlimited.problem();
+  const auto options = unlimited.options();
   ASSERT_EQ(kintsugi_plan_create(nullptr, &problem, &options, &plan), KINTSUGI_SUCCESS);
   kintsugi_plan_workspace_size(plan, &full);
   kintsugi_plan_destroy(plan);
-  int blocked = 0;
+  int runs_with_limit = 0;
   for (std::size_t limit = full; limit > 0; limit = limit * 3 / 4) {
     test.workspace_limit = static_cast<std::int64_t>(limit);
     GemmData data(test);
     if (data.run() != KINTSUGI_SUCCESS) break;
     EXPECT_EQ(bits_of(data.result()), expected) << "limit " << limit;
-    ++blocked;
+    ++runs_with_limit;
   }
-  EXPECT_GE(blocked, in_blocks ? 2 : 1);
+  EXPECT_GE(runs_with_limit, in_blocks ? 2 : 1);
   test.workspace_limit = 0;
   test.batch = 3;
   test.seed -= 2;  // item t uses seed + t: the last item is the case above
@@ -122,7 +122,7 @@ TEST_P(Laws, PowersOfTwoCommuteBitForBit) {
   GemmData plain(test);
   plain.run_well();
   GemmData scaled(test);
-  // Rows of a tile, and columns, that share an exponent are scaled alike.
+  // Rows or columns that share a tile's exponent get the same power of two.
   const auto row = [&](std::int64_t i) { return static_cast<int>(shares_exponents() ? 7 : 3 * i - 11); };
   const auto column = [&](std::int64_t j) {
     return static_cast<int>(shares_exponents() ? 20 - 9 * (j / 8) : 20 - 4 * j);
@@ -187,7 +187,7 @@ TEST_P(Laws, RunsRepeatBitForBit) {
   EXPECT_EQ(bits_of(first.result()), bits_of(second.result()));
 }
 
-// Shapes 0, 1, odd, prime and tile +- 1, random transposes, leading dimensions, scalars and batches.
+// Lengths are 0, 1, odd, prime and tile +- 1; transposes, leading dimensions, scalars and batches are random.
 TEST_P(Laws, RandomProblemsAgreeWithTheExactResult) {
   std::mt19937 random(17);
   const std::int64_t sizes[] = {0, 1, 2, 3, 7, 16, 31, 33, 64, 65, 127, 128, 129};
@@ -221,7 +221,7 @@ TEST_P(Laws, RandomProblemsAgreeWithTheExactResult) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Laws, testing::ValuesIn(pairs()), [](const auto& test) {
+INSTANTIATE_TEST_SUITE_P(All, Laws, testing::ValuesIn(schemes_on_engines()), [](const auto& test) {
   std::string name = test.param.scheme + "_" + test.param.engine;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;

@@ -1,4 +1,4 @@
-// Errors of what the policy emulate runs on the engine cpu beside those of OpenBLAS on the same operands.
+// Compares errors of the policy emulate on the engine cpu with those of OpenBLAS on the same operands.
 #include <gtest/gtest.h>
 
 #include <tuple>
@@ -35,7 +35,7 @@ TEST_P(NativeErrors, AreAtMostThirtyPercentAboveOpenBlas) {
   RecordProperty("ratio", std::to_string(ours / vendor));
 }
 
-// No emulation of FP32 adds in fp64.
+// No emulation of FP32 has the accumulator fp64, so with it the native product runs.
 INSTANTIATE_TEST_SUITE_P(
     OfUniformNumbers, NativeErrors,
     testing::Combine(testing::Values("fp32", "fp64"), testing::Values("uniform", "uniform01"),

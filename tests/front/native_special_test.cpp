@@ -1,5 +1,5 @@
-// Special values of native products: where NaN and infinities stand, part by part, whatever the vendor's
-// library makes of them.
+// Tests where native complex products have NaN and infinities, part by part: as real sums of products have
+// them, whatever the vendor library gives.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -90,7 +90,7 @@ std::pair<Classes, Classes> expected_classes(GemmDataOf<std::complex<T>>& data, 
   return {add(products.first, added.first), add(products.second, added.second)};
 }
 
-TYPED_TEST(NativeSpecials, StandWhereSumsOfRealProductsHaveThem) {
+TYPED_TEST(NativeSpecials, AreThoseOfSumsOfRealProducts) {
   using Element = std::complex<TypeParam>;
   std::mt19937 random(19);
   int seen = 0;

@@ -23,7 +23,7 @@ std::shared_ptr<const Plan> numbered_plan(int number) {
   return std::make_shared<const Plan>(plan);
 }
 
-TEST(PlanCacheOrder, TheOneThatWasNotAskedForTheLongestGoes) {
+TEST(PlanCacheOrder, TheLeastRecentlyUsedPlanIsRemoved) {
   constexpr int max_plans = static_cast<int>(PlanCache::max_plans);
   ASSERT_GE(max_plans, 512);
   PlanCache cache;
@@ -43,7 +43,7 @@ TEST(PlanCacheOrder, TheOneThatWasNotAskedForTheLongestGoes) {
   EXPECT_EQ(cache.find(key_of(0)), nullptr);
 }
 
-TEST(PlanCacheOrder, EightThreadsAtOnce) {
+TEST(PlanCacheOrder, EightThreadsGetTheirOwnPlans) {
   PlanCache cache;
   std::atomic<int> wrong = 0;
   std::vector<std::thread> threads;

@@ -21,7 +21,7 @@ namespace {
 using core::plan_cache;
 using core::PlanCache;
 
-// A variable of the environment while it lives.
+// Sets an environment variable for its lifetime.
 class Variable {
  public:
   Variable(const std::string& name, const std::string& value) : name_(name) {
@@ -40,17 +40,17 @@ class PlanCacheTest : public testing::Test {
   PlanCacheTest() { EXPECT_EQ(kintsugi_release_caches(), KINTSUGI_SUCCESS); }
 };
 
-// Plans that the call makes and keeps.
+// Returns the number of plans that the call makes and keeps.
 template <class Call>
-std::size_t made_by(const Call& call) {
+std::size_t plans_made_by(const Call& call) {
   const std::size_t before = plan_cache().size();
   call();
   return plan_cache().size() - before;
 }
 
-std::size_t made_by(const GemmCase& test, kintsugi_handle handle = nullptr) {
+std::size_t plans_made_by(const GemmCase& test, kintsugi_handle handle = nullptr) {
   GemmData data(test);
-  return made_by([&] { data.run_well(handle); });
+  return plans_made_by([&] { data.run_well(handle); });
 }
 
 // ---------------------------------------------------------------- hits
@@ -100,9 +100,9 @@ TEST_F(PlanCacheTest, HitsGiveTheBitsAndTheReportOfNewPlans) {
   for (const int round : {1, 2}) {
     for (std::size_t c = 0; c < cases.size(); ++c) {
       GemmData data(cases[c]);
-      const std::size_t made = made_by([&] { data.run_well(handle); });
+      const std::size_t plans_made = plans_made_by([&] { data.run_well(handle); });
       if (round == 2) {
-        EXPECT_EQ(made, 0U) << "case " << c;
+        EXPECT_EQ(plans_made, 0U) << "case " << c;
       }
       EXPECT_EQ(bits_of(data.result()), bits[c]) << "case " << c;
       EXPECT_EQ(without_times(handle.report()), reports[c]) << "case " << c;
@@ -110,7 +110,7 @@ TEST_F(PlanCacheTest, HitsGiveTheBitsAndTheReportOfNewPlans) {
   }
 }
 
-TEST_F(PlanCacheTest, TypedCallsAndHandlesShareThem) {
+TEST_F(PlanCacheTest, TypedCallsAndHandlesSharePlans) {
   const std::vector<float> a(64, 1), b(64, 2);
   std::vector<float> c(64);
   const auto call = [&](kintsugi_handle handle) {
@@ -120,15 +120,15 @@ TEST_F(PlanCacheTest, TypedCallsAndHandlesShareThem) {
   };
   const Handle first;
   const Handle second;
-  EXPECT_EQ(made_by([&] { call(nullptr); }), 1U);
-  EXPECT_EQ(made_by([&] { call(first), call(second), call(nullptr); }), 0U);
+  EXPECT_EQ(plans_made_by([&] { call(nullptr); }), 1U);
+  EXPECT_EQ(plans_made_by([&] { call(first), call(second), call(nullptr); }), 0U);
   EXPECT_EQ(c, std::vector<float>(64, 16));
   ASSERT_EQ(kintsugi_set(first, "policy", "emulate"), KINTSUGI_SUCCESS);
-  EXPECT_EQ(made_by([&] { call(first); }), 1U);
+  EXPECT_EQ(plans_made_by([&] { call(first); }), 1U);
   ASSERT_EQ(kintsugi_set(second, "policy", "emulate"), KINTSUGI_SUCCESS);
-  EXPECT_EQ(made_by([&] { call(second); }), 0U) << "another handle with the same settings";
+  EXPECT_EQ(plans_made_by([&] { call(second); }), 0U) << "another handle with the same settings";
   ASSERT_EQ(kintsugi_set(first, "policy", nullptr), KINTSUGI_SUCCESS);
-  EXPECT_EQ(made_by([&] { call(first); }), 0U);
+  EXPECT_EQ(plans_made_by([&] { call(first); }), 0U);
 }
 
 // ---------------------------------------------------------------- misses
@@ -145,87 +145,87 @@ void for_each_setting_of_a_call(const Visit& visit) {
     const std::string name(setting.name);
     SCOPED_TRACE(name);
     const auto found = other_values.find(name);
-    ASSERT_NE(found, other_values.end()) << "other_values has no value of it";
+    ASSERT_NE(found, other_values.end()) << "add a value that is not the default to other_values";
     visit(setting, name, found->second);
   }
 }
 
 TEST_F(PlanCacheTest, EverySettingOfAHandleMakesAnotherPlan) {
   const GemmCase test{.m = 5, .n = 6, .k = 7};
-  made_by(test);
+  plans_made_by(test);
   for_each_setting_of_a_call([&](const auto&, const std::string& name, const std::string& value) {
     const Handle handle;
     ASSERT_EQ(kintsugi_set(handle, name.c_str(), value.c_str()), KINTSUGI_SUCCESS);
-    EXPECT_EQ(made_by(test, handle), 1U);
-    EXPECT_EQ(made_by(test, handle), 0U);
+    EXPECT_EQ(plans_made_by(test, handle), 1U);
+    EXPECT_EQ(plans_made_by(test, handle), 0U);
   });
 }
 
 TEST_F(PlanCacheTest, EveryVariableOfTheEnvironmentMakesAnotherPlan) {
   const GemmCase test{.m = 5, .n = 6, .k = 7};
-  made_by(test);
+  plans_made_by(test);
   for_each_setting_of_a_call([&](const auto& setting, const std::string&, const std::string& value) {
     const Variable variable(core::environment_variable(setting), value);
-    EXPECT_EQ(made_by(test), 1U);
-    EXPECT_EQ(made_by(test), 0U);
+    EXPECT_EQ(plans_made_by(test), 1U);
+    EXPECT_EQ(plans_made_by(test), 0U);
   });
-  EXPECT_EQ(made_by(test), 0U) << "the environment is as it was";
+  EXPECT_EQ(plans_made_by(test), 0U) << "the environment is as it was";
 }
 
 TEST_F(PlanCacheTest, EveryOptionOfACallMakesAnotherPlan) {
   GemmCase test{.m = 5, .n = 6, .k = 7};
-  made_by(test);
-  const std::vector<GemmCase> others = [&] {
+  plans_made_by(test);
+  const std::vector<GemmCase> variations = [&] {
     std::vector<GemmCase> cases(7, test);
     cases[0].accuracy = "1e-3", cases[1].scheme = "bf16x6", cases[2].engine = "reference";
     cases[3].policy = "emulate", cases[4].accumulator = "fp32", cases[5].workspace_limit = 1 << 30;
     cases[6].threads = 1;
     return cases;
   }();
-  for (const GemmCase& other : others) {
-    EXPECT_EQ(made_by(other), 1U);
-    EXPECT_EQ(made_by(other), 0U);
+  for (const GemmCase& variation : variations) {
+    EXPECT_EQ(plans_made_by(variation), 1U);
+    EXPECT_EQ(plans_made_by(variation), 0U);
   }
 }
 
 // Equal texts from another source, or for another setting, need another plan.
-TEST_F(PlanCacheTest, SourcesAreToldApart) {
+TEST_F(PlanCacheTest, EverySourceOfASettingMakesAnotherPlan) {
   const GemmCase test{.m = 5, .n = 6, .k = 7};
   const Handle handle;
   ASSERT_EQ(kintsugi_set(handle, "policy", "emulate"), KINTSUGI_SUCCESS);
-  EXPECT_EQ(made_by(test, handle), 1U);
+  EXPECT_EQ(plans_made_by(test, handle), 1U);
   GemmCase by_call = test;
   by_call.policy = "emulate";
-  EXPECT_EQ(made_by(by_call), 1U);
+  EXPECT_EQ(plans_made_by(by_call), 1U);
   const Variable variable("KINTSUGI_POLICY", "emulate");
-  EXPECT_EQ(made_by(test), 1U);
+  EXPECT_EQ(plans_made_by(test), 1U);
 }
 
 TEST_F(PlanCacheTest, EveryMemberOfAProblemMakesAnotherPlan) {
   const GemmCase test{.m = 5, .n = 5, .k = 5, .batch = 2};
-  made_by(test);
+  plans_made_by(test);
   std::vector<GemmCase> cases(10, test);
   cases[0].m = 4, cases[1].n = 4, cases[2].k = 4, cases[3].op_a = KINTSUGI_OP_T,
   cases[4].op_b = KINTSUGI_OP_T;
   cases[5].layout = KINTSUGI_ROW_MAJOR, cases[6].pad_a = 1, cases[7].pad_b = 1, cases[8].pad_c = 1;
   cases[9].batch = 3;
-  for (const GemmCase& other : cases) EXPECT_EQ(made_by(other), 1U);
+  for (const GemmCase& variation : cases) EXPECT_EQ(plans_made_by(variation), 1U);
   GemmDataOf<double> wide(test);
-  EXPECT_EQ(made_by([&] { wide.run_well(); }), 1U);
+  EXPECT_EQ(plans_made_by([&] { wide.run_well(); }), 1U);
   GemmDataOf<std::complex<float>> complex(test);
-  EXPECT_EQ(made_by([&] { complex.run_well(); }), 1U);
-  EXPECT_EQ(made_by(test), 0U);
+  EXPECT_EQ(plans_made_by([&] { complex.run_well(); }), 1U);
+  EXPECT_EQ(plans_made_by(test), 0U);
 }
 
 TEST_F(PlanCacheTest, ThreadsOfOpenMpMakeAnotherPlan) {
   const GemmCase test{.m = 5, .n = 6, .k = 7};
   const int before = omp_get_max_threads();
   omp_set_num_threads(2);
-  EXPECT_EQ(made_by(test), 1U);
+  EXPECT_EQ(plans_made_by(test), 1U);
   omp_set_num_threads(3);
-  EXPECT_EQ(made_by(test), 1U);
+  EXPECT_EQ(plans_made_by(test), 1U);
   omp_set_num_threads(2);
-  EXPECT_EQ(made_by(test), 0U);
+  EXPECT_EQ(plans_made_by(test), 0U);
   omp_set_num_threads(before);
 }
 
@@ -271,7 +271,7 @@ TEST_F(PlanCacheTest, AChangedEnvironmentCountsFromTheNextCallOn) {
 }
 
 // putenv() puts the program's own string into the environment, and the program may write into that string.
-TEST_F(PlanCacheTest, SoDoesATextThatIsChangedInItsPlace) {
+TEST_F(PlanCacheTest, AVariableChangedInPlaceCountsToo) {
   static char text[] = "KINTSUGI_SCHEME=bf16x6";
   ::putenv(text);
   const Handle handle;
@@ -313,7 +313,7 @@ TEST_F(PlanCacheTest, FailuresAreNotKept) {
   }
 }
 
-// A plan that is there says nothing of a call's other arguments.
+// A kept plan does not vouch for the pointers, queue and reserved members of a call.
 TEST_F(PlanCacheTest, ArgumentsAreCheckedInEveryCall) {
   GemmData data(GemmCase{.m = 4, .n = 4, .k = 4});
   data.run_well();
@@ -337,9 +337,9 @@ TEST_F(PlanCacheTest, ArgumentsAreCheckedInEveryCall) {
   EXPECT_EQ(status(), KINTSUGI_SUCCESS);
 }
 
-// ---------------------------------------------------------------- bound, forks
+// ---------------------------------------------------------------- size, forks
 
-TEST_F(PlanCacheTest, ManyProblemsStayInTheBound) {
+TEST_F(PlanCacheTest, KeepsAtMostItsMaximumOfPlans) {
   std::vector<float> a(2048, 1), b(1, 1), c(2048);
   for (const int round : {1, 2}) {
     for (int m = 1; m <= static_cast<int>(PlanCache::max_plans) + 200; ++m) {
@@ -352,8 +352,8 @@ TEST_F(PlanCacheTest, ManyProblemsStayInTheBound) {
   }
 }
 
-// A child makes plans of its own: threads and engines are others there.
-TEST_F(PlanCacheTest, AForkedChildGoesOn) {
+// A child makes new plans, since it has other threads and engines.
+TEST_F(PlanCacheTest, AForkedChildMakesNewPlans) {
   const GemmCase test{.m = 40, .n = 30, .k = 20, .policy = "emulate", .threads = 3};
   GemmData data(test);
   data.run_well();
@@ -361,10 +361,10 @@ TEST_F(PlanCacheTest, AForkedChildGoesOn) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::alarm(10U);
-    GemmData own(test);
+    GemmData in_child(test);
     const std::size_t before = plan_cache().size();
-    if (own.run() != KINTSUGI_SUCCESS) ::_exit(1);
-    ::_exit(bits_of(own.result()) == expected && plan_cache().size() == before + 1 ? 0 : 2);
+    if (in_child.run() != KINTSUGI_SUCCESS) ::_exit(1);
+    ::_exit(bits_of(in_child.result()) == expected && plan_cache().size() == before + 1 ? 0 : 2);
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);

@@ -1,4 +1,4 @@
-// Plans, batches, threads and descriptions, through the C ABI.
+// Tests plans, batches, threads, logs and descriptions through the C ABI.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(Engines, TheNamedOneRan) {
+TEST(Engines, TheNamedEngineRuns) {
   const Handle handle;
   for (const char* engine : {"reference", "cpu"}) {
     if (std::string(engine) == "cpu" && !has_cpu_engine()) continue;
@@ -29,7 +29,7 @@ TEST(Engines, TheNamedOneRan) {
   }
 }
 
-TEST(Engines, TheEnvironmentCanForceOne) {
+TEST(Engines, TheEnvironmentSelectsEngineAndScheme) {
   ::setenv("KINTSUGI_ENGINE", "reference", 1);
   ::setenv("KINTSUGI_SCHEME", "markidis", 1);
   const Handle handle;
@@ -42,7 +42,7 @@ TEST(Engines, TheEnvironmentCanForceOne) {
   EXPECT_EQ(candidates(handle.report()), std::vector<std::string>{"markidis"});
 }
 
-TEST(Engines, UnknownOnesAreErrors) {
+TEST(Engines, UnknownNamesAreErrors) {
   GemmData data(GemmCase{.engine = "warp-drive"});
   EXPECT_EQ(data.run(), KINTSUGI_BAD_SETTING);
   EXPECT_THAT(kintsugi_last_error(),
@@ -68,7 +68,7 @@ TEST(Engines, SizesBeyondABlasGoToAnotherEngineOrAreRefused) {
   EXPECT_THAT(kintsugi_last_error(), HasSubstr("one of these is 2147483648"));
 }
 
-TEST(Plan, DescriptionIsWholeAndCanBeReadBack) {
+TEST(Plan, IsReadBackFromItsDescription) {
   GemmCase test{.m = 300,
                 .n = 20,
                 .k = 100,
@@ -100,25 +100,25 @@ TEST(Plan, DescriptionIsWholeAndCanBeReadBack) {
   kintsugi_plan_destroy(again);
 }
 
-TEST(Plan, TellsItsProblem) {
+TEST(Plan, GivesItsProblemBack) {
   GemmData data(GemmCase{
       .m = 3, .n = 4, .k = 5, .op_a = KINTSUGI_OP_C, .layout = KINTSUGI_ROW_MAJOR, .pad_c = 2, .batch = 2});
   const PlanOf plan(data);
-  const kintsugi_problem made = data.problem();
-  kintsugi_problem told = KINTSUGI_PROBLEM_INIT;
-  ASSERT_EQ(kintsugi_plan_problem(plan.plan, &told), KINTSUGI_SUCCESS);
-  EXPECT_EQ(std::memcmp(&made, &told, sizeof(made)), 0);
-  told.struct_size = 128;  // of a caller who knows of no prepared operands
-  told.prepared_b = 77;
-  ASSERT_EQ(kintsugi_plan_problem(plan.plan, &told), KINTSUGI_SUCCESS);
-  EXPECT_EQ(told.struct_size, 128U);
-  EXPECT_EQ(told.prepared_b, 77);
-  told.struct_size = 3;
-  EXPECT_EQ(kintsugi_plan_problem(plan.plan, &told), KINTSUGI_INVALID_ARGUMENT);
+  const kintsugi_problem given = data.problem();
+  kintsugi_problem returned = KINTSUGI_PROBLEM_INIT;
+  ASSERT_EQ(kintsugi_plan_problem(plan.plan, &returned), KINTSUGI_SUCCESS);
+  EXPECT_EQ(std::memcmp(&given, &returned, sizeof(given)), 0);
+  returned.struct_size = 128;  // size of a caller's struct that has no members prepared_a and prepared_b
+  returned.prepared_b = 77;
+  ASSERT_EQ(kintsugi_plan_problem(plan.plan, &returned), KINTSUGI_SUCCESS);
+  EXPECT_EQ(returned.struct_size, 128U);
+  EXPECT_EQ(returned.prepared_b, 77);
+  returned.struct_size = 3;
+  EXPECT_EQ(kintsugi_plan_problem(plan.plan, &returned), KINTSUGI_INVALID_ARGUMENT);
 }
 
 // A setting that the description has at its default keeps the default, whatever handle and environment have.
-TEST(Plan, ReadBackIsNotSteeredFromElsewhere) {
+TEST(Plan, ReadBackIgnoresHandleAndEnvironment) {
   GemmData data(GemmCase{.m = 2, .n = 2, .k = 2, .engine = "reference"});
   const PlanOf plan(data);
   const Handle handle;
@@ -131,7 +131,7 @@ TEST(Plan, ReadBackIsNotSteeredFromElsewhere) {
   kintsugi_plan_destroy(again);
 }
 
-TEST(Plan, MistakesInADescriptionAreTold) {
+TEST(Plan, WrongValuesInADescriptionAreErrors) {
   GemmData data(GemmCase{.m = 2, .n = 2, .k = 2});
   const PlanOf plan(data);
   const std::pair<const char*, json> faults[] = {{"type", "int4"},     {"layout", "diagonal"}, {"m", 2.9},
@@ -146,7 +146,7 @@ TEST(Plan, MistakesInADescriptionAreTold) {
   }
 }
 
-// Version 1 named members of candidates otherwise, which are not read back.
+// Version 1 has other names for some members of candidates; none of these is read back.
 TEST(Plan, DescriptionsOfVersion1AreRead) {
   GemmData data(GemmCase{.m = 3, .n = 4, .k = 5, .scheme = "fp16x3", .engine = "reference"});
   const PlanOf plan(data);
@@ -164,7 +164,7 @@ TEST(Plan, DescriptionsOfVersion1AreRead) {
   kintsugi_plan_destroy(again);
 }
 
-TEST(Plan, OtherTextsAreNotRead) {
+TEST(Plan, OtherTextsAreErrors) {
   kintsugi_plan plan = nullptr;
   for (const char* text : {"", "{}", "[1]", "{\"format\":\"kintsugi.plan\",\"format_version\":3}",
                            "{\"format\":\"kintsugi.plan\",\"format_version\":1}", "not json"}) {
@@ -173,7 +173,7 @@ TEST(Plan, OtherTextsAreNotRead) {
   }
 }
 
-TEST(Plan, SettingsOfHandleAndCallGoInOrder) {
+TEST(Plan, SettingsOfACallAreNearerThanThoseOfItsHandle) {
   const Handle handle;
   ASSERT_EQ(kintsugi_set(handle, "scheme", "markidis"), KINTSUGI_SUCCESS);
   GemmData by_handle(GemmCase{.m = 2, .n = 2, .k = 2, .engine = "reference"});
@@ -275,15 +275,15 @@ TEST(Threads, ShareAPlan) {
   for (const auto& result : results) EXPECT_EQ(result, bits_of(expected.result()));
 }
 
-// OpenBLAS has one number of threads for the program: native products beside an emulated one must not
-// divide its calls, which would change their bits.
-TEST(Threads, NativeProductsBesideDoNotChangeTheBits) {
+// OpenBLAS has one number of threads for the whole program: concurrent native products must not change that
+// of an emulated product's calls, and so its bits.
+TEST(Threads, ConcurrentNativeProductsDoNotChangeTheBits) {
   if (!has_cpu_engine()) GTEST_SKIP();
   GemmCase test{.m = 256, .n = 256, .k = 300, .scheme = "fp16x3", .engine = "cpu", .threads = 2};
   GemmData expected(test);
   expected.run_well();
   std::atomic<bool> done = false;
-  std::thread beside([&] {
+  std::thread native_caller([&] {
     GemmData native(
         GemmCase{.m = 200, .n = 200, .k = 200, .engine = "cpu", .policy = "native", .threads = 2});
     while (!done) native.run();
@@ -294,7 +294,7 @@ TEST(Threads, NativeProductsBesideDoNotChangeTheBits) {
     EXPECT_EQ(bits_of(data.result()), bits_of(expected.result())) << repeat;
   }
   done = true;
-  beside.join();
+  native_caller.join();
 }
 
 TEST(Log, LinesGoToTheSink) {
@@ -336,7 +336,7 @@ TEST(Log, UnknownVariablesAreNamedOnce) {
       &lines);
   GemmData data(GemmCase{.m = 3, .n = 4, .k = 5, .engine = "reference"});
   data.run_well(handle);
-  EXPECT_TRUE(lines.empty()) << "the level is off";
+  EXPECT_TRUE(lines.empty()) << "the log level is off";
   kintsugi_set(handle, "log", "error");
   data.run_well(handle);
   data.run_well(handle);
@@ -345,7 +345,7 @@ TEST(Log, UnknownVariablesAreNamedOnce) {
   EXPECT_THAT(lines[0], HasSubstr("KINTSUGI_POLICYY names no setting (did you mean KINTSUGI_POLICY?)"));
 }
 
-// Once C is written the call has succeeded, whatever the sink or the environment do then.
+// Once C is written the call has succeeded, even if the sink throws.
 TEST(Log, CannotMakeACallFail) {
   const Handle handle;
   kintsugi_set(handle, "log", "info");
@@ -373,7 +373,7 @@ TEST(Descriptions, AreCutWhereTheBufferEnds) {
       "accuracy");
 }
 
-// A thread is worth its cost where it has enough to do; native products have what they asked for.
+// Small emulations take fewer threads than asked for; native products take all.
 TEST(Plans, SmallEmulationsHaveFewerThreads) {
   if (!has_cpu_engine()) GTEST_SKIP() << "no OpenBLAS";
   const auto threads = [](std::int64_t n, const char* scheme) {

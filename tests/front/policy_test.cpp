@@ -1,4 +1,4 @@
-// Tests which programs the policies choose, and native products, through the C ABI.
+// Tests which programs the policies select, and native products, through the C ABI.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ TEST(Policy, TheNearerOfSchemeAndNativePolicyCounts) {
   EXPECT_EQ(candidates(handle.report()), std::vector<std::string>{"fp16"});
 }
 
-TEST(NamedSchemeAndAccuracy, AreAnErrorWhereTheSchemeCannotGiveIt) {
+TEST(NamedSchemeAndAccuracy, AreAnErrorIfTheSchemeCannotReachTheAccuracy) {
   for (const auto& [scheme, accuracy] : {std::pair{"fp16", "exact"},
                                          {"fp16", "fp32"},
                                          {"fp16", "1e-4"},
@@ -66,7 +66,7 @@ TEST(NamedSchemeAndAccuracy, AreAnErrorWhereTheSchemeCannotGiveIt) {
   }
 }
 
-TEST(NamedSchemeAndAccuracy, BothCountWhereTheSchemeMayGiveIt) {
+TEST(NamedSchemeAndAccuracy, BothCountIfTheSchemeMayReachTheAccuracy) {
   for (const auto& [scheme, accuracy] : {std::pair{"fp16", "1e-3"},
                                          {"fp16x3", "fp32"},
                                          {"bf16x6", "fp32"},
@@ -86,7 +86,7 @@ TEST(NamedSchemeAndAccuracy, BothCountWhereTheSchemeMayGiveIt) {
   }
 }
 
-// The largest power of two that the scheme is said to miss; 0: none.
+// Returns the largest power of two that can_meet() denies the scheme, or 0 if there is none.
 double missed_accuracy(const std::string& scheme, core::OperandType type) {
   const core::Program program = core::fitted_program(*core::find_scheme(scheme), type, 1);
   for (int exponent = -1; exponent > -110; --exponent) {
@@ -119,16 +119,16 @@ double largest_error_beside_one(const std::string& scheme, bool many_rows) {
 template <class T>
 void expect_misses(core::OperandType type) {
   const core::Engine& reference = *core::find_engine("reference");
-  int told = 0;
+  int schemes_that_miss = 0;
   for (const std::string& scheme : schemes_on(reference, type)) {
     const double missed = missed_accuracy(scheme, type);
     if (missed == 0) continue;
-    ++told;
+    ++schemes_that_miss;
     EXPECT_GT(std::max(largest_error_beside_one<T>(scheme, true), largest_error_beside_one<T>(scheme, false)),
               missed)
         << scheme;
   }
-  EXPECT_GE(told, 4);
+  EXPECT_GE(schemes_that_miss, 4);
 }
 
 // Every scheme that is refused for an accuracy misses that accuracy for some operands.
@@ -137,7 +137,7 @@ TEST(NamedSchemeAndAccuracy, RefusedSchemesMissTheAccuracy) {
   expect_misses<double>(core::OperandType::f64);
 }
 
-// The scheme alone: its own bound is all there is, and the type's accuracy is no demand.
+// A scheme without a named accuracy has its own bound; the accuracy of the type is no contract then.
 TEST(NamedSchemeAndAccuracy, ASchemeAloneHasNoContract) {
   GemmData data(GemmCase{.m = 3, .n = 4, .k = 5, .scheme = "fp16", .engine = "reference"});
   const PlanOf plan(data);
@@ -157,11 +157,11 @@ TEST(NamedSchemeAndAccuracy, NearerOfTwoContradictingSettingsCounts) {
   scheme.run_well(handle);
   EXPECT_EQ(candidates(handle.report()), std::vector<std::string>{"fp16"});
   ASSERT_EQ(kintsugi_set(handle, "scheme", "fp16"), KINTSUGI_SUCCESS);
-  GemmData both(GemmCase{.m = 2, .n = 2, .k = 2, .engine = "reference"});
-  EXPECT_EQ(both.run(handle), KINTSUGI_CONTRACT_UNREACHABLE);
+  GemmData contradicting(GemmCase{.m = 2, .n = 2, .k = 2, .engine = "reference"});
+  EXPECT_EQ(contradicting.run(handle), KINTSUGI_CONTRACT_UNREACHABLE);
 }
 
-TEST(Policy, EmulateIsAChainThatEndsNatively) {
+TEST(Policy, EmulateIsAFallbackChainThatEndsWithNative) {
   GemmData data(GemmCase{.m = 30, .n = 40, .k = 500, .engine = "reference", .policy = "emulate"});
   const PlanOf plan(data);
   ASSERT_EQ(plan.status, KINTSUGI_SUCCESS) << plan.error;
@@ -171,7 +171,7 @@ TEST(Policy, EmulateIsAChainThatEndsNatively) {
   EXPECT_EQ(plan.describe().at("candidates")[1].at("largest_dynamic_range"), 28);
 }
 
-TEST(Policy, TheRangesChooseTheCandidate) {
+TEST(Policy, DynamicRangesSelectTheCandidate) {
   const Handle handle;
   const std::pair<const char*, const char*> cases[] = {{"span:16", "fp16x3"},      {"span:17", "fp16x3-wide"},
                                                        {"span:28", "fp16x3-wide"}, {"span:29", "bf16x6"},
@@ -187,11 +187,11 @@ TEST(Policy, TheRangesChooseTheCandidate) {
   }
 }
 
-TEST(Policy, EachBatchItemChoosesForItself) {
+TEST(Policy, EachBatchItemHasItsOwnSelection) {
   const Handle handle;
   GemmCase test{.m = 6, .n = 5, .k = 40, .batch = 3, .engine = "reference", .policy = "emulate"};
   GemmData data(test);
-  data.a(1)(0, 0) = std::ldexp(1.0F, -125);  // item 1 spans too much for any emulation
+  data.a(1)(0, 0) = std::ldexp(1.0F, -125);  // item 1 has too wide a range for any emulation
   data.run_well(handle);
   EXPECT_EQ(candidates(handle.report()), (std::vector<std::string>{"fp16x3", "native"}));
   EXPECT_EQ(handle.report().at("candidates")[0].at("items"), 2);
@@ -248,7 +248,7 @@ TEST(Policy, UnreachableOnTheDataLeavesCUntouched) {
 }
 
 // A named accumulator restricts the formats: a V100 has neither bf16 nor int8.
-TEST(Policy, ANamedAccumulatorKeepsToItsFormats) {
+TEST(Policy, ANamedAccumulatorRestrictsTheFormats) {
   const auto plan_for = [](const char* accumulator) {
     const PlanOf plan(GemmData(
         GemmCase{.k = 1024, .engine = "reference", .accumulator = accumulator, .policy = "emulate"}));
@@ -259,7 +259,7 @@ TEST(Policy, ANamedAccumulatorKeepsToItsFormats) {
   EXPECT_THAT(plan_for("int32"), testing::ElementsAre("ozaki2:moduli=16", "native"));
 }
 
-// No inner length: nothing is proved by dividing through it, and the plan stands.
+// With k = 0 the plan is made although no bound can be divided by k.
 TEST(Policy, EmulateTakesAnEmptySum) {
   for (const char* accuracy : {"fp32", "1e-3", "exact"}) {
     GemmData data(
@@ -275,7 +275,7 @@ TEST(Policy, ANamedSchemeAndNativeContradict) {
   EXPECT_THAT(kintsugi_last_error(), HasSubstr("contradict"));
 }
 
-TEST(Native, DoubleProductsRun) {
+TEST(Native, DoubleProductsAreExactForSmallIntegers) {
   for (const char* engine : {"reference", "auto"}) {
     for (const auto layout : {KINTSUGI_COLUMN_MAJOR, KINTSUGI_ROW_MAJOR}) {
       for (const auto op : {KINTSUGI_OP_N, KINTSUGI_OP_T}) {

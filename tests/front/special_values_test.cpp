@@ -1,4 +1,5 @@
-// Corner cases by the table of docs/ARCHITECTURE.md ("special values"), with an oracle of our own.
+// Tests special values by the table in docs/ARCHITECTURE.md, "Special values", and against plain sums in
+// double.
 #include <gtest/gtest.h>
 
 #include <cfenv>
@@ -22,7 +23,7 @@ namespace {
 
 constexpr float nan_value = std::numeric_limits<float>::quiet_NaN();
 
-// The sum of products by IEEE 754, in double, where finite fp32 data cannot overflow.
+// Class of C(i, j) by a plain sum of products in double, where finite fp32 data cannot overflow.
 NumberKind oracle(GemmData& data, std::int64_t t, std::int64_t i, std::int64_t j, float old) {
   double sum = 0;
   for (std::int64_t p = 0; p < data.test().k; ++p) {
@@ -39,7 +40,7 @@ class SpecialValues : public testing::TestWithParam<std::pair<std::string, std::
   }
 };
 
-TEST_P(SpecialValues, StandWhereTheOracleWantsThem) {
+TEST_P(SpecialValues, AreThoseOfAPlainSumInDouble) {
   std::mt19937 random(5);
   int placements = 0;
   for (int trial = 0; trial < (thorough ? 150 : 20); ++trial) {
@@ -64,7 +65,7 @@ TEST_P(SpecialValues, StandWhereTheOracleWantsThem) {
   EXPECT_GT(placements, thorough ? 500 : 50);
 }
 
-TEST_P(SpecialValues, NanInARowSpoilsThatRowAlone) {
+TEST_P(SpecialValues, NanInARowGivesNanInThatRowOnly) {
   GemmData data(base(4, 5, 30));
   GemmData clean(base(4, 5, 30));
   data.a()(2, 7) = nan_value;
@@ -112,7 +113,7 @@ TEST_P(SpecialValues, ScalarsFollowTheTable) {
   EXPECT_EQ(bits_of(untouched.raw_c()), before);
 }
 
-TEST_P(SpecialValues, SumsOfNoProductsLeaveC) {
+TEST_P(SpecialValues, EmptySumsLeaveC) {
   GemmCase empty = base(3, 3, 0);
   empty.beta = 1;
   GemmData no_inner(empty);
@@ -127,10 +128,10 @@ TEST_P(SpecialValues, OldElementsAreNotReadWhenBetaIsZero) {
   for (const float x : data.result()) EXPECT_TRUE(std::isfinite(x));
 }
 
-// Schemes of FP32's accuracy promise this beyond the bound; single fp16 and markidis have no such range.
+// Schemes that scale vectors take FP32's whole range; fp16 and markidis do not.
 class WideRange : public SpecialValues {};
 
-TEST_P(WideRange, LargestNumberTimesOne) {
+TEST_P(WideRange, LargestNumberTimesOneIsFinite) {
   const core::Program& program = core::find_scheme(GetParam().first)->program;
   if (!program.format().floating && program.recombination == core::Recombination::weighted)
     GTEST_SKIP() << "on a grid of fewer bits the nearest neighbour of the largest number is infinity";
@@ -144,8 +145,9 @@ TEST_P(WideRange, LargestNumberTimesOne) {
   }
 }
 
-// Candidates for a tolerance keep the largest numbers finite: grids of few bits are left out there.
-TEST(Chain, KeepsTheLargestNumbersFinite) {
+// Candidates for a tolerance keep the largest numbers finite, so grids that would round them to infinity are
+// no candidates.
+TEST(FallbackChain, KeepsTheLargestNumbersFinite) {
   for (const char* accuracy : {"1e-4", "1e-3", "1e-2", "1e-1"}) {
     GemmData data(GemmCase{.policy = "emulate", .accuracy = accuracy});
     data.a()(0, 0) = std::numeric_limits<float>::max();
@@ -179,7 +181,7 @@ TEST_P(WideRange, OverflowGivesInfinity) {
   EXPECT_EQ(data.c()(0, 0), static_cast<float>(infinity));
 }
 
-TEST_P(WideRange, ScalesOfHundredsOfBinadesComeBack) {
+TEST_P(WideRange, ScalesOfHundredsOfBinadesAreUndone) {
   if (core::find_scheme(GetParam().first)->program.split_a.kind == core::SplitKind::tiles)
     GTEST_SKIP() << "rows that share tiles have one scale";
   GemmCase test = base(5, 5, 40);
@@ -200,7 +202,7 @@ TEST_P(WideRange, ScalesOfHundredsOfBinadesComeBack) {
 }
 
 #if defined(__x86_64__)
-TEST_P(SpecialValues, TheCallersFloatingEnvironmentIsNeitherUsedNorLost) {
+TEST_P(SpecialValues, CallersFloatingPointModesChangeNoBitsAndAreKept) {
   GemmCase test = base(20, 20, 100);
   test.distribution = "phi:2";
   test.threads = 2;
@@ -219,7 +221,7 @@ TEST_P(SpecialValues, TheCallersFloatingEnvironmentIsNeitherUsedNorLost) {
 }
 #endif
 
-std::vector<std::pair<std::string, std::string>> pairs(bool wide_only) {
+std::vector<std::pair<std::string, std::string>> schemes_on_engines(bool wide_only) {
   std::vector<std::pair<std::string, std::string>> all;
   for (const core::Engine* engine : core::all_engines()) {
     if (!engine->unavailable_reason().empty()) continue;
@@ -239,8 +241,8 @@ std::string name_of(const testing::TestParamInfo<std::pair<std::string, std::str
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SpecialValues, testing::ValuesIn(pairs(false)), name_of);
-INSTANTIATE_TEST_SUITE_P(All, WideRange, testing::ValuesIn(pairs(true)), name_of);
+INSTANTIATE_TEST_SUITE_P(All, SpecialValues, testing::ValuesIn(schemes_on_engines(false)), name_of);
+INSTANTIATE_TEST_SUITE_P(All, WideRange, testing::ValuesIn(schemes_on_engines(true)), name_of);
 
 }  // namespace
 }  // namespace kintsugi::test

@@ -35,8 +35,7 @@ std::vector<std::string> engines() {
   return {"reference"};
 }
 
-// A real or complex element's exact parts, with the sums of magnitudes that bounds speak of: of alpha AB and
-// of beta C.
+// A part of an exact element, with the magnitudes that bounds are relative to: |alpha| |A||B| and |beta C|.
 struct Part {
   Mpfr value, products, old;
 };
@@ -46,11 +45,11 @@ std::vector<Part> exact_element(GemmDataOf<T>& data, const T& old, std::int64_t 
                                 std::int64_t t) {
   if constexpr (core::is_complex<T>) {
     const auto zero = std::complex<core::RealOf<T>>();
-    const ExactParts whole = exact_parts(data, old, i, j, t);
+    const ExactParts exact = exact_parts(data, old, i, j, t);
     GemmCase old_term = data.test();
     old_term.k = 1;
     old_term.op_a = old_term.op_b = KINTSUGI_OP_N;
-    std::vector<Part> parts{{whole.re, whole.re_magnitude, Mpfr()}, {whole.im, whole.im_magnitude, Mpfr()}};
+    std::vector<Part> parts{{exact.re, exact.re_magnitude, Mpfr()}, {exact.im, exact.im_magnitude, Mpfr()}};
     if (data.beta() == zero) return parts;
     const Mpfr br(data.beta().real()), bi(data.beta().imag()), cr(old.real()), ci(old.imag());
     parts[0].old = magnitude(br * cr) + magnitude(bi * ci);
@@ -80,9 +79,9 @@ std::vector<Part> exact_element(GemmDataOf<T>& data, const T& old, std::int64_t 
   }
 }
 
-// x must be within the contract: (n + 8) units of alpha |A||B|, where n counts real products, as many of
-// beta C, which native sums take along, and one last place of subnormal numbers. Overflow on the way is
-// forgiven where it cancels.
+// Expects x within the contract: (n + 8) units of |alpha| |A||B| + |beta C|, where n is the number of real
+// products, plus the smallest subnormal. A result that is not finite passes if alpha AB or beta C alone
+// nearly overflows.
 template <class T>
 void expect_kept(const Mpfr& x, double rounded, const Part& exact, std::int64_t products,
                  const std::string& where) {
@@ -128,9 +127,9 @@ std::int64_t recomputed(const Handle& handle) { return handle.report().at("recom
 class Underflow : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Engines, Underflow, testing::ValuesIn(engines()));
 
-// One row that spans too much for every emulation sends the item to native arithmetic; the other row
-// underflows there.
-TEST_P(Underflow, OneWideRowSpoilsNoOther) {
+// Row 0 has too wide a range for every emulation, so the item is computed natively; there row 1 underflows
+// and must be recomputed.
+TEST_P(Underflow, RowsThatUnderflowNativelyAreRecomputed) {
   for (const double alpha : {1.0, 0x1p100}) {
     GemmCase test{.m = 2, .n = 1, .k = 1024, .alpha = alpha, .engine = GetParam(), .policy = "emulate"};
     GemmDataOf<float> data(test);
@@ -148,7 +147,7 @@ TEST_P(Underflow, OneWideRowSpoilsNoOther) {
   }
 }
 
-TEST_P(Underflow, ManyProductsBelowTheNormalRange) {
+TEST_P(Underflow, SumsOfManySubnormalProductsAreRight) {
   GemmDataOf<double> data(GemmCase{.m = 3, .n = 2, .k = 1024, .engine = GetParam()});
   for (std::int64_t p = 0; p < 1024; ++p) {
     for (std::int64_t i = 0; i < 3; ++i) data.a()(i, p) = 0x1p-537;
@@ -158,7 +157,7 @@ TEST_P(Underflow, ManyProductsBelowTheNormalRange) {
   for (const double x : data.result()) EXPECT_EQ(x, 0x1p-1065);
 }
 
-TEST_P(Underflow, LowWordsOfPairs) {
+TEST_P(Underflow, LowWordsOfDoubleDoubleProductsAreKept) {
   GemmDataOf<DoubleDouble> data(GemmCase{.alpha = 0x1p600, .engine = GetParam()});
   data.a()(0, 0) = 0x1.123456789abcdp-505;
   data.b()(0, 0) = 0x1.fedcba9876543p-505;
@@ -167,7 +166,7 @@ TEST_P(Underflow, LowWordsOfPairs) {
   EXPECT_LE(ratio(exact_value(data.c()(0, 0)) - exact.values[0], exact.magnitudes[0]), 9 * 0x1p-104);
 }
 
-TEST_P(Underflow, OverflowOnTheWayToAFiniteResult) {
+TEST_P(Underflow, OverflowingSumsTimesASmallAlphaAreFinite) {
   for (const double beta : {0.0, 0.5}) {
     GemmDataOf<float> data(
         GemmCase{.m = 3, .n = 3, .k = 4, .alpha = 0x1p-30, .beta = beta, .engine = GetParam()});
@@ -181,8 +180,8 @@ TEST_P(Underflow, OverflowOnTheWayToAFiniteResult) {
   }
 }
 
-// Ordinary elements are not recomputed: zeros of zero rows, sparse operands and cancellation included.
-TEST_P(Underflow, OrdinaryZerosStayAsTheyAre) {
+// Elements that are zero because of zero rows, sparse operands or cancellation are not recomputed.
+TEST_P(Underflow, ElementsThatAreExactlyZeroAreNotRecomputed) {
   for (const std::string policy : {"native", "emulate"}) {
     GemmCase test{
         .m = 70, .n = 150, .k = 60, .distribution = "integer:3", .engine = GetParam(), .policy = policy};
@@ -198,7 +197,7 @@ TEST_P(Underflow, OrdinaryZerosStayAsTheyAre) {
   }
 }
 
-// Magnitudes of 2^low ... 2^high, some zeros, any sign.
+// Draws a number of magnitude 2^low ... 2^(high + 1) and either sign, or zero.
 template <class Real>
 Real draw_real(std::mt19937_64& random, int low, int high) {
   if (random() % 8 == 0) return 0;
@@ -207,8 +206,8 @@ Real draw_real(std::mt19937_64& random, int low, int high) {
   return static_cast<Real>((random() % 2 == 0 ? 1 : -1) * std::ldexp(fraction, exponent));
 }
 
-// The exponents of a matrix lie around one centre; some rows or columns have another centre, some span the
-// whole range.
+// Fills a matrix whose exponents lie around one centre; some rows have another centre, some cover all
+// exponents.
 template <class T>
 void fill_extremes(std::mt19937_64& random, const MatrixView<T>& view, int reach) {
   using Real = core::RealOf<T>;
@@ -268,7 +267,7 @@ TYPED_TEST(UnderflowOf, ContractsHoldForAnyExponents) {
   using T = TypeParam;
   constexpr int reach = std::is_same_v<core::RealOf<T>, float> ? 127 : 1023;
   std::mt19937_64 random(2026);
-  std::int64_t again = 0;
+  std::int64_t elements_recomputed = 0;
   for (int trial = 0; trial < (thorough ? 160 : 40); ++trial) {
     const GemmCase test = draw_extreme_case<T>(random, trial, reach);
     GemmDataOf<T> data(test);
@@ -278,13 +277,13 @@ TYPED_TEST(UnderflowOf, ContractsHoldForAnyExponents) {
     const auto before = data.result();
     const Handle handle;
     data.run_well(handle);
-    again += recomputed(handle);
+    elements_recomputed += recomputed(handle);
     expect_kept(data, before,
                 "trial " + std::to_string(trial) + " " + test.engine + " " + test.policy + " alpha " +
                     std::to_string(test.alpha) + " beta " + std::to_string(test.beta));
     if (testing::Test::HasFailure()) return;
   }
-  EXPECT_TRUE((std::is_same_v<T, DoubleDouble>) || again > 25) << again;
+  EXPECT_TRUE((std::is_same_v<T, DoubleDouble>) || elements_recomputed > 25) << elements_recomputed;
 }
 
 }  // namespace

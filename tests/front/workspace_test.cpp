@@ -1,4 +1,4 @@
-// Workspaces, allocators and prepared operands, through the C ABI.
+// Tests workspaces, allocators and prepared operands through the C ABI.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ TEST_F(Workspace, QueriedSizeIsEnoughAndIsNotOverrun) {
   }
 }
 
-TEST_F(Workspace, TooSmallOrCrookedIsAnError) {
+TEST_F(Workspace, TooSmallUnalignedOrNullIsAnError) {
   GemmData data(test_);
   const PlanOf plan(data);
   auto* memory = static_cast<unsigned char*>(std::aligned_alloc(256, plan.workspace() + 256));
@@ -94,7 +94,7 @@ TEST_F(Workspace, AFailedAllocationTakesASmallerBlockWithTheSameBits) {
   expected.run_well();
   CountingAllocator allocator;
   for (const int attempt : {0, 1, 2}) {
-    // First everything is granted, then a byte less than was wanted before, then hardly anything.
+    // All bytes are granted first, then one byte less than the first request, then too few for any block.
     allocator.largest_granted = attempt == 0 ? SIZE_MAX : attempt == 1 ? allocator.granted[0] - 1 : 1000;
     GemmData data(test_);
     const auto problem = data.problem();
@@ -150,12 +150,12 @@ TEST_P(Prepare, GivesTheBitsOfThePlainCall) {
     ASSERT_EQ(kintsugi_prepare(nullptr, plan.plan, KINTSUGI_A, data.raw_a().data(), &a), KINTSUGI_SUCCESS);
     ASSERT_EQ(kintsugi_prepare(nullptr, plan.plan, KINTSUGI_B, data.raw_b().data(), &b), KINTSUGI_SUCCESS);
     const auto before = data.raw_c();
-    for (const bool both : {false, true}) {
+    for (const bool with_b : {false, true}) {
       data.raw_c() = before;
       auto operands = data.operands();
       operands.a = nullptr;
       operands.prepared_a = a;
-      if (both) {
+      if (with_b) {
         operands.b = nullptr;
         operands.prepared_b = b;
       }
@@ -184,29 +184,30 @@ TEST(Prepared, MustFitThePlan) {
   ASSERT_EQ(kintsugi_prepare(nullptr, plan.plan, KINTSUGI_A, small.raw_a().data(), &a), KINTSUGI_SUCCESS);
   const auto refused = [&](const GemmCase& test) {
     GemmData data(test);
-    const PlanOf other(data);
+    const PlanOf other_plan(data);
     auto operands = data.operands();
     operands.prepared_a = a;
-    EXPECT_EQ(kintsugi_plan_execute(nullptr, other.plan, &operands), KINTSUGI_INVALID_ARGUMENT);
+    EXPECT_EQ(kintsugi_plan_execute(nullptr, other_plan.plan, &operands), KINTSUGI_INVALID_ARGUMENT);
     return std::string(kintsugi_last_error());
   };
   EXPECT_THAT(refused({.m = 7, .n = 4, .k = 6, .scheme = "fp16x3", .engine = "reference"}),
               HasSubstr("prepared with fp32 elements, 5 vectors of length 6"));
-  // Another n is no other operand A.
+  // A plan with another n takes the same operand A.
   GemmData wider(GemmCase{.m = 5, .n = 9, .k = 6, .scheme = "fp16x3", .engine = "reference"});
   GemmData check(GemmCase{.m = 5, .n = 9, .k = 6, .scheme = "fp16x3", .engine = "reference"});
   check.raw_a() = small.raw_a();
   check.run_well();
-  const PlanOf other(wider);
+  const PlanOf other_plan(wider);
   auto operands = wider.operands();
   operands.prepared_a = a;
-  ASSERT_EQ(kintsugi_plan_execute(nullptr, other.plan, &operands), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  ASSERT_EQ(kintsugi_plan_execute(nullptr, other_plan.plan, &operands), KINTSUGI_SUCCESS)
+      << kintsugi_last_error();
   EXPECT_EQ(bits_of(wider.result()), bits_of(check.result()));
   kintsugi_prepared_destroy(a);
 }
 
-// Bits and program are those of the call without preparation, whatever the other operand is.
-TEST(Prepared, FollowsTheChain) {
+// Whatever the range of B, bits and candidate are those of the call without a prepared A.
+TEST(Prepared, FollowsTheFallbackChain) {
   const Handle handle;
   const std::pair<int, const char*> cases[] = {
       {0, "fp16x3"}, {-25, "fp16x3-wide"}, {-60, "bf16x6"}, {-120, "native"}};
@@ -238,15 +239,15 @@ TEST(Prepared, ServesOtherPlans) {
   for (const char* engine : {"reference", "cpu"}) {
     for (const char* scheme : {"markidis", "bf16x9"}) {
       if (std::string(engine) == "cpu" && !has_cpu_engine()) continue;
-      GemmData other(GemmCase{.m = 5, .n = 4, .k = 6, .scheme = scheme, .engine = engine});
-      other.run_well();
-      const auto expected = bits_of(other.result());
-      const PlanOf other_plan(other);
-      auto operands = other.operands();
+      GemmData other_data(GemmCase{.m = 5, .n = 4, .k = 6, .scheme = scheme, .engine = engine});
+      other_data.run_well();
+      const auto expected = bits_of(other_data.result());
+      const PlanOf other_plan(other_data);
+      auto operands = other_data.operands();
       operands.a = nullptr;
       operands.prepared_a = a;
       ASSERT_EQ(kintsugi_plan_execute(nullptr, other_plan.plan, &operands), KINTSUGI_SUCCESS);
-      EXPECT_EQ(bits_of(other.result()), expected) << scheme << " on " << engine;
+      EXPECT_EQ(bits_of(other_data.result()), expected) << scheme << " on " << engine;
     }
   }
   kintsugi_prepared_destroy(a);

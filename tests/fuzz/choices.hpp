@@ -1,4 +1,4 @@
-// Settings that the library under test accepts, from its own descriptions.
+// Schemes and engines of the library under test, from its own descriptions.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ inline std::string description(const std::function<kintsugi_status(char*, std::s
   return text;
 }
 
-// All schemes and engines of this library, and some schemes with other parameters than their own.
+// All schemes and engines of this library, and some schemes with parameters that are not their defaults.
 inline FuzzChoices choices_of_library() {
   FuzzChoices choices;
   const nlohmann::json schemes = nlohmann::json::parse(description(kintsugi_describe_schemes));

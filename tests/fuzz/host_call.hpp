@@ -1,4 +1,4 @@
-// One FuzzCase through the C ABI on host memory.
+// Makes the call of a FuzzCase through the C ABI on host memory.
 #pragma once
 
 #include <cstdlib>
@@ -11,7 +11,8 @@
 
 namespace kintsugi::test {
 
-// An image's bytes from a multiple of 256 bytes on, so that a case's shifts are what misaligns its matrices.
+// A copy of an image at an address that is a multiple of 256, so that only the case's shifts misalign
+// matrices.
 class HostMemory {
  public:
   explicit HostMemory(const std::vector<std::byte>& image)
@@ -33,13 +34,13 @@ class HostMemory {
   std::unique_ptr<std::byte, void (*)(void*)> bytes_;
 };
 
-// Outcome of a call. `broken` names a promise that it broke independently of the numbers.
+// Outcome of a call. `broken` names a promise that it broke apart from the values of C; "" if none.
 struct HostResult {
   kintsugi_status status = KINTSUGI_SUCCESS;
   std::string error;
   std::string broken;
   std::vector<std::byte> c;
-  std::string plan, report;  // JSON, of calls by a plan
+  std::string plan, report;  // JSON; only of calls by a plan
 };
 
 template <class T>
@@ -70,12 +71,12 @@ class HostCall {
                      : via == "blas" ? run_blas()
                                      : kintsugi_gemm(handle_, &problem_, &options_, &operands_);
     if (result_.status != KINTSUGI_SUCCESS) result_.error = kintsugi_last_error();
-    look_around();
+    check_other_memory();
     result_.c.assign(c_.data(), c_.data() + data_.c().bytes.size());
     return result_;
   }
 
-  // After run() by a plan: the same execution with a C of its own. Any number of threads may do so at once.
+  // Executes the plan of run() again, with a C of its own. Any number of threads may do so at once.
   HostResult run_again() const {
     const HostMemory c(data_.c().bytes);
     kintsugi_operands operands = operands_;
@@ -102,9 +103,9 @@ class HostCall {
   const void* pointers(int number, const Image& image, const HostMemory& memory) {
     if (data_.test().batches != "pointers") return memory.data() + image.place.first;
     for (std::int64_t item = 0; item < data_.test().batch; ++item)
-      tables_[number].push_back(memory.data() + image.place.offset(item, sizeof(T)));
-    tables_[number].push_back(nullptr);
-    return tables_[number].data();
+      pointer_tables_[number].push_back(memory.data() + image.place.offset(item, sizeof(T)));
+    pointer_tables_[number].push_back(nullptr);
+    return pointer_tables_[number].data();
   }
 
   kintsugi_status set_handle() {
@@ -161,7 +162,7 @@ class HostCall {
     return status;
   }
 
-  // The original of a copied operand may go: it does.
+  // Overwrites the operand after its preparation, unless it is borrowed: the library must have copied it.
   kintsugi_status prepare(kintsugi_side side, const std::string& how, const void*& data,
                           kintsugi_prepared& prepared) {
     if (how == "no") return KINTSUGI_SUCCESS;
@@ -182,7 +183,7 @@ class HostCall {
     if (!memory.equals(side == KINTSUGI_A ? data_.a().bytes : data_.b().bytes))
       result_.broken = "kintsugi_prepare changed its operand";
     memory.overwrite(std::byte{0x7f});
-    gone_[side] = true;
+    overwritten_[side] = true;
     data = nullptr;
     return status;
   }
@@ -192,7 +193,7 @@ class HostCall {
     std::size_t bytes = 0;
     const kintsugi_status status = kintsugi_plan_workspace_size(plan_, &bytes);
     if (bytes % 256 != 0)
-      result_.broken = "a workspace of " + std::to_string(bytes) + " bytes is no multiple of 256";
+      result_.broken = "the workspace's size, " + std::to_string(bytes) + " bytes, is not a multiple of 256";
     if (status != KINTSUGI_SUCCESS || bytes == 0) return status;
     workspace_image_.assign(bytes + 2 * guard_bytes, guard_byte);
     workspace_ = std::make_unique<HostMemory>(workspace_image_);
@@ -218,24 +219,24 @@ class HostCall {
     });
   }
 
-  void look_around() {
-    if (!gone_[0] && !a_.equals(data_.a().bytes)) result_.broken = "A was changed";
-    if (!gone_[1] && !b_.equals(data_.b().bytes)) result_.broken = "B was changed";
+  void check_other_memory() {
+    if (!overwritten_[0] && !a_.equals(data_.a().bytes)) result_.broken = "A was changed";
+    if (!overwritten_[1] && !b_.equals(data_.b().bytes)) result_.broken = "B was changed";
     if (result_.status != KINTSUGI_SUCCESS && !c_.equals(data_.c().bytes))
       result_.broken = "a call that failed wrote to C";
     if (workspace_ == nullptr) return;
     const std::byte* end = workspace_->data() + workspace_image_.size() - guard_bytes;
     for (const std::byte* guard : {const_cast<const std::byte*>(workspace_->data()), end}) {
       if (std::any_of(guard, guard + guard_bytes, [](std::byte x) { return x != guard_byte; }))
-        result_.broken = "memory beside the workspace was written";
+        result_.broken = "memory in front of or behind the workspace was written";
     }
   }
 
   const FuzzData<T>& data_;
   HostMemory a_, b_, c_;
   T alpha_, beta_;
-  bool gone_[2] = {false, false};
-  std::vector<const void*> tables_[3];
+  bool overwritten_[2] = {false, false};
+  std::vector<const void*> pointer_tables_[3];
   std::vector<std::byte> workspace_image_;
   std::unique_ptr<HostMemory> workspace_;
   kintsugi_problem problem_ = KINTSUGI_PROBLEM_INIT;

@@ -1,7 +1,8 @@
 // Randomised differential test of the C ABI on host memory: random products of every type, contract and
-// scheme, each judged by its own bound against exact sums (tests/support/fuzz_judge.hpp).
+// scheme, each compared with exact sums within the bound that was promised for it
+// (tests/support/fuzz_judge.hpp).
 //
-//   build/tests/host_fuzz                              what the test suite takes
+//   build/tests/host_fuzz                              the run of the test suite
 //   build/tests/host_fuzz --cases 1000000 --seed 7     a long run
 //   build/tests/host_fuzz --case 'type=f64 m=3 ...'    one case, as a failure prints it
 #include <chrono>
@@ -22,22 +23,21 @@ using nlohmann::json;
 
 const char* const usage =
     "usage: host_fuzz [--cases N] [--seconds S] [--seed N] [--json] [--with LINE] [--case LINE] [--help]\n\n"
-    "Multiplies random matrices through the C ABI and judges every element by what was promised. Failures "
-    "print the case\n"
-    "as a line for --case. Ends with status 1 when there was one.\n\n"
+    "Multiplies random matrices through the C ABI and checks what was promised of every element.\n"
+    "Prints each failure with a line that repeats its case (--case). Exits with 1 if there was one.\n\n"
     "  --cases N    number of cases (default 3000)\n"
     "  --seconds S  stop after so many seconds, whichever comes first\n"
     "  --seed N     seed of the cases (default 1)\n"
     "  --json       print the figures as JSON\n"
     "  --with LINE  give all cases these members, such as 'type=f64 policy=emulate'\n"
-    "  --case LINE  run this case alone, and say what came of it\n";
+    "  --case LINE  run only this case, from a line that a failure printed\n";
 
 struct Figures {
   std::int64_t cases = 0;
   std::int64_t violations = 0;
-  std::int64_t elements = 0;                     // that a bound was asked of
-  std::map<std::string, std::int64_t> statuses;  // of calls
-  std::map<std::string, std::int64_t> kinds;     // calls that succeeded, by promise
+  std::int64_t elements = 0;                     // that were compared with a bound
+  std::map<std::string, std::int64_t> statuses;  // number of calls, by status
+  std::map<std::string, std::int64_t> kinds;     // number of calls that succeeded, by promise
   std::map<std::string, double> worst;           // largest |error| / bound, by promise
 
   json to_json(std::uint64_t seed, double seconds) const {
@@ -57,10 +57,11 @@ const char* name_of(Promise::Kind kind) {
 
 // True if the library may refuse the case with that status.
 bool may_fail(const FuzzCase& test, kintsugi_status status) {
-  const bool scheme = !test.scheme.empty();
+  const bool names_scheme = !test.scheme.empty();
   switch (status) {
-    case KINTSUGI_NOT_SUPPORTED: return scheme;
-    case KINTSUGI_CONTRACT_UNREACHABLE: return scheme || (!test.accuracy.empty() && test.accuracy != "exact");
+    case KINTSUGI_NOT_SUPPORTED: return names_scheme;
+    case KINTSUGI_CONTRACT_UNREACHABLE:
+      return names_scheme || (!test.accuracy.empty() && test.accuracy != "exact");
     case KINTSUGI_WORKSPACE_TOO_SMALL: return test.limit > 0;
     default: return false;
   }
@@ -73,12 +74,13 @@ Promise promise_of_call(const FuzzCase& test, const HostResult& result) {
   return promise;
 }
 
-// The bits of an emulation do not depend on threads, limits, workspaces or preparation.
+// Compares with a plain call, since the bits of an emulation do not depend on threads, limits, workspaces or
+// preparation. Returns the difference; "" if there is none, or if this case is not compared.
 template <class T>
 std::string differs_from_plain_call(const FuzzData<T>& data, const HostResult& result) {
   FuzzCase plain = data.test();
-  const bool fixed = !plain.scheme.empty() || plain.accuracy == "exact" || plain.policy == "emulate";
-  if (!fixed || plain.seed % 4 != 0) return "";
+  const bool has_fixed_bits = !plain.scheme.empty() || plain.accuracy == "exact" || plain.policy == "emulate";
+  if (!has_fixed_bits || plain.seed % 4 != 0) return "";
   plain.threads = 1, plain.limit = 0, plain.workspace = "own", plain.via = "gemm";
   for (std::string* prepared : {&plain.prepared_a, &plain.prepared_b}) {
     if (*prepared != "one") *prepared = "no";
@@ -86,26 +88,28 @@ std::string differs_from_plain_call(const FuzzData<T>& data, const HostResult& r
   plain.prepared_a = plain.prepared_b = "no";
   if (data.test().prepared_a == "one") plain.reuse_a = 1;
   if (data.test().prepared_b == "one") plain.reuse_b = 1;
-  const FuzzData<T> same(plain);
-  HostCall<T> call(same);
-  const HostResult other = call.run();
-  if (other.status != KINTSUGI_SUCCESS) return "one thread without limits: " + other.error;
-  const std::string difference = first_difference(data, result.c.data(), other.c.data());
+  const FuzzData<T> same_data(plain);
+  HostCall<T> call(same_data);
+  const HostResult plain_result = call.run();
+  if (plain_result.status != KINTSUGI_SUCCESS)
+    return "fails with one thread and without limits: " + plain_result.error;
+  const std::string difference = first_difference(data, result.c.data(), plain_result.c.data());
   return difference.empty() ? "" : difference + ", other bits than with one thread and without limits";
 }
 
-// "... the smallest block needs N": so with N the call goes.
+// After the refusal "... the smallest block needs N", the call must work with a limit of N. Returns what is
+// wrong; "" if nothing is.
 template <class T>
-std::string refused_limit(FuzzCase test, const std::string& message) {
-  const std::size_t at = message.rfind("needs ");
-  const std::int64_t needed = at == std::string::npos ? 0 : std::atoll(message.c_str() + at + 6);
-  if (needed <= test.limit) return "a limit is refused that is not below what is needed: " + message;
+std::string check_refused_limit(FuzzCase test, const std::string& message) {
+  const std::size_t needs = message.rfind("needs ");
+  const std::int64_t needed = needs == std::string::npos ? 0 : std::atoll(message.c_str() + needs + 6);
+  if (needed <= test.limit) return "a sufficient limit was refused: " + message;
   test.limit = needed;
   const FuzzData<T> data(test);
   const HostResult result = HostCall<T>(data).run();
   if (result.status == KINTSUGI_WORKSPACE_TOO_SMALL ||
       !(result.status == KINTSUGI_SUCCESS || may_fail(test, result.status)))
-    return "with the limit that the library asked for: " + result.error;
+    return "refused with the limit that the library asked for: " + result.error;
   return result.broken;
 }
 
@@ -117,7 +121,7 @@ std::string verdict_of(const FuzzCase& test, Figures& figures) {
   if (!result.broken.empty()) return result.broken;
   if (result.status != KINTSUGI_SUCCESS && !may_fail(test, result.status))
     return std::string(kintsugi_status_name(result.status)) + ": " + result.error;
-  if (result.status == KINTSUGI_WORKSPACE_TOO_SMALL) return refused_limit<T>(test, result.error);
+  if (result.status == KINTSUGI_WORKSPACE_TOO_SMALL) return check_refused_limit<T>(test, result.error);
   if (result.status != KINTSUGI_SUCCESS) return "";
   const Promise promise = promise_of_call(test, result);
   FuzzJudge<T> judge(data, promise, result.c.data());
@@ -129,34 +133,35 @@ std::string verdict_of(const FuzzCase& test, Figures& figures) {
   return verdict.empty() ? differs_from_plain_call(data, result) : verdict;
 }
 
-// True if the judge detects the error that `spoil` put into the image of a right result.
+// True if the judge detects the error that `spoil` puts into the image of a right result.
 template <class T>
-bool sees(const char* line, const std::function<void(std::byte* first)>& spoil) {
+bool judge_detects(const char* line, const std::function<void(std::byte* first)>& spoil) {
   const FuzzCase test = read_case(line);
   const FuzzData<T> data(test);
   HostResult result = HostCall<T>(data).run();
   const Promise promise = promise_of_call(test, result);
   if (!FuzzJudge<T>(data, promise, result.c.data()).verdict().empty())
-    return true;  // said by the cases themselves
+    return true;  // the library is wrong, which the cases themselves report
   spoil(result.c.data() + data.c().place.first);
   return !FuzzJudge<T>(data, promise, result.c.data()).verdict().empty();
 }
 
-// Intended failures: an error of twice the contract, a last place of `exact`, a class, a byte beside C.
-bool sees_what_is_wrong() {
-  const auto scaled = []<class Real>(std::byte* first, Real factor) {
+// True if the judge detects errors made on purpose: twice what the contract allows, the last bit of an
+// `exact` result, an infinity of the wrong sign, a byte outside C.
+bool judge_detects_errors() {
+  const auto scale = []<class Real>(std::byte* first, Real factor) {
     Real value;
     std::memcpy(&value, first, sizeof value);
     value *= factor;
     std::memcpy(first, &value, sizeof value);
   };
   const std::string positive = "m=3 n=4 k=20 values_a=uniform01 values_b=uniform01 ";
-  return sees<float>(positive.c_str(), [&](std::byte* first) { scaled(first, 1 + 60 * 0x1p-24F); }) &&
-         sees<double>((positive + "type=f64 accuracy=exact").c_str(),
-                      [&](std::byte* first) { scaled(first, 1 + 0x1p-52); }) &&
-         sees<double>("type=f64 m=2 alpha=inf values_a=uniform01 values_b=uniform01",
-                      [&](std::byte* first) { scaled(first, -1.0); }) &&
-         sees<float>("m=2 n=2 k=2", [](std::byte* first) { first[-1] = std::byte{0}; });
+  return judge_detects<float>(positive.c_str(), [&](std::byte* first) { scale(first, 1 + 60 * 0x1p-24F); }) &&
+         judge_detects<double>((positive + "type=f64 accuracy=exact").c_str(),
+                               [&](std::byte* first) { scale(first, 1 + 0x1p-52); }) &&
+         judge_detects<double>("type=f64 m=2 alpha=inf values_a=uniform01 values_b=uniform01",
+                               [&](std::byte* first) { scale(first, -1.0); }) &&
+         judge_detects<float>("m=2 n=2 k=2", [](std::byte* first) { first[-1] = std::byte{0}; });
 }
 
 std::string run(const FuzzCase& test, Figures& figures) {
@@ -184,7 +189,8 @@ Request read_request(int count, char** words) {
       request.as_json = true;
       continue;
     }
-    if (w + 1 == count) throw std::invalid_argument("'" + word + "' is no option with a value; --help tells");
+    if (w + 1 == count)
+      throw std::invalid_argument("'" + word + "' needs a value, or is unknown; see --help");
     const std::string value = words[++w];
     if (word == "--cases")
       request.cases = std::stoll(value);
@@ -197,7 +203,7 @@ Request read_request(int count, char** words) {
     else if (word == "--with")
       request.with = value;
     else
-      throw std::invalid_argument("unknown option '" + word + "'; --help tells");
+      throw std::invalid_argument("unknown option '" + word + "'; see --help");
   }
   return request;
 }
@@ -208,7 +214,8 @@ int run_all(const Request& request) {
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
   FuzzChoices choices = choices_of_library();
   if (request.with.find("type=") != std::string::npos) choices.types = {read_case(request.with).type};
-  if (!sees_what_is_wrong()) throw std::logic_error("a spoilt result passes for a right one");
+  if (!judge_detects_errors())
+    throw std::logic_error("the judge does not detect a result that was spoilt on purpose");
   Figures figures;
   if (!request.line.empty()) {
     if (run(read_case(request.line), figures).empty()) std::printf("no violation\n");
@@ -224,7 +231,7 @@ int run_all(const Request& request) {
     std::printf("%s\n", summary.dump(2).c_str());
   } else {
     std::printf(
-        "seed %llu: %lld cases, %lld violations, %lld elements held against a bound, %.1f s\n%s\n",
+        "seed %llu: %lld cases, %lld violations, %lld elements compared with a bound, %.1f s\n%s\n",
         static_cast<unsigned long long>(request.seed), static_cast<long long>(figures.cases),
         static_cast<long long>(figures.violations), static_cast<long long>(figures.elements), seconds(),
         json({{"statuses", figures.statuses}, {"promises", figures.kinds}, {"worst_ratios", figures.worst}})

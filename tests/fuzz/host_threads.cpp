@@ -1,8 +1,8 @@
-// Threads that call at once, each with a handle of its own, get the bits of a lone run; and so do threads
-// that share one plan and its prepared operands. The first calls of the process are among them, so that
-// whatever the library opens or makes at its first use is made by several threads at once.
+// Threads that call at the same time, each with a handle of its own, get the bits of calls made alone; so do
+// threads that share one plan and its prepared operands. The first calls of the process are made by several
+// threads at once too, so that they compete for what the library initialises at its first use.
 //
-//   build/tests/host_threads                           what the test suite takes
+//   build/tests/host_threads                           the run of the test suite
 //   build/tests/host_threads --rounds 100 --seed 7     a longer run
 //
 // Under ThreadSanitizer every call has one OpenMP thread: the barriers of GNU OpenMP are futexes that the
@@ -26,9 +26,9 @@ constexpr std::int64_t cases_of_a_round = 100;
 #endif
 constexpr int callers = 8;
 
-// Every caller begins with another case, so that unlike calls meet.
+// Runs call(caller) in all callers' threads at the same time.
 template <class Call>
-void at_once(const Call& call) {
+void run_callers(const Call& call) {
   std::vector<std::thread> threads;
   for (int caller = 0; caller < callers; ++caller) threads.emplace_back([&call, caller] { call(caller); });
   for (std::thread& thread : threads) thread.join();
@@ -50,20 +50,22 @@ bool same_result(const FuzzCase& test, const HostResult& x, const HostResult& y)
 
 int count_differing(const std::vector<FuzzCase>& cases) {
   std::vector<std::vector<HostResult>> results(callers, std::vector<HostResult>(cases.size()));
-  at_once([&](int caller) {
+  run_callers([&](int caller) {
     for (std::size_t step = 0; step < cases.size(); ++step) {
+      // Every caller begins with another case, so that different calls run at the same time.
       const std::size_t c = (step + static_cast<std::size_t>(caller) * 5) % cases.size();
       results[static_cast<std::size_t>(caller)][c] = result_of(cases[c]);
     }
   });
   int differing = 0;
   for (std::size_t c = 0; c < cases.size(); ++c) {
-    const HostResult lone = result_of(cases[c]);
+    const HostResult alone = result_of(cases[c]);
     for (const auto& caller_results : results) {
-      if (same_result(cases[c], lone, caller_results[c])) continue;
+      if (same_result(cases[c], alone, caller_results[c])) continue;
       ++differing;
-      std::fprintf(stderr, "other bits than alone: %s %s\n  %s\n", caller_results[c].error.c_str(),
-                   caller_results[c].broken.c_str(), to_text(cases[c]).c_str());
+      std::fprintf(stderr, "the bits differ from those of the call alone: %s %s\n  %s\n",
+                   caller_results[c].error.c_str(), caller_results[c].broken.c_str(),
+                   to_text(cases[c]).c_str());
     }
   }
   return differing;
@@ -77,15 +79,15 @@ int count_differing_of_shared_plans(const std::vector<FuzzCase>& cases) {
     test.via = "plan", test.workspace = "own", test.limit = 0;
     test.prepared_a = "borrowed", test.prepared_b = "no";
     const FuzzData<double> data(test);
-    HostCall<double> lone(data);
-    const HostResult expected = lone.run();
+    HostCall<double> alone(data);
+    const HostResult expected = alone.run();
     if (expected.status != KINTSUGI_SUCCESS) continue;
     std::vector<HostResult> results(callers);
-    at_once([&](int caller) { results[static_cast<std::size_t>(caller)] = lone.run_again(); });
+    run_callers([&](int caller) { results[static_cast<std::size_t>(caller)] = alone.run_again(); });
     for (const HostResult& result : results) {
       if (same_result(test, expected, result)) continue;
       ++differing;
-      std::fprintf(stderr, "other bits by a shared plan: %s\n  %s\n", result.error.c_str(),
+      std::fprintf(stderr, "the bits differ where callers share a plan: %s\n  %s\n", result.error.c_str(),
                    to_text(test).c_str());
     }
   }
@@ -117,9 +119,10 @@ int run(std::int64_t rounds, std::uint64_t seed) {
     const std::vector<FuzzCase> cases = draw(choices, seed, round);
     differing += count_differing(cases) + count_differing_of_shared_plans(cases);
   }
-  std::printf("seed %llu: %d callers, %lld rounds of %lld cases, %d results differ from the lone run's\n",
-              static_cast<unsigned long long>(seed), callers, static_cast<long long>(rounds),
-              static_cast<long long>(cases_of_a_round), differing);
+  std::printf(
+      "seed %llu: %d callers, %lld rounds of %lld cases, %d results differ from those of calls alone\n",
+      static_cast<unsigned long long>(seed), callers, static_cast<long long>(rounds),
+      static_cast<long long>(cases_of_a_round), differing);
   return differing == 0 ? 0 : 1;
 }
 

@@ -1,5 +1,5 @@
-// Tests products of int8 slices by Kintsugi's own kernels on Hopper: they give the bytes of cuBLAS products
-// followed by recombination kernels.
+// Tests the int8 GEMM kernels on Hopper: their sums are those of cuBLAS products that are added outside, and
+// of loops on the host.
 #include <array>
 #include <cstring>
 #include <optional>
@@ -30,7 +30,7 @@ struct Shape {
   std::int64_t k;
 };
 
-// Slices of one operand in device memory: random bytes, or the smallest, and zeros where there is padding.
+// Slices of one operand in device memory: random bytes, or -128 with `extreme`, and zeros as padding.
 struct Operand {
   Operand(std::mt19937_64& random, std::int64_t vectors, std::int64_t k, int count, bool extreme)
       : slices(core::make_slices(core::int8, core::SliceStorage::packed, count, vectors, k)),
@@ -68,26 +68,26 @@ struct Products {
   }
 
   template <class Multiply>
-  std::vector<std::uint8_t> on_the_device(const Multiply& multiply) const {
+  std::vector<std::uint8_t> sums_by(const Multiply& multiply) const {
     const DeviceArray<std::uint8_t> memory(bytes());
-    Accumulators into = sums;
-    into.data = reinterpret_cast<std::byte*>(memory.data());
-    multiply(into);
+    Accumulators target = sums;
+    target.data = reinterpret_cast<std::byte*>(memory.data());
+    multiply(target);
     return memory.host();
   }
-  std::vector<std::uint8_t> by_the_vendor() const {
+  std::vector<std::uint8_t> by_cublas() const {
     const DeviceArray<std::byte> scratch(
         core::cuda::multiply_scratch_bytes(schedule, core::FormatId::int8, sums.rows, sums.columns));
-    return on_the_device([&](const Accumulators& into) {
-      core::cuda::multiply({}, schedule, a.slices, b.slices, into, scratch.data(), nullptr);
+    return sums_by([&](const Accumulators& target) {
+      core::cuda::multiply({}, schedule, a.slices, b.slices, target, scratch.data(), nullptr);
     });
   }
   std::vector<std::uint8_t> by_tile(std::size_t tile) const {
     const core::cuda::TileSchedule tile_schedule = core::cuda::int8_tile_schedule(
         core::cuda::int8_tiles[tile], core::cuda::int8_shape(schedule, a.slices, sums),
         core::cuda::clusters_of_device());
-    return on_the_device([&](const Accumulators& into) {
-      core::cuda::int8_gemm({}, schedule, a.slices, b.slices, into, {}, {tile, tile_schedule});
+    return sums_by([&](const Accumulators& target) {
+      core::cuda::int8_gemm({}, schedule, a.slices, b.slices, target, {}, {tile, tile_schedule});
     });
   }
 
@@ -100,7 +100,7 @@ struct Products {
     const std::int64_t modulus = schedule.group_moduli[static_cast<std::size_t>(group)];
     return modulus == 0 ? sum : (sum % modulus + modulus) % modulus;
   }
-  std::vector<std::uint8_t> by_the_host() const {
+  std::vector<std::uint8_t> by_host() const {
     std::vector<std::uint8_t> found(bytes());
     std::uint8_t* next = found.data();
     for (int g = 0; g < sums.groups; ++g) {
@@ -150,70 +150,70 @@ class Int8Params : public testing::Test {
              << index_in_group % sums.rows << ", " << index_in_group / sums.rows << " differs";
     }
   }
-  void expect_the_vendors_sums(const Program& program, const Shape& shape, bool extreme = false) {
+  void expect_sums_of_cublas(const Program& program, const Shape& shape, bool extreme = false) {
     const Products products(random_, program, shape, extreme);
-    expect_sums(products, products.by_the_vendor());
+    expect_sums(products, products.by_cublas());
   }
-  void expect_the_hosts_sums(const Program& program, const Shape& shape) {
+  void expect_sums_of_host(const Program& program, const Shape& shape) {
     const Products products(random_, program, shape);
-    expect_sums(products, products.by_the_host());
+    expect_sums(products, products.by_host());
   }
 
   std::mt19937_64 random_{std::random_device{}()};
 };
 
-TEST_F(Int8Params, SmallSumsEqualTheHosts) {
+TEST_F(Int8Params, SumsEqualTheHostsInSmallCases) {
   for (const std::int64_t size : {1, 17, 130}) {
     for (const Program& program : {residues(3), core::schemes::int8x6.program, core::magnitude_program}) {
-      expect_the_hosts_sums(program, {size, 200, 70});
-      expect_the_hosts_sums(program, {200, size, 200});
-      expect_the_hosts_sums(program, {40, 30, size});
+      expect_sums_of_host(program, {size, 200, 70});
+      expect_sums_of_host(program, {200, size, 200});
+      expect_sums_of_host(program, {40, 30, size});
     }
-    expect_the_hosts_sums(residues(core::max_moduli), {33, 30, size});
-    expect_the_hosts_sums(core::schemes::ozaki_int8.program, {33, 30, size});
+    expect_sums_of_host(residues(core::max_moduli), {33, 30, size});
+    expect_sums_of_host(core::schemes::ozaki_int8.program, {33, 30, size});
   }
 }
 
-// Sides around those of the tiles, and lengths around blocks of k.
-TEST_F(Int8Params, EveryShapeHasTheVendors) {
+// Rows and columns are about those of the tiles, and lengths about k-blocks.
+TEST_F(Int8Params, SumsOfEveryShapeEqualThoseOfCublas) {
   constexpr std::array<std::int64_t, 20> sides{1,   15,  16,  17,  64,  65,  127, 128, 129, 191,
                                                192, 193, 255, 256, 257, 383, 384, 385, 513, 800};
   constexpr std::array<std::int64_t, 10> lengths{1, 31, 64, 65, 127, 128, 129, 500, 512, 1100};
   for (const std::int64_t m : sides) {
     for (const std::int64_t n : sides) {
       const Shape shape{m, n, lengths[random_() % lengths.size()]};
-      expect_the_vendors_sums(
+      expect_sums_of_cublas(
           random_() % 3 == 0 ? core::schemes::int8x6.program : residues(2 + static_cast<int>(random_() % 4)),
           shape);
       if (HasFatalFailure()) return;
     }
   }
   for (int moduli = 2; moduli <= core::max_moduli; ++moduli)
-    expect_the_vendors_sums(residues(moduli), {300, 280, 200});
+    expect_sums_of_cublas(residues(moduli), {300, 280, 200});
   for (const Program& program : core::schemes::ozaki_int8_programs)
-    expect_the_vendors_sums(program, {300, 280, 200});
+    expect_sums_of_cublas(program, {300, 280, 200});
 }
 
-// Many tiles of each cluster, and blocks of the operands' vectors.
-TEST_F(Int8Params, LargeProductsHaveTheVendors) {
+// Every cluster computes many tiles; the last product is of blocks of the operands' vectors.
+TEST_F(Int8Params, SumsOfLargeProductsEqualThoseOfCublas) {
   for (const Shape& shape : {Shape{2100, 1900, 1300}, Shape{700, 4096, 640}, Shape{4096, 1000, 330}}) {
-    expect_the_vendors_sums(residues(7), shape);
-    expect_the_vendors_sums(core::schemes::int8x6.program, shape);
+    expect_sums_of_cublas(residues(7), shape);
+    expect_sums_of_cublas(core::schemes::int8x6.program, shape);
   }
   Products products(random_, residues(4), {1500, 1300, 300});
   products.a.slices = products.a.slices.block(384, 700);
   products.b.slices = products.b.slices.block(128, 900);
   products.sums.rows = core::round_up(700, 16);
   products.sums.columns = core::round_up(900, 16);
-  expect_sums(products, products.by_the_vendor());
+  expect_sums(products, products.by_cublas());
 }
 
-// Sums that int32 does not hold, of the largest products too.
-TEST_F(Int8Params, LongSumsHaveTheVendors) {
+// Sums exceed int32, with the largest products and with random ones.
+TEST_F(Int8Params, LongSumsEqualThoseOfCublas) {
   for (const std::int64_t k : {32769, 65536, 65537, 130944, 130945, 131073, 200000, 400100}) {
     for (const Program& program : {residues(3), core::schemes::int8x6.program, core::magnitude_program}) {
-      expect_the_vendors_sums(program, {30, 20, k}, true);
-      expect_the_vendors_sums(program, {20, 40, k});
+      expect_sums_of_cublas(program, {30, 20, k}, true);
+      expect_sums_of_cublas(program, {20, 40, k});
     }
   }
 }

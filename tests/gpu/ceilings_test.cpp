@@ -1,4 +1,4 @@
-// The laboratory's probes on a device: what they compute is right, and their rates are in order.
+// Tests the probes of lab/ on a device: their results are checked, and their rates have the expected order.
 #include "lab/machine/ceilings.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ std::map<std::string, double> measured(const DeviceFacts& facts) {
   return rates;
 }
 
-TEST(Ceilings, AreCheckedAndInOrder) {
+TEST(Ceilings, RatesOfFormatsAreInOrder) {
   ASSERT_EQ(device_missing_reason(), "");
   std::map<std::string, double> rates = measured(device_facts());
   ASSERT_EQ(rates.size(), 5U);
@@ -34,8 +34,8 @@ TEST(Ceilings, AreCheckedAndInOrder) {
   EXPECT_GT(rates["copy"], 1e11);
 }
 
-// The probe for architectures on which no measurement was made.
-TEST(Ceilings, TheGenericProbesAreRightToo) {
+// The generic probes serve architectures without probes of their own.
+TEST(Ceilings, RatesOfGenericProbesAreInOrder) {
   ASSERT_EQ(device_missing_reason(), "");
   DeviceFacts facts = device_facts();
   facts.major = 8;
@@ -44,7 +44,7 @@ TEST(Ceilings, TheGenericProbesAreRightToo) {
   EXPECT_GT(rates["fp16"], 1.5 * rates["tf32"]);
 }
 
-TEST(DeviceGraph, DoesWhatWasCaptured) {
+TEST(DeviceGraph, DoesOnlyTheCapturedWork) {
   const DeviceStream stream;
   const DeviceMemory memory(1024);
   stream.fill(memory.data(), 1, memory.bytes());

@@ -1,4 +1,4 @@
-// Device memory of a test, poisoned and guarded.
+// Device memory for tests, poisoned and with guards.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ inline const core::DeviceEngine& device_engine() {
 }
 
 // `count` elements in device memory, `offset` elements off an aligned address, with a guard of 256 bytes
-// before and behind them. Everything is 0xcd at first.
+// before and after them. Every byte is 0xcd at first.
 template <class T>
 class DeviceArray {
  public:
@@ -41,7 +41,7 @@ class DeviceArray {
   T* data() const { return reinterpret_cast<T*>(base_ + guard) + offset_; }
   std::size_t size() const { return count_; }
 
-  // Waits for the default stream; fails the test where the guards were written to.
+  // Returns the elements after waiting for the default stream; fails the test if a guard was written to.
   std::vector<T> host() const {
     std::vector<unsigned char> all(bytes_);
     device_engine().copy_to_host({}, all.data(), reinterpret_cast<const void*>(base_), bytes_);

@@ -1,4 +1,4 @@
-// The engine's own memory and queue.
+// Tests copies to and from device memory, and its guards.
 #include <gtest/gtest-spi.h>
 
 #include "gpu/device_memory.hpp"
@@ -6,13 +6,13 @@
 namespace kintsugi::test {
 namespace {
 
-TEST(DeviceMemory, ComesBackAsItWent) {
+TEST(DeviceMemory, KeepsUploadedValues) {
   const std::vector<float> values{1, 2, 3, 5, 8};
   EXPECT_EQ(DeviceArray<float>(values, 1).host(), values);
 }
 
-TEST(DeviceMemory, GuardsAreWatched) {
-  static const DeviceArray<float> array(3);  // the macro takes nothing else
+TEST(DeviceMemory, HostFailsIfAGuardWasWritten) {
+  static const DeviceArray<float> array(3);  // static, since EXPECT_NONFATAL_FAILURE cannot use locals
   device_engine().clear({}, array.data(), 4 * sizeof(float));
   EXPECT_NONFATAL_FAILURE(array.host(), "was written to");
 }

@@ -1,11 +1,11 @@
-"""What another profile's decisions cost: of shapes that `kintsugi bench` timed natively and emulated on this device, how
-much longer the calls of `auto` take by one profile than by another.
+"""Says what the decisions of a profile cost: for shapes that `kintsugi bench` timed both natively and emulated on this
+device, how much longer calls of `auto` take with each profile than with the best choice.
 
     kintsugi bench auto fp32 --memory device --shapes ... --baselines native -o times.json
     python3 tests/gpu/profile_loss.py --library libkintsugi.so times.json shipped= blind=folder
 
-A profile is a name and the folder that XDG_CONFIG_HOME would name ("": none, so that the shipped profile counts). Plans are
-made on the device, so that they are what calls get.
+A profile is given as NAME=FOLDER, with the folder that XDG_CONFIG_HOME would name (empty: none, so that the shipped profile
+is used). The plans are made on the device, so that they are those of real calls.
 """
 
 import argparse
@@ -26,7 +26,7 @@ class Problem(ctypes.Structure):
 
 
 def emulates(library, m, n, k, is_double):
-    """Whether auto emulates a row-major product, as bench has them."""
+    """True if auto emulates this row-major product (bench's are row-major)."""
     number = F64 if is_double else F32
     problem = Problem(ctypes.sizeof(Problem), m, n, k, k, n, n, 1, 0, 0, 0, 0, 0, number, number, number, number, 1, 0, DEVICE)
     plan = ctypes.c_void_p()
@@ -45,14 +45,14 @@ def print_decisions(path, shapes):
 
 
 def decisions(library, shapes, folder):
-    """In a process of its own, since a profile is read once."""
+    """Whether auto emulates each shape. Asks a new process, since a process reads its profile only once."""
     environment = {**os.environ, "XDG_CONFIG_HOME": folder or "/nonexistent"}
     words = [sys.executable, __file__, "--decide", json.dumps(shapes), "--library", library]
     return json.loads(subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout)
 
 
 def times_of(files):
-    """(m, n, k, is_double) -> (native, emulated) seconds; auto's chain counts where it emulates, which has fewer candidates."""
+    """(m, n, k, is_double) -> (native, emulated) seconds. Of several emulated rows of a shape the fastest counts."""
     native, emulated = {}, {}
     for file in files:
         for row in json.load(open(file))["rows"]:

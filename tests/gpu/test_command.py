@@ -1,4 +1,4 @@
-"""./test gpu with stand-ins for the bundle's programs: what it makes of their output, their crashes and their absence."""
+"""./test gpu with fakes of the bundle's programs: how it reports their output, their crashes and missing programs."""
 
 import importlib.machinery
 import json
@@ -12,7 +12,7 @@ import pytest
 
 SOURCE = pathlib.Path(os.environ["TESTED_SOURCE"])
 
-# Lists two suites; of the tests it is asked for, A.Crashes ends it, and A.Passes shows the output of a child process.
+# Lists two suites. Runs the tests of its filter: A.Crashes ends it, and A.Passes prints the output of a child process too.
 GPU_TEST = """#!/bin/bash
 case $1 in
   --gtest_list_tests) printf 'Running main()\\nA.\\n  Passes\\n  DISABLED_Child\\n  Crashes\\n  Fails\\nB/0.  # TypeParam = float\\n  Skips\\n'; exit ;;
@@ -40,7 +40,7 @@ fi
 """
 
 
-# Writes what gpu_fuzz does. Its stand-in finds as many violations and makes as many calls as it is told.
+# Writes the output of gpu_fuzz; CALLS and VIOLATIONS are replaced by numbers.
 GPU_FUZZ = """#!/bin/bash
 words="$*"
 while [ $# -gt 1 ]; do
@@ -85,7 +85,7 @@ def cases_of(folder):
     return {case["name"]: case for case in document["cases"]}
 
 
-def test_checks_go_on_behind_a_crash(bundle, tmp_path):
+def test_checks_go_on_after_a_crash(bundle, tmp_path):
     result = run("--bundle", bundle, "--json", tmp_path / "results", "--parts", "checks")
     assert result.returncode == 1
     cases = cases_of(tmp_path / "results")
@@ -107,7 +107,7 @@ def test_devices_share_the_checks(bundle, tmp_path):
         assert result.returncode == 2 and "I/N" in result.stderr
 
 
-def test_sanitizers_and_timings(bundle, tmp_path):
+def test_sanitizer_failures_and_timings_are_reported(bundle, tmp_path):
     tools = tmp_path / "tools"
     tools.mkdir()
     write_program(tools / "compute-sanitizer", '#!/bin/bash\n[ "$2" != racecheck ] || { echo a race; exit 86; }\n')
@@ -121,7 +121,7 @@ def test_sanitizers_and_timings(bundle, tmp_path):
     assert [case["passed"] for name, case in cases.items() if name.startswith("kintsugi bench")] == [True, True]
 
 
-def test_every_pattern_of_the_sanitizers_names_tests():
+def test_every_filter_of_the_sanitizers_matches_tests():
     program = pathlib.Path(os.environ["TESTED_GPU_TEST"])
     loader = importlib.machinery.SourceFileLoader("test_gpu", str(SOURCE / "scripts" / "test_gpu"))
     script = types.ModuleType("test_gpu")
@@ -134,7 +134,7 @@ def test_every_pattern_of_the_sanitizers_names_tests():
 
 
 @pytest.mark.parametrize("calls, violations, passes", [(20000, 0, True), (20000, 2, False), (9999, 0, False)])
-def test_random_calls_have_to_be_many_and_right(bundle, tmp_path, calls, violations, passes):
+def test_fuzz_fails_after_few_calls_or_violations(bundle, tmp_path, calls, violations, passes):
     write_program(bundle / "gpu_fuzz", GPU_FUZZ.replace("CALLS", str(calls)).replace("VIOLATIONS", str(violations)))
     result = run("--bundle", bundle, "--json", tmp_path / "results", "--parts", "fuzz", "--seed", 5)
     assert result.returncode == (0 if passes else 1)
@@ -146,14 +146,14 @@ def test_random_calls_have_to_be_many_and_right(bundle, tmp_path, calls, violati
     assert not list((tmp_path / "results").glob("*.fuzz"))
 
 
-def test_random_calls_that_say_nothing_have_failed(bundle, tmp_path):
+def test_fuzz_without_output_fails(bundle, tmp_path):
     write_program(bundle / "gpu_fuzz", "#!/bin/bash\nexit 0\n")
     result = run("--bundle", bundle, "--json", tmp_path / "results", "--parts", "fuzz")
     assert result.returncode == 1
     assert not any(case["passed"] for case in cases_of(tmp_path / "results").values())
 
 
-def test_random_calls_under_the_sanitizer(bundle, tmp_path):
+def test_fuzz_runs_under_the_sanitizer_on_request(bundle, tmp_path):
     tools = tmp_path / "tools"
     tools.mkdir()
     write_program(tools / "compute-sanitizer", '#!/bin/bash\nprogram=("${@:5}")\n"${program[@]}"\n[ "$2" != racecheck ]\n')
@@ -165,7 +165,7 @@ def test_random_calls_under_the_sanitizer(bundle, tmp_path):
     assert "--no-vendor" in cases["racecheck"]["message"]
 
 
-def test_a_run_is_resumed_where_it_failed(bundle, tmp_path):
+def test_resume_repeats_only_what_failed(bundle, tmp_path):
     words = ("--bundle", bundle, "--json", tmp_path / "results", "--parts", "checks")
     run(*words)
     write_program(bundle / "gpu_test", GPU_TEST.replace("exit 134", 'echo "[       OK ] $test (1 ms)"'))
@@ -179,7 +179,7 @@ def test_a_run_is_resumed_where_it_failed(bundle, tmp_path):
     assert "is of other device sources" in other.stdout and "A.Passes" in other.stdout
 
 
-def test_without_a_gpu_it_says_so(bundle, tmp_path):
+def test_a_machine_without_a_gpu_is_reported(bundle, tmp_path):
     program = PROGRAM.replace("AVAILABLE", "false").replace("REASON", "there is no NVIDIA driver")
     write_program(bundle / "kintsugi", program)
     result = run("--bundle", bundle, "--json", tmp_path / "results")
@@ -187,7 +187,7 @@ def test_without_a_gpu_it_says_so(bundle, tmp_path):
     assert "cannot run on this machine: there is no NVIDIA driver" in result.stderr
 
 
-def test_without_a_bundle_it_says_how_to_get_one(tmp_path):
+def test_a_missing_bundle_says_how_to_get_one(tmp_path):
     result = run("--bundle", tmp_path / "nothing")
     assert result.returncode == 1 and "scripts/gpu_bundle" in result.stderr
 
@@ -203,7 +203,7 @@ def test_stale_results_are_no_failure():
 
 
 def test_a_bundle_without_device_code_is_refused(tmp_path):
-    """Such as of a folder that ./quickstart made on a machine without a GPU."""
+    """For example one of a build that ./quickstart made on a machine without a GPU."""
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests/gpu_programs.txt").write_text("/nowhere/gpu_test\n")
     words = [SOURCE / "scripts/gpu_bundle", tmp_path]

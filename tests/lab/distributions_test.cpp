@@ -1,4 +1,4 @@
-// Values of each distribution.
+// Tests the values of each distribution.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,13 +16,13 @@
 namespace kintsugi::lab {
 namespace {
 
-TYPED_TEST(Generators, UniformRangesAndBits) {
+TYPED_TEST(Generators, UniformNumbersFillTheirRangeAndUseTheLastBit) {
   const Matrix<TypeParam> x("uniform", Side::a, 3, 100, 1000);
-  const auto [least, most] = std::minmax_element(x.values.begin(), x.values.end());
-  EXPECT_GE(*least, -1);
-  EXPECT_LE(*most, 1);
-  EXPECT_LT(*least, -0.999);
-  EXPECT_GT(*most, 0.999);
+  const auto [min, max] = std::minmax_element(x.values.begin(), x.values.end());
+  EXPECT_GE(*min, -1);
+  EXPECT_LE(*max, 1);
+  EXPECT_LT(*min, -0.999);
+  EXPECT_GT(*max, 0.999);
   double sum = 0, squares = 0;
   std::int64_t odd = 0;
   for (const TypeParam v : x.values) {
@@ -44,13 +44,13 @@ TYPED_TEST(Generators, GramDiagonalIsOneMatrixScaledBothWays) {
   const Matrix<TypeParam> b("gram-diagonal:100", Side::b, 1, 51, 7);
   for (std::int64_t i = 0; i < 7; ++i) {
     for (std::int64_t l = 0; l < 51; ++l) {
-      const int exponent = 50 - static_cast<int>(2 * l);  // of D
+      const int exponent = 50 - static_cast<int>(2 * l);  // exponent of D's element
       ASSERT_EQ(std::ldexp(a(i, l), -exponent), std::ldexp(b(l, i), exponent));
     }
   }
 }
 
-TYPED_TEST(Generators, CrossedPairsAndUpwardGrades) {
+TYPED_TEST(Generators, CrossedAlternatesAndNegativeGradesGrow) {
   const Matrix<TypeParam> a("crossed:30", Side::a, 1, 5, 200);
   const Matrix<TypeParam> b("crossed:30", Side::b, 1, 200, 5);
   for (std::int64_t l = 0; l < 200; ++l) {
@@ -68,7 +68,7 @@ TYPED_TEST(Generators, CrossedPairsAndUpwardGrades) {
   }
 }
 
-TYPED_TEST(Generators, Normal) {
+TYPED_TEST(Generators, NormalHasItsMoments) {
   const Matrix<TypeParam> x("normal", Side::a, 3, 100, 1000);
   double sum = 0, squares = 0, fourth = 0;
   for (const TypeParam v : x.values) {
@@ -82,13 +82,13 @@ TYPED_TEST(Generators, Normal) {
   EXPECT_NEAR(fourth / 1e5, 3, 0.2);
 }
 
-TYPED_TEST(Generators, LanguageModel) {
+TYPED_TEST(Generators, LanguageModelIsUniformFromOneHalf) {
   const Matrix<TypeParam> x("language-model", Side::b, 3, 100, 1000);
-  const auto [least, most] = std::minmax_element(x.values.begin(), x.values.end());
-  EXPECT_GE(*least, 0.5);
-  EXPECT_LT(*least, 0.501);
-  EXPECT_GT(*most, 2.499);
-  EXPECT_LE(*most, 2.5);
+  const auto [min, max] = std::minmax_element(x.values.begin(), x.values.end());
+  EXPECT_GE(*min, 0.5);
+  EXPECT_LT(*min, 0.501);
+  EXPECT_GT(*max, 2.499);
+  EXPECT_LE(*max, 2.5);
   double sum = 0, squares = 0;
   for (const TypeParam v : x.values) {
     sum += static_cast<double>(v);
@@ -98,7 +98,7 @@ TYPED_TEST(Generators, LanguageModel) {
   EXPECT_NEAR(squares / 1e5, 1.5 * 1.5 + 1.0 / 3, 0.04);  // the variance of a width of 2
 }
 
-TYPED_TEST(Generators, Phi) {
+TYPED_TEST(Generators, PhiHasItsMomentsAndStaysFinite) {
   const Matrix<TypeParam> narrow("phi:0", Side::a, 1, 10, 10000);
   for (const TypeParam x : narrow.values) ASSERT_LE(std::fabs(x), 0.5);
   const Matrix<TypeParam> wide("phi:2", Side::a, 1, 10, 10000);
@@ -116,7 +116,7 @@ TYPED_TEST(Generators, Phi) {
   for (const TypeParam x : huge.values) ASSERT_TRUE(std::isfinite(x));
 }
 
-TYPED_TEST(Generators, ExponentTypes) {
+TYPED_TEST(Generators, TypesHaveEveryExponentOfTheirRange) {
   const struct {
     const char* form;
     Side side;
@@ -139,23 +139,23 @@ TYPED_TEST(Generators, ExponentTypes) {
   }
 }
 
-TYPED_TEST(Generators, Offsets) {
-  const Matrix<TypeParam> both("offset:-10", Side::a, 1, 50, 50);
+TYPED_TEST(Generators, OffsetsScaleTheRange) {
+  const Matrix<TypeParam> any_sign("offset:-10", Side::a, 1, 50, 50);
   const Matrix<TypeParam> positive("offset-nonnegative:10", Side::a, 1, 50, 50);
-  const auto [least, most] = std::minmax_element(both.values.begin(), both.values.end());
-  EXPECT_GE(*least, -0x1p-10);
-  EXPECT_LE(*most, 0x1p-10);
-  EXPECT_LT(*least, -0x1p-11);
+  const auto [min, max] = std::minmax_element(any_sign.values.begin(), any_sign.values.end());
+  EXPECT_GE(*min, -0x1p-10);
+  EXPECT_LE(*max, 0x1p-10);
+  EXPECT_LT(*min, -0x1p-11);
   const auto [low, high] = std::minmax_element(positive.values.begin(), positive.values.end());
   EXPECT_GE(*low, 0);
   EXPECT_LE(*high, 1024);
   EXPECT_GT(*high, 1000);
 }
 
-TYPED_TEST(Generators, SpansAreExact) {
-  for (const int span : {0, 1, 17, 40, 253}) {
+TYPED_TEST(Generators, SpanGivesEveryVectorThatDynamicRange) {
+  for (const int dynamic_range : {0, 1, 17, 40, 253}) {
     for (const std::int64_t length : {2, 3, 64}) {
-      const std::string form = "span:" + std::to_string(span);
+      const std::string form = "span:" + std::to_string(dynamic_range);
       const Matrix<TypeParam> a(form, Side::a, 11, 20, length);
       const Matrix<TypeParam> b(form, Side::b, 11, length, 20);
       for (std::int64_t v = 0; v < 20; ++v) {
@@ -168,14 +168,14 @@ TYPED_TEST(Generators, SpansAreExact) {
             high[side] = std::max(high[side], std::ilogb(values[side]));
           }
         }
-        ASSERT_EQ(high[0] - low[0], span);
-        ASSERT_EQ(high[1] - low[1], span);
+        ASSERT_EQ(high[0] - low[0], dynamic_range);
+        ASSERT_EQ(high[1] - low[1], dynamic_range);
       }
     }
   }
 }
 
-TYPED_TEST(Generators, Grades) {
+TYPED_TEST(Generators, GradesScaleRowsOrInnerIndices) {
   const Matrix<TypeParam> rows("graded:40", Side::a, 1, 80, 500);
   const Matrix<TypeParam> inner("graded-inner:40", Side::b, 1, 80, 500);
   for (std::int64_t i = 0; i < 80; ++i) {
@@ -209,7 +209,7 @@ TYPED_TEST(Generators, DiagonalScalesCancelInTheProduct) {
   }
 }
 
-TYPED_TEST(Generators, CancellationIsAsDeepAsAsked) {
+TYPED_TEST(Generators, CancellationHasTheNamedDepth) {
   for (const std::int64_t k : {2, 3, 64, 65}) {
     Matrix<TypeParam> a("cancellation:15", Side::a, 5, 10, k);
     Matrix<TypeParam> b("cancellation:15", Side::b, 5, k, 10);
@@ -230,7 +230,7 @@ TYPED_TEST(Generators, CancellationIsAsDeepAsAsked) {
   EXPECT_EQ(exact_element(product, 2, 3).value, 0);
 }
 
-TYPED_TEST(Generators, SubnormalsAndSpecials) {
+TYPED_TEST(Generators, SubnormalsAndSpecialsHaveTheirShares) {
   const Matrix<TypeParam> all("subnormal", Side::a, 1, 50, 50);
   for (const TypeParam x : all.values) ASSERT_EQ(std::fpclassify(x), FP_SUBNORMAL);
   const Matrix<TypeParam> mixed("subnormal-mixed", Side::a, 1, 50, 50);
@@ -247,7 +247,7 @@ TYPED_TEST(Generators, SubnormalsAndSpecials) {
   for (const int count : seen) EXPECT_NEAR(count, 400, 100);
 }
 
-TYPED_TEST(Generators, IntegersAndPowers) {
+TYPED_TEST(Generators, IntegersAndPowersOfTwoFillTheirRange) {
   const Matrix<TypeParam> integers("integer:8", Side::a, 1, 50, 50);
   std::set<TypeParam> values(integers.values.begin(), integers.values.end());
   EXPECT_EQ(values.size(), 17U);

@@ -1,4 +1,4 @@
-// Generated matrices, and the suite of the tests of their distributions.
+// Generated matrices, and the fixture of the tests of their distributions.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace kintsugi::lab {
 
 using core::MatrixView;
 
-// op(A) rows x k or op(B) k x columns, row-major.
+// op(A) or op(B), row-major.
 template <class T>
 struct Matrix {
   std::int64_t rows, columns;

@@ -1,4 +1,4 @@
-// Seeds, shapes and texts of all distributions.
+// Tests seeds, shapes and texts of all distributions.
 #include "lab/generators.hpp"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ const char* const all_forms[] = {"uniform",
                                  "graded:-40",
                                  "normal"};
 
-TYPED_TEST(Generators, SeedsSidesAndStrides) {
+TYPED_TEST(Generators, ValuesDependOnSeedAndSideButNotOnStrides) {
   for (const char* form : all_forms) {
     SCOPED_TRACE(form);
     const Matrix<TypeParam> first(form, Side::a, 1, 13, 29);
@@ -63,30 +63,30 @@ TYPED_TEST(Generators, SeedsSidesAndStrides) {
       }
     }
     if (std::string(form) == "power-of-two:-3") continue;
-    const Matrix<TypeParam> other(form, Side::a, 2, 13, 29);
-    EXPECT_NE(bytes(first.values), bytes(other.values));
+    const Matrix<TypeParam> other_seed(form, Side::a, 2, 13, 29);
+    EXPECT_NE(bytes(first.values), bytes(other_seed.values));
     const Matrix<TypeParam> second_operand(form, Side::b, 1, 29, 13);
-    std::vector<TypeParam> turned;
+    std::vector<TypeParam> transposed;
     for (std::int64_t i = 0; i < 13; ++i) {
-      for (std::int64_t l = 0; l < 29; ++l) turned.push_back(second_operand(l, i));
+      for (std::int64_t l = 0; l < 29; ++l) transposed.push_back(second_operand(l, i));
     }
-    EXPECT_NE(bytes(first.values), bytes(turned));
+    EXPECT_NE(bytes(first.values), bytes(transposed));
   }
 }
 
-TYPED_TEST(Generators, ThreadsChangeNothing) {
+TYPED_TEST(Generators, ValuesDoNotDependOnThreads) {
   const int threads = omp_get_max_threads();
   for (const char* form : {"uniform", "span:17", "cancellation:20"}) {
     omp_set_num_threads(1);
-    const Matrix<TypeParam> one(form, Side::b, 1, 300, 200);
+    const Matrix<TypeParam> one_thread(form, Side::b, 1, 300, 200);
     omp_set_num_threads(3);
-    const Matrix<TypeParam> three(form, Side::b, 1, 300, 200);
+    const Matrix<TypeParam> three_threads(form, Side::b, 1, 300, 200);
     omp_set_num_threads(threads);
-    EXPECT_EQ(bytes(one.values), bytes(three.values)) << form;
+    EXPECT_EQ(bytes(one_thread.values), bytes(three_threads.values)) << form;
   }
 }
 
-TYPED_TEST(Generators, OddShapes) {
+TYPED_TEST(Generators, FillEmptyAndTinyMatrices) {
   for (const char* form : all_forms) {
     for (const std::int64_t length : {0, 1, 2, 3}) {
       const Matrix<TypeParam> a(form, Side::a, 1, 3, length);
@@ -97,7 +97,7 @@ TYPED_TEST(Generators, OddShapes) {
   }
 }
 
-TEST(Distributions, TextsReadBack) {
+TEST(Distributions, TextsAreReadBack) {
   for (const char* form : all_forms) {
     EXPECT_EQ(to_text(parse_distribution(form)), form);
     EXPECT_EQ(parse_distribution(to_text(parse_distribution(form))), parse_distribution(form));
@@ -105,7 +105,7 @@ TEST(Distributions, TextsReadBack) {
   EXPECT_EQ(distribution_forms().size(), 21U);
 }
 
-TEST(Distributions, RefusalsNameWhatIsAccepted) {
+TEST(Distributions, ErrorsNameTheAcceptedTexts) {
   for (const char* text :
        {"", "gauss", "phi", "phi:", "phi:x", "phi:-1", "phi:nan", "phi:2 ", "type0", "type5", "type",
         "offset:1.5", "span:-1", "special:2", "uniform:3", "integer:0.5", "cancellation:inf"}) {
@@ -123,7 +123,7 @@ TEST(Distributions, RefusalsNameWhatIsAccepted) {
   }
 }
 
-TEST(Distributions, TypesRefuseWhatTheyCannotHold) {
+TEST(Distributions, FloatRefusesWhatItCannotHold) {
   float single[4] = {};
   double wide[4] = {};
   for (const char* text : {"span:254", "offset:128", "offset:-150", "integer:16777217", "power-of-two:128",

@@ -11,7 +11,7 @@
 namespace kintsugi::lab {
 namespace {
 
-TEST(Histogram, EdgesAreSymmetricAndEightADecade) {
+TEST(Histogram, EdgesAreSymmetricWithEightInADecade) {
   const std::vector<double>& edges = signed_logarithmic_edges();
   ASSERT_EQ(edges.size(), 2U * 81);
   EXPECT_TRUE(std::is_sorted(edges.begin(), edges.end()));
@@ -22,7 +22,7 @@ TEST(Histogram, EdgesAreSymmetricAndEightADecade) {
   EXPECT_DOUBLE_EQ(edges[81 + 4] * edges[81 + 4], 1e-10 * 1e-9);
 }
 
-TEST(Histogram, CountsByHalfOpenBins) {
+TEST(Histogram, BinsAreHalfOpen) {
   const std::vector<double> edges{-1, -0.5, 0.5, 1};
   const std::vector<double> values{-infinity, -1.5,  -1,  -0.6, -0.5,     0,
                                    -0.0,      0.499, 0.5, 1,    infinity, std::nan("")};

@@ -1,4 +1,4 @@
-// Products with measured errors, and the suite of their tests.
+// Products with measured errors, and the fixture of their tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ struct Case {
                              with_native ? view(native, m, n) : MatrixView<const T>{}, options);
   }
 
-  // C is computed in T, term by term.
+  // Computes C in T, term by term.
   void compute() {
     for (std::int64_t i = 0; i < m; ++i) {
       for (std::int64_t j = 0; j < n; ++j) {

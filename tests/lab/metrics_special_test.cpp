@@ -1,4 +1,4 @@
-// Errors of results and references that are infinite or not a number.
+// Tests errors of results and references that are infinite or NaN.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -8,7 +8,7 @@
 namespace kintsugi::lab {
 namespace {
 
-TYPED_TEST(Metrics, NotANumberInCIsNeverSkipped) {
+TYPED_TEST(Metrics, SpecialValuesInCAreInfiniteErrors) {
   for (const double wrong : {nan, infinity, -infinity}) {
     auto x = Case<TypeParam>::random(5, 5, 5, "uniform", 9);
     x.compute();
@@ -26,7 +26,7 @@ TYPED_TEST(Metrics, NotANumberInCIsNeverSkipped) {
   }
 }
 
-TYPED_TEST(Metrics, NotANumberAtAZeroReferenceCountsBothWays) {
+TYPED_TEST(Metrics, NanAtAZeroReferenceIsAnInfiniteError) {
   Case<TypeParam> x(1, 2, 1);
   x.c = {static_cast<TypeParam>(nan), 0};
   const ErrorReport report = x.check();
@@ -35,7 +35,7 @@ TYPED_TEST(Metrics, NotANumberAtAZeroReferenceCountsBothWays) {
   EXPECT_EQ(report.max_relative, infinity);
 }
 
-TYPED_TEST(Metrics, SpecialReferences) {
+TYPED_TEST(Metrics, SpecialReferencesMustBeMatched) {
   const auto inf = static_cast<TypeParam>(infinity);
   Case<TypeParam> x(2, 2, 2);
   x.a = {inf, 1, 1, 1};
@@ -57,7 +57,7 @@ TYPED_TEST(Metrics, SpecialReferences) {
   EXPECT_EQ(x.check().max_componentwise, infinity);
 }
 
-TYPED_TEST(Metrics, OverflowThatIsRight) {
+TYPED_TEST(Metrics, OverflowOfTheExactResultIsNoError) {
   const TypeParam max = std::numeric_limits<TypeParam>::max();
   Case<TypeParam> x(1, 1, 1);
   x.a = {max};

@@ -1,4 +1,5 @@
-// The errors of FACTS section 4 against a slow computation in MPFR, and their special cases.
+// Compares the errors that docs/TERMS.md defines with a slow computation in MPFR, and tests their special
+// cases.
 #include "lab/metrics.hpp"
 
 #include <gtest/gtest.h>
@@ -17,14 +18,14 @@ namespace {
 
 using testing::Mpfr;
 
-// The definitions once more, as slowly and plainly as can be.
-struct Slow {
+// The errors by their definitions, computed in MPFR.
+struct MpfrErrors {
   double frobenius, max_relative, mean_relative, max_componentwise, max_ulp, correct;
 };
 
 template <class T>
-Slow slow_errors(const Case<T>& x) {
-  Slow slow{};
+MpfrErrors mpfr_errors(const Case<T>& x) {
+  MpfrErrors expected{};
   Mpfr error_square, exact_square, relative_sum;
   for (std::int64_t e = 0; e < x.m * x.n; ++e) {
     Mpfr dot, absolute;
@@ -39,21 +40,21 @@ Slow slow_errors(const Case<T>& x) {
     error_square += error * error;
     exact_square += exact * exact;
     const double relative = ratio(error, exact);
-    slow.max_relative = std::max(slow.max_relative, relative);
+    expected.max_relative = std::max(expected.max_relative, relative);
     relative_sum += Mpfr(relative);
-    slow.max_componentwise = std::max(slow.max_componentwise, ratio(error, absolute));
+    expected.max_componentwise = std::max(expected.max_componentwise, ratio(error, absolute));
     const T rounded = sizeof(T) == 4 ? exact.to_float() : static_cast<T>(exact.to_double());
-    slow.correct += rounded == x.c[e] ? 1 : 0;
+    expected.correct += rounded == x.c[e] ? 1 : 0;
     const long exponent =
         std::max<long>(mpfr_get_exp(exact.get()) - 1, std::numeric_limits<T>::min_exponent - 1);
     const Mpfr unit = testing::power_of_two(exponent - std::numeric_limits<T>::digits + 1);
-    slow.max_ulp = std::max(slow.max_ulp, ratio(error, unit));
+    expected.max_ulp = std::max(expected.max_ulp, ratio(error, unit));
   }
   const double elements = static_cast<double>(x.m * x.n);
-  slow.frobenius = std::sqrt(ratio(error_square, exact_square));
-  slow.mean_relative = relative_sum.to_double() / elements;
-  slow.correct /= elements;
-  return slow;
+  expected.frobenius = std::sqrt(ratio(error_square, exact_square));
+  expected.mean_relative = relative_sum.to_double() / elements;
+  expected.correct /= elements;
+  return expected;
 }
 
 void expect_close(double got, double expected, double tolerance) {
@@ -62,16 +63,16 @@ void expect_close(double got, double expected, double tolerance) {
 
 template <class T>
 void expect_agreement(const Case<T>& x) {
-  const Slow slow = slow_errors(x);
+  const MpfrErrors expected = mpfr_errors(x);
   const ErrorReport report = x.check();
-  expect_close(report.frobenius_relative, slow.frobenius, 1e-14);
-  expect_close(report.max_relative, slow.max_relative, 1e-15);
-  expect_close(report.mean_relative, slow.mean_relative, 1e-14);
+  expect_close(report.frobenius_relative, expected.frobenius, 1e-14);
+  expect_close(report.max_relative, expected.max_relative, 1e-15);
+  expect_close(report.mean_relative, expected.mean_relative, 1e-14);
   // The denominator is raised by at most (k + 8) 2^-52.
-  expect_close(report.max_componentwise, slow.max_componentwise, static_cast<double>(x.k + 10) * 0x1p-52);
-  EXPECT_LE(report.max_componentwise, slow.max_componentwise * (1 + 1e-15));
-  expect_close(report.max_ulp, slow.max_ulp, 1e-15);
-  EXPECT_EQ(report.correctly_rounded_fraction, slow.correct);
+  expect_close(report.max_componentwise, expected.max_componentwise, static_cast<double>(x.k + 10) * 0x1p-52);
+  EXPECT_LE(report.max_componentwise, expected.max_componentwise * (1 + 1e-15));
+  expect_close(report.max_ulp, expected.max_ulp, 1e-15);
+  EXPECT_EQ(report.correctly_rounded_fraction, expected.correct);
   EXPECT_TRUE(std::isnan(report.le_gemm_max_error));
   EXPECT_TRUE(std::isnan(report.le_gemm_mred));
   EXPECT_TRUE(report.all_checked());
@@ -93,7 +94,7 @@ TYPED_TEST(Metrics, AgreeWithMpfr) {
   }
 }
 
-TYPED_TEST(Metrics, CorrectlyRoundedProductHasNoWorseThanHalfAnUlp) {
+TYPED_TEST(Metrics, CorrectlyRoundedProductErrsByAtMostHalfAnUlp) {
   auto x = Case<TypeParam>::random(33, 17, 50, "phi:1", 3);
   exact_product<TypeParam>(x.product(), {x.c.data(), x.m, x.n, x.n, 1});
   const ErrorReport report = x.check();
@@ -106,7 +107,7 @@ TYPED_TEST(Metrics, CorrectlyRoundedProductHasNoWorseThanHalfAnUlp) {
   EXPECT_GE(x.check().max_ulp, 0.5);
 }
 
-TYPED_TEST(Metrics, ContractBoundIsSeenToFail) {
+TYPED_TEST(Metrics, ContractBoundFailsForALargeError) {
   auto x = Case<TypeParam>::random(4, 4, 16, "uniform", 5);
   x.compute();
   EXPECT_TRUE(x.check().within_contract_bound);
@@ -114,7 +115,7 @@ TYPED_TEST(Metrics, ContractBoundIsSeenToFail) {
   EXPECT_FALSE(x.check().within_contract_bound);
 }
 
-TYPED_TEST(Metrics, ZeroReferences) {
+TYPED_TEST(Metrics, ZeroReferencesAreCountedApart) {
   Case<TypeParam> x(1, 3, 2);
   x.a = {1, 1};
   x.b = {1, 1, 2, -1, 0, 0};  // R = 0, 1, 2
@@ -130,13 +131,13 @@ TYPED_TEST(Metrics, ZeroReferences) {
   EXPECT_EQ(report.zero_references, 1);
   EXPECT_EQ(report.nonzero_at_zero_reference, 1);
   EXPECT_EQ(report.max_relative, infinity);
-  EXPECT_EQ(report.mean_relative, 0.25);  // of 0 and 0.5, the zero left out
+  EXPECT_EQ(report.mean_relative, 0.25);  // mean of 0 and 0.5; the zero reference is left out
   EXPECT_NEAR(report.max_componentwise, 0.5, 1e-14);
   EXPECT_EQ(report.largest_error, 1);
   EXPECT_NEAR(report.frobenius_relative, std::sqrt(1.25 / 5), 1e-15);
 }
 
-TYPED_TEST(Metrics, AllZero) {
+TYPED_TEST(Metrics, AZeroReferenceMatrixAllowsOnlyZeros) {
   Case<TypeParam> x(2, 2, 3);
   ErrorReport report = x.check();
   EXPECT_EQ(report.frobenius_relative, 0);
@@ -150,7 +151,7 @@ TYPED_TEST(Metrics, AllZero) {
   EXPECT_FALSE(report.within_contract_bound);
 }
 
-TYPED_TEST(Metrics, NativeResult) {
+TYPED_TEST(Metrics, LeGemmErrorsAreThoseAgainstTheNativeResult) {
   Case<TypeParam> x(1, 4, 1);
   x.a = {1};
   x.b = {1, 2, 0, 4};
@@ -162,7 +163,7 @@ TYPED_TEST(Metrics, NativeResult) {
   x.native[0] = -1;
   EXPECT_EQ(x.check({}, true).le_gemm_max_error, 1);
   EXPECT_NEAR(x.check({}, true).le_gemm_mred, 7.0 / 9, 1e-15);
-  x.c[2] = 1;  // where S = 0: left out of Eq. 20 alone
+  x.c[2] = 1;  // S is 0 here, so Eq. 20 leaves the element out
   EXPECT_EQ(x.check({}, true).le_gemm_max_error, 1);
   EXPECT_NEAR(x.check({}, true).le_gemm_mred, 7.0 / 9, 1e-15);
   x.c[2] = 0;
@@ -174,8 +175,8 @@ TYPED_TEST(Metrics, NativeResult) {
   EXPECT_NEAR(x.check({}, true).le_gemm_mred, 1.0 / 9, 1e-16);
 }
 
-// R far below the smallest double: ratios are still those of the exact numbers.
-TEST(MetricsRange, BelowDouble) {
+// R is far below the smallest double; ratios are still those of the exact numbers.
+TEST(MetricsRange, RatiosAreExactBelowTheSmallestDouble) {
   Case<double> x(1, 1, 1);
   x.a = {0x1p-700};
   x.b = {0x1p-700};

@@ -1,4 +1,4 @@
-// MPFR numbers wide enough to hold any sum of these tests exactly: the independent reference.
+// MPFR numbers that hold any sum of these tests exactly, as an independent reference.
 #pragma once
 
 #include <mpfr.h>
@@ -8,7 +8,7 @@
 
 namespace kintsugi::lab::testing {
 
-// Products of three doubles span 2^-3222...2^3072; with room for carries.
+// Products of three doubles have bits from 2^-3222 to 2^3072; the rest is for carries.
 inline constexpr mpfr_prec_t exact_precision = 6600;
 
 class Mpfr {
@@ -24,10 +24,10 @@ class Mpfr {
     return *this;
   }
 
-  // The flags that MPFR returns say whether a result was rounded; `exact` remembers them.
-  Mpfr& operator+=(const Mpfr& x) { return note(mpfr_add(value_, value_, x.value_, MPFR_RNDN)); }
-  Mpfr& operator-=(const Mpfr& x) { return note(mpfr_sub(value_, value_, x.value_, MPFR_RNDN)); }
-  Mpfr& operator*=(const Mpfr& x) { return note(mpfr_mul(value_, value_, x.value_, MPFR_RNDN)); }
+  // MPFR returns whether a result was rounded; exact() is true if none was.
+  Mpfr& operator+=(const Mpfr& x) { return keep_exactness(mpfr_add(value_, value_, x.value_, MPFR_RNDN)); }
+  Mpfr& operator-=(const Mpfr& x) { return keep_exactness(mpfr_sub(value_, value_, x.value_, MPFR_RNDN)); }
+  Mpfr& operator*=(const Mpfr& x) { return keep_exactness(mpfr_mul(value_, value_, x.value_, MPFR_RNDN)); }
   friend Mpfr operator*(Mpfr a, const Mpfr& b) { return a *= b; }
   friend Mpfr operator+(Mpfr a, const Mpfr& b) { return a += b; }
   friend Mpfr operator-(Mpfr a, const Mpfr& b) { return a -= b; }
@@ -56,7 +56,7 @@ class Mpfr {
   }
 
  private:
-  Mpfr& note(int inexact) {
+  Mpfr& keep_exactness(int inexact) {
     exact_ = exact_ && inexact == 0;
     return *this;
   }

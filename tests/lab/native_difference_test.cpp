@@ -1,4 +1,4 @@
-// Differences from the native product, at the edges.
+// Tests differences from the native product for special values and at the limits of double.
 #include "lab/native_difference.hpp"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace kintsugi::lab {
 namespace {
 
-TEST(NativeDifference, Values) {
+TEST(NativeDifference, IsDefinedForSpecialAndExtremeValues) {
   EXPECT_EQ(relative_difference(3, -4), 1.75);
   EXPECT_EQ(relative_difference(-5, -4), -0.25);
   EXPECT_EQ(relative_difference(0, 0), 0);

@@ -1,4 +1,4 @@
-// Tests where the probes' operands and sums lie.
+// Tests the operands of the probes, their swizzle, and which sums a thread's fragments hold.
 #include "lab/probes/probe_values.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ TEST(ProbeValues, ElementsFillTheirRange) {
   EXPECT_EQ(*values.rbegin(), probe_limit_int8);
 }
 
-TEST(ProbeValues, SidesRowsAndPlacesDiffer) {
+TEST(ProbeValues, ElementsDependOnSideVectorAndInnerIndex) {
   const int a = probe_element(ProbeSide::a, 1, 2, probe_limit_11_bits);
   EXPECT_NE(a, probe_element(ProbeSide::b, 1, 2, probe_limit_11_bits));
   EXPECT_NE(a, probe_element(ProbeSide::a, 2, 2, probe_limit_11_bits));

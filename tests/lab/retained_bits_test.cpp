@@ -27,7 +27,7 @@ int bits(const SplitDescription& split, double x, int scale = 0) {
   return RetainedBits(split).of(static_cast<float>(x), scale);
 }
 
-TEST(RetainedBits, OneSliceByHand) {
+TEST(RetainedBits, OfOneSliceEqualValuesByHand) {
   const SplitDescription fp16{"fp16", 1, "nearest-even", "nearest-even", 0, false, 0};
   EXPECT_EQ(bits(fp16, 1), 24);              // exact
   EXPECT_EQ(bits(fp16, 1 + 0x1p-11), 11);    // the tie is lost: 2^-11 of 1 + 2^-11
@@ -44,7 +44,7 @@ TEST(RetainedBits, OneSliceByHand) {
   EXPECT_EQ(bits(cut, 0x1p-15), 0);  // no gradual underflow
 }
 
-TEST(RetainedBits, PlacesByHand) {
+TEST(RetainedBits, PlacesEqualValuesByHand) {
   const RetainedBits truncated({"fp16", 1, "towards-zero", "towards-zero", 0, false, 0});
   EXPECT_EQ(truncated.places_of(1), 24);                // exact
   EXPECT_EQ(truncated.places_of(1 + 0x1.ffcp-11), 11);  // nearly a unit of the eleventh place is lost
@@ -62,7 +62,7 @@ TEST(RetainedBits, CuttingBothSlicesLeaves22Places) {
   EXPECT_EQ(kept.fewest_places, 22);
 }
 
-TEST(RetainedBits, TheResidualUnderflows) {
+TEST(RetainedBits, AreLostWhereTheResidualUnderflows) {
   const double x = 1 + 0x1p-11 + 0x1p-23;  // rounds up and leaves twelve ones, one more than a slice has
   EXPECT_EQ(bits(fp16_pair, x), 23);
   EXPECT_EQ(bits(fp16_pair, 1 + 0x1p-13), 24);
@@ -71,7 +71,7 @@ TEST(RetainedBits, TheResidualUnderflows) {
   EXPECT_EQ(bits(wide_pair, 0x1p-13 + 0x1p-26), 24);
 }
 
-TEST(RetainedBits, DoublesHave53) {
+TEST(RetainedBits, ExactDoublesHave53) {
   const RetainedBits pair(fp16_pair);
   EXPECT_EQ(pair.of(1.0), 53);
   EXPECT_EQ(pair.of(1 + 0x1p-52), 52);
@@ -83,7 +83,7 @@ TEST(RetainedBits, UnknownNamesAreErrors) {
   EXPECT_THROW(RetainedBits({"fp16", 1, "nearest", "nearest-even", 0, false, 0}), core::Error);
 }
 
-// The definition by exact sums, from the slices that the library's own split gives.
+// Retained bits by their definition, with exact sums of the slices that the library's split gives.
 int bits_of_slices(const core::SplitRule& rule, float x, int scale) {
   ExactSum error;
   bool finite = true;
@@ -112,7 +112,7 @@ TEST(RetainedBits, EqualThoseOfTheLibrarysSplits) {
                                  name_of(rule.residual_rounding), rule.residual_exponent, rule.scale_vectors,
                                  rule.top_exponent,
                                  rule.kind == core::SplitKind::grid_digits ? "fixed" : "hi_lo"});
-    // Integer formats: a binade below the top nothing rounds up to a digit that there is not.
+    // For integer formats elements are a binade below the top, so that none rounds up to a digit beyond int8.
     const int top = rule.top_exponent - (rule.format->floating ? 0 : 1);
     const int last = rule.scale_vectors ? top : rule.format->max_exponent;
     for (int draw = 0; draw < 4000; ++draw) {
@@ -124,7 +124,7 @@ TEST(RetainedBits, EqualThoseOfTheLibrarysSplits) {
   }
 }
 
-// Inside the window no element has fewer than the split promises, and some have no more.
+// Inside the window no element retains fewer bits than the split promises, and some retain no more.
 TEST(RetainedBits, PromisesHoldInTheWindow) {
   struct Case {
     SplitDescription split;
@@ -142,7 +142,8 @@ TEST(RetainedBits, PromisesHoldInTheWindow) {
     EXPECT_EQ(inside.fewest, promised) << split.format;
     EXPECT_EQ(inside.promised, inside.elements);
     EXPECT_EQ(inside.elements, 64 * 512);
-    if (split.format == "bf16") continue;  // holds far more than the window, which products end
+    if (split.format == "bf16")
+      continue;  // its window ends where products underflow, not where bits are lost
     fill({DistributionKind::span, window + 4.0}, Side::a, 3, rows);
     const RetainedCounts outside = count_retained_bits(split, view);
     EXPECT_LT(outside.fewest, promised);
@@ -150,8 +151,9 @@ TEST(RetainedBits, PromisesHoldInTheWindow) {
   }
 }
 
-TEST(RetainedBits, RowsAndColumnsAreScaledByThemselves) {
-  // Column 1 alone spans 30 binades; 2^-30 is scaled to 2^-16 and held exactly, 1.1 2^-30 is not.
+TEST(RetainedBits, EveryRowOrColumnHasItsOwnScale) {
+  // Only column 1 has a wide dynamic range, 30 binades: 2^-30 would be held exactly as 2^-16, 1.1 2^-30 is
+  // not.
   const auto low = static_cast<float>(std::ldexp(1.1F, -30));
   const float values[] = {1, 1, 0, low, INFINITY, NAN};  // 3 x 2
   const core::MatrixView<const float> matrix{values, 3, 2, 2, 1};
@@ -159,7 +161,7 @@ TEST(RetainedBits, RowsAndColumnsAreScaledByThemselves) {
   EXPECT_EQ(columns.elements, 3);  // neither zero nor special
   EXPECT_EQ(columns.promised, 2);
   EXPECT_LT(columns.fewest, 23);
-  EXPECT_GE(count_retained_bits(scaled_pair, matrix).fewest, 23);  // no row spans anything
+  EXPECT_GE(count_retained_bits(scaled_pair, matrix).fewest, 23);  // rows have a dynamic range of 0
 }
 
 TEST(RetainedBits, IntegerScalesLeaveRoomForRounding) {
@@ -172,7 +174,7 @@ TEST(RetainedBits, IntegerScalesLeaveRoomForRounding) {
   EXPECT_EQ(scale(std::nextafter(127.0F, 0.0F)), 0);
   EXPECT_EQ(scale(-126.5F), 0);
   EXPECT_EQ(scale(0.0F), 0);
-  // A grid of 2^-14 below a largest magnitude in [64, 127): half of it is lost at most.
+  // The grid is 2^-14 for a largest magnitude in [64, 127), so at most 2^-15 is lost.
   EXPECT_EQ(digits.promised(24), 20);
   Random random(5);
   for (int draw = 0; draw < 1000; ++draw) {
@@ -181,8 +183,8 @@ TEST(RetainedBits, IntegerScalesLeaveRoomForRounding) {
   }
 }
 
-// Digits of eight bits, -128...127: the second is 128 where half a unit is left, and the grid carries it
-// over.
+// Digits are -128...127. Rounding digit by digit would need 128 where half a unit is left; rounding to the
+// grid once carries it into the first digit.
 TEST(RetainedBits, AGridIsRoundedOnce) {
   SplitDescription grid{"int8", 2, "nearest-even", "nearest-even", 8, true, 6};
   const double x = 64 + 0.5;     // the first digit is 64 to nearest, the rest 0.5 2^8 = 128
@@ -194,7 +196,7 @@ TEST(RetainedBits, AGridIsRoundedOnce) {
   EXPECT_THROW(bits(grid, x), core::Error);
 }
 
-TEST(RetainedBits, AtExponents) {
+TEST(RetainedBits, AtAnExponentDependOnTheResidualsScale) {
   SplitDescription scaled = fp16_pair;
   scaled.residual_exponent = 12;
   const auto bits_at = [](const SplitDescription& split, int exponent) {

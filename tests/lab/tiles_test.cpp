@@ -1,4 +1,5 @@
-// Errors of products of segments that the laboratory computes, against the paper's and against bounds.
+// Compares the errors of products of MixPert's segments, as lab/ computes them, with the paper's and with
+// bounds.
 #include <gtest/gtest.h>
 
 #include "lab/tiles/segment_products.hpp"
@@ -16,7 +17,7 @@ TEST(SegmentProducts, EnumerationGivesThePapersNumbers) {
 
 TEST(SegmentProducts, SimulatedErrorsStayBelowTheWorst) {
   const SimulatedErrors nearest = simulate_segment_products(50000, 1, SegmentRounding::nearest);
-  // Beside both roundings, x_2 y_2 is left out, below 2^-26.
+  // Errors are both roundings and x_2 y_2, which is left out and below 2^-26.
   EXPECT_LE(nearest.largest, 0x1p-20 + 0x1p-26);
   EXPECT_GT(nearest.largest, 0.8 * 0x1p-20);
   const SimulatedErrors cut = simulate_segment_products(50000, 1, SegmentRounding::towards_zero);
@@ -29,7 +30,7 @@ TEST(SegmentProducts, SplitsLoseLessThanThePaperSays) {
   EXPECT_GT(largest_segment_error(), 0.99 * 0x1p-21);
 }
 
-TEST(SegmentProducts, TheNinthProductHardlyMatters) {
+TEST(SegmentProducts, TheNinthProductChangesTheErrorByLessThanTwoPercent) {
   const NinthProduct errors = simulate_ninth_product(50000, 1);
   EXPECT_NEAR(errors.eight / errors.nine, 1, 0.02);
 }

@@ -1,4 +1,4 @@
-// h2sgemm's Eqs. 3-5 by hand, by counting all residuals, and by simulation.
+// Tests h2sgemm's Eqs. 3-5 against values by hand, a count of all residuals, and a simulation.
 #include "lab/underflow.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace kintsugi::lab {
 namespace {
 
-TEST(Underflow, LeadingZerosByHand) {
+TEST(Underflow, LeadingZerosEqualValuesByHand) {
   const auto p = [](int n) {
     return leading_zeros_probability(n, HighPart::truncated) +
            leading_zeros_probability(n, HighPart::rounded_up);
@@ -28,11 +28,11 @@ TEST(Underflow, LeadingZerosByHand) {
   EXPECT_EQ(sum, 1);
 }
 
-// All 2^14 bit patterns below an odd and an even high part.
-TEST(Underflow, LeadingZerosCountAllSignificands) {
+// Counts all 2^13 residuals below an even and below an odd high part.
+TEST(Underflow, LeadingZerosEqualTheCountOfAllResiduals) {
   int counts[2][14] = {};
   for (int bits = 0; bits < 1 << 14; ++bits) {
-    const int last = bits >> 13;  // of the high part
+    const int last = bits >> 13;  // last bit of the high part
     const int below = bits & 0x1fff;
     const bool up = below > 0x1000 || (below == 0x1000 && last == 1);
     const int residual = up ? 0x2000 - below : below;
@@ -45,7 +45,7 @@ TEST(Underflow, LeadingZerosCountAllSignificands) {
   }
 }
 
-TEST(Underflow, ProbabilitiesByHand) {
+TEST(Underflow, ProbabilitiesEqualValuesByHand) {
   // N >= 3, above 10 % as the paper's Fig. 2(a) has it.
   EXPECT_EQ(underflow_or_gradual_probability(0), 0x1p-3 - 0x1p-13);
   EXPECT_EQ(underflow_or_gradual_probability(9), 0x1p-13);
@@ -64,7 +64,7 @@ TEST(Underflow, ProbabilitiesByHand) {
   }
 }
 
-// Six standard deviations: wrong by chance once in 10^9 comparisons.
+// Allows six standard deviations, so that one of 10^9 comparisons fails by chance.
 void expect_share(double share, double probability, std::int64_t samples) {
   const double deviation = std::sqrt(probability * (1 - probability) / static_cast<double>(samples));
   EXPECT_NEAR(share, probability, 6 * deviation + 1e-12);
@@ -87,7 +87,7 @@ TEST(Underflow, SimulationAgreesWhereTheHighPartIsNormal) {
 }
 
 // Residuals in (2^-25, 2^-24) are "underflow" by Eq. 4 and become 2^-24.
-TEST(Underflow, RoundingSavesWhatEquationFourGivesUp) {
+TEST(Underflow, RoundingKeepsHalfOfWhatEquationFourCallsUnderflow) {
   constexpr std::int64_t samples = 50000;
   const UnderflowShares shares = simulate_underflow(-12, 0, samples, 7);
   expect_share(shares.underflow, 0.5, samples);
@@ -95,7 +95,7 @@ TEST(Underflow, RoundingSavesWhatEquationFourGivesUp) {
   expect_share(shares.lost, 0.25, samples);
 }
 
-TEST(Underflow, OtherExponents) {
+TEST(Underflow, SubnormalHighPartsAndOverflowAreCounted) {
   // The high part is subnormal: its residual is at most 2^-25.
   const UnderflowShares low = simulate_underflow(-16, 0, 1000, 1);
   EXPECT_DOUBLE_EQ(low.underflow, 1);

@@ -1,4 +1,4 @@
-// The cost model against its own constants, and what the policy auto makes of it.
+// Tests the cost model against its own constants, and what the policy auto decides by it.
 #include "planner/candidates/expected_times.hpp"
 
 #include <gtest/gtest.h>
@@ -49,18 +49,18 @@ TEST(ExpectedTimes, GrowWithEverySize) {
 TEST(ExpectedTimes, LargeCubesTakeTheTimeOfTheirProducts) {
   const Engine& cpu = *find_engine("cpu");
   for (const char* scheme : schemes_of_fp32) {
-    double before = INFINITY;
+    double previous = INFINITY;
     for (const std::int64_t size : {128, 256, 512, 1024, 4096, 262144}) {
       const ExpectedTimes times = times_of(cpu, scheme, problem_of(size, size, size));
       const double time_per_product = times.emulated / std::pow(static_cast<double>(size), 3);
-      EXPECT_LT(time_per_product, before) << scheme << size;
-      before = time_per_product;
+      EXPECT_LT(time_per_product, previous) << scheme << size;
+      previous = time_per_product;
     }
     const Program program = fitted_program(*find_scheme(scheme), OperandType::f32, 262144);
     const double products =
         cpu.step_costs(program.split_a).product * static_cast<double>(program.schedule.terms.size());
-    EXPECT_GE(before, products) << scheme;
-    EXPECT_LT(before, products * 1.2) << scheme;
+    EXPECT_GE(previous, products) << scheme;
+    EXPECT_LT(previous, products * 1.2) << scheme;
   }
 }
 
@@ -74,11 +74,11 @@ TEST(ExpectedTimes, AreOrderedByWorkAndType) {
   const Problem large = problem_of(50'000, 50'000, 50'000, OperandType::f64);
   Problem complex = large;
   complex.complex = true;
-  const ExpectedTimes real = times_of(cpu, "ozaki2", large);
-  const ExpectedTimes twofold = times_of(cpu, "ozaki2", complex);
-  EXPECT_GT(twofold.emulated, real.emulated * 35 / 16 * 0.8);
-  EXPECT_LT(twofold.emulated, real.emulated * 3);
-  EXPECT_GT(twofold.native, real.native * 3);
+  const ExpectedTimes real_times = times_of(cpu, "ozaki2", large);
+  const ExpectedTimes complex_times = times_of(cpu, "ozaki2", complex);
+  EXPECT_GT(complex_times.emulated, real_times.emulated * 35 / 16 * 0.8);
+  EXPECT_LT(complex_times.emulated, real_times.emulated * 3);
+  EXPECT_GT(complex_times.native, real_times.native * 3);
 }
 
 TEST(ExpectedTimes, ASkinnyCallIsMostlySplits) {
@@ -109,18 +109,18 @@ TEST(ExpectedTimes, PreparedOperandsNeedNoSplit) {
 }
 
 // An engine whose int8 products are much faster than its native ones.
-class QuickEngine final : public Engine {
+class FastIntegerEngine final : public Engine {
  public:
-  explicit QuickEngine(const StepCosts& costs) : costs_(costs) {}
-  std::string_view name() const override { return "quick"; }
-  std::string_view summary() const override { return "claims"; }
+  explicit FastIntegerEngine(const StepCosts& costs) : costs_(costs) {}
+  std::string_view name() const override { return "fast-integers"; }
+  std::string_view summary() const override { return "reports the costs that a test gives it"; }
   std::int64_t largest_size() const override { return 1 << 30; }
   std::string unavailable_reason() const override { return {}; }
   std::string details() const override { return {}; }
   std::span<const Accumulator> accumulators(FormatId format) const override {
-    static constexpr std::array ways{Accumulator::int32};
+    static constexpr std::array supported{Accumulator::int32};
     if (format != FormatId::int8) return {};
-    return ways;
+    return supported;
   }
   SliceStorage slice_storage(FormatId) const override { return SliceStorage::packed; }
   double relative_rate(FormatId) const override { return 40; }
@@ -148,23 +148,23 @@ bool emulates(const Engine& engine, const Problem& problem) {
   return !proved_emulations(plan, {.all = false, .native_follows = true}).empty();
 }
 
-// The decision is one of the whole call: what products alone would win, splits and recombination may lose.
+// `auto` compares whole calls: faster products alone may not pay for splits and recombination.
 TEST(Auto, CountsSplitsAndRecombination) {
-  const QuickEngine products_alone(StepCosts{});
-  const QuickEngine dear_splits(StepCosts{.element = 100, .slice = 30});
-  const QuickEngine dear_sums(StepCosts{.result = 500, .sum = 10});
+  const FastIntegerEngine products_alone(StepCosts{});
+  const FastIntegerEngine slow_splits(StepCosts{.element = 100, .slice = 30});
+  const FastIntegerEngine slow_recombination(StepCosts{.result = 500, .sum = 10});
   const Problem cube = problem_of(4096, 4096, 4096);
   const Problem skinny = problem_of(4096, 128, 4096);
   const Problem shallow = problem_of(4096, 4096, 128);
   EXPECT_TRUE(emulates(products_alone, cube) && emulates(products_alone, skinny) &&
               emulates(products_alone, shallow));
-  EXPECT_TRUE(emulates(dear_splits, cube));
-  EXPECT_FALSE(emulates(dear_splits, skinny));
+  EXPECT_TRUE(emulates(slow_splits, cube));
+  EXPECT_FALSE(emulates(slow_splits, skinny));
   Problem prepared = skinny;
   prepared.prepared_a = true;
-  EXPECT_TRUE(emulates(dear_splits, prepared));
-  EXPECT_TRUE(emulates(dear_sums, cube) && emulates(dear_sums, skinny));
-  EXPECT_FALSE(emulates(dear_sums, shallow));
+  EXPECT_TRUE(emulates(slow_splits, prepared));
+  EXPECT_TRUE(emulates(slow_recombination, cube) && emulates(slow_recombination, skinny));
+  EXPECT_FALSE(emulates(slow_recombination, shallow));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Recombination of many elements at a time: the bits of the steps that define one element.
+// Tests that recombining many elements at a time gives the bits of the scalar steps that define an element.
 #include "recombine/weighted_floats.hpp"
 
 #include <gtest/gtest.h>
@@ -85,7 +85,7 @@ std::vector<float> element_by_element(RandomSums& drawn) {
   return memory;
 }
 
-// The patterns of NaN are no promise.
+// Compares bits; all NaN count as equal.
 void expect_same(const std::vector<float>& computed, const std::vector<float>& expected, std::uint64_t seed) {
   for (std::size_t e = 0; e < expected.size(); ++e) {
     if (std::isnan(expected[e]) && std::isnan(computed[e])) continue;
@@ -95,7 +95,7 @@ void expect_same(const std::vector<float>& computed, const std::vector<float>& e
   }
 }
 
-TEST(WeightedFloats, HaveTheBitsOfTheStepsOfOneElement) {
+TEST(WeightedFloats, HaveTheBitsOfAScalarLoop) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     RandomSums drawn(seed);
     const std::vector<float> expected = element_by_element(drawn);
@@ -106,7 +106,7 @@ TEST(WeightedFloats, HaveTheBitsOfTheStepsOfOneElement) {
   }
 }
 
-TEST(WeightedFloats, WithoutBetaTheOldElementIsNotRead) {
+TEST(WeightedFloats, OldElementIsNotReadIfBetaIsZero) {
   RandomSums drawn(4);
   drawn.beta = 0;
   const std::vector<float> expected = element_by_element(drawn);

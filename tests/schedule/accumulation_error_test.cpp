@@ -1,5 +1,5 @@
-// The a-priori bound of every accumulator against its bit-exact model and exact sums: never exceeded,
-// and not absurdly wide.
+// Tests that the a-priori bound of every accumulator is never exceeded by its bit-exact model, and that some
+// runs reach an eighth of it.
 #include "schedule/accumulator.hpp"
 
 #include <gtest/gtest.h>
@@ -75,11 +75,11 @@ class Generator {
   Operands draw(Kind kind, std::int64_t n) {
     Operands run;
     for (std::int64_t p = 0; p < n; ++p) {
-      run.a.push_back(held(operand(kind)));
-      run.b.push_back(held(operand(kind)));
+      run.a.push_back(rounded_to_format(operand(kind)));
+      run.b.push_back(rounded_to_format(operand(kind)));
     }
     run.sum = static_cast<float>(operand(kind));
-    if (kind == Kind::dominant_first) run.a[0] = run.b[0] = held(64);
+    if (kind == Kind::dominant_first) run.a[0] = run.b[0] = rounded_to_format(64);
     if (kind == Kind::dominant_first) run.sum = 0;
     if (kind == Kind::dominant_sum) run.sum = static_cast<float>(1 + uniform() * 4096);
     if (kind == Kind::cancelling) cancel(run);
@@ -88,7 +88,7 @@ class Generator {
 
  private:
   double uniform() { return std::uniform_real_distribution<double>()(random_); }
-  double held(double value) const { return decode(format_, encode(format_, value)); }
+  double rounded_to_format(double value) const { return decode(format_, encode(format_, value)); }
   int between(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
 
   double scaled(double sign, int low, int high) {
@@ -121,7 +121,7 @@ class Generator {
   void cancel(Operands& run) {
     for (std::size_t p = 1; p < run.a.size(); p += 2) {
       run.a[p] = -run.a[p - 1];
-      run.b[p] = between(0, 3) == 0 ? held(run.b[p - 1] * (1 + 0x1p-7)) : run.b[p - 1];
+      run.b[p] = between(0, 3) == 0 ? rounded_to_format(run.b[p - 1] * (1 + 0x1p-7)) : run.b[p - 1];
     }
   }
 
@@ -129,7 +129,7 @@ class Generator {
   std::mt19937_64 random_;
 };
 
-// Every addend is just too small for the sum that it meets.
+// Every addend is just too small to change the sum that it is added to.
 Operands adversary(Accumulator accumulator, const Format& format, std::int64_t n) {
   const int cut = is_tensor_core(accumulator) ? -23 - accumulator_extra_bits(accumulator) : -24;
   const double significand = is_tensor_core(accumulator) ? 2 - std::ldexp(1.0, -format.fraction_bits()) : 2;
@@ -187,7 +187,7 @@ void expect_bound_is_nearly_reached() {
   });
 }
 
-TEST(AccumulationError, IsNotAbsurd) {
+TEST(AccumulationError, IsWithinAFactorOfEightOfTheWorstRun) {
   expect_bound_is_nearly_reached<FormatId::fp16>();
   expect_bound_is_nearly_reached<FormatId::bf16>();
   expect_bound_is_nearly_reached<FormatId::tf32>();
@@ -223,12 +223,12 @@ constexpr Accumulator vendor_units[] = {Accumulator::fp32, Accumulator::a100, Ac
 
 TEST(AccumulationError, CublasBoundIsNoLessThanAnyUnits) {
   for (const FormatId format : {FormatId::fp16, FormatId::bf16, FormatId::tf32}) {
-    double before = 0;
+    double previous = 0;
     for (std::int64_t n = 1; n <= (1 << 20); n += 1 + n / 7) {
       const double error = accumulation_error(Accumulator::cublas, format, n);
       ASSERT_TRUE(std::isfinite(error)) << n;
-      ASSERT_GE(error, before) << "it grows with n = " << n;
-      before = error;
+      ASSERT_GE(error, previous) << "it grows with n = " << n;
+      previous = error;
       for (const Accumulator unit : vendor_units) {
         ASSERT_GE(error, accumulation_error(unit, format, n) + 0x1p-24)
             << accumulator_name(unit) << ", " << n;
@@ -243,7 +243,7 @@ TEST(AccumulationError, CublasBoundIsNoLessThanAnyUnits) {
     EXPECT_EQ(accumulation_error(Accumulator::cublas, format, 1), infinity);
 }
 
-// A run of each unit from zero, added to the sum outside.
+// Each unit's run begins at zero and is added to the sum outside.
 template <FormatId Id>
 void expect_vendor_bound_holds() {
   const Format& format = format_of<Id>;
@@ -267,9 +267,9 @@ TEST(AccumulationError, CublasBoundHoldsForRunsOfEveryUnit) {
   expect_vendor_bound_holds<FormatId::tf32>();
 }
 
-TEST(AccumulationError, KnownValues) {
+TEST(AccumulationError, HasTheValuesOfItsFormulas) {
   constexpr double unit = 0x1p-24;
-  // 16 products and the accumulator in one instruction: (16 / 4 + 1) 2^-23 = 10 u, as FACTS section 5 has it.
+  // 16 products and the accumulator in one instruction: (16 / 4 + 1) 2^-23 = 10 u.
   EXPECT_EQ(accumulation_error(Accumulator::h200, FormatId::fp16, 16), 10 * unit);
   EXPECT_EQ(accumulation_error(Accumulator::h200, FormatId::fp16, 17), (17.0 / 4 + 2) * 2 * unit);
   EXPECT_EQ(accumulation_error(Accumulator::h200, FormatId::tf32, 8), 6 * unit);

@@ -1,4 +1,4 @@
-// Lengths of blocks and segments of k.
+// Tests the lengths of k-blocks and of segments of k.
 #include "schedule/schedule.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ Lengths lengths(double elements, std::int64_t k, int most_halvings = 2) {
   return {schedule.block_length(k), schedule.segment_length(k)};
 }
 
-TEST(Schedule, HasShorterBlocksAndSegmentsWhereCHasFewElements) {
+TEST(Schedule, HasShorterKBlocksAndSegmentsWhereCHasFewElements) {
   EXPECT_EQ(lengths(0x1p22, 4096), (Lengths{64, 4096}));
   EXPECT_EQ(lengths(0x1p22, 16384), (Lengths{64, 8192}));
   EXPECT_EQ(lengths(0x1p22, 129), (Lengths{64, 129}));
@@ -38,17 +38,17 @@ TEST(Schedule, HasShorterBlocksAndSegmentsWhereCHasFewElements) {
   EXPECT_EQ(lengths(1, 10), (Lengths{10, 10}));
 }
 
-TEST(Schedule, HasShorterBlocksWhereKIsShort) {
+TEST(Schedule, HasShorterKBlocksWhereKIsShort) {
   EXPECT_EQ(lengths(0x1p40, 128), (Lengths{32, 128}));
   EXPECT_EQ(lengths(0x1p40, 64), (Lengths{32, 64}));
 }
 
-TEST(Schedule, IsHalvedAsOftenAsItMay) {
+TEST(Schedule, HalvesAtMostAsOftenAsAllowed) {
   EXPECT_EQ(lengths(1, 4096, 1), (Lengths{32, 2048}));
   EXPECT_EQ(lengths(1, 4096, 0), (Lengths{64, 4096}));
 }
 
-TEST(Schedule, HasTheSegmentsOfItsPaddedLength) {
+TEST(Schedule, SegmentsDoNotDependOnThePaddingOfK) {
   for (const double elements : {1.0, 0x1p20, 0x1p22}) {
     for (std::int64_t k = 1; k < 40000; k += 37) {
       const std::int64_t padded = round_up(k, 64);

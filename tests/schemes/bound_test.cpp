@@ -1,4 +1,4 @@
-// Every scheme stays within its own a-priori bound, element by element, on every distribution.
+// Tests that every scheme stays within its own a-priori bound, element by element, on every distribution.
 #include "schemes/bound.hpp"
 
 #include <gtest/gtest.h>
@@ -33,8 +33,8 @@ std::vector<BoundCase> bound_cases() {
     if (!test::worth_the_time(scheme->name)) continue;
     for (const Engine* engine : all_engines()) {
       if (!engine->unavailable_reason().empty()) continue;
-      for (const Accumulator way : engine->accumulators(scheme->program.format().id))
-        cases.push_back({scheme, engine, way});
+      for (const Accumulator accumulator : engine->accumulators(scheme->program.format().id))
+        cases.push_back({scheme, engine, accumulator});
     }
   }
   return cases;
@@ -107,10 +107,11 @@ TEST_P(SchemeBound, HoldsForLongSums) {
   }
 }
 
-// The harness sees failures, and the bound is one that inputs come near to.
-TEST_P(SchemeBound, IsNotEmpty) {
+// Some inputs come near to the bound, so the tests above would see a larger error.
+TEST_P(SchemeBound, IsWithinAFactorOfFourOfTheWorstError) {
   if (GetParam().scheme->program.split_a.kind == SplitKind::successive)
-    GTEST_SKIP() << "before the data are seen two slices are all that is promised: ozaki_test.cpp names more";
+    GTEST_SKIP()
+        << "a-priori bounds hold for two slices only; ozaki_bounds_test.cpp tests those of all slices";
   // Tiles of one inner index fail Eq. 9 of MixPert, and the half-precision program hardly errs.
   const std::int64_t k = GetParam().scheme->program.split_a.kind == SplitKind::tiles ? 4 : 1;
   double worst = 0;
@@ -125,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(All, SchemeBound, testing::ValuesIn(bound_cases()), [](
   return name;
 });
 
-TEST(Windows, EqualThoseOnTheSchemePages) {
+TEST(Windows, EqualThoseOfThePagesInDocsSchemes) {
   EXPECT_EQ(window_range(find_scheme("fp16x3")->program.split_a), 16);
   EXPECT_EQ(window_range(find_scheme("fp16x3-wide")->program.split_a), 28);
   const SplitRule& fp16_rule = find_scheme("fp16")->program.split_a;
@@ -146,8 +147,8 @@ double split_sum(const SplitRule& rule, double x) {
   return sum;
 }
 
-// Inside the window every element keeps its bits; the binade below it has elements that do not.
-TEST(Windows, AreSharp) {
+// Inside the window every element keeps its bits; in the binade below it some elements do not.
+TEST(Windows, EndWhereElementsLoseBits) {
   for (const char* name : {"fp16x3", "fp16x3-wide"}) {
     const SplitRule& rule = find_scheme(name)->program.split_a;
     const auto worst_in_binade = [&](int exponent) {
@@ -186,7 +187,7 @@ TEST(Contract, HasCounterexamplesBelowItsProof) {
   }
 }
 
-// The fp32 contract: where the planner's proof begins.
+// The fp32 contract is proved from k = 5 or 66 on, depending on the accumulator.
 TEST(Contract, IsProvedFromSmallLengthsOn) {
   for (const char* name : {"fp16x3", "fp16x3-wide"}) {
     const Program& program = find_scheme(name)->program;
@@ -202,7 +203,7 @@ TEST(Contract, IsProvedFromSmallLengthsOn) {
   }
 }
 
-// A vector of random numbers as a split scales it, and what is known of it.
+// A vector of random numbers as a split scales it, with its range and mean depth.
 struct DepthVector {
   std::vector<double> elements;
   RangeSummary summary;
@@ -249,7 +250,7 @@ void expect_depth_covers(const Program& program, const DepthVector& a, const Dep
       << "k = " << k << ", depth " << depth;
 }
 
-TEST(Depth, BoundsMagnitudesFromBelow) {
+TEST(Depth, BoundCoversTheSumOfItsProducts) {
   lab::Random random(std::random_device{}());
   const Program& program = find_scheme("fp16x3")->program;
   const int top = program.split_a.top_exponent;
@@ -269,17 +270,18 @@ TEST(Depth, BoundsMagnitudesFromBelow) {
   EXPECT_GT(proved, 1000);
 }
 
-TEST(Depth, IsNotKnownOfEverything) {
+TEST(Depth, IsLimitedByNonZeroPairsAndUnknownDepths) {
   const RangeSummary deep{.min_elements = 100, .depth = 800};
-  const RangeSummary high{.min_elements = 100, .depth = 0};
-  EXPECT_TRUE(are_within_depth(deep, high, 100, 8));
-  EXPECT_FALSE(are_within_depth(deep, high, 100, 7));
-  EXPECT_FALSE(are_within_depth(deep, high, 150, 8)) << "half as many pairs";
-  EXPECT_TRUE(are_within_depth(deep, high, 150, 16));
-  EXPECT_FALSE(are_within_depth(high, high, 200, 100)) << "none need meet";
+  const RangeSummary level{.min_elements = 100, .depth = 0};
+  EXPECT_TRUE(are_within_depth(deep, level, 100, 8));
+  EXPECT_FALSE(are_within_depth(deep, level, 100, 7));
+  EXPECT_FALSE(are_within_depth(deep, level, 150, 8)) << "of 150 indices only 50 need have two non-zeros";
+  EXPECT_TRUE(are_within_depth(deep, level, 150, 16));
+  EXPECT_FALSE(are_within_depth(level, level, 200, 100))
+      << "the 100 non-zeros of each may be at different indices";
   const RangeSummary unknown{.min_elements = 100, .depth = VectorRange::unknown_depth};
-  EXPECT_FALSE(are_within_depth(high, unknown, 100, 1 << 30));
-  EXPECT_FALSE(are_within_depth(unknown, high, 100, 1 << 30));
+  EXPECT_FALSE(are_within_depth(level, unknown, 100, 1 << 30));
+  EXPECT_FALSE(are_within_depth(unknown, level, 100, 1 << 30));
   EXPECT_TRUE(are_within_depth(summarize({}), deep, 100, 8)) << "zeros lose nothing";
 }
 

@@ -1,4 +1,4 @@
-// Products that are rounded correctly, element by element.
+// Compares products with correctly rounded exact ones, element by element.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Parameters of h2sgemm: given, computed from Eq. 6, and lowered where the operands require it.
+// Tests h2sgemm's parameter sb: given, computed from Eq. 6, and lowered where the operands require it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ double frobenius(const std::string& scheme, const std::string& distribution) {
                        .accumulator = "fp32"});
 }
 
-TEST(Parameters, AreReadOnceAndKept) {
+TEST(Parameters, AreReadOnceAndGiveTheSameScheme) {
   const core::Scheme* scheme = core::find_scheme("h2sgemm:sb=6");
   ASSERT_NE(scheme, nullptr);
   EXPECT_EQ(scheme->name, "h2sgemm:sb=6");
@@ -35,7 +35,7 @@ TEST(Parameters, AreReadOnceAndKept) {
   EXPECT_EQ(core::find_scheme("nothing:sb=6"), nullptr);
 }
 
-TEST(Parameters, ThatAreWrongAreErrors) {
+TEST(Parameters, AreErrorsIfWrong) {
   for (const char* name : {"h2sgemm:sb=41", "h2sgemm:sb=-1", "h2sgemm:sb=x", "h2sgemm:sb", "h2sgemm:sb=1x",
                            "h2sgemm:bs=1", "fp16x3:sb=1"}) {
     GemmData data(GemmCase{.m = 2, .n = 2, .k = 2, .scheme = name, .engine = "reference"});
@@ -56,7 +56,7 @@ TEST(H2sgemm, ScalingGainsWhereExponentsAreLow) {
 }
 
 // Eq. 6 keeps more bits of each element, but below 2^-14 the product of the residuals, which is left
-// out, outgrows what that gains: it is never worse, and hardly better.
+// out, costs as much as that gains: it is never worse, and hardly better.
 TEST(H2sgemm, Eq6IsNoWorseThanTheDefault) {
   for (const char* distribution : {"offset:4", "offset:-4", "offset:-13", "offset:-16", "offset:-20"}) {
     EXPECT_LE(frobenius("h2sgemm:sb=eq6", distribution), 1.02 * frobenius("h2sgemm", distribution))
@@ -82,7 +82,7 @@ TEST(H2sgemm, LargeMagnitudesAreCoveredOrRefused) {
 }
 
 // A prepared operand was split with sb = 12; where the other one lowers it, it is split again.
-TEST(H2sgemm, PreparedOperandsFollow) {
+TEST(H2sgemm, PreparedOperandsAreSplitAgainForALowerSb) {
   GemmData data(GemmCase{.m = 3, .n = 2, .k = 5, .scheme = "h2sgemm", .engine = "reference"});
   data.b()(0, 0) = 40000;
   const PlanOf plan(data);

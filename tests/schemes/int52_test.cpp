@@ -16,9 +16,10 @@ namespace {
 
 std::string with_words(int words) { return "int52:words=" + std::to_string(words); }
 
-// Binades between a vector's largest magnitude, in the binade below 2^50 at least, and the grid's last place,
-// less an element's own bits: then every element is on the grid.
-int exact_span(int words, core::OperandType type) {
+// The widest dynamic range with which every element of a vector is on the grid: a scaled vector's largest
+// magnitude is at least 2^49, the grid's last place is 2^(-52 (words - 1)), and an element has 23 or 52 bits
+// below its leading one.
+int exact_range(int words, core::OperandType type) {
   return 49 + 52 * (words - 1) - (type == core::OperandType::f32 ? 23 : 52);
 }
 
@@ -78,15 +79,15 @@ TYPED_TEST(Int52Scheme, StaysWithinItsBound) {
   }
 }
 
-// Inside the span every element is RN(alpha AB + beta C), and one word more changes nothing.
-TYPED_TEST(Int52Scheme, RoundsOnceInsideItsSpan) {
+// Within the exact range every element is RN(alpha AB + beta C), the superaccumulator's result.
+TYPED_TEST(Int52Scheme, RoundsOnceWithinTheExactRange) {
   const auto type = std::is_same_v<TypeParam, float> ? core::OperandType::f32 : core::OperandType::f64;
   for (int words = 1; words <= 4; ++words) {
-    const int span = exact_span(words, type);
-    if (span < 0) continue;
+    const int dynamic_range = exact_range(words, type);
+    if (dynamic_range < 0) continue;
     for (const double beta : {0.0, -0.7}) {
       GemmCase test{.m = 12, .n = 9, .k = 90, .beta = beta, .engine = "cpu"};
-      test.distribution = "span:" + std::to_string(span);
+      test.distribution = "span:" + std::to_string(dynamic_range);
       test.alpha = beta == 0 ? 1 : 1.3;
       const auto result = this->product(test, with_words(words)).result();
       GemmCase exact = test;
@@ -101,9 +102,9 @@ TYPED_TEST(Int52Scheme, KeepsItsBitsUnderPermutationsOfK) {
   const GemmCase test{.m = 6, .n = 5, .k = 301, .distribution = "phi:1", .scheme = "int52", .engine = "cpu"};
   GemmDataOf<TypeParam> plain(test), permuted(test);
   for (std::int64_t p = 0; p < 301; ++p) {
-    const std::int64_t other = p * 8 % 301;  // 8 is a unit modulo 301 = 7 * 43
-    for (std::int64_t i = 0; i < 6; ++i) permuted.a()(i, p) = plain.a()(i, other);
-    for (std::int64_t j = 0; j < 5; ++j) permuted.b()(p, j) = plain.b()(other, j);
+    const std::int64_t source = p * 8 % 301;  // 8 is a unit modulo 301 = 7 * 43
+    for (std::int64_t i = 0; i < 6; ++i) permuted.a()(i, p) = plain.a()(i, source);
+    for (std::int64_t j = 0; j < 5; ++j) permuted.b()(p, j) = plain.b()(source, j);
   }
   plain.run_well();
   permuted.run_well();
@@ -120,20 +121,20 @@ TYPED_TEST(Int52Scheme, RoundsOnceToSubnormalsAndInfinity) {
     GemmCase exact = test;
     exact.scheme = "superaccumulator";
     GemmDataOf<TypeParam> data(test), expected(exact);
-    for (GemmDataOf<TypeParam>* each : {&data, &expected}) {
+    for (GemmDataOf<TypeParam>* run : {&data, &expected}) {
       for (std::int64_t p = 0; p < 40; ++p) {
-        for (std::int64_t i = 0; i < 7; ++i) each->a()(i, p) *= factor / 16;
+        for (std::int64_t i = 0; i < 7; ++i) run->a()(i, p) *= factor / 16;
         for (std::int64_t j = 0; j < 6; ++j)
-          each->b()(p, j) *= factor == root || factor == root / 4 ? root : TypeParam(1);
+          run->b()(p, j) *= factor == root || factor == root / 4 ? root : TypeParam(1);
       }
-      each->run_well();
+      run->run_well();
     }
     EXPECT_EQ(bits_of(data.result()), bits_of(expected.result())) << factor;
   }
 }
 
-// A single word loses more than FP64's contract allows one product; it can serve FP32 and tolerances.
-TEST(Int52, SplitLosesAtMostItsBound) {
+// A single word loses more than FP64's contract allows for k = 1; it can serve FP32 and tolerances.
+TEST(Int52, OneWordLosesTooMuchForFp64) {
   EXPECT_GT(core::split_loss(core::find_scheme("int52")->program),
             core::contract_of_type(core::OperandType::f64, 1));
   EXPECT_LT(core::split_loss(core::find_scheme("int52")->program), 0x1p-48);
@@ -162,7 +163,7 @@ TEST(Int52, SumsThatMayWrapAreRefused) {
   EXPECT_EQ(plan(with_words(4), 8388608), KINTSUGI_NOT_SUPPORTED);
 }
 
-TEST(Int52, AWordTooManyIsAnError) {
+TEST(Int52, RefusesMoreThanFourWords) {
   GemmData data(GemmCase{.scheme = "int52:words=5", .engine = "reference"});
   EXPECT_EQ(data.run(), KINTSUGI_BAD_SETTING);
   EXPECT_THAT(kintsugi_last_error(), testing::HasSubstr("words=1...4"));

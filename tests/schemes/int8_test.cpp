@@ -39,9 +39,9 @@ TEST(IntegerPrograms, KeepTheirBitsUnderPermutationsOfK) {
     const GemmCase test{.m = 6, .n = 5, .k = 301, .distribution = "phi:1", .scheme = scheme, .engine = "cpu"};
     GemmData plain(test), permuted(test);
     for (std::int64_t p = 0; p < 301; ++p) {
-      const std::int64_t other = p * 8 % 301;  // 8 is a unit modulo 301 = 7 * 43
-      for (std::int64_t i = 0; i < 6; ++i) permuted.a()(i, p) = plain.a()(i, other);
-      for (std::int64_t j = 0; j < 5; ++j) permuted.b()(p, j) = plain.b()(other, j);
+      const std::int64_t source = p * 8 % 301;  // 8 is a unit modulo 301 = 7 * 43
+      for (std::int64_t i = 0; i < 6; ++i) permuted.a()(i, p) = plain.a()(i, source);
+      for (std::int64_t j = 0; j < 5; ++j) permuted.b()(p, j) = plain.b()(source, j);
     }
     plain.run_well();
     permuted.run_well();
@@ -59,7 +59,7 @@ TEST(IntegerPrograms, LongSumsOfTheLargestDigitsAreExact) {
                                                {"quantensor:slices=1", 126.0 * 126.0},
                                                {"quantensor", 126.5 * 126.5 - 0.25},
                                                {"quantensor:slices=3", 126.5 * 126.5}};
-  for (const auto& [scheme, one] : products) {
+  for (const auto& [scheme, product] : products) {
     const auto check = [&](const char* engine, std::int64_t k) {
       GemmData data(GemmCase{.m = 1, .n = 2, .k = k, .scheme = scheme, .engine = engine});
       for (std::int64_t p = 0; p < k; ++p) {
@@ -68,7 +68,8 @@ TEST(IntegerPrograms, LongSumsOfTheLargestDigitsAreExact) {
         data.b()(p, 1) = -126.5F;
       }
       data.run_well();
-      EXPECT_EQ(data.c()(0, 0), static_cast<float>(one * static_cast<double>(k))) << scheme << ", k = " << k;
+      EXPECT_EQ(data.c()(0, 0), static_cast<float>(product * static_cast<double>(k)))
+          << scheme << ", k = " << k;
       EXPECT_EQ(data.c()(0, 1), -data.c()(0, 0));
     };
     for (const std::int64_t k : {131071, 131072, 133144, 133145, 300000}) check("reference", k);
@@ -77,7 +78,7 @@ TEST(IntegerPrograms, LongSumsOfTheLargestDigitsAreExact) {
 }
 
 // The bound depends on the accumulator: without k-blocks, three terms of 2^15 indices could wrap.
-TEST(IntegerPrograms, ThatCouldWrapHaveNoBound) {
+TEST(IntegerPrograms, HaveNoBoundIfSumsCouldWrap) {
   core::Program program = core::find_scheme("int8x6")->program;
   const auto relative = [&](std::int64_t k) {
     return core::error_bound(program, core::Accumulator::int32, k, true, true).relative;
@@ -89,7 +90,7 @@ TEST(IntegerPrograms, ThatCouldWrapHaveNoBound) {
 }
 
 // These schemes lose more than one fp32 product may, so the planner never selects them for fp32.
-TEST(IntegerPrograms, AreNoFp32) {
+TEST(IntegerPrograms, DoNotReachFp32) {
   EXPECT_GT(core::split_loss(core::find_scheme("int8x6")->program),
             core::contract_of_type(core::OperandType::f32, 1));
   EXPECT_LT(core::split_loss(core::find_scheme("int8x6")->program), 0x1p-18);

@@ -51,12 +51,12 @@ class Blocks : public testing::TestWithParam<BlockCase> {
   static std::string with_block(int block) { return fmt::format("{}:block={}", GetParam().scheme, block); }
 };
 
-TEST_P(Blocks, SixtyFourIsTheSchemeWhereSumsAreRoundedToNearest) {
+TEST_P(Blocks, SixtyFourHasTheBitsOfTheSchemeWithoutTheParameter) {
   EXPECT_EQ(bits(with_block(64), 1025), bits(GetParam().scheme, 1025));
   EXPECT_NE(bits(with_block(128), 1025), bits(GetParam().scheme, 1025));
 }
 
-TEST_P(Blocks, BeyondKAreOne) { EXPECT_EQ(bits(with_block(704)), bits(with_block(65536))); }
+TEST_P(Blocks, LongerThanKHaveTheSameBits) { EXPECT_EQ(bits(with_block(704)), bits(with_block(65536))); }
 
 TEST_P(Blocks, AreWithinTheirBounds) {
   for (const int block : {64, 128, 640, 1024}) {
@@ -94,8 +94,8 @@ TEST(BlockParameter, TakesMultiplesOf64) {
   }
 }
 
-// Where the matrix unit truncates, the scheme's own blocks depend on the elements of C; a block that is named
-// does not.
+// Where the matrix unit truncates, a scheme's default k-block depends on the number of elements of C; a named
+// one does not.
 TEST(BlockParameter, IsNotShortened) {
   const auto bits = [](const std::string& scheme, std::int64_t m) {
     GemmData data({.m = m, .n = 8, .k = 600, .scheme = scheme, .engine = "reference", .accumulator = "h200"});
@@ -106,7 +106,7 @@ TEST(BlockParameter, IsNotShortened) {
     EXPECT_NE(bits(scheme + ":block=64", 8), bits(scheme, 8)) << scheme;
 }
 
-TEST(BlockParameter, IsInThePlan) {
+TEST(BlockParameter, IsTheKBlockOfThePlan) {
   const auto block = [](const std::string& scheme, std::int64_t n, std::int64_t k) {
     const GemmData data(
         {.m = n, .n = n, .k = k, .scheme = scheme, .engine = "reference", .accumulator = "h200"});

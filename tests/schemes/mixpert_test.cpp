@@ -1,4 +1,4 @@
-// The schemes of MixPert against their definition, written out anew in tests/support/tile_reference.hpp.
+// Compares the schemes of MixPert with their definition, which tests/support/tile_reference.hpp repeats.
 #include <gtest/gtest.h>
 
 #include <cfloat>
@@ -16,7 +16,7 @@ namespace {
 
 const char* const engines[] = {"reference", "cpu"};
 
-// The bits of C, NaN apart, which no finite product has.
+// Expects C to equal the definition's element by element.
 void expect_definition(const TileScheme& scheme, GemmCase test, const std::string& engine) {
   test.scheme = scheme.name();
   test.engine = engine;
@@ -109,7 +109,7 @@ float equation_4(const TileScheme& scheme, float x, float y) {
   return static_cast<float>(std::ldexp(static_cast<double>(rounded), p + q - 33));
 }
 
-// One batch item a pair.
+// Multiplies each pair as a batch item of one element.
 void expect_equation_4(const TileScheme& scheme, const std::vector<std::pair<float, float>>& pairs,
                        const std::string& engine) {
   GemmCase test{.batch = static_cast<std::int64_t>(pairs.size()), .gap = 0};
@@ -192,12 +192,12 @@ TEST(MixPert, EdgeCasesOfScalarsAreEquation4) {
   }
 }
 
-TEST(MixPert, FullKeepsTheLargestNumberAndThreeSegmentsRoundItUp) {
+TEST(MixPert, FourSegmentsKeepTheLargestNumberAndThreeRoundItUp) {
   EXPECT_EQ(equation_4(tile_levels()[4], FLT_MAX, 1), FLT_MAX);
   EXPECT_EQ(equation_4(tile_levels()[3], FLT_MAX, 1), INFINITY);
 }
 
-// Outliers: elements of one tile are 2^20 larger than most of the rest, at random places.
+// Multiplies one element of a random share of the tiles by 2^20.
 void put_outliers(MatrixView<float> rows, std::int64_t vectors, std::mt19937& random, double share) {
   for (std::int64_t v = 0; v < rows.rows; v += vectors) {
     for (std::int64_t begin = 0; begin < rows.columns; begin += 32) {
@@ -276,7 +276,7 @@ TEST(MixPert, ParametersAreChecked) {
   EXPECT_EQ(core::find_scheme("mixpert-4:tile=128")->program.schedule.tiles.depth, 128);
 }
 
-// The paper's own error of level IV, and native FP32's from k = 1024 on.
+// Level IV keeps the error that the paper gives for it, and from k = 1024 on is as accurate as native FP32.
 TEST(MixPert, LevelFourIsAsAccurateAsThePaperSaysAndAsNative) {
   if (!thorough) GTEST_SKIP() << "long sums";
   for (const std::int64_t k : {1024, 4096}) {

@@ -69,7 +69,7 @@ TEST(Ozaki, ReportedBoundCoversRowsWithAResidual) {
   }
 }
 
-// A report of zeros or special values has no slices; its bounds still are bounds.
+// Operands of zeros or special values have no slices; the bounds of the report still must not be negative.
 TEST(Ozaki, BoundsWithoutSlicesAreNotNegative) {
   for (const std::string scheme : {"ozaki-fp16", "ozaki-fp64:mode=sp", "ozaki-fp64:mode=dp"}) {
     GemmDataOf<double> data(GemmCase{.m = 3, .n = 2, .k = 1, .scheme = scheme, .engine = "reference"});
@@ -102,8 +102,8 @@ TEST(Ozaki, BoundCoversAllProductsThatAreLeftOut) {
   }
 }
 
-// The bound of d slices is sharp to a factor of 50: some error exceeds 2 % of it.
-TEST(Ozaki, BoundIsNotFarAway) {
+// Some error exceeds 2 % of the bound of two slices.
+TEST(Ozaki, BoundIsWithinAFactorOfFiftyOfTheWorstError) {
   const std::string scheme = "ozaki-fp16:slices=2";
   GemmDataOf<double> data(GemmCase{.m = 40, .n = 40, .k = 1, .scheme = scheme, .engine = "reference"});
   const Allowance<double> allowed(*core::find_scheme(scheme), *core::find_engine("reference"),
@@ -115,7 +115,7 @@ TEST(Ozaki, BoundIsNotFarAway) {
   EXPECT_GT(worst, 0.02);
 }
 
-// Errors are those of FP64 and FP32: what Algorithm 3 aims at, doubled because it is an estimate.
+// Errors are at most twice what Algorithm 3 aims at for FP64 or FP32; its criterion is an estimate.
 TEST(Ozaki, ReachesTheAccuracyOfItsMode) {
   for (const char* distribution : a_part_of({"phi:1", "phi:0.1", "phi:2"})) {
     for (const auto& [scheme, u] :

@@ -1,4 +1,4 @@
-// Slices, products and blocks that ozaki-fp16 and ozaki-fp64 take.
+// Tests how many slices, products and blocks of C ozaki-fp16 and ozaki-fp64 take.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,7 +11,7 @@
 namespace kintsugi::test {
 namespace {
 
-// Algorithm 3 once more, from its text: rounded slices in long double, sums in double.
+// Algorithm 3 of dgemm-tc, written anew from its text: rounded slices and sums in long double.
 struct Count {
   int slices;
   bool exhausted;
@@ -26,10 +26,10 @@ Count counted(GemmDataOf<double>& data, int bits, double u) {
   bool any_exhausted = true;
   for (std::int64_t i = 0; i < test.m; ++i) {
     std::vector<long double> residuals(test.k);
-    long double whole = 0;
+    long double total = 0;
     for (std::int64_t p = 0; p < test.k; ++p) {
       residuals[p] = data.a()(i, p);
-      whole += std::fabs(residuals[p]) * weights[p];
+      total += std::fabs(residuals[p]) * weights[p];
     }
     bool satisfied = false;
     int d = 0;
@@ -45,7 +45,7 @@ Count counted(GemmDataOf<double>& data, int bits, double u) {
         slice += std::fabs(part) * weights[p];
       }
       ++d;
-      satisfied = d >= 2 && 2 * std::sqrt(static_cast<double>(test.k)) * u * whole > (d + 1) * slice;
+      satisfied = d >= 2 && 2 * std::sqrt(static_cast<double>(test.k)) * u * total > (d + 1) * slice;
     }
     if (d >= max_count) any_exhausted = d > max_count ? !satisfied : any_exhausted || !satisfied;
     max_count = std::max(max_count, d);
@@ -82,8 +82,9 @@ TEST(Ozaki, SliceCountsFollowAlgorithmThree) {
   }
 }
 
-// Section 5.2: 66 products, so 11 slices, at n = 7168 and phi = 0.1. The integer grid needs one slice fewer.
-TEST(Ozaki, SlicesBySigmaAreThePapers) {
+// dgemm-tc, section 5.2: 66 products, so 11 slices, at n = 7168 and phi = 0.1. The integer grid needs one
+// slice fewer.
+TEST(Ozaki, GridOfSigmaTakesThePapersSlices) {
   GemmCase test{.m = 8, .n = 8, .k = 7168, .distribution = "phi:0.1", .engine = "reference"};
   test.accumulator = "fp32";
   for (const auto& [scheme, slices] :
@@ -95,8 +96,9 @@ TEST(Ozaki, SlicesBySigmaAreThePapers) {
   }
 }
 
-// Small integers end before Algorithm 3 has enough: then no product is left out, and the result is exact.
-TEST(Ozaki, FastModeEndsWhereNothingIsLeft) {
+// Small integers have no residual before Algorithm 3 has enough slices: then no product is left out, and the
+// result is exact.
+TEST(Ozaki, FastModeKeepsAllProductsIfNoResidualIsLeft) {
   GemmCase test{.m = 20,
                 .n = 20,
                 .k = 60,
@@ -110,8 +112,9 @@ TEST(Ozaki, FastModeEndsWhereNothingIsLeft) {
   expect_correctly_rounded<double>(test, "ozaki-fp16");
 }
 
-// A row that ends with as many slices as another is content with still meets all of B.
-TEST(Ozaki, ARowThatEndsMeetsAllOfB) {
+// Row 3 has no residual left after as many slices as Algorithm 3 wants for the other rows, so all its
+// products with B must be kept.
+TEST(Ozaki, RowsWithoutAResidualKeepAllProducts) {
   GemmDataOf<double> data(GemmCase{
       .m = 4, .n = 8, .k = 1024, .distribution = "uniform01", .scheme = "ozaki-fp16", .engine = "reference"});
   for (std::int64_t p = 0; p < 1024; ++p) {
@@ -124,7 +127,7 @@ TEST(Ozaki, ARowThatEndsMeetsAllOfB) {
   }
 }
 
-TEST(Ozaki, ParametersCount) {
+TEST(Ozaki, ParametersSetSlicesProductsAndBlocks) {
   GemmCase test{.m = 300, .n = 200, .k = 8, .engine = "reference"};
   test.scheme = "ozaki-fp16:slices=5";
   json counts = counts_of(test);
@@ -154,8 +157,8 @@ TEST(Ozaki, BlocksHaveTheirOwnSlices) {
   EXPECT_EQ(counts.at("fast_blocks"), 1);
 }
 
-// 2^24 and 2^53 hold k products of slices; FP32 operands get FP32's accuracy, FP64 operands FP64's.
-TEST(Ozaki, BitsOfASliceFitTheSums) {
+// k products of slices stay below 2^24 or 2^53; FP32 operands get mode sp, FP64 operands mode dp.
+TEST(Ozaki, BitsOfASliceAndModeFitKAndType) {
   const auto bits = [](const char* scheme, core::OperandType type, std::int64_t k) {
     return core::fitted_program(*core::find_scheme(scheme), type, k).split_a.residual_exponent;
   };

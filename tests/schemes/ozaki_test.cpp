@@ -1,4 +1,4 @@
-// ozaki-fp16 and ozaki-fp64: correct rounding, bits and errors.
+// Tests ozaki-fp16 and ozaki-fp64: correct rounding, bits and refused calls.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,8 +37,7 @@ TEST(OzakiCr, IsCorrectlyRounded) {
   }
 }
 
-// Sums that overflow on their way, ties, bits below the last place.
-TEST(OzakiCr, Corners) {
+TEST(OzakiCr, IsCorrectlyRoundedForOverflowTiesAndTinyTerms) {
   const double huge = std::numeric_limits<double>::max();
   const double tiny = std::numeric_limits<double>::denorm_min();
   const std::vector<std::vector<std::pair<double, double>>> sums{
@@ -103,7 +102,7 @@ std::vector<std::uint64_t> bits_with(GemmCase test, const std::string& engine, c
 }
 
 // All arithmetic is in integers, so engines, accumulators, threads and workspace limits give the same bits.
-TEST(Ozaki, BitsEqualTheSchemes) {
+TEST(Ozaki, BitsAreTheSameOnEveryEngineAndLimit) {
   const std::int64_t n = thorough ? 140 : 20;
   for (const std::string scheme :
        a_part_of({"ozaki-fp16", "ozaki-fp64", "ozaki-fp16:mode=sp", "ozaki-fp16:mode=cr",
@@ -134,8 +133,8 @@ TEST(Ozaki, BitsEqualTheSchemes) {
   }
 }
 
-// The k-blocks of CR mode are only another order of an exact sum.
-TEST(OzakiCr, BlocksOfKKeepTheBits) {
+// In CR mode k-blocks only change the order of an exact sum.
+TEST(OzakiCr, KBlocksKeepTheBits) {
   const std::int64_t n = thorough ? 30 : 2;
   GemmCase test{.m = 20, .n = n, .k = 500, .distribution = "phi:2", .scheme = "ozaki-fp16:mode=cr"};
   const auto bits = bits_with(test, "reference", "", 1, 0);
@@ -145,8 +144,8 @@ TEST(OzakiCr, BlocksOfKKeepTheBits) {
   }
 }
 
-// Rows and columns of zeros, and nothing else.
-TEST(Ozaki, ZerosHaveNoSlices) {
+// A is zero, so C becomes beta C.
+TEST(Ozaki, ZeroOperandsGiveBetaC) {
   GemmDataOf<double> data(
       GemmCase{.m = 3, .n = 3, .k = 5, .beta = 2, .scheme = "ozaki-fp16", .engine = "reference"});
   std::vector<double> old = data.result();

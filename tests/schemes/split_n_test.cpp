@@ -1,4 +1,4 @@
-// split-n: parameters, any subset of products, slices until nothing is left.
+// Tests split-n: parameters, subsets of products, and as many slices as hold all bits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,29 +58,29 @@ TEST(SplitN, WrongParametersAreNamed) {
   }
 }
 
-// Every product in an accumulator of its own: two slices and three products are h2sgemm's term-wise sums.
-TEST(SplitN, IsH2sgemmWithItsParameters) {
+// Every product has an accumulator of its own, as in h2sgemm: two slices and three products give its sums.
+TEST(SplitN, HasTheBitsOfH2sgemmWithItsParameters) {
   for (const char* accumulator : {"fp32", "h200", "a100"}) {
     GemmCase test{.m = 9, .n = 7, .k = 100, .engine = "reference", .accumulator = accumulator};
     test.scheme = "h2sgemm";
-    GemmData one(test);
-    one.run_well();
+    GemmData h2sgemm(test);
+    h2sgemm.run_well();
     test.scheme = "split-n:scale=12:terms=a1b0+a0b1+a0b0";
-    GemmData other(test);
-    other.run_well();
-    EXPECT_EQ(bits_of(one.result()), bits_of(other.result()));
+    GemmData split_n(test);
+    split_n.run_well();
+    EXPECT_EQ(bits_of(h2sgemm.result()), bits_of(split_n.result()));
   }
 }
 
-TEST(SplitN, MoreSlicesAndTermsGain) {
+TEST(SplitN, MoreSlicesAndTermsLowerTheError) {
   const std::string base = "split-n:scale=11:block=16";
   EXPECT_GT(frobenius(base + ":terms=1", "uniform"), 50 * frobenius(base + ":terms=3", "uniform"));
   EXPECT_GT(frobenius(base + ":a=1", "uniform"), 50 * frobenius(base, "uniform"));
   EXPECT_GT(frobenius(base + ":terms=2", "uniform"), 50 * frobenius(base + ":terms=3", "uniform"));
 }
 
-// Enough slices hold all of an element: what is left is the sums' own rounding, none at k = 1.
-TEST(SplitN, SlicesUntilNothingIsLeftAreExact) {
+// Enough slices hold all bits of an element, so at k = 1 only the rounding of the result is left.
+TEST(SplitN, EnoughSlicesAreExact) {
   EXPECT_LE(frobenius("split-n:format=fp8_e4m3:a=6:b=6:scale=5", "uniform", 1), 0x1p-23);
   EXPECT_LE(frobenius("split-n:format=bf16:a=3:b=3", "uniform", 1), 0x1p-24);
   EXPECT_LE(frobenius("split-n:format=fp32:a=1:b=1", "uniform", 1), 0x1p-24);

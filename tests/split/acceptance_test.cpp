@@ -31,16 +31,17 @@ TEST(Acceptance, IsByMeanDepthWhereRangesAreTooWide) {
   EXPECT_FALSE(accepts(Acceptance{16}, wide, wide, sum_length));
   EXPECT_FALSE(accepts(Acceptance{16, 7}, wide, wide, sum_length));
   EXPECT_TRUE(accepts(Acceptance{16, 8}, wide, wide, sum_length));
-  EXPECT_FALSE(accepts(Acceptance{16, 8}, wide, with_range(90), sum_length)) << "whose depth is not known";
+  EXPECT_FALSE(accepts(Acceptance{16, 8}, wide, with_range(90), sum_length))
+      << "the mean depth of B is not known";
   EXPECT_TRUE(accepts(Acceptance{16, 8}, with_range(16), with_range(16), sum_length)) << "by range alone";
 }
 
 TEST(Acceptance, IsLimitedByTheLargestExponent) {
   EXPECT_TRUE(accepts(Acceptance{16, 0, 3}, with_range(2), with_range(2), sum_length));
   EXPECT_FALSE(accepts(Acceptance{16, 0, 2}, with_range(2), with_range(2), sum_length));
-  RangeSummary even = with_range(2);
-  even.depth = 0;
-  EXPECT_FALSE(accepts(Acceptance{16, 8, 2}, even, even, sum_length)) << "whatever the mean depth";
+  RangeSummary level = with_range(2);
+  level.depth = 0;
+  EXPECT_FALSE(accepts(Acceptance{16, 8, 2}, level, level, sum_length)) << "whatever the mean depth";
 }
 
 TEST(Acceptance, NeedsAProofByNormsWhereNormsDecide) {

@@ -1,4 +1,5 @@
-// Factors along the inner dimension: exact for every element, and levelling.
+// Tests the factors by which balance() levels both operands along k: powers of two that are exact for every
+// element.
 #include "split/equilibrate.hpp"
 
 #include <gtest/gtest.h>
@@ -46,7 +47,7 @@ TEST(Equilibrate, FactorsAreExactAndLevel) {
   }
 }
 
-TEST(Equilibrate, OrdinaryColumnsMeetInTheMiddle) {
+TEST(Equilibrate, FactorsCentreTheRatiosOfTheMaxima) {
   const std::vector<double> a{1, 0x1p40, 0x1p-30, std::numeric_limits<double>::infinity()};
   const std::vector<double> b{1, 0x1p-10, 0x1p31, 3};
   std::vector<InnerRange> range_a(4), range_b(4);
@@ -54,7 +55,7 @@ TEST(Equilibrate, OrdinaryColumnsMeetInTheMiddle) {
   find_inner_ranges(MatrixView<const double>{b.data(), 1, 4, 4, 1}, range_b, 1);
   std::vector<double> factor_a(4), factor_b(4);
   EXPECT_EQ(balance(range_a, range_b, factor_a, factor_b), (50 + 61) / 2);
-  // The differences 0, 50 and -61 have the middle -6.
+  // The exponents of the maxima of A and B differ by 0, 50 and -61; the centre of these is -6.
   EXPECT_EQ(factor_a, (std::vector<double>{0x1p-3, 0x1p-28, 0x1p28, 1}));
   EXPECT_EQ(factor_b, (std::vector<double>{0x1p3, 0x1p28, 0x1p-28, 1}));
 }

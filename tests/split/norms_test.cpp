@@ -1,4 +1,4 @@
-// Scales by norms: against exact integers of any length.
+// Compares scales by norms with exact sums of squares in GMP integers.
 #include <gmp.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 class Integer {
  public:
   Integer() { mpz_init(value_); }
-  explicit Integer(double whole) { mpz_init_set_d(value_, whole); }
+  explicit Integer(double integer) { mpz_init_set_d(value_, integer); }
   Integer(const Integer& other) { mpz_init_set(value_, other.value_); }
   Integer& operator=(const Integer& other) {
     mpz_set(value_, other.value_);
@@ -81,8 +81,8 @@ class Norms : public testing::TestWithParam<const char*> {
   std::vector<VectorRange> ranges_;
 };
 
-// |a'_i|^2 <= 2^R, never a smaller scale than by the exponent, and one bit more would not do, but for what
-// rounding up the digits adds.
+// |a'_i|^2 <= 2^R, and the scale is no smaller than that by exponents. A scale two bits larger would break
+// the bound, except where the norm's digits are rounded up too far.
 TEST_P(Norms, IntegersStayBelowTheBound) {
   for (const std::int64_t k : {1, 3, 64, 65, 500}) {
     make(k, 17 + static_cast<std::uint64_t>(k));
@@ -106,7 +106,7 @@ TEST_P(Norms, IntegersStayBelowTheBound) {
   }
 }
 
-// The largest of them, factors along k and not.
+// The largest norm bounds the squares of every vector, with factors along k and without.
 TEST_P(Norms, TheLargestHoldsForAll) {
   make(130, 5);
   const SplitRule rule = rule_of(16, ScaleRule::exponent, 130);
@@ -137,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(Distributions, Norms,
 
 // Elements far below the maximum, which a product of powers of two turns to zero, count as one digit; zeros
 // and special values as none.
-TEST(NormsOfCorners, TinyZeroAndSpecial) {
+TEST(NormsOfCorners, TinyElementsCountOneDigitZerosAndSpecialsNone) {
   const double tiny = std::numeric_limits<double>::denorm_min();
   std::vector<double> x{std::numeric_limits<double>::max(), tiny, 0, std::numeric_limits<double>::infinity(),
                         tiny};
@@ -154,8 +154,8 @@ TEST(NormsOfCorners, TinyZeroAndSpecial) {
   EXPECT_EQ(ranges[0].scale, 0);
 }
 
-// hi alone would be below.
-TEST(NormsOfCorners, PairsAboveTheirFirstWord) {
+// The high word of a double-double element may be below the element, so norms take the next double above.
+TEST(NormsOfCorners, DoubleDoubleElementsAreRoundedAwayFromZero) {
   std::vector<DoubleDouble> x{{1, 0x1p-60}, {-1, -0x1p-60}, {1, -0x1p-60}};
   const MatrixView<const DoubleDouble> view{x.data(), 3, 1, 1, 1};
   std::vector<VectorRange> ranges(3);

@@ -1,4 +1,4 @@
-// Algorithm 3's comparison, on numbers with known answers.
+// Tests the comparison of Algorithm 3 of dgemm-tc on numbers with known answers.
 #include "split/slice_count.hpp"
 
 #include <gtest/gtest.h>
@@ -25,13 +25,12 @@ TEST(EnoughSlices, IsAlgorithmThree) {
   EXPECT_FALSE(enough_slices(scaled(0), scaled(1), 2, 64, 53));
 }
 
-// Far beyond double's exponents.
-TEST(EnoughSlices, HasNoRange) {
+TEST(EnoughSlices, TakesExponentsFarBeyondDouble) {
   EXPECT_TRUE(enough_slices({0.5, 3000}, {0.5, -3000}, 2, 1, 53));
   EXPECT_FALSE(enough_slices({0.5, -3000}, {0.5, 3000}, 2, 1, 53));
 }
 
-TEST(WeighedVectors, AreSumsRoundedOnce) {
+TEST(WeightedVectors, AreSumsRoundedOnce) {
   const std::vector<double> values{1, 0x1p+60, -3, 0x1p-60, -0x1p+60, 5};
   const MatrixView<const double> rows{values.data(), 2, 3, 3, 1};
   std::vector<VectorRange> ranges(2);

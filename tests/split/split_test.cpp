@@ -1,4 +1,4 @@
-// Slices against their definition, and ranges against a plain loop over the operand.
+// Compares slices with their definition, and ranges with a plain loop over the operand.
 #include "split/split.hpp"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ double slice_value(const Slices& slices, int s, std::int64_t v, std::int64_t p) 
   }
 }
 
-TEST(Ranges, MatchAPlainWalk) {
+TEST(Ranges, MatchAPlainLoop) {
   for (const char* distribution : {"uniform", "phi:4", "subnormal-mixed", "special:0.2", "graded:60"}) {
     const Operand operand(37, 101, true, distribution, 5);
     std::vector<VectorRange> ranges(37);
@@ -134,7 +134,7 @@ TEST(Ranges, ZeroVectorsScaleByOne) {
 
 class Split : public testing::TestWithParam<const Scheme*> {};
 
-TEST_P(Split, SlicesAreTheDefinition) {
+TEST_P(Split, SlicesFollowTheDefinition) {
   const SplitRule& rule = GetParam()->program.split_a;
   if (rule.kind != SplitKind::rounded_residuals) GTEST_SKIP() << "digits and residues are tested below";
   for (const char* distribution : {"uniform", "phi:2", "subnormal", "offset:100", "offset:-120"}) {
@@ -252,7 +252,7 @@ TEST_P(Split, PanelsOfAnyTypeHaveTheBitsOfPackedSlices) {
   }
 }
 
-TEST_P(Split, BlocksAreViewsOfTheWhole) {
+TEST_P(Split, BlocksAreViewsOfAllSlices) {
   const SplitRule& rule = GetParam()->program.split_a;
   const Operand operand(300, 5, false, "uniform", 3);
   std::vector<VectorRange> ranges;
@@ -293,7 +293,7 @@ INSTANTIATE_TEST_SUITE_P(AllSchemes, Split, testing::ValuesIn(split_by_element()
 });
 
 // Digits of a grid add up to the nearest grid point, and int8 holds all of them.
-TEST(Digits, GiveTheNearestGridPoint) {
+TEST(Digits, SumToTheNearestGridPoint) {
   constexpr double grid = 0x1p16;
   for (const char* distribution :
        {"uniform", "phi:2", "subnormal", "offset:127", "offset:-120", "integer:127"}) {
@@ -339,10 +339,10 @@ TEST(Digits, LeadingOnesRaiseTheExponent) {
   for (const double unit : {1.0, 0x1p-100, 0x1p100, 0x1p-139}) {
     for (const double largest : {1.984374, 1.984375, 1.9921875, 1.9999999}) {
       const auto value = static_cast<float>(largest * unit);
-      VectorRange range{}, wide{};
+      VectorRange range{}, range_of_double{};
       extend(range, value);
-      extend(wide, static_cast<double>(value));
-      EXPECT_EQ(range.raised, wide.raised);
+      extend(range_of_double, static_cast<double>(value));
+      EXPECT_EQ(range.raised, range_of_double.raised);
       const int exponent = exponent_of(value);
       EXPECT_EQ(range.largest, exponent);
       EXPECT_EQ(range.raised - exponent, std::ldexp(value, -exponent) >= 1.984375F ? 1 : 0) << value;

@@ -1,4 +1,5 @@
-// Algorithm 1 in integers: slices that sum to the element, their bounds, the paper's first property.
+// Tests Algorithm 1 of dgemm-tc in integers: slices sum to the element, keep their bounds and the paper's
+// property 1.
 #include "split/successive.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +21,7 @@ constexpr std::int64_t vector_count = 9;
 constexpr std::int64_t vector_length = 20;
 constexpr int max_slices = 240;
 
-// An operand split until nothing is left.
+// An operand that is split until no residual is left.
 template <class T>
 class SplitOperand {
  public:
@@ -52,7 +53,7 @@ class SplitOperand {
     return decode(*slices.format, slices.vector<std::uint16_t>(s, v)[p]);
   }
   const Slices& slices() const { return split_.slices; }
-  double weighted(int s) {  // of vector 0, all weights 3
+  double weighted_sum_of_vector_0(int s) {  // all weights are 3
     const std::vector<double> weights(vector_length, 3.0);
     std::vector<Scaled> sums(vector_count);
     set_first_residuals(operand(), ranges_, split_, 1);
@@ -96,7 +97,7 @@ void expect_properties(const SplitOperand<T>& split, int bits, const std::string
   for (std::int64_t v = 0; v < vector_count; ++v) {
     for (std::int64_t p = 0; p < vector_length; ++p) {
       ExactSum sum;
-      double before = HUGE_VAL;  // the last non-zero slice, in units of the element
+      double previous = HUGE_VAL;  // the last non-zero slice, in units of the element
       for (int s = 0; s < split.count(); ++s) {
         const double integer = split.integer(s, v, p);
         ASSERT_LE(std::fabs(integer), std::ldexp(1.0, bits)) << where;
@@ -107,9 +108,9 @@ void expect_properties(const SplitOperand<T>& split, int bits, const std::string
         // compared.
         const double value = std::ldexp(std::fabs(integer), split.exponent(s, v) - 100);
         if (value != 0) {
-          ASSERT_GE(before, value) << where << ": property 1, slice " << s;
+          ASSERT_GE(previous, value) << where << ": property 1, slice " << s;
         }
-        before = value;
+        previous = value;
       }
       ASSERT_EQ(sum.to_double(), split.element(v, p)) << where << " " << v << ", " << p;
       sum.add(-split.element(v, p));
@@ -134,7 +135,7 @@ TEST(SuccessiveSplit, SlicesSumToEveryElement) {
     expect_properties(SplitOperand<float>(distribution, fp16, SliceStorage::panels, 7), 7, distribution);
 }
 
-// Rounded as Algorithm 1 does.
+// grid=sigma rounds as Algorithm 1 does, by adding and subtracting sigma.
 TEST(SuccessiveSplit, SlicesBySigmaSumToEveryElement) {
   for (const char* distribution :
        {"uniform", "phi:2", "subnormal", "subnormal-mixed", "graded:300", "span:600", "power-of-two:1023",
@@ -159,7 +160,7 @@ std::vector<std::vector<double>> slices_by_the_paper(const SplitOperand<double>&
     for (const double x : residual) largest = std::max(largest, std::fabs(x));
     if (largest == 0) return slices;
     int tau = 0;
-    if (std::frexp(largest, &tau) == 0.5) --tau;  // of a power of two
+    if (std::frexp(largest, &tau) == 0.5) --tau;  // largest is a power of two
     const double sigma = std::ldexp(1.0, 53 - bits + tau);
     std::vector<double> slice(vector_length);
     for (std::int64_t p = 0; p < vector_length; ++p) {
@@ -171,7 +172,7 @@ std::vector<std::vector<double>> slices_by_the_paper(const SplitOperand<double>&
   }
 }
 
-TEST(SuccessiveSplit, SlicesBySigmaEqualThePapers) {
+TEST(SuccessiveSplit, SlicesBySigmaEqualThoseOfThePaper) {
   for (const char* distribution :
        {"uniform", "uniform01", "phi:2", "offset:900", "integer:1000", "power-of-two:20"}) {
     for (const int bits : {4, 5, 11}) {
@@ -201,7 +202,7 @@ TEST(SuccessiveSplit, PaddingIsZero) {
   }
 }
 
-// The grid is recomputed from the residuals' maximum: no slice is spent on bits that nothing has.
+// The grid is recomputed from the residuals' maximum, so no slice is spent on bits that are zero everywhere.
 TEST(SuccessiveSplit, EmptyBitsAreSkipped) {
   const SplitOperand<double> split(std::vector<double>{1, 0x1p-500, 0x1.8p-1000}, 4);
   EXPECT_EQ(split.count(), 3);
@@ -220,10 +221,10 @@ TEST(SuccessiveSplit, TiesGoToEven) {
   EXPECT_EQ(split.integer(0, 0, 4), -2);
 }
 
-TEST(SuccessiveSplit, WeighsASlice) {
+TEST(SuccessiveSplit, WeightedSumIsOfTheSlicesMagnitudes) {
   SplitOperand<double> split(std::vector<double>{1, -0.75, 0x1p-40}, 3);
-  EXPECT_EQ(split.weighted(0), 3 * 1.75);
-  EXPECT_EQ(split.weighted(1), 3 * 0x1p-40);
+  EXPECT_EQ(split.weighted_sum_of_vector_0(0), 3 * 1.75);
+  EXPECT_EQ(split.weighted_sum_of_vector_0(1), 3 * 0x1p-40);
 }
 
 }  // namespace

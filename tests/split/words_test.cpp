@@ -1,4 +1,4 @@
-// 52-bit words: the nearest point of the grid, ties to even, and no word outside the format.
+// Tests 52-bit words: they sum to the nearest point of the grid, ties to even, and fit the format.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ namespace {
 template <class T>
 class Words : public testing::Test {
  protected:
-  // The words of every element of a dense operand, read with strides or contiguously.
+  // Splits a dense operand, whose vectors are strided or contiguous, into words.
   void split(std::vector<T>& elements, std::int64_t vectors, bool strided, int words) {
     k_ = std::ssize(elements) / vectors;
     view_ = {elements.data(), vectors, k_, strided ? 1 : k_, strided ? vectors : 1};
@@ -31,8 +31,8 @@ class Words : public testing::Test {
     split_operand(view_, rule, ranges_, slices_, 2);
   }
 
-  // Error of the words in units of the grid's last place: at most a half, and exactly a half only where the
-  // last word is even.
+  // Checks the error of the words in units of the grid's last place: it is at most a half, and exactly a half
+  // only if the last word is even.
   void expect_nearest(std::int64_t v, std::int64_t p) const {
     ExactSum residual;
     const int last = ranges_[v].scale + 52 * (slices_.count - 1);
@@ -71,7 +71,7 @@ class Words : public testing::Test {
 using Types = testing::Types<float, double>;
 TYPED_TEST_SUITE(Words, Types);
 
-TYPED_TEST(Words, GiveTheNearestGridPoint) {
+TYPED_TEST(Words, SumToTheNearestGridPoint) {
   for (const char* distribution : {"uniform", "phi:4", "span:60", "span:200", "subnormal-mixed", "offset:100",
                                    "offset:-120", "integer:20"}) {
     for (const bool strided : {false, true}) {
@@ -99,8 +99,9 @@ TYPED_TEST(Words, RoundTiesToEven) {
             (std::vector<std::int64_t>{std::int64_t{1} << 50, 0, 0, 2, -2, 2, -2, 1, 0}));
 }
 
-// The largest numbers and the smallest, those that would round to 2^51, and what the words do not carry.
-TYPED_TEST(Words, Corners) {
+// Largest elements at the limits of the type, elements that would round to 2^51, and special values, which
+// become zero words.
+TYPED_TEST(Words, AreRightAtTheLimitsOfTheType) {
   using limits = std::numeric_limits<TypeParam>;
   for (const TypeParam largest : {limits::max(), limits::denorm_min(), limits::min(),
                                   TypeParam(2) - limits::epsilon(), TypeParam(1.984375), TypeParam(1.98)}) {

@@ -74,8 +74,8 @@ inline std::vector<std::string> candidates(const json& document) {
   return names;
 }
 
-// The candidate that ran on all of C, and how many elements it left to wider ones; the bits say nothing about
-// it.
+// Runs the case. Returns the index of the candidate that multiplied all of C, and the number of elements that
+// wider candidates recomputed; C's bits do not tell.
 template <class T>
 std::pair<std::size_t, std::int64_t> run_checked(GemmDataOf<T>& data) {
   const Handle handle;

@@ -1,5 +1,5 @@
-// References of complex products that share nothing with the library: exact parts, and the embedding as real
-// matrices.
+// References for complex products that share no code with the library: exact real and imaginary parts, and
+// the embedding in a product of real matrices.
 #pragma once
 
 #include <complex>
@@ -31,7 +31,8 @@ T b_element(GemmDataOf<T>& data, std::int64_t p, std::int64_t j, std::int64_t t 
   return data.test().op_b == KINTSUGI_OP_C ? std::conj(x) : x;
 }
 
-// The real m x 2n product of inner length 2k that has the parts of the complex one as its columns.
+// The real m x 2n product of inner length 2k whose columns are the real and imaginary parts of the complex
+// C's.
 template <class T>
 GemmDataOf<T> embedded(GemmDataOf<std::complex<T>>& data) {
   GemmCase test = data.test();
@@ -57,7 +58,7 @@ GemmDataOf<T> embedded(GemmDataOf<std::complex<T>>& data) {
   return real;
 }
 
-// Both parts of alpha AB + beta C, exactly, and the sums of magnitudes that bounds speak of.
+// Both parts of alpha AB + beta C, exactly, and the sums of magnitudes that bounds refer to.
 struct ExactParts {
   Mpfr re, im, re_magnitude, im_magnitude;
 };

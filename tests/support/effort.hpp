@@ -1,4 +1,4 @@
-// Number of cases that a test draws: under the sanitizers, which are ten times slower, only some of them.
+// Limits what tests run under the sanitizers, which are ten times slower.
 #pragma once
 
 #include <initializer_list>
@@ -13,8 +13,9 @@ inline constexpr bool thorough = false;
 inline constexpr bool thorough = true;
 #endif
 
-// Schemes that between them take every path: one group and several, rescaled and joint sums, scaled
-// and unscaled vectors, one to three slices, alternating and whole terms.
+// True for all schemes, but under the sanitizers only for five that together cover: one group and several,
+// rescaled and joint sums, scaled and unscaled vectors, one to three slices, terms alternating and one by
+// one.
 constexpr bool worth_the_time(std::string_view scheme) {
   constexpr std::string_view chosen[] = {"fp16", "markidis", "fp16x3-wide", "h2sgemm-element", "bf16x6"};
   for (const std::string_view name : chosen) {
@@ -23,7 +24,7 @@ constexpr bool worth_the_time(std::string_view scheme) {
   return thorough;
 }
 
-// All of a list, under the sanitizers the first quarter of it.
+// The whole list, or its first quarter under the sanitizers.
 template <class T>
 std::vector<T> a_part_of(std::initializer_list<T> all) {
   return {all.begin(), thorough ? all.end() : all.begin() + (all.size() + 3) / 4};

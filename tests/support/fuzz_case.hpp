@@ -1,5 +1,5 @@
-// One random product for the differential tests of host and device: what it is, as a line of text, and how it
-// is drawn. Nothing here depends on where the matrices lie.
+// A random product for the differential tests of host and device: its members, its form as a line of text,
+// and how it is drawn.
 #pragma once
 
 #include <array>
@@ -27,18 +27,18 @@ struct FuzzCase {
   std::int64_t shift_a = 0, shift_b = 0,
                shift_c = 0;  // real parts between a multiple of 256 bytes and the matrix
   std::int64_t batch = 1;
-  std::string batches = "strided";               // strided, pointers
+  std::string batches = "strided";               // how items are given: strided, pointers
   std::int64_t gap_a = 0, gap_b = 0, gap_c = 0;  // elements between batch items
   std::int64_t reuse_a = 0,
                reuse_b = 0;  // 1: all items share the first one's operand (stride 0, equal pointers)
   std::string alpha = "1", beta = "0";  // "re" or "re,im"; of double-double numbers "hi,lo"
   std::string values_a = "uniform", values_b = "uniform", values_c = "uniform";  // lab/generators.hpp
-  std::int64_t special_a = 0, special_b = 0, special_c = 0;  // special values strewn over them
+  std::int64_t special_a = 0, special_b = 0, special_c = 0;  // number of special values among them
   std::uint64_t seed = 1;                                    // of the values
   std::string accuracy, policy, scheme, engine;              // empty: not set
   std::int64_t limit = 0;                                    // workspace limit; 0: none
   std::string workspace =
-      "own";  // own: the library's; exact: the caller's, of the queried size; callback: allocated by one
+      "own";  // own: the library's; exact: the caller's, of the queried size; callback: from the allocator
   // Options of calls on a device.
   std::string memory = "host", scalars = "host";  // host, device: where A, B and C lie; alpha and beta
   std::string queue = "default";                  // default: the host's; stream: one of its own
@@ -75,7 +75,7 @@ void visit_fields(Case& test, const Visit& visit) {
   visit("prepared_a", test.prepared_a), visit("prepared_b", test.prepared_b), visit("via", test.via);
 }
 
-// "m=3 n=5 ...": what differs from the default; read_case() takes it back.
+// "m=3 n=5 ...": the members that differ from their defaults; read_case() reads it.
 inline std::string to_text(const FuzzCase& test) {
   const auto words = [](const FuzzCase& fields) {
     std::vector<std::string> all;
@@ -86,10 +86,10 @@ inline std::string to_text(const FuzzCase& test) {
     });
     return all;
   };
-  const std::vector<std::string> mine = words(test), plain = words(FuzzCase());
+  const std::vector<std::string> words_of_test = words(test), plain = words(FuzzCase());
   std::string line;
-  for (std::size_t i = 0; i < mine.size(); ++i) {
-    if (mine[i] != plain[i]) line += (line.empty() ? "" : " ") + mine[i];
+  for (std::size_t i = 0; i < words_of_test.size(); ++i) {
+    if (words_of_test[i] != plain[i]) line += (line.empty() ? "" : " ") + words_of_test[i];
   }
   return line;
 }
@@ -110,7 +110,7 @@ inline FuzzCase read_case(const std::string& line, FuzzCase test = {}) {
       } else {
         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
         if (error != std::errc() || end != text.data() + text.size())
-          throw std::invalid_argument("a case's '" + word + "' has no integer");
+          throw std::invalid_argument("'" + word + "' needs an integer");
       }
     });
     if (!known) throw std::invalid_argument("a case has no member '" + word + "'");
@@ -121,15 +121,15 @@ inline FuzzCase read_case(const std::string& line, FuzzCase test = {}) {
 inline bool is_complex_type(const std::string& type) { return type[0] == 'c'; }
 inline bool is_single_type(const std::string& type) { return type == "f32" || type == "c32"; }
 
-// Names that the library may be asked for; from its own descriptions, so that a new one is tested without
-// being named here.
+// Names that cases may use. Programs take them from the library's descriptions, so that new schemes and
+// engines are tested without being named here.
 struct FuzzChoices {
   std::vector<std::string> types = {"f32", "f64", "c32", "c64", "dd"};
   std::vector<std::string> engines = {""};
   // Names of schemes by kind of operand: fp32 (f32 and c32), fp64 (f64 and c64), dd.
   std::vector<std::string> schemes_fp32, schemes_fp64, schemes_dd;
   std::int64_t max_threads = 4;
-  std::int64_t max_work = 60'000;  // real products of one case, but for one in a hundred
+  std::int64_t max_work = 60'000;  // real products of a case; one case in a hundred may have 30 times as many
 
   const std::vector<std::string>& schemes_of(const std::string& type) const {
     return type == "dd" ? schemes_dd : is_single_type(type) ? schemes_fp32 : schemes_fp64;
@@ -147,7 +147,7 @@ class CaseGenerator {
     test.seed = random_.bits() >> 40;
     draw_program(test);
     draw_shape(test);
-    draw_places(test);
+    draw_layout(test);
     draw_values(test);
     test.alpha = scalar(test, "1");
     test.beta = scalar(test, "0");
@@ -165,7 +165,7 @@ class CaseGenerator {
   }
   bool chance(double probability) { return random_.unit() < probability; }
 
-  // Contracts and policies two times in three, a scheme by name else.
+  // A contract and a policy in two cases of three, else a named scheme.
   void draw_program(FuzzCase& test) {
     test.engine = one_of(choices_.engines);
     const std::vector<std::string>& schemes = choices_.schemes_of(test.type);
@@ -209,7 +209,7 @@ class CaseGenerator {
     }
   }
 
-  void draw_places(FuzzCase& test) {
+  void draw_layout(FuzzCase& test) {
     test.ops = any_of({"N", "T", "C"}) + any_of({"N", "T", "C"});
     test.layout = any_of({"col", "row"});
     for (std::int64_t* pad : {&test.pad_a, &test.pad_b, &test.pad_c})
@@ -228,7 +228,8 @@ class CaseGenerator {
   }
 
   std::string distribution(bool is_single) {
-    const std::int64_t reach = is_single ? 120 : 1000;  // exponents that the type has on either side
+    const std::int64_t reach =
+        is_single ? 120 : 1000;  // exponents from -reach to reach stay in the type's range
     switch (random_.integer(0, 15)) {
       case 0:
       case 1: return "uniform";
@@ -237,9 +238,8 @@ class CaseGenerator {
       case 4: return any_of({"phi:0.5", "phi:1", "phi:2", "phi:4", "phi:8"});
       case 5: return any_of({"type1", "type2", "type3", "type4"});
       case 6: return with_parameter("offset:", -reach, reach);
-      case 7:
-        return with_parameter("offset:", -reach / 2 - 20, -reach / 2);  // products are about to underflow
-      case 8: return with_parameter("offset:", reach / 2 - 10, reach / 2 + 8);  // and here to overflow
+      case 7: return with_parameter("offset:", -reach / 2 - 20, -reach / 2);    // products nearly underflow
+      case 8: return with_parameter("offset:", reach / 2 - 10, reach / 2 + 8);  // products nearly overflow
       case 9: return with_parameter("graded:", -reach, reach);
       case 10: return with_parameter("graded-inner:", 0, reach);
       case 11: return with_parameter("diagonal:", 0, reach);
@@ -266,7 +266,7 @@ class CaseGenerator {
     if (chance(0.15))
       return is_single ? any_of({"0x1p-149", "-0x1p-130", "0x1p100", "-0x1.8p126"})
                        : any_of({"0x1p-1074", "-0x1p-1030", "0x1p600", "-0x1.8p1022"});
-    // Multiples of 2^-12 are scalars of every type.
+    // Multiples of 2^-12 are exact in every type.
     char text[32];
     std::snprintf(text, sizeof text, "%a", static_cast<double>(random_.integer(-10000, 10000)) * 0x1p-12);
     return chance(0.5) ? text : any_of({"0", "1", "-1", "-0", "0.5", "3"});

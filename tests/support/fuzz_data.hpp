@@ -1,5 +1,5 @@
-// The matrices of a FuzzCase as images of memory: guard zones, gaps and padding around the elements, all of
-// them all-ones NaN, so that what is read beside an element shows in C and what is written there is found.
+// The matrices of a FuzzCase as images of memory. Guard zones, gaps and padding around the elements have all
+// bits set, which is NaN in every type, so that reading there shows in C, and writing there is found.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ struct Placement {
   std::int64_t rows = 0, columns = 0;  // of op(X)
   std::int64_t row_stride = 1, column_stride = 1, leading = 1;
   std::int64_t item_stride = 0;
-  std::int64_t items = 0;  // that lie in memory; where it is one, all batch items read it
+  std::int64_t items = 0;  // number that lie in memory; if it is 1, all batch items share that one
   std::size_t first = 0;   // bytes before item 0's first element
   std::size_t bytes = 0;   // of the whole image
 
@@ -55,7 +55,7 @@ template <class Real>
 struct RealPart<std::complex<Real>> {
   using type = Real;
 };
-// The type of one part: what a complex element has two of.
+// The real type of a complex element's parts; for other elements, their own type.
 template <class T>
 using PartOf = typename RealPart<T>::type;
 
@@ -67,7 +67,7 @@ constexpr kintsugi_type type_number() {
   return is_single ? KINTSUGI_F32 : KINTSUGI_F64;
 }
 
-// call.template operator()<T>() for the element type of a case.
+// Returns call.template operator()<T>() with the element type T of a case.
 template <class Call>
 decltype(auto) with_type(const std::string& type, const Call& call) {
   if (type == "f32") return call.template operator()<float>();
@@ -75,7 +75,7 @@ decltype(auto) with_type(const std::string& type, const Call& call) {
   if (type == "c32") return call.template operator()<std::complex<float>>();
   if (type == "c64") return call.template operator()<std::complex<double>>();
   if (type == "dd") return call.template operator()<core::DoubleDouble>();
-  throw std::invalid_argument("no type '" + type + "'; f32, f64, c32, c64 and dd are");
+  throw std::invalid_argument("there is no type '" + type + "', only f32, f64, c32, c64 and dd");
 }
 
 template <class T>
@@ -100,9 +100,9 @@ template <class T>
 class FuzzData {
  public:
   explicit FuzzData(const FuzzCase& test) : test_(test) {
-    const std::int64_t one = std::min<std::int64_t>(test.batch, 1);
+    const std::int64_t shared_items = std::min<std::int64_t>(test.batch, 1);
     const auto items = [&](std::int64_t reuse, const std::string& prepared) {
-      return reuse != 0 || prepared == "one" ? one : test.batch;
+      return reuse != 0 || prepared == "one" ? shared_items : test.batch;
     };
     a_ = image(test.ops[0], test.m, test.k, test.pad_a, test.gap_a, test.shift_a,
                items(test.reuse_a, test.prepared_a));
@@ -135,7 +135,7 @@ class FuzzData {
     return read(c_.place, bytes, item, i, j);
   }
 
-  // The problem of the call, but for where memory lies.
+  // The problem of the call; the caller says where memory lies.
   kintsugi_problem problem() const {
     kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
     problem.m = test_.m, problem.n = test_.n, problem.k = test_.k;
@@ -151,7 +151,7 @@ class FuzzData {
     return problem;
   }
 
-  // The first byte outside C's elements that differs from before; -1: none does.
+  // Index of the first byte outside C's elements that the call changed; -1 if it changed none.
   std::int64_t damage(const std::byte* after) const {
     std::vector<std::byte> outside(after, after + c_.bytes.size());
     for (std::int64_t item = 0; item < c_.place.items; ++item) {
@@ -171,12 +171,12 @@ class FuzzData {
               std::int64_t shift, std::int64_t items) const {
     Placement place;
     place.rows = rows, place.columns = columns;
-    const bool unit_down = (test_.layout == "col") == (op == 'N');
-    place.leading = std::max<std::int64_t>(unit_down ? rows : columns, 1) + pad;
-    (unit_down ? place.column_stride : place.row_stride) = place.leading;
-    const std::int64_t others = unit_down ? columns : rows;
-    // The last vector ends with its last element, so that reading its padding reads the guard zone.
-    const std::int64_t extent = rows * columns == 0 ? 0 : place.leading * (others - 1) + place.leading - pad;
+    const bool unit_row_stride = (test_.layout == "col") == (op == 'N');
+    place.leading = std::max<std::int64_t>(unit_row_stride ? rows : columns, 1) + pad;
+    (unit_row_stride ? place.column_stride : place.row_stride) = place.leading;
+    const std::int64_t lines = unit_row_stride ? columns : rows;
+    // The last line has no padding, so that the guard zone follows its last element.
+    const std::int64_t extent = rows * columns == 0 ? 0 : place.leading * (lines - 1) + place.leading - pad;
     place.items = items;
     place.item_stride = std::max<std::int64_t>(extent + gap, 1);
     place.first = guard_bytes + static_cast<std::size_t>(shift) * sizeof(PartOf<T>);
@@ -200,7 +200,7 @@ class FuzzData {
     return x;
   }
 
-  // The parts of complex elements are two matrices of seeds of their own.
+  // Real and imaginary parts of complex elements are drawn as two matrices, each with a seed of its own.
   void fill(Image& image, lab::Side side, const std::string& values, std::uint64_t salt,
             std::int64_t specials) {
     using Part = PartOf<T>;
@@ -214,7 +214,7 @@ class FuzzData {
         lab::fill(distribution, side, seed + 7919U * static_cast<std::uint64_t>(part),
                   core::MatrixView<Part>{dense.data() + part, place.rows, place.columns, parts,
                                          place.rows * parts});
-      strew(dense, specials, lab::Random(seed, side == lab::Side::a ? 5 : 6));
+      add_specials(dense, specials, lab::Random(seed, side == lab::Side::a ? 5 : 6));
       for (std::int64_t j = 0; j < place.columns; ++j) {
         for (std::int64_t i = 0; i < place.rows; ++i)
           std::memcpy(image.bytes.data() + position(place, item, i, j),
@@ -224,7 +224,8 @@ class FuzzData {
   }
 
   template <class Part>
-  static void strew(std::vector<Part>& dense, std::int64_t specials, lab::Random random) {
+  // Overwrites random elements with special values.
+  static void add_specials(std::vector<Part>& dense, std::int64_t specials, lab::Random random) {
     using limits =
         std::numeric_limits<std::conditional_t<std::is_same_v<Part, core::DoubleDouble>, double, Part>>;
     if (dense.empty()) return;

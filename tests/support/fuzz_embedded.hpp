@@ -1,4 +1,4 @@
-// One batch item of a FuzzCase as a product of real matrices, and what is known of the numbers in them.
+// One batch item of a FuzzCase as a product of real matrices, and the precision of their elements.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace kintsugi::test::fuzz {
 template <class Part>
 using WordOf = std::conditional_t<std::is_same_v<Part, core::DoubleDouble>, double, Part>;
 
-// Unit roundoff and smallest number of a part.
+// Unit roundoff, and below it the smallest positive number, of a part's type.
 template <class Part>
 constexpr double unit_of() {
   return std::is_same_v<Part, core::DoubleDouble> ? 0x1p-106

@@ -1,6 +1,6 @@
-// Judges a result of a FuzzCase: by the bound of its contract or scheme on exact sums, by FACTS section 8
-// where special values occur, and bit for bit where the contract is `exact`. Reads C's image alone, from
-// whatever memory it came.
+// Judges the result of a FuzzCase: finite elements by the distance from exact sums that the contract or
+// scheme allows, bit for bit where the contract is `exact`; special values by the table in
+// docs/ARCHITECTURE.md. Reads only C's image, whatever memory C was in.
 #pragma once
 
 #include <cmath>
@@ -23,8 +23,8 @@ namespace kintsugi::test {
 
 namespace fuzz {
 
-// Norms that a scheme's bound speaks of; vectors with a special value count as zeros, since their elements of
-// C are judged by class. Where vectors share tiles, and so a scale, special values alone count as zeros.
+// Norms that a scheme's bound refers to. A vector with a special value counts as zeros, since its elements of
+// C are judged by class; where vectors share tiles, and so a scale, only the special values count as zeros.
 template <class Part>
 lab::VectorNorms norms_of(const std::vector<Part>& vectors, std::int64_t count, std::int64_t length,
                           const nlohmann::json& split) {
@@ -53,21 +53,21 @@ class FuzzJudge {
  public:
   using Part = PartOf<T>;
 
-  // `after`: C's image when the call has ended with success. Of a batch item that takes more products than
-  // `max_products` a sample of elements is judged, its corners among them.
+  // `after` is C's image after a successful call. A batch item of more than `max_products` products is judged
+  // by a sample of its elements, corners included.
   FuzzJudge(const FuzzData<T>& data, const Promise& promise, const std::byte* after,
             std::int64_t max_products = std::numeric_limits<std::int64_t>::max())
       : data_(data), promise_(promise), after_(after), max_products_(max_products) {}
 
-  // "" or what is wrong with the first wrong element.
+  // Says what is wrong with the first wrong element; "" if none is.
   std::string verdict() {
-    if (const std::int64_t at = data_.damage(after_); at >= 0)
-      return "byte " + std::to_string(at) + " beside C's elements was written";
+    if (const std::int64_t byte = data_.damage(after_); byte >= 0)
+      return "byte " + std::to_string(byte) + " outside C's elements was written";
     for (std::int64_t item = 0; item < data_.test().batch && failure_.empty(); ++item) judge_item(item);
     return failure_;
   }
 
-  // Largest |error| / bound of the elements that a bound was asked of.
+  // Largest |error| / bound of the elements that were compared with a bound, and their number.
   double worst_ratio() const { return worst_; }
   std::int64_t bounded_elements() const { return bounded_; }
 
@@ -106,25 +106,26 @@ class FuzzJudge {
     if (failure_.empty()) judge_rows(item);
   }
 
-  // One of this many elements is judged.
-  std::int64_t sampling() const {
+  // One element in so many is judged.
+  std::int64_t elements_per_sample() const {
     return 1 + std::max<std::int64_t>(matrices_->k, 1) * matrices_->m * matrices_->n / max_products_;
   }
   bool is_in_sample(std::int64_t i, std::int64_t j) const {
     const std::int64_t m = matrices_->m, n = matrices_->n;
-    const bool corner = (i == 0 || i == m - 1) && (j / parts == 0 || j / parts == n / parts - 1);
-    return corner || lab::mix_bits(data_.test().seed ^ lab::mix_bits(static_cast<std::uint64_t>(i * n + j))) %
-                             static_cast<std::uint64_t>(sampling()) ==
-                         0;
+    const bool is_corner = (i == 0 || i == m - 1) && (j / parts == 0 || j / parts == n / parts - 1);
+    return is_corner ||
+           lab::mix_bits(data_.test().seed ^ lab::mix_bits(static_cast<std::uint64_t>(i * n + j))) %
+                   static_cast<std::uint64_t>(elements_per_sample()) ==
+               0;
   }
 
-  // Every element of what was sampled, coarsely.
+  // Where only a sample was judged, checks all elements by sums of rows, which find larger errors only.
   void judge_rows(std::int64_t item) {
     if constexpr (!std::is_same_v<Part, core::DoubleDouble>) {
       const Scalars alpha = scalars_of(data_.alpha()), beta = scalars_of(data_.beta());
       const bool finite_scalars =
           is_finite(alpha.re) && is_finite(alpha.im) && is_finite(beta.re) && is_finite(beta.im);
-      if (sampling() == 1 || !finite_scalars || !is_promised()) return;
+      if (elements_per_sample() == 1 || !finite_scalars || !is_promised()) return;
       const fuzz::RowSums<Part> rows(
           {matrices_->m, matrices_->n, matrices_->k, matrices_->a.data(), matrices_->b.data(),
            matrices_->c.data(), alpha.re, alpha.im, beta.re, beta.im},
@@ -136,13 +137,14 @@ class FuzzJudge {
                   fuzz::Embedded<T>::part_of(data_.c(after_, item, i, j / parts), j % parts));
             });
         if (ratio && !(*ratio <= 1))
-          failure_ = "item " + std::to_string(item) + " row " + std::to_string(i) + ": its sum is " +
-                     text(*ratio) + " times as far off as is within the bound of all its elements";
+          failure_ = "item " + std::to_string(item) + " row " + std::to_string(i) +
+                     ": the error of its sum is " + text(*ratio) +
+                     " times what the bounds of its elements allow";
       }
     }
   }
 
-  // False where the bound is of other operands.
+  // False where a scheme promises nothing for these operands.
   bool is_promised() const {
     return promise_.kind != Promise::Kind::scheme ||
            (norms_a_ && !norms_a_->overflows && !norms_b_->overflows);
@@ -203,7 +205,7 @@ class FuzzJudge {
     }
     return true;
   }
-  // The vector of the other part has the same elements.
+  // The vectors of the other part have the same elements, so only these are read.
   bool is_finite_product(std::int64_t i, std::int64_t j) const {
     const Scalars alpha = scalars_of(data_.alpha());
     return is_finite(core::leading_part(alpha.re)) && is_finite(alpha.im) &&
@@ -227,8 +229,8 @@ class FuzzJudge {
                                   parts == 2 ? matrices_->column(j ^ 1) : nullptr);
   }
 
-  // Largest |C - R| that the promise allows; nothing if the bound is for other operands, or if a sum may
-  // overflow on its way.
+  // Largest |C - R| that the promise allows; nothing if a scheme promises nothing for these operands, or if a
+  // sum may overflow on the way.
   std::optional<double> allowed(std::int64_t i, std::int64_t j, const lab::ExactElement& exact,
                                 const Scalars& alpha, const Scalars& beta) const {
     constexpr double unit = fuzz::unit_of<Part>();
@@ -247,15 +249,15 @@ class FuzzJudge {
                     coefficients_.floor_b * norms_b_->unscales[w] * norms_a_->ones[v] +
                     coefficients_.floor_both * norms_a_->unscales[v] * norms_b_->unscales[w]));
     }
-    // Native arithmetic and the sums of a named scheme have the operands' type before alpha multiplies them.
+    // Native arithmetic and named schemes round sums to the operands' type before alpha multiplies them.
     if (promise_.kind == Promise::Kind::native || promise_.kind == Promise::Kind::scheme) {
       if (sum_without_scalars(i, j) > largest / 4) return {};
       underflow += (1 + factor) * smallest;
       if (promise_.kind == Promise::Kind::native)
         underflow += (1 + factor) * static_cast<double>(matrices_->k + 2) * smallest;
     }
-    // alpha times the sum and beta times C are rounded, of complex ones two products and their sum each; then
-    // the result. A norm may have overflowed.
+    // alpha times the sum and beta times C are rounded (of complex elements two products and their sum each),
+    // then the result. The bound is infinite if a norm overflowed.
     const double scalars = plain ? 0 : parts == 2 ? 3 * unit : unit;
     const double error = before + scalars * (exact.absolute + before);
     const double bound = (error + unit * (std::fabs(exact.value) + error)) * (1 + 0x1p-20) + underflow +
@@ -273,7 +275,7 @@ class FuzzJudge {
     const Scalars beta = scalars_of(data_.beta());
     const auto exact = reference(i, j, alpha, beta);
     if (promise_.kind == Promise::Kind::exact) {
-      // alpha = 0: the sign of a zero is that of beta C.
+      // Where alpha is 0, a zero may have either sign.
       const Part expected = exact.rounded();
       const bool any_zero = std::is_same_v<Part, core::DoubleDouble> || alpha.re == Scalar(0);
       const bool same =
@@ -293,7 +295,7 @@ class FuzzJudge {
 
   // ------------------------------------------------------------------ special values
   void judge_class(std::int64_t i, std::int64_t j, const Part& computed, bool multiplies, bool adds) {
-    const double sign = j % 2 == 0 ? -1 : 1;  // of the other part's share
+    const double sign = j % 2 == 0 ? -1 : 1;  // of the product with the other part
     Classes accepted = finite;
     if (multiplies) {
       const Scalars alpha = scalars_of(data_.alpha());
@@ -308,8 +310,8 @@ class FuzzJudge {
     if ((class_of(core::leading_part(computed)) & accepted) == 0) fail(computed, "of " + names_of(accepted));
   }
 
-  // Special value of factor times (A B)_ij. A zero part of a complex alpha makes special values NaN, or has
-  // no effect.
+  // Classes that factor times (A B)_ij may have. A zero part of a complex alpha may turn special values into
+  // NaN or leave them out.
   Classes product_class(std::int64_t i, std::int64_t j, double factor) const {
     using Word = fuzz::WordOf<Part>;
     std::vector<Word> row, column;
@@ -340,7 +342,7 @@ class FuzzJudge {
     return sum;
   }
 
-  // Special value of a part of beta times C's; `other` is beta's other part.
+  // Classes that a part of beta times a part of C may have; `other` is beta's other part.
   static Classes old_classes(double factor, double other, const Part& old) {
     const double value = core::leading_part(old);
     if (factor == 0) return std::isfinite(value) || other == 0 ? finite : finite | a_nan;
@@ -355,9 +357,9 @@ class FuzzJudge {
   }
   static std::string names_of(Classes classes) {
     std::string names;
-    for (const auto& [one, name] :
+    for (const auto& [single_class, name] :
          {std::pair(a_nan, "NaN"), {plus_infinity, "+Inf"}, {minus_infinity, "-Inf"}, {finite, "finite"}}) {
-      if ((classes & one) != 0) names += (names.empty() ? "" : " or ") + std::string(name);
+      if ((classes & single_class) != 0) names += (names.empty() ? "" : " or ") + std::string(name);
     }
     return names;
   }

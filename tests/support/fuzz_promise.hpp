@@ -1,4 +1,5 @@
-// Promise of a FuzzCase: a contract, native arithmetic, or the bound of the scheme that the plan describes.
+// What the library promises of a FuzzCase's result: a contract, the accuracy of native arithmetic, or the
+// bound of the scheme, which the plan's description has.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +14,17 @@
 
 namespace kintsugi::test {
 
-// Promise for a call.
 struct Promise {
   enum class Kind { exact, contract, native, scheme };
   Kind kind = Kind::contract;
-  double coefficient = 0;  // of |A||B|: contract, native
-  // scheme: {split_a, split_b, bound_in_window, bound_outside_window} of the plan's description; null:
-  // nothing.
+  double coefficient = 0;  // of |A||B|; for contract and native
+  // For scheme: split_a, split_b, bound_in_window and bound_outside_window of the plan's description; null:
+  // nothing is promised.
   nlohmann::json bound;
 };
 
-// "fp32" is (k + 8) 2^-24 and so on; a number is itself. Parts of complex elements are sums of 2k products.
+// (k + 8) 2^-24 for "fp32", similarly for "fp64" and "dd"; a tolerance itself. Parts of complex elements are
+// sums of 2k products.
 inline double contract_coefficient(const FuzzCase& test) {
   const std::string name = !test.accuracy.empty()      ? test.accuracy
                            : test.type == "dd"         ? "dd"
@@ -50,8 +51,8 @@ inline Promise promise_of(const FuzzCase& test) {
   return promise;
 }
 
-// The bound of a named scheme, of the plan's description and the report of its execution.
-// A program that was fitted to the data is reported of one batch item alone.
+// The bound of a named scheme: from the report of the execution where the program was fitted to the data
+// (which it says only of a single batch item), else from the plan's description.
 inline nlohmann::json bound_of(const nlohmann::json& plan, const nlohmann::json& report, std::int64_t batch) {
   nlohmann::json adapted = report.value("adapted", nlohmann::json());
   if (!adapted.is_null()) return batch == 1 ? adapted : nlohmann::json();

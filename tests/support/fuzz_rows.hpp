@@ -1,7 +1,7 @@
-// A check of every element of a large C by sums along its rows: sum_j x_j C_ij against alpha a_i (B x) + beta
-// C0 x with random signs x, R. Freivalds' test of a product (1977) with the rounding errors that are allowed.
-// It costs as much as reading the matrices. A wrong element is found if its error is larger than the error
-// that its whole row is allowed.
+// Checks every element of a large C by sums along its rows: compares sum_j x_j C_ij with alpha a_i (B x) +
+// beta (C0 x)_i for random signs x. This is R. Freivalds' test of a product (1977), extended by the rounding
+// errors that are allowed. It costs as much as reading the matrices, and finds an element whose error exceeds
+// the error that its whole row is allowed.
 #pragma once
 
 #include <cmath>
@@ -14,8 +14,9 @@
 
 namespace kintsugi::test::fuzz {
 
-// Rows of op(A), of C before the call, and columns of op(B), each contiguous: a complex product as a real one
-// of twice the inner length and columns. The scalars' imaginary parts join columns 2j and 2j + 1.
+// Rows of op(A) and of C before the call, and columns of op(B), each contiguous. A complex product is given
+// as a real one with twice the inner length and columns; imaginary parts of scalars combine columns 2j and 2j
+// + 1.
 template <class Part>
 struct RealProduct {
   std::int64_t m, n, k;
@@ -38,8 +39,8 @@ class RowSums {
       const bool flip = (lab::mix_bits(seed + static_cast<std::uint64_t>(j)) & 1) != 0;
       signs_.push_back(!is_finite ? 0 : flip ? -1 : 1);
     }
-    // A complex column counts only if both of its parts do.
-    for (std::int64_t j = 0; crosses() && j < p_.n; j += 2) {
+    // A complex column is left out if either of its parts is.
+    for (std::int64_t j = 0; combines_parts() && j < p_.n; j += 2) {
       if (signs_[index(j)] == 0 || signs_[index(j + 1)] == 0) signs_[index(j)] = signs_[index(j + 1)] = 0;
     }
     multiply_b();
@@ -67,19 +68,19 @@ class RowSums {
       sum.magnitude += std::fabs(x) * weight_magnitude(j, p_.beta, p_.beta_im);
     }
     constexpr double largest = std::numeric_limits<Part>::max();
-    // A small alpha may hide an overflow of the sum before it.
+    // The sum may overflow before a small alpha multiplies it.
     if (!(sum.magnitude < largest / 4 && magnitude_without_alpha < largest / 4)) return {};
-    double row = 0;
+    double row_sum = 0;
     for (std::int64_t j = 0; j < p_.n; ++j) {
-      if (signs_[index(j)] != 0) row += signs_[index(j)] * computed(j);
+      if (signs_[index(j)] != 0) row_sum += signs_[index(j)] * computed(j);
     }
     const auto n = static_cast<double>(p_.n), k = static_cast<double>(p_.k);
-    // Error of the row checksums themselves: k + 2 n roundings, and underflow.
-    const double checksum_error =
+    // Error of the sums in this function: k + 2 n roundings, and underflow.
+    const double own_error =
         (k + 2 * n + 16) * 0x1p-52 * sum.magnitude + (n * magnitude_of_a + k + n) * 0x1p-1073;
-    const double allowed = element.relative * sum.magnitude + n * element.absolute + checksum_error;
+    const double allowed = element.relative * sum.magnitude + n * element.absolute + own_error;
     if (!std::isfinite(allowed)) return {};
-    const double error = std::fabs(row - sum.value);
+    const double error = std::fabs(row_sum - sum.value);
     return std::isnan(error) ? HUGE_VAL : error / allowed;
   }
 
@@ -91,7 +92,8 @@ class RowSums {
 
   static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
   bool reads_b() const { return p_.alpha != 0 || p_.alpha_im != 0; }
-  bool crosses() const { return p_.alpha_im != 0 || p_.beta_im != 0; }
+  // True if a scalar combines real and imaginary parts.
+  bool combines_parts() const { return p_.alpha_im != 0 || p_.beta_im != 0; }
   bool all_finite(const Part* vector) const {
     for (std::int64_t p = 0; p < p_.k; ++p) {
       if (!std::isfinite(vector[p])) return false;
@@ -99,7 +101,8 @@ class RowSums {
     return true;
   }
 
-  // Coefficient of real column j in the row checksum; complex scalars also mix in the other part, j ^ 1.
+  // Coefficient of real column j in the sum of a row; complex scalars also add in the other part, column j ^
+  // 1.
   double weight(std::int64_t j, double re, double im) const {
     const double direct = signs_[index(j)] * re;
     return im == 0 ? direct : direct + (j % 2 == 0 ? 1 : -1) * signs_[index(j ^ 1)] * im;
@@ -109,7 +112,7 @@ class RowSums {
     return im == 0 ? direct : direct + std::fabs(signs_[index(j ^ 1)] * im);
   }
 
-  // B x, with alpha in it.
+  // alpha B x.
   void multiply_b() {
     products_.resize(index(p_.k));
     magnitudes_without_alpha_.resize(index(p_.k));

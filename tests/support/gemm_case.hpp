@@ -1,4 +1,5 @@
-// One product through the C ABI: random operands with padding, poisoned outputs, guards checked.
+// One product through the C ABI: random operands with padding, a poisoned C, and a check that nothing but C's
+// elements is written.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ namespace kintsugi::test {
 
 using core::MatrixView;
 
-// A NaN with a payload of its own, so that writes to it and uses of it can be detected.
+// A NaN with a payload that no result has, so that it shows where memory was not written, or was read.
 inline constexpr std::uint32_t poison_bits = 0x7fc0dead;
 inline float poison() { return std::bit_cast<float>(poison_bits); }
 inline bool is_poison(float x) { return std::bit_cast<std::uint32_t>(x) == poison_bits; }
@@ -51,7 +52,7 @@ T poison_of() {
   }
 }
 
-// The bits of a vector, for comparisons that take -0 and NaN seriously.
+// The bits of a vector, for comparisons in which -0 differs from 0 and NaN equals itself.
 template <class T>
 auto bits_of(const std::vector<T>& values) {
   using Bits = std::conditional_t<std::is_same_v<core::RealOf<T>, float>, std::uint32_t, std::uint64_t>;
@@ -67,7 +68,7 @@ struct GemmCase {
   std::int64_t pad_a = 0, pad_b = 0, pad_c = 0;  // leading dimension beyond the smallest
   std::int64_t batch = 1, gap = 3;               // elements between batch items
   double alpha = 1, beta = 0;                    // of the operands' type
-  double alpha_im = 0, beta_im = 0;              // of complex operands; of double-double ones lo
+  double alpha_im = 0, beta_im = 0;              // imaginary parts, or low words of double-double scalars
   std::string distribution = "uniform";
   std::uint64_t seed = 1;
   std::string scheme = {}, engine = {}, accumulator = {}, policy = {}, accuracy = {};
@@ -75,7 +76,7 @@ struct GemmCase {
   int threads = 0;
 };
 
-// A complex matrix's parts are two real ones of their own seeds.
+// Fills real and imaginary parts of a complex matrix as two real matrices with different seeds.
 template <class T>
 void fill_elements(const lab::Distribution& distribution, lab::Side side, std::uint64_t seed,
                    const MatrixView<T>& view) {
@@ -111,7 +112,7 @@ constexpr kintsugi_type type_of() {
   return is_single ? KINTSUGI_F32 : KINTSUGI_F64;
 }
 
-// Memory and views of a case; op(A) and op(B) (of complex ones before conjugation) and C of element t.
+// Memory of a case, and views of op(A), op(B) (complex ones not conjugated) and C of batch item t.
 template <class T>
 class GemmDataOf {
  public:
@@ -121,9 +122,9 @@ class GemmDataOf {
     lda_ = leading(test.op_a, test.m, test.k) + test.pad_a;
     ldb_ = leading(test.op_b, test.k, test.n) + test.pad_b;
     ldc_ = leading(KINTSUGI_OP_N, test.m, test.n) + test.pad_c;
-    stride_a_ = lda_ * others(test.op_a, test.m, test.k) + test.gap;
-    stride_b_ = ldb_ * others(test.op_b, test.k, test.n) + test.gap;
-    stride_c_ = ldc_ * others(KINTSUGI_OP_N, test.m, test.n) + test.gap;
+    stride_a_ = lda_ * lines(test.op_a, test.m, test.k) + test.gap;
+    stride_b_ = ldb_ * lines(test.op_b, test.k, test.n) + test.gap;
+    stride_c_ = ldc_ * lines(KINTSUGI_OP_N, test.m, test.n) + test.gap;
     a_.assign(size(stride_a_), poison_of<T>());
     b_.assign(size(stride_b_), poison_of<T>());
     c_.assign(size(stride_c_), poison_of<T>());
@@ -184,7 +185,7 @@ class GemmDataOf {
     return operands;
   }
 
-  // Runs it; the result lies in c(). Nothing but C's elements may have changed.
+  // Runs the case; the result is in c(). Checks that nothing but C's elements has changed.
   kintsugi_status run(kintsugi_handle handle = nullptr) {
     const auto a_before = bits_of(a_);
     const auto b_before = bits_of(b_);
@@ -194,7 +195,7 @@ class GemmDataOf {
     const kintsugi_status status = kintsugi_gemm(handle, &the_problem, &the_options, &the_operands);
     EXPECT_EQ(a_before, bits_of(a_)) << "A was modified";
     EXPECT_EQ(b_before, bits_of(b_)) << "B was modified";
-    EXPECT_EQ(count_poison(), expected_padding()) << "something beside C's elements was written";
+    EXPECT_EQ(count_poison(), expected_padding()) << "memory outside C's elements was written";
     return status;
   }
 
@@ -202,7 +203,7 @@ class GemmDataOf {
     ASSERT_EQ(run(handle), KINTSUGI_SUCCESS) << kintsugi_last_error();
   }
 
-  // Elements of C, column by column, element by element: the same order for both layouts.
+  // Elements of C, item by item and column by column, in the same order for both layouts.
   std::vector<T> result() {
     std::vector<T> values;
     for (std::int64_t t = 0; t < test_.batch; ++t) {
@@ -221,14 +222,14 @@ class GemmDataOf {
   T beta() const { return beta_; }
 
  private:
-  bool unit_down(kintsugi_op op) const {
+  bool unit_row_stride(kintsugi_op op) const {
     return (test_.layout == KINTSUGI_COLUMN_MAJOR) == (op == KINTSUGI_OP_N);
   }
   std::int64_t leading(kintsugi_op op, std::int64_t rows, std::int64_t columns) const {
-    return std::max<std::int64_t>(unit_down(op) ? rows : columns, 1);
+    return std::max<std::int64_t>(unit_row_stride(op) ? rows : columns, 1);
   }
-  std::int64_t others(kintsugi_op op, std::int64_t rows, std::int64_t columns) const {
-    return unit_down(op) ? columns : rows;
+  std::int64_t lines(kintsugi_op op, std::int64_t rows, std::int64_t columns) const {
+    return unit_row_stride(op) ? columns : rows;
   }
   std::size_t size(std::int64_t stride) const {
     return static_cast<std::size_t>(stride * test_.batch + test_.gap);
@@ -243,7 +244,7 @@ class GemmDataOf {
   std::int64_t expected_padding() const {
     return static_cast<std::int64_t>(c_.size()) - test_.m * test_.n * test_.batch;
   }
-  // Poison outside C's elements; a result that is NaN is never this NaN on its own account.
+  // Number of poisoned values outside C's elements. A copy is counted whose elements are cleared.
   std::int64_t count_poison() {
     std::vector<T> copy = c_;
     for (std::int64_t t = 0; t < test_.batch; ++t) {
@@ -268,7 +269,7 @@ MatrixView<const T> constant(const MatrixView<T>& view) {
   return {view.data, view.rows, view.columns, view.row_stride, view.column_stride, view.space};
 }
 
-// All checked elements of one batch item against the exact result.
+// Errors of all checked elements of one batch item, compared with the exact result.
 template <class T>
 std::vector<lab::ElementError> element_errors(GemmDataOf<T>& data, const std::vector<T>& c_before = {},
                                               std::int64_t t = 0) {
@@ -295,7 +296,7 @@ inline double frobenius_error(const std::vector<lab::ElementError>& elements) {
   return std::sqrt(errors / exact);
 }
 
-// Runs a case that must succeed and returns its result.
+// Runs a case that must succeed and returns its error, |C - R|_F / |R|_F.
 template <class T = float>
 double frobenius_of(const GemmCase& test) {
   GemmDataOf<T> data(test);

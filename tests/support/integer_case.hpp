@@ -1,6 +1,6 @@
-// Random products of small integers through the C ABI, whose sums are exact in any order: op(A) op(B) of
-// every shape, layout, op, batch and way of preparing operands, leading dimensions down to 1. Lengths of 1
-// come often, since strides then say little of what they are strides of.
+// Random products of small integers through the C ABI, whose sums are exact in any order. Shapes, layouts,
+// ops, batches, leading dimensions down to 1 and the preparation of operands vary. Lengths of 1 come often,
+// since the library cannot tell then from the strides whether a matrix is stored by rows or by columns.
 #pragma once
 
 #include <complex>
@@ -19,7 +19,7 @@
 
 namespace kintsugi::test {
 
-// Draws of one case.
+// Draws the properties of one case.
 class Draws {
  public:
   explicit Draws(std::uint64_t seed) : random_(seed) {}
@@ -46,7 +46,8 @@ class Draws {
   std::mt19937_64 random_;
 };
 
-// Memory in which a case runs: the host's, or copies that put() makes and fetch() brings back.
+// Memory in which a case runs: the host's itself, or another's into which put() copies and from which fetch()
+// copies back.
 struct Place {
   kintsugi_memory memory = KINTSUGI_HOST;
   kintsugi_queue queue = {KINTSUGI_QUEUE_HOST, 0, nullptr};
@@ -58,18 +59,18 @@ struct Place {
   virtual void fetch() {}
 };
 
-// op(X) of the items of a batch as they lie in memory, NaNs between and behind them.
+// op(X) of all items of a batch in memory, with NaN between and behind them.
 template <class T>
 class StoredIntegers {
  public:
   StoredIntegers(Draws& draws, std::int64_t rows, std::int64_t columns, std::int64_t items, kintsugi_op op,
                  kintsugi_layout layout)
       : op_(op), layout_(layout), items_(items) {
-    const bool unit_down = (layout == KINTSUGI_COLUMN_MAJOR) == (op == KINTSUGI_OP_N);
-    ld_ = (unit_down ? rows : columns) + (draws.once_in(4) ? draws.between(1, 3) : 0);
-    row_stride_ = unit_down ? 1 : ld_;
-    column_stride_ = unit_down ? ld_ : 1;
-    stride_ = ld_ * (unit_down ? columns : rows) + 3;
+    const bool unit_row_stride = (layout == KINTSUGI_COLUMN_MAJOR) == (op == KINTSUGI_OP_N);
+    ld_ = (unit_row_stride ? rows : columns) + (draws.once_in(4) ? draws.between(1, 3) : 0);
+    row_stride_ = unit_row_stride ? 1 : ld_;
+    column_stride_ = unit_row_stride ? ld_ : 1;
+    stride_ = ld_ * (unit_row_stride ? columns : rows) + 3;
     memory_.assign(static_cast<std::size_t>((items + 3) * stride_), poison_of<T>());
     for (std::int64_t t = 0; t < items; ++t) {
       for (std::int64_t i = 0; i < rows; ++i) {
@@ -91,7 +92,7 @@ class StoredIntegers {
   }
   void set(std::int64_t item, std::int64_t i, std::int64_t j, T x) { memory_[index(item, i, j)] = x; }
 
-  // The operand as a call of `batch` items takes it; one item serves all of them.
+  // The pointer that a call of `batch` items gets for this operand; a single item serves all of them.
   void* put(Place& place, kintsugi_batch_kind kind, std::int64_t batch) {
     auto* first = static_cast<T*>(place.put(memory_.data(), memory_.size() * sizeof(T)));
     if (kind == KINTSUGI_BATCH_STRIDED) return first;
@@ -116,7 +117,7 @@ class StoredIntegers {
   std::vector<T*> table_;
 };
 
-// True for equal values: NaNs with any bits, zeros with any sign.
+// True for equal values, whatever the bits of NaNs and the signs of zeros.
 template <class T>
 bool same_values(const std::vector<T>& x, const std::vector<T>& y) {
   const auto same = [](auto a, auto b) { return a == b || (std::isnan(a) && std::isnan(b)); };
@@ -145,8 +146,9 @@ class IntegerCase {
                        int{prepared_kind_}, borrows_ ? "borrowed" : "copied");
   }
 
-  // True if BLAS has such a product: not for a conjugate that is not transposed, nor for pointers together
-  // with strides, nor for checked sums where C is an array of pointers and is added to.
+  // False if cuBLAS has no such product: of an operand that is conjugated without being transposed, or with
+  // pointers for one operand and strides for another, or where sums are checked although C is an array of
+  // pointers and is added to.
   bool is_of_blas() const {
     if (kind_ == KINTSUGI_BATCH_POINTERS && beta_ != T(0)) return false;
     const auto fits = [&](const StoredIntegers<T>& stored, bool prepared) {
@@ -155,7 +157,7 @@ class IntegerCase {
     };
     return fits(a_, prepared_a_) && fits(b_, prepared_b_);
   }
-  // A table of one pointer in device memory cannot serve several items.
+  // True if a prepared operand is a table of one pointer in device memory, which cannot serve several items.
   bool is_refused_on_device() const {
     const auto refused = [&](const StoredIntegers<T>& stored, bool prepared) {
       return prepared && prepared_kind_ == KINTSUGI_BATCH_POINTERS && stored.items() == 1 && batch_ > 1;
@@ -163,7 +165,7 @@ class IntegerCase {
     return refused(a_, prepared_a_) || refused(b_, prepared_b_);
   }
 
-  // An infinity in one row of A.
+  // Puts an infinity into one row of A.
   void make_special(std::uint64_t seed) {
     Draws draws(seed);
     a_.set(draws.between(0, a_.items() - 1), draws.between(0, m_ - 1), draws.between(0, k_ - 1),
@@ -196,7 +198,7 @@ class IntegerCase {
     return status;
   }
 
-  // C as it has to be, and everything beside it as it was.
+  // The memory of C after a right call: its elements by a loop, everything else unchanged.
   std::vector<T> expected() const {
     std::vector<T> memory = c_.memory();
     for (std::int64_t t = 0; t < batch_; ++t) {
@@ -238,7 +240,7 @@ class IntegerCase {
     options.queue = place.queue;
     return options;
   }
-  // Makes a problem with dense operands, unless the caller says otherwise.
+  // A problem with dense operands; the caller may change that.
   kintsugi_problem problem_of(const Place& place, kintsugi_layout layout, kintsugi_batch_kind kind,
                               std::int64_t batch) const {
     kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
@@ -265,7 +267,7 @@ class IntegerCase {
     stride = given_stride;
   }
 
-  // Prepares by a plan of as many items as there are, with a stride even for one item.
+  // Prepares by a plan of as many items as are stored, with a stride even if it is one.
   Owned prepare(Place& place, kintsugi_side side) {
     StoredIntegers<T>& stored = side == KINTSUGI_A ? a_ : b_;
     kintsugi_problem problem = problem_of(place, stored.layout(), prepared_kind_, stored.items());

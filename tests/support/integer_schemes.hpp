@@ -1,4 +1,4 @@
-// Programs whose sums are integers or exact, so that their bits are the same everywhere.
+// Schemes whose sums are integers or exact, so that their bits are the same on every engine.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace kintsugi::test {
 
-// ozaki-fp16 and ozaki-fp64 take slices by the data, and refuse some: their own tests look at their bits.
+// False for ozaki-fp16 and ozaki-fp64, whose number of slices depends on the data and which refuse some;
+// their own tests compare bits.
 inline bool sums_exactly(const core::Program& program) {
   using core::Recombination;
   if (program.recombination == Recombination::exact_sums || program.recombination == Recombination::residues)

@@ -1,4 +1,4 @@
-// Double-double products by MPFR: no rounding but the one that makes a pair of the result.
+// Double-double products by MPFR, rounded only once, when the result becomes a pair of doubles.
 #pragma once
 
 #include <cmath>
@@ -16,7 +16,7 @@ using lab::testing::power_of_two;
 
 inline Mpfr exact_value(const DoubleDouble& x) { return Mpfr(x.hi) + Mpfr(x.lo); }
 
-// The nearest double-double number: hi = RN(x), lo = RN(x - hi), as the pair whose hi is RN(hi + lo).
+// The nearest double-double number: hi = RN(x), lo = RN(x - hi), then renormalised so that hi = RN(hi + lo).
 inline DoubleDouble rounded_pair(const Mpfr& x) {
   const double high = x.to_double();
   if (!std::isfinite(high)) return {high, 0};
@@ -26,7 +26,8 @@ inline DoubleDouble rounded_pair(const Mpfr& x) {
   return {sum, (Mpfr(high) + Mpfr(low) - Mpfr(sum)).to_double()};
 }
 
-// alpha op(A) op(B) + beta C of finite data, and |alpha| |A||B| + |beta C|; before the product runs.
+// alpha op(A) op(B) + beta C of finite data, and |alpha| |A||B| + |beta C|. Has to be made before the product
+// runs, since it reads C.
 struct PairReference {
   std::vector<Mpfr> values;  // (i, j) at i + j m
   std::vector<Mpfr> magnitudes;

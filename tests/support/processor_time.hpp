@@ -1,4 +1,5 @@
-// Processor time of all threads of the program, by which measurements on a busy machine count less.
+// Processor time of all threads of the program, for measurements that other programs on the machine disturb
+// less.
 #pragma once
 
 #include <ctime>

@@ -1,4 +1,4 @@
-// Every program for one type: every scheme of the registry by name, every contract and policy, on every
+// Lists every way to multiply matrices of one type: every scheme by name, every contract and policy, on every
 // engine that runs here. New schemes and engines are included automatically.
 #pragma once
 
@@ -26,21 +26,21 @@ struct Route {
   std::string name() const { return engine + " " + scheme + accuracy + " " + policy; }
 };
 
-// On devices products without an error are of as many slices as the plan has there, which not all operands
-// are content with: tests/gpu/calls/ozaki_test.cpp. Exponents per tile are for real elements there, on some
-// architectures: tests/gpu/calls/tiles_test.cpp.
+// False for schemes that a device does not run on all operands. ozaki-fp16 and ozaki-fp64 have a fixed number
+// of slices there, too few for some operands (tested by tests/gpu/calls/ozaki_test.cpp). Exponents per tile
+// need real elements and some architectures (tests/gpu/calls/tiles_test.cpp).
 inline bool has_steps(const core::Engine& engine, const core::Program& program) {
   return engine.device() == nullptr ||
          (program.recombination != core::Recombination::ozaki1 && program.schedule.tiles.depth == 0);
 }
 
-// Schemes by name that the engine multiplies, with other parameters where their structure then is another.
+// Names of the schemes that the engine runs, some also with parameters that change the program's structure.
 inline std::vector<std::string> schemes_on(const core::Engine& engine, core::OperandType type) {
   std::vector<std::string> names;
   for (const core::Scheme* scheme : core::all_schemes()) {
-    const bool engineless = scheme->program.recombination == core::Recombination::exact_sums;
+    const bool needs_no_engine = scheme->program.recombination == core::Recombination::exact_sums;
     if (!scheme->operands.contains(type) || !has_steps(engine, scheme->program)) continue;
-    if (!engineless && engine.accumulators(scheme->program.format().id).empty()) continue;
+    if (!needs_no_engine && engine.accumulators(scheme->program.format().id).empty()) continue;
     names.emplace_back(scheme->name);
   }
   for (const char* name : {"quantensor:slices=1", "quantensor:slices=3", "ozaki-int8:slices=2",

@@ -14,14 +14,14 @@
 
 namespace kintsugi::test {
 
-// The engine's first accumulator for the program; any, if the program has no product of the engine.
+// The engine's first accumulator for the program; fp32 if the engine multiplies nothing of it.
 inline core::Accumulator first_accumulator(const core::Engine& engine, const core::Program& program) {
-  const auto ways = core::accumulators_of(engine, program, core::ElementType::f32);
-  return ways.empty() ? core::Accumulator::fp32 : ways.front();
+  const auto accumulators = core::accumulators_of(engine, program, core::ElementType::f32);
+  return accumulators.empty() ? core::Accumulator::fp32 : accumulators.front();
 }
 
-// Coefficient of (|A||B|)_ij inside the windows, where all magnitudes of a vector are in one binade, the last
-// rounding to fp32 included.
+// Coefficient of (|A||B|)_ij in the error bound, for operands inside the windows whose vectors each have all
+// magnitudes in one binade; includes the last rounding to fp32.
 inline double coefficient(const std::string& scheme, const std::string& engine, std::int64_t k) {
   const auto type = core::OperandType::f32;
   const core::Program program = core::fitted_program(*core::find_scheme(scheme), type, k);
@@ -30,21 +30,20 @@ inline double coefficient(const std::string& scheme, const std::string& engine, 
   return core::relative_bound(program, bound, type, k, 0, 0) * (1 + 0x1p-20) + 0x1p-24;
 }
 
-// The bound of one product, element by element: from the program, the accumulator and the operands
-// themselves.
+// The error bound of each element of one product, from the program, the accumulator and the operands.
 template <class T>
 class Allowance {
  public:
-  // a (m,k), b (k,n), finite. The engine's first accumulator, unless one is given.
+  // For finite a (m x k) and b (k x n), and the engine's first accumulator unless one is given.
   Allowance(const core::Scheme& scheme, const core::Engine& engine, core::MatrixView<const T> a,
             core::MatrixView<const T> b, std::optional<core::Accumulator> accumulator = {})
       : Allowance(core::fitted_program(scheme, type, a.columns), engine, a, b, accumulator) {}
 
-  // Nothing is promised then.
+  // True if a split may overflow, so that nothing is promised.
   bool overflows() const { return overflows_; }
 
-  // For |C - R|, R = alpha A B + beta C0; all roundings to T after the recombination included: of alpha's
-  // product, of beta's, of their sum.
+  // The bound of |C - R| with R = alpha A B + beta C0, including all roundings to T after the recombination:
+  // of alpha's product, of beta's, and of their sum.
   double operator()(const lab::ElementError& element, double alpha = 1) const {
     constexpr double unit = std::is_same_v<T, float> ? 0x1p-24 : 0x1p-53;
     constexpr double smallest = std::is_same_v<T, float> ? 0x1p-149 : 0x1p-1074;
@@ -66,9 +65,9 @@ class Allowance {
       : a_(a, program.split_a), b_(b.transposed(), program.split_b) {
     overflows_ =
         core::can_overflow(program.split_a, a_.summary) || core::can_overflow(program.split_b, b_.summary);
-    const auto way = accumulator ? *accumulator : first_accumulator(engine, program);
+    const auto used = accumulator ? *accumulator : first_accumulator(engine, program);
     if (a.columns > 0) {
-      bound_ = core::error_bound(program, way, a.columns, core::in_window(program.split_a, a_.summary),
+      bound_ = core::error_bound(program, used, a.columns, core::in_window(program.split_a, a_.summary),
                                  core::in_window(program.split_b, b_.summary));
     }
   }

@@ -1,5 +1,5 @@
-// The schemes mixpert-1 ... mixpert-full as docs/schemes/mixpert.md defines them, element by element, without
-// anything of the library's. Integers are rounded in long double, exponents come from ilogb.
+// The schemes mixpert-1 ... mixpert-full by their definition in docs/schemes/mixpert.md, element by element,
+// without code of the library. Integers are rounded in long double, exponents come from ilogb.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ inline const std::vector<TileScheme>& tile_levels() {
   return levels;
 }
 
-// One operand, vectors x k, as tiles.
+// One operand (vectors x k), cut into tiles.
 class TileOperand {
  public:
   static constexpr int zeros = -100000;
@@ -75,7 +75,8 @@ class TileOperand {
   int panel(std::int64_t v) const { return panels_[static_cast<std::size_t>(v / tile_vectors_)]; }
   int segments() const { return segments_; }
 
-  // Segment s of an element in units of the tile's exponent, its integer shifted right by `right`.
+  // Segment s of an element's integer, in units of the tile's exponent, after shifting the integer right by
+  // `right` bits.
   std::int64_t segment(std::int64_t v, std::int64_t p, int s, int right) const {
     const std::int64_t integer = integers_[static_cast<std::size_t>(v * k() + p)];
     const std::int64_t segment = ((std::abs(integer) >> right) >> (7 * (segments_ - 1 - s))) % 128;
@@ -192,7 +193,7 @@ class TileProduct {
     return acc;
   }
 
-  // 32 elements of a vector in digits of the half-precision program.
+  // 32 elements of a vector, as digits of the half-precision program (docs/schemes/mixpert.md, section 4).
   struct Piece {
     Piece(const TileOperand& operand, std::int64_t v, std::int64_t begin) {
       const std::int64_t end = std::min(operand.k(), begin + 32);

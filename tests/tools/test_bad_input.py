@@ -108,8 +108,8 @@ def test_flags(operands, words, message):
         (["--verson"], "--verson: is not known here; did you mean --version? kintsugi --help lists the flags"),
         (["help", "gmem"], 'COMMAND: there is no command "gmem"; did you mean gemm? The commands are gemm, '),
         (["schemes", "fp16x4"], 'NAME: there is no scheme "fp16x4"; did you mean fp16x3? The schemes are fp16, '),
-        (["bench", "fp32x"], 'CANDIDATE: "fp32x" is no contract and no scheme; did you mean fp32? Accepted: a tolerance '),
-        (["bench", "abacus"], 'CANDIDATE: "abacus" is no contract and no scheme; accepted: a tolerance such as 1e-10, '
+        (["bench", "fp32x"], 'CANDIDATE: "fp32x" is neither a contract nor a scheme; did you mean fp32? Accepted: a tolerance '),
+        (["bench", "abacus"], 'CANDIDATE: "abacus" is neither a contract nor a scheme; accepted: a tolerance such as 1e-10, '
                               "fp32, fp64, exact, auto, fp16, "),
         (["bench", "fp16", "--baselines", "nativ"], '--baselines: "nativ" is not known; did you mean native?'),
         (["bench", "fp16", "--repeat", "0"], '--repeat: "0" is not a whole number from 1 to 1000000'),

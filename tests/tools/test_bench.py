@@ -200,7 +200,7 @@ def test_an_operand_is_prepared(rows, side):
 def test_what_is_fitted_to_each_product_has_no_batch(program, rows):
     assert rows("ozaki-fp16", *TINY)[0]["scheme"].startswith("ozaki-fp16")
     message = program.bad("bench", "ozaki-fp16", *TINY, "--batch", "2")
-    assert message.startswith("--batch: ozaki-fp16 is fitted to each of the 2 products, "), message
+    assert message.startswith("--batch: ozaki-fp16 is fitted to each of the 2 products but reports only one fit"), message
 
 
 def test_a_scheme_is_a_baseline_too(rows):
@@ -323,11 +323,11 @@ def test_a_wrong_product_of_a_batch_is_seen(program):
     "words,message",
     [
         ([], "CANDIDATE: is missing"),
-        (["fp17"], 'CANDIDATE: "fp17" is no contract and no scheme; did you mean fp16? '),
+        (["fp17"], 'CANDIDATE: "fp17" is neither a contract nor a scheme; did you mean fp16? '),
         (["1e-400"], "1e-400: "),
         (["native"], "CANDIDATE: native is a baseline: --baselines native"),
         (["fp16", "--type", "fp64"], "fp16: "),
-        (["fp16", "--baselines", "native,fp16"], "CANDIDATE: fp16 is a baseline too: it takes part once"),
+        (["fp16", "--baselines", "native,fp16"], "CANDIDATE: fp16 is a baseline too; name it only once"),
         (["fp16", "--memory", "disk"], "--memory: "),
         (["fp16", "--baselines", "mpfr:52"], '--baselines: "mpfr:52" is neither native nor a scheme, and arithmetic'),
         (["fp16", "--baselines", "quad"], '--baselines: "quad" is neither native nor a scheme, and arithmetic'),
@@ -345,12 +345,12 @@ def test_a_wrong_product_of_a_batch_is_seen(program):
         (["fp16", "--batch", "1000000", "--shapes", "99999x1x999"], "--batch: 99999000000 x 999 elements of "),
         (["fp16", "--prepare", "c"], "--prepare: "),
         (["fp16", "--call", "plan_execute"], "--call: "),
-        (["fp16", "--problems", "2"], "--problems: goes with --call gemm and --memory device"),
-        (["fp16", "--problems", "2", "--call", "gemm"], "--problems: goes with --call gemm and --memory device"),
-        (["fp16", *CALLS, "--problems", "2", "--prepare", "b"], "--problems: 2 have operands of different sizes, and --prepare b"),
-        (["fp16", *CALLS, "--baselines", "cublas", "--batch", "2"], "--baselines: cublas multiplies no batch, and --batch is 2"),
-        (["fp16", "--memory", "device", "--baselines", "cublas"], "--baselines: cublas, the vendor library's own call, goes with"),
-        (["policy:native"], 'CANDIDATE: "policy:native" is no contract and no scheme'),
+        (["fp16", "--problems", "2"], "--problems: needs --call gemm and --memory device"),
+        (["fp16", "--problems", "2", "--call", "gemm"], "--problems: needs --call gemm and --memory device"),
+        (["fp16", *CALLS, "--problems", "2", "--prepare", "b"], "--problems: 2 problems have operands of different sizes, but --prepare b"),
+        (["fp16", *CALLS, "--baselines", "cublas", "--batch", "2"], "--baselines: cublas cannot multiply a batch, and --batch is 2"),
+        (["fp16", "--memory", "device", "--baselines", "cublas"], "--baselines: cublas, a call of cuBLAS itself, needs"),
+        (["policy:native"], 'CANDIDATE: "policy:native" is neither a contract nor a scheme'),
         (["fp16", "--threads", "0"], "--threads: "),
         (["fp16", "-o", "absent/r.json"], "absent/r.json: the folder absent does not exist"),
         (["fp16", "--distribution", "power-of-two:20"], "fp16: promises nothing for these operands"),
@@ -369,17 +369,17 @@ def test_text(program):
     assert "x native" in head and "x float128" in head and "GFLOP/s" in head
     (exact,) = [line for line in lines if " exact (" in line]
     assert exact.startswith("8 x 12 x 16  exact (ozaki2") and "correctly rounded" in exact
-    assert lines[-1].startswith("Plain loops computed the first 4 rows and 4 columns of C alone")
+    assert lines[-1].startswith("Reference loops computed only the first 4 rows and 4 columns of C")
 
 
 def test_text_of_a_batch(program):
     lines = program.ok("bench", "fp16x3", "--batch", "3", "--prepare", "b", *TINY).stdout.splitlines()
-    assert lines[1] == "batch: 3 products in one call, their operands behind each other"
-    assert lines[2] == "prepared: b, split before and not timed; native and plain loops take it as it is"
+    assert lines[1] == "batch: 3 products in one call, with contiguous operands"
+    assert lines[2] == "prepared: b, split before the timed calls; native and reference loops take it as it is"
 
 
 def test_help(program):
-    text = program.ok("bench", "--help").stdout
+    text = program.ok("bench", "--help").stdout.replace("\\\n", "")
     example, on_device, batch, calls, device_calls = [line for line in text.split("Example:\n")[1].splitlines() if line.startswith("  kintsugi ")]
     program.ok(*example.split()[1:], "--repeat", "1", "--baseline-size", "8")
     program.ok(*calls.split()[1:], "--repeat", "1")

@@ -148,7 +148,7 @@ def test_a_named_accuracy_judges_a_named_scheme(uniform, validate):
     assert contract == {"accuracy": "1e-2", "coefficient": 0.01, "named": True, "met": True}
     contract, error = contract_of(uniform, "--scheme", "fp16", "--accuracy", "4e-4", status=1)
     assert contract == {"accuracy": "4e-4", "coefficient": 4e-4, "named": True, "met": False}
-    assert error == "kintsugi: gemm: C is beyond the accuracy 4e-4 that was asked for\n"
+    assert error == "kintsugi: gemm: the error of C is larger than the requested accuracy 4e-4 allows\n"
     contract, _ = contract_of(uniform, "--scheme", "fp16", status=0)
     assert contract["accuracy"] == "fp32" and not contract["named"] and not contract["met"]
     contract, _ = contract_of(uniform, "--scheme", "ozaki2", "--accuracy", "exact", status=0)

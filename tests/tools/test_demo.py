@@ -53,7 +53,7 @@ def test_exact_is_correctly_rounded_and_the_sentences_say_what_the_rows_do(docum
     changed = [str(n) for n in (24, 33)
                if len({row["bits"] for run in document["runs"] for row in run["rows"]
                        if row["name"] == "native" and row["problem"]["n"] == n}) > 1]
-    assert ("other bits with 2 threads than with 1 at n = " + ", ".join(changed) in bits) if changed else "same bits" in bits
+    assert ("different bits with 1 and 2 threads at n = " + ", ".join(changed) in bits) if changed else "same bits" in bits
 
 
 def generated(program, side):

@@ -90,6 +90,6 @@ def test_files_that_hold_no_pairs(program, random):
     program.save("three.npy", random.standard_normal((3, 4, 3)))
     program.save("fortran.npy", numpy.asfortranarray(pairs(random, (3, 4))))
     for name in ("three.npy", "fortran.npy"):
-        assert "(rows, columns, 2) of double-double numbers: float64 in C order" in program.bad("gemm", name, name, "--check")
+        assert "(rows, columns, 2) of float64 in C order, which are double-double numbers" in program.bad("gemm", name, name, "--check")
     assert "double-double elements, which are written as .npy alone" in program.bad(
         "generate", "uniform", "2x2", "-o", "A.mtx", "--type", "dd")

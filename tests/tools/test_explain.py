@@ -38,7 +38,7 @@ def test_an_operand_that_is_split_before(program, explained):
     for words, prepared in (([], None), (["--prepare", "none"], None), (["--prepare", "b"], "b")):
         document, _ = explained(*SIZES, "uniform", *words)
         assert document["problem"]["prepared"] == prepared
-    assert "Operand a is split before." in program.ok("explain", *SIZES, "uniform", "--prepare", "a").stdout
+    assert "Operand a is split before the call." in program.ok("explain", *SIZES, "uniform", "--prepare", "a").stdout
 
 
 def kept_by_fp16_pair(scaled, residual_exponent):
@@ -196,8 +196,8 @@ def test_accuracy_and_what_it_excludes(explained):
     assert [candidate["checked"] for candidate in document["choices"][0]["candidates"]] == [True, True, True, True, False]
     assert rows["ozaki2"]["verdict"].endswith(": " + ", ".join(
         candidate["scheme"] for candidate in document["choices"][0]["candidates"][:-1]))
-    assert rows["superaccumulator"]["verdict"] == "the fallback chain's last candidate: for elements that no checked one settles"
-    assert rows["native"]["verdict"] == "not proved to give the 0 |A||B| of accuracy exact"
+    assert rows["superaccumulator"]["verdict"] == "the fallback chain's last candidate: for elements that fail the checks of all others"
+    assert rows["native"]["verdict"] == "not proved to keep the 0 |A||B| of accuracy exact"
     assert rows["ozaki2"]["meets_contract"] and not rows["fp16x3"]["meets_contract"]
     assert [name for name, row in rows.items() if row["proved"]] == ["superaccumulator"]
     document, rows = explained(*SIZES, "uniform", "--accuracy", "1e-30")
@@ -212,7 +212,7 @@ def test_the_settings_count(program):
     assert document["contract"]["accuracy"] == "1e-3"
     document = program.ok("explain", *words, environment={"KINTSUGI_SCHEME": "egemm"}).json()
     assert [choice["chosen"] for choice in document["choices"]] == ["egemm", "egemm"]
-    assert document["schemes"][0]["verdict"] == "not asked for: the settings name egemm, so there is no fallback chain"
+    assert document["schemes"][0]["verdict"] == "not considered: the settings name egemm, so there is no fallback chain"
 
 
 def test_text(program):

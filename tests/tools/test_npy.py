@@ -111,7 +111,7 @@ def test_the_orders_hold_the_same_elements(program):
 # ------------------------------------------------------------------ bad files
 
 
-READ = "1 and 2 are read, and (rows, columns, 2) of double-double numbers: float64 in C order"
+READ = "only 1 and 2 are read, and (rows, columns, 2) of float64 in C order, which are double-double numbers"
 
 
 def refuse(program, name="A.npy"):
@@ -206,13 +206,13 @@ def test_header_of_absurd_length(program):
     "header,message",
     [
         ("{'descr': '<f4', 'fortran_order': False}", "the key 'shape' is missing"),
-        ("{'descr': '<f4', 'fortran_order': 1, 'shape': (2, 2)}", "True or False is wanted at character 34"),
-        ("{'descr': '<f4', 'fortran_order': False, 'shape': (2, -2)}", "a size is wanted at character 54"),
-        ("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2)} x", "the end is wanted at character 58"),
+        ("{'descr': '<f4', 'fortran_order': 1, 'shape': (2, 2)}", "True or False is expected at character 34"),
+        ("{'descr': '<f4', 'fortran_order': False, 'shape': (2, -2)}", "a size is expected at character 54"),
+        ("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2)} x", "the end is expected at character 58"),
         ("{'descr': '<f4', 'order': False, 'shape': (2, 2)}", "the key 'order' is unknown or repeated"),
         ("{'descr': '<f4', 'descr': '<f4'}", "the key 'descr' is unknown or repeated"),
-        ("{'descr", "a closing quote is wanted at character 2"),
-        ("", "'{' is wanted at character 0"),
+        ("{'descr", "a closing quote is expected at character 2"),
+        ("", "'{' is expected at character 0"),
     ],
 )
 def test_malformed_headers(program, header, message):

@@ -135,7 +135,7 @@ def interrupt(program, words, number=signal.SIGINT, file=None):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_sweep_is_continued(program, number):
     _, lines = interrupt(program, [*LONG, "-o", "r.json"], number)
-    assert "kintsugi: stopping after the present step, with its results; ^C again stops at once" in lines
+    assert "kintsugi: stopping after this step, when its results are saved; ^C again stops at once" in lines
     told = re.fullmatch(r"kintsugi: interrupted; r.json has (\d+) of 4999 rows, and running the same command again "
                         r"continues it", lines[-1])
     rows = json.loads((program.folder / "r.json").read_text())["rows"]
@@ -153,6 +153,6 @@ def test_an_interrupted_sweep_without_a_file(program):
 def test_an_interrupted_benchmark_keeps_its_finished_shapes(program):
     shapes = ",".join(["8"] + [str(512 + size) for size in range(50)])
     _, lines = interrupt(program, ["bench", "fp16", "--shapes", shapes, "--repeat", "1000", "-o", "b.json"], file="b.json")
-    assert lines[-1] == ("kintsugi: interrupted; b.json has the 1 finished shape; running the same command again "
-                         "begins anew")
+    assert lines[-1] == ("kintsugi: interrupted; b.json has the 1 finished shape; the same command would start from the "
+                         "beginning")
     assert {row["problem"]["m"] for row in json.loads((program.folder / "b.json").read_text())["rows"]} == {8}

@@ -1,5 +1,5 @@
-// Contracts over all generators of the laboratory: whatever program the plan takes, |C - R| stays within the
-// contract's coefficient of |alpha||A||B| + |beta C|, and one last rounding.
+// Tests contracts on all distributions of lab/: whatever program the plan takes, |C - R| is at most the
+// contract's coefficient times |alpha||A||B| + |beta C|, plus one last rounding.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -64,17 +64,17 @@ std::vector<std::string> distributions() {
   return all;
 }
 
-struct Asked {
+struct Request {
   std::string accuracy, policy;
 };
 
 template <class T>
-double coefficient_of(const Asked& asked, std::int64_t k) {
-  if (!asked.accuracy.empty()) return std::stod(asked.accuracy);
+double coefficient_of(const Request& request, std::int64_t k) {
+  if (!request.accuracy.empty()) return std::stod(request.accuracy);
   return static_cast<double>(k + 8) * unit_roundoff<T>;
 }
 
-// Largest error of the checked elements in units of what is allowed.
+// Returns the largest error over allowed error of all elements.
 template <class T>
 double worst_ratio(GemmDataOf<T>& data, const std::vector<T>& before, double coefficient, bool natively) {
   constexpr double smallest = std::numeric_limits<T>::denorm_min();
@@ -94,7 +94,7 @@ double worst_ratio(GemmDataOf<T>& data, const std::vector<T>& before, double coe
 template <class T>
 class Contracts : public testing::Test {
  protected:
-  static std::vector<Asked> all_asked() {
+  static std::vector<Request> all_requests() {
     const char* tolerance = std::is_same_v<T, float> ? "1e-5" : "1e-10";
     return {{"", "auto"}, {"", "emulate"}, {"", "native"}, {tolerance, "emulate"}, {tolerance, "auto"}};
   }
@@ -105,20 +105,20 @@ class Contracts : public testing::Test {
     for (const std::string& distribution : distributions<T>()) {
       for (const std::int64_t k : {1, 2, 5, 16, 66, 200, 700}) {
         if (!thorough && k > 66) continue;
-        for (const Asked& asked : all_asked()) {
+        for (const Request& request : all_requests()) {
           GemmCase test{.m = 12, .n = 9, .k = k, .distribution = distribution, .engine = engine};
           test.seed = static_cast<std::uint64_t>(++trial);
-          test.accuracy = asked.accuracy;
-          test.policy = asked.policy;
+          test.accuracy = request.accuracy;
+          test.policy = request.policy;
           test.alpha = trial % 3 == 0 ? -0.3 : 1;
           test.beta = trial % 4 == 0 ? 1.7 : 0;
-          judge(test, coefficient_of<T>(asked, k), handle);
+          judge(test, coefficient_of<T>(request, k), handle);
         }
       }
     }
   }
 
-  // Calls that ran, and batch items by an emulation among them.
+  // Number of calls that succeeded, and of those that an emulation computed.
   int ran_ = 0;
   int emulated_ = 0;
 
@@ -127,7 +127,7 @@ class Contracts : public testing::Test {
     GemmDataOf<T> data(test);
     const std::vector<T> before = data.raw_c();
     const kintsugi_status status = data.run(handle);
-    if (status == KINTSUGI_CONTRACT_UNREACHABLE) return;  // said so, which is allowed
+    if (status == KINTSUGI_CONTRACT_UNREACHABLE) return;  // a call may refuse a contract that it cannot keep
     ASSERT_EQ(status, KINTSUGI_SUCCESS) << kintsugi_last_error();
     const json done = handle.report();
     bool natively = false;
@@ -160,7 +160,7 @@ TYPED_TEST(Contracts, HoldOnTheCpuEngine) {
   EXPECT_GT(this->emulated_, thorough ? 200 : 80);
 }
 
-// A result that is wrong by more than its contract is seen.
+// Intended failure: an element that is wrong by more than its contract is seen.
 TYPED_TEST(Contracts, ViolationsAreSeen) {
   GemmDataOf<TypeParam> data(GemmCase{.m = 3, .n = 3, .k = 20, .engine = "reference", .policy = "native"});
   data.run_well();
@@ -168,8 +168,8 @@ TYPED_TEST(Contracts, ViolationsAreSeen) {
   EXPECT_GT(worst_ratio(data, {}, 28 * unit_roundoff<TypeParam>, true), 1);
 }
 
-// A new generator belongs into the list above.
-TEST(Contract, EveryGeneratorIsInTheSweep) {
+// If this fails, add the new distribution to distributions_of_all.
+TEST(Contract, EveryDistributionIsInTheSweep) {
   std::string swept = " ";
   for (const std::string& name : distributions<double>()) swept += name + " ";
   for (const std::string& line : lab::distribution_forms()) {

@@ -1,6 +1,6 @@
-// The contract `exact`: every element is RN(alpha AB + beta C). Half of the elements and more are constructed
-// with a known answer (rounding_cases.hpp), the others drawn at random and summed by MPFR without a rounding
-// but the last one.
+// Checks the contract `exact`: every element is RN(alpha AB + beta C). More than half of the elements are
+// constructed with a known answer (rounding_cases.hpp); the others are random, and MPFR sums them exactly and
+// rounds once.
 //
 //   build/tests/correct_rounding              what the test suite takes
 //   build/tests/correct_rounding 10000000     the figure of docs/results/log
@@ -29,7 +29,7 @@ struct Count {
   std::int64_t misses = 0;
 };
 
-// Routes to the library: the contract on both engines, and the program of its last candidate.
+// Options of a call: the contract on both engines, or the scheme of the contract's last candidate.
 Options route(std::int64_t number) {
   switch (number % 8) {
     case 0: return {.scheme = "superaccumulator", .engine = "reference"};
@@ -38,8 +38,8 @@ Options route(std::int64_t number) {
   }
 }
 
-// A family with an intended miss.
-const std::string moved = "moved";
+// Name of a family whose miss is intended.
+const std::string intended_miss = "moved";
 
 template <class T>
 std::string type_name() {
@@ -69,7 +69,7 @@ class Judge {
     count.elements += problem.m * problem.n;
     for (std::size_t e = 0; e < c.size(); ++e) {
       if (std::memcmp(&c[e], &problem.expected[e], sizeof(T)) == 0) continue;
-      if (count.misses++ == 0 && family != moved) show(problem, e, c[e]);
+      if (count.misses++ == 0 && family != intended_miss) show(problem, e, c[e]);
     }
     const auto done = nlohmann::json::parse(report(handle_));
     for (const auto& candidate : done.at("candidates")) {
@@ -102,8 +102,8 @@ T rounded(const Mpfr& sum) {
   return static_cast<T>(sum.to_double());
 }
 
-// Vectors on which integers of two bits more than T's have the largest error: every element but the first
-// lies three binades below it and ends in ones, and all are rounded up by half a unit.
+// Fills vectors whose rounding to integers of two bits more than T's has the largest error: every element
+// except the first is three binades below it, ends in ones, and is rounded up by half a unit.
 template <class T>
 void fill_with_largest_roundings(Random& random, const core::MatrixView<T>& vectors) {
   constexpr int digits = RoundingLimits<T>::digits;
@@ -216,7 +216,7 @@ void judge_round(Random& random, std::int64_t number, Judge<T>& judge) {
           ConstructedRounding<T>(random, rows, columns, 40, false, scalars).problem(), options);
     judge("constructed, 2^-200" + tail,
           ConstructedRounding<T>(random, rows, columns, 200, false, scalars).problem(), options);
-    judge("constructed, any span" + tail,
+    judge("constructed, any dynamic range" + tail,
           ConstructedRounding<T>(random, rows, columns, far, true, scalars).problem(), options);
   }
   judge("constructed, ties of alpha and beta", TiesOfScalars<T>(random, rows, columns).problem(), options);
@@ -224,19 +224,19 @@ void judge_round(Random& random, std::int64_t number, Judge<T>& judge) {
     judge("random, against MPFR", random_problem<T>(random, 12 * number + part), options);
 }
 
-// One element of a right answer moved by a last place must count as one miss.
-bool sees_a_miss(Random& random) {
+// Returns true if an expected element that is moved by one last place counts as one miss.
+bool finds_a_miss(Random& random) {
   std::map<std::string, Count> families;
   std::map<std::string, std::int64_t> candidates;
   RoundingProblem<double> problem = TiesOfScalars<double>(random, 4, 3).problem();
   problem.expected[5] = std::nextafter(problem.expected[5], 0.0);
-  Judge<double>{families, candidates}(moved, problem, route(1));
-  return families["FP64 " + moved].misses == 1;
+  Judge<double>{families, candidates}(intended_miss, problem, route(1));
+  return families["FP64 " + intended_miss].misses == 1;
 }
 
 int run(std::int64_t wanted) {
   Random random(20261120);
-  if (!sees_a_miss(random)) {
+  if (!finds_a_miss(random)) {
     fmt::print(stderr, "an element that is wrong by a last place was not seen\n");
     return 1;
   }
@@ -274,7 +274,7 @@ int main(int argc, char** argv) {
   const std::int64_t elements = std::atoll(argument.c_str());
   if (argc > 2 || elements <= 0) {
     fmt::print(
-        "correct_rounding [ENTRIES]: at least so many elements of exact products against known answers\n"
+        "correct_rounding [ELEMENTS]: at least so many elements of exact products against known answers\n"
         "example: correct_rounding 10000000\n");
     return argument == "--help" ? 0 : 2;
   }

@@ -1,4 +1,4 @@
-// The largest digits and residues that a split can produce, in sums on both sides of what an int32
+// Tests sums of the largest digits and residues that a split can produce, on both sides of what an int32
 // accumulator holds (131,071 products of -128, 133,144 of 127) and of the 65,536 products after which sums
 // are added outside it.
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@
 namespace kintsugi::test {
 namespace {
 
-// A row of 131,072 elements takes 16 MiB per slice, since vectors come in groups of 128: few vectors, and
-// short ones for many slices, in blocks of 8,192 (ozaki-int8) or 65,536 (ozaki2).
+// A row of 131,072 elements takes 16 MiB per slice, since vectors are padded to 128, so programs of many
+// slices get shorter ones: k-blocks are 8,192 (ozaki-int8) or 65,536 (ozaki2) long.
 constexpr int max_slices = 16;
 
 std::vector<std::int64_t> lengths(const core::Program& program) {
@@ -32,7 +32,7 @@ core::OperandType type_of_operands() {
   return std::is_same_v<T, float> ? core::OperandType::f32 : core::OperandType::f64;
 }
 
-// One row of A and one column of B, constant along k but for their first elements.
+// One row of A and one column of B, constant along k except for their first elements.
 template <class T>
 class LongSum {
  public:
@@ -64,7 +64,7 @@ class LongSum {
 template <class T>
 class Int32Edge : public testing::Test {
  protected:
-  // f(route, program) for every integer program with that recombination on every engine.
+  // Calls visit(route) for every integer program with that recombination, on every engine.
   template <class Visit>
   static void for_each_program(core::Recombination recombination, Visit&& visit) {
     int visited = 0;
@@ -85,9 +85,9 @@ class Int32Edge : public testing::Test {
 using Types = testing::Types<float, double>;
 TYPED_TEST_SUITE(Int32Edge, Types);
 
-// A first element of 2^top sets the scale to 1: the others are their own integers, and their residues modulo
-// the number m are the largest there are. Of m = 256: -128; of the others half of m - 1, with both signs.
-TYPED_TEST(Int32Edge, LargestResidues) {
+// A first element of 2^top sets the scale to 1, so the other elements are integers whose residues are the
+// largest there are: -128 modulo 256, and (m - 1) / 2 of either sign modulo other m.
+TYPED_TEST(Int32Edge, SumsOfTheLargestResiduesAreExact) {
   using T = TypeParam;
   this->for_each_program(core::Recombination::residues, [](const Route& route) {
     for (const std::int64_t k : lengths(core::find_scheme(route.scheme)->program)) {
@@ -105,7 +105,7 @@ TYPED_TEST(Int32Edge, LargestResidues) {
 
 __extension__ using Int128 = __int128;
 
-// The digits of one number, and the sum of k squares of it that the schedule's terms make of them.
+// The digits of a number, and the sum of k of its squares as the schedule's terms compute it.
 class WeightedDigits {
  public:
   WeightedDigits(const core::Program& program, double x) : program_(program) {
@@ -119,17 +119,17 @@ class WeightedDigits {
     });
   }
 
-  // Exact, then rounded to double as the recombination does.
+  // The sum is exact, and rounded to double once as in the recombination.
   double sum(std::int64_t k) const {
-    int least = 0;
+    int min_exponent = 0;
     for (const core::Term& term : program_.schedule.terms)
-      least = std::min(least, program_.schedule.group_exponents[term.group]);
+      min_exponent = std::min(min_exponent, program_.schedule.group_exponents[term.group]);
     Int128 total = 0;
     for (const core::Term& term : program_.schedule.terms) {
-      const int exponent = program_.schedule.group_exponents[term.group] - least;
+      const int exponent = program_.schedule.group_exponents[term.group] - min_exponent;
       total += static_cast<Int128>(digits_[term.a] * digits_[term.b]) * k * (Int128{1} << exponent);
     }
-    return std::ldexp(static_cast<double>(total), least - 2 * scale_);
+    return std::ldexp(static_cast<double>(total), min_exponent - 2 * scale_);
   }
 
   int largest_digit() const {
@@ -144,9 +144,8 @@ class WeightedDigits {
   std::vector<int> digits_;
 };
 
-// Numbers next to the largest leading digit (they start with 126.49...), with all other digits of the split
-// -128 or 127.
-TYPED_TEST(Int32Edge, LargestDigits) {
+// The numbers have the largest leading digit, and all other digits are -128 or 127.
+TYPED_TEST(Int32Edge, SumsOfTheLargestDigitsAreExact) {
   using T = TypeParam;
   int largest = 0;
   this->for_each_program(core::Recombination::weighted, [&](const Route& route) {

@@ -1,7 +1,7 @@
-// Programs of integer sums give the same bits on every engine and family of kernels, with any number of
-// threads, any workspace limit and at every place of a batch; and on other machines, by the hashes of
-// tests/data/hashes.json. The operands come from integers alone (lab/random.hpp), so that they are the same
-// everywhere.
+// Tests that programs of integer sums give the same bits on every engine and family of kernels, with any
+// number of threads, any workspace limit and at every position in a batch; and, by the hashes in
+// tests/data/hashes.json, on every machine. Operands are generated with integer arithmetic (lab/random.hpp),
+// so they are the same everywhere.
 //
 // After a change that is meant to change bits, or a new scheme:
 //   WRITE_HASHES=tests/data/hashes.json build/tests/verification_test --gtest_filter='IntegerBits/*'
@@ -29,7 +29,7 @@ std::string hash_of(const std::vector<T>& values) {
   return fmt::format("{:016x}", hash);
 }
 
-// A product by a scheme, or by the contract `exact` where it has no name.
+// A product by the named scheme, or by the contract if the name is "exact".
 template <class T>
 GemmCase case_of(const std::string& scheme, const std::string& distribution) {
   GemmCase test{.m = 131, .n = 130, .k = 67, .distribution = distribution, .seed = 5};
@@ -78,7 +78,7 @@ std::vector<std::string> programs() {
   return names;
 }
 
-// True if the engine has the program.
+// Returns true if the engine executes the scheme.
 template <class T>
 bool runs(const std::string& scheme, const std::string& engine) {
   GemmCase test = case_of<T>(scheme, "uniform");
@@ -166,18 +166,18 @@ TYPED_TEST(IntegerBits, DoNotDependOnThreadsOrWorkspace) {
   }
 }
 
-TYPED_TEST(IntegerBits, DoNotDependOnThePlaceInABatch) {
+TYPED_TEST(IntegerBits, DoNotDependOnThePositionInABatch) {
   for (const std::string& scheme : programs<TypeParam>()) {
     for (const std::string& engine : engines_here()) {
       if (!runs<TypeParam>(scheme, engine)) continue;
       GemmCase test = case_of<TypeParam>(scheme, "span:20");
       test.m = 9, test.n = 5, test.beta = 0, test.batch = 4;
-      const std::vector<TypeParam> together = result_of<TypeParam>(test, engine, 3);
+      const std::vector<TypeParam> batch = result_of<TypeParam>(test, engine, 3);
       for (std::int64_t t = 0; t < 4; ++t) {
         GemmCase alone = test;
         alone.batch = 1;
         alone.seed = test.seed + static_cast<std::uint64_t>(t);
-        const std::vector<TypeParam> part(together.begin() + t * 45, together.begin() + (t + 1) * 45);
+        const std::vector<TypeParam> part(batch.begin() + t * 45, batch.begin() + (t + 1) * 45);
         EXPECT_EQ(bits_of(part), bits_of(result_of<TypeParam>(alone, engine, 1)))
             << scheme << " " << engine << t;
       }
@@ -185,7 +185,7 @@ TYPED_TEST(IntegerBits, DoNotDependOnThePlaceInABatch) {
   }
 }
 
-// A hash sees one bit.
+// Intended failure: the hash sees a single wrong bit.
 TEST(Hash, SeesTheLastBitOfOneElement) {
   std::vector<double> values(100, 1.5);
   const std::string before = hash_of(values);

@@ -1,9 +1,9 @@
 // Products whose correctly rounded elements are known by construction: ties, ties and numbers of T with a
-// part far below them, subnormal results, underflow to zero and the edge of overflow, hidden behind products
-// that cancel.
+// term far below them, subnormal results, underflow to zero and the edge of overflow, each with larger
+// products that cancel.
 //
-// Every element of C has elements of its own in A: the columns of B are zero outside blocks of inner indices
-// that no other column uses. So m n answers are chosen freely, and one call computes all of them.
+// Every column of B is non-zero only at inner indices that no other column uses, so every element of C has
+// its own elements in A. So m n answers are chosen freely, and one call computes all of them.
 #pragma once
 
 #include <algorithm>
@@ -26,13 +26,13 @@ __extension__ using UnsignedInt128 = unsigned __int128;
 template <class T>
 struct RoundingLimits {
   static constexpr int digits = std::numeric_limits<T>::digits;
-  static constexpr int lowest = std::numeric_limits<T>::min_exponent - digits;  // of the last bit of all
-  static constexpr int highest =
-      std::numeric_limits<T>::max_exponent - digits;                      // of the largest binade's last bit
+  // Exponents of the last bit of the smallest subnormal, and of that of the largest number.
+  static constexpr int lowest = std::numeric_limits<T>::min_exponent - digits;
+  static constexpr int highest = std::numeric_limits<T>::max_exponent - digits;
   static constexpr std::uint64_t top = std::uint64_t{1} << (digits - 1);  // leading bit of a significand
 };
 
-// C = alpha A B + beta C, column-major, and what it must be.
+// C = alpha A B + beta C, column-major, and the expected C.
 template <class T>
 struct RoundingProblem {
   RoundingProblem(std::int64_t rows, std::int64_t columns, std::int64_t inner)
@@ -44,15 +44,15 @@ struct RoundingProblem {
   T alpha = 1, beta = 0;
 };
 
-// Elements whose product is an integer of at most `digits` bits times 2^position: A's element is the integer
-// times the part of 2^position beyond 2^y, B's is the power of two.
+// An element of A and one of B whose product is an integer of at most `digits` bits times 2^position: B's is
+// 2^y, A's is the integer times 2^(position - y).
 struct Slot {
   int position;
   int y;
 };
 
-// y for that position, so that both factors are numbers of T: in the middle of what is possible, which keeps
-// the spans of A and B small, or anywhere.
+// Chooses y for that position, so that both factors are numbers of T: near the middle, which keeps the
+// dynamic ranges of A and B narrow, or anywhere.
 template <class T>
 Slot place(Random& random, int position, bool anywhere) {
   using L = RoundingLimits<T>;
@@ -68,7 +68,7 @@ bool placeable(int position) {
   return position >= 2 * L::lowest && position <= L::highest + std::numeric_limits<T>::max_exponent - 1;
 }
 
-// significand 2^last rounded from above or below is known by where the rest lies.
+// What the exact number has beyond significand 2^last; it decides how the number is rounded.
 enum class Rest : std::uint8_t { none, below_half, half, above_half, little_more, little_less };
 
 struct Chosen {
@@ -81,13 +81,13 @@ struct Chosen {
   }
 };
 
-// Properties that the columns of a problem share, drawn at random.
+// A problem of chosen elements. The columns share alpha and beta, which are drawn at random.
 template <class T>
 class ConstructedRounding {
  public:
   using L = RoundingLimits<T>;
-  // A product, its two halves that cancel it, the chosen number, half of its last place, what lies far below
-  // that, and the two halves of beta C that cancel it.
+  // Inner indices of a column: a product, the low and high half of its negative, the chosen number, half of
+  // its last place, a term far below that, and the low and high half of -beta C.
   static constexpr int block = 8;
 
   ConstructedRounding(Random& random, std::int64_t rows, std::int64_t columns, int max_depth, bool anywhere,
@@ -118,7 +118,7 @@ class ConstructedRounding {
 
   std::uint64_t significand() { return L::top | (random_.bits() & (L::top - 1)) | 1U; }
 
-  // Exponent of the last place: anywhere, or at the two ends.
+  // Draws the exponent of the last place: the lowest, the highest, or any.
   int draw_last() {
     switch (random_.integer(0, 3)) {
       case 0: return L::lowest;
@@ -134,7 +134,7 @@ class ConstructedRounding {
                                                                   anywhere_ ? 200 : 4));
     const int old = column.last + static_cast<int>(random_.integer(-2 * L::digits, 4));
     column.c_exponent = old + L::digits;  // beta = beta_ 2^-digits
-    const bool held = column.c_exponent >= L::lowest && column.c_exponent <= L::highest;
+    const bool c_is_in_range = column.c_exponent >= L::lowest && column.c_exponent <= L::highest;
     const int places[] = {last,
                           last - 1,
                           last - depth,
@@ -143,7 +143,7 @@ class ConstructedRounding {
                           old - alpha_exponent_,
                           old - alpha_exponent_ + L::digits};
     if (!std::all_of(std::begin(places), std::end(places), placeable<T>)) return false;
-    if (beta_ != 0 && !held) return false;
+    if (beta_ != 0 && !c_is_in_range) return false;
     const auto slot = [&](int position) { return place<T>(random_, position, anywhere_); };
     column.number = slot(last);
     column.half = slot(last - 1);
@@ -180,8 +180,8 @@ class ConstructedRounding {
     return {number, rest};
   }
 
-  // Sums to the chosen number, in units of its last place (exact: the products are elements of T times powers
-  // of two).
+  // Sets the elements of A so that the sum is the chosen number. All products are exact: significands of T
+  // times powers of two.
   void fill_element(std::int64_t i, std::int64_t j, const Column& column) {
     const Chosen chosen = choose(column.last);
     const bool half =
@@ -242,8 +242,8 @@ class ConstructedRounding {
   RoundingProblem<T> problem_;
 };
 
-// alpha x + beta C in the middle of two numbers of T, or a little beside it, alpha and beta of all bits: the
-// product of alpha's and x's significands is a random integer, and C follows from it modulo 2^(digits - 1).
+// alpha x + beta C is a tie between two numbers of T, or slightly beside one. alpha, beta and x have random
+// significands, and C follows from them modulo 2^(digits - 1).
 template <class T>
 class TiesOfScalars {
  public:
@@ -268,11 +268,11 @@ class TiesOfScalars {
   const RoundingProblem<T>& problem() const { return problem_; }
 
  private:
-  // Odd, and little above its leading bit, so that the sum's length varies little.
+  // Draws an odd integer slightly above a power of two, so that the length of sums varies little.
   std::uint64_t scalar() { return L::top | (random_.bits() & (L::top / 8 - 1)) | 1U; }
 
   std::uint64_t inverse_of_beta() const {
-    std::uint64_t inverse = beta_;  // right to 3 bits; every step doubles them
+    std::uint64_t inverse = beta_;  // correct to 3 bits; every step doubles their number
     for (int step = 0; step < 5; ++step) inverse *= 2 - beta_ * inverse;
     return inverse;
   }
@@ -290,7 +290,7 @@ class TiesOfScalars {
           static_cast<Int128>(alpha_) * static_cast<Int128>(x) + static_cast<Int128>(beta_) * old;
       kept = sum > 0 ? static_cast<std::uint64_t>(sum >> width) : 0;
     } while (std::bit_width(kept) != L::digits);
-    const int side = static_cast<int>(random_.integer(-1, 1));  // of the tie
+    const int side = static_cast<int>(random_.integer(-1, 1));  // side of the tie on which the sum is
     const T sign = random_.flip() ? T(-1) : T(1);
     const std::uint64_t rounded = side > 0 ? kept + 1 : side < 0 ? kept : kept + (kept & 1U);
     T* row = problem_.a.data() + i + j * block * problem_.m;

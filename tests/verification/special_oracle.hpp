@@ -1,5 +1,5 @@
-// Where NaN and infinities must stand in C = alpha A B + beta C: FACTS section 8, element by element, as sets
-// of the classes that are right. Written from the table alone, without a look at src/recombine.
+// The classes (NaN, infinities, finite) that an element of C = alpha A B + beta C may have, by the table of
+// special values in docs/ARCHITECTURE.md. Written from the table, independently of src/recombine.
 #pragma once
 
 #include <cmath>
@@ -22,7 +22,7 @@ Classes class_of(T x) {
   return finite;
 }
 
-// Combines sums, one from each set: infinities of two signs make NaN.
+// Classes of the sum of two numbers of these classes: infinities of opposite signs give NaN.
 inline Classes add(Classes x, Classes y) {
   Classes result = 0;
   if (((x | y) & a_nan) != 0) result |= a_nan;
@@ -34,7 +34,7 @@ inline Classes add(Classes x, Classes y) {
   return result;
 }
 
-// Products with a number that is not 0.
+// Classes of the product with a number that is not 0.
 inline Classes times(Classes x, double factor) {
   if (std::isnan(factor)) return a_nan;
   if (factor > 0) return x;
@@ -49,31 +49,31 @@ template <class T>
 Classes class_of_product(const core::MatrixView<T>& a, const core::MatrixView<T>& b, std::int64_t i,
                          std::int64_t j, bool natively) {
   Classes sum = finite;
-  double others = 0;
+  double finite_products = 0;
   for (std::int64_t p = 0; p < a.columns; ++p) {
     const T x = a(i, p);
     const T y = b(p, j);
     if (std::isnan(x) || std::isnan(y)) return a_nan;
     if (!std::isinf(x) && !std::isinf(y)) {
-      others += std::abs(static_cast<double>(x) * static_cast<double>(y));
+      finite_products += std::abs(static_cast<double>(x) * static_cast<double>(y));
       continue;
     }
     if (x == 0 || y == 0) return a_nan;
     sum = add(sum, (x > 0) == (y > 0) ? plus_infinity : minus_infinity);
   }
-  const bool overflows = natively && others > static_cast<double>(std::numeric_limits<T>::max()) / 2;
+  const bool overflows = natively && finite_products > static_cast<double>(std::numeric_limits<T>::max()) / 2;
   return sum != finite && overflows ? sum | a_nan : sum;
 }
 
 // Properties of a finite sum: its sign, where the computed sum must have the same, and whether the sum or a
 // product with alpha may overflow on the way.
 struct FiniteSum {
-  int sign = 0;            // of the exact sum
-  bool decided = true;     // the computed one has the same sign
-  bool overflows = false;  // it may pass the largest number
+  int sign = 0;            // sign of the exact sum
+  bool decided = true;     // the computed sum has the same sign
+  bool overflows = false;  // the computed sum may overflow
 };
 
-// alpha times a sum of those classes, alpha not 0.
+// Classes of alpha times a sum of these classes, alpha not 0.
 inline Classes scaled_class(Classes product, const FiniteSum& sum, double alpha) {
   if (std::isnan(alpha)) return a_nan;
   if (product != finite) return times(product, alpha);
@@ -82,7 +82,7 @@ inline Classes scaled_class(Classes product, const FiniteSum& sum, double alpha)
   return sum.sign == 0 ? a_nan : times(plus_infinity, sum.sign * alpha);
 }
 
-// beta c, beta not 0; `overflows`: an overflow of the two finite factors counts as infinity or not.
+// Classes of beta c, beta not 0; with `overflows` the product of two finite factors may be infinite.
 inline Classes old_class(double beta, double c, bool overflows) {
   if (std::isnan(beta) || std::isnan(c)) return a_nan;
   if (!std::isfinite(beta) || !std::isfinite(c)) {

@@ -1,6 +1,6 @@
-// NaN, infinities, zeros of both signs, subnormals and the largest numbers at random places of A, B, C, alpha
-// and beta, through every scheme, contract and policy on every engine: each element's class is one that the
-// oracle accepts, and finite ones keep their bound, or are the correctly rounded result.
+// Tests NaN, infinities, zeros of both signs, subnormals and the largest numbers at random positions in A, B,
+// C, alpha and beta, for every scheme, contract and policy on every engine: each element's class is one that
+// special_oracle.hpp accepts, and finite elements keep their bound, or are correctly rounded.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -51,7 +51,7 @@ double draw_scalar(Random& random) {
   return static_cast<double>(values[random.integer(0, std::ssize(values) - 1)]);
 }
 
-// One problem with its old C, and the judgement of every element.
+// A random problem, and the check of every element of its result.
 template <class T>
 class Placement {
  public:
@@ -64,7 +64,7 @@ class Placement {
     before_ = data_.raw_c();
   }
 
-  std::int64_t placed() const { return placed_; }
+  std::int64_t special_elements() const { return special_elements_; }
 
   void run_and_judge() {
     const kintsugi_status status = data_.run();
@@ -83,7 +83,7 @@ class Placement {
   }
 
  private:
-  // Largest error of elements with finite factors.
+  // Largest allowed error of elements with finite factors.
   class Bound {
    public:
     Bound(const Route& route, GemmDataOf<T>& data)
@@ -111,8 +111,7 @@ class Placement {
     }
 
    private:
-    // As it is split: NaN and infinities are zeros. The other elements of their vectors count, since vectors
-    // can share an exponent.
+    // Copies the operand as it is split: NaN and infinities become zeros.
     static std::vector<T> finite_copy(const MatrixView<T>& rows) {
       std::vector<T> copy(static_cast<std::size_t>(rows.rows * rows.columns));
       for (std::int64_t v = 0; v < rows.rows; ++v) {
@@ -157,7 +156,7 @@ class Placement {
     for (std::int64_t i = 0; i < matrix.rows; ++i) {
       for (std::int64_t j = 0; j < matrix.columns; ++j) {
         matrix(i, j) = draw<T>(random, rate);
-        placed_ += !std::isfinite(matrix(i, j)) || matrix(i, j) == 0 || std::abs(matrix(i, j)) > 1;
+        special_elements_ += !std::isfinite(matrix(i, j)) || matrix(i, j) == 0 || std::abs(matrix(i, j)) > 1;
       }
     }
   }
@@ -168,7 +167,7 @@ class Placement {
     return view(i, j);
   }
 
-  // A named scheme may find magnitudes that it has no slices for.
+  // A named scheme that adapts to the operands may refuse their magnitudes.
   bool can_refuse() const {
     return !route_.scheme.empty() && core::find_scheme(route_.scheme)->adapt != nullptr;
   }
@@ -199,7 +198,7 @@ class Placement {
     EXPECT_NE(class_of(computed) & accepted, 0U) << computed << " is not of " << accepted;
   }
 
-  // A B alone, with finite factors.
+  // Properties of (A B)_ij, with finite factors.
   FiniteSum finite_sum(std::int64_t i, std::int64_t j, const Bound& bound) {
     const lab::Product<T> product{constant(data_.a()), constant(data_.b())};
     const lab::ExactElement element = lab::exact_element(product, i, j);
@@ -221,12 +220,12 @@ class Placement {
   }
 
   std::pair<std::vector<T>, std::vector<T>> gather(std::int64_t i, std::int64_t j) {
-    std::pair<std::vector<T>, std::vector<T>> both;
+    std::pair<std::vector<T>, std::vector<T>> row_and_column;
     for (std::int64_t p = 0; p < data_.test().k; ++p) {
-      both.first.push_back(data_.a()(i, p));
-      both.second.push_back(data_.b()(p, j));
+      row_and_column.first.push_back(data_.a()(i, p));
+      row_and_column.second.push_back(data_.b()(p, j));
     }
-    return both;
+    return row_and_column;
   }
 
   void judge_finite(std::int64_t i, std::int64_t j, T computed, const Bound& bound) {
@@ -256,7 +255,7 @@ class Placement {
   const Route& route_;
   GemmDataOf<T> data_;
   std::vector<T> before_;
-  std::int64_t placed_ = 0;
+  std::int64_t special_elements_ = 0;
 };
 
 template <class T>
@@ -264,23 +263,22 @@ class SpecialPlacement : public testing::Test {};
 using Types = testing::Types<float, double>;
 TYPED_TEST_SUITE(SpecialPlacement, Types);
 
-TYPED_TEST(SpecialPlacement, EveryClassIsOneThatTheOracleAccepts) {
+TYPED_TEST(SpecialPlacement, GiveElementsOfTheClassesThatTheOracleAccepts) {
   constexpr bool is_double = std::is_same_v<TypeParam, double>;
   const std::vector<Route> routes = all_routes(is_double ? core::OperandType::f64 : core::OperandType::f32);
   const std::int64_t wanted = thorough ? 100000 : 3000;
-  std::int64_t placed = 0;
+  std::int64_t special_elements = 0;
   Random random(is_double ? 88 : 87);
-  for (std::int64_t trial = 0; placed < wanted || trial < std::ssize(routes) * 20; ++trial) {
+  for (std::int64_t trial = 0; special_elements < wanted || trial < std::ssize(routes) * 20; ++trial) {
     SCOPED_TRACE("trial " + std::to_string(trial));
     Placement<TypeParam> placement(routes[trial % std::ssize(routes)], random);
     placement.run_and_judge();
-    placed += placement.placed();
+    special_elements += placement.special_elements();
     ASSERT_FALSE(this->HasFailure());
   }
 }
 
-// The oracle refuses what is wrong.
-TEST(SpecialOracle, RefusesTheWrongClass) {
+TEST(SpecialOracle, HasTheClassesOfKnownCases) {
   EXPECT_EQ(add(plus_infinity, minus_infinity), a_nan);
   EXPECT_EQ(add(plus_infinity, finite), plus_infinity);
   EXPECT_EQ(times(plus_infinity, -2), minus_infinity);

@@ -20,7 +20,7 @@ struct AccuracyRequest {
   bool json = false;
 };
 
-// The worst figures over all rows of a method.
+// Number of rows of a method, and the worst figures over them.
 struct Worst {
   Method method;
   int rows = 0;
@@ -77,7 +77,7 @@ SweepTexts sweep_texts(const AccuracyRequest& request) {
   return texts;
 }
 
-// Fails if a bound did not hold: that is a fault of this project, in the bound or in the product.
+// Fails if a bound did not hold, which is an error in Kintsugi: in the bound or in the product.
 void require_bounds(const SweepOutcome& outcome) {
   if (outcome.bound_violations == 0) return;
   throw Finding(fmt::format("accuracy: {} of {} rows are beyond their scheme's a-priori bound, the first: {}",
@@ -85,7 +85,7 @@ void require_bounds(const SweepOutcome& outcome) {
                             outcome.first_violation));
 }
 
-// Returns the request for standard output: that gets the document of --json, and there is no file to
+// Where -o names standard output, returns the request for --json without a file, since there is none to
 // continue.
 AccuracyRequest with_standard_output(AccuracyRequest request) {
   if (!is_standard_output(request.output)) return request;
@@ -118,17 +118,14 @@ void run_accuracy(const AccuracyRequest& given) {
 
 std::string accuracy_footer() {
   return "Example:\n"
-         "  kintsugi accuracy --schemes fp16,fp16x3,native --distributions uniform,phi:2 --m 32 --n 32 "
-         "--k 16,256 -o accuracy.json\n"
+         "  kintsugi accuracy --schemes fp16,fp16x3,native --distributions uniform,phi:2 --m 32 --n 32 --k "
+         "16,256 -o accuracy.json\n"
          "\n"
-         "--plan reads a JSON object with the names of these flags: {\"schemes\": [\"fp16\"], \"k\": [16, "
-         "256], ...};\n"
-         "a flag replaces the plan's list. A second run with the same file skips the rows that it has. Where "
-         "all\n"
-         "vectors are inside a scheme's window, every element is held against the scheme's a-priori bound; "
-         "the "
-         "exit\n"
-         "status is 1 if one is beyond. kintsugi report draws the results.";
+         "--plan reads a JSON object with the names of these flags, {\"schemes\": [\"fp16\"], \"k\":\n"
+         "[16, 256], ...}; a flag replaces the plan's list. A second run with the same -o skips the rows\n"
+         "that the file has. Where all vectors are inside a scheme's window, every element is compared\n"
+         "with the scheme's a-priori bound; if one exceeds it, the exit status is 1. kintsugi report\n"
+         "draws the results.";
 }
 
 }  // namespace

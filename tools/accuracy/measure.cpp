@@ -43,15 +43,15 @@ Json time_document(double seconds, double plan_seconds) {
   return {{"seconds", seconds}, {"runs", 1}, {"plan_seconds", plan_seconds}};
 }
 
-// Returns the native errors with which rows are compared; the native row has all of its errors.
+// Returns the members of the native errors that other rows repeat for comparison.
 Json baseline_errors(const lab::ErrorReport& errors) {
   const Json all = errors_document(errors);
-  Json some;
+  Json repeated;
   for (const char* key : {"frobenius_relative", "max_relative", "mean_relative", "max_componentwise",
                           "max_ulp", "correctly_rounded_fraction"}) {
-    some[key] = all.at(key);
+    repeated[key] = all.at(key);
   }
-  return some;
+  return repeated;
 }
 
 // Returns the histogram of differences between the compared elements of a product and the same ones of the
@@ -101,7 +101,7 @@ class TypedCell : public AccuracyCell {
   std::vector<T> b_;
   std::optional<lab::ExactReference<T>> exact_;
   std::vector<long double> long_double_sums_;  // of the compared elements, computed for the first row
-  std::map<std::string, std::optional<Result>> native_;  // by engine; nothing if it has none
+  std::map<std::string, std::optional<Result>> native_;  // by engine; nothing for an engine without one
 };
 
 template <class T>
@@ -149,7 +149,7 @@ const typename TypedCell<T>::Result* TypedCell<T>::native(const std::string& eng
       result.errors = exact_->measure(view_c(result.c), view_c(result.c), &result.elements);
       found->second = std::move(result);
     } catch (const LibraryError& error) {
-      if (error.is_surprise()) throw;
+      if (error.is_unexpected()) throw;
     }
   }
   return found->second ? &*found->second : nullptr;

@@ -44,9 +44,9 @@ Json check_bound(const Json& bounds, core::MatrixView<const T> view_a, core::Mat
     largest_ratio = std::isnan(ratio) ? HUGE_VAL : std::max(largest_ratio, ratio);
   }
   bound["in_window"] = in_window;
-  const bool promised = !a.overflows && !b.overflows;
-  bound["largest_ratio"] = promised ? number(largest_ratio) : Json();
-  bound["held"] = promised ? Json(largest_ratio <= 1) : Json();
+  const bool is_promised = !a.overflows && !b.overflows;
+  bound["largest_ratio"] = is_promised ? number(largest_ratio) : Json();
+  bound["held"] = is_promised ? Json(largest_ratio <= 1) : Json();
   return bound;
 }
 

@@ -42,7 +42,7 @@ void AccuracyResults::resume(const std::vector<Json>& keys) {
   InputFile input(file_);
   const Json old = Json::parse(input.read_rest(), nullptr, false);
   if (!old.is_object() || old.value("format", Json()) != head_.at("format"))
-    fail(file_, "is there and is no file of kintsugi accuracy; choose another -o");
+    fail(file_, "exists and was not written by kintsugi accuracy; choose another -o");
   try {
     for (const char* name : {"format_version", "version", "commit", "seed"})
       require_same(file_, old.at(name), head_.at(name), name);
@@ -58,7 +58,7 @@ void AccuracyResults::resume(const std::vector<Json>& keys) {
       if (done_.insert(key).second) rows_.push_back(row);
     }
   } catch (const Json::exception& error) {
-    fail(file_, "is no file of kintsugi accuracy that can be continued: {}", error.what());
+    fail(file_, "cannot be continued by kintsugi accuracy, choose another -o: {}", error.what());
   }
 }
 
@@ -81,9 +81,9 @@ void AccuracyResults::flush() {
 }
 
 Json AccuracyResults::document() const {
-  Json whole = head_;
-  whole["rows"] = rows_;
-  return whole;
+  Json document = head_;
+  document["rows"] = rows_;
+  return document;
 }
 
 std::string results_text(const Json& document) {

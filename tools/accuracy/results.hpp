@@ -11,13 +11,13 @@ namespace kintsugi::tools {
 
 class AccuracyResults {
  public:
-  // `file` "": kept in memory only. If the file exists, its rows are taken over; it is refused if another
-  // version, commit or processor made it, or if it has rows that are not among `keys`.
+  // With a `file` of "", results are kept in memory only. The rows of an existing file are taken over; it is
+  // refused if another version, commit or processor made it, or if it has rows that are not among `keys`.
   AccuracyResults(std::string file, const Sweep& sweep, const std::vector<Json>& keys);
 
   bool has(const Json& key) const { return done_.contains(key.dump()); }
   std::size_t size() const { return done_.size(); }
-  // Adds a row; writes the file if the last time was a few seconds ago.
+  // Adds a row; writes the file if it was written more than a few seconds ago.
   void add(const Json& row);
   // Writes the file under a temporary name, then renames it.
   void flush();
@@ -38,7 +38,7 @@ class AccuracyResults {
 // Returns the document's text: the head with one member per line for readers, each row on one line.
 std::string results_text(const Json& document);
 
-// Returns the members of a row that make its key.
+// Returns the members of a row that identify it.
 Json key_of(const Json& row);
 
 }  // namespace kintsugi::tools

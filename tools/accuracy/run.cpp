@@ -18,7 +18,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Progress of a sweep: a bar if stderr is a terminal, else a line every few seconds.
+// Shows the progress of a sweep: a bar if stderr is a terminal, else a line every few seconds.
 class SweepProgress {
  public:
   SweepProgress(const std::string& name, std::size_t total)
@@ -83,7 +83,7 @@ void measure_cell(const CellKey& key, const Sweep& sweep, const std::vector<Meth
   }
 }
 
-// Throws Interrupted with what the file holds: all rows that were measured. Without a file nothing is kept.
+// Throws Interrupted with a message about the file, which has all rows that were measured.
 [[noreturn]] void interrupted(const std::string& file, std::size_t done, std::size_t total, int signal) {
   if (file.empty()) throw Interrupted("interrupted; no -o names a file, so nothing is kept", signal);
   throw Interrupted(fmt::format("interrupted; {} has {} of {} rows, and running the same command again "
@@ -110,7 +110,7 @@ void count_violations(SweepOutcome& outcome) {
   }
 }
 
-// Fails if a cell's exact elements, and the errors of a few results beside them, do not fit in memory.
+// Fails if a cell's exact elements, together with the errors of a few results, do not fit in memory.
 void require_elements(const Sweep& sweep, const Shape& shape) {
   constexpr double bytes_per_element =
       lab::ExactReference<double>::bytes_per_element + 2 * sizeof(lab::ElementError);
@@ -144,7 +144,7 @@ SweepOutcome run_sweep(const Sweep& sweep, const std::string& file, const std::s
   const std::vector<CellKey> cells = cells_of(sweep);
   const std::vector<Json> keys = keys_of(cells, methods);
   AccuracyResults results(file, sweep, keys);
-  // Plans that the library refuses are found before any measurement.
+  // Makes all plans once, so that one that the library refuses is reported before any measurement.
   for (const Method& method : methods) make_plan(make_handle().get(), sweep.shapes.front(), method);
   SweepOutcome outcome;
   outcome.rows_before = results.size();
@@ -166,12 +166,12 @@ SweepOutcome run_sweep(const Sweep& sweep, const std::string& file, const std::s
 }
 
 Json recorded_document(const std::string& file, const std::string& format) {
-  if (!std::filesystem::exists(file)) fail(file, "is not there; without --recorded it is made");
+  if (!std::filesystem::exists(file)) fail(file, "does not exist; without --recorded it is made");
   InputFile input(file);
   Json document = Json::parse(input.read_rest(), nullptr, false);
   if (!document.is_object() || document.value("format", "") != "kintsugi." + format ||
       document.value("format_version", 0) != 1)
-    fail(file, "is no document of the format kintsugi.{}, version 1", format);
+    fail(file, "is not a document of the format kintsugi.{}, version 1", format);
   return document;
 }
 

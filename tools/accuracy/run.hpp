@@ -10,17 +10,18 @@ namespace kintsugi::tools {
 
 struct SweepOutcome {
   Json document;                // docs/schema/accuracy.schema.json
-  std::size_t rows_before = 0;  // that the file had already
-  int refused = 0;              // rows left out, since their scheme does not take their operands
+  std::size_t rows_before = 0;  // number of rows that the file had already
+  int refused = 0;              // number of rows left out, since their scheme refuses their operands
   std::string first_refusal;
-  int bound_violations = 0;  // rows beyond their scheme's a-priori bound
+  int bound_violations = 0;  // number of rows beyond their scheme's a-priori bound
   std::string first_violation;
 };
 
-// Runs a sweep into `file`, continuing the rows there; "": in memory only. `name`: text before the bar.
+// Runs a sweep and adds its rows to `file`; with a `file` of "" they are in memory only. `name` is shown in
+// front of the progress bar.
 SweepOutcome run_sweep(const Sweep& sweep, const std::string& file, const std::string& name = "accuracy");
 
-// Returns the rows in `file`, made by any commit.
+// Returns the sweep that is recorded in `file`, whatever commit made it.
 SweepOutcome recorded_sweep(const std::string& file);
 
 // Returns a document of docs/schema/FORMAT.schema.json; fails if the file does not exist or is no such

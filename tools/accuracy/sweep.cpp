@@ -13,7 +13,8 @@ namespace {
 
 std::string flag_of_list(const std::string& name) { return "--" + name; }
 
-// Returns the number from 1 up that `text` is; a message about another text quotes `quoted_text`.
+// Returns the number, 1 or larger, that `text` contains. The message about any other text quotes
+// `quoted_text`.
 std::int64_t parse_size(const std::string& flag, std::string_view text, const std::string& quoted_text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -107,7 +108,7 @@ std::vector<Shape> all_shapes(const SweepTexts& texts) {
 std::string item_text(const std::string& file, const std::string& name, const Json& item) {
   if (item.is_string()) return item.get<std::string>();
   if (item.is_number_integer() || item.is_boolean()) return item.dump();
-  fail(file, "\"{}\" holds {}, which is no word and no whole number", name, item.dump());
+  fail(file, "\"{}\" holds {}, which is neither a word nor a whole number", name, item.dump());
 }
 
 std::string list_of_member(const std::string& file, std::string name) {
@@ -116,10 +117,10 @@ std::string list_of_member(const std::string& file, std::string name) {
     if (name == list.name) return name;
   }
   if (name == "histogram") return name;
-  fail(file, "\"{}\" is no member of a sweep", name);
+  fail(file, "\"{}\" is not a member of a sweep", name);
 }
 
-// Returns the words of a list, each once; `otherwise` if the list is not given.
+// Returns the words of a list without repetitions; `otherwise` if the list is not given.
 std::vector<std::string> words_of(const SweepTexts& texts, const char* name,
                                   const std::vector<std::string>& otherwise) {
   const auto found = texts.find(name);

@@ -44,7 +44,8 @@ inline constexpr std::array<SweepList, 11> sweep_lists{{
     {"max-elements", "Elements of C that are checked: a sample where C has more [4096]"},
 }};
 
-// The lists by their names; and "histogram", true or false, which is a flag without a value.
+// The words of the lists by the lists' names; also "histogram", true or false, which is a flag without a
+// value.
 using SweepTexts = std::map<std::string, std::vector<std::string>>;
 
 // Reads a file {"schemes": [...], "k": [1, 4], ...} with the members of sweep_lists ("max_elements"),
@@ -62,7 +63,7 @@ struct Sweep {
   std::vector<Shape> shapes;
   std::vector<std::uint64_t> seeds;
   std::int64_t max_elements = 0;
-  bool histogram = false;  // rows have a histogram of the differences to native
+  bool histogram = false;  // true: rows have a histogram of the differences to native
 };
 // Returns the sweep; fails, naming the flag, for an unknown name.
 Sweep make_sweep(const SweepTexts& texts);

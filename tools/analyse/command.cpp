@@ -1,4 +1,4 @@
-// kintsugi analyse: the arithmetic of a paper, enumerated, simulated and measured.
+// kintsugi analyse: enumerates, simulates and measures the arithmetic of a paper.
 #include <memory>
 
 #include "analyse/mixpert.hpp"
@@ -110,9 +110,10 @@ constexpr const char* mixpert_footer =
     "Example:\n"
     "  kintsugi analyse mixpert --samples 100000 --sizes 256,512\n"
     "\n"
-    "Products: Eqs. 5 and 6 of the paper by enumeration and by simulation. Ranges: Eq. 9 and the rule of\n"
-    "32:1 against measured errors. Pairs: one exponent for both tiles against one for each. Overhead:\n"
-    "packing is what prepared operands save; INT32 to FP32 is 8/7 of what tiles of 256 save.";
+    "Products: Eqs. 5 and 6 of the paper, by enumeration and by simulation. Ranges: Eq. 9 and the rule\n"
+    "of 32:1, compared with measured errors. Pairs: errors with one exponent for both tiles, and with\n"
+    "one for each. Overhead: packing is the time that prepared operands save; INT32 to FP32 is 8/7 of\n"
+    "the time that tiles of 256 save.";
 
 }  // namespace
 

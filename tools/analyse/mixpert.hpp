@@ -42,8 +42,9 @@ struct MixpertAnalysis {
   std::vector<Overhead> overheads;
 };
 
-// Seconds of a square product with both operands prepared, and what its steps take.
+// Returns the seconds of a square product with both operands prepared.
 double prepared_seconds(const std::string& scheme, std::int64_t size);
+// Measures the time of a square product of mixpert-4, and how much of it its steps take.
 Overhead measure_overhead(std::int64_t size);
 
 MixpertAnalysis analyse_mixpert(const AnalyseRequest& request);

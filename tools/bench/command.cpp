@@ -37,7 +37,7 @@ std::string shape_cell(const Json& row) {
   return cell(problem, "m") + " x " + cell(problem, "n") + " x " + cell(problem, "k");
 }
 
-// Returns the ratio to the baseline, "-" if a clock did not tick.
+// Returns the ratio to the baseline; "-" if there is none, since the clock was too coarse.
 std::string ratio_text(const Json& ratios, const std::string& baseline) {
   const auto found = ratios.find(baseline);
   return found == ratios.end() ? "-" : fmt::format("{:.3g}", found->get<double>());
@@ -135,10 +135,9 @@ void print_text(const Bench& bench, const Json& result) {
   const Json& rows = result.at("rows");
   fmt::print("{}, {}, seed {}; threads: {}, rounds: {}\n", element_text(bench), bench.distribution,
              bench.seed, bench.threads, bench.repeat);
-  if (bench.batch > 1)
-    fmt::print("batch: {} products in one call, their operands behind each other\n", bench.batch);
+  if (bench.batch > 1) fmt::print("batch: {} products in one call, with contiguous operands\n", bench.batch);
   if (bench.prepare != "none")
-    fmt::print("prepared: {}, split before and not timed; native and plain loops take it as it is\n",
+    fmt::print("prepared: {}, split before the timed calls; native and reference loops take it as it is\n",
                bench.prepare);
   for (const Json& row : rows) {
     if (row.at("engine").is_null()) continue;
@@ -162,7 +161,7 @@ void print_text(const Bench& bench, const Json& result) {
   });
   if (shortened)
     fmt::print(
-        "\nPlain loops computed the first {0} rows and {0} columns of C alone; their rates are of these.\n",
+        "\nReference loops computed only the first {0} rows and {0} columns of C, which their rates count.\n",
         bench.baseline_size);
 }
 
@@ -170,7 +169,7 @@ void run(const BenchRequest& request) {
   require_settings();
   const Bench bench = make_bench(request);
   const bool to_standard_output = is_standard_output(request.output);
-  // The name is what runs, whatever the environment prefers.
+  // Hides variables that would select something else than the candidates' names say.
   const HiddenVariables environment(
       {"KINTSUGI_SCHEME", "KINTSUGI_POLICY", "KINTSUGI_ACCURACY", "KINTSUGI_ACCUMULATOR"});
   const Json result = run_bench(bench, to_standard_output ? "" : request.output);
@@ -181,56 +180,50 @@ void run(const BenchRequest& request) {
 constexpr const char* calls_footer =
     "  kintsugi bench auto fp32 --call gemm --shapes 8,32,128 --threads 1\n"
     "\n"
-    "With --call gemm every call is checked, looks for the plan of an earlier one and allocates, as a "
-    "program's are\n"
-    "that keeps no plan: beside native, what a call costs the host.\n"
+    "--call gemm times whole calls of kintsugi_gemm, as a program makes them that keeps no plan: each\n"
+    "call checks its arguments, looks up the plan of an earlier call and allocates its workspace.\n"
     "\n"
-    "  kintsugi bench auto fp32 --call gemm --memory device --shapes 1024 --problems 500 --baselines "
-    "policy:native,cublas\n"
+    "  kintsugi bench auto fp32 --call gemm --memory device --shapes 1024 --problems 500 \\\n"
+    "    --baselines policy:native,cublas\n"
     "\n"
-    "On a GPU such times are the host's, from call to return, of 100 calls on an idle device; cublas is its "
-    "own\n"
-    "call, policy:native a native product whose sums are tested.\n"
+    "On a GPU such times are the host's, from call to return, of 100 calls on an idle device. The\n"
+    "baseline cublas is a call of cuBLAS itself; policy:native is a native product whose sums are\n"
+    "checked.\n"
     "\n";
 
 std::string bench_footer() {
   std::string text =
       "Example:\n"
-      "  kintsugi bench exact fp64 ozaki2 --type fp64 --distribution phi:0.5 --shapes 256,512 "
-      "--baselines native,float128,mpfr:113 -o bench.json\n"
+      "  kintsugi bench exact fp64 ozaki2 --type fp64 --distribution phi:0.5 --shapes 256,512 \\\n"
+      "    --baselines native,float128,mpfr:113 -o bench.json\n"
       "\n"
-      "Every result is first held against the exact product, on a sample of elements: contracts against "
-      "their\n"
-      "coefficient, exact bit for bit, schemes against their a-priori bound. One that is beyond ends the "
-      "program\n"
-      "with status 1, and nothing of its shape is timed. Then all run in turns. Rates are 2 m n k a "
-      "product (8 of\n"
-      "complex elements) over the quickest time, in workspace that was allocated before. kintsugi report "
-      "draws the results.\n"
+      "A sample of the elements of every result is compared with the exact product before anything is "
+      "timed:\n"
+      "contracts by their coefficient, exact bit for bit, schemes by their a-priori bound. A result that\n"
+      "exceeds its bound ends the program with status 1. Then all candidates and baselines are timed in\n"
+      "turns. Rates are 2 m n k operations a product (8 m n k for complex elements) divided by the\n"
+      "fastest time, in workspace that was allocated before. kintsugi report draws the results.\n"
       "\n"
       "  kintsugi bench fp16x3 fp16x3-wide --memory device --shapes 1024,4096,8192 --baselines "
       "native,tf32,fp16\n"
       "\n"
-      "With --memory device operands lie on a GPU. What its matrix units and its memory do at most is "
-      "measured\n"
-      "first, by kernels that do nothing else. Times are the device's, of batches of some 50 ms whose "
-      "executions\n"
-      "have operands of their own in turn where the cache would hold one set; rates are over the "
-      "median.\n"
+      "With --memory device the operands are on a GPU. The largest rates of its matrix units and its\n"
+      "memory are measured first, by kernels that do nothing else. Times are the device's, of batches of\n"
+      "some 50 ms; where the cache would hold the operands, several sets of them take turns. Rates are\n"
+      "divided by the median time.\n"
       "\n"
       "  kintsugi bench fp16x3 bf16x6 --memory device --shapes 512 --batch 64 --prepare b\n"
       "\n";
   text += calls_footer;
   return text +
-         "The candidate auto is what a call gets that asks for nothing: the contract of its type under the "
-         "policy auto.\n"
+         "The candidate auto is a call without options: the contract of its type under the policy auto.\n"
          "\n"
-         "A batch is one call for all its products, cuBLAS's strided batch for native on a GPU; of several "
-         "of them\n"
-         "elements are checked. What --prepare names is split once before, as weights are.";
+         "A batch is one call for all its products (for native on a GPU, cuBLAS's strided batch);\n"
+         "elements of several of them are checked. The operand that --prepare names is split once before\n"
+         "all calls, as weights are.";
 }
 
-// Contestants and their matrices.
+// Adds options for candidates, baselines and the shapes that they multiply.
 void add_products(CLI::App& command, BenchRequest& request) {
   command
       .add_option("CANDIDATE", request.candidates,
@@ -240,8 +233,8 @@ void add_products(CLI::App& command, BenchRequest& request) {
   command
       .add_option(
           "--baselines", request.baselines,
-          "[policy:]native, schemes, long-double, double-double, float128, mpfr:BITS; cublas for --call gemm "
-          "[native]")
+          "[policy:]native, schemes, long-double, double-double, float128, mpfr:BITS; cublas for --call "
+          "gemm [native]")
       ->delimiter(',');
   command.add_option("--shapes", request.shapes, "Sizes MxNxK, or N for NxNxN [512]")->delimiter(',');
   command
@@ -250,18 +243,19 @@ void add_products(CLI::App& command, BenchRequest& request) {
       ->check(whole_number(1, std::int64_t{1} << 20))
       ->capture_default_str();
   command
-      .add_option("--prepare", request.prepare,
-                  "Operand that is split before and not timed, but for native and plain loops: a, b or none")
+      .add_option(
+          "--prepare", request.prepare,
+          "Operand that is split before the timed calls (except native and reference loops): a, b or none")
       ->check(one_of({"none", "a", "b"}))
       ->capture_default_str();
 }
 
-// The calls that are timed.
+// Adds options for the calls that are timed.
 void add_calls(CLI::App& command, BenchRequest& request) {
   command
-      .add_option("--call", request.call,
-                  "Timed: plan, an execution of a plan in a workspace that are there before; gemm, all of "
-                  "kintsugi_gemm")
+      .add_option(
+          "--call", request.call,
+          "What is timed: plan, the execution of a plan that exists already; gemm, all of kintsugi_gemm")
       ->check(one_of({"plan", "gemm"}))
       ->capture_default_str();
   command
@@ -271,7 +265,7 @@ void add_calls(CLI::App& command, BenchRequest& request) {
       ->capture_default_str();
 }
 
-// Operands.
+// Adds options for the operands' elements.
 void add_operands(CLI::App& command, BenchRequest& request) {
   command
       .add_option("--type", request.type,
@@ -283,7 +277,7 @@ void add_operands(CLI::App& command, BenchRequest& request) {
   command.add_option("--seed", request.seed, "Seed of the matrices")->capture_default_str();
 }
 
-// Rounds, threads, memory and engines.
+// Adds options for rounds, threads, memory and engines.
 void add_conditions(CLI::App& command, BenchRequest& request) {
   command.add_option("--repeat", request.repeat, "Rounds, in each of which all are timed")
       ->check(whole_number(1, 1000000))
@@ -296,13 +290,13 @@ void add_conditions(CLI::App& command, BenchRequest& request) {
       ->check(one_of({"host", "device"}))
       ->capture_default_str();
   command.add_flag("--no-ceilings", request.no_ceilings,
-                   "Leave out what a device can do at most, which takes some seconds to measure");
+                   "Do not measure the largest rates of the device, which takes some seconds");
   command.add_option("--engine", request.engine, "A name of `kintsugi engines` [cpu; on a device cuda]");
   command.add_option("--workspace-limit", request.workspace_limit, "Bytes, with K, M or G; 0: no limit")
       ->capture_default_str();
   command
       .add_option("--baseline-size", request.baseline_size,
-                  "Rows and columns of C that plain loops compute at most; their rate is of these")
+                  "Most rows and columns of C that reference loops compute; their rate counts only these")
       ->check(whole_number(1, std::int64_t{1} << 40))
       ->capture_default_str();
 }

@@ -1,4 +1,5 @@
-// Contestants of a benchmark: products of the library and reference loops, all with the same operands.
+// Contestants of a benchmark: products of the library, calls of cuBLAS and reference loops, all with the same
+// operands.
 #pragma once
 
 #include <memory>
@@ -71,7 +72,7 @@ class Contestant {
   virtual Json facts() const = 0;
 };
 
-// Return contestants. Fail, naming the candidate, if the library makes no plan for it.
+// These return contestants. They fail, naming the candidate, if the library makes no plan for it.
 template <class T>
 std::unique_ptr<Contestant> host_product(const Bench& bench, const std::string& candidate,
                                          BenchMatrices<T>& matrices);

@@ -13,7 +13,7 @@ void require_device();
 
 class BenchDevice {
  public:
-  // Takes seconds if it measures the ceilings.
+  // Measures the ceilings on request, which takes some seconds.
   explicit BenchDevice(bool measures_ceilings);
 
   const lab::DeviceStream& stream() const { return stream_; }

@@ -45,12 +45,12 @@ class DeviceProduct : public LibraryProduct<T> {
   lab::DeviceMemory workspace_;
   bool times_calls_;
   CallTimer calls_;
-  std::vector<Prepared> prepared_;  // one of each set
+  std::vector<Prepared> prepared_;  // one for each set
   std::unique_ptr<lab::DeviceGraph> graph_;
   int executions_ = 0;  // in a series; 0: not planned yet
 };
 
-// Computes C, which is filled with NaN first, independent of the host's C.
+// Fills C with NaN, multiplies, and copies C to the host.
 template <class T>
 void DeviceProduct<T>::run() {
   std::vector<T>& c = this->matrices().c;

@@ -32,7 +32,7 @@ kintsugi_problem problem_for(const Bench& bench, const Shape& shape, std::option
   return problem;
 }
 
-// The name is the caller's, which has to stay.
+// Returns options that refer to `name`, which must outlive them.
 kintsugi_options options_for(const Bench& bench, const std::string& name, const kintsugi_queue& queue) {
   kintsugi_options options = KINTSUGI_OPTIONS_INIT;
   options.queue = queue;
@@ -59,7 +59,7 @@ Plan make_plan(kintsugi_handle handle, const Bench& bench, const std::string& na
   return Plan(plan);
 }
 
-// Returns the operand that is prepared; none for native products, which split nothing.
+// Returns the operand that is prepared, if any; native products split nothing.
 std::optional<kintsugi_side> prepared_side(const Bench& bench, const std::string& name) {
   if (bench.prepare == "none" || name == "native" || name == native_policy) return std::nullopt;
   return bench.prepare == "a" ? KINTSUGI_A : KINTSUGI_B;
@@ -145,7 +145,7 @@ Verdict LibraryProduct<T>::judge(std::int64_t product, const lab::ErrorReport& e
     return contract_verdict<T>(plan.at("contract").at("coefficient"), elements);
   const Json report = report_of(handle_.get());
   if (matrices_.batch > 1 && !report.value("adapted", Json()).is_null()) {
-    fail("--batch", "{} is fitted to each of the {} products, and reports one fit alone: no bound is known",
+    fail("--batch", "{} is fitted to each of the {} products but reports only one fit, so no bound is known",
          name_, matrices_.batch);
   }
   const Json bound =

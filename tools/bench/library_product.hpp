@@ -30,10 +30,9 @@ class LibraryProduct : public Contestant {
 
   BenchMatrices<T>& matrices() const { return matrices_; }
   std::size_t workspace_bytes() const { return workspace_bytes_; }
-  // Prepares the operand that is to be split before timing, on a device without a copy; nullptr if there is
-  // none.
+  // Prepares the operand that --prepare names, without copying it; nullptr if there is none.
   Prepared prepare(const T* a, const T* b) const;
-  // `number`: of the call; calls of several problems in turn have different k.
+  // `number` counts the calls. Where several problems take turns, it selects the problem by its k.
   void execute(const T* a, const T* b, T* c, std::byte* workspace, const Prepared& prepared,
                std::int64_t number = 0) const;
 

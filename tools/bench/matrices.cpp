@@ -10,7 +10,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Zeros for all products. Fails where they do not fit the machine's memory.
+// Returns zeros for all products of the batch. Fails if they do not fit in the machine's memory.
 template <class T>
 std::vector<T> make_elements(const Bench& bench, std::int64_t rows, std::int64_t columns) {
   return std::get<std::vector<T>>(make_matrix(bench.batch > 1 ? "--batch" : "--shapes", bench.batch * rows,
@@ -18,7 +18,7 @@ std::vector<T> make_elements(const Bench& bench, std::int64_t rows, std::int64_t
                                       .values);
 }
 
-// Every product has a seed of its own.
+// Returns an operand of all products of the batch, each from a seed of its own.
 template <class T>
 std::vector<T> generated(const Bench& bench, lab::Side side, std::int64_t rows, std::int64_t columns) {
   std::vector<T> values = make_elements<T>(bench, rows, columns);
@@ -28,7 +28,7 @@ std::vector<T> generated(const Bench& bench, lab::Side side, std::int64_t rows, 
                 bench.seed + static_cast<std::uint64_t>(product),
                 core::MatrixView<T>{values.data() + product * rows * columns, rows, columns, columns, 1});
     }
-  } catch (const std::runtime_error& error) {  // the type cannot hold what was asked for
+  } catch (const std::runtime_error& error) {  // the type cannot hold the distribution's values
     fail("--distribution", "{}", error.what());
   }
   return values;

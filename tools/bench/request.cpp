@@ -37,7 +37,7 @@ void require_candidate(const std::string& word) {
   if (is_contract(word) || word == auto_candidate || is_scheme(word)) return;
   std::vector<std::string> names{"fp32", "fp64", "exact", auto_candidate};
   for (auto& name : scheme_names()) names.push_back(std::move(name));
-  fail("CANDIDATE", "\"{}\" is no contract and no scheme{}", word,
+  fail("CANDIDATE", "\"{}\" is neither a contract nor a scheme{}", word,
        lab::accepted_names(without_parameters(word), "accepted: a tolerance such as 1e-10,", names));
 }
 
@@ -46,7 +46,7 @@ std::vector<std::string> parse_candidates(const std::vector<std::string>& words,
   std::vector<std::string> candidates;
   for (const auto& word : words) {
     if (word == "native") fail("CANDIDATE", "native is a baseline: --baselines native");
-    if (contains(baselines, word)) fail("CANDIDATE", "{} is a baseline too: it takes part once", word);
+    if (contains(baselines, word)) fail("CANDIDATE", "{} is a baseline too; name it only once", word);
     require_candidate(word);
     add_once(candidates, word);
   }
@@ -72,22 +72,22 @@ std::vector<std::string> parse_baselines(const std::vector<std::string>& words) 
   return baselines;
 }
 
-// Fails for words that go with calls on a device alone.
+// Fails for options that only go with --call gemm on a device, unless that is given.
 void require_calls(const Bench& bench) {
   if (bench.times_calls()) {
     if (bench.batch > 1 && contains(bench.baselines, vendor_call))
-      fail("--baselines", "{} multiplies no batch, and --batch is {}", vendor_call, bench.batch);
+      fail("--baselines", "{} cannot multiply a batch, and --batch is {}", vendor_call, bench.batch);
     if (bench.problems > 1 && bench.prepare != "none")
-      fail("--problems", "{} have operands of different sizes, and --prepare {} is of one size",
+      fail("--problems",
+           "{} problems have operands of different sizes, but --prepare {} prepares a single one",
            bench.problems, bench.prepare);
     return;
   }
-  if (bench.problems > 1) fail("--problems", "goes with --call gemm and --memory device");
+  if (bench.problems > 1) fail("--problems", "needs --call gemm and --memory device");
   if (contains(bench.baselines, vendor_call)) {
-    fail(
-        "--baselines",
-        "{}, the vendor library's own call, goes with --call gemm and --memory device; native is its product",
-        vendor_call);
+    fail("--baselines",
+         "{}, a call of cuBLAS itself, needs --call gemm and --memory device; native is cuBLAS's product",
+         vendor_call);
   }
 }
 

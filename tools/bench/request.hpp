@@ -9,7 +9,7 @@
 
 namespace kintsugi::tools {
 
-// The request as in the command line.
+// The request as the command line has it.
 struct BenchRequest {
   std::vector<std::string> candidates;
   std::vector<std::string> baselines{"native"};
@@ -52,10 +52,10 @@ struct Bench {
   int threads = 0;
   int repeat = 0;
   std::int64_t baseline_size = 0;  // most rows and columns of C that reference loops compute
-  bool no_ceilings = false;        // the device's ceilings are not measured
+  bool no_ceilings = false;        // true: the device's ceilings are not measured
 
   std::int64_t parts() const { return complex ? 2 : 1; }
-  // True: times are the host's, from call to return; a device computes meanwhile and afterwards.
+  // True if times are the host's, from call to return, of calls that a device executes later.
   bool times_calls() const { return by_gemm && on_device; }
   bool measures_ceilings() const { return on_device && !by_gemm && !no_ceilings; }
 };
@@ -68,10 +68,10 @@ std::string element_text(const Bench& bench);
 
 // Name of the candidate that runs the operands' own contract under the policy auto.
 inline constexpr const char* auto_candidate = "auto";
-// Baseline of the operands' own contract under the policy native, whose sums are tested; `native` is the
-// vendor library's product as it is.
+// Baseline of the operands' own contract under the policy native, which checks the sums; the baseline
+// `native` is the vendor library's product without checks.
 inline constexpr const char* native_policy = "policy:native";
-// Baseline of the vendor library's own call, where calls on a device are timed.
+// Baseline where calls on a device are timed: a call of the vendor library itself.
 inline constexpr const char* vendor_call = "cublas";
 // True for fp32, fp64, exact or a tolerance; other candidates are auto or schemes.
 bool is_contract(const std::string& candidate);

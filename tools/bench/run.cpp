@@ -17,7 +17,7 @@ namespace kintsugi::tools {
 namespace {
 
 constexpr std::int64_t elements_to_check = 4096;
-// Products of a batch that are checked; they share the elements to check.
+// Most products of a batch that are checked; they share the elements to check.
 constexpr std::int64_t products_to_check = 4;
 
 // Progress bar, which counts runs including the checked ones.
@@ -33,14 +33,16 @@ struct BenchProgress {
     bar.show(++done, total);
     if (watch.signal() != 0) stop();
   }
-  // Ends the program. Times of one shape must come from one run, so a part of them is dropped.
+  // Ends the program. Drops the times of an unfinished shape, since all times of a shape must come from one
+  // run.
   [[noreturn]] void stop() const {
     if (file.empty() || finished_shapes == 0)
       throw Interrupted("interrupted before the first shape was finished; nothing is kept", watch.signal());
-    throw Interrupted(fmt::format("interrupted; {} has the {} finished shape{}; running the same "
-                                  "command again begins anew",
-                                  file, finished_shapes, finished_shapes == 1 ? "" : "s"),
-                      watch.signal());
+    throw Interrupted(
+        fmt::format(
+            "interrupted; {} has the {} finished shape{}; the same command would start from the beginning",
+            file, finished_shapes, finished_shapes == 1 ? "" : "s"),
+        watch.signal());
   }
 };
 
@@ -53,7 +55,7 @@ struct Timed {
   std::unique_ptr<Contestant> contestant;
   std::int64_t batch = 1;
   std::int64_t parts = 1;
-  bool baseline = false;
+  bool is_baseline = false;
   bool on_device = false;  // timed by events, not by the host's clock
   Json check = nullptr;
   std::string bits = {};  // hash of C from the check
@@ -76,9 +78,9 @@ struct Timed {
     if (on_device) return std::nullopt;
     std::vector<double> all;
     for (const Round& round : rounds) all.push_back(round.processor_seconds.value());
-    const double least = sorted(all).front();
-    return std::isfinite(least) ? std::optional(least)
-                                : std::nullopt;  // infinite if the clock is too coarse for short runs
+    const double fastest = sorted(all).front();
+    return std::isfinite(fastest) ? std::optional(fastest)
+                                  : std::nullopt;  // infinite if the clock is too coarse for short runs
   }
   // Number of operations: two per product of elements, eight if complex.
   double operations() const {
@@ -121,13 +123,13 @@ Json check_document(const Check& check, std::int64_t batch) {
           {"correctly_rounded_fraction", errors.correctly_rounded_fraction}};
 }
 
-// Throws a Finding with the element that is worst in units in the last place. `product`: in words.
+// Throws a Finding with the worst element in units in the last place. `product` describes the product.
 void require_held(const Contestant& contestant, const std::string& product, const Check& check,
                   const std::vector<lab::ElementError>& elements) {
   const auto& [verdict, errors] = check;
   if (verdict.held) return;
   const auto worst = std::max_element(elements.begin(), elements.end(),
-                                      [](const auto& one, const auto& other) { return one.ulp < other.ulp; });
+                                      [](const auto& x, const auto& y) { return x.ulp < y.ulp; });
   const std::string what =
       verdict.promise == "exact"
           ? fmt::format("{:.6g} of {} checked elements are correctly rounded, not all",
@@ -162,13 +164,13 @@ class BenchShape {
   const BenchDevice* device_;
   BenchMatrices<T> matrices_;
   std::unique_ptr<DeviceOperands<T>> operands_;
-  // References for products of the batch: of all of C, and of the block that reference loops compute.
-  std::map<std::int64_t, std::unique_ptr<lab::ExactReference<T>>> whole_;
-  std::map<std::int64_t, std::unique_ptr<lab::ExactReference<T>>> leading_;
+  // References for products of the batch: for all of C, and for the block that reference loops compute.
+  std::map<std::int64_t, std::unique_ptr<lab::ExactReference<T>>> for_all_of_c_;
+  std::map<std::int64_t, std::unique_ptr<lab::ExactReference<T>>> for_leading_block_;
   std::vector<Timed> all_;
 };
 
-// Makes all plans before anything is computed.
+// Makes all plans, so that errors are reported before anything is computed.
 template <class T>
 BenchShape<T>::BenchShape(const Bench& bench, const Shape& shape, const BenchDevice* device,
                           BenchProgress& progress)
@@ -204,7 +206,7 @@ std::vector<std::int64_t> BenchShape<T>::checked_products() const {
 
 template <class T>
 const lab::ExactReference<T>& BenchShape<T>::reference(const Shape& computed, std::int64_t product) {
-  auto& references = shape_text(computed) == shape_text(matrices_.shape) ? whole_ : leading_;
+  auto& references = shape_text(computed) == shape_text(matrices_.shape) ? for_all_of_c_ : for_leading_block_;
   auto& reference = references[product];
   if (reference == nullptr) {
     lab::CheckOptions options;
@@ -274,7 +276,7 @@ Json BenchShape<T>::row_of(const Timed& timed) const {
       {"problem", {{"m", m}, {"n", n}, {"k", k}, {"type", element_text(bench_)}, {"batch", bench_.batch}}},
       {"distribution", bench_.distribution},
       {"name", contestant.name()},
-      {"kind", timed.baseline ? "baseline" : "candidate"}};
+      {"kind", timed.is_baseline ? "baseline" : "candidate"}};
   row.update(contestant.facts());
   row["threads"] = bench_.threads;
   row["computed"] = {{"m", computed.m}, {"n", computed.n}};
@@ -309,7 +311,7 @@ void BenchShape<T>::add_ratios(Json& row, const Timed& timed) const {
   row["ratios"] = Json::object();
   row["processor_ratios"] = Json::object();
   for (const Timed& other : all_) {
-    if (!other.baseline) continue;
+    if (!other.is_baseline) continue;
     const std::string& name = other.contestant->name();
     row["ratios"][name] = timed.rate() / other.rate();
     if (!timed.processor() || !other.processor()) continue;

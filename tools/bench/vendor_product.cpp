@@ -1,4 +1,4 @@
-// A contestant: the vendor library's own call on matrices in device memory.
+// A contestant: a call of cuBLAS itself on matrices in device memory.
 #include <dlfcn.h>
 
 #include <array>
@@ -10,7 +10,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// cuBLAS, opened as a program's own copy would be. A handle is created for each contestant.
+// cuBLAS with a handle of its own, opened as a program opens it.
 class Cublas {
  public:
   explicit Cublas(void* stream) {
@@ -21,7 +21,7 @@ class Cublas {
     const auto create = function<int (*)(void**)>("cublasCreate_v2");
     const auto set_stream = function<int (*)(void*, void*)>("cublasSetStream_v2");
     if (create(&handle_) != 0 || set_stream(handle_, stream) != 0)
-      fail("--baselines", "{}: cuBLAS makes no handle for the stream", vendor_call);
+      fail("--baselines", "{}: cuBLAS cannot create a handle for the stream", vendor_call);
   }
   Cublas(const Cublas&) = delete;
   Cublas& operator=(const Cublas&) = delete;

@@ -1,4 +1,4 @@
-// Verdict about a contestant's result.
+// Whether a contestant's result kept its promise.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@ struct Verdict {
   bool held = false;
 };
 
-// Returns the verdict. `allowed` returns an element's largest error. An error of 0 includes right special
-// values.
+// Returns the verdict. allowed(element) returns the largest error that the element may have. The error of
+// right special values is 0.
 template <class Allowed>
 Verdict verdict_of(const std::string& promise, double relative,
                    const std::vector<lab::ElementError>& elements, const Allowed& allowed) {

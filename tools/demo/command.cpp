@@ -53,18 +53,15 @@ void run(const DemoRequest& request) {
 void add_demo(CLI::App& program, Action& action) {
   auto request = std::make_shared<DemoRequest>();
   CLI::App* command =
-      program.add_subcommand("demo", "Show bits, errors and speed beside OpenBLAS, on a GPU beside cuBLAS");
+      program.add_subcommand("demo", "Compare bits, errors and speed with OpenBLAS, on a GPU with cuBLAS");
   command->footer(
       "Example:\n"
       "  kintsugi demo -o demo.html\n"
       "\n"
-      "On the host: FP64 products with 1 and 2 threads, by OpenBLAS, by the contract fp64, whose bits never "
-      "change, and by\n"
-      "exact, which rounds every element correctly. On a GPU: FP32, FP64 and exact products beside cuBLAS. "
-      "These are runs "
-      "of\n"
-      "kintsugi bench, which checks every result against the exact one before it times it. About 20 "
-      "seconds.");
+      "On the host: FP64 products with 1 and 2 threads, by OpenBLAS, by the contract fp64, whose bits\n"
+      "do not depend on threads, and by exact, which rounds every element correctly. On a GPU: FP32,\n"
+      "FP64 and exact products and those of cuBLAS. These are runs of kintsugi bench, which compares\n"
+      "every result with the exact one before timing it. Takes about 20 seconds.");
   command
       ->add_option("--memory", request->memory,
                    "Where the operands lie, host or device [device where a GPU can be used]")

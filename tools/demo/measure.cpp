@@ -61,7 +61,7 @@ std::vector<Json> rows_of(const Demo& demo, const std::string& name, std::int64_
   return rows;
 }
 
-// Fails if emulated products have other bits with other numbers of threads.
+// Fails if the bits of emulated products depend on the number of threads.
 void require_same_bits(const Demo& demo) {
   for (const std::int64_t size : demo_sizes(demo)) {
     for (const char* name : {"fp64", "exact"}) {
@@ -77,26 +77,25 @@ double rounded_percent(const Json& row) {
 }
 
 std::vector<std::string> host_sentences(const Demo& demo) {
-  std::vector<std::string> sizes_of_other_bits;
+  std::vector<std::string> sizes_with_different_bits;
   for (const std::int64_t size : demo_sizes(demo)) {
-    if (!has_same_bits(demo, "native", size)) sizes_of_other_bits.push_back(fmt::format("{}", size));
+    if (!has_same_bits(demo, "native", size)) sizes_with_different_bits.push_back(fmt::format("{}", size));
   }
   const std::int64_t size = demo_sizes(demo).back();
   const Json native = rows_of(demo, "native", size).back();
   const Json exact = rows_of(demo, "exact", size).back();
   const std::string vendor = product_text(native);
   const std::string bits =
-      sizes_of_other_bits.empty()
+      sizes_with_different_bits.empty()
           ? fmt::format("{} happened to give the same bits with 1 and 2 threads here", vendor)
-          : fmt::format("{} gives other bits with 2 threads than with 1 at n = {}", vendor,
-                        joined(sizes_of_other_bits));
+          : fmt::format("{} gives different bits with 1 and 2 threads at n = {}", vendor,
+                        joined(sizes_with_different_bits));
   return {
-      bits + "; Kintsugi's fp64 and exact never do.",
-      fmt::format(
-          "exact rounded {:.4g} % of the checked elements of n = {} correctly, {} {:.3g} %. It takes {:.3g} "
-          "times as long.",
-          rounded_percent(exact), size, vendor, rounded_percent(native),
-          1 / read_number(exact.at("ratios").at("native")))};
+      bits + "; those of Kintsugi's fp64 and exact are always the same.",
+      fmt::format("exact rounded {:.4g} % of the checked elements of n = {} correctly, {} {:.3g} %. It takes "
+                  "{:.3g} times as long.",
+                  rounded_percent(exact), size, vendor, rounded_percent(native),
+                  1 / read_number(exact.at("ratios").at("native")))};
 }
 
 std::vector<std::string> device_sentences(const Demo& demo) {
@@ -164,8 +163,7 @@ std::vector<Json> demo_rows(const Demo& demo) {
     return std::make_tuple(row.at("problem").at("n").get<std::int64_t>(), cell(row.at("problem"), "type"),
                            row.at("kind") == "candidate", cell(row, "name") == "exact");
   };
-  std::stable_sort(rows.begin(), rows.end(),
-                   [&](const Json& one, const Json& other) { return key(one) < key(other); });
+  std::stable_sort(rows.begin(), rows.end(), [&](const Json& x, const Json& y) { return key(x) < key(y); });
   return rows;
 }
 

@@ -19,7 +19,7 @@ struct Demo {
   bool on_device = false;
   std::string why_host;  // why no GPU is used, unless the host was requested; else ""
   std::vector<Json>
-      runs;  // documents of kintsugi bench: on the host one per number of threads, else one per type
+      runs;  // documents of kintsugi bench: on the host one per number of threads, on a device one per type
 };
 
 // Runs FP64 products with 1 and 2 threads on the host; FP32 and FP64 products on a device. Throws Finding if

@@ -12,7 +12,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Returns a picture of a member of the rows' checks against n; the rows are those of rate_row().
+// Returns a picture that plots value(check) of each row's check over n. The rows are results of rate_row().
 Picture check_picture(const std::vector<Json>& rows, const std::string& name, const std::string& label,
                       bool logarithmic, const std::function<double(const Json& check)>& value) {
   Looks looks(rows);
@@ -35,15 +35,17 @@ std::vector<Figure> check_figures(const std::vector<Json>& rows) {
   };
   std::vector<Figure> figures;
   for (const char* type : {"fp32", "fp64"}) {
-    std::vector<Json> some;
-    std::copy_if(rows.begin(), rows.end(), std::back_inserter(some),
+    std::vector<Json> rows_of_type;
+    std::copy_if(rows.begin(), rows.end(), std::back_inserter(rows_of_type),
                  [&](const Json& row) { return cell(row.at("problem"), "type") == type; });
-    if (some.empty()) continue;
-    figures.push_back({fmt::format("{}: largest error of the checked elements", type),
-                       {check_picture(some, "error", "largest |C - R| / (|A||B|), R exact", true, error)}});
-    figures.push_back({fmt::format("{}: correctly rounded elements", type),
-                       {check_picture(some, "rounded", "% of the checked elements that are correctly rounded",
-                                      false, rounded)}});
+    if (rows_of_type.empty()) continue;
+    figures.push_back(
+        {fmt::format("{}: largest error of the checked elements", type),
+         {check_picture(rows_of_type, "error", "largest |C - R| / (|A||B|), R exact", true, error)}});
+    figures.push_back(
+        {fmt::format("{}: correctly rounded elements", type),
+         {check_picture(rows_of_type, "rounded", "% of the checked elements that are correctly rounded",
+                        false, rounded)}});
   }
   return figures;
 }

@@ -9,8 +9,8 @@ namespace kintsugi::tools {
 
 // Returns one line about the operands.
 std::string demo_subject(const Demo& demo);
-// Return the heads and the cells of a row: product, size, threads or type, bits, share of correctly rounded
-// elements, largest error, time, rate, ratio.
+// These return the heads of the table and the cells of a row: product, size, type, threads, bits, share of
+// correctly rounded elements, largest error, time, rate, ratio.
 std::vector<std::string> demo_heads(const Demo& demo);
 std::vector<std::string> demo_cells(const Demo& demo, const Json& row);
 

@@ -1,4 +1,5 @@
-// kintsugi explain: shows the result of each scheme on a problem, the selected candidate, and the reasons.
+// kintsugi explain: shows the errors of each scheme on a problem, the candidate that a call would run, and
+// why.
 #include <algorithm>
 #include <memory>
 
@@ -36,11 +37,11 @@ Explanation explain(const ExplainedProblem& problem, const ExplainRequest& reque
   const auto schemes = schemes_to_explain(request, type_of<T>);
   result.contract = contract_of(request.accuracy, type_of<T>, problem.k);
   const int span = std::max(result.a.widest_span, result.b.widest_span);
-  kintsugi_problem whole = row_major_problem({problem.m, problem.n, problem.k}, type_of<T>);
-  whole.prepared_a = problem.prepared == "a" ? 1 : 0;
-  whole.prepared_b = problem.prepared == "b" ? 1 : 0;
+  kintsugi_problem described = row_major_problem({problem.m, problem.n, problem.k}, type_of<T>);
+  described.prepared_a = problem.prepared == "a" ? 1 : 0;
+  described.prepared_b = problem.prepared == "b" ? 1 : 0;
   const auto chosen = [&](const char* policy) {
-    return choose(whole, policy, request.accuracy, request.engine, span);
+    return choose(described, policy, request.accuracy, request.engine, span);
   };
   const std::int64_t specials = result.a.nans + result.a.infinities + result.b.nans + result.b.infinities;
   result.choices = {chosen("auto"), chosen("emulate"), span, specials};
@@ -56,8 +57,8 @@ Explanation explain(const ExplainedProblem& problem, const ExplainRequest& reque
   return result;
 }
 
-// Sets `proved` where the fallback chain proves what bounds of |A||B| do not: the native product, which has
-// no bound, and correct rounding.
+// Sets `proved` where bounds of |A||B| cannot: for the native product, which has none, and for the accuracy
+// exact. These are proved if the fallback chain has them and they take the operands.
 void mark_proved(Explanation& explanation) {
   const bool finite = explanation.choices.specials == 0;
   const bool exact = explanation.contract.accuracy == "exact";
@@ -110,8 +111,8 @@ std::string explain_footer() {
          "  kintsugi explain --m 1024 --n 1024 --k 4096 --distribution phi:2\n"
          "  kintsugi explain A.npy B.npy --transb T --engine reference --schemes fp16x3,h2sgemm:sb=6,native\n"
          "\n"
-         "Errors are measured on up to 16 rows and 16 columns of this very problem, with all of k; bits and\n"
-         "spans are those of the whole operands.";
+         "Errors are measured on up to 16 rows and 16 columns of the problem, with all of k; bits and\n"
+         "spans are those of all rows and columns.";
 }
 
 }  // namespace
@@ -119,15 +120,16 @@ std::string explain_footer() {
 void add_explain(CLI::App& program, Action& action) {
   auto request = std::make_shared<ExplainRequest>();
   CLI::App* command = program.add_subcommand(
-      "explain", "Say what each scheme keeps of a problem, what would be chosen, and why");
+      "explain", "Say how exact each scheme is on a problem, which one a call would run, and why");
   command->footer(explain_footer());
   add_problem_options(*command, *request);
   command->add_option("--accuracy", request->accuracy,
                       "fp32, fp64, exact or a tolerance [the settings', else the operands' type]");
   command->add_option("--engine", request->engine, "A name of `kintsugi engines` [the settings']");
   command
-      ->add_option("--prepare", request->prepare,
-                   "Operand that is split before, whose split policy auto does not count: a, b or none")
+      ->add_option(
+          "--prepare", request->prepare,
+          "Operand that is split before the call, so that policy auto does not count its split: a, b or none")
       ->check(one_of({"none", "a", "b"}))
       ->capture_default_str();
   command

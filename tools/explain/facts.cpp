@@ -16,8 +16,8 @@ struct VectorFacts {
   std::int64_t nans = 0;
   std::int64_t infinities = 0;
 
-  bool any() const { return largest >= smallest; }
-  int span() const { return any() ? largest - smallest : 0; }
+  bool has_finite_nonzero() const { return largest >= smallest; }
+  int span() const { return has_finite_nonzero() ? largest - smallest : 0; }
 };
 
 template <class T>
@@ -66,7 +66,7 @@ OperandFacts operand_facts(core::MatrixView<const T> vectors) {
     facts.infinities += vector.infinities;
     if (vector.span() > facts.widest_span) facts.widest_vector = v;
     facts.widest_span = std::max(facts.widest_span, vector.span());
-    if (!vector.any()) continue;
+    if (!vector.has_finite_nonzero()) continue;
     if (!facts.largest || vector.largest > *facts.largest) facts.largest_vector = v;
     facts.largest = std::max(facts.largest.value_or(vector.largest), vector.largest);
     facts.smallest = std::min(facts.smallest.value_or(vector.smallest), vector.smallest);

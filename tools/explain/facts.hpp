@@ -14,10 +14,10 @@ namespace kintsugi::tools {
 struct OperandFacts {
   std::int64_t vectors = 0;
   std::int64_t length = 0;
-  std::optional<int> largest;  // exponents over all vectors; nothing if no element has one
+  std::optional<int> largest;  // exponents of all vectors; nothing if all elements are zero or not finite
   std::optional<int> smallest;
   int widest_span = 0;
-  int median_span = 0;  // the lower of two middle ones
+  int median_span = 0;  // of an even number of vectors, the lower one of the two in the middle
   std::int64_t widest_vector = 0;
   std::int64_t largest_vector = 0;  // vector with the largest exponent
   std::int64_t zeros = 0;

@@ -50,8 +50,7 @@ std::string kept_share(const SchemeRow& row) {
                               : fmt::format("{:.4g} %", std::min(almost_all, 100 * promised / elements));
 }
 
-// Returns the text for the operand that falls furthest below its promise, since the two may have different
-// slices.
+// Returns the text for the operand that is further below its promise; the two may have different slices.
 std::string bits_text(const SchemeRow& row) {
   if (!row.retained_a) return "-";
   const auto rank = [](const lab::RetainedCounts& counts) {
@@ -62,8 +61,8 @@ std::string bits_text(const SchemeRow& row) {
   return fmt::format("{} of {}", worse.fewest, worse.promised_bits);
 }
 
-// Returns the text about the window; digits of a grid have none, since the bound's floors cover small
-// elements.
+// Returns the text about the window. Integer formats have none ("any"), since the floors of their bound cover
+// small elements.
 std::string window_text(const SchemeRow& row) {
   if (!row.in_window) return "-";
   if (!*row.in_window) return "no";
@@ -129,16 +128,14 @@ void print_text(const ExplainedProblem& problem, const Explanation& explanation)
   fmt::print("{} x {} result, inner length {}, {}: {}\n", problem.m, problem.n, problem.k, explanation.type,
              source_text(problem.source));
   for (const auto& note : problem.operands.notes) fmt::print("{}\n", note);
-  if (problem.prepared != "none") fmt::print("Operand {} is split before.\n", problem.prepared);
+  if (problem.prepared != "none") fmt::print("Operand {} is split before the call.\n", problem.prepared);
   fmt::print("Accuracy {} allows an error of {:.3g} |A||B|.\n\n", contract.accuracy, contract.coefficient);
   print_facts(explanation);
   print_rows(explanation.rows);
   const std::string legend = fmt::format(
-      "bits kept: the fewest of all elements, of those that the split promises in its window, for the "
-      "operand "
-      "that falls further below; keep all: elements that keep as many. Bounds and errors in units of |A||B|, "
-      "frobenius of |C|: bound for any operands in "
-      "the "
+      "bits kept: X of Y, where the split promises Y bits inside its window and some element keeps only X "
+      "(of the operand that is further below its promise); keep all: elements that keep Y bits. Bounds "
+      "and errors are in units of |A||B|, frobenius in units of |C|: bound is for any operands in the "
       "window, bound here for the sampled elements; errors are those of {} x {} elements of this product.",
       explanation.sampled_rows.size(), explanation.sampled_columns.size());
   fmt::print("{}\n\n", wrapped_for_output(legend, 110, 0));

@@ -29,15 +29,14 @@ std::string reason_of(const Choice& choice, const Json& plan, int span) {
     return fmt::format("vectors span up to {} and no program is proved for more than {}", binades(span),
                        *choice.candidates.back().dynamic_range);
   if (choice.candidates.front().by_norms)
-    return "taken where no candidate before it is proved by the norms of all vectors, which the device finds";
+    return "it runs unless the norms of all vectors, which the device finds, prove a candidate before it";
   if (choice.checked())
-    return "residues, every element checked against the accuracy; what a candidate does not settle goes to "
-           "the "
-           "next";
+    return "residues; every element is checked against the accuracy, and elements that fail go to the next "
+           "candidate";
   if (*choice.taken > 0 || choice.chosen()->dynamic_range)
     return "the first of the fallback chain that takes vectors of up to " + binades(span);
   return choice.policy == "auto"
-             ? fmt::format("engine {} claims no emulation that is quicker than its native product",
+             ? fmt::format("engine {} expects no emulation to be faster than its native product",
                            choice.engine)
              : "no emulation is proved for this accuracy and length";
 }

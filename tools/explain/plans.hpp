@@ -1,4 +1,4 @@
-// The library's plans for the explained problem, which show the selected candidates.
+// The library's plans for the explained problem, and which candidates they select.
 #pragma once
 
 #include <algorithm>
@@ -17,9 +17,9 @@ struct ChainCandidate {
   std::string scheme;
   std::optional<int> dynamic_range;  // nothing: any
   int products = 0;                  // products of slices; 0: native
-  bool by_norms = false;             // accepted if norms prove all elements: a test of more than ranges
+  bool by_norms = false;             // accepted only if the norms of all vectors prove the accuracy
   bool checked = false;              // every element is checked
-  bool fixed_order = true;           // of additions; false: the vendor library's
+  bool fixed_order = true;           // false: the vendor library decides the order of additions
 
   bool takes(int span) const { return !dynamic_range || *dynamic_range >= span; }
 };
@@ -42,7 +42,7 @@ struct Choice {
 Choice choose(const kintsugi_problem& problem, const std::string& policy, const std::string& accuracy,
               const std::string& engine, int span);
 
-// The accuracy in force and the coefficient of |A||B| that it allows.
+// The accuracy of the call and the coefficient of |A||B| that it allows.
 struct Contract {
   std::string accuracy;
   double coefficient = 0;

@@ -7,15 +7,15 @@ namespace kintsugi::tools {
 namespace {
 
 void check_request(const ExplainRequest& request) {
-  const bool sizes = request.m > 0 || request.n > 0 || request.k > 0;
+  const bool has_sizes = request.m > 0 || request.n > 0 || request.k > 0;
   if (!request.files.a_file.empty()) {
-    if (sizes || request.generated())
+    if (has_sizes || request.generated())
       fail("--distribution", "{} is given: the problem is either two files, or sizes and a distribution",
            request.files.a_file);
     if (request.files.b_file.empty()) fail("B", "is missing");
     return;
   }
-  if (!sizes && !request.generated())
+  if (!has_sizes && !request.generated())
     fail("A", "is missing: give two files, or --m, --n, --k and --distribution");
   if (request.m == 0) fail("--m", "is missing");
   if (request.n == 0) fail("--n", "is missing");
@@ -82,11 +82,11 @@ ExplainedProblem read_problem(const ExplainRequest& request) {
   ExplainedProblem problem = request.generated() ? generated_problem(request) : problem_of_files(request);
   problem.prepared = request.prepare;
   const Operands& operands = problem.operands;
-  const bool straight_a = operands.transa == "N";
-  const bool straight_b = operands.transb == "N";
-  problem.m = straight_a ? operands.a.rows : operands.a.columns;
-  problem.k = straight_a ? operands.a.columns : operands.a.rows;
-  problem.n = straight_b ? operands.b.columns : operands.b.rows;
+  const bool is_plain_a = operands.transa == "N";
+  const bool is_plain_b = operands.transb == "N";
+  problem.m = is_plain_a ? operands.a.rows : operands.a.columns;
+  problem.k = is_plain_a ? operands.a.columns : operands.a.rows;
+  problem.n = is_plain_b ? operands.b.columns : operands.b.rows;
   if (problem.m == 0 || problem.n == 0 || problem.k == 0)
     fail(request.files.a_file, "the product is {} x {} with inner length {}: there is nothing to explain",
          problem.m, problem.n, problem.k);

@@ -1,5 +1,5 @@
-// A sample of elements of the product itself: an element of C depends on its row and its column only, so a
-// few rows and columns with all of k give some elements of the whole result.
+// A sample of the product's elements. An element of C depends only on its row of A and its column of B, so a
+// few rows and columns, with all of k, give some elements of C.
 #pragma once
 
 #include <optional>

@@ -10,8 +10,8 @@ namespace kintsugi::tools {
 
 namespace {
 
-// True if the operand is inside the split's window. The error of an integer format is in the floors: every
-// finite operand is inside.
+// True if the operand is inside the split's window. Every finite operand is inside that of an integer format,
+// whose error is in the floors of the bound.
 bool is_in_window(const Json& split, const OperandFacts& facts) {
   if (!facts.finite()) return false;
   const lab::SplitWindow window = lab::split_window(description_of(split));
@@ -29,13 +29,14 @@ double min_of_span(const Json& split, int span) {
 }
 
 // Returns the smallest magnitude of the operand's elements, in units of the split.
-double least_element(const Json& split, const OperandFacts& facts) {
+double smallest_element(const Json& split, const OperandFacts& facts) {
   if (!facts.largest) return 1;
   if (!description_of(split).scale_vectors) return std::ldexp(1.0, *facts.smallest);
   return min_of_span(split, facts.widest_span);
 }
 
-// True if the recombination rounds last; a single sum of an engine has the result's type already.
+// True if the recombination rounds the result; the engine's single sum already has the result's type
+// otherwise.
 bool rounds_last(const Json& schedule) {
   return !schedule.at("joint").get<bool>() && schedule.at("groups").get<int>() != 1;
 }
@@ -55,7 +56,7 @@ double largest_of_sample(const lab::BoundCoefficients& bound, const lab::VectorN
   return largest;
 }
 
-// True if the errors meet the contract; its own check allows for results below the normal numbers.
+// True if the errors meet the contract. The lab's own check also allows for subnormal results.
 bool meets(const lab::ErrorReport& errors, const Contract& contract) {
   if (contract.accuracy == "exact") return errors.correctly_rounded_fraction == 1;
   return contract.coefficient == errors.contract_bound ? errors.within_contract_bound
@@ -81,9 +82,9 @@ lab::RetainedCounts SchemeRows<T>::retained(lab::Side side, const Json& split) {
   return found->second;
 }
 
-// Returns the bound for given dynamic ranges. The floors are multiples of u_i and v_j; no element is smaller
-// than the least one, and zeros cost nothing. The products of an integer format together lose k times what
-// one of them loses.
+// Returns the bound of a product whose operands' smallest elements are min_a and min_b. The floors of the
+// bound are divided by these, since no non-zero element is smaller and zeros have no error. floor_both of an
+// integer format counts the loss of k products.
 template <class T>
 double SchemeRows<T>::bound_of_spans(const Json& program, const lab::BoundCoefficients& bound, double min_a,
                                      double min_b) const {
@@ -122,8 +123,8 @@ Bound SchemeRows<T>::bound_of(const Json& program, const Json& coefficients, boo
   if (!in_window) return bound;
   const Json& split_a = program.at("split_a");
   const Json& split_b = program.at("split_b");
-  bound.spans_bound = bound_of_spans(program, bound.coefficients, least_element(split_a, facts_a_),
-                                     least_element(split_b, facts_b_));
+  bound.spans_bound = bound_of_spans(program, bound.coefficients, smallest_element(split_a, facts_a_),
+                                     smallest_element(split_b, facts_b_));
   const auto norms_a = lab::vector_norms(sample_.a(), lab::split_window(description_of(split_a)));
   const auto norms_b = lab::vector_norms(sample_.b(), lab::split_window(description_of(split_b)));
   bound.sample_bound = largest_of_sample<T>(bound.coefficients, norms_a, norms_b, elements);

@@ -1,4 +1,4 @@
-// Results of one scheme on one problem: bits, window, bounds, errors of the sample.
+// Results of one scheme on one problem: bits that it keeps, its window, its bounds, its errors on the sample.
 #pragma once
 
 #include <map>
@@ -14,7 +14,8 @@
 
 namespace kintsugi::tools {
 
-// Bounds |C - AB| <= coefficient |A||B|, in three forms; nothing if the operands are outside the window.
+// Bounds |C - AB| <= coefficient |A||B| for three sets of operands. The last two are missing if the operands
+// are outside the window.
 struct Bound {
   lab::BoundCoefficients coefficients;  // inside the window, for any operands
   std::optional<double> spans_bound;    // for all elements of operands with these dynamic ranges
@@ -33,14 +34,14 @@ struct SchemeRow {
   std::optional<bool> in_window;
   std::optional<Bound> bound;
   std::optional<lab::ErrorReport> errors;
-  bool met = false;     // every element of the sample meets the contract
-  bool proved = false;  // the contract is proved for all elements
-  // Largest dynamic range in binades for which it is proved; nothing if for none, or vectors are not scaled.
+  bool met = false;     // true: every element of the sample meets the contract
+  bool proved = false;  // true: the contract is proved for all elements
+  // Largest dynamic range in binades for which the contract is proved; nothing if there is none, or if the
+  // split does not scale vectors.
   std::optional<int> proved_span;
 
   int products() const { return program.is_null() ? 0 : program.at("products").get<int>(); }
-  // Returns the inner indices after which partial sums are added outside, 0: all of k; null without a
-  // program.
+  // Returns the number of inner indices in a block of k (0: all of k); null without a program.
   Json k_block() const;
 };
 
@@ -57,7 +58,8 @@ class SchemeRows {
   SchemeRow row(const std::string& scheme);
 
  private:
-  // Returns retained bits; kept for reuse, since many schemes split alike and operands are large.
+  // Returns the retained bits. Results are kept for reuse, since many schemes have the same split and
+  // counting reads whole operands.
   lab::RetainedCounts retained(lab::Side side, const Json& split);
   // Returns the bound for operands whose smallest elements, in units of the split, are these.
   double bound_of_spans(const Json& program, const lab::BoundCoefficients& bound, double min_a,

@@ -7,7 +7,7 @@
 
 namespace kintsugi::tools {
 
-// The two policies' selections for operands of the largest dynamic range.
+// What the two policies select for the problem; `span` is its largest dynamic range.
 struct Choices {
   Choice by_default;  // policy auto
   Choice emulating;   // policy emulate

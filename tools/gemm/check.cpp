@@ -11,7 +11,7 @@ lab::ErrorReport measure_as(const Operands& operands, const Matrix* native, cons
                                 native != nullptr ? native->view<T>() : core::MatrixView<const T>{}, options);
 }
 
-// A real matrix for the laboratory, row-major.
+// A real matrix, row-major.
 template <class T>
 struct Parts {
   std::int64_t rows = 0;
@@ -33,8 +33,8 @@ std::complex<T> element(const Matrix& matrix, const std::string& trans, std::int
 // Returns an m x n matrix as m x 2 n: the parts of element (i, j) at (i, 2 j) and (i, 2 j + 1).
 template <class T>
 Parts<T> parts_of(const Matrix& matrix, const std::string& trans = "N") {
-  const bool straight = trans == "N";
-  Parts<T> parts{straight ? matrix.rows : matrix.columns, 2 * (straight ? matrix.columns : matrix.rows)};
+  const bool is_plain = trans == "N";
+  Parts<T> parts{is_plain ? matrix.rows : matrix.columns, 2 * (is_plain ? matrix.columns : matrix.rows)};
   for (std::int64_t i = 0; i < parts.rows; ++i) {
     for (std::int64_t j = 0; j < parts.columns; j += 2) {
       const std::complex<T> value = element<T>(matrix, trans, i, j / 2);
@@ -45,12 +45,13 @@ Parts<T> parts_of(const Matrix& matrix, const std::string& trans = "N") {
   return parts;
 }
 
-// Returns the 2 k x 2 n embedding of a k x n op(B): the parts of A, m x 2 k, times it are those of A B.
+// Returns the 2 k x 2 n embedding of a k x n op(B). Multiplied from the left by the parts of A (m x 2 k), it
+// gives the parts of A B.
 template <class T>
 Parts<T> embedded_right(const Matrix& matrix, const std::string& trans) {
-  const bool straight = trans == "N";
-  Parts<T> parts{2 * (straight ? matrix.rows : matrix.columns),
-                 2 * (straight ? matrix.columns : matrix.rows)};
+  const bool is_plain = trans == "N";
+  Parts<T> parts{2 * (is_plain ? matrix.rows : matrix.columns),
+                 2 * (is_plain ? matrix.columns : matrix.rows)};
   for (std::int64_t p = 0; p < parts.rows; p += 2) {
     for (std::int64_t j = 0; j < parts.columns; j += 2) {
       const std::complex<T> value = element<T>(matrix, trans, p / 2, j / 2);
@@ -71,7 +72,7 @@ lab::ErrorReport measure_parts(const Operands& operands, const Matrix* native, c
   const Parts<T> b = embedded_right<T>(operands.b, operands.transb);
   const Parts<T> old = operands.c0 ? parts_of<T>(*operands.c0) : Parts<T>{};
   const Parts<T> computed = parts_of<T>(c);
-  const Parts<T> other = native != nullptr ? parts_of<T>(*native) : Parts<T>{};
+  const Parts<T> native_parts = native != nullptr ? parts_of<T>(*native) : Parts<T>{};
   const lab::Product<T> product{a.view(),
                                 b.view(),
                                 operands.alpha.real(),
@@ -80,13 +81,14 @@ lab::ErrorReport measure_parts(const Operands& operands, const Matrix* native, c
                                 operands.alpha.imag(),
                                 operands.beta.imag()};
   return lab::measure_errors<T>(product, computed.view(),
-                                native != nullptr ? other.view() : core::MatrixView<const T>{}, options);
+                                native != nullptr ? native_parts.view() : core::MatrixView<const T>{},
+                                options);
 }
 
 }  // namespace
 
 void measure(const Operands& operands, const Matrix* native, Row& row) {
-  Progress progress(row.asked.empty() ? "checking" : "checking " + row.asked);
+  Progress progress(row.requested_scheme.empty() ? "checking" : "checking " + row.requested_scheme);
   lab::CheckOptions options;
   options.seed = sample_seed;
   options.progress = [&progress](std::int64_t done, std::int64_t total) { progress.show(done, total); };
@@ -110,7 +112,7 @@ ContractVerdict judge(const Row& row) {
   }
   if (verdict.coefficient == 0)
     verdict.coefficient = errors.contract_bound;  // a scheme was named, but no accuracy
-  // The bound of the type allows for results below the normal numbers.
+  // The lab's own check of the type's bound also allows for subnormal results.
   verdict.met = verdict.coefficient == errors.contract_bound
                     ? errors.within_contract_bound
                     : errors.max_componentwise <= verdict.coefficient;

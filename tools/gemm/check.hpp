@@ -7,15 +7,14 @@ namespace kintsugi::tools {
 
 inline constexpr std::uint64_t sample_seed = 1;
 
-// Sets row.errors. `native`: the native product's C, for le-gemm's errors; nullptr: none.
+// Sets row.errors. `native` is the native product's C, with which le-gemm's errors compare; nullptr: none.
 void measure(const Operands& operands, const Matrix* native, Row& row);
 
-// The accuracy by which a measured row is judged (the named one, else that of the operands' type), and
-// whether C meets it.
+// The accuracy by which a measured row is judged, and whether C meets it.
 struct ContractVerdict {
   std::string accuracy;
   double coefficient;  // of |A||B|; 0: C must be correctly rounded
-  bool named;
+  bool named;          // false: it is the default, that of the operands' type
   bool met;
 };
 ContractVerdict judge(const Row& row);

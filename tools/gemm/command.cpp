@@ -40,9 +40,9 @@ struct GemmRequest {
   }
 };
 
-bool same_file(const std::string& one, const std::string& other) {
+bool same_file(const std::string& x, const std::string& y) {
   std::error_code error;
-  return std::filesystem::equivalent(one, other, error) && !error;
+  return std::filesystem::equivalent(x, y, error) && !error;
 }
 
 void check_request(const GemmRequest& request) {
@@ -68,13 +68,13 @@ std::unique_ptr<Candidate> native_candidate(const Operands& operands, const std:
   try {
     return std::make_unique<Candidate>(operands, flags, "native");
   } catch (const LibraryError& error) {
-    if (error.is_surprise()) throw;
+    if (error.is_unexpected()) throw;
     return nullptr;
   }
 }
 
-// Rows and native product. All plans are made before the first product, so that an unknown name costs no
-// time.
+// The products of the table, and the native one for comparison. All plans are made before the first product
+// runs, so that an unknown name is reported at once.
 struct Candidates {
   std::vector<Candidate> rows;
   std::unique_ptr<Candidate> native;
@@ -96,7 +96,8 @@ void require_accuracy(const std::vector<Row>& rows) {
   for (const auto& row : rows) {
     const ContractVerdict verdict = judge(row);
     if (verdict.named && !verdict.met)
-      throw Finding(fmt::format("gemm: C is beyond the accuracy {} that was asked for", verdict.accuracy));
+      throw Finding(fmt::format("gemm: the error of C is larger than the requested accuracy {} allows",
+                                verdict.accuracy));
   }
 }
 
@@ -111,7 +112,7 @@ void run_gemm(const GemmRequest& request) {
   std::optional<Row> hidden_native;
   if (candidates.native) hidden_native = candidates.native->run();
   for (const auto& row : outcome.rows) {
-    if (row.asked == "native") outcome.native = &row;
+    if (row.requested_scheme == "native") outcome.native = &row;
   }
   if (hidden_native) outcome.native = &*hidden_native;
   if (request.check) {
@@ -171,9 +172,9 @@ void add_setting_options(CLI::App& command, GemmRequest& request) {
 }
 
 void add_output_options(CLI::App& command, GemmRequest& request) {
-  command.add_flag("--explain", request.explain, "Say in words what is computed, and why this way");
-  auto* check =
-      command.add_flag("--check", request.check, "Compare with the exact result; a sample of large ones");
+  command.add_flag("--explain", request.explain, "Say in words what is computed, how, and why");
+  auto* check = command.add_flag("--check", request.check,
+                                 "Compare with the exact result (if C is large, a sample of its elements)");
   command
       .add_option("--compare", request.compare,
                   "Further schemes to run and check, comma-separated; native too")

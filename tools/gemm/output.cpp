@@ -9,33 +9,33 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Identity of what ran, from the report, since a plan may leave the selection of the scheme to the data.
-struct Identity {
+// Names of what ran, from the report, since the data may decide on the scheme.
+struct RunNames {
   std::string scheme;  // "none" if C was only scaled: alpha = 0, or an empty product
   std::string engine;
   std::string accumulator;
 };
 
-Identity identity(const Row& row) {
+RunNames names_of_run(const Row& row) {
   const Json& candidates = row.report.at("candidates");
   if (candidates.empty()) return {"none", cell(row.plan, "engine"), ""};
   return {cell(candidates.front(), "scheme"), cell(row.plan, "engine"),
           cell(candidates.front(), "accumulator")};
 }
 
-// Returns the a-priori bound of what ran: from the report if the operands changed the program, else of its
-// candidate in the plan; null for the native product.
+// Returns the a-priori bound of what ran: the report's if the program was fitted to the operands, else that
+// of the plan's candidate; null for the native product.
 Json bound_document(const Row& row) {
   const Json adapted = row.report.value("adapted", Json());
   if (!adapted.is_null()) return adapted.at("bound_in_window");
-  const Identity who = identity(row);
+  const RunNames names = names_of_run(row);
   for (const auto& candidate : row.plan.at("candidates")) {
-    if (cell(candidate, "scheme") == who.scheme) return candidate.value("bound_in_window", Json());
+    if (cell(candidate, "scheme") == names.scheme) return candidate.value("bound_in_window", Json());
   }
   return nullptr;
 }
 
-std::string name_of(const Row& row) { return identity(row).scheme; }
+std::string name_of(const Row& row) { return names_of_run(row).scheme; }
 
 std::string error_text(double error) { return fmt::format("{:.2e}", error); }
 
@@ -57,8 +57,9 @@ void print_table(const Outcome& outcome) {
   Table table(heads);
   for (std::size_t i = 3; i < heads.size(); ++i) table.align_right(i);
   for (const auto& row : outcome.rows) {
-    const Identity who = identity(row);
-    std::vector<std::string> cells{who.scheme, who.engine, who.accumulator.empty() ? "-" : who.accumulator};
+    const RunNames names = names_of_run(row);
+    std::vector<std::string> cells{names.scheme, names.engine,
+                                   names.accumulator.empty() ? "-" : names.accumulator};
     for (auto& text : error_cells(row)) cells.push_back(std::move(text));
     cells.push_back(time_text(row.seconds));
     table.add(std::move(cells));
@@ -66,7 +67,7 @@ void print_table(const Outcome& outcome) {
   fmt::print("{}", table.text());
 }
 
-// Prints one line, broken if the output is narrower.
+// Prints one line, wrapped only if the terminal is narrower.
 void print_sentence(const std::string& text) {
   constexpr std::size_t any_width = 100000;
   fmt::print("{}\n", wrapped_for_output(text, any_width, 2));
@@ -130,12 +131,12 @@ void print_check(const Operands& operands, const Outcome& outcome) {
   for (const auto& row : outcome.rows) print_remarks(row);
 }
 
-// Returns the selection that the data made, in words.
+// Says what the report reports: what ran, dynamic ranges, special values.
 std::string report_words(const Row& row) {
   const Json& report = row.report;
-  const Identity who = identity(row);
-  if (who.scheme == "none") return "Ran: no product; C was scaled by beta.";
-  std::string words = fmt::format("Ran: {}", who.scheme);
+  const RunNames names = names_of_run(row);
+  if (names.scheme == "none") return "Ran: no product; C was scaled by beta.";
+  std::string words = fmt::format("Ran: {}", names.scheme);
   if (!report.at("largest_dynamic_range_a").is_null()) {
     words += fmt::format("; rows of op(A) span up to {} binades, columns of op(B) up to {}",
                          cell(report, "largest_dynamic_range_a"), cell(report, "largest_dynamic_range_b"));
@@ -198,20 +199,20 @@ Json contract_document(const Row& row) {
 }
 
 Json row_document(const Operands& operands, const Outcome& outcome, const Row& row) {
-  const Identity who = identity(row);
+  const RunNames names = names_of_run(row);
   const bool has_baseline = outcome.native != nullptr && outcome.native != &row;
   Json result{{"problem", problem_document(operands, outcome)},
               {"distribution", nullptr},
-              {"scheme", who.scheme},
-              {"engine", who.engine},
-              {"accumulator", who.accumulator.empty() ? Json() : Json(who.accumulator)},
+              {"scheme", names.scheme},
+              {"engine", names.engine},
+              {"accumulator", names.accumulator.empty() ? Json() : Json(names.accumulator)},
               {"errors", row.errors ? errors_document(*row.errors) : Json()},
               {"contract", contract_document(row)},
               {"bound", bound_document(row)},
               {"time", time_document(row)},
               {"baseline", nullptr}};
   if (has_baseline) {
-    const Identity native = identity(*outcome.native);
+    const RunNames native = names_of_run(*outcome.native);
     result["baseline"] = {
         {"scheme", native.scheme}, {"engine", native.engine}, {"time", time_document(*outcome.native)}};
   }
@@ -239,9 +240,9 @@ void print_text(const Operands& operands, const Outcome& outcome) {
   if (outcome.explained) print_plan(row);
   if (outcome.checked) print_check(operands, outcome);
   if (outcome.output.empty()) return;
-  const Identity who = identity(row);
+  const RunNames names = names_of_run(row);
   fmt::print("{}: {} x {} {}, {} on {}, {}\n", outcome.output, row.c.rows, row.c.columns,
-             row.c.element_type_name(), who.scheme, who.engine, time_text(row.seconds));
+             row.c.element_type_name(), names.scheme, names.engine, time_text(row.seconds));
 }
 
 void print_json(const Operands& operands, const Outcome& outcome) {

@@ -9,7 +9,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Parses "fp32", "fp64", "c32", "c64", "dd"; nothing if empty: the files' own type.
+// Parses "fp32", "fp64", "c32", "c64" or "dd"; returns nothing for "", the files' own type.
 std::optional<Type> requested_type(const std::string& type) {
   if (type.empty()) return std::nullopt;
   if (type == "dd") return Type::double_double;
@@ -97,8 +97,9 @@ Shape shape_of(const Matrix& matrix, const std::string& trans) {
   return trans == "N" ? Shape{matrix.rows, matrix.columns} : Shape{matrix.columns, matrix.rows};
 }
 
-// Returns the op of an operand stored in `matrix.order` if all matrices are passed as stored in `order`. A
-// conjugate must be stored in `order`, since the library has no conjugate without a transpose.
+// Returns the op with which the library gets a matrix that is stored in `matrix.order`, where the call's
+// layout is `order`. A matrix to be conjugated must be stored in `order`, since the library has no
+// conjugation without transposition.
 kintsugi_op stored_op(const Matrix& matrix, const std::string& trans, Order order) {
   if (matrix.order == order)
     return trans == "N" ? KINTSUGI_OP_N : trans == "T" ? KINTSUGI_OP_T : KINTSUGI_OP_C;

@@ -1,4 +1,4 @@
-// The problem to multiply: from files and flags to a problem of the library.
+// Makes a problem of the library from files and flags.
 #pragma once
 
 #include <kintsugi/kintsugi.h>
@@ -20,7 +20,7 @@ struct ProblemRequest {
   std::string transa = "N";
   std::string transb = "N";
   std::string alpha = "1";  // "RE"; for complex operands "RE,IM", for double-double ones "HI,LO"
-  std::string beta;         // "": 0, an error if a C is given
+  std::string beta;         // "": 0, or an error if a C is given
   std::string type;         // "": the files' own
   std::string order = "c";
 };
@@ -42,8 +42,8 @@ struct Operands {
   Type type() const { return a.type(); }  // type of the parts, if complex
   bool complex() const { return a.complex; }
 
-  // Returns the product of real operands for the laboratory: views of op(A), op(B) and C0. T: the operands'
-  // type.
+  // Returns the product of real operands as lab/ describes it: views of op(A), op(B) and C0. T is the
+  // operands' type.
   template <class T>
   lab::Product<T> product() const;
 };

@@ -15,7 +15,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Returns the flag that set a value which the library's message quotes: the subject of the error line.
+// Returns the flag whose value the library's message quotes, so that the error line can begin with it.
 std::string subject_of_error(const std::vector<FlagValue>& flags, const std::string& scheme) {
   const std::string message = kintsugi_last_error();
   const auto quoted = [&](const std::string& value) {
@@ -48,7 +48,7 @@ Candidate::Candidate(const Operands& operands, const std::vector<FlagValue>& fla
 Candidate::Candidate(const Operands& operands, const std::vector<FlagValue>& flags, const std::string& scheme)
     : operands_(operands), handle_(make_handle()) {
   const HiddenVariables environment({"KINTSUGI_SCHEME", "KINTSUGI_POLICY", "KINTSUGI_ACCURACY"});
-  row_.asked = scheme;
+  row_.requested_scheme = scheme;
   std::vector<FlagValue> kept = flags;
   std::erase_if(kept, chooses_scheme);
   set_flags(kept);
@@ -75,7 +75,7 @@ void Candidate::plan(const kintsugi_options& options, const std::vector<FlagValu
   const auto start = Clock::now();
   kintsugi_plan created = nullptr;
   const kintsugi_status status = kintsugi_plan_create(handle_.get(), &operands_.problem, &options, &created);
-  if (status != KINTSUGI_SUCCESS) throw LibraryError(subject_of_error(flags, row_.asked), status);
+  if (status != KINTSUGI_SUCCESS) throw LibraryError(subject_of_error(flags, row_.requested_scheme), status);
   row_.plan_seconds = seconds_since(start);
   plan_.reset(created);
   row_.plan = read_description("plan", [&](char* buffer, std::size_t capacity, std::size_t* needed) {
@@ -116,14 +116,14 @@ void Candidate::execute_once(Matrix& c) {
   with_element_type(c, [&]<class T>() { execute_once<T>(c); });
 }
 
-// Runs the product. The first run of a program opens libraries and starts threads; up to four more, within
-// half a second, show the time of the product itself.
+// Runs the product, then up to four times more within half a second, since the first run of a program also
+// opens libraries and starts threads. The fastest run counts.
 Row Candidate::run() {
   constexpr double enough_seconds = 0.5;
   constexpr int max_runs = 5;
   const kintsugi_problem& problem = operands_.problem;
-  const auto whole = Clock::now();
-  while (row_.runs < max_runs && (row_.runs == 0 || seconds_since(whole) < enough_seconds)) {
+  const auto first_start = Clock::now();
+  while (row_.runs < max_runs && (row_.runs == 0 || seconds_since(first_start) < enough_seconds)) {
     Matrix c = operands_.c0 ? *operands_.c0
                             : make_matrix("memory", problem.m, problem.n, operands_.type(), operands_.order,
                                           operands_.complex());

@@ -1,4 +1,4 @@
-// One candidate of the product: planned first, run afterwards.
+// One candidate for the product; its constructor makes the plan, run() multiplies.
 #pragma once
 
 #include <optional>
@@ -22,10 +22,10 @@ struct FlagValue {
 
 // One row of the table: request, plan, report and measurements.
 struct Row {
-  std::string asked;  // scheme of --compare; "" for the requested product
-  Json plan;          // kintsugi_plan_describe
-  Json report;        // kintsugi_report
-  Json settings;      // kintsugi_describe_settings
+  std::string requested_scheme;  // of --compare; "" for the product of the settings
+  Json plan;                     // kintsugi_plan_describe
+  Json report;                   // kintsugi_report
+  Json settings;                 // kintsugi_describe_settings
   Matrix c;
   double plan_seconds = 0;
   double seconds = 0;  // of the fastest run
@@ -45,7 +45,7 @@ class Candidate {
   // accuracy are ignored.
   Candidate(const Operands& operands, const std::vector<FlagValue>& flags, const std::string& scheme);
 
-  const std::string& asked() const { return row_.asked; }
+  const std::string& requested_scheme() const { return row_.requested_scheme; }
 
   // Computes C; repeats short products to time them.
   Row run();

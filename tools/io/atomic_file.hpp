@@ -1,5 +1,6 @@
-// A file that appears whole or not at all: written under a temporary name, synchronized, then renamed. The
-// previous file survives a full disk, an error and a kill. Standard output, "-", is written directly.
+// A file that appears complete or not at all: it is written under a temporary name, synchronized, then
+// renamed. The previous file survives a full disk, an error and a kill. Standard output, "-", is written
+// directly.
 #pragma once
 
 #include <fcntl.h>
@@ -20,10 +21,11 @@ namespace kintsugi::tools {
 
 namespace atomic_file {
 
-// Name of the temporary that a signal has to remove; "": none. A plain array, since the handler must not use
-// the heap.
+// Name of the temporary file that a signal handler has to remove; "": none. It is a plain array, since the
+// handler must not use the heap.
 inline char pending[4096];
-// Between making the temporary and storing its name, signals are delayed.
+// While `creating` is set, between creating the temporary file and storing its name, a signal is only noted
+// in `delayed`.
 inline volatile std::sig_atomic_t creating = 0;
 inline volatile std::sig_atomic_t delayed = 0;
 
@@ -67,8 +69,8 @@ inline std::string folder_of(const std::string& path) {
 // True for "-" as the name of an output file; ./- is a file of that name.
 inline bool is_standard_output(const std::string& path) { return path == "-"; }
 
-// Fails if the file must not be replaced. A file without write permission is meant to stay, for root too:
-// renaming would replace it in spite of the permission.
+// Fails if the file must not be replaced. Renaming would replace even a file without write permission, and
+// root may write to it, so the permission is checked here.
 inline void check_replaceable(const std::string& path, const struct stat& status) {
   if (!S_ISREG(status.st_mode))
     fail(path, "{}", S_ISDIR(status.st_mode) ? "is a folder" : "is not a regular file");
@@ -121,7 +123,7 @@ class AtomicFile {
     }
   }
 
-  // Gives the file its name; afterwards its data are on the disk.
+  // Gives the file its name, after its data are on the disk.
   void commit() {
     if (is_standard_output(path_)) return;
     if (::fsync(descriptor_) != 0) failed();
@@ -168,7 +170,7 @@ class AtomicFile {
          std::strerror(error), written_);
   }
 
-  // Returns the permissions of the replaced file, else those of any new file.
+  // Returns the permissions of the file that is replaced, or those that a new file gets by default.
   mode_t mode() const {
     struct stat status {};
     if (::stat(target_.c_str(), &status) == 0) return status.st_mode & 0777;

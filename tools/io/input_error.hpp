@@ -15,7 +15,7 @@ class InputError : public std::runtime_error {
       : std::runtime_error(subject + ": " + what) {}
 };
 
-// Throws InputError. `subject`: the file or the flag.
+// Throws InputError. `subject` is the file or the flag that is wrong.
 template <class... Values>
 [[noreturn]] void fail(const std::string& subject, fmt::format_string<Values...> text, Values&&... values) {
   throw InputError(subject, fmt::format(text, std::forward<Values>(values)...));

@@ -1,4 +1,4 @@
-// Reading of a file to its end; errors name the file.
+// Reads a file to its end; errors name the file.
 #pragma once
 
 #include <cstddef>

@@ -19,7 +19,7 @@ extern "C" void kintsugi_note_interruption(int number) {
   }
   arrived = number;
   constexpr char line[] =
-      "\nkintsugi: stopping after the present step, with its results; ^C again stops at once\n";
+      "\nkintsugi: stopping after this step, when its results are saved; ^C again stops at once\n";
   const int error = errno;
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line, sizeof line - 1);
   errno = error;

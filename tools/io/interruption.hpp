@@ -1,4 +1,4 @@
-// Interruption of long work by ^C at its next safe point, with its results on the disk.
+// Lets ^C interrupt long work at the next point where all results so far are on the disk.
 #pragma once
 
 #include <csignal>

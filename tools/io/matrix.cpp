@@ -15,22 +15,22 @@ namespace {
 double wide(double x) { return x; }
 DoubleDouble wide(const DoubleDouble& x) { return core::normalized(x); }
 
-// Returns x rounded once to nearest. A double-double number is rounded to float by its leading part; if that
-// is at a tie, lo decides the side.
+// Returns x rounded once to nearest. A double-double number is rounded to float by its leading part hi; if hi
+// is halfway between two floats, lo decides.
 float narrowed(double x, float) { return static_cast<float>(x); }
 double narrowed(const DoubleDouble& x, double) { return wide(x).hi; }
 float narrowed(const DoubleDouble& x, float) {
   const DoubleDouble number = wide(x);
   const auto nearest = static_cast<float>(number.hi);
   const double difference = number.hi - static_cast<double>(nearest);
-  const bool up = number.lo > 0;
+  const bool lo_is_positive = number.lo > 0;
   if (number.lo == 0 || difference == 0 || std::isinf(nearest)) return nearest;
-  const float other = std::nextafter(nearest, difference > 0 ? INFINITY : -INFINITY);
-  const bool is_tie = static_cast<double>(other) - number.hi == difference;
-  return is_tie && up == (difference > 0) ? other : nearest;
+  const float next_nearest = std::nextafter(nearest, difference > 0 ? INFINITY : -INFINITY);
+  const bool is_tie = static_cast<double>(next_nearest) - number.hi == difference;
+  return is_tie && lo_is_positive == (difference > 0) ? next_nearest : nearest;
 }
 
-// Counts changed elements. NaN counts as unchanged, though its payload is truncated.
+// Counts the element if rounding changed it. NaN counts as unchanged, though its payload is truncated.
 template <class From, class To>
 void count(Rounded& rounded, const From& before, To after) {
   if (std::isnan(core::leading_part(before)) || wide(before) == wide(after)) return;

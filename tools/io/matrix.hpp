@@ -93,8 +93,8 @@ void require_memory(const std::string& subject, std::int64_t rows, std::int64_t 
 Matrix make_matrix(const std::string& subject, std::int64_t rows, std::int64_t columns, Type type,
                    Order order, bool complex = false);
 
-// Numbers of elements, or of complex ones' parts, that change when rounded to a narrower type, and of finite
-// ones among them that become infinite.
+// Number of elements (of complex matrices, of parts) that changed when they were rounded to a narrower type,
+// and how many of them became infinite.
 struct Rounded {
   std::int64_t changed = 0;
   std::int64_t overflowed = 0;

@@ -40,7 +40,7 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// Reader of the file by lines, and of a line by words; keeps the position for messages.
+// Reads the file line by line and a line word by word; knows the number of the line for messages.
 class Lines {
  public:
   Lines(const std::string& path, std::string_view text) : path_(path), text_(text) {}
@@ -76,7 +76,7 @@ class Lines {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (text.empty()) bad("{} is missing", what);
-    if (error != std::errc() || end != text.data() + text.size()) bad("\"{}\" is no {}", text, what);
+    if (error != std::errc() || end != text.data() + text.size()) bad("\"{}\" is not a {}", text, what);
     return value;
   }
   void expect_end() {
@@ -104,9 +104,9 @@ T read_number(const Lines& lines, std::string_view text, bool integer) {
   T value = 0;
   const char* last = digits.data() + digits.size();
   const auto [end, error] = std::from_chars(digits.data(), last, value);
-  const bool whole = !integer || digits.find_first_not_of("0123456789-") == std::string_view::npos;
-  if (error == std::errc::invalid_argument || end != last || !whole) {
-    lines.bad("\"{}\" is no {}", text, integer ? "integer" : "number");
+  const bool is_of_field = !integer || digits.find_first_not_of("0123456789-") == std::string_view::npos;
+  if (error == std::errc::invalid_argument || end != last || !is_of_field) {
+    lines.bad("\"{}\" is not {}", text, integer ? "an integer" : "a number");
   }
   if (error == std::errc()) return value;
   const std::string copy(digits);
@@ -148,7 +148,7 @@ Kind read_banner(const std::string& path, Lines& lines) {
 struct Sizes {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  std::int64_t entries = 0;  // lines that follow
+  std::int64_t entries = 0;  // number of lines that follow
 };
 
 // Number of entries that an array file stores: all, or the lower triangle with or without the diagonal.

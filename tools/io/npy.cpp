@@ -33,7 +33,7 @@ class HeaderText {
   HeaderText(const std::string& path, std::string_view text) : path_(path), text_(text) {}
 
   [[noreturn]] void malformed(std::string_view wanted) const {
-    fail(path_, "has a malformed .npy header: {} is wanted at character {}", wanted, position_);
+    fail(path_, "has a malformed .npy header: {} is expected at character {}", wanted, position_);
   }
   bool take(char wanted) {
     skip_spaces();
@@ -213,9 +213,8 @@ std::size_t data_bytes(const InputFile& file, const Header& header, std::size_t 
   const std::string& path = file.path();
   if (header.type != Type::double_double && (header.shape.empty() || header.shape.size() > 2)) {
     fail(path,
-         "has {} dimensions, shape {}; 1 and 2 are read, and (rows, columns, 2) of double-double numbers: "
-         "float64 in C "
-         "order",
+         "has {} dimensions, shape {}; only 1 and 2 are read, and (rows, columns, 2) of float64 in C "
+         "order, which are double-double numbers",
          header.shape.size(), shape_text(header.shape));
   }
   std::size_t bytes =
@@ -269,8 +268,8 @@ std::string header_bytes(const Matrix& matrix) {
                                  pairs ? sizeof(double) : type_size(matrix.type(), matrix.complex),
                                  matrix.order == Order::column_major ? "True" : "False", matrix.rows,
                                  matrix.columns, pairs ? ", 2" : "");
-  const std::size_t whole = (prefix + text.size() + 1 + alignment - 1) / alignment * alignment;
-  text.append(whole - prefix - text.size() - 1, ' ');
+  const std::size_t total_bytes = (prefix + text.size() + 1 + alignment - 1) / alignment * alignment;
+  text.append(total_bytes - prefix - text.size() - 1, ' ');
   text += '\n';
   std::string bytes(magic);
   bytes += {'\x01', '\x00', static_cast<char>(text.size() & 0xff), static_cast<char>(text.size() >> 8)};

@@ -1,7 +1,7 @@
 // numpy's .npy files (NEP 1 and numpy.lib.format): versions 1, 2 and 3 are read, version 1 is written.
 //
-// Implemented here, since no Debian package has a small C++ library for .npy or for Matrix Market that
-// reports errors of a file.
+// Implemented here, since Debian has no small C++ library for .npy or for Matrix Market that reports what is
+// wrong with a file.
 #pragma once
 
 #include <string>

@@ -9,7 +9,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Expected value of a member; a missing value is null.
+// What a member of a document must be; a missing member counts as null.
 struct Member {
   std::string path;  // "/problem/m"
   const char* expected;
@@ -36,7 +36,7 @@ bool is_boolean(const Json& value) { return value.is_boolean(); }
 
 bool is_boolean_or_null(const Json& value) { return value.is_null() || value.is_boolean(); }
 
-// True for a type; a missing one is fp32.
+// True for a type; a missing type counts as fp32.
 bool is_type(const Json& value) { return value.is_null() || value == "fp32" || value == "fp64"; }
 
 bool is_element_type(const Json& value) { return is_type(value) || value == "c32" || value == "c64"; }
@@ -127,7 +127,7 @@ bool is_ratios(const Json& value) {
 
 bool is_positive_or_null(const Json& value) { return value.is_null() || is_positive(value); }
 
-bool is_way_of_timing(const Json& value) {
+bool is_timing_method(const Json& value) {
   return value.is_null() || value == "clock" || value == "stream" || value == "graph";
 }
 
@@ -143,7 +143,7 @@ bool is_ceilings(const Json& value) {
          (value.is_object() && value.contains("copy") && std::all_of(value.begin(), value.end(), is_ceiling));
 }
 
-// Returns members of the head that files of older versions lack.
+// Returns members of the head that files of older versions may lack.
 const std::vector<Member>& bench_head_members() {
   static const std::vector<Member> members{
       {"/device", "null, or an object with a name", is_device},
@@ -185,7 +185,7 @@ const std::vector<Member>& bench_members() {
       {"/check/largest_ratio", "a number or null", is_number_or_null},
       {"/time/minimum", "a positive number", is_positive},
       {"/time/median", "a positive number", is_positive},
-      {"/time/by", "clock, stream or graph", is_way_of_timing},
+      {"/time/by", "clock, stream or graph", is_timing_method},
       {"/rate", "a positive number", is_positive},
       {"/of_ceiling", "a positive number or null", is_positive_or_null},
       {"/power_watts", "a number or null", is_number_or_null},

@@ -1,5 +1,4 @@
-// Checks that a file has the contents of kintsugi accuracy or kintsugi bench, as far as pages and figures
-// read it.
+// Checks the members that pages and figures read in files of kintsugi accuracy and kintsugi bench.
 #pragma once
 
 #include <string>

@@ -64,7 +64,7 @@ Source read_results(const std::string& name) {
   return file;
 }
 
-// Appends the rows in the form that figures take.
+// Appends the file's rows in the form that make_figures() takes.
 void add_rows(const Source& file, std::vector<Json>& rows) {
   for (const Json& row : file.document.at("rows"))
     rows.push_back(file.document.at("format") == "kintsugi.bench" ? rate_row(file.document, row) : row);
@@ -117,11 +117,9 @@ void add_report(CLI::App& program, Action& action) {
       "Example:\n"
       "  kintsugi report accuracy.json -o report.html --svg pictures --png pictures\n"
       "\n"
-      "Figures: error and rate against k, m = n, m = n = k, a parameter of the distribution or of the "
-      "scheme, "
-      "wherever\n"
-      "there are two values or more; rooflines of devices; histograms. PNG is drawn by rsvg-convert (Debian: "
-      "librsvg2-bin).");
+      "Figures: error and rate over k, m = n, m = n = k, or a parameter of the distribution or of the\n"
+      "scheme, wherever there are two values or more; rooflines of devices; histograms. rsvg-convert\n"
+      "(Debian: librsvg2-bin) draws the PNG files.");
   command->add_option("FILE", request->files, "Files of kintsugi accuracy and kintsugi bench")->required();
   command->add_option("-o,--output", request->output, "File for the page, HTML; - for standard output")
       ->required();

@@ -98,9 +98,9 @@ Dimension slices_dimension() {
           true};
 }
 
-std::optional<double> equal_sizes(const Json& row, const char* one, const char* other) {
-  if (size_of(row, one) != size_of(row, other)) return std::nullopt;
-  return length_of(row, one);
+std::optional<double> equal_sizes(const Json& row, const char* x, const char* y) {
+  if (size_of(row, x) != size_of(row, y)) return std::nullopt;
+  return length_of(row, x);
 }
 
 Dimension against_k() {

@@ -1,4 +1,4 @@
-// Quantities for the x axis of a figure.
+// Quantities that a figure may have on its x axis.
 #pragma once
 
 #include <functional>

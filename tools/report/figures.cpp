@@ -51,7 +51,7 @@ std::vector<Group> groups_of(const std::vector<Json>& rows, const Dimension& dim
   }
   for (Group& group : groups) {
     std::stable_sort(group.rows.begin(), group.rows.end(),
-                     [](const Point& one, const Point& other) { return one.first < other.first; });
+                     [](const Point& x, const Point& y) { return x.first < y.first; });
   }
   std::erase_if(groups, [min_values](const Group& group) { return values_of(group) < min_values; });
   return groups;
@@ -82,15 +82,15 @@ void add_level(Chart& chart, const Group& group, const Measure& measure, Looks& 
 // True if ratios are within a small factor, which a plain axis from 0 shows best.
 bool has_plain_axis(const Chart& chart, const Measure& measure) {
   constexpr double narrow = 20;
-  double least = HUGE_VAL;
-  double most = 0;
+  double smallest = HUGE_VAL;
+  double largest = 0;
   for (const Series& series : chart.series) {
     for (const auto& point : series.points) {
-      least = std::min(least, point.second);
-      most = std::max(most, point.second);
+      smallest = std::min(smallest, point.second);
+      largest = std::max(largest, point.second);
     }
   }
-  return measure.ratio && most <= narrow * least;
+  return measure.ratio && largest <= narrow * smallest;
 }
 
 Series contract_line(const Group& group) {
@@ -107,7 +107,7 @@ Chart make_chart(const Group& group, const Dimension& dimension, const Measure& 
     const auto value = value_of(*row, measure);
     if (value) add_point(series_in(chart, looks.series_of(*row, dimension.scheme(*row))), x, *value);
   }
-  // Some schemes that have the parameter occur with one value of it only.
+  // Removes schemes that occur with only one value of the parameter.
   if (dimension.native_is_level)
     std::erase_if(chart.series, [](const Series& series) { return series.points.size() < 2; });
   add_level(chart, group, measure, looks);
@@ -139,8 +139,8 @@ Series histogram_line(const Json& histogram, Series series) {
   const std::size_t middle = edges.size() / 2;  // index of the first positive edge
   for (std::size_t i = middle; i < edges.size(); ++i) {
     const std::size_t mirror = edges.size() - i;
-    const double both = counts.at(i).get<double>() + (mirror == i ? 0 : counts.at(mirror).get<double>());
-    series.points.emplace_back(edges.at(i).get<double>(), total > 0 ? both / total : 0);
+    const double count = counts.at(i).get<double>() + (mirror == i ? 0 : counts.at(mirror).get<double>());
+    series.points.emplace_back(edges.at(i).get<double>(), total > 0 ? count / total : 0);
   }
   return series;
 }
@@ -165,12 +165,12 @@ void trim(Chart& chart) {
   }
 }
 
-// Adds a line, one curve per label: the same cell of a second file is only in the table.
+// Adds a line, unless there is one with its label: if several files have the same cell, the first is drawn.
 void add_histogram(Picture& picture, const Series& line) {
   const auto& drawn = picture.chart.series;
-  const bool there = std::any_of(drawn.begin(), drawn.end(),
-                                 [&](const Series& series) { return series.label == line.label; });
-  if (there) {
+  const bool is_drawn = std::any_of(drawn.begin(), drawn.end(),
+                                    [&](const Series& series) { return series.label == line.label; });
+  if (is_drawn) {
     picture.remark = "Of several files with the same rows the first is drawn; the table has all.";
   } else {
     picture.chart.series.push_back(line);

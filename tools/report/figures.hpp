@@ -17,7 +17,7 @@ struct Measure {
   const char* member;  // member of a row's errors; of the row if it is a rate
   const char* label;
   MeasureKind kind = MeasureKind::error;
-  bool ratio = false;  // on a plain axis if the values are within a factor of 20
+  bool ratio = false;  // true: has a plain y axis if the values are within a factor of 20
 };
 inline constexpr std::array<Measure, 11> measures{{
     {"frobenius_relative", "Frobenius, |C - R| / |R|"},
@@ -37,7 +37,7 @@ inline constexpr std::array<Measure, 11> measures{{
 
 struct Picture {
   Chart chart;
-  std::string name;    // name of its measure, or of what else it shows: a part of its file name
+  std::string name;    // its measure, or what else it shows; part of the file name
   std::string remark;  // "": none
   int measure = -1;    // index in `measures`; -1: none of them
 };
@@ -51,7 +51,7 @@ struct Figure {
 struct Selection {
   std::vector<std::string> dimensions;
   std::vector<std::string> measures;
-  std::size_t min_values = 2;  // along x
+  std::size_t min_values = 2;  // fewest values of x for which there is a figure
 };
 
 // Returns figures of errors, or of the rates in rows of rate_row(): against k for each distribution and m, n;

@@ -20,7 +20,7 @@ struct PageHead {
   std::string preface;  // XHTML before the figures
 };
 
-// Returns the page. `rows`: those of kintsugi accuracy and of rate_row(), for the tables; empty: no table.
+// Returns the page. `rows` are those of kintsugi accuracy and of rate_row(), for the tables; empty: no table.
 std::string report_page(const PageHead& head, const std::vector<Source>& files, const std::vector<Json>& rows,
                         const std::vector<Figure>& figures);
 

@@ -30,7 +30,7 @@ std::string file_name(const std::string& title) {
   return name;
 }
 
-// A temporary SVG for rsvg-convert, if no folder keeps SVG files.
+// Name of a temporary SVG for rsvg-convert, which is removed at the end; needed if no folder keeps SVG files.
 class TemporarySvg {
  public:
   explicit TemporarySvg(const std::string& folder) : name_(fmt::format("{}/.{}.svg", folder, ::getpid())) {}

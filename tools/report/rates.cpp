@@ -26,7 +26,7 @@ std::string ratios_text(const Json& ratios) {
   return text;
 }
 
-// True if a device was timed. Files of older versions lack "by" on the host: the clock is meant.
+// True if a device was timed. Files of older versions lack "by" for times of the host's clock.
 bool on_device(const Json& row) { return row.at("time").value("by", "clock") != "clock"; }
 
 std::string percent_text(const Json& fraction) {
@@ -42,7 +42,7 @@ std::int64_t batch_of(const Json& row) { return row.at("problem").value("batch",
 
 // Returns the conditions that distinguish curves of the same scheme: device or threads, batch, prepared
 // operand.
-std::string circumstances(const Json& document, const Json& row) {
+std::string conditions_text(const Json& document, const Json& row) {
   std::string text =
       on_device(row) ? cell(document.at("device"), "name") : "threads: " + cell(row, "threads");
   if (batch_of(row) > 1) text += fmt::format(" · batch: {}", batch_of(row));
@@ -83,7 +83,7 @@ Json rate_row(const Json& document, const Json& row) {
           {"distribution", row.at("distribution")},
           {"scheme", row.at("name")},
           {"engine", engine.is_null() ? Json("plain loop") : engine},
-          {"accumulator", circumstances(document, row)},
+          {"accumulator", conditions_text(document, row)},
           {"rate", device ? Json() : Json(1e-9 * rate)},
           {"device_rate", device ? Json(1e-12 * rate) : Json()},
           {"ratio_to_native", row.at("ratios").value("native", Json())},

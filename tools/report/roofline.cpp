@@ -19,7 +19,7 @@ struct Roofline {
 // Unit of the axes.
 constexpr double tera = 1e-12;
 
-// Returns (operations per byte, 10^12 operations per second).
+// Returns the point of a row: operations per byte, and 10^12 operations per second.
 std::pair<double, double> place_of(const Json& bench) {
   const Json& products = bench.at("products");
   const double operations = (products.is_null() ? 1 : read_number(products)) * read_number(bench.at("rate"));
@@ -46,8 +46,8 @@ double ceiling_of(const Roofline& roofline, const std::string& name) {
   return tera * read_number(roofline.ceilings->at(name).at("rate"));
 }
 
-// Adds lines of ceilings. The memory's line ends where that of the fastest units begins; a line beside the
-// points is left out.
+// Adds the lines of ceilings. The memory's line ends where the line of the fastest units begins. Lines that
+// would not reach the range of the points are left out.
 void add_ceilings(Roofline& roofline) {
   double first = std::numeric_limits<double>::infinity();
   double last = 0;

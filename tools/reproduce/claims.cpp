@@ -4,7 +4,7 @@
 #include <map>
 #include <stdexcept>
 
-// The registry in pieces, made by embed_claims.cmake.
+// Text of docs/results/claims.json in pieces, made by embed_claims.cmake.
 extern const char* const kintsugi_claims_text[];
 
 namespace kintsugi::tools {
@@ -31,8 +31,8 @@ const SeriesValues* find_series(const Measured& measured, const std::string& nam
 
 void require_listed(const Json& claim, const Measured& measured) {
   for (const SeriesValues& series : measured) {
-    const auto is_it = [&](const Json& listed) { return listed.at("name") == series.name; };
-    if (std::none_of(claim.at("series").begin(), claim.at("series").end(), is_it))
+    const auto has_name = [&](const Json& listed) { return listed.at("name") == series.name; };
+    if (std::none_of(claim.at("series").begin(), claim.at("series").end(), has_name))
       throw std::logic_error(fmt::format("claim {} has no series \"{}\"", cell(claim, "id"), series.name));
   }
 }
@@ -45,11 +45,11 @@ std::string names_text(const std::vector<std::string>& names) {
                                        : text;
 }
 
-// Returns the verdict; all alternatives of what the paper leaves open have to agree.
+// Returns the verdict. Where the paper leaves something open, all alternatives have to meet the criterion.
 Judgement by_alternatives(const std::map<std::string, bool>& alternatives,
                           const std::vector<std::string>& missed) {
-  const auto held =
-      std::count_if(alternatives.begin(), alternatives.end(), [](const auto& one) { return one.second; });
+  const auto held = std::count_if(alternatives.begin(), alternatives.end(),
+                                  [](const auto& alternative) { return alternative.second; });
   if (held == std::ssize(alternatives)) return {"agrees", ""};
   const std::string misses = "Misses the criterion: " + names_text(missed) + ".";
   if (held == 0) return {"disagrees", misses};
@@ -96,8 +96,8 @@ bool meets(const Json& criterion, const std::vector<double>& values) {
   }
   if (form == "rising") return rises(values, number("tolerance"));
   if (form == "steady") {
-    const auto [least, most] = std::minmax_element(values.begin(), values.end());
-    return *most <= (1 + number("tolerance")) * *least;
+    const auto [smallest, largest] = std::minmax_element(values.begin(), values.end());
+    return *largest <= (1 + number("tolerance")) * *smallest;
   }
   throw std::logic_error("there is no form of criteria " + form);
 }
@@ -129,8 +129,8 @@ std::string measured_text(const Measured& measured) {
       for (std::size_t i = 0; i < series.values.size(); ++i)
         text += fmt::format("{}{:.3g}", i == 0 ? "" : ", ", series.values[i]);
     } else {
-      const auto [least, most] = std::minmax_element(series.values.begin(), series.values.end());
-      text += fmt::format("{:.3g} to {:.3g}", *least, *most);
+      const auto [smallest, largest] = std::minmax_element(series.values.begin(), series.values.end());
+      text += fmt::format("{:.3g} to {:.3g}", *smallest, *largest);
     }
   }
   return text.empty() ? "none" : text;

@@ -1,4 +1,5 @@
-// docs/results/claims.json inside the program: the claims with their criteria, and verdicts by them.
+// The registry of claims, docs/results/claims.json, which is part of the program, and verdicts by its
+// criteria.
 #pragma once
 
 #include <string>
@@ -22,14 +23,14 @@ struct Judgement {
 
 // Returns all claims, in the registry's order.
 const Json& registered_claims();
-// Returns the claim with the id; fails if there is none, which is a mistake of this project.
+// Returns the claim with the id; fails if there is none, which is an error in the program.
 const Json& registered_claim(const std::string& id);
 
 // True if values meet a criterion of rules.forms.
 bool meets(const Json& criterion, const std::vector<double>& values);
 
-// Returns the verdict by the registry's rules. Series that the claim does not list are a mistake of this
-// project.
+// Returns the verdict by the registry's rules. Fails for series that the claim does not list, which is an
+// error in the program.
 Judgement judge(const Json& claim, const Measured& measured);
 
 // Returns the values as text, by series; "none" if there are none.

@@ -80,7 +80,7 @@ void print_figure(const Json& figure) {
              figure.at("pictures").size(), time_text(figure.at("seconds").get<double>()));
 }
 
-// Fails if a bound did not hold: that is a fault of this project, in the bound or in the product.
+// Fails if a bound did not hold, which is an error in Kintsugi: in the bound or in the product.
 void require_bounds(const Json& result) {
   for (const Json& figure : result.at("figures")) {
     if (figure.at("bound_violations") == 0) continue;
@@ -90,7 +90,7 @@ void require_bounds(const Json& result) {
   }
 }
 
-std::string whole_command(const ReproduceRequest& request) {
+std::string command_text(const ReproduceRequest& request) {
   std::string command = "kintsugi reproduce";
   for (const auto& name : request.names) command += " " + name;
   command += " -o " + quoted(request.options.folder);
@@ -101,7 +101,7 @@ std::string whole_command(const ReproduceRequest& request) {
 
 Json run_figures(const ReproduceRequest& request, const std::vector<const PaperFigure*>& figures) {
   Json result = document("reproduction");
-  result["command"] = whole_command(request);
+  result["command"] = command_text(request);
   result["quick"] = request.options.quick;
   result["bound_violations"] = 0;
   result["figures"] = Json::array();
@@ -118,10 +118,10 @@ Json run_figures(const ReproduceRequest& request, const std::vector<const PaperF
 void run_reproduce(const ReproduceRequest& request) {
   require_settings();
   if (request.list) return print_list(request.json);
-  if (request.names.empty()) fail("FIGURE", "is missing; kintsugi reproduce --list shows what there is");
+  if (request.names.empty()) fail("FIGURE", "is missing; kintsugi reproduce --list shows all figures");
   if (request.options.folder.empty()) fail("-o", "a folder for the results is needed");
   if (request.options.quick && request.options.recorded)
-    fail("--recorded", "runs nothing, and --quick runs small sizes");
+    fail("--recorded", "runs nothing, so it cannot be combined with --quick, which runs small sizes");
   const auto figures = wanted_figures(request.names);
   require_png("reproduce");
   make_folder("-o", request.options.folder);
@@ -136,8 +136,8 @@ void run_reproduce(const ReproduceRequest& request) {
 
 void add_reproduce(CLI::App& program, Action& action) {
   auto request = std::make_shared<ReproduceRequest>();
-  CLI::App* command =
-      program.add_subcommand("reproduce", "Reproduce figures of the papers; their claims beside ours");
+  CLI::App* command = program.add_subcommand(
+      "reproduce", "Reproduce figures of the papers and compare their claims with our results");
   command->footer(
       "Example:\n"
       "  kintsugi reproduce h2sgemm-fig2 -o reproduced\n"
@@ -145,16 +145,15 @@ void add_reproduce(CLI::App& program, Action& action) {
       "\n"
       "Each figure's results are FOLDER/FIGURE.json, FOLDER/FIGURE.html and pictures, SVG and PNG, in\n"
       "FOLDER/FIGURE. A second run continues the first. Verdicts follow from the criteria of\n"
-      "docs/results/claims.json, which the program has with it. The exit status is 1 if an error is beyond "
-      "its\n"
-      "scheme's a-priori bound.");
+      "docs/results/claims.json, which the program has with it. The exit status is 1 if an error is\n"
+      "beyond its scheme's a-priori bound.");
   command->add_option("FIGURE", request->names, "Figures of --list, or all");
   command->add_option("-o,--output", request->options.folder, "Folder for the results");
   command->add_option("--markdown", request->markdown, "File for all claims and verdicts as Markdown");
-  command->add_flag("--quick", request->options.quick, "Small sizes, to try it; no verdicts");
+  command->add_flag("--quick", request->options.quick, "Run small sizes to try it, without verdicts");
   command->add_flag("--recorded", request->options.recorded,
-                    "Judge and draw what is in the folder, whatever commit left it; run nothing");
-  command->add_flag("--list", request->list, "Print the figures that there are");
+                    "Run nothing; judge and draw the results in the folder, whatever commit made them");
+  command->add_flag("--list", request->list, "List the figures");
   command->add_flag("--json", request->json, "Print the results, or the list, as JSON");
   command->callback([request, &action] { action = [request] { run_reproduce(*request); }; });
 }

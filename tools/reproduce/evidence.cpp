@@ -14,12 +14,12 @@ bool is_of(const Json& row, const SchemeOnEngine& method) {
 
 double length(const Json& row, const char* name) { return row.at("problem").at(name).get<double>(); }
 
-bool same_cell(const Json& one, const Json& other) {
-  return one.at("problem") == other.at("problem") && one.at("distribution") == other.at("distribution") &&
-         one.at("seed") == other.at("seed");
+bool same_cell(const Json& x, const Json& y) {
+  return x.at("problem") == y.at("problem") && x.at("distribution") == y.at("distribution") &&
+         x.at("seed") == y.at("seed");
 }
 
-// Throws for a claim that queries rows which its sweep does not have: a mistake of this project.
+// Throws where a claim queries rows that its sweep does not have, which is an error in the program.
 [[noreturn]] void refuse(const SchemeOnEngine& method) {
   throw NoSuchRow(
       fmt::format("no such row of {} on {} {}", method.scheme, method.engine, method.accumulator));
@@ -35,8 +35,8 @@ std::vector<Json> Evidence::rows_of(const SchemeOnEngine& method, const Filter& 
     if (is_of(row, method) && filter(row)) found.push_back(row);
   }
   if (found.empty()) refuse(method);
-  std::stable_sort(found.begin(), found.end(), [](const Json& one, const Json& other) {
-    return std::pair(length(one, "k"), length(one, "m")) < std::pair(length(other, "k"), length(other, "m"));
+  std::stable_sort(found.begin(), found.end(), [](const Json& x, const Json& y) {
+    return std::pair(length(x, "k"), length(x, "m")) < std::pair(length(y, "k"), length(y, "m"));
   });
   return found;
 }
@@ -48,16 +48,16 @@ std::vector<double> Evidence::errors(const SchemeOnEngine& method, const char* m
   return values;
 }
 
-std::vector<ErrorPair> Evidence::pairs(const SchemeOnEngine& one, const SchemeOnEngine& other,
-                                       const char* measure, const Filter& filter) const {
+std::vector<ErrorPair> Evidence::pairs(const SchemeOnEngine& x, const SchemeOnEngine& y, const char* measure,
+                                       const Filter& filter) const {
   std::vector<ErrorPair> found;
-  const std::vector<Json> others = rows_of(other, filter);
-  for (const Json& row : rows_of(one, filter)) {
+  const std::vector<Json> others = rows_of(y, filter);
+  for (const Json& row : rows_of(x, filter)) {
     for (const Json& candidate : others) {
       if (same_cell(row, candidate)) found.push_back({error_of(row, measure), error_of(candidate, measure)});
     }
   }
-  if (found.empty()) refuse(one);
+  if (found.empty()) refuse(x);
   return found;
 }
 
@@ -92,16 +92,16 @@ Filter with_parameter(const std::string& name, double min, double max) {
   };
 }
 
-Filter with_k(double least) {
-  return [least](const Json& row) { return length(row, "k") >= least; };
+Filter with_k(double min) {
+  return [min](const Json& row) { return length(row, "k") >= min; };
 }
 
 Filter of_length(double k) {
   return [k](const Json& row) { return length(row, "k") == k; };
 }
 
-Filter both(const Filter& one, const Filter& other) {
-  return [=](const Json& row) { return one(row) && other(row); };
+Filter both(const Filter& x, const Filter& y) {
+  return [=](const Json& row) { return x(row) && y(row); };
 }
 
 double mean(const std::vector<double>& values) {
@@ -114,13 +114,13 @@ std::vector<double> ratios(const std::vector<ErrorPair>& pairs) {
   return values;
 }
 
-double least(const std::vector<double>& values) { return *std::min_element(values.begin(), values.end()); }
+double smallest(const std::vector<double>& values) { return *std::min_element(values.begin(), values.end()); }
 
-double most(const std::vector<double>& values) { return *std::max_element(values.begin(), values.end()); }
+double largest(const std::vector<double>& values) { return *std::max_element(values.begin(), values.end()); }
 
 std::string range_text(const std::vector<double>& values) {
-  const std::string from = fmt::format("{:.3g}", least(values));
-  const std::string to = fmt::format("{:.3g}", most(values));
+  const std::string from = fmt::format("{:.3g}", smallest(values));
+  const std::string to = fmt::format("{:.3g}", largest(values));
   return from == to ? from : from + " to " + to;
 }
 

@@ -1,4 +1,4 @@
-// Rows of a figure's sweeps, and the queries of claims. A row is a measurement: the errors of one method on
+// Rows of a figure's sweeps, and the queries by which claims read them. A row has the errors of one method on
 // one problem, distribution and seed.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace kintsugi::tools {
 
-// Method that computed products: a scheme, or `native`, on an engine.
+// A method of computing products: a scheme, or `native`, on an engine.
 struct SchemeOnEngine {
   std::string scheme;
   std::string engine;
@@ -23,9 +23,9 @@ using Filter = std::function<bool(const Json& row)>;
 
 // Errors of two methods on the same problem, distribution and seed.
 struct ErrorPair {
-  double one;
-  double other;
-  double ratio() const { return one / other; }
+  double first;
+  double second;
+  double ratio() const { return first / second; }
 };
 
 // Thrown if a query matches no row.
@@ -44,7 +44,7 @@ class Evidence {
   std::vector<Json> rows_of(const SchemeOnEngine& method, const Filter& filter) const;
   std::vector<double> errors(const SchemeOnEngine& method, const char* measure, const Filter& filter) const;
   // Returns pairs of errors; fails if there is none.
-  std::vector<ErrorPair> pairs(const SchemeOnEngine& one, const SchemeOnEngine& other, const char* measure,
+  std::vector<ErrorPair> pairs(const SchemeOnEngine& x, const SchemeOnEngine& y, const char* measure,
                                const Filter& filter) const;
   // Returns every k of the rows.
   std::set<double> lengths(const Filter& filter) const;
@@ -58,14 +58,14 @@ Filter everywhere();
 Filter in_distribution(const std::string& text);
 // Returns a filter for distributions NAME:P with P from `min` to `max`.
 Filter with_parameter(const std::string& name, double min, double max);
-Filter with_k(double least);
+Filter with_k(double min);
 Filter of_length(double k);
-Filter both(const Filter& one, const Filter& other);
+Filter both(const Filter& x, const Filter& y);
 
 double mean(const std::vector<double>& values);
 std::vector<double> ratios(const std::vector<ErrorPair>& pairs);
-double least(const std::vector<double>& values);
-double most(const std::vector<double>& values);
+double smallest(const std::vector<double>& values);
+double largest(const std::vector<double>& values);
 // Returns "0.83 to 1.2", or one number if both are the same.
 std::string range_text(const std::vector<double>& values);
 

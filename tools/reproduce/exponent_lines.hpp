@@ -1,4 +1,4 @@
-// Chart lines over the exponent, for documents with one row per exponent; null values give no point.
+// Lines of a chart over the exponent, for documents with one row for each exponent.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Figures of papers that can be reproduced here: sweeps, and the papers' claims with our measurements.
+// Figures of papers that Kintsugi reproduces: their sweeps, and how the papers' claims are measured.
 #pragma once
 
 #include <functional>
@@ -24,11 +24,12 @@ struct PaperSweep {
   SweepTexts lists;
 };
 
-// A document with "rows" that no sweep makes: a whole figure, or rows in addition to its sweeps.
+// A document with "rows" that no sweep makes: all rows of a figure, or rows in addition to those of its
+// sweeps.
 struct Analysis {
   std::string format;  // name in docs/schema: "slice-counts"
   std::function<Json(bool quick)> document;
-  std::function<std::vector<Figure>(const Json& document)> draw = {};  // if there are no sweeps
+  std::function<std::vector<Figure>(const Json& document)> draw = {};  // set if there are no sweeps
   std::string name = {};  // part of its file name if there are sweeps
 };
 
@@ -37,7 +38,7 @@ struct PaperFigure {
   std::string paper;  // "h2sgemm"
   std::string place;  // "Fig. 8, section 4.1"
   std::string subject;
-  std::string conditions;  // what is as in the paper, and what differs
+  std::string conditions;  // of the measurements, and how they differ from the paper's
   std::vector<PaperSweep> sweeps;
   Selection drawn;
   std::vector<Claim> claims;

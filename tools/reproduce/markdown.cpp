@@ -21,7 +21,7 @@ std::string escaped_cell(const std::string& text) {
   return result;
 }
 
-// Returns text of one or two paragraphs, in lines of 120 characters.
+// Returns a paragraph in lines of 120 characters.
 std::string paragraph(const std::string& text) { return wrapped(text, 120, 0) + "\n\n"; }
 
 std::string link_to(const std::string& target, const std::string& file) {
@@ -59,14 +59,12 @@ std::string head_of(const Json& document) {
                   cell(document, "command"), cell(document, "version"), cell(document, "commit"),
                   cell(machine, "processor"), cell(machine, "threads"), cell(machine, "system")));
   text += paragraph(fmt::format(
-      "{}. Verdicts follow from the values and the criteria of claims.json; claims.md "
-      "has all claims, those that nobody "
-      "measured among them. Our own claims and those that are true by construction are "
-      "marked and not counted. Errors "
-      "are against the exact product where nothing else is said; {} rows lie beyond "
-      "their scheme's a-priori bound. The "
-      "words are those of docs/TERMS.md, the schemes those of docs/schemes. The command also writes a page "
-      "with pictures for each figure, FIGURE.html, beside the figure's data.",
+      "{}. Verdicts follow from the values and the criteria of claims.json; claims.md has all claims, "
+      "those that nobody measured among them. Our own claims and those that are true by construction are "
+      "marked and not counted. Errors are against the exact product where nothing else is said; {} rows "
+      "lie beyond their scheme's a-priori bound. The words are those of docs/TERMS.md, the schemes those "
+      "of docs/schemes. The command also writes a page with pictures for each figure, FIGURE.html, beside "
+      "the figure's data.",
       summary_of(document), cell(document, "bound_violations")));
   return text;
 }
@@ -90,12 +88,12 @@ std::string reasons(const Json& claims) {
     const std::string reason = cell(claim, "reason");
     if (reason.empty()) continue;
     const std::string name = "`" + cell(claim, "id") + "`";
-    const auto same =
+    const auto same_reason =
         std::find_if(lines.begin(), lines.end(), [&](const auto& line) { return line.first == reason; });
-    if (same == lines.end()) {
+    if (same_reason == lines.end()) {
       lines.emplace_back(reason, name);
     } else {
-      same->second += ", " + name;
+      same_reason->second += ", " + name;
     }
   }
   std::string text;

@@ -1,4 +1,4 @@
-// docs/results/accuracy.md: every claim with our figure and our verdict.
+// Makes docs/results/accuracy.md: every claim with our value and our verdict.
 #pragma once
 
 #include <string>

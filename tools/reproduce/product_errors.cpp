@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::int64_t quick_edge = 32;
 constexpr std::int64_t quick_length = 256;
-constexpr double limits[] = {1e-7, 1e-6, 1e-5, 1e-4};  // limits of the shares
+constexpr double limits[] = {1e-7, 1e-6, 1e-5,
+                             1e-4};  // differences below which shares of elements are counted
 
 using View = core::MatrixView<const float>;
 
@@ -38,10 +39,10 @@ std::vector<float> operand(const ProductErrors& study, const std::string& distri
 // Returns the value rounded to FP16: to nearest, ties to even, with subnormal numbers.
 float rounded_to_half(float value) {
   constexpr int fraction_bits = 10;
-  constexpr int least_quantum = -24;
+  constexpr int min_quantum = -24;
   constexpr float largest = 65504;
   if (value == 0 || !std::isfinite(value)) return value;
-  const int quantum = std::max(std::ilogb(value) - fraction_bits, least_quantum);
+  const int quantum = std::max(std::ilogb(value) - fraction_bits, min_quantum);
   const float rounded = std::ldexp(std::nearbyint(std::ldexp(value, -quantum)), quantum);
   return std::fabs(rounded) > largest ? std::copysign(HUGE_VALF, value) : rounded;
 }

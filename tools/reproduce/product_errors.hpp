@@ -32,8 +32,8 @@ std::string positive_text(const std::string& distribution);
 // columns and 256 inner indices.
 Json product_errors(const std::vector<ProductErrors>& studies, bool quick);
 
-// Return filters for rows of product_errors() that compare with that engine's native product, and for rows of
-// sweeps, which have no "native".
+// These return filters: for rows of product_errors() that compare with that engine's native product, and for
+// rows of sweeps, which have no "native".
 Filter against_native(const std::string& engine);
 Filter of_sweeps();
 

@@ -23,29 +23,29 @@ std::string command_of(const PaperFigure& figure, const ReproduceOptions& option
 constexpr double quick_rows = 32;  // most rows, and columns
 constexpr double quick_length = 256;
 
-std::string scaled_down(double size, double by) {
-  return fmt::format("{:.0f}", std::ceil(size / std::max(by, 1.0)));
+std::string scaled_down(double size, double factor) {
+  return fmt::format("{:.0f}", std::ceil(size / std::max(factor, 1.0)));
 }
 
-void scale_sizes(std::vector<std::string>& sizes, double most) {
+void scale_sizes(std::vector<std::string>& sizes, double max_size) {
   double largest = 0;
   for (const auto& size : sizes) largest = std::max(largest, std::stod(size));
-  for (std::string& size : sizes) size = scaled_down(std::stod(size), largest / most);
+  for (std::string& size : sizes) size = scaled_down(std::stod(size), largest / max_size);
 }
 
-// Scales all sizes by one number, so that squares stay squares.
+// Scales all sizes down by the same factor, so that squares stay squares.
 void scale_shapes(std::vector<std::string>& shapes) {
-  double by = 1;
+  double factor = 1;
   for (const auto& text : shapes) {
     const Shape shape = parse_shape(text);
-    by = std::max({by, static_cast<double>(std::max(shape.m, shape.n)) / quick_rows,
-                   static_cast<double>(shape.k) / quick_length});
+    factor = std::max({factor, static_cast<double>(std::max(shape.m, shape.n)) / quick_rows,
+                       static_cast<double>(shape.k) / quick_length});
   }
   for (std::string& text : shapes) {
     const Shape shape = parse_shape(text);
-    text = scaled_down(static_cast<double>(shape.m), by) + "x" +
-           scaled_down(static_cast<double>(shape.n), by) + "x" +
-           scaled_down(static_cast<double>(shape.k), by);
+    text = scaled_down(static_cast<double>(shape.m), factor) + "x" +
+           scaled_down(static_cast<double>(shape.n), factor) + "x" +
+           scaled_down(static_cast<double>(shape.k), factor);
   }
 }
 
@@ -89,15 +89,15 @@ Results run_sweeps(const PaperFigure& figure, const ReproduceOptions& options) {
   return measured;
 }
 
-// Fails if a file of --quick and one of a full run would overwrite each other; sweeps detect this by their
-// rows.
+// Fails if a file of --quick would overwrite one of a full run, or the reverse. (Sweeps detect this by their
+// rows.)
 void require_same_samples(const std::string& file, const Json& document) {
   if (!std::filesystem::exists(file)) return;
   InputFile input(file);
   const Json old = Json::parse(input.read_rest(), nullptr, false);
   const Json samples = old.is_object() ? old.value("samples", Json()) : Json();
   if (samples != document.at("samples"))
-    fail(file, "is there and has {} samples where this run has {}; choose another -o, or remove the file",
+    fail(file, "exists with {} samples, but this run has {}; choose another -o, or remove the file",
          samples.is_null() ? "no" : samples.dump(), document.at("samples").dump());
 }
 

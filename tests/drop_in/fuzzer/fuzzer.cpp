@@ -5,7 +5,7 @@
 
 #include "tests/drop_in/blas/random.hpp"
 
-// Arguments are right by construction: a report of a wrong one is a failure.
+// All arguments are legal, so a call of xerbla_ is a failure.
 extern "C" __attribute__((visibility("default"))) void xerbla_(const char* routine,
                                                                const std::int32_t* number,
                                                                std::size_t length) {

@@ -1,4 +1,4 @@
-// The cpu engine against the reference: equal bits for integers and floats.
+// Tests that the engine cpu has the bits of the reference engine for integers and floats.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,7 +20,7 @@ struct EngineRun {
   Multiplication task;
 };
 
-// Random slices straight from bit patterns of the format (finite ones), the same for both engines.
+// Fills slices with random finite elements of the format, the same for both engines.
 void fill(const Slices& slices, std::uint64_t seed, int bits_used) {
   for (int s = 0; s < slices.count; ++s) {
     for (std::int64_t v = 0; v < slices.padded_vectors(); ++v) {
@@ -81,39 +81,43 @@ class CpuEngine : public testing::Test {
   const Engine& reference_ = *find_engine("reference");
 };
 
-TEST_F(CpuEngine, IntegersAreBitForBitEqual) {
+TEST_F(CpuEngine, IntegerSumsHaveTheBitsOfTheReference) {
   for (const Schedule& schedule :
        {make_schedule(single_product), make_schedule(three_terms), make_schedule(alternating)}) {
     for (const auto& [m, n, k] : {std::tuple{1, 1, 1}, {5, 3, 64}, {130, 129, 200}, {17, 140, 2500}}) {
-      const EngineRun mine = run_engine(cpu_, schedule, int8, Accumulator::int32, m, n, k, 8, 3);
-      const EngineRun theirs = run_engine(reference_, schedule, int8, Accumulator::int32, m, n, k, 8, 2);
+      const EngineRun by_cpu = run_engine(cpu_, schedule, int8, Accumulator::int32, m, n, k, 8, 3);
+      const EngineRun by_reference =
+          run_engine(reference_, schedule, int8, Accumulator::int32, m, n, k, 8, 2);
       for (int g = 0; g < schedule.groups; ++g) {
         for (std::int64_t e = 0; e < m * n; ++e) {
-          ASSERT_EQ(mine.task.sums.group<std::int64_t>(g)[e], theirs.task.sums.group<std::int64_t>(g)[e]);
+          ASSERT_EQ(by_cpu.task.sums.group<std::int64_t>(g)[e],
+                    by_reference.task.sums.group<std::int64_t>(g)[e]);
         }
       }
     }
   }
 }
 
-TEST_F(CpuEngine, FloatsAreBitForBitEqual) {
+TEST_F(CpuEngine, FloatSumsHaveTheBitsOfTheReference) {
   for (const Format* format : {&fp16, &bf16, &tf32, &fp8_e4m3, &fp8_e5m2}) {
     for (const Schedule& schedule : {make_schedule(single_product), make_schedule(three_terms),
                                      make_schedule(alternating), make_schedule(rescaled, -3)}) {
       const std::int64_t m = 131, n = 9, k = 150;
-      const EngineRun mine = run_engine(cpu_, schedule, *format, Accumulator::fp32, m, n, k, 3, 2);
-      const EngineRun theirs = run_engine(reference_, schedule, *format, Accumulator::fp32, m, n, k, 3, 2);
-      EXPECT_EQ(mine.sums_memory, theirs.sums_memory) << format->name;
+      const EngineRun by_cpu = run_engine(cpu_, schedule, *format, Accumulator::fp32, m, n, k, 3, 2);
+      const EngineRun by_reference =
+          run_engine(reference_, schedule, *format, Accumulator::fp32, m, n, k, 3, 2);
+      EXPECT_EQ(by_cpu.sums_memory, by_reference.sums_memory) << format->name;
     }
   }
 }
 
 TEST_F(CpuEngine, BitsDoNotDependOnThreads) {
   const Schedule schedule = make_schedule(rescaled, -12);
-  const EngineRun one = run_engine(cpu_, schedule, fp16, Accumulator::fp32, 300, 200, 100, 3, 1);
+  const EngineRun single_thread = run_engine(cpu_, schedule, fp16, Accumulator::fp32, 300, 200, 100, 3, 1);
   for (const int threads : {2, 3, 7}) {
-    const EngineRun many = run_engine(cpu_, schedule, fp16, Accumulator::fp32, 300, 200, 100, 3, threads);
-    EXPECT_EQ(one.sums_memory, many.sums_memory) << threads;
+    const EngineRun several_threads =
+        run_engine(cpu_, schedule, fp16, Accumulator::fp32, 300, 200, 100, 3, threads);
+    EXPECT_EQ(single_thread.sums_memory, several_threads.sums_memory) << threads;
   }
 }
 
@@ -123,12 +127,13 @@ TEST(Engines, AreFoundByName) {
   EXPECT_EQ(engine_names(), "cpu, reference, cuda");
   for (const Engine* engine : all_engines()) {
     EXPECT_FALSE(engine->summary().empty());
-    // Devices have native products of fp64 alone.
+    // Devices have no schedules of fp64 slices, only native fp64 products.
     if (engine->device() == nullptr) {
       EXPECT_EQ(engine->accumulators(FormatId::fp64).front(), Accumulator::fp64);
     }
     for (const Format* format : formats) {
-      for (const Accumulator way : engine->accumulators(format->id)) EXPECT_TRUE(supports(way, format->id));
+      for (const Accumulator accumulator : engine->accumulators(format->id))
+        EXPECT_TRUE(supports(accumulator, format->id));
     }
   }
 }

@@ -1,4 +1,4 @@
-// Products of integer slices by families of kernels, and by the reference engine.
+// Multiplies integer slices by each family of kernels and by the reference engine.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace kintsugi::test {
 //   Element, Kernels     types
 //   format, sum_type, accumulator
 //   worker_bytes(kernels), multiply(task, kernels)
-//   padding              the byte that memory beyond the elements has
+//   padding              the byte that fills the memory beyond the elements
 template <class Kind>
 class FamilyOperands {
  public:
@@ -58,7 +58,7 @@ class FamilyOperands {
     return slices;
   }
 
-  // Sums and scratch begin with what does not belong there.
+  // Sums and scratch memory begin with garbage, which a kernel must not read.
   template <class Multiply>
   std::vector<std::byte> run(std::size_t scratch_bytes, int threads, const Multiply& multiply) const {
     core::Accumulators sums = core::make_accumulators(Kind::sum_type, m_, n_, schedule_.groups);

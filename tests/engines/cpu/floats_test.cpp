@@ -1,5 +1,5 @@
-// Products of floating slices: every family of kernels has the bits of the reference engine, on random
-// schedules, shapes and elements.
+// Tests that every family of kernels for floating-point slices has the bits of the reference engine, on
+// random schedules, shapes and elements.
 #include "engines/cpu/floats/floats.hpp"
 
 #include <gtest/gtest.h>
@@ -21,8 +21,8 @@ using Random = std::mt19937_64;
 
 int between(Random& random, int min, int max) { return std::uniform_int_distribution<int>(min, max)(random); }
 
-// The same slices as packed patterns, for the reference, and in panels. Memory that is no element has
-// patterns of NaN, except in the lanes that fill a panel.
+// The same slices as packed patterns, for the reference, and in panels. Memory beyond the elements holds NaN,
+// except in the lanes that fill a panel.
 struct BothSlices {
   BothSlices(const Format& format, int count, std::int64_t vectors, std::int64_t k, int least_exponent,
              int largest_exponent, Random& random)
@@ -111,8 +111,8 @@ bool same_bits(const std::vector<float>& x, const std::vector<float>& y) {
   return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
 }
 
-// Elements of any size that bf16 has make products that underflow, which are where a product and a sum
-// rounded apart would differ from a fused one.
+// Small elements of bf16 make products that underflow: there a multiplication and an addition that are
+// rounded separately would differ from a fused one.
 TEST(Floats, EveryFamilyHasTheBitsOfTheReferenceOnRandomSchedules) {
   const std::vector<std::tuple<const Format*, int, int>> kinds{{&fp16, -24, 3},    {&bf16, -20, 10},
                                                                {&bf16, -90, -50},  {&tf32, -80, 20},
@@ -136,7 +136,7 @@ TEST(Floats, EveryFamilyHasTheBitsOfTheReferenceOnRandomSchedules) {
   }
 }
 
-// The comparison sees one fused product more.
+// Intended failure: the comparison above sees another order of the terms.
 TEST(Floats, AnotherOrderOfTermsHasOtherBits) {
   Random random(3);
   const BothSlices a(fp16, 2, 40, 60, -3, 3, random);

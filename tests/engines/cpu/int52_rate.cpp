@@ -56,7 +56,7 @@ double operations(std::int64_t size) {
   return 2.0 * static_cast<double>(size) * static_cast<double>(size * size);
 }
 
-// A family alone, on words that use all bits.
+// Prints the rate of a family of kernels without split and recombination, on words that use all bits.
 void print_products(const Int52Kernels& kernels, std::int64_t size, int threads, int rounds) {
   const Schedule schedule = make_schedule(single_product);
   Slices slices = make_slices(int52, SliceStorage::packed, 1, size, size);
@@ -77,7 +77,7 @@ void print_products(const Int52Kernels& kernels, std::int64_t size, int threads,
   fmt::print("int52 {}, products alone, n = {}: {:.1f} Gop/s\n", kernels.name, size, rates.by_processor_time);
 }
 
-// Square matrices and one call of the library after the other.
+// Calls the library for square matrices.
 class Calls {
  public:
   Calls(std::int64_t size, int threads)

@@ -1,4 +1,4 @@
-// Products of 52-bit words: every family of kernels has the reference's bits.
+// Tests that every family of kernels for 52-bit words has the bits of the reference engine.
 #include "engines/cpu/int52.hpp"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ std::int64_t word_of(Fill fill, std::uint64_t bits, int slice) {
   return static_cast<std::int64_t>(bits) >> 12;
 }
 
-// No kernel reads the padding of a vector along k.
+// The padding of a vector along k is garbage, since no kernel reads it.
 struct Int52Kind {
   using Element = std::int64_t;
   using Kernels = Int52Kernels;
@@ -82,8 +82,9 @@ TEST(Int52Products, LengthsHaveTheBitsOfTheReference) {
   for (const std::int64_t k : {255, 256, 257, 1025, 2500}) expect_int52_bits_of_reference(schedule, 18, 5, k);
 }
 
-// 4096 products fill the 64-bit sums of the kernels; with the largest words these are full.
-TEST(Int52Products, SumsOfTheLargestWordsLeaveTheKernelsInTime) {
+// 4096 products of the largest words fill the 64-bit sums of the kernels, which must be added outside by
+// then.
+TEST(Int52Products, SumsOfTheLargestWordsDoNotOverflow) {
   const Schedule schedule = make_schedule(single_product);
   for (const std::int64_t k : {4095, 4096, 4097, 8192, 8193, 12289}) {
     for (const Fill fill_a : {Fill::extremes, Fill::least}) {
@@ -113,14 +114,14 @@ TEST(Int52Products, BitsDoNotDependOnThreads) {
   const Schedule schedule = make_schedule(grouped_int52);
   const auto operands = filled_operands(schedule, 390, 530, 70, Fill::random);
   for (const Int52Kernels* kernels : int52_families()) {
-    const std::vector<std::byte> one = operands.by(*kernels, 1);
+    const std::vector<std::byte> single_thread = operands.by(*kernels, 1);
     for (int threads = 2; threads <= 8; ++threads) {
-      EXPECT_TRUE(operands.by(*kernels, threads) == one) << kernels->name << " " << threads;
+      EXPECT_TRUE(operands.by(*kernels, threads) == single_thread) << kernels->name << " " << threads;
     }
   }
 }
 
-TEST(Int52Products, AFamilyIsChosenByName) {
+TEST(Int52Products, FamilyIsSelectedByName) {
   const auto choose = [](std::string_view name) {
     return choose_kernels(int52_families(), name, "KINTSUGI_CPU_INT52");
   };

@@ -1,7 +1,7 @@
 // Not a test: rates of int8 products on this machine, for docs/results/log.
 //   build/tests/int8_rate [m = n = k] [threads]
-// In GOP (2 per product of elements) per second of processor time, best of seven, so that a busy machine
-// counts less.
+// Rates are in 10^9 operations (2 per product of elements) per second of processor time, best of seven, so
+// that a busy machine counts less.
 #include <fmt/format.h>
 #include <immintrin.h>
 

@@ -1,4 +1,4 @@
-// Products of int8 slices: every family of kernels has the reference's bits.
+// Tests that every family of kernels for int8 slices has the bits of the reference engine.
 #include "engines/cpu/int8.hpp"
 
 #include <gmock/gmock.h>
@@ -65,7 +65,7 @@ TEST(Int8, LengthsHaveTheBitsOfTheReference) {
   }
 }
 
-TEST(Int8, RandomShapesBlocksAndGroupsHaveTheBitsOfTheReference) {
+TEST(Int8, RandomShapesKBlocksAndGroupsHaveTheBitsOfTheReference) {
   std::uint64_t state = 7;
   const auto draw = [&](std::uint64_t min, std::uint64_t max) {
     return static_cast<std::int64_t>(min + lab::mix_bits(state++) % (max - min + 1));
@@ -84,16 +84,16 @@ TEST(Int8, BitsDoNotDependOnThreads) {
   const Schedule schedule = make_schedule(grouped_int8);
   const auto operands = random_operands(schedule, 390, 260, 70, 3);
   for (const Int8Kernels* kernels : int8_families()) {
-    const std::vector<std::byte> one = operands.by(*kernels, 1);
+    const std::vector<std::byte> single_thread = operands.by(*kernels, 1);
     for (int threads = 2; threads <= 8; ++threads) {
-      EXPECT_TRUE(operands.by(*kernels, threads) == one) << kernels->name << " " << threads;
+      EXPECT_TRUE(operands.by(*kernels, threads) == single_thread) << kernels->name << " " << threads;
     }
   }
 }
 
 // All elements +-127 and -128, k on both sides of the INT32 limit: sums over all of k would wrap; sums over
 // k-blocks are added outside the accumulators before that.
-TEST(Int8, Int32EdgeIsExact) {
+TEST(Int8, SumsWrapAtTheInt32LimitUnlessAddedByKBlocks) {
   struct Edge {
     int a, b;
     std::int64_t k, block;
@@ -130,7 +130,7 @@ TEST(Int8, Int32EdgeIsExact) {
   }
 }
 
-TEST(Int8, AFamilyIsChosenByName) {
+TEST(Int8, FamilyIsSelectedByName) {
   const auto choose = [](std::string_view name) {
     return choose_kernels(int8_families(), name, "KINTSUGI_CPU_INT8");
   };

@@ -1,8 +1,8 @@
 // Not a test: rates of native products in a fixed order beside OpenBLAS's own on this machine, for
 // docs/results/log.
 //   build/tests/native_rate
-// Ratios of the least wall-clock times, and of the least times of all threads together, which a busy machine
-// disturbs less.
+// Prints ratios of the least wall-clock times, and of the least processor times of all threads together,
+// which a busy machine disturbs less.
 #include <fmt/format.h>
 
 #include <chrono>

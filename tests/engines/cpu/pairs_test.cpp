@@ -1,5 +1,4 @@
-// Native double-double products: every family of kernels has the bits of the loop that reads like the
-// definition.
+// Tests that every family of kernels for native double-double products has the bits of the sequential loop.
 #include "engines/cpu/pairs.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +14,7 @@ namespace {
 
 struct Shape {
   std::int64_t m, n, k;
-  bool rows_of_a, rows_of_b;  // unit stride along the columns
+  bool rows_of_a, rows_of_b;  // A or B is stored by rows
 };
 
 MatrixView<DoubleDouble> dense(std::vector<DoubleDouble>& memory, std::int64_t rows, std::int64_t columns,
@@ -24,7 +23,7 @@ MatrixView<DoubleDouble> dense(std::vector<DoubleDouble>& memory, std::int64_t r
   return {memory.data(), rows, columns, by_rows ? columns : 1, by_rows ? 1 : rows};
 }
 
-TEST(Pairs, EveryFamilyHasTheBitsOfTheLoop) {
+TEST(Pairs, EveryFamilyHasTheBitsOfTheSequentialLoop) {
   for (const Shape& shape :
        {Shape{1, 1, 1, false, false}, Shape{97, 95, 33, false, false}, Shape{96, 192, 64, true, false},
         Shape{7, 130, 31, false, true}, Shape{101, 3, 100, true, true}}) {

@@ -1,4 +1,4 @@
-// Products with exponents per tile: every family of int8 kernels has the bits of the definition.
+// Tests that every family of int8 kernels multiplies MixPert's tiles with the bits of the definition.
 #include "engines/cpu/tiles.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,8 @@
 namespace kintsugi::core {
 namespace {
 
-// Slices of a random operand, vectors x k; tiles of large exponents, of zeros, and failing ones among them.
+// Slices of a random operand of vectors x k elements. Tiles have different exponents; some are zero, and some
+// have outliers and fail Eq. 9.
 struct RandomOperand {
   RandomOperand(const SplitRule& rule, std::int64_t vectors, std::int64_t k, std::uint32_t seed)
       : elements(static_cast<std::size_t>(vectors * k)), ranges(static_cast<std::size_t>(vectors)),
@@ -24,11 +25,11 @@ struct RandomOperand {
     std::mt19937 random(seed);
     for (std::int64_t v = 0; v < vectors; ++v) {
       for (std::int64_t p = 0; p < k; ++p) {
-        const std::int64_t place = v / 16 + p / 32 + 1;
-        const int exponent = static_cast<int>(place * 17 % 40) - 20;
+        const std::int64_t tile = v / 16 + p / 32 + 1;
+        const int exponent = static_cast<int>(tile * 17 % 40) - 20;
         const auto integer = static_cast<float>(static_cast<std::int32_t>(random()));
         const bool is_outlier = random() % 4000 == 0;
-        elements[v * k + p] = place % 5 == 4 ? 0 : std::ldexp(integer, exponent + (is_outlier ? 20 : 0));
+        elements[v * k + p] = tile % 5 == 4 ? 0 : std::ldexp(integer, exponent + (is_outlier ? 20 : 0));
       }
     }
     const MatrixView<const float> view{elements.data(), vectors, k, k, 1};
@@ -79,7 +80,7 @@ struct Product {
 void expect_definition(const std::string& scheme, std::int64_t m, std::int64_t n, std::int64_t k) {
   const Product product(scheme, m, n, k);
   const std::vector<float> expected = product.definition();
-  // Up to k = 2 all tiles here fail Eq. 9 and have no segments.
+  // Up to k = 2 all tiles of these operands fail Eq. 9, and their segments are zero.
   EXPECT_EQ(std::ranges::any_of(expected, [](float x) { return x != 0; }), k > 2);
   for (const Int8Kernels* kernels : int8_families()) {
     EXPECT_EQ(product.by(*kernels, 1), expected)

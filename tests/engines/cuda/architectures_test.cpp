@@ -1,4 +1,4 @@
-// The capability tables of architectures: which one a device gets, and that they are complete.
+// Tests which capability table a device gets, and that the tables are complete.
 #include "engines/cuda/arch/architecture.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ TEST(Architectures, AreSelectedByComputeCapability) {
   EXPECT_EQ(architecture_of(9, 0).name, "sm90");
   EXPECT_EQ(architecture_of(8, 0).name, "sm80");
   EXPECT_EQ(architecture_of(8, 9).name, "sm80");
-  EXPECT_EQ(architecture_of(10, 0).name, "generic") << "wgmma is Hopper's alone";
+  EXPECT_EQ(architecture_of(10, 0).name, "generic") << "only Hopper has wgmma";
   EXPECT_EQ(architecture_of(12, 0).name, "generic");
 }
 
@@ -32,7 +32,7 @@ TEST(Architectures, HaveWhatEveryPlanNeeds) {
 
 // Every architecture with product kernels has the costs by which tiles are chosen, and names the image with
 // the kernels.
-TEST(Architectures, ProductKernelsComeWithCosts) {
+TEST(Architectures, ArchitecturesWithProductKernelsHaveCosts) {
   for (const int major : {8, 9, 10}) {
     const Architecture& architecture = architecture_of(major, 0);
     const bool has_kernels = architecture.int8 != nullptr || !architecture.multi_term.empty();

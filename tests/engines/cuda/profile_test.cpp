@@ -1,4 +1,4 @@
-// Profiles of devices: what is written is read again, what is wrong is refused, and which one a device gets.
+// Tests profiles of devices: written and read again, refused if wrong, and which one a device gets.
 #include "engines/cuda/arch/profile.hpp"
 
 #include <gmock/gmock.h>
@@ -28,14 +28,14 @@ const Profile& shipped(const std::string& name) {
 
 std::string error_of(const std::string& text) {
   try {
-    read_profile(text, "it");
+    read_profile(text, "test.json");
   } catch (const Error& error) {
     return error.what();
   }
   return {};
 }
 
-// Folder of the settings for as long as it lives.
+// Sets an empty folder of settings for its lifetime.
 class ConfigFolder {
  public:
   ConfigFolder() {
@@ -61,7 +61,7 @@ class ConfigFolder {
   std::filesystem::path folder_;
 };
 
-TEST(Profiles, FieldsAreNamedOnceAndAreAllOfTheCosts) {
+TEST(Profiles, EveryCostHasOneNamedField) {
   Costs costs{};
   std::set<std::string> names;
   std::set<const double*> values;
@@ -81,7 +81,7 @@ TEST(Profiles, AreReadAsTheyWereWritten) {
   for (const CostField& field : cost_fields(profile.costs)) *field.value = next += 0.37;
   profile.fits = {{"splits", 12, 0.01, 0.2, "1 x 2 x 3"}};
   const std::string text = profile_text(profile);
-  EXPECT_EQ(profile_text(read_profile(text, "it")), text);
+  EXPECT_EQ(profile_text(read_profile(text, "test.json")), text);
 }
 
 TEST(Profiles, ErrorsNameTheWrongMember) {
@@ -96,10 +96,10 @@ TEST(Profiles, ErrorsNameTheWrongMember) {
   EXPECT_THAT(error_of(changed("\"format_version\": 1", "\"format_version\": 7")), HasSubstr("version 1"));
   EXPECT_THAT(error_of(changed("\"call.copy_rate\": ", "\"call.copy_rate\": -")),
               HasSubstr("call.copy_rate is -"));
-  EXPECT_THAT(error_of("no JSON"), HasSubstr("it is no profile"));
+  EXPECT_THAT(error_of("no JSON"), HasSubstr("test.json is no profile"));
 }
 
-TEST(Profiles, AMeasuredDeviceGetsItsOwn) {
+TEST(Profiles, AMeasuredDeviceGetsItsShippedProfile) {
   const ConfigFolder folder;
   const ProfileInForce found = find_profile(shipped("NVIDIA H200").device, shipped_profiles());
   EXPECT_EQ(found.origin, ProfileOrigin::shipped);
@@ -107,8 +107,8 @@ TEST(Profiles, AMeasuredDeviceGetsItsOwn) {
   EXPECT_EQ(found.advice, "");
 }
 
-// A partition has the name of the device with that of the partition behind it.
-TEST(Profiles, AnotherDeviceGetsTheNearestScaled) {
+// A MIG partition's name is the device's name followed by that of the partition.
+TEST(Profiles, AnUnmeasuredDeviceGetsTheNearestProfileScaled) {
   const ConfigFolder folder;
   DeviceTraits half = shipped("NVIDIA H200").device;
   half.name += " MIG 3g.71gb";
@@ -130,7 +130,7 @@ TEST(Profiles, AnotherDeviceGetsTheNearestScaled) {
       2 * reference.costs.multi_term.joined_tiles[0].block);
 }
 
-TEST(Profiles, TheCalibratedOneGoesFirst) {
+TEST(Profiles, ACalibratedProfileIsPreferredToTheShippedOne) {
   const ConfigFolder folder;
   const DeviceTraits device = shipped("NVIDIA H200").device;
   Profile profile = shipped("NVIDIA H200");
@@ -142,7 +142,7 @@ TEST(Profiles, TheCalibratedOneGoesFirst) {
   EXPECT_EQ(found.profile.costs.call.copy_rate, 77);
 }
 
-TEST(Profiles, ACalibratedOneThatDoesNotFitIsLeftOutAndNamed) {
+TEST(Profiles, ACalibratedProfileOfAnotherVersionOrDeviceIsSkippedAndNamed) {
   const ConfigFolder folder;
   const DeviceTraits device = shipped("NVIDIA H200").device;
   Profile profile = shipped("NVIDIA H200");

@@ -22,14 +22,14 @@ namespace {
 float with_field(lab::Random& random, std::int64_t min, std::int64_t max) {
   const auto field = static_cast<std::uint32_t>(random.integer(min, max));
   std::uint32_t fraction = static_cast<std::uint32_t>(random.bits()) & 0x7fffffU;
-  // Halves of last places, long runs of ones, single bits.
+  // Makes ties, long runs of ones and single bits likely.
   if (random.integer(0, 2) == 0) fraction &= 0x7fffffU << random.integer(0, 23);
   if (random.integer(0, 3) == 0) fraction |= 0x7fffffU & (0x7fffffU << random.integer(0, 23));
   return std::bit_cast<float>((random.flip() ? 0x80000000U : 0U) | field << 23 | (fraction & 0x7fffffU));
 }
 
 // The kernels' FP32 arithmetic; a conversion in hardware rounds once, as encode() does.
-std::vector<std::uint64_t> by_floats(const SplitRule& rule, const Scaling& scaling, float x) {
+std::vector<std::uint64_t> split_in_fp32(const SplitRule& rule, const Scaling& scaling, float x) {
   std::vector<std::uint64_t> patterns;
   float residual = x * static_cast<float>(scaling.first) * static_cast<float>(scaling.second);
   for (int s = 0; s < rule.slices; ++s) {
@@ -48,7 +48,7 @@ std::vector<std::uint64_t> by_rule(const SplitRule& rule, int scale, double x) {
   return patterns;
 }
 
-TEST(PlainScaling, IsClaimedOnlyWhereFloatsAreEnough) {
+TEST(PlainScaling, IsUsedOnlyWhereFp32ArithmeticIsExact) {
   lab::Random random(17);
   constexpr std::array roundings{Rounding::nearest_even, Rounding::towards_zero, Rounding::bit_cut};
   constexpr std::array kinds{ElementKind::fp16, ElementKind::bf16, ElementKind::tf32};
@@ -74,7 +74,7 @@ TEST(PlainScaling, IsClaimedOnlyWhereFloatsAreEnough) {
     ++(scaling.plain ? plain : others);
     if (!scaling.plain) continue;
     for (const float x : vector) {
-      ASSERT_EQ(by_floats(rule, scaling, x), by_rule(rule, range.scale, x))
+      ASSERT_EQ(split_in_fp32(rule, scaling, x), by_rule(rule, range.scale, x))
           << format.name << ", x = " << std::hexfloat << x << ", scale " << range.scale
           << ", residuals times 2^" << rule.residual_exponent << ", roundings "
           << static_cast<int>(rule.first_rounding) << " and " << static_cast<int>(rule.residual_rounding)
@@ -85,7 +85,7 @@ TEST(PlainScaling, IsClaimedOnlyWhereFloatsAreEnough) {
   EXPECT_GT(others, 1000);
 }
 
-TEST(PlainScaling, FitsUpToItsLargestBound) {
+TEST(PlainScaling, ResidualsFitUpToTheLargestFittingBound) {
   lab::Random random(18);
   int none = 0;
   for (int round = 0; round < 3000; ++round) {
@@ -104,7 +104,7 @@ TEST(PlainScaling, FitsUpToItsLargestBound) {
 }
 
 // Ordinary vectors must have plain scaling; otherwise their kernels would be slow.
-TEST(PlainScaling, MatchesOrdinaryVectors) {
+TEST(PlainScaling, IsUsedForOrdinaryVectors) {
   for (const char* name :
        {"fp16x3", "fp16x3-wide", "bf16x6", "bf16x3", "tf32x3", "markidis", "egemm", "legemm", "ootomo"}) {
     const SplitRule& rule = find_scheme(name)->program.split_a;
@@ -125,16 +125,16 @@ void compare_magnitudes(lab::Random& random) {
     T values[4];
     VectorRange expected;
     Magnitudes<T> magnitudes;
-    Magnitudes<T> half;
+    Magnitudes<T> second_half;
     for (int group = 0; group < 4; ++group) {
       for (T& x : values) {
         x = static_cast<T>(with_field(random, 0, random.integer(0, 30) == 0 ? 255 : 254)) *
             static_cast<T>(random.integer(0, 5) == 0 ? 0 : 1);
         extend(expected, x);
       }
-      (group < 2 ? magnitudes : half).add(values);
+      (group < 2 ? magnitudes : second_half).add(values);
     }
-    magnitudes.add(half);
+    magnitudes.add(second_half);
     const VectorRange range = magnitudes.range();
     ASSERT_EQ(range.largest, expected.largest) << round;
     ASSERT_EQ(range.smallest, expected.smallest) << round;
@@ -149,7 +149,7 @@ TEST(Magnitudes, GiveTheRange) {
   compare_magnitudes<double>(random);
 }
 
-TEST(Bytes, AreResidues) {
+TEST(Bytes, HaveTheResiduesOfTheirInteger) {
   lab::Random random(3);
   for (int round = 0; round < 3000; ++round) {
     const int bits = static_cast<int>(random.integer(1, 61));
@@ -164,8 +164,8 @@ TEST(Bytes, AreResidues) {
   }
 }
 
-// The split's own integers, of up to 93 bits, and their residues by limbs.
-TEST(Bytes, ResiduesOfWideIntegersAreRight) {
+// The split has integers of up to 93 bits, whose residues are computed by limbs.
+TEST(Bytes, HaveTheResiduesOfWideIntegers) {
   lab::Random random(6);
   for (int round = 0; round < 3000; ++round) {
     const int bits = static_cast<int>(random.integer(1, 93));
@@ -180,7 +180,7 @@ TEST(Bytes, ResiduesOfWideIntegersAreRight) {
   }
 }
 
-TEST(Bytes, AreDigits) {
+TEST(Bytes, HaveTheDigitsOfTheGrid) {
   lab::Random random(4);
   for (int round = 0; round < 20000; ++round) {
     const int slices = static_cast<int>(random.integer(1, 8));
@@ -202,7 +202,7 @@ TEST(Bytes, AreDigits) {
   }
 }
 
-// Residues of complex numbers for all known moduli equal the host's.
+// Checks residues of complex numbers, for all moduli of complex products, against the host's.
 template <class Digits, class ToDigits>
 void check_complex_residues(double largest, const ToDigits& to_digits) {
   __extension__ using Wide = __int128;
@@ -231,7 +231,7 @@ void check_complex_residues(double largest, const ToDigits& to_digits) {
   }
 }
 
-TEST(ComplexElements, ResiduesEqualTheHosts) {
+TEST(ComplexElements, HaveTheResiduesOfTheHost) {
   check_complex_residues<ByteDigits>(0x1p61,
                                      [](double x) { return balanced_digits(static_cast<std::int64_t>(x)); });
   check_complex_residues<WideByteDigits>(0x1p93, [](double x) { return wide_balanced_digits(x); });

@@ -1,4 +1,4 @@
-"""Device code that another build folder has compiled is taken if it is of the same sources, and not else."""
+"""Device code that another build folder compiled is taken only if it was made of the same sources."""
 
 import os
 import pathlib
@@ -9,8 +9,7 @@ import pytest
 
 SOURCE = pathlib.Path(os.environ.get("TESTED_SOURCE", pathlib.Path(__file__).parents[3]))
 
-# A stand-in for the compiler with the outputs that the scripts read: an image and the list of the files it
-# was made of.
+# Stands in for the compiler: writes what the scripts read, an image and the list of files it was made of.
 COMPILER = """#!/bin/sh
 cat "$2" "$3" >"$1"
 printf '%s : %s \\\\\\n %s /usr/include/stdio.h\\n' "$1" "$2" "$3" >"$1.d"

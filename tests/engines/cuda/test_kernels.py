@@ -13,8 +13,8 @@ import pytest
 
 SOURCE = pathlib.Path(os.environ["TESTED_SOURCE"])
 BUILD = pathlib.Path(os.environ["TESTED_BUILD"])
-MAX_SECONDS = 60  # of a file
-MAX_BUILD_SECONDS = 360  # of all files, on two cores
+MAX_SECONDS = 60  # to compile one file
+MAX_BUILD_SECONDS = 360  # to compile all files, on two cores
 # Seconds on a machine that compiles yardstick.cu in that much processor time; a slower machine is allowed
 # proportionally more. An EPYC with AVX-512 takes 45 s for complex_residues_in_6.cu, an older one that takes
 # 3.7 s for the yardstick 95 s.
@@ -44,7 +44,7 @@ ptxas info    : Used 32 registers, used 0 barriers
 
 
 def text_with_includes(file):
-    """Of a source file and all of the engine's that it includes, but for the functions that wait on behalf of kernels."""
+    """Text of a source file and of all files of the engine that it includes, without the functions that wait for a kernel."""
     files, texts = [file], {}
     while files:
         file = files.pop()
@@ -55,10 +55,10 @@ def text_with_includes(file):
     return "".join(texts.values())
 
 
-def test_what_is_launched_early_awaits_others():
-    """A kernel that may be launched before others end has to wait for them, and no other kernel waits in vain."""
+def test_kernels_launched_early_wait_for_earlier_ones():
+    """Exactly the kernels that may start before earlier ones end wait for them with griddepcontrol."""
     folder = SOURCE / "src" / "engines" / "cuda"
-    named = "".join(file.read_text() for file in folder.rglob("*.cpp"))
+    host_code = "".join(file.read_text() for file in folder.rglob("*.cpp"))
     # A shard's name may have a macro's parameter in its middle, where its source file's has nothing.
     early = {first + rest.lstrip("_") for first, rest in
              re.findall(r'\{[\s\\]*"(\w+)"(?: #\w+ "(\w+)")?,[^{}]*waits_for_grid_dependency[\s\\]*\}', named)}
@@ -110,13 +110,13 @@ def test_resources_are_those_of_the_table():
     assert script.differences(expected, table) == [], "scripts/kernel_table --write build renews the table"
 
 
-def test_kernels_that_are_asked_for_are_there():
-    """KernelName{"file", "kernel"} in the host's code: nobody but the driver would miss one."""
-    there = {(pathlib.Path(file).stem, kernel) for file, kernel in compiled()}
+def test_kernels_named_by_the_host_are_compiled():
+    """Every KernelName{"file", "kernel"} of the host's code exists; otherwise only the driver would notice."""
+    present = {(pathlib.Path(file).stem, kernel) for file, kernel in compiled()}
     wanted = set()
     for file in (SOURCE / "src" / "engines" / "cuda").rglob("*.[ch]pp"):
         wanted |= set(re.findall(r'KernelName\s+\w+\s*[{(]\s*"(\w+)",\s*"(\w+)"\s*[})]', file.read_text()))
-    assert wanted - there == set()
+    assert wanted - present == set()
 
 
 # ---------------------------------------------------------------- budgets
@@ -140,7 +140,7 @@ def slowdown(folder):
 
 
 def test_time_of_the_build(tmp_path):
-    """What came from the compile cache is not known here; a build without one measures all."""
+    """Files that came from a compile cache have no time; only a build without a cache measures all."""
     compiled()
     times = {file: time for file, time in script.seconds(BUILD).items() if time is not None}
     slower = slowdown(tmp_path) if times else 1

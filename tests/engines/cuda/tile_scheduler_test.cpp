@@ -33,54 +33,54 @@ Tile tile_of(const TileSchedule& schedule, const WorkTile& work_tile) {
 }
 
 std::vector<std::vector<WorkTile>> work_tiles_of(const TileSchedule& schedule) {
-  std::vector<std::vector<WorkTile>> all(static_cast<std::size_t>(schedule.clusters));
+  std::vector<std::vector<WorkTile>> of_clusters(static_cast<std::size_t>(schedule.clusters));
   for (int cluster = 0; cluster < schedule.clusters; ++cluster) {
     TileScheduler scheduler(schedule);
-    for (WorkTile work_tile; scheduler.next(cluster, work_tile);) all[cluster].push_back(work_tile);
+    for (WorkTile work_tile; scheduler.next(cluster, work_tile);) of_clusters[cluster].push_back(work_tile);
   }
-  return all;
+  return of_clusters;
 }
 
 // Returns the time, in k-blocks, when the last cluster ends. All clusters run at once; a work tile begins
 // when the partial sums that it receives have been sent.
 std::int64_t time_of(const TileSchedule& schedule) {
-  const auto all = work_tiles_of(schedule);
+  const auto of_clusters = work_tiles_of(schedule);
   std::map<std::pair<Tile, int>, std::int64_t> ends;
-  std::vector<std::size_t> next(all.size(), 0);
-  std::vector<std::int64_t> clock(all.size(), 0);
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (std::size_t c = 0; c < all.size(); ++c) {
-      for (; next[c] < all[c].size(); ++next[c], moved = true) {
-        const WorkTile& work_tile = all[c][next[c]];
+  std::vector<std::size_t> next(of_clusters.size(), 0);
+  std::vector<std::int64_t> clock(of_clusters.size(), 0);
+  for (bool progressed = true; progressed;) {
+    progressed = false;
+    for (std::size_t c = 0; c < of_clusters.size(); ++c) {
+      for (; next[c] < of_clusters[c].size(); ++next[c], progressed = true) {
+        const WorkTile& work_tile = of_clusters[c][next[c]];
         if (schedule.receives_partial_sums(work_tile)) {
-          const auto before = ends.find({tile_of(schedule, work_tile), work_tile.k_part - 1});
-          if (before == ends.end()) break;
-          clock[c] = std::max(clock[c], before->second);
+          const auto sender = ends.find({tile_of(schedule, work_tile), work_tile.k_part - 1});
+          if (sender == ends.end()) break;
+          clock[c] = std::max(clock[c], sender->second);
         }
         clock[c] += schedule.end_block(work_tile) - schedule.first_block(work_tile);
         ends[{tile_of(schedule, work_tile), work_tile.k_part}] = clock[c];
       }
     }
   }
-  for (std::size_t c = 0; c < all.size(); ++c)
-    EXPECT_EQ(next[c], all[c].size()) << "cluster " << c << " waits for ever";
+  for (std::size_t c = 0; c < of_clusters.size(); ++c)
+    EXPECT_EQ(next[c], of_clusters[c].size()) << "cluster " << c << " waits for ever";
   return *std::max_element(clock.begin(), clock.end());
 }
 
 // True if all clusters end on a device that holds `resident` of them at a time. Clusters begin in the order
 // of their numbers; one that waits for another's part of k stays resident.
 bool ends_with_resident(const TileSchedule& schedule, int resident) {
-  const auto all = work_tiles_of(schedule);
+  const auto of_clusters = work_tiles_of(schedule);
   std::set<std::pair<Tile, int>> done;
   std::map<int, std::size_t> running;  // clusters, and how many of their work tiles are done
-  for (int begun = 0;;) {
-    while (begun < schedule.clusters && static_cast<int>(running.size()) < resident) running[begun++] = 0;
+  for (int started = 0;;) {
+    while (started < schedule.clusters && static_cast<int>(running.size()) < resident) running[started++] = 0;
     if (running.empty()) return true;
-    bool moved = false;
+    bool progressed = false;
     for (auto cluster = running.begin(); cluster != running.end();) {
-      const std::vector<WorkTile>& work_tiles = all[static_cast<std::size_t>(cluster->first)];
-      for (std::size_t& next = cluster->second; next < work_tiles.size(); ++next, moved = true) {
+      const std::vector<WorkTile>& work_tiles = of_clusters[static_cast<std::size_t>(cluster->first)];
+      for (std::size_t& next = cluster->second; next < work_tiles.size(); ++next, progressed = true) {
         const WorkTile& work_tile = work_tiles[next];
         if (schedule.receives_partial_sums(work_tile) &&
             !done.contains({tile_of(schedule, work_tile), work_tile.k_part - 1}))
@@ -88,14 +88,14 @@ bool ends_with_resident(const TileSchedule& schedule, int resident) {
         done.insert({tile_of(schedule, work_tile), work_tile.k_part});
       }
       const bool ended = cluster->second == work_tiles.size();
-      moved = moved || ended;
+      progressed = progressed || ended;
       cluster = ended ? running.erase(cluster) : std::next(cluster);
     }
-    if (!moved) return false;
+    if (!progressed) return false;
   }
 }
 
-void expect_every_block_once(const TileSchedule& schedule) {
+void expect_every_k_block_once(const TileSchedule& schedule) {
   std::map<Tile, std::vector<WorkTile>> tiles;
   for (const auto& work_tiles : work_tiles_of(schedule)) {
     for (const WorkTile& work_tile : work_tiles) tiles[tile_of(schedule, work_tile)].push_back(work_tile);
@@ -106,16 +106,16 @@ void expect_every_block_once(const TileSchedule& schedule) {
     EXPECT_TRUE(0 <= item && item < schedule.items && 0 <= row && row < schedule.rows && 0 <= column &&
                 column < schedule.columns);
     std::ranges::sort(work_tiles, {}, &WorkTile::k_part);
-    int block = 0;
+    int k_block = 0;
     for (const WorkTile& work_tile : work_tiles) {
-      EXPECT_EQ(schedule.first_block(work_tile), block);
-      EXPECT_LT(block, schedule.end_block(work_tile));
+      EXPECT_EQ(schedule.first_block(work_tile), k_block);
+      EXPECT_LT(k_block, schedule.end_block(work_tile));
       EXPECT_EQ(schedule.sends_partial_sums(work_tile), schedule.end_block(work_tile) != schedule.k_blocks);
       EXPECT_LT(schedule.split_index(work_tile), schedule.clusters)
           << "there is memory for the partial sums of one tile per cluster";
-      block = schedule.end_block(work_tile);
+      k_block = schedule.end_block(work_tile);
     }
-    EXPECT_EQ(block, schedule.k_blocks);
+    EXPECT_EQ(k_block, schedule.k_blocks);
   }
 }
 
@@ -124,12 +124,12 @@ TEST(TileSchedule, EveryKBlockOfEveryTileIsComputedOnce) {
     for (const int rows : {1, 2, 3, 8, 17}) {
       for (const int columns : {1, 7, 8, 9, 22}) {
         for (const int items : {1, 3}) {
-          for (const int blocks : {1, 2, 3, 40}) {
+          for (const int k_blocks : {1, 2, 3, 40}) {
             SCOPED_TRACE(testing::Message()
-                         << rows << " x " << columns << " tiles, " << items << " batch items, " << blocks
-                         << " blocks, " << clusters << " clusters");
-            const TileSchedule schedule = make_tile_schedule(rows, columns, items, blocks, clusters);
-            expect_every_block_once(schedule);
+                         << rows << " x " << columns << " tiles, " << items << " batch items, " << k_blocks
+                         << " k-blocks, " << clusters << " clusters");
+            const TileSchedule schedule = make_tile_schedule(rows, columns, items, k_blocks, clusters);
+            expect_every_k_block_once(schedule);
             time_of(schedule);
             for (const int resident : {1, 2, 3, 33})
               EXPECT_TRUE(ends_with_resident(schedule, resident)) << resident;
@@ -141,23 +141,23 @@ TEST(TileSchedule, EveryKBlockOfEveryTileIsComputedOnce) {
 }
 
 // Tiles of the last wave are split along k, so that all clusters end at about the same time.
-TEST(TileSchedule, PartsShortenTheLastWave) {
+TEST(TileSchedule, TilesOfTheLastWaveAreSplitAlongK) {
   const TileSchedule schedule = make_tile_schedule(16, 22, 1, 64, 66);  // n = 4096: 5.33 waves
   EXPECT_EQ(schedule.waves, 5);
   EXPECT_EQ(schedule.k_parts, 3);
   EXPECT_LE(time_of(schedule), 5 * 64 + 64 / 3 + 1);
-  EXPECT_EQ(make_tile_schedule(32, 43, 1, 128, 66).k_parts, 1) << "20.85 waves are nearly whole";
+  EXPECT_EQ(make_tile_schedule(32, 43, 1, 128, 66).k_parts, 1) << "the last of 20.85 waves is nearly full";
   EXPECT_EQ(make_tile_schedule(33, 44, 1, 132, 66).split_tiles(), 0);
 }
 
-// The last wave may have any number of tiles, and the device room for any number of clusters.
-TEST(TileSchedule, EndsHoweverFewClustersAreResident) {
+// Any number of tiles may be in the last wave, and any number of clusters resident.
+TEST(TileSchedule, EndsForAnyNumberOfResidentClusters) {
   int schedules_with_parts = 0;
   for (int last_wave = 1; last_wave < 66; ++last_wave) {
     for (const int waves : {1, 2, 3, 5}) {
       const TileSchedule schedule = make_tile_schedule(waves * 66 + last_wave, 1, 1, 64, 66);
       schedules_with_parts += schedule.k_parts > 1 ? 1 : 0;
-      expect_every_block_once(schedule);
+      expect_every_k_block_once(schedule);
       for (int resident = 1; resident <= 66; ++resident)
         ASSERT_TRUE(ends_with_resident(schedule, resident))
             << last_wave << " tiles in the last wave, " << resident << " resident";
@@ -221,7 +221,7 @@ TEST(TileSchedule, RescaledTilesHaveTheirOwnExpectedTimes) {
 }
 
 // Small tiles cover all of C for every division, and use no more shared memory than an SM has.
-TEST(SmallTiles, CoverTheProduct) {
+TEST(SmallTiles, CoverCAndFitSharedMemory) {
   for (const SmallTile& tile : small_tiles) {
     for (const bool swapped : {false, true}) {
       for (const int m : {1, 64, 65, 4096}) {
@@ -242,8 +242,8 @@ TEST(SmallTiles, CoverTheProduct) {
   }
 }
 
-// Prepared weights with some rows: the variant that was measured to be fastest (docs/results/log), and its
-// time.
+// Few rows times prepared weights: the variant that was measured to be fastest (docs/results/log) is
+// selected, and its time is expected.
 TEST(SmallTiles, TheShorterSideOfCIsTakenAsColumns) {
   const auto best = [](std::int64_t m, std::int64_t n, std::int64_t k) {
     SmallTileVariant least;

@@ -1,5 +1,5 @@
-// Slices of integers: every accumulator of every engine gives the exact sums, up to the last bit that it
-// holds.
+// Tests that every accumulator of every engine adds products of integer slices exactly, up to the last bit
+// that it holds.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -66,8 +66,8 @@ std::vector<std::int64_t> products(const Case& test, const Engine& engine, Accum
   return sums;
 }
 
-// Largest sums that the accumulators hold: k 4^bits = 2^24 and 2^53, all factors of the largest magnitude and
-// of one sign.
+// With `extreme` all factors have the largest magnitude and one sign, and sums are the largest that the
+// accumulators hold: k 4^bits = 2^24 and 2^53.
 void expect_exact(const Case& test, bool extreme) {
   std::mt19937_64 random(test.k);
   const auto largest = std::int64_t{1} << test.bits;
@@ -86,11 +86,11 @@ void expect_exact(const Case& test, bool extreme) {
   }
   for (const Engine* engine : all_engines()) {
     if (!engine->unavailable_reason().empty()) continue;
-    const auto ways = engine->accumulators(test.format->id);
-    EXPECT_FALSE(ways.empty()) << engine->name();
-    for (const Accumulator way : ways) {
-      EXPECT_EQ(products(test, *engine, way, a, b), exact)
-          << engine->name() << " " << accumulator_name(way) << ", k " << test.k;
+    const auto accumulators = engine->accumulators(test.format->id);
+    EXPECT_FALSE(accumulators.empty()) << engine->name();
+    for (const Accumulator accumulator : accumulators) {
+      EXPECT_EQ(products(test, *engine, accumulator, a, b), exact)
+          << engine->name() << " " << accumulator_name(accumulator) << ", k " << test.k;
     }
   }
 }
@@ -105,7 +105,7 @@ TEST(IntegerSums, AreExactInEveryAccumulator) {
   }
 }
 
-// One bit more than 2^24 and the sums round: the test above can fail.
+// Intended failure: sums of one bit more than 2^24 are rounded.
 TEST(IntegerSums, AreInexactBeyondTheAccumulator) {
   const Case test{&fp16, 11, 8, 0};
   std::vector<std::int64_t> a(rows * test.k, 2048);

@@ -1,4 +1,4 @@
-// Formats of the models' template arguments, and bits of floats, for tests of the models.
+// Short names of formats as template arguments of models, and bits of floats.
 #pragma once
 
 #include <bit>

@@ -29,7 +29,7 @@ typename Model::Sum dot(const Format& format, const std::vector<double>& a, cons
 constexpr double inf = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-// Every model with float sums, on one format that it supports.
+// Calls visitor with every model with float sums and one format that it supports.
 template <class Visitor>
 void for_each_float_model(Visitor&& visitor) {
   for (const Accumulator accumulator : accumulators) {
@@ -116,16 +116,16 @@ TEST(FromTheLiterature, V100LosesTinyAddends) {
 // monotonicity).
 TEST(FromTheLiterature, V100IsNotMonotonic) {
   const std::vector<double> tiny(4, 0x1p-12);
-  const float below = dot<V100<half>>(fp16, tiny, tiny, 1 - 0x1p-24F);
-  const float tiny_sum = dot<V100<half>>(fp16, tiny, tiny, 1);
-  EXPECT_EQ(below, 1 + 0x1p-23F);  // 1 + 3 * 2^-24, truncated
-  EXPECT_EQ(tiny_sum, 1);
-  EXPECT_GT(below, tiny_sum);
+  const float sum_beside_less_than_one = dot<V100<half>>(fp16, tiny, tiny, 1 - 0x1p-24F);
+  const float sum_beside_one = dot<V100<half>>(fp16, tiny, tiny, 1);
+  EXPECT_EQ(sum_beside_less_than_one, 1 + 0x1p-23F);  // 1 + 3 * 2^-24, truncated
+  EXPECT_EQ(sum_beside_one, 1);
+  EXPECT_GT(sum_beside_less_than_one, sum_beside_one);
 }
 
-TEST(FromTheLiterature, BlocksOfVoltaAndAmpere) {
-  // A small product behind 1 and -1 survives where the two have cancelled in an earlier block, or
-  // where it lies on the grid that 1 sets.
+TEST(FromTheLiterature, BlocksHave4ProductsOnVoltaAnd8OnAmpere) {
+  // A small product after 1 and -1 survives if the two cancelled in an earlier block, or if it lies on the
+  // grid that 1 sets.
   std::vector<double> a(8, 0);
   std::vector<double> b(8, 1);
   a[0] = 1;
@@ -158,7 +158,7 @@ TEST(Int32, WrapsModulo2To32) {
   EXPECT_EQ((dot<Int32>(int8, safe, safe, 0)), int32_safe_products * 16384);
 }
 
-TEST(Int128, HoldsTheProductsThatAreSaidToBeSafe) {
+TEST(Int128, HoldsAsManyProductsAsAreSafe) {
   const std::vector<double> low(1000, -0x1p51);
   EXPECT_TRUE((dot<Int128>(int52, low, low, 0)) == Int128::Sum{1000} << 102);
   const Int128::Sum most = (Int128::Sum{int128_safe_products - 1000}) << 102;
@@ -184,14 +184,13 @@ TEST(CpuBf16, FlushesSubnormals) {
   EXPECT_EQ((dot<H200<brain>>(bf16, {0x1p-63}, {0x1p-64}, 0)), 0x1p-127F);
 }
 
-TEST(Names, FindEveryAccumulatorAndNoOther) {
+TEST(Names, FindEveryAccumulator) {
   for (const Accumulator accumulator : accumulators) {
     EXPECT_EQ(find_accumulator(accumulator_name(accumulator)), accumulator);
   }
   EXPECT_EQ(find_accumulator("h100"), std::nullopt);
   EXPECT_EQ(accumulator_names(),
-            "fp32, v100, a100, h200, h200-mma, amx-bf16, avx512-bf16, int32, int128, fp64, "
-            "cublas");
+            "fp32, v100, a100, h200, h200-mma, amx-bf16, avx512-bf16, int32, int128, fp64, cublas");
 }
 
 template <FormatId Id>
@@ -205,7 +204,7 @@ void expect_models_support_what_the_table_says() {
   }
 }
 
-TEST(Names, ModelsAndTableAgree) {
+TEST(Names, ModelsSupportTheFormatsOfTheTable) {
   expect_models_support_what_the_table_says<FormatId::fp16>();
   expect_models_support_what_the_table_says<FormatId::bf16>();
   expect_models_support_what_the_table_says<FormatId::tf32>();

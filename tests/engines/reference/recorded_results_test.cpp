@@ -1,4 +1,4 @@
-// The models of matrix engines against results that hardware gave, bit for bit.
+// Compares the models of matrix engines, bit for bit, with results that hardware gave.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int tile_side = 16;
 
-// A file of records, which is read from its beginning to its end.
+// Reads a file of recorded operands and results from its beginning to its end.
 class Records {
  public:
   explicit Records(const std::string& name) {
@@ -147,33 +147,33 @@ void expect_all(const Tally& tally, int records) {
   EXPECT_EQ(tally.mismatches, 0);
 }
 
-TEST(RecordedResults, H200Wgmma) {
+TEST(RecordedResults, EqualTheModelOfH200Wgmma) {
   expect_all(compare_h200<H200<half>, half>(Instruction::wgmma), 49152);
   expect_all(compare_h200<H200<brain>, brain>(Instruction::wgmma), 49152);
   expect_all(compare_h200<H200<tensor>, tensor>(Instruction::wgmma), 49152);
 }
 
-TEST(RecordedResults, H200WarpMatrix) {
+TEST(RecordedResults, EqualTheModelOfH200WarpMatrix) {
   expect_all(compare_h200<H200Mma<half>, half>(Instruction::warp_matrix), 49152);
   expect_all(compare_h200<H200Mma<brain>, brain>(Instruction::warp_matrix), 49152);
   expect_all(compare_h200<H200Mma<tensor>, tensor>(Instruction::warp_matrix), 49152);
 }
 
-TEST(RecordedResults, H200Corners) {
+TEST(RecordedResults, EqualTheModelOfH200InCornerCases) {
   expect_all(compare_corners<H200<half>, half>(), 3000);
   expect_all(compare_corners<H200<brain>, brain>(), 3000);
   expect_all(compare_corners<H200<tensor>, tensor>(), 3000);
 }
 
-TEST(RecordedResults, Amx) { expect_all(compare_amx<AmxBf16>(), 24576); }
+TEST(RecordedResults, EqualTheModelOfAmx) { expect_all(compare_amx<AmxBf16>(), 24576); }
 
-TEST(RecordedResults, Avx512) {
+TEST(RecordedResults, EqualTheModelOfAvx512) {
   expect_all(compare_vdpbf16ps<Avx512Bf16>("xeon_vdpbf16ps.bin"), 24576);
   expect_all(compare_vdpbf16ps<Avx512Bf16>("zen5_vdpbf16ps.bin"), 24576);
 }
 
-// Intended failures: the comparison sees a wrong number of bits, a wrong block, a wrong order.
-TEST(RecordedResults, WrongModelsDoNotMatch) {
+// Intended failures: the comparison sees models with other extra bits, block lengths or instructions.
+TEST(RecordedResults, DifferFromWrongModels) {
   EXPECT_GT((compare_h200<TensorCore<half, 16, 0>, half>(Instruction::wgmma).mismatches), 1000);
   EXPECT_GT((compare_h200<TensorCore<half, 16, 1>, half>(Instruction::wgmma).mismatches), 1000);
   EXPECT_GT((compare_h200<TensorCore<half, 16, 3>, half>(Instruction::wgmma).mismatches), 1000);

@@ -1,5 +1,5 @@
-// libcublas.so.13 without a device: notes its calls, with all that they were given, and multiplies where it
-// is asked to. fake_cuda.hpp says how it is steered.
+// A libcublas.so.13 without a device: records its calls with their arguments, and multiplies if asked to.
+// fake_cuda.hpp lists the environment variables that it reads.
 #include <complex>
 #include <cstdlib>
 #include <memory>
@@ -41,7 +41,7 @@ bool is_elsewhere(BlasHandle handle) {
 // Settings of all handles. The engine holds a lock from here to the product.
 void* stream = nullptr;
 bool scalars_on_host = true;
-bool has_own_pool = true;  // since the stream was set, and no workspace after it
+bool uses_default_workspace = true;  // true from cublasSetStream until cublasSetWorkspace, as in cuBLAS
 std::size_t workspace_bytes = 0;
 
 bool is_set(const char* variable) {
@@ -49,8 +49,8 @@ bool is_set(const char* variable) {
   return value != nullptr && std::string(value) != "0";
 }
 
-// As cuBLAS documents it: an environment variable lets products of the default compute types of FP32 and FP64
-// be emulated, and of no other type.
+// As cuBLAS documents it, environment variables make it emulate products of the default compute types of FP32
+// and FP64, and of no other type.
 bool emulates(ComputeType type) {
   if (type == ComputeType::f64) return is_set("CUBLAS_EMULATE_DOUBLE_PRECISION");
   return type == ComputeType::f32 && is_set("CUBLAS_EMULATE_SINGLE_PRECISION");
@@ -58,7 +58,7 @@ bool emulates(ComputeType type) {
 
 bool is_wide(ComputeType type) { return type == ComputeType::f64 || type == ComputeType::f64_pedantic; }
 
-// alpha or beta; where it lies in device memory, its address.
+// Text of alpha or beta: its value on the host, else its address in device memory.
 std::string scalar(const void* value, ComputeType type) {
   if (!scalars_on_host) return fmt::format("{}", value);
   if (is_wide(type)) return fmt::format("{}", *static_cast<const double*>(value));
@@ -144,25 +144,26 @@ void multiply_item(const Product& p, const void* a, const void* b, void* c) {
   }
 }
 
-// Products since the list of events was empty.
+// Returns the number of products in the list of events.
 long products() {
   const std::string events = fake_cuda_events();
   long count = 0;
-  for (std::size_t at = events.find("cublasGemm"); at != std::string::npos;
-       at = events.find("cublasGemm", at + 1))
+  for (std::size_t position = events.find("cublasGemm"); position != std::string::npos;
+       position = events.find("cublasGemm", position + 1))
     ++count;
   return count;
 }
 
-// Result of a product that was noted. It is refused where the library would allocate.
+// Returns the status of a recorded product. Kintsugi must set a workspace, so the default one is refused.
 template <class Multiply>
 int result_of(BlasHandle handle, const Multiply& multiply_all) {
   if (is_elsewhere(handle)) return not_initialized;
   const char* failing = std::getenv("FAKE_CUDA_FAIL_PRODUCT");
   if (failing != nullptr && std::strtol(failing, nullptr, 10) == products()) return execution_failed;
-  if (has_own_pool) return invalid_value;
-  const char* least = std::getenv("FAKE_CUDA_LEAST_WORKSPACE");
-  if (least != nullptr && workspace_bytes < std::strtoul(least, nullptr, 10)) return allocation_failed;
+  if (uses_default_workspace) return invalid_value;
+  const char* min_bytes = std::getenv("FAKE_CUDA_LEAST_WORKSPACE");
+  if (min_bytes != nullptr && workspace_bytes < std::strtoul(min_bytes, nullptr, 10))
+    return allocation_failed;
   if (is_set("FAKE_CUDA_MULTIPLY")) multiply_all();
   return 0;
 }
@@ -187,14 +188,14 @@ KINTSUGI_FAKE int cublasGetVersion_v2(BlasHandle, int* version) {
 }
 KINTSUGI_FAKE int cublasSetStream_v2(BlasHandle, void* given) {
   stream = given;
-  has_own_pool = true;
+  uses_default_workspace = true;
   return 0;
 }
 KINTSUGI_FAKE int cublasSetWorkspace_v2(BlasHandle, void* workspace, std::size_t bytes) {
   note("cublasSetWorkspace {}", bytes);
-  const bool there = workspace != nullptr && reinterpret_cast<std::uintptr_t>(workspace) % 256 == 0;
-  if (!there && bytes > 0) return invalid_value;
-  has_own_pool = false;
+  const bool is_usable = workspace != nullptr && reinterpret_cast<std::uintptr_t>(workspace) % 256 == 0;
+  if (!is_usable && bytes > 0) return invalid_value;
+  uses_default_workspace = false;
   workspace_bytes = bytes;
   return 0;
 }
@@ -223,7 +224,7 @@ KINTSUGI_FAKE int cublasGemmEx_64(BlasHandle handle, int op_a, int op_b, std::in
     multiply_item({op_a, op_b, m, n, k, alpha, beta, type_a, compute, lda, ldb, ldc}, a, b, c);
   });
 }
-// A program's own calls, which the engine makes none of.
+// Functions that only the calling program uses, not the engine.
 KINTSUGI_FAKE int cublasDestroy_v2(BlasHandle) { return 0; }
 KINTSUGI_FAKE int cublasSgemm_v2(BlasHandle, int op_a, int op_b, int m, int n, int k, const float* alpha,
                                  const float* a, int lda, const float* b, int ldb, const float* beta,

@@ -1,5 +1,5 @@
-// libcuda.so.1 without a device: every function of base/cuda/cuda_driver.hpp, those of kernels in
-// cuda_kernels.cpp. What it promises stands in fake_cuda.hpp.
+// A libcuda.so.1 without a device: every function of base/cuda/cuda_driver.hpp, those of kernels in
+// cuda_kernels.cpp. fake_cuda.hpp describes what they do.
 #include <cstring>
 
 #include "tests/fakes/libraries/cuda_state.hpp"
@@ -43,12 +43,14 @@ Result device_attribute(int* value, int attribute, Device device) {
     case compute_capability_major: *value = capability(ordinal_of(device)) / 10; return 0;
     case compute_capability_minor: *value = capability(ordinal_of(device)) % 10; return 0;
     case sm_count_attribute: *value = 132; return 0;
-    case 13: *value = 1'980'000; return 0;  // clock rates in kHz, and the memory bus's width: an H200's
+    case 13:
+      *value = 1'980'000;
+      return 0;  // SM clock in kHz, memory clock in kHz, bus width in bits: an H200's
     case 36: *value = 3'201'000; return 0;
     case 37: *value = 6144; return 0;
     default:
       *value = max_shared_bytes;
-      return 0;  // of shared memory, or an identification that nobody looks at
+      return 0;  // largest shared memory of a thread block, or an identification that no test reads
   }
 }
 Result error_name(Result result, const char** name) {
@@ -72,7 +74,8 @@ Result error_string(Result, const char** text) {
   return 0;
 }
 
-// Refuses what the driver's reference says it refuses: addresses that are not of 16 bytes, strides likewise.
+// Refuses what the driver's reference says it refuses: addresses and strides that are no multiples of 16
+// bytes, and boxes of more than 256 elements.
 Result tensor_map_encode(void*, int, std::uint32_t rank, void* address, const std::uint64_t*,
                          const std::uint64_t* strides, const std::uint32_t* box, const std::uint32_t*, int,
                          int, int, int) {
@@ -194,7 +197,7 @@ Result set_bytes_async(Address target, unsigned char value, std::size_t bytes, S
 
 // ---------------------------------------------------------------- streams, graphs and events
 
-// Where no context is current the stream is one of the first device's primary context.
+// Without a current context the stream belongs to the first device's primary context.
 Result stream_create(Stream* stream, unsigned) {
   *stream = token<Stream>();
   state().streams[*stream] = current() != nullptr ? current() : primary_context(0);
@@ -212,14 +215,14 @@ Result stream_context(Stream stream, Context* context) {
   return *context != nullptr ? 0 : invalid_context;
 }
 Result stream_contexts(Stream stream, Context* context, GreenContext* green) {
-  Context its = nullptr;
-  if (const Result result = stream_context(stream, &its); result != 0) return result;
-  auto* found = reinterpret_cast<FakeContext*>(its);
-  *green = found->whole != nullptr ? reinterpret_cast<GreenContext>(found) : nullptr;
+  Context stream_context_handle = nullptr;
+  if (const Result result = stream_context(stream, &stream_context_handle); result != 0) return result;
+  auto* found = reinterpret_cast<FakeContext*>(stream_context_handle);
+  *green = found->primary != nullptr ? reinterpret_cast<GreenContext>(found) : nullptr;
   *context = reinterpret_cast<Context>(const_cast<FakeContext*>(found->regular()));
   return 0;
 }
-// Streams here are blocking ones, which the null stream waits for.
+// All streams are blocking ones: the null stream waits for them, so it must not be used during their capture.
 Result stream_is_capturing(Stream stream, int* status) {
   if (stream == nullptr && !state().capturing.empty()) return error_capture_implicit;
   const auto found = state().capturing.find(stream);

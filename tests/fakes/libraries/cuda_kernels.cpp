@@ -1,4 +1,4 @@
-// Kernels of the fake driver: loaded, asked about, and launched without doing anything.
+// Kernels of the fake driver: they are loaded, and launched without computing anything.
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -14,8 +14,8 @@ namespace kintsugi::fake {
 
 namespace {
 
-constexpr unsigned usual_shared_bytes =
-    48 * 1024;  // of one that asks for nothing, its own static memory included
+// Shared memory, static memory included, that a kernel has without a request for more.
+constexpr unsigned usual_shared_bytes = 48 * 1024;
 
 // First bytes of a file of nvcc -fatbin.
 struct FatBinary {
@@ -24,7 +24,7 @@ struct FatBinary {
   std::uint32_t magic = 0;
   std::uint16_t version = 0;
   std::uint16_t header_bytes = 0;
-  std::uint64_t bytes = 0;  // behind the header
+  std::uint64_t bytes = 0;  // after the header
 };
 
 std::string whole_file(const std::filesystem::path& path) {
@@ -54,7 +54,8 @@ Result library_load(Library* library, const void* image, int*, void**, unsigned,
   *library = reinterpret_cast<Library>(state().libraries.back().get());
   return 0;
 }
-// "Used 78 registers, used 1 barriers, 1072 bytes smem", of the entry function that begins there.
+// Reads 1072 of "Used 78 registers, used 1 barriers, 1072 bytes smem", for the entry function whose log
+// begins at `entry`.
 unsigned static_shared_bytes(const std::string& log, std::size_t entry) {
   const std::size_t used = log.find(": Used ", entry);
   const std::string line = log.substr(used, log.find('\n', used) - used);
@@ -63,7 +64,7 @@ unsigned static_shared_bytes(const std::string& log, std::size_t entry) {
   return static_cast<unsigned>(std::stoul(line.substr(line.rfind(' ', unit - 1) + 1)));
 }
 
-// Names of kernels are not to be read in the machine code, which is compressed.
+// Looks a kernel up in the compiler's log, since the machine code is compressed.
 Result library_kernel(Kernel* kernel, Library library, const char* name) {
   const std::string& log = *reinterpret_cast<std::string*>(library);
   const std::size_t entry = log.find(fmt::format("entry function '{}'", name));
@@ -104,7 +105,7 @@ void clear_counters(const SplitTasks& tasks) {
     std::memset(tasks.cleared.first, 0,
                 static_cast<std::size_t>(tasks.cleared.count) * sizeof(std::uint32_t));
 }
-// Only kernels that clear and that finish native products do anything.
+// Records the launch. Only kernels that clear memory, and those that finish native products, are executed.
 Result launch_kernel(const LaunchConfig* config, Kernel handle, void** arguments, void**) {
   const FakeKernel& kernel = *reinterpret_cast<FakeKernel*>(handle);
   const auto& [grid, block, shared_bytes, stream, attributes, attribute_count] = *config;
@@ -129,7 +130,7 @@ Result launch_kernel(const LaunchConfig* config, Kernel handle, void** arguments
     clear_counters(*static_cast<SplitTasks*>(arguments[0]));
   if (std::getenv("FAKE_CUDA_MULTIPLY") != nullptr) finish_native(kernel.name, grid[1], arguments);
   const std::lock_guard lock(state().mutex);
-  return is_the_one("FAKE_CUDA_FAIL_LAUNCH", state().launches) ? launch_failed : 0;
+  return must_fail("FAKE_CUDA_FAIL_LAUNCH", state().launches) ? launch_failed : 0;
 }
 
 }  // namespace kintsugi::fake

@@ -17,7 +17,7 @@ long number(const char* variable, long otherwise) {
   return text != nullptr && *text != '\0' ? std::strtol(text, nullptr, 10) : otherwise;
 }
 
-// A device's own item of a list such as "9.0,8.0"; the last is that of all further ones.
+// Returns the item of a device from a list such as "9.0,8.0"; further devices have the last item.
 std::string item(const char* variable, const char* otherwise, int ordinal) {
   const char* text = std::getenv(variable);
   std::string rest = text != nullptr ? text : otherwise;
@@ -25,7 +25,7 @@ std::string item(const char* variable, const char* otherwise, int ordinal) {
   return rest.substr(0, rest.find(','));
 }
 
-// 90 of "9.0".
+// Returns a device's compute capability, 90 for "9.0".
 int capability(int ordinal) {
   const std::string words = item("FAKE_CUDA_CAPABILITY", "9.0", ordinal);
   return 10 * std::stoi(words) + std::stoi(words.substr(words.find('.') + 1));
@@ -44,11 +44,12 @@ int ordinal_of(Device device) {
   return 0;
 }
 
-bool is_the_one(const char* variable, long& count) { return ++count == number(variable, 0); }
+// Counts a call, and returns true if the variable has its number.
+bool must_fail(const char* variable, long& count) { return ++count == number(variable, 0); }
 
 void* pointer(Address address) { return reinterpret_cast<void*>(address); }
 
-// ---------------------------------------------------------------- who may use what
+// ---------------------------------------------------------------- contexts and access
 
 std::vector<FakeContext*>& stack() {
   thread_local std::vector<FakeContext*> contexts;
@@ -56,12 +57,14 @@ std::vector<FakeContext*>& stack() {
 }
 FakeContext* current() { return stack().empty() ? nullptr : stack().back(); }
 
-FakeContext* make_context(int ordinal, FakeContext* whole) {
+FakeContext* make_context(int ordinal, FakeContext* primary) {
   const std::lock_guard lock(state().mutex);
   auto& contexts = state().contexts;
-  const auto old = std::find_if(contexts.begin(), contexts.end(), [](const auto& c) { return c->destroyed; });
-  FakeContext* context = old != contexts.end() ? old->get() : contexts.emplace_back(new FakeContext).get();
-  *context = {ordinal, ++state().context_ids, whole};
+  const auto reusable =
+      std::find_if(contexts.begin(), contexts.end(), [](const auto& c) { return c->destroyed; });
+  FakeContext* context =
+      reusable != contexts.end() ? reusable->get() : contexts.emplace_back(new FakeContext).get();
+  *context = {ordinal, ++state().context_ids, primary};
   return context;
 }
 
@@ -71,7 +74,7 @@ FakeContext* primary_context(int ordinal) {
   return context;
 }
 
-// Why the calling thread may not do that on the stream.
+// Returns the error of a call on the stream by the calling thread, or 0 if it is allowed.
 Result refusal(Stream stream) {
   const FakeContext* context = current();
   if (context == nullptr) return invalid_context;
@@ -82,7 +85,7 @@ Result refusal(Stream stream) {
   return found->second->regular() == context->regular() ? 0 : invalid_handle;
 }
 
-// Calls that wait for the device, or may, are refused while a stream is captured, and spoil the capture.
+// Calls that may wait for the device are refused while a stream is captured, and spoil the capture.
 Result refused_in_capture(Result result) {
   for (auto& [stream, end] : state().capturing) end = capture_invalidated;
   return state().capturing.empty() ? 0 : result;
@@ -107,7 +110,7 @@ bool is_foreign(Address address) {
 
 Result allocate(Address* result, std::size_t bytes) {
   const std::lock_guard lock(state().mutex);
-  if (is_the_one("FAKE_CUDA_FAIL_ALLOCATION", state().allocations)) return error_out_of_memory;
+  if (must_fail("FAKE_CUDA_FAIL_ALLOCATION", state().allocations)) return error_out_of_memory;
   if (bytes > static_cast<std::size_t>(number("FAKE_CUDA_MOST_BYTES", 1L << 40))) return error_out_of_memory;
   void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (memory == nullptr) return error_out_of_memory;
@@ -147,8 +150,8 @@ KINTSUGI_FAKE_EXPORT int fake_cuda_allocations() {
   const std::lock_guard lock(state.mutex);
   return static_cast<int>(state.memory.size());
 }
-KINTSUGI_FAKE_EXPORT void* fake_cuda_make_context(int device, void* whole) {
-  return kintsugi::fake::make_context(device, static_cast<kintsugi::fake::FakeContext*>(whole));
+KINTSUGI_FAKE_EXPORT void* fake_cuda_make_context(int device, void* primary) {
+  return kintsugi::fake::make_context(device, static_cast<kintsugi::fake::FakeContext*>(primary));
 }
 KINTSUGI_FAKE_EXPORT void fake_cuda_destroy_context(void* context) {
   auto* destroyed = static_cast<kintsugi::fake::FakeContext*>(context);

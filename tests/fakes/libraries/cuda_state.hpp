@@ -1,4 +1,4 @@
-// State of the fake driver and the use of its objects, shared by its functions.
+// State of the fake driver, and the checks that its functions share.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace kintsugi::fake {
 
 using namespace core::cuda;
 
-// Each function bears the driver's symbol and the driver's type, by the library's own table.
+// Each function has the symbol and the type that the library's table of driver functions names.
 #define KINTSUGI_FAKE(name, symbol, arguments) \
   __attribute__((visibility("default"))) Result name arguments asm(symbol);
 KINTSUGI_CUDA_DRIVER(KINTSUGI_FAKE)
@@ -38,14 +38,14 @@ inline constexpr Result not_supported = 801;
 inline constexpr Result capture_unsupported = 900;
 inline constexpr Result capture_invalidated = 901;
 
-// The next context that is made has the address of one that was destroyed.
+// A new context is made at the address of a destroyed one, so that tests see stale pointers.
 struct FakeContext {
   int ordinal = 0;  // of its device
   unsigned long long id = 0;
-  FakeContext* whole = nullptr;  // of a green context the one that it is a part of
+  FakeContext* primary = nullptr;  // for a green context: the context that it is a part of
   bool destroyed = false;
 
-  const FakeContext* regular() const { return whole != nullptr ? whole : this; }
+  const FakeContext* regular() const { return primary != nullptr ? primary : this; }
 };
 
 struct Allocation {
@@ -56,9 +56,9 @@ struct Allocation {
 
 struct FakeKernel {
   std::string name;
-  bool sm90a = false;                          // compiled for that alone
-  unsigned static_bytes = 0;                   // of shared memory
-  std::map<Device, unsigned> dynamic_bytes{};  // that were asked for
+  bool sm90a = false;                          // compiled for sm_90a only
+  unsigned static_bytes = 0;                   // static shared memory
+  std::map<Device, unsigned> dynamic_bytes{};  // requested dynamic shared memory
 };
 
 struct State {
@@ -69,13 +69,13 @@ struct State {
   long launches = 0;
   std::atomic<int> questions = 0;
   std::map<Address, Allocation> memory;
-  std::map<MemoryPool, std::uint64_t> kept_bytes;  // of pools
+  std::map<MemoryPool, std::uint64_t> kept_bytes;  // release threshold of each pool
   std::map<void*, FakeContext*> streams;
-  std::map<void*, Result> capturing;  // what the end of the capture will return
+  std::map<void*, Result> capturing;  // streams in a capture, and the result that its end will return
   std::vector<std::unique_ptr<FakeContext>> contexts;
   std::map<int, FakeContext*> primary_contexts;
   unsigned long long context_ids = 0;
-  std::vector<std::unique_ptr<std::string>> libraries;  // what ptxas said when they were made
+  std::vector<std::unique_ptr<std::string>> libraries;  // the ptxas log of each loaded library
   std::vector<std::unique_ptr<FakeKernel>> kernels;
 };
 
@@ -86,11 +86,11 @@ int capability(int ordinal);
 Device device_number(int ordinal);
 int devices();
 int ordinal_of(Device device);
-bool is_the_one(const char* variable, long& count);
+bool must_fail(const char* variable, long& count);
 void* pointer(Address address);
 std::vector<FakeContext*>& stack();
 FakeContext* current();
-FakeContext* make_context(int ordinal, FakeContext* whole);
+FakeContext* make_context(int ordinal, FakeContext* primary);
 FakeContext* primary_context(int ordinal);
 Result refusal(Stream stream);
 Result refused_in_capture(Result result);
@@ -105,7 +105,7 @@ void note(fmt::format_string<Values...> format, Values&&... values) {
   state().events += fmt::format(format, std::forward<Values>(values)...) + "\n";
 }
 
-// Whatever handle is asked for; never dereferenced.
+// Returns a new handle of the given type, which is never dereferenced.
 template <class Handle>
 Handle token() {
   static char tokens[1 << 16];

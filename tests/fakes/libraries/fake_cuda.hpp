@@ -1,14 +1,14 @@
-// A driver and a cuBLAS for machines without a GPU. Memory is the host's, copies are made, kernels and
-// products are noted and compute nothing, but for native products that are asked to. Variables of the
-// environment steer both, read at each call:
+// A CUDA driver and a cuBLAS for machines without a GPU. Device memory is host memory, and copies are made.
+// Kernels and products are recorded and compute nothing, except native products under FAKE_CUDA_MULTIPLY.
+// Environment variables, read at each call, set (with the default in parentheses):
 //
 //   FAKE_CUDA_VERSION=12090         version of the driver (13000)
 //   FAKE_CUDA_INIT=100              result of cuInit (0)
 //   FAKE_CUDA_DEVICES=0             number of devices (1)
-//   FAKE_CUDA_CAPABILITY=9.0,8.6    capability of each device, of further ones the last (9.0)
+//   FAKE_CUDA_CAPABILITY=9.0,8.6    capability of each device; further devices have the last (9.0)
 //   FAKE_CUDA_NAME=A,B              name of each device likewise (NVIDIA Fake)
-//   FAKE_CUDA_PTX_VERSION=80        target of kernels that are not of sm_90a alone (the device's own)
-//   FAKE_CUDA_FAIL_ALLOCATION=2     the second allocation from now on fails, of whatever kind
+//   FAKE_CUDA_PTX_VERSION=80        PTX version of kernels not compiled for sm_90a only (the device's own)
+//   FAKE_CUDA_FAIL_ALLOCATION=2     the second allocation of any kind from now on fails
 //   FAKE_CUDA_MOST_BYTES=4096       larger allocations fail
 //   FAKE_CUDA_FAIL_LAUNCH=2         the second launch from now on fails
 //   FAKE_CUDA_FAIL_PRODUCT=2        the second product of cuBLAS from now on fails
@@ -17,33 +17,34 @@
 //   FAKE_CUDA_MATH_MODE=8           math mode of cuBLAS's handle (0)
 //   FAKE_CUDA_NO_POOLS=1            devices have no memory pools
 //   CUBLAS_EMULATE_DOUBLE_PRECISION=1, CUBLAS_EMULATE_SINGLE_PRECISION=1
-//                                   computed products of the default compute types have operands of 8 bits
+//                                   under FAKE_CUDA_MULTIPLY, operands of the default compute types are
+//                                   rounded to 8 bits
 //
-// A device whose capability changes is another device: it has another device number.
+// A device whose capability changes gets another device number.
 //
-// "From now on": since fake_cuda_forget().
+// "From now on" means since the last fake_cuda_forget().
 //
-// Contexts are the calling thread's, as the driver's are. Streams and memory belong to one, and are refused
-// where another is current; what waits for a device while a stream is captured is refused and spoils the
-// capture.
+// Each thread has its stack of contexts, as with the driver. Streams and memory belong to a context, and are
+// refused while another is current. Calls that wait for a device while a stream is captured are refused and
+// spoil the capture.
 #pragma once
 
 extern "C" {
 
-// All calls since the last fake_cuda_forget(), a line each: the function's name, then what it was given.
+// All calls since the last fake_cuda_forget(), a line each: the function's name, then its arguments.
 const char* fake_cuda_events();
-// Begins anew with events and counts; memory stays.
+// Clears events and counts; allocated memory stays.
 void fake_cuda_forget();
-// Allocations that were not freed.
+// Number of allocations that were not freed.
 int fake_cuda_allocations();
-// Attributes of devices that were asked for.
+// Number of device attributes that were read.
 int fake_cuda_questions();
-// A context of a device, by its ordinal, for cuCtxSetCurrent; green, and a part of `whole`, where that is
-// given. The next one gets the address of one that was destroyed.
+// Makes a context of the device with that ordinal: a green one, a part of the context `whole`, unless that is
+// null. It gets the address of a destroyed context if there is one.
 void* fake_cuda_make_context(int device, void* whole);
 void fake_cuda_destroy_context(void* context);
-// Functions for the fake cuBLAS: the id of the current context, 0 without one; whether a stream is captured;
-// adding an event to the common list.
+// Functions for the fake cuBLAS: the id of the current context or 0; 1 if a stream is captured; adding an
+// event to the list.
 unsigned long long fake_cuda_context();
 int fake_cuda_capturing();
 void fake_cuda_note(const char* event);

@@ -1,4 +1,4 @@
-// The kernels finish_native_* on the fake device, for finite elements that are not recomputed.
+// Executes the kernels finish_native_* on the host, without recomputing elements.
 #pragma once
 
 #include <complex>
@@ -35,7 +35,7 @@ void add_sums(const core::DeviceTile& tile, const core::DeviceMatrix& sums, std:
   }
 }
 
-// Executes `kernel` if it is one of these, and returns whether it is.
+// Executes `kernel` and returns true if it is a kernel finish_native_*.
 inline bool finish_native(const std::string& kernel, unsigned items, void** arguments) {
   if (!kernel.starts_with("finish_native_")) return false;
   const auto& tile = *static_cast<const core::DeviceTile*>(arguments[0]);

@@ -1,5 +1,5 @@
-// Complex products: every program gives the bits of the real product that the complex one is embedded in, by
-// whatever call.
+// Tests that every program gives a complex product the bits of its embedding, the real product of twice the
+// inner length, by any call.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,12 +21,13 @@ void expect_bits_of_embedding(const GemmCase& test) {
   for (std::int64_t j = 0; j < test.n; ++j) {
     for (std::int64_t i = 0; i < test.m; ++i) {
       const std::complex<T> c = data.c()(i, j);
-      const std::vector<T> parts{c.real(), c.imag()}, wanted{real.c()(i, 2 * j), real.c()(i, 2 * j + 1)};
-      const bool not_numbers = std::isnan(parts[0]) && std::isnan(wanted[0]) && std::isnan(parts[1]) &&
-                               std::isnan(wanted[1]);  // payloads are free
-      ASSERT_TRUE(not_numbers || bits_of(parts) == bits_of(wanted))
+      const std::vector<T> parts{c.real(), c.imag()}, expected{real.c()(i, 2 * j), real.c()(i, 2 * j + 1)};
+      const bool not_numbers = std::isnan(parts[0]) && std::isnan(expected[0]) && std::isnan(parts[1]) &&
+                               std::isnan(expected[1]);  // payloads are free
+      ASSERT_TRUE(not_numbers || bits_of(parts) == bits_of(expected))
           << test.scheme << " on " << test.engine << " layout " << test.layout << " ops " << test.op_a
-          << test.op_b << " at " << i << ", " << j << ": " << c << " for " << wanted[0] << ", " << wanted[1];
+          << test.op_b << " at " << i << ", " << j << ": " << c << " for " << expected[0] << ", "
+          << expected[1];
     }
   }
 }
@@ -55,7 +56,7 @@ TEST(Complex, EverySchemeGivesTheBitsOfItsEmbedding) {
   }
 }
 
-TEST(Complex, ChainsAndContractsGiveTheBitsOfTheirEmbedding) {
+TEST(Complex, FallbackChainsGiveTheBitsOfTheirEmbedding) {
   for (const std::string accuracy : {"fp32", "1e-5", "exact"}) {
     for (const std::string distribution : a_part_of({"uniform", "phi:2", "span:60", "subnormal-mixed"})) {
       if (accuracy == "1e-5" && distribution == "subnormal-mixed") continue;  // wider than any window
@@ -85,10 +86,10 @@ TYPED_TEST(ComplexBits, ThreadsBlocksAndBatchesKeepTheBits) {
     test.scheme = scheme;
     test.engine = has_cpu_engine() ? "cpu" : "reference";
     test.threads = 1;
-    GemmDataOf<Element> whole(test);
-    whole.run_well();
-    const auto expected = bits_of(whole.result());
-    const std::size_t full = PlanOf(whole).workspace();
+    GemmDataOf<Element> unlimited(test);
+    unlimited.run_well();
+    const auto expected = bits_of(unlimited.result());
+    const std::size_t full = PlanOf(unlimited).workspace();
     test.threads = 3;
     GemmDataOf<Element> threaded(test);
     threaded.run_well();
@@ -103,12 +104,12 @@ TYPED_TEST(ComplexBits, ThreadsBlocksAndBatchesKeepTheBits) {
     test.batch = 2;
     GemmDataOf<Element> batch(test);
     batch.run_well();
-    const auto both = batch.result();
-    EXPECT_EQ(bits_of(std::vector<Element>(both.begin(), both.begin() + 270 * n)), expected);
+    const auto batch_result = batch.result();
+    EXPECT_EQ(bits_of(std::vector<Element>(batch_result.begin(), batch_result.begin() + 270 * n)), expected);
   }
 }
 
-// Exact programs are integers and one rounding: the engine has no say.
+// Exact programs are integer sums and one rounding, so engines cannot differ.
 TYPED_TEST(ComplexBits, ExactProgramsGiveTheSameBitsOnEveryEngine) {
   if (!has_cpu_engine()) GTEST_SKIP() << "needs two engines";
   using Element = std::complex<TypeParam>;
@@ -126,8 +127,8 @@ TYPED_TEST(ComplexBits, ExactProgramsGiveTheSameBitsOnEveryEngine) {
   }
 }
 
-// Fewer products give the same integers for any moduli: the bits are those of the embedding, also for k
-// beyond one block.
+// Residues of complex numbers take fewer products than the embedding and give the same bits, for any number
+// of moduli and for k beyond one k-block.
 TYPED_TEST(ComplexBits, FewerProductsGiveTheBitsOfTheEmbedding) {
   for (const std::string engine : {"reference", "cpu"}) {
     if (engine == "cpu" && !has_cpu_engine()) continue;
@@ -186,16 +187,16 @@ void expect_front_call(const Call& call, const T& alpha, const T& beta) {
   GemmCase test{.m = 4, .n = 3, .k = 5, .op_a = KINTSUGI_OP_C, .layout = KINTSUGI_ROW_MAJOR, .pad_c = 2};
   test.alpha = std::real(alpha), test.alpha_im = std::imag(alpha);
   test.beta = std::real(beta), test.beta_im = std::imag(beta);
-  GemmDataOf<T> whole(test);
+  GemmDataOf<T> unlimited(test);
   GemmDataOf<T> data(test);
-  whole.run_well();
+  unlimited.run_well();
   const auto p = data.problem();
   const Handle handle;
   ASSERT_EQ(call(handle, p, data.operands()), KINTSUGI_SUCCESS) << kintsugi_last_error();
-  EXPECT_EQ(bits_of(data.raw_c()), bits_of(whole.raw_c()));
+  EXPECT_EQ(bits_of(data.raw_c()), bits_of(unlimited.raw_c()));
 }
 
-TEST(Complex, CallsWithTheArgumentsOfBlas) {
+TEST(Complex, TypedCallsHaveTheBitsOfGemm) {
   constexpr auto layout = KINTSUGI_ROW_MAJOR;
   constexpr auto op_a = KINTSUGI_OP_C;
   constexpr auto op_b = KINTSUGI_OP_N;

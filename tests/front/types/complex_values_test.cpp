@@ -1,4 +1,4 @@
-// Complex products: contracts, correct rounding, scalars and special values against references of their own.
+// Tests contracts, correct rounding, scalars and special values of complex products against exact references.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -50,7 +50,7 @@ TYPED_TEST(ComplexValues, ExactRoundsEachPartOnce) {
   }
 }
 
-// A case; in every fourth trial its scalars are neither one nor zero.
+// Draws a case; in every fourth trial its scalars are neither one nor zero.
 GemmCase contract_case(std::mt19937& random, int trial) {
   GemmCase test{.m = 3, .n = 4, .k = trial == 0 ? 1 : draw(random, 200)};
   test.distribution = trial % 3 == 0 ? "phi:2" : trial % 3 == 1 ? "uniform" : "graded:40";
@@ -62,8 +62,8 @@ GemmCase contract_case(std::mt19937& random, int trial) {
   return test;
 }
 
-// Errors of both parts of every element are at most `allowed` of their magnitudes, a few last places of
-// underflow apart.
+// Expects the errors of both parts of every element to be at most `allowed` times their magnitudes, plus a
+// few units of the smallest subnormal.
 template <class T>
 void expect_parts_within(const GemmCase& test, double allowed) {
   constexpr double smallest = std::is_same_v<T, float> ? 0x1p-149 : 0x1p-1074;
@@ -81,8 +81,8 @@ void expect_parts_within(const GemmCase& test, double allowed) {
   }
 }
 
-// The contract of a part: coefficient (|Re A||Re B| + |Im A||Im B|), and its like; then the scalars'
-// roundings.
+// The contract of the real part is coefficient (|Re A||Re B| + |Im A||Im B|), that of the imaginary part
+// likewise; the scalars' roundings are added.
 TYPED_TEST(ComplexValues, ContractsHoldForEachPart) {
   constexpr bool is_single = std::is_same_v<TypeParam, float>;
   constexpr double unit = is_single ? 0x1p-24 : 0x1p-53;
@@ -107,8 +107,8 @@ TYPED_TEST(ComplexValues, ContractsHoldForEachPart) {
   }
 }
 
-// Integers come out exactly whatever adds them: every op and layout of every native product.
-TYPED_TEST(ComplexValues, NativeProductsTakeEveryOpAndLayout) {
+// Sums of small integers are exact in any order, for every op and layout.
+TYPED_TEST(ComplexValues, NativeProductsAreRightForEveryOpAndLayout) {
   using Element = std::complex<TypeParam>;
   for (const std::string engine : {"reference", "cpu"}) {
     if (engine == "cpu" && !has_cpu_engine()) continue;
@@ -170,9 +170,9 @@ TYPED_TEST(ComplexValues, ScalarsFollowTheTable) {
   for (const Element& x : unread.result()) EXPECT_TRUE(std::isfinite(x.real()) && std::isfinite(x.imag()));
 }
 
-// Naive complex arithmetic in double, where finite float data cannot overflow; real alpha and beta act on
-// parts.
-TEST(ComplexSpecialValues, StandWhereNaiveArithmeticPutsThem) {
+// The reference is naive complex arithmetic in double, where finite float data cannot overflow; a real alpha
+// or beta multiplies each part.
+TEST(ComplexSpecialValues, AreThoseOfNaiveComplexArithmetic) {
   using Element = std::complex<float>;
   std::mt19937 random(13);
   int placements = 0;

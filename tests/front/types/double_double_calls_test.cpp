@@ -1,5 +1,5 @@
-// Calls on double-double matrices through the C ABI: the same bits on every engine, batches, prepared
-// operands, plans and errors.
+// Tests calls on double-double matrices through the C ABI: bits, batches, prepared operands, plans and
+// errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,9 +13,8 @@
 namespace kintsugi::test {
 namespace {
 
-// Candidates, engines, numbers of threads, blocks and native products all give the same bits.
-TEST(DoubleDoubleGemm, BitsAreTheSameEverywhere) {
-  if (!has_cpu_engine()) GTEST_SKIP() << "one engine";
+TEST(DoubleDoubleGemm, BitsDoNotDependOnEngineThreadsOrLimit) {
+  if (!has_cpu_engine()) GTEST_SKIP() << "needs two engines";
   for (const char* distribution : a_part_of({"phi:1", "cancellation:80", "span:300"})) {
     for (const auto& [policy, accuracy] :
          {std::pair{"native", "dd"}, std::pair{"emulate", "dd"}, std::pair{"auto", "exact"}}) {
@@ -29,23 +28,23 @@ TEST(DoubleDoubleGemm, BitsAreTheSameEverywhere) {
                     .policy = policy,
                     .accuracy = accuracy,
                     .threads = 1};
-      PairData whole(test);
-      whole.run_well();
-      std::vector<GemmCase> others(3, test);
-      others[0].threads = 3;
-      others[1].engine = "reference";
-      others[2].workspace_limit = static_cast<std::int64_t>(PlanOf(whole).workspace() * 9 / 10);
-      for (const GemmCase& other : others) {
-        PairData data(other);
+      PairData unlimited(test);
+      unlimited.run_well();
+      std::vector<GemmCase> variations(3, test);
+      variations[0].threads = 3;
+      variations[1].engine = "reference";
+      variations[2].workspace_limit = static_cast<std::int64_t>(PlanOf(unlimited).workspace() * 9 / 10);
+      for (const GemmCase& variation : variations) {
+        PairData data(variation);
         data.run_well();
-        EXPECT_EQ(bits_of(data.result()), bits_of(whole.result()))
-            << distribution << policy << other.engine << other.threads << other.workspace_limit;
+        EXPECT_EQ(bits_of(data.result()), bits_of(unlimited.result()))
+            << distribution << policy << variation.engine << variation.threads << variation.workspace_limit;
       }
     }
   }
 }
 
-// Both words are balanced along k.
+// The powers of two multiply both words of an element.
 TEST(DoubleDoubleGemm, PowersOfTwoAlongKChangeNoBits) {
   GemmCase test{.m = 130, .n = 20, .k = 30, .engine = engines_here().back(), .accuracy = "exact"};
   PairData plain(test), scaled(test);
@@ -55,14 +54,14 @@ TEST(DoubleDoubleGemm, PowersOfTwoAlongKChangeNoBits) {
     for (std::int64_t i = 0; i < 130; ++i) times(scaled.a()(i, p), d);
     for (std::int64_t j = 0; j < 20; ++j) times(scaled.b()(p, j), -d);
   }
-  const auto [candidate, mended] = run_checked(plain);
-  const auto [scaled_candidate, scaled_mended] = run_checked(scaled);
+  const auto [candidate, recomputed] = run_checked(plain);
+  const auto [scaled_candidate, scaled_recomputed] = run_checked(scaled);
   EXPECT_EQ(scaled_candidate, candidate);
-  EXPECT_LE(scaled_mended, mended + 130);
+  EXPECT_LE(scaled_recomputed, recomputed + 130);
   EXPECT_EQ(bits_of(scaled.result()), bits_of(plain.result()));
 }
 
-TEST(DoubleDoubleGemm, BatchesByStridesAndPointers) {
+TEST(DoubleDoubleGemm, BatchesByPointersHaveTheBitsOfStridedOnes) {
   for (const char* policy : {"native", "emulate"}) {
     GemmCase test{.m = 7, .n = 5, .k = 9, .batch = 3, .beta = 0.5, .policy = policy};
     PairData strided(test), pointers(test);
@@ -125,7 +124,7 @@ TEST(DoubleDoubleGemm, DescriptionsSayTheTypeAndAreReadBack) {
   kintsugi_plan_destroy(again);
 }
 
-TEST(DoubleDoubleGemm, DevicesRefuseThem) {
+TEST(DoubleDoubleGemm, DeviceMemoryAndMixedTypesAreRefused) {
   PairData data(GemmCase{.m = 2, .n = 2, .k = 2});
   kintsugi_problem problem = data.problem();
   problem.memory = KINTSUGI_DEVICE;
@@ -139,19 +138,19 @@ TEST(DoubleDoubleGemm, DevicesRefuseThem) {
   EXPECT_THAT(kintsugi_last_error(), testing::HasSubstr("type_a = dd, type_b = dd, type_c = f64"));
 }
 
-TEST(DoubleDoubleGemm, TheWrapperIsTheSameCall) {
+TEST(DoubleDoubleGemm, DdgemmHasTheBitsOfGemm) {
   PairData data(GemmCase{.m = 6, .n = 4, .k = 5, .alpha = 2, .beta = -1, .distribution = "phi:1"});
-  PairData other(data.test());
+  PairData variation(data.test());
   data.run_well();
   const auto pair = [](DoubleDouble* x) { return reinterpret_cast<kintsugi_dd*>(x); };
   const kintsugi_dd alpha{2, 0}, beta{-1, 0};
-  const kintsugi_problem p = other.problem();
+  const kintsugi_problem p = variation.problem();
   ASSERT_EQ(kintsugi_ddgemm(nullptr, KINTSUGI_COLUMN_MAJOR, KINTSUGI_OP_N, KINTSUGI_OP_N, 6, 4, 5, &alpha,
-                            pair(other.a().data), p.lda, pair(other.b().data), p.ldb, &beta,
-                            pair(other.c().data), p.ldc),
+                            pair(variation.a().data), p.lda, pair(variation.b().data), p.ldb, &beta,
+                            pair(variation.c().data), p.ldc),
             KINTSUGI_SUCCESS)
       << kintsugi_last_error();
-  EXPECT_EQ(bits_of(other.result()), bits_of(data.result()));
+  EXPECT_EQ(bits_of(variation.result()), bits_of(data.result()));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Products of double-double matrices and the engines that compute them.
+// Data of double-double products, and the engines that compute them here.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Values of products of double-double matrices through the C ABI, against MPFR.
+// Compares products of double-double matrices, through the C ABI, with MPFR.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ const std::vector<std::string>& every_distribution() {
   return names;
 }
 
-// Scalars with both words.
+// Draws scalars whose low words are not zero.
 void draw_scalars(std::mt19937& random, GemmCase& test) {
   constexpr double scalars[] = {1, -1, 0.3, -1.7, 1e-9, 3e8};
   if (random() % 2 == 0) test.alpha = scalars[random() % 6], test.alpha_im = test.alpha * 0x1.23456789p-55;
@@ -72,7 +72,7 @@ void expect_correctly_rounded(PairData& data) {
   }
 }
 
-// |C - R| <= coefficient (|alpha| |A||B| + |beta C|), a smallest subnormal apart, and the pairs are normal.
+// Expects |C - R| <= coefficient (|alpha| |A||B| + |beta C|) + 2^-1073 and normalized pairs.
 void expect_within(PairData& data, double coefficient) {
   const PairReference reference(data);
   data.run_well();
@@ -106,7 +106,7 @@ TEST(DoubleDoubleGemm, ExactIsCorrectlyRounded) {
   }
 }
 
-// The contract, and what a single product may lose at most where an emulation runs.
+// The contract is (k + 8) 2^-104 |A||B|.
 TEST(DoubleDoubleGemm, TheDefaultContractIsKeptUnderEveryPolicy) {
   std::mt19937 random(42);
   for (const std::string& distribution : every_distribution()) {
@@ -143,8 +143,7 @@ TEST(DoubleDoubleGemm, TolerancesTakeFewerModuli) {
   }
 }
 
-// FACTS section 8 in two words: overflow, ties, what lies beyond the last place, subnormals.
-TEST(DoubleDoubleGemm, Corners) {
+TEST(DoubleDoubleGemm, ExactIsCorrectlyRoundedForOverflowTiesAndSubnormals) {
   const double huge = std::numeric_limits<double>::max();
   const double tiny = std::numeric_limits<double>::denorm_min();
   const double below = 0x1p970 * (1 - 0x1p-53);  // the largest low word beside `huge`
@@ -179,8 +178,9 @@ TEST(DoubleDoubleGemm, Corners) {
   }
 }
 
-// The range of sums is that of exact ones where double-double arithmetic makes NaN of an overflow.
-TEST(DoubleDoubleGemm, NativeOverflowsWhereTheResultDoes) {
+// Double-double arithmetic turns an overflow into NaN; the native product gives the infinity or the finite
+// sum.
+TEST(DoubleDoubleGemm, NativeOverflowsOnlyIfTheExactResultDoes) {
   for (const std::string& engine : engines_here()) {
     PairData data(GemmCase{.m = 2, .k = 2, .engine = engine, .policy = "native"});
     const double huge = std::numeric_limits<double>::max();
@@ -210,7 +210,7 @@ TEST(DoubleDoubleGemm, SpecialValuesFollowTheTable) {
   }
 }
 
-TEST(DoubleDoubleGemm, ScalarsAloneScaleOrLeaveC) {
+TEST(DoubleDoubleGemm, AlphaOfZeroScalesKeepsOrClearsC) {
   GemmCase test{.m = 3, .n = 2, .k = 5, .alpha = 0, .beta = 1.7, .beta_im = 0x1.3p-55};
   PairData data(test);
   expect_correctly_rounded(data);
@@ -226,24 +226,24 @@ TEST(DoubleDoubleGemm, ScalarsAloneScaleOrLeaveC) {
   for (const DoubleDouble& x : cleared.result()) EXPECT_EQ(x, DoubleDouble(0));
 }
 
-// Pairs that are not normal count as their sums.
+// A pair that is not normalized counts as the sum of its words.
 TEST(DoubleDoubleGemm, AnyPairCountsAsItsSum) {
   for (const char* policy : {"native", "emulate"}) {
     GemmCase test{.m = 4, .n = 3, .k = 6, .engine = engines_here().back(), .policy = policy};
-    PairData normal(test), other(test);
+    PairData normalized(test), unnormalized(test);
     for (std::int64_t p = 0; p < 6; ++p) {
       for (std::int64_t i = 0; i < 4; ++i) {
-        other.a()(i, p) = {0.5, static_cast<double>(i - p)};
-        normal.a()(i, p) = static_cast<double>(i - p) + 0.5;
+        unnormalized.a()(i, p) = {0.5, static_cast<double>(i - p)};
+        normalized.a()(i, p) = static_cast<double>(i - p) + 0.5;
       }
     }
-    normal.run_well();
-    other.run_well();
-    EXPECT_EQ(bits_of(other.result()), bits_of(normal.result())) << policy;
+    normalized.run_well();
+    unnormalized.run_well();
+    EXPECT_EQ(bits_of(unnormalized.result()), bits_of(normalized.result())) << policy;
   }
 }
 
-TEST(DoubleDoubleGemm, NamedSchemes) {
+TEST(DoubleDoubleGemm, NamedSchemesAreTakenOrRefused) {
   for (const char* scheme : {"ozaki2:moduli=49", "superaccumulator"}) {
     PairData data(GemmCase{.m = 6, .n = 5, .k = 20, .scheme = scheme, .engine = engines_here().back()});
     expect_correctly_rounded(data);

@@ -1,4 +1,4 @@
-// FP64 operands through schemes: bounds, bits, special values, prepared operands.
+// Tests split-n on FP64 operands: bounds, bits, special values, prepared operands.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -57,17 +57,17 @@ TEST_P(Doubles, StayWithinTheBound) {
   EXPECT_GT(covered, 8);
 }
 
-TEST_P(Doubles, ThreadsBlockingBatchAndPreparedOperandsKeepTheBits) {
+TEST_P(Doubles, ThreadsBlocksAndPreparedOperandsKeepTheBits) {
   GemmCase test = base(200, thorough ? 140 : 8, thorough ? 70 : 5);
   test.threads = 1;
-  DoubleData whole(test);
-  whole.run_well();
-  const auto expected = bits_of(whole.result());
+  DoubleData unlimited(test);
+  unlimited.run_well();
+  const auto expected = bits_of(unlimited.result());
   test.threads = 3;
   DoubleData threaded(test);
   threaded.run_well();
   EXPECT_EQ(bits_of(threaded.result()), expected);
-  const PlanOf plan(whole);
+  const PlanOf plan(unlimited);
   std::size_t full = 0;
   kintsugi_plan_workspace_size(plan.plan, &full);
   test.threads = 1;
@@ -76,15 +76,15 @@ TEST_P(Doubles, ThreadsBlockingBatchAndPreparedOperandsKeepTheBits) {
   blocked.run_well();
   EXPECT_EQ(bits_of(blocked.result()), expected);
   kintsugi_prepared a = nullptr, b = nullptr;
-  ASSERT_EQ(kintsugi_prepare(nullptr, plan.plan, KINTSUGI_A, whole.raw_a().data(), &a), KINTSUGI_SUCCESS);
-  ASSERT_EQ(kintsugi_prepare(nullptr, plan.plan, KINTSUGI_B, whole.raw_b().data(), &b), KINTSUGI_SUCCESS);
-  for (double& x : whole.raw_c()) x = poison_of<double>();
-  auto operands = whole.operands();
+  ASSERT_EQ(kintsugi_prepare(nullptr, plan.plan, KINTSUGI_A, unlimited.raw_a().data(), &a), KINTSUGI_SUCCESS);
+  ASSERT_EQ(kintsugi_prepare(nullptr, plan.plan, KINTSUGI_B, unlimited.raw_b().data(), &b), KINTSUGI_SUCCESS);
+  for (double& x : unlimited.raw_c()) x = poison_of<double>();
+  auto operands = unlimited.operands();
   operands.a = operands.b = nullptr;
   operands.prepared_a = a;
   operands.prepared_b = b;
   ASSERT_EQ(kintsugi_plan_execute(nullptr, plan.plan, &operands), KINTSUGI_SUCCESS) << kintsugi_last_error();
-  EXPECT_EQ(bits_of(whole.result()), expected);
+  EXPECT_EQ(bits_of(unlimited.result()), expected);
   kintsugi_prepared_destroy(a);
   kintsugi_prepared_destroy(b);
 }

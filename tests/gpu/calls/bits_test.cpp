@@ -1,5 +1,5 @@
-// The bits of a call on device memory: those of every run, stream, thread, batch position and workspace
-// limit.
+// Tests that the bits of a call on device memory do not depend on run, stream, thread, batch position and
+// workspace limit.
 #include <algorithm>
 #include <array>
 #include <thread>
@@ -9,7 +9,7 @@
 namespace kintsugi::test {
 namespace {
 
-TEST(DeviceBits, SmallBitsDoNotDependOnRunStreamOrBatchPosition) {
+TEST(DeviceBits, DoNotDependOnRunStreamOrBatchPositionInSmallCases) {
   for (const std::string scheme :
        {"fp16x3", "fp16x3-wide", "bf16x6", "tf32x3", "int8x6", "ozaki2:moduli=7"}) {
     GemmCase test{.m = 97, .n = 130, .k = 211, .distribution = "phi:1", .scheme = scheme};
@@ -19,7 +19,7 @@ TEST(DeviceBits, SmallBitsDoNotDependOnRunStreamOrBatchPosition) {
     const Stream stream;
     GemmDataOf<float> data(test);
     DeviceGemm<float> on_stream(data, {.queue = stream.queue()});
-    settle();
+    wait_for_uploads();
     ASSERT_EQ(on_stream.run(), KINTSUGI_SUCCESS) << kintsugi_last_error();
     stream.wait();
     on_stream.fetch();
@@ -64,14 +64,14 @@ TEST(DeviceBits, DoNotDependOnTheWorkspaceLimit) {
       }
       GemmCase limited = test;
       limited.workspace_limit = static_cast<std::int64_t>(share * static_cast<double>(unlimited));
-      GemmDataOf<float> other(limited);
-      DeviceGemm<float> device(other);
+      GemmDataOf<float> limited_data(limited);
+      DeviceGemm<float> device(limited_data);
       const Handle handle;
       const kintsugi_status status = device.run(handle);
       if (status == KINTSUGI_WORKSPACE_TOO_SMALL) continue;
       ASSERT_EQ(status, KINTSUGI_SUCCESS) << kintsugi_last_error();
       device.fetch();
-      EXPECT_EQ(bits_of(other.result()), bits)
+      EXPECT_EQ(bits_of(limited_data.result()), bits)
           << scheme << " with " << limited.workspace_limit << " of " << unlimited;
       if (scheme.empty()) {
         EXPECT_EQ(handle.report()["candidates"][0]["scheme"], "fp16x3");
@@ -80,7 +80,7 @@ TEST(DeviceBits, DoNotDependOnTheWorkspaceLimit) {
   }
 }
 
-TEST(DeviceBits, SmallBitsDoNotDependOnConcurrentThreads) {
+TEST(DeviceBits, DoNotDependOnConcurrentThreadsInSmallCases) {
   GemmCase test{.m = 300, .n = 257, .k = 500, .scheme = "fp16x3"};
   const auto bits = device_bits<float>(test);
   std::vector<std::thread> threads;
@@ -90,7 +90,7 @@ TEST(DeviceBits, SmallBitsDoNotDependOnConcurrentThreads) {
       GemmDataOf<float> data(test);
       const Stream stream;
       DeviceGemm<float> device(data, {.queue = stream.queue()});
-      settle();
+      wait_for_uploads();
       bool all = true;
       for (int run = 0; run < 5; ++run) {
         all = all && device.run() == KINTSUGI_SUCCESS;

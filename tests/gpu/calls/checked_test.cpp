@@ -1,4 +1,5 @@
-// Tests contracts whose elements are checked on the device: FP64's under the policy emulate, tolerances.
+// Tests contracts on the device whose elements are checked or proved by norms: fp64 under the policy emulate,
+// and tolerances.
 #include <limits>
 
 #include "gpu/calls/contract_bound.hpp"
@@ -18,17 +19,17 @@ GemmCase emulated(std::int64_t m, std::int64_t n, std::int64_t k, const std::str
           .accuracy = accuracy};
 }
 
-// Index of the only candidate that was selected.
+// Scheme of the first candidate of the report.
 std::string scheme_of(const json& report) { return report.at("candidates").at(0).at("scheme"); }
 bool is_by_norms(const json& report) { return scheme_of(report).ends_with(":scale=norm"); }
 
-// Products that norms prove are not checked and have the host's bits under the same scheme. Operands of wider
-// range take more moduli, and in the end the candidate whose elements are checked.
+// Expects that products proved by norms are not checked and have the host's bits of the same scheme, and that
+// operands of wider range take more moduli, and at last the candidate that is not selected by norms.
 template <class T>
-void expect_candidates_of(GemmCase test) {
+void expect_candidates_by_norms(GemmCase test) {
   std::size_t max_moduli = 0;
   bool checked = false;
-  int alone = 0;
+  int single_candidates = 0;
   for (const char* distribution : {"uniform", "phi:0.5", "phi:1", "phi:2", "phi:6"}) {
     test.distribution = distribution;
     SCOPED_TRACE(describe(test));
@@ -36,9 +37,9 @@ void expect_candidates_of(GemmCase test) {
     GemmDataOf<T> data(test);
     DeviceGemm<T>(data).run_well(handle);
     const json report = handle.report();
-    // Norms prove some batch items only just, and others not.
+    // Norms may prove one batch item and not another.
     if (report.at("candidates").size() > 1) continue;
-    ++alone;
+    ++single_candidates;
     EXPECT_EQ(report.at("candidates").at(0).at("items"), test.batch) << report;
     checked = !is_by_norms(report);
     if (checked) continue;
@@ -56,13 +57,13 @@ void expect_candidates_of(GemmCase test) {
     host.run_well();
     EXPECT_EQ(bits_of(data.result()), bits_of(host.result())) << scheme;
   }
-  EXPECT_GE(alone, 3);
+  EXPECT_GE(single_candidates, 3);
   EXPECT_GT(max_moduli, 0U);
   EXPECT_TRUE(checked) << "phi:6";
 }
 
-TEST(DeviceChecked, SmallCandidatesAreSelectedByNorms) {
-  expect_candidates_of<double>(emulated(60, 50, 1500, "", "fp64"));
+TEST(DeviceChecked, CandidatesAreSelectedByNormsInSmallCases) {
+  expect_candidates_by_norms<double>(emulated(60, 50, 1500, "", "fp64"));
   GemmCase test = emulated(140, 33, 300, "", "fp64");
   test.op_a = KINTSUGI_OP_T;
   test.op_b = KINTSUGI_OP_T;
@@ -70,13 +71,13 @@ TEST(DeviceChecked, SmallCandidatesAreSelectedByNorms) {
   test.batch = 2;
   test.alpha = -1.5;
   test.beta = 0.75;
-  expect_candidates_of<double>(test);
-  expect_candidates_of<double>(emulated(31, 40, 800, "", "1e-9"));
-  expect_candidates_of<std::complex<double>>(emulated(33, 21, 200, "", "fp64"));
+  expect_candidates_by_norms<double>(test);
+  expect_candidates_by_norms<double>(emulated(31, 40, 800, "", "1e-9"));
+  expect_candidates_by_norms<std::complex<double>>(emulated(33, 21, 200, "", "fp64"));
 }
 
-// FP32's complex numbers: few moduli, then those with a wide window, then the native kernel.
-TEST(DeviceChecked, SmallComplexFp32TakesFewModuli) {
+// Complex FP32 has candidates of few moduli by norms, one of 16 moduli with a wide window, and native.
+TEST(DeviceChecked, ComplexFp32TakesFewModuliInSmallCases) {
   for (const auto& [distribution, ending] :
        {std::pair("uniform", ":scale=norm"), std::pair("phi:0.5", ":scale=norm"),
         std::pair("graded-inner:25", "ozaki2:moduli=16"), std::pair("span:80", "native")}) {
@@ -91,7 +92,7 @@ TEST(DeviceChecked, SmallComplexFp32TakesFewModuli) {
   }
 }
 
-TEST(DeviceChecked, SmallFp64KeepsItsContractOnAnyRange) {
+TEST(DeviceChecked, Fp64KeepsItsContractOnAnyRangeInSmallCases) {
   for (const char* distribution : {"uniform", "uniform01", "phi:2", "phi:4", "type3", "graded:1000",
                                    "graded-inner:900", "diagonal:100", "gram-diagonal:1500", "crossed:60",
                                    "cancellation:60", "cancellation:300", "span:2000", "subnormal-mixed"}) {
@@ -100,7 +101,7 @@ TEST(DeviceChecked, SmallFp64KeepsItsContractOnAnyRange) {
   }
 }
 
-TEST(DeviceChecked, SmallTolerancesAreKept) {
+TEST(DeviceChecked, TolerancesAreKeptInSmallCases) {
   for (const char* distribution :
        {"uniform", "phi:1", "phi:4", "graded:200", "cancellation:60", "span:120"}) {
     for (const std::int64_t k : {7, 300}) {
@@ -119,9 +120,9 @@ TEST(DeviceChecked, SmallTolerancesAreKept) {
   }
 }
 
-// Where sums cancel, |AB| says nothing of |A||B|, and of rows of few elements norms do not: the product of
-// magnitudes proves the elements.
-TEST(DeviceChecked, SmallCancellationIsProvedFromMagnitudes) {
+// Sums cancel, so |AB| gives no lower bound of |A||B|; rows have few elements, so norms give none either. The
+// product of magnitudes proves the elements.
+TEST(DeviceChecked, CancellationIsProvedFromMagnitudesInSmallCases) {
   // A tolerance below the bound of native products, so that the candidates are all checked.
   GemmDataOf<double> data(emulated(150, 50, 64, "uniform", "1e-15"));
   for (std::int64_t p = 0; p < 32; ++p) {
@@ -138,7 +139,7 @@ TEST(DeviceChecked, SmallCancellationIsProvedFromMagnitudes) {
   for (std::int64_t i = 0; i < 150; ++i) EXPECT_EQ(data.c()(i, 3), 0) << i;
 }
 
-TEST(DeviceChecked, SmallComplexFp64KeepsItsContract) {
+TEST(DeviceChecked, ComplexFp64KeepsItsContractInSmallCases) {
   for (const char* distribution : {"uniform", "phi:3", "graded:300", "cancellation:60", "span:400"}) {
     GemmCase test = emulated(33, 21, 90, distribution, "fp64");
     test.op_b = KINTSUGI_OP_C;
@@ -146,17 +147,17 @@ TEST(DeviceChecked, SmallComplexFp64KeepsItsContract) {
   }
 }
 
-// Which elements are proved depends on their row and column alone, not on block, batch position or stream.
-TEST(DeviceChecked, BitsDependOnNothingButTheOperands) {
+// Whether an element is proved depends on its row and column only, not on blocks of C or batch position.
+TEST(DeviceChecked, BitsDoNotDependOnRunBatchPositionOrLimit) {
   for (const char* accuracy : {"fp64", "1e-10"}) {
     GemmCase test = emulated(4300, 140, 50, "phi:3", accuracy);
     const auto bits = device_bits<double>(test);
     EXPECT_EQ(device_bits<double>(test), bits) << "another run";
     GemmCase batch = emulated(130, 70, 50, "phi:3", accuracy);
-    const auto alone = device_bits<double>(batch);
+    const auto single_candidates = device_bits<double>(batch);
     batch.batch = 3;
     const auto all = device_bits<double>(batch);
-    EXPECT_TRUE(std::equal(alone.begin(), alone.end(), all.begin()));
+    EXPECT_TRUE(std::equal(single_candidates.begin(), single_candidates.end(), all.begin()));
     GemmCase limited = test;
     limited.workspace_limit = std::int64_t{400} << 20;
     GemmDataOf<double> data(limited);
@@ -169,7 +170,7 @@ TEST(DeviceChecked, BitsDependOnNothingButTheOperands) {
   }
 }
 
-TEST(DeviceChecked, SmallCallsAreCaptured) {
+TEST(DeviceChecked, CallsCanBeCapturedInSmallCases) {
   for (const char* accuracy : {"exact", "fp64"}) {
     GemmCase test = emulated(130, 70, 90, "phi:4", accuracy);
     test.beta = 0.5;

@@ -1,4 +1,4 @@
-// Results of a device against the bound of a contract.
+// Checks results of a device against the bound of a contract.
 #pragma once
 
 #include <limits>
@@ -9,7 +9,7 @@
 
 namespace kintsugi::test {
 
-// |error| <= coefficient (|A||B|)_ij, the last rounding within it; a smallest subnormal apart.
+// Expects |error| <= coefficient (|A||B|)_ij plus the smallest subnormal, the last rounding included.
 template <class T>
 void expect_errors_within(GemmDataOf<T>& data, double coefficient) {
   const double smallest = std::numeric_limits<T>::denorm_min();
@@ -21,7 +21,7 @@ void expect_errors_within(GemmDataOf<T>& data, double coefficient) {
   }
 }
 
-// Parts of a complex C are the columns of a real product.
+// The parts of a complex C are checked as columns of the embedding's real product.
 template <class T>
 void expect_within(const GemmCase& test, double coefficient, const DeviceRun& run = {}) {
   SCOPED_TRACE(describe(test));

@@ -1,4 +1,4 @@
-// A case of tests/support/gemm_case.hpp on matrices in device memory.
+// Runs a case of tests/support/gemm_case.hpp on matrices in device memory.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ inline std::int64_t below(std::mt19937_64& random, std::int64_t limit) {
   return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(limit));
 }
 
-// Sizes from 1 up to these, ops, layout and paddings; what else a case has is the caller's.
+// Draws sizes up to these, ops, layout, paddings and seed; the caller sets the other members.
 inline GemmCase random_shape(std::mt19937_64& random, std::int64_t max_m, std::int64_t max_n,
                              std::int64_t max_k) {
   GemmCase test{.m = 1 + below(random, max_m), .n = 1 + below(random, max_n), .k = 1 + below(random, max_k)};
@@ -29,8 +29,8 @@ inline GemmCase random_shape(std::mt19937_64& random, std::int64_t max_m, std::i
 }
 
 struct DeviceRun {
-  std::size_t offset = 0;  // elements off an aligned address
-  bool pointers = false;   // a batch by pointers
+  std::size_t offset = 0;  // elements by which matrices are off an aligned address
+  bool pointers = false;   // the batch has pointer arrays
   bool device_scalars = false;
   kintsugi_queue queue = {0, 0, nullptr};
 };
@@ -77,25 +77,25 @@ class DeviceGemm {
     return kintsugi_gemm(handle, &the_problem, &the_options, &the_operands);
   }
 
-  // Copies C back into the case's and looks at what may not have changed.
+  // Copies C back into the case, and checks that A, B and C's padding are unchanged.
   void fetch() {
     const std::vector<T> before = data_.raw_c();
     EXPECT_EQ(bits_of(a_.host()), bits_of(data_.raw_a())) << "A was modified";
     EXPECT_EQ(bits_of(b_.host()), bits_of(data_.raw_b())) << "B was modified";
     data_.raw_c() = c_.host();
     const kintsugi_problem p = data_.problem();
-    std::vector<bool> element(before.size());
+    std::vector<bool> is_element(before.size());
     for (std::int64_t t = 0; t < p.batch_count; ++t) {
       const MatrixView<T> c = data_.c(t);
       for (std::int64_t j = 0; j < p.n; ++j) {
         for (std::int64_t i = 0; i < p.m; ++i)
-          element[static_cast<std::size_t>(&c(i, j) - data_.raw_c().data())] = true;
+          is_element[static_cast<std::size_t>(&c(i, j) - data_.raw_c().data())] = true;
       }
     }
-    for (std::size_t i = 0; i < element.size(); ++i) {
-      if (element[i] || bits_of(std::vector<T>{before[i]}) == bits_of(std::vector<T>{data_.raw_c()[i]}))
+    for (std::size_t i = 0; i < is_element.size(); ++i) {
+      if (is_element[i] || bits_of(std::vector<T>{before[i]}) == bits_of(std::vector<T>{data_.raw_c()[i]}))
         continue;
-      ADD_FAILURE() << "element " << i << " beside C's elements was written to";
+      ADD_FAILURE() << "position " << i << " in the padding of C was written to";
       break;
     }
   }
@@ -124,7 +124,7 @@ class DeviceGemm {
   DeviceArray<T*> pointers_a_, pointers_b_, pointers_c_;
 };
 
-// The bits of C of a case on the device.
+// Returns the bits of C that the device computes for a case.
 template <class T>
 auto device_bits(const GemmCase& test, const DeviceRun& run = {}) {
   GemmDataOf<T> data(test);

@@ -1,4 +1,4 @@
-// Streams of a device, and what tests of whole calls share.
+// Streams and captured calls of a device, for tests of whole calls.
 #pragma once
 
 #include "gpu/calls/device_gemm.hpp"
@@ -25,16 +25,16 @@ class Stream {
   cuda::Stream stream_ = nullptr;
 };
 
-// Work in a stream waits for nothing: what the default stream uploaded has to be there before.
-inline void settle() { cuda::check(cuda::driver().context_synchronize(), "cuCtxSynchronize"); }
+// Waits for uploads in the default stream, for which work in other streams would not wait.
+inline void wait_for_uploads() { cuda::check(cuda::driver().context_synchronize(), "cuCtxSynchronize"); }
 
-// A plan's execution, captured in the strictest mode.
+// A captured execution of a plan, in the strictest capture mode.
 class CapturedCall {
  public:
   CapturedCall(const Stream& stream, kintsugi_handle handle, kintsugi_plan plan,
                const kintsugi_operands& operands)
       : stream_(stream) {
-    settle();
+    wait_for_uploads();
     constexpr int global_mode = 0;
     cuda::check(cuda::driver().stream_begin_capture(stream.get(), global_mode), "cuStreamBeginCapture");
     EXPECT_EQ(kintsugi_plan_execute(handle, plan, &operands), KINTSUGI_SUCCESS) << kintsugi_last_error();
@@ -47,9 +47,9 @@ class CapturedCall {
   }
   CapturedCall(const CapturedCall&) = delete;
   CapturedCall& operator=(const CapturedCall&) = delete;
-  // Once more, with what has been uploaded until now; returns when it is done.
+  // Launches the graph with the data uploaded until now, and waits for it.
   void replay() const {
-    settle();
+    wait_for_uploads();
     cuda::check(cuda::driver().graph_launch(exec_, stream_.get()), "cuGraphLaunch");
     stream_.wait();
   }
@@ -60,7 +60,7 @@ class CapturedCall {
   cuda::GraphExec exec_ = nullptr;
 };
 
-// Against the exact result: as a native product, whatever ran.
+// Expects errors of at most `units` unit roundoffs of |A||B|.
 template <class T>
 void expect_accurate(GemmDataOf<T>& data, double units) {
   const double unit = std::is_same_v<T, float> ? 0x1p-24 : 0x1p-53;

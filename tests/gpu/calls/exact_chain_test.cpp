@@ -1,5 +1,5 @@
-// `exact` with several checked candidates, which products of 2^28 multiply-adds and more have: whichever of
-// them compute an element, its bits are those of the device's superaccumulator, which other tests compare
+// Tests `exact` with several checked candidates, as products of 2^28 multiply-adds and more have: whichever
+// of them computes an element, its bits are those of the device's superaccumulator, which other tests compare
 // with the host's.
 #include <limits>
 
@@ -8,7 +8,7 @@
 namespace kintsugi::test {
 namespace {
 
-// Multiply-adds of the shortest product with all candidates, and of one with two.
+// Fewest multiply-adds of products with all candidates, and of those with two.
 constexpr double with_all = 0x1p33;
 constexpr double with_two = 0x1p28;
 
@@ -22,19 +22,18 @@ GemmCase superaccumulator_of(GemmCase test) {
   return test;
 }
 
-// Runs the case and the same data by the superaccumulator; returns the report of the case. `change` edits the
-// operands first.
+// Expects the bits of the superaccumulator on the same data, which `change` edits first. Returns the report.
 template <class T, class Change>
 json expect_exact(const GemmCase& test, const DeviceRun& run, const Change& change) {
   SCOPED_TRACE(describe(test));
   GemmDataOf<T> data(test);
-  GemmDataOf<T> wanted(superaccumulator_of(test));
+  GemmDataOf<T> by_superaccumulator(superaccumulator_of(test));
   change(data);
-  change(wanted);
+  change(by_superaccumulator);
   const Handle handle;
   DeviceGemm<T>(data, run).run_well(handle);
-  DeviceGemm<T>(wanted, run).run_well();
-  EXPECT_EQ(bits_of(data.result()), bits_of(wanted.result()));
+  DeviceGemm<T>(by_superaccumulator, run).run_well();
+  EXPECT_EQ(bits_of(data.result()), bits_of(by_superaccumulator.result()));
   return handle.report();
 }
 template <class T>
@@ -47,22 +46,22 @@ std::size_t moduli_of(const json& report) {
   return std::stoul(scheme.substr(scheme.find("moduli=") + 7));
 }
 
-// Wider data begin with more moduli, so that few elements are recomputed.
-TEST(DeviceExactChain, SampleChoosesTheFirstCandidate) {
-  std::size_t least = 0;
+// Data of a wider range begin with more moduli, so that few elements are recomputed.
+TEST(DeviceExactChain, ASampleSelectsTheFirstCandidate) {
+  std::size_t moduli_before = 0;
   for (const char* distribution : {"uniform", "phi:0.5", "phi:1", "phi:2", "phi:3", "phi:4"}) {
     const GemmCase test = exact_case(2048, 2049, 2050, distribution);
     const json report = expect_exact<double>(test);
     EXPECT_EQ(report.at("candidates").size(), 1U) << report;
     EXPECT_EQ(report.at("candidates").at(0).at("items"), 1) << report;
-    EXPECT_GE(moduli_of(report), least) << report;
-    least = moduli_of(report);
+    EXPECT_GE(moduli_of(report), moduli_before) << report;
+    moduli_before = moduli_of(report);
     EXPECT_LT(report.at("recomputed_elements"), 2048 * 2049 / 500) << report;
   }
-  EXPECT_GT(least, moduli_of(expect_exact<double>(exact_case(2048, 2049, 2050, "uniform"))));
+  EXPECT_GT(moduli_before, moduli_of(expect_exact<double>(exact_case(2048, 2049, 2050, "uniform"))));
 }
 
-TEST(DeviceExactChain, BitsOfAllTypesAndLayouts) {
+TEST(DeviceExactChain, TwoCandidatesKeepTheBitsOfAllTypesAndLayouts) {
   for (const char* distribution : {"phi:0.5", "phi:4", "phi:8", "span:60", "graded-inner:60"}) {
     for (const double beta : {0.0, -0.75}) {
       GemmCase test = exact_case(700, 801, 903, distribution);  // two candidates
@@ -81,7 +80,7 @@ TEST(DeviceExactChain, BitsOfAllTypesAndLayouts) {
   }
 }
 
-TEST(DeviceExactChain, AllCandidatesOfAllTypes) {
+TEST(DeviceExactChain, AllCandidatesKeepTheBitsOfAllTypes) {
   for (const char* distribution : {"phi:2", "phi:6"}) {
     for (const double beta : {0.0, 0.5}) {
       GemmCase test = exact_case(1500, 1400, 4100, distribution);
@@ -97,18 +96,18 @@ TEST(DeviceExactChain, AllCandidatesOfAllTypes) {
   }
 }
 
-// Rows that no sample sees: of 2079 rows the last 31 lie beyond 32 shares of 64. A second candidate computes
-// all of C again, where beta is 0, or only what is open.
+// The last 31 of 2079 rows have a wider range and are not sampled: the sample takes one of every 64 rows, 32
+// of them. A second candidate computes all of C again if beta is 0, and else the open elements.
 template <class T>
 void expect_second_candidate(GemmCase test, const DeviceRun& run = {}) {
   ASSERT_EQ(test.m, 2079);
   GemmCase wide = test;
   wide.distribution = "phi:8";
   const json report = expect_exact<T>(test, run, [&](GemmDataOf<T>& data) {
-    GemmDataOf<T> other(wide);
+    GemmDataOf<T> wide_data(wide);
     for (std::int64_t t = 0; t < test.batch; ++t) {
       for (std::int64_t p = 0; p < test.k; ++p) {
-        for (std::int64_t i = 2048; i < 2079; ++i) data.a(t)(i, p) = other.a(t)(i, p);
+        for (std::int64_t i = 2048; i < 2079; ++i) data.a(t)(i, p) = wide_data.a(t)(i, p);
       }
     }
   });
@@ -116,7 +115,7 @@ void expect_second_candidate(GemmCase test, const DeviceRun& run = {}) {
   EXPECT_LT(report.at("recomputed_elements"), test.batch * 31 * test.n / 2) << report;
 }
 
-TEST(DeviceExactChain, OpenElementsBringTheNextCandidate) {
+TEST(DeviceExactChain, OpenElementsSelectTheNextCandidate) {
   for (const double beta : {0.0, 0.5}) {
     for (const double alpha : {1.0, -3.0}) {
       GemmCase test = exact_case(2079, 2100, 2000, "phi:0.5");
@@ -126,15 +125,15 @@ TEST(DeviceExactChain, OpenElementsBringTheNextCandidate) {
       expect_second_candidate<double>(test);
     }
   }
-  GemmCase two = exact_case(2079, 500, 400, "phi:0.5");
+  GemmCase two_candidates = exact_case(2079, 500, 400, "phi:0.5");
   ASSERT_GE(2079.0 * 500 * 400, with_two);
-  two.batch = 2;
-  two.beta = 0.5;
-  expect_second_candidate<double>(two, {.pointers = true});
+  two_candidates.batch = 2;
+  two_candidates.beta = 0.5;
+  expect_second_candidate<double>(two_candidates, {.pointers = true});
 }
 
-// Blocks of C go through the candidates each for itself.
-TEST(DeviceExactChain, BlocksOfAWorkspaceLimit) {
+// Every block of C has its own candidates.
+TEST(DeviceExactChain, BlocksOfAWorkspaceLimitKeepTheBits) {
   for (const double beta : {0.0, 0.5}) {
     GemmCase test = exact_case(2079, 2100, 2000, "phi:1");
     test.beta = beta;
@@ -145,7 +144,7 @@ TEST(DeviceExactChain, BlocksOfAWorkspaceLimit) {
   }
 }
 
-TEST(DeviceExactChain, TilesOfOneBlock) {
+TEST(DeviceExactChain, SeveralTilesOfABlockKeepTheBits) {
   GemmCase test = exact_case(4500, 4200, 460, "phi:4");
   ASSERT_GE(4500.0 * 4200 * 460, with_all);
   expect_exact<double>(test);
@@ -153,32 +152,32 @@ TEST(DeviceExactChain, TilesOfOneBlock) {
   expect_exact<double>(test);
 }
 
-// NaN and infinities stay what the first candidate wrote, with beta C added once.
+// Later candidates do not write NaN and infinities again, which would add beta C twice.
 TEST(DeviceExactChain, SpecialValuesAreWrittenOnce) {
   for (const double beta : {0.0, 0.5}) {
     GemmCase test = exact_case(2079, 2100, 2000, "phi:0.5");
     test.beta = beta;
     const auto change = [](GemmDataOf<double>& data) {
       GemmCase wide = exact_case(2079, 2100, 2000, "phi:8");
-      GemmDataOf<double> other(wide);
+      GemmDataOf<double> wide_data(wide);
       for (std::int64_t p = 0; p < 2000; ++p) {
-        for (std::int64_t i = 2048; i < 2079; ++i) data.a()(i, p) = other.a()(i, p);
+        for (std::int64_t i = 2048; i < 2079; ++i) data.a()(i, p) = wide_data.a()(i, p);
       }
       data.a()(7, 5) = std::numeric_limits<double>::infinity();
       data.a()(2060, 9) = std::numeric_limits<double>::quiet_NaN();
       data.b()(11, 1300) = -std::numeric_limits<double>::infinity();
     };
     GemmDataOf<double> data(test);
-    GemmDataOf<double> wanted(superaccumulator_of(test));
+    GemmDataOf<double> by_superaccumulator(superaccumulator_of(test));
     change(data);
-    change(wanted);
+    change(by_superaccumulator);
     DeviceGemm<double>(data).run_well();
-    DeviceGemm<double>(wanted).run_well();
+    DeviceGemm<double>(by_superaccumulator).run_well();
     std::int64_t misses = 0;
     for (std::int64_t j = 0; j < 2100; ++j) {
       for (std::int64_t i = 0; i < 2079; ++i) {
         const double x = data.c()(i, j);
-        const double y = wanted.c()(i, j);
+        const double y = by_superaccumulator.c()(i, j);
         misses += x == y || (std::isnan(x) && std::isnan(y)) ? 0 : 1;
       }
     }
@@ -186,15 +185,15 @@ TEST(DeviceExactChain, SpecialValuesAreWrittenOnce) {
   }
 }
 
-// Sums of few digits beside sums that need all of them, in the same words of open elements.
+// Elements whose exact sums have few digits and elements that need all digits share a word of open elements.
 template <class T>
-void expect_mixed_spans() {
+void expect_mixed_ranges() {
   for (const double beta : {0.0, -1.5}) {
-    // With the fewest elements that have to be open for the sums to differ: most of a third of the rows, or, where
-    // B is wide or its elements are subnormal, those of some columns.
-    for (const auto& [other, least_open] :
+    // Each distribution with the number of elements that must be open at least: most elements of every third
+    // row, or fewer where B has a wide range or subnormal elements.
+    for (const auto& [wide_data, least_open] :
          {std::pair{"phi:8", 150 * 90 / 4}, {"span:100", 1000}, {"subnormal-mixed", 20}}) {
-      GemmCase test = exact_case(150, 90, 300, other);
+      GemmCase test = exact_case(150, 90, 300, wide_data);
       test.beta = beta;
       GemmCase wide = test;
       wide.distribution = "span:1500";
@@ -209,13 +208,12 @@ void expect_mixed_spans() {
   }
 }
 
-TEST(DeviceExactChain, DigitsOfEveryElement) {
-  expect_mixed_spans<double>();
-  expect_mixed_spans<std::complex<double>>();
+TEST(DeviceExactChain, ElementsWithSumsOfDifferentLengthKeepTheBits) {
+  expect_mixed_ranges<double>();
+  expect_mixed_ranges<std::complex<double>>();
 }
 
-// A captured call decides anew at every replay.
-TEST(DeviceExactChain, ReplaysDecideByTheirOwnData) {
+TEST(DeviceExactChain, ReplaysSelectByTheirOwnData) {
   GemmCase test = exact_case(2048, 2048, 2048, "phi:0.5");
   test.beta = 0.5;
   const Handle handle;
@@ -231,18 +229,18 @@ TEST(DeviceExactChain, ReplaysDecideByTheirOwnData) {
   const CapturedCall call(stream, handle, plan, operands);
   for (const char* distribution : {"phi:4", "uniform", "phi:8", "phi:1", "phi:4"}) {
     SCOPED_TRACE(distribution);
-    GemmCase other = superaccumulator_of(test);
-    other.distribution = distribution;
-    GemmDataOf<double> wanted(other);
+    GemmCase wide_data = superaccumulator_of(test);
+    wide_data.distribution = distribution;
+    GemmDataOf<double> by_superaccumulator(wide_data);
     const std::size_t bytes = data.raw_c().size() * sizeof(double);
-    device_engine().copy_to_device({}, device.a().data(), wanted.raw_a().data(), bytes);
-    device_engine().copy_to_device({}, device.b().data(), wanted.raw_b().data(), bytes);
-    device_engine().copy_to_device({}, device.c().data(), wanted.raw_c().data(), bytes);
+    device_engine().copy_to_device({}, device.a().data(), by_superaccumulator.raw_a().data(), bytes);
+    device_engine().copy_to_device({}, device.b().data(), by_superaccumulator.raw_b().data(), bytes);
+    device_engine().copy_to_device({}, device.c().data(), by_superaccumulator.raw_c().data(), bytes);
     call.replay();
     GemmDataOf<double> result(test);
     result.raw_c() = device.c().host();
-    DeviceGemm<double>(wanted).run_well();
-    EXPECT_EQ(bits_of(result.result()), bits_of(wanted.result()));
+    DeviceGemm<double>(by_superaccumulator).run_well();
+    EXPECT_EQ(bits_of(result.result()), bits_of(by_superaccumulator.result()));
   }
   kintsugi_plan_destroy(plan);
 }

@@ -1,5 +1,5 @@
-// The contract `exact` and the scheme superaccumulator on device memory: bit for bit the host's
-// superaccumulator.
+// Tests that the contract `exact` and the scheme superaccumulator on device memory have the bits of the
+// host's superaccumulator.
 #include <random>
 
 #include "gpu/calls/device_stream.hpp"
@@ -9,13 +9,13 @@
 namespace kintsugi::test {
 namespace {
 
-// Accuracy and scheme that the device is given.
+// Accuracy and scheme of a call on the device.
 constexpr std::pair<const char*, const char*> routes[] = {{"exact", ""}, {"", "superaccumulator"}};
 
 template <class T>
 constexpr bool is_double = std::is_same_v<core::RealOf<T>, double>;
 
-// The host's, whatever the device was asked for.
+// Returns the result of the host's superaccumulator.
 template <class T>
 std::vector<T> host_result(GemmCase test) {
   test.engine = "reference";
@@ -29,20 +29,20 @@ std::vector<T> host_result(GemmCase test) {
 
 // Reports the first element that differs, if any does.
 template <class T>
-void expect_same_elements(const std::vector<T>& got, const std::vector<T>& wanted, std::int64_t rows) {
-  ASSERT_EQ(got.size(), wanted.size());
+void expect_same_elements(const std::vector<T>& got, const std::vector<T>& expected, std::int64_t rows) {
+  ASSERT_EQ(got.size(), expected.size());
   std::int64_t misses = 0;
   std::size_t first = 0;
   for (std::size_t e = 0; e < got.size(); ++e) {
-    if (std::memcmp(&got[e], &wanted[e], sizeof(T)) == 0) continue;
+    if (std::memcmp(&got[e], &expected[e], sizeof(T)) == 0) continue;
     if (misses++ == 0) first = e;
   }
   if (misses == 0) return;
   const auto index = static_cast<std::int64_t>(first);
   ADD_FAILURE() << misses << " of " << got.size() << " elements differ; the first is row " << index % rows
                 << ", column " << index / rows << ": " << std::hexfloat << std::real(got[first]) << " "
-                << std::imag(got[first]) << " instead of " << std::real(wanted[first]) << " "
-                << std::imag(wanted[first]);
+                << std::imag(got[first]) << " instead of " << std::real(expected[first]) << " "
+                << std::imag(expected[first]);
 }
 
 template <class T>
@@ -108,11 +108,11 @@ void sweep_exact(int cases) {
   }
 }
 
-TYPED_TEST(DeviceExact, SmallBitsEqualTheHosts) { sweep_exact<TypeParam>(12); }
+TYPED_TEST(DeviceExact, BitsEqualTheHostsInSmallCases) { sweep_exact<TypeParam>(12); }
 TYPED_TEST(DeviceExact, BitsOfManyCasesEqualTheHosts) { sweep_exact<TypeParam>(80); }
 
-// Tiles and a row or column more or less, of the recombination's blocks and of the vendor's tiles.
-TYPED_TEST(DeviceExact, EdgesOfBlocks) {
+// Sizes are multiples of the tiles of recombinations and of cuBLAS, and one row or column more or less.
+TYPED_TEST(DeviceExact, EdgesOfTilesHaveTheHostsBits) {
   for (const auto& [m, n] : {std::pair(127, 33), std::pair(128, 32), std::pair(129, 31), std::pair(257, 17),
                              std::pair(1, 65), std::pair(300, 1)}) {
     for (const auto& [accuracy, scheme] : routes) {
@@ -134,8 +134,9 @@ TYPED_TEST(DeviceExact, EdgesOfBlocks) {
   }
 }
 
-// Sums with carries between digits, on both sides of a k-block; few long sums, which have no residues.
-TYPED_TEST(DeviceExact, LongSums) {
+// Sums have carries between digits, and lengths on both sides of a k-block. Few long sums have no residues,
+// many have.
+TYPED_TEST(DeviceExact, LongSumsHaveTheHostsBits) {
   for (const std::int64_t k : {4097, 65536, 70001}) {
     for (const auto& [accuracy, scheme] : routes) {
       expect_host_bits<TypeParam>({.m = 5,
@@ -179,8 +180,8 @@ void expect_known_answers(const std::string& family, const RoundingProblem<T>& p
   }
 }
 
-// Ties, subnormal ones too, the edge of overflow, parts up to 2^-1900 below a tie, sums that cancel, old
-// elements that do.
+// Checks products with known answers: ties, subnormal results, the edge of overflow, terms up to 2^-1900
+// below a tie, and sums and old elements that cancel.
 template <class T>
 void expect_constructed_roundings(int rounds) {
   const std::uint64_t seed = std::random_device{}();
@@ -192,23 +193,23 @@ void expect_constructed_roundings(int rounds) {
       expect_known_answers("narrow", ConstructedRounding<T>(random, 200, 7, 40, false, scalars).problem());
       expect_known_answers("2^-200 below",
                            ConstructedRounding<T>(random, 200, 7, 200, false, scalars).problem());
-      expect_known_answers("any span", ConstructedRounding<T>(random, 200, 7, far, true, scalars).problem());
+      expect_known_answers("any range", ConstructedRounding<T>(random, 200, 7, far, true, scalars).problem());
     }
     expect_known_answers("ties of alpha and beta", TiesOfScalars<T>(random, 200, 7).problem());
   }
 }
 
-TEST(DeviceRounding, SmallKnownAnswers) {
+TEST(DeviceRounding, KnownAnswersAreGivenInSmallCases) {
   expect_constructed_roundings<float>(1);
   expect_constructed_roundings<double>(1);
 }
-TEST(DeviceRounding, ManyKnownAnswers) {
+TEST(DeviceRounding, KnownAnswersAreGivenInManyCases) {
   expect_constructed_roundings<float>(20);
   expect_constructed_roundings<double>(20);
 }
 
-// FACTS section 8: sums that overflow on the way and cancel.
-TEST(DeviceRounding, SmallOverflowThatCancels) {
+// Partial sums overflow double and cancel.
+TEST(DeviceRounding, OverflowThatCancelsIsExactInSmallCases) {
   for (const auto& [accuracy, scheme] : routes) {
     GemmCase test{.m = 3, .n = 2, .k = 4, .scheme = scheme, .engine = "cuda", .accuracy = accuracy};
     GemmDataOf<double> data(test);
@@ -227,7 +228,7 @@ TEST(DeviceRounding, SmallOverflowThatCancels) {
 
 // ------------------------------------------------------------------ special values
 
-// NaN 2, infinities their sign, finite numbers 0.
+// Returns for each part 2 for NaN, the sign of an infinity, and 0 for a finite number.
 template <class T>
 std::vector<int> kinds_of(const std::vector<T>& values) {
   std::vector<int> kinds;
@@ -249,7 +250,7 @@ void write_special_values(GemmDataOf<T>& data, int round) {
   }
 }
 
-TYPED_TEST(DeviceExact, SmallSpecialValuesStandWhereTheHostHasThem) {
+TYPED_TEST(DeviceExact, SpecialValuesAreThoseOfTheHostInSmallCases) {
   std::mt19937_64 random(std::random_device{}());
   for (int round = 0; round < 12; ++round) {
     GemmCase test = random_exact_case<TypeParam>(random);
@@ -270,8 +271,8 @@ TYPED_TEST(DeviceExact, SmallSpecialValuesStandWhereTheHostHasThem) {
   }
 }
 
-// Scalars that are NaN, infinite or 0, with old elements that are.
-TYPED_TEST(DeviceExact, SmallSpecialScalarsGiveTheHostsBits) {
+// Scalars are NaN, infinite or 0, and some old elements NaN or infinite.
+TYPED_TEST(DeviceExact, SpecialScalarsGiveTheHostsClassesInSmallCases) {
   using Real = core::RealOf<TypeParam>;
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const double scalars[] = {std::nan(""), infinity, -infinity, 0, 1, 0.75};
@@ -306,7 +307,7 @@ TYPED_TEST(DeviceExact, SmallSpecialScalarsGiveTheHostsBits) {
   }
 }
 
-// ------------------------------------------------------------------ how calls run
+// ------------------------------------------------------------------ limits, reports, host matrices
 
 TEST(DeviceExactCalls, BitsDoNotDependOnTheWorkspaceLimit) {
   const GemmCase test{.m = 8300,
@@ -334,32 +335,33 @@ TEST(DeviceExactCalls, BitsDoNotDependOnTheWorkspaceLimit) {
   EXPECT_EQ(device_bits<double>(test), bits) << "another run";
 }
 
-// No element of narrow integers is open, and all elements of a wide dynamic range are; the superaccumulator
-// recomputes none.
-TEST(DeviceExactCalls, SmallReportsCountRecomputedElements) {
+// No element is open for narrow integers, most are for a wide dynamic range; the superaccumulator recomputes
+// none.
+TEST(DeviceExactCalls, ReportsCountRecomputedElementsInSmallCases) {
   struct Case {
     const char* distribution;
     const char* accuracy;
     const char* scheme;
-    std::int64_t mended;
+    std::int64_t recomputed;
   };
-  for (const Case& wanted : {Case{"integer:9", "exact", "", 0}, Case{"integer:9", "1e-14", "", 0},
-                             Case{"uniform", "fp64", "", 0}, Case{"span:2000", "", "superaccumulator", 0}}) {
+  for (const Case& expected :
+       {Case{"integer:9", "exact", "", 0}, Case{"integer:9", "1e-14", "", 0}, Case{"uniform", "fp64", "", 0},
+        Case{"span:2000", "", "superaccumulator", 0}}) {
     GemmCase test{.m = 150,
                   .n = 40,
                   .k = 60,
                   .batch = 2,
-                  .distribution = wanted.distribution,
-                  .scheme = wanted.scheme,
+                  .distribution = expected.distribution,
+                  .scheme = expected.scheme,
                   .engine = "cuda",
-                  .accuracy = wanted.accuracy};
+                  .accuracy = expected.accuracy};
     if (test.scheme.empty()) test.policy = "emulate";
     SCOPED_TRACE(describe(test));
     const Handle handle;
     GemmDataOf<double> data(test);
     DeviceGemm<double>(data).run_well(handle);
     const json report = handle.report();
-    EXPECT_EQ(report.at("recomputed_elements"), wanted.mended) << report;
+    EXPECT_EQ(report.at("recomputed_elements"), expected.recomputed) << report;
     EXPECT_EQ(report["candidates"][0]["items"], 2) << report;
   }
   const Handle handle;
@@ -370,7 +372,7 @@ TEST(DeviceExactCalls, SmallReportsCountRecomputedElements) {
   EXPECT_GT(handle.report().at("recomputed_elements"), 150 * 40 / 2) << handle.report();
 }
 
-TEST(DeviceExactCalls, SmallHostMatricesAreStaged) {
+TEST(DeviceExactCalls, HostMatricesHaveTheHostsBitsInSmallCases) {
   for (const auto& [accuracy, scheme] : routes) {
     const GemmCase test{.m = 65,
                         .n = 33,

@@ -1,4 +1,4 @@
-// Calls on device memory: graphs, workspaces, host matrices.
+// Tests calls on device memory: graphs, workspaces, host matrices.
 #include <string>
 
 #include "gpu/calls/planned.hpp"
@@ -6,13 +6,17 @@
 namespace kintsugi::test {
 namespace {
 
-TEST(DeviceGraph, SmallReplaysTheCapturedCall) {
-  for (const std::string how : {"fp16x3", "ozaki2:moduli=7", "emulate", "native"}) {
+TEST(DeviceGraph, ReplaysHaveTheBitsOfTheCallInSmallCases) {
+  for (const std::string scheme_or_policy : {"fp16x3", "ozaki2:moduli=7", "emulate", "native"}) {
     for (const bool own_workspace : {true, false}) {
-      const bool named = how != "emulate" && how != "native";
-      GemmCase test{
-          .m = 130, .n = 70, .k = 300, .beta = 0.5, .scheme = named ? how : "", .policy = named ? "" : how};
-      SCOPED_TRACE(how);
+      const bool is_scheme = scheme_or_policy != "emulate" && scheme_or_policy != "native";
+      GemmCase test{.m = 130,
+                    .n = 70,
+                    .k = 300,
+                    .beta = 0.5,
+                    .scheme = is_scheme ? scheme_or_policy : "",
+                    .policy = is_scheme ? "" : scheme_or_policy};
+      SCOPED_TRACE(scheme_or_policy);
       const Handle handle;
       const Stream stream;
       GemmDataOf<float> data(test);
@@ -34,14 +38,14 @@ TEST(DeviceGraph, SmallReplaysTheCapturedCall) {
         result.raw_c() = device.c().host();
         EXPECT_EQ(bits_of(result.result()), bits) << "replay " << replay;
       }
-      if (how != "native") {
+      if (scheme_or_policy != "native") {
         EXPECT_EQ(handle.report()["candidates"][0]["items"], 1) << handle.report();
       }
     }
   }
 }
 
-TEST(DeviceWorkspace, SmallWorkspaceIsExact) {
+TEST(DeviceWorkspace, AByteLessThanTheWorkspaceIsRefusedInSmallCases) {
   GemmCase test{.m = 140, .n = 131, .k = 260, .scheme = "bf16x6"};
   const auto bits = device_bits<float>(test);
   GemmDataOf<float> data(test);
@@ -56,11 +60,11 @@ TEST(DeviceWorkspace, SmallWorkspaceIsExact) {
   ASSERT_EQ(kintsugi_plan_execute(nullptr, planned.plan, &operands), KINTSUGI_SUCCESS)
       << kintsugi_last_error();
   device.fetch();
-  workspace.host();  // its guards
+  workspace.host();  // checks the guards
   EXPECT_EQ(bits_of(data.result()), bits);
 }
 
-// Bits of the first of two equal batch items, whose products clear their counters themselves.
+// Bits of the first of two batch items; in a batch each product clears its own counters.
 std::vector<std::uint32_t> first_of_batch(GemmCase test) {
   test.batch = 2;
   std::vector<std::uint32_t> bits = device_bits<float>(test);
@@ -68,10 +72,10 @@ std::vector<std::uint32_t> first_of_batch(GemmCase test) {
   return bits;
 }
 
-// Tiles that are cut along k, and segments of k with thread blocks of their own, are counted in the
-// workspace: whatever it held before, and whatever call used it last. The first split clears the counters, if
-// there is one.
-TEST(DeviceWorkspace, MayHoldAnything) {
+// Partial sums of tiles split along k, and of segments of k with their own thread blocks, need counters in
+// the workspace. Kernels must clear these whatever the workspace held before: the first split does, if there
+// is one.
+TEST(DeviceWorkspace, BitsDoNotDependOnItsContents) {
   const GemmCase cases[] = {
       {.m = 5120, .n = 5120, .k = 1280, .scheme = "fp16x3"},
       {.m = 5120, .n = 5120, .k = 1280, .policy = "emulate"},
@@ -90,7 +94,7 @@ TEST(DeviceWorkspace, MayHoldAnything) {
       if (first < 0) first = static_cast<std::int64_t>(i);
       last = static_cast<std::int64_t>(i);
     }
-    EXPECT_EQ(differing, 0) << "elements of an item of a batch, from " << first << " to " << last;
+    EXPECT_EQ(differing, 0) << "elements of a batch item differ, from " << first << " to " << last;
     GemmDataOf<float> data(test);
     DeviceGemm<float> device(data);
     const Planned planned(device.problem(), device.options());
@@ -99,18 +103,18 @@ TEST(DeviceWorkspace, MayHoldAnything) {
     operands.workspace = workspace.data();
     operands.workspace_size = planned.workspace;
     const PreparedOperands prepared(planned.plan, operands);
-    for (const int which : {0, 3, 0, 1, 2, 3, 3}) {
-      const kintsugi_operands with_prepared = prepared.in(operands, which);
+    for (const int prepared_sides : {0, 3, 0, 1, 2, 3, 3}) {
+      const kintsugi_operands with_prepared = prepared.add_to(operands, prepared_sides);
       ASSERT_EQ(kintsugi_plan_execute(nullptr, planned.plan, &with_prepared), KINTSUGI_SUCCESS)
           << kintsugi_last_error();
       device.fetch();
-      EXPECT_TRUE(bits_of(data.result()) == bits) << "prepared: " << which;
+      EXPECT_TRUE(bits_of(data.result()) == bits) << "prepared: " << prepared_sides;
     }
   }
 }
 
-// The engine is named, and the matrices are in host memory.
-TEST(DeviceStaging, SmallHostMatrices) {
+// The engine cuda is named, and the matrices are in host memory.
+TEST(DeviceStaging, HostMatricesAreMultipliedInSmallCases) {
   for (const char* scheme : {"fp16x3", "h2sgemm", "h2sgemm:sb=eq6", "h2sgemm-element", "ozaki2:moduli=7"}) {
     GemmCase test{.m = 65,
                   .n = 33,

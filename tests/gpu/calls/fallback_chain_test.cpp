@@ -1,4 +1,4 @@
-// Selected candidates of calls on device memory, and their reports.
+// Tests which candidates calls on device memory select, and their reports.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -8,7 +8,7 @@
 namespace kintsugi::test {
 namespace {
 
-TEST(DeviceChain, SmallTakesTheCandidateThatTheDataAskFor) {
+TEST(DeviceChain, RangesSelectTheCandidateInSmallCases) {
   const struct {
     const char* distribution;
     const char* scheme;
@@ -27,7 +27,8 @@ TEST(DeviceChain, SmallTakesTheCandidateThatTheDataAskFor) {
   }
 }
 
-// Shapes have any number of vectors, of any strides; thread blocks of the fourth have 48 KB of shared memory.
+// Shapes have few and many vectors with both strides; split kernels of the fourth have 48 KB of shared
+// memory.
 TEST(DeviceChain, LaterCandidatesHaveTheBitsOfTheirSchemes) {
   const GemmCase shapes[] = {{.m = 13000, .n = 40, .k = 70},
                              {.m = 40, .n = 13000, .k = 70},
@@ -54,20 +55,20 @@ TEST(DeviceChain, LaterCandidatesHaveTheBitsOfTheirSchemes) {
   }
 }
 
-// The more uniform numbers there are, the more binades they span, yet most lie in the upper ones. Half of
-// them may be zeros on one side; where both sides have zeros, it is not known which of them meet.
-TEST(DeviceChain, SmallFewElementsFarBelowTheLargestAreAcceptedByMeanDepth) {
-  for (const int sides : {0, 1, 2}) {
+// Many uniform numbers have a wide dynamic range, but most lie in the upper binades. Half of the elements of
+// one operand may be zeros; if both operands have zeros, too few products of two non-zeros are certain.
+TEST(DeviceChain, FewElementsFarBelowTheLargestAreAcceptedByMeanDepthInSmallCases) {
+  for (const int operands_with_zeros : {0, 1, 2}) {
     for (const bool narrow : {true, false}) {
       GemmCase test{.m = 100, .n = 90, .k = 2000, .policy = "emulate"};
       const Handle handle;
       GemmDataOf<float> data(test);
       for (std::int64_t p = 0; p < test.k; ++p) {
         for (std::int64_t i = 0; i < test.m; ++i) {
-          if (sides > 0 && (i + p) % 2 == 0) data.a()(i, p) = 0;
+          if (operands_with_zeros > 0 && (i + p) % 2 == 0) data.a()(i, p) = 0;
         }
         for (std::int64_t j = 0; j < test.n; ++j) {
-          if (sides > 1 && (j + p) % 2 == 0) data.b()(p, j) = 0;
+          if (operands_with_zeros > 1 && (j + p) % 2 == 0) data.b()(p, j) = 0;
         }
       }
       // One small number per vector widens the dynamic range and changes nothing else.
@@ -76,19 +77,19 @@ TEST(DeviceChain, SmallFewElementsFarBelowTheLargestAreAcceptedByMeanDepth) {
       }
       DeviceGemm<float>(data).run_well(handle);
       const json report = handle.report();
-      const bool quick = sides < 2;
-      EXPECT_EQ(report["candidates"][0]["scheme"], quick    ? "fp16x3"
-                                                   : narrow ? "fp16x3-wide"
-                                                            : "bf16x6")
-          << sides << report;
+      const bool by_mean_depth = operands_with_zeros < 2;
+      EXPECT_EQ(report["candidates"][0]["scheme"], by_mean_depth ? "fp16x3"
+                                                   : narrow      ? "fp16x3-wide"
+                                                                 : "bf16x6")
+          << operands_with_zeros << report;
       expect_accurate(data, static_cast<double>(test.k) + 8);
     }
   }
 }
 
-// Under auto a short product is multiplied before its selection is made, where nothing of C is read: it is
-// written anew if the operands are on no candidate.
-TEST(DeviceChain, OneCandidateOfAutoGivesWay) {
+// Under auto a short product is multiplied before the selection if C is not read; if no emulation accepts the
+// operands, the native kernel writes C again.
+TEST(DeviceChain, TheEmulationOfAutoIsReplacedByNative) {
   for (const double beta : {0.0, 0.5}) {
     GemmCase test{.m = 1000, .n = 1010, .k = 700, .beta = beta, .policy = "auto"};
     SCOPED_TRACE(describe(test));
@@ -96,9 +97,9 @@ TEST(DeviceChain, OneCandidateOfAutoGivesWay) {
     GemmDataOf<float> uniform(test);
     DeviceGemm<float>(uniform).run_well(handle);
     const json report = handle.report();
-    if (report["candidates"].empty()) GTEST_SKIP() << "native is expected to be quicker here";
+    if (report["candidates"].empty()) GTEST_SKIP() << "native is expected to be faster on this device";
     const std::string scheme = report["candidates"][0]["scheme"];
-    if (scheme == "native") GTEST_SKIP() << "auto emulates on devices alone whose times are known";
+    if (scheme == "native") GTEST_SKIP() << "auto emulates only on devices with a profile";
     EXPECT_EQ(scheme, "fp16x3-wide");
     GemmCase named = test;
     named.policy.clear();
@@ -122,7 +123,7 @@ TEST(DeviceChain, OneCandidateOfAutoGivesWay) {
   }
 }
 
-TEST(DeviceChain, SmallReportsSpecialValuesAndWhatItRefuses) {
+TEST(DeviceChain, ReportCountsSpecialAndUnreachableItemsInSmallCases) {
   GemmCase test{.m = 9, .n = 8, .k = 7, .batch = 3, .scheme = "h2sgemm"};
   const Handle handle;
   GemmDataOf<float> data(test);

@@ -1,4 +1,5 @@
-// Residuals that the device fits to the operands' exponents: the bits of programs that the host has fitted.
+// Tests residual exponents that the device fits to the operands: they give the bits of programs that the host
+// fits.
 #include <cmath>
 
 #include "gpu/calls/device_stream.hpp"
@@ -17,17 +18,17 @@ VectorRange range_up_to(int largest) {
   return range;
 }
 
-// Every exponent that fp16 takes, on either side, with every scale that may be asked for.
-TEST(DeviceFit, SmallFitEqualsTheHosts) {
+// Tests every largest exponent that fp16 takes, in A or in B, with several planned residual exponents.
+TEST(DeviceFit, FitEqualsTheHostsInSmallCases) {
   const core::Scheme& scheme = *core::find_scheme("h2sgemm:sb=eq6");
   for (int largest = -30; largest <= 16; ++largest) {
-    for (const int asked : {0, 8, 12, 26, core::max_residual_exponent + 1}) {
-      SCOPED_TRACE("largest exponent " + std::to_string(largest) + ", asked for " + std::to_string(asked));
+    for (const int planned : {0, 8, 12, 26, core::max_residual_exponent + 1}) {
+      SCOPED_TRACE("largest exponent " + std::to_string(largest) + ", planned " + std::to_string(planned));
       core::DeviceCandidates candidates{
-          {{.dynamic_range = 100, .exponent = 15}}, 1, true, *scheme.program.split_a.format, asked};
-      const bool on_the_left = largest % 2 == 0;
-      const DeviceArray<VectorRange> a(std::vector{range_up_to(on_the_left ? largest : -40)});
-      const DeviceArray<VectorRange> b(std::vector{range_up_to(on_the_left ? -40 : largest)});
+          {{.dynamic_range = 100, .exponent = 15}}, 1, true, *scheme.program.split_a.format, planned};
+      const bool is_of_a = largest % 2 == 0;
+      const DeviceArray<VectorRange> a(std::vector{range_up_to(is_of_a ? largest : -40)});
+      const DeviceArray<VectorRange> b(std::vector{range_up_to(is_of_a ? -40 : largest)});
       const DeviceArray<DeviceSelection> selection(1);
       const DeviceArray<DeviceReport> report(std::vector<DeviceReport>(1));
       core::DeviceSide side_a, side_b;
@@ -35,26 +36,26 @@ TEST(DeviceFit, SmallFitEqualsTheHosts) {
       side_a.ranges = a.data();
       side_b.ranges = b.data();
       device_engine().select({}, side_a, side_b, {}, candidates, selection.data(), {report.data()});
-      const DeviceSelection got = selection.host()[0];
+      const DeviceSelection selected = selection.host()[0];
       const DeviceReport counts = report.host()[0];
-      EXPECT_EQ(got.candidate, largest <= 15 ? 0 : DeviceSelection::none);
+      EXPECT_EQ(selected.candidate, largest <= 15 ? 0 : DeviceSelection::none);
       EXPECT_EQ(counts.fitted, largest <= 15 ? 1 : 0);
       EXPECT_EQ(counts.unreachable, largest <= 15 ? 0 : 1);
       if (largest > 15) continue;
       core::Program program = scheme.program;
-      program.set_residual_exponent(asked, scheme.fitted_groups);
+      program.set_residual_exponent(planned, scheme.fitted_groups);
       core::RangeSummary summary;
       summary.largest = largest;
       scheme.adapt(program, summary, summary, 1);
-      EXPECT_EQ(got.fit.residual.residual_exponent, program.split_a.residual_exponent);
-      EXPECT_EQ(got.fit.residual.first_rounding, program.split_a.first_rounding);
-      EXPECT_EQ(got.fit.weight, std::ldexp(1.0F, -program.split_a.residual_exponent));
-      EXPECT_EQ(counts.fit, got.fit.residual);
+      EXPECT_EQ(selected.fit.residual.residual_exponent, program.split_a.residual_exponent);
+      EXPECT_EQ(selected.fit.residual.first_rounding, program.split_a.first_rounding);
+      EXPECT_EQ(selected.fit.weight, std::ldexp(1.0F, -program.split_a.residual_exponent));
+      EXPECT_EQ(counts.fit, selected.fit.residual);
     }
   }
 }
 
-// Batch items with scales of their own.
+// Multiplies A of every batch item by its own power of two.
 void scale_items(GemmDataOf<float>& data, const GemmCase& test, const std::vector<int>& exponents) {
   for (std::int64_t t = 0; t < test.batch; ++t) {
     const float factor = std::ldexp(1.0F, exponents[static_cast<std::size_t>(t) % exponents.size()]);
@@ -66,12 +67,12 @@ void scale_items(GemmDataOf<float>& data, const GemmCase& test, const std::vecto
   }
 }
 
-// Host matrices on the same engine are fitted by the host.
+// Host matrices on the engine cuda are fitted by the host.
 std::vector<std::uint32_t> bits_fitted_by_the_host(const GemmCase& test, const std::vector<int>& exponents) {
-  GemmCase staged = test;
-  staged.engine = "cuda";
-  GemmDataOf<float> data(staged);
-  scale_items(data, staged, exponents);
+  GemmCase on_host_memory = test;
+  on_host_memory.engine = "cuda";
+  GemmDataOf<float> data(on_host_memory);
+  scale_items(data, on_host_memory, exponents);
   data.run_well();
   return bits_of(data.result());
 }
@@ -86,7 +87,7 @@ void expect_bits_of_the_host(const GemmCase& test, const std::vector<int>& expon
   EXPECT_EQ(handle.report()["items_unreachable"], 0) << handle.report();
 }
 
-TEST(DeviceFit, SmallProductsHaveTheBitsOfTheHostsFit) {
+TEST(DeviceFit, ProductsHaveTheBitsOfTheHostsFitInSmallCases) {
   for (const char* scheme : {"h2sgemm", "h2sgemm:sb=eq6", "h2sgemm:sb=40", "h2sgemm:sb=0", "h2sgemm-element",
                              "h2sgemm-element:sb=eq6"}) {
     for (const std::vector<int>& exponents : {std::vector{0, -9, 14}, {15, 5, -30}, {-20, 13, 15}}) {
@@ -101,7 +102,7 @@ TEST(DeviceFit, SmallProductsHaveTheBitsOfTheHostsFit) {
   }
 }
 
-TEST(DeviceFit, SmallFitIsReported) {
+TEST(DeviceFit, FitIsReportedInSmallCases) {
   for (const int exponent : {0, 15}) {
     GemmCase test{.m = 9, .n = 8, .k = 7, .scheme = "h2sgemm:sb=eq6"};
     const Handle handle;
@@ -120,8 +121,8 @@ TEST(DeviceFit, SmallFitIsReported) {
   EXPECT_TRUE(handle.report()["adapted"].is_null()) << handle.report();
 }
 
-// One prepared operand; the other operand needs another scale at each execution.
-TEST(DeviceFit, SmallPreparedOperandsFollowTheOther) {
+// B is prepared; A needs another residual exponent at each execution.
+TEST(DeviceFit, PreparedOperandsAreFittedToTheOtherOperandInSmallCases) {
   GemmCase test{.m = 70, .n = 31, .k = 130, .scheme = "h2sgemm:sb=eq6"};
   for (const bool borrow : {false, true}) {
     for (const int exponent : {-3, 8, 15}) {
@@ -149,8 +150,7 @@ TEST(DeviceFit, SmallPreparedOperandsFollowTheOther) {
   }
 }
 
-// A graph's replays fit to what is there then.
-TEST(DeviceFit, SmallReplaysFitAnew) {
+TEST(DeviceFit, ReplaysAreFittedToTheirOwnDataInSmallCases) {
   GemmCase test{.m = 70, .n = 31, .k = 130, .scheme = "h2sgemm-element:sb=eq6"};
   const Stream stream;
   GemmDataOf<float> data(test);

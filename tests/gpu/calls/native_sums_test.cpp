@@ -1,5 +1,5 @@
-// Native products of a device under a contract: cuBLAS's sums, and the elements that underflow or overflow
-// would spoil.
+// Tests native products of a device under a contract: cuBLAS's sums, and elements that are recomputed since
+// underflow or overflow may have spoiled them.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -12,7 +12,7 @@
 namespace kintsugi::test {
 namespace {
 
-// Every element of A is `a` and of B `b`.
+// Returns a case whose elements are all `a` in A and all `b` in B.
 template <class T>
 GemmDataOf<T> filled(GemmCase test, T a, T b) {
   test.engine = "cuda";
@@ -25,9 +25,10 @@ GemmDataOf<T> filled(GemmCase test, T a, T b) {
   return data;
 }
 
-// With C = 0 and beta = 1 too: the sums are then looked at before they are added.
+// Expects every element of C to be `expected`, with beta = 0 and with beta = 1 and C = 0, where the sums are
+// checked before they are added to C.
 template <class T>
-void expect_all(T a, T b, T alpha, std::int64_t k, T expected) {
+void expect_every_element(T a, T b, T alpha, std::int64_t k, T expected) {
   for (const double beta : {0.0, 1.0}) {
     for (const bool on_device : {false, true}) {
       GemmDataOf<T> data =
@@ -44,17 +45,17 @@ void expect_all(T a, T b, T alpha, std::int64_t k, T expected) {
   }
 }
 
-TEST(NativeSums, ProductsThatUnderflowAreSummedAllTheSame) {
-  expect_all<double>(0x1p-537, 0x1p-538, 1, 1024, 0x1p-1065);
-  expect_all<double>(0x1p-537, 0x1p-538, 0x1p400, 1024, 0x1p-665);
-  expect_all<float>(0x1p-75F, 0x1p-75F, 1, 1024, 0x1p-140F);
-  expect_all<float>(0x1p-75F, 0x1p-75F, 0x1p100F, 1024, 0x1p-40F);
+TEST(NativeSums, ProductsThatUnderflowAreRecomputed) {
+  expect_every_element<double>(0x1p-537, 0x1p-538, 1, 1024, 0x1p-1065);
+  expect_every_element<double>(0x1p-537, 0x1p-538, 0x1p400, 1024, 0x1p-665);
+  expect_every_element<float>(0x1p-75F, 0x1p-75F, 1, 1024, 0x1p-140F);
+  expect_every_element<float>(0x1p-75F, 0x1p-75F, 0x1p100F, 1024, 0x1p-40F);
 }
 
 TEST(NativeSums, SumsThatOverflowBeforeAlphaAreFinite) {
-  expect_all<double>(0x1p600, 0x1p420, 0x1p-300, 64, 0x1p726);
-  expect_all<double>(-0x1p700, 0x1p420, 0x1p-300, 64, -0x1p826);
-  expect_all<float>(0x1p70F, 0x1p56F, 0x1p-60F, 64, 0x1p72F);
+  expect_every_element<double>(0x1p600, 0x1p420, 0x1p-300, 64, 0x1p726);
+  expect_every_element<double>(-0x1p700, 0x1p420, 0x1p-300, 64, -0x1p826);
+  expect_every_element<float>(0x1p70F, 0x1p56F, 0x1p-60F, 64, 0x1p72F);
 }
 
 TEST(NativeSums, KeepZerosAndSpecialValues) {
@@ -103,7 +104,7 @@ void expect_contract(const char* distribution, double unit) {
   }
 }
 
-TEST(NativeSums, EveryElementMeetsTheContract) {
+TEST(NativeSums, ContractsHoldForEveryElement) {
   for (const char* distribution : {"uniform", "offset:-75", "span:200", "subnormal"}) {
     expect_contract<float>(distribution, 0x1p-24);
     expect_contract<std::complex<float>>(distribution, 0x1p-24);

@@ -1,5 +1,5 @@
-// Native products by the real cuBLAS: operands of every kind, workspaces of every size, and arithmetic that
-// stays native where the environment lets cuBLAS emulate.
+// Tests native products by the real cuBLAS: operands of every kind, workspace limits, and arithmetic that
+// stays native although environment variables let cuBLAS emulate.
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 namespace kintsugi::test {
 namespace {
 
-// Copies in device memory.
+// Puts copies of operands into device memory.
 struct DevicePlace : Place {
   DevicePlace() { memory = KINTSUGI_DEVICE; }
   void* put(void* data, std::size_t bytes) override {
@@ -67,10 +67,10 @@ using Elements = testing::Types<float, double, std::complex<float>, std::complex
 TYPED_TEST_SUITE(DeviceIntegers, Elements);
 
 TYPED_TEST(DeviceIntegers, MatchTheExactProducts) { this->expect_right(0, 500); }
-TYPED_TEST(DeviceIntegers, SmallIntegersMatchTheExactProducts) { this->expect_right(1000, 25); }
+TYPED_TEST(DeviceIntegers, MatchTheExactProductsInSmallCases) { this->expect_right(1000, 25); }
 
-// Integers again: sums of 4096 products are exact in FP32.
-TEST(DeviceNative, TakesEveryWorkspaceLimit) {
+// Operands are small integers, so sums of 4096 products are exact in FP32.
+TEST(DeviceNative, IsExactForIntegersUnderEveryWorkspaceLimit) {
   for (const std::int64_t limit : {1L, 256L, 20'000L, 1L << 20, 0L}) {
     for (const auto& [m, n, k] :
          {std::array{65L, 25L, 7L}, std::array{130L, 140L, 4096L}, std::array{1L, 700L, 3000L}}) {
@@ -96,7 +96,8 @@ TEST(DeviceNative, TakesEveryWorkspaceLimit) {
 
 constexpr std::int64_t emulated_size = 1024;
 
-// The largest error of some elements of C in units of (k + 8) u |A||B|, which native arithmetic keeps.
+// Returns the largest error of some elements of C relative to (k + 8) u |A||B|, which bounds native
+// arithmetic.
 template <class T>
 double largest_error(GemmDataOf<T>& data, const std::vector<T>& c) {
   const double unit = std::numeric_limits<T>::epsilon() / 2;
@@ -125,7 +126,7 @@ double largest_error(GemmCase test) {
   return largest_error(data, data.result());
 }
 
-// Largest error of a cuBLAS product with the default compute type.
+// Returns the largest error of a cuBLAS product with the default compute type.
 double largest_error_of_the_default() {
   GemmDataOf<double> data(GemmCase{.m = emulated_size, .n = emulated_size, .k = emulated_size});
   const core::cuda::Cublas& blas = core::cuda::cublas();
@@ -142,14 +143,14 @@ double largest_error_of_the_default() {
   return largest_error(data, c.host());
 }
 
-// Runs in a process of its own, with the variables below.
+// KeepsItsArithmetic runs this test in another process with the variables that let cuBLAS emulate.
 TEST(NativeBesideEmulation, DISABLED_InThisProcess) {
   EXPECT_LE(largest_error<double>({.policy = "native"}), 1);
   EXPECT_LE(largest_error<float>({.policy = "native"}), 1);
   EXPECT_LE(largest_error<double>({.scheme = "ozaki-fp64"}), 1);
   EXPECT_LE(largest_error<double>({.policy = "emulate"}), 1);
   const double default_error = largest_error_of_the_default();
-  if (default_error <= 1) GTEST_SKIP() << "this cuBLAS does not emulate here: nothing is proved";
+  if (default_error <= 1) GTEST_SKIP() << "this cuBLAS does not emulate here, so the test cannot fail";
   std::cout << "cuBLAS's default compute type has " << default_error
             << " times the error that native FP64 keeps\n";
 }

@@ -1,5 +1,5 @@
-// Tests the Ozaki scheme on device memory: its bits are those of the reference, since the products of both
-// are exact.
+// Tests Ozaki scheme I on device memory: it has the bits of the engine reference, since products of slices
+// are exact on both.
 #include <cmath>
 #include <limits>
 #include <random>
@@ -54,23 +54,23 @@ void expect_ozaki_bits_of_the_reference(const GemmCase& test, const DeviceRun& r
                            << "\nhost " << host.report["error_free"];
 }
 
-// Cases for every parameter: number of slices found or given, products left out or not, k-blocks, blocks of
-// C, exact.
-const std::vector<std::string> schemes{"ozaki-fp16",
-                                       "ozaki-fp16:mode=dp",
-                                       "ozaki-fp16:mode=sp",
-                                       "ozaki-fp16:fast=off",
-                                       "ozaki-fp16:slices=1",
-                                       "ozaki-fp16:slices=4",
-                                       "ozaki-fp16:slices=5:fast=off",
-                                       "ozaki-fp16:slices=3:k-block=64",
-                                       "ozaki-fp16:block=128",
-                                       "ozaki-fp16:mode=cr",
-                                       "ozaki-fp16:mode=cr:k-block=64",
-                                       "ozaki-fp64",
-                                       "ozaki-fp64:mode=dp",
-                                       "ozaki-fp64:mode=sp:block=128",
-                                       "ozaki-fp64:mode=dp:slices=2"};
+// Schemes with every parameter: slices counted or given, products left out or not, k-blocks, blocks of C, and
+// correct rounding.
+const std::vector<std::string> ozaki_schemes{"ozaki-fp16",
+                                             "ozaki-fp16:mode=dp",
+                                             "ozaki-fp16:mode=sp",
+                                             "ozaki-fp16:fast=off",
+                                             "ozaki-fp16:slices=1",
+                                             "ozaki-fp16:slices=4",
+                                             "ozaki-fp16:slices=5:fast=off",
+                                             "ozaki-fp16:slices=3:k-block=64",
+                                             "ozaki-fp16:block=128",
+                                             "ozaki-fp16:mode=cr",
+                                             "ozaki-fp16:mode=cr:k-block=64",
+                                             "ozaki-fp64",
+                                             "ozaki-fp64:mode=dp",
+                                             "ozaki-fp64:mode=sp:block=128",
+                                             "ozaki-fp64:mode=dp:slices=2"};
 
 template <class T>
 GemmCase random_ozaki_case(std::mt19937_64& random, const std::string& scheme) {
@@ -93,7 +93,7 @@ template <class T>
 void sweep_ozaki(int cases) {
   const std::uint64_t seed = std::random_device{}();
   std::mt19937_64 random(seed);
-  for (const std::string& scheme : schemes) {
+  for (const std::string& scheme : ozaki_schemes) {
     for (int i = 0; i < cases; ++i) {
       SCOPED_TRACE("generator " + std::to_string(seed));
       expect_ozaki_bits_of_the_reference<T>(
@@ -104,10 +104,10 @@ void sweep_ozaki(int cases) {
   }
 }
 
-TYPED_TEST(OzakiOf, SmallBitsEqualTheReferences) { sweep_ozaki<TypeParam>(2); }
+TYPED_TEST(OzakiOf, BitsEqualTheReferencesInSmallCases) { sweep_ozaki<TypeParam>(2); }
 TYPED_TEST(OzakiOf, BitsOfManyCasesEqualTheReferences) { sweep_ozaki<TypeParam>(3); }
 
-// C of more than a block with a number of slices of its own, on either side; and of more than a tile.
+// First several blocks of C with different numbers of slices, then several tiles.
 TEST(Ozaki, BlocksHaveTheirOwnSlices) {
   for (const char* scheme :
        {"ozaki-fp16:block=128", "ozaki-fp16:block=129", "ozaki-fp64:mode=dp:block=200"}) {
@@ -122,7 +122,7 @@ TEST(Ozaki, BlocksHaveTheirOwnSlices) {
   expect_ozaki_bits_of_the_reference<double>({.m = 2100, .n = 40, .k = 70, .scheme = "ozaki-fp16:mode=cr"});
 }
 
-// More than a block of k that fp32 holds.
+// k is longer than the k-blocks after which sums in fp32 are added outside.
 TEST(Ozaki, LongSumsAreExact) {
   for (const std::int64_t k : {65536, 65537, 140001}) {
     for (const char* scheme : {"ozaki-fp16:slices=2", "ozaki-fp16:mode=cr:k-block=4096", "ozaki-fp64"})
@@ -131,14 +131,14 @@ TEST(Ozaki, LongSumsAreExact) {
   }
 }
 
-// Rows of few bits end before Algorithm 3 has enough: all of B's slices are then multiplied (dgemm-tc,
-// section 3.2).
-TEST(Ozaki, SmallRowsOfFewBitsTakeAllOfB) {
+// Rows of few bits have no residual left before Algorithm 3 has enough slices; they are multiplied by all
+// slices of B (dgemm-tc, section 3.2).
+TEST(Ozaki, RowsOfFewBitsKeepAllProductsInSmallCases) {
   for (const int bits : {1, 9, 20, 24}) {
     GemmCase test{.m = 70, .n = 60, .k = 90, .scheme = "ozaki-fp16:mode=dp"};
     GemmDataOf<double> data(test), host(test);
-    for (GemmDataOf<double>* each : {&data, &host}) {
-      const MatrixView<double> a = each->a();
+    for (GemmDataOf<double>* run : {&data, &host}) {
+      const MatrixView<double> a = run->a();
       for (std::int64_t p = 0; p < a.columns; ++p) {
         for (std::int64_t i = 0; i < a.rows; ++i)
           a(i, p) = std::ldexp(std::rint(std::ldexp(a(i, p), bits)), -bits);
@@ -155,28 +155,28 @@ TEST(Ozaki, SmallRowsOfFewBitsTakeAllOfB) {
   }
 }
 
-// Row 0 ends with two slices, too few for Algorithm 3, and row 1 has enough with two, but not ended: the
-// bound of the report is that of two slices, on the host too.
+// Row 0 has no residual after two slices, which are too few for Algorithm 3; row 1 has enough with two, and a
+// residual. So the report's bound must be that of two slices, as on the host.
 TEST(Ozaki, ReportedSlicesCountRowsWithAResidual) {
   GemmCase test{.m = 2, .n = 2, .k = 2, .scheme = "ozaki-fp16:mode=sp"};
   GemmDataOf<double> data(test), host(test);
-  for (GemmDataOf<double>* each : {&data, &host}) {
-    each->a()(0, 0) = each->a()(1, 0) = each->b()(0, 0) = 1;
-    each->b()(0, 1) = each->b()(1, 0) = 0;
-    each->b()(1, 1) = 0x1p10;
-    each->a()(0, 1) = 0x1p-13;
-    each->a()(1, 1) = 0x1p-35 * (1 + 0x1p-13);
+  for (GemmDataOf<double>* run : {&data, &host}) {
+    run->a()(0, 0) = run->a()(1, 0) = run->b()(0, 0) = 1;
+    run->b()(0, 1) = run->b()(1, 0) = 0;
+    run->b()(1, 1) = 0x1p10;
+    run->a()(0, 1) = 0x1p-13;
+    run->a()(1, 1) = 0x1p-35 * (1 + 0x1p-13);
   }
   const Handle handle, reference;
   DeviceGemm<double>(data).run_well(handle);
   host.run_well(reference);
   EXPECT_EQ(bits_of(data.result()), bits_of(host.result()));
-  for (const Handle* each : {&handle, &reference})
-    EXPECT_EQ(each->report().at("adapted").at("split_a").at("slices"), 2) << each->report();
+  for (const Handle* run : {&handle, &reference})
+    EXPECT_EQ(run->report().at("adapted").at("split_a").at("slices"), 2) << run->report();
 }
 
-TEST(Ozaki, SmallZerosAndSingleElements) {
-  for (const std::string& scheme : schemes) {
+TEST(Ozaki, ZerosAndSingleElementsHaveTheReferencesBitsInSmallCases) {
+  for (const std::string& scheme : ozaki_schemes) {
     for (const char* distribution : {"uniform", "integer:9"}) {
       for (const std::int64_t k : {1, 2, 65})
         expect_ozaki_bits_of_the_reference<double>(
@@ -184,8 +184,8 @@ TEST(Ozaki, SmallZerosAndSingleElements) {
     }
     GemmCase test{.m = 33, .n = 17, .k = 40, .beta = 2, .scheme = scheme};
     GemmDataOf<float> data(test), host(test);
-    for (GemmDataOf<float>* each : {&data, &host}) {
-      const MatrixView<float> a = each->a();
+    for (GemmDataOf<float>* run : {&data, &host}) {
+      const MatrixView<float> a = run->a();
       for (std::int64_t p = 0; p < a.columns; ++p) {
         for (std::int64_t i = 0; i < a.rows; ++i) a(i, p) = i == 5 && p == 7 ? 3.0F : -0.0F;
       }
@@ -196,8 +196,9 @@ TEST(Ozaki, SmallZerosAndSingleElements) {
   }
 }
 
-// A batch item that needs more slices than the scheme has becomes NaN, alone, and is counted.
-TEST(Ozaki, SmallWhatIsTooWideIsMarked) {
+// A batch item that needs more slices than the scheme has becomes NaN and is counted; other items are
+// computed.
+TEST(Ozaki, ItemsOfTooWideRangeBecomeNanInSmallCases) {
   const struct {
     const char* scheme;
     bool too_wide;
@@ -232,7 +233,7 @@ TEST(Ozaki, SmallWhatIsTooWideIsMarked) {
 }
 
 // Exact sums cover exponents up to 39 apart (span:39), as docs/schemes/ozaki-fp16.md promises.
-TEST(Ozaki, SmallExactSumsCoverTheStatedSpan) {
+TEST(Ozaki, ExactSumsCoverTheStatedRangeInSmallCases) {
   for (const char* scheme : {"ozaki-fp16:mode=cr", "ozaki-fp64"}) {
     for (const std::int64_t k : {3, 64, 500}) {
       expect_ozaki_bits_of_the_reference<double>(
@@ -256,7 +257,7 @@ template <class T>
 void expect_special_values(const std::string& scheme) {
   SCOPED_TRACE(scheme);
   GemmCase test{.m = 40, .n = 33, .k = 50, .beta = 0.5, .scheme = scheme};
-  const auto bits_with_one_nan = [&](bool on_device) {
+  const auto bits_on = [&](bool on_device) {
     GemmCase engine_test = test;
     engine_test.engine = on_device ? "" : "reference";
     GemmDataOf<T> data(engine_test);
@@ -275,11 +276,11 @@ void expect_special_values(const std::string& scheme) {
     return bits_of(result);
   };
   constexpr bool on_device = true;
-  EXPECT_EQ(bits_with_one_nan(on_device), bits_with_one_nan(!on_device));
+  EXPECT_EQ(bits_on(on_device), bits_on(!on_device));
 }
 
-TEST(Ozaki, SmallSpecialValuesEqualTheReferences) {
-  for (const std::string& scheme : schemes) {
+TEST(Ozaki, SpecialValuesEqualTheReferencesInSmallCases) {
+  for (const std::string& scheme : ozaki_schemes) {
     expect_special_values<float>(scheme);
     expect_special_values<double>(scheme);
   }
@@ -287,7 +288,7 @@ TEST(Ozaki, SmallSpecialValuesEqualTheReferences) {
 
 // ------------------------------------------------------------------ prepared operands, workspaces, graphs
 
-TEST(Ozaki, SmallPreparedOperandsKeepTheBits) {
+TEST(Ozaki, PreparedOperandsKeepTheBitsInSmallCases) {
   for (const char* scheme : {"ozaki-fp16", "ozaki-fp16:slices=3", "ozaki-fp64"}) {
     for (const bool borrow : {false, true}) {
       SCOPED_TRACE(scheme);
@@ -344,7 +345,7 @@ TEST(Ozaki, BitsDoNotDependOnTheWorkspaceLimit) {
   }
 }
 
-TEST(Ozaki, SmallReplaysCountTheirSlicesAnew) {
+TEST(Ozaki, ReplaysCountSlicesOfTheirOwnDataInSmallCases) {
   for (const char* scheme : {"ozaki-fp16", "ozaki-fp16:mode=cr"}) {
     GemmCase test{.m = 70, .n = 31, .k = 130, .scheme = scheme};
     const Stream stream;
@@ -375,7 +376,7 @@ TEST(Ozaki, SmallReplaysCountTheirSlicesAnew) {
       EXPECT_EQ(bits_of(fresh.result()), bits_of(on_reference<double>(replayed).result))
           << scheme << ", " << distribution;
     }
-    workspace.host();  // its guards
+    workspace.host();  // checks the guards
     kintsugi_plan_destroy(plan);
   }
 }

@@ -34,10 +34,10 @@ class PreparedOperands {
     kintsugi_prepared_destroy(b_);
   }
 
-  // Operands with prepared A where bit 0 of `which` is set, and with prepared B where bit 1 is.
-  kintsugi_operands in(kintsugi_operands operands, int which) const {
-    operands.prepared_a = (which & 1) != 0 ? a_ : nullptr;
-    operands.prepared_b = (which & 2) != 0 ? b_ : nullptr;
+  // Returns the operands with A prepared if bit 0 of `sides` is set, and B prepared if bit 1 is.
+  kintsugi_operands add_to(kintsugi_operands operands, int sides) const {
+    operands.prepared_a = (sides & 1) != 0 ? a_ : nullptr;
+    operands.prepared_b = (sides & 2) != 0 ? b_ : nullptr;
     return operands;
   }
 

@@ -1,4 +1,4 @@
-// Prepared operands in device memory give the bits of the plain call.
+// Tests that prepared operands in device memory give the bits of the call without them.
 #include <bit>
 #include <cmath>
 #include <complex>
@@ -21,19 +21,19 @@ void expect_prepared_bits(const GemmCase& test, bool borrow) {
   DeviceGemm<T> device(data);
   const Planned planned(device.problem(), device.options());
   const PreparedOperands prepared(planned.plan, device.operands(), borrow);
-  for (const int which : {1, 2, 3}) {
+  for (const int prepared_sides : {1, 2, 3}) {
     GemmDataOf<T> fresh(test);
     device_engine().copy_to_device({}, device.c().data(), fresh.raw_c().data(),
                                    fresh.raw_c().size() * sizeof(T));
-    const kintsugi_operands operands = prepared.in(device.operands(), which);
+    const kintsugi_operands operands = prepared.add_to(device.operands(), prepared_sides);
     ASSERT_EQ(kintsugi_plan_execute(nullptr, planned.plan, &operands), KINTSUGI_SUCCESS)
         << kintsugi_last_error();
     fresh.raw_c() = device.c().host();
-    EXPECT_EQ(bits_of(fresh.result()), bits) << "prepared: " << which;
+    EXPECT_EQ(bits_of(fresh.result()), bits) << "prepared: " << prepared_sides;
   }
 }
 
-TEST(DevicePrepared, SmallKeepTheBits) {
+TEST(DevicePrepared, OperandsKeepTheBitsInSmallCases) {
   for (const bool borrow : {false, true}) {
     for (const std::int64_t batch : {1, 3}) {
       expect_prepared_bits<float>(
@@ -43,7 +43,7 @@ TEST(DevicePrepared, SmallKeepTheBits) {
           borrow);
       expect_prepared_bits<float>(
           {.m = 70, .n = 131, .k = 99, .op_a = KINTSUGI_OP_T, .batch = batch, .policy = "emulate"}, borrow);
-      // Accepted by mean depth: so many uniform numbers span more than the first candidate is proved for.
+      // So many uniform numbers have a wider range than the first candidate's window: accepted by mean depth.
       expect_prepared_bits<float>(
           {.m = 300, .n = 131, .k = 2000, .op_a = KINTSUGI_OP_T, .batch = batch, .policy = "emulate"},
           borrow);
@@ -71,9 +71,9 @@ TEST(DevicePrepared, SmallKeepTheBits) {
   }
 }
 
-// Bits of C and the report's candidates of a call on copies of the operands. Bits 0 and 1 of `which`: A and B
-// are prepared.
-std::pair<std::vector<std::uint32_t>, json> run_on_copies(GemmDataOf<float>& data, int which) {
+// Returns the bits of C and the report's candidates of a call on copies of the operands, with A prepared if
+// bit 0 of `prepared_sides` is set, and B if bit 1 is.
+std::pair<std::vector<std::uint32_t>, json> run_on_copies(GemmDataOf<float>& data, int prepared_sides) {
   GemmDataOf<float> copy(data.test());
   copy.raw_a() = data.raw_a();
   copy.raw_b() = data.raw_b();
@@ -81,17 +81,18 @@ std::pair<std::vector<std::uint32_t>, json> run_on_copies(GemmDataOf<float>& dat
   const Handle handle;
   const Planned planned(device.problem(), device.options(), handle);
   std::optional<PreparedOperands> prepared;
-  if (which != 0) prepared.emplace(planned.plan, device.operands());
-  const kintsugi_operands operands = prepared ? prepared->in(device.operands(), which) : device.operands();
+  if (prepared_sides != 0) prepared.emplace(planned.plan, device.operands());
+  const kintsugi_operands operands =
+      prepared ? prepared->add_to(device.operands(), prepared_sides) : device.operands();
   EXPECT_EQ(kintsugi_plan_execute(handle, planned.plan, &operands), KINTSUGI_SUCCESS)
       << kintsugi_last_error();
   device.fetch();
   return {bits_of(copy.result()), handle.report()["candidates"]};
 }
 
-// Batch items of which A, B or neither has a wider dynamic range than the first candidate accepts, or than
-// any accepts: each item selects its own candidate, native last, with prepared operands or without.
-TEST(DevicePrepared, SmallItemsHaveTheirOwnCandidates) {
+// A or B of three of the four batch items has a wider dynamic range than the first candidate accepts, each of
+// them wider than the one before: each item selects another candidate, with prepared operands or without.
+TEST(DevicePrepared, BatchItemsHaveTheirOwnSelectionInSmallCases) {
   const GemmCase test{.m = 70, .n = 90, .k = 200, .batch = 4, .policy = "emulate"};
   SCOPED_TRACE(describe(test));
   GemmDataOf<float> data(test);
@@ -101,22 +102,22 @@ TEST(DevicePrepared, SmallItemsHaveTheirOwnCandidates) {
     data.b(3)(p, 7) *= 0x1p-120F;
   }
   const auto [bits, candidates] = run_on_copies(data, 0);
-  std::vector<std::string> candidate_schemes;
+  std::vector<std::string> schemes;
   for (const json& candidate : candidates) {
-    candidate_schemes.push_back(candidate["scheme"]);
+    schemes.push_back(candidate["scheme"]);
     EXPECT_EQ(candidate["items"], 1) << candidates;
   }
-  EXPECT_EQ(candidate_schemes, (std::vector<std::string>{"fp16x3", "fp16x3-wide", "bf16x6", "native"}));
-  for (const int which : {1, 2, 3}) {
-    const auto prepared = run_on_copies(data, which);
-    EXPECT_TRUE(prepared.first == bits) << "prepared: " << which;
-    EXPECT_EQ(prepared.second, candidates) << "prepared: " << which;
+  EXPECT_EQ(schemes, (std::vector<std::string>{"fp16x3", "fp16x3-wide", "bf16x6", "native"}));
+  for (const int prepared_sides : {1, 2, 3}) {
+    const auto prepared = run_on_copies(data, prepared_sides);
+    EXPECT_TRUE(prepared.first == bits) << "prepared: " << prepared_sides;
+    EXPECT_EQ(prepared.second, candidates) << "prepared: " << prepared_sides;
   }
 }
 
-// Where one emulation is all of the chain and nothing of C is read, the native kernel behind its products
-// selects for itself, item by item, in tiles of 128, 64 or 32; operands of many vectors have a selector
-// kernel. Sums of up to four products have such chains, since bf16x6 alone is proved for them.
+// If a chain has one emulation and C is not read, the native kernel after it selects the candidate for each
+// batch item itself, in tiles of 128, 64 or 32; operands of many vectors have a selector kernel. Products
+// with k up to 4 have such chains, since only bf16x6 is proved for them.
 void expect_selections_of_items(const GemmCase& test) {
   SCOPED_TRACE(describe(test));
   GemmDataOf<float> data(test);
@@ -146,30 +147,30 @@ void expect_selections_of_items(const GemmCase& test) {
       float sum = 0;
       for (std::int64_t p = 0; p < test.k; ++p)
         sum = std::fma(data.a(item)(e % test.m, p), data.b(item)(p, e / test.m), sum);
-      const std::size_t at = static_cast<std::size_t>(item) * item_size + static_cast<std::size_t>(e);
-      ASSERT_EQ(bits[at], std::bit_cast<std::uint32_t>(sum)) << "item " << item << ", element " << e;
+      const std::size_t index = static_cast<std::size_t>(item) * item_size + static_cast<std::size_t>(e);
+      ASSERT_EQ(bits[index], std::bit_cast<std::uint32_t>(sum)) << "item " << item << ", element " << e;
     }
   }
-  for (const int which : {1, 2, 3}) {
-    const auto prepared = run_on_copies(data, which);
-    EXPECT_TRUE(prepared.first == bits) << "prepared: " << which;
-    EXPECT_EQ(prepared.second, candidates) << "prepared: " << which;
+  for (const int prepared_sides : {1, 2, 3}) {
+    const auto prepared = run_on_copies(data, prepared_sides);
+    EXPECT_TRUE(prepared.first == bits) << "prepared: " << prepared_sides;
+    EXPECT_EQ(prepared.second, candidates) << "prepared: " << prepared_sides;
   }
 }
 
-TEST(DevicePrepared, SmallNativeKernelsSelectForThemselves) {
+TEST(DevicePrepared, NativeKernelsSelectTheCandidateInSmallCases) {
   expect_selections_of_items({.m = 70, .n = 90, .k = 4, .batch = 6, .policy = "emulate"});
 }
 
-TEST(DevicePrepared, NativeKernelsOfAnyTileSelectForThemselves) {
+TEST(DevicePrepared, NativeKernelsOfEveryTileSelectTheCandidate) {
   expect_selections_of_items({.m = 1500, .n = 900, .k = 3, .batch = 6, .policy = "emulate"});
   expect_selections_of_items({.m = 20, .n = 5000, .k = 1, .batch = 6, .policy = "emulate"});
   expect_selections_of_items({.m = 3000, .n = 2000, .k = 4, .batch = 6, .policy = "emulate"});
 }
 
-// Slices keep the scales that they were made with, whatever candidate or scheme splits their operand again in
-// between.
-TEST(DevicePrepared, SmallScalesOutliveOtherSplits) {
+// Prepared slices keep their scales although another call splits the operand again for another candidate or
+// scheme.
+TEST(DevicePrepared, ScalesAreKeptWhenAnotherCallSplitsAgainInSmallCases) {
   for (const auto& [scheme, other_scheme] : {std::pair("", ""), std::pair("fp16x3", "bf16x6")}) {
     GemmCase test{.m = 70, .n = 90, .k = 200, .scheme = scheme, .policy = *scheme == 0 ? "emulate" : ""};
     GemmCase between = test;
@@ -178,7 +179,7 @@ TEST(DevicePrepared, SmallScalesOutliveOtherSplits) {
     const auto bits = device_bits<float>(test);
     GemmDataOf<float> data(test);
     GemmDataOf<float> wide(between);
-    wide.a()(3, 7) = 0x1p-60F;  // of a fallback chain bf16x6 takes it
+    wide.a()(3, 7) = 0x1p-60F;  // a fallback chain selects bf16x6 for it
     DeviceGemm<float> device(data);
     DeviceGemm<float> other(wide);
     const Planned planned(device.problem(), device.options());

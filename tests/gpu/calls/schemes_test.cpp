@@ -1,5 +1,5 @@
-// Every scheme that the engine cuda runs: errors within its bound, integer programs' bits those of the
-// reference.
+// Tests every scheme that the engine cuda runs: errors are within its bound, and integer programs have the
+// bits of the engine reference.
 #include <random>
 
 #include "gpu/calls/device_gemm.hpp"
@@ -65,12 +65,12 @@ void sweep_schemes(int cases) {
   }
 }
 
-TEST(DeviceSchemes, SmallFp32WithinTheirBounds) { sweep_schemes<float>(3); }
-TEST(DeviceSchemes, SmallFp64WithinTheirBounds) { sweep_schemes<double>(3); }
-TEST(DeviceSchemes, ManyFp32WithinTheirBounds) { sweep_schemes<float>(40); }
-TEST(DeviceSchemes, ManyFp64WithinTheirBounds) { sweep_schemes<double>(40); }
+TEST(DeviceSchemes, Fp32ErrorsAreWithinTheBoundsInSmallCases) { sweep_schemes<float>(3); }
+TEST(DeviceSchemes, Fp64ErrorsAreWithinTheBoundsInSmallCases) { sweep_schemes<double>(3); }
+TEST(DeviceSchemes, Fp32ErrorsAreWithinTheBoundsInManyCases) { sweep_schemes<float>(40); }
+TEST(DeviceSchemes, Fp64ErrorsAreWithinTheBoundsInManyCases) { sweep_schemes<double>(40); }
 
-TEST(DeviceSchemes, LongSumsWithinTheirBounds) {
+TEST(DeviceSchemes, ErrorsOfLongSumsAreWithinTheBounds) {
   for (const std::string& scheme : device_schemes<float>()) {
     for (const std::int64_t k : {1024, 4097, 20000}) {
       expect_within_bound<float>(
@@ -83,7 +83,7 @@ bool is_integer_program(const std::string& scheme) {
   return !core::find_scheme(scheme)->program.format().floating;
 }
 
-// Sums of complex elements have other residues; the integers, and so the bits, are the same.
+// Complex products have other residues on the device, but the same integers, and so the same bits.
 template <class T>
 void expect_scheme_bits_of_the_reference(int cases) {
   const std::uint64_t seed = std::random_device{}();
@@ -103,14 +103,14 @@ void expect_scheme_bits_of_the_reference(int cases) {
   }
 }
 
-TEST(DeviceSchemes, SmallIntegerProgramsHaveTheReferencesBits) {
+TEST(DeviceSchemes, IntegerProgramsHaveTheReferencesBitsInSmallCases) {
   expect_scheme_bits_of_the_reference<float>(4);
   expect_scheme_bits_of_the_reference<double>(4);
   expect_scheme_bits_of_the_reference<std::complex<float>>(2);
   expect_scheme_bits_of_the_reference<std::complex<double>>(2);
 }
 
-// Sums of more than a block of k, on both sides of what 32 bits hold.
+// k is longer than a k-block, and on both sides of what 32-bit sums hold.
 TEST(DeviceSchemes, IntegerProgramsOfLongSumsHaveTheReferencesBits) {
   for (const std::string& scheme : device_schemes<double>()) {
     if (!is_integer_program(scheme)) continue;
@@ -126,7 +126,7 @@ TEST(DeviceSchemes, IntegerProgramsOfLongSumsHaveTheReferencesBits) {
   }
 }
 
-// NaN and infinities stand where the reference has them.
+// Expects NaN and infinities where the engine reference has them.
 template <class T>
 void expect_special_values_of_the_reference() {
   std::mt19937_64 random(std::random_device{}());
@@ -159,7 +159,7 @@ void expect_special_values_of_the_reference() {
   }
 }
 
-TEST(DeviceSchemes, SmallSpecialValuesStandWhereTheReferenceHasThem) {
+TEST(DeviceSchemes, SpecialValuesAreThoseOfTheReferenceInSmallCases) {
   expect_special_values_of_the_reference<float>();
   expect_special_values_of_the_reference<double>();
 }

@@ -1,4 +1,4 @@
-// Shapes, leading dimensions, alignments, scalars and batches of calls on device memory.
+// Tests shapes, leading dimensions and alignments of calls on device memory.
 #include <algorithm>
 #include <limits>
 #include <random>
@@ -31,13 +31,13 @@ void expect_all_shapes(const std::string& scheme, const std::string& policy) {
   }
 }
 
-TEST(DeviceShapes, SmallFp16x3) { expect_all_shapes<float>("fp16x3-wide", ""); }
-TEST(DeviceShapes, SmallNative) {
+TEST(DeviceShapes, Fp16x3IsAccurateInSmallCases) { expect_all_shapes<float>("fp16x3-wide", ""); }
+TEST(DeviceShapes, NativeIsAccurateInSmallCases) {
   expect_all_shapes<float>("", "native");
   expect_all_shapes<double>("", "native");
 }
-// Against the engine cpu: sums of 2 k products of parts of at most 1, rounded on both sides.
-TEST(DeviceShapes, SmallNativeComplex) {
+// Compares with the engine cpu: both round sums of 2 k products of parts of at most 1.
+TEST(DeviceShapes, NativeComplexAgreesWithTheEngineCpuInSmallCases) {
   std::mt19937_64 random(std::random_device{}());
   for (const std::int64_t m : {1, 3, 64}) {
     for (const std::int64_t n : {1, 5, 33}) {
@@ -61,10 +61,10 @@ TEST(DeviceShapes, SmallNativeComplex) {
   }
 }
 
-TEST(DeviceShapes, SmallOzaki2) { expect_all_shapes<double>("ozaki2:moduli=16", ""); }
+TEST(DeviceShapes, Ozaki2IsAccurateInSmallCases) { expect_all_shapes<double>("ozaki2:moduli=16", ""); }
 
-// Sizes one more and one less than the engine's tile.
-TEST(DeviceShapes, AroundTheTile) {
+// Sizes are those of a block of C for cuBLAS products, and one more and one less.
+TEST(DeviceShapes, SizesAroundTheLargestBlockAreAccurate) {
   for (const std::int64_t size : {4095, 4096, 4097}) {
     for (const bool wide : {false, true}) {
       GemmCase test{.m = wide ? 130 : size, .n = wide ? size : 67, .k = 70, .pad_c = 1, .scheme = "fp16x3"};
@@ -76,7 +76,7 @@ TEST(DeviceShapes, AroundTheTile) {
   }
 }
 
-TEST(DeviceShapes, NothingToDo) {
+TEST(DeviceShapes, EmptyProductsLeaveOrScaleC) {
   for (const std::string policy : {"native", "emulate"}) {
     for (GemmCase test : {GemmCase{.m = 0, .n = 5, .k = 4}, GemmCase{.m = 5, .n = 0, .k = 4},
                           GemmCase{.m = 3, .n = 4, .k = 5, .batch = 0}}) {
@@ -93,7 +93,7 @@ TEST(DeviceShapes, NothingToDo) {
           test.distribution = "uniform";
         }
         for (const bool device_scalars : {false, true}) {
-          if (by_alpha && device_scalars && policy == "native") continue;  // the vendor's: A and B are read
+          if (by_alpha && device_scalars && policy == "native") continue;  // cuBLAS reads A and B then
           GemmDataOf<float> data(test);
           if (by_alpha)
             std::fill(data.raw_a().begin(), data.raw_a().end(), std::numeric_limits<float>::quiet_NaN());
@@ -108,9 +108,8 @@ TEST(DeviceShapes, NothingToDo) {
   }
 }
 
-// Leading dimensions that take a stride over 2^31 elements; two columns of each matrix are all there is of
-// them.
-TEST(DeviceShapes, StridesOverTwoToThe31) {
+// Leading dimensions are larger than 2^31 elements; each matrix has two columns.
+TEST(DeviceShapes, LeadingDimensionsOver2To31AreRight) {
   constexpr std::int64_t ld = (std::int64_t{1} << 31) + 13;
   for (const char* policy : {"emulate", "native"}) {
     kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;

@@ -1,5 +1,5 @@
-// Products of our own on Hopper: the bits of the model of its matrix units, whatever the tiles and their
-// parts.
+// Tests the multi-term GEMM kernels on Hopper: they have the bits of the model of its matrix units, for all
+// tiles and for tiles split along k.
 #include <array>
 #include <random>
 
@@ -22,25 +22,25 @@ std::vector<std::uint32_t> modelled_bits(GemmCase test) {
 }
 
 GemmCase random_terms_case(std::mt19937_64& random, const std::string& scheme) {
-  const auto upto = [&](std::int64_t most) {
-    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(most));
+  const auto below_limit = [&](std::int64_t limit) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(limit));
   };
   constexpr const char* distributions[] = {"uniform", "uniform01", "phi:2",    "phi:4",
                                            "type3",   "graded:20", "subnormal"};
-  GemmCase test{.m = 1 + upto(300), .n = 1 + upto(210), .k = 1 + upto(400)};
-  test.op_a = static_cast<kintsugi_op>(upto(2));
-  test.op_b = static_cast<kintsugi_op>(upto(2));
-  test.layout = static_cast<kintsugi_layout>(upto(2));
-  test.pad_c = upto(3);
-  test.alpha = std::array{1.0, 1.0, -1.5, 0x1p-30}[static_cast<std::size_t>(upto(4))];
-  test.beta = upto(3) == 0 ? 0.75 : 0;
-  test.distribution = distributions[upto(std::size(distributions))];
+  GemmCase test{.m = 1 + below_limit(300), .n = 1 + below_limit(210), .k = 1 + below_limit(400)};
+  test.op_a = static_cast<kintsugi_op>(below_limit(2));
+  test.op_b = static_cast<kintsugi_op>(below_limit(2));
+  test.layout = static_cast<kintsugi_layout>(below_limit(2));
+  test.pad_c = below_limit(3);
+  test.alpha = std::array{1.0, 1.0, -1.5, 0x1p-30}[static_cast<std::size_t>(below_limit(4))];
+  test.beta = below_limit(3) == 0 ? 0.75 : 0;
+  test.distribution = distributions[below_limit(std::size(distributions))];
   test.scheme = scheme;
   test.seed = random() % 1000000;
   return test;
 }
 
-TEST(DeviceTerms, BitsEqualTheModels) {
+TEST(DeviceTerms, BitsEqualThoseOfTheModel) {
   const std::uint64_t seed = std::random_device{}();
   std::mt19937_64 random(seed);
   for (const std::string scheme : multi_term_schemes) {
@@ -53,8 +53,8 @@ TEST(DeviceTerms, BitsEqualTheModels) {
   }
 }
 
-// Elements of a row of C are stored in pairs only where the pairs are aligned.
-TEST(DeviceTerms, SmallRowsLieAtAnyPlace) {
+// Elements of a row of C are stored in pairs only if the pairs are aligned.
+TEST(DeviceTerms, RowsOfAnyAlignmentHaveTheBitsOfTheModelInSmallCases) {
   for (const std::string scheme : multi_term_schemes) {
     for (const std::int64_t pad : {0, 1, 2}) {
       const GemmCase test{
@@ -68,7 +68,7 @@ TEST(DeviceTerms, SmallRowsLieAtAnyPlace) {
   }
 }
 
-// Tens of thousands of short vectors.
+// The batches have tens of thousands of short vectors.
 TEST(DeviceTerms, BatchesOfManyItemsKeepTheBits) {
   for (const std::string scheme : {"fp16x3", "bf16x6"}) {
     for (const kintsugi_op op_b : {KINTSUGI_OP_N, KINTSUGI_OP_T}) {
@@ -87,8 +87,8 @@ TEST(DeviceTerms, BatchesOfManyItemsKeepTheBits) {
   }
 }
 
-// Rows and columns from (row, column) on of the product that `whole` describes, as a product of its own, with
-// the blocks of k of the whole: C has so few elements that the scheme alone would shorten them.
+// Computes m rows and n columns from (row, column) on of the product `whole` as a separate product, with the
+// k-blocks of the whole: for so few elements of C the scheme would have shorter ones.
 std::vector<std::uint32_t> part_bits(const GemmCase& whole, GemmDataOf<float>& data, std::int64_t row,
                                      std::int64_t m, std::int64_t column, std::int64_t n) {
   GemmCase test = whole;
@@ -105,7 +105,7 @@ std::vector<std::uint32_t> part_bits(const GemmCase& whole, GemmDataOf<float>& d
 }
 
 // Products of these sizes have tiles of different widths, and some are cut along k.
-TEST(DeviceTerms, BitsDoNotDependOnTilesAndParts) {
+TEST(DeviceTerms, BitsDoNotDependOnTilesAndTheirPartsOfK) {
   constexpr std::int64_t m = 5120;
   constexpr std::int64_t n = 5000;
   constexpr std::int64_t k = 2100;
@@ -113,7 +113,7 @@ TEST(DeviceTerms, BitsDoNotDependOnTilesAndParts) {
   const auto choice = core::cuda::choose_tile_schedule(
       core::cuda::joined_tiles[0], 0, core::cuda::current_costs().multi_term.joined_tiles[0], m, n, 1, k, 1,
       clusters, core::cuda::current_costs().multi_term);
-  EXPECT_GT(choice.schedule.k_parts, 1) << "this size was to have tiles in parts";
+  EXPECT_GT(choice.schedule.k_parts, 1) << "this size should have tiles split along k";
   for (const std::string scheme : multi_term_schemes) {
     GemmCase test{.m = m, .n = n, .k = k, .distribution = "phi:1", .scheme = scheme};
     SCOPED_TRACE(scheme);
@@ -123,17 +123,17 @@ TEST(DeviceTerms, BitsDoNotDependOnTilesAndParts) {
     for (const auto& [row, rows, column, columns] :
          {std::array<std::int64_t, 4>{0, 300, 0, 200}, {4820, 300, 4800, 200}, {1000, 2048, 2500, 2048}}) {
       const auto bits = part_bits(test, data, row, rows, column, columns);
-      std::vector<float> here;
+      std::vector<float> found;
       for (std::int64_t j = 0; j < columns; ++j) {
-        for (std::int64_t i = 0; i < rows; ++i) here.push_back(c(row + i, column + j));
+        for (std::int64_t i = 0; i < rows; ++i) found.push_back(c(row + i, column + j));
       }
-      EXPECT_TRUE(bits_of(here) == bits) << rows << " x " << columns << " from " << row << ", " << column;
+      EXPECT_TRUE(bits_of(found) == bits) << rows << " x " << columns << " from " << row << ", " << column;
     }
   }
 }
 
-// Few tiles and a long k: segments of k have thread blocks of their own.
-TEST(DeviceTerms, SegmentsApartKeepTheBits) {
+// Few tiles and a long k: segments of k have their own thread blocks.
+TEST(DeviceTerms, SegmentsInSeparateThreadBlocksKeepTheBits) {
   const std::uint64_t seed = std::random_device{}();
   std::mt19937_64 random(seed);
   for (const std::string scheme : {"fp16x3", "fp16x3-wide"}) {
@@ -150,9 +150,9 @@ TEST(DeviceTerms, SegmentsApartKeepTheBits) {
   }
 }
 
-// Many tiles, several of them in one launch with each segment of k. Elements are checked against products of
-// their own rows and columns, whose C has few elements too, and so the same segments.
-TEST(DeviceTerms, SegmentsApartOfManyTilesKeepTheBits) {
+// Many tiles have separate segments of k. Elements are compared with separate products of their rows and
+// columns, whose C has few elements too, and so the same segments.
+TEST(DeviceTerms, SegmentsOfManyTilesKeepTheBits) {
   for (const std::string scheme : {"fp16x3", "fp16x3-wide"}) {
     for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{700, 600, 20000}, {130, 65, 70001}}) {
       const GemmCase test{.m = m, .n = n, .k = k, .distribution = "phi:1", .scheme = scheme};
@@ -172,18 +172,18 @@ TEST(DeviceTerms, SegmentsApartOfManyTilesKeepTheBits) {
           for (std::int64_t j = 0; j < part_test.n; ++j) part.b()(p, j) = data.b()(p, column + j);
         }
         part.run_well();
-        std::vector<float> here;
+        std::vector<float> found;
         for (std::int64_t j = 0; j < part_test.n; ++j) {
-          for (std::int64_t i = 0; i < part_test.m; ++i) here.push_back(data.c()(row + i, column + j));
+          for (std::int64_t i = 0; i < part_test.m; ++i) found.push_back(data.c()(row + i, column + j));
         }
-        EXPECT_EQ(bits_of(here), bits_of(part.result())) << "from " << row << ", " << column;
+        EXPECT_EQ(bits_of(found), bits_of(part.result())) << "from " << row << ", " << column;
       }
     }
   }
 }
 
 // Every batch item selects its own candidate.
-TEST(DeviceTerms, ItemsOfABatchTakeTheirOwnCandidates) {
+TEST(DeviceTerms, BatchItemsHaveTheirOwnSelection) {
   GemmCase test{.m = 150, .n = 140, .k = 500, .batch = 4, .policy = "emulate"};
   GemmDataOf<float> data(test);
   for (std::int64_t p = 1; p < test.k; ++p) {

@@ -1,4 +1,4 @@
-// Schemes with exponents per tile on matrices in device memory: the bits, special values and reports of the
+// Tests MixPert's schemes on matrices in device memory: they have the bits, special values and reports of the
 // engine reference.
 #include <gmock/gmock.h>
 
@@ -21,7 +21,7 @@ std::string scheme_of(const std::string& level, int depth) {
   return level + ":tile=" + std::to_string(depth);
 }
 
-// True if the device has the kernels.
+// Returns true if the device has the kernels.
 bool is_offered() {
   GemmDataOf<float> data({.scheme = "mixpert-4", .engine = "cuda"});
   return DeviceGemm<float>(data).run() != KINTSUGI_NOT_SUPPORTED;
@@ -65,7 +65,7 @@ Result on_host(GemmCase test, const std::string& engine, const Change& change) {
   return result_of(data, handle);
 }
 
-// Returns the number of failing tiles.
+// Expects the bits and tile counts of a host engine. Returns the number of failing tiles.
 std::int64_t expect_reference(
     const GemmCase& test, const DeviceRun& run = {}, const Change& change = [](auto&) {},
     const std::string& engine = "reference") {
@@ -86,15 +86,15 @@ std::int64_t expect_reference(
   return expected.tiles["failing_a"].get<std::int64_t>() + expected.tiles["failing_b"].get<std::int64_t>();
 }
 
-// One tile of one level after the other, small enough to see by hand what is wrong.
-TEST_F(DeviceTiles, SmallOneTileHasTheReferencesBits) {
+// A single tile is small enough to find an error by hand.
+TEST_F(DeviceTiles, ASingleTileHasTheReferencesBitsInSmallCases) {
   for (const char* level : levels) {
     for (const int depth : depths)
       expect_reference({.m = 16, .n = 8, .k = 32, .op_a = KINTSUGI_OP_T, .scheme = scheme_of(level, depth)});
   }
 }
 
-TEST_F(DeviceTiles, SmallEdgesOfTilesHaveTheReferencesBits) {
+TEST_F(DeviceTiles, EdgesOfTilesHaveTheReferencesBitsInSmallCases) {
   for (const std::int64_t m : {1, 64, 129, 257}) {
     for (const std::int64_t n : {1, 63, 130}) {
       for (const std::int64_t k : {1, 33, 129, 300}) {
@@ -106,14 +106,14 @@ TEST_F(DeviceTiles, SmallEdgesOfTilesHaveTheReferencesBits) {
   }
 }
 
-void expect_random_cases(int cases, std::int64_t most, std::int64_t most_k) {
+void expect_random_cases(int cases, std::int64_t max_size, std::int64_t max_k) {
   constexpr const char* distributions[] = {"uniform",   "phi:2",   "subnormal", "offset:100",
                                            "graded:40", "span:60", "phi:4"};
   const std::uint64_t seed = std::random_device{}();
   SCOPED_TRACE("generator " + std::to_string(seed));
   std::mt19937_64 random(seed);
   for (int i = 0; i < cases; ++i) {
-    GemmCase test = random_shape(random, most, most, most_k);
+    GemmCase test = random_shape(random, max_size, max_size, max_k);
     test.scheme = scheme_of(levels[i % 5], depths[below(random, 2)]);
     test.distribution = distributions[below(random, std::size(distributions))];
     test.alpha = below(random, 3) == 0 ? -0.75 : 1;
@@ -124,10 +124,10 @@ void expect_random_cases(int cases, std::int64_t most, std::int64_t most_k) {
   }
 }
 
-TEST_F(DeviceTiles, SmallRandomCallsHaveTheReferencesBits) { expect_random_cases(20, 150, 300); }
+TEST_F(DeviceTiles, RandomCallsHaveTheReferencesBitsInSmallCases) { expect_random_cases(20, 150, 300); }
 TEST_F(DeviceTiles, RandomCallsHaveTheReferencesBits) { expect_random_cases(60, 400, 900); }
 
-// The engine cpu has the reference's bits (tests/schemes/mixpert_test.cpp) and less patience.
+// The engine cpu has the bits of the reference (tests/schemes/mixpert_test.cpp) and is faster.
 TEST_F(DeviceTiles, ManyTilesOfCHaveTheBitsOfTheEngineCpu) {
   for (const int depth : depths) {
     expect_reference(
@@ -143,8 +143,8 @@ TEST_F(DeviceTiles, ManyTilesOfCHaveTheBitsOfTheEngineCpu) {
       {.m = 300, .n = 200, .k = 20000, .scheme = "mixpert-full"}, {}, [](auto&) {}, "cpu");
 }
 
-// Shrinks elements by 2^-30, each of these tiles' but one in seven, so that the tiles fail.
-void spoil_tiles(MatrixView<float> vectors, std::int64_t tile_vectors, std::uint64_t seed) {
+// Multiplies six of seven elements of every fourth tile by 2^-30, so that these tiles fail Eq. 9.
+void make_tiles_fail(MatrixView<float> vectors, std::int64_t tile_vectors, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   for (std::int64_t v = 0; v < vectors.rows; v += tile_vectors) {
     for (std::int64_t p = 0; p < vectors.columns; p += 32) {
@@ -158,7 +158,7 @@ void spoil_tiles(MatrixView<float> vectors, std::int64_t tile_vectors, std::uint
   }
 }
 
-TEST_F(DeviceTiles, SmallFailingTilesHaveTheReferencesBits) {
+TEST_F(DeviceTiles, FailingTilesHaveTheReferencesBitsInSmallCases) {
   for (const char* level : levels) {
     for (const int depth : depths) {
       for (const int sides : {1, 2, 3}) {
@@ -172,8 +172,9 @@ TEST_F(DeviceTiles, SmallFailingTilesHaveTheReferencesBits) {
                             .scheme = scheme_of(level, depth)};
         const std::int64_t failing = expect_reference(test, {}, [&](GemmDataOf<float>& data) {
           for (std::int64_t t = 0; t < test.batch; ++t) {
-            if ((sides & 1) != 0) spoil_tiles(data.a(t), 16, 1 + static_cast<std::uint64_t>(t));
-            if ((sides & 2) != 0) spoil_tiles(data.b(t).transposed(), 8, 5 + static_cast<std::uint64_t>(t));
+            if ((sides & 1) != 0) make_tiles_fail(data.a(t), 16, 1 + static_cast<std::uint64_t>(t));
+            if ((sides & 2) != 0)
+              make_tiles_fail(data.b(t).transposed(), 8, 5 + static_cast<std::uint64_t>(t));
           }
         });
         EXPECT_GT(failing, 0);
@@ -184,7 +185,7 @@ TEST_F(DeviceTiles, SmallFailingTilesHaveTheReferencesBits) {
 }
 
 // Zeros, subnormal numbers, FLT_MAX, NaN and infinities among ordinary elements.
-TEST_F(DeviceTiles, SmallSpecialElementsHaveTheReferencesBits) {
+TEST_F(DeviceTiles, SpecialElementsHaveTheReferencesBitsInSmallCases) {
   constexpr float values[] = {0,       -0.0F,    FLT_TRUE_MIN,  0x1p-130F, FLT_MIN,
                               FLT_MAX, -FLT_MAX, 0x1.fffffcp0F, 0x1.fcp0F, 0x1.fbfffep0F};
   constexpr float special[] = {std::numeric_limits<float>::quiet_NaN(),
@@ -215,7 +216,7 @@ TEST_F(DeviceTiles, SmallSpecialElementsHaveTheReferencesBits) {
   }
 }
 
-TEST_F(DeviceTiles, SmallPreparedOperandsKeepTheBits) {
+TEST_F(DeviceTiles, PreparedOperandsKeepTheBitsInSmallCases) {
   for (const std::int64_t batch : {1, 3}) {
     const GemmCase test{.m = 70,
                         .n = 131,
@@ -229,28 +230,28 @@ TEST_F(DeviceTiles, SmallPreparedOperandsKeepTheBits) {
     DeviceGemm<float> device(data);
     const Planned planned(device.problem(), device.options());
     const PreparedOperands prepared(planned.plan, device.operands());
-    for (const int which : {1, 2, 3}) {
-      const kintsugi_operands operands = prepared.in(device.operands(), which);
+    for (const int prepared_sides : {1, 2, 3}) {
+      const kintsugi_operands operands = prepared.add_to(device.operands(), prepared_sides);
       ASSERT_EQ(kintsugi_plan_execute(nullptr, planned.plan, &operands), KINTSUGI_SUCCESS)
           << kintsugi_last_error();
       device.fetch();
-      EXPECT_EQ(bits_of(data.result()), bits) << "prepared: " << which << " batch " << batch;
+      EXPECT_EQ(bits_of(data.result()), bits) << "prepared: " << prepared_sides << " batch " << batch;
     }
   }
 }
 
 TEST_F(DeviceTiles, KeepTheirBitsUnderAWorkspaceLimit) {
   GemmCase test{.m = 1300, .n = 900, .k = 130, .distribution = "span:60", .scheme = "mixpert-4"};
-  const Result whole = on_device(test, {}, [](auto&) {});
+  const Result unlimited = on_device(test, {}, [](auto&) {});
   for (const std::int64_t limit : {1'100'000, 700'000}) {
     test.workspace_limit = limit;
-    const Result blocks = on_device(test, {}, [](auto&) {});
-    EXPECT_EQ(blocks.bits, whole.bits) << limit;
-    EXPECT_EQ(blocks.tiles, whole.tiles) << limit;
+    const Result limited = on_device(test, {}, [](auto&) {});
+    EXPECT_EQ(limited.bits, unlimited.bits) << limit;
+    EXPECT_EQ(limited.tiles, unlimited.tiles) << limit;
   }
 }
 
-TEST_F(DeviceTiles, SmallHostMatricesAreReportedToo) {
+TEST_F(DeviceTiles, ReportsOfHostMatricesCountTilesInSmallCases) {
   GemmCase test{.m = 60, .n = 50, .k = 200, .distribution = "span:60", .scheme = "mixpert-4"};
   const Result expected = on_host(test, "reference", [](auto&) {});
   const Result found = on_host(test, "cuda", [](auto&) {});
@@ -258,7 +259,7 @@ TEST_F(DeviceTiles, SmallHostMatricesAreReportedToo) {
   EXPECT_EQ(found.tiles, expected.tiles);
 }
 
-TEST_F(DeviceTiles, SmallWhatHasNoKernelsIsRefused) {
+TEST_F(DeviceTiles, SchemesWithoutKernelsAreRefusedInSmallCases) {
   GemmDataOf<float> pair({.m = 4, .n = 4, .k = 4, .scheme = "mixpert-4:exponent=pair", .engine = "cuda"});
   EXPECT_EQ(DeviceGemm<float>(pair).run(), KINTSUGI_NOT_SUPPORTED);
   EXPECT_THAT(kintsugi_last_error(), HasSubstr("exponent=operand alone"));

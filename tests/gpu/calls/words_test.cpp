@@ -1,4 +1,4 @@
-// Products of 52-bit words on device memory: the bits of the reference.
+// Tests that products of 52-bit words on device memory have the bits of the engine reference.
 #include "gpu/calls/device_stream.hpp"
 
 namespace kintsugi::test {
@@ -19,7 +19,7 @@ class WordsOf : public testing::Test {};
 using EveryElement = testing::Types<float, double, std::complex<float>, std::complex<double>>;
 TYPED_TEST_SUITE(WordsOf, EveryElement);
 
-TYPED_TEST(WordsOf, SmallBitsEqualTheReferences) {
+TYPED_TEST(WordsOf, BitsEqualTheReferencesInSmallCases) {
   for (const char* scheme : {"int52", "int52:words=2", "int52:words=3", "int52:words=4"}) {
     for (const char* distribution : {"uniform", "phi:2", "span:60"}) {
       expect_bits_of_words<TypeParam>(
@@ -42,7 +42,8 @@ TYPED_TEST(WordsOf, SmallBitsEqualTheReferences) {
   }
 }
 
-// Around the tiles of 64 and the steps of 16; of more than one tile of the engine.
+// Sizes are about multiples of the tiles' 64 and the steps' 16; the last product has more than one block of
+// C.
 TEST(Words, EveryShapeHasTheReferencesBits) {
   for (const std::int64_t size : {1, 15, 16, 17, 63, 64, 65, 127, 128, 129, 200}) {
     for (const char* scheme : {"int52", "int52:words=3"}) {

@@ -22,7 +22,7 @@ using Json = nlohmann::json;
 // Real products of one batch item that are summed exactly; larger results are judged by a sample.
 constexpr std::int64_t max_judged_products = 200'000;
 
-// A case that is not made.
+// Thrown where the case is left out, since a vendor's product would compute it (--no-vendor).
 struct LeftOut {};
 
 // A call that the library refused, with the status.
@@ -35,7 +35,7 @@ void require(kintsugi_status status) {
   if (status != KINTSUGI_SUCCESS) throw Refusal{status, kintsugi_last_error()};
 }
 
-// Plans and prepared operands that end with the call.
+// Destroys a plan or a prepared operand when the call is done.
 template <class Object, void (*destroy)(Object)>
 class Owned {
  public:
@@ -64,12 +64,13 @@ Json read_json(const std::function<kintsugi_status(char*, std::size_t, std::size
   return Json::parse(text.c_str());
 }
 
-// The library may refuse the case with this status.
+// True if the library may refuse the case with this status.
 bool may_refuse(const FuzzCase& test, kintsugi_status status) {
-  const bool scheme = !test.scheme.empty();
+  const bool names_scheme = !test.scheme.empty();
   switch (status) {
-    case KINTSUGI_NOT_SUPPORTED: return scheme;
-    case KINTSUGI_CONTRACT_UNREACHABLE: return scheme || (!test.accuracy.empty() && test.accuracy != "exact");
+    case KINTSUGI_NOT_SUPPORTED: return names_scheme;
+    case KINTSUGI_CONTRACT_UNREACHABLE:
+      return names_scheme || (!test.accuracy.empty() && test.accuracy != "exact");
     // cuBLAS multiplies with any workspace, none included: a limit never fails a native call.
     case KINTSUGI_WORKSPACE_TOO_SMALL: return test.limit > 0 && test.policy != "native";
     case KINTSUGI_OUT_OF_MEMORY: return test.workspace == "callback";
@@ -77,16 +78,16 @@ bool may_refuse(const FuzzCase& test, kintsugi_status status) {
   }
 }
 
-// The kind of a judge's verdict.
-std::string kind_of(const std::string& verdict) {
+// Kind of fault that the text of a judge's verdict stands for.
+std::string fault_kind(const std::string& verdict) {
   const auto has = [&](const char* word) { return verdict.find(word) != std::string::npos; };
-  if (has("beside C's")) return "guard";
+  if (has("outside C's")) return "guard";
   if (has("exactly")) return "rounding";
   if (has("unchanged")) return "untouched";
   return has("within") ? "bound" : "special";
 }
 
-// Schemes whose bound only the execution's report has, since they are fitted to the operands.
+// True for schemes that are fitted to the operands: only the execution's report has their bound.
 bool is_fitted(const std::string& scheme) {
   return scheme.starts_with("h2sgemm") || scheme.starts_with("split-n") || scheme.starts_with("ozaki-f");
 }
@@ -104,32 +105,33 @@ class Call {
     call_library();
     outcome_.bits = memory_.hash_of_c();
     if (refusal_) {
-      look_at_refusal();
+      check_refusal();
     } else {
-      look_at_memory();
+      check_memory();
       judge();
     }
     return std::move(outcome_);
   }
 
  private:
-  void fault(const std::string& kind, const std::string& detail) {
+  void add_fault(const std::string& kind, const std::string& detail) {
     outcome_.faults.push_back({kind, detail});
   }
   bool on_device() const { return test_.memory == "device"; }
   bool has_stream() const { return on_device() && test_.queue == "stream"; }
-  // The execution, not the plan; preparations go to the plan's queue.
-  bool names_queue() const {
+  // True if the operands of the execution name the queue, not the options of the plan. Preparations go to the
+  // plan's queue, so a case that has some names it there.
+  bool execution_names_queue() const {
     return test_.prepared_a == "no" && test_.prepared_b == "no" && test_.seed % 3 == 0;
   }
-  // Most calls have a handle, and so do all calls whose report is read.
+  // One call in five has no handle, except calls whose report is read.
   kintsugi_handle handle() const {
     return test_.seed % 5 == 0 && !is_fitted(test_.scheme) ? nullptr : context_.handle;
   }
   bool is_sabotaged(const char* how) const { return context_.sabotage == how; }
 
-  // Alone where a stream is captured. What waits for the device at its end has ended before another capture
-  // begins.
+  // No other call runs while this one captures its stream. Destroys the prepared operands before it lets the
+  // next capture begin, since their end waits for the device.
   void call_library() {
     const bool captures = test_.graph != 0;
     const auto alone = captures ? context_.gate.hold_alone() : std::unique_lock<std::shared_mutex>();
@@ -142,7 +144,7 @@ class Call {
       read_report();
     } catch (const LeftOut&) {
       memory_.fetch();
-      outcome_.refusal = "left out: a vendor's product";
+      outcome_.refusal = "left out, since cuBLAS would multiply";
     } catch (Refusal& refusal) {
       memory_.fetch();
       refusal_ = std::move(refusal);
@@ -168,7 +170,7 @@ class Call {
     options.engine = text(test_.engine), options.policy = text(test_.policy);
     options.workspace_limit = test_.limit;
     options.threads = static_cast<std::int32_t>(test_.threads);
-    if (has_stream() && !names_queue()) options.queue = context_.lane.queue();
+    if (has_stream() && !execution_names_queue()) options.queue = context_.lane.queue();
     if (test_.workspace == "callback") {
       options.allocate = [](void* user, std::size_t bytes, std::size_t alignment) {
         return static_cast<CaseMemory*>(user)->allocate(bytes, alignment);
@@ -179,7 +181,7 @@ class Call {
     return options;
   }
 
-  // Everything that comes before the execution.
+  // Creates the plan, checks the size of its workspace, and prepares the operands.
   void prepare() {
     const kintsugi_problem the_problem = problem();
     const kintsugi_options the_options = options();
@@ -188,36 +190,38 @@ class Call {
       return kintsugi_plan_describe(plan_.get(), buffer, capacity, needed);
     });
     outcome_.program = description_.at("candidates").at(0).at("scheme");
-    if (context_.no_vendor && asks_vendor()) throw LeftOut();
-    look_at_workspace_size();
+    if (context_.no_vendor && uses_vendor()) throw LeftOut();
+    check_workspace_size();
     prepare_side(KINTSUGI_A, test_.prepared_a, memory_.a(), prepared_a_);
     prepare_side(KINTSUGI_B, test_.prepared_b, memory_.b(), prepared_b_);
   }
 
-  // Integer products are a vendor's too where there are none of our own, for which Hopper is asked.
-  bool asks_vendor() const {
+  // True if cuBLAS computes a product of the plan: a native one, or one of integers where the plan describes
+  // its accumulator as cuBLAS (Kintsugi has kernels of its own on Hopper).
+  bool uses_vendor() const {
     const auto& candidates = description_.at("candidates");
     return outcome_.program == "native" || std::ranges::any_of(candidates, [](const Json& candidate) {
              return candidate.at("accumulator") == "cublas";
            });
   }
 
-  void look_at_workspace_size() {
+  void check_workspace_size() {
     std::size_t bytes = 0;
     require(kintsugi_plan_workspace_size(plan_.get(), &bytes));
     if (bytes % 256 != 0 || (test_.limit > 0 && bytes > static_cast<std::size_t>(test_.limit)))
-      fault("workspace", "size " + std::to_string(bytes) + " with a limit of " + std::to_string(test_.limit));
-    // A larger one than the lane has is the library's own.
+      add_fault("workspace",
+                "size " + std::to_string(bytes) + " with a limit of " + std::to_string(test_.limit));
+    // Where the lane has no room for it, the library allocates the workspace.
     if (test_.workspace == "exact") memory_.guard_workspace(bytes);
   }
 
-  // `one`: by a plan for one item of the batch.
+  // Where `how` is "one", a plan for a single item of the batch prepares the operand.
   void prepare_side(kintsugi_side side, const std::string& how, const void* data, PreparedObject& prepared) {
     if (how == "no") return;
     kintsugi_problem the_problem = problem();
     const kintsugi_options the_options = options();
-    const bool one = how == "one";
-    if (one) {
+    const bool for_one_item = how == "one";
+    if (for_one_item) {
       the_problem.batch_count = std::min<std::int64_t>(the_problem.batch_count, 1);
       the_problem.batch_kind = KINTSUGI_BATCH_STRIDED;
       data = side == KINTSUGI_A ? memory_.first_a() : memory_.first_b();
@@ -225,7 +229,7 @@ class Call {
     PlanObject plan;
     require(kintsugi_plan_create(handle(), &the_problem, &the_options, plan.out()));
     // The first item may be borrowed as well as copied.
-    const bool borrow = how == "borrowed" || (one && test_.seed % 2 == 0);
+    const bool borrow = how == "borrowed" || (for_one_item && test_.seed % 2 == 0);
     require((borrow ? kintsugi_prepare_borrowed : kintsugi_prepare)(handle(), plan.get(), side, data,
                                                                     prepared.out()));
   }
@@ -241,7 +245,7 @@ class Call {
     operands.prepared_b = prepared_b_.get();
     operands.workspace = memory_.workspace();
     operands.workspace_size = memory_.workspace_size();
-    if (has_stream() && names_queue()) operands.queue = context_.lane.queue();
+    if (has_stream() && execution_names_queue()) operands.queue = context_.lane.queue();
     return operands;
   }
 
@@ -255,28 +259,32 @@ class Call {
                  : kintsugi_plan_execute(handle(), plan_.get(), &the_operands));
   }
 
-  // The second launch works on the first one's matrices, which are put back before.
+  // Launches the graph twice. The matrices have their first contents again before the second launch, so it
+  // must give the same bits.
   void execute_in_graph() {
-    std::uint64_t first = 0;
+    std::uint64_t first_hash = 0;
     const kintsugi_operands the_operands = operands();
     const auto enqueue = [&] { require(kintsugi_plan_execute(handle(), plan_.get(), &the_operands)); };
     context_.lane.replay(enqueue, 2, [&](int launch) {
       if (launch == 0) return;
       memory_.fetch();
-      first = memory_.hash_of_c() + (is_sabotaged("replay") ? 1 : 0);
+      first_hash = memory_.hash_of_c() + (is_sabotaged("replay") ? 1 : 0);
       memory_.put();
     });
     memory_.fetch();
-    if (memory_.hash_of_c() != first) fault("bits", "a graph's second launch gave other bits than the first");
+    if (memory_.hash_of_c() != first_hash)
+      add_fault("bits", "a graph's second launch gave other bits than the first");
   }
 
-  void look_at_memory() {
+  void check_memory() {
     memory_.sabotage(context_.sabotage);
-    if (const std::string damage = memory_.damage(); !damage.empty()) fault("operand", damage);
-    if (memory_.workspace_damaged()) fault("workspace", "something beside the workspace was written");
+    if (const std::string damage = memory_.damage(); !damage.empty()) add_fault("operand", damage);
+    if (memory_.workspace_damaged())
+      add_fault("workspace", "memory in front of or behind the workspace was written");
   }
 
-  // Reads the program, where the operands decided on it, and whether a batch item was given up.
+  // Takes the bound of the scheme from the plan, or from the report where the operands decided on it, and
+  // notes batch items that no candidate accepted.
   void read_report() {
     Json report = Json::object();
     if (is_fitted(test_.scheme)) {
@@ -288,19 +296,20 @@ class Call {
     if (!test_.scheme.empty()) promise_.bound = bound_of(description_, report, test_.batch);
   }
 
-  // A native plan without checks of its sums (docs/DEVICES.md): short updates of a large C, and updates by
-  // arrays of pointers.
-  bool is_vendors_alone() const {
+  // True for native plans that leave the vendor's sums unchecked (docs/DEVICES.md): short updates of a large
+  // C, and updates of a batch that is given by arrays of pointers.
+  bool has_unchecked_vendor_sums() const {
     const bool adds = test_.scalars == "device" || data_.beta() != T(0);
-    const bool large = test_.m * test_.n * test_.batch * static_cast<std::int64_t>(sizeof(T)) > (8 << 20);
+    const bool is_large = test_.m * test_.n * test_.batch * static_cast<std::int64_t>(sizeof(T)) > (8 << 20);
     return outcome_.program == "native" && (on_device() || test_.engine == "cuda") && adds &&
-           (test_.batches == "pointers" || (large && test_.k < 2048));
+           (test_.batches == "pointers" || (is_large && test_.k < 2048));
   }
 
-  // The vendor's product reads A and B for an alpha of 0 in device memory (kintsugi.h).
+  // Not judged: unchecked vendor's products with an alpha of 0 in device memory, for which cuBLAS reads A and
+  // B (kintsugi.h).
   bool is_judged() const {
     return context_.judges && outcome_.refusal.empty() &&
-           !(is_vendors_alone() && test_.scalars == "device" && data_.alpha() == T(0));
+           !(has_unchecked_vendor_sums() && test_.scalars == "device" && data_.alpha() == T(0));
   }
 
   void judge() {
@@ -309,17 +318,17 @@ class Call {
     const std::string verdict = judge.verdict();
     outcome_.elements = judge.bounded_elements();
     if (verdict.empty()) return;
-    const std::string kind = kind_of(verdict);
-    const bool vendors = is_vendors_alone() && !exponents_exclude_exceptions(data_);
-    outcome_.faults.push_back({vendors ? "vendor's " + kind : kind, verdict, !vendors});
+    const std::string kind = fault_kind(verdict);
+    const bool is_vendors = has_unchecked_vendor_sums() && !exponents_exclude_exceptions(data_);
+    outcome_.faults.push_back({is_vendors ? "vendor's " + kind : kind, verdict, !is_vendors});
   }
 
-  // C is what it was, and so is everything else.
-  void look_at_refusal() {
+  // A refused call must have an allowed status and leave C and all other memory as it was.
+  void check_refusal() {
     outcome_.refusal = kintsugi_status_name(refusal_->status);
     if (!may_refuse(test_, refusal_->status))
-      fault("status", outcome_.refusal + ": " + refusal_->message.substr(0, 200));
-    if (memory_.changed()) fault("refusal", "a refused call wrote to memory: " + refusal_->message);
+      add_fault("status", outcome_.refusal + ": " + refusal_->message.substr(0, 200));
+    if (memory_.changed()) add_fault("refusal", "a refused call wrote to memory: " + refusal_->message);
   }
 
   const CallContext& context_;
@@ -335,8 +344,9 @@ class Call {
   Outcome outcome_;
 };
 
-// The bits of an emulation do not depend on limits and workspaces, streams, graphs and where scalars lie. The
-// plan is that of the same prepared operands, which has a say in the choice of programs.
+// The same product by the plainest call. The bits of an emulation do not depend on limits and workspaces,
+// streams, graphs, or where scalars lie. Prepared operands stay, since they have a say in the plan's choice
+// of programs.
 FuzzCase plain_call(FuzzCase test) {
   test.limit = 0, test.workspace = "own", test.graph = 0;
   test.queue = "default", test.scalars = "host", test.via = "plan";
@@ -351,19 +361,20 @@ template <class T>
 Outcome make_call_of(const CallContext& context, const FuzzCase& test) {
   Call<T> call(context, test);
   Outcome outcome = call.run();
-  constexpr std::uint64_t one_of = 8;  // calls is made again
+  constexpr std::uint64_t calls_per_repetition = 8;  // one call in eight is compared with its plain call
   const FuzzCase plain = plain_call(test);
-  if (!context.judges || !outcome.refusal.empty() || !has_fixed_bits(test) || test.seed % one_of != 0 ||
-      plain == test)
+  if (!context.judges || !outcome.refusal.empty() || !has_fixed_bits(test) ||
+      test.seed % calls_per_repetition != 0 || plain == test)
     return outcome;
   CallContext context_of_plain{context};
   context_of_plain.judges = false;
   context_of_plain.sabotage.clear();
-  Call<T> again(context_of_plain, plain);
-  const Outcome other = again.run();
-  const std::string difference =
-      other.refusal.empty() ? first_difference(call.data(), call.c_image(), again.c_image()) : other.refusal;
-  if (!other.faults.empty() || !difference.empty())
+  Call<T> plain_run(context_of_plain, plain);
+  const Outcome plain_outcome = plain_run.run();
+  const std::string difference = plain_outcome.refusal.empty()
+                                     ? first_difference(call.data(), call.c_image(), plain_run.c_image())
+                                     : plain_outcome.refusal;
+  if (!plain_outcome.faults.empty() || !difference.empty())
     outcome.faults.push_back({"bits", difference + ", other bits than " + to_text(plain)});
   return outcome;
 }

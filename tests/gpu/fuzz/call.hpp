@@ -1,5 +1,5 @@
-// One case of the differential test through the C ABI: memory laid out, the call made, what it changed looked
-// at, and C judged.
+// One case of the differential test through the C ABI: lays out its memory, makes the call, checks what it
+// changed, and judges C.
 #pragma once
 
 #include <atomic>
@@ -13,18 +13,18 @@
 
 namespace kintsugi::test {
 
-// Kind of failure of a call: status, bound, rounding, special, guard, operand, workspace, bits, ...
+// A failure of a call.
 struct Fault {
-  std::string kind;
+  std::string kind;  // status, bound, rounding, special, guard, operand, workspace, bits, ...
   std::string detail;
-  bool is_violation = true;  // else it is the vendor's, and reported all the same
+  bool is_violation = true;  // false: the vendor's product is at fault; reported, but not counted
 };
 
 struct Outcome {
   std::vector<Fault> faults;
-  std::string refusal;        // name of the status where the library may refuse the call, and did
+  std::string refusal;        // why there is no result, such as the name of the status; empty: there is one
   std::string program;        // first candidate of the plan; empty: there was no plan
-  std::int64_t elements = 0;  // of C that were held against the reference
+  std::int64_t elements = 0;  // number of elements of C that were compared with the reference
   std::uint64_t bits = 0;     // hash of C's image
 };
 
@@ -33,9 +33,9 @@ struct CallContext {
   Lane& lane;
   kintsugi_handle handle;
   CaptureGate& gate;
-  std::atomic<bool>& inside;  // the library is at work, nobody else is waited for
-  bool judges = true;         // else only what the call did to memory is looked at
-  bool no_vendor = false;     // leaves out what the plan gives to a vendor's products
+  std::atomic<bool>& inside;  // set while the library works, not while the call waits for the gate
+  bool judges = true;         // false: checks only what the call did to memory, not the values of C
+  bool no_vendor = false;     // leaves out cases whose plan uses cuBLAS
   std::string
       sabotage;  // a mistake to be made on purpose: element, inner, padding, operand, workspace, replay
 };

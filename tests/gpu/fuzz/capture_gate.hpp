@@ -1,6 +1,6 @@
-// A stream that is being captured forbids every wait for the whole device (CUDA driver API, stream
-// management), which calls of other threads may do: a report's, the freeing of a prepared operand. So a
-// capture is alone.
+// Lets many calls run at once, or one capture alone. While a stream is captured, no thread may wait for the
+// whole device (CUDA driver API, stream management), as other calls do to read a report or to free a prepared
+// operand.
 #pragma once
 
 #include <mutex>
@@ -15,7 +15,7 @@ class CaptureGate {
     return std::shared_lock(calls_);
   }
   std::unique_lock<std::shared_mutex> hold_alone() {
-    const std::scoped_lock turn(turn_);  // those that come later wait: no stream of calls keeps a capture out
+    const std::scoped_lock turn(turn_);  // calls that come later wait, so that the capture gets its turn
     return std::unique_lock(calls_);
   }
 

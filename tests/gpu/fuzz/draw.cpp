@@ -10,11 +10,11 @@ namespace {
 
 using lab::Random;
 
-// Elements of A, B and C together, so that a case fits into a lane's memory; fewer but for one in fifty,
-// since the host has to make and to judge them.
+// Most elements of A, B and C together, so that a case fits into a lane's memory. Only one case in fifty may
+// have that many, others `usual_elements`, since the host has to make and to judge them.
 constexpr std::int64_t max_elements = std::int64_t{1} << 22;
 constexpr std::int64_t usual_elements = std::int64_t{1} << 20;
-// Real products of a case.
+// Most real products of a case, of any shape and of small shapes.
 constexpr std::int64_t max_products = std::int64_t{1} << 29;
 constexpr std::int64_t max_small_products = 60'000;
 
@@ -23,8 +23,8 @@ auto one_of(Random& random, const List& list) {
   return list[static_cast<std::size_t>(random.integer(0, std::ssize(list) - 1))];
 }
 
-// Around the tiles of 64, 128, 192 and 256, and lengths that nothing divides.
-std::int64_t edge(Random& random) {
+// A length at or around multiples of tile sizes (64, 128, 192, 256), or a prime number.
+std::int64_t draw_length_near_tiles(Random& random) {
   constexpr std::array<std::int64_t, 31> edges = {1,   2,   3,   7,   13,  17,  31,  32,  33,  61,  63,
                                                   64,  65,  97,  127, 128, 129, 131, 191, 192, 193, 211,
                                                   255, 256, 257, 383, 384, 385, 511, 512, 513};
@@ -48,24 +48,26 @@ bool fits(const FuzzCase& test, std::int64_t limit) {
          test.m * test.n * test.k * items * parts * parts <= max_products;
 }
 
-// More tiles of C than a device has SMs, or few of them with a long sum each. Gives the limit of elements.
+// Draws a shape with more tiles of C than a device has SMs, or with few tiles and long sums. Returns the
+// limit of its elements.
 std::int64_t draw_large(FuzzCase& test, Random& random) {
   test.batch = 1;
   if (random.flip()) {
     test.m = random.integer(1000, 2100), test.n = random.integer(1000, 2100), test.k = random.integer(1, 300);
   } else {
-    test.m = edge(random), test.n = edge(random), test.k = random.integer(1500, 12'000);
+    test.m = draw_length_near_tiles(random), test.n = draw_length_near_tiles(random),
+    test.k = random.integer(1500, 12'000);
   }
   return max_elements;
 }
 
-// Half of the shapes are those of the host's generator, small ones.
+// Replaces half of the shapes; the other half keeps the small ones of the host's generator.
 void draw_shape(FuzzCase& test, Random& random) {
   const std::int64_t kind = random.integer(0, 99);
   if (kind >= 50) return;
   if (kind < 32) {
-    test.m = edge(random), test.n = edge(random);
-    test.k = random.flip() ? edge(random) : random.integer(1, 1500);
+    test.m = draw_length_near_tiles(random), test.n = draw_length_near_tiles(random);
+    test.k = random.flip() ? draw_length_near_tiles(random) : random.integer(1, 1500);
   } else if (kind < 44) {  // thin
     test.m = random.integer(1, 9), test.n = random.integer(1, 1100), test.k = random.integer(1, 3000);
     if (random.flip()) std::swap(test.m, test.n);
@@ -82,7 +84,7 @@ void draw_shape(FuzzCase& test, Random& random) {
   while (!fits(test, limit)) halve_longest(test);
 }
 
-// Matrices of a device are aligned to their elements.
+// Device memory must be aligned to whole complex elements; the host's generator shifts by their parts.
 void align_to_elements(FuzzCase& test) {
   if (!is_complex_type(test.type)) return;
   for (std::int64_t* shift : {&test.shift_a, &test.shift_b, &test.shift_c}) *shift *= 2;
@@ -98,8 +100,8 @@ std::int64_t draw_limit(Random& random) {
   }
 }
 
-// Where matrices and scalars lie, the queue, the workspace.
-void draw_place(FuzzCase& test, Random& random) {
+// Draws where matrices and scalars lie, the queue and the workspace.
+void draw_resources(FuzzCase& test, Random& random) {
   test.engine = random.integer(0, 3) == 0 ? "" : "cuda";
   test.threads = 1;
   if (random.integer(0, 19) == 0) {  // host matrices that the engine brings to the device
@@ -121,8 +123,8 @@ void draw_place(FuzzCase& test, Random& random) {
   }
 }
 
-// Avoids plans whose products cuBLAS computes; those that remain are left out when the case is planned.
-void leave_vendor(FuzzCase& test) {
+// Avoids plans whose products cuBLAS computes; call.cpp leaves out those that remain.
+void avoid_vendor(FuzzCase& test) {
   if (test.policy == "native") test.policy = "emulate";
   if (test.scheme.empty()) test.policy = "emulate";
 }
@@ -151,8 +153,8 @@ FuzzCase draw_device_case(const FuzzChoices& choices, const DrawLimits& limits, 
   if (test.via == "blas") test.via = "gemm";
   if (limits.on_host) return test;
   align_to_elements(test);
-  draw_place(test, random);
-  if (limits.no_vendor) leave_vendor(test);
+  draw_resources(test, random);
+  if (limits.no_vendor) avoid_vendor(test);
   return test;
 }
 

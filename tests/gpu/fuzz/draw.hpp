@@ -7,12 +7,12 @@
 namespace kintsugi::test {
 
 struct DrawLimits {
-  bool on_host = false;    // the host's engines and memory, to test generator and judge
-  bool small = false;      // for tools that take a thousand times as long
-  bool no_vendor = false;  // only what our own kernels compute
+  bool on_host = false;    // uses the host's engines and memory, to test generator and judge
+  bool small = false;      // only small shapes, for tools that slow calls down a thousand times
+  bool no_vendor = false;  // only products of Kintsugi's own kernels
 };
 
-// Schemes are those of the library that is loaded.
+// What cases may be drawn from; the schemes are those of the loaded library.
 FuzzChoices device_choices(const DrawLimits& limits);
 
 // Case number `number` of a seed.

@@ -1,6 +1,6 @@
 // Randomised differential test of the C ABI on a device: random products of every type, contract and scheme
-// in flight on several streams, each judged by its own bound against exact sums
-// (tests/support/fuzz_judge.hpp).
+// run on several streams at once; each result is compared with exact sums, within the bound that was promised
+// for it (tests/support/fuzz_judge.hpp).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,9 +16,10 @@ namespace {
 
 constexpr const char* usage = R"(usage: gpu_fuzz [OPTIONS]
 
-Multiplies random matrices through the C ABI on a device and judges each result by what was promised of it: the bound of
-its contract or scheme on exact sums, every bit where the contract is `exact`, special values by their table, everything
-beside C's elements unchanged. A violation prints the case as a line that --case takes back.
+Multiplies random matrices through the C ABI on a device and checks what was promised of each result: its distance from
+exact sums is within the bound of the contract or scheme, every bit is right where the contract is `exact`, special values
+are those of the table in docs/ARCHITECTURE.md, and no memory but C's elements has changed. Each violation is printed with
+a line that repeats the case (--case).
 
   --seconds S      stop after so many seconds
   --cases N        stop after so many cases (without --seconds: 10000)
@@ -26,14 +27,14 @@ beside C's elements unchanged. A violation prints the case as a line that --case
   --first N        number of the first case [0]
   --threads N      workers, each with a stream, a handle and 224 MiB of device memory [host's threads - 2, 1 to 14]
   --json FILE      write the figures there, every few seconds and at the end
-  --case LINE      this case alone
+  --case LINE      run only this case, from a line that a violation printed
   --with LINE      give all cases these members, such as 'type=f64 policy=emulate'
-  --same-bits      300 cases alone, then for --seconds [60] by all workers [8] at once: the bits have to be the same
-  --small          small shapes alone, for compute-sanitizer
-  --no-vendor      only cases that our own kernels compute on Hopper, for tools that do not stand the vendor's
+  --same-bits      run 300 cases one by one, then for --seconds [60] on all workers [8] at once: the bits must be the same
+  --small          only small shapes, for compute-sanitizer
+  --no-vendor      only cases that Kintsugi's own kernels compute on Hopper, for tools that break on cuBLAS's kernels
   --hang S         give up when a case takes longer, with its line and status 3 [60]
-  --host           on the host's engines, without a device
-  --sabotage WHAT  spoil every result: element, inner, padding, operand, workspace, replay, hang
+  --host           use the host's engines; needs no device
+  --sabotage WHAT  spoil every result, to test this program: element, inner, padding, operand, workspace, replay, hang
 
 Status: 0 no violation, 1 violations, 2 wrong usage, 3 a case that does not end, 4 the device was lost.
 
@@ -44,18 +45,18 @@ class Words {
  public:
   Words(int count, char** words) : words_(words + 1, words + count) {}
   bool next(std::string& word) {
-    if (at_ == words_.size()) return false;
-    word = words_[at_++];
+    if (next_ == words_.size()) return false;
+    word = words_[next_++];
     return true;
   }
   std::string value() {
-    if (at_ == words_.size()) throw std::invalid_argument(words_.back() + " needs a value; --help tells");
-    return words_[at_++];
+    if (next_ == words_.size()) throw std::invalid_argument(words_.back() + " needs a value; see --help");
+    return words_[next_++];
   }
 
  private:
   std::vector<std::string> words_;
-  std::size_t at_ = 0;
+  std::size_t next_ = 0;
 };
 
 FuzzRequest read_request(Words words) {
@@ -91,16 +92,16 @@ FuzzRequest read_request(Words words) {
     else if (word == "--host")
       request.limits.on_host = true;
     else
-      throw std::invalid_argument("there is no option '" + word + "'; --help tells");
+      throw std::invalid_argument("there is no option '" + word + "'; see --help");
   }
   return request;
 }
 
-// Options that were not given.
-void complete(FuzzRequest& request) {
-  const bool endless = request.seconds == std::numeric_limits<double>::infinity();
-  if (request.same_bits && endless) request.seconds = 60;
-  if (!request.same_bits && endless) request.cases = std::min<std::int64_t>(request.cases, 10'000);
+// Sets the options that were not given.
+void set_defaults(FuzzRequest& request) {
+  const bool has_no_time_limit = request.seconds == std::numeric_limits<double>::infinity();
+  if (request.same_bits && has_no_time_limit) request.seconds = 60;
+  if (!request.same_bits && has_no_time_limit) request.cases = std::min<std::int64_t>(request.cases, 10'000);
   if (!request.line.empty()) request.threads = 1;
   if (request.threads > 0) return;
   const int usable = static_cast<int>(std::thread::hardware_concurrency()) - 2;
@@ -108,10 +109,11 @@ void complete(FuzzRequest& request) {
 }
 
 int run(FuzzRequest request) {
-  complete(request);
+  set_defaults(request);
   if (!request.limits.on_host) {
     const std::string missing = lab::device_missing_reason();
-    if (!missing.empty()) throw std::invalid_argument("no device: " + missing + " (--host does without)");
+    if (!missing.empty())
+      throw std::invalid_argument("no device: " + missing + " (with --host none is needed)");
     fmt::print("{}, ", lab::device_facts().name);
   }
   fmt::print("library {}, seed {}, {} workers\n", kintsugi_version(), request.seed, request.threads);

@@ -1,5 +1,5 @@
 // Resources of one worker of the differential test: memory for a case's matrices and its workspace, and a
-// stream. In device memory, or in host memory where generator and judge are tested without a device.
+// stream. The memory is the device's, or the host's where generator and judge are tested without a device.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,8 @@ class Lane {
   virtual void download(void* target, const std::byte* source, std::size_t bytes) const = 0;
   virtual void fill(std::byte* target, unsigned char value, std::size_t bytes) const = 0;
   virtual void synchronize() const = 0;
-  // Captures what `enqueue` puts into the stream and launches it `launches` times, each time behind `before`.
+  // Captures what `enqueue` puts into the stream and launches that graph `launches` times; calls
+  // before(launch) in front of each.
   virtual void replay(const std::function<void()>& enqueue, int launches,
                       const std::function<void(int)>& before) const = 0;
 

@@ -1,5 +1,5 @@
-// The memory of one case in a lane: the images of A, B and C, scalars and arrays of pointers one behind the
-// other, so that one copy brings them there and one brings them back; and the workspace between guard zones.
+// The memory of one case in a lane: the images of A, B and C, the scalars and the arrays of pointers lie side
+// by side, so that one copy uploads them and one copy downloads them. The workspace lies between guard zones.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class CaseMemory {
  public:
   CaseMemory(const Lane& lane, bool on_device) : lane_(lane), on_device_(on_device) {}
 
-  // The allocator callback: of the lane's workspace, each part used once a case.
+  // For the allocator callback: a part of the lane's workspace that the case has not used yet.
   void* allocate(std::size_t bytes, std::size_t alignment) {
     const std::size_t first = (used_ + alignment - 1) / alignment * alignment;
     if (bytes > Lane::workspace_bytes || first > Lane::workspace_bytes - bytes) return nullptr;
@@ -28,8 +28,8 @@ class CaseMemory {
     return lane_.workspace() + first;
   }
 
-  // Poisons that many bytes and what lies around them; a workspace that the lane has no room for is not
-  // given.
+  // Gives the case a workspace of that size, poisoned and between guard zones; none where the lane has no
+  // room for it.
   void guard_workspace(std::size_t bytes) {
     if (bytes + 2 * guard_bytes > Lane::workspace_bytes) return;
     lane_.fill(lane_.workspace(), static_cast<unsigned char>(guard_byte), bytes + 2 * guard_bytes);
@@ -48,7 +48,7 @@ class CaseMemory {
     return sabotaged_workspace_ || std::ranges::any_of(guards, [](std::byte x) { return x != guard_byte; });
   }
 
-  // Before the call, once more before a graph's second launch.
+  // Writes the first contents of all matrices: before the call, and again before a graph's second launch.
   void put() const {
     if (!on_device_) {
       std::memcpy(base(), before_.data(), before_.size());
@@ -57,6 +57,7 @@ class CaseMemory {
     lane_.upload(base(), before_.data(), before_.size());
     lane_.synchronize();
   }
+  // Reads all matrices back.
   void fetch() {
     after_.resize(before_.size());
     if (!on_device_) {
@@ -116,7 +117,7 @@ class CaseMemoryOf : public CaseMemory {
     return hash;
   }
 
-  // Names what of A, B, the scalars and the pointers was written to; "" if nothing was. The judge checks C's
+  // Says which byte of A, B, the scalars or the pointers was written to; "" if none was. The judge checks C's
   // image.
   std::string damage() const {
     const std::size_t end_of_c = c_ + data_.c().bytes.size();
@@ -133,7 +134,7 @@ class CaseMemoryOf : public CaseMemory {
     return "";
   }
 
-  // A mistake on purpose, in what came back.
+  // Makes a mistake on purpose in what was read back, to test that it is found.
   void sabotage(const std::string& how) {
     sabotaged_workspace_ = how == "workspace";
     if (how == "padding") after_[c_] ^= std::byte{1};
@@ -145,7 +146,7 @@ class CaseMemoryOf : public CaseMemory {
   }
 
  private:
-  // The leading bit of the fraction of an element's first part, where C has any.
+  // Flips the leading bit of the fraction of an element's first part, if C has elements.
   void spoil(std::int64_t element) {
     constexpr std::size_t part = sizeof(PartOf<T>);
     if (data_.test().m == 0 || data_.test().n == 0 || data_.test().batch == 0) return;
@@ -161,7 +162,8 @@ class CaseMemoryOf : public CaseMemory {
         static_cast<std::size_t>(core::round_up(static_cast<std::int64_t>(before_.size()), 256));
     before_.resize(offset + count, guard_byte);
     std::memcpy(before_.data() + offset, bytes, count);
-    if (before_.size() > Lane::matrix_bytes) throw std::length_error("a case larger than a lane's memory");
+    if (before_.size() > Lane::matrix_bytes)
+      throw std::length_error("the case is larger than a lane's memory");
     return offset;
   }
 

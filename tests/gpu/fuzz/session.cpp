@@ -24,7 +24,7 @@ class FuzzSession::Worker {
   Worker(FuzzSession& session, std::size_t index)
       : session_(session), running(*session.running_[index]),
         lane_(session.request_.limits.on_host ? make_host_lane() : make_device_lane()) {
-    omp_set_num_threads(1);  // of the laboratory, in this thread: the workers fill the machine
+    omp_set_num_threads(1);  // for the lab's loops in this thread: the workers already use all cores
     kintsugi_create(&handle_);
   }
   ~Worker() { kintsugi_destroy(handle_); }
@@ -93,12 +93,12 @@ std::optional<Outcome> FuzzSession::call(Worker& worker, const FuzzCase& test, b
 
 void FuzzSession::report_exception(Worker& worker, const FuzzCase& test, const std::string& what) {
   const bool alive = worker.is_alive();
-  if (!alive && lost_.exchange(true)) return;  // another worker met it first
+  if (!alive && lost_.exchange(true)) return;  // another worker has already reported the loss
   tally_.add_fault(test, {"device", what});
   if (!alive) fmt::print("The device is lost. Cases that were running:\n{}", running_cases());
 }
 
-// work(worker, index) in as many threads as were asked for, under the watchdog.
+// Runs work(worker, index) in as many threads as were requested, under the watchdog.
 template <class Work>
 void FuzzSession::with_workers(const Work& work) {
   const std::jthread watchdog([this](const std::stop_token& stop) { watch(stop); });
@@ -120,7 +120,7 @@ int FuzzSession::run_one_case() {
   with_workers([&](Worker& worker, std::size_t) {
     const auto outcome = call(worker, test, true);
     if (!outcome) return;
-    fmt::print("{}: program {}, {} elements held against the reference{}{}\n", to_text(test),
+    fmt::print("{}: program {}, {} elements compared with the reference{}{}\n", to_text(test),
                outcome->program, outcome->elements,
                outcome->refusal.empty() ? "" : ", refused: ", outcome->refusal);
   });
@@ -140,25 +140,27 @@ int FuzzSession::run_cases() {
 
 int FuzzSession::run_same_bits() {
   constexpr std::uint64_t max_cases = 300;
-  std::vector<std::pair<FuzzCase, std::uint64_t>> alone;
+  std::vector<std::pair<FuzzCase, std::uint64_t>> bits_alone;  // bits of each case when no other call runs
   {
     const std::jthread watchdog([this](const std::stop_token& stop) { watch(stop); });
     Worker worker(*this, 0);
     for (std::uint64_t number = 0; number < max_cases && !lost_; ++number) {
       const FuzzCase test = draw(request_.first + number);
       const auto outcome = call(worker, test, true);
-      if (outcome && outcome->refusal.empty()) alone.emplace_back(test, outcome->bits);
+      if (outcome && outcome->refusal.empty()) bits_alone.emplace_back(test, outcome->bits);
     }
   }
-  if (alone.empty()) return finish();
+  if (bits_alone.empty()) return finish();
   const auto begin = Clock::now();
   with_workers([&](Worker& worker, std::size_t index) {
     lab::Random random(request_.seed, 1000 + index);
     while (!lost_ && std::chrono::duration<double>(Clock::now() - begin).count() < request_.seconds) {
-      const auto& [test, bits] = alone[static_cast<std::size_t>(random.integer(0, std::ssize(alone) - 1))];
+      const auto& [test, bits] =
+          bits_alone[static_cast<std::size_t>(random.integer(0, std::ssize(bits_alone) - 1))];
       const auto outcome = call(worker, test, false);
       if (outcome && outcome->bits != bits)
-        tally_.add_fault(test, {"bits", "other bits beside other threads than alone"}, outcome->program);
+        tally_.add_fault(test, {"bits", "the bits differ from those of the call without other threads"},
+                         outcome->program);
     }
   });
   return finish();
@@ -174,25 +176,26 @@ void FuzzSession::watch(const std::stop_token& stop) {
   }
 }
 
-std::optional<FuzzCase> FuzzSession::old_case(Running& running, bool inside) const {
+std::optional<FuzzCase> FuzzSession::overdue_case(Running& running, bool inside) const {
   const std::scoped_lock lock(running.mutex);
   const std::chrono::duration<double> age = Clock::now() - running.begin;
   return age.count() >= request_.hang_seconds && (running.inside || !inside) ? running.test : std::nullopt;
 }
 
-// A case that waits for the capture of another one is ended only if no other case hangs.
+// Looks first for a case inside the library: a case that waits for another one's capture is blamed only if no
+// other hangs.
 void FuzzSession::end_if_hung() {
   for (const bool inside : {true, false}) {
     for (const auto& running : running_) {
-      if (const auto test = old_case(*running, inside)) end_hung(*test);
+      if (const auto test = overdue_case(*running, inside)) end_hung(*test);
     }
   }
 }
 
 void FuzzSession::end_hung(const FuzzCase& test) {
-  tally_.add_fault(test, {"hang", fmt::format("no end after {:.0f} s", request_.hang_seconds)});
+  tally_.add_fault(test, {"hang", fmt::format("did not end within {:.0f} s", request_.hang_seconds)});
   write_json("hang");
-  fmt::print("This case does not end: {} --case '{}'\nAll that were running:\n{}", command_of(request_),
+  fmt::print("This case does not end: {} --case '{}'\nAll cases that were running:\n{}", command_of(request_),
              to_text(test), running_cases());
   std::fflush(stdout);
   _exit(fuzz_hang);

@@ -1,5 +1,5 @@
-// A run of the differential test: workers that draw and make calls, each with a lane and a handle of its own,
-// and a watchdog that names the case which does not end.
+// A run of the differential test: workers draw and make calls, each with a lane and a handle of its own, and
+// a watchdog names a case that does not end.
 #pragma once
 
 #include <atomic>
@@ -38,10 +38,10 @@ class FuzzSession {
  public:
   explicit FuzzSession(const FuzzRequest& request);
 
-  // Each gives the exit status.
+  // These return the exit status.
   int run_one_case();
   int run_cases();
-  // Calls of a list, made alone first, then by all workers at once: the bits have to be the same.
+  // Makes the calls of a list one by one, then on all workers at once: the bits must be the same.
   int run_same_bits();
 
  private:
@@ -50,7 +50,7 @@ class FuzzSession {
     std::mutex mutex;
     std::optional<FuzzCase> test;
     Clock::time_point begin;
-    std::atomic<bool> inside{false};  // the library is at work on it
+    std::atomic<bool> inside{false};  // see CallContext
   };
   class Worker;
 
@@ -58,12 +58,12 @@ class FuzzSession {
   bool goes_on() const;
   template <class Work>
   void with_workers(const Work& work);
-  // Makes the call; nothing where the device was lost or the program failed, which is counted.
+  // Makes the call and counts it. Returns nothing if the device was lost or the program failed.
   std::optional<Outcome> call(Worker& worker, const FuzzCase& test, bool judges);
   void report_exception(Worker& worker, const FuzzCase& test, const std::string& what);
   void watch(const std::stop_token& stop);
   void end_if_hung();
-  std::optional<FuzzCase> old_case(Running& running, bool inside) const;
+  std::optional<FuzzCase> overdue_case(Running& running, bool inside) const;
   [[noreturn]] void end_hung(const FuzzCase& test);
   std::string running_cases();
   void write_json(const std::string& ending) const;

@@ -5,8 +5,8 @@
 namespace kintsugi::test {
 namespace {
 
-// Program that was requested: the scheme, or policy and accuracy.
-std::string asked(const FuzzCase& test) {
+// What the case requests: a scheme, or policy and accuracy.
+std::string request_text(const FuzzCase& test) {
   if (!test.scheme.empty()) return "scheme " + test.scheme;
   return (test.policy.empty() ? "auto" : test.policy) + (test.accuracy.empty() ? "" : " " + test.accuracy);
 }
@@ -18,10 +18,10 @@ void Tally::add(const FuzzCase& test, const Outcome& outcome) {
   ++calls_;
   elements_ += outcome.elements;
   if (!outcome.program.empty())
-    ++programs_[fmt::format("{}, {}, {}", test.type, asked(test), outcome.program)];
+    ++programs_[fmt::format("{}, {}, {}", test.type, request_text(test), outcome.program)];
   if (!outcome.refusal.empty()) {
     ++refused_;
-    ++refusals_[fmt::format("{}, {}: {}", test.type, asked(test), outcome.refusal)];
+    ++refusals_[fmt::format("{}, {}: {}", test.type, request_text(test), outcome.refusal)];
   }
   for (const Fault& fault : outcome.faults) count_fault(test, fault, outcome.program);
 }
@@ -33,7 +33,7 @@ void Tally::add_fault(const FuzzCase& test, const Fault& fault, const std::strin
 
 void Tally::count_fault(const FuzzCase& test, const Fault& fault, const std::string& program) {
   const std::string text = to_text(test);
-  Class& found = classes_[fmt::format("{}: {}, {}, {}", fault.kind, test.type, asked(test), program)];
+  Class& found = classes_[fmt::format("{}: {}, {}, {}", fault.kind, test.type, request_text(test), program)];
   if (found.count++ == 0) {
     found.is_violation = fault.is_violation;
     found.first_case = text;
@@ -76,7 +76,7 @@ void Tally::print_summary() const {
                found.is_violation ? "" : "(no violation) ", name, found.first_case);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin_;
   fmt::print(
-      "{} calls in {:.1f} s, {} of them refused; {} elements of C held against the reference; {} "
+      "{} calls in {:.1f} s, {} of them refused; {} elements of C compared with the reference; {} "
       "violations\n",
       calls_, seconds.count(), refused_, elements_, violations_);
 }

@@ -14,14 +14,14 @@ namespace kintsugi::test {
 
 class Tally {
  public:
-  // `prefix`: the command line that takes a case back, up to the case itself.
+  // `prefix`: the command line that repeats a case, up to the case itself.
   explicit Tally(std::string prefix) : prefix_(std::move(prefix)) {}
 
   void add(const FuzzCase& test, const Outcome& outcome);
   void add_fault(const FuzzCase& test, const Fault& fault, const std::string& program = "");
   std::int64_t calls() const;
   std::int64_t violations() const;
-  // calls, refusals, violations by class with the first case of each.
+  // JSON with the numbers of calls and refusals, and the violations by class with the first case of each.
   nlohmann::json document() const;
   void print_summary() const;
 

@@ -1,7 +1,7 @@
 // Not a test: measures products of int8 slices on the device, by Kintsugi's own kernels and by cuBLAS.
 //   build/tests/byte_rate [--json FILE]
-// Times are medians of events around batches of some 100 ms, so that clocks are those of a device at work;
-// rates count a multiplication and an addition for each product of slices.
+// Times are medians of events around batches of some 100 ms, so that the device runs at the clocks of steady
+// work; rates count a multiplication and an addition for each product of slices.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 namespace kintsugi::core {
 namespace {
 
-// Numbers are repeated, and their count is odd.
+// Fills the memory with copies of an odd number of random words, so that rows and columns differ.
 void fill_randomly(const Memory& memory, std::size_t bytes) {
   std::mt19937_64 random(bytes);
   std::vector<std::uint64_t> words(std::min<std::size_t>(bytes / 8, (1 << 20) - 1));
@@ -64,9 +64,9 @@ struct Product {
   Memory memory_a, memory_b, memory_sums, scratch;
 };
 
-// Prints and adds a row. Returns the sums.
-std::vector<std::uint8_t> time_one(nlohmann::json& rows, const std::string& scheme, const Product& product,
-                                   const std::string& name, const std::function<void(int)>& run) {
+// Times `run`, prints and adds a row. Returns the sums.
+std::vector<std::uint8_t> time_kernel(nlohmann::json& rows, const std::string& scheme, const Product& product,
+                                      const std::string& name, const std::function<void(int)>& run) {
   const double once = seconds(2, run);
   const double time = seconds(std::max(1, static_cast<int>(0.1 / once)), run, 3);
   const std::int64_t n = product.a.vectors;
@@ -82,7 +82,7 @@ std::vector<std::uint8_t> time_one(nlohmann::json& rows, const std::string& sche
 void time_products(nlohmann::json& rows, const std::string& scheme, const Program& program, std::int64_t n,
                    std::int64_t k) {
   const Product product(program, n, k);
-  const auto expected = time_one(rows, scheme, product, "vendor", [&](int) {
+  const auto expected = time_kernel(rows, scheme, product, "vendor", [&](int) {
     cuda::multiply({}, product.schedule, product.a, product.b, product.sums, product.scratch.data(), nullptr);
   });
   for (std::size_t t = 0; t < cuda::int8_tiles.size(); ++t) {
@@ -90,10 +90,10 @@ void time_products(nlohmann::json& rows, const std::string& scheme, const Progra
         t, cuda::int8_tile_schedule(cuda::int8_tiles[t],
                                     cuda::int8_shape(product.schedule, product.a, product.sums),
                                     cuda::clusters_of_device())};
-    const auto found = time_one(rows, scheme, product, fmt::format("tile {}", t), [&](int) {
+    const auto found = time_kernel(rows, scheme, product, fmt::format("tile {}", t), [&](int) {
       cuda::int8_gemm({}, product.schedule, product.a, product.b, product.sums, {}, choice);
     });
-    if (found != expected) fmt::print("  the sums DIFFER from the vendor's\n");
+    if (found != expected) fmt::print("  the sums DIFFER from those of cuBLAS\n");
   }
 }
 
@@ -101,7 +101,7 @@ int run(const char* file) {
   nlohmann::json rows;
   for (const std::int64_t n : {256, 512, 1024, 2048, 4096})
     time_products(rows, "ozaki2", schemes::ozaki2_program(16), n, n);
-  time_products(rows, "ozaki2", schemes::ozaki2_program(16), 4096, 8192);  // a tile of a larger product
+  time_products(rows, "ozaki2", schemes::ozaki2_program(16), 4096, 8192);  // as one tile of a larger product
   time_products(rows, "ozaki2:moduli=15", schemes::ozaki2_program(15), 8192, 8192);
   for (const std::int64_t n : {1024, 4096, 8192})
     time_products(rows, "int8x6", schemes::int8x6.program, n, n);

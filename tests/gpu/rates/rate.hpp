@@ -69,7 +69,8 @@ double seconds(int count, const Run& run, int rounds = 7) {
   return median(times);
 }
 
-// Numbers are repeated, and their count is odd, so that neither rows nor columns are equal.
+// Random numbers that are repeated to fill a matrix. Their count is odd, so that no two rows or columns of a
+// matrix are equal.
 template <class T>
 struct Pattern {
   explicit Pattern(std::uint64_t seed) {
@@ -78,21 +79,22 @@ struct Pattern {
   }
   T at(std::int64_t index) const { return values[static_cast<std::size_t>(index) % values.size()]; }
   void fill(const Memory& memory, std::size_t count) const {
-    const std::size_t whole = std::min(values.size(), count);
-    engine().copy_to_device({}, memory.data(), values.data(), whole * sizeof(T));
-    for (std::size_t first = whole; first < count; first += whole) {
+    const std::size_t pattern_size = std::min(values.size(), count);
+    engine().copy_to_device({}, memory.data(), values.data(), pattern_size * sizeof(T));
+    for (std::size_t first = pattern_size; first < count; first += pattern_size) {
       check(driver().copy_on_device_async(memory.address() + first * sizeof(T), memory.address(),
-                                          std::min(whole, count - first) * sizeof(T), nullptr),
+                                          std::min(pattern_size, count - first) * sizeof(T), nullptr),
             "cuMemcpyDtoDAsync");
     }
   }
   std::vector<T> values = std::vector<T>((1 << 22) - 3);
 };
 
-// Median of the seconds of one of `count` steps in a graph, which is replayed for some milliseconds.
+// Median of the seconds that one step takes in a graph of `count` steps, which is replayed for some
+// milliseconds.
 template <class Step>
 double seconds_in_graph(int count, double max_seconds, const Step& step) {
-  engine().synchronize();  // the stream waits for nothing that is under way elsewhere
+  engine().synchronize();  // the new stream does not wait for work of other streams by itself
   const lab::DeviceStream stream;
   const lab::DeviceGraph graph(stream, [&] {
     for (int i = 0; i < count; ++i) step(Queue{QueueKind::cuda, stream.native()}, i);

@@ -1,6 +1,6 @@
 // Not a test: measures recombinations and products of unsplit operands on the device.
 //   build/tests/recombine_rate [--json FILE]
-// Times are medians of events around single steps.
+// Each step is timed by events around it; times are medians.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ class Array {
   Memory memory_;
 };
 
-// Median of runs that are timed one by one.
+// Median time of 21 runs, each timed alone.
 double seconds_of(const std::function<void()>& step) {
   return seconds(
       1, [&](int) { step(); }, 21);
@@ -60,14 +60,16 @@ class Table {
     json_["copy_bytes_per_second"] = copy_;
   }
 
-  void moves(const std::string& name, double bytes, const std::function<void()>& step) {
+  // Measures a step that is bound by memory.
+  void add_transfer(const std::string& name, double bytes, const std::function<void()>& step) {
     const double seconds = seconds_of(step);
     fmt::print("{:44} {:>9.1f} us {:>8.1f} GB/s {:>6.1f} % of the copy\n", name, seconds * 1e6,
                bytes / seconds * 1e-9, bytes / seconds / copy_ * 100);
     json_["rows"].push_back(
         {{"step", name}, {"seconds", seconds}, {"bytes", bytes}, {"of_copy", bytes / seconds / copy_}});
   }
-  void computes(const std::string& name, double operations, const std::function<void()>& step) {
+  // Measures a step that is bound by arithmetic.
+  void add_arithmetic(const std::string& name, double operations, const std::function<void()>& step) {
     const double seconds = seconds_of(step);
     fmt::print("{:44} {:>9.1f} us {:>8.2f} TFLOP/s\n", name, seconds * 1e6, operations / seconds * 1e-12);
     json_["rows"].push_back({{"step", name}, {"seconds", seconds}, {"operations", operations}});
@@ -95,7 +97,7 @@ std::vector<T> small_integers(std::int64_t count) {
   return values;
 }
 
-// The tile of a square product is all of C.
+// A square product whose tile is all of C.
 template <class T>
 struct Square {
   explicit Square(std::int64_t size, bool by_rows = false)
@@ -130,8 +132,8 @@ void time_weighted(Table& table, std::int64_t n, int groups, bool by_rows) {
   const std::vector<int> exponents{0, -11, -22};
   const std::string name =
       fmt::format("weighted f32, {} of {} x {}{}", groups, n, n, by_rows ? ", by rows" : "");
-  table.moves(name, 4.0 * static_cast<double>(n * n) * (groups + 1),
-              [&] { engine().recombine_weighted({}, accumulators, exponents, square.tile); });
+  table.add_transfer(name, 4.0 * static_cast<double>(n * n) * (groups + 1),
+                     [&] { engine().recombine_weighted({}, accumulators, exponents, square.tile); });
   for (const std::int64_t i : {std::int64_t{0}, n / 3, n - 1}) {
     const std::int64_t j = n - 2;
     double sum = 0;
@@ -155,46 +157,48 @@ void time_residues(Table& table, std::int64_t n, int count) {
   Accumulators accumulators = make_accumulators(SumType::residue, n, n, count);
   accumulators.data = reinterpret_cast<std::byte*>(sums.data());
   const std::string name = fmt::format("residues f64, {} moduli, {} x {}", count, n, n);
-  table.moves(name, static_cast<double>(n * n) * (count + 8),
-              [&] { engine().recombine_residues({}, accumulators, {.real_count = count}, square.tile); });
+  table.add_transfer(name, static_cast<double>(n * n) * (count + 8), [&] {
+    engine().recombine_residues({}, accumulators, {.real_count = count}, square.tile);
+  });
   for (const std::int64_t e : {std::int64_t{0}, n * n / 3, n * n - 1})
     expect(square.c.host(e), integers[static_cast<std::size_t>(e)] * 0.25, name);
 }
 
-void time_leaving(Table& table, std::int64_t n, int modulus) {
+void time_additions_of_k_blocks(Table& table, std::int64_t n, int modulus) {
   const std::vector<std::int32_t> values = small_integers<std::int32_t>(n * n);
-  const Array<std::int32_t> inside(values);
-  const Array<std::int64_t> outside(n * n);
-  const std::string name = modulus == 0 ? fmt::format("integers leave, {} x {}", n, n)
-                                        : fmt::format("residues leave, {} x {}", n, n);
+  const Array<std::int32_t> block_sums(values);
+  const Array<std::int64_t> total_sums(n * n);
+  const std::string name = modulus == 0 ? fmt::format("add block of integers, {} x {}", n, n)
+                                        : fmt::format("add block of residues, {} x {}", n, n);
   for (const bool first : {true, false}) {
     const double bytes = 4 + (modulus == 0 ? 8 : 1) * (first ? 1 : 2);
-    table.moves(name + (first ? ", first" : ", later"), bytes * static_cast<double>(n * n),
-                [&] { cuda::add_outside({}, inside.data(), n * n, modulus, first, outside.data()); });
+    table.add_transfer(name + (first ? ", first" : ", later"), bytes * static_cast<double>(n * n), [&] {
+      cuda::add_outside({}, block_sums.data(), n * n, modulus, first, total_sums.data());
+    });
     if (!first) continue;
     const std::int32_t value = values[0];
-    const std::int64_t word = outside.host(0);
+    const std::int64_t word = total_sums.host(0);
     expect(static_cast<double>(modulus == 0 ? word : word & 0xff), value < 0 ? value + modulus : value, name);
   }
 }
 
 template <class T>
-void time_plain(Table& table, std::int64_t n) {
+void time_unsplit_product(Table& table, std::int64_t n) {
   Square<T> square(n);
   const std::vector<T> values = small_integers<T>(n * n);
   const Array<T> operand(values);
   square.tile.a.matrix.data = square.tile.b.matrix.data = operand.data();
-  const std::string name = fmt::format("plain product f{}, n = {}", 8 * sizeof(T), n);
-  table.computes(name, 2.0 * std::pow(static_cast<double>(n), 3),
-                 [&] { engine().multiply_unsplit({}, square.tile); });
+  const std::string name = fmt::format("unsplit product f{}, n = {}", 8 * sizeof(T), n);
+  table.add_arithmetic(name, 2.0 * std::pow(static_cast<double>(n), 3),
+                       [&] { engine().multiply_unsplit({}, square.tile); });
   double sum = 0;  // of row 3 and column n - 1
   for (std::int64_t p = 0; p < n; ++p)
     sum += values[static_cast<std::size_t>(3 + p * n)] * values[static_cast<std::size_t>(n - 1 + p * n)];
   expect(square.c.host(3 + (n - 1) * n), sum, name);
 }
 
-// Sums are random integers of 150 bits, so that no element is open. `inexact`: elements of a vector that are
-// not exact; with 0 nothing is tested.
+// Sums are random integers of 150 bits, so that no element remains open. `inexact` is the number of inexact
+// elements of a vector; with 0 the check has nothing to test.
 void time_checked(Table& table, std::int64_t n, int count, double inexact, double coefficient) {
   const Square<double> square(n);
   std::mt19937_64 random(7);
@@ -219,14 +223,15 @@ void time_checked(Table& table, std::int64_t n, int count, double inexact, doubl
                                        inexact == 0       ? "exact"
                                        : coefficient == 0 ? "rounded twice"
                                                           : "bounded");
-  table.moves(name, static_cast<double>(n * n) * (count + 8), [&] {
+  table.add_transfer(name, static_cast<double>(n * n) * (count + 8), [&] {
     engine().recombine_checked({}, accumulators, {.real_count = count}, check, square.tile, open);
   });
-  constexpr double runs = 100;  // at most, whose open elements add up
+  constexpr double runs = 100;  // upper limit of the runs above, whose open elements add up
   expect(static_cast<double>(state.host(0).open) < 1e-3 * runs * static_cast<double>(n * n) ? 1 : 0, 1, name);
   const Array<DeviceCheckState> nothing(1);
   const DeviceOpenElements none{nothing.data(), bits.data(), words, list.data()};
-  table.moves("exact sums of no element", 4, [&] { engine().recompute({}, square.tile, none, nullptr); });
+  table.add_transfer("exact sums where no element is open", 4,
+                     [&] { engine().recompute({}, square.tile, none, nullptr); });
 }
 
 template <class T>
@@ -240,8 +245,8 @@ void time_exact(Table& table, std::int64_t n, bool along_k) {
   }
   const std::string name =
       fmt::format("exact sums f{}, n = {}{}", 8 * sizeof(T), n, along_k ? ", along k" : ", across");
-  table.computes(name, 2.0 * std::pow(static_cast<double>(n), 3),
-                 [&] { engine().multiply_exactly({}, square.tile); });
+  table.add_arithmetic(name, 2.0 * std::pow(static_cast<double>(n), 3),
+                       [&] { engine().multiply_exactly({}, square.tile); });
   double sum = 0;  // of row 3 and column n - 1
   const auto value = [&](std::int64_t v, std::int64_t p) {
     return values[static_cast<std::size_t>(along_k ? v * n + p : v + p * n)];
@@ -250,8 +255,8 @@ void time_exact(Table& table, std::int64_t n, bool along_k) {
   expect(square.c.host(3 + (n - 1) * n), sum, name);
 }
 
-// Bounds, ranges and norms, which are read of an operand before its split.
-void time_looks(Table& table, std::int64_t n) {
+// Bounds, ranges and norms, each of which reads an operand once before its split.
+void time_scans(Table& table, std::int64_t n) {
   const Square<double> square(n);
   const Array<double> operand(small_integers<double>(n * n));
   const Array<RoundingBound> bounds(n);
@@ -261,8 +266,8 @@ void time_looks(Table& table, std::int64_t n) {
     if (along_k) std::swap(side.matrix.row_stride, side.matrix.column_stride);
     const Array<VectorNorm> norms(n);
     const auto move = [&](const char* name, const auto& find) {
-      table.moves(fmt::format("{} f64, {} x {}{}", name, n, n, along_k ? ", along k" : ", across"),
-                  8.0 * static_cast<double>(n * n), find);
+      table.add_transfer(fmt::format("{} f64, {} x {}{}", name, n, n, along_k ? ", along k" : ", across"),
+                         8.0 * static_cast<double>(n * n), find);
     };
     move("rounding bounds", [&] {
       engine().find_rounding_bounds({}, {side, 60, bounds.data(), 0, n}, {}, {});
@@ -290,12 +295,12 @@ int run(const char* file) {
     time_exact<float>(table, 1024, along_k);
     time_exact<double>(table, 1024, along_k);
   }
-  time_looks(table, 4096);
-  time_leaving(table, 4096, 0);
-  time_leaving(table, 4096, 251);
+  time_scans(table, 4096);
+  time_additions_of_k_blocks(table, 4096, 0);
+  time_additions_of_k_blocks(table, 4096, 251);
   for (const std::int64_t n : {512, 1024, 4096}) {
-    time_plain<float>(table, n);
-    time_plain<double>(table, n);
+    time_unsplit_product<float>(table, n);
+    time_unsplit_product<double>(table, n);
   }
   write_json(file, table.json());
   return 0;

@@ -1,8 +1,8 @@
 // Not a test: measures how near splits on a device come to the speed at which it copies.
 //   build/tests/split_rate [--json FILE] [SCHEME...]
-// Times are medians of events around many splits, ranges included; bytes are those of the operand, once, and
-// of the slices. Both operands of a product of column-major matrices, A with vectors and B with elements
-// beside each other, are timed in graphs: in one call of split(), and in two.
+// Times are medians of events around many splits, ranges included; bytes count the operand once, and its
+// slices. Graphs time both operands of a product of column-major matrices (vector stride 1 in A, element
+// stride 1 in B), split by one call of split() and by two.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -67,7 +67,7 @@ struct Buffers {
 constexpr const char* along_k_text = "element stride 1";
 constexpr const char* across_text = "vector stride 1";
 
-// Compares some vectors with the host's.
+// True if the slices of some vectors are those of the host.
 template <class T>
 bool is_right(const Buffers<T>& buffers, const Pattern<T>& pattern, const SplitRule& rule) {
   const std::int64_t n = buffers.matrix.rows;
@@ -161,12 +161,12 @@ void measure(const char* name, const Pattern<T>& pattern, std::int64_t n, std::i
   };
   const DeviceSplit first{buffers_of(0).side(), 0, &rule, buffers_of(0).slices, false};
   if (rule.scales == ScaleRule::norm && !engine().finds_norms(first))
-    return;  // in two reads, not by this kernel
+    return;  // no kernel reads such an operand only once
   const int count = n * length <= (std::int64_t{1} << 26) ? 24 : 8;
   Row row{name, n, length, along_k ? along_k_text : across_text, bytes_of(*buffers[0])};
   row.time = seconds(count, [&](int i) {
-    const DeviceSplit one{buffers_of(i).side(), 0, &rule, buffers_of(i).slices, false};
-    split({}, {&one, 1});
+    const DeviceSplit next{buffers_of(i).side(), 0, &rule, buffers_of(i).slices, false};
+    split({}, {&next, 1});
   });
   row.right = is_right(*buffers[0], pattern, rule);
   rows.push_back(row);
@@ -184,7 +184,7 @@ struct Pair {
 template <class T>
 void measure_both(const char* name, const Pattern<T>& pattern, std::int64_t n, std::vector<Row>& rows) {
   const SplitRule rule = rule_of<T>(name, n);
-  // Pairs are so many that a cache of 60 MiB has nothing left of the first when the last are split.
+  // So many pairs that a cache of 60 MiB holds nothing of the first when the last are split.
   constexpr double enough = 160.0 * (1 << 20);
   std::vector<std::unique_ptr<Pair<T>>> pairs;
   double bytes = 0;
@@ -193,14 +193,14 @@ void measure_both(const char* name, const Pattern<T>& pattern, std::int64_t n, s
     bytes = bytes_of(pairs.back()->a) + bytes_of(pairs.back()->b);
   }
   const int count = static_cast<int>(round_up(48, static_cast<std::int64_t>(pairs.size())));
-  for (const bool together : {true, false}) {
-    Row row{name, n, n, together ? "A and B, one call" : "A and B, two calls", bytes};
+  for (const bool in_one_call : {true, false}) {
+    Row row{name, n, n, in_one_call ? "A and B, one call" : "A and B, two calls", bytes};
     row.time = seconds_in_graph(count, bytes / 2e12 + 5e-6, [&](const Queue& queue, int i) {
       const Pair<T>& pair = *pairs[static_cast<std::size_t>(i) % pairs.size()];
       const std::array splits{DeviceSplit{pair.a.side(), 0, &rule, pair.a.slices, false},
                               DeviceSplit{pair.b.side(), 0, &rule, pair.b.slices, false}};
-      if (together) return split(queue, splits);
-      for (const DeviceSplit& one : splits) split(queue, {&one, 1});
+      if (in_one_call) return split(queue, splits);
+      for (const DeviceSplit& operand_split : splits) split(queue, {&operand_split, 1});
     });
     row.right = is_right(pairs[0]->a, pattern, rule) && is_right(pairs[0]->b, pattern, rule);
     for (const auto& pair : pairs) {
@@ -236,7 +236,7 @@ nlohmann::json to_json(const std::vector<Row>& rows, double copy, std::uint64_t 
   return result;
 }
 
-// Numbers and lengths of vectors; the last ones are longer than what a thread block or a cluster holds.
+// Numbers and lengths of vectors; the last ones are too long for a thread block or a cluster to hold.
 constexpr std::int64_t long_vectors[][2] = {{1024, 8192},   {1024, 16384}, {1024, 32768}, {1024, 65536},
                                             {128, 1 << 20}, {64, 1 << 20}, {100, 100000}};
 
@@ -287,7 +287,7 @@ class Report {
 
 int run(const char* json_file, const std::vector<const char*>& schemes) {
   const std::uint64_t seed = std::random_device{}();
-  selection();  // while no stream is captured
+  selection();  // allocates now, since it cannot while a stream is captured
   Report report(json_file, copy_bandwidth(), seed);
   const Pattern<float> singles(seed);
   const Pattern<double> doubles(seed);
@@ -309,7 +309,7 @@ int main(int count, char** words) {
   std::vector<const char*> schemes(words + (json ? 3 : 1), words + count);
   for (const char* name : schemes) {
     if (kintsugi::core::find_scheme(name) != nullptr) continue;
-    fmt::print(stderr, "split_rate: \"{}\" is no scheme\nusage: split_rate [--json FILE] [SCHEME...]\n",
+    fmt::print(stderr, "split_rate: there is no scheme \"{}\"\nusage: split_rate [--json FILE] [SCHEME...]\n",
                name);
     return 2;
   }

@@ -1,9 +1,9 @@
-// Not a test: measures every variant of the multi-term GEMM kernel, from slices to C, beside its expected
-// time.
+// Not a test: measures every variant of the multi-term GEMM kernel, from slices to C, and prints the expected
+// time next to the measured one.
 //   build/tests/term_rate [--json FILE] [--stages] [--halvings N] [MxNxK[xITEMS]...]
-// Times are medians of graphs whose steps have operands in turn, so that no cache has them. All ways must
-// give the same bits. With --halvings, k-blocks are halved so often, else as the size asks. With --stages:
-// small tiles alone, with every number of pipeline stages.
+// Times are medians of graphs whose steps take turns with several operands, so that no cache holds them. All
+// variants must give the same bits. --halvings N halves the k-block N times instead of as often as the size
+// calls for. --stages measures only small tiles, with every number of pipeline stages.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -36,7 +36,7 @@ struct Size {
 struct Request {
   std::vector<Size> sizes;
   bool stages = false;
-  int halvings = -1;  // less than 0: as the size asks
+  int halvings = -1;  // of the k-block; negative: as many as the size calls for
   const char* file = nullptr;
 };
 
@@ -121,7 +121,7 @@ class Product {
 };
 
 std::string describe(const cuda::ClusterTileVariant& variant) {
-  return fmt::format("schedule, tile {}, {} parts", variant.tile, variant.schedule.k_parts);
+  return fmt::format("cluster tile {}, {} parts of k", variant.tile, variant.schedule.k_parts);
 }
 std::string describe(const cuda::SmallTileVariant& variant) {
   return fmt::format("{} columns{}, {} stages", cuda::small_tiles[variant.tile].columns,
@@ -155,7 +155,7 @@ Program program_for(const char* scheme, const Size& size, const Request& request
   return program;
 }
 
-// Products are so many that no cache has the operands of one when its turn comes again.
+// Makes so many products that no cache holds the operands of one when its turn comes again.
 std::vector<std::unique_ptr<Product>> make_products(const Pattern<float>& pattern, const Program& program,
                                                     const Size& size) {
   std::vector<std::unique_ptr<Product>> products;
@@ -168,7 +168,7 @@ std::vector<std::unique_ptr<Product>> make_products(const Pattern<float>& patter
 struct Timing {
   std::string variant;
   double seconds = 0;
-  double expected = 0;  // seconds, too
+  double expected = 0;  // in seconds
   bool same_bits = false;
 };
 

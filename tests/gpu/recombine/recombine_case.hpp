@@ -1,4 +1,4 @@
-// A tile of C with all that its recombination reads, on the host and on the device.
+// Makes a tile of C and all that its recombination reads, on the host and on the device.
 #pragma once
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ T draw_element(std::mt19937_64& random, int spread) {
   }
 }
 
-// 0, 1, -1, NaN, infinities and any other.
+// Often 0 or 1; else -1, NaN, infinity or any number.
 template <class T>
 T draw_scalar(std::mt19937_64& random) {
   using R = core::RealOf<T>;
@@ -71,7 +71,7 @@ std::string text_of(const T& x) {
   }
 }
 
-// True for equal bits, or if both are NaN: processors' NaNs differ.
+// True for equal bits, or if both are NaN: host and device make different NaNs.
 template <class T>
 bool same_element(const T& x, const T& y) {
   if constexpr (core::is_complex<T>) {
@@ -82,7 +82,7 @@ bool same_element(const T& x, const T& y) {
   }
 }
 
-// A matrix of a batch on both sides: one of two items, by a stride or by pointers.
+// A matrix on host and device: one of two items of a batch that has a stride or pointers.
 template <class T>
 class TestMatrix {
  public:
@@ -116,8 +116,8 @@ class TestMatrix {
   }
   const DeviceArray<T>& array() const { return *array_; }
 
-  // All of it, padding and the batch's other item included. `tolerance`, one an element: how far it may be
-  // away; without one, or where that is no finite number: bits are the same.
+  // Compares all memory, padding and the batch's other item included. `tolerance` says for each element how
+  // far from `expected` it may be; without it, or where it is not finite, the bits must be the same.
   void expect(const std::vector<T>& expected, const std::string& what,
               const std::vector<double>& tolerance = {}) const {
     const std::vector<T> result = array_->host();
@@ -128,18 +128,18 @@ class TestMatrix {
           std::abs(result[e] - expected[e]) <= tolerance[e])
         continue;
       ++shown;
-      const std::int64_t inside = static_cast<std::int64_t>(e) - item_ * size_;
-      ADD_FAILURE() << what << ": element " << inside << " of an item with ld " << ld_
-                    << (by_rows_ ? " by rows" : " by columns") << " (line " << inside / ld_ << ", place "
-                    << inside % ld_ << ") is " << text_of(result[e]) << " instead of " << text_of(expected[e])
-                    << ", before " << text_of(values_[e]);
+      const std::int64_t element = static_cast<std::int64_t>(e) - item_ * size_;
+      ADD_FAILURE() << what << ": element " << element << " of an item with ld " << ld_
+                    << (by_rows_ ? " by rows" : " by columns") << " (line " << element / ld_ << ", position "
+                    << element % ld_ << ") is " << text_of(result[e]) << " instead of "
+                    << text_of(expected[e]) << ", before " << text_of(values_[e]);
     }
   }
 
  private:
   std::int64_t rows_, columns_;
   bool by_rows_;
-  bool aligned_;  // lines of C as wide accesses want them; else one element off
+  bool aligned_;  // lines begin where wide accesses are possible; false: one element further
   std::int64_t ld_, size_;
   bool pointers_;
   std::int64_t item_;
@@ -173,7 +173,7 @@ class TestScalars {
   DeviceArray<T> array_;
 };
 
-// beta C as the host's plan has it.
+// C becomes beta C, by the arithmetic of the host's plan.
 template <class T>
 void scale_on_host(const core::MatrixView<T>& c, T beta) {
   if (beta == T(1)) return;
@@ -183,17 +183,17 @@ void scale_on_host(const core::MatrixView<T>& c, T beta) {
   }
 }
 
-inline DeviceArray<core::DeviceSelection> choice_of(std::int32_t candidate) {
+inline DeviceArray<core::DeviceSelection> selection_of(std::int32_t candidate) {
   core::DeviceSelection selection;
   selection.candidate = candidate;
   return DeviceArray<core::DeviceSelection>(std::vector{selection});
 }
 
-// A selection on the device, for steps with a condition that holds or does not hold.
+// A condition for device steps that holds or does not hold, and the selection that it refers to.
 class TestCondition {
  public:
   explicit TestCondition(std::mt19937_64& random)
-      : kind_(static_cast<int>(random() % 4)), array_(choice_of(2)) {}
+      : kind_(static_cast<int>(random() % 4)), array_(selection_of(2)) {}
 
   bool holds() const { return kind_ != 1; }
   core::DeviceCondition condition() const {
@@ -206,7 +206,7 @@ class TestCondition {
   DeviceArray<core::DeviceSelection> array_;
 };
 
-// One side's operand, some vectors with NaN and infinities, and ranges with any scales.
+// An operand, with NaN and infinities in some vectors if `special`, and ranges with random scales.
 template <class T>
 class TestSide {
  public:
@@ -260,7 +260,8 @@ class TestSide {
   std::unique_ptr<DeviceArray<core::VectorRange>> array_;
 };
 
-// The sums of a tile: dense for the host, with padded rows for the device. draw(group, element).
+// The sums of a tile: dense for the host, with padding behind the rows of a column for the device.
+// draw(group, element) gives each.
 template <class Part>
 class TestSums {
  public:
@@ -299,7 +300,7 @@ class TestSums {
   DeviceArray<Part> array_;
 };
 
-// A tile somewhere in C, which may be all of it.
+// A tile at a random position of C; it may be all of C.
 template <class T>
 class TestTile {
  public:
@@ -345,7 +346,7 @@ class TestTile {
 
   std::string text() const {
     return fmt::format("tile {} x {} at ({}, {}), {}{}", rows, columns, first_row, first_column,
-                       scalars.text(), condition.holds() ? "" : ", not meant");
+                       scalars.text(), condition.holds() ? "" : ", condition does not hold");
   }
 
   std::int64_t rows, columns, first_row, first_column;
@@ -355,7 +356,7 @@ class TestTile {
   TestCondition condition;
 };
 
-// Fresh numbers every run; the seed is in every message.
+// Every run has another seed, which messages of failures name.
 inline std::uint64_t fresh_seed() { return std::random_device{}(); }
 
 template <class T>

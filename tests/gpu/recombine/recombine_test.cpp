@@ -1,4 +1,4 @@
-// Recombinations and scaling on the device: the bits of the host's functions.
+// Recombination and scaling on the device give the bits of the host's functions.
 #include "engines/cuda/recombine/recombine.hpp"
 #include "arith/complex.hpp"
 #include "arith/residue/remainder.hpp"
@@ -40,7 +40,7 @@ void check_integers(std::mt19937_64& random, TestTile<T>& tile, const core::Sche
   check_weighted(tile, sums, exponents, name);
 }
 
-TYPED_TEST(Recombine, WeightedSumsOfEveryScheme) {
+TYPED_TEST(Recombine, WeightedSumsOfEverySchemeEqualTheHosts) {
   int schemes = 0;
   for (const core::Scheme* scheme : core::all_schemes()) {
     const core::Program& program = scheme->program;
@@ -62,7 +62,7 @@ TYPED_TEST(Recombine, WeightedSumsOfEveryScheme) {
   EXPECT_GT(schemes, 10);
 }
 
-TYPED_TEST(Recombine, WeightedSumsOfLargerTiles) {
+TYPED_TEST(Recombine, WeightedSumsOfLargerTilesEqualTheHosts) {
   core::Schedule schedule = core::find_scheme("ootomo")->program.schedule;
   for (const std::int64_t rows : {1, 31, 128, 257, 1024, 1025}) {
     for (const std::int64_t columns : {1, 127, 515}) {
@@ -104,8 +104,8 @@ class DrawnIntegers {
   std::vector<Integer> integers_;
 };
 
-// A possible sum of slice s of a modulus for an element with these parts.
-std::uint8_t stand_in(const core::ComplexBasis& basis, int t, int s, int re, int im) {
+// The residue that slice s of modulus t holds for an element whose parts have the residues `re` and `im`.
+std::uint8_t residue_of_slice(const core::ComplexBasis& basis, int t, int s, int re, int im) {
   const int m = basis.modulus(t);
   if (basis.has_root(t)) return static_cast<std::uint8_t>((re + (s == 0 ? im : m - im) * basis.root(t)) % m);
   const int b = (3 * re + 7 * im) % m;
@@ -113,7 +113,7 @@ std::uint8_t stand_in(const core::ComplexBasis& basis, int t, int s, int re, int
   return static_cast<std::uint8_t>(s == 0 ? a : s == 1 ? b : (im + a + b) % m);
 }
 
-TYPED_TEST(Recombine, ResiduesOfComplexElements) {
+TYPED_TEST(Recombine, ResiduesOfComplexElementsEqualTheHosts) {
   using T = TypeParam;
   if constexpr (core::is_complex<T>) {
     for (int count = 2; core::remainder_limbs(count) <= 3; ++count) {
@@ -128,7 +128,7 @@ TYPED_TEST(Recombine, ResiduesOfComplexElements) {
         const TestSums<std::uint8_t> sums(core::SumType::residue, tile.rows, tile.columns, basis.slices(),
                                           [&](int slice, std::int64_t element) {
                                             const int t = modulus_of[static_cast<std::size_t>(slice)];
-                                            return stand_in(
+                                            return residue_of_slice(
                                                 basis, t, slice - basis.first_slice(t),
                                                 integers.residue(element, basis.modulus(t)),
                                                 integers.residue(elements + element, basis.modulus(t)));
@@ -145,7 +145,7 @@ TYPED_TEST(Recombine, ResiduesOfComplexElements) {
   }
 }
 
-TYPED_TEST(Recombine, ResiduesOfEveryNumberOfModuli) {
+TYPED_TEST(Recombine, ResiduesOfEveryNumberOfModuliEqualTheHosts) {
   using T = TypeParam;
   for (int count = 1; count <= core::max_moduli; ++count) {
     for (int draw = 0; draw < 4; ++draw) {
@@ -182,7 +182,7 @@ TYPED_TEST(Recombine, ScalingEqualsTheHosts) {
   }
 }
 
-TEST(LeaveIntegers, BlockByBlock) {
+TEST(LeaveIntegers, KBlocksAddUpToTheHostsSums) {
   const std::uint64_t seed = fresh_seed();
   std::mt19937_64 random(seed);
   for (int draw = 0; draw < 100; ++draw) {
@@ -191,13 +191,13 @@ TEST(LeaveIntegers, BlockByBlock) {
     std::vector<std::int64_t> expected(elements);
     const DeviceArray<std::int64_t> integers(elements);
     const DeviceArray<std::uint8_t> residues(elements);
-    for (int block = 0; block < 3; ++block) {
+    for (int k_block = 0; k_block < 3; ++k_block) {
       std::vector<std::int32_t> sums(elements);
       for (auto& sum : sums) sum = static_cast<std::int32_t>(random());
-      const DeviceArray<std::int32_t> inside(sums);
-      void* outside = modulus == 0 ? static_cast<void*>(integers.data()) : residues.data();
-      core::cuda::add_outside({}, inside.data(), static_cast<std::int64_t>(elements), modulus, block == 0,
-                              outside);
+      const DeviceArray<std::int32_t> block_sums(sums);
+      void* total_sums = modulus == 0 ? static_cast<void*>(integers.data()) : residues.data();
+      core::cuda::add_outside({}, block_sums.data(), static_cast<std::int64_t>(elements), modulus,
+                              k_block == 0, total_sums);
       for (std::size_t e = 0; e < elements; ++e) {
         expected[e] += sums[e];
         if (modulus != 0) expected[e] = ((expected[e] % modulus) + modulus) % modulus;
@@ -207,7 +207,7 @@ TEST(LeaveIntegers, BlockByBlock) {
       for (std::size_t e = 0; e < elements; ++e) {
         const std::int64_t found = modulus == 0 ? integer_sums[e] : residue_sums[e];
         ASSERT_EQ(found, expected[e])
-            << "seed " << seed << ", draw " << draw << ", modulus " << modulus << ", block " << block
+            << "seed " << seed << ", draw " << draw << ", modulus " << modulus << ", k-block " << k_block
             << ", element " << e << " of " << elements << ", sum " << sums[e];
       }
     }

@@ -1,4 +1,4 @@
-// Products of unsplit operands by the SIMT and DMMA kernels: the bits of sequential sums on the host.
+// Products of unsplit operands by the SIMT and DMMA kernels have the bits of sequential sums on the host.
 #include <cmath>
 
 #include "arith/complex.hpp"
@@ -9,7 +9,7 @@
 namespace kintsugi::test {
 namespace {
 
-// sum + x y in the order of base/embedding.hpp.
+// Adds the products one by one, each by a fused multiply-add, in the order of base/embedding.hpp.
 template <class R, class View>
 R sequential_sum(const View& a, const View& b, std::int64_t i, std::int64_t v) {
   R sum = 0;
@@ -28,7 +28,7 @@ T sequential_element(const core::OperandView<T>& a, const core::OperandView<T>& 
   }
 }
 
-// Sums of FP32 products in FP64, one after the other.
+// Adds FP32 products in FP64, one by one.
 template <class View>
 double wide_sum(const View& a, const View& b, std::int64_t i, std::int64_t v) {
   double sum = 0;
@@ -36,8 +36,7 @@ double wide_sum(const View& a, const View& b, std::int64_t i, std::int64_t v) {
   return sum;
 }
 
-// The element as the kernel computes it again where FP32 arithmetic may have lost something to underflow or
-// overflow.
+// The element as the kernel recomputes it in FP64 where FP32 sums may have underflowed or overflowed.
 template <class T>
 T wide_element(TestTile<T>& tile, std::int64_t i, std::int64_t j, const T* old) {
   const core::OperandView<T> a = tile.a.view();
@@ -52,11 +51,11 @@ T wide_element(TestTile<T>& tile, std::int64_t i, std::int64_t j, const T* old) 
   }
 }
 
-// Every part of the sum is as large as arith/underflow.hpp requires, and finite.
+// True if every part of the sum is finite and as large as arith/underflow.hpp requires.
 template <class T>
 bool is_reliable(const T& sum, std::int64_t products) {
-  const auto least = static_cast<float>(core::underflow_limits<float>(products).sum);
-  const auto part_is_reliable = [&](double x) { return std::abs(x) >= least && std::isfinite(x); };
+  const auto min_sum = static_cast<float>(core::underflow_limits<float>(products).sum);
+  const auto part_is_reliable = [&](double x) { return std::abs(x) >= min_sum && std::isfinite(x); };
   if constexpr (core::is_complex<T>) {
     return part_is_reliable(sum.real()) && part_is_reliable(sum.imag());
   } else {
@@ -73,9 +72,9 @@ bool is_reliable_by_ranges(const core::VectorRange& row, const core::VectorRange
              double{std::numeric_limits<float>::max()};
 }
 
-// The kernel recomputes this element of a tile.
+// True if the kernel recomputes this element of a tile.
 template <class T>
-bool is_again(TestTile<T>& tile, const T& sum, std::int64_t i, std::int64_t j) {
+bool is_recomputed(TestTile<T>& tile, const T& sum, std::int64_t i, std::int64_t j) {
   if constexpr (!std::is_same_v<core::RealOf<T>, float>) return false;
   const std::int64_t products = tile.a.view().columns;
   if (is_reliable(sum, products)) return false;
@@ -93,8 +92,8 @@ double magnitude(const T& x) {
   }
 }
 
-// Largest distance of FP64 sums of two orders: kernels on tensor cores have an order of their own. FP32's
-// kernels add as the host does.
+// Largest distance between FP64 sums in different orders, since tensor cores add in an order of their own.
+// NaN for FP32, whose kernels add in the host's order.
 template <class T>
 double distance_of_orders(TestTile<T>& tile, std::int64_t i, std::int64_t j, const T& old) {
   if constexpr (std::is_same_v<core::RealOf<T>, float>) return std::numeric_limits<double>::quiet_NaN();
@@ -109,10 +108,11 @@ double distance_of_orders(TestTile<T>& tile, std::int64_t i, std::int64_t j, con
   return 0x1p-52 * (static_cast<double>(a.columns + 2) * magnitude(tile.scalars.alpha) * sum + 2 * added);
 }
 
-// Returns whether the tile was computed, not left out.
+// Compares a product with the host's. Returns false if the condition of the tile does not hold, so that
+// nothing was computed.
 template <class T>
-bool check_plain(std::mt19937_64& random, std::int64_t rows, std::int64_t columns, std::int64_t length,
-                 bool special, const std::string& where, int spread = 8) {
+bool check_unsplit_product(std::mt19937_64& random, std::int64_t rows, std::int64_t columns,
+                           std::int64_t length, bool special, const std::string& where, int spread = 8) {
   TestTile<T> tile(random, rows, columns, length, special, spread);
   std::vector<T> expected = tile.c.values();
   const core::OperandView<T> a = tile.a.view();
@@ -128,7 +128,7 @@ bool check_plain(std::mt19937_64& random, std::int64_t rows, std::int64_t column
         continue;
       }
       const T sum = sequential_element<T>(a, b, tile.first_row + i, tile.first_column + j);
-      if (is_again(tile, sum, tile.first_row + i, tile.first_column + j)) {
+      if (is_recomputed(tile, sum, tile.first_row + i, tile.first_column + j)) {
         c(i, j) = wide_element(tile, tile.first_row + i, tile.first_column + j,
                                tile.scalars.beta == T(0) ? nullptr : &c(i, j));
         continue;
@@ -145,32 +145,31 @@ bool check_plain(std::mt19937_64& random, std::int64_t rows, std::int64_t column
 TYPED_TEST(Recombine, UnsplitProductsAreSequentialSums) {
   for (int draw = 0; draw < 60 && !testing::Test::HasFailure(); ++draw) {
     const std::int64_t max_size = draw % 10 == 0 ? 300 : 140;
-    check_plain<TypeParam>(this->random, draw_size(this->random, 1, max_size),
-                           draw_size(this->random, 1, max_size), draw_size(this->random, 1, 200),
-                           draw % 3 == 0, fmt::format("draw {}", draw));
+    check_unsplit_product<TypeParam>(this->random, draw_size(this->random, 1, max_size),
+                                     draw_size(this->random, 1, max_size), draw_size(this->random, 1, 200),
+                                     draw % 3 == 0, fmt::format("draw {}", draw));
   }
 }
 
-// Elements of FP32 whose sums underflow or overflow on the way are recomputed, among others whose sums do
-// not.
-TYPED_TEST(Recombine, UnsplitProductsOfAnyExponents) {
+// FP32 elements whose sums underflow or overflow on the way are recomputed, in tiles where others are not.
+TYPED_TEST(Recombine, UnsplitProductsOfAnyExponentsEqualTheHosts) {
   for (const int spread : {70, 100}) {
     for (int draw = 0; draw < 30 && !testing::Test::HasFailure(); ++draw) {
-      check_plain<TypeParam>(this->random, draw_size(this->random, 1, 140), draw_size(this->random, 1, 140),
-                             draw_size(this->random, 1, 30), draw % 3 == 0,
-                             fmt::format("spread {} draw {}", spread, draw), spread);
+      check_unsplit_product<TypeParam>(this->random, draw_size(this->random, 1, 140),
+                                       draw_size(this->random, 1, 140), draw_size(this->random, 1, 30),
+                                       draw % 3 == 0, fmt::format("spread {} draw {}", spread, draw), spread);
     }
   }
 }
 
-// Tiles have 64 and 128 rows and columns on an H200, and several k-blocks.
-TYPED_TEST(Recombine, UnsplitProductsOfLargerTiles) {
+// On an H200 the kernel has tiles of 64 and of 128 rows and columns here, and several k-blocks.
+TYPED_TEST(Recombine, UnsplitProductsOfLargerTilesEqualTheHosts) {
   for (const std::int64_t size : {750, 1450}) {
     bool computed = false;
     while (!computed && !testing::Test::HasFailure()) {
-      computed = check_plain<TypeParam>(this->random, draw_size(this->random, size, size + 50),
-                                        draw_size(this->random, size, size + 50),
-                                        draw_size(this->random, 33, 40), size == 750, "larger tiles");
+      computed = check_unsplit_product<TypeParam>(
+          this->random, draw_size(this->random, size, size + 50), draw_size(this->random, size, size + 50),
+          draw_size(this->random, 33, 40), size == 750, "larger tiles");
     }
   }
 }
@@ -178,7 +177,7 @@ TYPED_TEST(Recombine, UnsplitProductsOfLargerTiles) {
 TYPED_TEST(Recombine, OperandsThatNoCandidateAcceptsGiveNan) {
   using T = TypeParam;
   TestTile<T> tile(this->random, 130, 70, 5, false);
-  const auto selection = choice_of(core::DeviceSelection::none);
+  const auto selection = selection_of(core::DeviceSelection::none);
   core::DeviceTile device = tile.on_device();
   device.condition = {selection.data(), core::DeviceSelection::none};
   std::vector<T> expected = tile.c.values();

@@ -1,5 +1,5 @@
-// Machines with two devices: what is made on one stays there, whichever is current. Skipped where there is
-// one.
+// Machines with two devices: plans, prepared operands and reports belong to the device that was current when
+// they were made. Skipped on machines with one device.
 #include <gmock/gmock.h>
 
 #include "gpu/calls/device_stream.hpp"
@@ -10,18 +10,18 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// A device's primary context is the thread's while this lives.
-class OnDevice {
+// Makes the device current in this thread while the object exists.
+class CurrentDevice {
  public:
-  explicit OnDevice(int device) {
+  explicit CurrentDevice(int device) {
     cuda::Context context = nullptr;
     cuda::check(cuda::driver().primary_context_retain(&context, cuda::device_at(device)),
                 "cuDevicePrimaryCtxRetain");
     cuda::check(cuda::driver().context_push(context), "cuCtxPushCurrent");
   }
-  OnDevice(const OnDevice&) = delete;
-  OnDevice& operator=(const OnDevice&) = delete;
-  ~OnDevice() {
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+  ~CurrentDevice() {
     cuda::Context popped = nullptr;
     cuda::driver().context_pop(&popped);
   }
@@ -34,17 +34,17 @@ class Devices : public testing::Test {
   }
 };
 
-TEST_F(Devices, AHandleServesAll) {
+TEST_F(Devices, OneHandleServesBothDevices) {
   const Handle handle;
   for (const char* policy : {"emulate", "native"}) {
     for (const int device : {0, 1, 0, 1}) {
       GemmData data(GemmCase{.m = 200, .n = 150, .k = 300, .policy = policy});
       {
-        const OnDevice on(device);
+        const CurrentDevice current(device);
         DeviceGemm<float>(data).run_well(handle);
       }
       expect_accurate(data, 300 + 8);
-      const OnDevice other(1 - device);
+      const CurrentDevice other_device(1 - device);
       const json report = handle.report();
       std::int64_t items = 0;
       for (const json& candidate : report.at("candidates"))
@@ -54,12 +54,12 @@ TEST_F(Devices, AHandleServesAll) {
   }
 }
 
-TEST_F(Devices, ObjectsOfOthersAreRefused) {
+TEST_F(Devices, PlansAndOperandsOfAnotherDeviceAreRefused) {
   GemmData data(GemmCase{.m = 200, .n = 150, .k = 300, .policy = "emulate"});
   kintsugi_prepared prepared = nullptr;
   kintsugi_plan plan = nullptr;
   {
-    const OnDevice first(0);
+    const CurrentDevice first(0);
     DeviceGemm<float> run(data);
     const kintsugi_problem problem = run.problem();
     const kintsugi_options options = run.options();
@@ -67,25 +67,25 @@ TEST_F(Devices, ObjectsOfOthersAreRefused) {
     ASSERT_EQ(kintsugi_plan_create(nullptr, &problem, &options, &plan), KINTSUGI_SUCCESS);
     ASSERT_EQ(kintsugi_prepare(nullptr, plan, KINTSUGI_A, operands.a, &prepared), KINTSUGI_SUCCESS);
     const Stream stream;
-    const OnDevice second(1);
+    const CurrentDevice second(1);
     EXPECT_EQ(kintsugi_plan_execute(nullptr, plan, &operands), KINTSUGI_INVALID_ARGUMENT);
     EXPECT_THAT(kintsugi_last_error(), AllOf(HasSubstr("for device 0"), HasSubstr("device 1")));
-    DeviceGemm<float> there(data);
-    const kintsugi_problem problem_there = there.problem();
-    kintsugi_options options_there = there.options();
-    kintsugi_operands operands_there = there.operands();
-    operands_there.prepared_a = prepared;
-    EXPECT_EQ(kintsugi_gemm(nullptr, &problem_there, &options_there, &operands_there),
+    DeviceGemm<float> run_on_second(data);
+    const kintsugi_problem problem_on_second = run_on_second.problem();
+    kintsugi_options options_on_second = run_on_second.options();
+    kintsugi_operands operands_on_second = run_on_second.operands();
+    operands_on_second.prepared_a = prepared;
+    EXPECT_EQ(kintsugi_gemm(nullptr, &problem_on_second, &options_on_second, &operands_on_second),
               KINTSUGI_INVALID_ARGUMENT);
     EXPECT_THAT(kintsugi_last_error(),
                 AllOf(HasSubstr("prepared_a lies on device 0"), HasSubstr("device 1")));
-    operands_there.prepared_a = nullptr;
-    options_there.queue = stream.queue();
-    EXPECT_EQ(kintsugi_gemm(nullptr, &problem_there, &options_there, &operands_there),
+    operands_on_second.prepared_a = nullptr;
+    options_on_second.queue = stream.queue();
+    EXPECT_EQ(kintsugi_gemm(nullptr, &problem_on_second, &options_on_second, &operands_on_second),
               KINTSUGI_INVALID_ARGUMENT);
     EXPECT_THAT(kintsugi_last_error(), HasSubstr("the stream belongs to device 0"));
   }
-  const OnDevice second(1);
+  const CurrentDevice second(1);
   kintsugi_prepared_destroy(prepared);
   kintsugi_plan_destroy(plan);
   DeviceGemm<float>(data).run_well();

@@ -1,20 +1,20 @@
-// Tests programmatic dependent launch: kernels begin before those in front of them have ended, and wait
-// themselves. For builds of any architectures: with -DCMAKE_CUDA_ARCHITECTURES=80 the generic kernels have no
-// wait, and they run between kernels of sm_90a, which let the next kernel begin early.
+// Tests programmatic dependent launch: a kernel may begin before the one in front of it has ended, and then
+// waits itself. Must pass in builds for any architectures: with -DCMAKE_CUDA_ARCHITECTURES=80 the generic
+// kernels have no such wait, and they run between kernels of sm_90a, which let the next kernel begin early.
 #include "engines/cuda/common/launch.hpp"
 #include "gpu/calls/device_stream.hpp"
 
 namespace kintsugi::test {
 namespace {
 
-// C = A (A (... (A B))) / 16^length, each product reading what the one before it wrote; `waits`: only when
-// that is there.
-std::vector<float> chain(const Stream& stream, std::int64_t n, int length, bool waits) {
+// C = A (A (... (A B))) / 16^length: each product reads what the one before it wrote. With
+// `synchronizes_each`, the host waits for each product before it enqueues the next.
+std::vector<float> multiply_chain(const Stream& stream, std::int64_t n, int length, bool synchronizes_each) {
   GemmData data(GemmCase{.m = n, .n = n, .k = n, .policy = "emulate"});
   const DeviceArray<float> a(data.raw_a());
   const DeviceArray<float> first(data.raw_b());
   const DeviceArray<float> second(data.raw_b());
-  settle();
+  wait_for_uploads();
   kintsugi_problem problem = data.problem();
   problem.memory = KINTSUGI_DEVICE;
   kintsugi_options options = data.options();
@@ -32,7 +32,7 @@ std::vector<float> chain(const Stream& stream, std::int64_t n, int length, bool 
     operands.b = (i % 2 == 0 ? first : second).data();
     operands.c = (i % 2 == 0 ? second : first).data();
     EXPECT_EQ(kintsugi_plan_execute(nullptr, plan, &operands), KINTSUGI_SUCCESS) << kintsugi_last_error();
-    if (waits) stream.wait();
+    if (synchronizes_each) stream.wait();
   }
   stream.wait();
   kintsugi_plan_destroy(plan);
@@ -42,13 +42,13 @@ std::vector<float> chain(const Stream& stream, std::int64_t n, int length, bool 
 TEST(DeviceOverlap, ChainsHaveTheBitsOfSingleProducts) {
   const Stream stream;
   for (const std::int64_t n : {96, 300, 1024}) {
-    const std::vector<float> expected = chain(stream, n, 20, true);
+    const std::vector<float> expected = multiply_chain(stream, n, 20, true);
     for (int repetition = 0; repetition < 20; ++repetition)
-      ASSERT_EQ(bits_of(chain(stream, n, 20, false)), bits_of(expected)) << "n = " << n;
+      ASSERT_EQ(bits_of(multiply_chain(stream, n, 20, false)), bits_of(expected)) << "n = " << n;
   }
 }
 
-TEST(DeviceOverlap, IsOfKernelsThatHaveTheWait) {
+TEST(DeviceOverlap, OnlyKernelsWithTheWaitMayOverlap) {
   device_engine();
   const cuda::KernelName kernel{"selector", "select_candidate", cuda::waits_for_grid_dependency};
   int version = 0;

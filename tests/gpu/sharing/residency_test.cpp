@@ -1,4 +1,4 @@
-// Products on a share of a device: they end, with the bits that they have on the whole of it.
+// Products that have only some SMs of a device end, and have the same bits as on all of them.
 #include <chrono>
 #include <thread>
 
@@ -21,9 +21,9 @@ namespace {
 
 constexpr double max_seconds = 6;
 
-// A product of each kind of kernel: tiles that are cut along k, wide and narrow ones, several segments of k,
+// A product for each kind of kernel: tiles that are cut along k, wide and narrow ones, several segments of k,
 // columns that clusters split, residues, error-free sums.
-std::vector<GemmCase> cases() {
+std::vector<GemmCase> single_cases() {
   return {
       {.m = 2048, .n = 6400, .k = 2048, .policy = "emulate", .accuracy = "fp32"},
       {.m = 1024, .n = 1024, .k = 1024, .policy = "emulate", .accuracy = "fp32"},
@@ -44,31 +44,32 @@ std::vector<GemmCase> double_cases() {
   };
 }
 
-// Runs the case in the stream of a share; false, after `give_back`, where it does not end.
-template <class T, class GiveBack>
+// Runs the case on all SMs, then in a stream that has only some: run_on_share(run) has to call `run` while
+// the SMs are limited. Returns false if that run does not end.
+template <class T, class RunOnShare>
 bool ends_with_the_same_bits(const GemmCase& test, const kintsugi_queue& queue, cuda::Stream stream,
-                             const GiveBack& give_back) {
-  GemmDataOf<T> whole_data(test);
-  DeviceGemm<T> whole(whole_data);
-  EXPECT_EQ(whole.run(), KINTSUGI_SUCCESS) << kintsugi_last_error();
-  settle();
+                             const RunOnShare& run_on_share) {
+  GemmDataOf<T> data_on_all_sms(test);
+  DeviceGemm<T> on_all_sms(data_on_all_sms);
+  EXPECT_EQ(on_all_sms.run(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  wait_for_uploads();
   GemmDataOf<T> data(test);
-  DeviceGemm<T> device(data, {.queue = queue});
-  settle();
+  DeviceGemm<T> on_share(data, {.queue = queue});
+  wait_for_uploads();
   bool ended = false;
-  give_back([&] {
-    EXPECT_EQ(device.run(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  run_on_share([&] {
+    EXPECT_EQ(on_share.run(), KINTSUGI_SUCCESS) << kintsugi_last_error();
     ended = ends_within(stream, max_seconds);
   });
   EXPECT_TRUE(ended) << describe(test) << " did not end";
   if (!ended) return false;
-  EXPECT_TRUE(bits_of(device.c().host()) == bits_of(whole.c().host())) << describe(test);
+  EXPECT_TRUE(bits_of(on_share.c().host()) == bits_of(on_all_sms.c().host())) << describe(test);
   return true;
 }
 
 template <class Visit>
 void for_each_case(const Visit& visit) {
-  for (const GemmCase& test : cases()) {
+  for (const GemmCase& test : single_cases()) {
     if (!visit.template operator()<float>(test)) return;
   }
   for (const GemmCase& test : double_cases()) {
@@ -78,8 +79,8 @@ void for_each_case(const Visit& visit) {
 
 TEST(Residency, ProductsEndWhileAnotherKernelHoldsSms) {
   device_engine();
-  const int all = cuda::device_attribute(cuda::sm_count_attribute, cuda::current_device());
-  for (const int held : {all / 2, all - 32}) {
+  const int sm_count = cuda::device_attribute(cuda::sm_count_attribute, cuda::current_device());
+  for (const int held : {sm_count / 2, sm_count - 32}) {
     SCOPED_TRACE(std::to_string(held) + " SMs held");
     const Stream stream;
     for_each_case([&]<class T>(const GemmCase& test) {
@@ -102,16 +103,16 @@ TEST(Residency, ProductsEndInGreenContexts) {
   }
 }
 
-// Work of the other priority takes and gives SMs while a product runs.
-TEST(Residency, ProductsEndBesideOthersOfAnotherPriority) {
+// While a product runs, the product of the other priority takes SMs from it or leaves some to it.
+TEST(Residency, ProductsOfDifferentPrioritiesEnd) {
   const GemmCase test{.m = 2048, .n = 2048, .k = 2048, .scheme = "fp16x3"};
   const auto bits = device_bits<float>(test);
-  const PriorityStream streams[2]{PriorityStream(PriorityStream::Priority::least),
-                                  PriorityStream(PriorityStream::Priority::greatest)};
+  const PriorityStream streams[2]{PriorityStream(PriorityStream::Priority::lowest),
+                                  PriorityStream(PriorityStream::Priority::highest)};
   GemmDataOf<float> data[2]{GemmDataOf<float>(test), GemmDataOf<float>(test)};
   DeviceGemm<float> products[2]{DeviceGemm<float>(data[0], {.queue = streams[0].queue()}),
                                 DeviceGemm<float>(data[1], {.queue = streams[1].queue()})};
-  settle();
+  wait_for_uploads();
   for (int turn = 0; turn < 100; ++turn) {
     for (auto& product : products) ASSERT_EQ(product.run(), KINTSUGI_SUCCESS) << kintsugi_last_error();
   }

@@ -1,4 +1,5 @@
-// Shares of a device: SMs that another kernel holds, and green contexts.
+// Limits a product to some SMs of the device: another kernel holds the others, or the stream belongs to a
+// green context.
 #pragma once
 
 #include <dlfcn.h>
@@ -11,12 +12,12 @@
 
 namespace kintsugi::test {
 
-// Holds that many SMs while it exists, for 30 s at most: one thread block on each, with all of its shared
-// memory.
+// Occupies that many SMs while it exists, for 30 s at most: one thread block on each, with all of the SM's
+// shared memory.
 class HeldSms {
  public:
   explicit HeldSms(int count) : released_(std::vector<std::uint32_t>{0}) {
-    settle();
+    wait_for_uploads();
     constexpr std::uint64_t max_nanoseconds = 30'000'000'000;
     lab::launch_probe(stream_, lab::probe_kernel("probe_hold", "hold_sms"), {count, 1, 220 << 10},
                       released_.data(), max_nanoseconds);
@@ -27,7 +28,7 @@ class HeldSms {
 
   void release() {
     static constexpr std::uint32_t yes = 1;
-    device_engine().copy_to_device(other_.queue_of_engine(), released_.data(), &yes, sizeof yes);
+    device_engine().copy_to_device(copy_stream_.queue_of_engine(), released_.data(), &yes, sizeof yes);
     cuda::check(cuda::driver().stream_synchronize(stream_.native()), "cuStreamSynchronize");
   }
 
@@ -38,17 +39,17 @@ class HeldSms {
 
   DeviceArray<std::uint32_t> released_;
   lab::DeviceStream stream_;
-  CopyStream other_;
+  CopyStream copy_stream_;
 };
 
-// A function of the driver that the library does not need.
+// A function of the CUDA driver that the library itself does not load.
 template <class Function>
 Function driver_function(const char* name) {
   static void* const driver = dlopen("libcuda.so.1", RTLD_NOW);
   return driver == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(driver, name));
 }
 
-// A stream that has so many SMs of the device and no others (CUDA driver API: green contexts).
+// A stream that runs on only that many SMs of the device (CUDA driver API: green contexts).
 class GreenStream {
  public:
   explicit GreenStream(unsigned sms) {
@@ -101,15 +102,15 @@ class GreenStream {
 // A stream of the highest or of the lowest priority.
 class PriorityStream {
  public:
-  enum class Priority { least, greatest };
+  enum class Priority { lowest, highest };
 
   explicit PriorityStream(Priority priority) {
     device_engine();
-    int range[2] = {};  // least, greatest
+    int range[2] = {};  // lowest, highest
     driver_function<int (*)(int*, int*)>("cuCtxGetStreamPriorityRange")(range, range + 1);
     constexpr unsigned non_blocking = 1;
     cuda::check(driver_function<int (*)(cuda::Stream*, unsigned, int)>("cuStreamCreateWithPriority")(
-                    &stream_, non_blocking, range[priority == Priority::least ? 0 : 1]),
+                    &stream_, non_blocking, range[priority == Priority::lowest ? 0 : 1]),
                 "cuStreamCreateWithPriority");
   }
   ~PriorityStream() { cuda::driver().stream_destroy(stream_); }
@@ -123,7 +124,7 @@ class PriorityStream {
   cuda::Stream stream_ = nullptr;
 };
 
-// True if all work of the stream ends within that time.
+// True if all work of the stream ends within that many seconds.
 bool ends_within(cuda::Stream stream, double seconds);
 
 }  // namespace kintsugi::test

@@ -1,4 +1,4 @@
-// Norms of the device against the same sums on the host, and the candidates that they prove.
+// Compares norms of the device with the same sums on the host, and tests which candidates they prove.
 #include "arith/residue/norm_proof.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ template <class T>
 class NormsOf : public testing::Test {};
 TYPED_TEST_SUITE(NormsOf, EveryType);
 
-// Norms of all vectors; their ranges are given.
+// Norms of all vectors, whose ranges are known.
 template <class View>
 std::vector<VectorNorm> norms_on_host(const View& view, const std::vector<VectorRange>& ranges) {
   using Real = std::decay_t<decltype(view(0, 0))>;
@@ -41,8 +41,8 @@ std::vector<VectorNorm> norms_on_host(const View& view, const std::vector<Vector
 }
 
 template <class T>
-struct OperandOnBoth {
-  OperandOnBoth(Random& random, std::int64_t longest)
+struct DrawnOperand {
+  DrawnOperand(Random& random, std::int64_t longest)
       : operand(random.integer(1, 60), random.integer(1, longest),
                 layouts[static_cast<std::size_t>(random.integer(0, 2))], 0, random.bits()),
         device(operand, rule(), 0), norms(device.ranges.host().size()), ranges(norms.host().size()) {
@@ -62,21 +62,21 @@ struct OperandOnBoth {
   std::vector<VectorRange> ranges;
 };
 
-// `lengths`: the longest vectors of A and B in each of as many rounds.
+// `lengths` has the largest lengths of A's and B's vectors for each round.
 template <class T>
 void expect_norms_of_host(const std::vector<std::array<std::int64_t, 2>>& lengths) {
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
   for (std::size_t round = 0; round < lengths.size() && !testing::Test::HasFailure(); ++round) {
-    const OperandOnBoth<T> a(random, lengths[round][0]);
-    const OperandOnBoth<T> b(random, lengths[round][1]);
+    const DrawnOperand<T> a(random, lengths[round][0]);
+    const DrawnOperand<T> b(random, lengths[round][1]);
     device_engine().find_ranges({}, a.side(), b.side(), {});
     device_engine().find_norms({}, a.side(), b.side(), {});
-    for (const auto* one : {&a, &b}) {
-      const std::string text = fmt::format("{}, seed {}, round {}", one->operand.text(), seed, round);
-      expect_same_ranges(one->device.ranges.host(), one->ranges, text, false);
-      const std::vector<VectorNorm> wanted = norms_on_host(one->operand.view(), one->ranges);
-      const std::vector<VectorNorm> got = one->norms.host();
+    for (const auto* drawn : {&a, &b}) {
+      const std::string text = fmt::format("{}, seed {}, round {}", drawn->operand.text(), seed, round);
+      expect_same_ranges(drawn->device.ranges.host(), drawn->ranges, text, false);
+      const std::vector<VectorNorm> wanted = norms_on_host(drawn->operand.view(), drawn->ranges);
+      const std::vector<VectorNorm> got = drawn->norms.host();
       for (std::size_t v = 0; v < wanted.size(); ++v) {
         ASSERT_EQ(got[v].typical, wanted[v].typical) << text << ", vector " << v;
         ASSERT_EQ(got[v].bits, wanted[v].bits) << text << ", vector " << v;
@@ -88,18 +88,18 @@ void expect_norms_of_host(const std::vector<std::array<std::int64_t, 2>>& length
   }
 }
 
-TYPED_TEST(NormsOf, SmallNormsEqualTheHosts) {
+TYPED_TEST(NormsOf, EqualTheHostsInSmallCases) {
   std::vector<std::array<std::int64_t, 2>> lengths(25, {200, 200});
   lengths.insert(lengths.end(), 5, {5000, 200});
   expect_norms_of_host<TypeParam>(lengths);
 }
 
-// Norms of parts of vectors are added up.
+// The device adds up the norms of parts of long vectors.
 TYPED_TEST(NormsOf, LongVectorsHaveTheHostsNorms) {
   expect_norms_of_host<TypeParam>({{20000, 20000}, {20000, 200}, {200, 20000}, {40000, 9000}});
 }
 
-// An operand with what a split by norms writes.
+// An operand, and the memory that a split by norms writes.
 struct NormedOperand {
   NormedOperand(const Operand<double>& host, const SplitRule& rule)
       : operand(host), device(host, rule, 0), norms(device.ranges.host().size()) {}
@@ -122,20 +122,21 @@ std::vector<std::byte> bytes_of(const DeviceArray<VectorNorm>& norms) {
   return bytes;
 }
 
+// True if a vector of the operand rules the proof by norms out.
 bool rules_proof_out(const NormedOperand& operand, double coefficient) {
   const std::vector<VectorRange> ranges = operand.device.ranges.host();
   const std::vector<VectorNorm> norms = operand.norms.host();
   const SplitRule& rule = *operand.split().rule;
   for (std::size_t v = 0; v < ranges.size(); ++v) {
-    const bool counts = ranges[v].finite() && (ranges[v].flags & VectorRange::all_zero) == 0;
+    const bool has_norm = ranges[v].finite() && (ranges[v].flags & VectorRange::all_zero) == 0;
     const std::int32_t top = norm_top(rule.top_exponent, rule.sum_bits, norms[v].bits);
-    if (counts && core::rules_proof_out(norms[v], top, coefficient)) return true;
+    if (has_norm && core::rules_proof_out(norms[v], top, coefficient)) return true;
   }
   return false;
 }
 
-// Compares with ranges, norms and splits one after the other. Vectors may be left out where the proof is
-// ruled out.
+// Compares a split by norms with one whose ranges and norms were found before. If the proof is ruled out,
+// slices may be missing.
 void expect_split_by_norms(const NormedOperand& by_norms, const NormedOperand& known, bool ruled_out,
                            const std::string& text) {
   expect_same_ranges(by_norms.device.ranges.host(), known.device.ranges.host(), text);
@@ -146,14 +147,14 @@ void expect_split_by_norms(const NormedOperand& by_norms, const NormedOperand& k
     ASSERT_EQ(got, wanted) << text;
     return;
   }
-  // Several thread blocks that hold parts of a vector learn of it independently.
+  // Each thread block stops when it learns that the proof is ruled out, even in the middle of a vector.
   for (std::size_t i = 0; i < got.size(); ++i) {
     ASSERT_TRUE(got[i] == wanted[i] || got[i] == std::byte{DeviceArray<std::byte>::poison})
         << text << ", byte " << i;
   }
 }
 
-// Vectors that any proof takes: even ones, zeros, and some with a NaN.
+// Redraws the vectors so that no proof is ruled out: elements of similar magnitude, zeros, some with a NaN.
 void make_even(Operand<double>& operand, Random& random) {
   for (std::int64_t i = 0; i < operand.matrix.rows; ++i) {
     const std::int64_t kind = random.integer(0, 9);
@@ -186,7 +187,7 @@ void split_in_steps(const NormedOperand& operand) {
   device_engine().split({}, {&split, 1}, {});
 }
 
-// Selects between two candidates, the first of which needs the proof by norms.
+// Selects one of two candidates, of which the first needs the proof by norms.
 void select_by_norms(const std::array<DeviceSplit, 2>& splits, double coefficient,
                      DeviceSelection* selection) {
   const SplitRule& rule = *splits[0].rule;
@@ -197,9 +198,9 @@ void select_by_norms(const std::array<DeviceSplit, 2>& splits, double coefficien
   device_engine().select({}, splits[0].side, splits[1].side, {}, candidates, selection, {});
 }
 
-// Splits A and B by norms in one call, or in two. Returns whether an operand rules the proof out.
+// Splits A and B by norms, in one call or in two. Returns whether an operand rules the proof out.
 bool expect_both_split_by_norms(const Operand<double>& host_a, const Operand<double>& host_b,
-                                const SplitRule& rule, bool together, const std::string& text) {
+                                const SplitRule& rule, bool in_one_call, const std::string& text) {
   constexpr double coefficient = 1;
   const NormedOperand a(host_a, rule), b(host_b, rule), known_a(host_a, rule), known_b(host_b, rule);
   split_in_steps(known_a);
@@ -210,29 +211,29 @@ bool expect_both_split_by_norms(const Operand<double>& host_a, const Operand<dou
     ADD_FAILURE() << "no kernel finds norms while it splits: " << text;
     return false;
   }
-  const bool by_b = rules_proof_out(known_b, coefficient);
-  const bool by_any = by_b || rules_proof_out(known_a, coefficient);
-  if (together) {
+  const bool b_rules_out = rules_proof_out(known_b, coefficient);
+  const bool any_rules_out = b_rules_out || rules_proof_out(known_a, coefficient);
+  if (in_one_call) {
     device_engine().split_by_norms({}, splits, {}, coefficient, selection.data());
   } else {
-    for (const DeviceSplit& one : splits)
-      device_engine().split_by_norms({}, {&one, 1}, {}, coefficient, selection.data());
+    for (const DeviceSplit& operand_split : splits)
+      device_engine().split_by_norms({}, {&operand_split, 1}, {}, coefficient, selection.data());
   }
-  EXPECT_EQ(selection.host()[0].ruled_out != 0, together ? by_any : by_b) << text;
-  expect_split_by_norms(a, known_a, by_any, text);
-  expect_split_by_norms(b, known_b, by_any, text);
-  if (!by_any) return false;
+  EXPECT_EQ(selection.host()[0].ruled_out != 0, in_one_call ? any_rules_out : b_rules_out) << text;
+  expect_split_by_norms(a, known_a, any_rules_out, text);
+  expect_split_by_norms(b, known_b, any_rules_out, text);
+  if (!any_rules_out) return false;
   select_by_norms(splits, coefficient, selection.data());
   EXPECT_NE(selection.host()[0].candidate, 0) << "slices that may be missing are multiplied: " << text;
   return true;
 }
 
-// Operands have at most so many vectors of at most such lengths. Returns in how many rounds the proof was
+// Draws operands of at most so many vectors, at most `longest` long. Returns in how many rounds the proof was
 // ruled out.
 int expect_splits_by_norms(std::int64_t vectors, std::int64_t longest, int rounds) {
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
-  int out = 0;
+  int ruled_out = 0;
   for (int round = 0; round < rounds && !testing::Test::HasFailure(); ++round) {
     const std::int64_t length = random.integer(1, longest);
     const SplitRule rule = rule_by_norms(round % 2 == 0 ? 15 : 9, length);
@@ -240,29 +241,29 @@ int expect_splits_by_norms(std::int64_t vectors, std::int64_t longest, int round
     const Operand<double> b = draw_operand(random, vectors, length, round % 3 != 0);
     const std::string text =
         fmt::format("{} and {}, {} moduli, seed {}, round {}", a.text(), b.text(), rule.slices, seed, round);
-    out += expect_both_split_by_norms(a, b, rule, round % 2 == 0, text) ? 1 : 0;
+    ruled_out += expect_both_split_by_norms(a, b, rule, round % 2 == 0, text) ? 1 : 0;
   }
-  return out;
+  return ruled_out;
 }
 
-// Operands of every third round are not even: of so many vectors one rules the proof out almost always.
-TEST(SplitsByNorms, SmallSplitsEqualThoseOfKnownNorms) {
-  const int out = expect_splits_by_norms(200, 300, 40);
-  EXPECT_GT(out, 6);
-  EXPECT_LT(out, 27);
+// Every third round keeps vectors of any magnitudes: of so many, one almost always rules the proof out.
+TEST(SplitsByNorms, EqualSplitsWithKnownNormsInSmallCases) {
+  const int ruled_out = expect_splits_by_norms(200, 300, 40);
+  EXPECT_GT(ruled_out, 6);
+  EXPECT_LT(ruled_out, 27);
 }
-TEST(SplitsByNorms, LongVectorsHaveTheSlicesOfKnownNorms) {
+TEST(SplitsByNorms, LongVectorsEqualSplitsWithKnownNorms) {
   expect_splits_by_norms(9, 5000, 12);
   expect_splits_by_norms(9, 12000, 12);
 }
 
-// Vectors are longer than what a cluster or a thread block holds.
-TEST(SplitsByNorms, VectorsInPartsHaveTheSlicesOfKnownNorms) {
+// The vectors are too long for a cluster or a thread block to hold.
+TEST(SplitsByNorms, VectorsInPartsEqualSplitsWithKnownNorms) {
   expect_splits_by_norms(17, 30000, 8);
   expect_splits_by_norms(5, 100000, 6);
 }
 
-TEST(SplitsByNorms, SmallSplitsAreSkippedIfAlphaIsZero) {
+TEST(SplitsByNorms, AreSkippedIfAlphaIsZeroInSmallCases) {
   Program program = find_scheme("ozaki2:moduli=15:scale=norm")->program;
   schemes::fit_ozaki2(program, OperandType::f64, 40);
   const Operand<double> host(30, 40, Layout::along_k, 0, fresh_seed());
@@ -293,7 +294,7 @@ Extremes extremes_of(const std::vector<VectorRange>& ranges, const std::vector<V
   return extremes;
 }
 
-// Every vector has other norms, so that all threads, warps and rounds of them matter.
+// All vectors have different norms, so that a thread, warp or round that is missed shows.
 std::vector<VectorNorm> draw_norms(Random& random, std::size_t vectors, std::int64_t unevenness) {
   std::vector<VectorNorm> norms(vectors);
   for (VectorNorm& norm : norms) {
@@ -347,7 +348,7 @@ DeviceCandidates candidates_by_norms() {
   return candidates;
 }
 
-TEST(Selection, IsWhatNormsProve) {
+TEST(Selection, TakesTheFirstCandidateThatNormsProve) {
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
   const DeviceCandidates candidates = candidates_by_norms();

@@ -1,4 +1,5 @@
-// Algorithms 1 and 3 of dgemm-tc on the device against the host's loops, bit for bit.
+// Algorithms 1 and 3 of dgemm-tc (docs/schemes/ozaki-fp16.md) on the device give the bits of the host's
+// loops.
 #include "engines/device_engine.hpp"
 #include "engines/device_ozaki1.hpp"
 #include "gpu/split/split_cases.hpp"
@@ -36,6 +37,7 @@ struct HostSlices {
     set_first_residuals(view, ranges, split, 1);
   }
 
+  // Takes slice s, if there are so many, after it has noted which vectors need no more than s slices.
   void take(int s, const double* weights) {
     for (std::size_t v = 0; v < lengths.size(); ++v) {
       if (lengths[v] < 0 && tops[v] == no_residual) lengths[v] = s;
@@ -117,29 +119,29 @@ void expect_slices_of_the_host(const Operand<T>& operand, const SplitRule& rule,
   for (std::size_t v = 0; v < host.lengths.size(); ++v) {
     ASSERT_EQ(lengths[v], host.lengths[v]) << "slices of vector " << v;
     for (int s = 0; s < rule.slices; ++s) {
-      const auto at = static_cast<std::size_t>(s);
-      ASSERT_EQ(exponents[at * static_cast<std::size_t>(device.slices.allocated_vectors) + v],
-                host.exponents[at * host.lengths.size() + v])
+      const auto slice_index = static_cast<std::size_t>(s);
+      ASSERT_EQ(exponents[slice_index * static_cast<std::size_t>(device.slices.allocated_vectors) + v],
+                host.exponents[slice_index * host.lengths.size() + v])
           << "slice " << s << " of vector " << v;
     }
   }
   const std::vector<std::byte> memory = device.memory.host();
   if (memory == host.memory) return;
-  const auto at = static_cast<std::size_t>(
+  const auto byte = static_cast<std::size_t>(
       std::mismatch(memory.begin(), memory.end(), host.memory.begin()).first - memory.begin());
-  const auto element = static_cast<std::int64_t>(at / device.slices.element_bytes());
+  const auto element = static_cast<std::int64_t>(byte / device.slices.element_bytes());
   const std::int64_t slice = element / device.slices.slice_stride();
   const std::int64_t in_slice = element % device.slices.slice_stride();
   FAIL() << "slice " << slice << " of vector " << in_slice / device.slices.vector_stride() << ", element "
-         << in_slice % device.slices.vector_stride() << " differs: byte " << std::to_integer<int>(memory[at])
-         << ", host " << std::to_integer<int>(host.memory[at]);
+         << in_slice % device.slices.vector_stride() << " differs: byte "
+         << std::to_integer<int>(memory[byte]) << ", host " << std::to_integer<int>(host.memory[byte]);
 }
 
 template <class T>
 class OzakiStepsOf : public testing::Test {};
 TYPED_TEST_SUITE(OzakiStepsOf, EveryType);
 
-TYPED_TEST(OzakiStepsOf, SmallSlicesEqualTheHosts) {
+TYPED_TEST(OzakiStepsOf, SlicesEqualTheHostsInSmallCases) {
   Random random(fresh_seed());
   for (const Layout layout : layouts) {
     for (int round = 0; round < 12; ++round) {
@@ -170,30 +172,29 @@ TYPED_TEST(OzakiStepsOf, EveryShapeHasTheHostsSlices) {
   }
 }
 
-// Slices gain six bits each, so four hold 24. The rows need one slice, hold 29 bits, hold 24 bits, have bits
-// far apart (two rows), have an infinity, are zero.
-TEST(OzakiSteps, SmallIncompleteVectorsAreMarked) {
+// Each slice takes six bits, so four hold 24.
+TEST(OzakiSteps, IncompleteVectorsAreMarkedInSmallCases) {
   using enum DeviceSuccessiveSplit::Complete;
   const double infinity = std::numeric_limits<double>::infinity();
   const struct {
     double x;
     double y;
-    bool more_than_four;
-    bool deep;
-  } rows[] = {{1, 2, false, false},
-              {1, 0x1.5555555p0, true, false},
-              {1, 0x1.555554p0, false, false},
-              {1, 0x1.0000001p0, false, false},
-              {1, 0x1p-300, false, true},
-              {1, infinity, false, false},
-              {0, 0, false, false}};
+    bool more_than_four;  // slices are needed
+    bool deep;            // exponents of its slices are more than 100 apart
+  } rows[] = {{.x = 1, .y = 2, .more_than_four = false, .deep = false},
+              {.x = 1, .y = 0x1.5555555p0, .more_than_four = true, .deep = false},   // 29 bits
+              {.x = 1, .y = 0x1.555554p0, .more_than_four = false, .deep = false},   // 24 bits
+              {.x = 1, .y = 0x1.0000001p0, .more_than_four = false, .deep = false},  // a gap between its bits
+              {.x = 1, .y = 0x1p-300, .more_than_four = false, .deep = true},
+              {.x = 1, .y = infinity, .more_than_four = false, .deep = false},
+              {.x = 0, .y = 0, .more_than_four = false, .deep = false}};
   for (const auto& row : rows) {
     Operand<double> operand(1, 2, Layout::along_k, 0, 1);
     operand.values = {row.x, row.y};
     const SplitRule rule = successive_rule(false, 5, 4);
     for (const auto complete : {unchecked, all_vectors}) {
       const DeviceSlices<double> device(operand, rule, 0);
-      constexpr std::int32_t max_depth = 100;  // binades between the exponents of a vector's slices
+      constexpr std::int32_t max_depth = 100;  // largest distance between the exponents of a vector's slices
       device.split(complete, complete == all_vectors ? max_depth : 0);
       const int slices_needed = device.lengths.host()[0];
       EXPECT_EQ(device.unreachable.host()[0],
@@ -214,18 +215,19 @@ TEST(OzakiSteps, SmallIncompleteVectorsAreMarked) {
 
 // ------------------------------------------------------------------ Algorithm 3
 
-// Slice counts of the rows of one block on the host. Rows that need more slices than there are have none.
+// Slice counts of the rows of one block, found on the host. Both counts of a row are 0 where it needs more
+// slices than there are.
 template <class T>
 std::vector<SliceCounts> host_slice_counts(const Operand<T>& a, const SplitRule& rule, const double* weights,
                                            int bits, bool& unreachable) {
   HostSlices<T> host(a.view(), rule);
-  std::vector<Scaled> whole(host.ranges.size());
-  multiply_magnitudes(a.view(), host.ranges, weights, whole.data(), 1);
+  std::vector<Scaled> magnitudes(host.ranges.size());
+  multiply_magnitudes(a.view(), host.ranges, weights, magnitudes.data(), 1);
   std::vector<SliceCounts> slice_counts(host.ranges.size());
   for (int count = 0; count <= rule.slices; ++count) {
     for (std::size_t v = 0; count > 0 && v < slice_counts.size(); ++v) {
       if (host.lengths[v] == 0 || slice_counts[v].enough != 0 || slice_counts[v].exhausted != 0) continue;
-      if (count >= 2 && enough_slices(whole[v], host.weighted[v], count, a.view().columns, bits)) {
+      if (count >= 2 && enough_slices(magnitudes[v], host.weighted[v], count, a.view().columns, bits)) {
         slice_counts[v].enough = count;
       } else if (host.tops[v] == no_residual) {
         slice_counts[v].exhausted = count;
@@ -240,7 +242,7 @@ std::vector<SliceCounts> host_slice_counts(const Operand<T>& a, const SplitRule&
   return slice_counts;
 }
 
-// Slice counts of a block of C, from those of its rows first ... last - 1.
+// Slice counts of a block of C that has the rows first ... last - 1.
 SliceCounts slice_counts_of_block(const std::vector<SliceCounts>& rows, std::int64_t first,
                                   std::int64_t last) {
   SliceCounts slice_counts;
@@ -333,7 +335,7 @@ void compare_slice_counts(std::int64_t m, std::int64_t n, std::int64_t k, Layout
   expect_slice_counts_of_host(a, b, rule, bits, blocks, edge_m, found);
 }
 
-TYPED_TEST(OzakiStepsOf, SmallSliceCountsEqualTheHosts) {
+TYPED_TEST(OzakiStepsOf, SliceCountsEqualTheHostsInSmallCases) {
   Random random(fresh_seed());
   for (const Layout layout : layouts) {
     for (int round = 0; round < 6; ++round) {

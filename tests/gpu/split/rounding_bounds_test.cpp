@@ -1,4 +1,4 @@
-// Rounding-error bounds of the device against the host's.
+// Compares rounding-error bounds of the device with the host's.
 #include "split/rounding_bounds.hpp"
 
 #include "gpu/split/split_cases.hpp"
@@ -11,8 +11,8 @@ template <class T>
 class RoundingBoundsOf : public testing::Test {};
 TYPED_TEST_SUITE(RoundingBoundsOf, EveryType);
 
-// Counts are the host's; sums of magnitudes are added in another order.
-TYPED_TEST(RoundingBoundsOf, SmallBoundsEqualTheHosts) {
+// Counts must be equal. Sums of magnitudes may differ a little, since the device adds in another order.
+TYPED_TEST(RoundingBoundsOf, EqualTheHostsInSmallCases) {
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
   SplitRule rule = find_scheme("ozaki2:moduli=16")->program.split_a;
@@ -25,8 +25,8 @@ TYPED_TEST(RoundingBoundsOf, SmallBoundsEqualTheHosts) {
     std::vector<VectorRange> ranges(static_cast<std::size_t>(view.rows));
     core::find_ranges(view, rule, ranges, 1);
     for (VectorRange& range : ranges) set_scale(range, rule);
-    std::vector<RoundingBound> wanted(ranges.size());
-    core::find_rounding_bounds(view, ranges, {}, wanted, 1);
+    std::vector<RoundingBound> expected(ranges.size());
+    core::find_rounding_bounds(view, ranges, {}, expected, 1);
     const DeviceOperand<TypeParam> device(operand, rule, 0);
     device_engine().copy_to_device({}, device.ranges.data(), ranges.data(),
                                    ranges.size() * sizeof(VectorRange));
@@ -34,12 +34,12 @@ TYPED_TEST(RoundingBoundsOf, SmallBoundsEqualTheHosts) {
     device_engine().find_rounding_bounds(
         {}, {device.split().side, rule.top_exponent, bounds.data(), 0, device.split().side.matrix.vectors()},
         {}, {});
-    const std::vector<RoundingBound> got = bounds.host();
-    for (std::size_t v = 0; v < got.size(); ++v) {
+    const std::vector<RoundingBound> found = bounds.host();
+    for (std::size_t v = 0; v < found.size(); ++v) {
       const std::string where = fmt::format("{}, vector {}, 2^{}, seed {}, round {}", operand.text(), v,
                                             rule.top_exponent, seed, round);
-      ASSERT_EQ(got[v].inexact, wanted[v].inexact) << where;
-      ASSERT_NEAR(got[v].magnitudes, wanted[v].magnitudes, 0x1p-40 * wanted[v].magnitudes) << where;
+      ASSERT_EQ(found[v].inexact, expected[v].inexact) << where;
+      ASSERT_NEAR(found[v].magnitudes, expected[v].magnitudes, 0x1p-40 * expected[v].magnitudes) << where;
     }
   }
 }

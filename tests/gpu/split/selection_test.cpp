@@ -1,4 +1,4 @@
-// Ranges and selection of the device against the host's.
+// Compares ranges and selection of the device with the host's.
 #include "gpu/split/split_cases.hpp"
 
 namespace kintsugi::test {
@@ -8,7 +8,7 @@ template <class T>
 class RangesOf : public testing::Test {};
 TYPED_TEST_SUITE(RangesOf, EveryType);
 
-TYPED_TEST(RangesOf, RangesEqualTheHosts) {
+TYPED_TEST(RangesOf, EqualTheHosts) {
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
   const SplitRule& rule = find_scheme("fp16x3")->program.split_a;
@@ -26,7 +26,7 @@ TYPED_TEST(RangesOf, RangesEqualTheHosts) {
   }
 }
 
-bool same(const RangeSummary& a, const RangeSummary& b) {
+bool are_equal(const RangeSummary& a, const RangeSummary& b) {
   return a.dynamic_range == b.dynamic_range && a.largest == b.largest && a.smallest == b.smallest &&
          a.finite == b.finite && a.min_elements == b.min_elements && a.depth == b.depth;
 }
@@ -45,8 +45,8 @@ VectorRange draw_range(Random& random, std::int64_t widest) {
   return range;
 }
 
-// Replaces the ranges of a side by their summary.
-void know(DeviceSide& side, MergedSummary* summaries) {
+// Summarizes the ranges of a side before the call, which then gets the summary instead of the ranges.
+void summarize_ranges(DeviceSide& side, MergedSummary* summaries) {
   device_engine().summarize({}, side, summaries);
   side.summaries = summaries;
   side.ranges = nullptr;
@@ -103,7 +103,7 @@ void expect_same_report(const DeviceReport& got, const DeviceReport& expected) {
   EXPECT_EQ(got.dynamic_range_b, expected.dynamic_range_b);
 }
 
-TEST(Selection, FollowsFromTheSummaries) {
+TEST(Selection, TakesTheFirstCandidateThatAcceptsTheRanges) {
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
   DeviceReport expected;
@@ -119,52 +119,54 @@ TEST(Selection, FollowsFromTheSummaries) {
     DeviceSide side_a = a.side(k);
     DeviceSide side_b = b.side(k);
     const bool with_report = random.flip();
-    if (random.flip()) know(side_a, summaries.data());
-    if (random.flip()) know(side_b, summaries.data() + 1);
+    if (random.flip()) summarize_ranges(side_a, summaries.data());
+    if (random.flip()) summarize_ranges(side_b, summaries.data() + 1);
     device_engine().select({}, side_a, side_b, {}, candidates, selection.data(),
                            {with_report ? report.data() : nullptr});
     const DeviceSelection got = selection.host()[0];
     const std::int32_t candidate = first_accepted(candidates, a.summary, b.summary, k);
     ASSERT_EQ(got.candidate, candidate);
-    ASSERT_TRUE(same(got.a, a.summary) && same(got.b, b.summary));
+    ASSERT_TRUE(are_equal(got.a, a.summary) && are_equal(got.b, b.summary));
     if (with_report) add_item(expected, candidate, a.summary, b.summary);
   }
   SCOPED_TRACE(seed);
   expect_same_report(report.host()[0], expected);
 }
 
-// Items of a batch have summaries of their own, or share that of the operand that serves all of them.
-TEST(Selection, ItemsHaveTheirOwnSummaries) {
+// Items of a batch have summaries of their own, or share the one of an operand that serves all items.
+TEST(Selection, ItemsHaveTheSummariesOfTheirOwnOperands) {
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
   constexpr std::size_t items = 5;
   constexpr std::size_t vectors = 70;
-  std::vector<VectorRange> own(items * vectors);
-  for (std::size_t v = 0; v < own.size(); ++v) own[v] = draw_range(random, 3 + 9 * (v / vectors));
-  std::vector<VectorRange> shared(vectors);
-  for (VectorRange& range : shared) range = draw_range(random, 20);
-  const DeviceArray<VectorRange> own_ranges(own);
-  const DeviceArray<VectorRange> shared_ranges(shared);
+  std::vector<VectorRange> ranges_of_items(items * vectors);
+  for (std::size_t v = 0; v < ranges_of_items.size(); ++v)
+    ranges_of_items[v] = draw_range(random, 3 + 9 * (v / vectors));
+  std::vector<VectorRange> ranges_of_shared(vectors);
+  for (VectorRange& range : ranges_of_shared) range = draw_range(random, 20);
+  const DeviceArray<VectorRange> own_ranges(ranges_of_items);
+  const DeviceArray<VectorRange> shared_ranges(ranges_of_shared);
   const DeviceMatrix matrix{.rows = vectors, .columns = 1000};
   const DeviceCandidates candidates{{{10, 0, 200}, {25, 0, 200}, {40, 0, 200}}, 3};
-  const RangeSummary shared_summary = summarize(shared);
+  const RangeSummary shared_summary = summarize(ranges_of_shared);
   for (const bool own_known : {false, true}) {
     for (const bool shared_known : {false, true}) {
       const DeviceArray<MergedSummary> summaries(items + 1);
       const DeviceArray<DeviceSelection> selections(items);
       DeviceSide with_own{matrix, 0, own_ranges.data(), items};
       DeviceSide with_shared{matrix, 0, shared_ranges.data()};
-      if (own_known) know(with_own, summaries.data());
-      if (shared_known) know(with_shared, summaries.data() + items);
+      if (own_known) summarize_ranges(with_own, summaries.data());
+      if (shared_known) summarize_ranges(with_shared, summaries.data() + items);
       for (const bool b_is_shared : {true, false}) {
         const DeviceSide& a = b_is_shared ? with_own : with_shared;
         const DeviceSide& b = b_is_shared ? with_shared : with_own;
         device_engine().select({}, a, b, {}, candidates, selections.data(), {});
         const std::vector<DeviceSelection> got = selections.host();
         for (std::size_t item = 0; item < items; ++item) {
-          const RangeSummary own_summary = summarize(std::span(own).subspan(item * vectors, vectors));
-          EXPECT_TRUE(same(got[item].a, b_is_shared ? own_summary : shared_summary) &&
-                      same(got[item].b, b_is_shared ? shared_summary : own_summary))
+          const RangeSummary own_summary =
+              summarize(std::span(ranges_of_items).subspan(item * vectors, vectors));
+          EXPECT_TRUE(are_equal(got[item].a, b_is_shared ? own_summary : shared_summary) &&
+                      are_equal(got[item].b, b_is_shared ? shared_summary : own_summary))
               << item << ", " << own_known << shared_known << b_is_shared << ", seed " << seed;
         }
       }
@@ -172,7 +174,7 @@ TEST(Selection, ItemsHaveTheirOwnSummaries) {
   }
 }
 
-// alpha has every type, on the device. Where it is 0 neither operand is read.
+// For alpha of every type in device memory: where it is 0, no operand is read.
 TEST(Selection, AlphaZeroReadsNothing) {
   const DeviceArray<double> numbers(std::vector<double>{0, 0, -0.0, 0, 0, 3, 0});
   const DeviceArray<float> floats(std::vector<float>{0, 0, 0, 3});
@@ -195,7 +197,8 @@ TEST(Selection, AlphaZeroReadsNothing) {
     scalars.device_alpha = test.alpha;
     const DeviceArray<DeviceSelection> selection(1);
     const DeviceArray<DeviceReport> report(std::vector<DeviceReport>(1));
-    // The ranges are those of zeros where alpha is not 0; select() reads no operand.
+    // The operand does not exist, so an alpha that is not 0 gets the ranges of zeros; select() reads no
+    // operand.
     device_engine().copy_to_device({}, device.ranges.data(), std::vector<VectorRange>(5).data(),
                                    5 * sizeof(VectorRange));
     if (test.zero) device_engine().find_ranges({}, side, side, scalars);
@@ -206,7 +209,7 @@ TEST(Selection, AlphaZeroReadsNothing) {
   }
 }
 
-// Ranges of an empty A are there already, and alpha has the type of B; alpha on the host is 0, too.
+// First an empty A, so that alpha in device memory has B's type; then alpha = 0 on the host and no operand.
 TEST(Selection, AlphaZeroNeedsNoOperands) {
   const DeviceArray<double> numbers(std::vector<double>{0, 0});
   const Operand<float> operand(5, 9, Layout::along_k, 0, 3);

@@ -1,11 +1,11 @@
-// Ranges, selection and splits of several batch items in one step, against the host's.
+// Compares ranges, selection and splits of several batch items in one step with the host's.
 #include "gpu/split/split_cases.hpp"
 
 namespace kintsugi::test {
 namespace {
 
-// Items of one shape, stored contiguously but for a gap, with one more item before and one more after those
-// of a step; each item also has a pointer.
+// Items of one shape, stored with a gap between them. A step takes all but the first and the last item, which
+// must not change. Each item also has a pointer.
 template <class T>
 struct Batch {
   Batch(std::int64_t number, std::int64_t rows, std::int64_t columns, Layout layout, bool by_pointers,
@@ -58,31 +58,32 @@ struct Batch {
     return {side(), 0, &rule, target, false};
   }
 
-  // taken: whether an item was split; the others, and those at the ends, are as they were.
-  template <class Taken>
-  void expect_host(const std::string& text, const Taken& taken) const {
+  // Items for which is_split(item) is true must have the host's slices; the others, and those at the ends,
+  // must be untouched.
+  template <class IsSplit>
+  void expect_host(const std::string& text, const IsSplit& is_split) const {
     const std::vector<VectorRange> found_ranges = ranges.host();
     const std::vector<std::byte> found_slices = slices.host();
     for (std::size_t e = 0; e < items.size() && !testing::Test::HasFailure(); ++e) {
-      const std::string here = fmt::format("{}, item {} of {}", text, e, number());
+      const std::string where = fmt::format("{}, item {} of {}", text, e, number());
       const auto first = found_slices.begin() + static_cast<std::ptrdiff_t>(e * slice_bytes());
       const std::vector<std::byte> item_slices(first, first + static_cast<std::ptrdiff_t>(slice_bytes()));
       const auto first_range = found_ranges.begin() + static_cast<std::ptrdiff_t>(e) * vectors;
       const std::vector<VectorRange> ranges_of_item(first_range, first_range + vectors);
-      const bool inside = e > 0 && e + 1 < items.size();
-      if (inside && taken(static_cast<std::int64_t>(e) - 1)) {
+      const bool in_step = e > 0 && e + 1 < items.size();
+      if (in_step && is_split(static_cast<std::int64_t>(e) - 1)) {
         const HostSplit host = split_on_host(items[e].view(), rule);
-        expect_same_ranges(ranges_of_item, host.ranges, here);
-        expect_same_slices(item_slices, host, items[e].view(), rule, here);
+        expect_same_ranges(ranges_of_item, host.ranges, where);
+        expect_same_slices(item_slices, host, items[e].view(), rule, where);
         continue;
       }
       constexpr std::byte poison{DeviceArray<std::byte>::poison};
       EXPECT_TRUE(
           std::all_of(item_slices.begin(), item_slices.end(), [&](std::byte x) { return x == poison; }))
-          << here << " was written to";
+          << where << " was written to";
       EXPECT_TRUE(std::all_of(ranges_of_item.begin(), ranges_of_item.end(),
                               [](const VectorRange& range) { return range.flags == 0xcdcdcdcdU; }))
-          << here << ": its ranges were written to";
+          << where << ": its ranges were written to";
     }
   }
   void expect_host(const std::string& text) const {
@@ -112,7 +113,7 @@ SplitRule rule_of(const char* name, std::int64_t k) {
   return program.split_a;
 }
 
-// Each traversal of an operand with strides and with pointers, one operand alone.
+// Splits one operand of each layout, whose items have strides or pointers.
 template <class T>
 void check_batches(const char* name, Random& random) {
   for (const Layout layout : layouts) {
@@ -167,7 +168,7 @@ TEST(SplitBatches, BothOperandsInOneStepHaveTheHostsSlices) {
     const char* name = round % 2 == 0 ? "fp16x3" : "int8x6";
     const SplitRule rule = rule_of<float>(name, k);
     const Batch<float> a(number, random.integer(1, 200), k, layout(), random.flip(), rule, seed);
-    // Every third time one B for all.
+    // Every third time, all items share one B.
     const Batch<float> b(round % 3 == 0 ? 1 : number, random.integer(1, 200), k, layout(), random.flip(),
                          rule, seed + 1);
     const std::array splits{a.split(), b.split()};
@@ -177,11 +178,11 @@ TEST(SplitBatches, BothOperandsInOneStepHaveTheHostsSlices) {
   }
 }
 
-// Ranges first, then splits of blocks of all items where the selection says so.
+// Only items whose selection names the candidate are split. A shared B is split if any item names it.
 TEST(SplitBatches, EachItemHasItsOwnSelection) {
   Random random(fresh_seed());
   for (const Layout layout : layouts) {
-    for (const bool none_takes_it : {false, true}) {
+    for (const bool none_selects_it : {false, true}) {
       constexpr std::int64_t number = 5;
       const std::uint64_t seed = random.bits();
       const SplitRule rule = rule_of<float>("fp16x3", 300);
@@ -189,14 +190,14 @@ TEST(SplitBatches, EachItemHasItsOwnSelection) {
       const Batch<float> b(1, 90, 300, Layout::along_k, false, rule, seed + 1);
       std::vector<DeviceSelection> selections(number);
       for (std::int64_t e = 0; e < number; ++e)
-        selections[static_cast<std::size_t>(e)].candidate = none_takes_it || e % 2 == 0 ? 1 : 0;
+        selections[static_cast<std::size_t>(e)].candidate = none_selects_it || e % 2 == 0 ? 1 : 0;
       const DeviceArray<DeviceSelection> selection(selections);
       const std::array splits{a.split(), b.split()};
       device_engine().split({}, splits, {selection.data(), 0});
       const std::string text = fmt::format("{}, seed {}", a.text("fp16x3"), seed);
       a.expect_host(text,
                     [&](std::int64_t e) { return selections[static_cast<std::size_t>(e)].candidate == 0; });
-      b.expect_host(text + ", one B for all", [&](std::int64_t) { return !none_takes_it; });
+      b.expect_host(text + ", one B for all", [&](std::int64_t) { return !none_selects_it; });
       if (HasFailure()) return;
     }
   }
@@ -240,9 +241,9 @@ TEST(SplitBatches, RangesAndSelectionsEqualTheHosts) {
       };
       const RangeSummary summary_a = summary(a);
       const RangeSummary summary_b = summary(b);
-      const std::int32_t span = std::max(summary_a.dynamic_range, summary_b.dynamic_range);
-      const bool second_fits = span <= 60 && std::max(summary_a.largest, summary_b.largest) <= 100;
-      const std::int32_t candidate = span <= 20 ? 0 : second_fits ? 1 : DeviceSelection::none;
+      const std::int32_t dynamic_range = std::max(summary_a.dynamic_range, summary_b.dynamic_range);
+      const bool second_fits = dynamic_range <= 60 && std::max(summary_a.largest, summary_b.largest) <= 100;
+      const std::int32_t candidate = dynamic_range <= 20 ? 0 : second_fits ? 1 : DeviceSelection::none;
       const DeviceSelection& got = selections[static_cast<std::size_t>(e)];
       ASSERT_EQ(got.candidate, candidate)
           << "item " << e << " of " << number << ", seed " << seed << ", round " << round;
@@ -250,15 +251,15 @@ TEST(SplitBatches, RangesAndSelectionsEqualTheHosts) {
       ASSERT_EQ(got.b.dynamic_range, summary_b.dynamic_range) << "item " << e << ", seed " << seed;
       ++counted[candidate < 0 ? 2 : candidate];
     }
-    const DeviceReport sums = report.host()[0];
-    EXPECT_EQ(sums.items[0], counted[0]);
-    EXPECT_EQ(sums.items[1], counted[1]);
-    EXPECT_EQ(sums.unreachable, counted[2]);
+    const DeviceReport found = report.host()[0];
+    EXPECT_EQ(found.items[0], counted[0]);
+    EXPECT_EQ(found.items[1], counted[1]);
+    EXPECT_EQ(found.unreachable, counted[2]);
   }
 }
 
-// More than a grid takes: items of one element, each of another value; slices of 32 KiB.
-TEST(SplitBatches, MoreItemsThanAGridTakes) {
+// Items of one element each, whose slices have 32 KiB.
+TEST(SplitBatches, MoreItemsThanAGridTakesHaveTheHostsSlices) {
   constexpr std::int64_t number = 70001;
   const SplitRule rule = rule_of<float>("fp16x3", 1);
   std::vector<float> numbers(number);
@@ -275,7 +276,7 @@ TEST(SplitBatches, MoreItemsThanAGridTakes) {
     slices.data = memory.data();
     const DeviceSplit split{{operand.matrix, 0, ranges.data(), number}, 0, &rule, slices, false};
     device_engine().find_ranges({}, split.side, {}, {});
-    const std::vector<VectorRange> looked_at = ranges.host();
+    const std::vector<VectorRange> ranges_alone = ranges.host();
     device_engine().split({}, {&split, 1}, {});
     const std::vector<VectorRange> found = ranges.host();
     for (const std::size_t e : {0, 1, 65534, 65535, 65536, 70000}) {
@@ -285,7 +286,7 @@ TEST(SplitBatches, MoreItemsThanAGridTakes) {
       std::vector<std::byte> item_slices(bytes);
       device_engine().copy_to_host({}, item_slices.data(), memory.data() + e * bytes, bytes);
       device_engine().synchronize(Queue{});
-      expect_same_ranges({looked_at[e]}, host.ranges, text + ", find_ranges", false);
+      expect_same_ranges({ranges_alone[e]}, host.ranges, text + ", find_ranges", false);
       expect_same_ranges({found[e]}, host.ranges, text);
       expect_same_slices(item_slices, host, operand.view(), rule, text);
     }

@@ -1,4 +1,4 @@
-// Operands, rules and comparisons of the tests of splits on a device.
+// Operands, rules and comparisons for tests of splits on a device.
 #pragma once
 
 #include <fmt/format.h>
@@ -75,7 +75,7 @@ T draw(Values values, Random& random) {
     case Values::narrow: return with_exponent(random.integer(-3, 10));
     case Values::every_exponent:
       return with_exponent(random.integer(Limits::min_exponent - Limits::digits, Limits::max_exponent - 2));
-    // A few bits far apart: halves of last places, and sums that carry through.
+    // A few bits far apart, so that roundings meet ties and sums carry through all bits.
     case Values::ties:
       return static_cast<T>(std::ldexp(static_cast<double>(random.integer(-0xfff, 0xfff)), -11) +
                             std::ldexp(static_cast<double>(random.integer(-1, 1)), -23));
@@ -176,8 +176,8 @@ inline void add_rule(std::vector<NamedRule>& rules, std::string name, const Spli
   rules.push_back({std::move(name), rule});
 }
 
-// Split rules of every scheme, as problems of several k fit them. Exponents per tile have a packer of their
-// own, which gpu/calls/tiles_test.cpp tests.
+// Split rules of every scheme, fitted to problems of several k. Schemes with exponents per tile have a packer
+// of their own, which gpu/calls/tiles_test.cpp tests.
 inline std::vector<NamedRule> scheme_rules(OperandType type) {
   std::vector<NamedRule> rules;
   for (const Scheme* scheme : all_schemes()) {
@@ -192,8 +192,8 @@ inline std::vector<NamedRule> scheme_rules(OperandType type) {
   return rules;
 }
 
-// Beyond what schemes name: every rounding, growing residuals, formats of split-n, every number of digits and
-// moduli.
+// Rules that no scheme has: every pair of roundings, residuals scaled up by various powers of two, the
+// formats of split-n, every number of digits, several numbers of moduli.
 inline std::vector<NamedRule> made_rules() {
   std::vector<NamedRule> rules;
   constexpr std::array roundings{Rounding::nearest_even, Rounding::towards_zero, Rounding::bit_cut};
@@ -239,7 +239,7 @@ inline Slices slices_of(const SplitRule& rule, std::int64_t vectors, std::int64_
   return make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors, k);
 }
 
-// Vectors that slices have: an operand's, or those of complex elements.
+// Number of vectors of the slices: the operand's, or its rows where slices have complex elements.
 template <class View>
 std::int64_t slice_vectors(const View& view, const SplitRule& rule) {
   if constexpr (requires { view.right; }) {
@@ -248,7 +248,7 @@ std::int64_t slice_vectors(const View& view, const SplitRule& rule) {
   return view.rows;
 }
 
-// Elements and depths as their definitions have them.
+// Finds numbers of elements and depths by their definitions (VectorRange).
 template <class View>
 void find_depths(const View& view, std::vector<VectorRange>& ranges) {
   for (std::size_t v = 0; v < ranges.size(); ++v) {
@@ -280,18 +280,18 @@ HostSplit split_on_host(const View& view, const SplitRule& rule) {
   return result;
 }
 
-// Not every kernel computes mean depths.
-inline bool same(const VectorRange& device, const VectorRange& host, bool scales) {
+// Compares depths only where the kernel found one, and scales only on request.
+inline bool same_range(const VectorRange& device, const VectorRange& host, bool compare_scales) {
   return device.largest == host.largest && device.smallest == host.smallest && device.raised == host.raised &&
-         device.flags == host.flags && (!scales || device.scale == host.scale) &&
+         device.flags == host.flags && (!compare_scales || device.scale == host.scale) &&
          (device.depth == VectorRange::unknown_depth ||
           (device.elements == host.elements && device.depth == host.depth));
 }
 
 inline void expect_same_ranges(const std::vector<VectorRange>& device, const std::vector<VectorRange>& host,
-                               const std::string& text, bool scales = true) {
+                               const std::string& text, bool compare_scales = true) {
   for (std::size_t v = 0; v < host.size(); ++v) {
-    if (same(device[v], host[v], scales)) continue;
+    if (same_range(device[v], host[v], compare_scales)) continue;
     const auto show = [](const VectorRange& range) {
       return fmt::format("scale {}, exponents {} ... {} raised {}, flags {}, {} elements to depth {}",
                          range.scale, range.smallest, range.largest, range.raised, range.flags,
@@ -306,11 +306,11 @@ inline void expect_same_ranges(const std::vector<VectorRange>& device, const std
 template <class View>
 void expect_same_slices(const std::vector<std::byte>& device, const HostSplit& host, const View& view,
                         const SplitRule& rule, const std::string& text) {
-  const auto [mine, theirs] = std::mismatch(device.begin(), device.end(), host.slices.begin());
-  if (mine == device.end()) return;
+  const auto first = std::mismatch(device.begin(), device.end(), host.slices.begin()).first;
+  if (first == device.end()) return;
   const Slices slices = slices_of(rule, slice_vectors(view, rule), slice_length(view, rule));
   const auto bytes = static_cast<std::int64_t>(slices.element_bytes());
-  const std::int64_t index = (mine - device.begin()) / bytes;
+  const std::int64_t index = (first - device.begin()) / bytes;
   const std::int64_t s = index / slices.slice_stride();
   const std::int64_t v = index % slices.slice_stride() / slices.vector_stride();
   const std::int64_t p = index % slices.vector_stride();
@@ -333,7 +333,7 @@ void expect_same_slices(const std::vector<std::byte>& device, const HostSplit& h
                                device.size());
 }
 
-// An operand on the device, with what a split of it writes.
+// An operand on the device, and the memory that its split writes.
 template <class T>
 struct DeviceOperand {
   DeviceOperand(const Operand<T>& operand, const SplitRule& split_rule, std::size_t offset)

@@ -1,4 +1,5 @@
-// Splits of vectors that no thread block or cluster holds, against the host's loops, bit for bit.
+// Splits of vectors that are too long for a thread block or a cluster to hold give the bits of the host's
+// loops.
 #include "gpu/split/split_cases.hpp"
 
 namespace kintsugi::test {
@@ -8,7 +9,8 @@ template <class T>
 class SplitsOfLong : public testing::Test {};
 TYPED_TEST_SUITE(SplitsOfLong, EveryType);
 
-// Every rule, with vectors that are divided: more than a cluster holds of columns, or a block of rows.
+// Every rule, with vectors that are divided, since a cluster (vector stride 1) or a thread block (element
+// stride 1) cannot hold them.
 TYPED_TEST(SplitsOfLong, VectorsInPartsHaveTheHostsSlices) {
   Random random(fresh_seed());
   for (const NamedRule& rule : rules_of<TypeParam>()) {
@@ -21,7 +23,8 @@ TYPED_TEST(SplitsOfLong, VectorsInPartsHaveTheHostsSlices) {
   }
 }
 
-// Around the parts of 1024, 4096 and 8192 elements, and panels of 8, 16 and 32 vectors.
+// Lengths around multiples of the parts (1024, 4096 and 8192 elements), and numbers of vectors around the
+// panels (8, 16 and 32).
 TEST(LongSplits, EdgesOfPartsHaveTheHostsSlices) {
   Random random(fresh_seed());
   constexpr std::array edges{1, 7, 8, 9, 15, 16, 17, 31, 32, 33};
@@ -45,8 +48,8 @@ TEST(LongSplits, MillionsOfElementsHaveTheHostsSlices) {
   }
 }
 
-// Both operands of a call, with ranges that are found by the split, or were found before: then for a
-// candidate that was selected, or was not.
+// Splits both operands by one call that finds their ranges, or with known ranges: then first for a candidate
+// that is not selected, which writes nothing.
 TEST(LongSplits, BothOperandsInPartsHaveTheHostsSlices) {
   Random random(fresh_seed());
   for (int round = 0; round < 8 && !HasFailure(); ++round) {
@@ -67,7 +70,7 @@ TEST(LongSplits, BothOperandsInPartsHaveTheHostsSlices) {
       device_engine().split({}, splits, {selection.data(), 1});
       EXPECT_EQ(device_a.slices.host(), before) << text;
       device_engine().split({}, splits, {selection.data(), 0});
-      device_engine().synchronize(Queue{});  // the selection is freed
+      device_engine().synchronize(Queue{});  // since the selection is freed now
     } else {
       device_engine().split({}, splits, {});
     }

@@ -1,12 +1,12 @@
-// Splits of many short vectors against the host's loops, bit for bit.
+// Splits of many short vectors give the bits of the host's loops.
 #include "gpu/split/split_cases.hpp"
 
 namespace kintsugi::test {
 namespace {
 
-// Number of vectors from which a vector gets threads instead of a thread block
+// From this number of vectors on, a vector gets some threads instead of a thread block
 // (engines/cuda/split/split_task.hpp).
-constexpr std::int64_t many = 16384;
+constexpr std::int64_t min_many_vectors = 16384;
 
 template <class T>
 class SplitsOfMany : public testing::Test {};
@@ -18,22 +18,23 @@ TYPED_TEST(SplitsOfMany, ShortVectorsHaveTheHostsSlices) {
   for (const std::int64_t length : {1, 8, 63, 64, 65, 129, 192, 256, 257}) {
     for (const Layout layout : layouts) {
       const NamedRule& rule = rules[static_cast<std::size_t>(random.bits() % rules.size())];
-      check_split<TypeParam>(rule, many + random.integer(-1, 300), length, layout, random.flip() ? 1 : 0,
-                             random.bits());
+      check_split<TypeParam>(rule, min_many_vectors + random.integer(-1, 300), length, layout,
+                             random.flip() ? 1 : 0, random.bits());
       if (this->HasFailure()) return;
     }
   }
 }
 
-// Every kind of element that has a kernel of its own.
-TEST(ManySplits, EveryKindHasTheHostsSlices) {
+// Slices of every element type that has a kernel of its own.
+TEST(ManySplits, EveryKernelHasTheHostsSlices) {
   Random random(fresh_seed());
   for (const char* name :
        {"fp16x3", "fp16x3-wide", "bf16x6", "tf32x3", "int8x6", "quantensor", "ozaki2:moduli=8"}) {
     for (const Layout layout : layouts) {
       Program program = find_scheme(name)->program;
       if (find_scheme(name)->fit != nullptr) find_scheme(name)->fit(program, OperandType::f32, 200);
-      check_split<float>({name, program.split_a}, many + 1, random.integer(1, 100), layout, 0, random.bits());
+      check_split<float>({name, program.split_a}, min_many_vectors + 1, random.integer(1, 100), layout, 0,
+                         random.bits());
       if (HasFailure()) return;
     }
   }
@@ -41,15 +42,15 @@ TEST(ManySplits, EveryKindHasTheHostsSlices) {
     for (const Layout layout : layouts) {
       Program program = find_scheme(name)->program;
       if (find_scheme(name)->fit != nullptr) find_scheme(name)->fit(program, OperandType::f64, 200);
-      check_split<double>({name, program.split_a}, many + 1, random.integer(1, 100), layout, 0,
+      check_split<double>({name, program.split_a}, min_many_vectors + 1, random.integer(1, 100), layout, 0,
                           random.bits());
       if (HasFailure()) return;
     }
   }
 }
 
-// A thin product's operands, of which the other has few vectors; depths too, and for a candidate that was
-// selected or was not.
+// The operands of a thin product, of which one has few vectors: with depths, or with known ranges, then first
+// for a candidate that is not selected, which writes nothing.
 TEST(ManySplits, BothOperandsHaveTheHostsSlices) {
   Random random(fresh_seed());
   const SplitRule& rule = find_scheme("fp16x3")->program.split_a;
@@ -57,7 +58,7 @@ TEST(ManySplits, BothOperandsHaveTheHostsSlices) {
     const auto layout = [&] { return layouts[static_cast<std::size_t>(random.integer(0, 2))]; };
     const std::int64_t length = random.integer(1, 256);
     const std::uint64_t seed = random.bits();
-    const Operand<float> a(many + random.integer(0, 200), length, layout(), 0, seed);
+    const Operand<float> a(min_many_vectors + random.integer(0, 200), length, layout(), 0, seed);
     const Operand<float> b(random.integer(1, 70), length, layout(), 0, seed + 1);
     const DeviceOperand<float> device_a(a, rule, 0), device_b(b, rule, 0);
     std::array splits{device_a.split(), device_b.split()};

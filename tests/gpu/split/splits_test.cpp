@@ -1,4 +1,4 @@
-// Splits of the device against the host's loops, bit for bit.
+// Splits on the device give the bits of the host's loops.
 #include "gpu/split/split_cases.hpp"
 
 namespace kintsugi::test {
@@ -31,7 +31,7 @@ TYPED_TEST(SplitsOf, RulesThatNoSchemeHasGiveTheHostsSlices) {
   }
 }
 
-// Around the tiles of 16 x 64, panels of 8 and 16, blocks of 64 elements and 128 vectors.
+// Sizes around the kernels' tiles (16 x 64), panels (8, 16) and blocks (64 elements, 128 vectors).
 TYPED_TEST(SplitsOf, EveryShapeHasTheHostsSlices) {
   Random random(fresh_seed());
   const std::vector<NamedRule> rules = rules_of<TypeParam>();
@@ -59,7 +59,7 @@ TYPED_TEST(SplitsOf, EverySmallSizeHasTheHostsSlices) {
   }
 }
 
-// Enough vectors for every thread block to take whole panels.
+// So many vectors that every thread block takes whole panels.
 TYPED_TEST(SplitsOf, ManySmallVectorsHaveTheHostsSlices) {
   Random random(fresh_seed());
   const std::vector<NamedRule> rules = rules_of<TypeParam>();
@@ -84,7 +84,7 @@ TYPED_TEST(SplitsOf, LongVectorsHaveTheHostsSlices) {
   }
 }
 
-// Element kinds with kernels of their own, in large operands that have every kind of vector.
+// Slices of every element type with a kernel of its own, in operands with every kind of vector.
 TEST(Splits, LargeOperandsAreSplitAsOnTheHost) {
   Random random(fresh_seed());
   for (const char* name : {"fp16x3", "fp16x3-wide", "bf16x6", "tf32x3", "legemm", "markidis", "int8x6",
@@ -107,7 +107,7 @@ TEST(Splits, LargeOperandsAreSplitAsOnTheHost) {
 }
 
 // Mean depths, which decide between fp16x3 and candidates of wider range, in every layout of an operand.
-TEST(Splits, SmallMeanDepthsEqualTheHosts) {
+TEST(Splits, MeanDepthsEqualTheHostsInSmallCases) {
   Random random(fresh_seed());
   for (const char* name : {"fp16x3", "fp16x3-wide"}) {
     const SplitRule& rule = find_scheme(name)->program.split_a;
@@ -135,8 +135,8 @@ TEST(Splits, SmallMeanDepthsEqualTheHosts) {
   }
 }
 
-// Each FP32 exponent with significands at the edges of every rounding, as vectors of one element and as one
-// vector.
+// Every FP32 exponent, with significands just below, at and above the ties of every rounding. Splits them as
+// vectors of one element, then as one vector.
 TEST(Splits, EveryExponentIsSplitAsOnTheHost) {
   std::vector<float> values;
   for (std::uint32_t field = 0; field <= 255; ++field) {
@@ -190,8 +190,7 @@ TEST(Splits, BothOperandsInOneCallHaveTheHostsSlices) {
   }
 }
 
-// One operand with contiguous vectors and one with contiguous elements across vectors: on Hopper one launch
-// splits both.
+// One operand with element stride 1 and one with vector stride 1: on Hopper one launch splits both.
 template <class T>
 void check_different_layouts(const char* name, std::int64_t m, std::int64_t n, std::int64_t k,
                              bool across_first, std::uint64_t seed) {
@@ -208,12 +207,12 @@ void check_different_layouts(const char* name, std::int64_t m, std::int64_t n, s
   const DeviceOperand<T> device_a(a, program.split_a, offset);
   const DeviceOperand<T> device_b(b, program.split_b, offset);
   const std::string text = fmt::format("{}, seed {}: ", name, seed);
-  for (const bool known : {false, true}) {
+  for (const bool ranges_known : {false, true}) {
     std::array splits{device_a.split(), device_b.split()};
-    splits[0].ranges_known = splits[1].ranges_known = known;
+    splits[0].ranges_known = splits[1].ranges_known = ranges_known;
     device_engine().split({}, splits, {});
-    expect_host(device_a, a, fmt::format("{}{}, ranges known: {}", text, a.text(), known));
-    expect_host(device_b, b, fmt::format("{}{}, ranges known: {}", text, b.text(), known));
+    expect_host(device_a, a, fmt::format("{}{}, ranges known: {}", text, a.text(), ranges_known));
+    expect_host(device_b, b, fmt::format("{}{}, ranges known: {}", text, b.text(), ranges_known));
     device_engine().clear({}, device_a.slices.data(), device_a.slices.size());
     device_engine().clear({}, device_b.slices.data(), device_b.slices.size());
   }
@@ -221,7 +220,7 @@ void check_different_layouts(const char* name, std::int64_t m, std::int64_t n, s
 
 TEST(Splits, DifferentLayoutsInOneCallGiveTheHostsSlices) {
   Random random(fresh_seed());
-  // Around what a warp, two, four and eight have of a vector, around clusters of either size; and beyond any.
+  // Around what one, two, four and eight warps and clusters of both sizes hold of a vector; and longer ones.
   constexpr std::array lengths{1,    3,    63,   64,   65,   128,  1000, 1024, 1025,  2048,
                                2049, 3000, 4096, 4097, 4400, 8192, 8193, 9999, 16384, 60000};
   for (const std::int64_t k : lengths) {
@@ -243,7 +242,7 @@ TEST(Splits, DifferentLayoutsInOneCallGiveTheHostsSlices) {
   }
 }
 
-TEST(Splits, AnotherCandidateWritesNothingOfDifferentLayoutsEither) {
+TEST(Splits, UnselectedCandidateWritesNothingOfDifferentLayouts) {
   DeviceSelection chosen;
   chosen.candidate = 1;
   const DeviceArray<DeviceSelection> selection(std::vector<DeviceSelection>{chosen});
@@ -263,7 +262,7 @@ TEST(Splits, AnotherCandidateWritesNothingOfDifferentLayoutsEither) {
   expect_host(device_b, b, "the candidate that was chosen, B");
 }
 
-// Blocks of a large operand: the ranges are found once, later splits only set the scale.
+// Splits an operand in blocks of vectors. Where ranges are known, splits only set the scale.
 TEST(Splits, BlocksAndKnownRangesGiveTheHostsSlices) {
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
@@ -271,18 +270,18 @@ TEST(Splits, BlocksAndKnownRangesGiveTheHostsSlices) {
     for (const Layout layout : layouts) {
       const Operand<float> operand(333, 200, layout, 0, random.bits());
       const DeviceOperand<float> device(operand, rule.rule, 0);
-      const DeviceSplit whole = device.split();
+      const DeviceSplit all_vectors = device.split();
       const std::string text = fmt::format("{}, {}, seed {}", text_of(rule.rule), operand.text(), seed);
       const HostSplit host = split_on_host(operand.view(), rule.rule);
-      std::vector<VectorRange> known = host.ranges;
-      for (VectorRange& range : known) range.scale = 12345;
-      device_engine().copy_to_device({}, device.ranges.data(), known.data(),
-                                     known.size() * sizeof(VectorRange));
+      std::vector<VectorRange> known_ranges = host.ranges;
+      for (VectorRange& range : known_ranges) range.scale = 12345;
+      device_engine().copy_to_device({}, device.ranges.data(), known_ranges.data(),
+                                     known_ranges.size() * sizeof(VectorRange));
       for (const bool is_known : {true, false}) {
         for (std::int64_t first = 0; first < 333; first += 128) {
-          DeviceSplit block = whole;
+          DeviceSplit block = all_vectors;
           block.first = first;
-          block.slices = whole.slices.block(first, std::min<std::int64_t>(128, 333 - first));
+          block.slices = all_vectors.slices.block(first, std::min<std::int64_t>(128, 333 - first));
           block.ranges_known = is_known;
           device_engine().split({}, {&block, 1}, {});
         }
@@ -299,12 +298,13 @@ TEST(Splits, ItemsOfABatchHaveTheHostsSlices) {
   const SplitRule& rule = find_scheme("fp16x3")->program.split_a;
   for (const Layout layout : layouts) {
     const Operand<double> first(20, 70, layout, 0, seed);
-    const Operand<double> second(20, 70, layout, 0, seed);  // equal strides
+    const Operand<double> second(20, 70, layout, 0, seed);  // of the same strides
     Operand<double> changed = second;
     for (double& x : changed.values) x = -x / 3;
     const DeviceOperand<double> device(first, rule, 0);
-    const DeviceArray<double> other(changed.values, 1);
-    const DeviceArray<const void*> pointers(std::vector<const void*>{device.values.data(), other.data()});
+    const DeviceArray<double> changed_values(changed.values, 1);
+    const DeviceArray<const void*> pointers(
+        std::vector<const void*>{device.values.data(), changed_values.data()});
     DeviceSplit split = device.split();
     split.side.matrix.data = pointers.data();
     split.side.matrix.pointers = true;
@@ -312,10 +312,10 @@ TEST(Splits, ItemsOfABatchHaveTheHostsSlices) {
     device_engine().split({}, {&split, 1}, {});
     expect_host(device, changed, fmt::format("pointers, {}, seed {}", changed.text(), seed));
     // Items that are a stride apart.
-    std::vector<double> both = first.values;
-    both.resize(both.size() + 3);
-    both.insert(both.end(), changed.values.begin(), changed.values.end());
-    const DeviceArray<double> batch(both);
+    std::vector<double> batch_values = first.values;
+    batch_values.resize(batch_values.size() + 3);
+    batch_values.insert(batch_values.end(), changed.values.begin(), changed.values.end());
+    const DeviceArray<double> batch(batch_values);
     split.side.matrix.data = batch.data();
     split.side.matrix.pointers = false;
     split.side.matrix.batch_stride = static_cast<std::int64_t>(first.values.size()) + 3;
@@ -325,7 +325,7 @@ TEST(Splits, ItemsOfABatchHaveTheHostsSlices) {
   }
 }
 
-TEST(Splits, AnotherCandidateWritesNothing) {
+TEST(Splits, UnselectedCandidateWritesNothing) {
   DeviceSelection chosen;
   chosen.candidate = 2;
   const DeviceArray<DeviceSelection> selection(std::vector<DeviceSelection>{chosen});
@@ -349,7 +349,7 @@ TEST(Splits, AnotherCandidateWritesNothing) {
   }
 }
 
-TEST(Splits, NothingToReadIsNoError) {
+TEST(Splits, EmptyOperandsAreNoError) {
   const SplitRule& rule = find_scheme("fp16x3")->program.split_a;
   for (const bool empty_k : {false, true}) {
     Operand<float> operand(empty_k ? 3 : 0, empty_k ? 0 : 3, Layout::along_k, 0, 1);
@@ -361,33 +361,34 @@ TEST(Splits, NothingToReadIsNoError) {
   }
 }
 
-// Two lines of vectors, and two vectors, more than 2^31 elements apart.
-TEST(Splits, StridesBeyond31Bits) {
+// Two vectors, and then the two elements of each vector, are more than 2^31 elements apart.
+TEST(Splits, StridesBeyond31BitsGiveTheHostsSlices) {
   constexpr std::int64_t stride = (std::int64_t{1} << 31) + 5;
-  constexpr std::int64_t run = 100;
+  constexpr std::int64_t line_length = 100;
   cuda::Address memory = 0;
-  cuda::check(cuda::driver().memory_allocate(&memory, (stride + run) * sizeof(float)), "cuMemAlloc");
-  Operand<float> small(2, run, Layout::along_k, 0, fresh_seed());
-  Operand<float> lines = small;
-  lines.matrix.rows = run;
-  lines.matrix.columns = 2;
-  std::swap(lines.matrix.row_stride, lines.matrix.column_stride);
+  cuda::check(cuda::driver().memory_allocate(&memory, (stride + line_length) * sizeof(float)), "cuMemAlloc");
+  Operand<float> far_vectors(2, line_length, Layout::along_k, 0, fresh_seed());
+  Operand<float> far_elements = far_vectors;
+  far_elements.matrix.rows = line_length;
+  far_elements.matrix.columns = 2;
+  std::swap(far_elements.matrix.row_stride, far_elements.matrix.column_stride);
   auto* values = reinterpret_cast<float*>(memory);
   for (std::int64_t v = 0; v < 2; ++v) {
-    device_engine().copy_to_device({}, values + v * stride, small.values.data() + v * small.matrix.row_stride,
-                                   run * sizeof(float));
+    device_engine().copy_to_device({}, values + v * stride,
+                                   far_vectors.values.data() + v * far_vectors.matrix.row_stride,
+                                   line_length * sizeof(float));
   }
   for (const char* name : {"fp16x3", "split-n:format=fp8_e4m3"}) {
-    for (const Operand<float>* operand : {&small, &lines}) {
+    for (const Operand<float>* operand : {&far_vectors, &far_elements}) {
       const DeviceOperand<float> device(*operand, find_scheme(name)->program.split_a, 0);
       DeviceSplit split = device.split();
       split.side.matrix.data = values;
-      (operand == &small ? split.side.matrix.row_stride : split.side.matrix.column_stride) = stride;
+      (operand == &far_vectors ? split.side.matrix.row_stride : split.side.matrix.column_stride) = stride;
       device_engine().split({}, {&split, 1}, {});
       expect_host(device, *operand, fmt::format("{}, {}, stride {}", name, operand->text(), stride));
       const Operand<float> other(3, 3, Layout::along_k, 0, 1);
-      const DeviceOperand<float> right(other, device.rule, 0);
-      device_engine().find_ranges({}, split.side, right.split().side, {});
+      const DeviceOperand<float> device_other(other, device.rule, 0);
+      device_engine().find_ranges({}, split.side, device_other.split().side, {});
       expect_same_ranges(device.ranges.host(), split_on_host(operand->view(), device.rule).ranges,
                          "find_ranges", false);
     }

@@ -1,4 +1,5 @@
-// ExactSum against MPFR at a precision that holds every sum exactly, on numbers of the whole range.
+// Compares ExactSum with MPFR at a precision that holds every sum exactly, and draws numbers of all
+// exponents.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ inline constexpr double double_tiny = std::numeric_limits<double>::denorm_min();
 inline constexpr float float_max = std::numeric_limits<float>::max();
 inline constexpr float float_tiny = std::numeric_limits<float>::denorm_min();
 
-// Every finite bit pattern is equally likely: the whole range of exponents, subnormals among them.
+// Draws a finite bit pattern, so that all exponents are equally likely, with subnormals.
 inline double any_double(Random& random) {
   for (;;) {
     const double x = std::bit_cast<double>(random.bits());
@@ -38,7 +39,7 @@ inline float any_float(Random& random) {
   }
 }
 
-// The precision of `result` is set so that the value is exact.
+// Sets `result` to the sum, with a precision that makes it exact.
 inline void to_mpfr(const ExactSum& sum, mpfr_t result) {
   const ExactSum::Magnitude parts = sum.magnitude();
   if (!sum.is_finite() || parts.last < parts.first) {
@@ -56,7 +57,7 @@ inline void to_mpfr(const ExactSum& sum, mpfr_t result) {
   mpz_clear(integer);
 }
 
-// Value, sign and both roundings agree.
+// Succeeds if exact value, sign, exponent and the roundings to float and double agree.
 inline ::testing::AssertionResult same(const ExactSum& sum, const Mpfr& expected) {
   if (!expected.exact()) return ::testing::AssertionFailure() << "the reference was rounded";
   mpfr_t value;

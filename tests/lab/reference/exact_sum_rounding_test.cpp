@@ -1,4 +1,4 @@
-// Roundings of ExactSum to float and double against MPFR: ties, overflow, subnormal numbers.
+// Compares roundings of ExactSum to float and double with MPFR: ties, overflow, subnormal numbers.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,8 +9,8 @@
 namespace kintsugi::lab {
 namespace {
 
-// A tie between two neighbours, and the same tie moved by as little as 2^-200 or 2^-2148.
-TEST(ExactSum, TiesOfDouble) {
+// Sums are a tie between two neighbours, or the tie moved by as little as 2^-200 or 2^-2148.
+TEST(ExactSum, TiesOfDoubleAreRoundedOnce) {
   Random random(5);
   for (int trial = 0; trial < 500; ++trial) {
     const double low = std::fabs(any_double(random));
@@ -29,7 +29,7 @@ TEST(ExactSum, TiesOfDouble) {
   }
 }
 
-// Rounding first to double would end on the wrong side of these.
+// Rounding to double first would give the wrong float.
 TEST(ExactSum, TiesOfFloatAreRoundedOnce) {
   Random random(6);
   int twice_differs = 0;
@@ -47,10 +47,10 @@ TEST(ExactSum, TiesOfFloatAreRoundedOnce) {
       if (static_cast<float>(sum.to_double()) != sum.to_float()) ++twice_differs;
     }
   }
-  EXPECT_GT(twice_differs, 500);  // so the cases do tell the two apart
+  EXPECT_GT(twice_differs, 500) << "the cases must distinguish one rounding from two";
 }
 
-TEST(ExactSum, EdgeOfOverflow) {
+TEST(ExactSum, OverflowBeginsAtTheTieBeyondTheLargestNumber) {
   // DBL_MAX + half a unit in its last place is the tie with 2^1024; anything less stays finite.
   const double half_unit = 0x1p970;
   for (const double nudge : {-double_tiny, 0.0, double_tiny}) {
@@ -69,13 +69,13 @@ TEST(ExactSum, EdgeOfOverflow) {
     sum.add(nudge);
     EXPECT_EQ(sum.to_float(), nudge < 0 ? float_max : std::numeric_limits<float>::infinity());
   }
-  ExactSum cancels;  // 2e308 - 2e308: exact 0 (FACTS section 8)
+  ExactSum cancels;  // 2e308 - 2e308 is exactly 0
   cancels.add_product(1e308, 2.0);
   cancels.add_product(1e308, -2.0);
   EXPECT_TRUE(cancels.is_zero());
 }
 
-TEST(ExactSum, SubnormalMidpoints) {
+TEST(ExactSum, SubnormalTiesAreRoundedOnce) {
   for (const int odd : {1, 3, 5, 7}) {
     for (const double nudge : {-1.0, 0.0, 1.0}) {
       ExactSum sum;

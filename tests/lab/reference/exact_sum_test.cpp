@@ -1,4 +1,4 @@
-// Sums of ExactSum against MPFR.
+// Compares sums of ExactSum with MPFR.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -11,7 +11,7 @@
 namespace kintsugi::lab {
 namespace {
 
-TEST(ExactSum, ProductsOfDoublesOfTheWholeRange) {
+TEST(ExactSum, AddsProductsOfDoublesExactly) {
   Random random(1);
   for (int trial = 0; trial < 300; ++trial) {
     ExactSum sum;
@@ -26,7 +26,7 @@ TEST(ExactSum, ProductsOfDoublesOfTheWholeRange) {
   }
 }
 
-TEST(ExactSum, ProductsOfFloatsOfTheWholeRange) {
+TEST(ExactSum, AddsProductsOfFloatsExactly) {
   Random random(2);
   for (int trial = 0; trial < 300; ++trial) {
     std::vector<float> a(40), b(40);
@@ -38,21 +38,21 @@ TEST(ExactSum, ProductsOfFloatsOfTheWholeRange) {
       one_by_one.add_product(a[l], b[l]);
       expected += Mpfr(a[l]) * Mpfr(b[l]);
     }
-    ExactSum together;
-    together.add_products(a.data(), b.data(), 40);
+    ExactSum all_at_once;
+    all_at_once.add_products(a.data(), b.data(), 40);
     ASSERT_TRUE(same(one_by_one, expected)) << trial;
-    ASSERT_TRUE(same(together, expected)) << trial;
+    ASSERT_TRUE(same(all_at_once, expected)) << trial;
   }
 }
 
-TEST(ExactSum, ExtremeProducts) {
+TEST(ExactSum, AddsExtremeProductsExactly) {
   const double doubles[] = {double_max, -double_max, double_tiny, -double_tiny, 0x1p-1022, 1, -1};
   for (const double a : doubles) {
     for (const double b : doubles) {
       ExactSum sum;
       sum.add_product(a, b);
       ASSERT_TRUE(same(sum, Mpfr(a) * Mpfr(b))) << a << " * " << b;
-      sum.add_product(double_tiny, double_tiny);  // the last bit there is
+      sum.add_product(double_tiny, double_tiny);  // the lowest bit that a sum holds
       ASSERT_TRUE(same(sum, Mpfr(a) * Mpfr(b) + Mpfr(double_tiny) * Mpfr(double_tiny)));
     }
   }
@@ -66,7 +66,7 @@ TEST(ExactSum, ExtremeProducts) {
   }
 }
 
-TEST(ExactSum, CancellationDownToTheLastBit) {
+TEST(ExactSum, CancelsDownToTheLastBit) {
   Random random(3);
   for (int trial = 0; trial < 200; ++trial) {
     std::vector<double> a, b;
@@ -85,28 +85,28 @@ TEST(ExactSum, CancellationDownToTheLastBit) {
   }
 }
 
-TEST(ExactSum, SumsOfSumsAndOfIntegers) {
+TEST(ExactSum, AddsSumsAndIntegersExactly) {
   Random random(8);
   for (int trial = 0; trial < 200; ++trial) {
-    ExactSum sum, other;
+    ExactSum sum, addend;
     Mpfr expected;
     for (int l = 0; l < 12; ++l) {
       const double a = any_double(random);
       const double b = any_double(random);
-      (l % 2 == 0 ? sum : other).add_product(a, b);
+      (l % 2 == 0 ? sum : addend).add_product(a, b);
       expected += Mpfr(a) * Mpfr(b);
       const std::uint64_t integer = random.bits() >> (random.bits() % 64);
       const int exponent = static_cast<int>(random.bits() % 5000) - 2500;
-      other.add_integer(integer, exponent, l % 3 == 0);
+      addend.add_integer(integer, exponent, l % 3 == 0);
       const Mpfr high(std::ldexp(static_cast<double>(integer >> 32), 32)),
           low(static_cast<double>(integer & 0xffffffffU));
       const Mpfr term = (high + low) * power_of_two(exponent);
       l % 3 == 0 ? expected -= term : expected += term;
     }
-    sum.add(other);
+    sum.add(addend);
     ASSERT_TRUE(same(sum, expected)) << trial;
   }
-  ExactSum lowest;  // zeros below the last bit may stand there
+  ExactSum lowest;  // an integer may have zeros below the lowest bit that a sum holds
   lowest.add_integer(std::uint64_t{3} << 40, -ExactSum::one_position - 40, false);
   ASSERT_TRUE(same(lowest, Mpfr(3) * power_of_two(-ExactSum::one_position)));
   ExactSum nothing;
@@ -119,8 +119,8 @@ TEST(ExactSum, SumsOfSumsAndOfIntegers) {
   EXPECT_FALSE(nothing.is_finite());
 }
 
-// Lazy carries: more additions than a digit can hold, in both directions and through zero.
-TEST(ExactSum, CarriesOfManyAdditions) {
+// Carries are lazy: a digit overflows after many additions of one sign, in both directions and through zero.
+TEST(ExactSum, CarriesAfterManyAdditions) {
   const std::int64_t count = 200'000;
   const std::vector<float> a(count, float_max);
   const std::vector<float> b(count, -std::nextafter(1.0F, 2.0F));
@@ -139,7 +139,7 @@ TEST(ExactSum, CarriesOfManyAdditions) {
   }
 }
 
-TEST(ExactSum, MixedFloatsAndDoubles) {
+TEST(ExactSum, AddsFloatsAndDoublesExactly) {
   Random random(4);
   ExactSum sum;
   Mpfr expected;
@@ -158,7 +158,7 @@ TEST(ExactSum, MixedFloatsAndDoubles) {
   }
 }
 
-TEST(ExactSum, MultipliedExactly) {
+TEST(ExactSum, MultipliesExactly) {
   Random random(7);
   const double factors[] = {double_max, -double_tiny, 0.1, -1, 3, 0x1p-1022, 0};
   for (int trial = 0; trial < 200; ++trial) {
@@ -176,7 +176,7 @@ TEST(ExactSum, MultipliedExactly) {
   }
 }
 
-TEST(ExactSum, ClearedSumIsNew) {
+TEST(ExactSum, ClearGivesAnEmptySum) {
   ExactSum sum;
   sum.add_product(double_max, double_max);
   sum.add_product(double_tiny, double_tiny);
@@ -187,7 +187,7 @@ TEST(ExactSum, ClearedSumIsNew) {
   EXPECT_TRUE(same(sum, Mpfr(-3)));
 }
 
-TEST(ExactSum, SpecialValues) {
+TEST(ExactSum, SpecialValuesFollowIeee754) {
   const auto sum_of = [](std::initializer_list<std::pair<double, double>> products) {
     ExactSum sum;
     for (const auto& [a, b] : products) sum.add_product(a, b);
@@ -210,8 +210,8 @@ TEST(ExactSum, SpecialValues) {
   EXPECT_TRUE(std::isnan(floats.to_double()));
 }
 
-// The comparison itself sees a wrong bit.
-TEST(ExactSum, TheComparisonSeesAFault) {
+// Intended failure: the comparison sees a single wrong bit.
+TEST(ExactSum, ComparisonSeesAWrongBit) {
   ExactSum sum;
   sum.add(1);
   EXPECT_TRUE(same(sum, Mpfr(1)));

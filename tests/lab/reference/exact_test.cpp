@@ -1,4 +1,4 @@
-// Exact elements of C against MPFR.
+// Compares exact elements of C with MPFR.
 #include "lab/reference/exact.hpp"
 
 #include <gtest/gtest.h>
@@ -62,7 +62,7 @@ TEST(ExactElement, AgreesWithMpfr) {
   }
 }
 
-TEST(ExactElement, UnreadOperandsMayBeMissing) {
+TEST(ExactElement, OperandsAreNotReadIfAlphaIsZero) {
   double c0 = 3;
   Product<double> product;
   product.a = {nullptr, 1, 5, 5, 1};
@@ -75,7 +75,7 @@ TEST(ExactElement, UnreadOperandsMayBeMissing) {
   EXPECT_EQ(exact_error(product, 0, 0, 6.5), 0.5);
 }
 
-TEST(ExactElement, StridesAndCorrectlyRoundedProduct) {
+TEST(ExactElement, ReadsStridedViewsAndRoundsOnce) {
   // A is 2 x 3 stored by columns with padding, B 3 x 2 stored by rows.
   const float a[] = {1, 2, -9, 3, 4, -9, 5, 6, -9};
   const float b[] = {1, 0x1p-30F, 0, 1, 1, 1};

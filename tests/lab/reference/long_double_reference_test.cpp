@@ -19,7 +19,7 @@ ElementError element_at(std::int64_t i, std::int64_t j, double computed) {
   return element;
 }
 
-TEST(LongDoubleReference, SumsOfTheElementsAskedFor) {
+TEST(LongDoubleReference, SumsTheNamedElements) {
   const std::vector<float> a{1, 2, 3, 4, 5, 6};      // 2 x 3
   const std::vector<float> b{1, 0, -1, 2, 0.5F, 8};  // 3 x 2
   const std::vector<ElementError> elements{element_at(1, 1, 0), element_at(0, 0, 0), element_at(1, 0, 0)};
@@ -27,7 +27,7 @@ TEST(LongDoubleReference, SumsOfTheElementsAskedFor) {
   EXPECT_EQ(sums, (std::vector<long double>{58, 0.5L, 2}));
 }
 
-// 64 bits of significand and the order along k: 1 + 2^-63 is kept, 1 + 2^-64 is not.
+// Sums are in the order of k and have 64 bits of significand: 1 + 2^-63 is kept, 1 + 2^-64 is not.
 TEST(LongDoubleReference, RoundsTo64Bits) {
   if (!has_80_bit_long_double) GTEST_SKIP() << "long double has " << LDBL_MANT_DIG << " bits here";
   const std::vector<double> a{1, 1, 1};
@@ -38,7 +38,7 @@ TEST(LongDoubleReference, RoundsTo64Bits) {
   EXPECT_EQ(long_double_sums<double>({a.data(), 1, 3, 3, 1}, {finer.data(), 3, 1, 1, 1}, elements)[0], 0);
 }
 
-TEST(LongDoubleReference, MeanRelativeError) {
+TEST(LongDoubleReference, MeanRelativeErrorLeavesOutZeroAndSpecialSums) {
   const std::vector<ElementError> elements{element_at(0, 0, 3), element_at(0, 1, -1), element_at(0, 2, 7),
                                            element_at(0, 3, 1)};
   EXPECT_DOUBLE_EQ(mean_relative_error(elements, {4, -2, 7, 1}), (0.25 + 0.5 + 0 + 0) / 4);

@@ -39,26 +39,26 @@ TEST(ReferenceLoop, TextsAreReadBack) {
   }
 }
 
-// p bits: of 1 + 2^-(p - 1) - 1 the small one is left, of 1 + 2^-p - 1 nothing is (ties go to even).
-TEST(ReferenceLoop, SumsHaveTheBitsThatTheyAreNamedFor) {
+// With p bits 1 + 2^-(p - 1) - 1 gives 2^-(p - 1), and 1 + 2^-p - 1 gives 0, since the tie goes to even.
+TEST(ReferenceLoop, SumsHaveTheNamedNumberOfBits) {
   for (const Arithmetic& arithmetic : arithmetics()) {
     if (arithmetic.kind == ArithmeticKind::double_double) continue;  // its low part may lie anywhere below
-    const double kept =
+    const double other_factor =
         std::ldexp(1.0, 1 - arithmetic.significand_bits / 2 - arithmetic.significand_bits % 2);
     const double factor = std::ldexp(1.0, -(arithmetic.significand_bits / 2));
     for (const double half : {1.0, 0.5}) {
       const std::vector<double> a{1, factor * half, 1};
-      const std::vector<double> b{1, kept, -1};
+      const std::vector<double> b{1, other_factor, -1};
       double c = 7;
       reference_loop<double>(arithmetic, {a.data(), 1, 3, 3, 1}, {b.data(), 3, 1, 1, 1}, {&c, 1, 1, 1, 1}, 1);
-      const double expected = half == 1 ? factor * kept : 0;
+      const double expected = half == 1 ? factor * other_factor : 0;
       EXPECT_EQ(c, expected) << to_text(arithmetic);
     }
   }
 }
 
-// 1 + 2^-100 - 1, which one double rounds to 0; and a sum a little above a tie of float, which a first
-// rounding to double would move onto the tie.
+// 1 + 2^-100 - 1 would be 0 in double. The second sum is slightly above a tie of float; rounding it to double
+// first would give the tie.
 TEST(ReferenceLoop, DoubleDoubleKeepsTheLowPart) {
   const Arithmetic arithmetic = parse_arithmetic("double-double");
   const std::vector<double> a{1, 0x1p-50, 1};
@@ -76,7 +76,7 @@ TEST(ReferenceLoop, DoubleDoubleKeepsTheLowPart) {
 template <class T>
 void expect_errors_within_the_bound(const char* distribution) {
   constexpr std::int64_t m = 5, n = 7, k = 67;
-  std::vector<T> a(m * k), b(k * n), c(m * n), again(m * n);
+  std::vector<T> a(m * k), b(k * n), c(m * n), by_three_threads(m * n);
   const MatrixView<T> view_a{a.data(), m, k, 1, m};  // column-major
   const MatrixView<T> view_b{b.data(), k, n, n, 1};
   fill(parse_distribution(distribution), Side::a, 3, view_a);
@@ -86,16 +86,18 @@ void expect_errors_within_the_bound(const char* distribution) {
   product.b = {b.data(), k, n, n, 1};
   for (const Arithmetic& arithmetic : arithmetics()) {
     reference_loop<T>(arithmetic, product.a, product.b, {c.data(), m, n, n, 1}, 1);
-    reference_loop<T>(arithmetic, product.a, product.b, {again.data(), m, n, n, 1}, 3);
-    EXPECT_EQ(c, again) << "threads change nothing";
+    reference_loop<T>(arithmetic, product.a, product.b, {by_three_threads.data(), m, n, n, 1}, 3);
+    EXPECT_EQ(c, by_three_threads) << "threads change nothing";
     std::vector<ElementError> elements;
     CheckOptions options;
     options.elements = &elements;
     measure_errors<T>(product, {c.data(), m, n, n, 1}, {}, options);
     for (const ElementError& element : elements) {
-      const double before = reference_loop_bound(arithmetic, k) * element.absolute;
-      const double rounding = std::ldexp(std::fabs(element.exact) + before, -std::numeric_limits<T>::digits);
-      EXPECT_LE(std::fabs(element.error), before + rounding) << to_text(arithmetic) << ' ' << distribution;
+      const double before_rounding = reference_loop_bound(arithmetic, k) * element.absolute;
+      const double rounding =
+          std::ldexp(std::fabs(element.exact) + before_rounding, -std::numeric_limits<T>::digits);
+      EXPECT_LE(std::fabs(element.error), before_rounding + rounding)
+          << to_text(arithmetic) << ' ' << distribution;
     }
   }
 }

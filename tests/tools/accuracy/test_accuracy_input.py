@@ -33,8 +33,8 @@ def test_a_second_run_skips_what_is_there(program, measured):
         ({"version": "0.0.9"}, 'r.json: its version is "0.0.9" and ours is '),
         ({"commit": "x"}, 'r.json: its commit is "x" and ours is '),
         ({"format_version": 2}, "r.json: its format_version is 2 and ours is 1"),
-        ({"format": "kintsugi.gemm"}, "r.json: is there and is no file of kintsugi accuracy"),
-        ({"rows": [{}]}, "r.json: is no file of kintsugi accuracy that can be continued"),
+        ({"format": "kintsugi.gemm"}, "r.json: exists and was not written by kintsugi accuracy"),
+        ({"rows": [{}]}, "r.json: cannot be continued by kintsugi accuracy"),
     ],
 )
 def test_other_files_are_refused(program, measured, change, message):
@@ -102,8 +102,8 @@ def test_too_little_memory(program):
     "text,message",
     [
         ("[", "plan.json: is not a JSON object"),
-        ('{"shape": []}', 'plan.json: "shape" is no member of a sweep'),
-        ('{"k": [1.5]}', 'plan.json: "k" holds 1.5, which is no word and no whole number'),
+        ('{"shape": []}', 'plan.json: "shape" is not a member of a sweep'),
+        ('{"k": [1.5]}', 'plan.json: "k" holds 1.5, which is neither a word nor a whole number'),
         ('{"k": []}', 'plan.json: "k" is empty'),
         ('{"histogram": 1}', '--histogram: "1" is not known; accepted: true, false'),
     ],

@@ -151,9 +151,9 @@ def test_recorded_rows_are_judged_whatever_commit_left_them(program):
     assert (program.folder / "out" / "page.md").read_text().count("rows of commit 0123456789ab: ") == 2
     assert all((program.folder / "out" / file).read_text() == text for file, text in before.items()), "nothing was run"
     message = program.bad("reproduce", "study-terms", "-o", "out", "--recorded")
-    assert message.startswith("out/study-terms.json: is not there")
+    assert message.startswith("out/study-terms.json: does not exist")
     (program.folder / "out" / "study-terms.json").write_text("{}")
-    assert "is no document of the format kintsugi.accuracy" in program.bad("reproduce", "study-terms", "-o", "out", "--recorded")
+    assert "is not a document of the format kintsugi.accuracy" in program.bad("reproduce", "study-terms", "-o", "out", "--recorded")
     assert program.bad("reproduce", "all", "-o", "out", "--recorded", "--quick").startswith("--recorded: ")
 
 
@@ -192,7 +192,7 @@ def test_list(program):
 
 
 def test_bad_input(program):
-    assert program.bad("reproduce") == "FIGURE: is missing; kintsugi reproduce --list shows what there is"
+    assert program.bad("reproduce") == "FIGURE: is missing; kintsugi reproduce --list shows all figures"
     assert program.bad("reproduce", "h2sgemm-fig2") == "-o: a folder for the results is needed"
     message = program.bad("reproduce", "h2sgemm-fig3", "-o", "out")
     assert message.startswith('FIGURE: "h2sgemm-fig3" is not known; did you mean h2sgemm-fig2? Accepted: all, h2sgemm-table1, h2sgemm-fig2, ')

@@ -12,8 +12,8 @@ namespace {
 
 constexpr double tolerance = 1e-9;  // of a decade or a step, since 10^log10(x) need not be x
 
-// Return 1, 2 or 5 times a power of ten: the largest that is at most `value`, and the smallest that is at
-// least.
+// round_below() and round_above() return 1, 2 or 5 times a power of ten: the largest such number <= value,
+// and the smallest >= value.
 double round_below(double value) {
   const double decade = std::pow(10.0, std::floor(std::log10(value) + tolerance));
   double best = decade;
@@ -45,7 +45,8 @@ void set_logarithmic_ends(Axis& axis, double smallest, double largest) {
   }
   double low = round_below(smallest);
   double high = round_above(largest);
-  if (high <= low * (1 + tolerance)) {  // one value, which is a tick: ends at its neighbors
+  if (high <=
+      low * (1 + tolerance)) {  // a single value that is a tick: the axis ends at the ticks next to it
     low = round_below(low * 0.6);
     high = round_above(high * 1.5);
   }
@@ -70,7 +71,7 @@ bool collide(const std::vector<Tick>& ticks, const Axis& axis, const LabelExtent
   return false;
 }
 
-// Returns ticks at every n-th decade, with some factors each.
+// Returns ticks at every n-th decade, each times some factors.
 std::vector<Tick> decades(const Axis& axis, int every, const std::vector<double>& factors) {
   std::vector<Tick> ticks;
   const int first = static_cast<int>(std::floor(axis.from));

@@ -9,17 +9,17 @@
 namespace kintsugi::tools {
 
 struct Axis {
-  double from = 0;  // in the axis's own measure: log10 or plain
+  double from = 0;  // result of measure(): a logarithm on a logarithmic axis
   double to = 1;
   double start = 0;  // pixel of `from`
   double end = 0;
   bool logarithmic = true;
 
   double measure(double value) const;
-  double place(double value) const;
+  double place(double value) const;  // the value's pixel
 };
 
-// Returns an axis over values, with a margin; without values over one unit.
+// Returns an axis over the values, with a margin; without any values, over one unit.
 Axis axis_with_margin(bool logarithmic, const std::vector<double>& values, double start, double end);
 // Returns an axis whose ends are ticks. A plain one includes 0; a logarithmic one ends at whole decades, or
 // at 1, 2 or 5 times a power of ten if the values are within two decades.
@@ -33,7 +33,7 @@ struct Tick {
 // Returns the label: "0.002", "50", "1e-7", "2e5".
 std::string tick_label(double value);
 
-// Pixels of a label along the axis, including the space to the next one.
+// Returns how many pixels of the axis a label takes, with the space to the next one.
 using LabelExtent = std::function<double(const std::string&)>;
 
 // Returns the largest set of ticks at 1, 2 and 5 times powers of ten whose labels do not collide: on a

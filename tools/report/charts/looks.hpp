@@ -14,7 +14,8 @@ class Looks {
  public:
   explicit Looks(const std::vector<Json>& rows);
 
-  // Returns the line of a row. `scheme` replaces the row's own if a part of that is on the x axis.
+  // Returns the line to which a row belongs. `scheme` is the row's scheme without the parameter on the x
+  // axis.
   Series series_of(const Json& row, const std::string& scheme);
 
  private:
@@ -22,9 +23,9 @@ class Looks {
   std::vector<std::string> engines_;
 };
 
-// Returns the chart's line of that name, made if there is none.
+// Returns the chart's line with the label of `wanted`; adds it if there is none.
 Series& series_in(Chart& chart, const Series& wanted);
-// Adds a point. Of consecutive points with the same x only the largest y is kept: that of the worst seed.
+// Adds a point. Of consecutive points with the same x, which differ by the seed, only the largest y is kept.
 void add_point(Series& series, double x, double y);
 
 }  // namespace kintsugi::tools

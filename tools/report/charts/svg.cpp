@@ -117,7 +117,7 @@ std::string y_ticks(const Chart& chart, const Places& places) {
   return result + text_at(4, top - 12, "start", chart.y_label);
 }
 
-// Returns a marker; `s`: its size relative to the usual one.
+// Returns a marker; `s` is its size relative to the usual one.
 std::string marker(int style, double x, double y, double s = 1) {
   const auto rectangle = [&](double width, double height) {
     return fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:g}\" height=\"{:g}\"/>", x - width / 2,
@@ -153,11 +153,11 @@ std::string stroke(const Series& series, const std::string& path, double width =
 }
 
 // True if two lines coincide wherever both have a point, so that the later one would hide the earlier.
-bool coincide(const Series& one, const Series& other, const Chart& chart, const Places& places) {
+bool coincide(const Series& earlier, const Series& later, const Chart& chart, const Places& places) {
   constexpr double pixels = 1.5;
   int shared = 0;
-  for (const auto& point : one.points) {
-    for (const auto& candidate : other.points) {
+  for (const auto& point : earlier.points) {
+    for (const auto& candidate : later.points) {
       if (candidate.first != point.first || !drawable(chart, point) || !drawable(chart, candidate)) continue;
       if (std::fabs(places.y_of(point.second) - places.y_of(candidate.second)) > pixels) return false;
       ++shared;
@@ -166,8 +166,8 @@ bool coincide(const Series& one, const Series& other, const Chart& chart, const 
   return shared > 0;
 }
 
-// Returns the path of a line. `covering` later lines coincide with it: it is drawn wider accordingly, so that
-// it shows on both sides of them.
+// Returns the path of a line. It is drawn wider, by the number `covering` of later lines that coincide with
+// it, so that it shows on both sides of them.
 std::string line_of(const Chart& chart, const Series& series, const Places& places, int covering,
                     bool markers) {
   std::string path;
@@ -243,7 +243,7 @@ struct Palette {
   const char* soft;
 };
 
-// Returns the rules with colors in them, since some programs that show a picture lack CSS variables.
+// Returns CSS rules with the colors written out, since some programs that show pictures lack CSS variables.
 std::string coloured_rules(const Palette& palette, bool dark) {
   std::string rules = fmt::format(
       "body{{color:{0};background:{1}}}td,th{{border-color:{2}}}.no{{color:{3}}}.ink{{stroke:{0};fill:{0}}}"

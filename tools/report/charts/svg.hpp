@@ -32,9 +32,9 @@ std::string escaped(const std::string& text);
 // Returns the rules for the classes that draw() uses, and the colors of both modes.
 std::string chart_style();
 
-// Returns the chart. A logarithmic y axis has a separate row for the value 0; infinite values, and x = 0 on a
-// logarithmic axis, are left out. A line with which others coincide is drawn wider than those. `style` is put
-// inside, for a standalone SVG.
+// Returns the chart as SVG. A logarithmic y axis has a separate row for the value 0; infinite values, and x =
+// 0 on a logarithmic axis, are left out. Where lines coincide, the earlier ones are drawn wider. A standalone
+// SVG needs chart_style() as `style`.
 std::string draw(const Chart& chart, const std::string& style = "");
 
 }  // namespace kintsugi::tools

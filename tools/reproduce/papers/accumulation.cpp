@@ -1,4 +1,4 @@
-// Accumulation in tensor cores, and the claims of this project that depend on it.
+// Figures about accumulation in tensor cores, with the project's own claims that depend on it.
 #include "reproduce/figures.hpp"
 
 namespace kintsugi::tools {
@@ -7,7 +7,7 @@ namespace {
 
 constexpr const char* frobenius = "frobenius_relative";
 const std::string signed_values = "uniform";
-const std::string positive = "uniform01";
+const std::string nonnegative_values = "uniform01";
 const SchemeOnEngine native{"native", "reference", ""};
 const std::vector<std::string> blocks{"16", "64", "256", "0"};  // 0: all of k
 const std::vector<std::string> lengths{"16", "64", "256", "1024", "4096"};
@@ -35,7 +35,7 @@ Measured growth(const Evidence& evidence, const std::string& block) {
   Measured measured;
   for (const Core& core : tensor_cores) {
     const auto errors = evidence.errors({fp16_block(block), "reference", core.accumulator}, frobenius,
-                                        both(in_distribution(positive), with_k(64)));
+                                        both(in_distribution(nonnegative_values), with_k(64)));
     measured.push_back({core.name, {errors.back() / errors.front()}});
   }
   return measured;
@@ -45,7 +45,7 @@ Measured short_blocks(const Evidence& evidence) {
   Measured measured;
   for (const Core& core : tensor_cores) {
     for (const auto& [name, distribution] :
-         {std::pair{", [-1, 1]", signed_values}, std::pair{", [0, 1]", positive}}) {
+         {std::pair{", [-1, 1]", signed_values}, std::pair{", [0, 1]", nonnegative_values}}) {
       const auto pairs = evidence.pairs({fp16_block("16"), "reference", core.accumulator}, native, frobenius,
                                         both(in_distribution(distribution), with_k(evidence.largest_k())));
       measured.push_back({std::string(core.name) + name, ratios(pairs)});
@@ -59,19 +59,19 @@ PaperFigure accumulation() {
           "accumulation",
           "h2sgemm section 2 on Ootomo and Yokota; ours",
           "error against k on each model, and how often sums leave the unit",
-          "three fp16 products (two slices, residual times 2^11), six bf16 products for AMX and AVX-512; 32 "
-          "x 32 elements; native is sequential fp32; block=0 never leaves the unit",
+          "three fp16 products (two slices, residual times 2^11), six bf16 products for AMX and AVX-512; "
+          "32 x 32 elements; native is sequential fp32; block=0 never leaves the unit",
           {{"fp16",
             {{"schemes", schemes_of(fp16_block)},
              {"accumulators", {"h200", "h200-mma", "a100", "v100", "fp32"}},
-             {"distributions", {signed_values, positive}},
+             {"distributions", {signed_values, nonnegative_values}},
              {"m", {"32"}},
              {"n", {"32"}},
              {"k", lengths}}},
            {"bf16",
             {{"schemes", schemes_of(bf16_block)},
              {"accumulators", {"amx-bf16", "avx512-bf16"}},
-             {"distributions", {signed_values, positive}},
+             {"distributions", {signed_values, nonnegative_values}},
              {"m", {"32"}},
              {"n", {"32"}},
              {"k", lengths}}}},
@@ -101,25 +101,26 @@ Measured over_native(const Evidence& evidence, const std::vector<NamedMethod>& m
   return measured;
 }
 
-// Returns the share of rows inside bf16x9's window that keep the contract, and the share of rows of span:200
-// that are outside it.
+// Returns two shares: of the rows inside bf16x9's window, those that keep the contract; of the rows of
+// span:200, those that are reported as outside the window.
 Measured bf16x9_in_window(const Evidence& evidence) {
   double inside_window = 0;
-  double kept = 0;
-  double widest = 0;
-  double said = 0;
+  double keeping_contract = 0;
+  double of_span_200 = 0;
+  double reported_outside = 0;
   for (const Json& row : evidence.rows()) {
     if (cell(row, "scheme") != "bf16x9") continue;
     const bool in_window = row.at("bound").at("in_window").get<bool>();
     inside_window += in_window ? 1 : 0;
-    kept += in_window && row.at("errors").at("within_contract_bound").get<bool>() ? 1 : 0;
+    keeping_contract += in_window && row.at("errors").at("within_contract_bound").get<bool>() ? 1 : 0;
     if (cell(row, "distribution") != "span:200") continue;
-    widest += 1;
-    said += in_window ? 0 : 1;
+    of_span_200 += 1;
+    reported_outside += in_window ? 0 : 1;
   }
-  if (inside_window == 0 || widest == 0)
+  if (inside_window == 0 || of_span_200 == 0)
     throw NoSuchRow("no rows of bf16x9 inside and outside of its window");
-  return {{"inside the window", {kept / inside_window}}, {"span:200 is outside", {said / widest}}};
+  return {{"inside the window", {keeping_contract / inside_window}},
+          {"span:200 is outside", {reported_outside / of_span_200}}};
 }
 
 PaperFigure fp32_accuracy() {
@@ -146,9 +147,8 @@ PaperFigure fp32_accuracy() {
       {{"parameter of the distribution"}, {frobenius, "max_componentwise"}},
       {{"own-no-worse", [](const Evidence& evidence) { return over_native(evidence, outside); }},
        {"own-term-h200", [](const Evidence& evidence) { return over_native(evidence, inside); },
-        "The term-wise order leaves all of k in the unit, and the H200's truncates. h2sgemm-element, whose "
-        "sums leave "
-        "every 16, keeps to native's error."},
+        "The term-wise order leaves all of k in the unit, and the H200's truncates. h2sgemm-element, "
+        "whose sums leave every 16, keeps to native's error."},
        {"own-bf16x9", bf16x9_in_window}}};
 }
 

@@ -1,4 +1,5 @@
-// dgemm-tc Figs. 3 and 8: accuracy of the DP and SP modes beside native arithmetic, and CR mode's zero error.
+// dgemm-tc Figs. 3 and 8: accuracy of the DP and SP modes compared with native products, and of the CR mode,
+// which is correctly rounded.
 #include "reproduce/papers/dgemm_tc.hpp"
 
 #include <cmath>
@@ -30,7 +31,7 @@ PaperSweep sweep_of(const std::string& name, const char* type, const std::vector
 }
 
 const std::vector<std::string> squares{"128x128x128", "256x256x256", "512x512x512"};
-// The paper's inner lengths, with a part of C.
+// The paper's inner lengths, for a small part of C.
 const std::vector<std::string> paper_lengths{"64x64x1024", "64x64x2048", "64x64x4096", "64x64x7168",
                                              "64x64x10240"};
 const std::vector<std::string> two_seeds{"1", "2"};
@@ -93,9 +94,8 @@ Measured correctly_rounded(const Evidence& evidence) {
 }
 
 constexpr const char* counts_a_kept_slice =
-    "t(d) of Algorithm 3 counts slice d, which is kept; what is left out is smaller by the bits of a slice, "
-    "and products "
-    "without an error lose nothing where native's partial sums round.";
+    "t(d) of Algorithm 3 counts slice d, which is kept; what is left out is smaller by the bits of a "
+    "slice, and products without an error lose nothing where native's partial sums round.";
 
 PaperFigure accuracy_of_dp() {
   return {
@@ -103,9 +103,9 @@ PaperFigure accuracy_of_dp() {
       "dgemm-tc",
       "Fig. 3, section 5.2",
       "accuracy of the DP mode by size and range; CR mode",
-      "m = n = k of 128 to 512; 64 x 64 elements with the paper's k of 1024 to 10240, two seeds; OpenBLAS's "
-      "and a sequential DGEMM stand for cublasDgemm; at most 4096 elements of C, "
-      "against the exact result; Algorithm 1 literally (grid=sigma)",
+      "m = n = k of 128 to 512; 64 x 64 elements with the paper's k of 1024 to 10240, two seeds; "
+      "OpenBLAS's and a sequential DGEMM stand for cublasDgemm; at most 4096 elements of C, against the "
+      "exact result; Algorithm 1 literally (grid=sigma)",
       {sweep_of("", "fp64", {found_depth.scheme, cr.scheme, cr_fp64.scheme, "native"}, "cpu", squares, {"1"}),
        sweep_of("long", "fp64", {found_depth.scheme, "native"}, "cpu", paper_lengths, two_seeds),
        sweep_of("sequential", "fp64", {"native"}, "reference", paper_lengths, two_seeds)},
@@ -121,10 +121,8 @@ PaperFigure accuracy_of_sp() {
           "Fig. 8, section 5.3",
           "accuracy of the SP mode by size and range",
           "m = n = k of 128 to 512; 64 x 64 elements with the paper's k of 1024 to 10240, five seeds; "
-          "OpenBLAS's and "
-          "a sequential SGEMM stand for cublasSgemm; at most 4096 elements of C, against the exact result; "
-          "Algorithm "
-          "1 literally (grid=sigma)",
+          "OpenBLAS's and a sequential SGEMM stand for cublasSgemm; at most 4096 elements of C, against "
+          "the exact result; Algorithm 1 literally (grid=sigma)",
           {sweep_of("", "fp32", {found_depth.scheme, "native"}, "cpu", squares, {"1"}),
            sweep_of("long", "fp32", {found_depth.scheme, "native"}, "cpu", paper_lengths, five_seeds),
            sweep_of("sequential", "fp32", {"native"}, "reference", paper_lengths, five_seeds)},

@@ -53,7 +53,7 @@ Json product_row(const std::string& scheme, const std::string& distribution, con
           {"error_free", report.at("error_free")}};
 }
 
-// Returns slice counts by k on a part of C; SP mode with FP32 operands, for which it is made.
+// Returns slice counts over k on a part of C. The SP mode has FP32 operands, for which it is made.
 Json counts_document(const std::vector<std::string>& schemes, bool quick) {
   Json result = document("slice-counts");
   result["samples"] = quick ? quick_edge : counted_edge;
@@ -148,10 +148,10 @@ std::function<Measured(const Evidence&)> slices_by_range(const std::string& sche
 }
 
 // Returns a member of one scheme's rows over that of another's.
-std::vector<double> count_ratios(const Evidence& evidence, const char* member, const std::string& one,
-                                 const std::string& other, const Filter& filter) {
-  const auto rows = rows_of(evidence, both(of_scheme(one), filter));
-  const auto others = rows_of(evidence, both(of_scheme(other), filter));
+std::vector<double> count_ratios(const Evidence& evidence, const char* member, const std::string& scheme,
+                                 const std::string& divisor, const Filter& filter) {
+  const auto rows = rows_of(evidence, both(of_scheme(scheme), filter));
+  const auto others = rows_of(evidence, both(of_scheme(divisor), filter));
   std::vector<double> values;
   for (std::size_t i = 0; i < rows.size(); ++i)
     values.push_back(count(rows[i], member) / count(others.at(i), member));
@@ -195,11 +195,10 @@ PaperFigure counts_figure(const std::string& name, const std::string& place, con
           "dgemm-tc",
           place,
           subject,
-          "64 x 64 elements of C with k = 1024 to 10240, one block, so that Algorithm 3 sees fewer rows and "
-          "columns than the paper's blocks of 3584, whose rows are tried at k = 7168; Algorithms 1 and 3 "
-          "literally (grid=sigma), (rand - 0.5) exp(phi "
-          "randn) as "
-          "there; times are not compared, since they are those of a CPU",
+          "64 x 64 elements of C with k = 1024 to 10240, one block, so that Algorithm 3 sees fewer rows "
+          "and columns than the paper's blocks of 3584, whose rows are tried at k = 7168; Algorithms 1 "
+          "and 3 literally (grid=sigma), (rand - 0.5) exp(phi randn) as there; times are not compared, "
+          "since they are those of a CPU",
           {},
           {},
           {},

@@ -8,16 +8,16 @@ using namespace h2sgemm;
 
 namespace {
 
-// Pairs of schemes: errors of the first are divided by errors of the second.
+// Pairs of schemes; errors of the first are divided by errors of the second.
 using SchemePairs = std::vector<std::pair<std::string, std::string>>;
 using PairsAt = SchemePairs (*)(const Place& place);
 
 std::vector<double> pair_ratios(const Evidence& evidence, const SchemePairs& schemes, const Sums& sums,
                                 const Filter& filter) {
   std::vector<double> values;
-  for (const auto& [one, other] : schemes) {
-    const auto found = ratios(
-        evidence.pairs(method_of(sums, one), method_of(sums, other), frobenius, both(of_sweeps(), filter)));
+  for (const auto& [dividend, divisor] : schemes) {
+    const auto found = ratios(evidence.pairs(method_of(sums, dividend), method_of(sums, divisor), frobenius,
+                                             both(of_sweeps(), filter)));
     values.insert(values.end(), found.begin(), found.end());
   }
   return values;
@@ -85,7 +85,8 @@ Filter with_half_output() {
   return [](const Json& row) { return cell(row, "output") == "fp16"; };
 }
 
-// Returns HGEMM's errors, by the axis's least offset exponent; FP16 results have sequential sums only.
+// Returns HGEMM's errors for several choices of the smallest offset exponent; FP16 results only with
+// sequential sums.
 Measured half_precision(const Evidence& evidence) {
   Measured measured;
   const auto add = [&](const Sums& sums, const std::string& output, const Filter& rows) {
@@ -188,14 +189,14 @@ SchemePairs term_over_sgemm(const Place&) { return {{term_12, native}}; }
 
 std::vector<Claim> fig8_claims() {
   return {{"h2sgemm-fig8-hgemm", half_precision,
-           "Elements of one sign cancel nothing, so that the same product errs by 6e-6 before its result is "
-           "rounded to FP16; below -14 fp16's own numbers have fewer bits."},
+           "Elements of one sign cancel nothing, so that the same product errs by 6e-6 before its result "
+           "is rounded to FP16; below -14 fp16's own numbers have fewer bits."},
           {"h2sgemm-fig8-largest", over_half_precision},
           {"h2sgemm-fig8-alike", by_place(term_over_element, kinds_of_sums, -20, 0), order_of_sums},
           {"h2sgemm-fig8-near-0", by_place(term_over_element, kinds_of_sums, -2, 0), order_of_sums},
           {"h2sgemm-fig8-unscaled", by_place(unscaled_over_sgemm, sums_beside_sgemm, -20, 0),
-           "Near offset exponent 0 the low slices hold nearly all their bits without a scale (h2sgemm-fig2), "
-           "and sb = 0 errs there as sb = 12 does."},
+           "Near offset exponent 0 the low slices hold nearly all their bits without a scale "
+           "(h2sgemm-fig2), and sb = 0 errs there as sb = 12 does."},
           {"h2sgemm-fig8-gain", by_offset(unscaled_over_scaled, kinds_of_sums, {-12, -10, -8}),
            "The gain grows by a factor of four with two exponents and passes through 10 to 100."},
           {"h2sgemm-fig8-six", by_offset(six_over_twelve, kinds_of_sums, {-16, -12, -10})},
@@ -203,8 +204,8 @@ std::vector<Claim> fig8_claims() {
           {"h2sgemm-fig8-term", by_offset(term_over_sgemm, sums_beside_sgemm, {-12, -10, -8}), alike_sums},
           {"h2sgemm-fig8-order", by_place(term_over_element_12, kinds_of_sums, -12, 0), order_of_sums},
           {"own-order-h200", orders_on_h200,
-           "A tensor core truncates. Term by term, all of k is summed in it, and the truncations add up with "
-           "one sign; element by element, sums leave it every 16 and are added outside to nearest."},
+           "A tensor core truncates. Term by term, all of k is summed in it, and the truncations add up "
+           "with one sign; element by element, sums leave it every 16 and are added outside to nearest."},
           {"own-below-window", below_window,
            "Below 2^-14 the high slice is subnormal, and the scaled low one holds less than what it lost."}};
 }
@@ -215,12 +216,10 @@ PaperFigure fig8() {
                      "Fig. 8, section 4.1",
                      "error against the offset exponent",
                      "sequential FP32 sums (engine reference) and OpenBLAS's (engine cpu) for the paper's "
-                     "NPU, of which there is "
-                     "no model, SGEMM's being of the same kind; element by element sums leave the unit every "
-                     "16 and are added in "
-                     "FP32, rows of commit 663a57e, or in FP64, or leave it every 64; the H200 model beside "
-                     "them; 64 x 64 elements "
-                     "at k = 64 x 44",
+                     "NPU, of which there is no model, SGEMM's being of the same kind; element by element "
+                     "sums leave the unit every 16 and are added in FP32, rows of commit 663a57e, or in "
+                     "FP64, or leave it every 64; the H200 model beside them; 64 x 64 elements at k = 64 "
+                     "x 44",
                      {fig8_sweep(), fig8_places(), fig8_tensor_cores()},
                      {{"parameter of the distribution"}, {frobenius}},
                      fig8_claims()};

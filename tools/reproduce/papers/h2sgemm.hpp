@@ -17,9 +17,9 @@ inline const std::string term_12 = "h2sgemm:sb=12";
 inline const std::string native = "native";
 inline const std::string half = "fp16";
 
-// Kinds of sums. All round to nearest, as the paper's NPU, of which there is no model. The paper's SGEMM is
-// OpenBLAS's on another processor, so its sums may differ from those of the NPU. The engine cpu multiplied
-// slices by OpenBLAS up to commit 571b385, and the recorded rows are of such commits; since then it has the
+// Kinds of sums. All round to nearest, like the paper's NPU, of which Kintsugi has no model. The paper's
+// SGEMM is OpenBLAS's on another processor, so its sums may differ from those of the NPU. The engine cpu
+// multiplied slices by OpenBLAS up to commit 571b385, which made the recorded rows; since then it has the
 // sequential sums of the reference engine (CHANGELOG, Bits).
 struct Sums {
   std::string name;
@@ -77,10 +77,8 @@ inline constexpr const char* alike_sums =
     "hundredths, to either side. Adding the small terms first does not change that.";
 inline constexpr const char* order_of_sums =
     "With sequential sums the term-wise order adds all of k in the unit, one product after the other, and "
-    "the "
-    "element-wise order leaves it every 16 and adds outside: far fewer roundings at the size of the whole "
-    "sum. "
-    "OpenBLAS adds k in partial sums, and there the term-wise order gains.";
+    "the element-wise order leaves it every 16 and adds outside: far fewer roundings at the size of the "
+    "whole sum. OpenBLAS adds k in partial sums, and there the term-wise order gains.";
 
 }  // namespace kintsugi::tools::h2sgemm
 

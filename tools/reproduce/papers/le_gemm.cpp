@@ -9,22 +9,22 @@ using namespace le_gemm;
 
 namespace {
 
-constexpr double largest_whole = 1024;  // k of the largest C whose elements are all compared
+constexpr double max_k_with_all_elements = 1024;  // beyond it only a part of C's elements is compared
 
 // Returns the largest k for a measure: Max_error needs all elements, so it is not taken from a part of C.
-double largest_k_of(const char* measure) { return measure == max_error ? largest_whole : HUGE_VAL; }
+double largest_k_of(const char* measure) { return measure == max_error ? max_k_with_all_elements : HUGE_VAL; }
 
 // Returns the errors of a scheme over those of le-gemm, averaged over seeds, by size.
 Measured reductions(const Evidence& evidence, const char* accumulator, const std::string& scheme,
                     const char* measure, const std::string& after, const Filter& rows, double max_k) {
-  const Filter where = both(in_distribution(tested), rows);
+  const Filter filter = both(in_distribution(tested), rows);
   Measured measured;
-  const Filter measured_there =
-      both(where, [=](const Json& row) { return cell(row, "accumulator") == accumulator; });
-  for (const double k : evidence.lengths(measured_there)) {
+  const Filter with_accumulator =
+      both(filter, [=](const Json& row) { return cell(row, "accumulator") == accumulator; });
+  for (const double k : evidence.lengths(with_accumulator)) {
     if (k > max_k) continue;
     const auto pairs = evidence.pairs(on_reference(accumulator, scheme), on_reference(accumulator, "legemm"),
-                                      measure, both(where, of_length(k)));
+                                      measure, both(filter, of_length(k)));
     measured.push_back({fmt::format("n = {}{}", k, after), {mean(ratios(pairs))}});
   }
   return measured;
@@ -57,9 +57,9 @@ struct Baseline {
 };
 
 constexpr Baseline baselines[] = {{"wmma", "fp16",
-                                   "The ratio falls as the size grows: Eq. 19 cannot exceed 1, which fp16 "
-                                   "reaches where its sign is wrong. A mean "
-                                   "over sizes is that of the smallest ones."},
+                                   "The ratio falls as the size grows: Eq. 19 cannot exceed 1, which "
+                                   "fp16 reaches where its sign is wrong. A mean over sizes is that of "
+                                   "the smallest ones."},
                                   {"mark", "markidis",
                                    "At the smallest sizes rounding beats cutting; as k grows, truncation "
                                    "weighs more in Markidis's one accumulator."},
@@ -68,16 +68,16 @@ constexpr Baseline baselines[] = {{"wmma", "fp16",
 void add_reduction_claims(std::vector<Claim>& claims, const Baseline& baseline, const char* name,
                           const char* measure) {
   const std::string id = fmt::format("le-gemm-{}-{}", name, baseline.id);
-  const bool ootomo = std::string(baseline.id) == "ooto";
+  const bool is_ootomo = std::string(baseline.id) == "ooto";
   const auto values = [=](const Evidence& evidence) {
-    return ootomo ? reductions_of_ootomo(evidence, measure)
-                  : reductions_on_a800(evidence, baseline.scheme, measure, "");
+    return is_ootomo ? reductions_of_ootomo(evidence, measure)
+                     : reductions_on_a800(evidence, baseline.scheme, measure, "");
   };
   claims.push_back({id, values, baseline.explanation});
   claims.push_back({id + "-smaller", values, baseline.explanation});
   claims.push_back({id + "-mi210", [=](const Evidence& evidence) {
                       return reductions(evidence, sequential, baseline.scheme, measure, "", of_sweeps(),
-                                        largest_whole);
+                                        max_k_with_all_elements);
                     }});
 }
 
@@ -85,11 +85,11 @@ void add_reduction_claims(std::vector<Claim>& claims, const Baseline& baseline, 
 std::vector<double> errors_by_k(const Evidence& evidence, const char* measure,
                                 const std::string& distribution, double min_k, double max_k,
                                 const Filter& rows = everywhere()) {
-  const Filter where = both(in_distribution(distribution), rows);
+  const Filter filter = both(in_distribution(distribution), rows);
   std::vector<double> means;
-  for (const double k : evidence.lengths(where)) {
+  for (const double k : evidence.lengths(filter)) {
     if (k < min_k || k > max_k) continue;
-    means.push_back(mean(evidence.errors(on_reference(a800, "legemm"), measure, both(where, of_length(k)))));
+    means.push_back(mean(evidence.errors(on_reference(a800, "legemm"), measure, both(filter, of_length(k)))));
   }
   return means;
 }
@@ -153,13 +153,11 @@ PaperFigure fig10() {
                      "le-gemm",
                      "Figs. 10 and 11, section 5.3",
                      "Max_error and MRED against native fp32, square matrices",
-                     "uniform on [-1, 1], the paper's range, and on [0, 1] for comparison; the A100's model "
-                     "stands for the A800; "
-                     "the native product is sequential fp32 or OpenBLAS's for the paper's CPU; every element "
-                     "is compared up to "
-                     "n = 1024, 64 x 64 of them above; ratios are means over three seeds (the paper: ten "
-                     "experiments), one seed "
-                     "and [-1, 1] alone at 1024",
+                     "uniform on [-1, 1], the paper's range, and on [0, 1] for comparison; the A100's "
+                     "model stands for the A800; the native product is sequential fp32 or OpenBLAS's for "
+                     "the paper's CPU; every element is compared up to n = 1024, 64 x 64 of them above; "
+                     "ratios are means over three seeds (the paper: ten experiments), one seed and [-1, "
+                     "1] alone at 1024",
                      {squares_sweep(), largest_square_sweep(), long_sweep()},
                      {{"m = n = k"}, {max_error, mred}},
                      square_claims()};

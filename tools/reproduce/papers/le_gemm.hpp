@@ -16,11 +16,12 @@ inline const std::string ootomo_inside = "split-n:a=2:b=2:terms=3:scale=11:block
 inline const std::vector<std::string> schemes{"fp16",        "markidis", "ootomo",
                                               ootomo_inside, "legemm",   "native"};
 
-// The A800's tensor cores are the A100's. There is no model of the MI210's matrix cores.
+// The A800's tensor cores are those of the A100. Kintsugi has no model of the MI210's matrix cores.
 inline constexpr const char* a800 = "a100";
 inline constexpr const char* sequential = "fp32";
 
-// The range of all comparisons (section 5), ours beside it, and language models' data (section 5.5).
+// The range of all comparisons in the paper (section 5), a range of our own, and language models' data
+// (section 5.5).
 inline const std::string tested = "uniform";
 inline const std::string positive = "uniform01";
 inline const std::string language = "language-model";

@@ -1,4 +1,4 @@
-// le-gemm Figs. 12 and 13.
+// le-gemm Figs. 12 and 13: histograms of the differences to native products.
 #include <cmath>
 #include <functional>
 
@@ -118,10 +118,9 @@ PaperFigure histogram_figure() {
                      "le-gemm",
                      "Figs. 12 and 13, section 5.3",
                      "histograms of the relative difference to native fp32",
-                     "uniform on [-1, 1], the paper's range; 512 x 512 elements at the paper's k = 1024; the "
-                     "A100's model for the "
-                     "A800, sequential fp32 beside it; the native product is sequential fp32 or OpenBLAS's "
-                     "for the paper's CPU",
+                     "uniform on [-1, 1], the paper's range; 512 x 512 elements at the paper's k = 1024; "
+                     "the A100's model for the A800, sequential fp32 beside it; the native product is "
+                     "sequential fp32 or OpenBLAS's for the paper's CPU",
                      {{"",
                        {{"schemes", schemes},
                         {"accumulators", {a800, sequential}},

@@ -1,4 +1,4 @@
-// mixpert Fig. 2: the errors.
+// mixpert Fig. 2: errors of other emulations on square matrices.
 #include "reproduce/figures.hpp"
 
 namespace kintsugi::tools {
@@ -17,7 +17,7 @@ const std::vector<Operands> all_operands{{"[-1, 1]", "uniform"}, {"[0, 1]", "uni
 SchemeOnEngine on_a100(const std::string& scheme) { return {scheme, "reference", "a100"}; }
 SchemeOnEngine on_int32(const std::string& scheme) { return {scheme, "reference", "int32"}; }
 
-// Two schemes: all of k summed in the unit, and partial sums added outside.
+// Two schemes that differ in the place where sums are added: outside the unit, or all of k inside it.
 struct Places {
   std::string outside;
   std::string inside;
@@ -79,9 +79,9 @@ Measured last_native_errors(const Evidence& evidence) {
 
 Measured quantised(const Evidence& evidence, int slices) {
   Measured measured;
-  std::vector<Operands> tried = all_operands;
-  tried.push_back({"normal", "normal"});
-  for (const Operands& operands : tried)
+  std::vector<Operands> with_normal = all_operands;
+  with_normal.push_back({"normal", "normal"});
+  for (const Operands& operands : with_normal)
     measured.push_back({operands.name,
                         {mean(evidence.errors(on_int32(fmt::format("quantensor:slices={}", slices)),
                                               frobenius, in_distribution(operands.distribution)))}});
@@ -92,9 +92,8 @@ std::vector<Claim> claims() {
   return {
       {"mixpert-ape", errors_by_size},
       {"mixpert-ape-cause", errors_of_ape,
-       "Six products of three bf16 slices hold FP32's accuracy where their sums leave the unit. What errs is "
-       "the "
-       "accumulator, which truncates, if all of k is left in it."},
+       "Six products of three bf16 slices hold FP32's accuracy where their sums leave the unit. What "
+       "errs is the accumulator, which truncates, if all of k is left in it."},
       {"mixpert-cutlass", cutlass_over_native},
       {"mixpert-quantensor", [](const Evidence& evidence) { return quantised(evidence, 2); }},
       {"mixpert-quantensor-high", [](const Evidence& evidence) { return quantised(evidence, 3); }},
@@ -112,11 +111,9 @@ std::vector<PaperFigure> mixpert_figures() {
            "Fig. 2 (errors), section 2.2; section 4.3",
            "Frobenius error of emulations on square matrices",
            "64 x 64 elements of squares of m = n = k; the paper does not say what its matrices hold, nor "
-           "where sums are "
-           "added: uniform on [-1, 1] and [0, 1], for QuanTensor normal deviates too, inside the unit over "
-           "all of k and outside of it; the "
-           "A100's model, int8 "
-           "products exact; native fp32 adds one after the other and stands for cuBLAS",
+           "where sums are added: uniform on [-1, 1] and [0, 1], for QuanTensor normal deviates too, "
+           "inside the unit over all of k and outside of it; the A100's model, int8 products exact; "
+           "native fp32 adds one after the other and stands for cuBLAS",
            {{"",
              {{"schemes",
                {"bf16", "bf16x3", "bf16x6", ape.inside, "tf32", "tf32x3", cutlass.outside,

@@ -8,7 +8,7 @@ namespace kintsugi::tools {
 namespace {
 
 constexpr std::uint64_t seed = 1;
-constexpr int widest_of_32 = 4;  // binades of exponents with which all tiles are within 32:1
+constexpr int max_binades_within_32 = 4;  // most binades of exponents with which all tiles are within 32:1
 
 Json value_row(const char* quantity, double value) {
   return {{"quantity", quantity}, {"value", number(value)}};
@@ -25,7 +25,7 @@ void add_products(Json& rows, std::int64_t samples) {
 }
 
 void add_ranges(Json& rows, bool quick) {
-  for (const int binades : {0, 2, widest_of_32, 6, 8, 10, 12, 16, 20, 24}) {
+  for (const int binades : {0, 2, max_binades_within_32, 6, 8, 10, 12, 16, 20, 24}) {
     const lab::RangeErrors errors = lab::measure_tile_ranges(binades, quick ? 5 : 200, seed);
     rows.push_back({{"exponent", binades},
                     {"delta", number(errors.delta)},
@@ -100,7 +100,7 @@ std::function<Measured(const Evidence&)> values(std::vector<std::pair<std::strin
 
 Measured narrow_over_native(const Evidence& evidence) {
   for (const Json& row : evidence.rows()) {
-    if (row.value("exponent", -1) == widest_of_32)
+    if (row.value("exponent", -1) == max_binades_within_32)
       return {{"level IV, k = 32", {row.at("level_4").get<double>() / row.at("native").get<double>()}}};
   }
   throw NoSuchRow("no row has that range");
@@ -113,10 +113,10 @@ PaperFigure mixpert_arithmetic_figure() {
                      "mixpert",
                      "Eqs. 2, 5, 6 and 9, sections 3.2 and 3.3; section 3.3.1; Fig. 11, section 4.5",
                      "products of segments and of tiles, and what packing and conversions take",
-                     "Eq. 6 enumerated; 2^22 random products of two numbers; 200 products of tiles of each "
-                     "range, by level IV's segments whether Eq. 9 fails or not; times of the engine cpu, one "
-                     "thread: packing is what prepared operands save, conversions are 8/7 of what tiles of "
-                     "256 save",
+                     "Eq. 6 enumerated; 2^22 random products of two numbers; 200 products of tiles of "
+                     "each range, by level IV's segments whether Eq. 9 fails or not; times of the engine "
+                     "cpu, one thread: packing is what prepared operands save, conversions are 8/7 of "
+                     "what tiles of 256 save",
                      {},
                      {},
                      {},
@@ -129,8 +129,7 @@ PaperFigure mixpert_arithmetic_figure() {
       {"mixpert-last-terms", values({{"eight over nine", "eight over nine"}})},
       {"mixpert-range", narrow_over_native,
        "21 bits lose eight times as much as FP32's 24, and 32 products do not hide it: level IV is as "
-       "accurate "
-       "as native FP32 only where k is larger."},
+       "accurate as native FP32 only where k is larger."},
       {"mixpert-levels", values({{"level II", "level IV over II"}, {"level III", "level IV over III"}})},
       {"mixpert-overhead", values({{"engine cpu", "overhead"}})}};
   return figure;

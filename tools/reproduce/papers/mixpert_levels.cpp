@@ -1,4 +1,4 @@
-// mixpert Fig. 9 for square matrices: errors of its levels, computed here.
+// mixpert Fig. 9 for square matrices: errors of mixpert's levels.
 #include "reproduce/figures.hpp"
 
 namespace kintsugi::tools {
@@ -7,7 +7,7 @@ namespace {
 
 constexpr const char* frobenius = "frobenius_relative";
 const SchemeOnEngine native{"native", "reference", ""};
-constexpr double native_length = 1024;  // from which level IV errs no more than native FP32
+constexpr double min_native_length = 1024;  // k from which on level IV errs no more than native FP32
 
 struct Operands {
   const char* name;
@@ -62,7 +62,7 @@ PaperFigure mixpert_levels_figure() {
            {"mixpert-accumulation",
             [](const Evidence& evidence) { return over_native(evidence, "mixpert-full", 0); }},
            {"own-mixpert-native",
-            [](const Evidence& evidence) { return over_native(evidence, "mixpert-4", native_length); }}}};
+            [](const Evidence& evidence) { return over_native(evidence, "mixpert-4", min_native_length); }}}};
 }
 
 }  // namespace kintsugi::tools

@@ -1,4 +1,4 @@
-// Figures of fp16-emulation-study.
+// Figures of the paper fp16-emulation-study.
 #include <cmath>
 
 #include "reproduce/product_errors.hpp"
@@ -22,7 +22,7 @@ SchemeOnEngine on_a100(const std::string& scheme) { return {scheme, "reference",
 std::string two_slices(int scale, int block) {
   return fmt::format("split-n:a=2:b=2:terms=4:scale={}:block={}", scale, block);
 }
-constexpr int unit_length = 16;  // of the A100's tensor cores: every instruction's sum is added outside
+constexpr int unit_length = 16;  // inner length of an A100 instruction, after which sums are added outside
 const std::string best = two_slices(11, unit_length);
 
 std::string with_terms(int terms) {
@@ -32,7 +32,7 @@ std::string with_slices(int slices, const char* format, int scale, int block) {
   return fmt::format("split-n:format={0}:a={1}:b={1}:scale={2}:block={3}", format, slices, scale, block);
 }
 
-// Variants of what the study does not give: signs and lengths.
+// Variants of signs and lengths, which the study does not give.
 struct Variant {
   std::string name;
   bool positive;
@@ -65,14 +65,14 @@ Measured by_variant(const TypeValues& values, const std::string& after = "") {
   return measured;
 }
 
-// Returns the errors of `one` over those of the others.
-Measured over_others(const Evidence& evidence, const std::string& one, const std::vector<std::string>& others,
-                     const std::string& after = "") {
+// Returns the errors of a scheme over those of others.
+Measured over_others(const Evidence& evidence, const std::string& scheme,
+                     const std::vector<std::string>& others, const std::string& after = "") {
   return by_variant(
       [&](const std::string& type, const Variant& variant) {
         std::vector<double> values;
         for (const auto& other : others)
-          values.push_back(error_in(evidence, on_a100(one), type, variant) /
+          values.push_back(error_in(evidence, on_a100(scheme), type, variant) /
                            error_in(evidence, on_a100(other), type, variant));
         return values;
       },
@@ -132,11 +132,9 @@ PaperFigure types_figure() {
       "fp16-emulation-study",
       "first figure",
       "sums inside or outside of the unit, residuals scaled or not, types 1 to 4",
-      "the A100's model, 64 x 64 elements, five seeds; the study gives neither sizes nor signs: k = 1024 and "
-      "4096, "
-      "signs random and all positive (types 1 to 3); two slices, all four products, so that nothing but the "
-      "two "
-      "choices differs; outside: every 16 inner indices",
+      "the A100's model, 64 x 64 elements, five seeds; the study gives neither sizes nor signs: k = 1024 "
+      "and 4096, signs random and all positive (types 1 to 3); two slices, all four products, so that "
+      "nothing but the two choices differs; outside: every 16 inner indices",
       {study_sweep(schemes)},
       {{"parameter of the distribution"}, {study_error, exact_error}},
       {{"study-best", best_of_four},
@@ -183,11 +181,9 @@ Measured four_slices(const Evidence& evidence) {
 }
 
 constexpr const char* below_subnormals =
-    "Below 2^-14 the high slice of an unscaled split is subnormal, and below 2^-24 it is 0. A residual times "
-    "2^11 then "
-    "keeps 11 bits from 2^-25 on and none from 2^-36 on. Types 2 and 3 reach down to 2^-35, where native "
-    "FP32 has all "
-    "24 bits.";
+    "Below 2^-14 the high slice of an unscaled split is subnormal, and below 2^-24 it is 0. A residual "
+    "times 2^11 then keeps 11 bits from 2^-25 on and none from 2^-36 on. Types 2 and 3 reach down to "
+    "2^-35, where native FP32 has all 24 bits.";
 
 PaperFigure terms_figure() {
   std::vector<std::string> terms;
@@ -201,8 +197,7 @@ PaperFigure terms_figure() {
       "second figure",
       "error against the number of terms, and of slices",
       "as in the first figure; the terms in the order 00, 01, 10, 11; slices: as many of A as of B, all "
-      "products, "
-      "one seed at k = 1024",
+      "products, one seed at k = 1024",
       {study_sweep(terms),
        {"slices",
         {{"schemes", slices},
@@ -211,9 +206,8 @@ PaperFigure terms_figure() {
          {"shapes", {"64x64x1024"}}}}},
       {{"terms of the scheme", "slices of each operand"}, {study_error}},
       {{"study-more-terms", gains_of_terms,
-        "The second and the third term do. The fourth, lo lo, is smaller than what the two slices and the "
-        "fp32 "
-        "sums lose."},
+        "The second and the third term do. The fourth, lo lo, is smaller than what the two slices and "
+        "the fp32 sums lose."},
        {"study-three-terms", two_and_three_terms, below_subnormals},
        {"study-type3", [](const Evidence& evidence) { return over_native(evidence, 3); }, below_subnormals},
        {"own-type4",

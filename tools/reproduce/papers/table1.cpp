@@ -1,4 +1,4 @@
-// h2sgemm Table 1, its column of precision loss: the bits that the splits of FP32 into two fp16 slices keep.
+// h2sgemm Table 1, column "precision loss": the bits that splits of FP32 into two fp16 slices keep.
 #include <algorithm>
 
 #include "lab/retained_bits.hpp"
@@ -28,7 +28,13 @@ const NamedSplit splits[] = {
     {"nearest, 2^12", {"fp16", 2, "nearest-even", "nearest-even", 12}},
     {"bit-cut and towards zero, 2^10", {"fp16", 2, "bit-cut", "towards-zero", 10}},
 };
-enum Work : std::uint8_t { markidis, egemm, ootomo, h2sgemm, legemm };  // works of the splits, in their order
+enum Work : std::uint8_t {
+  markidis,
+  egemm,
+  ootomo,
+  h2sgemm,
+  legemm
+};  // the papers of `splits`, in its order
 
 Json split_row(const NamedSplit& named, int exponent, std::int64_t samples) {
   const auto bits = lab::retained_at_exponent(named.split, exponent, samples, seed);
@@ -67,7 +73,7 @@ std::vector<Figure> draw_document(const Json& document) {
   return {{"Bits of the splits of Table 1", {{chart, "bits", "", -1}}}};
 }
 
-// Retained bits over the numbers inside the window.
+// Retained bits of the numbers inside the window.
 struct Kept {
   int fewest = fp32_bits;
   int fewest_places = fp32_bits;
@@ -143,18 +149,18 @@ PaperFigure h2sgemm_table_figure() {
                      "h2sgemm",
                      "Table 1 (precision loss), section 2; le-gemm section 4.1",
                      "bits that the splits into two fp16 slices keep",
-                     "2^18 random fp32 numbers of every exponent; claims are judged on exponents -1 to 14, "
-                     "inside every split's window; a split keeps p bits where its error is at most 2^-p of "
-                     "the number, as rounding to p bits to nearest, and p places where it is below "
-                     "2^(1-p), as a cut; fp32 has 24",
+                     "2^18 random fp32 numbers of every exponent; claims are judged on exponents -1 to "
+                     "14, inside every split's window; a split keeps p bits where its error is at most "
+                     "2^-p of the number, as rounding to p bits to nearest, and p places where it is "
+                     "below 2^(1-p), as a cut; fp32 has 24",
                      {},
                      {},
                      {},
                      {"retained-bits", make_document, draw_document}};
   figure.claims = {
       {"h2sgemm-loss-markidis", losses_of_markidis,
-       "A cut errs by up to a unit of its last place, twice as much as rounding: 22 places are left, which "
-       "is as close as 21 bits to nearest."},
+       "A cut errs by up to a unit of its last place, twice as much as rounding: 22 places are left, "
+       "which is as close as 21 bits to nearest."},
       {"h2sgemm-loss-feng", losses_of_feng,
        "Table 1 gives truncation, section 2 a rounding closer to nearest. Cut, the worst number loses 3 "
        "bits by its error and 2 places; to nearest the residual's sign holds one bit more."},
@@ -163,9 +169,9 @@ PaperFigure h2sgemm_table_figure() {
       {"h2sgemm-loss-own", loss_of("nearest, residual times 2^12", h2sgemm)},
       {"h2sgemm-22-bits", losses_to_nearest},
       {"le-gemm-bit-cut", gain_of_cutting,
-       "What a cut leaves is up to twice as large as what rounding leaves, and the residual, truncated too, "
-       "has no more "
-       "bits for it. Rounding up the high slice costs nothing: the residual gets the other sign."},
+       "What a cut leaves is up to twice as large as what rounding leaves, and the residual, truncated "
+       "too, has no more bits for it. Rounding up the high slice costs nothing: the residual gets the "
+       "other sign."},
       {"mixpert-fig1", bits_of_halves,
        "Each slice has an implicit bit, and the residual a sign: two slices hold 23 bits of 24."}};
   return figure;

@@ -1,4 +1,4 @@
-// h2sgemm Fig. 2: Eqs. 3-5 beside a simulation, and the bits that two fp16 slices keep.
+// h2sgemm Fig. 2: Eqs. 3-5 compared with a simulation, and the bits that two fp16 slices keep.
 #include "lab/underflow.hpp"
 
 #include <cmath>
@@ -108,9 +108,9 @@ int fewest_bits(const Evidence& evidence, int exponent, int sb) {
   return bits_at(evidence, exponent, sb).at("fewest").get<int>();
 }
 
-std::vector<double> shares(const Evidence& evidence, int least, int most, const char* name) {
+std::vector<double> shares(const Evidence& evidence, int first, int last, const char* name) {
   std::vector<double> values;
-  for (int exponent = least; exponent <= most; ++exponent) values.push_back(share(evidence, exponent, name));
+  for (int exponent = first; exponent <= last; ++exponent) values.push_back(share(evidence, exponent, name));
   return values;
 }
 
@@ -136,7 +136,7 @@ double difference(const Evidence& evidence, const std::string& name) {
   return largest;
 }
 
-// Returns the smallest of the consecutive exponents below 0 whose numbers all keep 23 of 24 bits.
+// Returns the smallest exponent, counted down from 0, for which all numbers keep 23 of 24 bits.
 int lower_end(const Evidence& evidence, int sb) {
   int first = 0;
   while (first > lowest_exponent && fewest_bits(evidence, first - 1, sb) >= 23) --first;
@@ -203,13 +203,12 @@ PaperFigure h2sgemm_underflow_figure() {
       {"h2sgemm-rule-1", rule_one},
       {"h2sgemm-shift", shifted_by_twelve},
       {"h2sgemm-large", large_exponents,
-       "sb scales the low slice alone (Eq. 7). The high slice of a number of 2^16 and more is infinite in "
-       "fp16, whatever "
-       "sb is; only a scale on the operand itself would bring it into range."},
+       "sb scales the low slice alone (Eq. 7). The high slice of a number of 2^16 and more is infinite "
+       "in fp16, whatever sb is; only a scale on the operand itself would bring it into range."},
       {"h2sgemm-rule-2", full_range_of_twelve,
-       "A residual of a number of exponent 15 reaches 2^4, and times 2^12 that is fp16's infinity, 2^16; Eq. "
-       "6 forgets "
-       "the tie and its neighbours. Numbers from 65520 up have an infinite high slice besides."}};
+       "A residual of a number of exponent 15 reaches 2^4, and times 2^12 that is fp16's infinity, "
+       "2^16; Eq. 6 forgets the tie and its neighbours. Numbers from 65520 up have an infinite high "
+       "slice besides."}};
   return figure;
 }
 
