@@ -58,11 +58,30 @@ bool read_own_settings(Settings& settings, std::string& message) {
   return true;
 }
 
+// Rules of call sites, and what may not stand beside them.
+bool read_sites(Settings& settings, std::string& message) {
+  const std::string path = variable("KINTSUGI_SITES");
+  if (path.empty()) return true;
+  if (settings.policy == Policy::force) {
+    message =
+        "KINTSUGI_POLICY = \"force\" cannot stand beside KINTSUGI_SITES, whose unknown sites are native";
+    return false;
+  }
+  const std::string scheme = variable("KINTSUGI_SCHEME");
+  if (!scheme.empty()) {
+    message = "KINTSUGI_SCHEME = \"" + scheme + "\" cannot stand beside KINTSUGI_SITES, which names schemes";
+    return false;
+  }
+  settings.sites = read_sites_file(path, message);
+  return settings.sites.has_value();
+}
+
 Settings read_settings() {
   Settings settings;
   std::string message;
   settings.strict = variable("KINTSUGI_STRICT") == "1";
-  settings.malformed = !read_library_settings(settings, message) || !read_own_settings(settings, message);
+  settings.malformed = !read_library_settings(settings, message) || !read_own_settings(settings, message) ||
+                       !read_sites(settings, message);
   if (settings.malformed) {
     std::fprintf(stderr, "kintsugi: %s; %s\n", message.c_str(),
                  settings.strict ? "KINTSUGI_STRICT = 1 ends the program" : "emulation is off");
