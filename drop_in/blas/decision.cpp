@@ -35,7 +35,7 @@ struct KeyHash {
                        static_cast<std::size_t>(key.op_a) * 4 + static_cast<std::size_t>(key.op_b);
     for (const std::int64_t number : {key.m, key.n, key.k, key.lda, key.ldb, key.ldc})
       hash = (hash ^ static_cast<std::size_t>(number)) * 0x9e3779b97f4a7c15u;
-    hash = (hash ^ reinterpret_cast<std::uintptr_t>(key.site)) * 0x9e3779b97f4a7c15u;
+    hash ^= reinterpret_cast<std::uintptr_t>(key.site) >> 4;
     return hash ^ (hash >> 32);
   }
 };

@@ -214,3 +214,103 @@ def test_outputs_are_what_the_last_call_left(preloaded, seed):
 
 def test_nothing_is_looked_up_without_the_setting(preloaded, compiled):
     assert "sites" not in preloaded.report(compiled)
+
+
+def test_threads_and_forks(preloaded):
+    """Sites are found by several threads at once, with a fork in between, which must not meet a lock of another thread."""
+    code = ("import os, signal, numpy\nfrom concurrent.futures import ThreadPoolExecutor\n"
+            "def product(i):\n    a = numpy.ones((20 + i % 7, 30), dtype='f4' if i % 2 else 'f8')\n    return (a @ numpy.ones((30, 9), dtype=a.dtype)).sum()\n"
+            "with ThreadPoolExecutor(4) as pool:\n    sums = pool.map(product, range(200))\n"
+            "    for _ in range(5):\n        child = os.fork()\n        if child == 0:\n            signal.alarm(60)\n"
+            "            product(3)\n            os._exit(0)\n        assert os.waitpid(child, 0)[1] == 0\n"
+            "    assert list(sums) == [(20 + i % 7) * 270 for i in range(200)]\n")
+    preloaded.ok("/usr/bin/python3" if os.path.exists("/usr/bin/python3") else "python3", "-c", code, sites=write_sites(preloaded, {}),
+                 report=str(preloaded.folder / "report.json"))
+    if not (preloaded.folder / "report.json").exists():
+        pytest.skip("this numpy has its own BLAS")
+    report = read_report(preloaded.folder / "report.json")
+    assert sum(site["calls"] for site in report["sites"]) == sum(problem["calls"] for problem in report["problems"]) == 200
+
+
+# ---------------------------------------------------------------- which result feeds which call, at random
+
+# Makes the products of its input from four call sites.
+RANDOM_CALLS = r"""
+#include <stdio.h>
+void sgemm_(const char*, const char*, const int*, const int*, const int*, const float*, const float*, const int*,
+            const float*, const int*, const float*, float*, const int*);
+static float pool[1 << 14];
+static const float zero = 0;
+static char op_a[2], op_b[2];
+static int m, n, k, lda, ldb, ldc, a, b, c;
+static float beta;
+#define SITE(name) __attribute__((noinline)) void name(void) { \
+  sgemm_(op_a, op_b, &m, &n, &k, &zero, pool + a, &lda, pool + b, &ldb, &beta, pool + c, &ldc); __asm__ volatile("nop"); }
+SITE(s0) SITE(s1) SITE(s2) SITE(s3)
+int main(void) {
+  void (*sites[])(void) = {s0, s1, s2, s3};
+  for (int site; scanf("%d %1s %1s %d %d %d %d %d %d %d %d %d %f", &site, op_a, op_b, &m, &n, &k, &lda, &ldb, &ldc, &a, &b, &c,
+                       &beta) == 13;)
+    sites[site]();
+  return 0;
+}
+"""
+
+
+class Area:
+    """Elements of a column-major matrix in the pool."""
+
+    def __init__(self, first, rows, columns, ld):
+        self.ld, self.is_contiguous = ld, columns == 1 or ld == rows
+        self.elements = {first + j * ld + i for j in range(columns) for i in range(rows)}
+        self.span = (first, first + (columns - 1) * ld + rows)
+
+    def overlaps(self, other):
+        if self.ld == other.ld:
+            return bool(self.elements & other.elements)
+        return self.span[0] < other.span[1] and other.span[0] < self.span[1]
+
+    def covers(self, other):
+        if self.is_contiguous:
+            return self.span[0] <= other.span[0] and other.span[1] <= self.span[1]
+        return self.ld == other.ld and other.elements <= self.elements
+
+
+def expected_inputs(calls):
+    found, outputs = {}, []
+    for call in calls:
+        site, op_a, op_b, m, n, k, lda, ldb, ldc, a, b, c, beta = call
+        output = Area(c, m, n, ldc)
+        inputs = [Area(a, *((m, k) if op_a == "N" else (k, m)), lda), Area(b, *((k, n) if op_b == "N" else (n, k)), ldb)]
+        inputs += [output] if beta else []
+        for feeding in {other for area, other in outputs if any(area.overlaps(one) for one in inputs)}:
+            found[site, feeding] = found.get((site, feeding), 0) + 1
+        outputs = [(area, other) for area, other in outputs if not output.covers(area)] + [(output, site)]
+    return found
+
+
+def random_product(generator):
+    m, n, k = (generator.randint(1, 8) for _ in range(3))
+    op_a, op_b = generator.choice("NT"), generator.choice("NT")
+    ld = lambda rows: generator.choice([rows, 8, 8, 16])
+    # C beside A and B, which may overlap each other.
+    a, b, c = generator.randint(0, 300), generator.randint(0, 300), generator.randint(0, 300)
+    return (generator.randint(0, 3), op_a, op_b, m, n, k, ld(m if op_a == "N" else k), ld(k if op_b == "N" else n), ld(m), a, b, c,
+            generator.choice([0, 1]))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_flow(preloaded, tmp_path, seed):
+    """alpha = 0 in every call, so that C may overlap A and B."""
+    source = tmp_path / "random_calls.c"
+    source.write_text(RANDOM_CALLS)
+    program = tmp_path / "random_calls"
+    subprocess.run([os.environ["TESTED_CC"], "-O1", "-o", program, source, "-Wl,--no-as-needed", LIBRARY,
+                    f"-Wl,-rpath,{pathlib.Path(LIBRARY).parent}"], check=True)
+    generator = random.Random(seed)
+    calls = [random_product(generator) for _ in range(25)]
+    (tmp_path / "calls").write_text("\n".join(" ".join(str(word) for word in call) for call in calls) + "\n")
+    report = preloaded.report("sh", "-c", f"{program} < calls", sites=write_sites(preloaded, {}))
+    number = {site["site"]: int(site["function"][1:]) for site in report["sites"]}
+    found = {(number[site["site"]], number[edge["site"]]): edge["calls"] for site in report["sites"] for edge in site["inputs"]}
+    assert found == expected_inputs(calls)

@@ -139,21 +139,22 @@ def test_a_run_that_fails_is_beyond_the_limit(program):
 
 def by_search(program, name, words, limit, *flags):
     return {search: tune(program, limit, *flags, "--search", search, "-o", name, words=words)
-            for search in ("exhaustive", "greedy")}
+            for search in ("exhaustive", "greedy", "estimated")}
 
 
 @pytest.mark.parametrize("words, limits", [(PERCEPTRON, [3e-7, 1e-6, 3e-4, 4.5e-4, 1e-3]), (CHOLESKY, [2e-7, 1e-5, 2e-4, 5e-4])],
                          ids=["perceptron", "cholesky"])
-def test_greedy_is_near_the_optimum_with_few_runs(program, words, limits):
-    """The exhaustive search's state serves the greedy one: its steps are counted, and not run again."""
+def test_searches_are_near_the_optimum_with_few_runs(program, words, limits):
+    """The exhaustive search's state serves the others: their steps are counted, and not run again."""
     for limit in limits:
         found = by_search(program, "both.json", words, limit)
-        greedy, best = found["greedy"]["result"], found["exhaustive"]["result"]
-        assert greedy["error"] <= limit and best["error"] <= limit
-        assert best["cost"] <= greedy["cost"] <= 1.05 * best["cost"], limit
-        assert greedy["combinations_tried"] <= best["combinations_tried"] / 4, limit
-        assert best["combinations_tried"] == best["combinations"] == 4 ** len(found["greedy"]["sites"])
-        assert greedy["runs_of_the_program"] == 0
+        best = found["exhaustive"]["result"]
+        assert best["error"] <= limit and best["combinations_tried"] == best["combinations"] == 4 ** len(found["greedy"]["sites"])
+        for search in ("greedy", "estimated"):
+            result = found[search]["result"]
+            assert result["error"] <= limit and best["cost"] <= result["cost"] <= 1.05 * best["cost"], (search, limit)
+            assert result["combinations_tried"] <= best["combinations_tried"] / 4, (search, limit)
+            assert result["runs_of_the_program"] == 0
 
 
 # Prints an error for the levels in the sites file of the run: a sum of one random number a site and level.
@@ -171,15 +172,19 @@ def test_the_limit_is_kept_whatever_the_errors(program, seed):
     (program.folder / "synthetic.py").write_text(SYNTHETIC)
     command = ["--metric", "command", "--command", f"{sys.executable} synthetic.py {seed}"]
     words = [APPS / "perceptron", 4, 4, 4, "Y.npy"]
-    smallest = min(step["error"] for step in tune(program, 10, *command, "--search", "exhaustive", "-o", "random.json", words=words)["steps"])
+    all_steps = tune(program, 10, *command, "--search", "exhaustive", "-o", "random.json", words=words)["steps"]
+    smallest = all_steps[0]["error"]
+    assert smallest == min(step["error"] for step in all_steps)
     for factor in (1.001, 1.5, 3):
         found = by_search(program, "random.json", words, smallest * factor, *command)
-        greedy, best = found["greedy"], found["exhaustive"]
-        assert greedy["result"]["error"] <= smallest * factor and best["result"]["cost"] <= greedy["result"]["cost"]
+        best = found["exhaustive"]
         within = [step["cost"] for step in best["steps"] if step["error"] <= smallest * factor]
         assert best["result"]["cost"] == min(within)
-        costs = [step["cost"] for step in greedy["steps"] if step["accepted"]]
-        assert costs == sorted(costs, reverse=True) and greedy["result"]["cost"] == costs[-1]
+        for search in ("greedy", "estimated"):
+            result, steps = found[search]["result"], found[search]["steps"]
+            assert result["error"] <= smallest * factor and best["result"]["cost"] <= result["cost"]
+            costs = [step["cost"] for step in steps if step["accepted"]]
+            assert costs == sorted(costs, reverse=True) and result["cost"] == costs[-1]
 
 
 def test_sites_feed_each_other(program):

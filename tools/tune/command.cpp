@@ -92,8 +92,8 @@ void add_options(CLI::App& command, TuneRequest& request) {
   command
       .add_option("--levels", request.levels, "Levels NAME or NAME@WEIGHT, the most accurate first [by type]")
       ->delimiter(',');
-  command.add_option("--search", request.search, "greedy or exhaustive")
-      ->check(one_of({"greedy", "exhaustive"}))
+  command.add_option("--search", request.search, "greedy, estimated or exhaustive")
+      ->check(one_of({"greedy", "estimated", "exhaustive"}))
       ->capture_default_str();
   command
       .add_option("--cost", request.cost, "time in BLAS, or weights: multiplications by the levels' weights")

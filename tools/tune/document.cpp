@@ -48,6 +48,7 @@ Json site_json(const Tuning& tuning, std::size_t i) {
           {"levels", levels},
           {"level", tuning.level(i).name},
           {"cost", tuning.result.outcome.site_cost[i]},
+          {"error", tuning.site_errors.value(site.name, Json())},
           {"inputs", inputs}};
 }
 
@@ -113,7 +114,8 @@ std::vector<std::string> site_heads(const TuneRequest& request) {
           "profiled time",
           "reads",
           "level",
-          request.cost == "time" ? "time" : "cost"};
+          request.cost == "time" ? "time" : "cost",
+          "error of its last C"};
 }
 
 std::vector<std::string> site_cells(const TuneRequest& request, const Tuning& tuning, std::size_t i) {
@@ -130,7 +132,10 @@ std::vector<std::string> site_cells(const TuneRequest& request, const Tuning& tu
           time_text(site.seconds),
           inputs,
           tuning.level(i).name + (tuning.is_searched[i] ? "" : " (not searched)"),
-          cost_text(request, tuning.result.outcome.site_cost[i])};
+          cost_text(request, tuning.result.outcome.site_cost[i]),
+          tuning.site_errors.contains(site.name)
+              ? fmt::format("{:.3g}", read_number(tuning.site_errors.at(site.name)))
+              : "-"};
 }
 
 std::vector<std::string> step_heads(const TuneRequest& request) {

@@ -36,8 +36,8 @@ std::string box(const Tuning& tuning, std::size_t i) {
   const TunedSite& site = tuning.sites[i];
   const double top = middle(i) - box_height / 2.0;
   const std::string first = site_label(site);
-  const std::string second =
-      fmt::format("{}, {} calls, profiled {}", tuning.level(i).name, site.calls, time_text(site.seconds));
+  const std::string second = fmt::format("{}, {} {}, profiled {}", tuning.level(i).name, site.calls,
+                                         site.calls == 1 ? "call" : "calls", time_text(site.seconds));
   return fmt::format(
       "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"6\" fill=\"none\" stroke=\"currentColor\"/>\n"
       "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"currentColor\">{}</text>\n"

@@ -19,7 +19,7 @@ struct TuneRequest {
   std::string command;               // for the metric command
   std::string reference = "native";  // or exact
   std::string output;                // file that the program writes; "": the sites' last outputs are compared
-  std::string search = "greedy";     // or exhaustive
+  std::string search = "greedy";     // or estimated, exhaustive
   std::string cost = "time";         // or weights
   std::vector<std::string> levels;   // NAME or NAME@WEIGHT, the most accurate first; empty: by type
   double min_share = 0.01;           // sites with a smaller share of the cost keep the first level

@@ -49,6 +49,12 @@ using Evaluate = std::function<Outcome(const Levels&)>;
 SearchResult search_greedily(const SearchProblem& problem, const std::vector<std::string>& names,
                              const Evaluate& evaluate);
 
+// Lowers every site alone to each of its levels, and takes the error of a combination as the root of the sum of these
+// errors' squares, its cost as the sum of the sites' costs. Then tries the cheapest combination whose estimate holds the
+// limit, corrects the estimate by what it finds, and goes on until none is cheaper, or for two runs a site.
+SearchResult search_by_estimate(const SearchProblem& problem, const std::vector<std::string>& names,
+                                const Evaluate& evaluate);
+
 // Tries all combinations.
 SearchResult search_exhaustively(const SearchProblem& problem, const Evaluate& evaluate);
 double combinations(const SearchProblem& problem);

@@ -27,18 +27,24 @@ class Tuner {
     std::vector<std::string> names;
     for (const TunedSite& site : tuning_.sites)
       names.push_back(site.function.empty() ? site.name : site.function);
-    tuning_.result = request_.search == "greedy" ? search_greedily(tuning_.problem, names, evaluate)
-                                                 : search_exhaustively(tuning_.problem, evaluate);
+    tuning_.result = search(names, evaluate);
+    tuning_.site_errors = state_.find(key_of(tuning_.result.levels))->value("site_errors", Json::object());
     for (std::int64_t seed = 1; seed <= request_.validate; ++seed) validate(seed);
     program_.remove_work();
     return std::move(tuning_);
   }
 
  private:
+  SearchResult search(const std::vector<std::string>& names, const Evaluate& evaluate) const {
+    if (request_.search == "greedy") return search_greedily(tuning_.problem, names, evaluate);
+    if (request_.search == "estimated") return search_by_estimate(tuning_.problem, names, evaluate);
+    return search_exhaustively(tuning_.problem, evaluate);
+  }
+
   // ---------------------------------------------------------------- runs
 
   ProgramRun run_program(const Json& rules, const std::string& outputs, std::optional<std::int64_t> seed) {
-    ProgramRun run = program_.run(rules, compares_sites() ? outputs : "", seed);
+    ProgramRun run = program_.run(rules, has_reference() ? outputs : "", seed);
     progress_.show(++tuning_.runs_made, expected_runs());
     // The program ends by the same ^C: its run counts for nothing.
     if (watch_.signal() != 0)
@@ -57,7 +63,6 @@ class Tuner {
     return std::max(static_cast<std::int64_t>(count) + 2 * request_.validate, tuning_.runs_made);
   }
 
-  bool compares_sites() const { return request_.metric != "command" && request_.output.empty(); }
   bool has_reference() const { return request_.metric != "command"; }
 
   // A run that has to succeed.
@@ -85,12 +90,11 @@ class Tuner {
 
   // Leaves the outputs that errors are relative to in the work folder.
   void make_reference(std::optional<std::int64_t> seed) {
-    const std::string done = program_.work_file(seed ? fmt::format("reference-{}", *seed) : "reference");
+    const std::string done = reference_folder(seed);
     if (!has_reference() || std::filesystem::exists(done)) return;
     const ProgramRun run = required_run(reference_rules(), "making", seed, "reference run");
     const std::string made = program_.work_file("making");
-    if (!compares_sites()) {
-      std::filesystem::create_directories(made);
+    if (!request_.output.empty()) {
       if (!std::filesystem::exists(request_.output))
         fail("--output", "the program wrote no {}", request_.output);
       std::filesystem::copy_file(request_.output, made + "/output.npy",
@@ -116,21 +120,33 @@ class Tuner {
 
   // ---------------------------------------------------------------- errors and costs
 
-  double error_of(const ProgramRun& run, std::optional<std::int64_t> seed) const {
-    if (run.status != 0) return error_of_failure;
-    if (!has_reference())
-      return command_error(request_.command,
-                           seed ? std::vector<std::pair<std::string, std::string>>{{"KINTSUGI_TUNE_SEED",
-                                                                                    std::to_string(*seed)}}
-                                : std::vector<std::pair<std::string, std::string>>{});
-    const std::string reference = program_.work_file(seed ? fmt::format("reference-{}", *seed) : "reference");
-    if (!compares_sites()) return file_error(request_.metric, request_.output, reference + "/output.npy");
-    double worst = 0;
+  std::string reference_folder(std::optional<std::int64_t> seed) const {
+    return program_.work_file(seed ? fmt::format("reference-{}", *seed) : "reference");
+  }
+
+  // Errors of the sites' last outputs; without those that only other inputs reach.
+  Json site_errors(const ProgramRun& run, std::optional<std::int64_t> seed) const {
+    Json errors = Json::object();
+    if (!has_reference() || run.status != 0) return errors;
     for (const TunedSite& site : tuning_.sites) {
-      const std::string expected = reference + "/" + file_name(site.name);
-      if (!std::filesystem::exists(expected)) continue;  // of a site that only other inputs reach
-      worst = std::max(worst, file_error(request_.metric, output_in(run, site), expected));
+      const std::string expected = reference_folder(seed) + "/" + file_name(site.name);
+      if (std::filesystem::exists(expected))
+        errors[site.name] = number(file_error(request_.metric, output_in(run, site), expected));
     }
+    return errors;
+  }
+
+  double error_of(const ProgramRun& run, const Json& site_errors, std::optional<std::int64_t> seed) const {
+    if (run.status != 0) return error_of_failure;
+    if (!has_reference()) {
+      std::vector<std::pair<std::string, std::string>> variables;
+      if (seed) variables.emplace_back("KINTSUGI_TUNE_SEED", std::to_string(*seed));
+      return command_error(request_.command, variables);
+    }
+    if (!request_.output.empty())
+      return file_error(request_.metric, request_.output, reference_folder(seed) + "/output.npy");
+    double worst = 0;
+    for (const Json& error : site_errors) worst = std::max(worst, read_number(error));
     return worst;
   }
 
@@ -159,11 +175,12 @@ class Tuner {
   // The quickest of the repeated runs at every site, and the largest of their errors.
   Json measure(const Levels& levels) {
     make_reference(std::nullopt);
-    Json seconds = Json::object();
+    Json seconds = Json::object(), errors;
     double error = 0;
     for (std::int64_t repeat = 0; repeat < request_.repeat; ++repeat) {
       const ProgramRun run = run_program(rules_of(levels), "outputs", std::nullopt);
-      error = std::max(error, error_of(run, std::nullopt));
+      errors = site_errors(run, std::nullopt);
+      error = std::max(error, error_of(run, errors, std::nullopt));
       if (run.sites.is_null()) continue;
       for (const Json& site : run.sites) {
         const std::string name = site.at("site");
@@ -171,7 +188,7 @@ class Tuner {
         seconds[name] = seconds.contains(name) ? std::min(seconds.at(name).get<double>(), found) : found;
       }
     }
-    return {{"error", number(error)}, {"seconds", seconds}};
+    return {{"error", number(error)}, {"seconds", seconds}, {"site_errors", errors}};
   }
 
   Outcome outcome_of(const Levels& levels) {
@@ -214,6 +231,18 @@ class Tuner {
            combinations(problem), most_combinations);
   }
 
+  void check_combinations() const {
+    constexpr double most_runs = 4096, most_estimates = 1 << 22;
+    const double count = combinations(tuning_.problem);
+    if (request_.search == "exhaustive" && count > most_runs)
+      fail("--search", "exhaustive would run the program {:.0f} times, more than {:.0f}", count, most_runs);
+    if (request_.search == "estimated" && count > most_estimates)
+      fail("--search",
+           "estimated would estimate {:.3g} combinations, more than {:.0f}: a larger --min-share leaves "
+           "fewer sites",
+           count, most_estimates);
+  }
+
   std::vector<std::size_t> predecessors_of(const TunedSite& site) const {
     std::vector<std::size_t> found;
     for (const auto& [name, calls] : site.inputs)
@@ -225,9 +254,9 @@ class Tuner {
   void validate(std::int64_t seed) {
     make_reference(seed);
     const ProgramRun run = run_program(rules_of(tuning_.result.levels), "outputs", seed);
-    const double error = error_of(run, seed);
+    const double error = error_of(run, site_errors(run, seed), seed);
     tuning_.validations.push_back({seed, error, error <= request_.limit});
-    std::filesystem::remove_all(program_.work_file(fmt::format("reference-{}", seed)));
+    std::filesystem::remove_all(reference_folder(seed));
   }
 
   const TuneRequest& request_;

@@ -22,6 +22,7 @@ struct Tuning {
   std::vector<bool> is_searched;           // false: the site's share of the cost is below --min-share
   SearchProblem problem;
   SearchResult result;
+  Json site_errors;            // of the result, by the sites' names; of sites' last outputs
   std::int64_t runs_made = 0;  // of the program in this call, the profile among them
   std::vector<Validation> validations;
 

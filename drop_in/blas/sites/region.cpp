@@ -77,6 +77,8 @@ bool overlap(const Region& one, const Region& other) {
 bool covers(const Region& outer, const Region& inner) {
   if (inner.is_empty()) return true;
   if (outer.is_empty()) return false;
+  const bool is_contiguous = outer.lines == 1 || outer.stride == outer.line_bytes;
+  if (is_contiguous) return inner.first >= outer.first && end_of(inner) <= end_of(outer);
   if (outer.stride != inner.stride) return false;
   const Place place = place_in(outer, inner);
   return place.byte + inner.line_bytes <= outer.line_bytes && place.line >= 0 &&

@@ -21,7 +21,7 @@ struct Region {
 // True if the two have a byte in common. Regions of different strides count as contiguous from their first byte
 // to their last, so that for them the answer may be true where no byte is common.
 bool overlap(const Region& one, const Region& other);
-// True if all bytes of `inner` are in `outer`; false for regions of different strides.
+// True if all bytes of `inner` are in `outer`; false for regions of different strides, unless `outer` is contiguous.
 bool covers(const Region& outer, const Region& inner);
 
 std::int64_t element_bytes(kintsugi_type type);
