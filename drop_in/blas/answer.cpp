@@ -148,7 +148,7 @@ void answer(const Invocation& invocation, const Call& call, Forward forward) {
   if (has_conjugate_only_op(call) && forward()) return;
   if (const BadArgument bad = first_bad_argument(call); bad.number != 0)
     return report_bad_argument(symbol.routine(), call.convention, call.layout, bad);
-  if (!settings().sites) return answer_checked(symbol, call, forward);
+  if (!has_sites()) return answer_checked(symbol, call, forward);
   Call located = call;
   located.site = site_of(invocation.return_address);
   answer_checked(symbol, located, forward);
@@ -165,7 +165,7 @@ void answer(const Invocation& invocation, Batch batch, Forward forward) {
     if (!forward()) std::fprintf(stderr, "kintsugi: %s: out of memory, and no BLAS has it\n", symbol.name());
     return;
   }
-  if (settings().sites)
+  if (has_sites())
     for (Group& group : batch.groups) group.product.site = site_of(invocation.return_address);
   const Stopwatch stopwatch;
   if (!emulates_any(batch.groups) && forward())

@@ -43,6 +43,7 @@ bool read_library_settings(Settings& settings, std::string& message) {
   // The library takes "force" from the environment as "emulate".
   settings.policy = policy == "force" ? Policy::force : policy_of(values->at("policy"));
   settings.accuracy = values->at("accuracy");
+  settings.scheme = values->at("scheme");
   return true;
 }
 
@@ -67,13 +68,14 @@ bool read_sites(Settings& settings, std::string& message) {
         "KINTSUGI_POLICY = \"force\" cannot stand beside KINTSUGI_SITES, whose unknown sites are native";
     return false;
   }
-  const std::string scheme = variable("KINTSUGI_SCHEME");
-  if (!scheme.empty()) {
-    message = "KINTSUGI_SCHEME = \"" + scheme + "\" cannot stand beside KINTSUGI_SITES, which names schemes";
+  if (!settings.scheme.empty()) {
+    message = "KINTSUGI_SCHEME, or the settings file's scheme, = \"" + settings.scheme +
+              "\" cannot stand beside KINTSUGI_SITES, which names schemes";
     return false;
   }
   settings.sites = read_sites_file(path, message);
-  return settings.sites.has_value();
+  sites_in_force = settings.sites.has_value();
+  return sites_in_force;
 }
 
 Settings read_settings() {
