@@ -10,7 +10,7 @@ import subprocess
 import jsonschema
 import numpy
 import pytest
-from conftest import LIBRARY, SOURCE, read_report
+from conftest import CALLS, LIBRARY, SOURCE, read_report
 
 # Calls from three functions; each prints the bits of its result.
 PROGRAM = r"""
@@ -152,7 +152,7 @@ def test_a_table_lists_sites(preloaded, compiled):
 
 # ---------------------------------------------------------------- routines in one process, by ctypes
 
-CALLS = {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}
+PREFIXES = {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}
 ROUTINES = r"""
 import ctypes, json, sys, numpy
 library = ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL)
@@ -174,7 +174,7 @@ for call in json.load(open("calls.json")):
 
 
 def random_call(generator):
-    kind = generator.choice(list(CALLS))
+    kind = generator.choice(list(PREFIXES))
     routine = generator.choice(["gemm", "syrk"])
     m, n, k = (generator.randint(1, 9) for _ in range(3))
     m = n if routine == "syrk" else m
@@ -182,7 +182,7 @@ def random_call(generator):
     size = numpy.dtype(kind).itemsize
     # A, B and C apart, since BLAS forbids their overlap.
     a, b, c = (16 * generator.randint(0, 40) + 4096 * index for index in range(3))
-    return {"type": kind, "prefix": CALLS[kind], "routine": routine, "m": m, "n": n, "k": k, "lda": lda, "ldb": ldb, "ldc": ldc,
+    return {"type": kind, "prefix": PREFIXES[kind], "routine": routine, "m": m, "n": n, "k": k, "lda": lda, "ldb": ldb, "ldc": ldc,
             "a": a, "b": b, "c": c, "beta": generator.choice([0, 1]), "uplo": generator.choice("UL"), "size": size}
 
 
@@ -314,3 +314,24 @@ def test_random_flow(preloaded, tmp_path, seed):
     number = {site["site"]: int(site["function"][1:]) for site in report["sites"]}
     found = {(number[site["site"]], number[edge["site"]]): edge["calls"] for site in report["sites"] for edge in site["inputs"]}
     assert found == expected_inputs(calls)
+
+
+def test_every_name_at_a_site_of_its_own(preloaded):
+    """All routines and batches with random matrices, against naive loops: recorded, then as rules have them."""
+    outputs = preloaded.folder / "outputs"
+    outputs.mkdir()
+    words = [CALLS, "random", "--seed", "11", "--cases", "1000"]
+    report = preloaded.report(*words, "--forwarded", sites=write_sites(preloaded, {}, outputs=str(outputs)))
+    sites = report["sites"]
+    assert sum(site["calls"] for site in sites) == sum(problem["calls"] for problem in report["problems"]) >= 1000
+    # Names that the next BLAS lacks are composed of its products, and trsm of substitution too.
+    assert len(sites) > 400 and {name for site in sites for name in site["emulated_calls"]} <= {"substitution"}
+    for path in outputs.iterdir():
+        numpy.load(path)
+    rules = [{"policy": "emulate"}, {"accuracy": "exact", "policy": "emulate"}, {"policy": "auto", "accuracy": "exact"}]
+    chosen = {site["site"]: random.Random(site["site"]).choice(rules) for site in sites}
+    ran = {site["site"]: site for site in preloaded.report(*words, sites=write_sites(preloaded, chosen))["sites"]}
+    assert ran.keys() == chosen.keys()
+    for name, rule in chosen.items():
+        assert ran[name]["rule"] == rule and ran[name]["failed_calls"] == 0
+        assert ran[name]["native_calls"] == 0 or "accuracy" not in rule
