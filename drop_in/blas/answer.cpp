@@ -54,6 +54,15 @@ void note_matrices(const Call& call) {
   }
 }
 
+// Makes the plan before the call's time begins, so that times of sites compare.
+void decide_beforehand(const Call& call) {
+  if (!settings().records_calls()) return;
+  try {
+    decide(largest_product(call));
+  } catch (const std::exception&) {  // No memory: the call itself says so.
+  }
+}
+
 // ------------------------------------------------------------------ one call
 
 // A routine of several products is composed where the largest of them is emulated.
@@ -151,6 +160,7 @@ void answer(const Invocation& invocation, const Call& call, Forward forward) {
   if (!has_sites()) return answer_checked(symbol, call, forward);
   Call located = call;
   located.site = site_of(invocation.return_address);
+  decide_beforehand(located);
   answer_checked(symbol, located, forward);
 }
 

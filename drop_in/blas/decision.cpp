@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <unordered_map>
+#include <vector>
 
 #include "documents.hpp"
 #include "lock.hpp"
@@ -99,6 +100,24 @@ void note_failure(const Site& site, const std::string& message) {
                message.c_str());
 }
 
+// An engine's first product opens libraries and starts threads: without this the site that comes first would have its
+// time. The result does not matter.
+void warm_up(kintsugi_type type, const kintsugi_options& options) {
+  constexpr std::int64_t order = 64;
+  const float single_one[] = {1, 0};
+  const double double_one[] = {1, 0};
+  const std::vector<double> ones(order * order * 2, 1);  // bytes enough for any type, and finite as all
+  std::vector<double> product(ones.size());
+  kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
+  problem.m = problem.n = problem.k = problem.lda = problem.ldb = problem.ldc = order;
+  problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = type;
+  kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
+  operands.alpha = operands.beta = is_single(type) ? static_cast<const void*>(single_one) : double_one;
+  operands.a = operands.b = ones.data();
+  operands.c = product.data();
+  kintsugi_gemm(nullptr, &problem, &options, &operands);
+}
+
 Decision decision_of_site(const Call& call) {
   const Site& site = *call.site;
   Decision decision;
@@ -121,6 +140,7 @@ Decision decision_of_site(const Call& call) {
   const bool is_automatic =
       site.rule.policy.empty() ? settings().policy != Policy::emulate : site.rule.policy == "auto";
   take_plan(plan, is_automatic && site.rule.scheme.empty(), decision);
+  if (decision.emulates && settings().records_calls()) warm_up(call.type, options);
   return decision;
 }
 

@@ -200,6 +200,13 @@ def test_measured_time_is_minimised(program):
     assert costs == sorted(costs, reverse=True) and document["result"]["cost"] <= document["result"]["first_cost"]
 
 
+def test_what_need_not_be_exact_is_native(program):
+    """By time: an exact product takes many times as long on any CPU. Neither plans nor the engine's start may count."""
+    words = [APPS / "perceptron", 160, 140, 180, "Y.npy"]
+    document = tune(program, 1e-6, "--reference", "exact", words=words, weights=["--levels", "exact,native", "--repeat", 3])
+    assert document["result"]["levels"] == ["native"] * 3 and document["result"]["combinations_tried"] == 4
+
+
 def test_levels_that_do_not_take_the_type_are_left_out(program):
     document = tune(program, 1e-3, weights=["--levels", "native,ozaki-int8:slices=3,fp64x9,fp16", "--cost", "weights"])
     assert [[level["name"] for level in site["levels"]] for site in document["sites"]][0][-1] == "fp16"
