@@ -276,6 +276,12 @@ def test_bad_flags(program, flags, expected):
     assert expected in program.bad("tune-program", *flags, "--", *PERCEPTRON)
 
 
+def test_too_many_combinations(program):
+    levels = ",".join(["native"] + [f"h2sgemm:sb={shift}" for shift in range(1, 17)])
+    assert "4913 times, more than 4096" in program.bad("tune-program", "--limit", 1, "--search", "exhaustive", "--levels", levels, "--",
+                                                       *PERCEPTRON)
+
+
 def test_programs_that_cannot_be_tuned(program):
     assert "no-such-program" in program.bad("tune-program", "--limit", 1, "--", "no-such-program")
     assert "made no call of BLAS" in program.bad("tune-program", "--limit", 1, "--", "true")

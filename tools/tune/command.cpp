@@ -104,7 +104,7 @@ void add_options(CLI::App& command, TuneRequest& request) {
       ->capture_default_str();
   command
       .add_option("--min-share", request.min_share,
-                  "Share of the cost below which a site keeps its first level")
+                  "Share of the multiplications below which a site keeps its first level")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   command

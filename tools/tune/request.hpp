@@ -22,7 +22,7 @@ struct TuneRequest {
   std::string search = "greedy";     // or estimated, exhaustive
   std::string cost = "time";         // or weights
   std::vector<std::string> levels;   // NAME or NAME@WEIGHT, the most accurate first; empty: by type
-  double min_share = 0.01;           // sites with a smaller share of the cost keep the first level
+  double min_share = 0.01;           // sites with a smaller share of the multiplications keep the first level
   std::int64_t repeat = 1;
   std::int64_t validate = 0;
   std::string sites = "sites.json";  // the configuration

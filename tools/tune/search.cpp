@@ -41,9 +41,12 @@ class Search {
     result_.steps.push_back({levels, what, outcome.error, outcome.cost(), accepted});
   }
 
-  // Takes the levels if they hold the limit and are cheaper.
+  // Takes the levels if they hold the limit and are cheaper. Sites that keep their level count as before: that their
+  // measured times differ from run to run must not decide.
   bool try_levels(const Levels& levels, const std::string& what, Outcome& outcome) {
     outcome = evaluate_(levels);
+    for (std::size_t site = 0; site < levels.size(); ++site)
+      if (levels[site] == result_.levels[site]) outcome.site_cost[site] = result_.outcome.site_cost[site];
     const bool accepted = outcome.error <= problem_.limit && outcome.cost() < result_.outcome.cost();
     note(levels, what, outcome, accepted);
     if (accepted) {

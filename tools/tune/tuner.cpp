@@ -211,24 +211,16 @@ class Tuner {
 
   void prepare() {
     for (const TunedSite& site : tuning_.sites) tuning_.levels.push_back(levels_for(request_, site));
-    std::vector<double> shares;
-    for (std::size_t i = 0; i < tuning_.sites.size(); ++i)
-      shares.push_back(request_.cost == "time"
-                           ? tuning_.sites[i].seconds
-                           : tuning_.sites[i].multiplications * tuning_.levels[i][0].weight);
-    double all = 0;
-    for (const double share : shares) all += share;
+    double all = 0;  // multiplications, since the first calls' times have the start of the program's BLAS
+    for (const TunedSite& site : tuning_.sites) all += site.multiplications;
     SearchProblem& problem = tuning_.problem;
     problem.limit = request_.limit;
     for (std::size_t i = 0; i < tuning_.sites.size(); ++i) {
-      tuning_.is_searched.push_back(shares[i] >= request_.min_share * all);
+      tuning_.is_searched.push_back(tuning_.sites[i].multiplications >= request_.min_share * all);
       problem.level_counts.push_back(tuning_.is_searched[i] ? tuning_.levels[i].size() : 1);
       problem.predecessors.push_back(predecessors_of(tuning_.sites[i]));
     }
-    constexpr double most_combinations = 4096;
-    if (request_.search == "exhaustive" && combinations(problem) > most_combinations)
-      fail("--search", "exhaustive would run the program {:.0f} times, more than {:.0f}",
-           combinations(problem), most_combinations);
+    check_combinations();
   }
 
   void check_combinations() const {

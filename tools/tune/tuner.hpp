@@ -19,7 +19,7 @@ struct Validation {
 struct Tuning {
   std::vector<TunedSite> sites;
   std::vector<std::vector<Level>> levels;  // for each site
-  std::vector<bool> is_searched;           // false: the site's share of the cost is below --min-share
+  std::vector<bool> is_searched;           // false: its share of the multiplications is below --min-share
   SearchProblem problem;
   SearchResult result;
   Json site_errors;            // of the result, by the sites' names; of sites' last outputs
