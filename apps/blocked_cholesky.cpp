@@ -9,8 +9,8 @@ namespace {
 
 using apps::Matrix;
 
-// The factorization fails on its own where the products are so inaccurate that a pivot is not positive; a residual
-// beyond this is a wrong result whatever the precision.
+// The factorization fails on its own where the products are so inaccurate that a pivot is not positive; a
+// residual beyond this is a wrong result whatever the precision.
 constexpr double largest_residual = 0.1;
 
 // M M^T / n + I: symmetric, and positive definite by its identity.

@@ -1,4 +1,5 @@
-// Parts that the programs of this folder share. They call BLAS as any program does and know nothing of Kintsugi.
+// Parts that the programs of this folder share. They call BLAS as any program does and know nothing of
+// Kintsugi.
 #pragma once
 
 #include <cmath>

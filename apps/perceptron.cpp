@@ -1,5 +1,5 @@
-// A perceptron of three layers in FP32, Y = tanh(tanh(X W1) W2) W3: three call sites of GEMM. The result, Y, is
-// checked in FP64.
+// A perceptron of three layers in FP32, Y = tanh(tanh(X W1) W2) W3: three call sites of GEMM. The result, Y,
+// is checked in FP64.
 #include <exception>
 
 #include "common.hpp"

@@ -100,8 +100,8 @@ void note_failure(const Site& site, const std::string& message) {
                message.c_str());
 }
 
-// An engine's first product opens libraries and starts threads: without this the site that comes first would have its
-// time. The result does not matter.
+// An engine's first product opens libraries and starts threads: without this the site that comes first would
+// have its time. The result does not matter.
 void warm_up(kintsugi_type type, const kintsugi_options& options) {
   constexpr std::int64_t order = 64;
   const float single_one[] = {1, 0};

@@ -1,4 +1,5 @@
-// kintsugi tune-program: the cheapest precision of every call of BLAS under an error limit for the whole program.
+// kintsugi tune-program: the cheapest precision of every call of BLAS under an error limit for the whole
+// program.
 #include <memory>
 
 #include "command_line.hpp"

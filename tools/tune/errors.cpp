@@ -15,8 +15,8 @@ namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-// Sums of squares, or the largest magnitudes. They are scaled by the largest one, so that squares neither overflow
-// nor vanish.
+// Sums of squares, or the largest magnitudes. They are scaled by the largest one, so that squares neither
+// overflow nor vanish.
 class Norm {
  public:
   explicit Norm(bool is_largest) : is_largest_(is_largest) {}

@@ -26,8 +26,8 @@ std::string table_of(const std::string& title, const std::vector<std::string>& h
 
 // ---------------------------------------------------------------- graph
 
-// The sites below each other, and an arc from each site to those that read its results: on the right downwards, on the
-// left upwards.
+// The sites below each other, and an arc from each site to those that read its results: on the right
+// downwards, on the left upwards.
 constexpr int box_left = 150, box_width = 420, box_height = 44, box_distance = 70;
 
 double middle(std::size_t site) { return static_cast<double>(site) * box_distance + box_height / 2.0 + 10; }

@@ -19,7 +19,8 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Variables that the program must not inherit: the tuner's own, and settings that would change what a site runs.
+// Variables that the program must not inherit: the tuner's own, and settings that would change what a site
+// runs.
 constexpr const char* replaced[] = {"LD_PRELOAD",      "KINTSUGI_SITES",  "KINTSUGI_REPORT",
                                     "KINTSUGI_POLICY", "KINTSUGI_SCHEME", "KINTSUGI_ACCURACY",
                                     "KINTSUGI_EXPLAIN"};
@@ -161,8 +162,8 @@ bool has_plan(const std::string& type, const std::string& scheme) {
   return status == KINTSUGI_SUCCESS;
 }
 
-// By falling accuracy, and so by falling cost on a matrix unit: three products of slices, then one; for FP64 ever fewer
-// moduli.
+// By falling accuracy, and so by falling cost on a matrix unit: three products of slices, then one; for FP64
+// ever fewer moduli.
 std::vector<std::string> levels_of_type(const std::string& type) {
   if (type == "s" || type == "c") return {"native", "fp16x3", "tf32", "fp16"};
   return {"native", "ozaki2:moduli=12", "ozaki2:moduli=9", "ozaki2:moduli=6"};

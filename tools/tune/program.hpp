@@ -33,8 +33,8 @@ class Program {
  public:
   explicit Program(const TuneRequest& request);
 
-  // Runs the program. `rules`: the member `sites` of the sites file. `outputs`: the folder, in the work folder, for the
-  // sites' last outputs; "": none. `seed`: KINTSUGI_TUNE_SEED, where it is set.
+  // Runs the program. `rules`: the member `sites` of the sites file. `outputs`: the folder, in the work
+  // folder, for the sites' last outputs; "": none. `seed`: KINTSUGI_TUNE_SEED, where it is set.
   ProgramRun run(const Json& rules, const std::string& outputs, std::optional<std::int64_t> seed) const;
 
   // An absolute path in the work folder, which is made where there is none.

@@ -41,8 +41,8 @@ class Search {
     result_.steps.push_back({levels, what, outcome.error, outcome.cost(), accepted});
   }
 
-  // Takes the levels if they hold the limit and are cheaper. Sites that keep their level count as before: that their
-  // measured times differ from run to run must not decide.
+  // Takes the levels if they hold the limit and are cheaper. Sites that keep their level count as before:
+  // that their measured times differ from run to run must not decide.
   bool try_levels(const Levels& levels, const std::string& what, Outcome& outcome) {
     outcome = evaluate_(levels);
     for (std::size_t site = 0; site < levels.size(); ++site)
@@ -111,7 +111,8 @@ class GreedySearch : Search {
       Outcome outcome;
       if (!try_levels(raised, fmt::format("lower {}, raise {}", names_[site], names_[before]), outcome))
         continue;
-      // The errors of other sites count anew; the raised one keeps its level, else it would only be lowered again.
+      // The errors of other sites count anew; the raised one keeps its level, else it would only be lowered
+      // again.
       std::fill(keeps_.begin(), keeps_.end(), false);
       keeps_[before] = true;
       return true;
@@ -168,7 +169,8 @@ class EstimatedSearch : Search {
     return {std::sqrt(squares), cost};
   }
 
-  // The cheapest combination that has not been tried, whose estimate is below the limit and cheaper than the best.
+  // The cheapest combination that has not been tried, whose estimate is below the limit and cheaper than the
+  // best.
   std::optional<Levels> cheapest() const {
     std::optional<Levels> found;
     double least = result_.outcome.cost();

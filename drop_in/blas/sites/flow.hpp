@@ -1,4 +1,5 @@
-// Which site's results feed which site: a call whose input overlaps an earlier call's output reads that result.
+// Which site's results feed which site: a call whose input overlaps an earlier call's output reads that
+// result.
 #pragma once
 
 #include <cstdint>

@@ -68,7 +68,8 @@ std::string function_in_file(const void* address) try {
   void* extra = nullptr;
   if (::dladdr1(address, &info, &extra, RTLD_DL_LINKMAP) == 0 || extra == nullptr) return {};
   const auto* const map = static_cast<const link_map*>(extra);
-  // The program itself has an empty name, and may have been started by a path that is relative to another folder.
+  // The program itself has an empty name, and may have been started by a path that is relative to another
+  // folder.
   const char* const path = map->l_name != nullptr && map->l_name[0] != '\0' ? map->l_name : "/proc/self/exe";
   return name_in(path, reinterpret_cast<std::uintptr_t>(address) - map->l_addr);
 } catch (const std::exception&) {  // No memory.

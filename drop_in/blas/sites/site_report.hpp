@@ -12,8 +12,8 @@ nlohmann::ordered_json sites_json(const Record& record);
 
 void print_sites(const Record& record);
 
-// Writes each site's last C to the folder that the sites file names, as <ordinal>.npy; a line on stderr for a file
-// that cannot be written.
+// Writes each site's last C to the folder that the sites file names, as <ordinal>.npy; a line on stderr for a
+// file that cannot be written.
 void write_outputs(const Record& record);
 
 }  // namespace kintsugi::blas
