@@ -1,4 +1,4 @@
-// kintsugi run: a program under the drop-in libraries.
+// kintsugi run: runs a program with a drop-in library in place of its BLAS.
 #include <unistd.h>
 
 #include <cerrno>
@@ -28,11 +28,11 @@ void print_run(const RunRequest& request, const std::string& preload) {
 }
 
 void run_program(const RunRequest& request) {
-  if (!request.blas) fail("--blas", "is missing: it is the one drop-in library that there is");
+  if (!request.blas) fail("--blas", "is missing; there is no other drop-in library");
   const std::string preload = blas_preload("--blas");
   if (request.json) return print_run(request, preload);
   ::setenv("LD_PRELOAD", preload.c_str(), 1);
-  std::signal(SIGXFSZ, SIG_DFL);  // What main() ignores, the program would ignore too.
+  std::signal(SIGXFSZ, SIG_DFL);  // else the program would inherit that main() ignores it
   std::vector<char*> words;
   for (const std::string& word : request.words) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
@@ -50,12 +50,12 @@ void add_run(CLI::App& program, Action& action) {
       "Example:\n"
       "  KINTSUGI_POLICY=emulate KINTSUGI_REPORT=- kintsugi run --blas -- python3 script.py\n"
       "\n"
-      "The program and what it starts get the library by LD_PRELOAD. KINTSUGI_POLICY, KINTSUGI_ACCURACY, "
-      "KINTSUGI_EXPLAIN and\n"
-      "KINTSUGI_REPORT say what it does (docs/BLAS-DROP-IN.md). The exit status is the program's.");
+      "The program and all that it starts get the library by LD_PRELOAD. KINTSUGI_POLICY,\n"
+      "KINTSUGI_ACCURACY, KINTSUGI_EXPLAIN and KINTSUGI_REPORT control the library\n"
+      "(docs/BLAS-DROP-IN.md). The exit status is the program's.");
   command->add_flag("--blas", request->blas, "Answer calls of BLAS's level 3 (libkintsugi_blas)");
   command->add_flag("--json", request->json, "Print what would be run as a JSON document, and do not run it");
-  command->add_option("PROGRAM", request->words, "Program and its arguments, behind --")->required();
+  command->add_option("PROGRAM", request->words, "Program and its arguments, after --")->required();
   command->positionals_at_end();
   command->callback([request, &action] { action = [request] { run_program(*request); }; });
 }

@@ -11,7 +11,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// The drop-in lies beside libkintsugi.
+// Returns the path of the drop-in, which is in the folder of libkintsugi.
 std::string blas_library(const std::string& flag) {
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&kintsugi_version), &info) == 0 || info.dli_fname == nullptr)
@@ -25,7 +25,7 @@ std::string blas_library(const std::string& flag) {
 
 }  // namespace
 
-// Spaces and colons separate the names in LD_PRELOAD, which knows no quotes.
+// Spaces and colons separate names in LD_PRELOAD and cannot be quoted.
 std::string blas_preload(const std::string& flag) {
   const std::string library = blas_library(flag);
   if (library.find_first_of(" :") != std::string::npos)

@@ -114,7 +114,7 @@ void add_options(CLI::App& command, TuneRequest& request) {
   command.add_option("-o,--sites", request.sites, "The configuration, a file for KINTSUGI_SITES")
       ->capture_default_str();
   command.add_flag("--json", request.json, "Print one JSON document instead of text");
-  command.add_option("PROGRAM", request.program, "Program and its arguments, behind --")->required();
+  command.add_option("PROGRAM", request.program, "Program and its arguments, after --")->required();
   command.positionals_at_end();
 }
 
