@@ -130,7 +130,8 @@ CLI::Validator whole_number(std::int64_t min, std::int64_t max) {
 }
 
 std::string command_line_message(const CLI::App& program, const CLI::ParseError& error) {
-  const auto extras = program.remaining(true);
+  auto extras = program.remaining(true);
+  std::erase(extras, "--");  // CLI11 keeps the mark before positional words
   // An unknown word is reported first, since it is why CLI11 finds others missing.
   if (!extras.empty()) return unknown_word(program, extras.front());
   const std::string text = error.what();

@@ -8,6 +8,7 @@
 #include "decision.hpp"
 #include "record.hpp"
 #include "settings.hpp"
+#include "sites/site.hpp"
 #include "xerbla.hpp"
 
 namespace kintsugi::blas {
@@ -44,6 +45,24 @@ void record(const Symbol& symbol, const Call& call, const CallOutcome& outcome) 
   }
 }
 
+// Which call's result this call reads, and what it wrote.
+void note_matrices(const Call& call) {
+  if (call.site == nullptr || !settings().records_calls()) return;
+  try {
+    record_matrices(call);
+  } catch (const std::exception&) {  // The record lacks the call's matrices.
+  }
+}
+
+// Makes the plan before the call's time begins, so that times of sites compare.
+void decide_beforehand(const Call& call) {
+  if (!settings().records_calls()) return;
+  try {
+    decide(largest_product(call));
+  } catch (const std::exception&) {  // No memory: the call itself says so.
+  }
+}
+
 // ------------------------------------------------------------------ one call
 
 // A routine of several products is composed where the largest of them is emulated.
@@ -52,7 +71,7 @@ void answer_as_decided(const Symbol& symbol, const Call& call, const Forward& fo
   const Decided decision = decide(largest_product(call));
   if (settings().records_calls()) outcome.why = decision->why;
   if (!decision->emulates && settings().policy != Policy::force && forward()) return;
-  Products products(symbol, outcome);
+  Products products(symbol, call.site, outcome);
   compose(call, products);
 }
 
@@ -72,6 +91,7 @@ void answer_checked(const Symbol& symbol, const Call& call, const Forward& forwa
   }
   outcome.seconds = stopwatch.seconds();
   record(symbol, call, outcome);
+  note_matrices(call);
 }
 
 // ------------------------------------------------------------------ batches
@@ -103,6 +123,7 @@ void record_forwarded(const Symbol& symbol, const std::vector<Group>& groups, do
     outcome.calls = group.count;
     outcome.seconds = all > 0 ? seconds * multiplications(group) / all : 0;
     record(symbol, group.product, outcome);
+    for (std::int64_t number = 0; number < group.count; ++number) note_matrices(group.item(number));
   }
 } catch (const std::exception&) {  // The record lacks the batch.
 }
@@ -130,16 +151,22 @@ bool Batch::add(const Group& group) noexcept try {
 
 bool intercepts() { return calls_under_way == 0 && !settings().forwards_all(); }
 
-void answer(const Symbol& symbol, const Call& call, Forward forward) {
+void answer(const Invocation& invocation, const Call& call, Forward forward) {
   const CallUnderWay under_way;
+  const Symbol& symbol = invocation.symbol;
   if (has_conjugate_only_op(call) && forward()) return;
   if (const BadArgument bad = first_bad_argument(call); bad.number != 0)
     return report_bad_argument(symbol.routine(), call.convention, call.layout, bad);
-  answer_checked(symbol, call, forward);
+  if (!has_sites()) return answer_checked(symbol, call, forward);
+  Call located = call;
+  located.site = site_of(invocation.return_address);
+  decide_beforehand(located);
+  answer_checked(symbol, located, forward);
 }
 
-void answer(const Symbol& symbol, const Batch& batch, Forward forward) {
+void answer(const Invocation& invocation, Batch batch, Forward forward) {
   const CallUnderWay under_way;
+  const Symbol& symbol = invocation.symbol;
   for (const Group& group : batch.groups)
     if (has_conjugate_only_op(group.product) && forward()) return;
   if (batch.bad.number != 0)
@@ -148,6 +175,8 @@ void answer(const Symbol& symbol, const Batch& batch, Forward forward) {
     if (!forward()) std::fprintf(stderr, "kintsugi: %s: out of memory, and no BLAS has it\n", symbol.name());
     return;
   }
+  if (has_sites())
+    for (Group& group : batch.groups) group.product.site = site_of(invocation.return_address);
   const Stopwatch stopwatch;
   if (!emulates_any(batch.groups) && forward())
     return record_forwarded(symbol, batch.groups, stopwatch.seconds());

@@ -15,7 +15,7 @@ namespace kintsugi::blas {
 // come from within a product of this library.
 bool intercepts();
 
-void answer(const Symbol& symbol, const Call& call, Forward forward);
+void answer(const Invocation& invocation, const Call& call, Forward forward);
 
 // Products of one shape in a batch, `count` of them.
 struct Group {
@@ -41,6 +41,6 @@ struct Batch {
   bool is_complete = true;
 };
 
-void answer(const Symbol& symbol, const Batch& batch, Forward forward);
+void answer(const Invocation& invocation, Batch batch, Forward forward);
 
 }  // namespace kintsugi::blas

@@ -22,6 +22,8 @@ enum class Side : std::uint8_t { left, right, invalid };
 enum class Uplo : std::uint8_t { upper, lower, invalid };
 enum class Diag : std::uint8_t { non_unit, unit, invalid };
 
+struct Site;
+
 // Enumerators of a CBLAS call as they came, for messages.
 struct RawEnumerators {
   int layout = 0, side = 0, uplo = 0, op_a = 0, op_b = 0, diag = 0;
@@ -49,6 +51,7 @@ struct Call {
   void* c = nullptr;
   std::int64_t ldc = 1;
   RawEnumerators raw = {};
+  const Site* site = nullptr;  // the call site; nullptr without KINTSUGI_SITES
 };
 
 constexpr bool is_complex(kintsugi_type type) { return type == KINTSUGI_C32 || type == KINTSUGI_C64; }

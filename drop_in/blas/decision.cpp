@@ -1,11 +1,14 @@
 #include "decision.hpp"
 
+#include <cstdio>
 #include <cstdlib>
 #include <unordered_map>
+#include <vector>
 
 #include "documents.hpp"
 #include "lock.hpp"
 #include "settings.hpp"
+#include "sites/site.hpp"
 
 namespace kintsugi::blas {
 
@@ -17,12 +20,14 @@ struct Key {
   Layout layout;
   Op op_a, op_b;
   std::int64_t m, n, k, lda, ldb, ldc;
+  const Site* site;
 
   bool operator==(const Key&) const = default;
 };
 
 Key key_of(const Call& call) {
-  return {call.type, call.layout, call.op_a, call.op_b, call.m, call.n, call.k, call.lda, call.ldb, call.ldc};
+  return {call.type, call.layout, call.op_a, call.op_b, call.m,   call.n,
+          call.k,    call.lda,    call.ldb,  call.ldc,  call.site};
 }
 
 struct KeyHash {
@@ -31,6 +36,7 @@ struct KeyHash {
                        static_cast<std::size_t>(key.op_a) * 4 + static_cast<std::size_t>(key.op_b);
     for (const std::int64_t number : {key.m, key.n, key.k, key.lda, key.ldb, key.ldc})
       hash = (hash ^ static_cast<std::size_t>(number)) * 0x9e3779b97f4a7c15u;
+    hash ^= reinterpret_cast<std::uintptr_t>(key.site) >> 4;
     return hash ^ (hash >> 32);
   }
 };
@@ -75,7 +81,71 @@ kintsugi_status make_fitting_plan(const Call& call, kintsugi_plan* plan) {
              : status;
 }
 
+// Keeps a plan that was made for a policy.
+void take_plan(kintsugi_plan plan, bool is_automatic, Decision& decision) {
+  decision.plan.reset(plan);
+  const PlanSummary summary = summary_of(plan);
+  decision.why = summary.why;
+  decision.may_be_native = summary.may_be_native;
+  // A native product under emulate is the library's own, in a fixed order; under auto it is the program's
+  // BLAS's.
+  decision.emulates = !summary.is_native || !is_automatic;
+  if (!decision.emulates) decision.plan.reset();
+}
+
+// A rule that cannot be kept must not pass unnoticed: one line a site.
+void note_failure(const Site& site, const std::string& message) {
+  if (site.has_failed.exchange(true)) return;
+  std::fprintf(stderr, "kintsugi: %s: its calls are native, since its rule makes %s\n", site.name.c_str(),
+               message.c_str());
+}
+
+// An engine's first product opens libraries and starts threads: without this the site that comes first would
+// have its time. The result does not matter.
+void warm_up(kintsugi_type type, const kintsugi_options& options) {
+  constexpr std::int64_t order = 64;
+  const float single_one[] = {1, 0};
+  const double double_one[] = {1, 0};
+  const std::vector<double> ones(order * order * 2, 1);  // bytes enough for any type, and finite as all
+  std::vector<double> product(ones.size());
+  kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
+  problem.m = problem.n = problem.k = problem.lda = problem.ldb = problem.ldc = order;
+  problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = type;
+  kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
+  operands.alpha = operands.beta = is_single(type) ? static_cast<const void*>(single_one) : double_one;
+  operands.a = operands.b = ones.data();
+  operands.c = product.data();
+  kintsugi_gemm(nullptr, &problem, &options, &operands);
+}
+
+Decision decision_of_site(const Call& call) {
+  const Site& site = *call.site;
+  Decision decision;
+  if (site.rule.is_native()) {
+    decision.why = site.has_rule ? "the sites file has native" : "the sites file does not name the call site";
+    return decision;
+  }
+  const auto given = [](const std::string& value) { return value.empty() ? nullptr : value.c_str(); };
+  const kintsugi_problem problem = problem_of(call);
+  kintsugi_options options = KINTSUGI_OPTIONS_INIT;
+  options.scheme = given(site.rule.scheme);
+  options.accuracy = given(site.rule.accuracy);
+  options.policy = given(site.rule.policy);
+  kintsugi_plan plan = nullptr;
+  if (kintsugi_plan_create(nullptr, &problem, &options, &plan) != KINTSUGI_SUCCESS) {
+    decision.why = std::string("no plan: ") + kintsugi_last_error();
+    note_failure(site, decision.why);
+    return decision;
+  }
+  const bool is_automatic =
+      site.rule.policy.empty() ? settings().policy != Policy::emulate : site.rule.policy == "auto";
+  take_plan(plan, is_automatic && site.rule.scheme.empty(), decision);
+  if (decision.emulates && settings().records_calls()) warm_up(call.type, options);
+  return decision;
+}
+
 Decision new_decision(const Call& call) {
+  if (call.site != nullptr) return decision_of_site(call);
   Decision decision;
   if (settings().policy == Policy::native) {
     decision.why = "policy native forwards every call";
@@ -86,14 +156,7 @@ Decision new_decision(const Call& call) {
     decision.why = std::string("no plan: ") + kintsugi_last_error();
     return decision;
   }
-  decision.plan.reset(plan);
-  const PlanSummary summary = summary_of(plan);
-  decision.why = summary.why;
-  decision.may_be_native = summary.may_be_native;
-  // A native product under emulate is the library's own, in a fixed order; under auto it is the program's
-  // BLAS's.
-  decision.emulates = !summary.is_native || settings().policy != Policy::automatic;
-  if (!decision.emulates) decision.plan.reset();
+  take_plan(plan, settings().policy == Policy::automatic, decision);
   return decision;
 }
 

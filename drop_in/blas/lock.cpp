@@ -8,6 +8,7 @@
 
 namespace kintsugi::blas {
 
+constinit ForkSafeMutex sites_mutex;
 constinit ForkSafeMutex decisions_mutex;
 constinit ForkSafeMutex record_mutex;
 
@@ -19,6 +20,7 @@ bool forked = false;
 // Takes the locks in the order in which calls take them.
 void before_fork() {
   making.lock();
+  sites_mutex.lock();
   decisions_mutex.lock();
   record_mutex.lock();
 }
@@ -26,6 +28,7 @@ void before_fork() {
 void in_parent() {
   record_mutex.unlock();
   decisions_mutex.unlock();
+  sites_mutex.unlock();
   making.unlock();
 }
 
@@ -35,6 +38,7 @@ void in_child() {
   forget_record();
   record_mutex.unlock();
   decisions_mutex.unlock();
+  sites_mutex.unlock();
   new (&making) std::recursive_mutex;
 }
 

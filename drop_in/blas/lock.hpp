@@ -40,7 +40,8 @@ class ForkSafeMutex {
   std::mutex mutex_;
 };
 
-// Mutexes of the decisions and of the record of calls.
+// Mutexes of the call sites, of the decisions and of the record of calls.
+extern ForkSafeMutex sites_mutex;
 extern ForkSafeMutex decisions_mutex;
 extern ForkSafeMutex record_mutex;
 

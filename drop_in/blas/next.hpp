@@ -45,4 +45,10 @@ class Symbol {
   std::atomic<bool> looked_up_ = false;
 };
 
+// A call of an exported name, and the address to which it returns.
+struct Invocation {
+  Symbol& symbol;
+  const void* return_address;
+};
+
 }  // namespace kintsugi::blas

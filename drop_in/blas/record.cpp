@@ -3,6 +3,7 @@
 #include "lock.hpp"
 #include "report.hpp"
 #include "settings.hpp"
+#include "sites/site_report.hpp"
 
 namespace kintsugi::blas {
 
@@ -35,6 +36,20 @@ void add(ProblemRecord& problem, const CallOutcome& outcome) {
   }
 }
 
+double multiplications_of(const ProblemKey& key) {
+  return static_cast<double>(key.m) * static_cast<double>(key.n) * static_cast<double>(key.k);
+}
+
+// The same bound for the shapes of a site.
+constexpr std::size_t most_shapes = 1000;
+
+void add_to_site(SiteRecord& site, const ProblemKey& key, const CallOutcome& outcome) {
+  add(site.all, outcome);
+  site.multiplications += static_cast<double>(outcome.calls) * multiplications_of(key);
+  if (!site.problems.contains(key) && site.problems.size() >= most_shapes) return;
+  add(site.problems[key], outcome);
+}
+
 }  // namespace
 
 void record_call(const char* symbol, const Call& call, const CallOutcome& outcome) {
@@ -42,11 +57,20 @@ void record_call(const char* symbol, const Call& call, const CallOutcome& outcom
                        call.op_b, call.diag,    call.m,      call.n,    call.k};
   const std::lock_guard lock(record_mutex);
   Record& all = the_record();
+  if (call.site != nullptr) add_to_site(all.sites[call.site], key, outcome);
   const bool is_new = !all.problems.contains(key);
   if (is_new && all.problems.size() >= most_problems) return add(all.others, outcome);
   ProblemRecord& problem = all.problems[key];
   add(problem, outcome);
   if (is_new && settings().explain) print_explanation(key, problem);
+}
+
+void record_matrices(const Call& call) {
+  const std::lock_guard lock(record_mutex);
+  Record& all = the_record();
+  SiteRecord& site = all.sites[call.site];
+  all.flow.add(call, site.inputs);
+  if (!settings().sites->outputs.empty()) site.output.save(call);
 }
 
 void forget_record() { record = nullptr; }
@@ -61,6 +85,7 @@ __attribute__((destructor)) void write_report_at_exit() {
   if (is_forked_child() && !has_own_file) return;
   const std::lock_guard lock(record_mutex);
   write_report(*record);
+  write_outputs(*record);
 }
 
 }  // namespace

@@ -26,6 +26,9 @@ struct CallOutcome {
 // the program.
 void record_call(const char* symbol, const Call& call, const CallOutcome& outcome);
 
+// Records, for a call with a site, whose results it read and what it wrote; its caller has recorded the call.
+void record_matrices(const Call& call);
+
 // The child of a fork begins with an empty record; its caller holds record_mutex.
 void forget_record();
 

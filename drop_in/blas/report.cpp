@@ -10,6 +10,7 @@
 
 #include "next.hpp"
 #include "settings.hpp"
+#include "sites/site_report.hpp"
 
 namespace kintsugi::blas {
 
@@ -53,6 +54,46 @@ std::string programs_of(const ProblemRecord& problem) {
 
 // ------------------------------------------------------------------ document
 
+Json document_of(const Record& record) {
+  Json json = {{"format", "kintsugi.blas-report"},
+               {"format_version", 1},
+               {"version", kintsugi_version()},
+               {"process", static_cast<std::int64_t>(::getpid())},
+               {"policy", policy_name(settings().policy)},
+               {"accuracy", settings().accuracy},
+               {"next_blas", file_of(find_next("dgemm_"))}};
+  json["problems"] = Json::array();
+  for (const auto& [key, problem] : record.problems) json["problems"].push_back(problem_json(key, problem));
+  json["other_problems"] = counts_json(record.others);
+  if (settings().sites) json["sites"] = sites_json(record);
+  return json;
+}
+
+// ------------------------------------------------------------------ files
+
+std::string with_process_number(std::string path) {
+  const auto position = path.find("%p");
+  return position == std::string::npos ? path : path.replace(position, 2, std::to_string(::getpid()));
+}
+
+void print_table(const Record& record) {
+  std::fprintf(stderr, "kintsugi: calls of BLAS under policy %s\n%10s %12s %12s  %s\n",
+               policy_name(settings().policy), "calls", "seconds", "recomputed", "problem: what multiplied");
+  for (const auto& [key, problem] : record.problems) {
+    std::fprintf(stderr, "%10lld %12.6f %12lld  %.*s %s: %s\n", static_cast<long long>(problem.calls),
+                 problem.seconds, static_cast<long long>(problem.recomputed_elements),
+                 static_cast<int>(key.symbol.size()), key.symbol.data(), shape_of(key).c_str(),
+                 programs_of(problem).c_str());
+  }
+  if (record.others.calls > 0)
+    std::fprintf(stderr, "%10lld %12.6f %12lld  other problems\n",
+                 static_cast<long long>(record.others.calls), record.others.seconds,
+                 static_cast<long long>(record.others.recomputed_elements));
+  if (settings().sites) print_sites(record);
+}
+
+}  // namespace
+
 Json counts_json(const ProblemRecord& problem) {
   Json programs = Json::object();
   for (const auto& [name, calls] : problem.calls_of_program) programs[name] = calls;
@@ -79,33 +120,11 @@ Json problem_json(const ProblemKey& key, const ProblemRecord& problem) {
   return json;
 }
 
-Json document_of(const Record& record) {
-  Json json = {{"format", "kintsugi.blas-report"},
-               {"format_version", 1},
-               {"version", kintsugi_version()},
-               {"process", static_cast<std::int64_t>(::getpid())},
-               {"policy", policy_name(settings().policy)},
-               {"accuracy", settings().accuracy},
-               {"next_blas", file_of(find_next("dgemm_"))}};
-  json["problems"] = Json::array();
-  for (const auto& [key, problem] : record.problems) json["problems"].push_back(problem_json(key, problem));
-  json["other_problems"] = counts_json(record.others);
-  return json;
-}
-
-// ------------------------------------------------------------------ files
-
-std::string with_process_number(std::string path) {
-  const auto position = path.find("%p");
-  return position == std::string::npos ? path : path.replace(position, 2, std::to_string(::getpid()));
-}
-
-// Written beside its target and renamed, so that a full disk does not destroy the old file.
-bool write_file(const std::string& path, const std::string& text) {
+bool write_file(const std::string& path, const std::string& contents) {
   const std::string temporary = path + "." + std::to_string(::getpid());
   std::FILE* file = std::fopen(temporary.c_str(), "w");
   if (file == nullptr) return false;
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const bool written = std::fwrite(contents.data(), 1, contents.size(), file) == contents.size();
   const bool closed = std::fclose(file) == 0;
   if (written && closed && std::rename(temporary.c_str(), path.c_str()) == 0) return true;
   const int error = errno;
@@ -113,23 +132,6 @@ bool write_file(const std::string& path, const std::string& text) {
   errno = error;
   return false;
 }
-
-void print_table(const Record& record) {
-  std::fprintf(stderr, "kintsugi: calls of BLAS under policy %s\n%10s %12s %12s  %s\n",
-               policy_name(settings().policy), "calls", "seconds", "recomputed", "problem: what multiplied");
-  for (const auto& [key, problem] : record.problems) {
-    std::fprintf(stderr, "%10lld %12.6f %12lld  %.*s %s: %s\n", static_cast<long long>(problem.calls),
-                 problem.seconds, static_cast<long long>(problem.recomputed_elements),
-                 static_cast<int>(key.symbol.size()), key.symbol.data(), shape_of(key).c_str(),
-                 programs_of(problem).c_str());
-  }
-  if (record.others.calls > 0)
-    std::fprintf(stderr, "%10lld %12.6f %12lld  other problems\n",
-                 static_cast<long long>(record.others.calls), record.others.seconds,
-                 static_cast<long long>(record.others.recomputed_elements));
-}
-
-}  // namespace
 
 void print_explanation(const ProblemKey& key, const ProblemRecord& problem) {
   std::fprintf(stderr, "kintsugi: %.*s %s: %s; %s\n", static_cast<int>(key.symbol.size()), key.symbol.data(),

@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
 #include "call.hpp"
+#include "sites/flow.hpp"
+#include "sites/output.hpp"
 
 namespace kintsugi::blas {
 
@@ -35,12 +38,31 @@ struct ProblemRecord {
   std::string why;
 };
 
+// Calls of one call site.
+struct SiteRecord {
+  ProblemRecord all;
+  double multiplications = 0;  // m n k of every call together
+  std::map<ProblemKey, ProblemRecord> problems;
+  SiteInputs inputs;
+  SiteOutput output;  // C of the last call, where outputs are recorded
+};
+
 struct Record {
   std::map<ProblemKey, ProblemRecord> problems;
   ProblemRecord others;  // calls of problems beyond the most that are kept
+  std::map<const Site*, SiteRecord> sites;
+  Flow flow;
 };
 
 void print_explanation(const ProblemKey& key, const ProblemRecord& problem);
+
+// Members of the document that a set of calls and one problem have.
+nlohmann::ordered_json counts_json(const ProblemRecord& problem);
+nlohmann::ordered_json problem_json(const ProblemKey& key, const ProblemRecord& problem);
+
+// Writes the file beside its target and renames it, so that a full disk does not destroy the old one; false,
+// with errno, if it cannot be written.
+bool write_file(const std::string& path, const std::string& contents);
 
 // Writes to the file that KINTSUGI_REPORT names, %p being the process's number, or as a table to stderr; one
 // line on stderr if the file cannot be written.

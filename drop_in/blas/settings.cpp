@@ -43,6 +43,7 @@ bool read_library_settings(Settings& settings, std::string& message) {
   // The library takes "force" from the environment as "emulate".
   settings.policy = policy == "force" ? Policy::force : policy_of(values->at("policy"));
   settings.accuracy = values->at("accuracy");
+  settings.scheme = values->at("scheme");
   return true;
 }
 
@@ -58,11 +59,31 @@ bool read_own_settings(Settings& settings, std::string& message) {
   return true;
 }
 
+// Rules of call sites, and what may not stand beside them.
+bool read_sites(Settings& settings, std::string& message) {
+  const std::string path = variable("KINTSUGI_SITES");
+  if (path.empty()) return true;
+  if (settings.policy == Policy::force) {
+    message =
+        "KINTSUGI_POLICY = \"force\" cannot stand beside KINTSUGI_SITES, whose unknown sites are native";
+    return false;
+  }
+  if (!settings.scheme.empty()) {
+    message = "KINTSUGI_SCHEME, or the settings file's scheme, = \"" + settings.scheme +
+              "\" cannot stand beside KINTSUGI_SITES, which names schemes";
+    return false;
+  }
+  settings.sites = read_sites_file(path, message);
+  sites_in_force = settings.sites.has_value();
+  return sites_in_force;
+}
+
 Settings read_settings() {
   Settings settings;
   std::string message;
   settings.strict = variable("KINTSUGI_STRICT") == "1";
-  settings.malformed = !read_library_settings(settings, message) || !read_own_settings(settings, message);
+  settings.malformed = !read_library_settings(settings, message) || !read_own_settings(settings, message) ||
+                       !read_sites(settings, message);
   if (settings.malformed) {
     std::fprintf(stderr, "kintsugi: %s; %s\n", message.c_str(),
                  settings.strict ? "KINTSUGI_STRICT = 1 ends the program" : "emulation is off");

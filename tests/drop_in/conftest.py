@@ -50,7 +50,7 @@ def read_report(path):
     document = json.loads(path.read_text())
     schema = json.loads((SOURCE / "docs/schema/blas-report.schema.json").read_text())
     jsonschema.Draft7Validator.check_schema(schema)
-    for node in (schema, schema["properties"]["problems"]["items"], schema["properties"]["other_problems"]):
+    for node in (schema, schema["definitions"]["problem"], schema["properties"]["other_problems"]):
         node["additionalProperties"] = False
     jsonschema.Draft7Validator(schema).validate(document)
     return document

@@ -35,6 +35,8 @@ ALLOWED = {
     "tools": ["include", "lab"],
     "python": ["include"],
     "examples": ["include"],
+    # Programs that know BLAS alone.
+    "apps": [],
     "tests": ["*"],
 }
 
@@ -60,6 +62,7 @@ EXTERNAL = {
     "tools": ["nlohmann/*", "fmt/*", "CLI/*", "omp.h"] + POSIX,
     "python": ["Python.h"],
     "examples": ["dlfcn.h"],
+    "apps": [],
     "tests": ["*"],
 }
 # The only files of the library that know {fmt}; everything else says base/text/format_text.hpp.
@@ -138,7 +141,7 @@ def judge(root, file, quote, name):
 
 def violations(root, skip=()):
     found = []
-    for top in ("src", "include", "drop_in", "tools", "lab", "python", "examples", "tests"):
+    for top in ("src", "include", "drop_in", "tools", "lab", "python", "examples", "apps", "tests"):
         for file in sorted((root / top).rglob("*")):
             if file.suffix not in ENDINGS or file in skip:
                 continue

@@ -16,7 +16,8 @@ constexpr kintsugi_type type_of() {
 class Products {
  public:
   // `outcome` becomes that of the call of which the products are parts.
-  Products(const Symbol& symbol, CallOutcome& outcome) : symbol_(symbol), outcome_(outcome) {
+  Products(const Symbol& symbol, const Site* site, CallOutcome& outcome)
+      : symbol_(symbol), site_(site), outcome_(outcome) {
     outcome_.only_scaled = true;
   }
 
@@ -43,7 +44,8 @@ class Products {
          .ldb = b.ld,
          .beta = &beta,
          .c = c.data,
-         .ldc = c.ld});
+         .ldc = c.ld,
+         .site = site_});
   }
 
   // Says that equations are solved by substitution, which is what the outcome names where no product is
@@ -57,6 +59,7 @@ class Products {
   void add(const CallOutcome& part, double multiplications);
 
   const Symbol& symbol_;
+  const Site* site_;
   CallOutcome& outcome_;
   double largest_ = -1;  // multiplications of the largest product so far, whose program the outcome names
 };

@@ -6,11 +6,12 @@ namespace kintsugi::blas {
 namespace {
 
 template <class Type, class Int>
-void fortran_gemm(Symbol& symbol, const char* op_a, const char* op_b, const Int* m, const Int* n,
-                  const Int* k, const void* alpha, const void* a, const Int* lda, const void* b,
+void fortran_gemm(const Invocation& invocation, const char* op_a, const char* op_b, const Int* m,
+                  const Int* n, const Int* k, const void* alpha, const void* a, const Int* lda, const void* b,
                   const Int* ldb, const void* beta, void* c, const Int* ldc) {
   const auto forward = [&] {
-    return call_next(symbol, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, length, length);
+    return call_next(invocation.symbol, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, length,
+                     length);
   };
   if (!intercepts() && forward()) return;
   const Call call = with_matrices({.type = Type::type,
@@ -21,16 +22,16 @@ void fortran_gemm(Symbol& symbol, const char* op_a, const char* op_b, const Int*
                                    .n = *n,
                                    .k = *k},
                                   alpha, a, *lda, b, *ldb, beta, c, *ldc);
-  answer(symbol, call, Forward(forward));
+  answer(invocation, call, Forward(forward));
 }
 
 template <class Type, class Int>
-void cblas_gemm(Symbol& symbol, int layout, int op_a, int op_b, Int m, Int n, Int k,
+void cblas_gemm(const Invocation& invocation, int layout, int op_a, int op_b, Int m, Int n, Int k,
                 const typename Type::CblasScalar& alpha, const typename Type::CblasElement* a, Int lda,
                 const typename Type::CblasElement* b, Int ldb, const typename Type::CblasScalar& beta,
                 typename Type::CblasElement* c, Int ldc) {
   const auto forward = [&] {
-    return call_next(symbol, layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    return call_next(invocation.symbol, layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
   };
   if (!intercepts() && forward()) return;
   const Call call = with_matrices({.type = Type::type,
@@ -43,16 +44,16 @@ void cblas_gemm(Symbol& symbol, int layout, int op_a, int op_b, Int m, Int n, In
                                    .k = k,
                                    .raw = {.layout = layout, .op_a = op_a, .op_b = op_b}},
                                   scalar(alpha), a, lda, b, ldb, scalar(beta), c, ldc);
-  answer(symbol, call, Forward(forward));
+  answer(invocation, call, Forward(forward));
 }
 
 template <class Type, class Int>
-void fortran_gemmt(Symbol& symbol, const char* uplo, const char* op_a, const char* op_b, const Int* n,
-                   const Int* k, const void* alpha, const void* a, const Int* lda, const void* b,
-                   const Int* ldb, const void* beta, void* c, const Int* ldc) {
+void fortran_gemmt(const Invocation& invocation, const char* uplo, const char* op_a, const char* op_b,
+                   const Int* n, const Int* k, const void* alpha, const void* a, const Int* lda,
+                   const void* b, const Int* ldb, const void* beta, void* c, const Int* ldc) {
   const auto forward = [&] {
-    return call_next(symbol, uplo, op_a, op_b, n, k, alpha, a, lda, b, ldb, beta, c, ldc, length, length,
-                     length);
+    return call_next(invocation.symbol, uplo, op_a, op_b, n, k, alpha, a, lda, b, ldb, beta, c, ldc, length,
+                     length, length);
   };
   if (!intercepts() && forward()) return;
   const Call call = with_matrices({.routine = Routine::gemmt,
@@ -65,16 +66,16 @@ void fortran_gemmt(Symbol& symbol, const char* uplo, const char* op_a, const cha
                                    .n = *n,
                                    .k = *k},
                                   alpha, a, *lda, b, *ldb, beta, c, *ldc);
-  answer(symbol, call, Forward(forward));
+  answer(invocation, call, Forward(forward));
 }
 
 template <class Type, class Int>
-void cblas_gemmt(Symbol& symbol, int layout, int uplo, int op_a, int op_b, Int n, Int k,
+void cblas_gemmt(const Invocation& invocation, int layout, int uplo, int op_a, int op_b, Int n, Int k,
                  const typename Type::CblasScalar& alpha, const typename Type::CblasElement* a, Int lda,
                  const typename Type::CblasElement* b, Int ldb, const typename Type::CblasScalar& beta,
                  typename Type::CblasElement* c, Int ldc) {
   const auto forward = [&] {
-    return call_next(symbol, layout, uplo, op_a, op_b, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    return call_next(invocation.symbol, layout, uplo, op_a, op_b, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
   };
   if (!intercepts() && forward()) return;
   const Call call = with_matrices({.routine = Routine::gemmt,
@@ -89,7 +90,7 @@ void cblas_gemmt(Symbol& symbol, int layout, int uplo, int op_a, int op_b, Int n
                                    .k = k,
                                    .raw = {.layout = layout, .uplo = uplo, .op_a = op_a, .op_b = op_b}},
                                   scalar(alpha), a, lda, b, ldb, scalar(beta), c, ldc);
-  answer(symbol, call, Forward(forward));
+  answer(invocation, call, Forward(forward));
 }
 
 }  // namespace

@@ -73,17 +73,17 @@ Batch batch_of(Convention convention, Layout layout, int raw_layout, const Array
 }
 
 template <class Type, class Int>
-void fortran_gemm_batch(Symbol& symbol, const char* op_a, const char* op_b, const Int* m, const Int* n,
-                        const Int* k, const void* alpha, const void* const* a, const Int* lda,
+void fortran_gemm_batch(const Invocation& invocation, const char* op_a, const char* op_b, const Int* m,
+                        const Int* n, const Int* k, const void* alpha, const void* const* a, const Int* lda,
                         const void* const* b, const Int* ldb, const void* beta, void* const* c,
                         const Int* ldc, const Int* group_count, const Int* group_size) {
   const auto forward = [&] {
-    return call_next(symbol, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, group_count,
+    return call_next(invocation.symbol, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, group_count,
                      group_size, length, length);
   };
   if (!intercepts() && forward()) return;
   const Arrays<Type, Int> arrays{m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, *group_count, group_size};
-  answer(symbol,
+  answer(invocation,
          batch_of(
              Convention::fortran, Layout::column_major, 0, arrays,
              [op_a](Int g, Call& product) { product.op_a = op_of_letter(op_a[g]); },
@@ -92,13 +92,13 @@ void fortran_gemm_batch(Symbol& symbol, const char* op_a, const char* op_b, cons
 }
 
 template <class Type, class Int>
-void cblas_gemm_batch(Symbol& symbol, int layout, const int* op_a, const int* op_b, const Int* m,
-                      const Int* n, const Int* k, const void* alpha, const void* const* a, const Int* lda,
-                      const void* const* b, const Int* ldb, const void* beta, void* const* c, const Int* ldc,
-                      Int group_count, const Int* group_size) {
+void cblas_gemm_batch(const Invocation& invocation, int layout, const int* op_a, const int* op_b,
+                      const Int* m, const Int* n, const Int* k, const void* alpha, const void* const* a,
+                      const Int* lda, const void* const* b, const Int* ldb, const void* beta, void* const* c,
+                      const Int* ldc, Int group_count, const Int* group_size) {
   const auto forward = [&] {
-    return call_next(symbol, layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, group_count,
-                     group_size);
+    return call_next(invocation.symbol, layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc,
+                     group_count, group_size);
   };
   if (!intercepts() && forward()) return;
   const Arrays<Type, Int> arrays{m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, group_count, group_size};
@@ -110,7 +110,8 @@ void cblas_gemm_batch(Symbol& symbol, int layout, const int* op_a, const int* op
     product.op_b = op_of_number(op_b[g]);
     product.raw.op_b = op_b[g];
   };
-  answer(symbol, batch_of(Convention::cblas, layout_of_number(layout), layout, arrays, set_op_a, set_op_b),
+  answer(invocation,
+         batch_of(Convention::cblas, layout_of_number(layout), layout, arrays, set_op_a, set_op_b),
          Forward(forward));
 }
 
@@ -134,14 +135,14 @@ Batch strided_batch_of(const Call& product, std::int64_t element_bytes, const St
 }
 
 template <class Type, class Int>
-void fortran_gemm_batch_strided(Symbol& symbol, const char* op_a, const char* op_b, const Int* m,
-                                const Int* n, const Int* k, const void* alpha, const void* a, const Int* lda,
-                                const Int* stride_a, const void* b, const Int* ldb, const Int* stride_b,
-                                const void* beta, void* c, const Int* ldc, const Int* stride_c,
-                                const Int* count) {
+void fortran_gemm_batch_strided(const Invocation& invocation, const char* op_a, const char* op_b,
+                                const Int* m, const Int* n, const Int* k, const void* alpha, const void* a,
+                                const Int* lda, const Int* stride_a, const void* b, const Int* ldb,
+                                const Int* stride_b, const void* beta, void* c, const Int* ldc,
+                                const Int* stride_c, const Int* count) {
   const auto forward = [&] {
-    return call_next(symbol, op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, c, ldc,
-                     stride_c, count, length, length);
+    return call_next(invocation.symbol, op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta,
+                     c, ldc, stride_c, count, length, length);
   };
   if (!intercepts() && forward()) return;
   const Call product = with_matrices({.type = Type::type,
@@ -153,19 +154,20 @@ void fortran_gemm_batch_strided(Symbol& symbol, const char* op_a, const char* op
                                       .k = *k},
                                      alpha, a, *lda, b, *ldb, beta, c, *ldc);
   const Strides strides{*stride_a, *stride_b, *stride_c};
-  answer(symbol, strided_batch_of(product, sizeof(typename Type::Element), strides, *count),
+  answer(invocation, strided_batch_of(product, sizeof(typename Type::Element), strides, *count),
          Forward(forward));
 }
 
 template <class Type, class Int>
-void cblas_gemm_batch_strided(Symbol& symbol, int layout, int op_a, int op_b, Int m, Int n, Int k,
-                              const typename Type::CblasScalar& alpha, const typename Type::CblasElement* a,
-                              Int lda, Int stride_a, const typename Type::CblasElement* b, Int ldb,
-                              Int stride_b, const typename Type::CblasScalar& beta,
-                              typename Type::CblasElement* c, Int ldc, Int stride_c, Int count) {
+void cblas_gemm_batch_strided(const Invocation& invocation, int layout, int op_a, int op_b, Int m, Int n,
+                              Int k, const typename Type::CblasScalar& alpha,
+                              const typename Type::CblasElement* a, Int lda, Int stride_a,
+                              const typename Type::CblasElement* b, Int ldb, Int stride_b,
+                              const typename Type::CblasScalar& beta, typename Type::CblasElement* c, Int ldc,
+                              Int stride_c, Int count) {
   const auto forward = [&] {
-    return call_next(symbol, layout, op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, c,
-                     ldc, stride_c, count);
+    return call_next(invocation.symbol, layout, op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb,
+                     stride_b, beta, c, ldc, stride_c, count);
   };
   if (!intercepts() && forward()) return;
   const Call product = with_matrices({.type = Type::type,
@@ -179,7 +181,8 @@ void cblas_gemm_batch_strided(Symbol& symbol, int layout, int op_a, int op_b, In
                                       .raw = {.layout = layout, .op_a = op_a, .op_b = op_b}},
                                      scalar(alpha), a, lda, b, ldb, scalar(beta), c, ldc);
   const Strides strides{stride_a, stride_b, stride_c};
-  answer(symbol, strided_batch_of(product, sizeof(typename Type::Element), strides, count), Forward(forward));
+  answer(invocation, strided_batch_of(product, sizeof(typename Type::Element), strides, count),
+         Forward(forward));
 }
 
 }  // namespace

@@ -103,5 +103,6 @@ constexpr Spelling spelling(const char (&name)[size]) {
   extern "C" __attribute__((visibility("default"))) void symbol_ parameters {    \
     static constexpr auto name = spelling(#type_ #routine);                      \
     static constinit Symbol symbol(#symbol_, name.text);                         \
-    function(symbol, __VA_ARGS__);                                               \
+    const Invocation invocation{symbol, __builtin_return_address(0)};            \
+    function(invocation, __VA_ARGS__);                                           \
   }

@@ -6,11 +6,12 @@ namespace kintsugi::blas {
 namespace {
 
 template <Routine routine, class Type, class Int>
-void fortran_symm(Symbol& symbol, const char* side, const char* uplo, const Int* m, const Int* n,
-                  const void* alpha, const void* a, const Int* lda, const void* b, const Int* ldb,
-                  const void* beta, void* c, const Int* ldc) {
+void fortran_symm(const Invocation& invocation, const char* side, const char* uplo, const Int* m,
+                  const Int* n, const void* alpha, const void* a, const Int* lda, const void* b,
+                  const Int* ldb, const void* beta, void* c, const Int* ldc) {
   const auto forward = [&] {
-    return call_next(symbol, side, uplo, m, n, alpha, a, lda, b, ldb, beta, c, ldc, length, length);
+    return call_next(invocation.symbol, side, uplo, m, n, alpha, a, lda, b, ldb, beta, c, ldc, length,
+                     length);
   };
   if (!intercepts() && forward()) return;
   const Side known = side_of_letter(*side);
@@ -23,16 +24,16 @@ void fortran_symm(Symbol& symbol, const char* side, const char* uplo, const Int*
                                    .n = *n,
                                    .k = known == Side::left ? *m : *n},
                                   alpha, a, *lda, b, *ldb, beta, c, *ldc);
-  answer(symbol, call, Forward(forward));
+  answer(invocation, call, Forward(forward));
 }
 
 template <Routine routine, class Type, class Int>
-void cblas_symm(Symbol& symbol, int layout, int side, int uplo, Int m, Int n,
+void cblas_symm(const Invocation& invocation, int layout, int side, int uplo, Int m, Int n,
                 const typename Type::CblasScalar& alpha, const typename Type::CblasElement* a, Int lda,
                 const typename Type::CblasElement* b, Int ldb, const typename Type::CblasScalar& beta,
                 typename Type::CblasElement* c, Int ldc) {
   const auto forward = [&] {
-    return call_next(symbol, layout, side, uplo, m, n, alpha, a, lda, b, ldb, beta, c, ldc);
+    return call_next(invocation.symbol, layout, side, uplo, m, n, alpha, a, lda, b, ldb, beta, c, ldc);
   };
   if (!intercepts() && forward()) return;
   const Side known = side_of_number(side);
@@ -47,16 +48,16 @@ void cblas_symm(Symbol& symbol, int layout, int side, int uplo, Int m, Int n,
                                    .k = known == Side::left ? m : n,
                                    .raw = {.layout = layout, .side = side, .uplo = uplo}},
                                   scalar(alpha), a, lda, b, ldb, scalar(beta), c, ldc);
-  answer(symbol, call, Forward(forward));
+  answer(invocation, call, Forward(forward));
 }
 
 template <Routine routine, class Type, class Int>
-void fortran_trmm(Symbol& symbol, const char* side, const char* uplo, const char* op, const char* diag,
-                  const Int* m, const Int* n, const void* alpha, const void* a, const Int* lda, void* b,
-                  const Int* ldb) {
+void fortran_trmm(const Invocation& invocation, const char* side, const char* uplo, const char* op,
+                  const char* diag, const Int* m, const Int* n, const void* alpha, const void* a,
+                  const Int* lda, void* b, const Int* ldb) {
   const auto forward = [&] {
-    return call_next(symbol, side, uplo, op, diag, m, n, alpha, a, lda, b, ldb, length, length, length,
-                     length);
+    return call_next(invocation.symbol, side, uplo, op, diag, m, n, alpha, a, lda, b, ldb, length, length,
+                     length, length);
   };
   if (!intercepts() && forward()) return;
   const Side known = side_of_letter(*side);
@@ -75,15 +76,15 @@ void fortran_trmm(Symbol& symbol, const char* side, const char* uplo, const char
                   .lda = *lda,
                   .c = b,
                   .ldc = *ldb};
-  answer(symbol, call, Forward(forward));
+  answer(invocation, call, Forward(forward));
 }
 
 template <Routine routine, class Type, class Int>
-void cblas_trmm(Symbol& symbol, int layout, int side, int uplo, int op, int diag, Int m, Int n,
+void cblas_trmm(const Invocation& invocation, int layout, int side, int uplo, int op, int diag, Int m, Int n,
                 const typename Type::CblasScalar& alpha, const typename Type::CblasElement* a, Int lda,
                 typename Type::CblasElement* b, Int ldb) {
   const auto forward = [&] {
-    return call_next(symbol, layout, side, uplo, op, diag, m, n, alpha, a, lda, b, ldb);
+    return call_next(invocation.symbol, layout, side, uplo, op, diag, m, n, alpha, a, lda, b, ldb);
   };
   if (!intercepts() && forward()) return;
   const Side known = side_of_number(side);
@@ -104,7 +105,7 @@ void cblas_trmm(Symbol& symbol, int layout, int side, int uplo, int op, int diag
                   .c = b,
                   .ldc = ldb,
                   .raw = {.layout = layout, .side = side, .uplo = uplo, .op_a = op, .diag = diag}};
-  answer(symbol, call, Forward(forward));
+  answer(invocation, call, Forward(forward));
 }
 
 }  // namespace

@@ -6,11 +6,11 @@ namespace kintsugi::blas {
 namespace {
 
 template <Routine routine, class Type, class Int>
-void fortran_syrk(Symbol& symbol, const char* uplo, const char* op, const Int* n, const Int* k,
+void fortran_syrk(const Invocation& invocation, const char* uplo, const char* op, const Int* n, const Int* k,
                   const void* alpha, const void* a, const Int* lda, const void* beta, void* c,
                   const Int* ldc) {
   const auto forward = [&] {
-    return call_next(symbol, uplo, op, n, k, alpha, a, lda, beta, c, ldc, length, length);
+    return call_next(invocation.symbol, uplo, op, n, k, alpha, a, lda, beta, c, ldc, length, length);
   };
   if (!intercepts() && forward()) return;
   const Call call{.routine = routine,
@@ -27,14 +27,16 @@ void fortran_syrk(Symbol& symbol, const char* uplo, const char* op, const Int* n
                   .beta = beta,
                   .c = c,
                   .ldc = *ldc};
-  answer(symbol, call, Forward(forward));
+  answer(invocation, call, Forward(forward));
 }
 
 template <Routine routine, class Type, class Int>
-void cblas_syrk(Symbol& symbol, int layout, int uplo, int op, Int n, Int k,
+void cblas_syrk(const Invocation& invocation, int layout, int uplo, int op, Int n, Int k,
                 const CblasAlpha<routine, Type>& alpha, const typename Type::CblasElement* a, Int lda,
                 const CblasBeta<routine, Type>& beta, typename Type::CblasElement* c, Int ldc) {
-  const auto forward = [&] { return call_next(symbol, layout, uplo, op, n, k, alpha, a, lda, beta, c, ldc); };
+  const auto forward = [&] {
+    return call_next(invocation.symbol, layout, uplo, op, n, k, alpha, a, lda, beta, c, ldc);
+  };
   if (!intercepts() && forward()) return;
   const Call call{.routine = routine,
                   .type = Type::type,
@@ -52,15 +54,15 @@ void cblas_syrk(Symbol& symbol, int layout, int uplo, int op, Int n, Int k,
                   .c = c,
                   .ldc = ldc,
                   .raw = {.layout = layout, .uplo = uplo, .op_a = op}};
-  answer(symbol, call, Forward(forward));
+  answer(invocation, call, Forward(forward));
 }
 
 template <Routine routine, class Type, class Int>
-void fortran_syr2k(Symbol& symbol, const char* uplo, const char* op, const Int* n, const Int* k,
+void fortran_syr2k(const Invocation& invocation, const char* uplo, const char* op, const Int* n, const Int* k,
                    const void* alpha, const void* a, const Int* lda, const void* b, const Int* ldb,
                    const void* beta, void* c, const Int* ldc) {
   const auto forward = [&] {
-    return call_next(symbol, uplo, op, n, k, alpha, a, lda, b, ldb, beta, c, ldc, length, length);
+    return call_next(invocation.symbol, uplo, op, n, k, alpha, a, lda, b, ldb, beta, c, ldc, length, length);
   };
   if (!intercepts() && forward()) return;
   const Call call = with_matrices({.routine = routine,
@@ -72,16 +74,16 @@ void fortran_syr2k(Symbol& symbol, const char* uplo, const char* op, const Int* 
                                    .n = *n,
                                    .k = *k},
                                   alpha, a, *lda, b, *ldb, beta, c, *ldc);
-  answer(symbol, call, Forward(forward));
+  answer(invocation, call, Forward(forward));
 }
 
 template <Routine routine, class Type, class Int>
-void cblas_syr2k(Symbol& symbol, int layout, int uplo, int op, Int n, Int k,
+void cblas_syr2k(const Invocation& invocation, int layout, int uplo, int op, Int n, Int k,
                  const CblasAlpha<routine, Type>& alpha, const typename Type::CblasElement* a, Int lda,
                  const typename Type::CblasElement* b, Int ldb, const CblasBeta<routine, Type>& beta,
                  typename Type::CblasElement* c, Int ldc) {
   const auto forward = [&] {
-    return call_next(symbol, layout, uplo, op, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    return call_next(invocation.symbol, layout, uplo, op, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
   };
   if (!intercepts() && forward()) return;
   const Call call = with_matrices({.routine = routine,
@@ -95,7 +97,7 @@ void cblas_syr2k(Symbol& symbol, int layout, int uplo, int op, Int n, Int k,
                                    .k = k,
                                    .raw = {.layout = layout, .uplo = uplo, .op_a = op}},
                                   scalar(alpha), a, lda, b, ldb, scalar(beta), c, ldc);
-  answer(symbol, call, Forward(forward));
+  answer(invocation, call, Forward(forward));
 }
 
 }  // namespace

@@ -1,15 +1,14 @@
 // kintsugi run: runs a program with a drop-in library in place of its BLAS.
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 
 #include "commands.hpp"
+#include "run/preload.hpp"
 
 namespace kintsugi::tools {
 
@@ -21,27 +20,6 @@ struct RunRequest {
   std::vector<std::string> words;
 };
 
-// Returns the path of the drop-in, which is in the folder of libkintsugi.
-std::string blas_library() {
-  Dl_info info{};
-  if (::dladdr(reinterpret_cast<const void*>(&kintsugi_version), &info) == 0 || info.dli_fname == nullptr)
-    fail("--blas", "the folder of libkintsugi is not known");
-  const auto folder = std::filesystem::canonical(info.dli_fname).parent_path();
-  const auto library = folder / fmt::format("libkintsugi_blas.so.{}", KINTSUGI_VERSION_MAJOR);
-  if (!std::filesystem::exists(library))
-    fail("--blas", "there is no {}; it is built with -DKINTSUGI_DROP_IN=ON", library.string());
-  return library.string();
-}
-
-// Returns the value of LD_PRELOAD with the library in front. Spaces and colons separate names there and
-// cannot be quoted.
-std::string preload_with(const std::string& library) {
-  if (library.find_first_of(" :") != std::string::npos)
-    fail("--blas", "the dynamic linker takes no space and no colon in LD_PRELOAD: \"{}\" has one", library);
-  const char* before = std::getenv("LD_PRELOAD");
-  return before == nullptr || *before == '\0' ? library : library + ":" + before;
-}
-
 void print_run(const RunRequest& request, const std::string& preload) {
   Json result = document("run");
   result["environment"] = {{"LD_PRELOAD", preload}};
@@ -51,7 +29,7 @@ void print_run(const RunRequest& request, const std::string& preload) {
 
 void run_program(const RunRequest& request) {
   if (!request.blas) fail("--blas", "is missing; there is no other drop-in library");
-  const std::string preload = preload_with(blas_library());
+  const std::string preload = blas_preload("--blas");
   if (request.json) return print_run(request, preload);
   ::setenv("LD_PRELOAD", preload.c_str(), 1);
   std::signal(SIGXFSZ, SIG_DFL);  // else the program would inherit that main() ignores it

@@ -1,0 +1,86 @@
+#include "rules.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace kintsugi::blas {
+
+namespace {
+
+using Json = nlohmann::json;
+
+struct BadFile : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+void require(bool holds, const std::string& message) {
+  if (!holds) throw BadFile(message);
+}
+
+std::string text_of(const Json& value, const std::string& member) {
+  require(value.is_string(), member + " = " + value.dump() + " is no string");
+  return value.get<std::string>();
+}
+
+bool is_accuracy(const std::string& text) {
+  if (text == "fp32" || text == "fp64" || text == "dd" || text == "exact") return true;
+  char* end = nullptr;
+  const double tolerance = std::strtod(text.c_str(), &end);
+  return !text.empty() && *end == '\0' && tolerance > 0 && tolerance < 1;
+}
+
+SiteRule rule_of(const Json& json, const std::string& site) {
+  require(json.is_object(), "sites: \"" + site + "\": " + json.dump() + " is no object");
+  SiteRule rule;
+  for (const auto& [name, value] : json.items()) {
+    const std::string member = "sites: \"" + site + "\": " + name;
+    std::string* target = name == "scheme"     ? &rule.scheme
+                          : name == "accuracy" ? &rule.accuracy
+                          : name == "policy"   ? &rule.policy
+                                               : nullptr;
+    require(target != nullptr, member + " is no member; accepted: scheme, accuracy, policy");
+    *target = text_of(value, member);
+    require(!target->empty(), member + " is empty");
+  }
+  const std::string place = "sites: \"" + site + "\": ";
+  require(rule.accuracy.empty() || is_accuracy(rule.accuracy),
+          place + "accuracy = \"" + rule.accuracy +
+              "\" is not accepted; accepted: fp32, fp64, dd, exact, or a tolerance such as 1e-10");
+  require(rule.policy.empty() || rule.policy == "auto" || rule.policy == "emulate" || rule.policy == "native",
+          place + "policy = \"" + rule.policy + "\" is not accepted; accepted: auto, emulate, native");
+  require(rule.policy != "native" || (rule.scheme + rule.accuracy).empty(),
+          place + "policy native takes neither scheme nor accuracy");
+  require(rule.scheme.empty() || rule.policy.empty(), place + "a scheme takes no policy");
+  return rule;
+}
+
+SitesFile sites_of(const Json& json) {
+  require(json.is_object() && json.contains("format") && json.at("format") == "kintsugi.sites",
+          "format is not kintsugi.sites");
+  require(json.contains("format_version") && json.at("format_version") == 1, "format_version is not 1");
+  require(json.contains("sites") && json.at("sites").is_object(), "sites is no object");
+  SitesFile file;
+  if (json.contains("outputs")) file.outputs = text_of(json.at("outputs"), "outputs");
+  for (const auto& [site, rule] : json.at("sites").items()) file.rules[site] = rule_of(rule, site);
+  return file;
+}
+
+}  // namespace
+
+std::optional<SitesFile> read_sites_file(const std::string& path, std::string& message) try {
+  std::ifstream file(path);
+  require(file.good(), std::string("cannot be read: ") + std::strerror(errno));
+  return sites_of(Json::parse(file));
+} catch (const Json::exception& error) {
+  message = "KINTSUGI_SITES = \"" + path + "\" is no JSON: " + error.what();
+  return std::nullopt;
+} catch (const BadFile& error) {
+  message = "KINTSUGI_SITES = \"" + path + "\": " + error.what();
+  return std::nullopt;
+}
+
+}  // namespace kintsugi::blas

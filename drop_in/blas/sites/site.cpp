@@ -1,0 +1,94 @@
+#include "site.hpp"
+
+#include <dlfcn.h>
+
+#include <cinttypes>
+#include <cstdio>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "blas/lock.hpp"
+#include "blas/settings.hpp"
+#include "function_name.hpp"
+
+namespace kintsugi::blas {
+
+namespace {
+
+// Never destroyed, since calls may come from other libraries' destructors. Two addresses have one site where
+// two loaded files have the same name and call at the same offset.
+struct Sites {
+  std::unordered_map<const void*, const Site*> of_address;
+  std::map<std::string, std::unique_ptr<Site>> of_name;
+};
+Sites& all_sites() {
+  static Sites* const all = new Sites;
+  return *all;
+}
+
+std::string without_folders(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+std::string hexadecimal(std::uint64_t number) {
+  char text[24];
+  std::snprintf(text, sizeof(text), "0x%" PRIx64, number);
+  return text;
+}
+
+std::unique_ptr<Site> new_site(const void* return_address) {
+  auto site = std::make_unique<Site>();
+  // The call instruction lies before the address to which it returns.
+  const char* const inside = static_cast<const char*>(return_address) - 1;
+  Dl_info info{};
+  if (::dladdr(inside, &info) != 0) {
+    site->module = without_folders(info.dli_fname != nullptr ? info.dli_fname : "");
+    site->offset = static_cast<std::uint64_t>(static_cast<const char*>(return_address) -
+                                              static_cast<char*>(info.dli_fbase));
+    site->function = info.dli_sname != nullptr ? info.dli_sname : function_in_file(inside);
+  } else {  // Code that was made at run time has no module: its address differs from run to run.
+    site->offset = reinterpret_cast<std::uintptr_t>(return_address);
+  }
+  site->name = (site->module.empty() ? "?" : site->module) + ":" +
+               (site->function.empty() ? "?" : site->function) + "@" + hexadecimal(site->offset);
+  return site;
+}
+
+// A file without rules names no site on purpose: it is a profile's.
+void note_unknown(const Site& site, const SitesFile& file) {
+  if (file.rules.empty()) return;
+  std::fprintf(stderr, "kintsugi: %s is not in the sites file: its calls are native\n", site.name.c_str());
+}
+
+const Site* made_site(Sites& all, const void* return_address, const SitesFile& file) {
+  std::unique_ptr<Site> made = new_site(return_address);
+  const auto [place, is_new] = all.of_name.try_emplace(made->name, nullptr);
+  if (is_new) {
+    if (const auto rule = file.rules.find(made->name); rule != file.rules.end()) {
+      made->rule = rule->second;
+      made->has_rule = true;
+    }
+    place->second = std::move(made);
+    if (!place->second->has_rule) note_unknown(*place->second, file);
+  }
+  return place->second.get();
+}
+
+}  // namespace
+
+const Site* site_of(const void* return_address) try {
+  const auto& file = settings().sites;
+  if (!file) return nullptr;
+  const std::lock_guard lock(sites_mutex);
+  Sites& all = all_sites();
+  const auto found = all.of_address.find(return_address);
+  if (found != all.of_address.end()) return found->second;
+  const Site* site = made_site(all, return_address, *file);
+  all.of_address[return_address] = site;
+  return site;
+} catch (const std::exception&) {  // No memory.
+  return nullptr;
+}
+
+}  // namespace kintsugi::blas

@@ -1,0 +1,91 @@
+#include "site_report.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "blas/settings.hpp"
+#include "site.hpp"
+
+namespace kintsugi::blas {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<const Site*> in_order(const Record& record) {
+  std::vector<const Site*> sites;
+  for (const auto& [site, calls] : record.sites) sites.push_back(site);
+  std::sort(sites.begin(), sites.end(), [](const Site* one, const Site* other) {
+    return std::tie(one->module, one->offset) < std::tie(other->module, other->offset);
+  });
+  return sites;
+}
+
+Json rule_json(const Site& site) {
+  if (!site.has_rule) return nullptr;
+  Json rule = Json::object();
+  if (!site.rule.scheme.empty()) rule["scheme"] = site.rule.scheme;
+  if (!site.rule.accuracy.empty()) rule["accuracy"] = site.rule.accuracy;
+  if (!site.rule.policy.empty()) rule["policy"] = site.rule.policy;
+  return rule;
+}
+
+Json inputs_json(const SiteInputs& inputs) {
+  std::vector<std::pair<std::string, std::int64_t>> named;
+  for (const auto& [site, calls] : inputs) named.emplace_back(site->name, calls);
+  std::sort(named.begin(), named.end());
+  Json json = Json::array();
+  for (const auto& [name, calls] : named) json.push_back({{"site", name}, {"calls", calls}});
+  return json;
+}
+
+std::string output_name(std::size_t ordinal) { return std::to_string(ordinal) + ".npy"; }
+
+Json site_json(const Site& site, std::size_t ordinal, const SiteRecord& record) {
+  Json json = {{"site", site.name},         {"ordinal", ordinal},    {"module", site.module},
+               {"function", site.function}, {"offset", site.offset}, {"rule", rule_json(site)}};
+  json.update(counts_json(record.all));
+  json["why"] = record.all.why;
+  json["multiplications"] = record.multiplications;
+  json["inputs"] = inputs_json(record.inputs);
+  json["output"] = record.output.is_empty() ? Json() : Json(output_name(ordinal));
+  json["problems"] = Json::array();
+  for (const auto& [key, problem] : record.problems) json["problems"].push_back(problem_json(key, problem));
+  return json;
+}
+
+}  // namespace
+
+Json sites_json(const Record& record) {
+  Json json = Json::array();
+  for (const Site* site : in_order(record))
+    json.push_back(site_json(*site, json.size() + 1, record.sites.at(site)));
+  return json;
+}
+
+void print_sites(const Record& record) {
+  std::fprintf(stderr, "%10s %12s  %s\n", "calls", "seconds", "call site: what it runs");
+  for (const Site* site : in_order(record)) {
+    const ProblemRecord& all = record.sites.at(site).all;
+    const std::string rule = site->has_rule ? rule_json(*site).dump() : "not in the sites file";
+    std::fprintf(stderr, "%10lld %12.6f  %s: %s\n", static_cast<long long>(all.calls), all.seconds,
+                 site->name.c_str(), rule.c_str());
+  }
+}
+
+void write_outputs(const Record& record) {
+  if (!settings().sites || settings().sites->outputs.empty()) return;
+  std::size_t ordinal = 0;
+  for (const Site* site : in_order(record)) {
+    const SiteOutput& output = record.sites.at(site).output;
+    const std::string path = settings().sites->outputs + "/" + output_name(++ordinal);
+    if (output.is_empty() || write_file(path, output.npy())) continue;
+    std::fprintf(stderr, "kintsugi: %s cannot be written: %s\n", path.c_str(), std::strerror(errno));
+  }
+}
+
+}  // namespace kintsugi::blas

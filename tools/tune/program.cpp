@@ -1,0 +1,207 @@
+#include "tune/program.hpp"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "report/pictures.hpp"
+#include "run/preload.hpp"
+
+extern char** environ;
+
+namespace kintsugi::tools {
+
+namespace {
+
+// Variables that the program must not inherit: the tuner's own, and settings that would change what a site
+// runs.
+constexpr const char* replaced[] = {"LD_PRELOAD",      "KINTSUGI_SITES",  "KINTSUGI_REPORT",
+                                    "KINTSUGI_POLICY", "KINTSUGI_SCHEME", "KINTSUGI_ACCURACY",
+                                    "KINTSUGI_EXPLAIN"};
+
+bool is_replaced(const std::string& line) {
+  return std::any_of(std::begin(replaced), std::end(replaced),
+                     [&](const char* name) { return line.starts_with(std::string(name) + "="); });
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& words) {
+  std::vector<char*> all;
+  for (const std::string& word : words) all.push_back(const_cast<char*>(word.c_str()));
+  all.push_back(nullptr);
+  return all;
+}
+
+// Runs the words with both outputs in a file; returns the exit status.
+int spawn(const std::vector<std::string>& words, const std::vector<std::string>& environment,
+          const std::string& log) {
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  ::posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  pid_t child = 0;
+  const int error = ::posix_spawnp(&child, words.front().c_str(), &actions, nullptr, pointers(words).data(),
+                                   pointers(environment).data());
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) fail(words.front(), "cannot be run: {}", std::strerror(error));
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) fail(words.front(), "is lost: {}", std::strerror(errno));
+  constexpr int signal_base = 128;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : signal_base + WTERMSIG(status);
+}
+
+std::string last_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line, last;
+  while (std::getline(file, line))
+    if (!line.empty()) last = line;
+  return last;
+}
+
+Json read_json(const std::string& path) {
+  std::ifstream file(path);
+  return file ? Json::parse(file, nullptr, false) : Json();
+}
+
+}  // namespace
+
+Program::Program(const TuneRequest& request)
+    : request_(request), preload_(blas_preload("PROGRAM")),
+      work_(std::filesystem::absolute(request.beside(".work")).string()) {}
+
+std::string Program::work_file(const std::string& name) const {
+  std::filesystem::create_directories(work_);
+  return work_ + "/" + name;
+}
+
+void Program::remove_work() const {
+  std::error_code ignored;
+  std::filesystem::remove_all(work_, ignored);
+}
+
+std::vector<std::string> Program::environment(std::optional<std::int64_t> seed) const {
+  std::vector<std::string> lines;
+  for (char** line = environ; *line != nullptr; ++line)
+    if (!is_replaced(*line) && !(seed && std::strncmp(*line, "KINTSUGI_TUNE_SEED=", 19) == 0))
+      lines.emplace_back(*line);
+  lines.push_back("LD_PRELOAD=" + preload_);
+  lines.push_back("KINTSUGI_SITES=" + work_file("sites.json"));
+  lines.push_back("KINTSUGI_REPORT=" + work_file("report.json"));
+  if (seed) lines.push_back(fmt::format("KINTSUGI_TUNE_SEED={}", *seed));
+  return lines;
+}
+
+ProgramRun Program::run(const Json& rules, const std::string& outputs,
+                        std::optional<std::int64_t> seed) const {
+  Json sites = {{"format", "kintsugi.sites"}, {"format_version", 1}, {"sites", rules}};
+  if (!outputs.empty()) {
+    std::filesystem::remove_all(work_file(outputs));
+    std::filesystem::create_directories(work_file(outputs));
+    sites["outputs"] = work_file(outputs);
+  }
+  write_text(work_file("sites.json"), sites.dump(2) + "\n");
+  std::filesystem::remove(work_file("report.json"));
+  // Else a run that writes none would be judged by an earlier one's.
+  if (!request_.output.empty()) std::filesystem::remove(request_.output);
+  ProgramRun run;
+  run.status = spawn(request_.program, environment(seed), work_file("log"));
+  run.output = last_line(work_file("log"));
+  const Json report = read_json(work_file("report.json"));
+  if (report.is_object() && report.contains("sites")) run.sites = report.at("sites");
+  return run;
+}
+
+// ---------------------------------------------------------------- sites
+
+namespace {
+
+// "s" of sgemm_, cblas_sgemm and scipy_cblas_sgemm.
+std::string type_of_symbol(std::string symbol) {
+  for (const std::string prefix : {"scipy_", "cblas_"})
+    if (symbol.starts_with(prefix)) symbol.erase(0, prefix.size());
+  return symbol.substr(0, 1);
+}
+
+TunedSite site_of(const Json& json) {
+  TunedSite site{.name = json.at("site"),
+                 .module = json.at("module"),
+                 .function = json.at("function"),
+                 .type = "d",
+                 .calls = json.at("calls"),
+                 .multiplications = json.at("multiplications"),
+                 .seconds = json.at("seconds"),
+                 .problems = json.at("problems"),
+                 .inputs = {}};
+  if (!site.problems.empty()) site.type = type_of_symbol(site.problems.front().at("symbol"));
+  for (const Json& input : json.at("inputs")) site.inputs.emplace_back(input.at("site"), input.at("calls"));
+  std::stable_sort(site.inputs.begin(), site.inputs.end(),
+                   [](const auto& one, const auto& other) { return one.second > other.second; });
+  return site;
+}
+
+// True if the scheme takes products of the type.
+bool has_plan(const std::string& type, const std::string& scheme) {
+  kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
+  problem.m = problem.n = problem.k = problem.lda = problem.ldb = problem.ldc = 64;
+  problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = type == "s"   ? KINTSUGI_F32
+                                                                           : type == "d" ? KINTSUGI_F64
+                                                                           : type == "c" ? KINTSUGI_C32
+                                                                                         : KINTSUGI_C64;
+  kintsugi_options options = KINTSUGI_OPTIONS_INIT;
+  options.scheme = scheme.c_str();
+  kintsugi_plan plan = nullptr;
+  const kintsugi_status status = kintsugi_plan_create(nullptr, &problem, &options, &plan);
+  kintsugi_plan_destroy(plan);
+  return status == KINTSUGI_SUCCESS;
+}
+
+// By falling accuracy, and so by falling cost on a matrix unit: three products of slices, then one; for FP64
+// ever fewer moduli.
+std::vector<std::string> levels_of_type(const std::string& type) {
+  if (type == "s" || type == "c") return {"native", "fp16x3", "tf32", "fp16"};
+  return {"native", "ozaki2:moduli=12", "ozaki2:moduli=9", "ozaki2:moduli=6"};
+}
+
+Level level_of(const std::string& text) {
+  const auto at = text.rfind('@');
+  Level level{text.substr(0, at), 1};
+  if (at != std::string::npos) level.weight = parse_number("--levels", text.substr(at + 1));
+  if (level.name.empty() || !(level.weight >= 0))
+    fail("--levels", "\"{}\" is not NAME or NAME@WEIGHT with a weight of at least 0", text);
+  return level;
+}
+
+}  // namespace
+
+std::vector<TunedSite> sites_of(const Json& report_sites) {
+  std::vector<TunedSite> sites;
+  for (const Json& json : report_sites) sites.push_back(site_of(json));
+  return sites;
+}
+
+Json rule_of(const Level& level) {
+  if (level.name == "native") return {{"policy", "native"}};
+  if (level.name == "exact") return {{"accuracy", "exact"}, {"policy", "emulate"}};
+  return {{"scheme", level.name}};
+}
+
+std::vector<Level> levels_for(const TuneRequest& request, const TunedSite& site) {
+  const auto& texts = request.levels.empty() ? levels_of_type(site.type) : request.levels;
+  std::vector<Level> levels;
+  for (const std::string& text : texts) {
+    const Level level = level_of(text);
+    if (level.name == "native" || level.name == "exact" || has_plan(site.type, level.name))
+      levels.push_back(level);
+  }
+  if (levels.empty()) levels.push_back({"native", 1});
+  return levels;
+}
+
+}  // namespace kintsugi::tools

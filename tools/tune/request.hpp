@@ -1,0 +1,40 @@
+// Request of `kintsugi tune-program`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kintsugi::tools {
+
+// What a call site may run.
+struct Level {
+  std::string name;   // native, exact or a scheme
+  double weight = 1;  // cost of a multiplication, for --cost weights
+};
+
+struct TuneRequest {
+  double limit = 0;
+  std::string metric = "frobenius";  // or max, command
+  std::string command;               // for the metric command
+  std::string reference = "native";  // or exact
+  std::string output;                // file that the program writes; "": the sites' last outputs are compared
+  std::string search = "greedy";     // or estimated, exhaustive
+  std::string cost = "time";         // or weights
+  std::vector<std::string> levels;   // NAME or NAME@WEIGHT, the most accurate first; empty: by type
+  double min_share = 0.01;           // sites with a smaller share of the multiplications keep the first level
+  std::int64_t repeat = 1;
+  std::int64_t validate = 0;
+  std::string sites = "sites.json";  // the configuration
+  bool json = false;
+  std::vector<std::string> program;
+
+  // Files beside the configuration: sites.report.json, sites.report.html, sites.state.json, sites.work.
+  std::string beside(const std::string& ending) const {
+    const std::string suffix = ".json";
+    const bool has_suffix = sites.size() > suffix.size() && sites.ends_with(suffix);
+    return (has_suffix ? sites.substr(0, sites.size() - suffix.size()) : sites) + ending;
+  }
+};
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,38 @@
+// The tuning of a program: profile, reference, search, validation.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tune/program.hpp"
+#include "tune/search.hpp"
+
+namespace kintsugi::tools {
+
+// The final levels with inputs of another seed.
+struct Validation {
+  std::int64_t seed = 0;
+  double error = 0;
+  bool held = false;
+};
+
+struct Tuning {
+  std::vector<TunedSite> sites;
+  std::vector<std::vector<Level>> levels;  // for each site
+  std::vector<bool> is_searched;           // false: its share of the multiplications is below --min-share
+  SearchProblem problem;
+  SearchResult result;
+  Json site_errors;            // of the result, by the sites' names; of sites' last outputs
+  std::int64_t runs_made = 0;  // of the program in this call, the profile among them
+  std::vector<Validation> validations;
+
+  const Level& level(std::size_t site) const { return levels[site][result.levels[site]]; }
+  bool held() const;
+};
+
+Tuning tune(const TuneRequest& request);
+
+// The sites file of the result.
+Json configuration(const TuneRequest& request, const Tuning& tuning);
+
+}  // namespace kintsugi::tools
