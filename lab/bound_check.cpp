@@ -25,7 +25,7 @@ int absolute_rest(const SplitDescription& split, const core::Format& format) {
   return quantum - (is_nearest(rounding) ? 1 : 0) - split.residual_exponent * (split.slices - 1);
 }
 
-// Returns the exponent of the largest elements of which no slice overflows. Rounding may raise the first
+// Returns the largest exponent of elements of which no slice overflows. Rounding may raise the first
 // slice by a binade; each further slice is at most the remainder before it, multiplied by 2^residual_exponent
 // once per slice.
 int largest_exponent(const SplitDescription& split, const core::Format& format) {
@@ -47,7 +47,7 @@ bool is_in_window(double largest, double smallest, const SplitWindow& window) {
 // Magnitudes of a vector: their sum, the largest, and the smallest that is not 0.
 struct Magnitudes {
   bool finite = true;
-  double one = 0;
+  double sum = 0;
   double largest = 0;
   double smallest = HUGE_VAL;
 };
@@ -61,7 +61,7 @@ std::vector<Magnitudes> magnitudes_of(core::MatrixView<const T> rows) {
     Magnitudes found;
     for (std::int64_t l = 0; l < rows.columns; ++l) {
       const double magnitude = std::fabs(static_cast<double>(rows(v, l)));
-      found.one += magnitude;
+      found.sum += magnitude;
       found.finite = found.finite && std::isfinite(magnitude);
       if (magnitude == 0) continue;
       found.largest = std::max(found.largest, magnitude);
@@ -120,9 +120,9 @@ VectorNorms vector_norms(core::MatrixView<const T> rows, const SplitWindow& wind
   VectorNorms norms;
   norms.in_window = window.known;
   const std::vector<Magnitudes> magnitudes = magnitudes_of(rows);
-  for (const auto& [finite, one, largest, smallest] : magnitudes) {
+  for (const auto& [finite, sum, largest, smallest] : magnitudes) {
     norms.overflows = norms.overflows || !finite;
-    norms.ones.push_back(one);
+    norms.one_norms.push_back(sum);
     norms.unscales.push_back(1);
     if (largest == 0 || norms.overflows) continue;
     if (window.scaled)
@@ -144,8 +144,8 @@ double allowed_error(const BoundCoefficients& bound, const ElementError& element
   const auto i = static_cast<std::size_t>(element.i);
   const auto j = static_cast<std::size_t>(element.j);
   const auto before_rounding = static_cast<double>(
-      bound.relative * element.absolute + bound.floor_a * a.unscales[i] * b.ones[j] +
-      bound.floor_b * b.unscales[j] * a.ones[i] + bound.floor_both * a.unscales[i] * b.unscales[j]);
+      bound.relative * element.absolute + bound.floor_a * a.unscales[i] * b.one_norms[j] +
+      bound.floor_b * b.unscales[j] * a.one_norms[i] + bound.floor_both * a.unscales[i] * b.unscales[j]);
   const double unit_roundoff = std::ldexp(1.0, -std::numeric_limits<T>::digits);
   return before_rounding + unit_roundoff * (std::fabs(element.exact) + before_rounding) +
          static_cast<double>(std::numeric_limits<T>::denorm_min());

@@ -1,5 +1,5 @@
 // Check of a result's errors against its scheme's a-priori bound, element by element. Written from the
-// bound's statement alone (docs/schema/plan.schema.json), so that it shares no mistake with src/plan.
+// bound's statement alone (docs/schema/plan.schema.json), so that it shares no mistake with src/schemes.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct SplitDescription {
   bool scale_vectors = false;
   int top_exponent = 0;
   // Kind of split. "fixed": rounded once, to nearest, to the grid of the last slice; "residues": to integers;
-  // "successive": integers of residual_exponent bits, each slice on a grid of its vector's own. 0 slices:
-  // nothing is split, and each element counts as a whole.
+  // "successive": integers of residual_exponent bits, where each slice of each vector has its own grid.
+  // 0 slices: the elements are not split.
   std::string_view kind = "hi_lo";
   // "tiles": segments with one exponent per tile of so many vectors and inner indices. Vectors that share
   // tiles have one scale.
@@ -43,7 +43,7 @@ struct SplitWindow {
   int dynamic_range = 0;  // if scaled and not integer: largest dynamic range of a vector, in binades
   int smallest = 0;       // otherwise: smallest and largest exponent of elements
   int largest = 0;
-  int tile_vectors = 0;  // if not 0: so many vectors share a scale
+  int tile_vectors = 0;  // if not 0: number of consecutive vectors that share a scale
 };
 SplitWindow split_window(const SplitDescription& split);
 
@@ -54,7 +54,7 @@ int scaled_exponent(double largest, bool reserves_rounding_bit);
 
 // Properties of an operand's vectors, the rows of `rows`, that the bound needs.
 struct VectorNorms {
-  std::vector<double> ones;  // 1-norm of each vector
+  std::vector<double> one_norms;  // of each vector
   // 2^-scale of each vector, 1 if the split does not scale; long double also holds those of subnormal
   // doubles.
   std::vector<long double> unscales;

@@ -18,7 +18,7 @@ struct Form {
   const char* parameter;  // its letter in messages; nullptr: no parameter
   double least;
   double most;
-  bool whole;
+  bool is_integer;
   const char* meaning;
 };
 
@@ -88,7 +88,7 @@ double parse_parameter(const Form& form, std::string_view text, std::string_view
   const auto [stop, error] = std::from_chars(digits.data(), end, value);
   if (error != std::errc{} || stop != end || !std::isfinite(value))
     refuse(text, "has no number where one belongs");
-  if (form.whole && value != std::trunc(value)) refuse(text, "needs a whole number");
+  if (form.is_integer && value != std::trunc(value)) refuse(text, "needs a whole number");
   if (value < form.least || value > form.most) {
     const std::string why = fmt::format("has a parameter outside {}...{}", form.least, form.most);
     refuse(text, why.c_str());

@@ -155,9 +155,9 @@ void fill_span(int span, const Vector<T>& vector, Random& random) {
   }
   if (vector.length < 2) return;
   const std::int64_t first = random.integer(0, vector.length - 1);
-  const std::int64_t other = (first + random.integer(1, vector.length - 1)) % vector.length;
+  const std::int64_t second = (first + random.integer(1, vector.length - 1)) % vector.length;
   vector[first] = with_exponent<T>(random, largest);
-  vector[other] = with_exponent<T>(random, largest - span);
+  vector[second] = with_exponent<T>(random, largest - span);
 }
 
 // Fills pairs that cancel. A: x, x. B: y, -y(1 +- u 2^-T). So each pair adds -+u 2^-T x y. An odd element at
@@ -223,8 +223,8 @@ void fill(const Distribution& distribution, Side side, std::uint64_t seed, core:
   check_type<T>(distribution);
   // op(B) is transposed, so that every vector is a row.
   const core::MatrixView<T> vectors = side == Side::a ? matrix : matrix.transposed();
-  const bool one_matrix = side == Side::a || distribution.kind == DistributionKind::gram_diagonal;
-  const std::uint64_t side_seed = mix_bits(seed) + (one_matrix ? 0 : 1);
+  const bool uses_seed_of_a = side == Side::a || distribution.kind == DistributionKind::gram_diagonal;
+  const std::uint64_t side_seed = mix_bits(seed) + (uses_seed_of_a ? 0 : 1);
   const bool worth_threads = vectors.rows * vectors.columns > (1 << 15);
 #pragma omp parallel for schedule(static) if (worth_threads)
   for (std::int64_t v = 0; v < vectors.rows; ++v) {
@@ -285,9 +285,9 @@ void fill(const Distribution& distribution, Side side, std::uint64_t seed,
                {reinterpret_cast<double*>(matrix.data), matrix.rows, matrix.columns, 2 * matrix.row_stride,
                 2 * matrix.column_stride});
   const auto vectors = side == Side::a ? matrix : matrix.transposed();
-  const bool one_matrix = side == Side::a || distribution.kind == DistributionKind::gram_diagonal;
+  const bool uses_seed_of_a = side == Side::a || distribution.kind == DistributionKind::gram_diagonal;
   for (std::int64_t v = 0; v < vectors.rows; ++v) {
-    Random random(mix_bits(seed + 104729) + (one_matrix ? 0 : 1), static_cast<std::uint64_t>(v));
+    Random random(mix_bits(seed + 104729) + (uses_seed_of_a ? 0 : 1), static_cast<std::uint64_t>(v));
     const Vector<DoubleDouble> vector{
         vectors.data + v * vectors.row_stride, vectors.column_stride, vectors.columns, v, vectors.rows, side};
     fill_low_words(distribution, vector, random);

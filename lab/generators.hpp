@@ -1,4 +1,4 @@
-// Matrices of every value distribution of DESIGN section 7, reproducible from a seed.
+// Matrices of random or constructed values in several distributions, reproducible from a seed.
 #pragma once
 
 #include <cstdint>

@@ -70,8 +70,8 @@ void add_native(double computed, double native, Partial& partial) {
   partial.native_count += 1;
 }
 
-void merge(const Partial& tile, Partial& whole) {
-  ErrorReport& report = whole.report;
+void merge(const Partial& tile, Partial& total) {
+  ErrorReport& report = total.report;
   raise(report.max_relative, tile.report.max_relative);
   raise(report.max_componentwise, tile.report.max_componentwise);
   raise(report.max_ulp, tile.report.max_ulp);
@@ -85,31 +85,31 @@ void merge(const Partial& tile, Partial& whole) {
   report.overflowed_references += tile.report.overflowed_references;
   report.special_references += tile.report.special_references;
   report.special_mismatches += tile.report.special_mismatches;
-  whole.error_square += tile.error_square;
-  whole.exact_square += tile.exact_square;
-  whole.relative_sum += tile.relative_sum;
-  whole.relative_count += tile.relative_count;
-  whole.correctly_rounded += tile.correctly_rounded;
-  whole.native_sum += tile.native_sum;
-  whole.native_count += tile.native_count;
+  total.error_square += tile.error_square;
+  total.exact_square += tile.exact_square;
+  total.relative_sum += tile.relative_sum;
+  total.relative_count += tile.relative_count;
+  total.correctly_rounded += tile.correctly_rounded;
+  total.native_sum += tile.native_sum;
+  total.native_count += tile.native_count;
 }
 
 double mean(long double sum, std::int64_t count) {
   return count == 0 ? 0 : static_cast<double>(sum / static_cast<long double>(count));
 }
 
-void finish(Partial& whole, bool native_given) {
-  ErrorReport& report = whole.report;
-  if (whole.error_square > 0) {
-    const long double ratio = std::sqrt(whole.error_square) / std::sqrt(whole.exact_square);
+void finish(Partial& total, bool native_given) {
+  ErrorReport& report = total.report;
+  if (total.error_square > 0) {
+    const long double ratio = std::sqrt(total.error_square) / std::sqrt(total.exact_square);
     report.frobenius_relative = std::isnan(ratio) ? infinity : static_cast<double>(ratio);
   }
-  report.mean_relative = mean(whole.relative_sum, whole.relative_count);
+  report.mean_relative = mean(total.relative_sum, total.relative_count);
   if (report.elements_checked > 0) {
     report.correctly_rounded_fraction =
-        static_cast<double>(whole.correctly_rounded) / static_cast<double>(report.elements_checked);
+        static_cast<double>(total.correctly_rounded) / static_cast<double>(report.elements_checked);
   }
-  report.le_gemm_mred = mean(whole.native_sum, whole.native_count);
+  report.le_gemm_mred = mean(total.native_sum, total.native_count);
   if (!native_given)
     report.le_gemm_max_error = report.le_gemm_mred = std::numeric_limits<double>::quiet_NaN();
 }
@@ -211,11 +211,12 @@ void check_shapes(const Product<T>& product, const MatrixView<const T>& c,
     need(fits(native, c.rows, c.columns), "the native result", native, c.rows, c.columns);
 }
 
-void report_progress(const CheckOptions& options, std::int64_t& done, std::int64_t more, std::int64_t total) {
+void report_progress(const CheckOptions& options, std::int64_t& done, std::int64_t newly_done,
+                     std::int64_t total) {
   if (!options.progress) return;
 #pragma omp critical(kintsugi_lab_progress)
   {
-    done += more;
+    done += newly_done;
     options.progress(done, total);
   }
 }
@@ -232,11 +233,11 @@ void for_each_tile(const Selection& selection, std::int64_t k, bool crosses, con
   const int threads = options.threads > 0 ? options.threads : worth_threads ? omp_get_max_threads() : 1;
   const auto buffer_size = static_cast<std::size_t>(selection.tile_size * k);
   std::vector<Buffers<T>> buffers(static_cast<std::size_t>(threads));
-  for (auto& own : buffers) {
-    own.rows.resize(buffer_size);
-    own.columns.resize(buffer_size);
-    own.crossed.resize(crosses ? buffer_size : 0);
-    own.references.reserve(static_cast<std::size_t>(selection.tile_size * selection.tile_size));
+  for (auto& buffer : buffers) {
+    buffer.rows.resize(buffer_size);
+    buffer.columns.resize(buffer_size);
+    buffer.crossed.resize(crosses ? buffer_size : 0);
+    buffer.references.reserve(static_cast<std::size_t>(selection.tile_size * selection.tile_size));
   }
   std::int64_t done = 0;
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
@@ -264,17 +265,17 @@ double contract_bound(std::int64_t k) {
 template <class T>
 ErrorReport summarize(const std::vector<Partial>& partials, const Inputs<T>& in,
                       std::vector<ElementError>* elements) {
-  Partial whole;
-  whole.report.elements_total = in.c.rows * in.c.columns;
-  whole.report.contract_bound = in.bound;
-  whole.report.le_gemm_max_error = 0;
+  Partial total;
+  total.report.elements_total = in.c.rows * in.c.columns;
+  total.report.contract_bound = in.bound;
+  total.report.le_gemm_max_error = 0;
   if (elements != nullptr) elements->clear();
   for (const Partial& tile : partials) {
-    merge(tile, whole);
+    merge(tile, total);
     if (elements != nullptr) elements->insert(elements->end(), tile.elements.begin(), tile.elements.end());
   }
-  finish(whole, in.native.data != nullptr);
-  return whole.report;
+  finish(total, in.native.data != nullptr);
+  return total.report;
 }
 
 template <class T>

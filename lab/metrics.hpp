@@ -1,4 +1,4 @@
-// Errors of a computed C against the exact result (FACTS section 4).
+// Errors of a computed C against the exact result.
 #pragma once
 
 #include <cstdint>
@@ -53,9 +53,9 @@ struct ErrorReport {
 
   double largest_error = 0;     // max |C - R|
   double largest_absolute = 0;  // max (|alpha| |A||B| + |beta C0|), elements where that is NaN left out
-  // The contract's bound of DESIGN section 6, (k + 8) u with u = 2^-24, 2^-53 or (double-double) 2^-104, and
-  // whether every checked element keeps |C - R| <= bound * (|alpha| |A||B| + |beta C0|) + the smallest
-  // subnormal.
+  // The coefficient of the contract of C's type (docs/TERMS.md), (k + 8) u with u = 2^-24, 2^-53 or
+  // (double-double) 2^-104, and whether every checked element keeps |C - R| <= bound * (|alpha| |A||B| +
+  // |beta C0|) + the smallest subnormal.
   double contract_bound = 0;
   bool within_contract_bound = true;
 

@@ -76,8 +76,8 @@ UnderflowShares simulate_underflow(int exponent, int residual_exponent, std::int
     shares.underflow += leading < smallest_subnormal ? share : 0;
     shares.underflow_or_gradual += leading < smallest_normal ? share : 0;
     shares.zero_residual += residual == 0 ? share : 0;
-    const bool gone = core::decode(core::fp16, core::encode(core::fp16, stored)) == 0;
-    shares.lost += residual != 0 && gone ? share : 0;
+    const bool is_lost = core::decode(core::fp16, core::encode(core::fp16, stored)) == 0;
+    shares.lost += residual != 0 && is_lost ? share : 0;
   }
   return shares;
 }

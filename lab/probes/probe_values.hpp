@@ -69,8 +69,8 @@ inline constexpr int mma_n = 8 * mma_tiles;
 inline constexpr int mma_warps = 8;
 
 // ------------------------------------------------------- copies
-KINTSUGI_HOST_DEVICE constexpr std::uint32_t probe_word(std::uint64_t place) {
-  return probe_bits(static_cast<std::uint32_t>(place));
+KINTSUGI_HOST_DEVICE constexpr std::uint32_t probe_word(std::uint64_t index) {
+  return probe_bits(static_cast<std::uint32_t>(index));
 }
 
 }  // namespace kintsugi::lab

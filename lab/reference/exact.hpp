@@ -18,9 +18,8 @@ using core::Scaled;
 template <class T>
 using ScalarOf = std::conditional_t<core::is_double_double<T>, core::DoubleDouble, double>;
 
-// Arguments of C = alpha A B + beta C0. Views are of op(A) and op(B): a transpose is other strides. FACTS
-// section 8 holds: with alpha = 0 or k = 0, A and B are not read; with beta = 0, C0 is not read (data may be
-// null).
+// Arguments of C = alpha A B + beta C0. Views are of op(A) and op(B): a transpose is other strides. With
+// alpha = 0 or k = 0, A and B are not read; with beta = 0, C0 is not read. What is not read may be null.
 template <class T>
 struct Product {
   core::MatrixView<const T> a;  // (m,k)

@@ -49,10 +49,10 @@ void add_dot(ExactSum& sum, const T* a, const T* b, std::int64_t count) {
 // Multiplies the sum by x; add_term() adds x y. Numbers that are not finite count by their leading parts.
 template <class Scalar>
 void multiply(ExactSum& sum, const Scalar& x) {
-  const ExactSum whole = sum;
+  const ExactSum original = sum;
   bool first = true;
   for (const double word : words(x)) {
-    ExactSum part = whole;
+    ExactSum part = original;
     if (!first && (word == 0 || !sum.is_finite())) continue;
     part.multiply(word);
     if (first) {

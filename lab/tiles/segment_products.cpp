@@ -14,8 +14,10 @@ namespace {
 
 constexpr int segments = 3;
 
-// x' in units of 2^-6.
-double whole(int x0, int x1, int x2, int x3) { return x0 + x1 * 0x1p-7 + x2 * 0x1p-14 + x3 * 0x1p-21; }
+// Returns x', the number with these segments, in units of 2^-6.
+double sum_of_segments(int x0, int x1, int x2, int x3) {
+  return x0 + x1 * 0x1p-7 + x2 * 0x1p-14 + x3 * 0x1p-21;
+}
 
 // Means of x_0 / x' and of x_3 / x' for one x_0.
 struct LeadingMeans {
@@ -28,7 +30,7 @@ LeadingMeans means_of(int x0) {
   for (int x1 = 0; x1 < 128; ++x1) {
     for (int x2 = 0; x2 < 128; ++x2) {
       for (const int x3 : {0, 16, 32, 48}) {
-        const double reciprocal = 1 / whole(x0, x1, x2, x3);
+        const double reciprocal = 1 / sum_of_segments(x0, x1, x2, x3);
         means.leading += x0 * reciprocal;
         means.discarded += x3 * reciprocal;
       }
@@ -40,7 +42,7 @@ LeadingMeans means_of(int x0) {
 
 // e_gamma of two equal operands without x_1 and x_2.
 double worst_of(int discarded) {
-  const double x = whole(64, 0, 0, discarded);
+  const double x = sum_of_segments(64, 0, 0, discarded);
   return 2 * 64.0 * discarded * 0x1p-21 / (x * x);
 }
 

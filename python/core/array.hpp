@@ -1,4 +1,4 @@
-// Arrays of any library as numbers: where they lie, without Python.
+// Address, shape, strides and type of an array of any library, without Python objects.
 #pragma once
 
 #include <cstdint>

@@ -5,15 +5,16 @@
 
 namespace kintsugi_python {
 
-// A tensor of at least so many bytes, and the first address in it that is a multiple of `alignment`, a power
-// of two.
+// Returns a tensor of at least `bytes` bytes; sets `address` to the first address in it that is a multiple of
+// `alignment`, a power of two.
 Ref aligned_bytes(const Torch& torch, int device, size_t bytes, size_t alignment, uintptr_t& address);
 
-// Puts the callbacks for the device into the options; false where there is no room for the device's record.
+// Puts the callbacks for the device into the options. False, maybe without a Python error, if that is
+// impossible: the device's number is too large.
 bool use_torchs_memory(State& state, int device, kintsugi_options& options);
 
-// While it lives, what this thread's allocations fail with is kept here and not raised: the library tries
-// smaller blocks before it gives up.
+// Keeps the Python errors of this thread's allocations during its lifetime, so that they are not raised: the
+// library tries smaller blocks before it gives up.
 class AllocationErrors {
  public:
   AllocationErrors() : outer_(current) { current = this; }

@@ -1,5 +1,6 @@
-// The module kintsugi._core: products of numpy's arrays and torch's tensors without ctypes. What it does not
-// take it hands back as NotImplemented, and the Python code, which defines what a product is, does it.
+// The module kintsugi._core: products of numpy's arrays and torch's tensors without ctypes. For calls that it
+// does not handle it returns NotImplemented, and the Python code, which defines what a product is, handles
+// them.
 
 #include <cstring>
 #include <new>
@@ -12,8 +13,8 @@ namespace {
 
 State& state_of(PyObject* module) { return *static_cast<State*>(PyModule_GetState(module)); }
 
-// NotImplemented in place of an ordinary error, which the Python code will find again; interrupts and the
-// like stay.
+// Returns NotImplemented, also in place of an ordinary error, which the Python code will raise again;
+// interrupts and the like stay errors.
 PyObject* declined() {
   if (PyErr_Occurred() != nullptr) {
     if (!PyErr_ExceptionMatches(PyExc_Exception)) return nullptr;
@@ -36,8 +37,8 @@ bool unpack(PyObject* tuple, PyObject* (&arguments)[count]) {
 const char multiply_doc[] =
     "multiply(thread, a, b, alpha, beta, out, accuracy, scheme, engine, policy, threads, "
     "workspace_limit)\n--\n\n"
-    "The result of kintsugi.matmul() with these arguments, or NotImplemented where it is to be found in "
-    "Python.";
+    "Returns the result of kintsugi.matmul() with these arguments, or NotImplemented if the Python code has\n"
+    "to compute it.";
 
 PyObject* multiply(PyObject* module, PyObject* tuple) {
   State& state = state_of(module);
@@ -66,10 +67,9 @@ PyObject* multiply(PyObject* module, PyObject* tuple) {
 }
 
 const char execute_doc[] =
-    "execute(thread, plan, problem, a, b, alpha, beta, out)\n--\n\n"
-    "The result of a plan, given by its address and the bytes of its problem, or NotImplemented where the "
-    "operands are\n"
-    "not of that problem as they lie.";
+    "execute(thread, plan, problem, workspace_size, a, b, alpha, beta, out)\n--\n\n"
+    "Returns the result of a plan, given by its address and the bytes of its problem; NotImplemented if the\n"
+    "operands, as they lie in memory, are not those of that problem.";
 
 PyObject* execute(PyObject* module, PyObject* tuple) {
   State& state = state_of(module);
@@ -95,22 +95,23 @@ PyObject* execute(PyObject* module, PyObject* tuple) {
 }
 
 const char thread_doc[] =
-    "thread(handle)\n--\n\nWhat a thread keeps between calls, for its handle, an address.";
+    "thread(handle)\n--\n\n"
+    "Returns a new object with what a thread keeps between calls; `handle` is its kintsugi_handle's address.";
 
 PyObject* thread(PyObject*, PyObject* handle) { return make_thread(handle).release(); }
 
 const char last_doc[] =
     "last(thread)\n--\n\n"
-    "Of the thread's last multiply() the problem as bytes, the options and the device's number, or -1 on the "
-    "CPU; None\n"
-    "without one.";
+    "Returns the problem as bytes, the options and the device's number (-1: the CPU) of the thread's last\n"
+    "multiply(); None if there was none, or another product came after it.";
 
 PyObject* last(PyObject*, PyObject* capsule) {
   const Thread* const thread = thread_of(capsule);
   return thread == nullptr ? nullptr : last_product(*thread).release();
 }
 
-const char forget_doc[] = "forget(thread)\n--\n\nThe thread's last product is none of multiply().";
+const char forget_doc[] =
+    "forget(thread)\n--\n\nNotes that the thread's last product was not one of multiply().";
 
 PyObject* forget(PyObject*, PyObject* capsule) {
   Thread* const thread = thread_of(capsule);
@@ -121,9 +122,8 @@ PyObject* forget(PyObject*, PyObject* capsule) {
 
 const char accept_host_doc[] =
     "accept_host(accepted)\n--\n\n"
-    "Whether products on the CPU that name no engine are taken: not before the process has had its warning "
-    "of a missing\n"
-    "one.";
+    "Sets whether multiply() handles products on the CPU that name no engine. It does not until the process\n"
+    "has warned of a missing engine, which the Python code does.";
 
 PyObject* accept_host(PyObject* module, PyObject* accepted) {
   const int value = PyObject_IsTrue(accepted);
@@ -134,9 +134,8 @@ PyObject* accept_host(PyObject* module, PyObject* accepted) {
 
 const char bind_doc[] =
     "bind(gemm, plan_execute, status_name, last_error, error, note_write)\n--\n\n"
-    "Names the library's functions, by their addresses, the class of its errors, and what is called with a "
-    "tensor that\n"
-    "is about to be written.";
+    "Sets the library's functions, by their addresses, the class of its errors, and the function that is\n"
+    "called with a tensor before it is written.";
 
 PyObject* bind(PyObject* module, PyObject* tuple) {
   State& state = state_of(module);

@@ -14,7 +14,8 @@ class Numpy {
   // Exactly numpy's own class, since subclasses may define other products.
   bool owns(PyObject* x) const { return Py_TYPE(x) == reinterpret_cast<PyTypeObject*>(array_type_.get()); }
 
-  // False where the elements are not aligned, native numbers that the library multiplies.
+  // False unless the elements are aligned, have the machine's byte order and a type that the library
+  // multiplies.
   bool read(PyObject* x, Array& array) const;
 
   // A new array in C order.

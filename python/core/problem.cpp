@@ -13,13 +13,14 @@ struct Matrices {
   int64_t stride;  // from one batch item to the next
 };
 
-// Elements between `lines` lines of `length` elements that stand unit stride apart.
-std::optional<int64_t> leading_dimension(int64_t unit, int64_t other, int64_t lines, int64_t length,
-                                         int64_t size) {
-  if (length > 1 && unit != size) return std::nullopt;
+// Elements from one of `lines` contiguous lines of `length` elements to the next; nothing if lines are not
+// contiguous, or overlap. Strides and `size`, that of an element, are in bytes.
+std::optional<int64_t> leading_dimension(int64_t element_stride, int64_t line_stride, int64_t lines,
+                                         int64_t length, int64_t size) {
+  if (length > 1 && element_stride != size) return std::nullopt;
   if (lines == 1) return length;
-  if (other % size != 0 || other < length * size) return std::nullopt;
-  return other / size;
+  if (line_stride % size != 0 || line_stride < length * size) return std::nullopt;
+  return line_stride / size;
 }
 
 // Bytes from one batch item to the next, where that is one number: outer dimensions continue inner ones.
@@ -28,8 +29,8 @@ std::optional<int64_t> uniform_step(const Array& array, const ProductShape& shap
   int64_t items = 1;
   for (int d = shape.batch_dimensions - 1; d >= 0; --d) {
     if (shape.sizes[d] == 1) continue;
-    const int own = d - shape.batch_dimensions + array.dimensions - 2;
-    const int64_t stride = own < 0 || array.shape[own] == 1 ? 0 : array.strides[own];
+    const int dimension = d - shape.batch_dimensions + array.dimensions - 2;
+    const int64_t stride = dimension < 0 || array.shape[dimension] == 1 ? 0 : array.strides[dimension];
     if (items == 1) step = stride;
     if (stride != step * items) return std::nullopt;
     items *= shape.sizes[d];
@@ -54,14 +55,14 @@ int32_t op_of(const Matrices& operand, const Matrices& c) {
   return operand.is_row_major == c.is_row_major ? KINTSUGI_OP_N : KINTSUGI_OP_T;
 }
 
-Array with_dimension(const Array& array, int place) {
+Array with_dimension(const Array& array, int position) {
   Array result = array;
-  for (int d = array.dimensions; d > place; --d) {
+  for (int d = array.dimensions; d > position; --d) {
     result.shape[d] = array.shape[d - 1];
     result.strides[d] = array.strides[d - 1];
   }
-  result.shape[place] = 1;
-  result.strides[place] = 0;  // never walked
+  result.shape[position] = 1;
+  result.strides[position] = 0;  // not used, since the length is 1
   result.dimensions = array.dimensions + 1;
   return result;
 }
@@ -94,10 +95,10 @@ bool find_shape(const Array& a, const Array& b, ProductShape& shape) {
   shape.k = a.columns();
   if (b.rows() != shape.k || shape.k == 0) return false;
   for (int d = 0; d < shape.batch_dimensions; ++d) {
-    const int of_a = d - shape.batch_dimensions + a.dimensions - 2;
-    const int of_b = d - shape.batch_dimensions + b.dimensions - 2;
-    const int64_t length_a = of_a < 0 ? 1 : a.shape[of_a];
-    const int64_t length_b = of_b < 0 ? 1 : b.shape[of_b];
+    const int dimension_a = d - shape.batch_dimensions + a.dimensions - 2;
+    const int dimension_b = d - shape.batch_dimensions + b.dimensions - 2;
+    const int64_t length_a = dimension_a < 0 ? 1 : a.shape[dimension_a];
+    const int64_t length_b = dimension_b < 0 ? 1 : b.shape[dimension_b];
     if (length_a != length_b && length_a != 1 && length_b != 1) return false;
     shape.sizes[d] = length_a == 1 ? length_b : length_a;
   }
@@ -132,7 +133,7 @@ bool describe(const Array& a, const Array& b, const Array& c, const ProductShape
   return true;
 }
 
-bool is_apart(const Array& a, const Array& b, const Array& c, const kintsugi_problem& problem) {
+bool shares_no_memory(const Array& a, const Array& b, const Array& c, const kintsugi_problem& problem) {
   const bool by_rows = problem.layout == KINTSUGI_ROW_MAJOR;
   const int64_t lines = by_rows ? problem.m : problem.n;
   const int64_t length = by_rows ? problem.n : problem.m;

@@ -33,6 +33,6 @@ bool describe(const Array& a, const Array& b, const Array& c, const ProductShape
 
 // True if C shares no memory with A or B, and none of its elements shares memory with another. The arrays are
 // those that the problem was made of.
-bool is_apart(const Array& a, const Array& b, const Array& c, const kintsugi_problem& problem);
+bool shares_no_memory(const Array& a, const Array& b, const Array& c, const kintsugi_problem& problem);
 
 }  // namespace kintsugi_python

@@ -82,7 +82,7 @@ bool Product::choose_result(const Given& given) {
   restore_dimensions(c_);
   if (!std::equal(c_.shape, c_.shape + c_.dimensions, shape_.sizes)) return false;
   result_ = Ref::borrowed(given.out);
-  return describe(a_, b_, c_, shape_, problem_) && is_apart(a_, b_, c_, problem_);
+  return describe(a_, b_, c_, shape_, problem_) && shares_no_memory(a_, b_, c_, problem_);
 }
 
 bool Product::read(const Given& given) {

@@ -34,7 +34,8 @@ class Product {
   const kintsugi_problem& problem() const { return problem_; }
   int device() const { return c_.device; }
 
-  // The result; null with the library's error. call(operands) multiplies, without the interpreter's lock.
+  // Returns the result, or null with the library's error set in Python. call(operands) multiplies; it runs
+  // without the interpreter's lock.
   template <typename Call>
   Ref run(Call call);
 

@@ -9,10 +9,11 @@ void destroy(PyObject* capsule) { delete static_cast<Thread*>(PyCapsule_GetPoint
 
 }  // namespace
 
-void Thread::remember(const kintsugi_problem& of, PyObject* const given[option_count], int on) {
+void Thread::remember(const kintsugi_problem& new_problem, PyObject* const given[option_count],
+                      int new_device) {
   has_product = true;
-  problem = of;
-  device = on;
+  problem = new_problem;
+  device = new_device;
   for (int i = 0; i < option_count; ++i) {
     if (options[i].get() != given[i]) options[i] = Ref::borrowed(given[i]);
   }

@@ -14,7 +14,7 @@ struct Thread {
   Ref options[option_count];
   int device;
 
-  void remember(const kintsugi_problem& of, PyObject* const given[option_count], int on);
+  void remember(const kintsugi_problem& new_problem, PyObject* const given[option_count], int new_device);
 };
 
 // A capsule that owns a Thread; kintsugi/_abi.py keeps one beside the handle.

@@ -74,11 +74,13 @@ bool Torch::owns(PyObject* x) {
   return Py_TYPE(x) == reinterpret_cast<PyTypeObject*>(tensor_type_.get());
 }
 
-bool Torch::is(PyObject* x, const Ref& attribute) const {
+bool Torch::is_true(PyObject* x, const Ref& attribute) const {
   return Ref(PyObject_GetAttr(x, attribute.get())).get() == Py_True;
 }
 
-bool Torch::answers(PyObject* x, const Ref& method) const { return call_method(x, method).get() == Py_False; }
+bool Torch::returns_false(PyObject* x, const Ref& method) const {
+  return call_method(x, method).get() == Py_False;
+}
 
 bool Torch::read_geometry(PyObject* x, Array& array) const {
   const Ref shape(PyObject_GetAttr(x, shape_.get()));
@@ -98,13 +100,13 @@ bool Torch::read_geometry(PyObject* x, Array& array) const {
 
 bool Torch::read(PyObject* x, Array& array) const {
   const Ref gradient(PyObject_GetAttr(x, requires_grad_.get()));
-  if (gradient.get() != Py_False || !answers(x, is_conj_) || !answers(x, is_neg_)) return false;
+  if (gradient.get() != Py_False || !returns_false(x, is_conj_) || !returns_false(x, is_neg_)) return false;
   const Ref type(PyObject_GetAttr(x, dtype_.get()));
   array.type = 0;
   while (array.type < 4 && types_[array.type].get() != type.get()) ++array.type;
   int64_t device = 0;
   if (array.type == 4 || !read_number(call_method(x, get_device_), device)) return false;
-  if (!is(x, device < 0 ? is_cpu_ : is_cuda_)) return false;
+  if (!is_true(x, device < 0 ? is_cpu_ : is_cuda_)) return false;
   array.device = device < 0 ? on_host : static_cast<int>(device);
   array.is_writeable = true;
   return read_geometry(x, array);

@@ -1,4 +1,5 @@
-// torch's tensors, by their attributes; torch is not imported before one of them comes.
+// torch's tensors, by their attributes. This module does not import torch: without an imported torch there is
+// no tensor.
 #pragma once
 
 #include <kintsugi/kintsugi.h>
@@ -35,8 +36,8 @@ class Torch {
 
  private:
   bool load(PyObject* module);
-  bool is(PyObject* x, const Ref& attribute) const;
-  bool answers(PyObject* x, const Ref& method) const;
+  bool is_true(PyObject* x, const Ref& attribute) const;
+  bool returns_false(PyObject* x, const Ref& method) const;
 
   Ref module_, tensor_type_, empty_, cuda_, byte_;
   Ref types_[4];  // torch.dtype by kintsugi_type

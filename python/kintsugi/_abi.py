@@ -90,7 +90,7 @@ def check(status: int) -> None:
 
 
 def read_json(describe: Callable[[Any, ctypes.c_size_t, Any], int]) -> Any:
-    """The document that a describing function of the ABI writes; it is called as (buffer, capacity, needed)."""
+    """The JSON document that a function of the ABI writes, which is called with (buffer, capacity, needed)."""
     needed = ctypes.c_size_t()
     check(describe(None, ctypes.c_size_t(0), ctypes.byref(needed)))
     capacity = 0
@@ -105,7 +105,7 @@ class Owned:
     """A handle, plan or prepared operand of the ABI, destroyed with its last reference.
 
     Attributes:
-        uses: what it calls as long as it lives.
+        uses: an object with functions that the library may call while this one lives.
     """
 
     def __init__(self, destroy: Callable[[Any], None], create: Callable[..., int], *arguments: Any, uses: Any = None):
@@ -120,8 +120,8 @@ class Owned:
 
 
 class _Thread(threading.local):
-    """A handle serves one thread at a time, so every thread has its own; and the plan of its last product, which the
-    compiled path keeps where it did that."""
+    """State of one thread: its handle, since a handle serves one thread at a time, and the plan of its last product. Of
+    a product on the compiled path, the core keeps the problem and options instead of a plan."""
 
     def __init__(self) -> None:
         self.handle = Owned(library.kintsugi_destroy, library.kintsugi_create)
@@ -130,7 +130,7 @@ class _Thread(threading.local):
         self.plan: Owned | None = None
 
     def note_plan(self, plan: Owned) -> None:
-        """The plan is the last product's."""
+        """Notes that the thread's last product was made by the plan."""
         self.plan = plan
         _compiled.core.forget(self.compiled)
 

@@ -41,8 +41,8 @@ def common_type(dtypes: list[np.dtype]) -> np.dtype:
 
 
 def check_writable(out: np.ndarray) -> None:
-    """Raises ValueError unless every element has a place of its own: strides, in order of size, step over all
-    that the smaller ones span. That refuses some interleaved views too, which only as_strided makes."""
+    """Raises ValueError unless no two elements share memory: every stride is larger than all that the smaller strides
+    span. That refuses some interleaved views too, which only as_strided makes."""
     if not out.flags.writeable:
         raise ValueError("out is read-only")
     span = out.itemsize
@@ -77,17 +77,17 @@ class Matrices:
         return (ctypes.c_void_p * self.offsets.size)(*(self.address + int(offset) for offset in self.offsets))
 
 
-def _leading_dimension(unit: int, other: int, lines: int, length: int, itemsize: int) -> int | None:
-    """Elements between lines of `length` elements that stand unit stride apart; None: BLAS cannot walk them."""
-    if length > 1 and unit != itemsize:
+def _leading_dimension(element_stride: int, line_stride: int, lines: int, length: int, itemsize: int) -> int | None:
+    """Elements from one contiguous line of `length` elements to the next; None: BLAS cannot address these lines."""
+    if length > 1 and element_stride != itemsize:
         return None
     if lines == 1:
         return length
-    return other // itemsize if other % itemsize == 0 and other >= length * itemsize else None
+    return line_stride // itemsize if line_stride % itemsize == 0 and line_stride >= length * itemsize else None
 
 
 def blas_matrices(array: np.ndarray, prefer_row_major: bool = True) -> Matrices | None:
-    """The array (..., rows, columns) as it lies in memory; None where BLAS's strides do not reach it."""
+    """The array (..., rows, columns) as it lies in memory; None if BLAS cannot address it."""
     rows, columns = array.shape[-2:]
     if array.size == 0:  # nothing is read or written, and numpy's strides mean nothing
         items = np.arange(int(np.prod(array.shape[:-2])), dtype=np.int64)
@@ -105,6 +105,6 @@ def blas_matrices(array: np.ndarray, prefer_row_major: bool = True) -> Matrices 
 
 
 def readable(array: np.ndarray, dtype: np.dtype) -> Matrices:
-    """The array for reading: as it lies where that is possible, else a copy."""
+    """The array for reading: as it lies in memory if BLAS can address that, else a copy."""
     array = array.astype(dtype, copy=False)
     return blas_matrices(array) or blas_matrices(np.array(array, order="C", copy=True))

@@ -17,7 +17,7 @@ from kintsugi._tensors import Allocator
 
 
 def memory_of(out: Any) -> np.ndarray | None:
-    """None: it is neither an array nor a tensor of torch."""
+    """The memory of an array or a tensor of torch; None if it is neither."""
     return as_array(out, "out") if isinstance(out, np.ndarray) or _torch.is_tensor(out) else None
 
 
@@ -45,11 +45,11 @@ class Call:
         self._describe_problem(m, n, k)
 
     def make_allocator(self) -> Allocator | None:
-        """None: the library's own."""
+        """The allocator for workspaces; None: kintsugi's own."""
         return None
 
     def current(self) -> ContextManager[Any]:
-        """Inside, the call's device is the current one."""
+        """A context in which the call's device is the current one."""
         return contextlib.nullcontext()
 
     def _operand(self, given: Any, side: str) -> Operand:
@@ -69,7 +69,7 @@ class Call:
         return self.batch + rows + (() if self.b.is_vector else self.shape[-1:])
 
     def _empty(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-        """For a result: a tensor where an operand is one."""
+        """Memory for a result: a tensor if an operand is one, else an array."""
         if any(_torch.is_tensor(side.given) for side in (self.a, self.b)):
             return _torch.empty(shape, dtype, "cpu")
         return np.empty(shape, dtype)
@@ -99,7 +99,7 @@ class Call:
         row_major = self.result.row_major
 
         def stored(matrices: Matrices | None, rows: int, columns: int) -> tuple[int, int]:
-            if matrices is None:  # prepared: any that fits
+            if matrices is None:  # prepared: any valid leading dimension will do
                 return _abi.OP_N, max(columns if row_major else rows, 1)
             return _abi.OP_N if matrices.row_major == row_major else _abi.OP_T, matrices.ld
 
@@ -123,7 +123,7 @@ class Call:
 
     def plan(self, accuracy: str | float | None, scheme: str | None, engine: str | None, policy: str | None,
              threads: int | None, workspace_limit: int | None) -> _abi.Owned:
-        """Which counts no split of an operand that was prepared for it."""
+        """A plan of the call. It has no split of an operand that was prepared with the same options."""
         prepared = [side.prepared is not None and side.prepared._program == (accuracy, scheme, engine)
                     for side in (self.a, self.b)]
         self.problem.prepared_a, self.problem.prepared_b = prepared
@@ -134,7 +134,7 @@ class Call:
         return plan
 
     def _operands(self) -> tuple[_abi.Operands, list[Any]]:
-        """And what has to live as long."""
+        """The call's operands, and objects that have to live as long as they are used."""
         by_pointers = self.problem.batch_kind == _abi.BATCH_POINTERS
         tables = [None if side is None else side.pointers() if by_pointers else side.address
                   for side in (self.matrices_a, self.matrices_b, self.result)]

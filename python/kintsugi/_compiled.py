@@ -10,7 +10,7 @@ from kintsugi import _torch
 
 
 class Absent:
-    """In its place where there is none: it takes nothing."""
+    """Stands in for the compiled path where there is none: it handles no call."""
 
     multiply = execute = staticmethod(lambda *_: NotImplemented)
     thread = last = forget = accept_host = staticmethod(lambda *_: None)

@@ -21,7 +21,7 @@ def on_stream(tensors: Tensors) -> _abi.Queue:
 
 class DeviceCall(Call):
     """One product of tensors on a device, put into their library's current stream and with memory of its allocator.
-    Where numpy's arrays have elements, this has geometries, and copies are the tensors' own."""
+    Where numpy's arrays have elements, this has geometries, and copies are the tensors' tensor."""
 
     memory = _abi.DEVICE
 
@@ -37,8 +37,8 @@ class DeviceCall(Call):
         return self.tensors.current()
 
     def _operand(self, given: Any, side: str) -> Operand:
-        own = given if isinstance(given, Prepared) else self.tensors.adopt(given)
-        return Operand(own, side, lambda tensor, name: geometry(tensor))
+        tensor = given if isinstance(given, Prepared) else self.tensors.adopt(given)
+        return Operand(tensor, side, lambda tensor, name: geometry(tensor))
 
     def _read(self, operand: Operand) -> Matrices:
         array = operand.broadcast(self.batch)
@@ -73,14 +73,14 @@ class DeviceCall(Call):
 
 
 def strided(array: np.ndarray, dtype: np.dtype) -> Matrices | None:
-    """As it lies in memory, where type, strides and batch allow; pointers to batch items would have to be on the
-    device."""
+    """The array as it lies in memory; None if it has another type, BLAS cannot address it, or its batch has no single
+    stride: pointers to batch items would have to be on the device."""
     matrices = blas_matrices(array) if array.dtype == dtype else None
     return None if matrices is None or matrices.uniform_stride() is None else matrices
 
 
 def _check_both_prepared(a: Any, b: Any) -> None:
-    """Two prepared operands name no library whose tensor the result could be."""
+    """Raises ValueError if both operands are prepared and no tensor says of which library the result is to be."""
     if not (isinstance(a, Prepared) and isinstance(b, Prepared)):
         return
     if a.on_device != b.on_device:

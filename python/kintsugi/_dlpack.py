@@ -60,7 +60,7 @@ _make_capsule = _of_python("PyCapsule_New", ctypes.py_object, ctypes.c_void_p, c
 
 
 class Driver:
-    """Of CUDA's driver what results need that no library allocates."""
+    """The functions of CUDA's driver that results need in memory of no other library."""
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL("libcuda.so.1")
@@ -84,7 +84,7 @@ class Driver:
 
     @contextlib.contextmanager
     def device(self, number: int) -> Iterator[None]:
-        """Inside, the device's primary context is the thread's."""
+        """A context manager: inside, the device's primary context is the thread's current one."""
         before = ctypes.c_void_p()
         self._call("cuCtxGetCurrent", ctypes.byref(before))
         self._call("cuCtxSetCurrent", self._context(number))
@@ -133,7 +133,7 @@ class DeviceArray:
 
     @classmethod
     def empty(cls, shape: tuple[int, ...], dtype: np.dtype, device: int) -> DeviceArray:
-        """In memory of its own."""
+        """A new array in memory that it owns."""
         size = math.prod(shape) * dtype.itemsize
         if size == 0:
             return cls(0, shape, None, dtype, device)
@@ -154,7 +154,7 @@ class DeviceArray:
                    dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
         """Its elements are there already, so no stream has to wait for them."""
         if copy or dl_device not in (None, self.__dlpack_device__()):
-            raise BufferError("this array is handed on where it is, never copied")
+            raise BufferError("this array can only be used where it is: it is not copied, nor moved to another device")
         return _export(self)
 
     def __repr__(self) -> str:
@@ -208,19 +208,19 @@ def import_array(x: Any, stream: int) -> DeviceArray:
         capsule = x.__dlpack__(stream=stream, max_version=_NEWEST_VERSION)
     except TypeError:  # a library that knows the first protocol alone
         capsule = x.__dlpack__(stream=stream)
-    where = id(capsule)
-    if _capsule_is_valid(where, _VERSIONED):
-        managed: Any = _ManagedVersioned.from_address(_capsule_pointer(where, _VERSIONED))
+    capsule_address = id(capsule)
+    if _capsule_is_valid(capsule_address, _VERSIONED):
+        managed: Any = _ManagedVersioned.from_address(_capsule_pointer(capsule_address, _VERSIONED))
         if managed.major > _NEWEST_VERSION[0]:
-            raise BufferError(f"DLPack {managed.major}.{managed.minor} is unknown here; version 1 was asked for")
+            raise BufferError(f"DLPack {managed.major}.{managed.minor} is unknown here; version 1 was requested")
         used, read_only = _USED_VERSIONED, bool(managed.flags & _IS_READ_ONLY)
-    elif _capsule_is_valid(where, _PLAIN):
-        managed = _Managed.from_address(_capsule_pointer(where, _PLAIN))
+    elif _capsule_is_valid(capsule_address, _PLAIN):
+        managed = _Managed.from_address(_capsule_pointer(capsule_address, _PLAIN))
         used, read_only = _USED_PLAIN, False
     else:
         raise BufferError(f"__dlpack__ of a {type(x).__name__} gives no capsule with a tensor")
     array = _array_of(managed.tensor, read_only)
-    _rename_capsule(where, used)
+    _rename_capsule(capsule_address, used)
     if managed.deleter:
         weakref.finalize(array, _Deleter(managed.deleter), ctypes.addressof(managed)).atexit = False
     return array
@@ -229,7 +229,7 @@ def import_array(x: Any, stream: int) -> DeviceArray:
 def _array_of(tensor: _Tensor, read_only: bool) -> DeviceArray:
     element = tensor.dtype
     if element.code not in _KINDS or element.lanes != 1:
-        raise TypeError(f"DLPack's type {element.code} of {element.bits} bits in {element.lanes} lanes is none of numpy's")
+        raise TypeError(f"DLPack's type {element.code} of {element.bits} bits in {element.lanes} lanes is no type of numpy")
     dtype = np.dtype(f"{_KINDS[element.code]}{element.bits // 8}")
     shape = tuple(tensor.shape[: tensor.ndim])
     strides = tuple(step * dtype.itemsize for step in tensor.strides[: tensor.ndim]) if tensor.strides else None

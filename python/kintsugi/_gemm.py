@@ -22,19 +22,19 @@ def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str |
         b: (..., k, n), or (k,) for one column. Leading dimensions are a batch and broadcast as numpy's.
         accuracy: "fp32", "fp64", "dd", "exact" or a tolerance such as 1e-10, relative to (|a| @ |b|); None: the
             type's own.
-        scheme: a name of schemes(), with parameters as in "ozaki2:moduli=20": that program or an error, which an accuracy
-            is too that it cannot give.
-        engine: a name of engines(); None: the quickest.
+        scheme: a name of schemes(), with parameters as in "ozaki2:moduli=20". It is an error if that scheme cannot run
+            here, or cannot give an accuracy that is set too.
+        engine: a name of engines(); None: the fastest.
         policy: "auto", "emulate" or "native".
         alpha, beta: numbers of the operands' type.
         out: where the result goes, (..., m, n) of the operands' type; needed where beta is not 0.
         threads: 0 or None: as many as OpenMP offers.
-        workspace_limit: bytes; blocks the problem and changes no bit.
+        workspace_limit: at most this many bytes of workspace. C is then computed in smaller blocks, with the same bits.
 
     Returns:
         The result, (..., m, n) without the dimension that a vector does not have; out itself where it was given.
-        Of tensors it is one of the same library, or a DeviceArray (with __dlpack__) where that takes none; on the CPU
-        one of torch where a or b is. Inputs whose rows or columns have unit stride (C or Fortran order, transposes,
+        For tensors it is one of the same library, or a DeviceArray (with __dlpack__) if that library takes none; on the
+        CPU one of torch if a or b is. Inputs whose rows or columns have unit stride (C or Fortran order, transposes,
         slices of them) are not copied; lazy conjugates and negatives of torch are.
 
     Raises:

@@ -18,7 +18,7 @@ if logger.level == logging.NOTSET:
 
 
 def _write(_user: Any, level: int, message: bytes) -> None:
-    """To the logger "kintsugi" where logging is configured, else to standard error."""
+    """Writes a line to the logger "kintsugi" if logging is configured, else to standard error."""
     text = message.decode(errors="replace")
     if logger.hasHandlers():
         logger.log(LEVELS.get(level, logging.DEBUG), "%s", text)

@@ -59,8 +59,8 @@ class Operand:
             raise ValueError(f"{side} was prepared with the batch {self.shape[:-2]} and the product has the batch {batch}; "
                              "a prepared operand has that one or none")
         if self.prepared.on_device != on_device:
-            place, other = ("a device", "on the CPU") if self.prepared.on_device else ("the CPU", "on a device")
-            raise ValueError(f"{side} was prepared on {place} and the other operand is {other}")
+            memory, other_memory = ("a device", "on the CPU") if self.prepared.on_device else ("the CPU", "on a device")
+            raise ValueError(f"{side} was prepared on {memory} and the other operand is {other_memory}")
 
     def broadcast(self, batch: tuple[int, ...]) -> np.ndarray:
         return np.broadcast_to(self.array, batch + self.shape[-2:])

@@ -18,7 +18,7 @@ def make_options(accuracy: str | float | None, scheme: str | None, engine: str |
         return None if value is None else str(value).encode()
 
     def number(value: int | None, name: str, most: int) -> int:
-        if value is not None and value > most:  # ctypes would take its last bits alone
+        if value is not None and value > most:  # ctypes would keep only its low bits
             raise ValueError(f"{name} = {value} is more than {most}")
         return value or 0
 
@@ -36,7 +36,7 @@ def make_plan(problem: _abi.Problem, options: _abi.Options, allocator: Allocator
 
 @contextlib.contextmanager
 def errors_of(allocator: Allocator | None) -> Iterator[None]:
-    """A call that failed for want of memory says what the tensors' library said of it."""
+    """If the call inside fails and an allocation failed, the error is raised from that of the tensors' library."""
     if allocator is not None:
         allocator.errors.clear()  # those of earlier calls of a plan
     try:
@@ -59,7 +59,7 @@ _warned = False
 
 
 def warn_once(plan: _abi.Owned) -> None:
-    """The warnings of the process's first plan on the CPU that may choose the engine, for the caller of matmul()."""
+    """Gives matmul()'s caller the warnings of the process's first plan on the CPU for which no engine was named."""
     global _warned
     if _warned:
         return

@@ -23,7 +23,7 @@ class Plan(dict):
 
     str() puts the description in words. A plan is immutable; any number of threads may call one. Every call has a
     workspace of its own, plan["workspace_bytes"] large, from the library or, on a device, from the tensors' one.
-    A copy, and one that was pickled, is made again of its description when it is first called.
+    A copy, or a plan that was pickled, is made again from its description when it is first called.
     """
 
     def __init__(self, description: dict[str, Any], owned: _abi.Owned | None = None):
@@ -117,7 +117,7 @@ def _check_fits(planned: _abi.Problem, call: Call) -> None:
 
 
 def _example(x: Any, dtype: Any, name: str) -> Any:
-    """An array for a shape; what is no shape as it is."""
+    """An array of that shape if x is a shape, else x itself."""
     if not isinstance(x, tuple) or not all(isinstance(length, int) for length in x):
         return x
     if dtype is None:
@@ -160,8 +160,8 @@ def explain(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str 
 
 
 def last_plan() -> Plan | None:
-    """The plan of this thread's last product; None before the first. It is made again where the product kept none, of
-    the same problem and options, under the settings that are in force now."""
+    """The plan of this thread's last product; None before the first. If the product kept no plan, one is made again for
+    the same problem and options, under the current settings."""
     last = _compiled.core.last(this_thread.compiled)
     if last is not None:
         problem, options, device = last

@@ -30,7 +30,7 @@ def _read(source: Any, array: np.ndarray, dtype: np.dtype, tensors: Tensors | No
 
 
 def _problem(side: str, shape: tuple[int, ...], dtype: np.dtype, matrices: Matrices, memory: int) -> _abi.Problem:
-    """One whose other operand is a vector: what is prepared does not depend on it."""
+    """A problem with this operand, whose other operand is a vector: what is prepared does not depend on the other."""
     rows, columns = shape[-2:]
     m, n, k = (rows, 1, columns) if side == "a" else (1, columns, rows)
     kind = TYPES[dtype]
@@ -50,11 +50,11 @@ def prepare(x: Any, *, side: Literal["a", "b"], accuracy: str | float | None = N
     """Splits one operand once, for matmul(prepared, b) or matmul(a, prepared) as often as wanted.
 
     Args:
-        x: (..., rows, columns), as matmul takes it. It is copied and may go.
+        x: (..., rows, columns), as matmul takes it. It is copied, and need not be kept.
         side: "a" for the left operand, "b" for the right one.
         accuracy, scheme, engine, policy, threads: those of the products to come. A product with another accuracy,
-            scheme or engine has the same bits as without preparation, and may split again. Under "auto" one with the
-            same may be emulated where it would be native without preparation.
+            scheme or engine has the same bits as without preparation, and may split again. Under "auto" a product with
+            the same ones may be emulated that would be native without preparation.
 
     Raises:
         KintsugiError, TypeError, ValueError: as matmul().

@@ -1,5 +1,5 @@
-"""Tensors in the memory of a CUDA device: torch's, CuPy's, and by DLPack those of any library. None is imported before
-one of its tensors comes."""
+"""Tensors in the memory of a CUDA device: torch's, CuPy's, and by DLPack those of any library. No library is imported
+before one of its tensors is given."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def geometry(tensor: Any) -> np.ndarray:
 
 
 class Allocator:
-    """The library's allocator callback, in tensors: what it takes and gives back is ordered as all memory of their
-    library is. To be kept as long as a plan or a prepared operand may call it.
+    """Allocator callbacks for kintsugi that take memory as tensors, so that it is reused in the order that the tensors'
+    library keeps. The object must live as long as a plan or a prepared operand may call it.
 
     Attributes:
         errors: what allocations failed with; the library tries smaller ones before it gives up.
@@ -120,7 +120,7 @@ class TorchTensors(_LibraryTensors):
         return _torch.empty(shape, dtype, self.device)
 
     def copy_of(self, tensor: Any, shape: tuple[int, ...], broadcast: tuple[int, ...], dtype: np.dtype) -> Any:
-        """Dense, reshaped, then broadcast."""
+        """A dense copy, reshaped, then broadcast."""
         copy = self.empty(broadcast, dtype)
         copy.copy_(tensor.reshape(shape).expand(broadcast))
         return copy
@@ -159,7 +159,7 @@ class CupyTensors(_LibraryTensors):
             return self._cupy.empty(shape, dtype)
 
     def copy_of(self, tensor: Any, shape: tuple[int, ...], broadcast: tuple[int, ...], dtype: np.dtype) -> Any:
-        """Dense, reshaped, then broadcast."""
+        """A dense copy, reshaped, then broadcast."""
         copy = self.empty(broadcast, dtype)
         self.assign(copy, tensor.reshape(shape))
         return copy
@@ -210,14 +210,14 @@ class DlpackTensors:
         return None
 
     def stream(self) -> None:
-        """The default one, and the call waits for it."""
+        """None: the call uses the default stream, and waits for it."""
         return None
 
     def finish(self) -> None:
         pass
 
     def as_result(self, array: _dlpack.DeviceArray) -> Any:
-        """As the operands' library has arrays, where that takes them."""
+        """The array as one of the operands' library, if that library takes it."""
         if hasattr(self._example, "__array_namespace__"):
             library = self._example.__array_namespace__()
         else:
@@ -234,7 +234,7 @@ class DlpackTensors:
 
 
 def device_context(number: int) -> ContextManager[Any]:
-    """Inside, torch's current device is that one; its tensors are the only ones of the compiled path."""
+    """A context in which torch's current device is `number`: only torch's tensors take the compiled path."""
     return sys.modules["torch"].cuda.device(number)
 
 
@@ -250,13 +250,13 @@ def _tensors_of(x: Any) -> Tensors | None:
 
 
 def common_tensors(given: dict[str, Any]) -> Tensors | None:
-    """What the tensors among those are, by their names: torch's or CuPy's where one of them is; None: there is none.
-    All or none of them have to be on one device."""
+    """The kind of the tensors among these arguments, by name: torch's or CuPy's if there is one, else DLPack's; None if
+    no argument is on a device. Raises TypeError if only some of them are on one device."""
     found = {name: _tensors_of(x) for name, x in given.items()}
     on_device = {name: tensors for name, tensors in found.items() if tensors is not None}
     if not on_device:
         return None
-    first = min(on_device, key=lambda name: isinstance(on_device[name], DlpackTensors))  # the first of the best
+    first = min(on_device, key=lambda name: isinstance(on_device[name], DlpackTensors))  # torch's and CuPy's before DLPack's
     tensors, number = on_device[first], _dlpack.device_of(given[first])
     for name, x in given.items():
         if not tensors.accepts(x, number):

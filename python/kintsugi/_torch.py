@@ -1,4 +1,4 @@
-"""torch's tensors, wherever they are. torch is not imported before one of them comes."""
+"""torch's tensors, on any device. torch is not imported here: without an imported torch there is no tensor."""
 
 from __future__ import annotations
 

@@ -21,11 +21,11 @@ ExactNumber<Limbs + 1> residual_of(const ExactNumber<Limbs>& x, double high) {
   const ExactNumber<1> part = exact(high);
   const int shift = part.exponent - x.exponent;
   if (high == 0 || shift < 0) return {};  // high is 0, x being below all doubles; or x has no bits below high
-  const auto whole = WideInteger<Limbs + 1>::shifted(x.magnitude, 0);
-  const auto taken = WideInteger<Limbs + 1>::shifted(part.magnitude, shift);
-  const bool is_above = whole.less_than(taken);
-  ExactNumber<Limbs + 1> residual{is_above ? taken : whole, x.exponent, x.negative != is_above};
-  residual.magnitude.subtract(is_above ? whole : taken);
+  const auto x_integer = WideInteger<Limbs + 1>::shifted(x.magnitude, 0);
+  const auto high_integer = WideInteger<Limbs + 1>::shifted(part.magnitude, shift);
+  const bool is_above = x_integer.less_than(high_integer);
+  ExactNumber<Limbs + 1> residual{is_above ? high_integer : x_integer, x.exponent, x.negative != is_above};
+  residual.magnitude.subtract(is_above ? x_integer : high_integer);
   return residual;
 }
 

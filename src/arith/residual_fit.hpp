@@ -21,14 +21,14 @@ struct alignas(8) ResidualFit {
 inline constexpr int max_residual_exponent = 40;
 
 // Scale and first rounding for a first slice of `format` with p significant bits and a requested residual
-// scale of 2^asked; `largest`, the operands' largest exponent, is at most the format's (h2sgemm, Eq. 6, less
-// one: see schemes/h2sgemm.hpp). Rounded to nearest, residuals are at most 2^(largest - p). If `largest` is
-// the format's largest exponent, the high part is truncated, since it might round to infinity, and residuals
-// are below 2^(largest - p + 1).
-KINTSUGI_HOST_DEVICE constexpr ResidualFit fit_residual(const Format& format, int asked, int largest) {
+// scale of 2^requested; `largest`, the operands' largest exponent, is at most the format's (h2sgemm, Eq. 6,
+// less one: see schemes/h2sgemm.hpp). Rounded to nearest, residuals are at most 2^(largest - p). If `largest`
+// is the format's largest exponent, the high part is truncated, since it might round to infinity, and
+// residuals are below 2^(largest - p + 1).
+KINTSUGI_HOST_DEVICE constexpr ResidualFit fit_residual(const Format& format, int requested, int largest) {
   const bool truncates = largest >= format.max_exponent;
   const int allowed = format.max_exponent + format.significand_bits - largest - (truncates ? 1 : 0);
-  return {std::min({asked, allowed, max_residual_exponent}),
+  return {std::min({requested, allowed, max_residual_exponent}),
           truncates ? Rounding::towards_zero : Rounding::nearest_even};
 }
 

@@ -13,12 +13,14 @@ namespace kintsugi::core {
 
 inline constexpr int max_successive_slices = 32;
 
-// True if s_i > t_i(d) for the two weighted sums, u = 2^-bits; true also if another slice would add nothing.
-KINTSUGI_HOST_DEVICE inline bool enough_slices(const Scaled& whole, const Scaled& slice, int d,
+// True if a row needs no further slice after d of them: s_i > t_i(d) of Algorithm 3 with u = 2^-bits, where
+// `row_sum` and `slice_sum` are the weighted sums of the row and of its last slice. Also true if that slice
+// is zero.
+KINTSUGI_HOST_DEVICE inline bool enough_slices(const Scaled& row_sum, const Scaled& slice_sum, int d,
                                                std::int64_t k, int bits) {
-  if (slice.fraction == 0) return true;
+  if (slice_sum.fraction == 0) return true;
   // Squares instead of a root: 4 k s^2 > (d + 1)^2 2^(2 bits) t^2.
-  const double ratio = times_power_of_two(magnitude_ratio(whole, slice), -bits);
+  const double ratio = times_power_of_two(magnitude_ratio(row_sum, slice_sum), -bits);
   return 4 * static_cast<double>(k) * ratio * ratio > static_cast<double>(d + 1) * (d + 1);
 }
 

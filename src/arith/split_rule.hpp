@@ -140,8 +140,8 @@ KINTSUGI_HOST_DEVICE constexpr void split_into_digits(const SplitRule& rule, dou
 // The least integer that is at least |x| 2^scale, below 2^31; 1 where |x| 2^scale is too small for a double.
 KINTSUGI_HOST_DEVICE constexpr std::uint64_t magnitude_above(double x, int scale) {
   const double scaled = times_power_of_two(x < 0 ? -x : x, scale);
-  const auto whole = static_cast<std::uint64_t>(scaled);
-  return whole + (static_cast<double>(whole) < scaled || (whole == 0 && x != 0) ? 1 : 0);
+  const auto truncated = static_cast<std::uint64_t>(scaled);
+  return truncated + (static_cast<double>(truncated) < scaled || (truncated == 0 && x != 0) ? 1 : 0);
 }
 
 // Calls store(s, pattern) for every slice of the finite value x.

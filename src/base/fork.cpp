@@ -13,13 +13,13 @@ int depth = 0;
 
 // Replaces the mutex in a child: a recursive mutex identifies its owner by a thread id, which differs in the
 // child.
-void begin_in_child() {
+void reset_in_child() {
   new (&shared_state) std::recursive_mutex;
   ++depth;
 }
 
 [[maybe_unused]] const int registered =
-    ::pthread_atfork([] { shared_state.lock(); }, [] { shared_state.unlock(); }, begin_in_child);
+    ::pthread_atfork([] { shared_state.lock(); }, [] { shared_state.unlock(); }, reset_in_child);
 
 }  // namespace
 

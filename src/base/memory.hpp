@@ -98,8 +98,8 @@ class Workspace {
   std::byte* take(std::size_t bytes) {
     const std::size_t piece = aligned_size(bytes);
     if (piece > left_) {
-      fail(Status::internal, "the workspace plan is wrong: a piece of {} bytes is wanted, {} are left", piece,
-           left_);
+      fail(Status::internal, "the plan's workspace size is too small: a step takes {} bytes, {} are left",
+           piece, left_);
     }
     left_ -= piece;
     taken_ += piece;

@@ -68,7 +68,7 @@ std::optional<std::int64_t> read_bytes(std::string_view text) {
   return *count << shift;
 }
 
-bool listed(std::string_view accepted, std::string_view value) {
+bool is_listed(std::string_view accepted, std::string_view value) {
   while (!accepted.empty()) {
     const auto comma = accepted.find(", ");
     if (accepted.substr(0, comma) == value) return true;
@@ -77,12 +77,12 @@ bool listed(std::string_view accepted, std::string_view value) {
   return false;
 }
 
-bool well_formed(const SettingDescription& setting, std::string_view value) {
+bool is_well_formed(const SettingDescription& setting, std::string_view value) {
   switch (setting.kind) {
     case SettingKind::text: return !value.empty();
     case SettingKind::name:
       return !value.empty() && std::all_of(value.begin(), value.end(), is_name_character);
-    case SettingKind::choice: return listed(setting.accepted, value);
+    case SettingKind::choice: return is_listed(setting.accepted, value);
     case SettingKind::accuracy: {
       if (value == "fp32" || value == "fp64" || value == "dd" || value == "exact") return true;
       const auto tolerance = read_double(value);
@@ -106,7 +106,8 @@ std::string names_of_settings() {
   return names;
 }
 
-bool is_no_setting(std::string_view variable) {
+// True for variables with the prefix that are read, but not as settings.
+bool is_other_variable(std::string_view variable) {
   return variable == config_variable ||
          std::find(drop_in_variables.begin(), drop_in_variables.end(), variable) != drop_in_variables.end();
 }
@@ -126,7 +127,8 @@ void for_each_variable(const Visit& visit) {
     const std::string_view line(*element);
     const auto equals = line.find('=');
     const auto variable = line.substr(0, equals);
-    if (variable.starts_with(prefix) && !is_no_setting(variable)) visit(variable, line.substr(equals + 1));
+    if (variable.starts_with(prefix) && !is_other_variable(variable))
+      visit(variable, line.substr(equals + 1));
   }
 }
 
@@ -141,7 +143,7 @@ const SettingDescription* setting_of(std::string_view variable) {
 // module systems, are then near no setting.
 UnknownVariable with_nearest(std::string_view variable) {
   std::vector<std::string> names{std::string(config_variable.substr(prefix.size()))};
-  for (const auto own : drop_in_variables) names.emplace_back(own.substr(prefix.size()));
+  for (const auto drop_in : drop_in_variables) names.emplace_back(drop_in.substr(prefix.size()));
   for (const auto& setting : setting_table)
     names.push_back(environment_variable(setting).substr(prefix.size()));
   const auto nearest = nearest_name(variable.substr(prefix.size()), names);
@@ -181,8 +183,9 @@ std::string config_folder() {
 
 void refuse_environment_only(const SettingDescription& setting, std::string_view where) {
   if (!environment_only(setting.id)) return;
-  fail(Status::bad_setting, "{}: {} serves the whole program and is read from {} alone", where, setting.name,
-       environment_variable(setting));
+  fail(Status::bad_setting,
+       "{}: the setting {} is one for the whole program: set the environment variable {} instead", where,
+       setting.name, environment_variable(setting));
 }
 
 const char* setting_kind_name(SettingKind kind) {
@@ -212,7 +215,7 @@ const SettingDescription& find_setting(std::string_view name) {
 }
 
 void check_setting(const SettingDescription& setting, std::string_view value, std::string_view where) {
-  if (well_formed(setting, value)) return;
+  if (is_well_formed(setting, value)) return;
   fail(Status::bad_setting, "{}: {} = \"{}\" is not accepted{}", where, setting.name, value,
        accepted_names(value, "accepted:", setting.accepted));
 }
@@ -320,7 +323,7 @@ SettingLayer file_settings() {
   return layer;
 }
 
-bool nearer(const SettingValue& value, const SettingValue& other) {
+bool is_from_nearer_source(const SettingValue& value, const SettingValue& other) {
   return std::find(setting_sources.begin(), setting_sources.end(), value.source) <
          std::find(setting_sources.begin(), setting_sources.end(), other.source);
 }

@@ -77,7 +77,7 @@ class SettingLayer {
   // Stores the default as this layer's value, so that sources of lower precedence do not count.
   void set_default(const SettingDescription& setting);
   const std::optional<std::string>& get(SettingId id) const { return values_[static_cast<std::size_t>(id)]; }
-  // "name=value" and a zero for each value that is set, by which two layers can be told apart.
+  // Returns "name=value" and a zero for each value that is set: a text that differs if two layers differ.
   std::string text() const;
 
  private:
@@ -122,7 +122,7 @@ inline constexpr std::array<std::string_view, 5> setting_sources{"call", "handle
                                                                  "default"};
 
 // True if `value` comes from a nearer source than `other`.
-bool nearer(const SettingValue& value, const SettingValue& other);
+bool is_from_nearer_source(const SettingValue& value, const SettingValue& other);
 
 // The values in effect: of call before handle before environment before file before default.
 class Settings {

@@ -1,4 +1,5 @@
-// As base/vectorised.hpp, for loops with std::fma, which "avx2" alone does not have as an instruction.
+// Like KINTSUGI_VECTORIZED of base/vectorised.hpp, for loops with std::fma: "avx2" alone does not imply the
+// instruction for it, "arch=haswell" does.
 #pragma once
 
 #include "base/vectorised.hpp"

@@ -31,7 +31,8 @@ const DeviceEngine& device_engine() {
   device.prepare();
   if (cuda::profile_in_force() == nullptr || !cuda::current_architecture().has_gemm_kernels())
     fail(Status::engine_unavailable,
-         "{} has none of the kernels whose times decide (only compute capability 9.0 has)",
+         "{} cannot be calibrated: only compute capability 9.0 has the kernels whose times a calibration "
+         "measures",
          engine->details());
   return device;
 }
@@ -56,7 +57,7 @@ std::string today() {
   return text.data();
 }
 
-// The costs from which the fit begins.
+// The costs from which the fit begins. `blind`: none that are known of the device by its name.
 cuda::Costs first_costs(const cuda::DeviceTraits& device, bool blind) {
   if (!blind) return cuda::current_costs();
   cuda::DeviceTraits nameless = device;
@@ -69,23 +70,24 @@ cuda::Costs first_costs(const cuda::DeviceTraits& device, bool blind) {
   return cuda::find_profile(nameless, others).profile.costs;
 }
 
-// A profile's file, written beside itself first: a process that reads it meanwhile gets the old one or the
-// new one, whole. Opened before anything is measured, so that a name that cannot be written fails at once.
+// Writes a profile's file. The text goes to FILE.partial, which is renamed when it is complete, so that other
+// processes read either the old profile or the new one. The file is opened before anything is measured, so
+// that a name that cannot be written fails at once.
 class ProfileFile {
  public:
   explicit ProfileFile(std::string file) : file_(std::move(file)), partial_(file_ + ".partial") {
     const std::filesystem::path path(file_);
     std::error_code error;
     if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
-    if (std::filesystem::is_directory(path, error)) refuse();
+    if (std::filesystem::is_directory(path, error)) fail_to_write();
     stream_.open(partial_);
-    if (!stream_) refuse();
+    if (!stream_) fail_to_write();
   }
   ProfileFile(const ProfileFile&) = delete;
   ProfileFile& operator=(const ProfileFile&) = delete;
   ~ProfileFile() {
     std::error_code error;
-    std::filesystem::remove(partial_, error);  // is not there any more if all went well
+    std::filesystem::remove(partial_, error);  // does not exist any more after a successful write()
   }
 
   void write(const std::string& text) {
@@ -93,11 +95,11 @@ class ProfileFile {
     stream_.close();
     std::error_code error;
     if (stream_) std::filesystem::rename(partial_, file_, error);
-    if (!stream_ || error) refuse();
+    if (!stream_ || error) fail_to_write();
   }
 
  private:
-  [[noreturn]] void refuse() const {
+  [[noreturn]] void fail_to_write() const {
     fail(Status::bad_setting, "the profile cannot be written to {}", file_);
   }
 
@@ -122,7 +124,7 @@ std::string calibrate_device(const std::string& file, bool quick, bool blind,
   const std::string target = file.empty() ? cuda::profile_file(device) : file;
   if (target.empty())
     fail(Status::bad_setting,
-         "no file was named, and neither XDG_CONFIG_HOME nor HOME says where profiles are");
+         "name the profile's file, or set XDG_CONFIG_HOME or HOME, in which profiles are kept");
   ProfileFile output(target);
   const std::vector<Measurement> measurements = measure_all(quick, progress);
   cuda::Profile profile{.device = device,

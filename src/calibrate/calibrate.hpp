@@ -10,9 +10,9 @@ namespace kintsugi::core {
 // Called before each step with the part of the work that is done, from 0 to 1, and the step's name.
 using CalibrationProgress = std::function<void(double done, const std::string& step)>;
 
-// Measures for at most two minutes, or, if `quick`, with fewer repetitions. Writes the
-// profile to `file`, or, if it is empty, to where calls look for it; calls plan by it from then on. Returns
-// the file's name. `blind`: nothing that is known of the device by its name is used. Fails with
+// Measures for at most two minutes, or, if `quick`, with fewer repetitions. Writes the profile to `file`, or,
+// if that is empty, to the file in which calls look for it; later calls use it. Returns the file's name. With
+// `blind` the fit does not begin with costs that are known of the device by its name. Fails with
 // engine_unavailable without a device whose kernels have costs, and with bad_setting if the file cannot be
 // written.
 std::string calibrate_device(const std::string& file, bool quick, bool blind,

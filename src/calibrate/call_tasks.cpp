@@ -37,8 +37,8 @@ Problem problem_of(const CallType& type, const Shape& shape, bool prepared) {
           .prepared_b = prepared};
 }
 
-// The plan has the fallback chain of the policy `auto`, also where native is expected to be faster: idle
-// kernels of a longer chain would count as time of a selection.
+// Returns a plan that has the fallback chain of the policy `auto`, even if native is expected to be faster.
+// Early exits of the kernels of a longer chain would count as time of the selection.
 Plan emulating_plan(const Problem& problem) {
   SettingLayer call;
   call.set(find_setting("policy"), "auto", "the calibration");
@@ -46,7 +46,8 @@ Plan emulating_plan(const Problem& problem) {
   return make_emulating_plan(problem, Settings(call, {}, {}, {}));
 }
 
-// Operands of repeated calls: another A in every call, and another B, prepared or not.
+// Operands of repeated calls: every call gets other matrices A and B, so that caches hold none of them. B may
+// be prepared.
 class CallOperands {
  public:
   CallOperands(Workbench& bench, const std::shared_ptr<const Plan>& plan)

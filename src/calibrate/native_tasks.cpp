@@ -16,7 +16,8 @@ std::size_t matrix_bytes(ElementType type, std::int64_t rows, std::int64_t colum
   return static_cast<std::size_t>(rows * columns) * element_bytes(type);
 }
 
-// A column-major product without transposes; operands of step after step are elsewhere in memory.
+// A column-major product without transposes. Every step has its operands elsewhere in memory, so that caches
+// do not hold them.
 class NativeProduct {
  public:
   NativeProduct(Workbench& bench, ElementType type, const Shape& shape)
@@ -41,11 +42,11 @@ class NativeProduct {
     if (!bench_.engine().native(queue, product, bench_.scratch()))
       fail(Status::device_error, "the vendor library refuses a product of {}", shape_.text());
   }
-  void by_vendor_tested(const Queue& queue, int step, bool looks_at_operands) const {
+  void by_vendor_tested(const Queue& queue, int step, bool tests_operands) const {
     by_vendor(queue, step);
     bench_.engine().finish_native(queue, tile(step), tile(step).c,
-                                  looks_at_operands ? bench_.scratch() : nullptr,
-                                  looks_at_operands ? bench_.engine().native_scratch_bytes() : 0);
+                                  tests_operands ? bench_.scratch() : nullptr,
+                                  tests_operands ? bench_.engine().native_scratch_bytes() : 0);
   }
   void by_own_kernel(const Queue& queue, int step) const {
     bench_.engine().multiply_unsplit(queue, tile(step));
@@ -135,16 +136,16 @@ void measure_native(Workbench& bench, ElementType type, const Shape& shape,
        bench.microseconds(guess(product),
                           [&](const Queue& queue, int step) { product.by_own_kernel(queue, step); }),
        [modelled](const cuda::Costs& costs) { return cuda::native_times(modelled, costs).own; }});
-  for (const bool looks_at_operands : {false, true}) {
-    measurements.push_back({"tested_native", product.text() + (looks_at_operands ? ", operands" : ""),
+  for (const bool tests_operands : {false, true}) {
+    measurements.push_back({"tested_native", product.text() + (tests_operands ? ", operands" : ""),
                             bench.microseconds(guess(product),
                                                [&](const Queue& queue, int step) {
-                                                 product.by_vendor_tested(queue, step, looks_at_operands);
+                                                 product.by_vendor_tested(queue, step, tests_operands);
                                                }),
-                            [modelled, looks_at_operands](const cuda::Costs& costs) {
+                            [modelled, tests_operands](const cuda::Costs& costs) {
                               const NativeTimes times = cuda::native_times(modelled, costs);
                               return times.vendor +
-                                     (looks_at_operands ? times.test_by_operands : times.test_by_sums);
+                                     (tests_operands ? times.test_by_operands : times.test_by_sums);
                             }});
   }
 }

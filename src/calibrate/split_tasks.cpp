@@ -19,7 +19,7 @@ void measure_copy(Workbench& bench, std::vector<Measurement>& measurements) {
 }
 
 struct SplitShape : Shape {
-  bool alone = false;  // A is split, and B is prepared
+  bool splits_only_a = false;  // since B is prepared
 };
 
 // One operand of a split, whose ranges and slices are in the results' memory.
@@ -45,20 +45,20 @@ DeviceSplit split_of(Workbench& bench, const SplitRule& rule, std::int64_t vecto
 void measure_splits(Workbench& bench, const Program& program, const SplitShape& shape,
                     std::vector<Measurement>& measurements) {
   const DeviceShape modelled{
-      program.schedule, program.format().id, ElementType::f32, shape.m, shape.n, shape.k, 1, false,
-      shape.alone};
+      program.schedule,   program.format().id, ElementType::f32, shape.m, shape.n, shape.k, 1, false,
+      shape.splits_only_a};
   bench.fill(ElementType::f32);
   const double expected = cuda::expected_split_time(modelled, cuda::current_costs().call);
   const double measured = bench.microseconds(expected, [&](const Queue& queue, int step) {
     std::byte* next = bench.results();
     std::vector<DeviceSplit> splits{
         split_of(bench, program.split_a, shape.m, shape.k, false, 2 * step, next)};
-    if (!shape.alone)
+    if (!shape.splits_only_a)
       splits.push_back(split_of(bench, program.split_b, shape.n, shape.k, true, 2 * step + 1, next));
     bench.engine().split(queue, splits, {});
   });
   measurements.push_back(
-      {"splits", shape.text() + (shape.alone ? ", A" : ""), measured,
+      {"splits", shape.text() + (shape.splits_only_a ? ", A" : ""), measured,
        [modelled](const cuda::Costs& costs) { return cuda::expected_split_time(modelled, costs.call); }});
 }
 

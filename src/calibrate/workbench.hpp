@@ -29,8 +29,8 @@ class Workbench {
   // in a graph. `expected` is a guess by which repetitions are chosen.
   double microseconds(double expected, const std::function<void(const Queue&, int)>& step) const;
 
-  // Median time in microseconds of a copy from the numbers to the results, outside of graphs, whose copies
-  // take another way.
+  // Median time in microseconds of a copy from the numbers to the results. It is not captured in a graph,
+  // since the driver copies in another way there.
   double copy_microseconds(std::size_t bytes) const;
 
   static constexpr std::size_t number_bytes = std::size_t{1} << 30;
@@ -44,7 +44,7 @@ class Workbench {
   std::size_t filled_width_ = 0;  // bytes per number
 };
 
-// Numbers of matrices of `bytes` bytes that exceed every cache when they are used in turn.
+// Number of matrices of `bytes` bytes that together exceed every cache.
 int matrices_beyond_caches(std::size_t bytes);
 
 }  // namespace kintsugi::core::calibrate

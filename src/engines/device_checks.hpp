@@ -99,9 +99,9 @@ KINTSUGI_HOST_DEVICE inline int cheapest_candidate(const DeviceCheckedChain& cha
   return cheapest;
 }
 
-// Returns the place of the candidate that follows candidate `index`, which left the share `open` of the
-// elements of a block open; chain.count if summing these exactly is expected to take less time. Each further
-// bit of the integers halves the number of open elements.
+// Returns the index in the chain of the candidate that follows candidate `index`, which left the share `open`
+// of the elements of a block open; chain.count if summing these exactly is expected to take less time. Each
+// further bit of the integers halves the number of open elements.
 KINTSUGI_HOST_DEVICE inline int next_candidate(const DeviceCheckedChain& chain, int index, double open) {
   double shares[DeviceCheckedChain::max_candidates] = {};
   for (int c = index + 1; c < chain.count; ++c)

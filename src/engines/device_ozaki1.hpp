@@ -118,7 +118,7 @@ class DeviceOzaki1 {
                                 int slice_b) const = 0;
   // Adds such products to the sums.
   virtual void add_products(const Queue& queue, const DeviceProductSums& sums, const Accumulators& products,
-                            int first_a, int b) const = 0;
+                            int first_a, int slice_b) const = 0;
   // Computes C from the sums.
   virtual void finish_sums(const Queue& queue, const DeviceProductSums& sums) const = 0;
   virtual void finish_item(const Queue& queue, const DeviceOzaki1Item& item) const = 0;

@@ -60,8 +60,7 @@ std::size_t select_candidate(const Plan& plan, const RangeSummary& a, const Rang
   }
   fail(Status::contract_unreachable,
        "rows of A span up to {} binades and reach 2^{}, columns of B {} and 2^{}; accuracy {} is proved for "
-       "at most {} at "
-       "k = {}, and the native product is not proved for it",
+       "at most {} at k = {}, and the native product is not proved for it",
        a.dynamic_range, a.largest, b.dynamic_range, b.largest, plan.accuracy_text(),
        plan.candidates.back().acceptance.dynamic_range, plan.problem.k);
 }

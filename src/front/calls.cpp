@@ -67,11 +67,11 @@ void log_execution(const LogSink& log, const Report& report) noexcept {
                             plan.problem.n, plan.problem.k, plan.problem.batch_count, plan.engine->name()));
     }
     if (log.level >= LogLevel::debug) log.write(LogLevel::debug, describe_report(report));
-  } catch (...) {  // the sink's own affair
+  } catch (...) {  // an error of the log must not become one of the call
   }
 }
 
-// Memory for what a device will have to report, made with the plan, since an execution may be captured in a
+// Returns the memory for a device's report. It is made with the plan, since an execution may be captured in a
 // graph. Null without a handle and for host or native plans, which need no device report.
 std::shared_ptr<const DeviceReportMemory> reserve_device_report(kintsugi_handle handle, const Plan& plan,
                                                                 const Queue& queue) {
@@ -111,24 +111,24 @@ std::shared_ptr<const Plan> make_plan_of_key(kintsugi_handle handle, const PlanK
 std::shared_ptr<const Plan> cached_plan(kintsugi_handle handle, const Problem& problem,
                                         const CheckedOptions& call) {
   const PlanKey& key = key_of_call(handle, problem, call);
-  const bool told_of_context = problem.memory == MemorySpace::device;
-  if (auto plan = plan_cache().find(key); plan != nullptr && (told_of_context || is_of_caller(*plan)))
+  const bool key_has_context = problem.memory == MemorySpace::device;
+  if (auto plan = plan_cache().find(key); plan != nullptr && (key_has_context || is_of_caller(*plan)))
     return plan;
   auto plan = make_plan_of_key(handle, key, call);
   plan_cache().keep(key, plan);
   return plan;
 }
 
-// Makes the plan for the prepared operands that are given. Under the policy auto one that would have to be
-// split again, since it was prepared for something else, counts as one that is not prepared.
+// Returns the plan for the prepared operands that are given. Under the policy auto, an operand that was
+// prepared for another program, and would have to be split again, counts as not prepared.
 std::shared_ptr<const Plan> plan_for(kintsugi_handle handle, Problem problem, const CheckedOptions& call,
                                      const GivenPrepared& given) {
   problem.prepared_a = given.a != nullptr;
   problem.prepared_b = given.b != nullptr;
   auto plan = cached_plan(handle, problem, call);
   if (given.a == nullptr && given.b == nullptr) return plan;
-  const bool by_time = plan->request.scheme.empty() && plan->request.policy == Policy::automatic;
-  if (!by_time || plan->is_native()) return plan;
+  const bool selects_by_time = plan->request.scheme.empty() && plan->request.policy == Policy::automatic;
+  if (!selects_by_time || plan->is_native()) return plan;
   problem.prepared_a = given.a != nullptr && has_slices_of(*plan, *given.a);
   problem.prepared_b = given.b != nullptr && has_slices_of(*plan, *given.b);
   return problem == plan->problem ? plan : cached_plan(handle, problem, call);

@@ -19,8 +19,8 @@ constexpr std::size_t first_size(const kintsugi_options*) { return 104; }
 constexpr std::size_t first_size(const kintsugi_operands*) { return 80; }
 constexpr std::size_t first_size(const kintsugi_calibration*) { return 40; }
 
-// Returns the caller's struct over the defaults. A struct longer than ours is a newer caller's; its bytes
-// beyond the end of this version's must be zero.
+// Returns the caller's struct; members that it is too short for have their defaults. A struct longer than
+// ours is a newer caller's; its bytes beyond the end of this version's must be zero.
 template <class Struct>
 Struct read_struct(const Struct* given, const Struct& defaults, const char* name) {
   check_not_null(given, name);
@@ -97,16 +97,18 @@ void check_leading_dimension(std::int64_t ld, const char* name, std::int64_t len
   }
 }
 
-// Checks ld against the contiguous length of op^-1(rows x columns): rows if columns are contiguous.
+// Checks the leading dimension of a stored matrix whose op() is rows x columns: it is at least the length of
+// the contiguous lines, which are columns or rows of op() by layout and op.
 void check_matrix(const kintsugi_problem& p, std::int32_t op, std::int64_t ld, const char* name,
                   std::int64_t rows, const char* rows_name, std::int64_t columns, const char* columns_name) {
-  const bool unit_down = (p.layout == KINTSUGI_COLUMN_MAJOR) == (op == KINTSUGI_OP_N);
-  check_leading_dimension(ld, name, unit_down ? rows : columns, unit_down ? rows_name : columns_name);
-  const std::int64_t others = unit_down ? columns : rows;
+  const bool has_contiguous_columns = (p.layout == KINTSUGI_COLUMN_MAJOR) == (op == KINTSUGI_OP_N);
+  check_leading_dimension(ld, name, has_contiguous_columns ? rows : columns,
+                          has_contiguous_columns ? rows_name : columns_name);
+  const std::int64_t lines = has_contiguous_columns ? columns : rows;
   std::int64_t extent = 0;
-  if (__builtin_mul_overflow(ld, std::max<std::int64_t>(others, 1), &extent)) {
+  if (__builtin_mul_overflow(ld, std::max<std::int64_t>(lines, 1), &extent)) {
     fail(Status::invalid_argument, "{} = {} times {} = {} does not fit 64 bits", name, ld,
-         unit_down ? columns_name : rows_name, others);
+         has_contiguous_columns ? columns_name : rows_name, lines);
   }
 }
 
@@ -133,7 +135,7 @@ void check_batch(const kintsugi_problem& p) {
   check_size(p.stride_b, "stride_b");
   check_size(p.stride_c, "stride_c");
   if (p.batch_count > 1 && p.stride_c == 0) {
-    fail(Status::invalid_argument, "stride_c = 0 puts all batch_count = {} results into one place",
+    fail(Status::invalid_argument, "stride_c = 0 would write all batch_count = {} results to the same memory",
          p.batch_count);
   }
   std::int64_t extent = 0;
@@ -155,8 +157,8 @@ void check_supported(const kintsugi_problem& p) {
   }
   if (p.memory == KINTSUGI_HOST && p.pointer_mode == KINTSUGI_SCALARS_ON_DEVICE) {
     fail(Status::invalid_argument,
-         "pointer_mode = {} (device) with memory = {} (host): scalars in device memory go with "
-         "matrices there",
+         "pointer_mode = {} (device) with memory = {} (host): scalars in device memory go with matrices "
+         "there",
          p.pointer_mode, p.memory);
   }
 }
@@ -201,7 +203,7 @@ kintsugi_operands read_operands(const kintsugi_operands* given) {
   return read_struct(given, kintsugi_operands KINTSUGI_OPERANDS_INIT, "operands");
 }
 
-const Prepared* part_of(kintsugi_prepared prepared) {
+const Prepared* prepared_of(kintsugi_prepared prepared) {
   return prepared == nullptr ? nullptr : &prepared->prepared;
 }
 
@@ -304,7 +306,8 @@ SettingLayer CheckedOptions::layer() const {
   return layer;
 }
 
-// Numbers have a fixed length, and texts an end that is in none of them.
+// Numbers have a fixed length and every text ends with a zero, which no text contains, so different options
+// give different texts.
 void CheckedOptions::append_settings(std::string& text) const {
   for (const auto& [name, value] : numbers_of(given))
     text.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -316,7 +319,7 @@ CheckedOptions check_options(const kintsugi_options* given) {
   constexpr kintsugi_options defaults = KINTSUGI_OPTIONS_INIT;
   const kintsugi_options options = given == nullptr ? defaults : read_struct(given, defaults, "options");
   if ((options.allocate == nullptr) != (options.deallocate == nullptr)) {
-    fail(Status::invalid_argument, "options: of allocate and deallocate only one is given");
+    fail(Status::invalid_argument, "options: only one is given of allocate and deallocate");
   }
   check_reserved(options.reserved, "options");
   return {options,
@@ -339,14 +342,13 @@ kintsugi_calibration check_calibration(const kintsugi_calibration* given) {
 void check_queue_of(const Problem& problem, const Queue& queue) {
   if (queue.kind != QueueKind::cuda || problem.memory == MemorySpace::device) return;
   fail(Status::invalid_argument,
-       "queue.kind = {} (CUDA) with memory = {} (host): work on host matrices returns when C is "
-       "there",
+       "queue.kind = {} (CUDA) with memory = {} (host): a call on host matrices uses no stream of the caller",
        static_cast<int>(KINTSUGI_QUEUE_CUDA), static_cast<int>(KINTSUGI_HOST));
 }
 
 GivenPrepared given_prepared(const kintsugi_operands* operands) {
   const kintsugi_operands p = read_operands(operands);
-  return {part_of(p.prepared_a), part_of(p.prepared_b)};
+  return {prepared_of(p.prepared_a), prepared_of(p.prepared_b)};
 }
 
 Operands check_operands(const Problem& problem, const kintsugi_operands* given) {
@@ -366,8 +368,8 @@ Operands check_operands(const Problem& problem, const kintsugi_operands* given) 
   operands.a = p.a;
   operands.b = p.b;
   operands.c = p.c;
-  operands.prepared_a = part_of(p.prepared_a);
-  operands.prepared_b = part_of(p.prepared_b);
+  operands.prepared_a = prepared_of(p.prepared_a);
+  operands.prepared_b = prepared_of(p.prepared_b);
   operands.workspace = p.workspace;
   operands.workspace_size = p.workspace_size;
   if (p.workspace == nullptr && p.workspace_size != 0) {

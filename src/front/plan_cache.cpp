@@ -38,7 +38,7 @@ PlanCache::Position PlanCache::find_position(const PlanKey& key, std::size_t has
   return found == last ? plans_.end() : found->second;
 }
 
-// The lock is the one that a fork waits for, so that a child finds the lists whole.
+// A fork waits for this lock, so that a child finds the lists in a consistent state.
 std::shared_ptr<const Plan> PlanCache::find(const PlanKey& key) {
   const auto lock = lock_shared_state();
   if (!plans_.empty() && plans_.front().key == key) return plans_.front().plan;
@@ -57,7 +57,7 @@ void PlanCache::remove(Position position, std::list<Element>& removed) {
 void PlanCache::keep(const PlanKey& key, const std::shared_ptr<const Plan>& plan) {
   std::list<Element> element;
   element.push_back({key, plan});
-  std::list<Element> removed;  // is destroyed after the lock
+  std::list<Element> removed;  // destroyed after the lock is released
   const std::size_t hash = hash_of(key);
   const auto lock = lock_shared_state();
   if (const Position before = find_position(key, hash); before != plans_.end()) remove(before, removed);

@@ -70,7 +70,8 @@ double expected_seconds(const Plan& plan) {
          expected_times(*plan.engine, program, plan.problem).emulated;
 }
 
-// A thread that has less to do than this costs as much as it saves: a call has about eight parallel loops.
+// Takes fewer threads for short calls. A thread that has less to do than min_seconds_of_thread costs as much
+// as it saves: a call has about eight parallel loops.
 // Longer calls gain from threads on a busy machine too (base/workers.hpp).
 void limit_threads(Plan& plan) {
   constexpr double min_seconds_of_thread = 100e-6;
@@ -92,8 +93,8 @@ void set_workspace(Plan& plan) {
 }  // namespace
 
 std::string Plan::accuracy_text() const {
-  const std::string& asked = settings[SettingId::accuracy].value;
-  return asked.empty() ? type_name(problem.type) : asked;
+  const std::string& accuracy = settings[SettingId::accuracy].value;
+  return accuracy.empty() ? type_name(problem.type) : accuracy;
 }
 
 const Candidate* Plan::checked_candidate() const {

@@ -62,8 +62,8 @@ template <class T>
 MatrixView<T> matrix_view(T* data, Layout layout, Op op, std::int64_t rows, std::int64_t columns,
                           std::int64_t ld) {
   const bool transposed = op != Op::none;
-  const bool unit_down = (layout == Layout::column_major) != transposed;
-  return {data, rows, columns, unit_down ? 1 : ld, unit_down ? ld : 1};
+  const bool has_contiguous_columns = (layout == Layout::column_major) != transposed;
+  return {data, rows, columns, has_contiguous_columns ? 1 : ld, has_contiguous_columns ? ld : 1};
 }
 
 }  // namespace kintsugi::core

@@ -10,11 +10,12 @@ namespace kintsugi::core {
 
 namespace {
 
-// Largest size of the problem. A leading dimension that is never stepped over does not count.
+// Largest size or leading dimension of the problem. The leading dimension of a single row or column does not
+// count.
 std::int64_t largest_size(const Problem& problem) {
   const auto used = [&](std::int64_t ld, std::int64_t rows, std::int64_t columns, Op op) {
-    const bool unit_down = (problem.layout == Layout::column_major) == (op == Op::none);
-    return (unit_down ? columns : rows) > 1 ? ld : 0;
+    const bool has_contiguous_columns = (problem.layout == Layout::column_major) == (op == Op::none);
+    return (has_contiguous_columns ? columns : rows) > 1 ? ld : 0;
   };
   return std::max({problem.m, problem.vectors_b(), problem.products(),
                    used(problem.lda, problem.m, problem.k, problem.op_a),

@@ -110,10 +110,10 @@ ExactNumber<residue_limbs> ChineseRemainder::number(const Sums& sums, int lane) 
   return result;
 }
 
-Integer ChineseRemainder::product_without(int left_out) const {
+Integer ChineseRemainder::product_without(int excluded) const {
   Integer product{{1}};
   for (int t = 0; t < system_.count(); ++t) {
-    if (t == left_out) continue;
+    if (t == excluded) continue;
     Integer next;
     next.add_multiple(product, static_cast<std::uint64_t>(system_.modulus(t)));
     product = next;

@@ -48,7 +48,7 @@ class ChineseRemainder {
  private:
   using Parts = std::array<double, max_parts>;
 
-  WideInteger<residue_limbs> product_without(int left_out) const;
+  WideInteger<residue_limbs> product_without(int excluded) const;
   int inverse_of_cofactor(int t) const;
 
   ResidueSystem system_;

@@ -68,11 +68,11 @@ SplitError grid_error(const SplitRule& rule) {
   const auto half_quantum = [&](int s) { return two_to(-s * rule.residual_exponent - 1); };
   SplitError split;
   split.error_floor = half_quantum(rule.slices - 1);
-  double others = split.error_floor;
-  for (int s = 1; s < rule.slices; ++s) others += half_quantum(s - 1);
+  double later_slices = split.error_floor;
+  for (int s = 1; s < rule.slices; ++s) later_slices += half_quantum(s - 1);
   split.ratios.assign(static_cast<std::size_t>(rule.slices), 0);
   split.ratios[0] = 1;
-  split.floors.push_back(others);
+  split.floors.push_back(later_slices);
   for (int s = 1; s < rule.slices; ++s) split.floors.push_back(half_quantum(s - 1));
   return split;
 }
@@ -130,15 +130,15 @@ bool has_term(const Schedule& schedule, int a, int b) {
 // 2^-((d + t) gain): together at most (d - 1) / (1 - 2^-gain) times 4 u_i v_j 2^-(d gain). Sums in FP64 round
 // each of N products at most N + 1 times, the conversion of the integer to FP64 included.
 ErrorBound ozaki1_bound(const Program& program, double k) {
-  const Ozaki1Parameters& rules = program.ozaki1;
-  if (rules.mode == Ozaki1Parameters::Mode::cr) return {};
+  const Ozaki1Parameters& parameters = program.ozaki1;
+  if (parameters.mode == Ozaki1Parameters::Mode::cr) return {};
   const int gain = program.split_a.successive_gain();
   // A report gives 0 slices for a product without non-zero terms (A is zero), of which nothing is left out.
-  const int d = std::max(rules.slices != 0 ? rules.slices : rules.min_slices, 1);
+  const int d = std::max(parameters.slices != 0 ? parameters.slices : parameters.min_slices, 1);
   const double residual = two_to(std::max(1 - d * gain, -1000));
   // Bound of the sum of all slices' magnitudes of an element: |x| and what each rounding may add.
   const double beyond = two_to(1 - gain) + two_to(1 - gain) / (1 - two_to(-gain));
-  const double roundings = (rules.max_products + 1.0) * 0x1p-53 * (1 + 0x1p-40);
+  const double roundings = (parameters.max_products + 1.0) * 0x1p-53 * (1 + 0x1p-40);
   const double floor = residual + roundings * beyond;
   const double left_out = residual * residual + residual * 2 * (d - 1) / (1 - two_to(-gain));
   constexpr double underflow = 0x1p-1000;

@@ -57,9 +57,8 @@ inline constexpr Scheme int52{
     .operands = {OperandType::f32, OperandType::f64},
     .program = int52_program<1>(),
     .bound =
-        "2^(51 - 52 N) (u_i ||b_j||_1 + v_j ||a_i||_1) + 2^(102 - 104 N) k u_i v_j, 2^50 (1 - 2^-7) u_i <= "
-        "max "
-        "|a_ip| < 2^51 (1 - 2^-7) u_i, v_j likewise; 0 where no element is rounded",
+        "2^(51 - 52 N) (u_i ||b_j||_1 + v_j ||a_i||_1) + 2^(102 - 104 N) k u_i v_j, 2^50 (1 - 2^-7) u_i "
+        "<= max |a_ip| < 2^51 (1 - 2^-7) u_i, v_j likewise; 0 where no element is rounded",
     .window = "correctly rounded where rows and columns span at most 52 N - 55 binades (FP32: 52 N - 26)",
     .source = "ours: Ozaki's error-free grid on the integer multiply-add of AVX-512 IFMA",
     .parameters = "words=1...4",

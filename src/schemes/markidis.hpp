@@ -36,8 +36,7 @@ inline constexpr Scheme markidis{
     .program = {markidis_split, markidis_split, make_schedule(markidis_structure)},
     .bound =
         "2 * 2^-21 |A||B| + accumulation inside the engine, growing linearly with k; 2^-24 absolute per "
-        "element "
-        "below 2^-3",
+        "element below 2^-3",
     .window = "2^-3 <= |x| < 2^15; larger elements lose everything above 2 * 65504",
     .source =
         "Markidis et al., NVIDIA Tensor Core Programmability, Performance & Precision (2018); "

@@ -103,9 +103,8 @@ constexpr Scheme mixpert_scheme(std::string_view name, std::string_view summary,
           "multiplied by a half-precision program",
       .source = "MixPert sections 3.2 and 3.3, Eqs. 2-4 and 7-9",
       .parameters =
-          "tile=32, 64, 128 or 256 inner indices with one exponent, on GPUs 32 or 128; exponent=operand, or "
-          "pair for "
-          "one exponent of both tiles of a product",
+          "tile=32, 64, 128 or 256 inner indices with one exponent, on GPUs 32 or 128; exponent=operand, "
+          "or pair for one exponent of both tiles of a product",
       .configure = configure_mixpert,
       .fit = fit_mixpert,
   };
@@ -114,18 +113,18 @@ constexpr Scheme mixpert_scheme(std::string_view name, std::string_view summary,
 inline constexpr Scheme mixpert_1 = mixpert_scheme(
     "mixpert-1", "int8 segments with an exponent per tile, 2 and 2 segments, 4 products",
     mixpert_program(mixpert_structure_1),
-    "2^-14 (u_i ||b_j||_1 + v_j ||a_i||_1) + 2^-28 k u_i v_j + (k/32 + 2) u |A||B|; u_i, v_j at most 1.01 "
-    "times the largest magnitude of the 16 rows and of the 8 columns that share tiles");
+    "2^-14 (u_i ||b_j||_1 + v_j ||a_i||_1) + 2^-28 k u_i v_j + (k/32 + 2) u |A||B|; u_i, v_j at most "
+    "1.01 times the largest magnitude of the 16 rows and of the 8 columns that share tiles");
 inline constexpr Scheme mixpert_2 =
     mixpert_scheme("mixpert-2", "int8 segments with an exponent per tile, 2 and 3 segments, 6 products",
                    mixpert_program(mixpert_structure_2),
-                   "2^-14 u_i ||b_j||_1 + 2^-21 v_j ||a_i||_1 + 2^-35 k u_i v_j + (k/32 + 2) u |A||B|; u_i, "
-                   "v_j as mixpert-1");
+                   "2^-14 u_i ||b_j||_1 + 2^-21 v_j ||a_i||_1 + 2^-35 k u_i v_j + (k/32 + 2) u |A||B|; "
+                   "u_i, v_j as mixpert-1");
 inline constexpr Scheme mixpert_3 =
     mixpert_scheme("mixpert-3", "int8 segments with an exponent per tile, 3 and 2 segments, 6 products",
                    mixpert_program(mixpert_structure_3),
-                   "2^-21 u_i ||b_j||_1 + 2^-14 v_j ||a_i||_1 + 2^-35 k u_i v_j + (k/32 + 2) u |A||B|; u_i, "
-                   "v_j as mixpert-1");
+                   "2^-21 u_i ||b_j||_1 + 2^-14 v_j ||a_i||_1 + 2^-35 k u_i v_j + (k/32 + 2) u |A||B|; "
+                   "u_i, v_j as mixpert-1");
 inline constexpr Scheme mixpert_4 = mixpert_scheme(
     "mixpert-4", "int8 segments with an exponent per tile, 3 and 3 segments, 8 products",
     mixpert_program(mixpert_structure_4),

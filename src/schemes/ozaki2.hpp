@@ -156,13 +156,10 @@ inline constexpr Scheme ozaki2{
         }(),
     .bound =
         "2^-1 (u_i ||b_j||_1 + v_j ||a_i||_1) + 2^-2 k u_i v_j, 2^(b-1) u_i <= max |a_ip| < 2^b u_i, v_j "
-        "likewise; "
-        "0 where no element is rounded",
+        "likewise; 0 where no element is rounded",
     .window =
-        "correctly rounded where rows and columns span at most b - 53 binades (FP32: b - 24, double-double: "
-        "to the last bit of lo), 2 b + log2 k "
-        "<= "
-        "log2 M - 3",
+        "correctly rounded where rows and columns span at most b - 53 binades (FP32: b - 24, "
+        "double-double: to the last bit of lo), 2 b + log2 k <= log2 M - 3",
     .source = "Ozaki, Uchino and Imamura, Ozaki Scheme II (arXiv 2504.08009), scales from integers alone",
     .parameters = "moduli=2...49, scale=exponent, norm or product",
     .configure = configure_ozaki2,

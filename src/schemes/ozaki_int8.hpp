@@ -62,9 +62,8 @@ inline constexpr Scheme ozaki_int8{
     .operands = {OperandType::f32, OperandType::f64},
     .program = ozaki_int8_program<ozaki_int8_default>(),
     .bound =
-        "2^(7 - 8 N) (u_i ||b_j||_1 + v_j ||a_i||_1) + (N - 1) 2^(14 - 8 N) (1 + 2^-6) k u_i v_j, 63.5 u_i "
-        "<= "
-        "max |a_ip| < 127 u_i, v_j likewise",
+        "2^(7 - 8 N) (u_i ||b_j||_1 + v_j ||a_i||_1) + (N - 1) 2^(14 - 8 N) (1 + 2^-6) k u_i v_j, 63.5 "
+        "u_i <= max |a_ip| < 127 u_i, v_j likewise",
     .window = "none: the error is relative to the largest magnitude of each row and column",
     .source =
         "Ozaki, Ogita, Oishi and Rump (2012) on int8 units, as Ootomo, Ozaki and Yokota, DGEMM on Integer "

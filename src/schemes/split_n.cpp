@@ -133,9 +133,8 @@ void adapt_split_n(Program& program, const RangeSummary& a, const RangeSummary& 
   check(program.split_b, b, 'B');
   if (sums_can_overflow(program, a, b, k)) {
     fail(Status::contract_unreachable,
-         "magnitudes of A reach 2^{} and of B 2^{}; sums of {} products of {} slices, residuals times 2^{}, "
-         "may overflow "
-         "fp32",
+         "magnitudes of A reach 2^{} and of B 2^{}; sums of {} products of {} slices, residuals times "
+         "2^{}, may overflow fp32",
          a.largest, b.largest, k, program.format().name, program.split_a.residual_exponent);
   }
 }

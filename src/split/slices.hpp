@@ -34,7 +34,7 @@ struct Slices {
   std::int64_t vectors = 0;            // in this view
   std::int64_t allocated_vectors = 0;  // in each slice in memory, a multiple of vector_multiple
   std::int64_t k = 0;
-  // Exponents per tile, those of a panel of `tile_vectors` vectors one after the other; stored behind the
+  // Exponents per tile, those of a panel of `tile_vectors` vectors one after the other; stored after the
   // slices. tile_depth = 0: none.
   int tile_vectors = 0;
   int tile_depth = 0;

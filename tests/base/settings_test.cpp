@@ -170,7 +170,7 @@ TEST(Settings, StrictMakesUnknownVariablesErrors) {
 
 TEST(Settings, StrictIsSetByTheEnvironmentOnly) {
   EXPECT_THAT(message_of([] { refuse_environment_only(find_setting("strict"), "kintsugi_set"); }),
-              HasSubstr("from KINTSUGI_STRICT alone"));
+              HasSubstr("set the environment variable KINTSUGI_STRICT instead"));
 }
 
 TEST(Settings, EnvironmentTakesTheVariablesOfTheDropInLibraries) {
@@ -212,7 +212,8 @@ TEST_F(SettingsFile, MistakesNameTheLine) {
 
 TEST_F(SettingsFile, RefusesSettingsOfTheEnvironmentOnly) {
   write("cpu_blas = libblas.so\n");
-  EXPECT_THAT(message_of([] { file_settings(); }), HasSubstr("from KINTSUGI_CPU_BLAS alone"));
+  EXPECT_THAT(message_of([] { file_settings(); }),
+              HasSubstr("set the environment variable KINTSUGI_CPU_BLAS instead"));
 }
 
 TEST_F(SettingsFile, MayBeEmptyButNotAFolder) {

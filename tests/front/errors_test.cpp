@@ -74,7 +74,7 @@ const Mistake mistakes[] = {
     MISTAKE("negative_batch", p.batch_count = -1, KINTSUGI_INVALID_ARGUMENT, "batch_count = -1 is negative"),
     MISTAKE("negative_stride", p.stride_b = -1, KINTSUGI_INVALID_ARGUMENT, "stride_b = -1 is negative"),
     MISTAKE("results_in_one_place", (p.batch_count = 2, p.stride_c = 0), KINTSUGI_INVALID_ARGUMENT,
-            "stride_c = 0 puts all"),
+            "stride_c = 0 would write all batch_count"),
     MISTAKE("huge_stride", p.stride_a = INT64_MAX / 2, KINTSUGI_INVALID_ARGUMENT, "is more than 2^48"),
     MISTAKE("huge_batch", p.batch_count = p.stride_a = std::int64_t{1} << 40, KINTSUGI_INVALID_ARGUMENT,
             "does not fit 64 bits"),
@@ -154,7 +154,7 @@ TEST(Settings, HandlesCheckTheirSettingsImmediately) {
   EXPECT_EQ(kintsugi_set(handle, "policy", "red"), KINTSUGI_BAD_SETTING);
   EXPECT_EQ(kintsugi_set(handle, nullptr, "red"), KINTSUGI_INVALID_ARGUMENT);
   EXPECT_EQ(kintsugi_set(handle, "cpu_blas", "libblas.so"), KINTSUGI_BAD_SETTING);
-  EXPECT_THAT(kintsugi_last_error(), HasSubstr("from KINTSUGI_CPU_BLAS alone"));
+  EXPECT_THAT(kintsugi_last_error(), HasSubstr("set the environment variable KINTSUGI_CPU_BLAS instead"));
   kintsugi_destroy(handle);
 }
 

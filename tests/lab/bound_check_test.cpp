@@ -103,7 +103,7 @@ TEST(BoundCheck, IntegerFormatsTakeEveryFiniteVector) {
   const std::vector<double> rows{1, -0.5, -1.984375, 1, 0x1.fbfffffffffffp0, 1, 0x1p-1074, 0, 0, 0};
   const VectorNorms norms = norms_of_rows(rows, 5, window);
   EXPECT_TRUE(norms.in_window);
-  EXPECT_EQ(norms.ones, (std::vector<double>{1.5, 2.984375, 1 + 0x1.fbfffffffffffp0, 0x1p-1074, 0}));
+  EXPECT_EQ(norms.one_norms, (std::vector<double>{1.5, 2.984375, 1 + 0x1.fbfffffffffffp0, 0x1p-1074, 0}));
   EXPECT_EQ(norms.unscales, (std::vector<long double>{0x1p-6, 0x1p-5, 0x1p-6, std::ldexp(1.0L, -1080), 1}));
 }
 
@@ -111,7 +111,7 @@ TEST(BoundCheck, AllowedErrorsFollowNormsAndBound) {
   SplitWindow window{.known = true, .scaled = true, .top_exponent = 14, .dynamic_range = 16};
   const VectorNorms norms = norms_of_rows<float>({1, -2, 0.5F, 0, 0, 0}, 2, window);
   EXPECT_TRUE(norms.in_window);
-  EXPECT_EQ(norms.ones, (std::vector<double>{3.5, 0}));
+  EXPECT_EQ(norms.one_norms, (std::vector<double>{3.5, 0}));
   EXPECT_EQ(norms.unscales, (std::vector<long double>{0x1p-13, 1}));
   ElementError element;
   element.absolute = 10;

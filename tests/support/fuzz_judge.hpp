@@ -163,10 +163,10 @@ class FuzzJudge {
     if (promise_.kind == Promise::Kind::native || is_scheme)
       bound.absolute += (1 + factor) * static_cast<double>(matrices_->k + 3) * smallest;
     const auto v = static_cast<std::size_t>(i);
-    for (std::size_t w = 0; is_scheme && w < norms_b_->ones.size(); ++w) {
+    for (std::size_t w = 0; is_scheme && w < norms_b_->one_norms.size(); ++w) {
       const auto floors =
-          static_cast<double>(coefficients_.floor_a * norms_a_->unscales[v] * norms_b_->ones[w] +
-                              coefficients_.floor_b * norms_b_->unscales[w] * norms_a_->ones[v] +
+          static_cast<double>(coefficients_.floor_a * norms_a_->unscales[v] * norms_b_->one_norms[w] +
+                              coefficients_.floor_b * norms_b_->unscales[w] * norms_a_->one_norms[v] +
                               coefficients_.floor_both * norms_a_->unscales[v] * norms_b_->unscales[w]);
       bound.absolute += factor * floors * (1 + 0x1p-18) / static_cast<double>(matrices_->n);
     }
@@ -245,8 +245,8 @@ class FuzzJudge {
       const auto v = static_cast<std::size_t>(i), w = static_cast<std::size_t>(j);
       before = static_cast<double>(
           coefficients_.relative * exact.absolute +
-          factor * (coefficients_.floor_a * norms_a_->unscales[v] * norms_b_->ones[w] +
-                    coefficients_.floor_b * norms_b_->unscales[w] * norms_a_->ones[v] +
+          factor * (coefficients_.floor_a * norms_a_->unscales[v] * norms_b_->one_norms[w] +
+                    coefficients_.floor_b * norms_b_->unscales[w] * norms_a_->one_norms[v] +
                     coefficients_.floor_both * norms_a_->unscales[v] * norms_b_->unscales[w]));
     }
     // Native arithmetic and named schemes round sums to the operands' type before alpha multiplies them.

@@ -41,7 +41,7 @@ void ExactSum::add_at(std::uint64_t bits, int position, bool negative) {
   digit_[index + 2] += with_sign(high);
 }
 
-void ExactSum::touch(int first, int last) {
+void ExactSum::include_digits(int first, int last) {
   if (first < first_) first_ = first;
   if (last > last_) last_ = last;
 }
@@ -62,7 +62,7 @@ void ExactSum::add(double x) {
   const int position = part.exponent + one_position;
   count_additions(1);
   add_at(part.significand, position, part.negative);
-  touch(position / digit_bits, position / digit_bits + 2);
+  include_digits(position / digit_bits, position / digit_bits + 2);
 }
 
 void ExactSum::add(const ExactSum& other) {
@@ -74,7 +74,7 @@ void ExactSum::add(const ExactSum& other) {
     const auto digit = static_cast<std::int64_t>(parts.digit[i]);
     digit_[i] += parts.negative ? -digit : digit;
   }
-  touch(parts.first, parts.last);
+  include_digits(parts.first, parts.last);
 }
 
 void ExactSum::add_integer(std::uint64_t integer, int exponent, bool negative) {
@@ -83,7 +83,7 @@ void ExactSum::add_integer(std::uint64_t integer, int exponent, bool negative) {
   const int position = exponent + one_position + below;
   count_additions(1);
   add_at(integer >> below, position, negative);
-  touch(position / digit_bits, position / digit_bits + 2);
+  include_digits(position / digit_bits, position / digit_bits + 2);
 }
 
 void ExactSum::add_product(double a, double b) {
@@ -100,7 +100,7 @@ void ExactSum::add_product(double a, double b) {
   count_additions(1);
   add_at(static_cast<std::uint64_t>(product), position, negative);
   add_at(static_cast<std::uint64_t>(product >> 64), position + 64, negative);
-  touch(position / digit_bits, position / digit_bits + 4);
+  include_digits(position / digit_bits, position / digit_bits + 4);
 }
 
 // A product of floats has 48 significant bits. It is added as 32 bits and a signed rest of at most 48 bits to
@@ -115,7 +115,7 @@ void ExactSum::add_products(const float* a, const float* b, std::int64_t count) 
   for (std::int64_t start = 0; start < count; start += block) {
     const std::int64_t end = std::min(count, start + block);
     count_additions((end - start) << weight);
-    touch(lowest / digit_bits, highest / digit_bits + 1);
+    include_digits(lowest / digit_bits, highest / digit_bits + 1);
     for (std::int64_t l = start; l < end; ++l) {
       const double product = static_cast<double>(a[l]) * static_cast<double>(b[l]);
       const auto bits = std::bit_cast<std::uint64_t>(product);
@@ -198,7 +198,7 @@ void ExactSum::multiply(double x) {
     count_additions(1);
     add_at(static_cast<std::uint64_t>(product), position, negative);
     add_at(static_cast<std::uint64_t>(product >> 64), position + 64, negative);
-    touch(position / digit_bits, position / digit_bits + 4);
+    include_digits(position / digit_bits, position / digit_bits + 4);
   }
 }
 

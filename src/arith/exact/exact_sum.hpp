@@ -100,7 +100,7 @@ class ExactSum {
 
   // Adds +-bits * 2^(position - one_position) to the digits position / 32 ... position / 32 + 2.
   void add_at(std::uint64_t bits, int position, bool negative);
-  void touch(int first, int last);
+  void include_digits(int first, int last);
   void count_additions(std::int64_t count);
   void carry();
   static int leading_position(const Magnitude& magnitude);

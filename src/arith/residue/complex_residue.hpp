@@ -3,8 +3,7 @@
 // Where -1 is a square modulo m, w w = -1, a + i b is represented by the two numbers a + w b and a - w b,
 // whose products with those of another factor represent the complex product: two products. For other m three
 // products are needed: with A = a a', B = b b' and S = (a + b)(a' + b') the product is (A - B) + i (S - A -
-// B). Sums over k commute with both. b' and S = (a + b)(a' + b') the product is (A - B) + i (S - A - B). Sums
-// over k commute with both.
+// B). Both ways may be applied to sums over k instead of to single products.
 #pragma once
 
 #include <array>

@@ -69,12 +69,14 @@ namespace residue_detail {
 
 inline constexpr int no_modulus = -1;
 
-// Product of all moduli but two, which may be the same, or no_modulus.
+// Product of all moduli except those of indices first_excluded and second_excluded, which may be the same
+// index, or no_modulus.
 template <int Limbs>
-constexpr WideInteger<Limbs> product_of_moduli(const ResidueSystem& system, int left_out, int also) {
+constexpr WideInteger<Limbs> product_of_moduli(const ResidueSystem& system, int first_excluded,
+                                               int second_excluded) {
   WideInteger<Limbs> product{{1}};
   for (int t = 0; t < system.count(); ++t) {
-    if (t == left_out || t == also) continue;
+    if (t == first_excluded || t == second_excluded) continue;
     WideInteger<Limbs> next;
     next.add_multiple(product, static_cast<std::uint64_t>(system.modulus(t)));
     product = next;
@@ -110,9 +112,9 @@ constexpr RemainderPair<Limbs> remainder_pair(const ResidueSystem& system, const
   };
   const auto first = static_cast<std::uint32_t>(system.modulus(x.modulus));
   const auto second = static_cast<std::uint32_t>(system.modulus(y.modulus));
-  const bool same = x.modulus == y.modulus;
-  const std::uint64_t divisor = same ? first : first * second;
-  return {coefficient(x, same ? 1 : second) | coefficient(y, same ? 1 : first) << 16,
+  const bool same_modulus = x.modulus == y.modulus;
+  const std::uint64_t divisor = same_modulus ? first : first * second;
+  return {coefficient(x, same_modulus ? 1 : second) | coefficient(y, same_modulus ? 1 : first) << 16,
           static_cast<std::uint32_t>(((std::uint64_t{1} << 32) + divisor / 2) / divisor),
           words_of(product_of_moduli<Limbs>(system, x.modulus, y.modulus))};
 }

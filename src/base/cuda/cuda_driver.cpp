@@ -14,9 +14,8 @@ namespace kintsugi::core::cuda {
 namespace {
 
 constexpr std::string_view fork_advice =
-    "CUDA does not survive a fork: start such processes anew (Python's multiprocessing: start method "
-    "\"spawn\"), or "
-    "multiply on the CPU";
+    "CUDA cannot be used after a fork: start new processes instead (Python's multiprocessing: start method "
+    "\"spawn\"), or multiply on the CPU";
 
 // Finds all functions; returns the name of the first that the library lacks, or nullptr.
 const char* find_functions(void* library, Driver& driver) {

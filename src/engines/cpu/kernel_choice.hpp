@@ -27,8 +27,9 @@ KernelChoice<Kernels> choose_kernels(std::span<const Kernels* const> families, s
     if (name == "auto" || name == kernels->name) return {kernels, {}};
     names += fmt::format(", {}", kernels->name);
   }
-  return {families.back(), fmt::format("{} = \"{}\" asks for kernels that this CPU cannot execute; it has {}",
-                                       variable, name, names)};
+  return {families.back(),
+          fmt::format("{} = \"{}\" names kernels that this CPU cannot execute; it can execute {}", variable,
+                      name, names)};
 }
 
 // Returns the kernels that the environment's setting names now.

@@ -6,11 +6,11 @@
 // alpha and beta follow.
 //
 // Error. Within a block of at most 256 products FP32 or FP64 arithmetic loses L u |a||b|, L <= 256, in any
-// order (plan/bound.hpp, native_coefficient). Outside, FP32 sums are added in double, FP64 sums in double
-// with the errors of the additions (two_sum; Ogita, Rump and Oishi, Accurate sum and dot product, 2005), and
-// rounded once to T. Up to two blocks that is one addition in T, and the whole is a sum in some order: k u
-// |a||b|. From three blocks on, k > 512, the error is at most 256 u + (1 + 256 u)(u + 2^-60) <= 258 u, less
-// than k u. So native_coefficient() bounds it in both cases.
+// order (schemes/bound.hpp, native_coefficient()). Outside, FP32 sums are added in double, FP64 sums in
+// double with the errors of the additions (two_sum; Ogita, Rump and Oishi, Accurate sum and dot product,
+// 2005), and rounded once to T. Up to two blocks that is one addition in T, and the whole is a sum in some
+// order: k u |a||b|. From three blocks on, k > 512, the error is at most 256 u + (1 + 256 u)(u + 2^-60) <=
+// 258 u, less than k u. So native_coefficient() bounds it in both cases.
 #include "engines/cpu/native_tiles.hpp"
 
 #include <algorithm>
@@ -99,13 +99,13 @@ void pack(const MatrixView<const T>& vectors, bool right, bool conjugated, RealO
   const std::int64_t length = vectors.columns;
   const std::int64_t stride = stride_of(parts_of<T> * length);
   const std::int64_t vector_stride = right ? parts_of<T> * stride : stride;
-  const bool across = vectors.row_stride == 1 && vectors.column_stride != 1;
+  const bool is_contiguous_across_vectors = vectors.row_stride == 1 && vectors.column_stride != 1;
   std::int64_t v = 0;
-  for (; across && v + group <= vectors.rows; v += group)
+  for (; is_contiguous_across_vectors && v + group <= vectors.rows; v += group)
     pack_across<group>(&vectors(v, 0), vectors.column_stride, length, right, conjugated, stride,
                        target + v * vector_stride);
   for (; v < vectors.rows; ++v) {
-    if (!across) {
+    if (!is_contiguous_across_vectors) {
       for (std::int64_t p = 0; p < length; ++p)
         store_parts((&vectors(v, 0))[p], right, conjugated, stride,
                     target + v * vector_stride + p * parts_of<T>);

@@ -101,14 +101,13 @@ std::string missing_reason(const std::string& name) {
   if (is_in_environment(SettingId::cpu_blas)) {
     return fmt::format(
         "KINTSUGI_CPU_BLAS = \"{}\" cannot be opened ({}); accepted: the name or path of an OpenBLAS of "
-        "32-bit "
-        "integers, or no such variable",
+        "32-bit integers, or no such variable",
         name, message);
   }
   return fmt::format(
       "there is no OpenBLAS ({}), without which products on the CPU are many times slower; on Debian: "
-      "apt-get "
-      "install libopenblas0, for Python: pip install scipy-openblas32, or name a copy in KINTSUGI_CPU_BLAS",
+      "apt-get install libopenblas0, for Python: pip install scipy-openblas32, or name a copy in "
+      "KINTSUGI_CPU_BLAS",
       message);
 }
 

@@ -16,16 +16,16 @@ void add_pair_block(PairTile& tile, std::int64_t i, std::int64_t j, std::int64_t
   PairSum<A> sums[columns][vectors];
   for (int c = 0; c < columns; ++c) {
     for (int v = 0; v < vectors; ++v) {
-      const std::int64_t place = i + v * A::lanes + (j + c) * pair_rows;
-      sums[c][v] = {A::load(tile.sum_hi + place), A::load(tile.sum_lo + place)};
+      const std::int64_t index = i + v * A::lanes + (j + c) * pair_rows;
+      sums[c][v] = {A::load(tile.sum_hi + index), A::load(tile.sum_lo + index)};
     }
   }
   for (std::int64_t p = 0; p < length; ++p) {
     Vector x_hi[vectors], x_lo[vectors];
     for (int v = 0; v < vectors; ++v) {
-      const std::int64_t place = i + v * A::lanes + p * pair_rows;
-      x_hi[v] = A::load(tile.a_hi + place);
-      x_lo[v] = A::load(tile.a_lo + place);
+      const std::int64_t index = i + v * A::lanes + p * pair_rows;
+      x_hi[v] = A::load(tile.a_hi + index);
+      x_lo[v] = A::load(tile.a_lo + index);
     }
     for (int c = 0; c < columns; ++c) {
       const Vector y_hi = A::broadcast(tile.b_hi[j + c + p * pair_columns]);
@@ -35,9 +35,9 @@ void add_pair_block(PairTile& tile, std::int64_t i, std::int64_t j, std::int64_t
   }
   for (int c = 0; c < columns; ++c) {
     for (int v = 0; v < vectors; ++v) {
-      const std::int64_t place = i + v * A::lanes + (j + c) * pair_rows;
-      A::store(tile.sum_hi + place, sums[c][v].hi);
-      A::store(tile.sum_lo + place, sums[c][v].lo);
+      const std::int64_t index = i + v * A::lanes + (j + c) * pair_rows;
+      A::store(tile.sum_hi + index, sums[c][v].hi);
+      A::store(tile.sum_lo + index, sums[c][v].lo);
     }
   }
 }

@@ -86,9 +86,9 @@ void add_outside(const Multiplication& task, const Block& block, std::int64_t in
     const float weight_b = tile_weight(task.b.tile(block.column + j, index).difference);
     for (std::int64_t i = 0; i < block.rows; i += panel) {
       const float weight = tile_weight(task.a.tile(block.row + i, index).difference) * weight_b;
-      const std::int64_t at = i + j * sums.stride;
-      add_values(sums.of_weight[0] + at, sums.of_weight[1] + at, sums.of_weight[2] + at,
-                 sums.of_weight[3] + at, weight, std::min(panel, block.rows - i), sums.outside + at);
+      const std::int64_t first = i + j * sums.stride;
+      add_values(sums.of_weight[0] + first, sums.of_weight[1] + first, sums.of_weight[2] + first,
+                 sums.of_weight[3] + first, weight, std::min(panel, block.rows - i), sums.outside + first);
     }
   }
 }

@@ -51,8 +51,7 @@ std::string device_reason(Device device) {
   const std::string name = contexts().describe(number_of(device));
   if (is_old) return fmt::format("{}: {}.0 or newer is needed", name, min_compute_capability);
   return fmt::format(
-      "{}: this library has device code for sm {} alone; one built with -DKINTSUGI_DEVICE_CODE=on has it for "
-      "all",
+      "{}: this library has device code only for sm {}; build it with -DKINTSUGI_DEVICE_CODE=on for all GPUs",
       name, fmt::join(build.architectures, ", "));
 }
 
@@ -345,7 +344,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
 
  private:
   [[noreturn]] static void refuse_host_memory() {
-    fail(Status::internal, "engine cuda was handed matrices in the host's memory");
+    fail(Status::internal, "engine cuda got matrices in the host's memory");
   }
 };
 

@@ -93,7 +93,7 @@ class ElementSchedule {
       for (std::int64_t offset = 0; offset < length; offset += step) {
         add_terms(a, i, b, j, begin + offset, std::min(step, length - offset), inside);
       }
-      leave(inside, begin == first, outside);
+      add_outside(inside, begin == first, outside);
     }
   }
 
@@ -108,8 +108,8 @@ class ElementSchedule {
     }
   }
 
-  void leave(const std::array<Sum, max_groups>& inside, bool first,
-             std::array<Outside, max_groups>& outside) const {
+  void add_outside(const std::array<Sum, max_groups>& inside, bool first,
+                   std::array<Outside, max_groups>& outside) const {
     for (int g = 0; g < schedule_.groups; ++g) {
       if constexpr (std::is_floating_point_v<Outside>) {
         if (schedule_.joint) {
@@ -162,7 +162,8 @@ void multiply_with(const Multiplication& task, std::size_t scratch_of_thread) {
   const std::int64_t tile_rows = divide_up(task.sums.rows, tile);
   const std::int64_t tiles = tile_rows * divide_up(task.sums.columns, tile);
   const int workers = workers_for(tiles, task.threads);
-  // A worker is an index, not an OpenMP thread number, so that its scratch is its own under any runtime.
+  // A worker is an index of this loop, not an OpenMP thread number, so that under any runtime no two workers
+  // share scratch memory.
 #pragma omp parallel for num_threads(workers) schedule(static, 1)
   for (int worker = 0; worker < workers; ++worker) {
     const FloatingEnvironment environment;

@@ -9,14 +9,14 @@ namespace {
 
 void check_prepared(const DeviceContexts& contexts, const Prepared* prepared, const char* name) {
   if (prepared == nullptr || contexts.reaches(prepared->device->context)) return;
-  const int its = prepared->device->context.device;
+  const int prepared_device = prepared->device->context.device;
   const int current = contexts.current().device;
-  if (its != current) {
-    fail(Status::invalid_argument, "{} lies on {}, and {} is current", name, contexts.describe(its),
-         contexts.describe(current));
+  if (prepared_device != current) {
+    fail(Status::invalid_argument, "{} lies on {}, and {} is current", name,
+         contexts.describe(prepared_device), contexts.describe(current));
   }
   fail(Status::invalid_argument, "{} lies in another context of {} than the current one", name,
-       contexts.describe(its));
+       contexts.describe(prepared_device));
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ class ItemSteps {
     if (is_ozaki1(plan_)) return multiply_ozaki1(item, workspace);
     select_ahead(item, workspace);
     if (sums_exactly(plan_)) {
-      engine_.multiply_exactly(queue_, tile_of(item, whole(), 0));
+      engine_.multiply_exactly(queue_, tile_of(item, all_of_c(), 0));
     } else {
       const auto candidates = product_candidates(plan_);
       for (int r = 0; r < static_cast<int>(candidates.size()) && !candidates[r].checked; ++r)
@@ -92,7 +92,7 @@ class ItemSteps {
   const Candidate& candidate_of(const Item& item) const {
     return plan_.candidates[static_cast<std::size_t>(item.candidate)];
   }
-  ResultBlock whole() const { return {0, 0, c_.rows, c_.columns}; }
+  ResultBlock all_of_c() const { return {0, 0, c_.rows, c_.columns}; }
 
   Item take_item(std::int64_t index, Workspace& workspace) const {
     const DeviceItemMemory memory = lay_out_item(plan_, workspace);
@@ -142,10 +142,10 @@ class ItemSteps {
     take_block(item, workspace);
     std::vector<DeviceSplit> splits;
     splits.reserve(2);
-    plan_split_b(item, whole(), splits);
-    plan_split_a(item, whole(), splits);
-    const auto can = [&](const DeviceSplit& split) { return engine_.finds_norms(split); };
-    if (splits.empty() || !std::all_of(splits.begin(), splits.end(), can)) return false;
+    plan_split_b(item, all_of_c(), splits);
+    plan_split_a(item, all_of_c(), splits);
+    const auto finds_norms = [&](const DeviceSplit& split) { return engine_.finds_norms(split); };
+    if (splits.empty() || !std::all_of(splits.begin(), splits.end(), finds_norms)) return false;
     engine_.split_by_norms(queue_, splits, scalars_, coefficient, item.selection);
     return true;
   }
@@ -168,7 +168,7 @@ class ItemSteps {
     const bool native_follows = plan_.candidates.back().scheme == nullptr;
     const auto last = static_cast<std::int32_t>(plan_.candidates.size()) - 1;
     if (native_follows || fails)
-      engine_.multiply_unsplit(queue_, tile_of(item, whole(), fails ? DeviceSelection::none : last));
+      engine_.multiply_unsplit(queue_, tile_of(item, all_of_c(), fails ? DeviceSelection::none : last));
   }
 
   void multiply_ozaki1(Item& item, const Workspace& workspace) const {
@@ -218,8 +218,8 @@ class ItemSteps {
 
   void multiply_checked_block(Item& item, const ResultBlock& block) const {
     item.checked->find_rounding_bounds(block);
-    const Blocking parts = candidate_blocking(plan_, candidate_of(item), blocking_);
-    for_each_block(parts, block.rows, block.columns, [&](const ResultBlock& part) {
+    const Blocking part_size = candidate_blocking(plan_, candidate_of(item), blocking_);
+    for_each_block(part_size, block.rows, block.columns, [&](const ResultBlock& part) {
       multiply_checked_part(item, {block.row + part.row, block.column + part.column, part.rows, part.columns},
                             block);
     });

@@ -191,8 +191,7 @@ std::shared_ptr<const DeviceReportMemory> DeviceReports::of_caller(const Engine&
   if (contexts.is_captured(queue)) {
     fail(Status::invalid_argument,
          "the stream is being captured, and the handle has no report for {} yet, which would be allocated: "
-         "make the "
-         "plan with this handle, before the capture",
+         "make the plan with this handle, before the capture",
          contexts.describe(current.device));
   }
   std::erase_if(reports_,

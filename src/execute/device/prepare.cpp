@@ -120,9 +120,9 @@ Prepared prepare_on_device(const Plan& plan, Side side, const void* data, bool b
   auto prepared = std::make_shared<DevicePrepared>(*plan.engine);
   prepared->matrix = device_operand(problem, side, data);
   prepared->storage = operand_storage(problem, side);
-  const bool one_for_all = !prepared->matrix.pointers && prepared->matrix.batch_stride == 0;
+  const bool serves_all_items = !prepared->matrix.pointers && prepared->matrix.batch_stride == 0;
   const std::int64_t count =
-      one_for_all ? std::min<std::int64_t>(problem.batch_count, 1) : problem.batch_count;
+      serves_all_items ? std::min<std::int64_t>(problem.batch_count, 1) : problem.batch_count;
   prepared->count = count;
   if (!borrow) copy_original(plan, count, *prepared);
   if (count == 1) prepared->matrix.batch_stride = 0;  // overrides the stride of the original batch

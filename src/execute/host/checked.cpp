@@ -24,7 +24,7 @@ constexpr std::int64_t one_open_in = is_double_double<T> ? 64 : 16;
 
 // Smallest decrease of dynamic ranges, in binades, for which factors along k justify another pass over the
 // operands.
-constexpr int worthwhile = 16;
+constexpr int min_gain = 16;
 
 // Rows and columns of the tile on which the fastest candidate is sought.
 constexpr std::int64_t first_tile = Slices::vector_multiple;
@@ -66,16 +66,16 @@ class CheckedRun {
   // Sets the ranges of both sides to those of X and Y in A = X D and B = D^-1 Y, if these are narrower.
   void equilibrate() {
     const int before = span();
-    if (before < worthwhile) return;
+    if (before < min_gain) return;
     find_inner_ranges(a_.view, check_memory_.inner_a, plan_.threads);
     find_inner_ranges(b_.view, check_memory_.inner_b, plan_.threads);
     if (is_complex<T>) merge_ranges_of_parts(check_memory_.inner_a);
     if (balance(check_memory_.inner_a, check_memory_.inner_b, check_memory_.factors_a,
-                check_memory_.factors_b) < worthwhile)
+                check_memory_.factors_b) < min_gain)
       return;
     find_ranges_of(a_, check_memory_.factors_a);
     find_ranges_of(b_, check_memory_.factors_b);
-    if (span() + worthwhile <= before) return;
+    if (span() + min_gain <= before) return;
     find_ranges_of(a_, {});
     find_ranges_of(b_, {});
   }
@@ -231,8 +231,10 @@ class CheckedRun {
     plan_.engine->multiply({&magnitude_program.schedule, slices_a, slices_b, sums, Accumulator::int32,
                             memory.scratch, plan_.threads});
     const Program& program = programs_[r];
-    const int lost = magnitude_program.split_a.top_exponent + magnitude_program.split_b.top_exponent;
-    const double unit = power_of_two(program.split_a.top_exponent + program.split_b.top_exponent - lost);
+    const int top_of_magnitudes =
+        magnitude_program.split_a.top_exponent + magnitude_program.split_b.top_exponent;
+    const double unit =
+        power_of_two(program.split_a.top_exponent + program.split_b.top_exponent - top_of_magnitudes);
     const ElementCheck check = check_of(program, block, plan_.contract.checked_coefficient);
     prove_elements(sums, static_cast<int>(parts), check, unit, check_memory_.open, plan_.threads);
     use_program(r);  // restores the candidate's program and memory

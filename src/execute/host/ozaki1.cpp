@@ -36,7 +36,7 @@ class Ozaki1Product {
 
  public:
   Ozaki1Product(const Ozaki1Task<T>& task, Workspace& workspace, Ozaki1Counts& counts)
-      : task_(task), rules_(task.program.ozaki1), threads_(task.plan.threads), counts_(counts),
+      : task_(task), parameters_(task.program.ozaki1), threads_(task.plan.threads), counts_(counts),
         memory_(lay_out_ozaki1(task.plan, task.program, task.blocking, workspace)) {}
 
   void run() {
@@ -57,9 +57,9 @@ class Ozaki1Product {
   void for_each_block(const Visit& visit) {
     const Part all_rows{0, task_.c.rows};
     const Part all_vectors{0, parts * task_.c.columns};
-    const std::int64_t edge = parts * block_edge(task_.c.columns, rules_.block);
+    const std::int64_t edge = parts * block_edge(task_.c.columns, parameters_.block);
     for_each_part(all_vectors, edge, [&](const Part& columns) {
-      for_each_part(all_rows, block_edge(all_rows.count, rules_.block),
+      for_each_part(all_rows, block_edge(all_rows.count, parameters_.block),
                     [&](const Part& rows) { visit(rows, columns); });
     });
   }
@@ -72,10 +72,9 @@ class Ozaki1Product {
   }
 
   [[noreturn]] void fail_slices(char operand, const Part& part) const {
-    fail(
-        Status::contract_unreachable,
-        "vectors {} to {} of {} ask for more than {} slices of {} bits: their elements span too many binades",
-        part.first, part.first + part.count - 1, operand, Ozaki1Parameters::max_slices, memory_.a.bits);
+    fail(Status::contract_unreachable,
+         "vectors {} to {} of {} need more than {} slices of {} bits: their elements span too many binades",
+         part.first, part.first + part.count - 1, operand, Ozaki1Parameters::max_slices, memory_.a.bits);
   }
 
   // Algorithm 1, with at most `max_count` slices.
@@ -91,13 +90,13 @@ class Ozaki1Product {
   void split_a(const Part& part, const SliceDepth& depth) {
     const Stopwatch watch(counts_.split_a_seconds);
     count_a_ = split(memory_.a, task_.a.vectors(part.first, part.count), rows_of(part), depth.a);
-    if (rules_.mode == Mode::cr && any_residual(memory_.a)) fail_slices('A', part);
+    if (parameters_.mode == Mode::cr && any_residual(memory_.a)) fail_slices('A', part);
   }
 
   void split_b(const Part& part, const SliceDepth& depth) {
     const Stopwatch watch(counts_.split_b_seconds);
     count_b_ = split(memory_.b, task_.b.vectors(part.first, part.count), columns_of(part), depth.b);
-    if (rules_.mode == Mode::cr && any_residual(memory_.b)) fail_slices('B', part);
+    if (parameters_.mode == Mode::cr && any_residual(memory_.b)) fail_slices('B', part);
   }
 
   // Algorithms 1 and 3 together: makes slices of A's rows until each row has enough or its residual is 0.
@@ -105,7 +104,7 @@ class Ozaki1Product {
     const Stopwatch watch(counts_.split_a_seconds);
     SuccessiveSplit& side = memory_.a;
     const OperandView<T> operand = task_.a.vectors(part.first, part.count);
-    const int bits = rules_.mode == Mode::sp ? 24 : 53;
+    const int bits = parameters_.mode == Mode::sp ? 24 : 53;
     side.slices.vectors = part.count;
     set_first_residuals(operand, rows_of(part), side, threads_);
     multiply_magnitudes(operand, rows_of(part), memory_.weights, memory_.row_sums, threads_);
@@ -131,8 +130,9 @@ class Ozaki1Product {
 
   // Returns d, the number of slices, of a block of C.
   SliceDepth find_depth(const Part& rows, const Part& columns) {
-    if (rules_.mode == Mode::cr) return {Ozaki1Parameters::max_slices, Ozaki1Parameters::max_slices, false};
-    if (rules_.slices != 0) return {rules_.slices, rules_.slices, rules_.fast};
+    if (parameters_.mode == Mode::cr)
+      return {Ozaki1Parameters::max_slices, Ozaki1Parameters::max_slices, false};
+    if (parameters_.slices != 0) return {parameters_.slices, parameters_.slices, parameters_.fast};
     {
       const Stopwatch watch(counts_.split_a_seconds);
       sum_vectors(task_.b.vectors(columns.first, columns.count), columns_of(columns), memory_.weights,
@@ -146,14 +146,14 @@ class Ozaki1Product {
         slice_counts.exhausted = std::max(slice_counts.exhausted, -memory_.slice_counts[v]);
       }
     });
-    return depth_of(slice_counts, Ozaki1Parameters::max_slices, rules_.fast);
+    return depth_of(slice_counts, Ozaki1Parameters::max_slices, parameters_.fast);
   }
 
   void multiply_block(const Part& rows, const Part& columns) {
     const SliceDepth depth = find_depth(rows, columns);
     // Algorithm 3 has already split A if the workspace holds all of its rows.
-    const bool whole = rows.count <= task_.blocking.m;
-    bool split_already = whole && rules_.mode != Mode::cr && rules_.slices == 0;
+    const bool holds_all_rows = rows.count <= task_.blocking.m;
+    bool split_already = holds_all_rows && parameters_.mode != Mode::cr && parameters_.slices == 0;
     int max_a = 0;
     int max_b = 0;
     for_each_part(columns, parts * task_.blocking.n, [&](const Part& part_b) {
@@ -161,7 +161,7 @@ class Ozaki1Product {
       max_b = std::max(max_b, count_b_);
       for_each_part(rows, task_.blocking.m, [&](const Part& part_a) {
         if (!split_already) split_a(part_a, depth);
-        split_already = whole;
+        split_already = holds_all_rows;
         max_a = std::max(max_a, count_a_);
         multiply_parts(part_a, part_b, depth);
       });
@@ -191,13 +191,13 @@ class Ozaki1Product {
       const SliceExponents exponents{
           constant(memory_.a.exponents),
           constant(memory_.b.exponents.block(0, part.first, memory_.b.exponents.rows, part.count))};
-      const Part whole{columns.first + part.first, part.count};
-      if (rules_.mode == Mode::cr) {
+      const Part part_of_c{columns.first + part.first, part.count};
+      if (parameters_.mode == Mode::cr) {
         const DigitSums sums(memory_.sums, rows.count, part.count, exponents, count_a_, count_b_);
-        sum_products(sums, rows, whole, slices_b, exponents, depth);
+        sum_products(sums, rows, part_of_c, slices_b, exponents, depth);
       } else {
         const RunningSums sums(memory_.sums, rows.count, part.count);
-        sum_products(sums, rows, whole, slices_b, exponents, depth);
+        sum_products(sums, rows, part_of_c, slices_b, exponents, depth);
       }
     });
   }
@@ -243,7 +243,7 @@ class Ozaki1Product {
   }
 
   const Ozaki1Task<T>& task_;
-  const Ozaki1Parameters& rules_;
+  const Ozaki1Parameters& parameters_;
   int threads_;
   Ozaki1Counts& counts_;
   Ozaki1Memory memory_;
@@ -253,7 +253,7 @@ class Ozaki1Product {
 
 // True if no vector can need more than the allowed slices: after s slices the residual is at most 2^(top - s
 // gain).
-bool fits(std::span<const VectorRange> ranges, const SplitRule& rule) {
+bool never_exceeds_slices(std::span<const VectorRange> ranges, const SplitRule& rule) {
   const int longest = summarize(ranges).dynamic_range + 55;  // from the top to the last bit of a double
   return divide_up(longest, rule.successive_gain()) <= Ozaki1Parameters::max_slices;
 }
@@ -264,8 +264,9 @@ template <class T>
 void check_ozaki1(const Ozaki1Task<T>& task, Workspace workspace) {
   const Ozaki1Parameters& rules = task.program.ozaki1;
   if (rules.slices != 0) return;
-  const bool b_fits = rules.mode != Mode::cr || fits(task.columns, task.program.split_b);
-  if (fits(task.rows, task.program.split_a) && b_fits) return;
+  const bool b_never_exceeds_slices =
+      rules.mode != Mode::cr || never_exceeds_slices(task.columns, task.program.split_b);
+  if (never_exceeds_slices(task.rows, task.program.split_a) && b_never_exceeds_slices) return;
   Ozaki1Counts counts;
   Ozaki1Product<T>(task, workspace, counts).check();
 }

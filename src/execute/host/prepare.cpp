@@ -22,14 +22,14 @@ HostBuffer allocate(const Plan& plan, std::size_t bytes) {
 // Returns strides of a dense copy that are 1 exactly where the original's are: an engine that selects its way
 // by strides multiplies the copy as it does the original.
 template <class T>
-MatrixView<T> like(const MatrixView<const T>& source) {
-  const auto other = [](std::int64_t stride, std::int64_t length) {
+MatrixView<T> with_similar_strides(const MatrixView<const T>& source) {
+  const auto dense_stride = [](std::int64_t stride, std::int64_t length) {
     return stride == 1 ? 1 : std::max<std::int64_t>(length, 2);
   };
   const bool unit_along_vectors = source.row_stride == 1;
   return {nullptr, source.rows, source.columns,
-          unit_along_vectors ? 1 : other(source.row_stride, source.columns),
-          unit_along_vectors ? other(source.column_stride, source.rows) : 1};
+          unit_along_vectors ? 1 : dense_stride(source.row_stride, source.columns),
+          unit_along_vectors ? dense_stride(source.column_stride, source.rows) : 1};
 }
 
 template <class T>
@@ -80,7 +80,7 @@ Prepared::Item prepare_item(const Plan& plan, Side side, const void* data, std::
                                                 : view_of_b<T>(problem, data, nullptr, index);
   const MatrixView<const T>& matrix = elements_of(source);
   Prepared::Item item;
-  MatrixView<T> target = like(matrix);
+  MatrixView<T> target = with_similar_strides(matrix);
   item.copy = allocate(plan, bytes_of(target));
   target.data = static_cast<T*>(item.copy.pointer());
   const MatrixView<const T> copy = copy_operand(matrix, target);
@@ -104,9 +104,9 @@ Prepared prepare(const Plan& plan, Side side, const void* data, bool borrow) {
                     problem.k,
                     {}};
   const std::int64_t stride = side == Side::a ? problem.stride_a : problem.stride_b;
-  const bool one_for_all = problem.batch_kind == BatchKind::strided && stride == 0;
+  const bool serves_all_items = problem.batch_kind == BatchKind::strided && stride == 0;
   const std::int64_t count =
-      one_for_all ? std::min<std::int64_t>(problem.batch_count, 1) : problem.batch_count;
+      serves_all_items ? std::min<std::int64_t>(problem.batch_count, 1) : problem.batch_count;
   for (std::int64_t index = 0; index < count; ++index) {
     prepared.items.push_back(
         with_element_type(problem, [&]<class T>() { return prepare_item<T>(plan, side, data, index); }));

@@ -34,14 +34,14 @@ void set_program(const Program& program, SideOf<T>& a, SideOf<T>& b) {
 
 // True if slices under the rule `available` can be used as those of `wanted`: the rules are the same or, for
 // residues, the available slices have more moduli.
-inline bool serves(const SplitRule& available, const SplitRule& wanted) {
-  SplitRule first = available;
+inline bool can_replace(const SplitRule& available, const SplitRule& wanted) {
+  SplitRule shortened = available;
   const bool real_residues = wanted.kind == SplitKind::residues && wanted.complex_basis.empty();
   if (real_residues && wanted.scales == ScaleRule::exponent && wanted.slices <= available.slices) {
-    first.slices = wanted.slices;
-    first.sum_bits = wanted.sum_bits;
+    shortened.slices = wanted.slices;
+    shortened.sum_bits = wanted.sum_bits;
   }
-  return first == wanted;
+  return shortened == wanted;
 }
 
 // Returns the slices of some rows of op(A) or columns of op(B).
@@ -50,7 +50,7 @@ Slices split_part(const SideOf<T>& side, const Part& part, int threads) {
   const auto [first, count] = part;
   const std::int64_t vectors_each = slice_vectors_each(side.view, *side.rule);
   if (side.prepared != nullptr && side.prepared->slices.data != nullptr && side.inner_factors.empty() &&
-      serves(side.prepared->rule, *side.rule) && side.prepared->slices.storage == side.slices.storage) {
+      can_replace(side.prepared->rule, *side.rule) && side.prepared->slices.storage == side.slices.storage) {
     Slices slices = side.prepared->slices.block(vectors_each * first, vectors_each * count);
     slices.count = side.rule->slices;
     return slices;

@@ -41,15 +41,15 @@ void shorten(std::vector<Candidate>& chain, const Engine& engine, std::size_t ma
 // A candidate that accepts no wider range than one before it would never be reached. The range of a whole
 // operand is at least that of its rows, so that a candidate that tests the rows is not excluded by one that
 // tests the operand.
-bool can_be_reached(const Candidate& candidate, const std::vector<Candidate>& before) {
-  return std::ranges::all_of(before, [&](const Candidate& each) {
+bool can_be_reached(const Candidate& candidate, const std::vector<Candidate>& earlier) {
+  return std::ranges::all_of(earlier, [&](const Candidate& each) {
     const bool excludes = candidate.acceptance.whole_operand || !each.acceptance.whole_operand;
     return !excludes || candidate.acceptance.dynamic_range > each.acceptance.dynamic_range;
   });
 }
 
 // True if the emulation is expected to be faster than the native product by more than measurements scatter.
-bool wins(const Plan& plan, const Program& program) {
+bool is_expected_faster(const Plan& plan, const Program& program) {
   if (program.recombination == Recombination::exact_sums) return false;
   const ExpectedTimes times = expected_times(*plan.engine, program, plan.problem);
   return times.emulated < 0.95 * times.native;
@@ -99,16 +99,17 @@ Program fitted_program(const Plan& plan, const SchemeVariant& variant) {
 std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& program, ElementType type) {
   const FormatId format = program.format().id;
   const DeviceEngine* device = engine.device();
-  std::vector<Accumulator> ways;
+  std::vector<Accumulator> accumulators;
   if (has_tiles(program) &&
       !(device != nullptr ? device->fuses(program.schedule, format, Accumulator::int32, type)
                           : engine.multiplies_tiles()))
-    return ways;
-  for (const Accumulator way : engine.accumulators(format)) {
-    if (device == nullptr || !is_tensor_core(way) || device->fuses(program.schedule, format, way, type))
-      ways.push_back(way);
+    return accumulators;
+  for (const Accumulator accumulator : engine.accumulators(format)) {
+    if (device == nullptr || !is_tensor_core(accumulator) ||
+        device->fuses(program.schedule, format, accumulator, type))
+      accumulators.push_back(accumulator);
   }
-  return ways;
+  return accumulators;
 }
 
 bool is_fused(const Plan& plan, const Candidate& candidate) {
@@ -133,23 +134,24 @@ Schedule schedule_of(const Problem& problem, const Candidate& candidate) {
 
 std::optional<Candidate> offered(const Plan& plan, const SchemeVariant& variant) {
   if (!variant.scheme->operands.contains(plan.problem.type)) return std::nullopt;
-  // A device runs them alone, and not beside the other candidates of a chain.
+  // A device runs programs with exponents per tile only if the caller names them, not in a fallback chain.
   if (has_tiles(variant.program) && plan.engine->device() != nullptr) return std::nullopt;
   Candidate candidate{variant.scheme, Accumulator::fp32, accepts_all, fitted_program(plan, variant)};
   candidate.parameters = variant.parameters;
   if (candidate.program.recombination == Recombination::exact_sums) return candidate;
-  const auto ways = accumulators_of(*plan.engine, candidate.program, element_type(plan.problem));
+  const auto accumulators = accumulators_of(*plan.engine, candidate.program, element_type(plan.problem));
   const auto& wanted = plan.request.accumulator;
-  const auto found = wanted ? std::find(ways.begin(), ways.end(), *wanted) : ways.begin();
-  if (found == ways.end()) return std::nullopt;
+  const auto found =
+      wanted ? std::find(accumulators.begin(), accumulators.end(), *wanted) : accumulators.begin();
+  if (found == accumulators.end()) return std::nullopt;
   candidate.accumulator = *found;
   candidate.program.schedule = schedule_of(plan.problem, candidate);
   return sums_wrap(candidate, plan.problem.products()) ? std::nullopt : std::optional(candidate);
 }
 
 int proved_depth(const Plan& plan, const Candidate& candidate) {
-  const bool is_found = plan.engine->device() != nullptr && plan.problem.type == OperandType::f32;
-  if (!is_found || candidate.program.recombination != Recombination::weighted ||
+  const bool finds_depths = plan.engine->device() != nullptr && plan.problem.type == OperandType::f32;
+  if (!finds_depths || candidate.program.recombination != Recombination::weighted ||
       !candidate.program.format().floating)
     return 0;
   const std::int64_t k = plan.problem.products();
@@ -188,7 +190,7 @@ std::vector<Candidate> proved_emulations(const Plan& plan, EmulationFilter filte
   std::vector<Proved> proved;
   for (const Scheme* scheme : all_schemes()) {
     const auto candidate = offered(plan, with_window(*scheme, plan.problem.type));
-    if (!candidate || !(filter.all || wins(plan, candidate->program))) continue;
+    if (!candidate || !(filter.all || is_expected_faster(plan, candidate->program))) continue;
     if (auto proof = prove(plan, *candidate)) {
       proof->candidate.acceptance.mean_depth = proved_depth(plan, *candidate);
       proved.push_back(*proof);

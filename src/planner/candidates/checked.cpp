@@ -98,9 +98,9 @@ bool needs_checks(const Plan& plan) {
   const double coefficient = plan.contract.coefficient;
   if (coefficient == 0) return true;
   if (has_native_fallback(plan)) return false;
-  const bool windows_do = plan.engine->device() == nullptr || native_meets(plan.contract, plan.problem);
+  const bool windows_suffice = plan.engine->device() == nullptr || native_meets(plan.contract, plan.problem);
   return coefficient >= unit_roundoff(plan.problem.type) &&
-         (plan.problem.type != OperandType::f32 || !windows_do);
+         (plan.problem.type != OperandType::f32 || !windows_suffice);
 }
 
 // Returns candidates by the number of moduli that norms prove, mostly for a contract of the type: the first
@@ -140,8 +140,9 @@ std::vector<Candidate> norm_emulations(const Plan& plan, int widest) {
 
 namespace {
 
-// Returns the checked candidates of `exact` on a device whose kernels skip products: with as many moduli as
-// its check has limbs for, elements as they are if complex. Empty: there are none.
+// Returns the checked candidates of `exact` on a device whose kernels exit early: with at most as many moduli
+// as its check takes, and only such as multiply complex elements without embedding them. Empty: there are
+// none.
 std::vector<Candidate> exact_on_device(const Plan& plan, int first) {
   std::vector<Candidate> chain;
   for (const int wanted : exact_moduli(plan, first)) {

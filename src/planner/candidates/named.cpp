@@ -15,26 +15,26 @@ namespace {
 Accumulator select_accumulator(const Plan& plan, const Program& program) {
   const Engine& engine = *plan.engine;
   const Format& format = program.format();
-  const auto ways = accumulators_of(engine, program, element_type(plan.problem));
-  if (ways.empty() && program.schedule.tiles.pair_exponent && engine.device() != nullptr) {
+  const auto accumulators = accumulators_of(engine, program, element_type(plan.problem));
+  if (accumulators.empty() && program.schedule.tiles.pair_exponent && engine.device() != nullptr) {
     fail(Status::not_supported,
          "engine {} multiplies by exponent=operand alone, and scheme {} asks for exponent=pair, which the "
          "engines reference and cpu have",
          engine.name(), plan.request.scheme);
   }
-  if (ways.empty() && program.schedule.tiles.depth > 0) {
+  if (accumulators.empty() && program.schedule.tiles.depth > 0) {
     fail(Status::not_supported, "engine {} does not multiply slices with exponents per tile", engine.name());
   }
-  if (ways.empty()) {
+  if (accumulators.empty()) {
     fail(Status::not_supported, "engine {} does not multiply {}", engine.name(), format.name);
   }
   const auto& wanted = plan.request.accumulator;
-  if (!wanted) return ways.front();
-  const auto found = std::find(ways.begin(), ways.end(), *wanted);
-  if (found != ways.end()) return *found;
+  if (!wanted) return accumulators.front();
+  const auto found = std::find(accumulators.begin(), accumulators.end(), *wanted);
+  if (found != accumulators.end()) return *found;
   std::string offered;
-  for (const Accumulator way : ways)
-    offered += (offered.empty() ? "" : ", ") + std::string(accumulator_name(way));
+  for (const Accumulator accumulator : accumulators)
+    offered += (offered.empty() ? "" : ", ") + std::string(accumulator_name(accumulator));
   fail(Status::not_supported, "engine {} does not add {} products as \"{}\"; it offers {}", engine.name(),
        format.name, accumulator_name(*wanted), offered);
 }

@@ -42,9 +42,9 @@ std::optional<Accumulator> read_accumulator(const std::string& name) {
 // Resets whichever of two contradicting settings comes from the less specific source (the environment counts
 // less than the call). Returns false, and resets neither, if both come from the same source.
 bool drop_less_specific(Settings& settings, SettingId x, SettingId y) {
-  if (nearer(settings[x], settings[y])) {
+  if (is_from_nearer_source(settings[x], settings[y])) {
     settings.reset(y);
-  } else if (nearer(settings[y], settings[x])) {
+  } else if (is_from_nearer_source(settings[y], settings[x])) {
     settings.reset(x);
   } else {
     return false;

@@ -80,8 +80,9 @@ const char* prepared_words(const Problem& problem) {
 std::string native_words(const Plan& plan, const Candidate& candidate) {
   const char* type = operand_words(plan.problem);
   if (plan.engine->device() != nullptr && plan.widest_emulation() != nullptr) {
-    return fmt::format("The plain {} product of engine {}'s own kernel, for what spans more.", type,
-                       plan.engine->name());
+    return fmt::format(
+        "The native {} product of engine {}'s own kernel, for operands that no emulation accepts.", type,
+        plan.engine->name());
   }
   return fmt::format("The native {} product of engine {}{}.", type, plan.engine->name(),
                      candidate.fixed_order
@@ -99,8 +100,9 @@ std::string acceptance_words(const Acceptance& acceptance) {
                   acceptance.whole_operand ? "A and B each span" : "every row of A and column of B spans",
                   acceptance.dynamic_range);
   if (acceptance.mean_depth == 0) return words + ".";
-  return words +
-         fmt::format(", or the elements of two that meet lie at most {} below their largest ones on average.",
+  return words + fmt::format(
+                     ", or the elements of a row and a column that are multiplied lie on average at most {} "
+                     "binades, together, below the largest ones.",
                      acceptance.mean_depth);
 }
 
@@ -123,9 +125,7 @@ std::string candidate_words(const Plan& plan, const Candidate& candidate) {
                        candidate.scheme_name(), plan.engine->device() != nullptr ? "device" : "host");
   std::string words = program_words(candidate);
   if (candidate.checked) {
-    words +=
-        " Every element is checked when it is there; those that it does not settle are taken by the next "
-        "candidates.";
+    words += " Every element is checked when it is computed; the next candidates compute those that fail.";
   }
   return words + acceptance_words(candidate.acceptance);
 }
@@ -133,11 +133,10 @@ std::string candidate_words(const Plan& plan, const Candidate& candidate) {
 std::string choice_words(const Plan& plan) {
   const std::string& scheme = plan.request.scheme;
   if (!scheme.empty()) {
-    const std::string words =
-        fmt::format("Scheme {} was asked for by name, so it runs whatever it costs", scheme);
+    const std::string words = fmt::format("Scheme {} was named, so it runs whatever it costs", scheme);
     if (!plan.request.accuracy) return words + ".";
     return words +
-           fmt::format("; accuracy {}, which was asked for too, allows an error of {:.3g} |A||B| at k = {}.",
+           fmt::format("; accuracy {}, which was set too, allows an error of {:.3g} |A||B| at k = {}.",
                        plan.accuracy_text(), plan.contract.coefficient, plan.problem.k);
   }
   const Policy policy = plan.request.policy;
@@ -145,14 +144,15 @@ std::string choice_words(const Plan& plan) {
                                           plan.accuracy_text(), plan.contract.coefficient, plan.problem.k);
   if (policy == Policy::native) return allowed + "; policy native never emulates.";
   if (plan.widest_emulation() != nullptr) {
-    return allowed + "; the first program below that is proved on the data runs.";
+    return allowed + "; the first program below that is proved for the operands runs.";
   }
   if (policy == Policy::emulate) {
     return allowed + "; no emulation is proved to give that, so the native product runs in a fixed order.";
   }
   return allowed +
          fmt::format(
-             "; on engine {} the native product is quicker than any emulation, so policy auto takes it.",
+             "; on engine {} the native product is expected to be faster than any emulation, so policy auto "
+             "selects it.",
              plan.engine->name());
 }
 

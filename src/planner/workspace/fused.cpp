@@ -41,9 +41,9 @@ std::size_t max_scratch(const Plan& plan, const Blocking& blocking) {
 DeviceCounters all_counters(const Plan& plan, const Blocking& blocking, std::byte* scratch) {
   DeviceCounters counters;
   for (const Candidate& candidate : emulations(plan)) {
-    const DeviceCounters own =
+    const DeviceCounters candidate_counters =
         plan.engine->device()->fused_counters(shape_of(plan, candidate, blocking), scratch);
-    if (own.count > counters.count) counters = own;
+    if (candidate_counters.count > counters.count) counters = candidate_counters;
   }
   return counters;
 }
@@ -68,10 +68,11 @@ bool covers_all(const Plan& plan, const Blocking& blocking) {
 
 // A launch with more batch items at once would not fill the device any better.
 std::int64_t items_at_once(const Plan& plan, const Blocking& blocking) {
-  constexpr std::int64_t enough = std::int64_t{256} << 20;  // bytes of slices that are enough
+  constexpr std::int64_t enough_bytes = std::int64_t{256} << 20;  // of slices
   if (!covers_all(plan, blocking)) return 1;
   const auto bytes = static_cast<std::int64_t>(largest_slices(plan, blocking));
-  return std::clamp<std::int64_t>(enough / std::max<std::int64_t>(bytes, 1), 1, plan.problem.batch_count);
+  return std::clamp<std::int64_t>(enough_bytes / std::max<std::int64_t>(bytes, 1), 1,
+                                  plan.problem.batch_count);
 }
 
 FusedSlices fused_slices(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {

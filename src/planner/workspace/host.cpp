@@ -25,8 +25,9 @@ Slices take_slices(const Plan& plan, const SplitRule& rule, std::int64_t vectors
 // Bytes of a block of the program, or of the magnitudes that are multiplied before it in the same memory.
 std::size_t larger_block(const Plan& plan, const Program& program, const Program& magnitudes,
                          const Blocking& blocking, std::size_t beside_magnitudes) {
-  const auto bytes = [&](const Program& of) {
-    return bytes_of_layout([&](Workspace& workspace) { lay_out_block(plan, of, blocking, workspace); });
+  const auto bytes = [&](const Program& block_program) {
+    return bytes_of_layout(
+        [&](Workspace& workspace) { lay_out_block(plan, block_program, blocking, workspace); });
   };
   return std::max(bytes(program), bytes(magnitudes) + beside_magnitudes);
 }

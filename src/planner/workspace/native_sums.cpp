@@ -9,7 +9,7 @@ namespace kintsugi::core {
 
 NativeWay native_way(const Plan& plan, bool adds) {
   const Problem& problem = plan.problem;
-  // Pointers to sums in the workspace do not exist.
+  // A batch by pointers would need pointers to the sums in the workspace, which there are none of.
   if (adds && problem.batch_kind == BatchKind::pointers) return NativeWay::own_kernel;
   const auto times = plan.engine->device()->native_times(
       {element_type(problem), problem.m, problem.n, problem.k, problem.batch_count});

@@ -55,9 +55,9 @@ int ozaki1_device_slices(const Plan& plan) {
 
 DeviceBlockSliceCounts ozaki1_slice_counts(const Plan& plan) {
   const Problem& problem = plan.problem;
-  const Ozaki1Parameters& rules = program_of(plan).ozaki1;
-  const std::int64_t rows = block_edge(problem.m, rules.block);
-  const std::int64_t columns = block_edge(problem.n, rules.block);
+  const Ozaki1Parameters& parameters = program_of(plan).ozaki1;
+  const std::int64_t rows = block_edge(problem.m, parameters.block);
+  const std::int64_t columns = block_edge(problem.n, parameters.block);
   return {nullptr, rows, problem.parts() * columns, divide_up(problem.m, rows),
           divide_up(problem.n, columns)};
 }

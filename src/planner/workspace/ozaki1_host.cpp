@@ -33,11 +33,11 @@ std::size_t sum_bytes(const Plan& plan, const Program& program, std::int64_t row
 
 Ozaki1Memory lay_out_ozaki1(const Plan& plan, const Program& program, const Blocking& blocking,
                             Workspace& workspace) {
-  const Ozaki1Parameters& rules = program.ozaki1;
+  const Ozaki1Parameters& parameters = program.ozaki1;
   const std::int64_t k = plan.problem.products();
-  const std::int64_t rows = std::min(blocking.m, block_edge(plan.problem.m, rules.block));
+  const std::int64_t rows = std::min(blocking.m, block_edge(plan.problem.m, parameters.block));
   const std::int64_t columns =
-      plan.problem.parts() * std::min(blocking.n, block_edge(plan.problem.n, rules.block));
+      plan.problem.parts() * std::min(blocking.n, block_edge(plan.problem.n, parameters.block));
   Ozaki1Memory memory;
   memory.a = take_split(plan, program.split_a, rows, workspace);
   memory.b = take_split(plan, program.split_b, columns, workspace);

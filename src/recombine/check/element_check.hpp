@@ -74,10 +74,10 @@ KINTSUGI_HOST_DEVICE bool same_bits(const T& x, const T& y) {
   using Patterns = std::array<Bits, sizeof(T) / sizeof(Bits)>;  // words of all parts
   const auto patterns_x = std::bit_cast<Patterns>(x);
   const auto patterns_y = std::bit_cast<Patterns>(y);
-  bool same = true;
+  bool are_same = true;
   for (std::size_t word = 0; word < patterns_x.size(); ++word)
-    same = same && patterns_x[word] == patterns_y[word];
-  return same;
+    are_same = are_same && patterns_x[word] == patterns_y[word];
+  return are_same;
 }
 
 }  // namespace check_detail
@@ -134,9 +134,9 @@ KINTSUGI_HOST_DEVICE bool round_if_proved(const ElementDemand& demand, const Ele
     ElementNumbers<T, Limbs> corner_numbers = exact;
     for (std::size_t part = 0; part < corner_numbers.size(); ++part)
       corner_numbers[part] = moved(exact[part], offsets[part], (corner >> part & 1U) == 0);
-    const T other = rounded_element<T, Limbs>(corner_numbers, alpha, beta, c);
-    if (corner > 0 && !same_bits(result, other)) return false;
-    result = other;
+    const T corner_result = rounded_element<T, Limbs>(corner_numbers, alpha, beta, c);
+    if (corner > 0 && !same_bits(result, corner_result)) return false;
+    result = corner_result;
   }
   return true;
 }

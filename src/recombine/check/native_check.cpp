@@ -224,7 +224,7 @@ template <class T>
 bool are_large(const MatrixView<T>& results, const UnderflowLimits& limits, int threads) {
   const auto least = static_cast<RealOf<T>>(limits.sum);
   return sum_of_runs<int>(results, threads, [&](const auto* x, std::int64_t count) {
-           return all_from(x, count, least) ? 0 : 1;
+           return all_at_least(x, count, least) ? 0 : 1;
          }) == 0;
 }
 
@@ -321,7 +321,7 @@ bool can_add_natively(const NativeCheck<T>& check) {
   const double beta = std::abs(static_cast<double>(check.beta));
   const bool short_sums = 2 * products * std::numeric_limits<T>::epsilon() <= 1;
   return short_sums && beta > 0 && std::isfinite(beta) &&
-         range_of_matrix(check.c, check.threads).zero_or_from(8 * limits.sum / beta);
+         range_of_matrix(check.c, check.threads).all_zero_or_at_least(8 * limits.sum / beta);
 }
 
 template <class T>

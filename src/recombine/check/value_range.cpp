@@ -65,7 +65,7 @@ template <class T>
 }
 
 template <class T>
-[[gnu::always_inline]] inline bool from(const T* x, std::int64_t count, T least) {
+[[gnu::always_inline]] inline bool are_at_least(const T* x, std::int64_t count, T least) {
   Pattern<T> smallest = all_but_sign<T>;
   Pattern<T> largest = 0;
   for (std::int64_t l = 0; l < count; ++l) {
@@ -84,11 +84,11 @@ KINTSUGI_VECTORIZED void extend_f32(const float* x, std::int64_t count, Lanes<fl
 KINTSUGI_VECTORIZED void extend_f64(const double* x, std::int64_t count, Lanes<double>& ranges) {
   extend(x, count, ranges);
 }
-KINTSUGI_VECTORIZED bool from_f32(const float* x, std::int64_t count, float least) {
-  return from(x, count, least);
+KINTSUGI_VECTORIZED bool are_at_least_f32(const float* x, std::int64_t count, float least) {
+  return are_at_least(x, count, least);
 }
-KINTSUGI_VECTORIZED bool from_f64(const double* x, std::int64_t count, double least) {
-  return from(x, count, least);
+KINTSUGI_VECTORIZED bool are_at_least_f64(const double* x, std::int64_t count, double least) {
+  return are_at_least(x, count, least);
 }
 void extend_lanes(const float* x, std::int64_t count, Lanes<float>& ranges) { extend_f32(x, count, ranges); }
 void extend_lanes(const double* x, std::int64_t count, Lanes<double>& ranges) {
@@ -128,7 +128,11 @@ template void find_ranges_of_rows(const MatrixView<const std::complex<double>>&,
 
 ValueRange range_of(const float* x, std::int64_t count) { return range_f32(x, count); }
 ValueRange range_of(const double* x, std::int64_t count) { return range_f64(x, count); }
-bool all_from(const float* x, std::int64_t count, float least) { return from_f32(x, count, least); }
-bool all_from(const double* x, std::int64_t count, double least) { return from_f64(x, count, least); }
+bool all_at_least(const float* x, std::int64_t count, float least) {
+  return are_at_least_f32(x, count, least);
+}
+bool all_at_least(const double* x, std::int64_t count, double least) {
+  return are_at_least_f64(x, count, least);
+}
 
 }  // namespace kintsugi::core

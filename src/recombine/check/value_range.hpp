@@ -23,7 +23,7 @@ struct ValueRange {
   }
 
   // True if every number is zero or finite with at least that magnitude.
-  bool zero_or_from(double magnitude) const { return finite() && least >= magnitude; }
+  bool all_zero_or_at_least(double magnitude) const { return finite() && least >= magnitude; }
 };
 
 // Range of `count` contiguous numbers.
@@ -35,8 +35,8 @@ template <class T>
 void find_ranges_of_rows(const MatrixView<const T>& matrix, ValueRange* ranges);
 
 // True if all magnitudes are finite and at least `least`, which is above 0.
-bool all_from(const float* x, std::int64_t count, float least);
-bool all_from(const double* x, std::int64_t count, double least);
+bool all_at_least(const float* x, std::int64_t count, float least);
+bool all_at_least(const double* x, std::int64_t count, double least);
 
 // A matrix as lines of contiguous numbers (for complex elements their parts); one line if there are no gaps.
 template <class Real>

@@ -22,10 +22,10 @@ KINTSUGI_VECTORIZED void add_squares(const double* x, TwoFactors factors, std::u
   for (int e = 0; e < lanes; ++e) {
     const double magnitude = x[e] < 0 ? -x[e] : x[e];
     const double scaled = magnitude * factors.first * factors.second;
-    const auto whole = static_cast<std::int32_t>(scaled);
-    const int above = static_cast<int>(static_cast<double>(whole) < scaled) |
-                      (static_cast<int>(whole == 0) & static_cast<int>(magnitude != 0));
-    const auto digits = static_cast<std::uint32_t>(whole + above);
+    const auto truncated = static_cast<std::int32_t>(scaled);
+    const int above = static_cast<int>(static_cast<double>(truncated) < scaled) |
+                      (static_cast<int>(truncated == 0) & static_cast<int>(magnitude != 0));
+    const auto digits = static_cast<std::uint32_t>(truncated + above);
     squares[e] += static_cast<std::uint64_t>(digits) * digits;
   }
 }

@@ -178,8 +178,9 @@ void add_packed(const Int52Block& block, std::int64_t length, std::int64_t p, Ti
   for (std::int64_t j = 0; j < block.columns; j += block_columns) {
     for (std::int64_t i = 0; i < block.rows; i += panel_rows) {
       prefetch(block, p, turn++);
-      const std::int64_t place = i + j * int52_tile;
-      add_block(tile.a + i * k_packed, tile.b + j * k_packed, length, tile.low + place, tile.high + place);
+      const std::int64_t element = i + j * int52_tile;
+      add_block(tile.a + i * k_packed, tile.b + j * k_packed, length, tile.low + element,
+                tile.high + element);
     }
   }
   tile.products += length;
@@ -241,8 +242,9 @@ inline Integers negative(Integers x) {
   return add(complement, {_mm512_set1_epi64(1), _mm512_setzero_si512()});
 }
 
-// Adds the tile's sums, without what the shifts added, to the accumulators, or stores them there.
-void leave(const Tile& tile, const Int52Block& block, const Int52Sums& sums, bool add_to_them) {
+// Adds the tile's sums to the accumulators, or stores them there; subtracts what the shift of the operands to
+// unsigned numbers added.
+void add_to_accumulators(const Tile& tile, const Int52Block& block, const Int52Sums& sums, bool add_to_them) {
   const Integers squares{_mm512_setzero_si512(), _mm512_set1_epi64(tile.products << (102 - 64))};
   for (std::int64_t j = 0; j < block.columns; ++j) {
     const auto column_sum = _mm512_set1_epi64(static_cast<std::int64_t>(tile.column_sums[j]));
@@ -252,9 +254,9 @@ void leave(const Tile& tile, const Int52Block& block, const Int52Sums& sums, boo
       const unsigned inside = halves >= 2 * lanes ? 0xffffU : (1U << halves) - 1U;
       const Elements elements{sums.data + i + j * sums.stride, static_cast<__mmask8>(inside),
                               static_cast<__mmask8>(inside >> lanes)};
-      const std::int64_t place = i + j * int52_tile;
-      const Integers low{_mm512_loadu_si512(tile.low + place), _mm512_setzero_si512()};
-      const Integers products = add(shifted<52>(_mm512_loadu_si512(tile.high + place)), low);
+      const std::int64_t element = i + j * int52_tile;
+      const Integers low{_mm512_loadu_si512(tile.low + element), _mm512_setzero_si512()};
+      const Integers products = add(shifted<52>(_mm512_loadu_si512(tile.high + element)), low);
       const Integers row = negative(shifted<51>(_mm512_loadu_si512(tile.row_sums + i)));
       const Integers words = add(add(products, row), column);
       store(elements, add_to_them ? add(load(elements), words) : words);
@@ -272,7 +274,7 @@ void add_product(const Int52Block& block, std::byte* packed, const Int52Sums& su
       pack(block, p, part, tile);
       add_packed(block, part, p + part, tile);
     }
-    leave(tile, block, sums, sums.hold || begin > 0);
+    add_to_accumulators(tile, block, sums, sums.hold || begin > 0);
   }
 }
 

@@ -96,11 +96,11 @@ class FloatTile {
   void add_in_doubles(int sum) {
     const std::int64_t k = task_.a.k;
     const std::int64_t segment = schedule_.segment_length(k);
-    double* of_segment = sums_ + tile_elements;
+    double* segment_sums = sums_ + tile_elements;
     add_segment(sum, 0, std::min(segment, k), sums_);
     for (std::int64_t begin = segment; begin < k; begin += segment) {
-      add_segment(sum, begin, std::min(segment, k - begin), of_segment);
-      add_sums(of_segment, sums_);
+      add_segment(sum, begin, std::min(segment, k - begin), segment_sums);
+      add_sums(segment_sums, sums_);
     }
     for_each_panel_column<float>(sum, store_floats);
   }

@@ -192,10 +192,10 @@ ProfileInForce find_profile(const DeviceTraits& device, std::span<const Profile>
   if (const auto calibrated = calibrated_profile(device, advice))
     return {*calibrated, ProfileOrigin::calibrated,
             fmt::format("of {}, calibrated here on {}", device.name, calibrated->date), advice};
-  const auto same = std::ranges::find_if(
+  const auto found = std::ranges::find_if(
       shipped, [&](const Profile& profile) { return is_same_device(profile.device, device); });
-  if (same != shipped.end())
-    return {*same, ProfileOrigin::shipped, fmt::format("of {}, shipped with the library", device.name),
+  if (found != shipped.end())
+    return {*found, ProfileOrigin::shipped, fmt::format("of {}, shipped with the library", device.name),
             advice};
   const Profile& nearest = *std::ranges::min_element(
       shipped, {}, [&](const Profile& profile) { return distance(profile.device, device); });
@@ -254,7 +254,7 @@ const ProfileInForce* profile_in_force() {
 
 const Costs& current_costs() {
   const ProfileInForce* profile = profile_in_force();
-  if (profile == nullptr) fail(Status::internal, "costs were asked of a device that has no profile");
+  if (profile == nullptr) fail(Status::internal, "there are no costs of a device that has no profile");
   return profile->profile.costs;
 }
 

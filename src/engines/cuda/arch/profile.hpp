@@ -1,5 +1,5 @@
 // Profiles of devices: the costs of their kernels and calls, made by calibration and stored as JSON
-// (docs/schema/profile.json).
+// (docs/schema/profile.schema.json).
 #pragma once
 
 #include <span>
@@ -74,8 +74,7 @@ ProfileInForce find_profile(const DeviceTraits& device, std::span<const Profile>
 // measured.
 const ProfileInForce* profile_in_force();
 
-// Its costs, or those of the reference device of the architecture if `architecture` kernels exist without a
-// device.
+// The costs of that profile. Fails with internal if there is none.
 const Costs& current_costs();
 
 // Forgets what was found, so that a profile that was just written is read.

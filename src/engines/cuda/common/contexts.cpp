@@ -58,12 +58,13 @@ class CudaContexts final : public DeviceContexts {
   // cannot tell a green context from an independent one refuse the launch themselves.
   void check_stream(const Queue& queue) const override {
     if (queue.stream == nullptr) return;
-    Context mine = nullptr;
-    Context its = nullptr;
-    check(driver().context_current(&mine), "cuCtxGetCurrent");
+    Context caller_context = nullptr;
+    Context stream_context = nullptr;
+    check(driver().context_current(&caller_context), "cuCtxGetCurrent");
     // If the driver does not tell, the first launch into the stream reports the error.
-    if (driver().stream_context(queue.stream, &its) != 0 || its == mine) return;
-    const int device = device_number_of(its);
+    if (driver().stream_context(queue.stream, &stream_context) != 0 || stream_context == caller_context)
+      return;
+    const int device = device_number_of(stream_context);
     if (device != current().device) {
       fail(Status::invalid_argument, "the stream belongs to {}, and {} is current", describe(device),
            describe(current().device));

@@ -1,4 +1,4 @@
-// Batch items of a step, counted from a later one.
+// Operands of a step without its first batch items.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,14 @@
 
 namespace kintsugi::core::cuda {
 
-// The side starting at its batch item `count`; ranges that serve all items stay.
+// The side without its first `count` batch items; ranges that serve all items stay.
 inline DeviceSide from_item(DeviceSide side, std::int64_t count) {
   side.item += count;
   if (side.ranges != nullptr && side.items > 1) side.ranges += count * side.matrix.vectors();
   return side;
 }
 
-// The tile starting at its batch item `count`, with the operands and selections of those items.
+// The tile without its first `count` batch items, with the operands and selections of the others.
 inline DeviceTile from_item(DeviceTile tile, std::int64_t count) {
   tile.item += count;
   tile.a = from_item(tile.a, count);

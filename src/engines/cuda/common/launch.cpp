@@ -36,9 +36,9 @@ bool KernelName::may_overlap() const {
   const Device device = current_device();
   std::atomic<int>& version = ptx_versions_.at(static_cast<std::size_t>(device));
   if (version.load(std::memory_order_relaxed) == 0) {
-    int asked = 0;
-    check(driver().kernel_attribute(&asked, function_ptx_version, get(), device), name_);
-    version.store(asked, std::memory_order_relaxed);
+    int ptx_version = 0;
+    check(driver().kernel_attribute(&ptx_version, function_ptx_version, get(), device), name_);
+    version.store(ptx_version, std::memory_order_relaxed);
   }
   return version.load(std::memory_order_relaxed) >= min_version;
 }
@@ -56,10 +56,10 @@ void KernelName::allow_shared_bytes(std::int64_t bytes) const {
 // The attribute is a hint: if the driver refuses it, the launch does not fail.
 void KernelName::prefer_shared_memory() const {
   constexpr int percent = 100;
-  std::atomic<bool>& asked = has_requested_shared_.at(static_cast<std::size_t>(current_device()));
-  if (asked.load(std::memory_order_relaxed)) return;
+  std::atomic<bool>& has_requested = has_requested_shared_.at(static_cast<std::size_t>(current_device()));
+  if (has_requested.load(std::memory_order_relaxed)) return;
   driver().kernel_set_attribute(function_preferred_shared, percent, get(), current_device());
-  asked.store(true, std::memory_order_relaxed);
+  has_requested.store(true, std::memory_order_relaxed);
 }
 
 void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t threads,
@@ -75,9 +75,9 @@ void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t 
   std::array<LaunchAttribute, 3> attributes;
   unsigned count = 0;
   if (kernel.may_overlap()) attributes[count++] = LaunchAttribute::overlapping();
-  // The default policy spreads the thread blocks of a cluster over as many SMs. Beside a kernel that holds
-  // SMs, some clusters then never start although there is room: clusters of four blocks while 100 of 132 SMs
-  // are held, and of two blocks that share an SM with others while 80 are (H100).
+  // The default policy gives every thread block of a cluster an SM of its own. While another kernel occupies
+  // SMs, some clusters then never start although there is room: clusters of four thread blocks while 100 of
+  // 132 SMs are occupied, and of two that share an SM with others while 80 are (H100).
   if (grid.cluster > 0) {
     attributes[count++] = LaunchAttribute::cluster(static_cast<std::int32_t>(grid.cluster));
     attributes[count++] = LaunchAttribute::cluster_on_few_sms();

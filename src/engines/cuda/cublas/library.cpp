@@ -73,8 +73,7 @@ Cublas open_cublas() {
     const char* error = ::dlerror();
     blas.reason = fmt::format(
         "cuBLAS 12 or 13 cannot be opened ({}); it comes with a CUDA toolkit or with the Python package "
-        "nvidia-cublas, "
-        "and KINTSUGI_CUBLAS names its file",
+        "nvidia-cublas, and KINTSUGI_CUBLAS names its file",
         error != nullptr ? error : blas.file);
   } else if (const char* missing = find_functions(library, blas)) {
     blas.reason = fmt::format("{} has no function {}", blas.file, missing);

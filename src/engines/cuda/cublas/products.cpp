@@ -151,7 +151,7 @@ double weight_of_term(const Schedule& schedule, std::size_t t) {
 }
 
 // Inner indices of one cuBLAS call, padding included: cuBLAS multiplies int8 only for multiples of four.
-std::int64_t block_of(const Schedule& schedule, const Slices& slices) {
+std::int64_t k_block_of(const Schedule& schedule, const Slices& slices) {
   return schedule.block_length(slices.vector_stride());
 }
 
@@ -159,32 +159,32 @@ std::byte* vectors_from(const Slices& slices, int slice, std::int64_t p) {
   return slices.data + static_cast<std::size_t>(slice * slices.slice_stride() + p) * slices.element_bytes();
 }
 
-// Adds every term of every block to the FP32 sum in memory, even where the schedule adds terms inside the
-// matrix unit: an accumulator there sums no more than one term of one block.
+// Adds every term of every k-block to the FP32 sum in memory, even where the schedule adds terms inside the
+// matrix unit: an accumulator there sums no more than one term of one k-block.
 void multiply_floating(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                        const Accumulators& sums, std::byte* scratch, const DeviceFit* fit) {
   const TermProducts products(queue, a, b, sums.rows, scratch);
   std::array<bool, max_groups> begun{};
-  const std::int64_t block = block_of(schedule, a);
-  for (std::int64_t p = 0; p < a.k; p += block) {
+  const std::int64_t k_block = k_block_of(schedule, a);
+  for (std::int64_t p = 0; p < a.k; p += k_block) {
     for (std::size_t t = 0; t < schedule.terms.size(); ++t) {
       const Term& term = schedule.terms[t];
       const int sum = schedule.joint ? 0 : term.group;
       products.add({vectors_from(a, term.a, p), vectors_from(b, term.b, p), sums.group<float>(sum),
-                    std::min(block, a.vector_stride() - p), weight_of_term(schedule, t), begun[sum],
+                    std::min(k_block, a.vector_stride() - p), weight_of_term(schedule, t), begun[sum],
                     is_fitted(schedule, term) ? fit : nullptr});
       begun[sum] = true;
     }
   }
 }
 
-// Sums the terms of each group and block in int32, then adds that to the group's 64-bit sums or, reduced by
+// Sums the terms of each group and k-block in int32, then adds that to the group's 64-bit sums or, reduced by
 // the group's modulus, to its residues.
 void multiply_integers(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                        const Accumulators& sums, std::byte* scratch) {
   auto* inside = reinterpret_cast<std::int32_t*>(scratch + aligned_size(vendor_workspace_bytes));
-  const std::int64_t block = block_of(schedule, a);
-  for (std::int64_t p = 0; p < a.k; p += block) {
+  const std::int64_t k_block = k_block_of(schedule, a);
+  for (std::int64_t p = 0; p < a.k; p += k_block) {
     for (int g = 0; g < schedule.groups; ++g) {
       {  // releases the cuBLAS handle before the kernel below is launched
         const TermProducts products(queue, a, b, sums.rows, scratch);
@@ -192,7 +192,7 @@ void multiply_integers(const Queue& queue, const Schedule& schedule, const Slice
         for (const Term& term : schedule.terms) {
           if (term.group != g) continue;
           products.add({vectors_from(a, term.a, p), vectors_from(b, term.b, p), inside,
-                        std::min(block, a.vector_stride() - p), 1, begun});
+                        std::min(k_block, a.vector_stride() - p), 1, begun});
           begun = true;
         }
       }
@@ -205,17 +205,17 @@ void multiply_integers(const Queue& queue, const Schedule& schedule, const Slice
   }
 }
 
-// Multiplies every term of every block alone, which is exact in the matrix unit, and adds it to 64-bit
+// Multiplies every term of every k-block alone, which is exact in the matrix unit, and adds it to 64-bit
 // integers.
 void multiply_without_error(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                             const Accumulators& sums, std::byte* scratch) {
   std::byte* inside = scratch + aligned_size(vendor_workspace_bytes);
-  const std::int64_t block = block_of(schedule, a);
-  for (std::int64_t p = 0; p < a.k; p += block) {
+  const std::int64_t k_block = k_block_of(schedule, a);
+  for (std::int64_t p = 0; p < a.k; p += k_block) {
     for (const Term& term : schedule.terms) {
       const TermProducts products(queue, a, b, sums.rows, scratch);
       products.add({vectors_from(a, term.a, p), vectors_from(b, term.b, p), inside,
-                    std::min(block, a.vector_stride() - p), 1, false});
+                    std::min(k_block, a.vector_stride() - p), 1, false});
       add_exact_sums_outside(queue, inside, a.format->id == FormatId::fp64, sums.group_stride(), p == 0,
                              sums.group<std::int64_t>(term.group));
     }
@@ -283,10 +283,10 @@ NativeCall call_native(const DeviceBlasProduct& p, BlasHandle handle) {
 
 std::size_t multiply_scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t rows,
                                    std::int64_t columns) {
-  const bool leaves = format == FormatId::int8 || schedule.integer_sums;
+  const bool needs_sums_of_block = format == FormatId::int8 || schedule.integer_sums;
   const std::size_t element = format == FormatId::fp64 ? sizeof(double) : sizeof(std::int32_t);
   return aligned_size(vendor_workspace_bytes) +
-         (leaves ? array_bytes(rows, columns, element) : std::size_t{0});
+         (needs_sums_of_block ? array_bytes(rows, columns, element) : std::size_t{0});
 }
 
 void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
@@ -301,8 +301,8 @@ bool native(const Queue& queue, const DeviceBlasProduct& p, std::byte* scratch) 
   const auto [status, function] = call_native(p, handle.get());
   // "Workspace size equal to or larger than 16KiB is enough to prevent CUBLAS_STATUS_ALLOC_FAILED error"
   // (reference of cublasSetWorkspace).
-  constexpr std::size_t enough = 16384;
-  if (status == allocation_failed && p.scratch_bytes < enough) return false;
+  constexpr std::size_t enough_bytes = 16384;
+  if (status == allocation_failed && p.scratch_bytes < enough_bytes) return false;
   check_blas(status, function);
   return true;
 }

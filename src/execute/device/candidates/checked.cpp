@@ -9,7 +9,7 @@ namespace kintsugi::core {
 
 namespace {
 
-int first_checked(const Plan& plan) {
+int first_checked_index(const Plan& plan) {
   return static_cast<int>(plan.checked_candidate() - plan.candidates.data());
 }
 
@@ -26,7 +26,7 @@ DeviceCheckedChain DeviceChecked::chain() const {
   // An exact sum of a complex element has four times as many products as one of its terms.
   const double products = plan_.problem.complex ? 4 : 1;
   DeviceCheckedChain chain;
-  chain.first = first_checked(plan_);
+  chain.first = first_checked_index(plan_);
   chain.exact_sum_terms = products * engine_.thresholds().exact_sum_terms;
   for (const Candidate& candidate :
        product_candidates(plan_).subspan(static_cast<std::size_t>(chain.first))) {

@@ -68,14 +68,14 @@ class FusedCall {
   FusedCall(const Plan& plan, const DeviceOperands& operands, const Queue& queue, const Blocking& blocking,
             Workspace workspace)
       : plan_(plan), engine_(*plan.engine->device()), queue_(queue), operands_(operands), blocking_(blocking),
-        most_(std::min(items_at_once(plan, blocking), items_of(operands))),
+        max_items_(std::min(items_at_once(plan, blocking), max_items_for(operands))),
         memory_(lay_out_fused(plan, blocking, workspace)),
         a_(operands.a, with_slices(operands.prepared_a), memory_.rows, memory_.row_summaries),
         b_(operands.b, with_slices(operands.prepared_b), memory_.columns, memory_.column_summaries) {}
 
   void multiply_all() const {
-    for (std::int64_t first = 0; first < plan_.problem.batch_count; first += most_)
-      multiply_together({first, std::min(most_, plan_.problem.batch_count - first)});
+    for (std::int64_t first = 0; first < plan_.problem.batch_count; first += max_items_)
+      multiply_together({first, std::min(max_items_, plan_.problem.batch_count - first)});
   }
 
  private:
@@ -88,14 +88,14 @@ class FusedCall {
 
   // Largest number of items in a step: 1 if both operands are shared by all items, since no argument of a
   // step would then have the number of items.
-  std::int64_t items_of(const DeviceOperands& operands) const {
+  std::int64_t max_items_for(const DeviceOperands& operands) const {
     const auto serves_all = [](const DeviceMatrix& matrix, const DevicePrepared* given) {
       const DevicePrepared* prepared = with_slices(given);
       return prepared != nullptr ? prepared->items.size() == 1 : is_shared(matrix);
     };
-    const bool one_by_one =
+    const bool shares_both =
         serves_all(operands.a, operands.prepared_a) && serves_all(operands.b, operands.prepared_b);
-    return one_by_one ? 1 : plan_.problem.batch_count;
+    return shares_both ? 1 : plan_.problem.batch_count;
   }
 
   // Summarizes ranges of operands that have many vectors, before the selection reads the summaries.
@@ -129,7 +129,7 @@ class FusedCall {
   bool multiplies_before_selection() const {
     return emulations(plan_).size() == 1 && finds_ranges_while_splitting() && operands_.scalars.beta == 0.0;
   }
-  ResultBlock whole() const { return {0, 0, plan_.problem.m, plan_.problem.n}; }
+  ResultBlock all_of_c() const { return {0, 0, plan_.problem.m, plan_.problem.n}; }
   bool finds_ranges_while_splitting() const {
     return covers_all(plan_, blocking_) && !operands_.scalars.on_device();
   }
@@ -146,11 +146,11 @@ class FusedCall {
   // be multiplied.
   int select_first(const Items& items) const {
     if (finds_ranges_while_splitting()) {
-      const bool before = multiplies_before_selection();
-      const FusedSlices slices = split(0, items, whole(), {false, false});
+      const bool multiplies_first = multiplies_before_selection();
+      const FusedSlices slices = split(0, items, all_of_c(), {false, false});
       summarize(items);
-      if (!before) select(items, false);
-      multiply(0, items, slices, whole(), !before);
+      if (!multiplies_first) select(items, false);
+      multiply(0, items, slices, all_of_c(), !multiplies_first);
       return 1;
     }
     engine_.find_ranges(queue_, a_.prepared == nullptr ? a_.at(items) : DeviceSide{},
@@ -201,10 +201,10 @@ class FusedCall {
   FusedSlices split(int r, const Items& items, const ResultBlock& block, const Conditions& conditions) const {
     const Candidate& candidate = plan_.candidates[static_cast<std::size_t>(r)];
     FusedSlices slices = fused_slices(plan_, candidate, blocking_);
-    const std::int64_t items_a = a_.shared ? 1 : most_;
+    const std::int64_t items_a = a_.shared ? 1 : max_items_;
     slices.a.place_items(memory_.slices, items_a);
     slices.b.place_items(memory_.slices + static_cast<std::size_t>(items_a) * slices.a.bytes(),
-                         b_.shared ? 1 : most_);
+                         b_.shared ? 1 : max_items_);
     std::vector<DeviceSplit> splits;
     splits.reserve(2);
     if (begins_rows(block, blocking_, plan_.problem.m)) {
@@ -215,7 +215,7 @@ class FusedCall {
       slices.b = plan_split(b_, candidate.program.split_b, slices.b, items, {block.column, block.columns},
                             conditions.ranges_known, splits);
     }
-    for (DeviceSplit& one : splits) one.unlikely = r > 0 && has_small_items();
+    for (DeviceSplit& split : splits) split.unlikely = r > 0 && has_small_items();
     if (r == 0 && clears_counters(items)) splits.front().cleared = memory_.counters;
     if (!splits.empty()) engine_.split(queue_, splits, on_candidate(conditions.conditional, r));
     count_tiles(r, items, slices, block, on_candidate(conditions.conditional, r));
@@ -271,7 +271,8 @@ class FusedCall {
     }
     if (plan_.candidates.back().scheme != nullptr) return;
     const auto native = static_cast<std::int32_t>(plan_.candidates.size()) - 1;
-    const DeviceTile tile = tile_of(a_.at(items), b_.at(items), items, whole(), on_candidate(true, native));
+    const DeviceTile tile =
+        tile_of(a_.at(items), b_.at(items), items, all_of_c(), on_candidate(true, native));
     if (!multiplies_before_selection()) return engine_.multiply_unsplit(queue_, tile);
     engine_.select_or_multiply_unsplit(queue_, tile, candidates_on_device(plan_), memory_.selections,
                                        {operands_.report, begins_with_selection(plan_), true});
@@ -282,7 +283,7 @@ class FusedCall {
   Queue queue_;
   const DeviceOperands& operands_;
   Blocking blocking_;
-  std::int64_t most_;  // largest number of items multiplied at once
+  std::int64_t max_items_;  // largest number of items multiplied at once
   FusedMemory memory_;
   FusedSide a_;
   FusedSide b_;

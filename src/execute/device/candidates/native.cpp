@@ -31,7 +31,7 @@ std::optional<int> blas_op(const DeviceMatrix& matrix, bool transposed) {
 }
 
 // Returns the matrix from batch item `item` and vector `vector` on.
-DeviceMatrix moved(DeviceMatrix matrix, std::int64_t item, std::int64_t vector) {
+DeviceMatrix from_item_and_vector(DeviceMatrix matrix, std::int64_t item, std::int64_t vector) {
   const std::int64_t elements = item * matrix.batch_stride + vector * matrix.row_stride;
   if (elements != 0) {
     matrix.data = static_cast<const std::byte*>(matrix.data) +
@@ -61,9 +61,9 @@ class NativeProducts {
     } else if (!multiply_by_vendor(whole(), call_.c, scalars)) {
       multiply_by_own_kernel(whole());
     } else if (has_contract) {
-      const bool looks = way == NativeWay::vendor_operands;
-      engine_.finish_native(call_.queue, tile_of(whole()), call_.c, looks ? scratch_ : nullptr,
-                            looks ? call_.blocking.native_scratch_bytes : 0);
+      const bool tests_operands = way == NativeWay::vendor_operands;
+      engine_.finish_native(call_.queue, tile_of(whole()), call_.c, tests_operands ? scratch_ : nullptr,
+                            tests_operands ? call_.blocking.native_scratch_bytes : 0);
     }
   }
 
@@ -77,17 +77,17 @@ class NativeProducts {
     return is_below(alpha.real()) || is_below(alpha.imag());
   }
   Panel whole() const { return {0, call_.plan.problem.batch_count, 0, call_.c.columns}; }
-  bool swaps() const { return call_.plan.problem.layout == Layout::row_major; }
+  bool swaps_operands() const { return call_.plan.problem.layout == Layout::row_major; }
 
   // Multiplies as many whole items at once as the workspace holds sums of, else as many columns of one item.
   void multiply_in_panels() const {
-    const auto room =
+    const auto elements_of_workspace =
         static_cast<std::int64_t>(call_.blocking.native_sum_bytes / element_bytes(call_.c.type));
-    const std::int64_t columns = std::min(room / call_.c.rows, call_.c.columns);
+    const std::int64_t columns = std::min(elements_of_workspace / call_.c.rows, call_.c.columns);
     if (columns == 0) return multiply_by_own_kernel(whole());
     const std::int64_t batch_count = call_.plan.problem.batch_count;
     const std::int64_t items =
-        std::clamp<std::int64_t>(room / (call_.c.rows * call_.c.columns), 1, batch_count);
+        std::clamp<std::int64_t>(elements_of_workspace / (call_.c.rows * call_.c.columns), 1, batch_count);
     for (std::int64_t item = 0; item < batch_count; item += items) {
       for (std::int64_t j = 0; j < call_.c.columns; j += columns) {
         const Panel panel{item, std::min(items, batch_count - item), j,
@@ -108,8 +108,8 @@ class NativeProducts {
     sums.data = sums_;
     sums.batch_stride = call_.c.rows * panel.columns;
     sums.columns = panel.columns;
-    sums.row_stride = swaps() ? panel.columns : 1;
-    sums.column_stride = swaps() ? 1 : call_.c.rows;
+    sums.row_stride = swaps_operands() ? panel.columns : 1;
+    sums.column_stride = swaps_operands() ? 1 : call_.c.rows;
     return sums;
   }
 
@@ -136,10 +136,10 @@ class NativeProducts {
   // strides), or needs more scratch.
   bool multiply_by_vendor(const Panel& panel, const DeviceMatrix& result,
                           const DeviceScalars& scalars) const {
-    const DeviceMatrix a = moved(call_.a, panel.first_item, 0);
-    DeviceMatrix b = moved(call_.b, panel.first_item, panel.first_column);
+    const DeviceMatrix a = from_item_and_vector(call_.a, panel.first_item, 0);
+    DeviceMatrix b = from_item_and_vector(call_.b, panel.first_item, panel.first_column);
     b.rows = panel.columns;
-    const bool swap = swaps();
+    const bool swap = swaps_operands();
     const DeviceMatrix& left = swap ? b : a;
     const DeviceMatrix& right = swap ? a : b;
     const OperandStorage& storage_left = swap ? call_.storage_b : call_.storage_a;

@@ -160,16 +160,16 @@ __device__ inline bool none_is_selected(const DeviceCondition& condition, int it
 template <class Config>
 __device__ void load_slice(const TensorMap& a, const TensorMap& b, const MultiTermParams& params,
                            const MultiTermPipelineState<Config>& pipeline, const TileCoord& coord, int rank,
-                           int block, int slice) {
+                           int k_block, int slice) {
   constexpr int half = Config::columns / blocks_of_cluster;
   const int slice_a = first_slice(params.shares_a, coord, Config::slices) + slice;
   const int slice_b = first_slice(params.shares_b, coord, Config::slices) + slice;
   Mbarrier& full = pipeline.full(slice);
   pipeline.wait_free(slice);
   full.arrive_expect_tx(Config::stage_bytes);
-  tma_load(pipeline.a(slice), a, full, block * block_k,
+  tma_load(pipeline.a(slice), a, full, k_block * block_k,
            (coord.row * blocks_of_cluster + rank) * block_tile_rows, slice_a);
-  tma_load_multicast(pipeline.b(slice) + rank * half * block_k * 2, b, full, block * block_k,
+  tma_load_multicast(pipeline.b(slice) + rank * half * block_k * 2, b, full, k_block * block_k,
                      coord.column * Config::columns + rank * half, slice_b, (1 << blocks_of_cluster) - 1);
 }
 
@@ -186,9 +186,9 @@ __device__ void load_slices(const TensorMap& a, const TensorMap& b, const MultiT
     const TileCoord coord = params.schedule.coord(work_tile);
     const int end = params.schedule.end_block(work_tile);
 #pragma unroll 1
-    for (int block = params.schedule.first_block(work_tile); block < end; ++block, pipeline.advance()) {
+    for (int k_block = params.schedule.first_block(work_tile); k_block < end; ++k_block, pipeline.advance()) {
       for_each_slice<Config>(
-          [&](auto slice) { load_slice(a, b, params, pipeline, coord, rank, block, slice); });
+          [&](auto slice) { load_slice(a, b, params, pipeline, coord, rank, k_block, slice); });
     }
   }
 }

@@ -198,23 +198,23 @@ __device__ void add_blocks(float (&sums)[Config::sums], const MultiTermParams& p
                            const WorkTile& work_tile, MultiTermPipelineState<Config>& pipeline,
                            const int& cluster, int consumer) {
   float inside[Config::sums];
-  int block = params.schedule.first_block(work_tile);
+  int k_block = params.schedule.first_block(work_tile);
 #pragma unroll 1
-  while (block < params.schedule.end_block(work_tile)) {
-    const int rest_of_segment = params.segment_blocks - block % params.segment_blocks;
-    const int stop = min(params.schedule.end_block(work_tile), block + rest_of_segment);
+  while (k_block < params.schedule.end_block(work_tile)) {
+    const int rest_of_segment = params.segment_blocks - k_block % params.segment_blocks;
+    const int stop = min(params.schedule.end_block(work_tile), k_block + rest_of_segment);
     if (params.sub_blocks == 2) {
 #pragma unroll 1
-      for (; block < stop; ++block, pipeline.advance())
+      for (; k_block < stop; ++k_block, pipeline.advance())
         add_block<Config, 2>(sums, inside, pipeline, consumer, params.rescale);
     } else {
 #pragma unroll 1
-      for (; block < stop; ++block, pipeline.advance())
+      for (; k_block < stop; ++k_block, pipeline.advance())
         add_block<Config, 1>(sums, inside, pipeline, consumer, params.rescale);
     }
-    if (block % params.segment_blocks == 0 && block < params.schedule.k_blocks) {
+    if (k_block % params.segment_blocks == 0 && k_block < params.schedule.k_blocks) {
       end_segment<Config>(sums, earlier_segments<Config>(params, work_tile, cluster, consumer),
-                          block == params.segment_blocks, thread_number() % warpgroup);
+                          k_block == params.segment_blocks, thread_number() % warpgroup);
     }
   }
 }

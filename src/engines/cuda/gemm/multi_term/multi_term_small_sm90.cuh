@@ -130,15 +130,15 @@ __device__ void fill_stages(const TensorMap& a, const TensorMap& b, const SmallT
   const int first_a = params.shares_a ? 0 : coord.item * Config::slices;
   const int first_b = params.shares_b ? 0 : coord.item * Config::slices;
 #pragma unroll 1
-  for (int block = coord.first_block; block < coord.end_block(params); ++block, stages.advance()) {
+  for (int k_block = coord.first_block; k_block < coord.end_block(params); ++k_block, stages.advance()) {
     stages.wait_free();
     stages.full().arrive_expect_tx(Config::stage_bytes);
 #pragma unroll
     for (int slice = 0; slice < Config::slices; ++slice) {
-      tma_load(stages.a(slice), a, stages.full(), block * term_block, coord.row * small_tile_rows,
+      tma_load(stages.a(slice), a, stages.full(), k_block * term_block, coord.row * small_tile_rows,
                first_a + slice);
-      tma_load_multicast(stages.b(slice) + rank * half * term_block * 2, b, stages.full(), block * term_block,
-                         coord.column * Config::columns + rank * half, first_b + slice,
+      tma_load_multicast(stages.b(slice) + rank * half * term_block * 2, b, stages.full(),
+                         k_block * term_block, coord.column * Config::columns + rank * half, first_b + slice,
                          (1 << blocks_of_cluster) - 1);
     }
   }
@@ -185,16 +185,16 @@ class StageSums {
   __device__ StageSums(const SmallTileParams& params, const Stages<Config>& stages)
       : params_(params), next_(stages) {}
 
-  // Adds `blocks` k-blocks, at least one. Even and odd sub-blocks have accumulators of their own.
-  __device__ __forceinline__ void add_blocks(int blocks) {
+  // Adds `k_blocks` k-blocks, at least one. Even and odd sub-blocks have accumulators of their own.
+  __device__ __forceinline__ void add_blocks(int k_blocks) {
     if constexpr (Config::min_stages == 1) {
       Sums inside;
 #pragma unroll 1
-      for (int block = 0; block < blocks; ++block) add_one_by_one(inside);
+      for (int k_block = 0; k_block < k_blocks; ++k_block) add_one_by_one(inside);
     } else if constexpr (Count == 1) {
-      add_whole_blocks(blocks);
+      add_whole_blocks(k_blocks);
     } else {
-      add_divided_blocks(blocks);
+      add_divided_blocks(k_blocks);
     }
   }
 
@@ -242,21 +242,21 @@ class StageSums {
     }
   }
 
-  __device__ __forceinline__ void add_whole_blocks(int blocks) {
+  __device__ __forceinline__ void add_whole_blocks(int k_blocks) {
     Sums even, odd;
     multiply<First>(even);
-    int block = 1;
+    int k_block = 1;
 #pragma unroll 1
-    for (; block + 1 < blocks; block += 2) {
+    for (; k_block + 1 < k_blocks; k_block += 2) {
       multiply_and_add<First, First>(odd, even);
       multiply_and_add<First, First>(even, odd);
     }
-    if (block >= blocks) return add<First, 0>(even);
+    if (k_block >= k_blocks) return add<First, 0>(even);
     multiply_and_add<First, First>(odd, even);
     add<First, 0>(odd);
   }
 
-  // Multiplies sub-blocks Index, Index + 1, ... of a block, each while the one before it is added.
+  // Multiplies sub-blocks Index, Index + 1, ... of a k-block, each while the one before it is added.
   template <int Index = 1>
   __device__ __forceinline__ void multiply_rest(Sums& even, Sums& odd) {
     if constexpr (Index < Count) {
@@ -265,19 +265,19 @@ class StageSums {
       multiply_rest<Index + 1>(even, odd);
     }
   }
-  __device__ __forceinline__ void add_divided_blocks(int blocks) {
+  __device__ __forceinline__ void add_divided_blocks(int k_blocks) {
     static_assert(Count % 2 == 0);
     Sums even, odd;
     multiply<First>(even);
-    int block = 1;
+    int k_block = 1;
 #pragma unroll 1
-    for (; block < blocks; ++block) {
+    for (; k_block < k_blocks; ++k_block) {
       multiply_rest(even, odd);
       multiply_and_add<First, Last>(even, odd);
     }
     // Never true. ptxas of CUDA 13.0 serializes the loop's wgmma unless some path out of it waits for `even`
     // alone.
-    if (block > blocks) return add<First, 0>(even);
+    if (k_block > k_blocks) return add<First, 0>(even);
     multiply_rest(even, odd);
     add<Last, 0>(odd);
   }
@@ -296,10 +296,10 @@ __device__ __forceinline__ void add_segments(StageSums<Config, Count>& sums, con
   } else {
     float all[Config::sums] = {};
 #pragma unroll 1
-    for (int block = 0; block < params.blocks; block += params.segment_blocks) {
+    for (int k_block = 0; k_block < params.blocks; k_block += params.segment_blocks) {
 #pragma unroll
       for (float& sum : sums.sums) sum = 0;
-      sums.add_blocks(min(params.blocks - block, params.segment_blocks));
+      sums.add_blocks(min(params.blocks - k_block, params.segment_blocks));
 #pragma unroll
       for (int i = 0; i < Config::sums; ++i) all[i] += sums.sums[i];
     }
