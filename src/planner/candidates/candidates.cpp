@@ -99,17 +99,17 @@ Program fitted_program(const Plan& plan, const SchemeVariant& variant) {
 std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& program, ElementType type) {
   const FormatId format = program.format().id;
   const DeviceEngine* device = engine.device();
-  std::vector<Accumulator> accumulators;
+  std::vector<Accumulator> result;
   if (has_tiles(program) &&
       !(device != nullptr ? device->fuses(program.schedule, format, Accumulator::int32, type)
                           : engine.multiplies_tiles()))
-    return accumulators;
+    return result;
   for (const Accumulator accumulator : engine.accumulators(format)) {
     if (device == nullptr || !is_tensor_core(accumulator) ||
         device->fuses(program.schedule, format, accumulator, type))
-      accumulators.push_back(accumulator);
+      result.push_back(accumulator);
   }
-  return accumulators;
+  return result;
 }
 
 bool is_fused(const Plan& plan, const Candidate& candidate) {
@@ -139,11 +139,10 @@ std::optional<Candidate> offered(const Plan& plan, const SchemeVariant& variant)
   Candidate candidate{variant.scheme, Accumulator::fp32, accepts_all, fitted_program(plan, variant)};
   candidate.parameters = variant.parameters;
   if (candidate.program.recombination == Recombination::exact_sums) return candidate;
-  const auto accumulators = accumulators_of(*plan.engine, candidate.program, element_type(plan.problem));
+  const auto possible = accumulators_of(*plan.engine, candidate.program, element_type(plan.problem));
   const auto& wanted = plan.request.accumulator;
-  const auto found =
-      wanted ? std::find(accumulators.begin(), accumulators.end(), *wanted) : accumulators.begin();
-  if (found == accumulators.end()) return std::nullopt;
+  const auto found = wanted ? std::find(possible.begin(), possible.end(), *wanted) : possible.begin();
+  if (found == possible.end()) return std::nullopt;
   candidate.accumulator = *found;
   candidate.program.schedule = schedule_of(plan.problem, candidate);
   return sums_wrap(candidate, plan.problem.products()) ? std::nullopt : std::optional(candidate);
