@@ -131,7 +131,7 @@ template <class T>
 struct Buffers {
   std::vector<T> rows;
   std::vector<T> columns;
-  std::vector<T> crossed;  // columns j ^ 1, if the product crosses
+  std::vector<T> crossed;  // columns j ^ 1, the other part of complex ones, if alpha or beta need them
   std::vector<ElementReference<T>> references;
 };
 

@@ -33,6 +33,7 @@ struct Product {
   double alpha_im = 0;
   double beta_im = 0;
 
+  // True if an element of C depends on the other part of a complex product: its sums of columns j and j ^ 1.
   bool crosses() const { return alpha_im != 0 || beta_im != 0; }
   // True if A and B are read.
   bool multiplies() const { return alpha != 0 || alpha_im != 0; }

@@ -24,14 +24,14 @@ KINTSUGI_HOST_DEVICE inline bool enough_slices(const Scaled& row_sum, const Scal
   return 4 * static_cast<double>(k) * ratio * ratio > static_cast<double>(d + 1) * (d + 1);
 }
 
-// Numbers of slices that the rows of a block of C need at most: until Algorithm 3 has enough, or until
-// nothing of the row is left before it has.
+// What the rows of a block of C need: the most slices until Algorithm 3 has enough, over the rows where it has,
+// and the most until nothing is left, over the other rows.
 struct SliceCounts {
   std::int32_t enough = 0;
   std::int32_t exhausted = 0;
 };
 
-// Numbers of slices of a block of C.
+// How many slices of A and of B a block of C multiplies, and which of their products.
 struct SliceDepth {
   int a = 0;
   int b = 0;
@@ -43,19 +43,24 @@ struct SliceDepth {
     if (q >= b) return 0;
     return !fast ? a : q < a ? a - q : 0;
   }
-  // Number of slices that every vector of A and B has unless fewer are exact: what an error bound may assume.
+  // Number of slices that an error bound may assume of every vector: B's where nothing of A is left, else the
+  // fewer of A's and B's.
   KINTSUGI_HOST_DEVICE constexpr int least() const { return a_is_complete || b < a ? b : a; }
 };
 
-// Slices of a block. If a row that needs most slices is exhausted before Algorithm 3 has enough, B's slices
-// are taken until they are exhausted, too, and no product is left out (section 3.2). Rows that had enough
-// before may still have a residual then, which A's slices do not hold.
+// Chooses the slices of a block (dgemm-tc, section 3.2). Where the row with the most slices is one
+// of which nothing is left, B is split until nothing is left of it either, and no product is left out. Rows
+// for which Algorithm 3 had enough may have a residual even then, so A's slices are exact only if there are
+// no such rows.
 KINTSUGI_HOST_DEVICE constexpr SliceDepth depth_of(const SliceCounts& slice_counts, int max_slices,
                                                    bool fast) {
   if (slice_counts.exhausted > 0 && slice_counts.exhausted >= slice_counts.enough) {
-    return {slice_counts.exhausted, max_slices, false, slice_counts.enough == 0};
+    return {.a = slice_counts.exhausted,
+            .b = max_slices,
+            .fast = false,
+            .a_is_complete = slice_counts.enough == 0};
   }
-  return {slice_counts.enough, slice_counts.enough, fast};
+  return {.a = slice_counts.enough, .b = slice_counts.enough, .fast = fast};
 }
 
 // Sum of up to 2^count_bits products of magnitudes in 128 bits, in units 2^(126 - count_bits) below the

@@ -56,10 +56,11 @@ struct EmbeddedView {
 
   constexpr T operator()(std::int64_t v, std::int64_t p) const {
     const Element& element = matrix(right ? v >> 1 : v, p >> 1);
-    const bool even = right && (v & 1) == 0;
-    const bool imaginary = ((p & 1) != 0) == (!right || even);
-    if (!imaginary) return element.real();
-    return conjugated != even ? -element.imag() : element.imag();
+    const bool gives_real_part = right && (v & 1) == 0;
+    // The odd elements are imaginary; of op(B)'s vectors that give imaginary parts of C, the even ones are.
+    const bool is_imaginary = ((p & 1) != 0) == (!right || gives_real_part);
+    if (!is_imaginary) return element.real();
+    return conjugated != gives_real_part ? -element.imag() : element.imag();
   }
 
   // `number` whole vectors from `first` on; `first` is even where an element has two vectors.

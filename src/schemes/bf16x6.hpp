@@ -23,8 +23,8 @@ namespace kintsugi::core::schemes {
 inline constexpr SplitRule bf16x6_split = scaled_split(core::bf16, 3, 8, 40);
 
 inline constexpr Structure<6> bf16x6_structure{
-    .terms = {Term{0, 2, 0}, Term{1, 1, 0}, Term{2, 0, 0}, Term{0, 1, 0, true}, Term{1, 0, 0},
-              Term{0, 0, 0, true}},
+    .terms = {Term{0, 2, 0}, Term{1, 1, 0}, Term{2, 0, 0}, Term{.a = 0, .b = 1, .rescales = true},
+              Term{1, 0, 0}, Term{.a = 0, .b = 0, .rescales = true}},
     .slices_a = 3,
     .slices_b = 3,
     .groups = 1,

@@ -34,9 +34,9 @@ void extend(InnerRange& range, const DoubleDouble& pair) {
   if (is_finite(x.hi) && x.lo != 0) range.smallest = std::min(range.smallest, exponent_of(x.lo));
 }
 
-// Limits of d_p within which x 2^-d_p is exact for every x of the range.
-std::int32_t least(const InnerRange& range) { return range.largest - largest_exponent; }
-std::int32_t most(const InnerRange& range) {
+// Limits of the shift d_p within which x 2^-d_p is exact for every x of the range.
+std::int32_t least_shift(const InnerRange& range) { return range.largest - largest_exponent; }
+std::int32_t largest_shift(const InnerRange& range) {
   return std::max(range.smallest - fraction_bits, last_bit) - last_bit;
 }
 
@@ -88,7 +88,8 @@ int balance(std::span<const InnerRange> a, std::span<const InnerRange> b, std::s
     int d = 0;
     if (a[p].any() && b[p].any()) {
       d = (a[p].largest - b[p].largest - middle) >> 1;
-      d = std::clamp(d, std::max(least(a[p]), -most(b[p])), std::min(most(a[p]), -least(b[p])));
+      d = std::clamp(d, std::max(least_shift(a[p]), -largest_shift(b[p])),
+                     std::min(largest_shift(a[p]), -least_shift(b[p])));
       d = std::clamp(d, -largest_exponent + 1, largest_exponent - 1);
     }
     factors_a[p] = power_of_two(-d);

@@ -42,8 +42,9 @@ TEST(FakeDriver, IsAnErrorInAForkedChild) {
     try {
       device().allocate({core::QueueKind::cuda, nullptr}, 8);
     } catch (const core::Error& error) {
-      error_is_right = error.status() == core::Status::engine_unavailable &&
-                       std::string(error.what()).find("does not survive a fork") != std::string::npos;
+      error_is_right =
+          error.status() == core::Status::engine_unavailable &&
+          std::string(error.what()).find("was forked by one that uses CUDA") != std::string::npos;
     }
     device().deallocate({core::QueueKind::cuda, nullptr}, memory);
     const bool unavailable = !engine.unavailable_reason().empty() && !engine.requirements().empty();

@@ -58,7 +58,7 @@ TEST_F(DevicePlan, EmulateIsAChainOfEmulationsAndNative) {
   EXPECT_GT(candidates.at(2).at("largest_dynamic_range"), 90);
   for (const int c : {0, 1})
     EXPECT_LE(candidates.at(c).at("bound_in_window").at("relative"), plan.at("contract").at("coefficient"));
-  EXPECT_THAT(plan.at("words").dump(), HasSubstr("plain FP32 product"));
+  EXPECT_THAT(plan.at("words").dump(), HasSubstr("native FP32 product"));
   call.problem.prepared_b = 1;
   const json prepared = planned(call);
   EXPECT_EQ(schemes(prepared), (Names{"fp16x3-wide", "bf16x6", "native"}));

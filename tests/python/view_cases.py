@@ -116,8 +116,9 @@ def test_out_that_is_read_only_is_refused():
 
 
 def random_pairs(rng, shape, repeated=True, beside=False):
-    """Double-double numbers that are integers of some 35 bits, of which every order of additions is exact,
-    and them as Python's; `beside`: as out has to have its two words."""
+    """Random double-double numbers: the array, the memory that it is a view of, and the numbers as Python's integers.
+    They have some 35 bits, so that sums are exact in every order. `beside`: a number's two words are neighbors, as out
+    has to have them."""
     geometry = random_geometry(rng, (*shape, 2), 8, repeated=repeated)
     if beside:
         pairs = random_geometry(rng, shape, 16, repeated=False, unit=int(rng.choice([8, 16])))

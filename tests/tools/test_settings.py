@@ -10,20 +10,20 @@ def operands(program, random):
     return program
 
 
-def first_row(program, *flags, **keywords):
+def row_and_settings(program, *flags, **keywords):
     document = program.ok("gemm", "A.npy", "A.npy", "--check", "--json", *flags, **keywords).json()
     return document["rows"][0], document["settings"]
 
 
 def test_the_environment_is_obeyed(operands):
     environment = {"KINTSUGI_SCHEME": "fp16", "KINTSUGI_ENGINE": "reference", "KINTSUGI_ACCUMULATOR": "a100"}
-    row, settings = first_row(operands, environment=environment)
+    row, settings = row_and_settings(operands, environment=environment)
     assert (row["scheme"], row["engine"], row["accumulator"]) == ("fp16", "reference", "a100")
     assert settings["scheme"] == {"value": "fp16", "source": "environment"}
 
 
 def test_flags_come_before_the_environment(operands):
-    row, settings = first_row(operands, "--scheme", "markidis", environment={"KINTSUGI_SCHEME": "fp16"})
+    row, settings = row_and_settings(operands, "--scheme", "markidis", environment={"KINTSUGI_SCHEME": "fp16"})
     assert row["scheme"] == "markidis"
     assert settings["scheme"] == {"value": "markidis", "source": "handle"}
 
@@ -32,20 +32,20 @@ def test_the_file_is_obeyed(operands):
     file = operands.folder / "home" / ".config" / "kintsugi" / "settings"
     file.parent.mkdir(parents=True)
     file.write_text("# ours\nscheme = fp16x3\n engine=reference\n")
-    row, settings = first_row(operands)
+    row, settings = row_and_settings(operands)
     assert (row["scheme"], row["engine"]) == ("fp16x3", "reference")
     assert settings["scheme"] == {"value": "fp16x3", "source": "file"}
-    row, _ = first_row(operands, environment={"KINTSUGI_SCHEME": "fp16"})
+    row, _ = row_and_settings(operands, environment={"KINTSUGI_SCHEME": "fp16"})
     assert (row["scheme"], row["engine"]) == ("fp16", "reference")
     other = operands.folder / "other"
     other.write_text("scheme = markidis\n")
-    row, _ = first_row(operands, environment={"KINTSUGI_CONFIG": str(other)})
+    row, _ = row_and_settings(operands, environment={"KINTSUGI_CONFIG": str(other)})
     assert row["scheme"] == "markidis"
 
 
 def test_the_native_row_stands_beside_a_scheme_of_the_environment(operands):
     environment = {"KINTSUGI_SCHEME": "fp16"}
-    row, _ = first_row(operands, environment=environment)
+    row, _ = row_and_settings(operands, environment=environment)
     assert row["baseline"]["scheme"] == "native" and row["errors"]["le_gemm_max_error"] != "nan"
     flags = ["--check", "--json", "--compare", "native,fp16x3"]
     rows = operands.ok("gemm", "A.npy", "A.npy", *flags, environment=environment).json()["rows"]

@@ -199,15 +199,17 @@ class ConstructedRounding {
     set(i, j, column, 3, column.number, chosen.significand, inner_sign);
     set(i, j, column, 4, column.half, half ? 1 : 0, inner_sign);
     set(i, j, column, 5, column.little, more || less ? 1 : 0, less ? -inner_sign : inner_sign);
-    if (beta_ != 0) hide_old_element(i, j, column);
+    if (beta_ != 0) cancel_old_element(i, j, column);
     const bool nothing = chosen.significand == 0 && chosen.rest == Rest::none;
     const bool negative = sign < 0 && !nothing;
     const bool below_zero = chosen.significand == 0 && chosen.rest == Rest::little_less;
+    // The sign changes where the number rounds to 0 and its rest lies on the other side of it.
     const double magnitude = std::ldexp(static_cast<double>(chosen.rounded()), column.last);
     problem_.expected[i + j * problem_.m] = static_cast<T>(negative != below_zero ? -magnitude : magnitude);
   }
 
-  void hide_old_element(std::int64_t i, std::int64_t j, const Column& column) {
+  // Draws an element of C whose product with beta two terms of the sum cancel.
+  void cancel_old_element(std::int64_t i, std::int64_t j, const Column& column) {
     const std::uint64_t old = random_.bits() >> (64 - L::digits);
     const auto product = static_cast<UnsignedInt128>(old) * beta_;
     problem_.c[i + j * problem_.m] = std::ldexp(static_cast<T>(old), column.c_exponent);

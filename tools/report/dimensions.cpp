@@ -7,12 +7,12 @@ namespace kintsugi::tools {
 
 namespace {
 
-std::string size_of(const Json& row, const char* name) { return cell(row.at("problem"), name); }
+std::string size_text(const Json& row, const char* name) { return cell(row.at("problem"), name); }
 
-double length_of(const Json& row, const char* name) { return row.at("problem").at(name).get<double>(); }
+double size_number(const Json& row, const char* name) { return row.at("problem").at(name).get<double>(); }
 
 std::string sizes_of(const Json& row) {
-  return fmt::format("{} x {} x {}", size_of(row, "m"), size_of(row, "n"), size_of(row, "k"));
+  return fmt::format("{} x {} x {}", size_text(row, "m"), size_text(row, "n"), size_text(row, "k"));
 }
 
 // Appends the type to the text; a missing type is fp32 and not shown.
@@ -20,7 +20,7 @@ std::string with_type(const Json& row, const std::string& text) {
   return type_of(row) == "fp32" ? text : text + ", " + type_of(row);
 }
 
-// A distribution with its parameter: "offset:-4" is {offset, -4}, "type3" {type, 3}.
+// A distribution with its parameter: "offset:-4" is {"offset:P", -4}, "type3" {"typeP", 3}.
 struct ParametricDistribution {
   std::string family;
   std::optional<double> parameter;
@@ -59,7 +59,7 @@ std::optional<double> parameter_of(const Json& row, const std::string& key) {
   for (const auto& word : parameters_of(cell(row, "scheme"))) {
     const auto value = number_of(word, key);
     // block=0 is a block of all of k.
-    if (value) return key == "block" && *value == 0 ? length_of(row, "k") : *value;
+    if (value) return key == "block" && *value == 0 ? size_number(row, "k") : *value;
   }
   return std::nullopt;
 }
@@ -75,77 +75,85 @@ std::string without_parameter(const std::string& scheme, const std::string& key)
 std::string scheme_of(const Json& row) { return cell(row, "scheme"); }
 
 Dimension parameter_dimension(const std::string& key) {
-  return {key + " of the scheme",
-          key,
-          key == "block",
-          [key](const Json& row) { return parameter_of(row, key); },
-          cell_text,
-          [key](const Json& row) { return without_parameter(cell(row, "scheme"), key); },
-          true};
+  return {.label = key + " of the scheme",
+          .against = key,
+          .logarithmic = key == "block",
+          .value = [key](const Json& row) { return parameter_of(row, key); },
+          .group = cell_text,
+          .scheme = [key](const Json& row) { return without_parameter(cell(row, "scheme"), key); },
+          .native_is_level = true};
 }
 
 // Returns the dimension of slices per operand, for rows whose operands have equally many.
 Dimension slices_dimension() {
-  return {"slices of each operand",
-          "slices of each operand",
-          false,
+  return {
+      .label = "slices of each operand",
+      .against = "slices of each operand",
+      .logarithmic = false,
+      .value =
           [](const Json& row) {
             const auto slices = parameter_of(row, "a");
             return slices == parameter_of(row, "b") ? slices : std::nullopt;
           },
-          cell_text,
+      .group = cell_text,
+      .scheme =
           [](const Json& row) { return without_parameter(without_parameter(cell(row, "scheme"), "a"), "b"); },
-          true};
+      .native_is_level = true};
 }
 
 std::optional<double> equal_sizes(const Json& row, const char* x, const char* y) {
-  if (size_of(row, x) != size_of(row, y)) return std::nullopt;
-  return length_of(row, x);
+  if (size_text(row, x) != size_text(row, y)) return std::nullopt;
+  return size_number(row, x);
 }
 
 Dimension against_k() {
-  return {"k",
-          "k",
-          true,
-          [](const Json& row) { return length_of(row, "k"); },
-          [](const Json& row) {
-            return with_type(row, fmt::format("{}, m = {}, n = {}", cell(row, "distribution"),
-                                              size_of(row, "m"), size_of(row, "n")));
-          },
-          scheme_of};
+  return {.label = "k",
+          .against = "k",
+          .logarithmic = true,
+          .value = [](const Json& row) { return size_number(row, "k"); },
+          .group =
+              [](const Json& row) {
+                return with_type(row, fmt::format("{}, m = {}, n = {}", cell(row, "distribution"),
+                                                  size_text(row, "m"), size_text(row, "n")));
+              },
+          .scheme = scheme_of};
 }
 
 Dimension against_m_and_n() {
-  return {"m = n",
-          "m = n",
-          true,
-          [](const Json& row) { return equal_sizes(row, "m", "n"); },
-          [](const Json& row) {
-            return with_type(row, fmt::format("{}, k = {}", cell(row, "distribution"), size_of(row, "k")));
-          },
-          scheme_of};
+  return {.label = "m = n",
+          .against = "m = n",
+          .logarithmic = true,
+          .value = [](const Json& row) { return equal_sizes(row, "m", "n"); },
+          .group =
+              [](const Json& row) {
+                return with_type(row,
+                                 fmt::format("{}, k = {}", cell(row, "distribution"), size_text(row, "k")));
+              },
+          .scheme = scheme_of};
 }
 
 Dimension against_squares() {
-  return {"m = n = k",
-          "m = n = k",
-          true,
-          [](const Json& row) {
-            return size_of(row, "n") == size_of(row, "k") ? equal_sizes(row, "m", "n") : std::nullopt;
-          },
-          [](const Json& row) { return with_type(row, cell(row, "distribution")); },
-          scheme_of};
+  return {.label = "m = n = k",
+          .against = "m = n = k",
+          .logarithmic = true,
+          .value =
+              [](const Json& row) {
+                return size_text(row, "n") == size_text(row, "k") ? equal_sizes(row, "m", "n") : std::nullopt;
+              },
+          .group = [](const Json& row) { return with_type(row, cell(row, "distribution")); },
+          .scheme = scheme_of};
 }
 
 Dimension against_distribution() {
-  return {"parameter of the distribution",
-          "P",
-          false,
-          [](const Json& row) { return parametric(row).parameter; },
-          [](const Json& row) {
-            return with_type(row, fmt::format("{}, {}", parametric(row).family, sizes_of(row)));
-          },
-          scheme_of};
+  return {.label = "parameter of the distribution",
+          .against = "P",
+          .logarithmic = false,
+          .value = [](const Json& row) { return parametric(row).parameter; },
+          .group =
+              [](const Json& row) {
+                return with_type(row, fmt::format("{}, {}", parametric(row).family, sizes_of(row)));
+              },
+          .scheme = scheme_of};
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ void check(const TuneRequest& request) {
          request.command.empty() ? "is missing: the metric command needs one" : "needs --metric command");
   if (request.metric == "command" && !request.output.empty())
     fail("--output", "has no use with --metric command, which compares no file");
-  check_writable(request.sites);
+  check_writable(request.sites_file);
 }
 
 void print_text(const TuneRequest& request, const Tuning& tuning) {
@@ -30,7 +30,7 @@ void print_text(const TuneRequest& request, const Tuning& tuning) {
   for (std::size_t i = 0; i < tuning.sites.size(); ++i) sites.add(site_cells(request, tuning, i));
   fmt::print("{}\n{}\n", steps.text(), sites.text());
   for (const std::string& sentence : tuning_sentences(request, tuning)) fmt::print("{}\n", sentence);
-  fmt::print("\nConfiguration: {}\nReport: {}, {}\n", request.sites, request.beside(".report.json"),
+  fmt::print("\nConfiguration: {}\nReport: {}, {}\n", request.sites_file, request.beside(".report.json"),
              request.beside(".report.html"));
 }
 
@@ -39,7 +39,7 @@ void run(const TuneRequest& request) {
   check(request);
   const Tuning tuning = tune(request);
   const Json found = tuning_document(request, tuning);
-  write_text(request.sites, configuration(request, tuning).dump(2) + "\n");
+  write_text(request.sites_file, configuration(request, tuning).dump(2) + "\n");
   write_text(request.beside(".report.json"), found.dump(2) + "\n");
   write_text(request.beside(".report.html"), tuning_page(request, tuning));
   if (request.json)
@@ -111,7 +111,7 @@ void add_options(CLI::App& command, TuneRequest& request) {
   command
       .add_option("--validate", request.validate, "Runs of the result with KINTSUGI_TUNE_SEED = 1 ... N [0]")
       ->check(whole_number(0, 100000));
-  command.add_option("-o,--sites", request.sites, "The configuration, a file for KINTSUGI_SITES")
+  command.add_option("-o,--sites", request.sites_file, "The configuration, a file for KINTSUGI_SITES")
       ->capture_default_str();
   command.add_flag("--json", request.json, "Print one JSON document instead of text");
   command.add_option("PROGRAM", request.program, "Program and its arguments, after --")->required();

@@ -76,7 +76,7 @@ Json tuning_document(const TuneRequest& request, const Tuning& tuning) {
   for (std::size_t i = 0; i < tuning.sites.size(); ++i) result["sites"].push_back(site_json(tuning, i));
   result["steps"] = Json::array();
   for (const Step& step : tuning.result.steps) result["steps"].push_back(step_json(tuning, step));
-  result["result"] = {{"configuration", request.sites},
+  result["result"] = {{"configuration", request.sites_file},
                       {"levels", level_names(tuning, tuning.result.levels)},
                       {"error", number(tuning.result.outcome.error)},
                       {"cost", tuning.result.outcome.cost()},
@@ -100,7 +100,7 @@ std::string tune_command(const TuneRequest& request) {
   if (!request.levels.empty()) text += fmt::format(" --levels {}", fmt::join(request.levels, ","));
   if (request.repeat != 1) text += fmt::format(" --repeat {}", request.repeat);
   if (request.validate != 0) text += fmt::format(" --validate {}", request.validate);
-  text += " -o " + quoted(request.sites) + " --";
+  text += " -o " + quoted(request.sites_file) + " --";
   for (const std::string& word : request.program) text += " " + quoted(word);
   return text;
 }

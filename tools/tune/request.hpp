@@ -25,15 +25,15 @@ struct TuneRequest {
   double min_share = 0.01;           // sites with a smaller share of the multiplications keep the first level
   std::int64_t repeat = 1;
   std::int64_t validate = 0;
-  std::string sites = "sites.json";  // the configuration
+  std::string sites_file = "sites.json";
   bool json = false;
   std::vector<std::string> program;
 
   // Files beside the configuration: sites.report.json, sites.report.html, sites.state.json, sites.work.
   std::string beside(const std::string& ending) const {
     const std::string suffix = ".json";
-    const bool has_suffix = sites.size() > suffix.size() && sites.ends_with(suffix);
-    return (has_suffix ? sites.substr(0, sites.size() - suffix.size()) : sites) + ending;
+    const bool has_suffix = sites_file.size() > suffix.size() && sites_file.ends_with(suffix);
+    return (has_suffix ? sites_file.substr(0, sites_file.size() - suffix.size()) : sites_file) + ending;
   }
 };
 

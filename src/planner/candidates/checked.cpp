@@ -98,14 +98,15 @@ bool needs_checks(const Plan& plan) {
   const double coefficient = plan.contract.coefficient;
   if (coefficient == 0) return true;
   if (has_native_fallback(plan)) return false;
-  const bool windows_suffice = plan.engine->device() == nullptr || native_meets(plan.contract, plan.problem);
+  const bool native_takes_the_rest =
+      plan.engine->device() == nullptr || native_meets(plan.contract, plan.problem);
   return coefficient >= unit_roundoff(plan.problem.type) &&
-         (plan.problem.type != OperandType::f32 || !windows_suffice);
+         (plan.problem.type != OperandType::f32 || !native_takes_the_rest);
 }
 
-// Returns candidates by the number of moduli that norms prove, mostly for a contract of the type: the first
-// has as many moduli as elements of the type need, which are proved up to phi = 1; the next has two more, for
-// phi = 2 (measurements: docs/DEVICES.md).
+// Returns candidates whose results norms prove, the fewest moduli first, none with more than `widest`. For a
+// contract of the type the first has as many moduli as elements of the type need, which are proved up to
+// phi = 1; the next has two more, for phi = 2 (measurements: docs/DEVICES.md).
 //
 // The contract's coefficient k + 8 would allow a coarse split in a long sum, whose error a native product
 // never has: with random signs that typically deviates by 0.15 u |a_i| |b_j|, however long the sum is. Grids

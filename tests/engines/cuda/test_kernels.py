@@ -61,7 +61,7 @@ def test_kernels_launched_early_wait_for_earlier_ones():
     host_code = "".join(file.read_text() for file in folder.rglob("*.cpp"))
     # A shard's name may have a macro's parameter in its middle, where its source file's has nothing.
     early = {first + rest.lstrip("_") for first, rest in
-             re.findall(r'\{[\s\\]*"(\w+)"(?: #\w+ "(\w+)")?,[^{}]*waits_for_grid_dependency[\s\\]*\}', named)}
+             re.findall(r'\{[\s\\]*"(\w+)"(?: #\w+ "(\w+)")?,[^{}]*waits_for_grid_dependency[\s\\]*\}', host_code)}
     waits = re.compile(r"  begin_dependent_kernel\(\);|grid_dependency_wait\(\);|if \(!begins\(tasks\)\) return;|  begin_cluster\(shared\);")
     waiting = {file.stem for file in folder.rglob("*.cu") if waits.search(text_with_includes(file))}
     assert len(early) >= 8 and early == waiting

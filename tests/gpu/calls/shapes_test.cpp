@@ -86,16 +86,16 @@ TEST(DeviceShapes, EmptyProductsLeaveOrScaleC) {
     }
     for (const double beta : {0.0, 1.0, 0.5}) {
       GemmCase test{.m = 7, .n = 3, .k = 0, .batch = 2, .beta = beta, .policy = policy};
-      for (const bool by_alpha : {false, true}) {
-        if (by_alpha) {
+      for (const bool alpha_is_zero : {false, true}) {
+        if (alpha_is_zero) {
           test.k = 9;
           test.alpha = 0;
           test.distribution = "uniform";
         }
         for (const bool device_scalars : {false, true}) {
-          if (by_alpha && device_scalars && policy == "native") continue;  // cuBLAS reads A and B then
+          if (alpha_is_zero && device_scalars && policy == "native") continue;  // cuBLAS reads A and B then
           GemmDataOf<float> data(test);
-          if (by_alpha)
+          if (alpha_is_zero)
             std::fill(data.raw_a().begin(), data.raw_a().end(), std::numeric_limits<float>::quiet_NaN());
           const auto before = data.result();
           DeviceGemm<float>(data, {.device_scalars = device_scalars}).run_well();

@@ -148,7 +148,7 @@ Program program_for(const char* scheme, const Size& size, const Request& request
   Schedule& schedule = program.schedule;
   if (request.halvings >= 0) {
     schedule.most_halvings = request.halvings;
-    schedule = schedule.shortened(0, size.k);
+    schedule = schedule.shortened(0, size.k);  // a C without elements gets all halvings that are allowed
   } else {
     schedule = schedule.shortened(static_cast<double>(size.m) * static_cast<double>(size.n), size.k);
   }
@@ -204,6 +204,7 @@ bool measure(const char* scheme, const Pattern<float>& pattern, const Size& size
   const auto all_variants = cuda::multi_term_variants(*first, cuda::current_costs().multi_term);
   const auto variants = request.stages ? by_stages(all_variants) : all_variants;
   const std::vector<float> expected = first.result(variants.front(), scratch.data());
+  // At least 16 calls, every product equally often.
   const int count = static_cast<int>(round_up(16, static_cast<std::int64_t>(products.size())));
   bool right = true;
   for (const MultiTermVariant& variant : variants) {
@@ -211,7 +212,8 @@ bool measure(const char* scheme, const Pattern<float>& pattern, const Size& size
     Timing timing;
     timing.same_bits = std::memcmp(found.data(), expected.data(), expected.size() * sizeof(float)) == 0;
     right = right && timing.same_bits;
-    const double max_seconds = size.tera_operations() / 150 + 5e-6;
+    constexpr double slow_tera_operations_per_second = 150, launch_seconds = 5e-6;
+    const double max_seconds = size.tera_operations() / slow_tera_operations_per_second + launch_seconds;
     timing.seconds = seconds_in_graph(count, max_seconds, [&](const Queue& queue, int i) {
       cuda::multi_term_gemm(queue, **products[static_cast<std::size_t>(i) % products.size()], variant,
                             scratch.data());

@@ -133,7 +133,7 @@ TYPED_TEST(Recombine, ResiduesOfComplexElementsEqualTheHosts) {
                                                 integers.residue(element, basis.modulus(t)),
                                                 integers.residue(elements + element, basis.modulus(t)));
                                           });
-        const core::ResidueSystem system{0, basis};
+        const core::ResidueSystem system{.basis = basis};
         const auto expected = tile.expected([&](auto rows, auto columns, T alpha, T beta, const auto& c) {
           core::recombine_residues(sums.host(), system, rows, columns, alpha, beta, c, 1);
         });
@@ -182,7 +182,7 @@ TYPED_TEST(Recombine, ScalingEqualsTheHosts) {
   }
 }
 
-TEST(LeaveIntegers, KBlocksAddUpToTheHostsSums) {
+TEST(SumsOutside, KBlocksAddUpToTheHostsSums) {
   const std::uint64_t seed = fresh_seed();
   std::mt19937_64 random(seed);
   for (int draw = 0; draw < 100; ++draw) {

@@ -56,9 +56,13 @@ Figure probability_figure(const Json& document) {
       return row.at("underflow").is_null() ? Json() : row.at("underflow").at(name);
     };
   };
-  Chart chart{
-      "Underflow of the unscaled low slice", "offset exponent", "share of fp32 numbers", false, {}, {}};
-  chart.log_y = false;
+  Chart chart{.title = "Underflow of the unscaled low slice",
+              .x_label = "offset exponent",
+              .y_label = "share of fp32 numbers",
+              .log_x = false,
+              .series = {},
+              .limits = {},
+              .log_y = false};
   chart.series = {
       exponent_line("Eq. 5, underflow or gradual", 0, 0, document, member("equation_underflow_or_gradual")),
       exponent_line("simulated, underflow or gradual", 0, 1, document,
@@ -70,9 +74,13 @@ Figure probability_figure(const Json& document) {
 }
 
 Figure bits_figure(const Json& document) {
-  Chart chart{
-      "Bits that two fp16 slices keep", "offset exponent", "significant bits of fp32's 24", false, {}, {}};
-  chart.log_y = false;
+  Chart chart{.title = "Bits that two fp16 slices keep",
+              .x_label = "offset exponent",
+              .y_label = "significant bits of fp32's 24",
+              .log_x = false,
+              .series = {},
+              .limits = {},
+              .log_y = false};
   for (std::size_t i = 0; i < document.at("rows").front().at("retained").size(); ++i) {
     const Json& first = document.at("rows").front().at("retained").at(i);
     const auto colour = static_cast<int>(i);

@@ -56,6 +56,7 @@ class KernelName {
   mutable std::array<std::atomic<int>, max_devices> ptx_versions_{};  // 0: not read yet
 };
 
+// Says in the definition of a KernelName what its argument `true` means.
 inline constexpr bool waits_for_grid_dependency = true;
 
 // Launches the kernel; fails with device_error, naming the kernel. A grid without thread blocks launches

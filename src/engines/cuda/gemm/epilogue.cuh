@@ -157,10 +157,13 @@ __device__ inline void store_pair(float* first, float x, float y) {
   asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(first), "f"(x), "f"(y));
 }
 
-// How the elements of a tile are stored: in pairs, by threads whose elements are all inside C; rows of 32
-// elements by whole warps, for other tiles of a row-major C; one by one, for other layouts, where all
-// elements are inside C or only those that are.
-enum class StoreMode : std::uint8_t { paired, rows, whole, bounds_checked };
+// How the elements of a tile are stored.
+enum class StoreMode : std::uint8_t {
+  paired,         // row-major C that holds the whole tile: two neighbors at once
+  rows,           // other tiles of a row-major C: rows of 32 elements by whole warps
+  whole,          // other layouts, where C holds the whole tile: one by one
+  bounds_checked  // other layouts: those that are inside C, one by one
+};
 
 template <int Rows, int Columns, int EpilogueWarps>
 __device__ StoreMode store_mode(const EpilogueParams<Rows, Columns, EpilogueWarps>& params,
@@ -172,14 +175,14 @@ __device__ StoreMode store_mode(const EpilogueParams<Rows, Columns, EpilogueWarp
   return is_whole && pairs ? StoreMode::paired : StoreMode::rows;
 }
 
-// Calls visit(r, e) for rows r = 0, 1 and columns e = 0, 1 of a pair.
+// Calls visit(r, e) for rows r = 0, 1 and columns e = 0, 1 of a pair of columns.
 template <class Visit>
 __device__ void for_each_of_pair(const Visit& visit) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) visit(i / 2, i % 2);
 }
 
-// Reads pairs of columns, 8 columns apart from column `column` of the tile on, where they lie inside C.
+// Reads the pairs of columns `column`, `column` + 8, `column` + 16 ... of the tile where they lie inside C.
 template <class IsInside, int Count>
 __device__ void read_pairs(const float* pair, int column, std::int64_t row_step, std::int64_t column_step,
                            const IsInside& is_inside, float (&pairs)[Count][2][2]) {

@@ -56,7 +56,7 @@ struct MultiTermParams {
   std::int32_t sub_blocks = 1;      // sub-blocks (KSubBlock) of a k-block: 1 or 2
   float* partial_sums = nullptr;    // sent from one cluster to the next
   // Sums of earlier segments of k: those of the tile that each cluster works on, then those of the tiles that
-  // are split along k. Null if k is one segment.
+  // are split along k. Not read if k is one segment.
   float* segment_sums = nullptr;
   std::uint32_t* k_parts_added = nullptr;   // for every tile split along k; 0 before the launch
   std::uint32_t* clusters_begun = nullptr;  // used if tiles are split along k; 0 before and after

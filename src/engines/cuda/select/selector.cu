@@ -10,7 +10,7 @@ constexpr int warps = selection_threads / 32;
 
 using NormsOfSide = NormExtremes<DeviceReport::max_candidates>;
 
-__device__ void add_over_warp(NormsOfSide& extremes) {
+__device__ void max_over_warp(NormsOfSide& extremes) {
   const auto largest = [](double& x) {
     for (int lane = 1; lane < 32; lane <<= 1) x = max(x, __shfl_xor_sync(~0U, x, lane));
   };
@@ -35,7 +35,7 @@ __device__ NormsOfSide norm_extremes_by_block(const SelectionTask& task, int sid
                          task.candidates.acceptances[r].norm_bits, norm.bits);
     extremes.add(norm, tops, task.candidates.coefficient);
   }
-  add_over_warp(extremes);
+  max_over_warp(extremes);
   __syncthreads();  // no thread reads warp_extremes any more
   if (threadIdx.x % 32 == 0) {
     double* target = warp_extremes[threadIdx.x / 32];

@@ -222,12 +222,12 @@ std::size_t multi_term_scratch_bytes(const DeviceShape& shape) {
   if (sub_blocks(shape.schedule) == 4) return segment_offset + parallel_bytes;
   const double rows = static_cast<double>(round_up(shape.m, term_tile_rows));
   const double columns = static_cast<double>(shape.n + max_tile_columns);
-  const double tiles = static_cast<double>(shape.items) * rows * columns * sizeof(float);
-  const auto bytes = static_cast<std::size_t>(std::min(static_cast<double>(partial_bytes), tiles));
+  const double tile_bytes = static_cast<double>(shape.items) * rows * columns * sizeof(float);
+  const auto bytes = static_cast<std::size_t>(std::min(static_cast<double>(partial_bytes), tile_bytes));
   return segment_offset + std::max(aligned_size(2 * bytes), parallel_bytes);
 }
 
-// Those of segments follow the others.
+// The counters of segments with thread blocks of their own follow those of tiles that are split along k.
 DeviceCounters multi_term_counters(const DeviceShape& shape, std::byte* scratch) {
   static_assert(segment_offset == aligned_size(partial_bytes) + aligned_size(counter_bytes));
   const std::size_t bytes =

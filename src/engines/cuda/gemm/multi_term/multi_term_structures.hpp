@@ -39,11 +39,13 @@ inline constexpr Structure<6> bf16x6_structure{
     .k_segment = term_segment,
     .most_halvings = 1};
 
+// Tiles of fp16x3 (joined_tiles: all terms are added to joint sums without rescaling), of fp16x3-wide
+// (rescaled_tiles) and of bf16x6 (six_term_tiles), under the names that their costs have in profiles.
+//
 // Stages of low slices are freed before those of high ones, so that fewer suffice. Where the sums are
 // rescaled, the matrix unit is idle for longer, and reading A's high slices from registers wins some of that
 // time back (n = 8192: 206 TFLOP/s instead of 199); without rescaling registers have no room for that, and
 // nothing would be gained. Narrower tiles gain nothing by it, and small tiles lose a twentieth.
-// Tiles of fp16x3, fp16x3-wide and bf16x6, under the names that their costs have in profiles.
 inline constexpr std::array joined_tiles{
     MultiTermTile{.columns = 192, .stages = {3, 2, 0}, .high_in_registers = false},
     MultiTermTile{.columns = 128, .stages = {4, 3, 0}, .high_in_registers = false},

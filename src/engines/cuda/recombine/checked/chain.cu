@@ -40,13 +40,13 @@ extern "C" __global__ void __launch_bounds__(list_threads)
   for (std::int64_t first = std::int64_t{blockIdx.x} * list_threads + threadIdx.x - lane; first < masks;
        first += std::int64_t{gridDim.x} * list_threads) {
     const std::int64_t mask = first + lane;
-    const bool listed = mask < masks && __ldcg(open.masks + mask) != 0;
-    const unsigned listing_lanes = __ballot_sync(~0U, listed);
+    const bool is_open = mask < masks && __ldcg(open.masks + mask) != 0;
+    const unsigned listing_lanes = __ballot_sync(~0U, is_open);
     if (listing_lanes == 0) continue;
     unsigned begin = 0;
     if (lane == 0) begin = atomicAdd(&open.state->listed, static_cast<unsigned>(__popc(listing_lanes)));
     begin = __shfl_sync(~0U, begin, 0);
-    if (listed)
+    if (is_open)
       open.list[begin + __popc(listing_lanes & ((1U << lane) - 1))] = static_cast<std::uint32_t>(mask);
   }
 }

@@ -17,10 +17,9 @@ constexpr int warp_length = 32;  // inner indices of a warp, those of the shallo
 static_assert(warps * warp_length == pack_length);
 constexpr int most_panels = pack_vectors / 8;
 
-// A warp's access to its 32 vectors x 32 inner indices: eight lanes have a vector's 32, four each, and the
-// next access is four vectors further.
+// In one access a warp reads four of its 32 vectors: eight lanes share a vector's 32 inner indices.
 constexpr int vectors_at_once = 4;
-constexpr int each = 4;
+constexpr int indices_of_lane = 4;
 
 struct PackStorage {
   float element[pack_vectors][pack_length + 1];  // padded: accesses along either side have no bank conflicts
@@ -89,7 +88,7 @@ __device__ void find_panel_exponents(const PackTask& task, const PackPart& part,
 __device__ void find_depths(const PackTask& task, PackStorage& storage) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int p = warp * warp_length + lane % 8 * each;
+  const int p = warp * warp_length + lane % 8 * indices_of_lane;
 #pragma unroll 1
   for (int panel = 0; panel < pack_vectors / task.tile_vectors; ++panel) {
     int largest = TileExponent::none;
@@ -99,7 +98,7 @@ __device__ void find_depths(const PackTask& task, PackStorage& storage) {
     for (int i = 0; i < task.tile_vectors; i += vectors_at_once) {
       const int v = panel * task.tile_vectors + i + lane / 8;
 #pragma unroll
-      for (int e = 0; e < each; ++e) {
+      for (int e = 0; e < indices_of_lane; ++e) {
         const float x = storage.element[v][p + e];
         if (x == 0.0F) continue;
         const int exponent = rounded_exponent(x, task.segments);
@@ -153,7 +152,7 @@ __device__ std::uint32_t scaled_integer(float x, int shift) {
 __device__ void write_segments(const PackTask& task, const PackPart& part, const PackStorage& storage) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int p = warp * warp_length + lane % 8 * each;
+  const int p = warp * warp_length + lane % 8 * indices_of_lane;
   if (part.begin + p >= task.vector_stride) return;
 #pragma unroll 2
   for (int i = 0; i < pack_vectors; i += vectors_at_once) {
@@ -161,10 +160,10 @@ __device__ void write_segments(const PackTask& task, const PackPart& part, const
     const int exponent = storage.exponent[warp][v / task.tile_vectors];
     const bool is_zero = exponent == TileExponent::none;
     const int shift = task.segments * segment_bits - 1 - (is_zero ? 0 : exponent);
-    std::uint32_t integers[each];
-    bool negative[each];
+    std::uint32_t integers[indices_of_lane];
+    bool negative[indices_of_lane];
 #pragma unroll
-    for (int e = 0; e < each; ++e) {
+    for (int e = 0; e < indices_of_lane; ++e) {
       const float x = is_zero ? 0.0F : storage.element[v][p + e];
       integers[e] = scaled_integer(x, shift);
       negative[e] = x < 0;
@@ -175,7 +174,7 @@ __device__ void write_segments(const PackTask& task, const PackPart& part, const
     for (int s = 0; s < task.segments; ++s, target += task.slice_stride) {
       std::uint32_t word = 0;
 #pragma unroll
-      for (int e = 0; e < each; ++e) {
+      for (int e = 0; e < indices_of_lane; ++e) {
         const std::int8_t segment = tile_segment(integers[e], negative[e], task.segments, s);
         word |= std::uint32_t{static_cast<std::uint8_t>(segment)} << (8 * e);
       }
