@@ -45,7 +45,7 @@ void record(const Symbol& symbol, const Call& call, const CallOutcome& outcome) 
   }
 }
 
-// Which call's result this call reads, and what it wrote.
+// Notes which call's result this call reads, and what it wrote.
 void note_matrices(const Call& call) {
   if (call.site == nullptr || !settings().records_calls()) return;
   try {

@@ -24,8 +24,8 @@ KINTSUGI_HOST_DEVICE inline bool enough_slices(const Scaled& row_sum, const Scal
   return 4 * static_cast<double>(k) * ratio * ratio > static_cast<double>(d + 1) * (d + 1);
 }
 
-// What the rows of a block of C need: the most slices until Algorithm 3 has enough, over the rows where it has,
-// and the most until nothing is left, over the other rows.
+// Numbers of slices that the rows of a block of C need: the most until Algorithm 3 has enough, over the rows
+// where it has, and the most until nothing is left, over the other rows.
 struct SliceCounts {
   std::int32_t enough = 0;
   std::int32_t exhausted = 0;

@@ -119,7 +119,8 @@ class Engine {
   // Products of that format per unit of time, relative to the engine's native FP32 product.
   virtual double relative_rate(FormatId format) const = 0;
 
-  // Returns the costs of steps under that rule, of a product those that its rate does not contain; zeros if products take all of the time.
+  // Returns the costs of a call's steps under that rule, the product's where relative_rate() does not give
+  // it; zeros if products take all of the time.
   virtual StepCosts step_costs(const SplitRule&) const { return {}; }
   virtual NativeCosts native_costs() const { return {}; }
   // Seconds of the product of elements that these costs count in; 0: nobody knows.

@@ -1,4 +1,4 @@
-// Which site's results feed which site: a call whose input overlaps an earlier call's output reads that
+// Finds which site's results feed which site: a call whose input overlaps an earlier call's output reads that
 // result.
 #pragma once
 

@@ -11,7 +11,7 @@ bool lines_meet(const Region& one, const Region& other, std::int64_t shift) {
   return std::max<std::int64_t>(0, -shift) < std::min(other.lines, one.lines - shift);
 }
 
-// Where `other` begins in the lines of `one`: line and byte, 0 <= byte < stride.
+// Position in the lines of `one` at which `other` begins: line and byte, 0 <= byte < stride.
 struct Place {
   std::int64_t line, byte;
 };

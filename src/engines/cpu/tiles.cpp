@@ -15,8 +15,8 @@ namespace {
 
 constexpr int weights = 4;  // groups of the schedule: i + j = 0 ... 3
 
-// Columns of a block of C. A thread's sums of four weights and of all tiles are narrower than the kernels' tiles, so
-// that they stay in its L2 cache and a workspace limit leaves room for them.
+// Columns of a block of C. With fewer than a kernel's tile has, a thread's sums of four weights and of all
+// tiles stay in its L2 cache, and fit into small workspace limits.
 constexpr std::int64_t most_columns = 64;
 
 std::int64_t block_columns(const Int8Kernels& kernels) { return std::min(kernels.tile, most_columns); }

@@ -147,7 +147,7 @@ TEST(DeviceChecked, ComplexFp64KeepsItsContractInSmallCases) {
   }
 }
 
-// Whether an element is proved depends on its row and column only, not on blocks of C or batch position.
+// An element's proof depends on its row and column only, not on blocks of C or batch position.
 TEST(DeviceChecked, BitsDoNotDependOnRunBatchPositionOrLimit) {
   for (const char* accuracy : {"fp64", "1e-10"}) {
     GemmCase test = emulated(4300, 140, 50, "phi:3", accuracy);

@@ -211,11 +211,11 @@ class Call {
     if (bytes % 256 != 0 || (test_.limit > 0 && bytes > static_cast<std::size_t>(test_.limit)))
       add_fault("workspace",
                 "size " + std::to_string(bytes) + " with a limit of " + std::to_string(test_.limit));
-    // Where the lane has no room for it, the library allocates the workspace.
+    // The library allocates the workspace where the lane's memory is too small.
     if (test_.workspace == "exact") memory_.guard_workspace(bytes);
   }
 
-  // Where `how` is "one", a plan for a single item of the batch prepares the operand.
+  // Prepares the operand, by a plan for a single item of the batch where `how` is "one".
   void prepare_side(kintsugi_side side, const std::string& how, const void* data, PreparedObject& prepared) {
     if (how == "no") return;
     kintsugi_problem the_problem = problem();

@@ -12,7 +12,7 @@ struct DrawLimits {
   bool no_vendor = false;  // only products of Kintsugi's own kernels
 };
 
-// What cases may be drawn from; the schemes are those of the loaded library.
+// Choices from which cases are drawn; the schemes are those of the loaded library.
 FuzzChoices device_choices(const DrawLimits& limits);
 
 // Case number `number` of a seed.

@@ -28,8 +28,8 @@ class CaseMemory {
     return lane_.workspace() + first;
   }
 
-  // Gives the case a workspace of that size, poisoned and between guard zones; none where the lane has no
-  // room for it.
+  // Gives the case a workspace of that size, poisoned and between guard zones; none where the lane's memory
+  // is too small.
   void guard_workspace(std::size_t bytes) {
     if (bytes + 2 * guard_bytes > Lane::workspace_bytes) return;
     lane_.fill(lane_.workspace(), static_cast<unsigned char>(guard_byte), bytes + 2 * guard_bytes);

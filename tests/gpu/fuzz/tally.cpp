@@ -5,7 +5,7 @@
 namespace kintsugi::test {
 namespace {
 
-// What the case requests: a scheme, or policy and accuracy.
+// Returns the case's request: a scheme, or policy and accuracy.
 std::string request_text(const FuzzCase& test) {
   if (!test.scheme.empty()) return "scheme " + test.scheme;
   return (test.policy.empty() ? "auto" : test.policy) + (test.accuracy.empty() ? "" : " " + test.accuracy);

@@ -4,7 +4,7 @@
 namespace kintsugi::test {
 namespace {
 
-// From this number of vectors on, a vector gets some threads instead of a thread block
+// Least number of vectors of which each gets some threads instead of a thread block
 // (engines/cuda/split/split_task.hpp).
 constexpr std::int64_t min_many_vectors = 16384;
 

@@ -50,19 +50,24 @@ Json make_document(bool quick) {
   return result;
 }
 
+// Returns a chart against the offset exponent, without lines, both axes linear.
+Chart exponent_chart(const std::string& title, const std::string& y_label) {
+  Chart chart;
+  chart.title = title;
+  chart.x_label = "offset exponent";
+  chart.y_label = y_label;
+  chart.log_x = false;
+  chart.log_y = false;
+  return chart;
+}
+
 Figure probability_figure(const Json& document) {
   const auto member = [](const char* name) {
     return [name](const Json& row) -> Json {
       return row.at("underflow").is_null() ? Json() : row.at("underflow").at(name);
     };
   };
-  Chart chart{.title = "Underflow of the unscaled low slice",
-              .x_label = "offset exponent",
-              .y_label = "share of fp32 numbers",
-              .log_x = false,
-              .series = {},
-              .limits = {},
-              .log_y = false};
+  Chart chart = exponent_chart("Underflow of the unscaled low slice", "share of fp32 numbers");
   chart.series = {
       exponent_line("Eq. 5, underflow or gradual", 0, 0, document, member("equation_underflow_or_gradual")),
       exponent_line("simulated, underflow or gradual", 0, 1, document,
@@ -74,13 +79,7 @@ Figure probability_figure(const Json& document) {
 }
 
 Figure bits_figure(const Json& document) {
-  Chart chart{.title = "Bits that two fp16 slices keep",
-              .x_label = "offset exponent",
-              .y_label = "significant bits of fp32's 24",
-              .log_x = false,
-              .series = {},
-              .limits = {},
-              .log_y = false};
+  Chart chart = exponent_chart("Bits that two fp16 slices keep", "significant bits of fp32's 24");
   for (std::size_t i = 0; i < document.at("rows").front().at("retained").size(); ++i) {
     const Json& first = document.at("rows").front().at("retained").at(i);
     const auto colour = static_cast<int>(i);

@@ -76,8 +76,8 @@ void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t 
   unsigned count = 0;
   if (kernel.may_overlap()) attributes[count++] = LaunchAttribute::overlapping();
   // The default policy gives every thread block of a cluster an SM of its own. While another kernel occupies
-  // SMs, some clusters then never start although there is room: clusters of four thread blocks while 100 of
-  // 132 SMs are occupied, and of two that share an SM with others while 80 are (H100).
+  // SMs, some clusters then never start although free SMs would hold them: clusters of four thread blocks
+  // while 100 of 132 SMs are occupied, and of two that share an SM with others while 80 are (H100).
   if (grid.cluster > 0) {
     attributes[count++] = LaunchAttribute::cluster(static_cast<std::int32_t>(grid.cluster));
     attributes[count++] = LaunchAttribute::cluster_on_few_sms();
