@@ -52,10 +52,8 @@ struct NativeTimes {
 // Limits by which a plan decides on an emulation and on its number of candidates.
 struct DeviceThresholds {
   double max_time_ratio = 0.95;  // an emulation must be expected to take less than this part of native time
-  // A product that is expected to take less than the first time, in microseconds, has one emulation; one
-  // below the second time has two.
-  double one_candidate_time = 100;
-  double two_candidates_time = 300;
+  // A product that is expected to take less than this, in microseconds, has at most two emulations.
+  double two_candidates_time = 100;
   // Real vectors beside a prepared operand up to which there is one emulation: the early exits of another
   // candidate's kernels would take up to a tenth of the time.
   std::int64_t few_vectors = 128;

@@ -71,8 +71,8 @@ TEST_F(Execution, AutoPreparesTheSlicesOfItsCandidateForPreparedOperands) {
         << kintsugi_last_error();
     EXPECT_EQ(events_with("cuLaunchKernel fp16_rescaled_").size(), 1U) << n;
     EXPECT_EQ(events_with("cuLaunchKernel fp16_").size(), 1U) << n;
-    EXPECT_EQ(events_with("cuLaunchKernel split_").size(), n == 1024 ? 1U : 2U)
-        << "only the operand that is not prepared is split, " << n;
+    EXPECT_EQ(events_with("cuLaunchKernel split_").size(), 2U)
+        << "the operand that is not prepared for the first emulation, both for the second, " << n;
   }
 }
 

@@ -22,8 +22,8 @@ for test in "${tests[@]}"; do
   echo "[ RUN      ] $test"
   case $test in
     *Passes) echo "[ RUN      ] A.DISABLED_Child"; echo "[       OK ] $test (1 ms)" ;;
-    *Crashes) echo 'an illegal address'; exit 134 ;;
-    *Fails) echo 'file.cpp:1: Failure'; echo "[  FAILED  ] $test (1 ms)" ;;
+    *Crashes) echo "an illegal address on GPU $CUDA_VISIBLE_DEVICES"; exit 134 ;;
+    *Fails) echo "file.cpp:1: Failure on GPU $CUDA_VISIBLE_DEVICES"; echo "[  FAILED  ] $test (1 ms)" ;;
     *Skips) echo "[  SKIPPED ] $test (1 ms)" ;;
   esac
 done
@@ -72,8 +72,8 @@ def write_program(file, text):
     file.chmod(0o755)
 
 
-def run(*words, path=None):
-    environment = {**os.environ, **({"PATH": f"{path}:{os.environ['PATH']}"} if path else {})}
+def run(*words, path=None, **variables):
+    environment = {**os.environ, **variables, **({"PATH": f"{path}:{os.environ['PATH']}"} if path else {})}
     return subprocess.run([SOURCE / "test", "gpu", *map(str, words)], capture_output=True, text=True, env=environment)
 
 
@@ -86,7 +86,7 @@ def cases_of(folder):
 
 
 def test_checks_go_on_after_a_crash(bundle, tmp_path):
-    result = run("--bundle", bundle, "--json", tmp_path / "results", "--parts", "checks")
+    result = run("--bundle", bundle, "--json", tmp_path / "results", "--parts", "checks", "--jobs", "1")
     assert result.returncode == 1
     cases = cases_of(tmp_path / "results")
     passed = {name: case["passed"] for name, case in cases.items()}
@@ -96,15 +96,15 @@ def test_checks_go_on_after_a_crash(bundle, tmp_path):
     assert result.stdout.splitlines()[-3:-1] == ["FAILED  checks: A.Crashes", "FAILED  checks: A.Fails"]
 
 
-def test_devices_share_the_checks(bundle, tmp_path):
-    names = []
-    for share in ("0/2", "1/2"):
-        run("--bundle", bundle, "--json", tmp_path / share[0], "--parts", "checks", "--share", share)
-        names.append(set(cases_of(tmp_path / share[0])))
-    assert names == [{"A.Passes", "A.Fails"}, {"A.Crashes", "B/0.Skips"}]
-    for bad in ("2/2", "1", "0/0", "-1/2"):
-        result = run("--bundle", bundle, "--share", bad)
-        assert result.returncode == 2 and "I/N" in result.stderr
+def test_jobs_share_the_checks_on_all_gpus(bundle, tmp_path):
+    result = run("--bundle", bundle, "--json", tmp_path / "results", "--parts", "checks", "--jobs", "2",
+                 CUDA_VISIBLE_DEVICES="3,5")
+    assert result.returncode == 1
+    cases = cases_of(tmp_path / "results")
+    assert set(cases) == {"A.Passes", "A.Crashes", "A.Fails", "B/0.Skips"}
+    assert "GPU 5" in cases["A.Crashes"]["message"] and "GPU 3" in cases["A.Fails"]["message"]
+    result = run("--bundle", bundle, "--jobs", "0")
+    assert result.returncode == 2 and "--jobs: 0" in result.stderr
 
 
 def test_sanitizer_failures_and_timings_are_reported(bundle, tmp_path):
@@ -156,7 +156,7 @@ def test_fuzz_without_output_fails(bundle, tmp_path):
 def test_fuzz_runs_under_the_sanitizer_on_request(bundle, tmp_path):
     tools = tmp_path / "tools"
     tools.mkdir()
-    write_program(tools / "compute-sanitizer", '#!/bin/bash\nprogram=("${@:5}")\n"${program[@]}"\n[ "$2" != racecheck ]\n')
+    write_program(tools / "compute-sanitizer", '#!/bin/bash\ntool=$2\nwhile [[ $1 != /* ]]; do shift; done\n"$@"\n[ "$tool" != racecheck ]\n')
     write_program(bundle / "gpu_fuzz", GPU_FUZZ.replace("CALLS", "2000").replace("VIOLATIONS", "0"))
     result = run("--bundle", bundle, "--json", tmp_path / "results", "--parts", "sanitized-fuzz", path=tools)
     assert result.returncode == 1

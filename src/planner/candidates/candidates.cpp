@@ -158,8 +158,9 @@ int proved_depth(const Plan& plan, const Candidate& candidate) {
   const auto is_proved = [&](int depth) {
     return bound_at_depth(candidate.program, bound, plan.problem.type, k, depth) <= plan.contract.coefficient;
   };
+  constexpr int max_depth = 2 * (127 + 126);  // of two vectors of normal numbers
   int depth = 0;
-  while (depth < 100 && is_proved(depth + 1)) ++depth;
+  while (depth < max_depth && is_proved(depth + 1)) ++depth;
   return depth;
 }
 

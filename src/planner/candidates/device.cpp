@@ -128,20 +128,15 @@ bool has_few_vectors_beside_prepared(const Problem& problem, std::int64_t few) {
   return (problem.prepared_b && problem.m <= few) || (problem.prepared_a && problem.n <= few);
 }
 
-// Removes candidates from the chains of fast products, since a candidate that is not selected costs its
-// launches. A fast product keeps one candidate, which accepts wide dynamic ranges; one of moderate time
-// keeps one more, so that the widest range is accepted.
-void drop_candidates_of_fast_products(Emulations& chain, double microseconds, const Problem& problem,
-                                      const DeviceThresholds& thresholds) {
-  if (microseconds < thresholds.one_candidate_time ||
-      has_few_vectors_beside_prepared(problem, thresholds.few_vectors)) {
+// Removes candidates that cost too much where they are not selected. A chain keeps its widest one, since
+// operands that no emulation accepts take several times as long as others, and the widest of those that cost as
+// little as any: of a fast product only these two, since two splits cost more than fp16x3 saves.
+void drop_candidates(Emulations& chain, double microseconds, const Problem& problem,
+                     const DeviceThresholds& thresholds) {
+  if (has_few_vectors_beside_prepared(problem, thresholds.few_vectors)) {
     chain = {.by_mean_depth = std::nullopt, .by_range = {chain.by_range.front()}};
   } else if (microseconds < thresholds.two_candidates_time && chain.size() > 2) {
-    if (chain.by_mean_depth) {
-      chain.by_range = {chain.by_range.back()};
-    } else {
-      chain.by_range = {chain.by_range.front(), chain.by_range.back()};
-    }
+    chain = {.by_mean_depth = std::nullopt, .by_range = {chain.by_range.front(), chain.by_range.back()}};
   }
 }
 
@@ -183,7 +178,7 @@ DeviceFallbackChain faster_emulations(const Plan& plan, Emulations chain) {
   if (!times) return {};
   if (!plan.request.assumes_gain && times->emulated >= thresholds.max_time_ratio * times->native)
     return {.candidates = {}, .candidate_when_prepared = wide};
-  drop_candidates_of_fast_products(chain, times->emulated, problem, thresholds);
+  drop_candidates(chain, times->emulated, problem, thresholds);
   return chain_of(std::move(chain), wide);
 }
 

@@ -108,14 +108,17 @@ TEST(PlainScaling, IsUsedForOrdinaryVectors) {
   for (const char* name :
        {"fp16x3", "fp16x3-wide", "bf16x6", "bf16x3", "tf32x3", "markidis", "egemm", "legemm", "ootomo"}) {
     const SplitRule& rule = find_scheme(name)->program.split_a;
-    VectorRange range;
-    extend(range, 1.0F);
-    extend(range, 0x1p-30F);
-    set_scale(range, rule);
     const ElementKind kind = rule.format->id == FormatId::fp16   ? ElementKind::fp16
                              : rule.format->id == FormatId::bf16 ? ElementKind::bf16
                                                                  : ElementKind::tf32;
-    EXPECT_TRUE(scaling_of(kind, range, rule, largest_fitting_bound(rule, *rule.format)).plain) << name;
+    for (const float smallest : {0x1p-30F, 0x1p-126F, 0x1p-149F}) {
+      VectorRange range;
+      extend(range, 1.0F);
+      extend(range, smallest);
+      set_scale(range, rule);
+      EXPECT_TRUE(scaling_of(kind, range, rule, largest_fitting_bound(rule, *rule.format)).plain)
+          << name << ", " << smallest;
+    }
   }
 }
 

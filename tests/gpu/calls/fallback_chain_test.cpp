@@ -4,6 +4,7 @@
 #include <string>
 
 #include "gpu/calls/device_stream.hpp"
+#include "gpu/calls/planned.hpp"
 
 namespace kintsugi::test {
 namespace {
@@ -12,7 +13,10 @@ TEST(DeviceChain, RangesSelectTheCandidateInSmallCases) {
   const struct {
     const char* distribution;
     const char* scheme;
-  } cases[] = {{"language-model", "fp16x3"}, {"graded-inner:60", "bf16x6"}, {"graded-inner:120", "native"}};
+  } cases[] = {{"language-model", "fp16x3"},
+               {"graded-inner:60", "bf16x6"},
+               {"graded-inner:110", "bf16x6"},
+               {"subnormal-mixed", "native"}};
   for (const auto& [distribution, scheme] : cases) {
     GemmCase test{.m = 100, .n = 90, .k = 600, .batch = 2, .distribution = distribution, .policy = "emulate"};
     SCOPED_TRACE(describe(test));
@@ -87,38 +91,63 @@ TEST(DeviceChain, FewElementsFarBelowTheLargestAreAcceptedByMeanDepthInSmallCase
   }
 }
 
-// Under auto a short product is multiplied before the selection if C is not read; if no emulation accepts the
-// operands, the native kernel writes C again.
-TEST(DeviceChain, TheEmulationOfAutoIsReplacedByNative) {
-  for (const double beta : {0.0, 0.5}) {
-    GemmCase test{.m = 1000, .n = 1010, .k = 700, .beta = beta, .policy = "auto"};
-    SCOPED_TRACE(describe(test));
-    const Handle handle;
-    GemmDataOf<float> uniform(test);
-    DeviceGemm<float>(uniform).run_well(handle);
-    const json report = handle.report();
-    if (report["candidates"].empty()) GTEST_SKIP() << "native is expected to be faster on this device";
-    const std::string scheme = report["candidates"][0]["scheme"];
-    if (scheme == "native") GTEST_SKIP() << "auto emulates only on devices with a profile";
-    EXPECT_EQ(scheme, "fp16x3-wide");
-    GemmCase named = test;
-    named.policy.clear();
-    named.scheme = scheme;
-    EXPECT_EQ(bits_of(uniform.result()), device_bits<float>(named));
+// Runs the plan of `device` with B prepared, if the problem says so, and returns the scheme that was selected.
+std::string run_and_name_scheme(const Handle& handle, DeviceGemm<float>& device,
+                                const kintsugi_problem& problem) {
+  const auto options = device.options();
+  const Planned planned(problem, options, handle);
+  kintsugi_operands operands = device.operands();
+  kintsugi_prepared b = nullptr;
+  if (problem.prepared_b != 0)
+    EXPECT_EQ(kintsugi_prepare(handle, planned.plan, KINTSUGI_B, operands.b, &b), KINTSUGI_SUCCESS);
+  operands.prepared_b = b;
+  EXPECT_EQ(kintsugi_plan_execute(handle, planned.plan, &operands), KINTSUGI_SUCCESS)
+      << kintsugi_last_error();
+  device.fetch();
+  kintsugi_prepared_destroy(b);
+  const json candidates = handle.report()["candidates"];
+  return candidates.empty() ? "" : candidates[0]["scheme"];
+}
 
-    test.distribution = "graded-inner:60";
-    GemmDataOf<float> deep(test);
-    GemmDataOf<float> before(test);
-    DeviceGemm<float>(deep).run_well(handle);
-    EXPECT_EQ(handle.report()["candidates"][0]["scheme"], "native");
-    for (std::int64_t s = 0; s < 3000; ++s) {
-      const std::int64_t i = 7 * s % test.m;
-      const std::int64_t j = 13 * s % test.n;
-      float sum = 0;
-      for (std::int64_t p = 0; p < test.k; ++p) sum = std::fma(deep.a()(i, p), deep.b()(p, j), sum);
-      const float expected =
-          beta == 0 ? sum : sum + static_cast<float>(beta) * static_cast<float>(before.c()(i, j));
-      ASSERT_EQ(deep.c()(i, j), expected) << i << ", " << j;
+// Under auto a product of few rows by a prepared operand precedes the selection if C is not read. If no emulation
+// accepts the operands, the native kernel writes C again.
+TEST(DeviceChain, TheEmulationsOfAutoAreReplacedByNative) {
+  for (const double beta : {0.0, 0.5}) {
+    for (const bool prepared : {false, true}) {
+      GemmCase test{.m = prepared ? 100 : 1000,
+                    .n = prepared ? 4100 : 1010,
+                    .k = prepared ? 4000 : 900,
+                    .beta = beta,
+                    .policy = "auto"};
+      SCOPED_TRACE(describe(test));
+      const Handle handle;
+      GemmDataOf<float> uniform(test);
+      DeviceGemm<float> device(uniform);
+      kintsugi_problem problem = device.problem();
+      problem.prepared_b = prepared ? 1 : 0;
+      const std::string scheme = run_and_name_scheme(handle, device, problem);
+      if (scheme.empty() || scheme == "native")
+        GTEST_SKIP() << "auto emulates only on devices with a profile";
+      EXPECT_EQ(scheme, "fp16x3-wide");
+      GemmCase named = test;
+      named.policy.clear();
+      named.scheme = scheme;
+      EXPECT_EQ(bits_of(uniform.result()), device_bits<float>(named));
+
+      test.distribution = "subnormal-mixed";
+      GemmDataOf<float> deep(test);
+      GemmDataOf<float> before(test);
+      DeviceGemm<float> deep_on_device(deep);
+      EXPECT_EQ(run_and_name_scheme(handle, deep_on_device, problem), "native");
+      for (std::int64_t s = 0; s < 3000; ++s) {
+        const std::int64_t i = 7 * s % test.m;
+        const std::int64_t j = 13 * s % test.n;
+        float sum = 0;
+        for (std::int64_t p = 0; p < test.k; ++p) sum = std::fma(deep.a()(i, p), deep.b()(p, j), sum);
+        const float expected =
+            beta == 0 ? sum : sum + static_cast<float>(beta) * static_cast<float>(before.c()(i, j));
+        ASSERT_EQ(deep.c()(i, j), expected) << i << ", " << j;
+      }
     }
   }
 }

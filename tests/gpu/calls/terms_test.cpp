@@ -188,7 +188,7 @@ TEST(DeviceTerms, BatchItemsHaveTheirOwnSelection) {
   GemmDataOf<float> data(test);
   for (std::int64_t p = 1; p < test.k; ++p) {
     data.a(1)(3, p) = 0x1p-60F;   // bf16x6
-    data.a(2)(3, p) = 0x1p-125F;  // beyond its window too
+    data.a(2)(3, p) = 0x1p-130F;  // beyond its window too, and without a depth
   }
   const Handle handle;
   DeviceGemm<float>(data).run_well(handle);
