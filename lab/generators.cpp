@@ -125,6 +125,9 @@ T element(const Distribution& distribution, const Vector<T>& vector, std::int64_
     case DistributionKind::subnormal: return subnormal<T>(random);
     case DistributionKind::subnormal_mixed:
       return random.flip() ? subnormal<T>(random) : static_cast<T>(random.symmetric());
+    case DistributionKind::outlier:
+      return scaled<T>(random.symmetric(), l == 31 * vector.index % vector.length ? p : 0);
+    case DistributionKind::zeros: return random.unit() < p ? T(0) : static_cast<T>(random.symmetric());
     case DistributionKind::special:
       return random.unit() < p ? special<T>(random) : static_cast<T>(random.symmetric());
     case DistributionKind::integer: {
@@ -200,6 +203,7 @@ void check_type(const Distribution& distribution) {
     case DistributionKind::diagonal:
     case DistributionKind::gram_diagonal: max_value = 2 * highest; break;
     case DistributionKind::graded: min_value = -highest; break;
+    case DistributionKind::outlier:
     case DistributionKind::powers_of_two: max_value = highest; break;
     case DistributionKind::integer: max_value = std::ldexp(1.0, Limits<T>::fraction_bits + 1); break;
     case DistributionKind::offset:

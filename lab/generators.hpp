@@ -33,6 +33,8 @@ enum class DistributionKind : std::uint8_t {
   cancellation,
   subnormal,
   subnormal_mixed,
+  outlier,
+  zeros,
   special,
   integer,
   power_of_two,
@@ -73,6 +75,8 @@ struct Distribution {
 //                       is odd, the last product, which has no partner, is 2^-T times the one before it
 // subnormal             subnormal numbers of the type, non-zero, signs random
 // subnormal-mixed       one half subnormal, one half uniform
+// outlier:E             uniform; one element of every row of A and column of B times 2^E
+// zeros:RATE            zeros with probability RATE, else uniform
 // special:RATE          uniform, each element with probability RATE one of NaN, +Inf, -Inf, +0, -0
 // integer:N             integers on [-N, N], each equally likely
 // power-of-two:E        2^E everywhere

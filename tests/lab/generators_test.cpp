@@ -37,6 +37,8 @@ const char* const all_forms[] = {"uniform",
                                  "subnormal",
                                  "integer:8",
                                  "subnormal-mixed",
+                                 "outlier:40",
+                                 "zeros:0.5",
                                  "special:0.1",
                                  "offset-nonnegative:-10",
                                  "power-of-two:-3",
@@ -102,7 +104,7 @@ TEST(Distributions, TextsAreReadBack) {
     EXPECT_EQ(to_text(parse_distribution(form)), form);
     EXPECT_EQ(parse_distribution(to_text(parse_distribution(form))), parse_distribution(form));
   }
-  EXPECT_EQ(distribution_forms().size(), 21U);
+  EXPECT_EQ(distribution_forms().size(), 23U);
 }
 
 TEST(Distributions, ErrorsNameTheAcceptedTexts) {

@@ -323,8 +323,10 @@ void BenchShape<T>::add_ratios(Json& row, const Timed& timed) const {
 template <class T>
 std::vector<Json> BenchShape<T>::rows() {
   for (Timed& timed : all_) check(timed);
+  // In both orders, since the temperature that one leaves slows the next.
   for (int round = 0; round < bench_.repeat; ++round) {
-    for (Timed& timed : all_) {
+    for (std::size_t turn = 0; turn < all_.size(); ++turn) {
+      Timed& timed = all_[round % 2 == 0 ? turn : all_.size() - 1 - turn];
       timed.rounds.push_back(timed.contestant->time_round());
       progress_.step();
     }
