@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "common/accuracy.hpp"
+
 namespace kintsugi::blas {
 
 // Both names of a routine that has two (gemmt, gemmtr) are one routine here; gemm3m is gemm.
@@ -54,8 +56,8 @@ struct Call {
   const Site* site = nullptr;  // the call site; nullptr without KINTSUGI_SITES
 };
 
-constexpr bool is_complex(kintsugi_type type) { return type == KINTSUGI_C32 || type == KINTSUGI_C64; }
-constexpr bool is_single(kintsugi_type type) { return type == KINTSUGI_F32 || type == KINTSUGI_C32; }
+using drop_in::is_complex;
+using drop_in::is_single;
 
 constexpr bool has_side(Routine routine) { return routine >= Routine::symm; }
 constexpr bool has_diag(Routine routine) { return routine >= Routine::trmm; }

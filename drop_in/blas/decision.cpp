@@ -2,11 +2,11 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <unordered_map>
 #include <vector>
 
-#include "documents.hpp"
-#include "lock.hpp"
+#include "common/accuracy.hpp"
+#include "common/documents.hpp"
+#include "mutexes.hpp"
 #include "settings.hpp"
 #include "sites/site.hpp"
 
@@ -41,50 +41,12 @@ struct KeyHash {
   }
 };
 
-// ------------------------------------------------------------------ accuracy
-
-const char* own_accuracy(kintsugi_type type) { return is_single(type) ? "fp32" : "fp64"; }
-
-// Coefficient of |A||B| that the type's own contract allows.
-double own_coefficient(const Call& call) {
-  const double unit = is_single(call.type) ? 0x1p-24 : 0x1p-53;
-  const double products = static_cast<double>(call.k) * (is_complex(call.type) ? 2 : 1);
-  return (products + 8) * unit;
-}
-
-// The accuracy that was asked for, where it is stricter than the type's own; else that.
-std::string stricter_accuracy(const Call& call) {
-  const std::string& asked = settings().accuracy;
-  if (asked == "exact") return asked;
-  char* end = nullptr;
-  const double tolerance = std::strtod(asked.c_str(), &end);
-  const bool is_number = !asked.empty() && end == asked.c_str() + asked.size();
-  return is_number && tolerance < own_coefficient(call) ? asked : own_accuracy(call.type);
-}
-
 // ------------------------------------------------------------------ plans
-
-kintsugi_status make_plan(const Call& call, const std::string& accuracy, kintsugi_plan* plan) {
-  const kintsugi_problem problem = problem_of(call);
-  kintsugi_options options = KINTSUGI_OPTIONS_INIT;
-  options.accuracy = accuracy.c_str();
-  return kintsugi_plan_create(nullptr, &problem, &options, plan);
-}
-
-// A tolerance that no program for the type is proved to give does not fit the type.
-kintsugi_status make_fitting_plan(const Call& call, kintsugi_plan* plan) {
-  const std::string accuracy = stricter_accuracy(call);
-  const kintsugi_status status = make_plan(call, accuracy, plan);
-  const std::string type_accuracy = own_accuracy(call.type);
-  return status == KINTSUGI_CONTRACT_UNREACHABLE && accuracy != type_accuracy
-             ? make_plan(call, type_accuracy, plan)
-             : status;
-}
 
 // Keeps a plan that was made for a policy.
 void take_plan(kintsugi_plan plan, bool is_automatic, Decision& decision) {
   decision.plan.reset(plan);
-  const PlanSummary summary = summary_of(plan);
+  const drop_in::PlanSummary summary = drop_in::summary_of(plan);
   decision.why = summary.why;
   decision.may_be_native = summary.may_be_native;
   // A native product under emulate is the library's own, in a fixed order; under auto it is the program's
@@ -152,7 +114,8 @@ Decision new_decision(const Call& call) {
     return decision;
   }
   kintsugi_plan plan = nullptr;
-  if (make_fitting_plan(call, &plan) != KINTSUGI_SUCCESS) {
+  if (drop_in::make_fitting_plan(problem_of(call), KINTSUGI_OPTIONS_INIT, settings().accuracy, &plan) !=
+      KINTSUGI_SUCCESS) {
     decision.why = std::string("no plan: ") + kintsugi_last_error();
     return decision;
   }
@@ -160,41 +123,7 @@ Decision new_decision(const Call& call) {
   return decision;
 }
 
-// ------------------------------------------------------------------ cache
-
-using Decisions = std::unordered_map<Key, std::unique_ptr<const Decision>, KeyHash>;
-
-// Never destroyed, and nothing in it either: calls may come from other libraries' destructors.
-Decisions& decisions() {
-  static Decisions* const all = new Decisions;
-  return *all;
-}
-
-// A plan takes some kilobytes.
-constexpr std::size_t most_decisions = 4096;
-
-// The thread's last decisions, found without a lock. Without a destructor, since calls may come after those
-// of a thread's objects.
-struct Recent {
-  Key key;
-  const Decision* decision;
-};
-constexpr std::size_t recent_count = 16;
-constinit thread_local Recent recent[recent_count] = {};
-
-const Decision* found(const Key& key) {
-  const std::lock_guard lock(decisions_mutex);
-  const auto found = decisions().find(key);
-  return found == decisions().end() ? nullptr : found->second.get();
-}
-
-// The one that is kept for the problem, this one or an earlier one; nullptr, and `made` stays the caller's,
-// where too many are kept.
-const Decision* keep(const Key& key, std::unique_ptr<const Decision>& made) {
-  const std::lock_guard lock(decisions_mutex);
-  if (decisions().size() >= most_decisions) return nullptr;
-  return decisions().try_emplace(key, std::move(made)).first->second.get();
-}
+constinit drop_in::Kept<Key, Decision, KeyHash> decisions(decisions_mutex);
 
 }  // namespace
 
@@ -217,18 +146,7 @@ kintsugi_problem problem_of(const Call& call) {
 }
 
 Decided decide(const Call& call) {
-  const Key key = key_of(call);
-  Recent& latest = recent[KeyHash()(key) % recent_count];
-  if (latest.decision != nullptr && latest.key == key) return Decided(latest.decision);
-  const Decision* kept = found(key);
-  if (kept == nullptr) {
-    // Makes the plan without holding the lock, since that may take long.
-    auto made = std::make_unique<const Decision>(new_decision(call));
-    kept = keep(key, made);
-    if (kept == nullptr) return Decided(std::move(made));
-  }
-  latest = {key, kept};
-  return Decided(kept);
+  return decisions.get(key_of(call), [&] { return new_decision(call); });
 }
 
 }  // namespace kintsugi::blas

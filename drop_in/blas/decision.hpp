@@ -5,9 +5,9 @@
 
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "call.hpp"
+#include "common/kept.hpp"
 
 namespace kintsugi::blas {
 
@@ -25,19 +25,7 @@ struct Decision {
 // The problem of a gemm whose arguments are right.
 kintsugi_problem problem_of(const Call& call);
 
-// A decision that is kept as long as the program lives, or the caller's own where too many are.
-class Decided {
- public:
-  explicit Decided(const Decision* kept) : decision_(kept) {}
-  explicit Decided(std::unique_ptr<const Decision> decision)
-      : decision_(decision.get()), own_(std::move(decision)) {}
-  const Decision& operator*() const { return *decision_; }
-  const Decision* operator->() const { return decision_; }
-
- private:
-  const Decision* decision_;
-  std::unique_ptr<const Decision> own_;
-};
+using Decided = drop_in::Found<Decision>;
 
 // The decision on a gemm whose arguments are right.
 Decided decide(const Call& call);

@@ -7,8 +7,8 @@
 #include <memory>
 #include <optional>
 
+#include "common/documents.hpp"
 #include "decision.hpp"
-#include "documents.hpp"
 #include "saved_matrix.hpp"
 #include "settings.hpp"
 
@@ -50,7 +50,7 @@ kintsugi_status library_gemm(kintsugi_handle handle, const Call& call, const cha
 // C is written: nothing that goes wrong from here on may compute it again.
 void note_execution(kintsugi_handle handle, CallOutcome& outcome) noexcept try {
   if (handle == nullptr) return;
-  const ExecutionSummary summary = summary_of(handle);
+  const drop_in::ExecutionSummary summary = drop_in::summary_of(handle);
   // An empty name means no product in the summary, but a native one in the outcome.
   outcome.program = summary.program == "native" ? "" : summary.program;
   outcome.only_scaled = summary.program.empty();

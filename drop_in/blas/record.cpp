@@ -1,6 +1,7 @@
 #include "record.hpp"
 
-#include "lock.hpp"
+#include "common/report_file.hpp"
+#include "mutexes.hpp"
 #include "report.hpp"
 #include "settings.hpp"
 #include "sites/site_report.hpp"
@@ -81,8 +82,7 @@ namespace {
 // report; a forked child writes only to a file of its own.
 __attribute__((destructor)) void write_report_at_exit() {
   if (record == nullptr || settings().report.empty()) return;
-  const bool has_own_file = settings().report.find("%p") != std::string::npos;
-  if (is_forked_child() && !has_own_file) return;
+  if (!drop_in::has_own_report_file(settings().report)) return;
   const std::lock_guard lock(record_mutex);
   write_report(*record);
   write_outputs(*record);

@@ -3,11 +3,10 @@
 #include <kintsugi/kintsugi.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "common/report_file.hpp"
 #include "next.hpp"
 #include "settings.hpp"
 #include "sites/site_report.hpp"
@@ -69,12 +68,7 @@ Json document_of(const Record& record) {
   return json;
 }
 
-// ------------------------------------------------------------------ files
-
-std::string with_process_number(std::string path) {
-  const auto position = path.find("%p");
-  return position == std::string::npos ? path : path.replace(position, 2, std::to_string(::getpid()));
-}
+// ------------------------------------------------------------------ table
 
 void print_table(const Record& record) {
   std::fprintf(stderr, "kintsugi: calls of BLAS under policy %s\n%10s %12s %12s  %s\n",
@@ -120,19 +114,6 @@ Json problem_json(const ProblemKey& key, const ProblemRecord& problem) {
   return json;
 }
 
-bool write_file(const std::string& path, const std::string& contents) {
-  const std::string temporary = path + "." + std::to_string(::getpid());
-  std::FILE* file = std::fopen(temporary.c_str(), "w");
-  if (file == nullptr) return false;
-  const bool written = std::fwrite(contents.data(), 1, contents.size(), file) == contents.size();
-  const bool closed = std::fclose(file) == 0;
-  if (written && closed && std::rename(temporary.c_str(), path.c_str()) == 0) return true;
-  const int error = errno;
-  std::remove(temporary.c_str());
-  errno = error;
-  return false;
-}
-
 void print_explanation(const ProblemKey& key, const ProblemRecord& problem) {
   std::fprintf(stderr, "kintsugi: %.*s %s: %s; %s\n", static_cast<int>(key.symbol.size()), key.symbol.data(),
                shape_of(key).c_str(), programs_of(problem).c_str(), problem.why.c_str());
@@ -140,10 +121,7 @@ void print_explanation(const ProblemKey& key, const ProblemRecord& problem) {
 
 void write_report(const Record& record) {
   if (settings().report == "-") return print_table(record);
-  const std::string path = with_process_number(settings().report);
-  if (!write_file(path, document_of(record).dump(2) + "\n"))
-    std::fprintf(stderr, "kintsugi: KINTSUGI_REPORT = \"%s\" cannot be written: %s\n", path.c_str(),
-                 std::strerror(errno));
+  drop_in::write_report_file(settings().report, document_of(record).dump(2) + "\n");
 }
 
 }  // namespace kintsugi::blas

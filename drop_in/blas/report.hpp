@@ -60,10 +60,6 @@ void print_explanation(const ProblemKey& key, const ProblemRecord& problem);
 nlohmann::ordered_json counts_json(const ProblemRecord& problem);
 nlohmann::ordered_json problem_json(const ProblemKey& key, const ProblemRecord& problem);
 
-// Writes the file beside its target and renames it, so that a full disk does not destroy the old one; false,
-// with errno, if it cannot be written.
-bool write_file(const std::string& path, const std::string& contents);
-
 // Writes to the file that KINTSUGI_REPORT names, %p being the process's number, or as a table to stderr; one
 // line on stderr if the file cannot be written.
 void write_report(const Record& record);

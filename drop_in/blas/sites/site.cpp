@@ -10,7 +10,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "blas/lock.hpp"
+#include "blas/mutexes.hpp"
 #include "blas/settings.hpp"
 #include "function_name.hpp"
 

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "blas/settings.hpp"
+#include "common/report_file.hpp"
 #include "site.hpp"
 
 namespace kintsugi::blas {
@@ -83,7 +84,7 @@ void write_outputs(const Record& record) {
   for (const Site* site : in_order(record)) {
     const SiteOutput& output = record.sites.at(site).output;
     const std::string path = settings().sites->outputs + "/" + output_name(++ordinal);
-    if (output.is_empty() || write_file(path, output.npy())) continue;
+    if (output.is_empty() || drop_in::write_file(path, output.npy())) continue;
     std::fprintf(stderr, "kintsugi: %s cannot be written: %s\n", path.c_str(), std::strerror(errno));
   }
 }

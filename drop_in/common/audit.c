@@ -1,9 +1,10 @@
-/* An LD_AUDIT library beside the preloaded BLAS drop-in: names of BLAS that are bound to another library are bound to the
+/* An LD_AUDIT library beside a preloaded drop-in: names of the drop-in that are bound to another library are bound to the
    drop-in instead. It reaches what a preload does not: libraries loaded with RTLD_DEEPBIND, and functions taken by dlsym
    from a library's handle.
 
    The dynamic linker keeps an auditing library in a namespace of its own, with copies of all libraries that it needs. So
-   this one computes nothing and needs libc alone: it hands out addresses in the program's own copy of the drop-in. */
+   this one computes nothing and needs libc alone: it hands out addresses in the program's own copy of the drop-in.
+   KINTSUGI_DROP_IN is the file name of the drop-in as far as ".so". */
 #define _GNU_SOURCE
 #include <link.h>
 #include <stdint.h>
@@ -76,11 +77,11 @@ EXPORTED unsigned int la_version(unsigned int version) {
 }
 
 /* A library's cookie says whether it is the drop-in or the library below it, whose own look-ups are left as they are: they
-   are for the next BLAS. */
+   are for the functions behind the drop-in. */
 EXPORTED unsigned int la_objopen(struct link_map* map, Lmid_t space, uintptr_t* cookie) {
   const char* file = file_of(map->l_name);
   if (space != LM_ID_BASE) return 0;
-  if (names == NULL && strncmp(file, "libkintsugi_blas.so", strlen("libkintsugi_blas.so")) == 0)
+  if (names == NULL && strncmp(file, KINTSUGI_DROP_IN, strlen(KINTSUGI_DROP_IN)) == 0)
     read_names(map);
   *cookie = strncmp(file, "libkintsugi", strlen("libkintsugi")) == 0;
   return LA_FLG_BINDTO | LA_FLG_BINDFROM;

@@ -3,32 +3,26 @@
 #include <pthread.h>
 
 #include <new>
+#include <ranges>
 
-#include "record.hpp"
-
-namespace kintsugi::blas {
-
-constinit ForkSafeMutex sites_mutex;
-constinit ForkSafeMutex decisions_mutex;
-constinit ForkSafeMutex record_mutex;
+namespace kintsugi::drop_in {
 
 namespace {
 
 std::recursive_mutex making;
 bool forked = false;
 
-// Takes the locks in the order in which calls take them.
 void before_fork() {
   making.lock();
-  sites_mutex.lock();
-  decisions_mutex.lock();
-  record_mutex.lock();
+  for (ForkSafeMutex* mutex : fork_safe_mutexes()) mutex->lock();
+}
+
+void unlock_all() {
+  for (ForkSafeMutex* mutex : fork_safe_mutexes() | std::views::reverse) mutex->unlock();
 }
 
 void in_parent() {
-  record_mutex.unlock();
-  decisions_mutex.unlock();
-  sites_mutex.unlock();
+  unlock_all();
   making.unlock();
 }
 
@@ -36,9 +30,7 @@ void in_parent() {
 void in_child() {
   forked = true;
   forget_record();
-  record_mutex.unlock();
-  decisions_mutex.unlock();
-  sites_mutex.unlock();
+  unlock_all();
   new (&making) std::recursive_mutex;
 }
 
@@ -50,4 +42,4 @@ std::unique_lock<std::recursive_mutex> lock_making() { return std::unique_lock(m
 
 bool is_forked_child() { return forked; }
 
-}  // namespace kintsugi::blas
+}  // namespace kintsugi::drop_in

@@ -3,8 +3,9 @@
 
 #include <atomic>
 #include <mutex>
+#include <span>
 
-namespace kintsugi::blas {
+namespace kintsugi::drop_in {
 
 // Held while a value that is made once is made; a fork waits for it.
 std::unique_lock<std::recursive_mutex> lock_making();
@@ -40,12 +41,12 @@ class ForkSafeMutex {
   std::mutex mutex_;
 };
 
-// Mutexes of the call sites, of the decisions and of the record of calls.
-extern ForkSafeMutex sites_mutex;
-extern ForkSafeMutex decisions_mutex;
-extern ForkSafeMutex record_mutex;
+// Each drop-in defines these two: its mutexes in the order in which calls take them, and the function that
+// empties its record in the child of a fork.
+std::span<ForkSafeMutex* const> fork_safe_mutexes();
+void forget_record();
 
 // True in the child of a fork, false in the process that loaded the library.
 bool is_forked_child();
 
-}  // namespace kintsugi::blas
+}  // namespace kintsugi::drop_in

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-namespace kintsugi::blas {
+namespace kintsugi::drop_in {
 
 // Values in force of the library's settings; nothing where the library refuses them, and
 // kintsugi_last_error() says why.
@@ -29,4 +29,4 @@ struct ExecutionSummary {
 // Report of the handle's last execution.
 ExecutionSummary summary_of(kintsugi_handle handle);
 
-}  // namespace kintsugi::blas
+}  // namespace kintsugi::drop_in

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace kintsugi::blas {
+namespace kintsugi::drop_in {
 
 namespace {
 
@@ -68,4 +68,4 @@ ExecutionSummary summary_of(kintsugi_handle handle) {
   return summary;
 }
 
-}  // namespace kintsugi::blas
+}  // namespace kintsugi::drop_in

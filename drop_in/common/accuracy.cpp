@@ -1,0 +1,39 @@
+#include "accuracy.hpp"
+
+#include <cstdlib>
+
+namespace kintsugi::drop_in {
+
+namespace {
+
+// Coefficient of |A||B| that the type's own contract allows.
+double own_coefficient(kintsugi_type type, std::int64_t k) {
+  const double unit = is_single(type) ? 0x1p-24 : 0x1p-53;
+  const double products = static_cast<double>(k) * (is_complex(type) ? 2 : 1);
+  return (products + 8) * unit;
+}
+
+}  // namespace
+
+const char* own_accuracy(kintsugi_type type) { return is_single(type) ? "fp32" : "fp64"; }
+
+std::string stricter_accuracy(const std::string& asked, kintsugi_type type, std::int64_t k) {
+  if (asked == "exact") return asked;
+  char* end = nullptr;
+  const double tolerance = std::strtod(asked.c_str(), &end);
+  const bool is_number = !asked.empty() && end == asked.c_str() + asked.size();
+  return is_number && tolerance < own_coefficient(type, k) ? asked : own_accuracy(type);
+}
+
+kintsugi_status make_fitting_plan(const kintsugi_problem& problem, kintsugi_options options,
+                                  const std::string& asked, kintsugi_plan* plan) {
+  const auto type = static_cast<kintsugi_type>(problem.type_c);
+  const std::string accuracy = stricter_accuracy(asked, type, problem.k);
+  options.accuracy = accuracy.c_str();
+  const kintsugi_status status = kintsugi_plan_create(nullptr, &problem, &options, plan);
+  if (status != KINTSUGI_CONTRACT_UNREACHABLE || accuracy == own_accuracy(type)) return status;
+  options.accuracy = own_accuracy(type);
+  return kintsugi_plan_create(nullptr, &problem, &options, plan);
+}
+
+}  // namespace kintsugi::drop_in

@@ -1,0 +1,84 @@
+#include "settings.hpp"
+
+#include <kintsugi/kintsugi.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "documents.hpp"
+
+namespace kintsugi::drop_in {
+
+namespace {
+
+Policy policy_of(std::string_view name) {
+  if (name == "emulate") return Policy::emulate;
+  return name == "native" ? Policy::native : Policy::automatic;
+}
+
+bool is_policy(std::string_view name) {
+  return name.empty() || name == "auto" || name == "emulate" || name == "native" || name == "force";
+}
+
+// The library's own settings; false, with the library's message, where one is malformed.
+bool read_library_settings(CommonSettings& settings, std::string& message) {
+  const std::string policy = variable("KINTSUGI_POLICY");
+  if (!is_policy(policy)) {
+    message = "KINTSUGI_POLICY = \"" + policy + "\" is not accepted; accepted: auto, emulate, native, force";
+    return false;
+  }
+  const auto values = library_settings();
+  if (!values) {
+    message = kintsugi_last_error();
+    return false;
+  }
+  // The library takes "force" from the environment as "emulate".
+  settings.policy = policy == "force" ? Policy::force : policy_of(values->at("policy"));
+  settings.accuracy = values->at("accuracy");
+  settings.scheme = values->at("scheme");
+  settings.workspace_limit = std::strtoll(values->at("workspace_limit").c_str(), nullptr, 10);
+  return true;
+}
+
+// The settings of drop-ins alone.
+bool read_own_settings(CommonSettings& settings, std::string& message) {
+  const std::string explain = variable("KINTSUGI_EXPLAIN");
+  if (!explain.empty() && explain != "0" && explain != "1") {
+    message = "KINTSUGI_EXPLAIN = \"" + explain + "\" is not accepted; accepted: 0, 1";
+    return false;
+  }
+  settings.explain = explain == "1";
+  settings.report = variable("KINTSUGI_REPORT");
+  return true;
+}
+
+}  // namespace
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+bool read_common_settings(CommonSettings& settings, std::string& message) {
+  settings.strict = variable("KINTSUGI_STRICT") == "1";
+  return read_library_settings(settings, message) && read_own_settings(settings, message);
+}
+
+void refuse(CommonSettings& settings, const std::string& message) {
+  settings.malformed = true;
+  std::fprintf(stderr, "kintsugi: %s; %s\n", message.c_str(),
+               settings.strict ? "KINTSUGI_STRICT = 1 ends the program" : "emulation is off");
+}
+
+const char* policy_name(Policy policy) {
+  switch (policy) {
+    case Policy::automatic: return "auto";
+    case Policy::emulate: return "emulate";
+    case Policy::native: return "native";
+    case Policy::force: return "force";
+  }
+  return "";
+}
+
+}  // namespace kintsugi::drop_in
