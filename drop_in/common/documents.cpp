@@ -51,6 +51,10 @@ PlanSummary summary_of(kintsugi_plan plan) {
   const Json& candidates = document->at("candidates");
   summary.may_be_native = !candidates.empty() && candidates.back().at("scheme") == "native";
   summary.is_native = summary.may_be_native && candidates.size() == 1;
+  for (const Json& candidate : candidates) {
+    if (!summary.candidates.empty()) summary.candidates += ", ";
+    summary.candidates += candidate.at("scheme").get<std::string>();
+  }
   summary.why = choice_of(document->at("words"));
   return summary;
 }

@@ -17,6 +17,7 @@ std::optional<std::map<std::string, std::string>> library_settings();
 struct PlanSummary {
   bool is_native = false;      // no candidate but the native product
   bool may_be_native = false;  // the native product is the last candidate
+  std::string candidates;      // names of the candidates' programs, cheapest first: "fp16x3, bf16x6, native"
   std::string why;             // the library's sentence on the choice
 };
 PlanSummary summary_of(kintsugi_plan plan);

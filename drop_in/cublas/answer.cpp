@@ -1,0 +1,130 @@
+#include "answer.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+
+#include "decision.hpp"
+#include "driver.hpp"
+#include "record.hpp"
+#include "settings.hpp"
+
+namespace kintsugi::cublas {
+
+namespace {
+
+// Calls of this library that the thread is in: what the real cuBLAS calls by name comes back here.
+constinit thread_local int calls_under_way = 0;
+
+class CallUnderWay {
+ public:
+  CallUnderWay() { ++calls_under_way; }
+  ~CallUnderWay() { --calls_under_way; }
+  CallUnderWay(const CallUnderWay&) = delete;
+  CallUnderWay& operator=(const CallUnderWay&) = delete;
+};
+
+// Getters of the real cuBLAS.
+constinit Symbol get_stream("cublasGetStream_v2");
+constinit Symbol get_pointer_mode("cublasGetPointerMode_v2");
+constinit Symbol get_math_mode("cublasGetMathMode");
+
+// One hooked call. Members say how it goes on; the record gets the reason.
+class Answer {
+ public:
+  Answer(const Symbol& symbol, Handle handle, const Call& call, const Forward& forward)
+      : symbol_(symbol), handle_(handle), call_(call), forward_(forward) {}
+
+  int run() {
+    if (const char* reason = reason_to_forward(call_)) return forward(reason);
+    if (settings().policy == Policy::native) return forward("policy native forwards every call");
+    if (const char* reason = read_state()) return forward(reason);
+    const Decided decision = decide(call_, state_);
+    if (!decision->emulates) return forward_as_planned(*decision);
+    if (const char* reason = read_for_emulation()) return forward(reason);
+    return emulate(*decision);
+  }
+
+ private:
+  // Reads what a plan depends on; returns the reason if that cannot be had.
+  const char* read_state() {
+    if (call_real(get_pointer_mode, handle_, &state_.pointer_mode) != success ||
+        call_real(get_stream, handle_, &state_.stream) != success)
+      return "cuBLAS does not know the handle";
+    const std::optional<int> device = current_device();
+    if (!device) return "no context of the CUDA driver is current";
+    state_.device = *device;
+    return nullptr;
+  }
+
+  // Reads what may still leave an emulated problem to cuBLAS.
+  const char* read_for_emulation() const {
+    int math_mode = 0;
+    if (call_real(get_math_mode, handle_, &math_mode) != success) return "cuBLAS does not tell the math mode";
+    return reason_in_math_mode(math_mode, *call_.type);
+  }
+
+  int emulate(const Decision& decision) const {
+    kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
+    operands.alpha = call_.alpha;
+    operands.a = call_.a;
+    operands.b = call_.b;
+    operands.beta = call_.beta;
+    operands.c = call_.c;
+    operands.queue = {KINTSUGI_QUEUE_CUDA, 0, state_.stream};
+    const kintsugi_status status = kintsugi_plan_execute(nullptr, decision.plan.get(), &operands);
+    if (status != KINTSUGI_SUCCESS)
+      return forward_after_failure(std::string(kintsugi_status_name(status)) + ": " + kintsugi_last_error());
+    if (settings().records_calls())
+      note({.candidates = decision.candidates, .why = decision.why, .failed = false});
+    return success;
+  }
+
+  int forward_as_planned(const Decision& decision) const {
+    if (decision.candidates.empty() && settings().policy == Policy::force)
+      return forward_after_failure(decision.why);
+    return forward(decision.why);
+  }
+
+  // C is as it was. A forced emulation that cannot run must not pass unnoticed.
+  int forward_after_failure(const std::string& why) const {
+    if (settings().policy == Policy::force) {
+      std::fprintf(stderr, "kintsugi: %s: policy force, but %s\n", symbol_.name(), why.c_str());
+      if (settings().strict) std::exit(2);
+    }
+    if (settings().records_calls()) note({.candidates = "", .why = why, .failed = true});
+    return forward_();
+  }
+
+  int forward(std::string_view why) const {
+    if (settings().records_calls()) note({.candidates = "", .why = std::string(why), .failed = false});
+    return forward_();
+  }
+
+  void note(const CallOutcome& outcome) const noexcept try {
+    record_call(symbol_.name(), call_, outcome);
+  } catch (const std::exception&) {  // The record lacks the call.
+  }
+
+  const Symbol& symbol_;
+  Handle handle_;
+  const Call& call_;
+  const Forward& forward_;
+  HandleState state_;
+};
+
+}  // namespace
+
+bool intercepts() { return calls_under_way == 0 && !settings().forwards_all(); }
+
+int answer(const Symbol& symbol, Handle handle, const Call& call, const Forward& forward) {
+  const CallUnderWay under_way;
+  try {
+    return Answer(symbol, handle, call, forward).run();
+  } catch (const std::exception&) {  // No memory; C is as it was.
+    return forward();
+  }
+}
+
+}  // namespace kintsugi::cublas

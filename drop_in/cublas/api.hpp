@@ -1,0 +1,31 @@
+// Types and numbers of cuBLAS 12 and 13 that the library uses; tests/toolkit compares them with NVIDIA's headers.
+#pragma once
+
+namespace kintsugi::cublas {
+
+using Handle = struct cublasContext*;
+
+// Numbers of cublasStatus_t.
+inline constexpr int success = 0;
+inline constexpr int not_supported = 15;
+
+// Numbers of cudaDataType_t.
+enum DataType : int { data_f32 = 0, data_f64 = 1, data_c32 = 4, data_c64 = 5 };
+
+// Numbers of cublasComputeType_t.
+enum ComputeType : int { compute_f32 = 68, compute_f64 = 70 };
+
+// Numbers of cublasMath_t: two bits that name a mode, and bits of their own.
+inline constexpr int math_mode_mask = 3;
+inline constexpr int tensor_op_math = 1;
+inline constexpr int pedantic_math = 2;
+inline constexpr int tf32_math = 3;
+inline constexpr int bf16x9_math_bit = 4;
+inline constexpr int fixed_point_math_bit = 8;
+
+// cublasGemmAlgo_t: algorithms from default_algorithm to max_algorithm are accepted and ignored for FP32 and
+// FP64 by cuBLAS on devices of compute capability 8.0 and later.
+inline constexpr int default_algorithm = -1;
+inline constexpr int max_algorithm = 115;
+
+}  // namespace kintsugi::cublas

@@ -1,0 +1,98 @@
+#include "call.hpp"
+
+#include <algorithm>
+
+#include "common/accuracy.hpp"
+
+namespace kintsugi::cublas {
+
+namespace {
+
+int data_type(kintsugi_type type) {
+  switch (type) {
+    case KINTSUGI_F32: return data_f32;
+    case KINTSUGI_F64: return data_f64;
+    case KINTSUGI_C32: return data_c32;
+    default: return data_c64;
+  }
+}
+
+}  // namespace
+
+std::optional<kintsugi_type> type_of_all(const MatrixTypes& types, kintsugi_type type) {
+  const int asked = data_type(type);
+  return types.a == asked && types.b == asked && types.c == asked ? std::optional(type) : std::nullopt;
+}
+
+std::optional<kintsugi_type> type_of(const MatrixTypes& types, int compute, int algorithm) {
+  if (algorithm < default_algorithm || algorithm > max_algorithm) return std::nullopt;
+  if (compute != compute_f32 && compute != compute_f64) return std::nullopt;
+  const bool is_single = compute == compute_f32;
+  const auto real = type_of_all(types, is_single ? KINTSUGI_F32 : KINTSUGI_F64);
+  return real ? real : type_of_all(types, is_single ? KINTSUGI_C32 : KINTSUGI_C64);
+}
+
+Call product(std::optional<kintsugi_type> type, int op_a, int op_b, std::int64_t m, std::int64_t n,
+             std::int64_t k, const void* alpha, const void* a, std::int64_t lda, const void* b,
+             std::int64_t ldb, const void* beta, void* c, std::int64_t ldc) {
+  return {.type = type,
+          .op_a = op_a,
+          .op_b = op_b,
+          .m = m,
+          .n = n,
+          .k = k,
+          .alpha = alpha,
+          .a = a,
+          .lda = lda,
+          .b = b,
+          .ldb = ldb,
+          .beta = beta,
+          .c = c,
+          .ldc = ldc};
+}
+
+Call strided(Call call, std::int64_t stride_a, std::int64_t stride_b, std::int64_t stride_c,
+             std::int64_t count) {
+  call.batch = BatchKind::strided;
+  call.count = count;
+  if (count == 1) return call;
+  call.stride_a = stride_a;
+  call.stride_b = stride_b;
+  call.stride_c = stride_c;
+  return call;
+}
+
+Call by_pointers(Call call, std::int64_t count) {
+  call.batch = BatchKind::pointers;
+  call.count = count;
+  return call;
+}
+
+const char* reason_to_forward(const Call& call) {
+  if (!call.type) return "types or a compute type other than default FP32, FP64 or complex";
+  const auto is_op = [](int op) { return op >= KINTSUGI_OP_N && op <= KINTSUGI_OP_C; };
+  const auto is_ld = [](std::int64_t ld, std::int64_t rows) { return ld >= std::max<std::int64_t>(1, rows); };
+  const bool is_valid = is_op(call.op_a) && is_op(call.op_b) && call.m >= 0 && call.n >= 0 && call.k >= 0 &&
+                        call.count >= 0 && is_ld(call.lda, call.op_a == KINTSUGI_OP_N ? call.m : call.k) &&
+                        is_ld(call.ldb, call.op_b == KINTSUGI_OP_N ? call.k : call.n) &&
+                        is_ld(call.ldc, call.m);
+  if (!is_valid) return "arguments that cuBLAS answers with a status";
+  if (call.m == 0 || call.n == 0 || call.k == 0 || call.count == 0) return "a size is 0";
+  for (const void* pointer : {call.alpha, call.a, call.b, call.beta, static_cast<const void*>(call.c)})
+    if (pointer == nullptr) return "a pointer is null";
+  return nullptr;
+}
+
+const char* reason_in_math_mode(int math_mode, kintsugi_type type) {
+  const int named = math_mode & math_mode_mask;
+  if (named == pedantic_math) return "the handle's math mode is pedantic";
+  if (!drop_in::is_single(type)) {
+    const bool fixed_point = (math_mode & fixed_point_math_bit) != 0;
+    return fixed_point ? "the handle's math mode is cuBLAS's emulation of FP64" : nullptr;
+  }
+  if (named == tf32_math || named == tensor_op_math) return "the handle's math mode allows TF32 or FP16";
+  return (math_mode & bf16x9_math_bit) != 0 ? "the handle's math mode is cuBLAS's emulation of FP32"
+                                            : nullptr;
+}
+
+}  // namespace kintsugi::cublas

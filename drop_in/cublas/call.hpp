@@ -1,0 +1,60 @@
+// A matrix product as the caller of cuBLAS wrote it, whatever the function's name and type of integers.
+#pragma once
+
+#include <kintsugi/kintsugi.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "api.hpp"
+
+namespace kintsugi::cublas {
+
+enum class BatchKind : std::uint8_t { single, strided, pointers };
+
+struct Call {
+  std::optional<kintsugi_type> type;  // nothing: types or arithmetic that are left to cuBLAS
+  int op_a = 0, op_b = 0;             // cublasOperation_t, whose numbers are those of kintsugi_op
+  std::int64_t m = 0, n = 0, k = 0;
+  const void* alpha = nullptr;
+  const void* a = nullptr;  // for BatchKind::pointers an array of pointers, like b and c
+  std::int64_t lda = 0;
+  const void* b = nullptr;
+  std::int64_t ldb = 0;
+  const void* beta = nullptr;
+  void* c = nullptr;
+  std::int64_t ldc = 0;
+  BatchKind batch = BatchKind::single;
+  std::int64_t stride_a = 0, stride_b = 0, stride_c = 0;
+  std::int64_t count = 1;
+};
+
+// Types of the matrices of a call, as cuBLAS numbers them.
+struct MatrixTypes {
+  int a, b, c;
+};
+
+// `type` if all matrices have it; nothing for others.
+std::optional<kintsugi_type> type_of_all(const MatrixTypes& types, kintsugi_type type);
+
+// FP32, FP64 or complex if all matrices have that type and the compute type is its default; nothing for other
+// types and for arithmetic that the caller named, such as TF32 or a pedantic one.
+std::optional<kintsugi_type> type_of(const MatrixTypes& types, int compute, int algorithm);
+
+// The call of one product.
+Call product(std::optional<kintsugi_type> type, int op_a, int op_b, std::int64_t m, std::int64_t n,
+             std::int64_t k, const void* alpha, const void* a, std::int64_t lda, const void* b,
+             std::int64_t ldb, const void* beta, void* c, std::int64_t ldc);
+// The batch of `count` such products, whose matrices lie at equal distances or are given by pointers.
+Call strided(Call call, std::int64_t stride_a, std::int64_t stride_b, std::int64_t stride_c,
+             std::int64_t count);
+Call by_pointers(Call call, std::int64_t count);
+
+// Reason for which cuBLAS is called whatever the settings; nullptr: there is none. Arguments that are not
+// plainly valid are among them, since cuBLAS's own status then answers the caller.
+const char* reason_to_forward(const Call& call);
+
+// Reason for which the handle's math mode leaves calls of this type to cuBLAS; nullptr: there is none.
+const char* reason_in_math_mode(int math_mode, kintsugi_type type);
+
+}  // namespace kintsugi::cublas

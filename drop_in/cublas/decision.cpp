@@ -1,0 +1,103 @@
+#include "decision.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "common/accuracy.hpp"
+#include "common/documents.hpp"
+#include "driver.hpp"
+#include "mutexes.hpp"
+#include "settings.hpp"
+
+namespace kintsugi::cublas {
+
+namespace {
+
+// Everything that a plan depends on.
+struct Key {
+  kintsugi_type type;
+  int op_a, op_b, pointer_mode, device;
+  BatchKind batch;
+  std::int64_t m, n, k, lda, ldb, ldc, stride_a, stride_b, stride_c, count;
+
+  bool operator==(const Key&) const = default;
+};
+
+Key key_of(const Call& call, const HandleState& state) {
+  return {*call.type,    call.op_a,     call.op_b,     state.pointer_mode, state.device, call.batch,
+          call.m,        call.n,        call.k,        call.lda,           call.ldb,     call.ldc,
+          call.stride_a, call.stride_b, call.stride_c, call.count};
+}
+
+struct KeyHash {
+  std::size_t operator()(const Key& key) const {
+    std::size_t hash = static_cast<std::size_t>(key.type);
+    for (const std::int64_t number :
+         {std::int64_t{key.op_a}, std::int64_t{key.op_b}, std::int64_t{key.pointer_mode},
+          std::int64_t{key.device}, static_cast<std::int64_t>(key.batch), key.m, key.n, key.k, key.lda,
+          key.ldb, key.ldc, key.stride_a, key.stride_b, key.stride_c, key.count})
+      hash = (hash ^ static_cast<std::size_t>(number)) * 0x9e3779b97f4a7c15u;
+    return hash ^ (hash >> 32);
+  }
+};
+
+kintsugi_problem problem_of(const Call& call, const HandleState& state) {
+  kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
+  problem.m = call.m;
+  problem.n = call.n;
+  problem.k = call.k;
+  problem.lda = call.lda;
+  problem.ldb = call.ldb;
+  problem.ldc = call.ldc;
+  problem.batch_count = call.count;
+  problem.stride_a = call.stride_a;
+  problem.stride_b = call.stride_b;
+  problem.stride_c = call.stride_c;
+  problem.op_a = call.op_a;
+  problem.op_b = call.op_b;
+  problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = *call.type;
+  problem.pointer_mode = state.pointer_mode;
+  problem.memory = KINTSUGI_DEVICE;
+  problem.batch_kind = call.batch == BatchKind::pointers ? KINTSUGI_BATCH_POINTERS : KINTSUGI_BATCH_STRIDED;
+  return problem;
+}
+
+// Most bytes of device memory that a call takes where no setting says so: a program that fills the device's
+// memory with its own data must not fail for want of a workspace.
+std::int64_t default_workspace_limit(int device) {
+  constexpr std::int64_t most = std::int64_t{1} << 30;
+  constexpr std::int64_t part = 20;
+  const std::int64_t bytes = memory_bytes(device);
+  return bytes > 0 ? std::min(most, bytes / part) : most;
+}
+
+Decision new_decision(const Call& call, const HandleState& state) {
+  Decision decision;
+  kintsugi_options options = KINTSUGI_OPTIONS_INIT;
+  options.queue = {KINTSUGI_QUEUE_CUDA, 0, state.stream};
+  if (settings().workspace_limit == 0) options.workspace_limit = default_workspace_limit(state.device);
+  kintsugi_plan plan = nullptr;
+  if (drop_in::make_fitting_plan(problem_of(call, state), options, settings().accuracy, &plan) !=
+      KINTSUGI_SUCCESS) {
+    decision.why = std::string("no plan: ") + kintsugi_last_error();
+    return decision;
+  }
+  decision.plan.reset(plan);
+  const drop_in::PlanSummary summary = drop_in::summary_of(plan);
+  decision.why = summary.why;
+  decision.candidates = summary.candidates;
+  // A native product under emulate is the library's own, in a fixed order; under auto it is cuBLAS's.
+  decision.emulates = !summary.is_native || settings().policy != Policy::automatic;
+  if (!decision.emulates) decision.plan.reset();
+  return decision;
+}
+
+constinit drop_in::Kept<Key, Decision, KeyHash> decisions(decisions_mutex);
+
+}  // namespace
+
+Decided decide(const Call& call, const HandleState& state) {
+  return decisions.get(key_of(call, state), [&] { return new_decision(call, state); });
+}
+
+}  // namespace kintsugi::cublas

@@ -1,0 +1,37 @@
+// Decisions: the library's plan for a problem on a device, or native, kept for later calls of the same problem.
+#pragma once
+
+#include <kintsugi/kintsugi.h>
+
+#include <memory>
+#include <string>
+
+#include "call.hpp"
+#include "common/kept.hpp"
+
+namespace kintsugi::cublas {
+
+struct PlanDeleter {
+  void operator()(kintsugi_plan plan) const { kintsugi_plan_destroy(plan); }
+};
+
+struct Decision {
+  bool emulates = false;                               // else the real cuBLAS multiplies
+  std::unique_ptr<kintsugi_plan_s, PlanDeleter> plan;  // of an emulation
+  std::string candidates;                              // names of the plan's programs, cheapest first
+  std::string why;                                     // one sentence
+};
+
+// The state of the caller's handle and thread that a call depends on.
+struct HandleState {
+  void* stream = nullptr;
+  int pointer_mode = 0;  // cublasPointerMode_t, whose numbers are those of kintsugi_pointer_mode
+  int device = 0;        // CUdevice of the current context
+};
+
+using Decided = drop_in::Found<Decision>;
+
+// The decision on a call for which there is no reason_to_forward.
+Decided decide(const Call& call, const HandleState& state);
+
+}  // namespace kintsugi::cublas

@@ -1,0 +1,11 @@
+// Mutexes of the library, in the order in which calls take them.
+#pragma once
+
+#include "common/lock.hpp"
+
+namespace kintsugi::cublas {
+
+extern drop_in::ForkSafeMutex decisions_mutex;  // decisions
+extern drop_in::ForkSafeMutex record_mutex;     // record of calls
+
+}  // namespace kintsugi::cublas

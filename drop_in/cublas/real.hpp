@@ -1,0 +1,48 @@
+// The real cuBLAS: the functions that the program would have called without this library.
+#pragma once
+
+#include <atomic>
+
+#include "api.hpp"
+
+namespace kintsugi::cublas {
+
+// The function of that name behind this library: the next one in the program's search order; else that of a
+// loaded libcublas or libcublasLt, such as one that Python loaded with RTLD_LOCAL. nullptr: there is none.
+void* find_real(const char* name);
+
+// Path of the file that defines `function`; "" where it is not known.
+const char* file_of(const void* function);
+
+// An exported name and the function behind it, looked up at its first use. Constant initialization: a call
+// may come from another library's constructor.
+class Symbol {
+ public:
+  constexpr explicit Symbol(const char* name) : name_(name) {}
+
+  const char* name() const { return name_; }
+
+  // A failed look-up is repeated: the program may load cuBLAS later.
+  template <class Function>
+  Function* real() {
+    void* found = real_.load(std::memory_order_acquire);
+    if (found == nullptr) {
+      found = find_real(name_);
+      real_.store(found, std::memory_order_release);
+    }
+    return reinterpret_cast<Function*>(found);
+  }
+
+ private:
+  const char* name_;
+  std::atomic<void*> real_ = nullptr;
+};
+
+// Calls the real function with the caller's arguments.
+template <class... Arguments>
+int call_real(Symbol& symbol, Arguments... arguments) {
+  auto* const real = symbol.real<int(Arguments...)>();
+  return real != nullptr ? real(arguments...) : not_supported;
+}
+
+}  // namespace kintsugi::cublas

@@ -1,0 +1,97 @@
+#include "report.hpp"
+
+#include <kintsugi/kintsugi.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "common/report_file.hpp"
+#include "real.hpp"
+#include "settings.hpp"
+
+namespace kintsugi::cublas {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* op_name(int op) { return op == 0 ? "N" : op == 1 ? "T" : op == 2 ? "C" : "other"; }
+
+std::string shape_of(const ProblemKey& key) {
+  return std::string(op_name(key.op_a)) + " " + op_name(key.op_b) + ", m = " + std::to_string(key.m) +
+         ", n = " + std::to_string(key.n) + ", k = " + std::to_string(key.k) + ", batch of " +
+         std::to_string(key.count);
+}
+
+std::string programs_of(const ProblemRecord& problem) {
+  std::string names;
+  for (const auto& [name, calls] : problem.calls_of_candidates) names += (names.empty() ? "" : "; ") + name;
+  if (problem.native_calls > 0) names += names.empty() ? "cuBLAS" : "; cuBLAS";
+  return names;
+}
+
+Json counts_json(const ProblemRecord& problem) {
+  Json emulated = Json::object(), reasons = Json::object();
+  for (const auto& [name, calls] : problem.calls_of_candidates) emulated[name] = calls;
+  for (const auto& [why, calls] : problem.reasons) reasons[why] = calls;
+  return {{"calls", problem.calls},
+          {"native_calls", problem.native_calls},
+          {"emulated_calls", emulated},
+          {"failed_calls", problem.failed_calls},
+          {"reasons", reasons}};
+}
+
+Json problem_json(const ProblemKey& key, const ProblemRecord& problem) {
+  Json json = {{"symbol", std::string(key.symbol)},
+               {"op_a", op_name(key.op_a)},
+               {"op_b", op_name(key.op_b)},
+               {"m", key.m},
+               {"n", key.n},
+               {"k", key.k},
+               {"batch_count", key.count}};
+  json.update(counts_json(problem));
+  return json;
+}
+
+void print_table(const Record& record) {
+  std::fprintf(stderr, "kintsugi: calls of cuBLAS under policy %s\n%10s %10s %10s  %s\n",
+               policy_name(settings().policy), "calls", "emulated", "failed", "problem: what multiplied");
+  const auto print = [](const ProblemRecord& problem, const std::string& text) {
+    std::fprintf(stderr, "%10lld %10lld %10lld  %s\n", static_cast<long long>(problem.calls),
+                 static_cast<long long>(problem.calls - problem.native_calls),
+                 static_cast<long long>(problem.failed_calls), text.c_str());
+  };
+  for (const auto& [key, problem] : record.problems)
+    print(problem, std::string(key.symbol) + " " + shape_of(key) + ": " + programs_of(problem));
+  if (record.others.calls > 0) print(record.others, "other problems");
+}
+
+}  // namespace
+
+void print_explanation(const ProblemKey& key, const CallOutcome& outcome) {
+  std::fprintf(stderr, "kintsugi: %.*s %s: %s; %s\n", static_cast<int>(key.symbol.size()), key.symbol.data(),
+               shape_of(key).c_str(), outcome.candidates.empty() ? "cuBLAS" : outcome.candidates.c_str(),
+               outcome.why.c_str());
+}
+
+std::string report_document(const Record& record) {
+  Json json = {{"format", "kintsugi.cublas-report"},
+               {"format_version", 1},
+               {"version", kintsugi_version()},
+               {"process", static_cast<std::int64_t>(::getpid())},
+               {"policy", policy_name(settings().policy)},
+               {"accuracy", settings().accuracy},
+               {"cublas", file_of(find_real("cublasCreate_v2"))}};
+  json["problems"] = Json::array();
+  for (const auto& [key, problem] : record.problems) json["problems"].push_back(problem_json(key, problem));
+  json["other_problems"] = counts_json(record.others);
+  return json.dump(2) + "\n";
+}
+
+void write_report(const Record& record) {
+  if (settings().report == "-") return print_table(record);
+  drop_in::write_report_file(settings().report, report_document(record));
+}
+
+}  // namespace kintsugi::cublas

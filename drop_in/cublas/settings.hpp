@@ -1,0 +1,19 @@
+// Settings of the drop-in, read at the program's first call of a hooked name.
+#pragma once
+
+#include "common/settings.hpp"
+
+namespace kintsugi::cublas {
+
+using drop_in::Policy;
+using drop_in::policy_name;
+
+struct Settings : drop_in::CommonSettings {
+  bool forwards_all() const { return malformed || (policy == Policy::native && !records_calls()); }
+};
+
+// A malformed setting is one line on stderr at the first use, and under KINTSUGI_STRICT=1 the end of the
+// program.
+const Settings& settings();
+
+}  // namespace kintsugi::cublas
