@@ -86,6 +86,12 @@ Result tensor_map_encode(void*, int, std::uint32_t rank, void* address, const st
   return 0;
 }
 
+// The drop-in for cuBLAS asks for it; the engine does not.
+extern "C" __attribute__((visibility("default"))) Result cuDeviceTotalMem_v2(std::size_t* bytes, Device) {
+  *bytes = static_cast<std::size_t>(number("FAKE_CUDA_MEMORY", 150'000'000'000));
+  return 0;
+}
+
 // ---------------------------------------------------------------- contexts
 
 Result primary_context_retain(Context* context, Device device) {

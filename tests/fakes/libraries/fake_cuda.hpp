@@ -7,6 +7,7 @@
 //   FAKE_CUDA_DEVICES=0             number of devices (1)
 //   FAKE_CUDA_CAPABILITY=9.0,8.6    capability of each device; further devices have the last (9.0)
 //   FAKE_CUDA_NAME=A,B              name of each device likewise (NVIDIA Fake)
+//   FAKE_CUDA_MEMORY=1000000        bytes of each device's memory (150 GB)
 //   FAKE_CUDA_PTX_VERSION=80        PTX version of kernels not compiled for sm_90a only (the device's own)
 //   FAKE_CUDA_FAIL_ALLOCATION=2     the second allocation of any kind from now on fails
 //   FAKE_CUDA_MOST_BYTES=4096       larger allocations fail
@@ -14,7 +15,7 @@
 //   FAKE_CUDA_FAIL_PRODUCT=2        the second product of cuBLAS from now on fails
 //   FAKE_CUDA_MULTIPLY=1            cuBLAS computes products of FP32, FP64 and complex matrices
 //   FAKE_CUDA_LEAST_WORKSPACE=256   products of cuBLAS with a smaller workspace fail
-//   FAKE_CUDA_MATH_MODE=8           math mode of cuBLAS's handle (0)
+//   FAKE_CUDA_MATH_MODE=8           math mode of cuBLAS's handles (that of cublasSetMathMode, 0)
 //   FAKE_CUDA_NO_POOLS=1            devices have no memory pools
 //   CUBLAS_EMULATE_DOUBLE_PRECISION=1, CUBLAS_EMULATE_SINGLE_PRECISION=1
 //                                   under FAKE_CUDA_MULTIPLY, operands of the default compute types are

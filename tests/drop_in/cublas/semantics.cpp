@@ -1,0 +1,208 @@
+#include "tests/drop_in/cublas/semantics.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/drop_in/cublas/host_engine.hpp"
+#include "tests/drop_in/cublas/program.hpp"
+
+namespace kintsugi::test {
+
+namespace {
+
+constexpr int success = 0;
+constexpr int not_initialized = 1;
+constexpr int invalid_value = 7;
+
+const Entry& entry_of(const std::string& name) {
+  for (const Entry& entry : entries())
+    if (name == entry.name) return entry;
+  std::abort();
+}
+
+// A product of ones with m = n = k = 4, whatever its type.
+struct Ones {
+  static constexpr std::int64_t order = 4;
+  std::array<double, 2> wide{1, 0}, zero{0, 0};
+  std::array<float, 2> narrow{1, 0};
+  std::vector<double> a = std::vector<double>(4 * order * order, 1), b = a, c = a;
+  std::array<const void*, 1> pointers_a{a.data()}, pointers_b{b.data()};
+  std::array<void*, 1> pointers_c{c.data()};
+
+  Arguments arguments(const Entry& entry, BlasHandle handle, kintsugi_type type) {
+    const bool is_wide = type == KINTSUGI_F64 || type == KINTSUGI_C64;
+    Arguments g;
+    g.handle = handle;
+    g.type = type;
+    g.compute = is_wide ? 70 : 68;
+    g.m = g.n = g.k = g.lda = g.ldb = g.ldc = order;
+    g.stride_a = g.stride_b = g.stride_c = order * order;
+    g.alpha = is_wide ? static_cast<const void*>(wide.data()) : narrow.data();
+    g.beta = zero.data();
+    const bool has_pointers = entry.has_pointers();
+    g.a = has_pointers ? static_cast<const void*>(pointers_a.data()) : a.data();
+    g.b = has_pointers ? static_cast<const void*>(pointers_b.data()) : b.data();
+    g.c = has_pointers ? static_cast<void*>(pointers_c.data()) : c.data();
+    return g;
+  }
+};
+
+class Semantics {
+ public:
+  int run() {
+    check_wrong_arguments();
+    check_empty_sizes();
+    check_math_modes();
+    check_compute_types();
+    check_failures();
+    check_calls_from_within();
+    return checks_.failures();
+  }
+
+ private:
+  using Change = std::function<void(Arguments&)>;
+
+  // Calls, and checks the status and whether cuBLAS or Kintsugi got the call.
+  void expect(const Entry& entry, kintsugi_type type, const std::string& text, const Change& change,
+              int status, long real, long executed) {
+    Ones ones;
+    Arguments arguments = ones.arguments(entry, handle_.get(), type);
+    change(arguments);
+    new_real_products();
+    executions().count = 0;
+    const int found = call(entry, arguments);
+    const long found_real = new_real_products();
+    const std::string where = std::string(entry.name) + ", " + text + ": ";
+    checks_.check(found == status,
+                  where + "status " + std::to_string(found) + " in place of " + std::to_string(status));
+    checks_.check(found_real == real, where + std::to_string(found_real) + " calls of cuBLAS in place of " +
+                                          std::to_string(real));
+    checks_.check(executions().count == executed, where + std::to_string(executions().count) +
+                                                      " executions of Kintsugi in place of " +
+                                                      std::to_string(executed));
+  }
+  void expect_real(const Entry& entry, kintsugi_type type, const std::string& text, const Change& change,
+                   int status = success) {
+    expect(entry, type, text, change, status, 1, 0);
+  }
+  void expect_emulated(const Entry& entry, kintsugi_type type, const std::string& text,
+                       const Change& change) {
+    expect(entry, type, text, change, success, 0, 1);
+  }
+
+  // cuBLAS gets every wrong call, and its status is the caller's.
+  void check_wrong_arguments() {
+    const std::vector<std::pair<const char*, Change>> wrong{
+        {"op_a = 3", [](Arguments& g) { g.op_a = 3; }},
+        {"op_b = -1", [](Arguments& g) { g.op_b = -1; }},
+        {"m = -1", [](Arguments& g) { g.m = -1; }},
+        {"n = -1", [](Arguments& g) { g.n = -1; }},
+        {"k = -1", [](Arguments& g) { g.k = -1; }},
+        {"lda = 3", [](Arguments& g) { g.lda = 3; }},
+        {"ldb = 3", [](Arguments& g) { g.ldb = 3; }},
+        {"ldc = 3", [](Arguments& g) { g.ldc = 3; }},
+        {"alpha null", [](Arguments& g) { g.alpha = nullptr; }},
+    };
+    for (const Entry& entry : entries()) {
+      if (is_engines(entry)) continue;
+      const auto type = entry.type.value_or(KINTSUGI_F64);
+      expect_emulated(entry, type, "right arguments", [](Arguments&) {});
+      for (const auto& [text, change] : wrong) expect_real(entry, type, text, change, invalid_value);
+      expect(
+          entry, type, "no handle", [](Arguments& g) { g.handle = nullptr; }, not_initialized, 0, 0);
+    }
+  }
+  // The fake does not check the arguments of the names that the engine calls too.
+  static bool is_engines(const Entry& entry) { return entry.has_compute_type() && entry.has_64_bit_integers; }
+
+  void check_empty_sizes() {
+    for (const char* name : {"cublasSgemm_v2", "cublasZgemmStridedBatched_64", "cublasDgemmBatched"}) {
+      const Entry& entry = entry_of(name);
+      expect_real(entry, *entry.type, "m = 0", [](Arguments& g) { g.m = 0; });
+      expect_real(entry, *entry.type, "n = 0", [](Arguments& g) { g.n = 0; });
+      expect_real(entry, *entry.type, "k = 0", [](Arguments& g) { g.k = 0; });
+      if (entry.family != Family::gemm)
+        expect_real(entry, *entry.type, "no product", [](Arguments& g) { g.count = 0; });
+    }
+  }
+
+  void check_math_modes() {
+    const auto nothing = [](Arguments&) {};
+    const Entry& single = entry_of("cublasSgemm_v2");
+    const Entry& wide = entry_of("cublasDgemm_v2");
+    const auto expect_mode = [&](const Entry& entry, int mode, bool emulated) {
+      handle_.set_math_mode(mode);
+      const std::string text = "math mode " + std::to_string(mode);
+      emulated ? expect_emulated(entry, *entry.type, text, nothing)
+               : expect_real(entry, *entry.type, text, nothing);
+    };
+    for (const int mode : {0, 16, 8}) expect_mode(single, mode, true);
+    for (const int mode : {1, 2, 3, 4, 17, 18, 19, 20}) expect_mode(single, mode, false);
+    for (const int mode : {0, 1, 3, 4, 16, 19}) expect_mode(wide, mode, true);
+    for (const int mode : {2, 8, 18}) expect_mode(wide, mode, false);
+    handle_.set_math_mode(0);
+  }
+
+  void check_compute_types() {
+    const auto with = [](int compute, int algorithm) {
+      return [=](Arguments& g) { g.compute = compute, g.algorithm = algorithm; };
+    };
+    for (const char* name : {"cublasGemmEx", "cublasGemmStridedBatchedEx_64", "cublasGemmBatchedEx"}) {
+      const Entry& entry = entry_of(name);
+      for (const auto type : {KINTSUGI_F32, KINTSUGI_C32}) {
+        expect_emulated(entry, type, "FP32", with(68, -1));
+        expect_emulated(entry, type, "FP32, algorithm 99", with(68, 99));
+        for (const int compute : {64, 69, 70, 72, 74, 75, 77, 78})
+          expect_real(entry, type, "compute type " + std::to_string(compute), with(compute, -1));
+      }
+      for (const auto type : {KINTSUGI_F64, KINTSUGI_C64}) {
+        expect_emulated(entry, type, "FP64", with(70, 5));
+        for (const int compute : {68, 71, 79})
+          expect_real(entry, type, "compute type " + std::to_string(compute), with(compute, -1));
+      }
+    }
+    expect_real(entry_of("cublasSgemmEx"), KINTSUGI_F64, "matrices of FP64", [](Arguments&) {});
+    expect_real(entry_of("cublasCgemmEx"), KINTSUGI_F32, "real matrices", [](Arguments&) {});
+  }
+
+  // An emulation that fails is cuBLAS's to compute.
+  void check_failures() {
+    for (const int failure : {KINTSUGI_INVALID_ARGUMENT, KINTSUGI_OUT_OF_MEMORY, KINTSUGI_DEVICE_ERROR}) {
+      executions().failure = failure;
+      expect(
+          entry_of("cublasDgemm_v2"), KINTSUGI_F64, "Kintsugi's status " + std::to_string(failure),
+          [](Arguments&) {}, success, 1, 1);
+    }
+    executions().failure = 0;
+  }
+
+  // A product inside Kintsugi that calls a hooked name is cuBLAS's, and is no call of the program.
+  void check_calls_from_within() {
+    static Semantics* self = nullptr;
+    self = this;
+    executions().within = [] {
+      executions().within = nullptr;
+      Ones ones;
+      const Entry& inner = entry_of("cublasSgemm_v2");
+      call(inner, ones.arguments(inner, self->handle_.get(), KINTSUGI_F32));
+    };
+    expect(
+        entry_of("cublasDgemm_v2"), KINTSUGI_F64, "a call from within", [](Arguments&) {}, success, 1, 1);
+  }
+
+  ProgramHandle handle_;
+  Checks checks_;
+};
+
+}  // namespace
+
+int check_semantics() {
+  make_context_current();
+  return Semantics().run();
+}
+
+}  // namespace kintsugi::test
