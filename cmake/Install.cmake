@@ -12,10 +12,12 @@ install(TARGETS kintsugi kintsugi-cxx EXPORT kintsugi_targets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 # Opened by the dynamic linker beside libkintsugi; nothing links it.
-if(TARGET kintsugi_blas)
-  set_target_properties(kintsugi_blas PROPERTIES INSTALL_RPATH "$ORIGIN")
-  install(TARGETS kintsugi_blas kintsugi_blas_audit LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-endif()
+foreach(drop_in kintsugi_blas kintsugi_cublas)
+  if(TARGET ${drop_in})
+    set_target_properties(${drop_in} PROPERTIES INSTALL_RPATH "$ORIGIN")
+    install(TARGETS ${drop_in} ${drop_in}_audit LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  endif()
+endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/kintsugi DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 

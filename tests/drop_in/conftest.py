@@ -11,6 +11,9 @@ import pytest
 SOURCE = pathlib.Path(os.environ["TESTED_SOURCE"])
 LIBRARY = os.environ.get("TESTED_BLAS")
 CALLS = os.environ.get("TESTED_BLAS_CALLS")
+CUBLAS = os.environ.get("TESTED_CUBLAS")
+CUBLAS_CALLS = os.environ.get("TESTED_CUBLAS_CALLS")
+BUILD = pathlib.Path(os.environ["TESTED_BUILD"])
 SANITIZED = os.environ.get("TESTED_SANITIZED") == "1"
 
 

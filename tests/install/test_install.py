@@ -48,11 +48,12 @@ def test_what_is_installed(prefix, library_folder):
     assert (library_folder / "pkgconfig/kintsugi.pc").is_file()
 
 
-def test_the_drop_in_finds_the_library_beside_it(library_folder):
+@pytest.mark.parametrize("drop_in, function", [("blas", "cblas_dgemm64_"), ("cublas", "cublasDgemm_v2_64")])
+def test_drop_ins_find_the_library_beside_them(library_folder, drop_in, function):
     """Python opens it by its path; a preload takes no path with a space."""
-    (file,) = library_folder.glob("libkintsugi_blas.so.[0-9]*.*.*")
-    code = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL).cblas_dgemm64_ is not None)"
-    assert run(sys.executable, "-c", code, file).strip() == "True"
+    (file,) = library_folder.glob(f"libkintsugi_{drop_in}.so.[0-9]*.*.*")
+    code = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL)[sys.argv[2]] is not None)"
+    assert run(sys.executable, "-c", code, file, function).strip() == "True"
 
 
 def test_run_says_what_a_preload_does_not_take(prefix):

@@ -1,4 +1,4 @@
-// kintsugi run: runs a program with a drop-in library in place of its BLAS.
+// kintsugi run: runs a program with a drop-in library in place of its cuBLAS or BLAS.
 #include <unistd.h>
 
 #include <cerrno>
@@ -28,8 +28,8 @@ void print_run(const RunRequest& request, const std::string& preload) {
 }
 
 void run_program(const RunRequest& request) {
-  if (!request.blas) fail("--blas", "is missing; there is no other drop-in library");
-  const std::string preload = blas_preload("--blas");
+  const std::string preload =
+      request.blas ? preload_of("kintsugi_blas", "--blas") : preload_of("kintsugi_cublas", "run");
   if (request.json) return print_run(request, preload);
   ::setenv("LD_PRELOAD", preload.c_str(), 1);
   std::signal(SIGXFSZ, SIG_DFL);  // else the program would inherit that main() ignores it
@@ -45,15 +45,17 @@ void run_program(const RunRequest& request) {
 void add_run(CLI::App& program, Action& action) {
   auto request = std::make_shared<RunRequest>();
   CLI::App* command =
-      program.add_subcommand("run", "Run a program with a drop-in library in place of its BLAS");
+      program.add_subcommand("run", "Run a program with a drop-in library in place of its cuBLAS or BLAS");
   command->footer(
       "Example:\n"
-      "  KINTSUGI_POLICY=emulate KINTSUGI_REPORT=- kintsugi run --blas -- python3 script.py\n"
+      "  KINTSUGI_REPORT=- kintsugi run -- python3 train.py\n"
+      "  KINTSUGI_POLICY=emulate kintsugi run --blas -- python3 script.py\n"
       "\n"
-      "The program and all that it starts get the library by LD_PRELOAD. KINTSUGI_POLICY,\n"
+      "The program and all that it starts get the library by LD_PRELOAD: libkintsugi_cublas, which\n"
+      "answers products of cuBLAS, or with --blas libkintsugi_blas. KINTSUGI_POLICY,\n"
       "KINTSUGI_ACCURACY, KINTSUGI_EXPLAIN and KINTSUGI_REPORT control the library\n"
-      "(docs/BLAS-DROP-IN.md). The exit status is the program's.");
-  command->add_flag("--blas", request->blas, "Answer calls of BLAS's level 3 (libkintsugi_blas)");
+      "(docs/CUBLAS-DROP-IN.md, docs/BLAS-DROP-IN.md). The exit status is the program's.");
+  command->add_flag("--blas", request->blas, "Answer calls of BLAS's level 3 in place of cuBLAS's");
   command->add_flag("--json", request->json, "Print what would be run as a JSON document, and do not run it");
   command->add_option("PROGRAM", request->words, "Program and its arguments, after --")->required();
   command->positionals_at_end();

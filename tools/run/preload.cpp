@@ -12,12 +12,12 @@ namespace kintsugi::tools {
 namespace {
 
 // Returns the path of the drop-in, which is in the folder of libkintsugi.
-std::string blas_library(const std::string& flag) {
+std::string drop_in_library(const std::string& drop_in, const std::string& flag) {
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&kintsugi_version), &info) == 0 || info.dli_fname == nullptr)
     fail(flag, "the folder of libkintsugi is not known");
   const auto folder = std::filesystem::canonical(info.dli_fname).parent_path();
-  const auto library = folder / fmt::format("libkintsugi_blas.so.{}", KINTSUGI_VERSION_MAJOR);
+  const auto library = folder / fmt::format("lib{}.so.{}", drop_in, KINTSUGI_VERSION_MAJOR);
   if (!std::filesystem::exists(library))
     fail(flag, "there is no {}; it is built with -DKINTSUGI_DROP_IN=ON", library.string());
   return library.string();
@@ -26,8 +26,8 @@ std::string blas_library(const std::string& flag) {
 }  // namespace
 
 // Spaces and colons separate names in LD_PRELOAD and cannot be quoted.
-std::string blas_preload(const std::string& flag) {
-  const std::string library = blas_library(flag);
+std::string preload_of(const std::string& drop_in, const std::string& flag) {
+  const std::string library = drop_in_library(drop_in, flag);
   if (library.find_first_of(" :") != std::string::npos)
     fail(flag, "the dynamic linker takes no space and no colon in LD_PRELOAD: \"{}\" has one", library);
   const char* before = std::getenv("LD_PRELOAD");

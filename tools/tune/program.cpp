@@ -73,7 +73,7 @@ Json read_json(const std::string& path) {
 }  // namespace
 
 Program::Program(const TuneRequest& request)
-    : request_(request), preload_(blas_preload("PROGRAM")),
+    : request_(request), preload_(preload_of("kintsugi_blas", "PROGRAM")),
       work_(std::filesystem::absolute(request.beside(".work")).string()) {}
 
 std::string Program::work_file(const std::string& name) const {

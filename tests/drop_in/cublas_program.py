@@ -1,0 +1,63 @@
+"""A program that calls cuBLAS by ctypes, over the fakes: matrices of ones in memory that the fakes take for the device's.
+
+It prints a JSON document: statuses, the first element of each C, and the events of the fake driver.
+"""
+
+import argparse
+import array
+import ctypes
+import json
+import os
+import sys
+
+
+def ones(real, count):
+    code = "f" if real is ctypes.c_float else "d"
+    return (real * max(count, 1)).from_buffer(array.array(code, [1]) * max(count, 1))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, epilog="example: cublas_program.py --product sgemm 64 64 64")
+    parser.add_argument("--handle", action="store_true", help="take functions by dlsym from libcublas's own handle")
+    parser.add_argument("--deepbind", action="store_true", help="load libcublas with RTLD_DEEPBIND")
+    parser.add_argument("--product", nargs=4, action="append", default=[], metavar=("NAME", "M", "N", "K"))
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--math-mode", type=int, default=0)
+    parser.add_argument("--capture", action="store_true", help="capture the stream during the products")
+    parser.add_argument("--no-context", action="store_true", help="leave no context current")
+    options = parser.parse_args()
+
+    local = ctypes.CDLL("libcublas.so.13", mode=os.RTLD_LOCAL | os.RTLD_NOW | (os.RTLD_DEEPBIND if options.deepbind else 0))
+    blas = local if options.handle or options.deepbind else ctypes.CDLL(None)
+    cuda = ctypes.CDLL("libcuda.so.1")
+    cuda.fake_cuda_events.restype = ctypes.c_char_p
+    context, handle, stream, graph = (ctypes.c_void_p() for _ in range(4))
+    cuda.cuInit(0)
+    cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+    cuda.cuCtxSetCurrent(context)
+    blas.cublasCreate_v2(ctypes.byref(handle))
+    local.fake_cublas_allow_default_workspace(handle)
+    cuda.cuStreamCreate(ctypes.byref(stream), 0)
+    blas.cublasSetStream_v2(handle, stream)
+    blas.cublasSetMathMode(handle, options.math_mode)
+    if options.no_context:
+        cuda.cuCtxSetCurrent(None)
+    if options.capture:
+        cuda.cuStreamBeginCapture_v2(stream, 0)
+    statuses, results = [], []
+    for name, *sizes in options.product * options.repeat:
+        m, n, k = map(int, sizes)
+        real = ctypes.c_float if name[0] == "s" else ctypes.c_double
+        a, b, c = (ones(real, rows * columns) for rows, columns in ((m, k), (k, n), (m, n)))
+        function = getattr(blas, f"cublas{name[0].upper()}{name[1:]}_v2")
+        statuses.append(function(handle, 0, 0, m, n, k, ctypes.byref(real(1)), a, max(m, 1), b, max(k, 1),
+                                 ctypes.byref(real(0)), c, max(m, 1)))
+        results.append(c[0])
+    if options.capture:
+        statuses.append(cuda.cuStreamEndCapture(stream, ctypes.byref(graph)))
+    events = cuda.fake_cuda_events().decode().splitlines()
+    json.dump({"statuses": statuses, "results": results, "events": events, "stream": stream.value}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,214 @@
+"""Unchanged programs with the cuBLAS drop-in, over the fake driver and the fake cuBLAS: policies, reports, ways in, no waiting."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import jsonschema
+import pytest
+from conftest import BUILD, CUBLAS, SANITIZED, SOURCE
+
+PROGRAM = pathlib.Path(__file__).with_name("cublas_program.py")
+FAKES = BUILD / "tests/fakes"
+# Emulated by the plan of an H200, and a problem that is too small.
+LARGE = ["--product", "sgemm", "1024", "1024", "1024"]
+SMALL = ["--product", "sgemm", "64", "48", "32"]
+WAITING = ("cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize", "cuMemAlloc ", "cuMemFree ")
+
+needs_device_code = pytest.mark.skipif(not (BUILD / "device_architectures.cmake").is_file(),
+                                       reason="built without device code")
+
+
+class Run:
+    """A finished program: what it printed, and where its products went."""
+
+    def __init__(self, result):
+        self.returncode, self.stderr = result.returncode, result.stderr
+        self.document = json.loads(result.stdout) if result.stdout else {}
+
+    def real(self):
+        return [event for event in self.document["events"] if event.startswith("cublas") and " op_a=" in event]
+
+    def launches(self):
+        return [event for event in self.document["events"] if event.startswith("cuLaunchKernel")]
+
+
+@pytest.fixture
+def program(tmp_path):
+    if SANITIZED:
+        pytest.skip("the sanitizers' run-time must be loaded first")
+
+    def start(*words, preload=True, audit=False, device="NVIDIA H200", command=(), check=True, fake_memory=None,
+              **variables):
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("KINTSUGI_", "FAKE_"))}
+        settings = {f"KINTSUGI_{name.upper()}": str(value) for name, value in variables.items()}
+        fakes = [str(FAKES / "libcuda.so.1"), str(FAKES / "libcublas.so.13")]
+        loaded = {"LD_PRELOAD": " ".join(([CUBLAS] if preload else []) + fakes), "LD_LIBRARY_PATH": str(FAKES)}
+        if fake_memory:
+            loaded["FAKE_CUDA_MEMORY"] = str(fake_memory)
+        if audit:
+            loaded["LD_AUDIT"] = str(pathlib.Path(CUBLAS).parent / "libkintsugi_cublas_audit.so")
+            loaded["LD_PRELOAD"] = CUBLAS
+        result = subprocess.run([*command, sys.executable, str(PROGRAM), *words], cwd=tmp_path, capture_output=True, text=True,
+                                timeout=300, env=clean | settings | loaded | {
+                                    "KINTSUGI_CONFIG": "", "HOME": str(tmp_path), "FAKE_CUDA_NAME": device}
+                                | ({} if "1024" in words else {"FAKE_CUDA_MULTIPLY": "1"}))
+        assert not check or result.returncode == 0, result.stdout + result.stderr
+        return Run(result)
+
+    start.folder = tmp_path
+    return start
+
+
+def read_report(path):
+    document = json.loads(path.read_text())
+    schema = json.loads((SOURCE / "docs/schema/cublas-report.schema.json").read_text())
+    jsonschema.Draft7Validator.check_schema(schema)
+    for node in (schema, schema["definitions"]["problem"], schema["properties"]["other_problems"]):
+        node["additionalProperties"] = False
+    jsonschema.Draft7Validator(schema).validate(document)
+    return document
+
+
+@needs_device_code
+class TestPolicies:
+    def test_auto_emulates_what_is_faster(self, program):
+        run = program(*LARGE, *SMALL)
+        assert run.document["statuses"] == [0, 0] and run.stderr == ""
+        assert [event.split()[0] for event in run.real()] == ["cublasSgemm_v2"] and "m=64 n=48 k=32" in run.real()[0]
+        assert any("fp16" in event for event in run.launches())
+
+    def test_native_forwards_everything(self, program):
+        run = program(*LARGE, *SMALL, policy="native")
+        assert len(run.real()) == 2 and not run.launches()
+        assert program(*SMALL, policy="native").document["results"] == [32]
+
+    def test_emulate_forwards_nothing(self, program):
+        run = program(*LARGE, *SMALL, policy="emulate")
+        assert not run.real() and len(run.launches()) > 3
+
+    def test_exact_is_asked_for_by_every_type(self, program):
+        run = program("--product", "dgemm", "64", "64", "64", *SMALL, accuracy="exact")
+        assert not run.real() and run.launches()
+
+    def test_emulated_products_are_on_the_stream_of_the_handle_and_never_wait(self, program):
+        run = program(*LARGE, "--repeat", "3")
+        first = next(i for i, event in enumerate(run.document["events"]) if event.startswith("cuMemAllocFromPool"))
+        stream = f"stream={hex(run.document['stream'])}"
+        for event in run.document["events"][first:]:
+            assert "stream=" not in event or stream in event, event
+            assert not event.startswith(WAITING), event
+
+    def test_a_capture_goes_on(self, program):
+        run = program(*LARGE, "--repeat", "2", "--capture")
+        assert run.document["statuses"] == [0, 0, 0]
+
+    @pytest.mark.parametrize("mode, emulated", [(0, True), (16, True), (2, False), (3, False)])
+    def test_math_modes(self, program, mode, emulated):
+        run = program(*LARGE, "--math-mode", str(mode))
+        assert bool(run.launches()) == emulated and bool(run.real()) != emulated
+
+    def test_a_workspace_takes_a_twentieth_of_the_memory(self, program):
+        run = program(*LARGE, policy="emulate", explain=1, fake_memory=40_000_000)
+        assert "a workspace limit of 2000000 bytes is too small" in run.stderr and len(run.real()) == 1
+
+    def test_a_workspace_limit_precedes_that(self, program):
+        run = program(*LARGE, policy="emulate", explain=1, fake_memory=40_000_000, workspace_limit=9_000_000)
+        assert "a workspace limit of 9000000 bytes is too small" in run.stderr and len(run.real()) == 1
+        assert program(*LARGE, policy="emulate", fake_memory=40_000_000, workspace_limit=90_000_000).launches()
+
+
+class TestForwarding:
+    def test_without_a_context_calls_are_cublas_own(self, program):
+        run = program(*SMALL, "--no-context", policy="emulate", explain=1)
+        assert len(run.real()) == 1
+        assert run.stderr == ("kintsugi: cublasSgemm_v2 N N, m = 64, n = 48, k = 32, batch of 1: cuBLAS; "
+                              "no context of the CUDA driver is current\n")
+
+    def test_a_malformed_setting_is_a_line_and_turns_emulation_off(self, program):
+        run = program(*SMALL, "--repeat", "2", policy="emulated")
+        assert run.stderr == ('kintsugi: KINTSUGI_POLICY = "emulated" is not accepted; accepted: auto, emulate, native, force; '
+                              "emulation is off\n")
+        assert len(run.real()) == 2 and run.document["statuses"] == [0, 0]
+
+    def test_strict_ends_the_program_before_its_first_product(self, program):
+        run = program(*SMALL, policy="emulated", strict=1, check=False)
+        assert run.returncode == 2 and "ends the program" in run.stderr and not run.document
+
+    def test_force_reports_what_it_cannot_emulate(self, program):
+        run = program(*SMALL, policy="force", scheme="ozaki-int8:slices=99")
+        assert run.stderr.startswith("kintsugi: cublasSgemm_v2: policy force, but no plan: ") and len(run.real()) == 1
+        ended = program(*SMALL, policy="force", scheme="ozaki-int8:slices=99", strict=1, check=False)
+        assert ended.returncode == 2 and not ended.document
+
+    def test_an_empty_product_is_cublas_own(self, program):
+        run = program("--product", "sgemm", "0", "5", "5", "--product", "dgemm", "5", "5", "0", policy="emulate")
+        assert len(run.real()) == 2 and run.document["statuses"] == [0, 0]
+
+    def test_a_program_without_a_product_prints_nothing(self, program):
+        run = program(report="report.json", explain=1)
+        assert run.stderr == "" and not (program.folder / "report.json").exists()
+
+
+class TestReport:
+    def test_native_calls_have_their_reasons(self, program):
+        program(*SMALL, "--product", "dgemm", "3", "4", "0", "--repeat", "2", policy="native", report="report.json")
+        report = read_report(program.folder / "report.json")
+        assert report["policy"] == "native" and report["cublas"] == str(FAKES / "libcublas.so.13")
+        first, second = report["problems"]
+        assert (first["symbol"], first["k"]) == ("cublasDgemm_v2", 0) and first["reasons"] == {"a size is 0": 2}
+        assert second == {"symbol": "cublasSgemm_v2", "op_a": "N", "op_b": "N", "m": 64, "n": 48, "k": 32, "batch_count": 1,
+                          "calls": 2, "native_calls": 2, "emulated_calls": {}, "failed_calls": 0,
+                          "reasons": {"policy native forwards every call": 2}}
+
+    @needs_device_code
+    def test_emulated_calls_have_their_programs(self, program):
+        run = program(*LARGE, *SMALL, "--repeat", "3", report="report-%p.json")
+        (path,) = program.folder.glob("report-*.json")
+        report = read_report(path)
+        assert path.name == f"report-{report['process']}.json" and run.stderr == ""
+        small, large = sorted(report["problems"], key=lambda problem: problem["m"])
+        assert large["calls"] == 3 and large["emulated_calls"] == {"fp16x3-wide, native": 3} and large["native_calls"] == 0
+        assert small["native_calls"] == small["calls"] == 3 and "faster than any emulation" in next(iter(small["reasons"]))
+
+    def test_a_table(self, program):
+        run = program(*SMALL, policy="native", report="-")
+        assert run.stderr.splitlines()[-1].split()[:3] == ["1", "0", "0"]
+        assert "cublasSgemm_v2 N N, m = 64, n = 48, k = 32, batch of 1: cuBLAS" in run.stderr
+
+    @needs_device_code
+    def test_a_problem_without_a_plan_says_why(self, program):
+        run = program(*LARGE, engine="cpu", report="report.json")
+        (problem,) = read_report(program.folder / "report.json")["problems"]
+        assert problem["native_calls"] == 1 and "no plan: " in next(iter(problem["reasons"])) and len(run.real()) == 1
+
+
+class TestWaysIn:
+    """A preload is not asked where a program takes functions from libcublas's own handle; the audit library is."""
+
+    @pytest.mark.parametrize("way", ["--handle", "--deepbind"])
+    def test_a_preload_alone_misses_the_librarys_own_handle(self, program, way):
+        assert program(*SMALL, way, policy="native", explain=1).stderr == ""
+
+    @pytest.mark.parametrize("way", ["--handle", "--deepbind"])
+    def test_the_audit_library_reaches_it(self, program, way):
+        run = program(*SMALL, way, audit=True, policy="native", explain=1)
+        assert "policy native forwards every call" in run.stderr and len(run.real()) == 1 and run.document["results"] == [32]
+
+    def test_kintsugi_run_preloads_it(self, program):
+        tool = os.environ.get("TESTED_PROGRAM")
+        if not tool:
+            pytest.skip("configured without the program")
+        run = program(*SMALL, preload=False, command=[tool, "run", "--"], policy="native", explain=1)
+        assert "policy native forwards every call" in run.stderr and len(run.real()) == 1
+
+
+def test_loading_takes_no_time_and_makes_no_context(program):
+    code = ("import ctypes, sys, time\nbegin = time.perf_counter()\nctypes.CDLL(sys.argv[1])\n"
+            "print(time.perf_counter() - begin)\n"
+            "assert not any(name in open('/proc/self/maps').read() for name in ('libcuda', 'libcublas.so'))\n")
+    seconds = min(float(subprocess.run([sys.executable, "-c", code, CUBLAS], check=True, capture_output=True, text=True).stdout)
+                  for _ in range(5))
+    assert seconds < 0.05, f"loading took {seconds * 1e3:.1f} ms"
