@@ -10,10 +10,10 @@ inline constexpr int success = 0;
 inline constexpr int not_supported = 15;
 
 // Numbers of cudaDataType_t.
-enum DataType : int { data_f32 = 0, data_f64 = 1, data_c32 = 4, data_c64 = 5 };
+inline constexpr int data_f32 = 0, data_f64 = 1, data_c32 = 4, data_c64 = 5;
 
 // Numbers of cublasComputeType_t.
-enum ComputeType : int { compute_f32 = 68, compute_f64 = 70 };
+inline constexpr int compute_f32 = 68, compute_f64 = 70;
 
 // Numbers of cublasMath_t: two bits that name a mode, and bits of their own.
 inline constexpr int math_mode_mask = 3;

@@ -1,0 +1,90 @@
+// Names and numbers of the drop-in for cuBLAS against NVIDIA's headers, when this file is compiled, which is where a
+// toolkit is.
+#include <cublas_api.h>
+#include <cstdint>
+
+#include "drop_in/cublas/api.hpp"
+#include "kintsugi/kintsugi.h"
+#include "toolkit/seen.hpp"
+
+namespace kintsugi::cublas {
+namespace {
+
+using test::same;
+
+// Elements of the real types; those of complex types are structs, which all are alike.
+template <int type>
+struct ElementOf {
+  using Type = void;
+};
+template <>
+struct ElementOf<KINTSUGI_F32> {
+  using Type = float;
+};
+template <>
+struct ElementOf<KINTSUGI_F64> {
+  using Type = double;
+};
+
+template <class T, class Int>
+using GemmFunction = int (*)(Handle, int, int, Int, Int, Int, const T*, const T*, Int, const T*, Int,
+                             const T*, T*, Int);
+template <class T, class Int>
+using TypedFunction = int (*)(Handle, int, int, Int, Int, Int, const T*, const void*, int, Int, const void*,
+                              int, Int, const T*, void*, int, Int);
+// Functions with a compute type have overloads in C++, so that one is selected by NVIDIA's own types.
+template <class Int>
+using ExFunction = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t, Int, Int, Int,
+                                      const void*, const void*, cudaDataType, Int, const void*, cudaDataType,
+                                      Int, const void*, void*, cudaDataType, Int, cublasComputeType_t,
+                                      cublasGemmAlgo_t);
+template <class T, class Int>
+using StridedFunction = int (*)(Handle, int, int, Int, Int, Int, const T*, const T*, Int, long long, const T*,
+                                Int, long long, const T*, T*, Int, long long, Int);
+template <class Int>
+using StridedExFunction = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t, Int, Int,
+                                             Int, const void*, const void*, cudaDataType, Int, long long,
+                                             const void*, cudaDataType, Int, long long, const void*, void*,
+                                             cudaDataType, Int, long long, Int, cublasComputeType_t,
+                                             cublasGemmAlgo_t);
+template <class T, class Int>
+using BatchedFunction = int (*)(Handle, int, int, Int, Int, Int, const T*, const T* const*, Int,
+                                const T* const*, Int, const T*, T* const*, Int, Int);
+template <class Int>
+using BatchedExFunction = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t, Int, Int,
+                                             Int, const void*, const void* const*, cudaDataType, Int,
+                                             const void* const*, cudaDataType, Int, const void*, void* const*,
+                                             cudaDataType, Int, Int, cublasComputeType_t, cublasGemmAlgo_t);
+
+#define KINTSUGI_CUBLAS_GEMM(type, integer, symbol) \
+  static_assert(same<GemmFunction<ElementOf<type>::Type, integer>, decltype(&symbol)>, #symbol);
+#define KINTSUGI_CUBLAS_TYPED_GEMM(type, integer, symbol) \
+  static_assert(same<TypedFunction<ElementOf<type>::Type, integer>, decltype(&symbol)>, #symbol);
+#define KINTSUGI_CUBLAS_GEMM_EX(integer, symbol) \
+  static_assert(static_cast<ExFunction<integer>>(&symbol) != nullptr, #symbol);
+#define KINTSUGI_CUBLAS_STRIDED(type, integer, symbol) \
+  static_assert(same<StridedFunction<ElementOf<type>::Type, integer>, decltype(&symbol)>, #symbol);
+#define KINTSUGI_CUBLAS_STRIDED_EX(integer, symbol) \
+  static_assert(static_cast<StridedExFunction<integer>>(&symbol) != nullptr, #symbol);
+#define KINTSUGI_CUBLAS_BATCHED(type, integer, symbol) \
+  static_assert(same<BatchedFunction<ElementOf<type>::Type, integer>, decltype(&symbol)>, #symbol);
+#define KINTSUGI_CUBLAS_BATCHED_EX(integer, symbol) \
+  static_assert(static_cast<BatchedExFunction<integer>>(&symbol) != nullptr, #symbol);
+#include "drop_in/cublas/symbols.def"
+
+static_assert(success == CUBLAS_STATUS_SUCCESS && not_supported == CUBLAS_STATUS_NOT_SUPPORTED);
+static_assert(data_f32 == CUDA_R_32F && data_f64 == CUDA_R_64F);
+static_assert(data_c32 == CUDA_C_32F && data_c64 == CUDA_C_64F);
+static_assert(compute_f32 == CUBLAS_COMPUTE_32F && compute_f64 == CUBLAS_COMPUTE_64F);
+static_assert(tensor_op_math == CUBLAS_TENSOR_OP_MATH && pedantic_math == CUBLAS_PEDANTIC_MATH);
+static_assert(tf32_math == CUBLAS_TF32_TENSOR_OP_MATH);
+static_assert(bf16x9_math_bit == CUBLAS_FP32_EMULATED_BF16X9_MATH);
+static_assert(fixed_point_math_bit == CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH);
+static_assert(default_algorithm == CUBLAS_GEMM_DEFAULT && max_algorithm == CUBLAS_GEMM_ALGO15_TENSOR_OP);
+static_assert(+CUBLAS_OP_N == +KINTSUGI_OP_N && +CUBLAS_OP_T == +KINTSUGI_OP_T &&
+              +CUBLAS_OP_C == +KINTSUGI_OP_C);
+static_assert(+CUBLAS_POINTER_MODE_HOST == +KINTSUGI_SCALARS_ON_HOST);
+static_assert(+CUBLAS_POINTER_MODE_DEVICE == +KINTSUGI_SCALARS_ON_DEVICE);
+
+}  // namespace
+}  // namespace kintsugi::cublas
