@@ -108,7 +108,6 @@ class Semantics {
         {"alpha null", [](Arguments& g) { g.alpha = nullptr; }},
     };
     for (const Entry& entry : entries()) {
-      if (is_engines(entry)) continue;
       const auto type = entry.type.value_or(KINTSUGI_F64);
       expect_emulated(entry, type, "right arguments", [](Arguments&) {});
       for (const auto& [text, change] : wrong) expect_real(entry, type, text, change, invalid_value);
@@ -116,9 +115,6 @@ class Semantics {
           entry, type, "no handle", [](Arguments& g) { g.handle = nullptr; }, not_initialized, 0, 0);
     }
   }
-  // The fake does not check the arguments of the names that the engine calls too.
-  static bool is_engines(const Entry& entry) { return entry.has_compute_type() && entry.has_64_bit_integers; }
-
   void check_empty_sizes() {
     for (const char* name : {"cublasSgemm_v2", "cublasZgemmStridedBatched_64", "cublasDgemmBatched"}) {
       const Entry& entry = entry_of(name);

@@ -24,8 +24,9 @@ long products() {
 
 // Returns the status of a recorded product. Kintsugi must set a workspace, so the default one is refused.
 template <class Multiply>
-int result_of(BlasHandle handle, const Multiply& multiply_all) {
+int result_of(BlasHandle handle, const Product& product, std::int64_t count, const Multiply& multiply_all) {
   if (is_elsewhere(handle)) return not_initialized;
+  if (!is_valid(product, count)) return invalid_value;
   const char* failing = std::getenv("FAKE_CUDA_FAIL_PRODUCT");
   if (failing != nullptr && std::strtol(failing, nullptr, 10) == products()) return execution_failed;
   const FakeHandle& state = state_of(handle);
@@ -86,30 +87,31 @@ KINTSUGI_FAKE_BLAS int cublasGemmEx_64(BlasHandle handle, int op_a, int op_b, st
                                        std::int64_t lda, const void* b, DataType, std::int64_t ldb,
                                        const void* beta, void* c, DataType type_c, std::int64_t ldc,
                                        ComputeType compute, int) {
+  if (handle == nullptr) return not_initialized;
   note("cublasGemmEx {} lda={} ldb={} ldc={} alpha={} beta={} stream={}",
        shape(op_a, op_b, m, n, k, type_a, type_c, compute), lda, ldb, ldc,
        scalar(state_of(handle), alpha, compute), scalar(state_of(handle), beta, compute),
        state_of(handle).stream);
-  return result_of(handle, [&] {
-    multiply_item({op_a, op_b, m, n, k, alpha, beta, type_a, compute, lda, ldb, ldc}, a, b, c);
-  });
+  const Product product{op_a, op_b, m, n, k, alpha, beta, type_a, compute, lda, ldb, ldc};
+  return result_of(handle, product, 1, [&] { multiply_item(product, a, b, c); });
 }
 KINTSUGI_FAKE_BLAS int cublasGemmStridedBatchedEx_64(
     BlasHandle handle, int op_a, int op_b, std::int64_t m, std::int64_t n, std::int64_t k, const void* alpha,
     const void* a, DataType type_a, std::int64_t lda, long long stride_a, const void* b, DataType,
     std::int64_t ldb, long long stride_b, const void* beta, void* c, DataType type_c, std::int64_t ldc,
     long long stride_c, std::int64_t count, ComputeType compute, int) {
+  if (handle == nullptr) return not_initialized;
   note(
       "cublasGemmStridedBatchedEx {} lda={} ldb={} ldc={} strides={},{},{} count={} alpha={} beta={} "
       "stream={}",
       shape(op_a, op_b, m, n, k, type_a, type_c, compute), lda, ldb, ldc, stride_a, stride_b, stride_c, count,
       scalar(state_of(handle), alpha, compute), scalar(state_of(handle), beta, compute),
       state_of(handle).stream);
-  return result_of(handle, [&] {
+  const Product product{op_a, op_b, m, n, k, alpha, beta, type_a, compute, lda, ldb, ldc};
+  return result_of(handle, product, count, [&] {
     const auto bytes = static_cast<long long>(element_bytes(type_a));
     for (std::int64_t i = 0; i < count; ++i)
-      multiply_item({op_a, op_b, m, n, k, alpha, beta, type_a, compute, lda, ldb, ldc},
-                    static_cast<const char*>(a) + i * stride_a * bytes,
+      multiply_item(product, static_cast<const char*>(a) + i * stride_a * bytes,
                     static_cast<const char*>(b) + i * stride_b * bytes,
                     static_cast<char*>(c) + i * stride_c * bytes);
   });
@@ -121,13 +123,14 @@ KINTSUGI_FAKE_BLAS int cublasGemmBatchedEx_64(BlasHandle handle, int op_a, int o
                                               const void* beta, void* const* c, DataType type_c,
                                               std::int64_t ldc, std::int64_t count, ComputeType compute,
                                               int) {
+  if (handle == nullptr) return not_initialized;
   note("cublasGemmBatchedEx {} lda={} ldb={} ldc={} count={} alpha={} beta={} stream={}",
        shape(op_a, op_b, m, n, k, type_a, type_c, compute), lda, ldb, ldc, count,
        scalar(state_of(handle), alpha, compute), scalar(state_of(handle), beta, compute),
        state_of(handle).stream);
-  return result_of(handle, [&] {
-    for (std::int64_t i = 0; i < count; ++i)
-      multiply_item({op_a, op_b, m, n, k, alpha, beta, type_a, compute, lda, ldb, ldc}, a[i], b[i], c[i]);
+  const Product product{op_a, op_b, m, n, k, alpha, beta, type_a, compute, lda, ldb, ldc};
+  return result_of(handle, product, count, [&] {
+    for (std::int64_t i = 0; i < count; ++i) multiply_item(product, a[i], b[i], c[i]);
   });
 }
 

@@ -1,6 +1,5 @@
 // Functions of the fake cuBLAS that programs call and the engine does not. They check their arguments as cuBLAS
 // documents it, and note their names.
-#include <algorithm>
 #include <cstdint>
 
 #include "kintsugi/kintsugi.h"
@@ -23,16 +22,6 @@ struct ProgramCall {
   std::int64_t count = 1;
 };
 
-bool is_valid(const ProgramCall& call) {
-  const Product& p = call.product;
-  const auto is_op = [](int op) { return op >= 0 && op <= 2; };
-  if (!is_op(p.op_a) || !is_op(p.op_b)) return false;
-  return std::min({p.m, p.n, p.k, call.count}) >= 0 &&
-         p.lda >= std::max<std::int64_t>(1, p.op_a == 0 ? p.m : p.k) &&
-         p.ldb >= std::max<std::int64_t>(1, p.op_b == 0 ? p.k : p.n) &&
-         p.ldc >= std::max<std::int64_t>(1, p.m);
-}
-
 void multiply_batch(const ProgramCall& call) {
   const auto bytes = static_cast<long long>(element_bytes(call.product.type));
   for (std::int64_t i = 0; i < call.count; ++i) {
@@ -52,9 +41,7 @@ int answer(const char* name, BlasHandle handle, const ProgramCall& call) {
   const Product& p = call.product;
   note("{} {} stream={}", name, shape(p.op_a, p.op_b, p.m, p.n, p.k, p.type, p.type, p.compute),
        state_of(handle).stream);
-  if (!is_valid(call)) return invalid_value;
-  if (p.m == 0 || p.n == 0) return 0;
-  if (p.alpha == nullptr || p.beta == nullptr) return invalid_value;
+  if (!is_valid(p, call.count)) return invalid_value;
   if (is_set("FAKE_CUDA_MULTIPLY")) multiply_batch(call);
   return 0;
 }

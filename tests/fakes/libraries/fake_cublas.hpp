@@ -1,6 +1,7 @@
 // State of the fake cuBLAS, and what its functions share: handles, notes, and products on the host.
 #pragma once
 
+#include <algorithm>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
@@ -68,7 +69,7 @@ inline bool is_wide(ComputeType type) {
 
 // Text of alpha or beta: its value on the host, else its address in device memory.
 inline std::string scalar(const FakeHandle& handle, const void* value, ComputeType type) {
-  if (!handle.scalars_on_host()) return fmt::format("{}", value);
+  if (!handle.scalars_on_host() || value == nullptr) return fmt::format("{}", value);
   if (is_wide(type)) return fmt::format("{}", *static_cast<const double*>(value));
   if (type == ComputeType::i32) return fmt::format("{}", *static_cast<const int*>(value));
   return fmt::format("{}", *static_cast<const float*>(value));
@@ -90,6 +91,15 @@ struct Product {
   ComputeType compute;
   std::int64_t lda, ldb, ldc;
 };
+
+// Checks arguments as cuBLAS documents it.
+inline bool is_valid(const Product& p, std::int64_t count) {
+  const auto is_op = [](int op) { return op >= 0 && op <= 2; };
+  const auto is_ld = [](std::int64_t ld, std::int64_t rows) { return ld >= std::max<std::int64_t>(1, rows); };
+  return is_op(p.op_a) && is_op(p.op_b) && std::min({p.m, p.n, p.k, count}) >= 0 &&
+         is_ld(p.lda, p.op_a == 0 ? p.m : p.k) && is_ld(p.ldb, p.op_b == 0 ? p.k : p.n) &&
+         is_ld(p.ldc, p.m) && p.alpha != nullptr && p.beta != nullptr;
+}
 
 // An operand's element rounded to 8 bits: an emulation whose results clearly differ from native ones.
 template <class T>

@@ -1,0 +1,46 @@
+"""The device suites over the fakes: the fuzzer passes where cuBLAS computes, and finds what is not computed."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+FOLDER = pathlib.Path(__file__).parent
+BUILD = pathlib.Path(os.environ["TESTED_BUILD"])
+FAKES = BUILD / "tests/fakes"
+
+
+def fuzz(*words):
+    if os.environ.get("TESTED_SANITIZED") == "1" or not os.environ.get("TESTED_CUBLAS"):
+        pytest.skip("needs the drop-in for cuBLAS, and the sanitizers' run-time must be loaded first")
+    loaded = {"LD_PRELOAD": f"{FAKES}/libcuda.so.1 {FAKES}/libcublas.so.13", "LD_LIBRARY_PATH": str(FAKES),
+              "FAKE_CUDA_MULTIPLY": "1", "FAKE_CUDA_NAME": "NVIDIA H200", "KINTSUGI_CUBLAS": "libcublas.so.13"}
+    result = subprocess.run([sys.executable, FOLDER / "fuzz", "--build", BUILD, *words], env=os.environ | loaded,
+                            capture_output=True, text=True, timeout=600)
+    assert result.returncode in (0, 1), result.stdout + result.stderr
+    document = json.loads(result.stdout)
+    assert document["passed"] == (result.returncode == 0)
+    return document
+
+
+def test_forwarded_calls_pass():
+    document = fuzz("--policy", "native", "--calls", "700", "--seed", "4")
+    assert document["passed"] and document["products"] > 500 and document["wrong_arguments"] > 70
+    assert document["report"]["emulated"] == 0 and len(document["report"]["native"]) == 44
+
+
+@pytest.mark.skipif(not (BUILD / "device_architectures.cmake").is_file(), reason="built without device code")
+def test_products_that_are_not_computed_are_found():
+    """Kernels of the fake device compute nothing."""
+    document = fuzz("--policy", "emulate", "--calls", "60")
+    assert not document["passed"] and document["report"]["emulated"] > 10
+    assert "times the bound; cuBLAS: right" in document["failures"][0]
+
+
+@pytest.mark.parametrize("script", ["fuzz", "pytorch", "cupy_products"])
+def test_help_has_an_example(script):
+    text = subprocess.run([sys.executable, FOLDER / script, "--help"], capture_output=True, text=True, check=True).stdout
+    assert f"example: tests/suites/cublas/{script} " in text
