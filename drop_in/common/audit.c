@@ -81,8 +81,7 @@ EXPORTED unsigned int la_version(unsigned int version) {
 EXPORTED unsigned int la_objopen(struct link_map* map, Lmid_t space, uintptr_t* cookie) {
   const char* file = file_of(map->l_name);
   if (space != LM_ID_BASE) return 0;
-  if (names == NULL && strncmp(file, KINTSUGI_DROP_IN, strlen(KINTSUGI_DROP_IN)) == 0)
-    read_names(map);
+  if (names == NULL && strncmp(file, KINTSUGI_DROP_IN, strlen(KINTSUGI_DROP_IN)) == 0) read_names(map);
   *cookie = strncmp(file, "libkintsugi", strlen("libkintsugi")) == 0;
   return LA_FLG_BINDTO | LA_FLG_BINDFROM;
 }

@@ -3,9 +3,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <optional>
 #include <string>
+#include <string_view>
 
-#include "decision.hpp"
 #include "driver.hpp"
 #include "record.hpp"
 #include "settings.hpp"
@@ -30,11 +31,31 @@ constinit Symbol get_stream("cublasGetStream_v2");
 constinit Symbol get_pointer_mode("cublasGetPointerMode_v2");
 constinit Symbol get_math_mode("cublasGetMathMode");
 
+class HandleOrigin : public Origin {
+ public:
+  explicit HandleOrigin(Handle handle) : handle_(handle) {}
+
+  const char* read(CallState& state) const override {
+    const bool is_known = call_real(get_pointer_mode, handle_, &state.pointer_mode) == success &&
+                          call_real(get_stream, handle_, &state.stream) == success;
+    return is_known ? nullptr : "cuBLAS does not know the handle";
+  }
+  const char* other_arithmetic(kintsugi_type type) const override {
+    int math_mode = 0;
+    if (call_real(get_math_mode, handle_, &math_mode) != success) return "cuBLAS does not tell the math mode";
+    return reason_in_math_mode(math_mode, type);
+  }
+  const char* begin(const CallState&) const override { return nullptr; }
+
+ private:
+  Handle handle_;
+};
+
 // One hooked call. Members say how it goes on; the record gets the reason.
 class Answer {
  public:
-  Answer(const Symbol& symbol, Handle handle, const Call& call, const Forward& forward)
-      : symbol_(symbol), handle_(handle), call_(call), forward_(forward) {}
+  Answer(const Symbol& symbol, const Origin& origin, const Call& call, const Forward& forward)
+      : symbol_(symbol), origin_(origin), call_(call), forward_(forward) {}
 
   int run() {
     if (const char* reason = reason_to_forward(call_)) return forward(reason);
@@ -42,27 +63,19 @@ class Answer {
     if (const char* reason = read_state()) return forward(reason);
     const Decided decision = decide(call_, state_);
     if (!decision->emulates) return forward_as_planned(*decision);
-    if (const char* reason = read_for_emulation()) return forward(reason);
+    if (const char* reason = origin_.other_arithmetic(*call_.type)) return forward(reason);
+    if (const char* reason = origin_.begin(state_)) return forward(reason);
     return emulate(*decision);
   }
 
  private:
   // Reads what a plan depends on; returns the reason if that cannot be had.
   const char* read_state() {
-    if (call_real(get_pointer_mode, handle_, &state_.pointer_mode) != success ||
-        call_real(get_stream, handle_, &state_.stream) != success)
-      return "cuBLAS does not know the handle";
+    if (const char* reason = origin_.read(state_)) return reason;
     const std::optional<int> device = current_device();
     if (!device) return "no context of the CUDA driver is current";
     state_.device = *device;
     return nullptr;
-  }
-
-  // Reads what may still leave an emulated problem to cuBLAS.
-  const char* read_for_emulation() const {
-    int math_mode = 0;
-    if (call_real(get_math_mode, handle_, &math_mode) != success) return "cuBLAS does not tell the math mode";
-    return reason_in_math_mode(math_mode, *call_.type);
   }
 
   int emulate(const Decision& decision) const {
@@ -108,10 +121,10 @@ class Answer {
   }
 
   const Symbol& symbol_;
-  Handle handle_;
+  const Origin& origin_;
   const Call& call_;
   const Forward& forward_;
-  HandleState state_;
+  CallState state_;
 };
 
 }  // namespace
@@ -119,9 +132,13 @@ class Answer {
 bool intercepts() { return calls_under_way == 0 && !settings().forwards_all(); }
 
 int answer(const Symbol& symbol, Handle handle, const Call& call, const Forward& forward) {
+  return answer(symbol, HandleOrigin(handle), call, forward);
+}
+
+int answer(const Symbol& symbol, const Origin& origin, const Call& call, const Forward& forward) {
   const CallUnderWay under_way;
   try {
-    return Answer(symbol, handle, call, forward).run();
+    return Answer(symbol, origin, call, forward).run();
   } catch (const std::exception&) {  // No memory; C is as it was.
     return forward();
   }

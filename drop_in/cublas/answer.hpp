@@ -2,6 +2,7 @@
 #pragma once
 
 #include "call.hpp"
+#include "decision.hpp"
 #include "real.hpp"
 
 namespace kintsugi::cublas {
@@ -25,7 +26,27 @@ class Forward {
 // within a call of this library.
 bool intercepts();
 
-// Returns the status of the call. Enqueues work in the handle's stream and never waits for the device.
+// Where a call gets from what it does not have among its arguments. Members that return text return the reason
+// for which cuBLAS must answer the call, or nullptr.
+class Origin {
+ public:
+  Origin() = default;
+  Origin(const Origin&) = delete;
+  Origin& operator=(const Origin&) = delete;
+  virtual ~Origin() = default;
+
+  // Reads the stream and the pointer mode.
+  virtual const char* read(CallState& state) const = 0;
+  // Tells of arithmetic other than the types' own that was asked for.
+  virtual const char* other_arithmetic(kintsugi_type type) const = 0;
+  // Enqueues what comes before an emulated product.
+  virtual const char* begin(const CallState& state) const = 0;
+};
+
+// Returns the status of the call. Enqueues work in the call's stream and never waits for the device.
+int answer(const Symbol& symbol, const Origin& origin, const Call& call, const Forward& forward);
+
+// The same for functions with a handle, which has all that.
 int answer(const Symbol& symbol, Handle handle, const Call& call, const Forward& forward);
 
 }  // namespace kintsugi::cublas

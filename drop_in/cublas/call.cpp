@@ -69,7 +69,7 @@ Call by_pointers(Call call, std::int64_t count) {
 }
 
 const char* reason_to_forward(const Call& call) {
-  if (!call.type) return "types or a compute type other than default FP32, FP64 or complex";
+  if (!call.type) return "no product of FP32, FP64 or complex matrices alone in the types' own arithmetic";
   const auto is_op = [](int op) { return op >= KINTSUGI_OP_N && op <= KINTSUGI_OP_C; };
   const auto is_ld = [](std::int64_t ld, std::int64_t rows) { return ld >= std::max<std::int64_t>(1, rows); };
   const bool is_valid = is_op(call.op_a) && is_op(call.op_b) && call.m >= 0 && call.n >= 0 && call.k >= 0 &&

@@ -23,7 +23,7 @@ struct Key {
   bool operator==(const Key&) const = default;
 };
 
-Key key_of(const Call& call, const HandleState& state) {
+Key key_of(const Call& call, const CallState& state) {
   return {*call.type,    call.op_a,     call.op_b,     state.pointer_mode, state.device, call.batch,
           call.m,        call.n,        call.k,        call.lda,           call.ldb,     call.ldc,
           call.stride_a, call.stride_b, call.stride_c, call.count};
@@ -41,7 +41,7 @@ struct KeyHash {
   }
 };
 
-kintsugi_problem problem_of(const Call& call, const HandleState& state) {
+kintsugi_problem problem_of(const Call& call, const CallState& state) {
   kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
   problem.m = call.m;
   problem.n = call.n;
@@ -71,7 +71,7 @@ std::int64_t default_workspace_limit(int device) {
   return bytes > 0 ? std::min(most, bytes / part) : most;
 }
 
-Decision new_decision(const Call& call, const HandleState& state) {
+Decision new_decision(const Call& call, const CallState& state) {
   Decision decision;
   kintsugi_options options = KINTSUGI_OPTIONS_INIT;
   options.queue = {KINTSUGI_QUEUE_CUDA, 0, state.stream};
@@ -96,7 +96,7 @@ constinit drop_in::Kept<Key, Decision, KeyHash> decisions(decisions_mutex);
 
 }  // namespace
 
-Decided decide(const Call& call, const HandleState& state) {
+Decided decide(const Call& call, const CallState& state) {
   return decisions.get(key_of(call, state), [&] { return new_decision(call, state); });
 }
 

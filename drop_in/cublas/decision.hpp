@@ -23,7 +23,7 @@ struct Decision {
 };
 
 // The state of the caller's handle and thread that a call depends on.
-struct HandleState {
+struct CallState {
   void* stream = nullptr;
   int pointer_mode = 0;  // cublasPointerMode_t, whose numbers are those of kintsugi_pointer_mode
   int device = 0;        // CUdevice of the current context
@@ -32,6 +32,6 @@ struct HandleState {
 using Decided = drop_in::Found<Decision>;
 
 // The decision on a call for which there is no reason_to_forward.
-Decided decide(const Call& call, const HandleState& state);
+Decided decide(const Call& call, const CallState& state);
 
 }  // namespace kintsugi::cublas

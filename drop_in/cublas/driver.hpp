@@ -1,6 +1,7 @@
-// The CUDA driver's current device. The driver that the program has loaded is asked; none is loaded for it.
+// Functions of the CUDA driver. The driver that the program has loaded is asked; none is loaded for it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -12,5 +13,17 @@ std::optional<int> current_device();
 
 // Bytes of a device's memory; 0 if the driver does not tell.
 std::int64_t memory_bytes(int device);
+
+// Rows of equal length in device memory.
+struct DeviceRows {
+  void* first;
+  std::size_t pitch;  // bytes from row to row
+  std::size_t bytes;  // of a row
+  std::size_t count;
+};
+
+// Enqueues the copy of `row` into all rows; false if the driver refuses, after which any of the rows may be
+// overwritten. Copies the rows that are there already, so that there are few copies.
+bool fill_rows(const void* row, const DeviceRows& rows, void* stream);
 
 }  // namespace kintsugi::cublas

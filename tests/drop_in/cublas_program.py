@@ -16,7 +16,7 @@ def ones(real, count):
     return (real * max(count, 1)).from_buffer(array.array(code, [1]) * max(count, 1))
 
 
-def main():
+def arguments():
     parser = argparse.ArgumentParser(description=__doc__, epilog="example: cublas_program.py --product sgemm 64 64 64")
     parser.add_argument("--handle", action="store_true", help="take functions by dlsym from libcublas's own handle")
     parser.add_argument("--deepbind", action="store_true", help="load libcublas with RTLD_DEEPBIND")
@@ -25,8 +25,11 @@ def main():
     parser.add_argument("--math-mode", type=int, default=0)
     parser.add_argument("--capture", action="store_true", help="capture the stream during the products")
     parser.add_argument("--no-context", action="store_true", help="leave no context current")
-    options = parser.parse_args()
+    return parser.parse_args()
 
+
+def main():
+    options = arguments()
     local = ctypes.CDLL("libcublas.so.13", mode=os.RTLD_LOCAL | os.RTLD_NOW | (os.RTLD_DEEPBIND if options.deepbind else 0))
     blas = local if options.handle or options.deepbind else ctypes.CDLL(None)
     cuda = ctypes.CDLL("libcuda.so.1")

@@ -1,6 +1,9 @@
 // Names and numbers of the drop-in for cuBLAS against NVIDIA's headers, when this file is compiled, which is where a
 // toolkit is.
+#include <cublasLt.h>
 #include <cublas_api.h>
+#include <cuda.h>
+#include <cstddef>
 #include <cstdint>
 
 #include "drop_in/cublas/api.hpp"
@@ -85,6 +88,29 @@ static_assert(+CUBLAS_OP_N == +KINTSUGI_OP_N && +CUBLAS_OP_T == +KINTSUGI_OP_T &
               +CUBLAS_OP_C == +KINTSUGI_OP_C);
 static_assert(+CUBLAS_POINTER_MODE_HOST == +KINTSUGI_SCALARS_ON_HOST);
 static_assert(+CUBLAS_POINTER_MODE_DEVICE == +KINTSUGI_SCALARS_ON_DEVICE);
+
+// cublasLtMatmul, whose descriptors are pointers to structs.
+using MatmulFunction = int (*)(void*, const void*, const void*, const void*, const void*, const void*,
+                               const void*, const void*, const void*, const void*, void*, const void*,
+                               const void*, void*, std::size_t, void*);
+static_assert(same<MatmulFunction, decltype(&cublasLtMatmul)>);
+static_assert(CUBLASLT_MATMUL_DESC_COMPUTE_TYPE == 0 && CUBLASLT_MATMUL_DESC_SCALE_TYPE == 1);
+static_assert(CUBLASLT_MATMUL_DESC_POINTER_MODE == 2 && CUBLASLT_MATMUL_DESC_TRANSA == 3);
+static_assert(CUBLASLT_MATMUL_DESC_TRANSB == 4 && CUBLASLT_MATMUL_DESC_TRANSC == 5);
+static_assert(CUBLASLT_MATMUL_DESC_FILL_MODE == 6 && CUBLASLT_MATMUL_DESC_EPILOGUE == 7);
+static_assert(CUBLASLT_MATMUL_DESC_BIAS_POINTER == 8 && CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE == 26);
+static_assert(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER == 17 && CUBLASLT_MATMUL_DESC_D_SCALE_POINTER == 20);
+static_assert(CUBLASLT_MATRIX_LAYOUT_TYPE == 0 && CUBLASLT_MATRIX_LAYOUT_ORDER == 1);
+static_assert(CUBLASLT_MATRIX_LAYOUT_ROWS == 2 && CUBLASLT_MATRIX_LAYOUT_COLS == 3);
+static_assert(CUBLASLT_MATRIX_LAYOUT_LD == 4 && CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT == 5);
+static_assert(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET == 6 && CUBLASLT_MATRIX_LAYOUT_PLANE_OFFSET == 7);
+static_assert(CUBLASLT_EPILOGUE_DEFAULT == 1 && CUBLASLT_EPILOGUE_BIAS == 4);
+static_assert(CUBLASLT_ORDER_COL == 0 && CUBLAS_FILL_MODE_FULL == 2);
+
+// The driver's description of a copy, in drop_in/cublas/driver.cpp.
+static_assert(sizeof(CUDA_MEMCPY2D) == 128 && offsetof(CUDA_MEMCPY2D, srcDevice) == 32);
+static_assert(offsetof(CUDA_MEMCPY2D, srcPitch) == 48 && offsetof(CUDA_MEMCPY2D, dstXInBytes) == 56);
+static_assert(offsetof(CUDA_MEMCPY2D, WidthInBytes) == 112 && CU_MEMORYTYPE_DEVICE == 2);
 
 }  // namespace
 }  // namespace kintsugi::cublas

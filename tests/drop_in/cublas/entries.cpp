@@ -5,18 +5,14 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "tests/drop_in/cublas/matmul.hpp"
+
 namespace kintsugi::test {
 
 namespace {
 
 template <class Integer>
 constexpr bool is_64_bit = sizeof(Integer) == 8;
-
-// Numbers of cudaDataType_t.
-int data_type_of(kintsugi_type type) {
-  constexpr int numbers[] = {0, 1, 4, 5};
-  return numbers[type];
-}
 
 // Calls the function with arguments whose types are those of the values.
 template <class... Values>
@@ -50,6 +46,7 @@ int call_as(const Entry& entry, const Arguments& g) {
     case Family::batched:
       return call_with(entry, g.handle, g.op_a, g.op_b, m, n, k, g.alpha, g.a, lda, g.b, ldb, g.beta, g.c,
                        ldc, count);
+    case Family::matmul: return call_matmul(g);
     case Family::batched_ex:
       return call_with(entry, g.handle, g.op_a, g.op_b, m, n, k, g.alpha, g.a, type, lda, g.b, type, ldb,
                        g.beta, g.c, type, ldc, count, g.compute, g.algorithm);
@@ -72,8 +69,14 @@ const std::vector<Entry>& entries() {
 #define KINTSUGI_CUBLAS_BATCHED_EX(integer, symbol) \
   {#symbol, Family::batched_ex, Nothing{}, is_64_bit<integer>},
 #include "drop_in/cublas/symbols.def"
+      {"cublasLtMatmul", Family::matmul, Nothing{}, true},
   };
   return all;
+}
+
+int data_type_of(kintsugi_type type) {
+  constexpr int numbers[] = {0, 1, 4, 5};
+  return numbers[type];
 }
 
 int call(const Entry& entry, const Arguments& arguments) {

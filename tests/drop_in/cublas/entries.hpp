@@ -12,7 +12,7 @@ namespace kintsugi::test {
 
 using BlasHandle = void*;
 
-enum class Family : std::uint8_t { gemm, typed, ex, strided, strided_ex, batched, batched_ex };
+enum class Family : std::uint8_t { gemm, typed, ex, strided, strided_ex, batched, batched_ex, matmul };
 
 struct Entry {
   const char* name;
@@ -20,7 +20,9 @@ struct Entry {
   std::optional<kintsugi_type> type;  // nothing: the call's arguments name it
   bool has_64_bit_integers;
 
-  bool is_strided() const { return family == Family::strided || family == Family::strided_ex; }
+  bool is_strided() const {
+    return family == Family::strided || family == Family::strided_ex || family == Family::matmul;
+  }
   bool has_pointers() const { return family == Family::batched || family == Family::batched_ex; }
   bool has_compute_type() const {
     return family == Family::ex || family == Family::strided_ex || family == Family::batched_ex;
@@ -46,10 +48,14 @@ struct Arguments {
   kintsugi_type type = KINTSUGI_F32;
   int compute = 68;  // cublasComputeType_t
   int algorithm = -1;
+  const void* bias = nullptr;  // of cublasLtMatmul: added to every column of A B
 };
 
 // Calls the function that a program which is linked to the drop-in and to cuBLAS would call.
 int call(const Entry& entry, const Arguments& arguments);
+
+// Number of cudaDataType_t.
+int data_type_of(kintsugi_type type);
 
 // The address of a function of that name in the program's search order.
 void* function_of(const char* name);

@@ -53,7 +53,8 @@ class RandomCase {
            " lda=" + std::to_string(g.lda) + " ldb=" + std::to_string(g.ldb) +
            " ldc=" + std::to_string(g.ldc) + " count=" + std::to_string(g.count) +
            " strides=" + std::to_string(g.stride_a) + "," + std::to_string(g.stride_b) + "," +
-           std::to_string(g.stride_c) + " type=" + std::to_string(g.type);
+           std::to_string(g.stride_c) + " type=" + std::to_string(g.type) +
+           (bias_.empty() ? "" : " with a bias");
   }
 
  private:
@@ -95,6 +96,10 @@ class RandomCase {
     beta_ = draw(0, 2) == 0 ? T(0) : draw(0, 3) == 0 ? T(1) : draw_element();
     arguments.alpha = &alpha_;
     arguments.beta = &beta_;
+    if (entry_.family != Family::matmul || arguments.count > 1 || draw(0, 1) == 0) return;
+    beta_ = T(0);
+    for (std::int64_t i = 0; i < arguments.m; ++i) bias_.push_back(draw_element());
+    arguments.bias = bias_.data();
   }
 
   void fill() {
@@ -152,6 +157,7 @@ class RandomCase {
                    element(b_, t * g.stride_b, g.op_b, g.ldb, p, j);
           T& result = c[static_cast<std::size_t>(t * g.stride_c + i + j * g.ldc)];
           result = beta_ == T(0) ? alpha_ * sum : alpha_ * sum + beta_ * result;
+          if (!bias_.empty()) result += bias_[static_cast<std::size_t>(i)];
         }
       }
     }
@@ -169,7 +175,7 @@ class RandomCase {
   std::mt19937_64& random_;
   alignas(16) T alpha_{};
   alignas(16) T beta_{};
-  std::vector<T> a_, b_, c_, before_;
+  std::vector<T> a_, b_, c_, before_, bias_;
   std::vector<const T*> pointers_a_, pointers_b_;
   std::vector<T*> pointers_c_;
 };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/drop_in/cublas/host_engine.hpp"
+#include "tests/drop_in/cublas/matmul.hpp"
 #include "tests/drop_in/cublas/program.hpp"
 
 namespace kintsugi::test {
@@ -58,6 +59,7 @@ class Semantics {
     check_empty_sizes();
     check_math_modes();
     check_compute_types();
+    check_matmuls();
     check_failures();
     check_calls_from_within();
     return checks_.failures();
@@ -163,6 +165,29 @@ class Semantics {
     }
     expect_real(entry_of("cublasSgemmEx"), KINTSUGI_F64, "matrices of FP64", [](Arguments&) {});
     expect_real(entry_of("cublasCgemmEx"), KINTSUGI_F32, "real matrices", [](Arguments&) {});
+  }
+
+  // What cublasLtMatmul's description may say beyond a product and a bias is cuBLAS's.
+  void check_matmuls() {
+    const std::vector<std::pair<const char*, MatmulChange>> changes{
+        {"pointer mode 2", {2, 2}}, {"op of C", {5, 1}},         {"lower triangle", {6, 0}},
+        {"ReLU", {7, 2}},           {"bias gradient", {7, 256}}, {"scale type of FP32", {1, 0}}};
+    for (const auto& [text, change] : changes) {
+      Ones ones;
+      const Arguments arguments = ones.arguments(entry_of("cublasLtMatmul"), handle_.get(), KINTSUGI_F64);
+      new_real_products();
+      executions().count = 0;
+      checks_.check(call_matmul(arguments, change) == success, std::string(text) + ": the status is not 0");
+      checks_.check(new_real_products() == 1 && executions().count == 0, std::string(text) + ": emulated");
+    }
+    expect_real(entry_of("cublasLtMatmul"), KINTSUGI_F32, "TF32", [](Arguments& g) { g.compute = 77; });
+    Ones bias;
+    handle_.set_pointer_mode(1);
+    expect_real(entry_of("cublasLtMatmul"), KINTSUGI_F32, "a bias and scalars on the device",
+                [&](Arguments& g) { g.bias = bias.a.data(); });
+    handle_.set_pointer_mode(0);
+    expect_emulated(entry_of("cublasLtMatmul"), KINTSUGI_C64, "a bias",
+                    [&](Arguments& g) { g.bias = bias.a.data(); });
   }
 
   // An emulation that fails is cuBLAS's to compute.

@@ -86,7 +86,25 @@ Result tensor_map_encode(void*, int, std::uint32_t rank, void* address, const st
   return 0;
 }
 
-// The drop-in for cuBLAS asks for it; the engine does not.
+// The drop-in for cuBLAS calls the next two; the engine does not.
+struct Side2d {
+  std::size_t x_bytes, y;
+  int memory_type;
+  void* host;
+  Address device;
+  void* array;
+  std::size_t pitch;
+};
+extern "C" __attribute__((visibility("default"))) Result cuMemcpy2DAsync_v2(const void* copy, Stream stream) {
+  const auto* sides = static_cast<const Side2d*>(copy);
+  const auto* extent = reinterpret_cast<const std::size_t*>(sides + 2);  // bytes of a row, rows
+  note("cuMemcpy2DAsync {} x {} stream={}", extent[0], extent[1], stream);
+  if (const Result result = refused(stream); result != 0) return result;
+  for (std::size_t row = 0; row < extent[1]; ++row)
+    std::memcpy(pointer(sides[1].device + row * sides[1].pitch),
+                pointer(sides[0].device + row * sides[0].pitch), extent[0]);
+  return 0;
+}
 extern "C" __attribute__((visibility("default"))) Result cuDeviceTotalMem_v2(std::size_t* bytes, Device) {
   *bytes = static_cast<std::size_t>(number("FAKE_CUDA_MEMORY", 150'000'000'000));
   return 0;

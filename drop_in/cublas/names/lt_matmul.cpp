@@ -1,0 +1,234 @@
+// cublasLtMatmul: its descriptors are read by the real getters, and what they say is a product, alone or with a bias
+// that is added to every column, is answered as those of cuBLAS are.
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "common/accuracy.hpp"
+#include "cublas/driver.hpp"
+#include "names.hpp"
+
+namespace kintsugi::cublas {
+
+namespace {
+
+// Numbers of cublasLtMatmulDescAttributes_t and cublasLtMatrixLayoutAttribute_t.
+enum Description : int {
+  compute_type = 0,
+  scale_type = 1,
+  pointer_mode = 2,
+  op_of_a = 3,
+  op_of_b = 4,
+  op_of_c = 5,
+  fill_mode = 6,
+  epilogue = 7,
+  bias_pointer = 8,
+  a_scale_pointer = 17,
+  d_scale_pointer = 20,
+  bias_data_type = 26,
+  emulation_descriptor = 38
+};
+enum LayoutMember : int {
+  data_type = 0,
+  order = 1,
+  row_count = 2,
+  column_count = 3,
+  leading_dimension = 4,
+  batch_count = 5,
+  batch_stride = 6,
+  plane_offset = 7,
+  batch_mode = 8
+};
+constexpr std::uint32_t epilogue_default = 1, epilogue_bias = 4;
+constexpr int fill_full = 2, column_order = 0;
+
+constinit Symbol description_getter("cublasLtMatmulDescGetAttribute");
+constinit Symbol layout_getter("cublasLtMatrixLayoutGetAttribute");
+
+// An attribute; `otherwise` where this version of cuBLAS does not have it.
+template <class T>
+T attribute(Symbol& getter, const void* descriptor, int name, T otherwise) {
+  T value = otherwise;
+  std::size_t written = 0;
+  const int status = call_real(getter, descriptor, name, static_cast<void*>(&value), sizeof value, &written);
+  return status == success ? value : otherwise;
+}
+
+struct Layout {
+  int type, order;
+  std::int64_t rows, columns, ld, count, stride;
+
+  explicit Layout(const void* layout)
+      : type(attribute<int>(layout_getter, layout, data_type, -1)),
+        order(attribute<int>(layout_getter, layout, LayoutMember::order, -1)),
+        rows(attribute<std::int64_t>(layout_getter, layout, row_count, -1)),
+        columns(attribute<std::int64_t>(layout_getter, layout, column_count, -1)),
+        ld(attribute<std::int64_t>(layout_getter, layout, leading_dimension, -1)),
+        count(attribute<std::int32_t>(layout_getter, layout, batch_count, -1)),
+        stride(attribute<std::int64_t>(layout_getter, layout, batch_stride, 0)) {}
+
+  bool operator==(const Layout&) const = default;
+};
+
+// Complex matrices in two planes, and batches by pointers.
+bool is_unusual(const void* layout) {
+  return attribute<std::int64_t>(layout_getter, layout, plane_offset, 0) != 0 ||
+         attribute<std::uint32_t>(layout_getter, layout, batch_mode, 0) != 0;
+}
+
+// Arguments of cublasLtMatmul that an emulation needs.
+struct Matmul {
+  const void* description;
+  const void* alpha;
+  const void* a;
+  const void* layout_a;
+  const void* b;
+  const void* layout_b;
+  const void* beta;
+  const void* c;
+  const void* layout_c;
+  void* d;
+  const void* layout_d;
+  void* stream;
+
+  bool lacks_a_descriptor() const {
+    for (const void* pointer : {description, layout_a, layout_b, layout_c, layout_d})
+      if (pointer == nullptr) return true;
+    return false;
+  }
+  template <class T>
+  T described(int name, T otherwise) const {
+    return attribute<T>(description_getter, description, name, otherwise);
+  }
+};
+
+template <class T>
+constexpr T one_and_zero[] = {1, 0};
+
+const void* one_of(kintsugi_type type) {
+  return drop_in::is_single(type) ? static_cast<const void*>(one_and_zero<float>) : one_and_zero<double>;
+}
+
+bool is_zero(const void* scalar, kintsugi_type type) {
+  const auto all_zero = [&](const auto* parts) {
+    return parts[0] == 0 && (!drop_in::is_complex(type) || parts[1] == 0);
+  };
+  return drop_in::is_single(type) ? all_zero(static_cast<const float*>(scalar))
+                                  : all_zero(static_cast<const double*>(scalar));
+}
+
+// The product that the descriptors say; without a type where they say anything else.
+class Reading : public Origin {
+ public:
+  explicit Reading(const Matmul& matmul) : matmul_(matmul) {
+    if (!matmul.lacks_a_descriptor()) read_descriptors();
+  }
+
+  const Call& call() const { return call_; }
+
+  const char* read(CallState& state) const override {
+    state.stream = matmul_.stream;
+    state.pointer_mode = pointer_mode_;
+    return nullptr;
+  }
+  // Reads what is rarely set, for calls that would be emulated alone: a getter takes tens of nanoseconds.
+  const char* other_arithmetic(kintsugi_type) const override {
+    for (const void* layout : {matmul_.layout_a, matmul_.layout_b, matmul_.layout_d})
+      if (is_unusual(layout)) return "complex matrices in planes, or a batch by pointers";
+    for (int pointer = a_scale_pointer; pointer <= d_scale_pointer; ++pointer)
+      if (matmul_.described<const void*>(pointer, nullptr) != nullptr) return "scales of single matrices";
+    if (matmul_.described(op_of_c, 0) != 0 || matmul_.described(fill_mode, fill_full) != fill_full)
+      return "a transpose of C or one triangle of D";
+    return matmul_.described<const void*>(emulation_descriptor, nullptr) != nullptr ? "cuBLAS's own emulation"
+                                                                                    : nullptr;
+  }
+
+  // An emulation adds the product to D, whose columns are the bias.
+  const char* begin(const CallState& state) const override {
+    if (bias_ == nullptr) return nullptr;
+    const std::size_t element = (drop_in::is_single(*call_.type) ? 4u : 8u) *
+                                (drop_in::is_complex(*call_.type) ? std::size_t{2} : std::size_t{1});
+    const DeviceRows columns{call_.c, static_cast<std::size_t>(call_.ldc) * element,
+                             static_cast<std::size_t>(call_.m) * element, static_cast<std::size_t>(call_.n)};
+    return fill_rows(bias_, columns, state.stream) ? nullptr : "the driver does not copy the bias";
+  }
+
+ private:
+  void read_descriptors() {
+    const Layout a(matmul_.layout_a), b(matmul_.layout_b), d(matmul_.layout_d);
+    const std::optional<kintsugi_type> type =
+        type_of({a.type, b.type, d.type}, matmul_.described(compute_type, -1), default_algorithm);
+    pointer_mode_ = matmul_.described(pointer_mode, -1);
+    if (!type || !has_plain_scalars(d.type)) return;
+    if (a.order != column_order || b.order != column_order || d.order != column_order) return;
+    if (a.count != d.count || b.count != d.count) return;
+    set_call(a, b, d);
+    if (!has_matching_sizes(a, b)) return;
+    if (takes_c(d, *type) && takes_epilogue(d, *type)) call_.type = type;
+  }
+
+  // Scalars of the matrices' type, on the host or on the device.
+  bool has_plain_scalars(int type) const {
+    return matmul_.described(scale_type, -1) == type &&
+           (pointer_mode_ == KINTSUGI_SCALARS_ON_HOST || pointer_mode_ == KINTSUGI_SCALARS_ON_DEVICE) &&
+           matmul_.alpha != nullptr && matmul_.beta != nullptr;
+  }
+
+  void set_call(const Layout& a, const Layout& b, const Layout& d) {
+    const int op_a = matmul_.described(op_of_a, -1);
+    call_ = strided(product(std::nullopt, op_a, matmul_.described(op_of_b, -1), d.rows, d.columns,
+                            op_a == 0 ? a.columns : a.rows, matmul_.alpha, matmul_.a, a.ld, matmul_.b, b.ld,
+                            matmul_.beta, matmul_.d, d.ld),
+                    a.stride, b.stride, d.stride, d.count);
+  }
+
+  bool has_matching_sizes(const Layout& a, const Layout& b) const {
+    const bool a_fits = call_.op_a == 0 ? a.rows == call_.m : a.columns == call_.m;
+    const bool b_fits = call_.op_b == 0 ? b.rows == call_.k && b.columns == call_.n
+                                        : b.columns == call_.k && b.rows == call_.n;
+    return a_fits && b_fits;
+  }
+
+  // D = alpha A B + beta C where C is not read, or is D.
+  bool takes_c(const Layout& d, kintsugi_type type) const {
+    if (pointer_mode_ == KINTSUGI_SCALARS_ON_HOST && is_zero(matmul_.beta, type)) return true;
+    return matmul_.c == matmul_.d && Layout(matmul_.layout_c) == d;
+  }
+
+  bool takes_epilogue(const Layout& d, kintsugi_type type) {
+    const std::uint32_t asked = matmul_.described(epilogue, epilogue_default);
+    if (asked == epilogue_default) return true;
+    const int bias_type = matmul_.described(bias_data_type, -1);
+    const bool may_add = asked == epilogue_bias && d.count == 1 && (bias_type == -1 || bias_type == d.type) &&
+                         pointer_mode_ == KINTSUGI_SCALARS_ON_HOST && is_zero(matmul_.beta, type);
+    if (!may_add) return false;
+    bias_ = matmul_.described<const void*>(bias_pointer, nullptr);
+    call_.beta = one_of(type);
+    return bias_ != nullptr;
+  }
+
+  const Matmul& matmul_;
+  Call call_;
+  int pointer_mode_ = 0;
+  const void* bias_ = nullptr;
+};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) int cublasLtMatmul(
+    void* handle, const void* description, const void* alpha, const void* a, const void* layout_a,
+    const void* b, const void* layout_b, const void* beta, const void* c, const void* layout_c, void* d,
+    const void* layout_d, const void* algorithm, void* workspace, std::size_t workspace_bytes, void* stream) {
+  static constinit Symbol symbol("cublasLtMatmul");
+  const auto forward = [&] {
+    return call_real(symbol, handle, description, alpha, a, layout_a, b, layout_b, beta, c, layout_c, d,
+                     layout_d, algorithm, workspace, workspace_bytes, stream);
+  };
+  if (!intercepts()) return forward();
+  const Matmul matmul{description, alpha, a, layout_a, b, layout_b, beta, c, layout_c, d, layout_d, stream};
+  if (handle == nullptr) return forward();
+  const Reading reading(matmul);
+  return answer(symbol, reading, reading.call(), Forward(forward));
+}
+
+}  // namespace kintsugi::cublas
