@@ -195,11 +195,13 @@ class Reading : public Origin {
     return matmul_.c == matmul_.d && Layout(matmul_.layout_c) == d;
   }
 
+  // A bias of one real product. cuBLAS refuses one of complex types, so that its status must answer them.
   bool takes_epilogue(const Layout& d, kintsugi_type type) {
     const std::uint32_t asked = matmul_.described(epilogue, epilogue_default);
     if (asked == epilogue_default) return true;
     const int bias_type = matmul_.described(bias_data_type, -1);
-    const bool may_add = asked == epilogue_bias && d.count == 1 && (bias_type == -1 || bias_type == d.type) &&
+    const bool may_add = asked == epilogue_bias && d.count == 1 && !drop_in::is_complex(type) &&
+                         (bias_type == -1 || bias_type == d.type) &&
                          pointer_mode_ == KINTSUGI_SCALARS_ON_HOST && is_zero(matmul_.beta, type);
     if (!may_add) return false;
     bias_ = matmul_.described<const void*>(bias_pointer, nullptr);

@@ -96,7 +96,8 @@ class RandomCase {
     beta_ = draw(0, 2) == 0 ? T(0) : draw(0, 3) == 0 ? T(1) : draw_element();
     arguments.alpha = &alpha_;
     arguments.beta = &beta_;
-    if (entry_.family != Family::matmul || arguments.count > 1 || draw(0, 1) == 0) return;
+    if (is_complex_element<T> || entry_.family != Family::matmul || arguments.count > 1 || draw(0, 1) == 0)
+      return;
     beta_ = T(0);
     for (std::int64_t i = 0; i < arguments.m; ++i) bias_.push_back(draw_element());
     arguments.bias = bias_.data();

@@ -186,7 +186,9 @@ class Semantics {
     expect_real(entry_of("cublasLtMatmul"), KINTSUGI_F32, "a bias and scalars on the device",
                 [&](Arguments& g) { g.bias = bias.a.data(); });
     handle_.set_pointer_mode(0);
-    expect_emulated(entry_of("cublasLtMatmul"), KINTSUGI_C64, "a bias",
+    expect_real(entry_of("cublasLtMatmul"), KINTSUGI_C64, "a complex bias",
+                [&](Arguments& g) { g.bias = bias.a.data(); });
+    expect_emulated(entry_of("cublasLtMatmul"), KINTSUGI_F64, "a bias",
                     [&](Arguments& g) { g.bias = bias.a.data(); });
   }
 

@@ -32,24 +32,30 @@ def cublas():
     return "libcublas.so.13"
 
 
+def cublas_lt():
+    """Path of cublasLt, which is beside cuBLAS."""
+    return cublas().replace("libcublas.so", "libcublasLt.so")
+
+
 def add_arguments(parser):
     parser.add_argument("--build", default=str(ROOT / "build"), help="folder with libkintsugi_cublas.so (build/)")
     parser.add_argument("--child", action="store_true", help="run the calls in this process, as the suite itself does")
 
 
-def child(script, words, build=None, **settings):
-    """Runs the script with --child, with the drop-in preloaded if `build` is given; returns its document and the report."""
+def child(script, words, build=None, report=True, **settings):
+    """Runs the script with --child, with the drop-in preloaded if `build` is given; returns its document and the report, if that
+    is asked for, which costs time in each call."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KINTSUGI_") or name == "KINTSUGI_CUBLAS"}
     environment |= {f"KINTSUGI_{name.upper()}": str(value) for name, value in settings.items()}
     with tempfile.TemporaryDirectory() as folder:
-        report = pathlib.Path(folder) / "report.json"
+        file = pathlib.Path(folder) / "report.json"
         if build:
             before = environment.get("LD_PRELOAD", "").split()
-            environment |= {"LD_PRELOAD": " ".join([drop_in(build), *before]), "KINTSUGI_REPORT": str(report)}
+            environment |= {"LD_PRELOAD": " ".join([drop_in(build), *before])} | ({"KINTSUGI_REPORT": str(file)} if report else {})
         result = subprocess.run([sys.executable, script, "--child", *words], env=environment, capture_output=True, text=True)
         if result.returncode not in (0, 1) or not result.stdout.strip():
             sys.exit(f"{script} {' '.join(words)} ended with {result.returncode}:\n{result.stdout}{result.stderr}")
-        return json.loads(result.stdout.splitlines()[-1]), json.loads(report.read_text()) if report.exists() else None
+        return json.loads(result.stdout.splitlines()[-1]), json.loads(file.read_text()) if file.exists() else None
 
 
 def calls(report):
