@@ -170,7 +170,9 @@ class TestReport:
         report = read_report(path)
         assert path.name == f"report-{report['process']}.json" and run.stderr == ""
         small, large = sorted(report["problems"], key=lambda problem: problem["m"])
-        assert large["calls"] == 3 and large["emulated_calls"] == {"fp16x3-wide, native": 3} and large["native_calls"] == 0
+        ((programs, count),) = large["emulated_calls"].items()
+        assert programs.startswith("fp16x3") and programs.endswith(", native")
+        assert large["calls"] == count == 3 and large["native_calls"] == 0
         assert small["native_calls"] == small["calls"] == 3 and "faster than any emulation" in next(iter(small["reasons"]))
 
     def test_a_table(self, program):

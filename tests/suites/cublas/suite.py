@@ -12,11 +12,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def drop_in(folder):
-    """Path of the drop-in in a build or bundle folder."""
-    for name in ("libkintsugi_cublas.so", "libkintsugi_cublas.so.0"):
-        if (pathlib.Path(folder) / name).exists():
-            return str((pathlib.Path(folder) / name).resolve())
-    sys.exit(f"{folder} has no libkintsugi_cublas.so; --build names the folder that has it")
+    """Path of the drop-in in a build folder or in a bundle of scripts/gpu_bundle."""
+    found = sorted(pathlib.Path(folder).glob("libkintsugi_cublas.so*"))
+    if not found:
+        sys.exit(f"{folder} has no libkintsugi_cublas.so; --build names the folder that has it")
+    return str(found[0].resolve())
 
 
 def cublas():
