@@ -31,15 +31,16 @@ class Kept {
  public:
   constexpr explicit Kept(ForkSafeMutex& mutex) : mutex_(mutex) {}
 
-  // The value of the key; make() makes it without the lock, since that may take long.
-  template <class Make>
-  Found<Value> get(const Key& key, const Make& make) {
+  // The value of the key; make() makes it without the lock, since that may take long, and it is kept if
+  // keeps(value) says so.
+  template <class Make, class Keeps>
+  Found<Value> get(const Key& key, const Make& make, const Keeps& keeps) {
     Recent& latest = recent_[Hash()(key) % recent_count];
     if (latest.value != nullptr && latest.key == key) return Found(latest.value);
     const Value* kept = find(key);
     if (kept == nullptr) {
       auto made = std::make_unique<const Value>(make());
-      kept = keep(key, made);
+      if (keeps(*made)) kept = keep(key, made);
       if (kept == nullptr) return Found<Value>(std::move(made));
     }
     latest = {key, kept};

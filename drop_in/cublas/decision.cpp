@@ -71,14 +71,27 @@ std::int64_t default_workspace_limit(int device) {
   return bytes > 0 ? std::min(most, bytes / part) : most;
 }
 
+// True for failures that need not last, such as one for want of memory.
+bool may_pass(kintsugi_status status) {
+  return status == KINTSUGI_OUT_OF_MEMORY || status == KINTSUGI_DEVICE_ERROR;
+}
+
+// A first plan makes a handle of cuBLAS, which allocates and would spoil a capture.
 Decision new_decision(const Call& call, const CallState& state) {
   Decision decision;
+  if (is_captured(state.stream)) {
+    decision.why = "the stream is being captured, and the problem was not planned before";
+    decision.is_final = false;
+    return decision;
+  }
   kintsugi_options options = KINTSUGI_OPTIONS_INIT;
   options.queue = {KINTSUGI_QUEUE_CUDA, 0, state.stream};
   if (settings().workspace_limit == 0) options.workspace_limit = default_workspace_limit(state.device);
   kintsugi_plan plan = nullptr;
-  if (drop_in::make_fitting_plan(problem_of(call, state), options, settings().accuracy, &plan) !=
-      KINTSUGI_SUCCESS) {
+  const kintsugi_status status =
+      drop_in::make_fitting_plan(problem_of(call, state), options, settings().accuracy, &plan);
+  if (status != KINTSUGI_SUCCESS) {
+    decision.is_final = !may_pass(status);
     decision.why = std::string("no plan: ") + kintsugi_last_error();
     return decision;
   }
@@ -97,7 +110,9 @@ constinit drop_in::Kept<Key, Decision, KeyHash> decisions(decisions_mutex);
 }  // namespace
 
 Decided decide(const Call& call, const CallState& state) {
-  return decisions.get(key_of(call, state), [&] { return new_decision(call, state); });
+  const auto is_final = [](const Decision& decision) { return decision.is_final; };
+  return decisions.get(
+      key_of(call, state), [&] { return new_decision(call, state); }, is_final);
 }
 
 }  // namespace kintsugi::cublas

@@ -20,6 +20,7 @@ struct Decision {
   std::unique_ptr<kintsugi_plan_s, PlanDeleter> plan;  // of an emulation
   std::string candidates;                              // names of the plan's programs, cheapest first
   std::string why;                                     // one sentence
+  bool is_final = true;  // false if the next call of the problem may be decided otherwise
 };
 
 // The state of the caller's handle and thread that a call depends on.

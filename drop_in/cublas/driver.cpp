@@ -32,6 +32,7 @@ static_assert(sizeof(Copy2d) == 128);
 struct Driver {
   int (*context_device)(int*) = nullptr;                    // cuCtxGetDevice
   int (*device_total_memory)(std::size_t*, int) = nullptr;  // cuDeviceTotalMem_v2
+  int (*is_capturing)(void*, int*) = nullptr;               // cuStreamIsCapturing
   int (*copy_2d)(const Copy2d*, void*) = nullptr;           // cuMemcpy2DAsync_v2
 };
 
@@ -43,6 +44,7 @@ Driver find_driver() {
   driver.context_device = reinterpret_cast<int (*)(int*)>(::dlsym(library, "cuCtxGetDevice"));
   driver.device_total_memory =
       reinterpret_cast<int (*)(std::size_t*, int)>(::dlsym(library, "cuDeviceTotalMem_v2"));
+  driver.is_capturing = reinterpret_cast<int (*)(void*, int*)>(::dlsym(library, "cuStreamIsCapturing"));
   driver.copy_2d = reinterpret_cast<int (*)(const Copy2d*, void*)>(::dlsym(library, "cuMemcpy2DAsync_v2"));
   return driver;
 }
@@ -63,6 +65,12 @@ std::int64_t memory_bytes(int device) {
   std::size_t bytes = 0;
   if (driver.device_total_memory == nullptr || driver.device_total_memory(&bytes, device) != 0) return 0;
   return static_cast<std::int64_t>(bytes);
+}
+
+bool is_captured(void* stream) {
+  const Driver& driver = driver_once.get();
+  int status = 0;
+  return driver.is_capturing != nullptr && (driver.is_capturing(stream, &status) != 0 || status != 0);
 }
 
 bool fill_rows(const void* row, const DeviceRows& rows, void* stream) {

@@ -14,6 +14,9 @@ std::optional<int> current_device();
 // Bytes of a device's memory; 0 if the driver does not tell.
 std::int64_t memory_bytes(int device);
 
+// True if the stream is being captured, or may not be asked because another one is.
+bool is_captured(void* stream);
+
 // Rows of equal length in device memory.
 struct DeviceRows {
   void* first;
