@@ -63,7 +63,10 @@ def test_generate(program):
 
 
 def test_run(program):
-    accept(program.ok("run", "--blas", "--json", "--", "python3", "-c", "pass").json(), "run")
+    for flags, library in ((["--blas"], "libkintsugi_blas.so"), ([], "libkintsugi_cublas.so")):
+        document = program.ok("run", *flags, "--json", "--", "python3", "-c", "pass").json()
+        accept(document, "run")
+        assert library in document["environment"]["LD_PRELOAD"].split(":")[0]
 
 
 @pytest.mark.parametrize(
