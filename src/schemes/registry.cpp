@@ -129,7 +129,7 @@ const Scheme* find_scheme(std::string_view name) {
   const Scheme* base = find_base(name.substr(0, colon));
   if (base == nullptr || colon == std::string_view::npos) return base;
   const auto lock = lock_shared_state();
-  static std::map<std::string, Scheme, std::less<>> made;  // plans point into it: nothing is removed
+  static std::map<std::string, Scheme, std::less<>> made;  // nothing is removed, since plans point into it
   auto found = made.find(name);
   if (found == made.end()) {
     Scheme scheme = *base;
