@@ -35,7 +35,7 @@ double left_out(const Program& program) {
 double tile_rounding(const SplitRule& rule) { return power_of_two(-segment_bits * rule.slices); }
 
 ErrorBound tile_split_bound(const Program& program, std::int64_t k) {
-  // Where both tiles of a product share one exponent, one of them is shifted by their difference. Exponents
+  // If both tiles of a product share one exponent, one of them is shifted by their difference. Exponents
   // of FP32 numbers are between -149 and 128 after rounding.
   const double shifted = program.schedule.tiles.pair_exponent ? power_of_two(278) : 1;
   const double a = shifted * tile_rounding(program.split_a);

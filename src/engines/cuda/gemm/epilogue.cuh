@@ -41,6 +41,13 @@ __device__ inline int scale_of(const VectorRange& range) {
   return range.finite() ? range.scale : special_scale;
 }
 
+// Exponents with which the epilogue may compute in FP32 (EpilogueParams::load).
+inline constexpr int min_sum_exponent = -60;  // of sums that are not zero
+inline constexpr int max_sum_exponent = 58;   // sums are below 2^58
+inline constexpr int max_alpha_exponent = 40;
+inline constexpr int min_normal_exponent = -126;
+inline constexpr int max_normal_exponent = 127;
+
 // Parameters of a tile's epilogue, in shared memory. Some warps load them while the tile is multiplied.
 template <int Rows, int Columns, int EpilogueWarps>
 struct EpilogueParams {
@@ -70,11 +77,6 @@ struct EpilogueParams {
   // most 2^26 products are therefore zero or between 2^-60 and 2^58 in magnitude.
   __device__ void load(const DeviceTile& tile, const SharedSides& shared, int batch_item,
                        const TileRange& tile_rows, const TileRange& tile_columns, int thread) {
-    constexpr int min_sum_exponent = -60;
-    constexpr int max_sum_exponent = 58;
-    constexpr int max_alpha_exponent = 40;
-    constexpr int min_normal_exponent = -126;
-    constexpr int max_normal_exponent = 127;
     const Scalars<float> scalars(tile.scalars);
     const int rows_inside = tile_rows.inside(tile.rows);
     const int columns_inside = tile_columns.inside(tile.columns);

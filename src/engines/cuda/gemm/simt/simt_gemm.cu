@@ -364,7 +364,8 @@ KINTSUGI_SIMT(simt_c64_64, Complex<double>, 64, 1)
 KINTSUGI_SIMT(simt_c64_32, Complex<double>, 32, 2)
 #undef KINTSUGI_SIMT
 
-// For compute capability 10.0, ptxas finds no 128 registers for the largest tile beside the selection.
+// Two thread blocks per SM leave 128 registers per thread. For compute capability 10.0, ptxas needs more in
+// the kernel that selects and computes the largest tile.
 #if __CUDA_ARCH__ >= 1000
 inline constexpr int large_tile_blocks = 1;
 #else
