@@ -30,6 +30,7 @@ __device__ std::int32_t largest_of_block(std::int32_t value) {
   return result;
 }
 
+// Sum of the sums of all threads of a thread block; more() is true if any of them dropped bits.
 __device__ MagnitudeSum sum_of_block(MagnitudeSum sum) {
   __shared__ std::uint64_t low[slice_count_warps];
   __shared__ std::uint64_t high[slice_count_warps];
@@ -66,9 +67,10 @@ __device__ Scaled weigh(const Element& x, const double* weights, std::int64_t le
   return sum_of_block(sum).scaled();
 }
 
-class Row {
+// Slice counts that a row of A asks for, in every block of C that it intersects.
+class RowSliceCounts {
  public:
-  __device__ Row(const RowSliceCountsTask& task, std::int64_t row) : task_(task), row_(row) {}
+  __device__ RowSliceCounts(const RowSliceCountsTask& task, std::int64_t row) : task_(task), row_(row) {}
 
   __device__ void find() const {
     const std::int32_t length = task_.exponents.lengths[row_];
@@ -179,7 +181,7 @@ extern "C" __global__ void __launch_bounds__(weighed_indices* weighing_parts)
 extern "C" __global__ void __launch_bounds__(slice_count_threads)
     find_slice_counts(const __grid_constant__ RowSliceCountsTask task) {
   if (!holds(task.condition)) return;
-  Row(task, blockIdx.x).find();
+  RowSliceCounts(task, blockIdx.x).find();
 }
 
 extern "C" __global__ void __launch_bounds__(slice_count_threads)
