@@ -91,15 +91,15 @@ class CallOperands {
 std::function<double(const cuda::Costs&)> expected_time(const std::shared_ptr<const Plan>& plan) {
   const Problem& problem = plan->problem;
   const Candidate& candidate = plan->prepared_candidate();
-  const DeviceShape shape{candidate.program.schedule,
-                          candidate.program.format().id,
-                          element_type(problem),
-                          problem.m,
-                          problem.n,
-                          problem.k,
-                          1,
-                          problem.prepared_a,
-                          problem.prepared_b};
+  const DeviceShape shape{.schedule = candidate.program.schedule,
+                          .format = candidate.program.format().id,
+                          .type = element_type(problem),
+                          .m = problem.m,
+                          .n = problem.n,
+                          .k = problem.k,
+                          .items = 1,
+                          .prepared_a = problem.prepared_a,
+                          .prepared_b = problem.prepared_b};
   return [plan, shape](const cuda::Costs& costs) {
     return (shape.format == FormatId::int8 ? cuda::expected_residue_times(shape, costs)
                                            : cuda::expected_multi_term_times(shape, costs))

@@ -31,7 +31,7 @@ class SplitOperand {
                     .row_stride = k,
                     .column_stride = 1};
     side_.ranges = reinterpret_cast<VectorRange*>(ranges_.data());
-    const DeviceSplit split{side_, 0, &rule, slices_, false};
+    const DeviceSplit split{.side = side_, .rule = &rule, .slices = slices_};
     bench.engine().split({}, {&split, 1}, {});
   }
 

@@ -44,9 +44,15 @@ DeviceSplit split_of(Workbench& bench, const SplitRule& rule, std::int64_t vecto
 // Column-major operands, so that A's vectors have a stride and B's are contiguous.
 void measure_splits(Workbench& bench, const Program& program, const SplitShape& shape,
                     std::vector<Measurement>& measurements) {
-  const DeviceShape modelled{
-      program.schedule,   program.format().id, ElementType::f32, shape.m, shape.n, shape.k, 1, false,
-      shape.splits_only_a};
+  const DeviceShape modelled{.schedule = program.schedule,
+                             .format = program.format().id,
+                             .type = ElementType::f32,
+                             .m = shape.m,
+                             .n = shape.n,
+                             .k = shape.k,
+                             .items = 1,
+                             .prepared_a = false,
+                             .prepared_b = shape.splits_only_a};
   bench.fill(ElementType::f32);
   const double expected = cuda::expected_split_time(modelled, cuda::current_costs().call);
   const double measured = bench.microseconds(expected, [&](const Queue& queue, int step) {

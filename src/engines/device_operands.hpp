@@ -50,9 +50,14 @@ struct DeviceScalars {
 };
 
 // RangeSummary of a batch item in device memory, which many thread blocks merge: words that only grow, from
-// zero (cuda/select/select_by_block.cuh).
+// zero (merge() in cuda/select/select_by_block.cuh). Both biased exponents are 0 while all vectors are zero.
 struct MergedSummary {
-  std::uint32_t words[6] = {};
+  std::uint32_t dynamic_range = 0;
+  std::uint32_t biased_largest = 0;      // exponent_bias + largest exponent
+  std::uint32_t biased_smallest = 0;     // exponent_bias - smallest exponent
+  std::uint32_t has_special = 0;         // 1 if a vector has NaN or infinities
+  std::uint32_t elements_below_max = 0;  // INT_MAX - RangeSummary::elements
+  std::uint32_t depth = 0;
 };
 
 // One operand of one batch item; `ranges` has one element for each of its vectors. Ranges, selection and

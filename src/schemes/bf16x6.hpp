@@ -10,8 +10,8 @@
 //                                                         segment of at most 8192 indices, added in order
 //   C = 2^-(s_i + t_j) sum
 //
-// Scaling keeps FLT_MAX from rounding up to infinity and keeps subnormal elements; 2^40 leaves room above for
-// sums of 2^40 products and below for rows of about 100 binades before fp32 underflows.
+// Scaling keeps FLT_MAX from rounding up to infinity and keeps subnormal elements. With maxima of 2^40, sums
+// of 2^40 products do not overflow fp32, and rows of about 100 binades do not underflow it.
 #pragma once
 
 #include "formats/bf16.hpp"

@@ -26,10 +26,10 @@ struct SplitError {
 
 double two_to(int exponent) { return power_of_two(exponent); }
 
-// log2 of the bound on the residual after `slices` roundings, relative to the power of two below |x|. Rounded
-// to nearest, the residual is at most half an ulp, 2^(e - p), and unless it is that power of two its leading
-// bit is one lower, so that every slice gains p + 1 bits. Truncation gains p - 1 bits with the first slice
-// (residual < one ulp) and p with each further one.
+// log2 of the bound on the residual after `slices` roundings, relative to the power of two below |x|. Where
+// slices are rounded to nearest, the residual is at most half an ulp, 2^(e - p), and unless it equals that
+// power of two its leading bit is one lower, so that every slice gains p + 1 bits. Truncation gains p - 1
+// bits with the first slice (residual < one ulp) and p with each further one.
 int rest_exponent(const SplitRule& rule, int slices) {
   const int p = rule.format->significand_bits;
   const bool nearest =
@@ -37,7 +37,7 @@ int rest_exponent(const SplitRule& rule, int slices) {
   return nearest ? 1 - slices * (p + 1) : 1 - slices * p;
 }
 
-// log2 of the largest residual of any element that the last slice's quantum causes.
+// log2 of the largest residual that an element keeps because the last slice's quantum is no smaller.
 int quantum_exponent(const SplitRule& rule, int slices) {
   const Rounding rounding = slices == 1 ? rule.first_rounding : rule.residual_rounding;
   const int half = rounding == Rounding::nearest_even ? 1 : 0;
@@ -45,9 +45,9 @@ int quantum_exponent(const SplitRule& rule, int slices) {
   return quantum - half - rule.residual_exponent * (slices - 1);
 }
 
-// log2 of the largest residual of elements that are too small for a normal first slice: that of the last
-// slice's quantum, or the residual before it (all of the element where a bit-cut gave zero) without its p
-// leading bits.
+// log2 of the largest residual of elements that are too small for a normal first slice: either the one that
+// the last slice's quantum causes, or the residual before the last slice (the whole element where a bit-cut
+// gave zero) without its p leading bits.
 int floor_exponent(const SplitRule& rule, int slices) {
   const int by_quantum = quantum_exponent(rule, slices);
   if (slices == 1) return by_quantum;
@@ -61,9 +61,8 @@ int lowest_exponent(const SplitRule& rule) {
                   rule.format->min_exponent);
 }
 
-// Split error of integer formats: all terms are relative to the slices' quanta, half a quantum for the last
-// slice, and at most half of 2^(-s r) for the value of a slice s > 0 (half the quantum of the slice before
-// it).
+// Split error of integer formats, in quanta of the first slice. The rounding of the last slice loses half its
+// quantum; slice s > 0 is at most half the quantum of the slice before it.
 SplitError grid_error(const SplitRule& rule) {
   const auto half_quantum = [&](int s) { return two_to(-s * rule.residual_exponent - 1); };
   SplitError split;
@@ -82,10 +81,10 @@ SplitError grid_error(const SplitRule& rule) {
 int highest_exponent(const SplitRule& rule) {
   int highest = rule.format->max_exponent - 1;
   for (int s = 1; s < rule.slices; ++s) {
-    const int room = rule.format->max_exponent - s * rule.residual_exponent;
+    const int max_residual = rule.format->max_exponent - s * rule.residual_exponent;
     // Elements too small for a normal first slice leave residuals bounded by a floor.
-    if (floor_exponent(rule, s) > room) return std::numeric_limits<int>::min();
-    highest = std::min(highest, room - rest_exponent(rule, s));
+    if (floor_exponent(rule, s) > max_residual) return std::numeric_limits<int>::min();
+    highest = std::min(highest, max_residual - rest_exponent(rule, s));
   }
   return highest;
 }
@@ -112,8 +111,8 @@ SplitError split_error(const SplitRule& rule, bool window) {
   return split;
 }
 
-// Error of residues: rounding scaled elements to integers loses something, nothing else does before the last
-// rounding.
+// Error of residues: before the last rounding only the rounding of scaled elements to integers loses
+// anything, at most 1/2 each.
 ErrorBound integer_rounding(double k) { return {0, 0.5, 0.5, 0.25 * k}; }
 
 bool has_term(const Schedule& schedule, int a, int b) {
@@ -121,14 +120,15 @@ bool has_term(const Schedule& schedule, int a, int b) {
                      [&](const Term& term) { return term.a == a && term.b == b; });
 }
 
-// Bound of Ozaki scheme I with at least d slices by successive roundings, each of which leaves at most
-// 2^-gain of what may be there (gain is the slice's bits plus one; without that one where sigma rounds
-// positive elements). For a vector whose maximum is in [u_i, 2 u_i), 2^tau <= 2 u_i: s slices leave at most
-// 2^(1 - s gain) u_i of an element, and slice s + 1 is no larger. Left out are the rest of each operand after
-// d slices, including the product of both residuals, and the products p + q > d + 1, counted from 1; nothing,
-// if no rest was left before. There are d - 1 - t products with p + q = d + 2 + t, each at most 4 u_i v_j
-// 2^-((d + t) gain): together at most (d - 1) / (1 - 2^-gain) times 4 u_i v_j 2^-(d gain). Sums in FP64 round
-// each of N products at most N + 1 times, the conversion of the integer to FP64 included.
+// Bound of Ozaki scheme I with at least d slices by successive roundings. Each rounding leaves at most
+// 2^-gain of the largest residual before it, where gain is the slice's bits plus one (the bits alone where
+// sigma rounds positive elements). For a vector whose maximum is in [u_i, 2 u_i), s slices leave at most 2^(1
+// - s gain) u_i of an element, and slice s + 1 is no larger. The program leaves out the residual of each
+// operand after d slices, including the product of both residuals, and the products of slices p and q with p
+// + q > d + 1, counted from 1; it leaves out nothing if no residual was left before. There are d - 1 - t
+// products with p + q = d + 2 + t, each at most 4 u_i v_j 2^-((d + t) gain): together at most (d - 1) / (1 -
+// 2^-gain) times 4 u_i v_j 2^-(d gain). Sums in FP64 round each of N products at most N + 1 times, the
+// conversion of the integer to FP64 included.
 ErrorBound ozaki1_bound(const Program& program, double k) {
   const Ozaki1Parameters& parameters = program.ozaki1;
   if (parameters.mode == Ozaki1Parameters::Mode::cr) return {};
@@ -164,8 +164,8 @@ ErrorBound split_bound(const Program& program, const SplitError& a, const SplitE
   return bound;
 }
 
-// The matrix unit for floors of the accumulator. Of those that cuBLAS may use the A100's loses most; cuBLAS's
-// additions outside lose nothing to underflow.
+// Matrix unit whose floors hold for the accumulator. For cuBLAS it is the A100's, which loses most of the
+// units that cuBLAS may use; cuBLAS's additions outside lose nothing to underflow.
 Accumulator unit_of(Accumulator accumulator) {
   return accumulator == Accumulator::cublas ? Accumulator::a100 : accumulator;
 }
@@ -183,8 +183,8 @@ double subnormal_loss(Accumulator accumulator, const Format& format) {
   return (block + 1) * two_to(format.min_exponent - 23 - accumulator_extra_bits(unit));
 }
 
-// Loss of sums by underflow: where the engine adds in fp32 or flushes, or in a tensor core's grid of
-// subnormal sums (subnormal_loss has its grid for subnormal factors).
+// Loss of sums by underflow: in fp32 additions, by units that flush subnormal numbers, or in a tensor core's
+// grid of subnormal sums. subnormal_loss() has the loss that subnormal factors cause.
 double underflow_loss(const Program& program, Accumulator accumulator, std::int64_t k) {
   const auto terms = static_cast<double>(program.schedule.terms.size());
   // Every addend and every result can be rounded to a multiple of 2^-149; there are at most as many results
@@ -194,8 +194,8 @@ double underflow_loss(const Program& program, Accumulator accumulator, std::int6
   return terms * accumulation_floor(accumulator, program.format().id, k, flushed_operands_apart);
 }
 
-// Adds the floors of the engine's arithmetic: for every slice that may be subnormal, times every slice that
-// it is multiplied by. Inside the window only residual slices can be subnormal.
+// Adds the floors of the engine's arithmetic: the loss of every product with a slice that may be subnormal.
+// Inside the window only residual slices can be subnormal.
 void add_engine_floors(ErrorBound& bound, const Program& program, Accumulator accumulator,
                        const SplitError& a, const SplitError& b, bool a_window, bool b_window) {
   const double loss = subnormal_loss(accumulator, program.format());
@@ -214,8 +214,8 @@ void add_engine_floors(ErrorBound& bound, const Program& program, Accumulator ac
   }
 }
 
-// Adds the error of recombination: groups are added in double with one rounding fewer than groups, each
-// relative to at most all magnitudes.
+// Adds the error of recombination: the sums of n groups are added in double by n - 1 roundings, each of which
+// loses at most one unit of the sum of all magnitudes.
 void add_recombination(ErrorBound& bound, const Program& program, const SplitError& a, const SplitError& b,
                        std::int64_t k) {
   if (program.sum_type() == SumType::i128) return;  // exact except for the last rounding
@@ -232,16 +232,16 @@ void add_recombination(ErrorBound& bound, const Program& program, const SplitErr
   }
 }
 
-// The bound as one coefficient of (|A||B|)_ij: every non-zero scaled element is at least 2^(top - span), one
-// binade less where an integer format's scale leaves room for rounding. The loss of all products together
-// (floor_both) is k times that of one product, and a zero loses nothing.
+// The bound as one coefficient of (|A||B|)_ij: every non-zero scaled element is at least 2^(top - range), or
+// half of that where an integer format's scale is lowered so that rounding cannot overflow. The loss of all
+// products together (floor_both) is k times that of one product, and a zero loses nothing.
 double relative_of(const Program& program, const ErrorBound& bound, std::int64_t k, int range_a,
                    int range_b) {
-  const bool makes_room = !program.format().floating && program.split_a.kind != SplitKind::residues;
-  const int room = makes_room ? 1 : 0;
+  const bool lowers_scale = !program.format().floating && program.split_a.kind != SplitKind::residues;
+  const int lowered = lowers_scale ? 1 : 0;  // binades
   const double products = program.format().floating ? 1 : static_cast<double>(std::max<std::int64_t>(k, 1));
-  const double min_a = two_to(program.split_a.top_exponent - room - range_a);
-  const double min_b = two_to(program.split_b.top_exponent - room - range_b);
+  const double min_a = two_to(program.split_a.top_exponent - lowered - range_a);
+  const double min_b = two_to(program.split_b.top_exponent - lowered - range_b);
   return bound.relative + bound.floor_a / min_a + bound.floor_b / min_b +
          bound.floor_both / products / (min_a * min_b);
 }
@@ -277,9 +277,9 @@ int max_bits(const SplitRule& rule) {
   return rule.slices * (rule.format->significand_bits + 1) - 1;
 }
 
-// Loss of a number with one bit more than the slices hold: half a unit of the last bit held, 2^-bits of the
-// number's leading power of two, which is more than 2^-(bits + 1) of the number. 0, no statement, where the
-// operands decide how many bits slices hold.
+// Smallest relative loss of a number with one bit more than the slices hold: half a unit of the last bit
+// held, which is 2^-bits of the number's leading power of two and more than 2^-(bits + 1) of the number. 0
+// where the operands decide how many bits the slices hold: then nothing can be said.
 double min_loss(const Program& program, const SplitRule& rule, OperandType type) {
   const bool is_fixed =
       program.recombination == Recombination::weighted ||
@@ -328,7 +328,7 @@ bool grid_can_overflow(const Program& program, OperandType type, const RangeSumm
 }
 
 bool in_window(const SplitRule& rule, const RangeSummary& ranges) {
-  // Windows do not matter: the bound's floors hold for all elements.
+  // These splits have no window: the bound's floors hold for all elements.
   if (!rule.format->floating || rule.kind == SplitKind::successive) return true;
   if (rule.scale_vectors) return ranges.dynamic_range <= window_range(rule);
   return !can_overflow(rule, ranges) && ranges.smallest >= lowest_exponent(rule);

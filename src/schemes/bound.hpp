@@ -25,8 +25,8 @@ struct ErrorBound {
   double floor_both = 0;
 };
 
-// Largest dynamic range, in binades, of a vector of which every element keeps all significant bits of the
-// split, for scaled rules; for unscaled rules see in_window.
+// Largest dynamic range, in binades, of vectors whose elements all keep all significant bits of the split.
+// Only for rules that scale vectors; in_window() decides for the others.
 int window_range(const SplitRule& rule);
 
 // True if every element of the operand keeps all significant bits of the split, by its exponents; the floors
@@ -36,8 +36,8 @@ bool in_window(const SplitRule& rule, const RangeSummary& ranges);
 // True if a finite operand can overflow a slice; there is no bound then.
 bool can_overflow(const SplitRule& rule, const RangeSummary& ranges);
 
-// True if the engine's fp32 sums of k products can overflow though the result does not: where residuals are
-// scaled by more bits than they have lost, or operands are FP64.
+// True if the engine's fp32 sums of k products can overflow though the result does not. They can where
+// residuals are scaled by more bits than the slices before them have, or where operands are FP64.
 bool sums_can_overflow(const Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t k);
 
 // True if an intermediate result on a grid of int8 digits can round to infinity though the exact one is
@@ -53,14 +53,15 @@ ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int
 // product inside the windows.
 double split_loss(const Program& program);
 
-// False if the program provably misses the accuracy for some product of two numbers of the type or, at
-// coefficient 0, which requires the correctly rounded result, for some sum; true promises nothing.
+// False if the program provably misses the coefficient for some product of two numbers of the type.
+// Coefficient 0 requires the correctly rounded result; for it, false if the program misses some sum. True
+// promises nothing.
 bool can_meet(const Program& program, OperandType type, double coefficient);
 
-// `bound`, which must be the bound inside both windows for inner length k, as one relative coefficient of
-// (|A||B|)_ij for scaled operands whose dynamic ranges are at most range_a and range_b binades: the floors
-// are then small multiples of every element. Includes the last rounding to the operands' type if there is
-// one: a single group's sum is fp32 already.
+// `bound` as one relative coefficient of (|A||B|)_ij, for scaled operands whose dynamic ranges are at most
+// range_a and range_b binades: the floors are then small multiples of every element. `bound` must be the
+// bound inside both windows for inner length k. The coefficient includes the last rounding to the operands'
+// type, except where there is none, because a single group's sum is fp32 already.
 double relative_bound(const Program& program, const ErrorBound& bound, OperandType type, std::int64_t k,
                       int range_a, int range_b);
 

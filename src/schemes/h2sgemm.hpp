@@ -5,8 +5,8 @@
 //   C  = 2^-sb S1 + 2^-sb S2 + S3                  small terms first
 //
 // The parameter sb=N sets sb; sb=eq6 takes the largest one that cannot overflow: with E the largest exponent
-// of both operands, residuals are at most 2^(E - 11), so 2^(26 - E) keeps them within 2^15. Eq. 6 allows one
-// more, 27 - E, with which the residual 16 of x = 32784 (a0 = 32768) overflows under sb = 12. So a given sb
+// of both operands, residuals are at most 2^(E - 11), so sb = 26 - E keeps them within 2^15. Eq. 6 allows one
+// more, 27 - E: 12 for E = 15, with which the residual 16 of x = 32784 (a0 = 32768) overflows. So a given sb
 // is lowered to 26 - E where the operands require it. With E = 15 the high part is truncated, since from
 // 65520 on it would round to infinity; residuals are then below 2^5, and sb at most 10. |x| >= 2^16 is an
 // error instead of a silent infinity.

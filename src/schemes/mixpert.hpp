@@ -8,7 +8,8 @@
 //   sum = sum + 2^(p_A + p_B) v                                                one fma a tile
 //
 // Levels I-IV split A and B into (2, 2), (2, 3), (3, 2) and (3, 3) segments; level IV leaves out x2 y2.
-// mixpert-full has four and the ten products with i + j <= 3; the six others begin beyond the 28th bit.
+// mixpert-full splits both into four and multiplies the ten products with i + j <= 3; the six others begin
+// beyond the 28th bit.
 #pragma once
 
 #include <array>
@@ -19,9 +20,10 @@
 
 namespace kintsugi::core::schemes {
 
-inline constexpr int mixpert_rows = 16;    // of A in a tile
-inline constexpr int mixpert_columns = 8;  // of B
-inline constexpr int mixpert_depth = 32;
+inline constexpr int mixpert_rows = 16;    // rows of a tile of A
+inline constexpr int mixpert_columns = 8;  // columns of a tile of B
+inline constexpr int mixpert_depth =
+    32;  // inner indices of a tile unless the parameter `tile` says otherwise
 
 constexpr SplitRule mixpert_split(int segments, int vectors) {
   SplitRule rule = nearest_split(core::int8, segments, segment_bits);
@@ -84,7 +86,7 @@ inline const Parameter* configure_mixpert(Program& program, std::span<const Para
   return nullptr;
 }
 
-// Eq. 9's delta: the bits that a sum of k products loses in FP32.
+// Sets Eq. 9's delta: the bits that a sum of k products loses in FP32.
 inline void fit_mixpert(Program& program, OperandType, std::int64_t k) {
   program.split_a.depth_limit = program.split_b.depth_limit =
       static_cast<int>(std::bit_width(static_cast<std::uint64_t>(k))) - 1;

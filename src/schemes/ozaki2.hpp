@@ -6,9 +6,9 @@
 //   S   = the integer of magnitude below M / 4 with S = S_t mod m_t for all t, M the product of the moduli
 //   C   = RN(alpha 2^-(s_i + t_j) S + beta C)              exact but for this rounding
 //
-// b is the largest with k 2^(2b) <= M / 4: N and k decide it, not the data. Where the rounding to integers
-// keeps every element's last bit, C is correctly rounded. scale=norm and scale=product take larger integers
-// where norms, or an int8 product of magnitudes, prove that their sums stay below M / 4
+// b is the largest number with k 2^(2b) <= M / 4: N and k decide it, not the data. Where the rounding to
+// integers keeps every element's last bit, C is correctly rounded. scale=norm and scale=product take larger
+// integers where norms, or an int8 product of magnitudes, prove that their sums stay below M / 4
 // (arith/residue/residue_scale.hpp).
 #pragma once
 

@@ -17,6 +17,7 @@ bool take_mode(std::string_view value, Mode& mode) {
   return true;
 }
 
+// Sets what the parameter says; returns false if the scheme does not have it or its value is malformed.
 bool take(const Parameter& parameter, Program& program) {
   Ozaki1Parameters& rules = program.ozaki1;
   const auto number = [&](int min, int max, auto& target) {
@@ -36,7 +37,7 @@ bool take(const Parameter& parameter, Program& program) {
   return parameter.key == "fast" && (rules.fast || parameter.value == "off");
 }
 
-// Largest b with products * 4^b <= 2^limit.
+// Largest number of bits b for which sums of `products` products stay in bounds: products * 4^b <= 2^limit.
 int bits_for(std::int64_t products, int limit) {
   const int length = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(products - 1)));
   return (limit - length) / 2;

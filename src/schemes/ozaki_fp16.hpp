@@ -1,7 +1,7 @@
 // ozaki-fp16: DGEMM-TC, the Ozaki scheme on fp16 slices whose products are exact in fp32.
 //
-//   a    = 2^c_A[1] a_1 + 2^c_A[2] a_2 + ...      integers, |a_p| <= 2^bits, k 2^(2 bits) <= 2^24; c for each
-//                                                 row and slice
+//   a    = 2^c_A[1] a_1 + 2^c_A[2] a_2 + ...      integers, |a_p| <= 2^bits, k 2^(2 bits) <= 2^24; each row
+//                                                 and slice has a c_A
 //   T_pq = a_p b_q                                exact in fp32, hence in any matrix unit; blocks of k add as
 //                                                 integers
 //   C    = sum over q, p of 2^(c_A[p] + c_B[q]) T_pq

@@ -17,9 +17,9 @@
 
 namespace kintsugi::core::schemes {
 
-inline constexpr int ozaki_int8_least = 2;
-inline constexpr int ozaki_int8_most = 8;  // keeps weights within 128 bits (recombine/weighted.cpp)
-inline constexpr int ozaki_int8_default = 7;
+inline constexpr int ozaki_int8_min_slices = 2;
+inline constexpr int ozaki_int8_max_slices = 8;  // keeps weights within 128 bits (recombine/weighted.cpp)
+inline constexpr int ozaki_int8_default_slices = 7;
 
 template <int Slices>
 inline constexpr auto ozaki_int8_structure = [] {
@@ -43,15 +43,15 @@ constexpr Program ozaki_int8_program() {
   return {split, split, make_schedule(ozaki_int8_structure<Slices>, 0, exponents)};
 }
 
-inline constexpr std::array<Program, ozaki_int8_most - ozaki_int8_least + 1> ozaki_int8_programs{
+inline constexpr std::array<Program, ozaki_int8_max_slices - ozaki_int8_min_slices + 1> ozaki_int8_programs{
     ozaki_int8_program<2>(), ozaki_int8_program<3>(), ozaki_int8_program<4>(), ozaki_int8_program<5>(),
     ozaki_int8_program<6>(), ozaki_int8_program<7>(), ozaki_int8_program<8>()};
 
 inline const Parameter* configure_ozaki_int8(Program& program, std::span<const Parameter> parameters) {
   for (const Parameter& parameter : parameters) {
-    const auto slices = parse_parameter(parameter.value, ozaki_int8_least, ozaki_int8_most);
+    const auto slices = parse_parameter(parameter.value, ozaki_int8_min_slices, ozaki_int8_max_slices);
     if (parameter.key != "slices" || !slices) return &parameter;
-    program = ozaki_int8_programs[static_cast<std::size_t>(*slices - ozaki_int8_least)];
+    program = ozaki_int8_programs[static_cast<std::size_t>(*slices - ozaki_int8_min_slices)];
   }
   return nullptr;
 }
@@ -60,7 +60,7 @@ inline constexpr Scheme ozaki_int8{
     .name = "ozaki-int8",
     .summary = "N int8 digits of a grid a row and column, N (N + 1) / 2 products, exact integer sums",
     .operands = {OperandType::f32, OperandType::f64},
-    .program = ozaki_int8_program<ozaki_int8_default>(),
+    .program = ozaki_int8_program<ozaki_int8_default_slices>(),
     .bound =
         "2^(7 - 8 N) (u_i ||b_j||_1 + v_j ||a_i||_1) + (N - 1) 2^(14 - 8 N) (1 + 2^-6) k u_i v_j, 63.5 "
         "u_i <= max |a_ip| < 127 u_i, v_j likewise",

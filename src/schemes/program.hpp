@@ -90,9 +90,9 @@ class OperandTypes {
 // Parameters of Recombination::ozaki1 (execute/host/ozaki1.hpp). The split rules hold the largest number
 // of slices, the schedule the products of one slice of B.
 struct Ozaki1Parameters {
-  // dp, sp: as many slices as Algorithm 3 of dgemm-tc expects to give the error of FP64 (FP32); sums in FP64.
-  // cr: slices until no residual is left, exact sums, one rounding. by_operand_type: sp for FP32 operands,
-  // else dp.
+  // dp, sp: as many slices as Algorithm 3 of dgemm-tc expects to give the error of FP64 (dp) or FP32 (sp),
+  // with sums in FP64. cr: slices until no residual is left, exact sums, one rounding. by_operand_type: sp
+  // for FP32 operands, else dp.
   enum class Mode : std::uint8_t { by_operand_type, dp, sp, cr };
 
   static constexpr int max_slices = max_successive_slices;
@@ -101,8 +101,8 @@ struct Ozaki1Parameters {
   int slices = 0;             // of each operand; 0: decided by the operands
   bool fast = true;           // only products p + q <= d + 1, counted from 1
   std::int64_t block = 1024;  // largest rows and columns of a block of C with its own number of slices
-  // For the bound: smallest number of slices unless no residual is left before, largest number of products
-  // added.
+  // For the bound: smallest number of slices of a vector that still has a residual, and largest number of
+  // products that are added.
   int min_slices = 2;
   int max_products = max_slices * max_slices;
 };
@@ -117,7 +117,8 @@ struct Program {
 
   const Format& format() const { return *split_a.format; }
 
-  // Type of the sums that the engine returns; `reduces_sums_modulo`: it reduces residues' sums modulo m.
+  // Type of the sums that the engine returns. `reduces_sums_modulo`: the engine reduces sums of residues
+  // modulo their modulus.
   SumType sum_type(bool reduces_sums_modulo = false) const {
     if (format().id == FormatId::int52) return SumType::i128;
     if (recombination == Recombination::residues && reduces_sums_modulo) return SumType::residue;
@@ -125,7 +126,7 @@ struct Program {
     return format().floating && !schedule.integer_sums ? SumType::f32 : SumType::i64;
   }
 
-  // The moduli of the sums.
+  // Moduli of the sums.
   ResidueSystem residue_system() const { return {split_a.slices, split_a.complex_basis}; }
   // True if complex elements are multiplied by residues of a basis: C then has one column of sums per column
   // of elements, instead of one per part as for an embedding.
@@ -147,7 +148,7 @@ struct Parameter {
   std::string_view value;
 };
 
-// The whole number that `value` spells, from least to most; nothing for any other text.
+// The whole number that `value` spells, from min to max; nothing for any other text.
 std::optional<int> parse_parameter(std::string_view value, int min, int max);
 
 // A program with a name, from the literature or this project; one file each in this folder.
@@ -174,8 +175,9 @@ struct Scheme {
   // Fits the program to the exponents of one batch item's operands, or fails with contract_unreachable if the
   // program does not cover them.
   void (*adapt)(Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t k) = nullptr;
-  // Where `adapt` is fit_residual() (arith/residual_fit.hpp), which a device computes itself: the groups
-  // whose weight undoes the residuals' scale. The device fails for exponents that the format does not have.
+  // Groups whose weight undoes the residuals' scale, for schemes whose `adapt` is fit_residual()
+  // (arith/residual_fit.hpp). A device computes that fit itself, and fails for exponents that the format does
+  // not have.
   std::span<const int> fitted_groups = {};
 
   bool fits_residuals() const { return !fitted_groups.empty(); }
@@ -191,8 +193,8 @@ struct SchemeParameters {
 // The name by which a caller can request a scheme with these parameters: "ozaki2:moduli=14:scale=norm".
 std::string scheme_name(const Scheme& scheme, const SchemeParameters& parameters);
 
-// The program, which is the scheme's with some parameters, fitted to operands of that type and sums of k
-// products.
+// `program`, which is the scheme's own or one with other parameters, fitted to operands of that type and sums
+// of k products.
 Program fitted_program(const Scheme& scheme, Program program, OperandType type, std::int64_t k);
 
 // The scheme's own program, fitted likewise.

@@ -6,8 +6,8 @@
 //   C  = 2^-(s_i + t_j) sum of 2^-7(s + t) [a_s b_t]       every product in int32 accumulators of its own
 //
 // The paper's quantizer multiplies by 127 / max, a real number, once for the matrix or row and again for
-// every residual; this one scales by powers of two, which integers alone decide, and loses up to one bit per
-// slice by it.
+// every residual. This one scales by powers of two, which integers alone decide, and therefore loses up to
+// one bit per slice.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace kintsugi::core::schemes {
 
-// Each product has an int32 accumulator of its own: 2^16 products stay below 131,071.
+// Inner indices per int32 accumulator: each term has one of its own, which holds 131,071 products.
 inline constexpr std::int32_t quantensor_block = 65536;
 
 inline constexpr Structure<1> quantensor_structure_1{.terms = {Term{0, 0, 0}},

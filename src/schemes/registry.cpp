@@ -129,12 +129,13 @@ const Scheme* find_scheme(std::string_view name) {
   const Scheme* base = find_base(name.substr(0, colon));
   if (base == nullptr || colon == std::string_view::npos) return base;
   const auto lock = lock_shared_state();
-  static std::map<std::string, Scheme, std::less<>> made;  // plans point into it: nothing is removed
-  auto found = made.find(name);
-  if (found == made.end()) {
+  // Plans point into this map, so that nothing is removed from it.
+  static std::map<std::string, Scheme, std::less<>> configured_schemes;
+  auto found = configured_schemes.find(name);
+  if (found == configured_schemes.end()) {
     Scheme scheme = *base;
     scheme.program = configured(*base, name.substr(colon + 1));
-    found = made.emplace(name, scheme).first;
+    found = configured_schemes.emplace(name, scheme).first;
     found->second.name = found->first;
   }
   return &found->second;

@@ -17,13 +17,12 @@ namespace {
 
 constexpr int max_slices = 8;
 
-// The parameters' values.
-struct Choice {
+struct ParameterValues {
   const Format* format = &core::fp16;
-  int a = 2;
-  int b = 2;
-  int scale = 0;
-  int block = 0;
+  int a = 2;      // slices of A
+  int b = 2;      // slices of B
+  int scale = 0;  // exponent of the residuals' scale
+  int block = 0;  // k_block
   const Parameter* terms = nullptr;
 };
 
@@ -32,22 +31,22 @@ const Format* floating_format(std::string_view name) {
   return format != nullptr && format->floating && format->id != FormatId::fp64 ? format : nullptr;
 }
 
-bool take(const Parameter& parameter, Choice& choice) {
+bool take(const Parameter& parameter, ParameterValues& values) {
   const auto number = [&](int min, int max, int& target) {
     const auto value = parse_parameter(parameter.value, min, max);
     if (value) target = *value;
     return value.has_value();
   };
-  if (parameter.key == "a") return number(1, max_slices, choice.a);
-  if (parameter.key == "b") return number(1, max_slices, choice.b);
-  if (parameter.key == "scale") return number(0, 40, choice.scale);
-  if (parameter.key == "block") return number(0, 65536, choice.block);
-  if (parameter.key == "format") return (choice.format = floating_format(parameter.value)) != nullptr;
-  choice.terms = &parameter;
+  if (parameter.key == "a") return number(1, max_slices, values.a);
+  if (parameter.key == "b") return number(1, max_slices, values.b);
+  if (parameter.key == "scale") return number(0, 40, values.scale);
+  if (parameter.key == "block") return number(0, 65536, values.block);
+  if (parameter.key == "format") return (values.format = floating_format(parameter.value)) != nullptr;
+  values.terms = &parameter;
   return parameter.key == "terms";
 }
 
-// All products, the largest first: ordered by s + t, then by s.
+// All products a_s b_t, the largest first: ordered by s + t, then by s.
 std::vector<Term> all_terms(int slices_a, int slices_b) {
   std::vector<Term> terms;
   for (int sum = 0; sum <= slices_a + slices_b - 2; ++sum) {
@@ -75,11 +74,11 @@ std::vector<Term> listed_terms(std::string_view list, const std::vector<Term>& a
   return terms;
 }
 
-std::vector<Term> chosen_terms(const Choice& choice) {
-  std::vector<Term> terms = all_terms(choice.a, choice.b);
-  if (choice.terms == nullptr) return terms;
-  if (choice.terms->value.starts_with('a')) return listed_terms(choice.terms->value, terms);
-  const auto count = parse_parameter(choice.terms->value, 1, static_cast<int>(terms.size()));
+std::vector<Term> chosen_terms(const ParameterValues& values) {
+  std::vector<Term> terms = all_terms(values.a, values.b);
+  if (values.terms == nullptr) return terms;
+  if (values.terms->value.starts_with('a')) return listed_terms(values.terms->value, terms);
+  const auto count = parse_parameter(values.terms->value, 1, static_cast<int>(terms.size()));
   terms.resize(count ? static_cast<std::size_t>(*count) : 0);
   return terms;
 }
@@ -99,26 +98,26 @@ std::span<const Term> keep(const std::vector<Term>& terms) {
 }  // namespace
 
 const Parameter* configure_split_n(Program& program, std::span<const Parameter> parameters) {
-  Choice choice;
+  ParameterValues values;
   for (const Parameter& parameter : parameters) {
     const auto is_same = [&](const Parameter& other) { return other.key == parameter.key; };
     const bool repeated = std::count_if(parameters.begin(), parameters.end(), is_same) > 1;
-    if (repeated || !take(parameter, choice)) return &parameter;
+    if (repeated || !take(parameter, values)) return &parameter;
   }
-  std::vector<Term> terms = chosen_terms(choice);
-  if (terms.empty()) return choice.terms;
+  std::vector<Term> terms = chosen_terms(values);
+  if (terms.empty()) return values.terms;
   Schedule& schedule = program.schedule;
   for (std::size_t t = 0; t < terms.size(); ++t) {
     terms[t].group = static_cast<std::int16_t>(t);
-    schedule.group_exponents[t] = -choice.scale * (terms[t].a + terms[t].b);
+    schedule.group_exponents[t] = -values.scale * (terms[t].a + terms[t].b);
   }
   schedule.terms = keep(terms);
-  schedule.slices_a = choice.a;
-  schedule.slices_b = choice.b;
+  schedule.slices_a = values.a;
+  schedule.slices_b = values.b;
   schedule.groups = static_cast<int>(terms.size());
-  schedule.k_block = choice.block;
-  program.split_a = nearest_split(*choice.format, choice.a, choice.scale);
-  program.split_b = nearest_split(*choice.format, choice.b, choice.scale);
+  schedule.k_block = values.block;
+  program.split_a = nearest_split(*values.format, values.a, values.scale);
+  program.split_b = nearest_split(*values.format, values.b, values.scale);
   return nullptr;
 }
 

@@ -7,6 +7,8 @@
 
 namespace kintsugi::core::schemes {
 
+// Its splits have no slices, since it reads the operands themselves; fp64 is there because every split names
+// a format.
 inline constexpr Scheme superaccumulator{
     .name = "superaccumulator",
     .summary = "every element summed exactly and rounded once, for any range",

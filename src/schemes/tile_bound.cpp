@@ -17,8 +17,8 @@ bool has_product(const Schedule& schedule, int i, int j) {
                      [&](const Term& term) { return term.a == i && term.b == j; });
 }
 
-// The sum of all products that are left out, for one pair of elements. The half-precision program leaves out
-// 5 * 2^-46 and what is smaller.
+// Sum of all products that are left out, for one pair of elements. The half-precision program leaves out
+// 5 * 2^-46 and smaller products, together less than 2^-43.
 double left_out(const Program& program) {
   double sum = 0;
   for (int i = 0; i < program.split_a.slices; ++i) {
@@ -35,18 +35,18 @@ double left_out(const Program& program) {
 double tile_rounding(const SplitRule& rule) { return power_of_two(-segment_bits * rule.slices); }
 
 ErrorBound tile_split_bound(const Program& program, std::int64_t k) {
-  // Exponents of FP32 numbers lie between -149 and 128: a tile is shifted to that of another operand's tile
-  // by no more than their difference.
+  // If both tiles of a product share one exponent, one of them is shifted by their difference. Exponents
+  // of FP32 numbers are between -149 and 128 after rounding.
   const double shifted = program.schedule.tiles.pair_exponent ? power_of_two(278) : 1;
   const double a = shifted * tile_rounding(program.split_a);
   const double b = shifted * tile_rounding(program.split_b);
   return {0, a, b, static_cast<double>(k) * (a * b + left_out(program))};
 }
 
-// Each operation in FP32 loses at most u of what it has added up so far. An element meets one addition a tile
-// (or piece, of 32 at least) but for the first, which adds to zero; the fma of H and L; and their
-// conversions, which together lose u, and nothing up to k = 2. The half-precision program's fma instructions
-// lose u and 2^-8 of it, and so on.
+// Each operation in FP32 loses at most u of what it has added up so far. An element meets one addition per
+// tile or piece, of at least 32 inner indices, except for the first, which adds to zero; the fma of H and L;
+// and the conversions of H and L, which together lose u, and nothing for k up to 2. The half-precision
+// program's fma instructions lose u, 2^-8 u, 2^-16 u and so on.
 ErrorBound tile_bound(const Program& program, std::int64_t k) {
   const ErrorBound split = tile_split_bound(program, k);
   const double additions = static_cast<double>(divide_up(k, half_piece)) + (k > 2 ? 1 : 0) + 0x1p-6;

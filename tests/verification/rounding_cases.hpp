@@ -44,31 +44,32 @@ struct RoundingProblem {
   T alpha = 1, beta = 0;
 };
 
-// An element of A and one of B whose product is an integer of at most `digits` bits times 2^position: B's is
-// 2^y, A's is the integer times 2^(position - y).
-struct Slot {
-  int position;
-  int y;
+// Exponents of an element of A and one of B whose product is an integer of at most `digits` bits times
+// 2^product: B's is 2^b, A's is the integer times 2^(product - b).
+struct FactorExponents {
+  int product;
+  int b;
 };
 
-// Chooses y for that position, so that both factors are numbers of T: near the middle, which keeps the
+// Chooses b for that product, so that both factors are numbers of T: near the middle, which keeps the
 // dynamic ranges of A and B narrow, or anywhere.
 template <class T>
-Slot place(Random& random, int position, bool anywhere) {
+FactorExponents choose_exponents(Random& random, int product, bool anywhere) {
   using L = RoundingLimits<T>;
-  const int min = std::max(L::lowest, position - L::highest);
-  const int max = std::min(std::numeric_limits<T>::max_exponent - 1, position - L::lowest);
-  const int middle = std::clamp(position >> 1, min, max);
-  return {position, anywhere ? static_cast<int>(random.integer(min, max)) : middle};
+  const int min = std::max(L::lowest, product - L::highest);
+  const int max = std::min(std::numeric_limits<T>::max_exponent - 1, product - L::lowest);
+  const int middle = std::clamp(product >> 1, min, max);
+  return {product, anywhere ? static_cast<int>(random.integer(min, max)) : middle};
 }
 
+// True if two numbers of T have a product with that exponent.
 template <class T>
-bool placeable(int position) {
+bool has_factors(int product) {
   using L = RoundingLimits<T>;
-  return position >= 2 * L::lowest && position <= L::highest + std::numeric_limits<T>::max_exponent - 1;
+  return product >= 2 * L::lowest && product <= L::highest + std::numeric_limits<T>::max_exponent - 1;
 }
 
-// What the exact number has beyond significand 2^last; it decides how the number is rounded.
+// Part of the exact number beyond significand 2^last; it decides how the number is rounded.
 enum class Rest : std::uint8_t { none, below_half, half, above_half, little_more, little_less };
 
 struct Chosen {
@@ -86,9 +87,20 @@ template <class T>
 class ConstructedRounding {
  public:
   using L = RoundingLimits<T>;
-  // Inner indices of a column: a product, the low and high half of its negative, the chosen number, half of
-  // its last place, a term far below that, and the low and high half of -beta C.
-  static constexpr int block = 8;
+  // Terms of the sums of a column, each with an inner index of its own: a product, the low and high half of
+  // its negative, the chosen number, half a unit of its last digit, a term far below that, and the low and
+  // high half of -beta C.
+  enum TermIndex {
+    product_term,
+    low_term,
+    high_term,
+    number_term,
+    half_term,
+    little_term,
+    c_low_term,
+    c_high_term
+  };
+  static constexpr int block = c_high_term + 1;  // inner indices of a column
 
   ConstructedRounding(Random& random, std::int64_t rows, std::int64_t columns, int max_depth, bool anywhere,
                       bool with_scalars)
@@ -109,16 +121,16 @@ class ConstructedRounding {
 
  private:
   struct Column {
-    int last;  // exponent of the results' last place
+    int last;  // exponent of the results' last digit
     std::uint64_t factor;
     int c_exponent;
-    Slot number, half, little, product, low, high, c_low, c_high;
-    std::array<int, block> order;
+    std::array<FactorExponents, block> terms;  // by TermIndex
+    std::array<int, block> order;              // inner index of each term in the column's block
   };
 
   std::uint64_t significand() { return L::top | (random_.bits() & (L::top - 1)) | 1U; }
 
-  // Draws the exponent of the last place: the lowest, the highest, or any.
+  // Draws the exponent of the last digit: the lowest, the highest, or any.
   int draw_last() {
     switch (random_.integer(0, 3)) {
       case 0: return L::lowest;
@@ -135,26 +147,22 @@ class ConstructedRounding {
     const int old = column.last + static_cast<int>(random_.integer(-2 * L::digits, 4));
     column.c_exponent = old + L::digits;  // beta = beta_ 2^-digits
     const bool c_is_in_range = column.c_exponent >= L::lowest && column.c_exponent <= L::highest;
-    const int places[] = {last,
-                          last - 1,
-                          last - depth,
-                          cancelled,
-                          cancelled + L::digits,
-                          old - alpha_exponent_,
-                          old - alpha_exponent_ + L::digits};
-    if (!std::all_of(std::begin(places), std::end(places), placeable<T>)) return false;
+    std::array<int, block> products;
+    products[product_term] = products[low_term] = cancelled;
+    products[high_term] = cancelled + L::digits;
+    products[number_term] = last;
+    products[half_term] = last - 1;
+    products[little_term] = last - depth;
+    products[c_low_term] = old - alpha_exponent_;
+    products[c_high_term] = old - alpha_exponent_ + L::digits;
+    if (!std::all_of(products.begin(), products.end(), has_factors<T>)) return false;
     if (beta_ != 0 && !c_is_in_range) return false;
-    const auto slot = [&](int position) { return place<T>(random_, position, anywhere_); };
-    column.number = slot(last);
-    column.half = slot(last - 1);
-    column.little = slot(last - depth);
-    column.product = slot(cancelled);
-    column.low = slot(cancelled);
-    column.high = slot(cancelled + L::digits);
-    column.c_low = slot(old - alpha_exponent_);
-    column.c_high = slot(old - alpha_exponent_ + L::digits);
+    // This order of drawing keeps the cases of a seed.
+    for (const int term :
+         {number_term, half_term, little_term, product_term, low_term, high_term, c_low_term, c_high_term})
+      column.terms[term] = choose_exponents<T>(random_, products[term], anywhere_);
     column.factor = significand();
-    return column.product.y + L::digits < std::numeric_limits<T>::max_exponent;
+    return column.terms[product_term].b + L::digits < std::numeric_limits<T>::max_exponent;
   }
 
   Column draw_column(int last) {
@@ -193,12 +201,12 @@ class ConstructedRounding {
     const std::uint64_t first = random_.bits() >> (64 - L::digits);
     const auto product = static_cast<UnsignedInt128>(first) * column.factor;
     const std::uint64_t mask = 2 * L::top - 1;
-    set(i, j, column, 0, column.product, first, -inner_sign);
-    set(i, j, column, 1, column.low, static_cast<std::uint64_t>(product) & mask, inner_sign);
-    set(i, j, column, 2, column.high, static_cast<std::uint64_t>(product >> L::digits), inner_sign);
-    set(i, j, column, 3, column.number, chosen.significand, inner_sign);
-    set(i, j, column, 4, column.half, half ? 1 : 0, inner_sign);
-    set(i, j, column, 5, column.little, more || less ? 1 : 0, less ? -inner_sign : inner_sign);
+    set(i, j, column, product_term, first, -inner_sign);
+    set(i, j, column, low_term, static_cast<std::uint64_t>(product) & mask, inner_sign);
+    set(i, j, column, high_term, static_cast<std::uint64_t>(product >> L::digits), inner_sign);
+    set(i, j, column, number_term, chosen.significand, inner_sign);
+    set(i, j, column, half_term, half ? 1 : 0, inner_sign);
+    set(i, j, column, little_term, more || less ? 1 : 0, less ? -inner_sign : inner_sign);
     if (beta_ != 0) cancel_old_element(i, j, column);
     const bool nothing = chosen.significand == 0 && chosen.rest == Rest::none;
     const bool negative = sign < 0 && !nothing;
@@ -213,24 +221,24 @@ class ConstructedRounding {
     const std::uint64_t old = random_.bits() >> (64 - L::digits);
     const auto product = static_cast<UnsignedInt128>(old) * beta_;
     problem_.c[i + j * problem_.m] = std::ldexp(static_cast<T>(old), column.c_exponent);
-    set(i, j, column, 6, column.c_low, static_cast<std::uint64_t>(product) & (2 * L::top - 1), -alpha_sign_);
-    set(i, j, column, 7, column.c_high, static_cast<std::uint64_t>(product >> L::digits), -alpha_sign_);
+    set(i, j, column, c_low_term, static_cast<std::uint64_t>(product) & (2 * L::top - 1), -alpha_sign_);
+    set(i, j, column, c_high_term, static_cast<std::uint64_t>(product >> L::digits), -alpha_sign_);
   }
 
-  void set(std::int64_t i, std::int64_t j, const Column& column, int slot, const Slot& where,
-           std::uint64_t integer, int sign) {
-    const std::int64_t p = j * block + column.order[slot];
-    const T value = std::ldexp(static_cast<T>(integer), where.position - where.y);
+  // Sets A's element of a term of C's element (i, j), so that the term is sign * integer * 2^product.
+  void set(std::int64_t i, std::int64_t j, const Column& column, TermIndex term, std::uint64_t integer,
+           int sign) {
+    const std::int64_t p = j * block + column.order[term];
+    const FactorExponents& exponents = column.terms[term];
+    const T value = std::ldexp(static_cast<T>(integer), exponents.product - exponents.b);
     problem_.a[i + p * problem_.m] = sign < 0 ? -value : value;
   }
 
   void fill_column(std::int64_t j, int last) {
     const Column column = draw_column(last);
-    const Slot* slots[] = {&column.product, &column.low,    &column.high,  &column.number,
-                           &column.half,    &column.little, &column.c_low, &column.c_high};
-    for (int s = 0; s < static_cast<int>(std::size(slots)); ++s) {
-      const T factor = s == 0 ? static_cast<T>(column.factor) : T(1);
-      problem_.b[j * block + column.order[s] + j * problem_.k] = std::ldexp(factor, slots[s]->y);
+    for (int term = 0; term < block; ++term) {
+      const T factor = term == product_term ? static_cast<T>(column.factor) : T(1);
+      problem_.b[j * block + column.order[term] + j * problem_.k] = std::ldexp(factor, column.terms[term].b);
     }
     for (std::int64_t i = 0; i < problem_.m; ++i) fill_element(i, j, column);
   }

@@ -81,7 +81,8 @@ void split_items(const Plan& plan, std::int64_t count, const DevicePrepared::Ite
   if (by_ranges || !can_split(plan)) engine.find_ranges(plan.queue, operand, {}, {});
   if (by_norms) engine.find_norms(plan.queue, operand, {}, {});
   if (can_split(plan)) {
-    const DeviceSplit split{operand, 0, &prepared.rule, first.slices, by_ranges};
+    const DeviceSplit split{
+        .side = operand, .rule = &prepared.rule, .slices = first.slices, .ranges_known = by_ranges};
     engine.split(plan.queue, {&split, 1}, {});
   }
   engine.summarize(plan.queue, operand, first.summary);

@@ -20,15 +20,15 @@ std::size_t largest_slices(const Plan& plan, const Blocking& blocking) {
 // Shape of a candidate's products.
 DeviceShape shape_of(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
   const Program& program = candidate.program;
-  return {program.schedule,
-          program.format().id,
-          element_type(plan.problem),
-          std::min(blocking.m, plan.problem.m),
-          std::min(blocking.n, plan.problem.n),
-          plan.problem.k,
-          items_at_once(plan, blocking),
-          false,
-          false};
+  return {.schedule = program.schedule,
+          .format = program.format().id,
+          .type = element_type(plan.problem),
+          .m = std::min(blocking.m, plan.problem.m),
+          .n = std::min(blocking.n, plan.problem.n),
+          .k = plan.problem.k,
+          .items = items_at_once(plan, blocking),
+          .prepared_a = false,
+          .prepared_b = false};
 }
 
 std::size_t max_scratch(const Plan& plan, const Blocking& blocking) {

@@ -43,7 +43,7 @@ std::vector<std::vector<WorkTile>> work_tiles_of(const TileSchedule& schedule) {
 
 // Returns the time, in k-blocks, when the last cluster ends. All clusters run at once; a work tile begins
 // when the partial sums that it receives have been sent.
-std::int64_t time_of(const TileSchedule& schedule) {
+std::int64_t end_time(const TileSchedule& schedule) {
   const auto of_clusters = work_tiles_of(schedule);
   std::map<std::pair<Tile, int>, std::int64_t> ends;
   std::vector<std::size_t> next(of_clusters.size(), 0);
@@ -130,7 +130,7 @@ TEST(TileSchedule, EveryKBlockOfEveryTileIsComputedOnce) {
                          << " k-blocks, " << clusters << " clusters");
             const TileSchedule schedule = make_tile_schedule(rows, columns, items, k_blocks, clusters);
             expect_every_k_block_once(schedule);
-            time_of(schedule);
+            end_time(schedule);
             for (const int resident : {1, 2, 3, 33})
               EXPECT_TRUE(ends_with_resident(schedule, resident)) << resident;
           }
@@ -145,7 +145,7 @@ TEST(TileSchedule, TilesOfTheLastWaveAreSplitAlongK) {
   const TileSchedule schedule = make_tile_schedule(16, 22, 1, 64, 66);  // n = 4096: 5.33 waves
   EXPECT_EQ(schedule.waves, 5);
   EXPECT_EQ(schedule.k_parts, 3);
-  EXPECT_LE(time_of(schedule), 5 * 64 + 64 / 3 + 1);
+  EXPECT_LE(end_time(schedule), 5 * 64 + 64 / 3 + 1);
   EXPECT_EQ(make_tile_schedule(32, 43, 1, 128, 66).k_parts, 1) << "the last of 20.85 waves is nearly full";
   EXPECT_EQ(make_tile_schedule(33, 44, 1, 132, 66).split_tiles(), 0);
 }
@@ -199,24 +199,24 @@ TEST(TileSchedule, RescaledTilesHaveTheirOwnExpectedTimes) {
     }
     return best;
   };
-  const auto time_of = [](std::size_t tile, std::int64_t n) {
+  const auto small_tile_time = [](std::size_t tile, std::int64_t n) {
     return choose_small_tile(small_tiles[tile], tile, false, n, n, 1, n, 2, 1, 132, h200_costs())
         .microseconds;
   };
   const auto quickest_small_tile = [&](std::int64_t n) {
     std::size_t best = 0;
     for (std::size_t tile = 1; tile < small_tiles.size(); ++tile) {
-      if (time_of(tile, n) < time_of(best, n)) best = tile;
+      if (small_tile_time(tile, n) < small_tile_time(best, n)) best = tile;
     }
     return best;
   };
   for (const std::int64_t n : {512, 1024}) {
     EXPECT_EQ(small_tiles[quickest_small_tile(n)].columns, 64);
-    EXPECT_LT(time_of(quickest_small_tile(n), n), quickest_cluster_tile(n).microseconds) << n;
+    EXPECT_LT(small_tile_time(quickest_small_tile(n), n), quickest_cluster_tile(n).microseconds) << n;
   }
   for (const auto& [n, columns] : {std::pair{2048, 128}, std::pair{4096, 192}}) {
     EXPECT_EQ(rescaled_tiles[quickest_cluster_tile(n).tile].columns, columns);
-    EXPECT_LT(quickest_cluster_tile(n).microseconds, time_of(quickest_small_tile(n), n)) << n;
+    EXPECT_LT(quickest_cluster_tile(n).microseconds, small_tile_time(quickest_small_tile(n), n)) << n;
   }
 }
 
@@ -273,15 +273,15 @@ TEST(SmallTiles, TheShorterSideOfCIsTakenAsColumns) {
 // Segments of k are given to separate thread blocks where tiles are few and k is long, and where the
 // segments' sums fit into their memory.
 TEST(SmallTiles, SeparateSegmentsAreForLongK) {
-  const auto time_of = [](std::int64_t n, std::int64_t k, std::int32_t sums, std::int32_t segments) {
+  const auto expected_time = [](std::int64_t n, std::int64_t k, std::int32_t sums, std::int32_t segments) {
     return choose_small_tile(small_tiles[1], 1, false, n, n, 1, k, 2, sums, 132, h200_costs(), segments)
         .microseconds;
   };
   for (const auto& [n, k] :
        {std::pair<std::int64_t, std::int64_t>{64, 1 << 20}, {100, 100000}, {768, 131072}})
-    EXPECT_LT(time_of(n, k, 4, 16), 0.7 * time_of(n, k, 4, 1)) << n << ", k = " << k;
+    EXPECT_LT(expected_time(n, k, 4, 16), 0.7 * expected_time(n, k, 4, 1)) << n << ", k = " << k;
   for (const auto& [n, k] : {std::pair<std::int64_t, std::int64_t>{64, 1024}, {512, 2048}, {768, 1024}})
-    EXPECT_GT(time_of(n, k, 4, 4), time_of(n, k, 4, 1)) << n << ", k = " << k;
+    EXPECT_GT(expected_time(n, k, 4, 4), expected_time(n, k, 4, 1)) << n << ", k = " << k;
   EXPECT_EQ(segment_sum_bytes(768, 768, 1, 1), 0);
   EXPECT_EQ(segment_sum_bytes(768, 700, 1, 16), 768 * 768 * 16 * 4);
   EXPECT_EQ(segment_sum_bytes(1024, 1024, 1, 16), max_segment_bytes);

@@ -52,8 +52,9 @@ struct Buffers {
               .column_stride = along_k ? 1 : n};
   }
   DeviceSide side() const {
-    return {matrix, 0, reinterpret_cast<VectorRange*>(ranges.data()), 1,
-            reinterpret_cast<VectorNorm*>(norms.data())};
+    return {.matrix = matrix,
+            .ranges = reinterpret_cast<VectorRange*>(ranges.data()),
+            .norms = reinterpret_cast<VectorNorm*>(norms.data())};
   }
 
   Slices slices;
@@ -159,13 +160,13 @@ void measure(const char* name, const Pattern<T>& pattern, std::int64_t n, std::i
   const auto buffers_of = [&](int i) -> const Buffers<T>& {
     return *buffers[static_cast<std::size_t>(i) % buffers.size()];
   };
-  const DeviceSplit first{buffers_of(0).side(), 0, &rule, buffers_of(0).slices, false};
+  const DeviceSplit first{.side = buffers_of(0).side(), .rule = &rule, .slices = buffers_of(0).slices};
   if (rule.scales == ScaleRule::norm && !engine().finds_norms(first))
     return;  // no kernel reads such an operand only once
   const int count = n * length <= (std::int64_t{1} << 26) ? 24 : 8;
   Row row{name, n, length, along_k ? along_k_text : across_text, bytes_of(*buffers[0])};
   row.time = seconds(count, [&](int i) {
-    const DeviceSplit next{buffers_of(i).side(), 0, &rule, buffers_of(i).slices, false};
+    const DeviceSplit next{.side = buffers_of(i).side(), .rule = &rule, .slices = buffers_of(i).slices};
     split({}, {&next, 1});
   });
   row.right = is_right(*buffers[0], pattern, rule);
@@ -199,8 +200,8 @@ void measure_both(const char* name, const Pattern<T>& pattern, std::int64_t n, s
     row.time = seconds_in_graph(
         count, bytes / slow_bytes_per_second + launch_seconds, [&](const Queue& queue, int i) {
           const Pair<T>& pair = *pairs[static_cast<std::size_t>(i) % pairs.size()];
-          const std::array splits{DeviceSplit{pair.a.side(), 0, &rule, pair.a.slices, false},
-                                  DeviceSplit{pair.b.side(), 0, &rule, pair.b.slices, false}};
+          const std::array splits{DeviceSplit{.side = pair.a.side(), .rule = &rule, .slices = pair.a.slices},
+                                  DeviceSplit{.side = pair.b.side(), .rule = &rule, .slices = pair.b.slices}};
           if (in_one_call) return split(queue, splits);
           for (const DeviceSplit& operand_split : splits) split(queue, {&operand_split, 1});
         });

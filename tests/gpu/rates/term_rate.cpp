@@ -59,7 +59,7 @@ class Side {
                     .column_stride = 1};
     side_.ranges = reinterpret_cast<VectorRange*>(ranges_.data());
     side_.items = size.items;
-    const DeviceSplit split{side_, 0, &rule, slices_, false};
+    const DeviceSplit split{.side = side_, .rule = &rule, .slices = slices_};
     engine().split({}, {&split, 1}, {});
   }
 

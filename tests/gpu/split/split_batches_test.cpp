@@ -51,11 +51,13 @@ struct Batch {
   std::int64_t number() const { return static_cast<std::int64_t>(items.size()) - 2; }
   std::size_t slice_bytes() const { return slices_of(rule, vectors, length).bytes(); }
   // Items 1 ... number, whose ranges and slices follow those of item 0.
-  DeviceSide side() const { return {matrix, 1, ranges.data() + vectors, number()}; }
+  DeviceSide side() const {
+    return {.matrix = matrix, .item = 1, .ranges = ranges.data() + vectors, .items = number()};
+  }
   DeviceSplit split() const {
     Slices target = slices_of(rule, vectors, length);
     target.data = slices.data() + slice_bytes();
-    return {side(), 0, &rule, target, false};
+    return {.side = side(), .rule = &rule, .slices = target};
   }
 
   // Items for which is_split(item) is true must have the host's slices; the others, and those at the ends,
@@ -274,7 +276,9 @@ TEST(SplitBatches, MoreItemsThanAGridTakesHaveTheHostsSlices) {
     const std::size_t bytes = slices.bytes();
     const DeviceArray<std::byte> memory(number * bytes);
     slices.data = memory.data();
-    const DeviceSplit split{{operand.matrix, 0, ranges.data(), number}, 0, &rule, slices, false};
+    const DeviceSplit split{.side = {.matrix = operand.matrix, .ranges = ranges.data(), .items = number},
+                            .rule = &rule,
+                            .slices = slices};
     device_engine().find_ranges({}, split.side, {}, {});
     const std::vector<VectorRange> ranges_alone = ranges.host();
     device_engine().split({}, {&split, 1}, {});

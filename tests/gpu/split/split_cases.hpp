@@ -348,7 +348,7 @@ struct DeviceOperand {
   DeviceSplit split() const {
     Slices target = slices_of(rule, vectors, length);
     target.data = slices.data();
-    return {{matrix, 0, ranges.data()}, 0, &rule, target, false};
+    return {.side = {.matrix = matrix, .ranges = ranges.data()}, .rule = &rule, .slices = target};
   }
 
   DeviceArray<T> values;

@@ -77,8 +77,8 @@ std::vector<Figure> draw_document(const Json& document) {
   const auto of = [](const char* name) {
     return [name](const Json& row) { return row.value(name, Json()); };
   };
-  chart.series.push_back(exponent_line("level IV by segments alone", 0, 0, document, of("level_4")));
-  chart.series.push_back(exponent_line("native FP32", 1, 0, document, of("native")));
+  chart.series.push_back(exponent_line("level IV by segments alone", {.colour = 0}, document, of("level_4")));
+  chart.series.push_back(exponent_line("native FP32", {.colour = 1}, document, of("native")));
   return {{"Tiles of wide ranges", {{chart, "ranges", "", -1}}}};
 }
 

@@ -68,7 +68,7 @@ std::vector<Figure> draw_document(const Json& document) {
   chart.log_y = false;
   for (std::size_t i = 0; i < std::size(splits); ++i) {
     const auto fewest = [i](const Json& row) { return row.at("retained").at(i).at("fewest"); };
-    chart.series.push_back(exponent_line(splits[i].name, static_cast<int>(i), 0, document, fewest));
+    chart.series.push_back(exponent_line(splits[i].name, {.colour = static_cast<int>(i)}, document, fewest));
   }
   return {{"Bits of the splits of Table 1", {{chart, "bits", "", -1}}}};
 }

@@ -12,7 +12,11 @@ namespace {
 
 constexpr int lowest_exponent = -26;
 constexpr int highest_exponent = 27;
-constexpr int last_of_equations = 15;  // from 16 on the high slice is infinite
+// Offset exponents for which the high slice is a normal number, as the equations assume. Some numbers of the
+// exponent after these round to infinity; from 16 on the high slice is always infinite.
+constexpr int first_normal = -14;
+constexpr int last_normal = 14;
+constexpr int last_finite = 15;
 constexpr std::uint64_t seed = 1;
 
 lab::SplitDescription split_with(int sb) { return {"fp16", 2, "nearest-even", "nearest-even", sb}; }
@@ -23,7 +27,7 @@ Json bits_document(int exponent, int sb, std::int64_t samples) {
 }
 
 Json underflow_document(int exponent, std::int64_t samples) {
-  if (exponent > last_of_equations) return nullptr;
+  if (exponent > last_finite) return nullptr;
   const auto shares = lab::simulate_underflow(exponent, 0, samples, seed);
   return {{"equation_underflow", lab::underflow_probability(exponent)},
           {"equation_underflow_or_gradual", lab::underflow_or_gradual_probability(exponent)},
@@ -68,13 +72,15 @@ Figure probability_figure(const Json& document) {
     };
   };
   Chart chart = exponent_chart("Underflow of the unscaled low slice", "share of fp32 numbers");
-  chart.series = {
-      exponent_line("Eq. 5, underflow or gradual", 0, 0, document, member("equation_underflow_or_gradual")),
-      exponent_line("simulated, underflow or gradual", 0, 1, document,
-                    member("simulated_underflow_or_gradual")),
-      exponent_line("Eq. 5, underflow", 1, 0, document, member("equation_underflow")),
-      exponent_line("simulated, underflow", 1, 1, document, member("simulated_underflow")),
-      exponent_line("simulated, the whole residual is lost", 2, 2, document, member("lost"))};
+  chart.series = {exponent_line("Eq. 5, underflow or gradual", {.colour = 0}, document,
+                                member("equation_underflow_or_gradual")),
+                  exponent_line("simulated, underflow or gradual", {.colour = 0, .dashes = 1}, document,
+                                member("simulated_underflow_or_gradual")),
+                  exponent_line("Eq. 5, underflow", {.colour = 1}, document, member("equation_underflow")),
+                  exponent_line("simulated, underflow", {.colour = 1, .dashes = 1}, document,
+                                member("simulated_underflow")),
+                  exponent_line("simulated, the whole residual is lost", {.colour = 2, .dashes = 2}, document,
+                                member("lost"))};
   return {"Underflow and gradual underflow", {{chart, "probability", "", -1}}};
 }
 
@@ -82,11 +88,11 @@ Figure bits_figure(const Json& document) {
   Chart chart = exponent_chart("Bits that two fp16 slices keep", "significant bits of fp32's 24");
   for (std::size_t i = 0; i < document.at("rows").front().at("retained").size(); ++i) {
     const Json& first = document.at("rows").front().at("retained").at(i);
-    const auto colour = static_cast<int>(i);
     for (const char* name : {"fewest", "mean"}) {
-      chart.series.push_back(exponent_line(
-          fmt::format("sb = {}, {}", cell(first, "sb"), name), colour, std::string(name) == "mean" ? 1 : 0,
-          document, [i, name](const Json& row) { return row.at("retained").at(i).at(name); }));
+      chart.series.push_back(
+          exponent_line(fmt::format("sb = {}, {}", cell(first, "sb"), name),
+                        {.colour = static_cast<int>(i), .dashes = std::string(name) == "mean" ? 1 : 0},
+                        document, [i, name](const Json& row) { return row.at("retained").at(i).at(name); }));
     }
   }
   return {"Retained bits", {{chart, "bits", "", -1}}};
@@ -137,7 +143,7 @@ std::vector<double> fewest_over(const Evidence& evidence, const ExponentSpan& sp
 // Returns the largest difference between an equation and the simulation.
 double difference(const Evidence& evidence, const std::string& name) {
   double largest = 0;
-  for (int exponent = -14; exponent < last_of_equations; ++exponent)
+  for (int exponent = first_normal; exponent <= last_normal; ++exponent)
     largest = std::max(largest, std::fabs(share(evidence, exponent, ("equation_" + name).c_str()) -
                                           share(evidence, exponent, ("simulated_" + name).c_str())));
   return largest;
@@ -164,8 +170,8 @@ Measured significant_underflow(const Evidence& evidence) {
   Measured measured;
   for (const int least : {-9, -10}) {
     const std::string after = fmt::format(", none from {} up", least);
-    measured.push_back(
-        {fmt::format("offsets {} to 14", least), shares(evidence, least, 14, "simulated_underflow")});
+    measured.push_back({fmt::format("offsets {} to 14", least),
+                        shares(evidence, least, last_normal, "simulated_underflow")});
     measured.push_back({"offsets -12 and -11" + after, shares(evidence, -12, -11, "simulated_underflow")});
     measured.push_back({"offset -13" + after, shares(evidence, -13, -13, "simulated_underflow")});
   }
@@ -173,7 +179,7 @@ Measured significant_underflow(const Evidence& evidence) {
 }
 
 Measured rule_one(const Evidence& evidence) {
-  return {{"offsets -2 to 14", fewest_over(evidence, {.first = -2, .last = 14, .sb = 0})},
+  return {{"offsets -2 to 14", fewest_over(evidence, {.first = -2, .last = last_normal, .sb = 0})},
           {"offset -3", fewest_over(evidence, {.first = -3, .last = -3, .sb = 0})},
           {"offset -13", fewest_over(evidence, {.first = -13, .last = -13, .sb = 0})}};
 }
@@ -187,8 +193,9 @@ Measured large_exponents(const Evidence& evidence) {
 }
 
 Measured full_range_of_twelve(const Evidence& evidence) {
-  return {{"offsets -14 to 14", fewest_over(evidence, {.first = -14, .last = 14, .sb = 12})},
-          {"offset 15", fewest_over(evidence, {.first = 15, .last = 15, .sb = 12})}};
+  return {
+      {"offsets -14 to 14", fewest_over(evidence, {.first = first_normal, .last = last_normal, .sb = 12})},
+      {"offset 15", fewest_over(evidence, {.first = last_finite, .last = last_finite, .sb = 12})}};
 }
 
 }  // namespace

@@ -98,8 +98,8 @@ __device__ inline std::byte* slices_of(const SplitTask& task) {
   return task.slices + item_of_block() * task.item_bytes;
 }
 
-// Writes an element's slices by the functions of arith/split_rule.hpp. Not inlined: most elements never need
-// it.
+// Writes an element's slices by the functions of arith/split_rule.hpp. Not inlined, since most elements do
+// not need it.
 template <ElementKind kind>
 __device__ __noinline__ void write_any(const SplitTask& task, int scale, double x, std::int64_t offset) {
   const SplitRule rule = fitted_rule_of(task, kind);

@@ -13,9 +13,9 @@ namespace kintsugi::core::cuda {
 // Batch item that the thread block works on, counted from the first item of its launch.
 __device__ inline std::int64_t item_of_block() { return blockIdx.y; }
 
-// True if the split is skipped: alpha is zero, or none of the batch items that it serves has selected the
-// candidate.
-__device__ inline bool is_left_out(const SplitTasks& tasks) {
+// True if the split's candidate was selected for none of the batch items that the split serves, or alpha is
+// zero, so that no candidate is needed.
+__device__ inline bool none_is_selected(const SplitTasks& tasks) {
   if (is_zero(tasks.alpha)) return true;
   const DeviceCondition& condition = tasks.condition;
   if (condition.selection == nullptr) return false;
@@ -23,10 +23,10 @@ __device__ inline bool is_left_out(const SplitTasks& tasks) {
     return __ldcg(&condition.selection[item].candidate) != condition.candidate;  // as holds() reads it
   };
   if (tasks.served_items == 1) return is_other(item_of_block());
-  bool taken = false;
+  bool selected = false;
   for (std::int64_t item = threadIdx.x; item < tasks.served_items; item += blockDim.x)
-    taken = taken || !is_other(item);
-  return __syncthreads_or(taken ? 1 : 0) == 0;
+    selected = selected || !is_other(item);
+  return __syncthreads_or(selected ? 1 : 0) == 0;
 }
 
 __device__ inline void clear_counters(const DeviceCounters& counters) {
@@ -38,12 +38,12 @@ __device__ inline void clear_counters(const DeviceCounters& counters) {
 // the split clears are zero.
 __device__ inline bool begins(const SplitTasks& tasks) {
   launch_dependents();
-  if (tasks.condition.selected_earlier && is_left_out(tasks)) {
+  if (tasks.condition.selected_earlier && none_is_selected(tasks)) {
     exit_in_stream_order();
     return false;
   }
   grid_dependency_wait();
-  const bool splits = tasks.condition.selected_earlier || !is_left_out(tasks);
+  const bool splits = tasks.condition.selected_earlier || !none_is_selected(tasks);
   if (splits) clear_counters(tasks.cleared);
   return splits;
 }
@@ -134,7 +134,8 @@ __device__ inline VectorRange& range_of(const SplitTask& task, std::int64_t vect
   return task.ranges[item_of_block() * task.item_ranges + vector];
 }
 
-// Share of a thread block that splits tile by tile: some vectors, with all of their elements or a part.
+// Part of an operand that a thread block splits tile by tile: tile_vectors vectors, with all of their
+// elements or a part of them.
 struct TilesPart {
   std::int64_t first_vector;
   std::int64_t begin;

@@ -23,14 +23,14 @@ struct SharedSides {
   bool b;
 };
 
-// Rows or columns of the region of C that a kernel was launched for: at most `most` from `first` on.
+// Rows or columns of a tile, counted from the beginning of the region of C that a kernel was launched for.
 struct TileRange {
   std::int64_t first;
-  int most;
+  int count;
 
-  // Number of them inside a region of `whole` rows or columns.
-  __device__ int inside(std::int64_t whole) const {
-    return static_cast<int>(max(std::int64_t{0}, min(whole - first, std::int64_t{most})));
+  // Number of them inside a region of `region_size` rows or columns.
+  __device__ int inside(std::int64_t region_size) const {
+    return static_cast<int>(max(std::int64_t{0}, min(region_size - first, std::int64_t{count})));
   }
 };
 
@@ -40,6 +40,13 @@ inline constexpr int special_scale = std::numeric_limits<int>::min();
 __device__ inline int scale_of(const VectorRange& range) {
   return range.finite() ? range.scale : special_scale;
 }
+
+// Exponents with which the epilogue may compute in FP32 (EpilogueParams::load).
+inline constexpr int min_sum_exponent = -60;  // of sums that are not zero
+inline constexpr int max_sum_exponent = 58;   // sums are below 2^58
+inline constexpr int max_alpha_exponent = 40;
+inline constexpr int min_normal_exponent = -126;
+inline constexpr int max_normal_exponent = 127;
 
 // Parameters of a tile's epilogue, in shared memory. Some warps load them while the tile is multiplied.
 template <int Rows, int Columns, int EpilogueWarps>
@@ -65,30 +72,33 @@ struct EpilogueParams {
   }
 
   // Loads the parameters; all epilogue warps call it together. FP32 suffices if beta is 0 and the products
-  // with alpha and with both powers of two are normal numbers, of which only the first one rounds. fp16
-  // slices are multiples of 2^-24 below 2^16, low ones additionally with a factor of 2^-12 where they are
-  // rescaled: sums are zero or between 2^-60 and 2^(32 + 26), if at most 2^26 products are added.
+  // with alpha and with both powers of two are normal numbers: then only the product with alpha rounds. fp16
+  // slices are multiples of 2^-24 below 2^16, low ones of 2^-36 where they are rescaled by 2^-12. Sums of at
+  // most 2^26 products are therefore zero or between 2^-60 and 2^58 in magnitude.
   __device__ void load(const DeviceTile& tile, const SharedSides& shared, int batch_item,
                        const TileRange& tile_rows, const TileRange& tile_columns, int thread) {
     const Scalars<float> scalars(tile.scalars);
-    const int rows_there = tile_rows.inside(tile.rows);
-    const int columns_there = tile_columns.inside(tile.columns);
-    const VectorRange* of_rows =
+    const int rows_inside = tile_rows.inside(tile.rows);
+    const int columns_inside = tile_columns.inside(tile.columns);
+    const VectorRange* row_ranges =
         tile.a.ranges + (shared.a ? 0 : batch_item * tile.a.matrix.rows) + tile.first_row + tile_rows.first;
-    const VectorRange* of_columns = tile.b.ranges + (shared.b ? 0 : batch_item * tile.b.matrix.rows) +
-                                    tile.first_column + tile_columns.first;
-    const int exponent = static_cast<int>(__float_as_uint(scalars.alpha) >> 23 & 0xff) - 127;
-    const int most = (126 - 60 + exponent) / 2;
-    const int least = -((127 - 58 - exponent - 1) / 2);
-    bool fits = -40 <= exponent && exponent <= 40 && scalars.beta == 0.0F;
+    const VectorRange* column_ranges = tile.b.ranges + (shared.b ? 0 : batch_item * tile.b.matrix.rows) +
+                                       tile.first_column + tile_columns.first;
+    const int alpha_exponent = static_cast<int>(__float_as_uint(scalars.alpha) >> 23 & 0xff) - 127;
+    // Each of the two scales may use half of what keeps the result a normal number.
+    const int max_scale = (-min_normal_exponent + min_sum_exponent + alpha_exponent) / 2;
+    const int min_scale = -((max_normal_exponent - max_sum_exponent - alpha_exponent - 1) / 2);
+    bool fits =
+        -max_alpha_exponent <= alpha_exponent && alpha_exponent <= max_alpha_exponent && scalars.beta == 0.0F;
 #pragma unroll 1
     for (int i = thread; i < Rows + Columns; i += 32 * EpilogueWarps) {
       const bool of_row = i < Rows;
       const int v = of_row ? i : i - Rows;
       int scale = 0;
-      if (v < (of_row ? rows_there : columns_there)) scale = scale_of((of_row ? of_rows : of_columns)[v]);
+      if (v < (of_row ? rows_inside : columns_inside))
+        scale = scale_of((of_row ? row_ranges : column_ranges)[v]);
       scales[i] = scale;
-      fits = fits && least <= scale && scale <= most;
+      fits = fits && min_scale <= scale && scale <= max_scale;
     }
     fits = __all_sync(~0U, fits ? 1 : 0) != 0;
     if (thread % 32 == 0) fits_fp32_by_warp[thread / 32] = fits;
@@ -96,8 +106,8 @@ struct EpilogueParams {
       first_row = tile.first_row + tile_rows.first;
       first_column = tile.first_column + tile_columns.first;
       first = &view_of<float>(tile.c, tile.item + batch_item)(first_row, first_column);
-      rows = rows_there;
-      columns = columns_there;
+      rows = rows_inside;
+      columns = columns_inside;
       item = batch_item;
       alpha = scalars.alpha;
       beta = scalars.beta;
@@ -194,8 +204,8 @@ __device__ void read_pairs(const float* pair, int column, std::int64_t row_step,
   }
 }
 
-// Stores a thread's elements, several at once so that their loads of C are in flight together. `sums`: an
-// array, or another class with sums by their number.
+// Stores a thread's elements, several at once so that their loads of C are in flight together. `sums` is an
+// array or a class with operator[].
 template <StoreMode How, int Rows, int Columns, int EpilogueWarps, class Epilogue, class Sums>
 __device__ void store_sums(const EpilogueParams<Rows, Columns, EpilogueWarps>& params, const DeviceMatrix& c,
                            const Epilogue& epilogue, const Sums& sums, int row, int thread) {
@@ -237,8 +247,8 @@ __device__ void store_sums(const EpilogueParams<Rows, Columns, EpilogueWarps>& p
   }
 }
 
-// Exchanges a bit of the lane's number with a bit of the register's: a lane with that bit gives the values
-// whose index lacks the other one for those of its partner whose index has it.
+// Exchanges values between each two lanes whose numbers differ in LaneBit alone: the lane without the bit
+// gives its values whose index has IndexBit, and receives the other lane's values whose index lacks it.
 template <int LaneBit, int IndexBit, int Count>
 __device__ void exchange_bits(float (&values)[Count]) {
   const bool has_bit = (threadIdx.x & LaneBit) != 0;
@@ -253,15 +263,15 @@ __device__ void exchange_bits(float (&values)[Count]) {
 }
 
 // Stores a warp's elements of a row-major C, 16 rows of the tile, in groups of 32 columns: the lanes
-// exchange sums until each has one column of a group, and write neighbors of one row together. Rows need no
-// alignment.
+// exchange sums until each has all 16 rows of one column of the group, and write 32 neighbors of a row
+// together. Rows need no alignment.
 template <int Rows, int Columns, int EpilogueWarps, class Epilogue, int Count>
 __device__ void store_rows(const EpilogueParams<Rows, Columns, EpilogueWarps>& params, const DeviceMatrix& c,
                            const Epilogue& epilogue, const float (&sums)[Count], int row, int thread) {
   constexpr int at_once = 16;  // sums of a group of columns
   const int lane = thread % 32;
   const int first_row = row + thread / 32 * 16;
-  int column = lane / 8 * 8 + lane % 4 * 2 + lane / 4 % 2;
+  int column = lane / 8 * 8 + lane % 4 * 2 + lane / 4 % 2;  // of the lane after the exchanges
 #pragma unroll
   for (int begin = 0; begin < Count; begin += at_once, column += 32) {
     float group[at_once];
@@ -273,11 +283,11 @@ __device__ void store_rows(const EpilogueParams<Rows, Columns, EpilogueWarps>& p
     const int column_scale = params.scales[Rows + column];
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
-      const int at = first_row + i % 2 + i / 4 * 2 + i / 2 % 2 * 8;
-      const int row_scale = params.scales[at];
-      if (at >= params.rows || column >= params.columns || !epilogue.stores(row_scale, column_scale))
+      const int tile_row = first_row + i % 2 + i / 4 * 2 + i / 2 % 2 * 8;  // of sum i after the exchanges
+      const int row_scale = params.scales[tile_row];
+      if (tile_row >= params.rows || column >= params.columns || !epilogue.stores(row_scale, column_scale))
         continue;
-      float* element = params.first + at * c.row_stride + column;
+      float* element = params.first + tile_row * c.row_stride + column;
       const float old = Epilogue::reads ? *element : 0.0F;
       store_element(element, epilogue.value(group[i], row_scale, column_scale, old));
     }
@@ -304,6 +314,7 @@ __device__ void store_special_elements(const EpilogueParams<Rows, Columns, Epilo
   }
 }
 
+// Stores the elements inside C, in the best mode that does not need the whole tile to lie inside C.
 template <int Rows, int Columns, int EpilogueWarps, class Epilogue, class Sums>
 __device__ void store_any(const EpilogueParams<Rows, Columns, EpilogueWarps>& params, const DeviceMatrix& c,
                           const Epilogue& epilogue, const Sums& sums, int row, int thread) {
@@ -335,16 +346,18 @@ __device__ void store_tile(const float (&sums)[Count], const DeviceTile& tile,
                            const EpilogueParams<Rows, Columns, EpilogueWarps>& params, int row, int thread,
                            int threads) {
   static_assert(Count == Columns / 2);
-  const int of_group = thread % warpgroup;
+  const int warpgroup_thread = thread % warpgroup;
   const DeviceMatrix& c = tile.c;
   if (SliceFormat == FormatId::fp16 && params.fits_fp32()) {
     const Fp32Epilogue epilogue(params.alpha);
     switch (store_mode(params, c)) {
-      case StoreMode::paired: return store_sums<StoreMode::paired>(params, c, epilogue, sums, row, of_group);
-      case StoreMode::rows: return store_rows(params, c, epilogue, sums, row, of_group);
-      case StoreMode::whole: return store_sums<StoreMode::whole>(params, c, epilogue, sums, row, of_group);
+      case StoreMode::paired:
+        return store_sums<StoreMode::paired>(params, c, epilogue, sums, row, warpgroup_thread);
+      case StoreMode::rows: return store_rows(params, c, epilogue, sums, row, warpgroup_thread);
+      case StoreMode::whole:
+        return store_sums<StoreMode::whole>(params, c, epilogue, sums, row, warpgroup_thread);
       case StoreMode::bounds_checked:
-        return store_sums<StoreMode::bounds_checked>(params, c, epilogue, sums, row, of_group);
+        return store_sums<StoreMode::bounds_checked>(params, c, epilogue, sums, row, warpgroup_thread);
     }
   }
   store_general_tile(sums, tile, params, row, thread, threads);

@@ -10,8 +10,8 @@
 
 namespace kintsugi::core::cuda {
 
-// True if a sum, in each of its parts, is so large that underflow cost nothing that matters
-// (arith/underflow.hpp), and did not overflow.
+// True if a sum, in each of its parts, is finite and so large that the contract allows for what underflow may
+// have cost it (arith/underflow.hpp).
 template <class Real>
 __device__ bool is_reliable(Real sum, Real min_sum) {
   return fabs(sum) >= min_sum && fabs(sum) <= std::numeric_limits<Real>::max();
@@ -21,9 +21,9 @@ __device__ bool is_reliable(const Complex<Real>& sum, Real min_sum) {
   return is_reliable(sum.real(), min_sum) && is_reliable(sum.imag(), min_sum);
 }
 
-// True if the ranges of a row and a column prove that the sum of their products loses nothing that matters to
-// underflow and does not overflow. cannot_underflow_or_overflow() of exact products is stricter: there no bit
-// of a product may be lost.
+// True if the ranges of a row and a column prove that the sum of their products does not overflow and that
+// the contract allows for what it may lose to underflow. cannot_underflow_or_overflow() of exact products is
+// stricter: there no bit of a product may be lost.
 template <class Real>
 __device__ bool is_reliable_by_ranges(const VectorRange& row, const VectorRange& column,
                                       std::int64_t products) {
@@ -31,6 +31,7 @@ __device__ bool is_reliable_by_ranges(const VectorRange& row, const VectorRange&
   if (((row.flags | column.flags) & VectorRange::all_zero) != 0) return true;
   const double limit = underflow_limits<Real>(products).product;
   const int sum_bits = 64 - leading_zeros(static_cast<std::uint64_t>(products));
+  // An element of exponent e is below 2^(e + 1).
   return row.smallest + column.smallest > exponent_of(limit) &&
          row.largest + column.largest + 2 + sum_bits < std::numeric_limits<Real>::max_exponent;
 }

@@ -26,10 +26,10 @@ __device__ inline int thread_number() {
 
 __device__ inline int cluster_index() { return static_cast<int>(blockIdx.x) / blocks_of_cluster; }
 
-// Numbers the clusters in the order in which they begin; `begun` counts them and is 0 again after the last
-// one, so that another candidate's kernel finds it so, whether this one is selected or not. All threads call
-// it together; `number` is in shared memory. A cluster that waits only for lower numbers waits for clusters
-// that are resident or have ended, which blockIdx does not guarantee.
+// Numbers the clusters in the order in which they begin. A cluster that waits only for lower numbers then
+// waits for clusters that are resident or have ended, which blockIdx does not guarantee. `begun` counts the
+// clusters and is 0 again after the last one, since the kernels of all candidates share it. All threads call
+// this function together; `number` is in shared memory.
 __device__ inline void number_cluster(int& number, std::uint32_t* begun) {
   if (threadIdx.x == 0 && block_rank_in_cluster() == 0) {
     const std::uint32_t next = atomicInc(begun, gridDim.x / blocks_of_cluster - 1);
@@ -50,7 +50,7 @@ __device__ inline std::uint32_t aligned_tiles(const void* memory) {
   return (shared_address(memory) + 1023) / 1024 * 1024;
 }
 
-// Initializes the barriers of the cluster and waits for the kernels before this one.
+// Initialises the barriers of the cluster and waits for the kernels before this one.
 template <class SharedStorage>
 __device__ void begin_cluster(SharedStorage& shared) {
   if (threadIdx.x == 0) {

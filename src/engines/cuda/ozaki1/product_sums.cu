@@ -18,16 +18,18 @@ __device__ void for_each_product(const DeviceProductSums& sums, const ProductGro
   }
 }
 
-__device__ bool begins(const ProductGroups& groups) { return groups.b == 0 && groups.first_a == 0; }
+// True for the products that the sums of a tile begin with.
+__device__ bool is_first(const ProductGroups& groups) { return groups.b == 0 && groups.first_a == 0; }
 
 // Calls visit(i, v) for the thread's element of the tile if there is something to add.
 template <class Visit>
-__device__ void at_element(const DeviceProductSums& sums, const ProductGroups& groups, const Visit& visit) {
+__device__ void visit_element(const DeviceProductSums& sums, const ProductGroups& groups,
+                              const Visit& visit) {
   if (!holds(sums.tile.condition)) return;
   const std::int64_t i = std::int64_t{blockIdx.x} * elements_threads + threadIdx.x;
   const std::int64_t v = blockIdx.y;
   if (i >= sums.tile.rows) return;
-  if (begins(groups) || depth_at(sums, i, v).products(groups.b) > groups.first_a) visit(i, v);
+  if (is_first(groups) || depth_at(sums, i, v).products(groups.b) > groups.first_a) visit(i, v);
 }
 
 }  // namespace
@@ -35,9 +37,9 @@ __device__ void at_element(const DeviceProductSums& sums, const ProductGroups& g
 extern "C" __global__ void __launch_bounds__(elements_threads)
     add_running_products(const __grid_constant__ DeviceProductSums sums,
                          const __grid_constant__ ProductGroups groups) {
-  at_element(sums, groups, [&](std::int64_t i, std::int64_t v) {
+  visit_element(sums, groups, [&](std::int64_t i, std::int64_t v) {
     double& target = running_sum(sums, i, v);
-    double sum = begins(groups) ? 0.0 : target;
+    double sum = is_first(groups) ? 0.0 : target;
     const std::int32_t column = exponent_at(sums.vectors, 0, v) - exponent_at(sums.vectors, groups.b, v) +
                                 exponent_at(sums.rows, 0, i);
     for_each_product(sums, groups, i, v, [&](std::int64_t integer, int a) {
@@ -50,9 +52,9 @@ extern "C" __global__ void __launch_bounds__(elements_threads)
 extern "C" __global__ void __launch_bounds__(elements_threads)
     add_exact_products(const __grid_constant__ DeviceProductSums sums,
                        const __grid_constant__ ProductGroups groups) {
-  at_element(sums, groups, [&](std::int64_t i, std::int64_t v) {
+  visit_element(sums, groups, [&](std::int64_t i, std::int64_t v) {
     WideInteger<DeviceProductSums::limbs> sum;
-    if (!begins(groups)) sum = exact_sum(sums, i, v);
+    if (!is_first(groups)) sum = exact_sum(sums, i, v);
     const int last = sums.slices - 1;
     const std::int32_t column = exponent_at(sums.vectors, groups.b, v) - exponent_at(sums.vectors, last, v) -
                                 exponent_at(sums.rows, last, i);

@@ -1,6 +1,7 @@
 // Algorithm 3 of dgemm-tc: src/split/slice_count.cpp on a device, in sums of integers, whose bits do not
-// depend on the order of the threads. The sums drop bits 2^-80 and less below the largest product and record
-// only that they did; the host's sums, which drop nothing, are rounded to 53 bits before they are compared.
+// depend on the order of the threads. The sums drop bits of 2^-80 of the largest product and less, and record
+// only that they dropped some. The host's sums drop nothing; they are rounded to 53 bits before they are
+// compared.
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ozaki1/arguments.hpp"
 #include "engines/cuda/ozaki1/slice_elements.cuh"
@@ -29,6 +30,7 @@ __device__ std::int32_t largest_of_block(std::int32_t value) {
   return result;
 }
 
+// Sum of the sums of all threads of a thread block; more() is true if any of them dropped bits.
 __device__ MagnitudeSum sum_of_block(MagnitudeSum sum) {
   __shared__ std::uint64_t low[slice_count_warps];
   __shared__ std::uint64_t high[slice_count_warps];
@@ -65,9 +67,10 @@ __device__ Scaled weigh(const Element& x, const double* weights, std::int64_t le
   return sum_of_block(sum).scaled();
 }
 
-class Row {
+// Slice counts that a row of A asks for, in every block of C that it intersects.
+class RowSliceCounts {
  public:
-  __device__ Row(const RowSliceCountsTask& task, std::int64_t row) : task_(task), row_(row) {}
+  __device__ RowSliceCounts(const RowSliceCountsTask& task, std::int64_t row) : task_(task), row_(row) {}
 
   __device__ void find() const {
     const std::int32_t length = task_.exponents.lengths[row_];
@@ -85,7 +88,7 @@ class Row {
   }
 
  private:
-  // Slice counts for block j of C's columns; both are 0 if the slices that there are do not decide them.
+  // Slice counts for block j of C's columns; both are 0 if task_.slices has too few slices to decide them.
   __device__ SliceCounts slice_counts_of(std::int64_t j, std::int32_t length) const {
     const std::int64_t k = task_.slices.length;
     const double* weights = task_.weights + j * k;
@@ -178,20 +181,20 @@ extern "C" __global__ void __launch_bounds__(weighed_indices* weighing_parts)
 extern "C" __global__ void __launch_bounds__(slice_count_threads)
     find_slice_counts(const __grid_constant__ RowSliceCountsTask task) {
   if (!holds(task.condition)) return;
-  Row(task, blockIdx.x).find();
+  RowSliceCounts(task, blockIdx.x).find();
 }
 
 extern "C" __global__ void __launch_bounds__(slice_count_threads)
     finish_item(const __grid_constant__ DeviceOzaki1Item item) {
   DeviceSelection& selection = *item.selection;
-  const bool taken = selection.candidate == 0;
+  const bool selected = selection.candidate == 0;
   const bool unreachable = *item.unreachable != 0;
   __syncthreads();
   if (threadIdx.x == 0) {
-    if (taken && unreachable) selection.candidate = DeviceSelection::none;
+    if (selected && unreachable) selection.candidate = DeviceSelection::none;
     if (item.report != nullptr) add_to_report(*item.report, selection);
   }
-  if (!taken || unreachable || item.report == nullptr) return;
+  if (!selected || unreachable || item.report == nullptr) return;
   const DeviceBlockSliceCounts& slice_counts = item.slice_counts;
   DeviceSliceCounts& counts = item.report->slices;
   const std::int64_t blocks =

@@ -9,8 +9,8 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-struct Shared {
-  std::int32_t tops[3][successive_vectors];  // tops of the residuals before slices s - 1, s and s + 1
+struct SharedStorage {
+  std::int32_t tops[3][successive_vectors];  // tops of the residuals before slice s in row s % 3
   std::int32_t grids[successive_vectors][max_successive_slices];
 };
 
@@ -36,7 +36,7 @@ __device__ void raise_top(std::int32_t& shared, std::int32_t top) {
 
 class VectorSplit {
  public:
-  __device__ VectorSplit(const SuccessiveTask& task, std::int64_t first_vector, Shared& shared)
+  __device__ VectorSplit(const SuccessiveTask& task, std::int64_t first_vector, SharedStorage& shared)
       : task_(task), shared_(shared), position_(task.matrix), vector_(first_vector + position_.v) {}
 
   __device__ void run() {
@@ -123,12 +123,12 @@ class VectorSplit {
   }
 
   const SuccessiveTask& task_;
-  Shared& shared_;
+  SharedStorage& shared_;
   ThreadPosition position_;
   std::int64_t vector_;
-  std::int32_t grid_ = 0;  // 0 for vectors without any slice
+  std::int32_t grid_ = 0;  // of the last slice that is not zero; 0 for vectors without any
   std::int32_t first_grid_ = 0;
-  std::int32_t length_ = -1;
+  std::int32_t length_ = -1;  // slices until no residual is left; -1 while that is not known
 };
 
 }  // namespace
@@ -136,7 +136,7 @@ class VectorSplit {
 extern "C" __global__ void __launch_bounds__(successive_threads)
     split_successively(const __grid_constant__ SuccessiveTasks tasks) {
   if (!holds(tasks.condition)) return;
-  __shared__ Shared shared;
+  __shared__ SharedStorage shared;
   const bool second = blockIdx.x >= tasks.task[0].blocks;
   const std::int64_t block = blockIdx.x - (second ? tasks.task[0].blocks : 0);
   VectorSplit(tasks.task[second ? 1 : 0], block * successive_vectors, shared).run();

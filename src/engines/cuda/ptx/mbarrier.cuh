@@ -13,7 +13,7 @@ class Mbarrier {
   __device__ void initialise(unsigned arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address()), "r"(arrivals));
   }
-  // Makes initialized barriers visible to the other thread blocks of the cluster and to copies.
+  // Makes initialised barriers visible to the other thread blocks of the cluster and to copies.
   __device__ static void fence_initialisation() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }

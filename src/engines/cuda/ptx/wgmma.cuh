@@ -12,7 +12,7 @@ namespace kintsugi::core::cuda {
 // group of eight rows to the next. Only the address differs between descriptors.
 class MatrixDescriptor {
  public:
-  __device__ explicit MatrixDescriptor(std::uint32_t address) : low_(address >> 4 | 1U << 16) {}
+  __device__ explicit MatrixDescriptor(std::uint32_t address) : low_(address >> 4 | leading_offset) {}
 
   // Descriptor of the address `bytes` further on; `bytes` is a multiple of 16.
   __device__ MatrixDescriptor operator+(std::uint32_t bytes) const {
@@ -29,6 +29,8 @@ class MatrixDescriptor {
   }
 
  private:
+  static constexpr std::uint32_t leading_offset = 1U << 16;  // 1, unused where rows along k are swizzled
+
   std::uint32_t low_;
 };
 
@@ -164,8 +166,8 @@ KINTSUGI_MULTIPLY(96, 192, "96", "97", "98")
 KINTSUGI_MULTIPLY(128, 256, "128", "129", "130")
 #undef KINTSUGI_MULTIPLY
 
-// Int8 products of 64 rows and 64 columns over 32 inner indices. The first one is a function of its own whose
-// accumulators are outputs alone, so that no register holds their earlier values.
+// int8 products of 64 rows and 64 columns over 32 inner indices. wgmma_first() begins new sums: its
+// accumulators are outputs alone, so that no register holds earlier values. wgmma_next() adds to them.
 __device__ inline void wgmma_first(std::int32_t (&sums)[32], MatrixDescriptor a, MatrixDescriptor b) {
   asm volatile(
       "{\n.reg .pred keep;\nsetp.ne.b32 keep, 0, 0;\nwgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8 "

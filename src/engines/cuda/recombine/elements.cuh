@@ -6,7 +6,8 @@
 
 namespace kintsugi::core::cuda {
 
-// Recombines one element per thread. Recombination::put writes an element whose vectors are finite.
+// Recombines one element per thread. Recombination::write_finite writes an
+// element whose vectors are finite.
 template <class T, class Recombination>
 __device__ void recombine_elements(const DeviceTile& tile, const Recombination& recombination) {
   if (!holds(tile.condition)) return;

@@ -28,8 +28,8 @@ template <class Word, int Limbs, int Most, int count>
 __device__ void add_up(const std::uint8_t* residues, std::int64_t group_stride,
                        const RemainderTable<Limbs, Most>& table, RemainderSum<Limbs> (&sums)[count]) {
   static_assert(sizeof(Word) == count);
-  // Words that are loaded before the first residue is used. Single rows are rare: one step at a time
-  // suffices.
+  // Words that are loaded before the first residue is used. Single rows are rare, so one step's words suffice
+  // for them.
   constexpr int loads_in_flight = count == 1 ? RemainderTable<Limbs, Most>::step : 16;
   static_assert(loads_in_flight % RemainderTable<Limbs, Most>::step == 0);
   int first = 0;
@@ -56,7 +56,7 @@ __device__ void add_up(const std::uint8_t* residues, std::int64_t group_stride,
   } while (Most > loads_in_flight && first < table.count);
 }
 
-// Columns of residues that an element has: one for each part, or one for both parts.
+// Columns of residues per column of C: one for each part of its elements, or one for both parts.
 template <class T, int Limbs>
 __device__ std::int64_t residue_columns(const ResiduesOfParts<Limbs>&) {
   return parts_of<T>;

@@ -233,7 +233,7 @@ __device__ __noinline__ void write_scaled_element(T beta, T* element) {
   *element = scaled(beta, *element);
 }
 
-// Writes any element: alpha may be 0, its row or column may have NaN or infinities, their scales may be any.
+// Writes an element without any condition on alpha, on the scales, or on special values in its vectors.
 template <class T, class Recombination>
 __device__ void write_any_element(const DeviceTile& tile, const Recombination& recombination,
                                   const Scalars<T>& scalars, std::int64_t i, std::int64_t j, T* element) {
@@ -249,8 +249,8 @@ __device__ void write_any_element(const DeviceTile& tile, const Recombination& r
   }
 }
 
-// Recombines a tile. Recombination::write_block writes the elements of a block of ordinary vectors, for
-// scalars that it `takes`; `put` writes any element whose vectors are finite.
+// Recombines a tile. Recombination::write_block writes a block whose vectors are all ordinary, for scalars
+// that Recombination::takes accepts; write_finite writes any element whose vectors are finite.
 template <class T, class Recombination>
 __device__ void recombine_tile(const DeviceTile& tile, const Recombination& recombination) {
   if (!holds(tile.condition)) return;

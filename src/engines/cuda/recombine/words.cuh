@@ -1,4 +1,4 @@
-// Recombination of sums of 52-bit words, special values included: the exact way of
+// Recombination of sums of 52-bit words, special values included: the device's version of the exact sums of
 // src/recombine/weighted.cpp.
 #pragma once
 

@@ -15,37 +15,37 @@ __device__ inline void scale_range(const SplitTask& task, const SplitRule& rule,
   range.scale = norm_scale(range, rule, task.norms[item_of_block() * task.item_ranges + vector].bits);
 }
 
-// Returns the scaling of a vector from its known range, else from `found`. Of the threads that found the
-// range one has `written` and stores it, with its scale.
+// Returns the scaling of a vector from its known range, else from `found`. Several threads may call this for
+// one vector; `stores` is true in the thread that stores the range with its scale.
 __device__ inline Scaling finish_range(const SplitTask& task, ElementKind kind, std::int64_t vector,
-                                       const VectorRange& found, bool written = true) {
+                                       const VectorRange& found, bool stores = true) {
   VectorRange& known = range_of(task, vector);
   VectorRange range = task.ranges_known ? known : found;
   const SplitRule rule = fitted_rule_of(task, kind);
   scale_range(task, rule, vector, range);
-  if (written) known = range;
+  if (stores) known = range;
   const bool fitted = kind == ElementKind::fitted;
   return scaling_of(kind, range, rule,
                     fitted ? largest_fitting_bound(rule, task.format) : task.largest_bound);
 }
 
-// Returns the scaling of a vector from the range and the norm that were found. Of the threads that found them
-// one has `written` and stores both.
+// Returns the scaling of a vector from the range and the norm that were found. `stores` is true in the thread
+// that stores both.
 __device__ inline Scaling finish_norm(const SplitTask& task, std::int64_t vector, VectorRange range,
-                                      const VectorNorm& norm, bool written = true) {
+                                      const VectorNorm& norm, bool stores = true) {
   const SplitRule rule = rule_of(task);
   set_scale(range, rule);
   const bool is_zero = (range.flags & VectorRange::all_zero) != 0;
   if (!is_zero) range.scale = norm_scale(range, rule, norm.bits);
-  if (written) {
+  if (stores) {
     range_of(task, vector) = range;
     task.norms[item_of_block() * task.item_ranges + vector] = norm;
   }
   Scaling scaling = scaling_of(ElementKind::residues_by_norms, range, rule, task.largest_bound);
   volatile std::uint32_t* ruled_out = task.found_norms.ruled_out;
-  const bool counts = range.finite() && !is_zero;
-  if (counts && rules_proof_out(norm, norm_top(rule.top_exponent, rule.sum_bits, norm.bits),
-                                task.found_norms.coefficient))
+  const bool can_rule_out = range.finite() && !is_zero;
+  if (can_rule_out && rules_proof_out(norm, norm_top(rule.top_exponent, rule.sum_bits, norm.bits),
+                                      task.found_norms.coefficient))
     *ruled_out = 1;
   scaling.left_out = *ruled_out != 0;
   return scaling;

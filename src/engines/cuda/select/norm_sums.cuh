@@ -9,9 +9,8 @@
 
 namespace kintsugi::core::cuda {
 
-// Magnitudes with the number of finite non-zero elements and the sum of their exponents, counted from the
-// least exponent of the type. (Magnitudes is a base, so that `elements` fills its padding: messages are half
-// as long.)
+// Magnitudes, the number of finite non-zero elements, and the sum of their biased exponents. (Magnitudes is a
+// base, so that `elements` fills its padding: messages are half as long.)
 template <class T>
 struct MagnitudesAndExponents : Magnitudes<T> {
   using Bits = typename Magnitudes<T>::Bits;
@@ -49,8 +48,8 @@ struct MagnitudesAndExponents : Magnitudes<T> {
     exponents += other.exponents;
   }
 
-  // Range with number of elements and depth, if 32 bits hold the depth. Vectors with subnormal elements have
-  // no depth, since those lie deeper than their exponents count.
+  // Range with number of elements and depth, if 32 bits hold the depth. For vectors with subnormal elements
+  // the depth is unknown, since biased exponents do not tell how deep those lie.
   __device__ VectorRange range() const {
     VectorRange result = Magnitudes<T>::range();
     constexpr std::uint32_t max_elements = 1U << 24;
@@ -63,9 +62,8 @@ struct MagnitudesAndExponents : Magnitudes<T> {
   }
 
   __device__ std::int32_t typical() const {
-    constexpr int least =
-        std::numeric_limits<T>::min_exponent - 2;  // exponent that subnormal numbers count with
-    return elements == 0 ? 0 : static_cast<std::int32_t>(exponents / elements) + least;
+    constexpr int lowest = std::numeric_limits<T>::min_exponent - 2;  // exponent of biased exponent 0
+    return elements == 0 ? 0 : static_cast<std::int32_t>(exponents / elements) + lowest;
   }
 
  private:

@@ -14,7 +14,7 @@ static_assert(sizeof(VectorRange) % sizeof(int) == 0);
 
 // Extremes of the ranges seen so far; `largest` stays INT_MIN while all vectors are zero.
 struct Extremes {
-  std::int32_t span;
+  std::int32_t dynamic_range;
   std::int32_t largest;
   std::int32_t smallest;
   bool finite;
@@ -26,10 +26,15 @@ struct Extremes {
   __device__ void add(const VectorRange& range) {
     finite = finite && range.finite();
     if ((range.flags & VectorRange::all_zero) != 0) return;
-    add(Extremes{range.dynamic_range(), range.largest, range.smallest, true, range.elements, range.depth});
+    add(Extremes{.dynamic_range = range.dynamic_range(),
+                 .largest = range.largest,
+                 .smallest = range.smallest,
+                 .finite = true,
+                 .elements = range.elements,
+                 .depth = range.depth});
   }
   __device__ void add(const Extremes& other) {
-    span = max(span, other.span);
+    dynamic_range = max(dynamic_range, other.dynamic_range);
     largest = max(largest, other.largest);
     smallest = min(smallest, other.smallest);
     finite = finite && other.finite;
@@ -38,7 +43,7 @@ struct Extremes {
   }
   __device__ RangeSummary summary() const {
     if (largest == INT_MIN) return {0, 0, 0, finite};
-    return {span, largest, smallest, finite, elements, depth};
+    return {dynamic_range, largest, smallest, finite, elements, depth};
   }
 };
 
@@ -82,8 +87,8 @@ __device__ inline void add_ranges(const LoadedRanges& loaded, std::int64_t count
   }
 }
 
-// Finds the extremes of one operand's ranges or of two operands'; of two, each half of the warps has the
-// ranges of one. The result is complete in thread 0.
+// Finds the extremes of the ranges of one operand, or of two operands. For two, each half of the warps calls
+// this with the ranges of one of them. The result is complete in thread 0.
 template <int threads, int sides>
 __device__ void extremes_by_block(const VectorRange* ranges, std::int64_t vectors,
                                   RangeStaging<threads>& staging, Extremes (&found)[sides]) {
@@ -102,9 +107,9 @@ __device__ void extremes_by_block(const VectorRange* ranges, std::int64_t vector
         add_ranges(loaded[i], vectors - v - i * step, staging.loaded[warp], extremes);
     }
   }
-  extremes = {__reduce_max_sync(~0U, extremes.span),     __reduce_max_sync(~0U, extremes.largest),
-              __reduce_min_sync(~0U, extremes.smallest), __all_sync(~0U, extremes.finite) != 0,
-              __reduce_min_sync(~0U, extremes.elements), __reduce_max_sync(~0U, extremes.depth)};
+  extremes = {__reduce_max_sync(~0U, extremes.dynamic_range), __reduce_max_sync(~0U, extremes.largest),
+              __reduce_min_sync(~0U, extremes.smallest),      __all_sync(~0U, extremes.finite) != 0,
+              __reduce_min_sync(~0U, extremes.elements),      __reduce_max_sync(~0U, extremes.depth)};
   if (threadIdx.x % 32 == 0) staging.extremes[warp] = extremes;
   __syncthreads();
   if (threadIdx.x != 0) return;
@@ -116,31 +121,45 @@ __device__ void extremes_by_block(const VectorRange* ranges, std::int64_t vector
   }
 }
 
-// Exponents are stored with this added, or subtracted from it, so that words are positive and grow.
+// Added to largest exponents, and reduced by smallest ones, so that merged words are positive and only grow.
 inline constexpr std::int32_t exponent_bias = 1 << 20;
 
 // Merges extremes into a summary that other thread blocks merge theirs into.
 __device__ inline void merge(MergedSummary* summary, const Extremes& extremes) {
   const bool is_zero = extremes.largest == INT_MIN;
-  const std::int32_t words[] = {extremes.span,
-                                is_zero ? 0 : exponent_bias + extremes.largest,
-                                is_zero ? 0 : exponent_bias - extremes.smallest,
-                                extremes.finite ? 0 : 1,
-                                INT_MAX - extremes.elements,
-                                extremes.depth};
-#pragma unroll
-  for (int i = 0; i < 6; ++i) atomicMax(&summary->words[i], static_cast<std::uint32_t>(words[i]));
+  const MergedSummary own{
+      .dynamic_range = static_cast<std::uint32_t>(extremes.dynamic_range),
+      .biased_largest = static_cast<std::uint32_t>(is_zero ? 0 : exponent_bias + extremes.largest),
+      .biased_smallest = static_cast<std::uint32_t>(is_zero ? 0 : exponent_bias - extremes.smallest),
+      .has_special = extremes.finite ? 0U : 1U,
+      .elements_below_max = static_cast<std::uint32_t>(INT_MAX - extremes.elements),
+      .depth = static_cast<std::uint32_t>(extremes.depth)};
+  atomicMax(&summary->dynamic_range, own.dynamic_range);
+  atomicMax(&summary->biased_largest, own.biased_largest);
+  atomicMax(&summary->biased_smallest, own.biased_smallest);
+  atomicMax(&summary->has_special, own.has_special);
+  atomicMax(&summary->elements_below_max, own.elements_below_max);
+  atomicMax(&summary->depth, own.depth);
 }
 
 // Loads a summary, bypassing L1 as load_ranges() does.
 __device__ inline RangeSummary load(const MergedSummary* source) {
-  std::int32_t words[6];
-  for (int i = 0; i < 6; ++i) words[i] = static_cast<std::int32_t>(__ldcg(&source->words[i]));
+  const auto read = [](const std::uint32_t& word) { return static_cast<std::int32_t>(__ldcg(&word)); };
+  const std::int32_t dynamic_range = read(source->dynamic_range);
+  const std::int32_t biased_largest = read(source->biased_largest);
+  const std::int32_t biased_smallest = read(source->biased_smallest);
+  const std::int32_t has_special = read(source->has_special);
+  const std::int32_t elements_below_max = read(source->elements_below_max);
+  const std::int32_t depth = read(source->depth);
   Extremes extremes = Extremes::none();
-  extremes.finite = words[3] == 0;
-  if (words[1] != 0) {
-    extremes = {words[0],      words[1] - exponent_bias, exponent_bias - words[2],
-                words[3] == 0, INT_MAX - words[4],       words[5]};
+  extremes.finite = has_special == 0;
+  if (biased_largest != 0) {
+    extremes = {.dynamic_range = dynamic_range,
+                .largest = biased_largest - exponent_bias,
+                .smallest = exponent_bias - biased_smallest,
+                .finite = has_special == 0,
+                .elements = INT_MAX - elements_below_max,
+                .depth = depth};
   }
   return extremes.summary();
 }
@@ -156,7 +175,7 @@ __device__ void summarize_sides(const SelectionTask& task, std::int64_t item, Ra
     if (threadIdx.x == 0 && task.summaries[side] != nullptr)
       known[side] = load(task.summaries[side] + item_of(side));
   }
-  const int own = static_cast<int>(threadIdx.x) / (threads / 2);
+  const int own = static_cast<int>(threadIdx.x) / (threads / 2);  // side of the thread's half of the block
   Extremes found[2];
   extremes_by_block<threads>(task.ranges[own] + item_of(own) * task.vectors[own],
                              task.summaries[own] == nullptr ? task.vectors[own] : 0, staging, found);
@@ -164,7 +183,8 @@ __device__ void summarize_sides(const SelectionTask& task, std::int64_t item, Ra
   selection.b = task.summaries[1] == nullptr ? found[1].summary() : known[1];
 }
 
-// `proved`: bit i is set if norms prove all elements of C for candidate i.
+// Returns the first candidate that is accepted. Bit i of `proved` is set if norms prove all elements of C for
+// candidate i.
 __device__ inline std::int32_t first_candidate(const DeviceCandidates& candidates, const RangeSummary& a,
                                                const RangeSummary& b, std::int64_t k, unsigned proved) {
   for (int candidate = 0; candidate < candidates.count; ++candidate) {
@@ -174,8 +194,8 @@ __device__ inline std::int32_t first_candidate(const DeviceCandidates& candidate
   return DeviceSelection::none;
 }
 
-// Sets the item's candidate and summaries, which are complete in thread 0; `proved` has the candidates that
-// norms prove.
+// Sets the item's candidate and summaries, which are complete in thread 0. proved() returns the candidates
+// that norms prove, as first_candidate() takes them.
 template <int threads, class Proved>
 __device__ void select_by_block(const SelectionTask& task, std::int64_t item, RangeStaging<threads>& staging,
                                 DeviceSelection& selection, const Proved& proved) {

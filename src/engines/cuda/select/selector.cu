@@ -11,12 +11,12 @@ constexpr int warps = selection_threads / 32;
 using NormsOfSide = NormExtremes<DeviceReport::max_candidates>;
 
 __device__ void max_over_warp(NormsOfSide& extremes) {
-  const auto largest = [](double& x) {
+  const auto max_over_lanes = [](double& x) {
     for (int lane = 1; lane < 32; lane <<= 1) x = max(x, __shfl_xor_sync(~0U, x, lane));
   };
-  for (double& grid : extremes.grid) largest(grid);
-  largest(extremes.mean);
-  largest(extremes.spread);
+  for (double& grid : extremes.grid) max_over_lanes(grid);
+  max_over_lanes(extremes.mean);
+  max_over_lanes(extremes.spread);
 }
 
 // Extremes of one operand's norms under the scales of all candidates, complete in thread 0.
@@ -30,23 +30,23 @@ __device__ NormsOfSide norm_extremes_by_block(const SelectionTask& task, int sid
     if (!range.finite() || (range.flags & VectorRange::all_zero) != 0) continue;
     const VectorNorm norm = task.norms[side][v];
     std::int32_t tops[candidates];
-    for (int r = 0; r < candidates; ++r)
-      tops[r] = norm_top(task.candidates.acceptances[r].norm_top_exponent,
-                         task.candidates.acceptances[r].norm_bits, norm.bits);
+    for (int c = 0; c < candidates; ++c)
+      tops[c] = norm_top(task.candidates.acceptances[c].norm_top_exponent,
+                         task.candidates.acceptances[c].norm_bits, norm.bits);
     extremes.add(norm, tops, task.candidates.coefficient);
   }
   max_over_warp(extremes);
   __syncthreads();  // no thread reads warp_extremes any more
   if (threadIdx.x % 32 == 0) {
     double* target = warp_extremes[threadIdx.x / 32];
-    for (int r = 0; r < candidates; ++r) target[r] = extremes.grid[r];
+    for (int c = 0; c < candidates; ++c) target[c] = extremes.grid[c];
     target[candidates] = extremes.mean;
     target[candidates + 1] = extremes.spread;
   }
   __syncthreads();
   for (int warp = 1; threadIdx.x == 0 && warp < warps; ++warp) {
     NormsOfSide other;
-    for (int r = 0; r < candidates; ++r) other.grid[r] = warp_extremes[warp][r];
+    for (int c = 0; c < candidates; ++c) other.grid[c] = warp_extremes[warp][c];
     other.mean = warp_extremes[warp][candidates];
     other.spread = warp_extremes[warp][candidates + 1];
     extremes.add(other);
@@ -59,8 +59,8 @@ __device__ unsigned proved_candidates(const SelectionTask& task, std::int64_t it
   const NormsOfSide b = norm_extremes_by_block(task, 1, item);
   unsigned proved = 0;
 #pragma unroll
-  for (int r = 0; r < DeviceReport::max_candidates; ++r)
-    proved |= proves(a, b, r, task.candidates.coefficient) ? 1U << r : 0U;
+  for (int c = 0; c < DeviceReport::max_candidates; ++c)
+    proved |= proves(a, b, c, task.candidates.coefficient) ? 1U << c : 0U;
   return proved;
 }
 

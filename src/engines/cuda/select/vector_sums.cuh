@@ -6,13 +6,14 @@
 
 namespace kintsugi::core::cuda {
 
-// A vector read in memory order: its parts are those of the embedding, in another order.
+// A vector read in memory order. For complex elements its numbers are those of the embedding's vector, in
+// another order.
 template <class T>
 struct Line {
   const T* start;
-  std::int64_t stride;  // between elements, in parts
+  std::int64_t stride;  // from element to element, in numbers of type T
   bool complex;
-  bool negated;  // imaginary parts change sign
+  bool negated;  // the embedding has imaginary parts with the other sign
 
   __device__ T element(std::int64_t p) const {
     if (!complex) return __ldg(start + p * stride);
@@ -27,6 +28,8 @@ __device__ Line<T> line_of(const DeviceMatrix& matrix, std::int64_t item, std::i
     return {matrix_start<T>(matrix, item) + vector * matrix.row_stride, matrix.column_stride, false, false};
   const auto* start = reinterpret_cast<const T*>(matrix_start<std::complex<T>>(matrix, item));
   const std::int64_t row = matrix.right ? vector >> 1 : vector;
+  // In B's embedding the even vector of a column gives real parts of C and has -im b; conjugation negates
+  // too.
   const bool even = matrix.right && (vector & 1) == 0;
   return {start + 2 * row * matrix.row_stride, 2 * matrix.column_stride, true, matrix.conjugated != even};
 }

@@ -29,28 +29,27 @@ struct PanelPart {
 // Starts copies of this thread block's part to shared memory, with zeros beyond the operand. A thread always
 // copies elements of the same vectors.
 template <class Shape, class Source>
-__device__ void start_loading(const SplitTask& task, const PanelPart& range, Source* shared) {
+__device__ void start_loading(const SplitTask& task, const PanelPart& part, Source* shared) {
   const int v = static_cast<int>(threadIdx.x) % Shape::lanes * Shape::chunk;
   const int step = static_cast<int>(blockDim.x) / Shape::lanes;
   const int first = static_cast<int>(threadIdx.x) / Shape::lanes;
   const std::int64_t stride = task.matrix.column_stride;
-  const Source* source = matrix_start<Source>(task) + task.first + range.first_vector + v +
-                         (range.first_element + first) * stride;
-  const std::int64_t vectors = std::min<std::int64_t>(task.vectors - range.first_vector - v, Shape::chunk);
+  const Source* source =
+      matrix_start<Source>(task) + task.first + part.first_vector + v + (part.first_element + first) * stride;
+  const std::int64_t vectors = std::min<std::int64_t>(task.vectors - part.first_vector - v, Shape::chunk);
   const int bytes = vectors > 0 ? static_cast<int>(vectors * sizeof(Source)) : 0;
   const bool aligned = reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0 &&
                        stride % Shape::chunk == 0 && bytes % sizeof(uint4) == 0;
-  const auto inside =
-      static_cast<int>(std::min<std::int64_t>(task.length - range.first_element, range.length));
+  const auto inside = static_cast<int>(std::min<std::int64_t>(task.length - part.first_element, part.length));
   // A step is a multiple of panel_group elements, so that a thread keeps its offset within groups.
   const int shared_step = Shape::shared_offset(0, step);
   const std::int64_t source_step = step * stride;
   Source* target = shared + Shape::shared_offset(v, first);
   if (aligned) {
-    for (int p = first; p < range.length; p += step, source += source_step, target += shared_step)
+    for (int p = first; p < part.length; p += step, source += source_step, target += shared_step)
       copy_aligned(target, source, p < inside ? bytes : 0);
   } else {
-    for (int p = first; p < range.length; p += step, source += source_step, target += shared_step)
+    for (int p = first; p < part.length; p += step, source += source_step, target += shared_step)
       copy_unaligned(target, source, p < inside ? bytes : 0);
   }
 }
@@ -79,7 +78,7 @@ __device__ void visit_part(int length, const Source* shared, const Visit& visit)
 // Writes the part's slices. Four neighboring threads have four vectors, the next four threads the next group
 // of elements: eight neighboring groups of fp16 are a line of memory.
 template <class Shape, ElementKind kind, class Source>
-__device__ void write_part(const SplitTask& task, const PanelPart& range, const Source* shared,
+__device__ void write_part(const SplitTask& task, const PanelPart& part, const Source* shared,
                            const Scaling* scalings) {
   constexpr int vectors_together = 4;
   constexpr int warps_across = Shape::width / vectors_together;  // divides the number of warps
@@ -89,12 +88,12 @@ __device__ void write_part(const SplitTask& task, const PanelPart& range, const 
   const int v = warp % warps_across * vectors_together + lane % vectors_together;
   const int first = warp / warps_across * groups_of_warp + lane / vectors_together;
   const int step = static_cast<int>(blockDim.x) / 32 / warps_across * groups_of_warp;
-  const int groups = range.length / panel_group;
-  const int vector = range.first_vector + v;
+  const int groups = part.length / panel_group;
+  const int vector = part.first_vector + v;
   if (vector < task.vectors && scalings[v].left_out) return;
   const VectorWriter<kind> writer(task, scalings[v], vector);
   for (int g = first; g < groups; g += step) {
-    const int element = range.first_element + g * panel_group;
+    const int element = part.first_element + g * panel_group;
     if (vector < task.vectors) {
       writer.template write<panel_group, Shape::width>(shared + v + g * Shape::group_pitch, element);
     } else {

@@ -12,8 +12,8 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// A sum over each vector of a panel: every thread block sums its part, and adds up the sums of all blocks,
-// which it receives as messages.
+// Sums over each vector of a panel, found by a cluster: every thread block sums its part, sends the sums to
+// all blocks, and adds up the sums that it receives.
 template <class Sum, int width>
 struct Exchange {
   struct alignas(sizeof(uint4)) Message {
@@ -85,8 +85,8 @@ __device__ void send(const Exchange<Sum, width>& exchange,
   }
 }
 
-// Calls finish(v, sum) for each vector of the panel in one thread, after adding the messages of all thread
-// blocks, which neighboring threads hold. Every block finishes all vectors.
+// Calls finish(v, sum) for each vector of the panel in one thread; neighboring threads have the messages of
+// different thread blocks about one vector, and add them up. Every block finishes all vectors.
 template <class Sum, int width, class Finish>
 __device__ void finish_sums(const Exchange<Sum, width>& exchange,
                             const typename Exchange<Sum, width>::Message* received, const Finish& finish) {
@@ -135,12 +135,12 @@ __device__ void begin(const Exchange<Sums, width>&... exchanges) {
 
 // Waits for the thread's copies, sums the elements of the part and sends the sums.
 template <class Shape, class Sum, class Source>
-__device__ void send_first_sums(const PanelPart& range, const Source* shared,
+__device__ void send_first_sums(const PanelPart& part, const Source* shared,
                                 const Exchange<Sum, Shape::width>& exchange,
                                 const typename Exchange<Sum, Shape::width>::Message* received) {
   await_copies();
   Sum sums[Shape::chunk];
-  visit_part<Shape>(range.length, shared, [&](const auto& x) { Sum::add_each(sums, x); });
+  visit_part<Shape>(part.length, shared, [&](const auto& x) { Sum::add_each(sums, x); });
   gather<Shape>(sums, exchange);
   __syncthreads();
   cluster_wait();  // the other blocks' mailboxes are open
@@ -149,7 +149,7 @@ __device__ void send_first_sums(const PanelPart& range, const Source* shared,
 
 // Finds the scalings of the panel's vectors, by exponents or by norms that are known.
 template <class Shape, ElementKind kind, class Source>
-__device__ void find_scalings(const SplitTask& task, const PanelPart& range, const Source* shared,
+__device__ void find_scalings(const SplitTask& task, const PanelPart& part, const Source* shared,
                               std::byte* messages, Scaling* scalings) {
   using Sum = RangeSum<kind, Source>;
   using Message = typename Exchange<Sum, Shape::width>::Message;
@@ -159,21 +159,21 @@ __device__ void find_scalings(const SplitTask& task, const PanelPart& range, con
   const Exchange<Sum, Shape::width> exchange{part_sums, mailbox};
   const auto* received = reinterpret_cast<const Message*>(messages);
   begin(exchange);
-  send_first_sums<Shape>(range, shared, exchange, received);
+  send_first_sums<Shape>(part, shared, exchange, received);
   finish_sums(exchange, received, [&](int v, const Sum& sum) {
-    const int vector = range.first_vector + v;
+    const int vector = part.first_vector + v;
     if (vector < task.vectors) scalings[v] = finish_panel_range<kind>(task, vector, sum.range());
   });
 }
 
 // Sums the norms of the block's part of each vector.
 template <class Shape, class Source>
-__device__ void gather_norms(const PanelPart& range, const Source* shared,
+__device__ void gather_norms(const PanelPart& part, const Source* shared,
                              const NormScaling (&scalings)[Shape::width],
                              const Exchange<NormSums, Shape::width>& exchange) {
   NormSums sums[Shape::chunk];
   const NormScaling* const vector_scalings = scalings + loaded_vector<Shape>();
-  visit_part<Shape>(range.length, shared, [&](const auto& x) {
+  visit_part<Shape>(part.length, shared, [&](const auto& x) {
 #pragma unroll
     for (int i = 0; i < Shape::chunk; ++i) sums[i].add(x[i], vector_scalings[i]);
   });
@@ -182,7 +182,7 @@ __device__ void gather_norms(const PanelPart& range, const Source* shared,
 
 // Like find_scalings(), by norms, which this function finds once the typical exponents are known.
 template <class Shape, class Source>
-__device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& range, const Source* shared,
+__device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& part, const Source* shared,
                                        std::byte* messages, Scaling* scalings) {
   using Sum = MagnitudesAndExponents<Source>;
   using Message = typename Exchange<Sum, Shape::width>::Message;
@@ -201,7 +201,7 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& r
   const auto* received = reinterpret_cast<const Message*>(messages);
   const auto* received_norms = reinterpret_cast<const NormMessage*>(messages);
   begin(exchange, norm_exchange);
-  send_first_sums<Shape>(range, shared, exchange, received);
+  send_first_sums<Shape>(part, shared, exchange, received);
   finish_sums(exchange, received, [&](int v, const Sum& sum) {
     ranges[v] = sum.range();
     typical[v] = sum.typical();
@@ -209,12 +209,12 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& r
   });
   __syncthreads();
   cluster_arrive();  // the next exchange may overwrite the messages of the first one
-  gather_norms<Shape>(range, shared, norm_scalings, norm_exchange);
+  gather_norms<Shape>(part, shared, norm_scalings, norm_exchange);
   __syncthreads();
   cluster_wait();
   send(norm_exchange, received_norms);
   finish_sums(norm_exchange, received_norms, [&](int v, const NormSums& vector_norms) {
-    const int vector = range.first_vector + v;
+    const int vector = part.first_vector + v;
     if (vector >= task.vectors) return;
     const VectorNorm norm = vector_norms.norm(typical[v], norm_scalings[v], task.length);
     scalings[v] = finish_norm(task, vector, ranges[v], norm, block_rank_in_cluster() == 0);
@@ -228,23 +228,23 @@ __device__ void split_columns(const SplitTask& task, std::int64_t block) {
   __shared__ Scaling scalings[Shape::width];
   const int blocks = blocks_in_cluster();
   const int length = static_cast<int>(task.vector_stride) / blocks;
-  const PanelPart range{static_cast<int>(block) / blocks * Shape::width, block_rank_in_cluster() * length,
-                        length};
+  const PanelPart part{static_cast<int>(block) / blocks * Shape::width, block_rank_in_cluster() * length,
+                       length};
   auto* shared = reinterpret_cast<Source*>(memory);
   auto* messages = reinterpret_cast<std::byte*>(shared + Shape::shared_offset(0, length));
-  start_loading<Shape>(task, range, shared);
+  start_loading<Shape>(task, part, shared);
   if constexpr (kind == ElementKind::residues_by_norms) {
-    find_scalings_by_norms<Shape>(task, range, shared, messages, scalings);
+    find_scalings_by_norms<Shape>(task, part, shared, messages, scalings);
   } else {
-    find_scalings<Shape, kind>(task, range, shared, messages, scalings);
+    find_scalings<Shape, kind>(task, part, shared, messages, scalings);
   }
   __syncthreads();
-  write_part<Shape, kind>(task, range, shared, scalings);
+  write_part<Shape, kind>(task, part, shared, scalings);
 }
 
 // All thread blocks of a cluster belong to one task: each task has whole clusters.
 template <class Source, ElementKind kind>
-__device__ void split_either_way(const SplitTasks& tasks) {
+__device__ void split_rows_or_columns(const SplitTasks& tasks) {
   if (!begins(tasks)) return;
   std::int64_t block = blockIdx.x;
   const SplitTask& task = task_of_block(tasks, block);
@@ -262,7 +262,7 @@ __device__ void split_either_way(const SplitTasks& tasks) {
 #define KINTSUGI_SPLIT_COLUMNS(Source, kind)                                      \
   extern "C" __global__ void __launch_bounds__(cluster_threads, 3)                \
       split_columns_##Source##_##kind(const __grid_constant__ SplitTasks tasks) { \
-    split_either_way<Source, ElementKind::kind>(tasks);                           \
+    split_rows_or_columns<Source, ElementKind::kind>(tasks);                      \
   }
 
 KINTSUGI_SPLIT_COLUMNS(float, fp16)

@@ -62,8 +62,8 @@ __device__ void load_tile(const SplitTask& task, std::int64_t first_vector, std:
   }
 }
 
-// Scaling of a row or column of complex elements; its scale is written to the ranges of all of its real
-// vectors.
+// Scaling of a row or column of complex elements. Its scale is written to the ranges of all real vectors of
+// the embedding that stand for it.
 __device__ Scaling finish_ranges(const SplitTask& task, ElementKind kind, std::int64_t vector) {
   const std::int64_t vectors = task.matrix.right ? 2 : 1;
   for (std::int64_t other = 1; other < vectors; ++other)

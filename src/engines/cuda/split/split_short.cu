@@ -1,6 +1,6 @@
-// Splits of many short vectors: a thread has eight elements, and 8, 16 or 32 threads of a warp have a vector,
-// whose range they find by shuffles. As many thread blocks as the device holds loop over the vectors, and
-// read the next ones while they write slices.
+// Splits of many short vectors: a thread has eight elements of one vector, and 8, 16 or 32 threads of a warp
+// share a vector, whose range they find by shuffles. As many thread blocks as the device holds loop over
+// groups of vectors, and read the next group while they write slices.
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/select/norm_sums.cuh"
@@ -139,11 +139,11 @@ __device__ void split_short(const SplitTasks& tasks) {
   start_loading(VectorGroup(tasks, blockIdx.x), x);
 #pragma unroll 1
   for (std::int64_t group = blockIdx.x; group < groups; group += gridDim.x) {
-    const VectorGroup here(tasks, group);
-    exchange(here, memory, x);
+    const VectorGroup current(tasks, group);
+    exchange(current, memory, x);
     Source next[elements_at_once] = {};
     if (group + gridDim.x < groups) start_loading(VectorGroup(tasks, group + gridDim.x), next);
-    split_group<Source, kind>(here, x);
+    split_group<Source, kind>(current, x);
 #pragma unroll
     for (int i = 0; i < elements_at_once; ++i) x[i] = next[i];
   }

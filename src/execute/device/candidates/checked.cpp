@@ -68,7 +68,10 @@ void DeviceChecked::split_columns(std::int64_t first, std::int64_t vectors) cons
 void DeviceChecked::split(const DeviceSide& side, VectorRange* ranges, const SplitRule& rule, Slices slices,
                           std::int64_t first, std::int64_t vectors) const {
   slices.vectors = vectors;
-  const DeviceSplit split{{side.matrix, side.item, ranges}, first, &rule, slices, false};
+  const DeviceSplit split{.side = {.matrix = side.matrix, .item = side.item, .ranges = ranges},
+                          .first = first,
+                          .rule = &rule,
+                          .slices = slices};
   engine_.split(queue_, {&split, 1}, condition());
 }
 

@@ -62,8 +62,8 @@ struct DmmaProblem {
   __device__ static std::int64_t k(const DmmaTask& task) { return task.tile.a.matrix.columns; }
 };
 
-// First row and column of a tile. Tiles that are computed at the same time are in one group of rows, whose
-// operands stay in L2.
+// First row and column of a tile. Tiles are numbered down the columns of a group of 1024 rows, so that tiles
+// computed at the same time share operands, which stay in L2.
 template <DmmaConfig Config>
 __device__ Position tile_position(const DmmaTask& task, int number) {
   constexpr int group = 1024 / Config.rows;
@@ -311,9 +311,11 @@ __device__ void multiply_tiles(const DmmaTask& task) {
   const Block block(task, buffers);
   constexpr int registers = Config.consumer_registers;
   constexpr int producer_registers = Config.producer_registers();
+  // Registers per thread, summed over the warps, with which a block of 8 + 4 or of 4 + 4 warps is launched.
+  constexpr int launch_registers = Config.consumer_warps() == 8 ? 168 * 12 : 128 * 8;
   static_assert(registers == 0 ||
                 registers * Config.consumer_warps() + producer_registers * dmma_producer_warps <=
-                    (Config.consumer_warps() == 8 ? 168 * 12 : 128 * 8));
+                    launch_registers);
   if (threadIdx.x >= Config.consumer_warps() * warp_size) {
     if constexpr (registers > 0)
       asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(producer_registers));

@@ -92,9 +92,9 @@ class OperandCopies<double, Vectors, AlongK> {
  private:
   enum class CopyPattern { chunks_of_16_bytes, elements_along_k, elements_along_vectors };
 
-  // Address of the element that is `vectors` and `p` further than the one at `target`, for steps of a thread:
-  // neither step changes a bit of the chunk's number that the other step changes, or that the thread's first
-  // element has set.
+  // Address of the element `vectors` vectors and `p` inner indices after a thread's first element, which is
+  // at `target`. The swizzle is applied by XOR: each of the two steps changes bits of the chunk's number that
+  // are 0 in the first element's and that the other step leaves alone.
   __device__ static constexpr std::uint32_t moved(std::uint32_t target, int vectors, int p) {
     if constexpr (AlongK) return (target ^ p / 8 % 2 * 64) + vectors * dmma_line_bytes;
     const std::uint32_t chunk = vectors / 8 % 2 * 4 ^ p % 8;

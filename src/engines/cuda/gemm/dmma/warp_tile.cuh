@@ -22,8 +22,8 @@ __device__ inline void multiply_fragments(double (&sums)[4], const double2& a_lo
       : "d"(a_low.x), "d"(a_low.y), "d"(a_high.x), "d"(a_high.y), "d"(b.x), "d"(b.y));
 }
 
-// Vector that row or column g of the unit stands for if vectors are stored along k: the lanes that one phase
-// of a load serves then access different banks.
+// Vector that row or column g of the unit stands for if vectors are stored along k. With this order the lanes
+// that one phase of a load serves access different banks.
 __device__ inline int spread(int g) { return g >> 1 | (g & 1) << 2; }
 
 __device__ inline double2 load_two(const unsigned char* shared) {

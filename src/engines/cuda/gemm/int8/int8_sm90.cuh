@@ -29,7 +29,8 @@ struct Int8Config {
   static constexpr int consumer_registers = 232;
   static constexpr int producer_registers = 504 - consumers * consumer_registers;
 
-  // k-blocks of a run: int32 holds their sum and a residue, which is less than a product.
+  // Most k-blocks of a run: int32 holds their sum and the residue of earlier runs, which is less than one
+  // product.
   static constexpr int longest_run = static_cast<int>((int32_safe_products - 1) / Int8Tile::block);
 };
 
@@ -163,7 +164,7 @@ __device__ void multiply_blocks(Int8Sums<Config>& sums, Int8PipelineState<Config
 }
 
 // Transposes the words of four neighboring threads: thread t gets word t of each.
-__device__ inline void exchange(std::uint32_t (&words)[4], int thread) {
+__device__ inline void transpose_words(std::uint32_t (&words)[4], int thread) {
 #pragma unroll
   for (int bit = 1; bit <= 2; bit *= 2) {
     const bool high = (thread & bit) != 0;
@@ -207,7 +208,7 @@ __device__ void store_sums(const std::int32_t (&residues)[Sums], const GroupSums
         words[w] =
             __byte_perm(__byte_perm(four[0], four[1], 0x0040), __byte_perm(four[4], four[5], 0x0040), 0x5410);
       }
-      exchange(words, thread);
+      transpose_words(words, thread);
       const uint4 sixteen{__byte_perm(words[0], words[1], 0x5410), __byte_perm(words[2], words[3], 0x5410),
                           __byte_perm(words[0], words[1], 0x7632), __byte_perm(words[2], words[3], 0x7632)};
       if (row + part < group.rows && column + 8 * c < group.columns)
@@ -233,9 +234,9 @@ __device__ void store_sums(const std::int32_t (&sums)[Sums], const GroupSums<lon
       auto* pair = reinterpret_cast<longlong2*>(target + 8 * i);
       longlong2 result{sums[4 * i + 2 * c], sums[4 * i + 2 * c + 1]};
       if (!first) {
-        const longlong2 previous_stage = *pair;
-        result.x += previous_stage.x;
-        result.y += previous_stage.y;
+        const longlong2 earlier = *pair;
+        result.x += earlier.x;
+        result.y += earlier.y;
       }
       __stcs(pair, result);
     }

@@ -55,7 +55,8 @@ struct MultiTermConfig {
     }
     return false;
   }
-  // True if the group committed before this term is the first that has the slice's last term in it.
+  // True if the slice's last term is in the group that is committed before this term. (At term == terms, the
+  // group committed last.)
   static constexpr bool is_free_at(int slice, int term) {
     if (term < terms && is_used_from(slice, term)) return false;
     int before = term - 1;
@@ -80,7 +81,7 @@ struct MultiTermSharedStorage {
   EpilogueParams<block_tile_rows, Config::columns, warpgroup / 32 - 1> epilogue;
   Mbarrier epilogue_ready;
   Mbarrier epilogue_read;
-  int cluster;  // number of the cluster, for which consumers have no register
+  int cluster;  // number of the cluster; consumers have no register for it
 
   __device__ void initialise() {
     cluster = cluster_index();

@@ -25,15 +25,17 @@ struct Rows {
 };
 template <int First, int Steps>
 struct Rows<true, First, Steps> {
+  using Fragment = std::uint32_t[4];
+
   std::uint32_t address;
-  std::uint32_t steps[Steps][4];
+  Fragment steps[Steps];
 
   __device__ explicit Rows(std::uint32_t address) : address(address) {}
   __device__ void load() {
 #pragma unroll
     for (int i = 0; i < Steps; ++i) load_a_fragment(steps[i], address, First + i);
   }
-  __device__ const std::uint32_t (&step(int i) const)[4] { return steps[i]; }
+  __device__ const Fragment& step(int i) const { return steps[i]; }
 };
 
 // Issues one term over the sub-block of a k-block that one accumulator sums.
@@ -167,7 +169,7 @@ __device__ void receive_partial_sums(float (&sums)[Config::sums], const MultiTer
             [](float& sum, float received) { sum = received; });
 }
 
-// Sums of the earlier segments of k, which stay in device memory, since registers have no room for them.
+// Sums of the earlier segments of k. They stay in device memory, since the accumulators need all registers.
 // Those of a split tile are read and written by every cluster that computes a part of its k.
 template <class Config>
 __device__ float4* earlier_segments(const MultiTermParams& params, const WorkTile& work_tile, int cluster,

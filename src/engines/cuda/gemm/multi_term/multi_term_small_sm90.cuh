@@ -86,9 +86,9 @@ struct SmallTileCoord {
 
 // Pipeline state: index of the stage, which holds a k-block of all slices, and its mbarrier phase.
 template <class Config>
-class Stages {
+class SmallTilePipelineState {
  public:
-  __device__ Stages(SmallTileSharedStorage<Config>& shared, std::uint32_t memory, int count)
+  __device__ SmallTilePipelineState(SmallTileSharedStorage<Config>& shared, std::uint32_t memory, int count)
       : shared_(shared), memory_(memory), count_(count) {}
 
   __device__ void advance() {
@@ -124,7 +124,7 @@ class Stages {
 // Producer: one thread. Each thread block loads half of the columns' tile, to both blocks.
 template <class Config>
 __device__ void fill_stages(const TensorMap& a, const TensorMap& b, const SmallTileParams& params,
-                            const SmallTileCoord<Config>& coord, Stages<Config> stages) {
+                            const SmallTileCoord<Config>& coord, SmallTilePipelineState<Config> stages) {
   constexpr int half = Config::columns / blocks_of_cluster;
   const int rank = block_rank_in_cluster();
   const int first_a = params.shares_a ? 0 : coord.item * Config::slices;
@@ -147,8 +147,9 @@ __device__ void fill_stages(const TensorMap& a, const TensorMap& b, const SmallT
 // Issues terms T, T + 1, ... for one sub-block of a k-block, and runs `meanwhile` once the first ones are in
 // flight.
 template <class Config, class SubBlock, int T = 0, class Meanwhile>
-__device__ __forceinline__ void multiply_stage(float (&sums)[Config::sums], const Stages<Config>& stages,
-                                               bool swapped, float rescale, const Meanwhile& meanwhile) {
+__device__ __forceinline__ void multiply_stage(float (&sums)[Config::sums],
+                                               const SmallTilePipelineState<Config>& stages, bool swapped,
+                                               float rescale, const Meanwhile& meanwhile) {
   if constexpr (T < Config::terms) {
     constexpr Term term = Config::structure.terms[T];
     if constexpr (term.rescales) {
@@ -182,7 +183,7 @@ class StageSums {
  public:
   using Sums = float[Config::sums];
 
-  __device__ StageSums(const SmallTileParams& params, const Stages<Config>& stages)
+  __device__ StageSums(const SmallTileParams& params, const SmallTilePipelineState<Config>& stages)
       : params_(params), next_(stages) {}
 
   // Adds `k_blocks` k-blocks, at least one. Even and odd sub-blocks have accumulators of their own.
@@ -206,7 +207,7 @@ class StageSums {
   using First = SubBlock<0>;
   using Last = SubBlock<Count - 1>;
 
-  // Issues that sub-block of the next k-block, with `meanwhile` after its first terms.
+  // Issues that sub-block of the k-block at `next_`, and runs `meanwhile` after its first terms.
   template <class SubBlock, class Meanwhile>
   __device__ __forceinline__ void multiply(Sums& inside, const Meanwhile& meanwhile) {
     if constexpr (SubBlock::begins_block) next_.wait_full();
@@ -283,28 +284,29 @@ class StageSums {
   }
 
   const SmallTileParams& params_;
-  Stages<Config> next_;
+  SmallTilePipelineState<Config> next_;
 };
 
-// Adds the sums of all segments of k in ascending order. Tiles whose registers have no room for a second set
-// of sums are used if k is one segment, or if segments have thread blocks of their own.
+// Adds the sums of all segments of k in ascending order. Tiles with too few registers for a second set of
+// sums are used only if k is one segment, or if segments have thread blocks of their own.
 template <class Config, int Count>
-__device__ __forceinline__ void add_segments(StageSums<Config, Count>& sums, const SmallTileParams& params,
+__device__ __forceinline__ void add_segments(StageSums<Config, Count>& stage_sums,
+                                             const SmallTileParams& params,
                                              const SmallTileCoord<Config>& coord) {
   if constexpr (!Config::adds_segments) {
-    sums.add_blocks(coord.end_block(params) - coord.first_block);
+    stage_sums.add_blocks(coord.end_block(params) - coord.first_block);
   } else {
     float all[Config::sums] = {};
 #pragma unroll 1
     for (int k_block = 0; k_block < params.blocks; k_block += params.segment_blocks) {
 #pragma unroll
-      for (float& sum : sums.sums) sum = 0;
-      sums.add_blocks(min(params.blocks - k_block, params.segment_blocks));
+      for (float& sum : stage_sums.sums) sum = 0;
+      stage_sums.add_blocks(min(params.blocks - k_block, params.segment_blocks));
 #pragma unroll
-      for (int i = 0; i < Config::sums; ++i) all[i] += sums.sums[i];
+      for (int i = 0; i < Config::sums; ++i) all[i] += stage_sums.sums[i];
     }
 #pragma unroll
-    for (int i = 0; i < Config::sums; ++i) sums.sums[i] = all[i];
+    for (int i = 0; i < Config::sums; ++i) stage_sums.sums[i] = all[i];
   }
 }
 
@@ -344,7 +346,8 @@ __device__ bool reduce_if_last_segment(float (&sums)[Config::sums], const SmallT
 
 template <class Config>
 __device__ void multiply_stages(const SmallTileParams& params, SmallTileSharedStorage<Config>& shared,
-                                const SmallTileCoord<Config>& coord, const Stages<Config>& stages) {
+                                const SmallTileCoord<Config>& coord,
+                                const SmallTilePipelineState<Config>& stages) {
   const int thread = static_cast<int>(threadIdx.x);
   // The epilogue's parameters are loaded while the first operand tiles are in flight.
   shared.epilogue.load(params.tile, {params.shares_a, params.shares_b}, coord.item,
@@ -353,10 +356,10 @@ __device__ void multiply_stages(const SmallTileParams& params, SmallTileSharedSt
   named_barrier_sync(1, Config::threads);
   float sums[Config::sums];
   const auto multiply = [&](auto count) {
-    StageSums<Config, count> of_stages(params, stages);
-    add_segments(of_stages, params, coord);
+    StageSums<Config, count> stage_sums(params, stages);
+    add_segments(stage_sums, params, coord);
 #pragma unroll
-    for (int i = 0; i < Config::sums; ++i) sums[i] = of_stages.sums[i];
+    for (int i = 0; i < Config::sums; ++i) sums[i] = stage_sums.sums[i];
   };
   if (params.sub_blocks == 4) {
     multiply(std::integral_constant<int, 4>());
@@ -377,7 +380,7 @@ __device__ __forceinline__ void multiply_small_tile(const TensorMap& a, const Te
   extern __shared__ unsigned char memory[];
   __shared__ SmallTileSharedStorage<Config> shared;
   const SmallTileCoord<Config> coord(params);
-  const Stages<Config> stages(shared, aligned_tiles(memory), params.stages);
+  const SmallTilePipelineState<Config> stages(shared, aligned_tiles(memory), params.stages);
   const DeviceCondition& condition = params.tile.condition;
   if (condition.selected_earlier && !holds(condition, coord.item)) return exit_in_stream_order();
   begin_cluster(shared);

@@ -44,8 +44,8 @@ inline constexpr Structure<6> bf16x6_structure{
 //
 // Stages of low slices are freed before those of high ones, so that fewer suffice. Where the sums are
 // rescaled, the matrix unit is idle for longer, and reading A's high slices from registers wins some of that
-// time back (n = 8192: 206 TFLOP/s instead of 199); without rescaling registers have no room for that, and
-// nothing would be gained. Narrower tiles gain nothing by it, and small tiles lose a twentieth.
+// time back (n = 8192: 206 TFLOP/s instead of 199); without rescaling there are too few registers for that,
+// and nothing would be gained. Narrower tiles gain nothing by it, and small tiles lose a twentieth.
 inline constexpr std::array joined_tiles{
     MultiTermTile{.columns = 192, .stages = {3, 2, 0}, .high_in_registers = false},
     MultiTermTile{.columns = 128, .stages = {4, 3, 0}, .high_in_registers = false},

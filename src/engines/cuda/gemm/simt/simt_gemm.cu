@@ -28,7 +28,8 @@ __device__ void add_product(Complex<T>& sum, const Complex<T>& x, const Complex<
          fused(x.imag(), y.real(), fused(x.real(), y.imag(), sum.imag()))};
 }
 
-// One step of k: `depth` inner indices of a tile's vectors. Padded against bank conflicts of writes along k.
+// Elements of one step of k: `depth` inner indices of a tile's vectors. Padded against bank conflicts of
+// writes along k.
 template <class T, int Tile>
 struct KTile {
   static constexpr int tile = Tile;
@@ -41,7 +42,7 @@ struct KTile {
   __device__ T* at(int p, int vector) { return reinterpret_cast<T*>(bytes) + p * pitch + vector; }
 };
 
-// Steps of both operands in shared memory. While one is multiplied, the next one is loaded.
+// Two steps of both operands in shared memory: while one is multiplied, the next one is loaded.
 template <class T, int Tile>
 struct KTiles {
   KTile<T, Tile> a[2];
@@ -257,28 +258,28 @@ __device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int6
   constexpr int depth = simt_depth<T>(Tile);
   Loader<T, Tile> a(tile.a, tile.first_row + first_row, tile.rows - first_row);
   Loader<T, Tile> b(tile.b, tile.first_column + first_column, tile.columns - first_column);
-  const auto inner_of = [&](std::int64_t left) { return static_cast<int>(min(left, std::int64_t{depth})); };
-  std::int64_t left = tile.a.matrix.columns;  // inner indices
-  int now = 0;
-  a.begin_load(tiles.a[now], inner_of(left));
-  b.begin_load(tiles.b[now], inner_of(left));
+  const auto inner_of_step = [&](std::int64_t k) { return static_cast<int>(min(k, std::int64_t{depth})); };
+  std::int64_t k_left = tile.a.matrix.columns;
+  int current = 0;
+  a.begin_load(tiles.a[current], inner_of_step(k_left));
+  b.begin_load(tiles.b[current], inner_of_step(k_left));
 #pragma unroll 1
-  for (; left > 0; left -= depth, now ^= 1) {
-    a.end_load(tiles.a[now]);
-    b.end_load(tiles.b[now]);
+  for (; k_left > 0; k_left -= depth, current ^= 1) {
+    a.end_load(tiles.a[current]);
+    b.end_load(tiles.b[current]);
     __syncthreads();
-    if (left < depth) {  // no zeros are added past k: they would turn a sum of -0 into +0
+    if (k_left < depth) {  // no zeros are added past k: they would turn a sum of -0 into +0
 #pragma unroll 1
-      for (int p = 0; p < left; ++p) sums.add(tiles.a[now], tiles.b[now], p);
+      for (int p = 0; p < k_left; ++p) sums.add(tiles.a[current], tiles.b[current], p);
       return;
     }
     // Copies of one operand at a time, so that their instructions do not wait for each other.
-    if (left > depth) a.begin_load(tiles.a[now ^ 1], inner_of(left - depth));
+    if (k_left > depth) a.begin_load(tiles.a[current ^ 1], inner_of_step(k_left - depth));
 #pragma unroll
-    for (int p = 0; p < depth / 2; ++p) sums.add(tiles.a[now], tiles.b[now], p);
-    if (left > depth) b.begin_load(tiles.b[now ^ 1], inner_of(left - depth));
+    for (int p = 0; p < depth / 2; ++p) sums.add(tiles.a[current], tiles.b[current], p);
+    if (k_left > depth) b.begin_load(tiles.b[current ^ 1], inner_of_step(k_left - depth));
 #pragma unroll
-    for (int p = depth / 2; p < depth; ++p) sums.add(tiles.a[now], tiles.b[now], p);
+    for (int p = depth / 2; p < depth; ++p) sums.add(tiles.a[current], tiles.b[current], p);
   }
 }
 
@@ -313,8 +314,8 @@ __device__ void multiply_tile_if_selected(const DeviceTile& tile) {
   if (holds(tile.condition, blockIdx.y)) multiply_tile<T, Tile>(tile, tiles);
 }
 
-// Selects the candidate of the thread block's batch item and, if that is the tile's, computes the tile. Every
-// thread block of an item selects, and finds the same; the first one stores the selection and reports it. The
+// Selects the candidate of the thread block's batch item and computes the tile if this kernel's candidate was
+// selected. Every thread block of an item makes the same selection; the first one stores and reports it. The
 // kernel before this one, a product, has waited for the ranges, so they are read before the grid-dependency
 // wait.
 template <int Tile>
@@ -322,7 +323,7 @@ __device__ void select_or_multiply(const DeviceTile& tile, const SelectionTask& 
   using Tiles = KTiles<float, Tile>;
   using Staging = RangeStaging<simt_threads>;
   __shared__ bool selected;
-  __shared__ union {  // first of the selection, then of the product
+  __shared__ union {  // used by the selection, then by the product
     alignas(16) unsigned char staging[sizeof(Staging)];
     alignas(16) unsigned char tiles[sizeof(Tiles)];
   } memory;
@@ -363,7 +364,8 @@ KINTSUGI_SIMT(simt_c64_64, Complex<double>, 64, 1)
 KINTSUGI_SIMT(simt_c64_32, Complex<double>, 32, 2)
 #undef KINTSUGI_SIMT
 
-// For compute capability 10.0, ptxas finds no 128 registers for the largest tile beside the selection.
+// Two thread blocks per SM leave 128 registers per thread. For compute capability 10.0, ptxas needs more in
+// the kernel that selects and computes the largest tile.
 #if __CUDA_ARCH__ >= 1000
 inline constexpr int large_tile_blocks = 1;
 #else

@@ -11,9 +11,9 @@
 
 namespace kintsugi::core::cuda {
 
-// Inner indices of a piece that one thread holds of a vector: four threads hold the 32 of a piece. Their
-// places in the instructions' fragments are the same for A and B, and sums over a piece are exact in any
-// order.
+// Inner indices of a vector that one thread holds: four threads share a piece, 32 inner indices with one
+// exponent. The instructions may multiply them in any order that is the same for A and B, since sums over a
+// piece are exact.
 inline constexpr int half_elements = half_piece / 4;
 
 // A thread's part of a vector in a piece: integers of 48 bits with signs, and the weight of the exponent.
@@ -44,12 +44,12 @@ struct HalfVector {
     }
   }
 
-  // Digit `digit` of elements 2 pair and 2 pair + 1 in fp16. 1024 + d has the bits 0x6400 + d for 0 <= d <
-  // 1024.
+  // Digit `digit` of elements 2 pair and 2 pair + 1 in fp16, with the elements' signs: 1024 + d has the bits
+  // 0x6400 + d for 0 <= d < 1024, and 1024 is subtracted from it.
   __device__ std::uint32_t digits(int digit, int pair) const {
-    const int right = half_digit_bits * (half_digits - 1 - digit);
-    const auto low = static_cast<std::uint32_t>(integers[2 * pair] >> right) & 0xffU;
-    const auto high = static_cast<std::uint32_t>(integers[2 * pair + 1] >> right) & 0xffU;
+    const int shift = half_digit_bits * (half_digits - 1 - digit);
+    const auto low = static_cast<std::uint32_t>(integers[2 * pair] >> shift) & 0xffU;
+    const auto high = static_cast<std::uint32_t>(integers[2 * pair + 1] >> shift) & 0xffU;
     std::uint32_t result;
     asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(result) : "r"(0x64006400U | low | high << 16), "r"(0x64006400U));
     return result ^ ((negative >> (2 * pair) & 1U) << 15 | (negative >> (2 * pair + 1) & 1U) << 31);
@@ -73,7 +73,7 @@ struct HalfRows {
   }
 };
 
-// Digits of 8 columns, of which a thread has column lane / 4; and the weights of the two columns of its sums.
+// Digits of 8 columns: a thread has column lane / 4. `weights` are those of the two columns of its sums.
 struct HalfColumns {
   std::uint32_t digits[half_digits][2][2];
   float weights[2];
@@ -91,28 +91,29 @@ struct HalfColumns {
   }
 };
 
-// Adds one piece to the sums of a fragment. The sums T_w of digits are added in the order of half_value().
+// Adds one piece to the sums of a fragment. The sums of the products of digits s and w - s are added in the
+// order of half_value().
 __device__ inline void add_half_piece(float (&sums)[4], const HalfRows& rows, const HalfColumns& columns) {
   float value[4];
 #pragma unroll
   for (int w = half_digits - 1; w >= 0; --w) {
-    float of_weight[4] = {};
+    float digit_sums[4] = {};
 #pragma unroll
     for (int s = 0; s <= w; ++s) {
 #pragma unroll
       for (int step = 0; step < 2; ++step)
-        mma_fp16(of_weight, rows.digits[s][step], columns.digits[w - s][step]);
+        mma_fp16(digit_sums, rows.digits[s][step], columns.digits[w - s][step]);
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      value[i] = w == half_digits - 1 ? of_weight[i] : __fmaf_rn(value[i], 0x1p-8F, of_weight[i]);
+      value[i] = w == half_digits - 1 ? digit_sums[i] : __fmaf_rn(value[i], 0x1p-8F, digit_sums[i]);
   }
 #pragma unroll
   for (int i = 0; i < 4; ++i)
     sums[i] = __fmaf_rn(value[i], __fmul_rn(rows.weights[i / 2], columns.weights[i % 2]), sums[i]);
 }
 
-// Vectors of one side: those of a panel from `first` on, of which `count` are there, and the tiles' weights.
+// The `count` vectors of a panel from `first` on, of one operand, and the weights of the panel's tiles.
 struct HalfPanel {
   MatrixView<const float> elements;  // vectors x k
   std::int64_t first;
@@ -125,15 +126,15 @@ struct HalfPanel {
     return __float_as_uint(__ldcg(weights + tile * stride)) >> 31 != 0;
   }
 
-  // The thread's part of vector v of the panel in the piece that begins at an inner index. Beyond the last
-  // vector the elements are zeros.
+  // The thread's part of vector v of the panel in the piece that begins at inner index `piece`. Beyond the
+  // last vector the elements are zeros.
   __device__ HalfVector vector(int v, std::int64_t piece) const {
-    const bool is_there = v < count;
+    const bool exists = v < count;
     const std::int64_t begin = piece + threadIdx.x % 4 * half_elements;
     // The scale of a vector with NaN or infinities is not in `scales`; its elements of C do not use the sums.
-    const int scale = is_there && scales[v] != special_scale ? scales[v] : 0;
-    return HalfVector(&elements(first + (is_there ? v : 0), 0), elements.column_stride, begin,
-                      is_there ? elements.columns : 0, -scale);
+    const int scale = exists && scales[v] != special_scale ? scales[v] : 0;
+    return HalfVector(&elements(first + (exists ? v : 0), 0), elements.column_stride, begin,
+                      exists ? elements.columns : 0, -scale);
   }
 };
 

@@ -28,9 +28,10 @@ struct WeightedTileConfig {
   static constexpr int consumer_registers = 224;
   static constexpr int producer_registers = 504 - consumers * consumer_registers;
 
-  // The slices of A with a product of weight 2^(-7 weight) are those from first_slice(weight) on.
+  // First slice of A that has a product of weight 2^(-7 weight); the others follow it.
   static constexpr int first_slice(int weight) { return weight < slices_b ? 0 : weight - slices_b + 1; }
-  // At most 4 * 64 * 127 * 127 < 2^22.
+  // True if small_integer() converts all sums of a weight: at most 4 * 64 products of 127 * 127 are below
+  // 2^22.
   static constexpr bool has_small_integers = Depth <= 64;
   static constexpr bool has_weight(int weight) { return weight <= slices_a + slices_b - 2; }
 };
@@ -40,11 +41,11 @@ struct WeightedTileSharedStorage {
   static constexpr int stages = Config::tile.stages();
 
   Mbarrier full[stages];
-  Mbarrier free[stages];  // counts the consumers' warps of both thread blocks
+  Mbarrier free[stages];  // counts the consumer warps of both thread blocks
   EpilogueParams<WeightedTile::rows, WeightedTile::columns, warpgroup / 32 - 1> epilogue;
   Mbarrier epilogue_ready;
   Mbarrier epilogue_read;
-  bool has_failing_tiles;  // with the epilogue's parameters: in the rows or columns of the tile of C
+  bool has_failing_tiles;  // in the rows or columns of the tile of C; loaded with the epilogue's parameters
 
   __device__ void initialise() {
     epilogue_ready.initialise(epilogue.epilogue_warps);
@@ -168,7 +169,8 @@ struct WeightedTileRegion {
         columns{std::int64_t{coord.column} * WeightedTile::columns, WeightedTile::columns} {}
 };
 
-// True if a tile of that panel, one of a work tile's rows, then of its columns, fails Eq. 9.
+// True if a tile of panel `panel` fails Eq. 9. The panels of the work tile's rows are counted first, then
+// those of its columns.
 __device__ inline bool has_failures(const WeightedTileParams& params, const TileCoord& coord,
                                     const WeightedTileRegion& region, int panel) {
   const bool of_row = panel < WeightedTile::row_panels;

@@ -1,7 +1,8 @@
 // GEMM for Hopper of int8 slices with one exponent per tile of 16 rows, or 8 columns, and 32 to 256 inner
-// indices (docs/schemes/mixpert.md). For every tile along k the products of slices are added in INT32 by
-// their weights 2^0 and 2^-7, combined and converted to FP32 in the same registers; then those of 2^-14 and
-// 2^-21; and one fma adds the value, times the product of both tiles' weights, to the element's sum. The two
+// indices (docs/schemes/mixpert.md). For every tile along k the products of slices of weights 2^0 and 2^-7
+// are added in INT32, one sum for each weight, and both sums are combined and converted to FP32 in the same
+// registers; then those of weights 2^-14 and 2^-21. One fma adds the value of both, times the product of both
+// tiles' weights, to the element's sum. The two
 // thread blocks of a cluster share the slices of B's columns by multicast. In each thread block one thread
 // loads tiles, and two warpgroups multiply 64 rows each, in turns: one converts while the other's products
 // run.
@@ -16,8 +17,8 @@ namespace kintsugi::core::cuda {
 template <class Config>
 using WeightedIntegers = std::int32_t[Config::sums];
 
-// Issues the products x_i y_j with i + j = Weight over 32 inner indices. `Begins`: of the first ones of a
-// tile.
+// Issues the products x_i y_j with i + j = Weight over 32 inner indices. `Begins`: they are the first ones of
+// a tile.
 template <class Config, int Weight, bool Begins>
 __device__ __forceinline__ void add_weight(WeightedIntegers<Config>& sums, MatrixDescriptor a,
                                            MatrixDescriptor b) {
@@ -34,8 +35,8 @@ __device__ __forceinline__ void add_weight(WeightedIntegers<Config>& sums, Matri
   }
 }
 
-// Issues the products of weights First and First + 1 of instruction Step along k, and of those after it in
-// the same tile along k.
+// Issues the products of weights First (added to `high`) and First + 1 (added to `low`) for instructions
+// Step, Step + 1, ... of a tile along k.
 template <class Config, int First, int Step = 0>
 __device__ __forceinline__ void add_steps(WeightedIntegers<Config>& high, WeightedIntegers<Config>& low,
                                           MatrixDescriptor a, MatrixDescriptor b) {
@@ -73,8 +74,8 @@ __device__ inline float small_integer(std::int32_t x) {
   return __fadd_rn(__int_as_float(x + bits_of_shift), -0x1.8p23F);
 }
 
-// Elements whose integers are converted by I2F even where they are small, so that its unit works beside the
-// others: three of eight.
+// True for the three of eight elements whose integers are converted by I2F even where they are small, so that
+// the unit of I2F works at the same time as the adders.
 constexpr bool converts_by_instruction(int i) { return i % 8 % 3 == 0; }
 
 // RN32(128 high + low) of one element; HasLow is false if `low` has no products.
@@ -104,17 +105,19 @@ struct TileWeights {
   }
 };
 
+// Adds a tile's values to the sums: `high` has the products of weights 2^0 and 2^-7, `third` and `fourth`
+// those of weights 2^-14 and 2^-21.
 template <class Config>
 __device__ __forceinline__ void add_values(float (&sums)[Config::sums], const float (&high)[Config::sums],
-                                           const WeightedIntegers<Config>& x,
-                                           const WeightedIntegers<Config>& y,
+                                           const WeightedIntegers<Config>& third,
+                                           const WeightedIntegers<Config>& fourth,
                                            const TileWeights<Config>& weights) {
 #pragma unroll
   for (int fragment = 0; fragment < Config::fragments; ++fragment) {
     const float weight = __fmul_rn(weights.row, weights.columns[fragment]);
 #pragma unroll
     for (int i = 4 * fragment; i < 4 * fragment + 4; ++i) {
-      const float low = combined<Config::has_weight(3), Config::has_small_integers>(x[i], y[i], i);
+      const float low = combined<Config::has_weight(3), Config::has_small_integers>(third[i], fourth[i], i);
       sums[i] = __fmaf_rn(__fmaf_rn(low, 0x1p-14F, high[i]), weight, sums[i]);
     }
   }
@@ -129,22 +132,22 @@ __device__ __forceinline__ void add_k_tile(float (&sums)[Config::sums],
   if (tile == 0) pipeline.wait_full();
   float high[Config::sums];
   {
-    WeightedIntegers<Config> x;
-    WeightedIntegers<Config> y;
-    multiply_weights<Config, 0>(x, y, pipeline, first_step, consumer);
+    WeightedIntegers<Config> first;
+    WeightedIntegers<Config> second;
+    multiply_weights<Config, 0>(first, second, pipeline, first_step, consumer);
 #pragma unroll
     for (int i = 0; i < Config::sums; ++i)
-      high[i] = combined<true, Config::has_small_integers>(x[i], y[i], i);
+      high[i] = combined<true, Config::has_small_integers>(first[i], second[i], i);
   }
-  WeightedIntegers<Config> x;
-  WeightedIntegers<Config> y = {};
-  multiply_weights<Config, 2>(x, y, pipeline, first_step, consumer);
+  WeightedIntegers<Config> third;
+  WeightedIntegers<Config> fourth = {};
+  multiply_weights<Config, 2>(third, fourth, pipeline, first_step, consumer);
   const TileWeights<Config> weights(pipeline, tile);
   if (tile + 1 == Config::block_k_tiles) {
     pipeline.release();
     pipeline.advance();
   }
-  add_values<Config>(sums, high, x, y, weights);
+  add_values<Config>(sums, high, third, fourth, weights);
 }
 
 // Adds the products of failing tiles to `half` for every fragment of the warp.
@@ -184,7 +187,8 @@ __device__ void add_half_precision(float (&half)[Config::sums], const WeightedTi
   }
 }
 
-// Sums of both programs in units of 2^0, as FloatingSum adds them (arith/weighted_sum.hpp).
+// Sums of both programs, added as FloatingSum adds them (arith/weighted_sum.hpp). Their units 2^-19 and 2^-14
+// are those of tile_value() and half_value() (schemes/mixpert.hpp).
 template <class Config>
 struct SumsOfPrograms {
   const float (&tiles)[Config::sums];

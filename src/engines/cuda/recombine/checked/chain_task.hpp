@@ -10,11 +10,11 @@ namespace kintsugi::core::cuda {
 // Parameters of sample_open_elements: each warp computes one sampled element of one batch item.
 struct SampleTask {
   DeviceSide sides[2];
-  std::int64_t lines[2] = {};  // sampled vectors of each side
-  std::int64_t length = 0;     // sampled elements of each vector
-  std::int64_t step = 1;       // they are every step-th run of `sample_run` elements
-  int digits = 0;              // significant bits of a result
-  double parts = 1;            // real results of an element
+  std::int64_t vectors[2] = {};  // sampled vectors of each side
+  std::int64_t length = 0;       // sampled elements of each vector
+  std::int64_t step = 1;         // they are every step-th run of `sample_run` elements
+  int digits = 0;                // significant bits of a result
+  double parts = 1;              // real results of an element
   DeviceCheckedChain chain;
   DeviceSelection* selection = nullptr;
   DeviceCheckState* state = nullptr;
@@ -22,7 +22,7 @@ struct SampleTask {
 };
 
 inline constexpr std::int64_t sample_threads = 256;
-inline constexpr std::int64_t sample_lines = 32;     // sampled vectors of a side, at most
+inline constexpr std::int64_t sample_vectors = 32;   // sampled vectors of a side, at most
 inline constexpr std::int64_t sample_length = 8192;  // sampled elements of a vector, at most
 inline constexpr std::int64_t sample_run = 64;
 

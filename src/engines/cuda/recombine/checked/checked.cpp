@@ -113,7 +113,7 @@ void choose_checked(const Queue& queue, const DeviceSide& a, const DeviceSide& b
   const bool single = a.matrix.type == ElementType::f32 || a.matrix.type == ElementType::c32;
   const SampleTask task{
       .sides = {a, b},
-      .lines = {std::min(a.matrix.vectors(), sample_lines), std::min(b.matrix.vectors(), sample_lines)},
+      .vectors = {std::min(a.matrix.vectors(), sample_vectors), std::min(b.matrix.vectors(), sample_vectors)},
       .length = std::min(length, sample_length),
       .step = std::max(length / sample_length, std::int64_t{1}),
       .digits = single ? 24 : 53,
@@ -123,8 +123,8 @@ void choose_checked(const Queue& queue, const DeviceSide& a, const DeviceSide& b
       .state = state,
       .report = report};
   clear(queue, state, sizeof *state);
-  launch(kernel, {divide_up(task.lines[0] * task.lines[1] * warp_size, sample_threads)}, sample_threads, 0,
-         queue, task);
+  launch(kernel, {divide_up(task.vectors[0] * task.vectors[1] * warp_size, sample_threads)}, sample_threads,
+         0, queue, task);
 }
 
 void begin_checks(const Queue& queue, const DeviceSelection* selection, DeviceCheckState* state) {

@@ -1,6 +1,6 @@
-// Choice of the first checked candidate of a batch item by a sample of the elements of its product, each of
-// them summed in FP64: the chance that a candidate leaves it open follows from the sum and from the
-// rounding-error bounds of row and column.
+// Selection of the first checked candidate of a batch item by a sample of the elements of its product, each
+// of them summed in FP64: the chance that a candidate leaves an element open follows from its sum and from
+// the rounding-error bounds of its row and column.
 #include <algorithm>
 #include <type_traits>
 
@@ -27,7 +27,7 @@ class SampledVector {
  public:
   __device__ SampledVector(const DeviceSide& side, std::int64_t vector)
       : matrix_(side.matrix), vector_(vector), range_(side.ranges[vector]),
-        factors_(two_factors(counts() ? -range_.largest : 0)) {
+        factors_(two_factors(is_finite_and_nonzero() ? -range_.largest : 0)) {
     if (side.matrix.complex()) {
       start_ = reinterpret_cast<const T*>(matrix_start<std::complex<T>>(side.matrix, side.item));
     } else {
@@ -35,7 +35,9 @@ class SampledVector {
     }
   }
 
-  __device__ bool counts() const { return range_.finite() && (range_.flags & VectorRange::all_zero) == 0; }
+  __device__ bool is_finite_and_nonzero() const {
+    return range_.finite() && (range_.flags & VectorRange::all_zero) == 0;
+  }
 
   __device__ double take(std::int64_t p, const int (&tops)[candidates]) {
     const double x =
@@ -49,7 +51,7 @@ class SampledVector {
     return x;
   }
 
-  // Bounds of the whole vector, of which one in `factor` elements was taken, over the lanes of a warp.
+  // Bounds of the whole vector from the elements that all lanes of the warp took: one in `factor`.
   __device__ RoundingBound bound(int c, int top, double factor) const {
     return {sum_over_warp(inexact_[c]) * factor, sum_over_warp(magnitudes_) * factor * power_of_two(top)};
   }
@@ -64,9 +66,9 @@ class SampledVector {
   double inexact_[candidates] = {};
 };
 
-// Line `number` of `count` sampled ones: evenly spread, but at no fixed distance, since operands may repeat
-// themselves.
-__device__ std::int64_t sampled_line(std::int64_t number, std::int64_t count, std::int64_t vectors) {
+// Index of sampled vector `number` of `count`. The sampled vectors are spread evenly, but at no fixed
+// distance, since operands may repeat themselves.
+__device__ std::int64_t sampled_vector(std::int64_t number, std::int64_t count, std::int64_t vectors) {
   const std::int64_t share = vectors / count;
   const auto scattered = static_cast<std::uint32_t>(number) * 2654435761U;
   return number * share + static_cast<std::int64_t>(scattered >> 8) % share;
@@ -76,10 +78,10 @@ __device__ std::int64_t sampled_line(std::int64_t number, std::int64_t count, st
 template <class T>
 __device__ void add_chances(const SampleTask& task, std::int64_t pair) {
   SampledVector<T> a(task.sides[0],
-                     sampled_line(pair % task.lines[0], task.lines[0], task.sides[0].matrix.vectors()));
+                     sampled_vector(pair % task.vectors[0], task.vectors[0], task.sides[0].matrix.vectors()));
   SampledVector<T> b(task.sides[1],
-                     sampled_line(pair / task.lines[0], task.lines[1], task.sides[1].matrix.vectors()));
-  if (!a.counts() || !b.counts()) return;
+                     sampled_vector(pair / task.vectors[0], task.vectors[1], task.sides[1].matrix.vectors()));
+  if (!a.is_finite_and_nonzero() || !b.is_finite_and_nonzero()) return;
   const auto lane = static_cast<std::int64_t>(threadIdx.x % 32);
   double sum = 0;
 #pragma unroll 2
@@ -102,7 +104,7 @@ __device__ void add_chances(const SampleTask& task, std::int64_t pair) {
   }
 }
 
-// True in all threads of the thread block that is the last one to get here; then the chances are complete.
+// True in all threads of the last thread block to call this; then the chances are complete.
 __device__ bool is_last_block(DeviceCheckState& state) {
   __shared__ bool last;
   __threadfence();
@@ -117,8 +119,8 @@ __device__ bool is_last_block(DeviceCheckState& state) {
 
 // Selects the candidate that is expected to be cheapest, in one thread, and corrects the report, which counts
 // the item with the chain's first candidate.
-__device__ void choose(const SampleTask& task) {
-  const double elements = static_cast<double>(task.lines[0] * task.lines[1]);
+__device__ void select_cheapest(const SampleTask& task) {
+  const double elements = static_cast<double>(task.vectors[0] * task.vectors[1]);
   double open[candidates] = {};
   for (int c = 0; c < task.chain.count; ++c) {
     const double chances = static_cast<double>(__ldcg(&task.state->chances[c]));
@@ -142,14 +144,14 @@ extern "C" __global__ void __launch_bounds__(sample_threads)
   if (__ldcg(&task.selection->candidate) != task.chain.first) return;
   const std::int64_t pair = (std::int64_t{blockIdx.x} * sample_threads + threadIdx.x) / 32;
   const ElementType type = task.sides[0].matrix.type;
-  if (pair < task.lines[0] * task.lines[1]) {
+  if (pair < task.vectors[0] * task.vectors[1]) {
     if (type == ElementType::f64 || type == ElementType::c64) {
       add_chances<double>(task, pair);
     } else {
       add_chances<float>(task, pair);
     }
   }
-  if (is_last_block(*task.state) && threadIdx.x == 0) choose(task);
+  if (is_last_block(*task.state) && threadIdx.x == 0) select_cheapest(task);
 }
 
 }  // namespace kintsugi::core::cuda

@@ -37,14 +37,14 @@ struct TileRanges {
   }
 };
 
-// Smallest and largest magnitude that a thread has seen of a vector.
+// Smallest and largest magnitude among the elements of a vector that a thread has read.
 struct VectorExtremes {
   unsigned long long least = TileRanges::infinity;
   unsigned long long largest = 0;
   unsigned int special = 0;
 
   template <class Real>
-  __device__ void see(Real x) {
+  __device__ void add(Real x) {
     const double magnitude = fabs(static_cast<double>(x));
     const auto bits = static_cast<unsigned long long>(__double_as_longlong(magnitude));
     if (bits >= TileRanges::infinity) {
@@ -55,9 +55,9 @@ struct VectorExtremes {
     }
   }
   template <class Real>
-  __device__ void see(const Complex<Real>& x) {
-    see(x.real());
-    see(x.imag());
+  __device__ void add(const Complex<Real>& x) {
+    add(x.real());
+    add(x.imag());
   }
   __device__ void add_to(TileRanges& ranges, int vector) const {
     atomicMin(&ranges.least[vector], least);
@@ -94,11 +94,11 @@ class NativeTile {
 
   __device__ void finish() const {
     if (scalars_.alpha == T(0)) return scalars_.beta == T(1) ? void() : scale();
-    const unsigned int open = open_elements();
+    const unsigned int open = write_reliable();
     if (is_nan(scalars_.alpha)) return write_all(open);
     if (__syncthreads_or(open != 0 ? 1 : 0) == 0) return;
-    look_at_operands(open);
-    recompute(settle(open));
+    find_ranges(open);
+    recompute(accept_by_ranges(open));
   }
 
  private:
@@ -113,8 +113,8 @@ class NativeTile {
     }
   }
 
-  // The thread's element e is in line e of every lines_at_once lines of C that are contiguous in memory; its
-  // first count_ elements exist. Lanes of a warp follow a line.
+  // A line is a row or a column of C, whichever is contiguous in memory. Lanes of a warp have neighbors of
+  // one line, and a thread's elements are lines_at_once lines apart; its first count_ elements exist.
   __device__ static int inside_line() { return static_cast<int>(threadIdx.x) % side; }
   __device__ static int line(int e) { return static_cast<int>(threadIdx.x) / side + lines_at_once * e; }
   __device__ int row(int e) const { return lines_are_rows_ ? line(e) : inside_line(); }
@@ -146,22 +146,23 @@ class NativeTile {
 
   // Writes the elements whose sums are large enough to be right, and returns a bit for each of the others.
   // All loads of a group come before its stores, across which the compiler may not move loads.
-  __device__ unsigned int open_elements() const {
+  __device__ unsigned int write_reliable() const {
     unsigned int open = 0;
     if (in_place_ || scalars_.beta == T(0)) {
       constexpr int group = 32 / sizeof(T);
 #pragma unroll 1
-      for (int e = 0; e < count_; e += group) open_in<group, false>(e, open);
+      for (int e = 0; e < count_; e += group) write_group<group, false>(e, open);
     } else {
       constexpr int group = 16 / sizeof(T);
 #pragma unroll 1
-      for (int e = 0; e < count_; e += group) open_in<group, true>(e, open);
+      for (int e = 0; e < count_; e += group) write_group<group, true>(e, open);
     }
     return open;
   }
+  // Writes elements first ... first + Count - 1 and sets their bits in `open`, as write_reliable() does.
   // `Adds`: beta C is added to the products of sums that are not in place.
   template <int Count, bool Adds>
-  __device__ void open_in(int first, unsigned int& open) const {
+  __device__ void write_group(int first, unsigned int& open) const {
     T sum[Count];
     T old[Count];
     const T* read = &sums_(row(first), column(first));
@@ -192,7 +193,7 @@ class NativeTile {
   }
 
   // Finds the ranges of the vectors that open elements need. All threads call it together.
-  __device__ void look_at_operands(unsigned int open) const {
+  __device__ void find_ranges(unsigned int open) const {
     ranges_.clear();
     __syncthreads();
     for (; open != 0; open &= open - 1) {
@@ -200,15 +201,15 @@ class NativeTile {
       ranges_.wanted[row(e)] = ranges_.wanted[side + column(e)] = 1;
     }
     __syncthreads();
-    look_at(tile_.a, first_row_, c_.rows, 0);
-    look_at(tile_.b, first_column_, c_.columns, side);
+    find_ranges_of(tile_.a, first_row_, c_.rows, 0);
+    find_ranges_of(tile_.b, first_column_, c_.columns, side);
     __syncthreads();
   }
 
-  // Finds the ranges of vectors first ... first + count - 1 of an operand; lanes follow what is contiguous in
-  // memory.
-  __device__ void look_at(const DeviceSide& operand, std::int64_t first, std::int64_t count,
-                          int number) const {
+  // Finds the ranges of vectors first ... first + count - 1 of an operand, which are vectors `number`,
+  // number + 1, ... of ranges_. Lanes of a warp read neighbors in memory.
+  __device__ void find_ranges_of(const DeviceSide& operand, std::int64_t first, std::int64_t count,
+                                 int number) const {
     const MatrixView<const T> vectors = view_of<const T>(operand.matrix, operand.item + item_);
     const int lane = static_cast<int>(threadIdx.x) % warp_size;
     const int warp = static_cast<int>(threadIdx.x) / warp_size;
@@ -216,16 +217,16 @@ class NativeTile {
     if (vectors.column_stride < vectors.row_stride) {
       for (int v = warp; v < count; v += warps) {
         if (ranges_.wanted[number + v] == 0) continue;
-        VectorExtremes seen;
-        for (std::int64_t p = lane; p < vectors.columns; p += warp_size) seen.see(vectors(first + v, p));
-        seen.add_to(ranges_, number + v);
+        VectorExtremes extremes;
+        for (std::int64_t p = lane; p < vectors.columns; p += warp_size) extremes.add(vectors(first + v, p));
+        extremes.add_to(ranges_, number + v);
       }
     } else {
       for (int v = lane; v < count; v += warp_size) {
         if (ranges_.wanted[number + v] == 0) continue;
-        VectorExtremes seen;
-        for (std::int64_t p = warp; p < vectors.columns; p += warps) seen.see(vectors(first + v, p));
-        seen.add_to(ranges_, number + v);
+        VectorExtremes extremes;
+        for (std::int64_t p = warp; p < vectors.columns; p += warps) extremes.add(vectors(first + v, p));
+        extremes.add_to(ranges_, number + v);
       }
     }
   }
@@ -248,19 +249,20 @@ class NativeTile {
     return special == 0 && least >= min_product;
   }
 
-  __device__ unsigned int settle(unsigned int open) const {
+  // Writes the elements that their vectors' ranges prove, and returns a bit for each of the others.
+  __device__ unsigned int accept_by_ranges(unsigned int open) const {
     const double min_product = task_.min_product / fmin(alpha_magnitude(), 1.0);
-    unsigned int unsettled = 0;
+    unsigned int still_open = 0;
     for (; open != 0; open &= open - 1) {
       const int e = __ffs(static_cast<int>(open)) - 1;
       const T sum = sums_(row(e), column(e));
       if (is_valid(sum, row(e), column(e), min_product)) {
         write(e, sum);
       } else {
-        unsettled |= 1U << e;
+        still_open |= 1U << e;
       }
     }
-    return unsettled;
+    return still_open;
   }
 
   // Recomputes the elements of a warp's threads one after the other, with all lanes together.
@@ -316,9 +318,9 @@ __device__ bool operands_prove_sums(const FinishTask& task) {
   if (__syncthreads_or(own.has_special != 0 ? 1 : 0) != 0) return false;
 #pragma unroll
   for (int side = 0; side < 2; ++side) {
-    const bool counts = (thread < task.records_of_a) == (side == 0);
-    double low = counts ? own.least : std::numeric_limits<double>::infinity();
-    double high = counts ? own.largest : 0;
+    const bool is_of_side = (thread < task.records_of_a) == (side == 0);
+    double low = is_of_side ? own.least : std::numeric_limits<double>::infinity();
+    double high = is_of_side ? own.largest : 0;
 #pragma unroll
     for (int distance = 1; distance < warp_size; distance *= 2) {
       low = fmin(low, __shfl_xor_sync(~0U, low, distance));

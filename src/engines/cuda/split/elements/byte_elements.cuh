@@ -19,8 +19,8 @@ __device__ void store_bytes(std::byte* target, const std::uint32_t (&integers)[c
   store_words(target, words);
 }
 
-// Writes slices of rounded residuals. |x 2^scale| < 127, so that nothing saturates; residuals are at most a
-// half, times 2^7 or so. Bits that FP32 cannot hold are far below the last slice.
+// Writes slices of rounded residuals. |x 2^scale| < 127 and residuals are at most 1/2 before they are scaled,
+// so that nothing saturates. Bits that FP32 cannot hold are far below the last slice.
 template <int count>
 __device__ void write_quantised(const SplitTask& task, const Scaling& scaling, const float (&x)[count],
                                 std::int64_t offset) {

@@ -97,7 +97,7 @@ __device__ void take_cut_slice(float (&residual)[count], std::byte* target) {
 struct FloatingSplit {
   float first = 1;  // 2^scale in two factors, or in one if FP32 holds it; both are exact for plain vectors
   float second = 1;
-  float residual = 1;
+  float residual = 1;  // factor of each residual
   int slices = 0;
   Rounding first_rounding = Rounding::nearest_even;
   Rounding residual_rounding = Rounding::nearest_even;
@@ -118,8 +118,7 @@ struct FloatingSplit {
 };
 
 template <ElementKind kind, int count>
-__device__ void take_slice(const FloatingSplit& split, Rounding rounding, float (&residual)[count], bool last,
-                           std::byte* target) {
+__device__ void take_slice(Rounding rounding, float (&residual)[count], bool last, std::byte* target) {
   if (rounding == Rounding::nearest_even) {
     take_rounded_slice<kind, true>(residual, last, target);
   } else if (rounding == Rounding::towards_zero) {
@@ -140,12 +139,12 @@ __device__ void write_floating(const FloatingSplit& split, const float (&x)[coun
     for (int i = 0; i < count; ++i) residual[i] *= split.second;
   }
   std::byte* target = split.target + element * bytes;
-  take_slice<kind>(split, split.first_rounding, residual, split.slices == 1, target);
+  take_slice<kind>(split.first_rounding, residual, split.slices == 1, target);
   for (int s = 1; s < split.slices; ++s) {
 #pragma unroll
     for (int i = 0; i < count; ++i) residual[i] *= split.residual;
     target += split.slice_bytes;
-    take_slice<kind>(split, split.residual_rounding, residual, s + 1 == split.slices, target);
+    take_slice<kind>(split.residual_rounding, residual, s + 1 == split.slices, target);
   }
 }
 

@@ -1,8 +1,8 @@
 // Sums over parts of vectors, in either memory layout.
 //
 // A task has a type Sum. begin(v) is the sum to which a thread adds its elements of vector v; add(sum, x)
-// adds elements of one vector, add_each(sums, x) one element of each of several; end(v, sum) takes the sum
-// over a part of the vector. A thread has at most `max_beside` adjacent vectors.
+// adds elements of one vector; add_each(sums, x) adds x[i], an element of another vector each, to sums[i];
+// end(v, sum) takes the sum over a part of the vector. A thread has at most `max_adjacent` adjacent vectors.
 #pragma once
 
 #include "engines/cuda/common/operands.cuh"
@@ -90,14 +90,15 @@ inline constexpr int part_sum_bytes = 64;
 inline constexpr int part_memory_bytes =
     parts_threads / 32 * (parts_panel_bytes / sizeof(float)) * part_sum_bytes;
 
-// Elements p of `chunk` vectors from `vector` on, which are adjacent if there are several.
+// Vectors `vector` ... `vector` + chunk - 1, whose elements of one inner index are adjacent in memory if
+// chunk is more than 1.
 template <class T, int chunk>
-struct LinesBeside {
+struct AdjacentLines {
   const PartsTask& parts;
   std::int64_t vector;
   Line<T> line;
 
-  __device__ LinesBeside(const PartsTask& task, std::int64_t index)
+  __device__ AdjacentLines(const PartsTask& task, std::int64_t index)
       : parts(task), vector(index), line(line_of<T>(task.matrix, task.item + item_of_block(),
                                                     task.first + min(index, task.vectors - 1))) {}
 
@@ -129,7 +130,7 @@ __device__ void add_across(const PartsTask& parts, std::int64_t block, const Tas
   const std::int64_t panel = block % panels * width;
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread % lanes * chunk;
-  const LinesBeside<T, chunk> vectors(parts, panel + lane);
+  const AdjacentLines<T, chunk> vectors(parts, panel + lane);
   Sum sums[chunk];
 #pragma unroll
   for (int i = 0; i < chunk; ++i) sums[i] = task.begin(min(panel + lane + i, parts.vectors - 1));
@@ -160,7 +161,7 @@ template <class T, class Task>
 __device__ void add_part(const PartsTask& parts, std::int64_t block, const Task& task, std::byte* memory) {
   const DeviceMatrix& matrix = parts.matrix;
   if (abs(matrix.column_stride) <= abs(matrix.row_stride)) return add_along_k<T>(parts, block, task);
-  constexpr int chunk = Task::max_beside;
+  constexpr int chunk = Task::max_adjacent;
   const bool reads_lines = chunk > 1 && !matrix.complex() && matrix.row_stride == 1 &&
                            matrix.column_stride % chunk == 0 &&
                            is_aligned(matrix_start<T>(matrix, parts.item + item_of_block()) + parts.first);

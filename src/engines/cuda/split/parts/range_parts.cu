@@ -1,5 +1,6 @@
-// Ranges and norms of long vectors, part by part. Between the first and the last of three kernels, memory of
-// a vector's range or norm holds sums, to which atomic operations on integers add all parts.
+// Ranges and norms of long vectors, part by part, by three kernels each: begin_*, add_*, end_*. Between
+// begin_* and end_* the memory of a vector's range or norm holds sums, to which all parts are added by atomic
+// operations on integers.
 #include <bit>
 
 #include "engines/cuda/common/operands.cuh"
@@ -21,8 +22,8 @@ __device__ VectorNorm& norm_of(const PartsTask& task, std::int64_t vector) {
   return task.norms[item_of_block() * task.item_vectors + vector];
 }
 
-// Sum of exponents, stored in the range's `depth`, whose 32 bits suffice wherever depths are known, or, where
-// typical exponents are wanted, in the norm's `mean`.
+// Sum of exponents. Where typical exponents are wanted it is stored in the norm's `mean`, elsewhere in the
+// range's `depth`, whose 32 bits suffice wherever depths are known.
 __device__ Counter* exponents_of(const PartsTask& task, std::int64_t vector) {
   return reinterpret_cast<Counter*>(&norm_of(task, vector).mean);
 }
@@ -54,7 +55,7 @@ struct RangeOfPart {
   const PartsTask& task;
 
   using Sum = std::conditional_t<with_exponents, MagnitudesAndExponents<T>, Magnitudes<T>>;
-  static constexpr int max_beside = sizeof(uint4) / sizeof(T);
+  static constexpr int max_adjacent = sizeof(uint4) / sizeof(T);
 
   __device__ Sum begin(std::int64_t) const { return {}; }
   template <int count>
@@ -103,7 +104,7 @@ struct NormOfPart {
   const PartsTask& task;
 
   using Sum = NormSum;
-  static constexpr int max_beside = sizeof(T) == 8 ? 2 : 1;  // four would need too many registers
+  static constexpr int max_adjacent = sizeof(T) == 8 ? 2 : 1;  // four would need too many registers
 
   __device__ Sum begin(std::int64_t vector) const {
     const VectorRange& range = range_of(task, vector);
@@ -150,27 +151,26 @@ __device__ void visit_vector(const PartsTasks& tasks, const Visit& visit) {
   if (vector < task.vectors) visit(task, vector);
 }
 
-// Completes a range from the sum of exponents, counted from the least exponent, as
-// MagnitudesAndExponents::range() and typical() do.
+// Completes a range from the sum of biased exponents, as MagnitudesAndExponents::range() and typical() do.
 template <class T>
 __device__ void end_range(const PartsTask& task, std::int64_t vector) {
   using Limits = std::numeric_limits<T>;
   constexpr std::uint32_t max_elements = 1U << 24;
-  constexpr int least = Limits::min_exponent - 2;
+  constexpr int lowest = Limits::min_exponent - 2;  // exponent of biased exponent 0
   VectorRange& range = range_of(task, vector);
   const auto elements = static_cast<std::uint32_t>(range.elements);
   const std::uint64_t exponents = task.norms != nullptr ? *exponents_of(task, vector) : *exponents_of(range);
   const bool is_zero = (range.flags & VectorRange::all_zero) != 0;
-  const std::uint64_t largest = is_zero ? 0 : static_cast<std::uint64_t>(range.largest - least);
+  const std::uint64_t largest = is_zero ? 0 : static_cast<std::uint64_t>(range.largest - lowest);
   const std::uint64_t depth = elements * largest - exponents;
-  const bool normal = is_zero || range.smallest > least;
+  const bool normal = is_zero || range.smallest > lowest;
   const bool known =
       task.finds_depth && elements <= max_elements && depth < VectorRange::unknown_depth && normal;
   range.elements = known ? static_cast<std::int32_t>(elements) : 0;
   range.depth = known ? static_cast<std::int32_t>(depth) : VectorRange::unknown_depth;
   if (task.norms != nullptr) {
     norm_of(task, vector).typical =
-        elements == 0 ? 0 : static_cast<std::int32_t>(exponents / elements) + least;
+        elements == 0 ? 0 : static_cast<std::int32_t>(exponents / elements) + lowest;
   }
 }
 
@@ -253,8 +253,8 @@ extern "C" __global__ void __launch_bounds__(parts_threads)
     const VectorNorm norm = sums.norm(typical, norm_scaling(range, typical), task.matrix.length());
     norm_sums_of(task, vector) = words_of(norm);
     range.scale = 0;
-    const bool counts = range.finite() && (range.flags & VectorRange::all_zero) == 0;
-    if (findings.ruled_out == nullptr || !counts) return;
+    const bool can_rule_out = range.finite() && (range.flags & VectorRange::all_zero) == 0;
+    if (findings.ruled_out == nullptr || !can_rule_out) return;
     if (rules_proof_out(norm, norm_top(task.top_exponent, task.sum_bits, norm.bits), findings.coefficient))
       *findings.ruled_out = 1;
   });

@@ -1,6 +1,6 @@
-// Splits of vectors that no thread block or cluster holds, part by part, once their ranges are known. Thread
-// blocks begin at the end of the operand, which was read last when ranges were found; if norms were then
-// found from the end on, at its beginning.
+// Splits of vectors that no thread block or cluster holds, part by part, once their ranges are known. The
+// parts that were read last are split first, while they are in L2: from the operand's end on if ranges alone
+// were found, from its beginning on if norms were found after them, from the end on.
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/split/elements/row_elements.cuh"
@@ -74,16 +74,16 @@ __device__ void split_part_of_panel(const SplitTask& task, std::int64_t block) {
   __shared__ Scaling scalings[Shape::width];
   const std::int64_t panels = task.padded_vectors / Shape::width;
   const std::int64_t begin = block / panels * task.part_length;
-  const PanelPart range{static_cast<int>(block % panels) * Shape::width, static_cast<int>(begin),
-                        static_cast<int>(min(task.part_length, task.vector_stride - begin))};
+  const PanelPart part{static_cast<int>(block % panels) * Shape::width, static_cast<int>(begin),
+                       static_cast<int>(min(task.part_length, task.vector_stride - begin))};
   auto* shared = reinterpret_cast<Source*>(memory);
-  start_loading<Shape>(task, range, shared);
-  const int vector = range.first_vector + static_cast<int>(threadIdx.x);
+  start_loading<Shape>(task, part, shared);
+  const int vector = part.first_vector + static_cast<int>(threadIdx.x);
   if (threadIdx.x < Shape::width && vector < task.vectors)
     scalings[threadIdx.x] = known_scaling(task, kind, vector, begin == 0);
   await_copies();
   __syncthreads();
-  write_part<Shape, kind>(task, range, shared, scalings);
+  write_part<Shape, kind>(task, part, shared, scalings);
 }
 
 // Splits all parts in a loop: if few calls are expected to select the candidate, there are fewer thread

@@ -15,7 +15,7 @@ namespace {
 constexpr int warps = pack_threads / 32;
 constexpr int warp_length = 32;  // inner indices of a warp, those of the shallowest tile
 static_assert(warps * warp_length == pack_length);
-constexpr int most_panels = pack_vectors / 8;
+constexpr int max_panels = pack_vectors / 8;
 
 // In one access a warp reads four of its 32 vectors: eight lanes share a vector's 32 inner indices.
 constexpr int vectors_at_once = 4;
@@ -23,12 +23,12 @@ constexpr int indices_of_lane = 4;
 
 struct PackStorage {
   float element[pack_vectors][pack_length + 1];  // padded: accesses along either side have no bank conflicts
-  // The largest exponent, sum of exponents and number of elements of a warp's 32 inner indices, by panel.
-  std::int32_t largest[warps][most_panels];
-  std::int32_t sum[warps][most_panels];
-  std::int32_t elements[warps][most_panels];
-  std::int32_t panel_exponent[most_panels];
-  std::int32_t exponent[warps][most_panels];  // of tiles; none: the segments are zero
+  // Largest exponent, sum of exponents and number of elements over a warp's 32 inner indices, by panel.
+  std::int32_t largest[warps][max_panels];
+  std::int32_t sum[warps][max_panels];
+  std::int32_t elements[warps][max_panels];
+  std::int32_t panel_exponent[max_panels];
+  std::int32_t exponent[warps][max_panels];  // of tiles; TileExponent::none: the segments are zero
 };
 
 // Part of an operand that a thread block splits.
@@ -37,13 +37,14 @@ struct PackPart {
   std::int64_t begin;
 };
 
-__device__ bool is_left_out(const PackTask& task) {
+// True if the split's candidate was selected for none of the batch items that the split serves.
+__device__ bool none_is_selected(const PackTask& task) {
   if (task.condition.selection == nullptr) return false;
   if (task.served_items == 1) return !holds(task.condition, item_of_block());
-  bool taken = false;
+  bool selected = false;
   for (std::int64_t item = threadIdx.x; item < task.served_items; item += blockDim.x)
-    taken = taken || holds(task.condition, item);
-  return __syncthreads_or(taken ? 1 : 0) == 0;
+    selected = selected || holds(task.condition, item);
+  return __syncthreads_or(selected ? 1 : 0) == 0;
 }
 
 // Loads the part, zeros beyond the operand and for NaN and infinities; neighboring threads read along the
@@ -66,8 +67,8 @@ __device__ void load_part(const PackTask& task, const PackPart& part, PackStorag
   }
 }
 
-// Finds the exponents of the panels, and stores the scales of their vectors if the part begins them. The
-// first warp calls it.
+// Finds the exponents of the panels, and stores the scales of their vectors if the part has their first
+// elements. The first warp calls it.
 __device__ void find_panel_exponents(const PackTask& task, const PackPart& part, PackStorage& storage) {
   constexpr int none = std::numeric_limits<std::int32_t>::min();
   const auto v = static_cast<int>(threadIdx.x);
@@ -84,7 +85,7 @@ __device__ void find_panel_exponents(const PackTask& task, const PackPart& part,
   if (inside && part.begin == 0) range->scale = -exponent;
 }
 
-// Finds what the warp's inner indices add to the tiles of each panel.
+// Finds the warp's contribution to the depths of the tiles (TileDepth), panel by panel.
 __device__ void find_depths(const PackTask& task, PackStorage& storage) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -118,7 +119,7 @@ __device__ void find_depths(const PackTask& task, PackStorage& storage) {
   }
 }
 
-// Decides about one tile: its exponent, its weight, and whether it fails. One thread has a tile.
+// Finds the exponent and the weight of tile `number` of a panel, and tests Eq. 9. Each tile has one thread.
 __device__ void finish_tile(const PackTask& task, const PackPart& part, PackStorage& storage, int number,
                             int panel) {
   const int tile_warps = task.depth / warp_length;
@@ -133,11 +134,11 @@ __device__ void finish_tile(const PackTask& task, const PackPart& part, PackStor
   for (int w = number * tile_warps; w < (number + 1) * tile_warps; ++w) storage.exponent[w][panel] = exponent;
   const std::int64_t tile = part.begin / task.depth + number;
   if (tile >= task.tiles) return;
-  const std::int64_t place = part.first_vector / task.tile_vectors + panel;
+  const std::int64_t panel_index = part.first_vector / task.tile_vectors + panel;
   const float weight =
       exponent == TileExponent::none ? 0.0F : tile_weight(exponent - storage.panel_exponent[panel]);
-  task.weights[(item_of_block() * task.tiles + tile) * task.panels + place] = fails ? -0.0F : weight;
-  if (fails) atomicAdd(task.failures + item_of_block() * task.panels + place, 1);
+  task.weights[(item_of_block() * task.tiles + tile) * task.panels + panel_index] = fails ? -0.0F : weight;
+  if (fails) atomicAdd(task.failures + item_of_block() * task.panels + panel_index, 1);
 }
 
 // |x| 2^shift, rounded to nearest, ties to even, as tile_integer() gives it: both factors are normal powers
@@ -198,7 +199,7 @@ __device__ void add_panels(const CountedPanels& counted, TileCounts& counts) {
 
 extern "C" __global__ void __launch_bounds__(pack_threads) pack_tiles(const __grid_constant__ PackTask task) {
   begin_dependent_kernel();
-  if (is_left_out(task)) return;
+  if (none_is_selected(task)) return;
   __shared__ PackStorage storage;
   const auto block = static_cast<std::int64_t>(blockIdx.x);
   const PackPart part{block % task.vector_groups * pack_vectors, block / task.vector_groups * pack_length};
