@@ -54,7 +54,7 @@ def child(script, words, build=None, report=True, **settings):
             environment |= {"LD_PRELOAD": " ".join([drop_in(build), *before])} | ({"KINTSUGI_REPORT": str(file)} if report else {})
         result = subprocess.run([sys.executable, script, "--child", *words], env=environment, capture_output=True, text=True)
         if result.returncode not in (0, 1) or not result.stdout.strip():
-            sys.exit(f"{script} {' '.join(words)} ended with {result.returncode}:\n{result.stdout}{result.stderr}")
+            sys.exit(f"{script} {' '.join(words)} ended with {result.returncode}:\n{result.stdout[-1000:]}{result.stderr[-1500:]}")
         return json.loads(result.stdout.splitlines()[-1]), json.loads(file.read_text()) if file.exists() else None
 
 
