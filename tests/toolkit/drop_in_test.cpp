@@ -59,20 +59,21 @@ using BatchedExFunction = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, 
                                              const void* const*, cudaDataType, Int, const void*, void* const*,
                                              cudaDataType, Int, Int, cublasComputeType_t, cublasGemmAlgo_t);
 
+// The functions whose types C++ headers overload are cast, which takes one of the named type alone.
 #define KINTSUGI_CUBLAS_GEMM(type, integer, symbol) \
   static_assert(same<GemmFunction<ElementOf<type>::Type, integer>, decltype(&symbol)>, #symbol);
 #define KINTSUGI_CUBLAS_TYPED_GEMM(type, integer, symbol) \
   static_assert(same<TypedFunction<ElementOf<type>::Type, integer>, decltype(&symbol)>, #symbol);
 #define KINTSUGI_CUBLAS_GEMM_EX(integer, symbol) \
-  static_assert(static_cast<ExFunction<integer>>(&symbol) != nullptr, #symbol);
+  static_assert(sizeof(static_cast<ExFunction<integer>>(&symbol)) > 0, #symbol);
 #define KINTSUGI_CUBLAS_STRIDED(type, integer, symbol) \
   static_assert(same<StridedFunction<ElementOf<type>::Type, integer>, decltype(&symbol)>, #symbol);
 #define KINTSUGI_CUBLAS_STRIDED_EX(integer, symbol) \
-  static_assert(static_cast<StridedExFunction<integer>>(&symbol) != nullptr, #symbol);
+  static_assert(sizeof(static_cast<StridedExFunction<integer>>(&symbol)) > 0, #symbol);
 #define KINTSUGI_CUBLAS_BATCHED(type, integer, symbol) \
   static_assert(same<BatchedFunction<ElementOf<type>::Type, integer>, decltype(&symbol)>, #symbol);
 #define KINTSUGI_CUBLAS_BATCHED_EX(integer, symbol) \
-  static_assert(static_cast<BatchedExFunction<integer>>(&symbol) != nullptr, #symbol);
+  static_assert(sizeof(static_cast<BatchedExFunction<integer>>(&symbol)) > 0, #symbol);
 #include "drop_in/cublas/symbols.def"
 
 static_assert(success == CUBLAS_STATUS_SUCCESS && not_supported == CUBLAS_STATUS_NOT_SUPPORTED);
