@@ -16,6 +16,12 @@ if(TARGET kintsugi_blas)
   set_target_properties(kintsugi_blas PROPERTIES INSTALL_RPATH "$ORIGIN")
   install(TARGETS kintsugi_blas kintsugi_blas_audit LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
+# Opened by clang, which the wrappers start.
+if(TARGET kintsugi_pass)
+  install(TARGETS kintsugi_pass LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(PROGRAMS ${PROJECT_BINARY_DIR}/kintsugi-clang ${PROJECT_BINARY_DIR}/kintsugi-clang++
+          DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/kintsugi DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 
