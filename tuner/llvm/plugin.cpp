@@ -60,8 +60,7 @@ class SitesPass : public llvm::PassInfoMixin<SitesPass> {
     for (const CallSite& site : sites) {
       remark_found(remarks, site);
       records.push_back(make_record(site));
-      route(*site.call, *records.back());
-      mark_found(*site.call);
+      mark_found(route(*site.call, *records.back()));
     }
   }
 };

@@ -3,7 +3,9 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
+#include <llvm/Support/Path.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
+#include <llvm/Transforms/Utils/Local.h>
 
 namespace kintsugi::pass {
 
@@ -46,18 +48,60 @@ void end_after_invoke(llvm::InvokeInst& invoke, const llvm::DebugLoc& location) 
   call_if_defined(&*unwind->getFirstInsertionPt(), location, end_symbol, nullptr);
 }
 
+// The function that handles exceptions in the code of this function.
+llvm::Constant* personality_of(llvm::Function& function) {
+  if (function.hasPersonalityFn()) return function.getPersonalityFn();
+  llvm::Module& module = *function.getParent();
+  for (const llvm::Function& other : module)
+    if (other.hasPersonalityFn()) return other.getPersonalityFn();
+  const bool is_c = llvm::sys::path::extension(module.getSourceFileName()) == ".c";
+  llvm::Type* const integer = llvm::Type::getInt32Ty(module.getContext());
+  return llvm::cast<llvm::Constant>(
+      module
+          .getOrInsertFunction(is_c ? "__gcc_personality_v0" : "__gxx_personality_v0",
+                               llvm::FunctionType::get(integer, true))
+          .getCallee());
+}
+
+// Makes an invoke of a call, so that an exception that leaves the function meets a landing pad, which lets it
+// go on.
+llvm::InvokeInst& as_invoke(llvm::CallInst& call) {
+  llvm::Function& function = *call.getFunction();
+  llvm::LLVMContext& context = function.getContext();
+  function.setPersonalityFn(personality_of(function));
+  auto* const pad = llvm::BasicBlock::Create(context, "kintsugi.unwind", &function);
+  llvm::IRBuilder<> builder(pad);
+  builder.SetCurrentDebugLocation(call.getDebugLoc());
+  llvm::Type* const exception =
+      llvm::StructType::get(llvm::Type::getInt8PtrTy(context), llvm::Type::getInt32Ty(context));
+  llvm::LandingPadInst* const landing = builder.CreateLandingPad(exception, 0);
+  landing->setCleanup(true);
+  builder.CreateResume(landing);
+  llvm::BasicBlock* const block = call.getParent();
+  llvm::changeToInvokeAndSplitBasicBlock(&call, pad);
+  return *llvm::cast<llvm::InvokeInst>(block->getTerminator());
+}
+
 }  // namespace
 
 bool can_route(const llvm::CallBase& call) {
   return !call.isMustTailCall() && llvm::isa<llvm::CallInst, llvm::InvokeInst>(call);
 }
 
-void route(llvm::CallBase& call, llvm::GlobalVariable& record) {
+llvm::CallBase& route(llvm::CallBase& call, llvm::GlobalVariable& record) {
   const llvm::DebugLoc location = call.getDebugLoc();
   call_if_defined(&call, location, begin_symbol, &record);
-  if (auto* const invoke = llvm::dyn_cast<llvm::InvokeInst>(&call))
-    return end_after_invoke(*invoke, location);
-  call_if_defined(call.getNextNode(), location, end_symbol, nullptr);
+  if (auto* const plain = llvm::dyn_cast<llvm::CallInst>(&call)) {
+    if (call.doesNotThrow() || call.getFunction()->doesNotThrow()) {
+      call_if_defined(call.getNextNode(), location, end_symbol, nullptr);
+      return call;
+    }
+    llvm::InvokeInst& invoke = as_invoke(*plain);
+    end_after_invoke(invoke, location);
+    return invoke;
+  }
+  end_after_invoke(*llvm::cast<llvm::InvokeInst>(&call), location);
+  return call;
 }
 
 }  // namespace kintsugi::pass

@@ -10,7 +10,8 @@ namespace kintsugi::pass {
 bool can_route(const llvm::CallBase& call);
 
 // Calls kintsugi_site_begin(record) before the call, and kintsugi_site_end() after it, also where it ends by an
-// exception that this function handles. Both are weak symbols, and are not called where nothing defines them.
-void route(llvm::CallBase& call, llvm::GlobalVariable& record);
+// exception. Both are weak symbols, and are not called where nothing defines them. Returns the call, in whose
+// place may be an invoke.
+llvm::CallBase& route(llvm::CallBase& call, llvm::GlobalVariable& record);
 
 }  // namespace kintsugi::pass

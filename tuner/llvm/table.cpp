@@ -6,8 +6,7 @@
 namespace kintsugi::pass {
 
 llvm::GlobalVariable* make_record(const CallSite& site) {
-  llvm::Function& function = *site.call->getFunction();
-  llvm::Module& module = *function.getParent();
+  llvm::Module& module = *site.call->getModule();
   const std::string bytes = sites::encode(site.record);
   constexpr bool is_constant = true, ends_with_zero = false;
   llvm::Constant* const content =
@@ -16,7 +15,13 @@ llvm::GlobalVariable* make_record(const CallSite& site) {
                                                 llvm::GlobalValue::PrivateLinkage, content, "kintsugi_site");
   record->setSection(sites::section_name);
   record->setAlignment(llvm::Align(sites::record_alignment));
-  if (function.hasComdat()) record->setComdat(function.getComdat());
+  if (!site.record.file.empty()) return record;
+  // Of an inline function every file has a record, and the linker keeps one. It is no part of the function's own
+  // group of sections: copies that were inlined elsewhere refer to it too.
+  record->setName("kintsugi_site:" + sites::site_name(site.record));
+  record->setLinkage(llvm::GlobalValue::LinkOnceODRLinkage);
+  record->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  record->setComdat(module.getOrInsertComdat(record->getName()));
   return record;
 }
 

@@ -9,8 +9,8 @@
 
 namespace kintsugi::pass {
 
-// The record of a site, in the section `kintsugi_sites`. Where the linker keeps one of several copies of the
-// function, it keeps that copy's record alone.
+// The record of a site, in the section `kintsugi_sites`. The linker keeps one record of an inline function's
+// site.
 llvm::GlobalVariable* make_record(const CallSite& site);
 
 // Keeps the records through optimisation and linking.
