@@ -5,6 +5,7 @@
 #include <llvm/Passes/PassPlugin.h>
 
 #include "data_flow.hpp"
+#include "loop_sites.hpp"
 #include "routing.hpp"
 #include "sites.hpp"
 #include "table.hpp"
@@ -34,15 +35,24 @@ class SitesPass : public llvm::PassInfoMixin<SitesPass> {
  public:
   static bool isRequired() { return true; }  // also without optimisation
 
-  llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager&) {
+  explicit SitesPass(bool finds_loops) : finds_loops_(finds_loops) {}
+
+  llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& analyses) {
     std::vector<llvm::Function*> functions;
     for (llvm::Function& function : module)
       if (!function.isDeclaration() && !function.hasAvailableExternallyLinkage())
         functions.push_back(&function);
     std::vector<llvm::GlobalVariable*> records;
     for (llvm::Function* const function : functions) add_sites(*function, records);
-    if (records.empty()) return llvm::PreservedAnalyses::all();
-    retain(module, records);
+    if (finds_loops_) {
+      auto& manager = analyses.getResult<llvm::FunctionAnalysisManagerModuleProxy>(module).getManager();
+      for (llvm::Function* const function : functions) {
+        manager.invalidate(*function, llvm::PreservedAnalyses::none());
+        for (llvm::GlobalVariable* const record : add_loop_sites(*function, manager))
+          records.push_back(record);
+      }
+    }
+    if (!records.empty()) retain(module, records);
     return llvm::PreservedAnalyses::none();
   }
 
@@ -59,22 +69,20 @@ class SitesPass : public llvm::PassInfoMixin<SitesPass> {
     });
     for (const CallSite& site : sites) {
       remark_found(remarks, site);
-      records.push_back(make_record(site));
+      records.push_back(make_record(*function.getParent(), site.record));
       mark_found(route(*site.call, *records.back()));
     }
   }
+
+  bool finds_loops_;
 };
 
-// Before all optimisations, so that names do not depend on them, and at every level.
+// Before all optimisations, so that names do not depend on them, and at every level; loops are not analysed at -O0.
 void register_pass(llvm::PassBuilder& builder) {
   builder.registerPipelineStartEPCallback(
-      [](llvm::ModulePassManager& manager, llvm::OptimizationLevel) { manager.addPass(SitesPass()); });
-  builder.registerPipelineParsingCallback([](llvm::StringRef name, llvm::ModulePassManager& manager,
-                                             llvm::ArrayRef<llvm::PassBuilder::PipelineElement>) {
-    if (name != pass_name) return false;
-    manager.addPass(SitesPass());
-    return true;
-  });
+      [](llvm::ModulePassManager& manager, llvm::OptimizationLevel level) {
+        manager.addPass(SitesPass(level != llvm::OptimizationLevel::O0));
+      });
 }
 
 }  // namespace

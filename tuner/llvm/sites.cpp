@@ -24,22 +24,19 @@ bool is_inline(const llvm::Function& function) {
   return function.hasLinkOnceLinkage() || function.hasWeakLinkage();
 }
 
-sites::SiteRecord record_of(const llvm::CallBase& call, llvm::StringRef callee, std::uint32_t ordinal) {
-  const llvm::Function& function = *call.getFunction();
+}  // namespace
+
+sites::SiteRecord record_of(const llvm::Function& function, llvm::StringRef callee, std::uint32_t ordinal) {
   sites::SiteRecord record;
   record.function = function.getName().str();
   record.callee = callee.str();
   record.ordinal = ordinal;
-  if (!is_inline(function)) {
-    const std::string& path = function.getParent()->getSourceFileName();
-    record.file = llvm::sys::path::filename(path).str();
-    record.path_hash = sites::hash_of(path);
-  }
-  if (const llvm::DebugLoc& location = call.getDebugLoc()) record.line = location.getLine();
+  if (is_inline(function)) return record;
+  const std::string& path = function.getParent()->getSourceFileName();
+  record.file = llvm::sys::path::filename(path).str();
+  record.path_hash = sites::hash_of(path);
   return record;
 }
-
-}  // namespace
 
 std::vector<CallSite> sites_of(llvm::Function& function) {
   std::vector<CallSite> found;
@@ -50,7 +47,8 @@ std::vector<CallSite> sites_of(llvm::Function& function) {
     const llvm::StringRef name = callee_name(*call);
     const auto callee = gemm_callee(name);
     if (!callee) continue;
-    found.push_back({call, *callee, record_of(*call, name, ++calls[name.str()])});
+    found.push_back({call, *callee, record_of(function, name, ++calls[name.str()])});
+    if (const llvm::DebugLoc& location = call->getDebugLoc()) found.back().record.line = location.getLine();
   }
   return found;
 }

@@ -5,9 +5,8 @@
 
 namespace kintsugi::pass {
 
-llvm::GlobalVariable* make_record(const CallSite& site) {
-  llvm::Module& module = *site.call->getModule();
-  const std::string bytes = sites::encode(site.record);
+llvm::GlobalVariable* make_record(llvm::Module& module, const sites::SiteRecord& site) {
+  const std::string bytes = sites::encode(site);
   constexpr bool is_constant = true, ends_with_zero = false;
   llvm::Constant* const content =
       llvm::ConstantDataArray::getString(module.getContext(), bytes, ends_with_zero);
@@ -15,10 +14,10 @@ llvm::GlobalVariable* make_record(const CallSite& site) {
                                                 llvm::GlobalValue::PrivateLinkage, content, "kintsugi_site");
   record->setSection(sites::section_name);
   record->setAlignment(llvm::Align(sites::record_alignment));
-  if (!site.record.file.empty()) return record;
+  if (!site.file.empty()) return record;
   // Of an inline function every file has a record, and the linker keeps one. It is no part of the function's own
   // group of sections: copies that were inlined elsewhere refer to it too.
-  record->setName("kintsugi_site:" + sites::site_name(site.record));
+  record->setName("kintsugi_site:" + sites::site_name(site));
   record->setLinkage(llvm::GlobalValue::LinkOnceODRLinkage);
   record->setVisibility(llvm::GlobalValue::HiddenVisibility);
   record->setComdat(module.getOrInsertComdat(record->getName()));

@@ -11,7 +11,7 @@ namespace kintsugi::pass {
 
 // The record of a site, in the section `kintsugi_sites`. The linker keeps one record of an inline function's
 // site.
-llvm::GlobalVariable* make_record(const CallSite& site);
+llvm::GlobalVariable* make_record(llvm::Module& module, const sites::SiteRecord& site);
 
 // Keeps the records through optimisation and linking.
 void retain(llvm::Module& module, const std::vector<llvm::GlobalVariable*>& records);

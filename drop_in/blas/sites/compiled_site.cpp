@@ -38,6 +38,8 @@ bool has_hash(const link_map& file, std::uint64_t address) {
 
 }  // namespace
 
+void announce_compiled_site(const void* record) { current_site = record; }
+
 const void* take_compiled_site() { return std::exchange(current_site, nullptr); }
 
 std::unique_ptr<Site> new_compiled_site(const void* record) {
@@ -61,8 +63,8 @@ std::unique_ptr<Site> new_compiled_site(const void* record) {
 }
 
 // Called by programs that were compiled with the pass.
-extern "C" __attribute__((visibility("default"))) void kintsugi_site_begin(const void* site) {
-  current_site = site;
+extern "C" __attribute__((visibility("default"))) void kintsugi_site_begin(const void* record) {
+  current_site = record;
 }
 extern "C" __attribute__((visibility("default"))) void kintsugi_site_end() { current_site = nullptr; }
 
