@@ -15,7 +15,9 @@ namespace kintsugi::blas {
 struct CompiledSource {
   std::string file;  // without folders; "" for an inline function
   std::uint32_t line = 0;
-  std::string callee;
+  std::string callee;  // "loop" for loops that the pass proved to be a product
+
+  bool is_loop() const { return callee == "loop"; }
 };
 
 struct Site {
