@@ -2,8 +2,10 @@
 
 import json
 import os
+import random
 import re
 import shutil
+import subprocess
 
 import pytest
 from conftest import BLAS, CLANG, PROGRAMS, SOURCE, compile, names, run, table
@@ -196,3 +198,21 @@ def test_tune_program(tmp_path):
     document = json.loads((tmp_path / "sites.json").read_text())
     layers = {f"perceptron.cpp:{layer}_layer:sgemm_#1" for layer in ("first", "second", "last")}
     assert set(document["sites"]) == layers
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_damaged_tables_are_refused(tmp_path, seed):
+    """`kintsugi sites` reads whatever bytes the section has, and then says what is wrong with them."""
+    program = build(tmp_path, ["flow.c"])
+    good, generator = program.read_bytes(), random.Random(seed)
+    first, last = good.index(b"KSIT"), good.rindex(b"KSIT") + 32
+    messages = set()
+    for _ in range(60):
+        damaged = bytearray(good)
+        for _ in range(generator.randint(1, 4)):
+            damaged[generator.randrange(first, last)] = generator.choice([0, 1, 127, 255])
+        (tmp_path / "damaged").write_bytes(damaged)
+        result = subprocess.run([os.environ["TESTED_PROGRAM"], "sites", "--json", tmp_path / "damaged"], capture_output=True, timeout=60)
+        assert result.returncode in (0, 2), result.stderr
+        messages.add(result.stderr)
+    assert any(b"has no record of this version at byte" in message for message in messages)

@@ -54,7 +54,7 @@ void run_sites(const SitesRequest& request) {
   const std::vector<sites::TableSite> table = table_of(request.program);
   if (request.json) return print_json(request, table);
   if (table.empty()) {
-    fmt::print("{} has no table of call sites: it multiplies nowhere, or was not compiled with kintsugi-clang.\n",
+    fmt::print("{} has no table of call sites: it calls no GEMM, or was not compiled with kintsugi-clang.\n",
                request.program);
     return;
   }
