@@ -1,7 +1,9 @@
 """Loop nests that multiply matrices: which are found, why others are not, and who multiplies."""
 
+import itertools
 import re
 
+import numpy
 import pytest
 from conftest import PROGRAMS, compile, names, run
 
@@ -75,3 +77,43 @@ def test_the_pattern_of_those_remarks_is_a_product(tmp_path):
     (tmp_path / "nest.c").write_text(loop(PRODUCT))
     compile("-O2", "-c", "nest.c", "-o", "nest.o", cwd=tmp_path)
     assert names(tmp_path / "nest.o") == ["nest.c:f:loop#1"]
+
+
+# ---------------------------------------------------------------- all orders of loops, storages and factors
+
+def variants():
+    """Functions of c[M x N] += a[M x K] b[K x N]: orders of the loops, which matrices are stored transposed, order of the factors."""
+    for order in itertools.permutations("ijk"):
+        for a_t, b_t, c_t, swapped in itertools.product((False, True), repeat=4):
+            a, b, c = (f"a[{'k * lda + i' if a_t else 'i * lda + k'}]", f"b[{'j * ldb + k' if b_t else 'k * ldb + j'}]",
+                       f"c[{'j * ldc + i' if c_t else 'i * ldc + j'}]")
+            loops = " ".join(f"for (long {x} = 0; {x} < {'mnk'['ijk'.index(x)]}_; ++{x})" for x in order)
+            name = f"f_{''.join(order)}_{a_t:d}{b_t:d}{c_t:d}{swapped:d}"
+            yield name, (f"static void {name}(long m_, long n_, long k_, const double* a, long lda, const double* b, long ldb, double* c, long ldc) "
+                         f"{{ {loops} {c} += {b + ' * ' + a if swapped else a + ' * ' + b}; }}"), (a_t, b_t, c_t)
+
+
+def test_all_orders_of_loops(tmp_path, sites):
+    """Each function's C is a small integer matrix, which every order of summation gives exactly, and the drop-in too."""
+    functions = list(variants())
+    m, n, k, ld = 5, 6, 7, 9
+    calls = [f"  fill(); {name}({m}, {n}, {k}, a, {ld}, b, {ld}, c, {ld}); show(\"{name}\");" for name, _, _ in functions]
+    (tmp_path / "orders.c").write_text(
+        "#include <stdio.h>\nstatic double a[81], b[81], c[81];\n"
+        "static void fill(void) { for (int i = 0; i < 81; ++i) a[i] = i * 7 % 11 - 5, b[i] = i * 5 % 13 - 6, c[i] = i % 3; }\n"
+        "static void show(const char* name) { printf(\"%s\", name); for (int i = 0; i < 81; ++i) printf(\" %g\", c[i]); puts(\"\"); }\n"
+        + "\n".join(code for _, code, _ in functions) + "\nint main(void) {\n" + "\n".join(calls) + "\n}\n")
+    compile("-O1", "orders.c", "-o", "orders", cwd=tmp_path)
+    assert names(tmp_path / "orders") == sorted(f"orders.c:{name}:loop#1" for name, _, _ in functions)
+    plain = run(tmp_path / "orders").stdout
+    stdout, found = sites.run(tmp_path / "orders", {name: {"accuracy": "exact", "policy": "emulate"} for name in names(tmp_path / "orders")})
+    assert stdout == plain
+    assert len(found) == len(functions) == 96 and all(site["calls"] == 1 and site["native_calls"] == 0 for site in found.values())
+    stored = numpy.arange(81).reshape(9, 9)
+    fills = [(stored * 7 % 11 - 5), (stored * 5 % 13 - 6), stored % 3]
+    for line, (name, _, transposed) in zip(plain.splitlines(), functions):
+        a, b, c = (matrix.T if is_transposed else matrix for matrix, is_transposed in zip(fills, transposed))
+        expected = c.copy()
+        expected[:m, :n] += a[:m, :k] @ b[:k, :n]
+        result = numpy.array(line.split()[1:], dtype=float).reshape(9, 9)
+        assert numpy.array_equal(result.T if transposed[2] else result, expected), name
