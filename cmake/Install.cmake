@@ -18,6 +18,12 @@ foreach(drop_in kintsugi_blas kintsugi_cublas)
     install(TARGETS ${drop_in} ${drop_in}_audit LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   endif()
 endforeach()
+# Opened by clang, which the wrappers start.
+if(TARGET kintsugi_pass)
+  install(TARGETS kintsugi_pass LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(PROGRAMS ${PROJECT_BINARY_DIR}/kintsugi-clang ${PROJECT_BINARY_DIR}/kintsugi-clang++
+          DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/kintsugi DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 

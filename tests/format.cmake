@@ -3,7 +3,7 @@
 cmake_minimum_required(VERSION 3.25)
 cmake_path(ABSOLUTE_PATH SOURCE NORMALIZE)
 set(files "")
-foreach(folder include src drop_in lab tools examples tests)
+foreach(folder include src tuner drop_in lab tools examples tests)
   foreach(ending h hpp c cpp cu cuh)
     file(GLOB_RECURSE found ${SOURCE}/${folder}/*.${ending})
     list(APPEND files ${found})

@@ -26,6 +26,7 @@ void add_report(CLI::App& program, Action& action);
 void add_reproduce(CLI::App& program, Action& action);
 void add_explain(CLI::App& program, Action& action);
 void add_run(CLI::App& program, Action& action);
+void add_sites(CLI::App& program, Action& action);
 void add_tune_program(CLI::App& program, Action& action);
 
 }  // namespace kintsugi::tools

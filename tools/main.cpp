@@ -74,6 +74,7 @@ int run(int count, char** words) {
   add_reproduce(program, action);
   add_explain(program, action);
   add_run(program, action);
+  add_sites(program, action);
   add_tune_program(program, action);
   add_help(program, action);
   try {

@@ -8,6 +8,7 @@
 #include "decision.hpp"
 #include "record.hpp"
 #include "settings.hpp"
+#include "sites/compiled_site.hpp"
 #include "sites/site.hpp"
 #include "xerbla.hpp"
 
@@ -153,19 +154,23 @@ bool intercepts() { return calls_under_way == 0 && !settings().forwards_all(); }
 
 void answer(const Invocation& invocation, const Call& call, Forward forward) {
   const CallUnderWay under_way;
+  // Taken before anything can fail, so that no later call meets it.
+  const void* const compiled_site = take_compiled_site();
   const Symbol& symbol = invocation.symbol;
   if (has_conjugate_only_op(call) && forward()) return;
   if (const BadArgument bad = first_bad_argument(call); bad.number != 0)
     return report_bad_argument(symbol.routine(), call.convention, call.layout, bad);
   if (!has_sites()) return answer_checked(symbol, call, forward);
   Call located = call;
-  located.site = site_of(invocation.return_address);
+  located.site = site_of(invocation.return_address, compiled_site);
   decide_beforehand(located);
   answer_checked(symbol, located, forward);
 }
 
 void answer(const Invocation& invocation, Batch batch, Forward forward) {
   const CallUnderWay under_way;
+  // Taken before anything can fail, so that no later call meets it.
+  const void* const compiled_site = take_compiled_site();
   const Symbol& symbol = invocation.symbol;
   for (const Group& group : batch.groups)
     if (has_conjugate_only_op(group.product) && forward()) return;
@@ -176,7 +181,7 @@ void answer(const Invocation& invocation, Batch batch, Forward forward) {
     return;
   }
   if (has_sites())
-    for (Group& group : batch.groups) group.product.site = site_of(invocation.return_address);
+    for (Group& group : batch.groups) group.product.site = site_of(invocation.return_address, compiled_site);
   const Stopwatch stopwatch;
   if (!emulates_any(batch.groups) && forward())
     return record_forwarded(symbol, batch.groups, stopwatch.seconds());

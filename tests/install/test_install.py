@@ -176,3 +176,11 @@ def test_the_installed_program_finds_its_library(prefix):
     assert "fp16x3" in json.dumps(schemes)
     mapped = run("ldd", prefix / "bin/kintsugi", env=clean)
     assert str(prefix) in mapped and str(BUILD) not in mapped
+
+
+def test_the_compiler_pass_is_found_beside_its_wrapper(prefix, tmp_path):
+    if not os.environ.get("TESTED_CLANG"):
+        pytest.skip("configured without the compiler pass: LLVM 14's development files or clang-14 are missing")
+    (tmp_path / "call.c").write_text("void dgemm_(void); void call(void) { dgemm_(); }")
+    run(prefix / "bin/kintsugi-clang", "-c", "call.c", "-o", "call.o", cwd=tmp_path)
+    assert "call.c:call:dgemm_#1" in run(prefix / "bin/kintsugi", "sites", "call.o", cwd=tmp_path)

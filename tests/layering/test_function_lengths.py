@@ -74,7 +74,7 @@ def test_long_functions_and_files_are_listed(tmp_path):
     found = lengths.too_long([file], tmp_path)
     assert found == {"functions": [{"file": "src/a.cpp", "line": 1, "function": "f", "lines": 41}],
                      "files": [{"file": "src/a.cpp", "lines": 481}]}
-    limits = {kind: {"src": 1, "drop_in": 0, "tools": 0, "tests": 0} for kind in lengths.MAX_LINES}
+    limits = {kind: {"src": 1, "tuner": 0, "drop_in": 0, "tools": 0, "tests": 0} for kind in lengths.MAX_LINES}
     assert lengths.above(found, limits) == []
     limits["functions"]["src"] = 0
     assert lengths.above(found, limits) == ["functions of more than 40 lines in src: 1, at most 0"]
@@ -97,4 +97,4 @@ def test_command(flag):
 
 def test_a_wrong_folder_is_named():
     done = subprocess.run([sys.executable, SCRIPT, "--under", "scr"], capture_output=True, text=True)
-    assert done.returncode == 2 and "there is no scr; accepted is a folder or file under src, drop_in, tools, tests" in done.stderr
+    assert done.returncode == 2 and "there is no scr; accepted is a folder or file under src, tuner, drop_in, tools, tests" in done.stderr

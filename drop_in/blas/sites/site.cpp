@@ -12,6 +12,7 @@
 
 #include "blas/mutexes.hpp"
 #include "blas/settings.hpp"
+#include "compiled_site.hpp"
 #include "function_name.hpp"
 
 namespace kintsugi::blas {
@@ -19,17 +20,15 @@ namespace kintsugi::blas {
 namespace {
 
 // Never destroyed, since calls may come from other libraries' destructors. Two addresses have one site where
-// two loaded files have the same name and call at the same offset.
+// two loaded files have the same name and call at the same offset, and two records where they have one name.
 struct Sites {
-  std::unordered_map<const void*, const Site*> of_address;
+  std::unordered_map<const void*, const Site*> of_address;  // return address or record of the compiler pass
   std::map<std::string, std::unique_ptr<Site>> of_name;
 };
 Sites& all_sites() {
   static Sites* const all = new Sites;
   return *all;
 }
-
-std::string without_folders(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 std::string hexadecimal(std::uint64_t number) {
   char text[24];
@@ -55,14 +54,13 @@ std::unique_ptr<Site> new_site(const void* return_address) {
   return site;
 }
 
-// A file without rules names no site on purpose: it is a profile's.
+// A file without rules names no site on purpose: it is a profile's. Loops call BLAS only where a rule says so.
 void note_unknown(const Site& site, const SitesFile& file) {
-  if (file.rules.empty()) return;
+  if (file.rules.empty() || (site.source && site.source->is_loop())) return;
   std::fprintf(stderr, "kintsugi: %s is not in the sites file: its calls are native\n", site.name.c_str());
 }
 
-const Site* made_site(Sites& all, const void* return_address, const SitesFile& file) {
-  std::unique_ptr<Site> made = new_site(return_address);
+const Site* made_site(Sites& all, std::unique_ptr<Site> made, const SitesFile& file) {
   const auto [place, is_new] = all.of_name.try_emplace(made->name, nullptr);
   if (is_new) {
     if (const auto rule = file.rules.find(made->name); rule != file.rules.end()) {
@@ -77,15 +75,20 @@ const Site* made_site(Sites& all, const void* return_address, const SitesFile& f
 
 }  // namespace
 
-const Site* site_of(const void* return_address) try {
+std::string without_folders(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+const Site* site_of(const void* return_address, const void* compiled_site) try {
   const auto& file = settings().sites;
   if (!file) return nullptr;
   const std::lock_guard lock(sites_mutex);
   Sites& all = all_sites();
-  const auto found = all.of_address.find(return_address);
+  const void* const address = compiled_site != nullptr ? compiled_site : return_address;
+  const auto found = all.of_address.find(address);
   if (found != all.of_address.end()) return found->second;
-  const Site* site = made_site(all, return_address, *file);
-  all.of_address[return_address] = site;
+  std::unique_ptr<Site> made = compiled_site != nullptr ? new_compiled_site(compiled_site) : nullptr;
+  if (made == nullptr) made = new_site(return_address);
+  const Site* const site = made_site(all, std::move(made), *file);
+  all.of_address[address] = site;
   return site;
 } catch (const std::exception&) {  // No memory.
   return nullptr;

@@ -44,11 +44,17 @@ Json inputs_json(const SiteInputs& inputs) {
   return json;
 }
 
+Json source_json(const Site& site) {
+  if (!site.source) return nullptr;
+  return {{"file", site.source->file}, {"line", site.source->line}, {"callee", site.source->callee}};
+}
+
 std::string output_name(std::size_t ordinal) { return std::to_string(ordinal) + ".npy"; }
 
 Json site_json(const Site& site, std::size_t ordinal, const SiteRecord& record) {
   Json json = {{"site", site.name},         {"ordinal", ordinal},    {"module", site.module},
-               {"function", site.function}, {"offset", site.offset}, {"rule", rule_json(site)}};
+               {"function", site.function}, {"offset", site.offset}, {"source", source_json(site)},
+               {"rule", rule_json(site)}};
   json.update(counts_json(record.all));
   json["why"] = record.all.why;
   json["multiplications"] = record.multiplications;

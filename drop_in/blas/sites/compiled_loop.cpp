@@ -1,0 +1,120 @@
+// Loop nests that the compiler pass proved to be products: multiplied here where the sites file has a rule for
+// them, else by the program's own loops.
+#include <exception>
+#include <optional>
+
+#include "blas/answer.hpp"
+#include "blas/check.hpp"
+#include "blas/decision.hpp"
+#include "blas/settings.hpp"
+#include "compiled_site.hpp"
+#include "region.hpp"
+#include "site.hpp"
+
+namespace kintsugi::blas {
+
+namespace {
+
+// Elements a byte distance apart from row to row and from column to column.
+struct StridedMatrix {
+  const void* first;
+  std::int64_t row_stride, column_stride;
+};
+
+struct LoopProduct {
+  kintsugi_type type;
+  bool adds_to_c;
+  std::int64_t m, n, k;
+  StridedMatrix a, b, c;
+};
+
+// A matrix of BLAS: its leading dimension, and whether it is stored as the layout has it, or transposed.
+struct BlasMatrix {
+  std::int64_t ld;
+  Op op;
+};
+
+std::optional<BlasMatrix> blas_matrix(const StridedMatrix& matrix, Layout layout, std::int64_t bytes) {
+  const bool is_row_major = layout == Layout::row_major;
+  const std::int64_t along = is_row_major ? matrix.column_stride : matrix.row_stride;
+  const std::int64_t across = is_row_major ? matrix.row_stride : matrix.column_stride;
+  if (along == bytes && across % bytes == 0) return BlasMatrix{across / bytes, Op::n};
+  if (across == bytes && along % bytes == 0) return BlasMatrix{along / bytes, Op::t};
+  return std::nullopt;
+}
+
+// Nothing where BLAS has no such product: neither rows nor columns are contiguous, or C overlaps A or B.
+std::optional<Call> gemm_of(const LoopProduct& product) {
+  static constexpr float single_values[2] = {0, 1};
+  static constexpr double double_values[2] = {0, 1};
+  const std::int64_t bytes = element_bytes(product.type);
+  const Layout layout = product.c.column_stride == bytes ? Layout::row_major : Layout::column_major;
+  const auto a = blas_matrix(product.a, layout, bytes), b = blas_matrix(product.b, layout, bytes),
+             c = blas_matrix(product.c, layout, bytes);
+  if (!a || !b || !c || c->op != Op::n) return std::nullopt;
+  const auto scalar = [&](int value) {
+    return is_single(product.type) ? static_cast<const void*>(single_values + value) : double_values + value;
+  };
+  const Call call{.type = product.type,
+                  .convention = Convention::cblas,
+                  .layout = layout,
+                  .op_a = a->op,
+                  .op_b = b->op,
+                  .m = product.m,
+                  .n = product.n,
+                  .k = product.k,
+                  .alpha = scalar(1),
+                  .a = product.a.first,
+                  .lda = a->ld,
+                  .b = product.b.first,
+                  .ldb = b->ld,
+                  .beta = scalar(product.adds_to_c ? 1 : 0),
+                  .c = const_cast<void*>(product.c.first),
+                  .ldc = c->ld};
+  if (first_bad_argument(call).number != 0) return std::nullopt;
+  const std::vector<Region> inputs = inputs_of(call);
+  const Region output = output_of(call);
+  if (overlap(output, inputs[0]) || overlap(output, inputs[1])) return std::nullopt;
+  return call;
+}
+
+// True if the rule of the site asks for an emulation that can run.
+bool is_wanted(Call& call, const void* record) {
+  call.site = site_of(nullptr, record);
+  return call.site != nullptr && call.site->has_rule && !call.site->rule.is_native() &&
+         decide(call)->emulates;
+}
+
+bool multiplies(const LoopProduct& product, const void* record) try {
+  if (!intercepts() || !has_sites() || product.m < 1 || product.n < 1 || product.k < 1) return false;
+  std::optional<Call> call = gemm_of(product);
+  if (!call || !is_wanted(*call, record)) return false;
+  static constinit Symbol sgemm("cblas_sgemm", "SGEMM "), dgemm("cblas_dgemm", "DGEMM ");
+  const auto forward = [&call] { return call_next_gemm(*call); };
+  announce_compiled_site(record);
+  answer({is_single(product.type) ? sgemm : dgemm, nullptr}, *call, Forward(forward));
+  return true;
+} catch (const std::exception&) {  // No memory, and C is as it was.
+  return false;
+}
+
+}  // namespace
+
+// Called by programs that were compiled with the pass. Strides are in bytes. 0: the loops must run.
+extern "C" __attribute__((visibility("default"))) std::int32_t kintsugi_site_multiply(
+    const void* record, std::int32_t is_double, std::int32_t adds_to_c, std::int64_t m, std::int64_t n,
+    std::int64_t k, const void* a, std::int64_t a_row_stride, std::int64_t a_column_stride, const void* b,
+    std::int64_t b_row_stride, std::int64_t b_column_stride, void* c, std::int64_t c_row_stride,
+    std::int64_t c_column_stride) {
+  const LoopProduct product{.type = is_double != 0 ? KINTSUGI_F64 : KINTSUGI_F32,
+                            .adds_to_c = adds_to_c != 0,
+                            .m = m,
+                            .n = n,
+                            .k = k,
+                            .a = {a, a_row_stride, a_column_stride},
+                            .b = {b, b_row_stride, b_column_stride},
+                            .c = {c, c_row_stride, c_column_stride}};
+  return multiplies(product, record) ? 1 : 0;
+}
+
+}  // namespace kintsugi::blas

@@ -1,0 +1,71 @@
+#include "compiled_site.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "tuner/sites/table.hpp"
+
+namespace kintsugi::blas {
+
+namespace {
+
+// Eight bytes of static TLS: every call of BLAS reads it, which this way takes two instructions.
+__attribute__((tls_model("initial-exec"))) constinit thread_local const void* current_site = nullptr;
+
+// The tables of loaded files, by base address. A file that cannot be read has an empty one.
+const std::vector<sites::TableSite>& table_of(const link_map& file) {
+  static auto* const tables = new std::map<std::uint64_t, std::vector<sites::TableSite>>;
+  const auto [place, is_new] = tables->try_emplace(file.l_addr);
+  if (!is_new) return place->second;
+  // The program itself has an empty name.
+  const bool has_name = file.l_name != nullptr && file.l_name[0] != '\0';
+  try {
+    place->second = sites::read_table(has_name ? file.l_name : "/proc/self/exe");
+  } catch (const sites::TableError&) {  // Names without the paths' hashes.
+  }
+  return place->second;
+}
+
+bool has_hash(const link_map& file, std::uint64_t address) {
+  for (const sites::TableSite& site : table_of(file))
+    if (site.address == address) return site.has_hash;
+  return false;
+}
+
+}  // namespace
+
+void announce_compiled_site(const void* record) { current_site = record; }
+
+const void* take_compiled_site() { return std::exchange(current_site, nullptr); }
+
+std::unique_ptr<Site> new_compiled_site(const void* record) {
+  const auto decoded = sites::decode(static_cast<const char*>(record));
+  if (!decoded) return nullptr;
+  auto site = std::make_unique<Site>();
+  Dl_info info{};
+  void* extra = nullptr;
+  bool with_hash = false;
+  if (::dladdr1(record, &info, &extra, RTLD_DL_LINKMAP) != 0 && extra != nullptr) {
+    site->module = without_folders(info.dli_fname != nullptr ? info.dli_fname : "");
+    site->offset =
+        static_cast<std::uint64_t>(static_cast<const char*>(record) - static_cast<char*>(info.dli_fbase));
+    const auto& file = *static_cast<const link_map*>(extra);
+    with_hash = has_hash(file, reinterpret_cast<std::uintptr_t>(record) - file.l_addr);
+  }
+  site->name = sites::site_name(decoded->record, with_hash);
+  site->function = decoded->record.function;
+  site->source = CompiledSource{decoded->record.file, decoded->record.line, decoded->record.callee};
+  return site;
+}
+
+// Called by programs that were compiled with the pass.
+extern "C" __attribute__((visibility("default"))) void kintsugi_site_begin(const void* record) {
+  current_site = record;
+}
+extern "C" __attribute__((visibility("default"))) void kintsugi_site_end() { current_site = nullptr; }
+
+}  // namespace kintsugi::blas

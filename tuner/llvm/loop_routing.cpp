@@ -1,0 +1,92 @@
+#include "loop_routing.hpp"
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
+#include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
+
+#include <vector>
+
+namespace kintsugi::pass {
+
+namespace {
+
+// The values of a product in code before its nest, as kintsugi_site_multiply() takes them.
+class Arguments {
+ public:
+  Arguments(const LoopProduct& product, const LoopAnalyses& analyses)
+      : before_(product.nest->getLoopPreheader()->getTerminator()),
+        expander_(analyses.evolution, before_->getModule()->getDataLayout(), "kintsugi"),
+        integer_(llvm::Type::getInt64Ty(before_->getContext())), evolution_(analyses.evolution) {}
+
+  void add(llvm::Value* value) { values_.push_back(value); }
+  void add_flag(bool flag) {
+    add(llvm::ConstantInt::get(llvm::Type::getInt32Ty(before_->getContext()), flag));
+  }
+  void add_count(const llvm::SCEV* count) {
+    add_integer(evolution_.getTruncateOrZeroExtend(count, integer_));
+  }
+  void add_matrix(const LoopAccess& access, unsigned row, unsigned column) {
+    llvm::Type* const pointer = llvm::Type::getInt8PtrTy(before_->getContext());
+    llvm::Value* const base = expander_.expandCodeFor(access.base, access.base->getType(), before_);
+    add(llvm::IRBuilder<>(before_).CreatePointerCast(base, pointer));
+    for (const unsigned loop : {row, column})
+      add_integer(evolution_.getTruncateOrSignExtend(access.strides[loop], integer_));
+  }
+  const std::vector<llvm::Value*>& values() const { return values_; }
+
+ private:
+  void add_integer(const llvm::SCEV* value) { add(expander_.expandCodeFor(value, integer_, before_)); }
+
+  llvm::Instruction* before_;
+  llvm::SCEVExpander expander_;
+  llvm::Type* integer_;
+  llvm::ScalarEvolution& evolution_;
+  std::vector<llvm::Value*> values_;
+};
+
+llvm::FunctionCallee multiply_function(llvm::Module& module, const std::vector<llvm::Value*>& arguments) {
+  std::vector<llvm::Type*> types;
+  for (const llvm::Value* const argument : arguments) types.push_back(argument->getType());
+  llvm::Type* const result = llvm::Type::getInt32Ty(module.getContext());
+  const llvm::FunctionCallee callee =
+      module.getOrInsertFunction("kintsugi_site_multiply", llvm::FunctionType::get(result, types, false));
+  return callee;
+}
+
+}  // namespace
+
+void route(const LoopProduct& product, llvm::GlobalVariable& record, const LoopAnalyses& analyses) {
+  llvm::BasicBlock* const preheader = product.nest->getLoopPreheader();
+  llvm::BasicBlock* const exit = product.nest->getExitBlock();
+  llvm::Instruction* const before = preheader->getTerminator();
+  llvm::IRBuilder<> builder(before);
+  builder.SetCurrentDebugLocation(product.nest->getStartLoc());
+  Arguments arguments(product, analyses);
+  arguments.add(builder.CreatePointerCast(&record, builder.getInt8PtrTy()));
+  arguments.add_flag(product.element->isDoubleTy());
+  arguments.add_flag(product.adds_to_c);
+  for (const unsigned loop : {product.row, product.column, product.inner})
+    arguments.add_count(product.counts[loop]);
+  arguments.add_matrix(product.a, product.row, product.inner);
+  arguments.add_matrix(product.b, product.inner, product.column);
+  arguments.add_matrix(product.c, product.row, product.column);
+
+  llvm::FunctionCallee callee = multiply_function(*preheader->getModule(), arguments.values());
+  if (auto* const function = llvm::dyn_cast<llvm::Function>(callee.getCallee());
+      function != nullptr && function->isDeclaration()) {
+    function->setLinkage(llvm::GlobalValue::ExternalWeakLinkage);
+    function->setDoesNotThrow();
+  }
+  llvm::Value* const is_defined = builder.CreateIsNotNull(callee.getCallee());
+  llvm::Instruction* const end = llvm::SplitBlockAndInsertIfThen(is_defined, before, false, nullptr,
+                                                                 &analyses.dominators, &analyses.loops);
+  builder.SetInsertPoint(end);
+  llvm::Value* const multiplied = builder.CreateIsNotNull(builder.CreateCall(callee, arguments.values()));
+  llvm::BasicBlock* const block = end->getParent();
+  builder.CreateCondBr(multiplied, exit, end->getSuccessor(0));
+  end->eraseFromParent();
+  analyses.dominators.insertEdge(block, exit);
+}
+
+}  // namespace kintsugi::pass
