@@ -98,8 +98,9 @@ std::string run_and_name_scheme(const Handle& handle, DeviceGemm<float>& device,
   const Planned planned(problem, options, handle);
   kintsugi_operands operands = device.operands();
   kintsugi_prepared b = nullptr;
-  if (problem.prepared_b != 0)
+  if (problem.prepared_b != 0) {
     EXPECT_EQ(kintsugi_prepare(handle, planned.plan, KINTSUGI_B, operands.b, &b), KINTSUGI_SUCCESS);
+  }
   operands.prepared_b = b;
   EXPECT_EQ(kintsugi_plan_execute(handle, planned.plan, &operands), KINTSUGI_SUCCESS)
       << kintsugi_last_error();
