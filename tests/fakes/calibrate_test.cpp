@@ -47,7 +47,9 @@ kintsugi_calibration quick_calibration(const char* file, Reports& reports) {
   return calibration;
 }
 
-TEST(Calibration, WritesAProfile) {
+class Calibration : public OverFakes {};
+
+TEST_F(Calibration, WritesAProfile) {
   const std::string file = testing::TempDir() + "/calibration/profile.json";
   Reports reports;
   const kintsugi_calibration calibration = quick_calibration(file.c_str(), reports);
@@ -65,7 +67,7 @@ TEST(Calibration, WritesAProfile) {
   std::filesystem::remove_all(std::filesystem::path(file).parent_path());
 }
 
-TEST(Calibration, BadRequestsAreNamed) {
+TEST_F(Calibration, BadRequestsAreNamed) {
   Reports reports;
   kintsugi_calibration calibration = quick_calibration("/proc/nowhere/profile.json", reports);
   calibration.quick = 2;
@@ -80,7 +82,7 @@ TEST(Calibration, BadRequestsAreNamed) {
   EXPECT_TRUE(reports.done.empty());
 }
 
-TEST(Calibration, ADeviceWithoutProductKernelsIsRefused) {
+TEST_F(Calibration, ADeviceWithoutProductKernelsIsRefused) {
   const FakeVariable older("FAKE_CUDA_CAPABILITY", "8.0");
   Reports reports;
   const kintsugi_calibration calibration = quick_calibration("unused.json", reports);
