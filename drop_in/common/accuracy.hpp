@@ -18,8 +18,8 @@ const char* own_accuracy(kintsugi_type type);
 // the type's own.
 std::string stricter_accuracy(const std::string& asked, kintsugi_type type, std::int64_t k);
 
-// Makes a plan with options.accuracy set to the stricter accuracy. A tolerance that no program for the type is
-// proved to give does not fit the type, whose own accuracy is then asked for.
+// Makes a plan with options.accuracy set to the stricter accuracy. A tolerance that no program for the type
+// is proved to give does not fit the type, whose own accuracy is then asked for.
 kintsugi_status make_fitting_plan(const kintsugi_problem& problem, kintsugi_options options,
                                   const std::string& asked, kintsugi_plan* plan);
 

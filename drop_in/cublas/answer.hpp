@@ -26,8 +26,8 @@ class Forward {
 // within a call of this library.
 bool intercepts();
 
-// Where a call gets from what it does not have among its arguments. Members that return text return the reason
-// for which cuBLAS must answer the call, or nullptr.
+// Source of the stream, the modes and the bias of a call, which are not among its arguments. Members that
+// return text return the reason for which cuBLAS must answer the call, or nullptr.
 class Origin {
  public:
   Origin() = default;

@@ -1,4 +1,5 @@
-// Types and numbers of cuBLAS 12 and 13 that the library uses; tests/toolkit compares them with NVIDIA's headers.
+// Types and numbers of cuBLAS 12 and 13 that the library uses; tests/toolkit compares them with NVIDIA's
+// headers.
 #pragma once
 
 namespace kintsugi::cublas {

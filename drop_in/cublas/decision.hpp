@@ -1,4 +1,5 @@
-// Decisions: the library's plan for a problem on a device, or native, kept for later calls of the same problem.
+// Decisions: the library's plan for a problem on a device, or native, kept for later calls of the same
+// problem.
 #pragma once
 
 #include <kintsugi/kintsugi.h>

@@ -7,8 +7,8 @@
 
 namespace kintsugi::cublas {
 
-// Number (CUdevice) of the device whose context is current in this thread; nothing if there is no driver or no
-// current context. Makes no context.
+// Number (CUdevice) of the device whose context is current in this thread; nothing if there is no driver or
+// no current context. Makes no context.
 std::optional<int> current_device();
 
 // Bytes of a device's memory; 0 if the driver does not tell.

@@ -80,8 +80,8 @@ TEST_F(DevicePlan, ASingleCandidateUnderAutoAcceptsByMeanDepth) {
   EXPECT_GT(plan.at("candidates").at(0).at("largest_mean_depth"), 20);
 }
 
-// Elements (rand - 0.5) exp(8 randn) lie 57 binades below the largest of their vector on average, in the deepest
-// of some thousand vectors.
+// Elements (rand - 0.5) exp(8 randn) lie 57 binades below the largest of their vector on average, in the
+// deepest of some thousand vectors.
 TEST_F(DevicePlan, TheWidestCandidateAcceptsDeepOperands) {
   const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
   for (const std::int64_t n : {768, 1024, 2048, 8192}) {

@@ -1,5 +1,5 @@
-// Names and numbers of the drop-in for cuBLAS against NVIDIA's headers, when this file is compiled, which is where a
-// toolkit is.
+// Names and numbers of the drop-in for cuBLAS against NVIDIA's headers, when this file is compiled, which is
+// where a toolkit is.
 #include <cublasLt.h>
 #include <cublas_api.h>
 #include <cuda.h>

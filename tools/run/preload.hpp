@@ -5,9 +5,9 @@
 
 namespace kintsugi::tools {
 
-// Returns LD_PRELOAD with the drop-in of that name, such as kintsugi_blas, before what the environment has there.
-// Fails, naming the flag, if there is no such library or if its path has characters that the dynamic linker does
-// not take.
+// Returns LD_PRELOAD with the drop-in of that name, such as kintsugi_blas, before what the environment has
+// there. Fails, naming the flag, if there is no such library or if its path has characters that the dynamic
+// linker does not take.
 std::string preload_of(const std::string& drop_in, const std::string& flag);
 
 }  // namespace kintsugi::tools

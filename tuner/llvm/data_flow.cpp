@@ -22,8 +22,8 @@ bool is_zero(const llvm::Value* value) {
   return constant != nullptr && constant->isNullValue();
 }
 
-// True if a pointer to beta is a constant's, or a local variable's to which zeros alone are stored. Calls do not
-// write their scalars.
+// True if a pointer to beta is a constant's, or a local variable's to which zeros alone are stored. Calls do
+// not write their scalars.
 bool refers_to_zero(const llvm::Value* pointer) {
   pointer = pointer->stripPointerCasts();
   if (const auto* const global = llvm::dyn_cast<llvm::GlobalVariable>(pointer))

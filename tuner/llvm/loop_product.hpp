@@ -10,8 +10,8 @@
 
 namespace kintsugi::pass {
 
-// Addresses that a nest of three loops goes through: base + sum of iteration * stride, in bytes, the outermost
-// loop first.
+// Addresses that a nest of three loops goes through: base + sum of iteration * stride, in bytes, the
+// outermost loop first.
 struct LoopAccess {
   const llvm::SCEV* base = nullptr;
   std::array<const llvm::SCEV*, 3> strides{};

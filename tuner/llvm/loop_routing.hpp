@@ -7,8 +7,8 @@
 
 namespace kintsugi::pass {
 
-// Inserts before the nest: if the weak symbol kintsugi_site_multiply() is defined and returns true, the nest is
-// passed over; else it runs unchanged.
+// Inserts before the nest: if the weak symbol kintsugi_site_multiply() is defined and returns true, the nest
+// is passed over; else it runs unchanged.
 void route(const LoopProduct& product, llvm::GlobalVariable& record, const LoopAnalyses& analyses);
 
 }  // namespace kintsugi::pass

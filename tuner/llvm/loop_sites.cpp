@@ -27,8 +27,8 @@ std::vector<llvm::Loop*> candidates(const llvm::LoopInfo& loops) {
   return found;
 }
 
-// What the optimiser does first anyway: variables become values, and loops have one entry, one end and one
-// counter.
+// Runs passes that the optimiser runs first anyway: variables become values, and loops have one entry, one
+// end and one counter.
 void simplify(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
   llvm::FunctionPassManager manager;
   manager.addPass(llvm::SROAPass());

@@ -7,8 +7,8 @@
 
 namespace kintsugi::pass {
 
-// Gives every nest of a function that is proved to be a product a record, and routes it. Where a nest of three
-// loops multiplies and is no product, a remark says why.
+// Gives every nest of a function that is proved to be a product a record, and routes it. Where a nest of
+// three loops multiplies and is no product, a remark says why.
 std::vector<llvm::GlobalVariable*> add_loop_sites(llvm::Function& function,
                                                   llvm::FunctionAnalysisManager& analyses);
 

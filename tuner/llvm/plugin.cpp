@@ -77,7 +77,8 @@ class SitesPass : public llvm::PassInfoMixin<SitesPass> {
   bool finds_loops_;
 };
 
-// Before all optimisations, so that names do not depend on them, and at every level; loops are not analysed at -O0.
+// Before all optimisations, so that names do not depend on them, and at every level; loops are not analysed
+// at -O0.
 void register_pass(llvm::PassBuilder& builder) {
   builder.registerPipelineStartEPCallback(
       [](llvm::ModulePassManager& manager, llvm::OptimizationLevel level) {

@@ -15,8 +15,8 @@ llvm::GlobalVariable* make_record(llvm::Module& module, const sites::SiteRecord&
   record->setSection(sites::section_name);
   record->setAlignment(llvm::Align(sites::record_alignment));
   if (!site.file.empty()) return record;
-  // Of an inline function every file has a record, and the linker keeps one. It is no part of the function's own
-  // group of sections: copies that were inlined elsewhere refer to it too.
+  // Every file that uses an inline function has a record of it, and the linker keeps one. It is no part of
+  // the function's own group of sections: copies that were inlined elsewhere refer to it too.
   record->setName("kintsugi_site:" + sites::site_name(site));
   record->setLinkage(llvm::GlobalValue::LinkOnceODRLinkage);
   record->setVisibility(llvm::GlobalValue::HiddenVisibility);

@@ -1,5 +1,5 @@
-// Record of a call site, as the compiler pass writes it into the section `kintsugi_sites` of a program. It has
-// no addresses, so that it is the same in the file and in memory.
+// Record of a call site, as the compiler pass writes it into the section `kintsugi_sites` of a program. It
+// has no addresses, so that it is the same in the file and in memory.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Loop nests that the compiler pass proved to be products: multiplied here where the sites file has a rule for
-// them, else by the program's own loops.
+// Loop nests that the compiler pass proved to be products: multiplied here where the sites file has a rule
+// for them, else by the program's own loops.
 #include <exception>
 #include <optional>
 

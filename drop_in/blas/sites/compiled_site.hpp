@@ -11,8 +11,8 @@ namespace kintsugi::blas {
 // Notes the record of the site from which this thread's next call comes.
 void announce_compiled_site(const void* record);
 
-// The record of the site that this thread is about to call from, which counts for one call; nullptr: the caller
-// was not compiled with the pass.
+// The record of the site that this thread is about to call from, which counts for one call; nullptr: the
+// caller was not compiled with the pass.
 const void* take_compiled_site();
 
 // The site of a record of the compiler pass, without a rule; nullptr where there is no such record.

@@ -54,7 +54,8 @@ std::unique_ptr<Site> new_site(const void* return_address) {
   return site;
 }
 
-// A file without rules names no site on purpose: it is a profile's. Loops call BLAS only where a rule says so.
+// A file without rules names no site on purpose: it is a profile's. Loops call BLAS only where a rule says
+// so.
 void note_unknown(const Site& site, const SitesFile& file) {
   if (file.rules.empty() || (site.source && site.source->is_loop())) return;
   std::fprintf(stderr, "kintsugi: %s is not in the sites file: its calls are native\n", site.name.c_str());

@@ -1,5 +1,5 @@
-// cublasLtMatmul: its descriptors are read by the real getters, and what they say is a product, alone or with a bias
-// that is added to every column, is answered as those of cuBLAS are.
+// cublasLtMatmul: its descriptors are read by the real getters, and what they say is a product, alone or with
+// a bias that is added to every column, is answered as those of cuBLAS are.
 #include <cstddef>
 #include <cstdint>
 #include <optional>

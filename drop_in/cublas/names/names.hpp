@@ -1,5 +1,6 @@
-// Parts that all exported functions share. Each makes a Call of its arguments and passes it on together with a way
-// to forward them unchanged. Scalars and matrices are void pointers, which the calling convention passes alike.
+// Parts that all exported functions share. Each makes a Call of its arguments and passes it on together with
+// a way to forward them unchanged. Scalars and matrices are void pointers, which the calling convention
+// passes alike.
 #pragma once
 
 #include <cstdint>

@@ -129,8 +129,8 @@ bool has_few_vectors_beside_prepared(const Problem& problem, std::int64_t few) {
 }
 
 // Removes candidates that cost too much where they are not selected. A chain keeps its widest one, since
-// operands that no emulation accepts take several times as long as others, and the widest of those that cost as
-// little as any: of a fast product only these two, since two splits cost more than fp16x3 saves.
+// operands that no emulation accepts take several times as long as others, and the widest of those that cost
+// as little as any: of a fast product only these two, since two splits cost more than fp16x3 saves.
 void drop_candidates(Emulations& chain, double microseconds, const Problem& problem,
                      const DeviceThresholds& thresholds) {
   if (has_few_vectors_beside_prepared(problem, thresholds.few_vectors)) {

@@ -1,5 +1,5 @@
-// Calls of the cuBLAS drop-in as programs make them, over the fake driver and the fake cuBLAS. Calls that reach
-// Kintsugi are computed on the host (host_engine.hpp).
+// Calls of the cuBLAS drop-in as programs make them, over the fake driver and the fake cuBLAS. Calls that
+// reach Kintsugi are computed on the host (host_engine.hpp).
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

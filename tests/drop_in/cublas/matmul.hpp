@@ -5,9 +5,9 @@
 
 namespace kintsugi::test {
 
-// Calls cublasLtMatmul with C = D, with the stream and the pointer mode of the arguments' handle, which stands for
-// cublasLt's own. With a bias, C is a null pointer. Sets `changed` of the product's description, if it is not negative, to
-// a 32-bit number.
+// Calls cublasLtMatmul with C = D, with the stream and the pointer mode of the arguments' handle, which
+// stands for cublasLt's own. With a bias, C is a null pointer. Sets `changed` of the product's description,
+// if it is not negative, to a 32-bit number.
 struct MatmulChange {
   int attribute = -1;
   int value = 0;

@@ -1,4 +1,4 @@
-// What every program that calls cuBLAS has: a context, handles and streams.
+// Context, handles and streams of a program that calls cuBLAS.
 #pragma once
 
 #include <string>

@@ -167,7 +167,7 @@ class Semantics {
     expect_real(entry_of("cublasCgemmEx"), KINTSUGI_F32, "real matrices", [](Arguments&) {});
   }
 
-  // What cublasLtMatmul's description may say beyond a product and a bias is cuBLAS's.
+  // Descriptions of cublasLtMatmul that say more than a product and a bias are left to cuBLAS.
   void check_matmuls() {
     const std::vector<std::pair<const char*, MatmulChange>> changes{
         {"pointer mode 2", {2, 2}}, {"op of C", {5, 1}},         {"lower triangle", {6, 0}},

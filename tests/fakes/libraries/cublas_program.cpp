@@ -1,5 +1,5 @@
-// Functions of the fake cuBLAS that programs call and the engine does not. They check their arguments as cuBLAS
-// documents it, and note their names.
+// Functions of the fake cuBLAS that programs call and the engine does not. They check their arguments as
+// cuBLAS documents it, and note their names.
 #include <cstdint>
 
 #include "kintsugi/kintsugi.h"

@@ -91,7 +91,8 @@ TEST(DeviceChain, FewElementsFarBelowTheLargestAreAcceptedByMeanDepthInSmallCase
   }
 }
 
-// Runs the plan of `device` with B prepared, if the problem says so, and returns the scheme that was selected.
+// Runs the plan of `device` with B prepared, if the problem says so, and returns the scheme that was
+// selected.
 std::string run_and_name_scheme(const Handle& handle, DeviceGemm<float>& device,
                                 const kintsugi_problem& problem) {
   const auto options = device.options();
@@ -110,8 +111,8 @@ std::string run_and_name_scheme(const Handle& handle, DeviceGemm<float>& device,
   return candidates.empty() ? "" : candidates[0]["scheme"];
 }
 
-// Under auto a product of few rows by a prepared operand precedes the selection if C is not read. If no emulation
-// accepts the operands, the native kernel writes C again.
+// Under auto a product of few rows by a prepared operand precedes the selection if C is not read. If no
+// emulation accepts the operands, the native kernel writes C again.
 TEST(DeviceChain, TheEmulationsOfAutoAreReplacedByNative) {
   for (const double beta : {0.0, 0.5}) {
     for (const bool prepared : {false, true}) {

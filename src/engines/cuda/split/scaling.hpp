@@ -51,8 +51,8 @@ KINTSUGI_HOST_DEVICE constexpr std::int32_t largest_fitting_bound(const SplitRul
 }
 
 // True if FP32 arithmetic splits the vector exactly as the host's double arithmetic does. FP32 holds x
-// 2^scale exactly from 2^-126 on, and everywhere if the scale is not negative; the residual of a rounding is a
-// smaller multiple of the same last place, and so exact too.
+// 2^scale exactly from 2^-126 on, and everywhere if the scale is not negative; the residual of a rounding is
+// a smaller multiple of the same last place, and so exact too.
 KINTSUGI_HOST_DEVICE constexpr bool is_plain_floating(const VectorRange& range, std::int32_t largest_bound) {
   if (!range.finite()) return false;
   if ((range.flags & VectorRange::all_zero) != 0) return true;
