@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 
@@ -18,6 +19,8 @@ class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
 
+  // Makes the steps of one call, whose launches may go to the device together when all are made.
+  virtual void launch_together(const Queue& queue, const std::function<void()>& steps) const = 0;
   // Creates what later calls need but cannot create while a stream is captured.
   virtual void prepare() const = 0;
   virtual std::byte* allocate(const Queue& queue, std::size_t bytes) const = 0;  // nullptr: out of memory

@@ -24,57 +24,64 @@ static_assert(!same<int (*)(int), int (*)(int, int)>);
 
 // ---------------------------------------------------------------- driver
 
-#define KINTSUGI_FUNCTIONS(FUNCTION)                         \
-  FUNCTION(init, cuInit)                                     \
-  FUNCTION(driver_version, cuDriverGetVersion)               \
-  FUNCTION(device_count, cuDeviceGetCount)                   \
-  FUNCTION(device_get, cuDeviceGet)                          \
-  FUNCTION(device_name, cuDeviceGetName)                     \
-  FUNCTION(device_attribute, cuDeviceGetAttribute)           \
-  FUNCTION(primary_context_retain, cuDevicePrimaryCtxRetain) \
-  FUNCTION(context_current, cuCtxGetCurrent)                 \
-  FUNCTION(context_set_current, cuCtxSetCurrent)             \
-  FUNCTION(context_push, cuCtxPushCurrent_v2)                \
-  FUNCTION(context_pop, cuCtxPopCurrent_v2)                  \
-  FUNCTION(context_id, cuCtxGetId)                           \
-  FUNCTION(context_device, cuCtxGetDevice)                   \
-  FUNCTION(context_synchronize, cuCtxSynchronize)            \
-  FUNCTION(memory_allocate, cuMemAlloc_v2)                   \
-  FUNCTION(memory_free, cuMemFree_v2)                        \
-  FUNCTION(memory_allocate_async, cuMemAllocAsync)           \
-  FUNCTION(memory_free_async, cuMemFreeAsync)                \
-  FUNCTION(pool_create, cuMemPoolCreate)                     \
-  FUNCTION(pool_set_attribute, cuMemPoolSetAttribute)        \
-  FUNCTION(pool_trim, cuMemPoolTrimTo)                       \
-  FUNCTION(pool_allocate_async, cuMemAllocFromPoolAsync)     \
-  FUNCTION(copy_to_device_async, cuMemcpyHtoDAsync_v2)       \
-  FUNCTION(copy_to_host_async, cuMemcpyDtoHAsync_v2)         \
-  FUNCTION(copy_on_device_async, cuMemcpyDtoDAsync_v2)       \
-  FUNCTION(set_bytes_async, cuMemsetD8Async)                 \
-  FUNCTION(stream_create, cuStreamCreate)                    \
-  FUNCTION(stream_destroy, cuStreamDestroy_v2)               \
-  FUNCTION(stream_synchronize, cuStreamSynchronize)          \
-  FUNCTION(stream_context, cuStreamGetCtx)                   \
-  FUNCTION(stream_contexts, cuStreamGetCtx_v2)               \
-  FUNCTION(stream_is_capturing, cuStreamIsCapturing)         \
-  FUNCTION(stream_begin_capture, cuStreamBeginCapture_v2)    \
-  FUNCTION(stream_end_capture, cuStreamEndCapture)           \
-  FUNCTION(graph_instantiate, cuGraphInstantiateWithFlags)   \
-  FUNCTION(graph_launch, cuGraphLaunch)                      \
-  FUNCTION(graph_exec_destroy, cuGraphExecDestroy)           \
-  FUNCTION(graph_destroy, cuGraphDestroy)                    \
-  FUNCTION(event_create, cuEventCreate)                      \
-  FUNCTION(event_record, cuEventRecord)                      \
-  FUNCTION(event_synchronize, cuEventSynchronize)            \
-  FUNCTION(event_elapsed, cuEventElapsedTime)                \
-  FUNCTION(event_destroy, cuEventDestroy_v2)                 \
-  FUNCTION(library_load, cuLibraryLoadData)                  \
-  FUNCTION(library_kernel, cuLibraryGetKernel)               \
-  FUNCTION(kernel_attribute, cuKernelGetAttribute)           \
-  FUNCTION(kernel_set_attribute, cuKernelSetAttribute)       \
-  FUNCTION(launch_kernel, cuLaunchKernelEx)                  \
-  FUNCTION(tensor_map_encode, cuTensorMapEncodeTiled)        \
-  FUNCTION(error_name, cuGetErrorName)                       \
+#define KINTSUGI_FUNCTIONS(FUNCTION)                                 \
+  FUNCTION(init, cuInit)                                             \
+  FUNCTION(driver_version, cuDriverGetVersion)                       \
+  FUNCTION(device_count, cuDeviceGetCount)                           \
+  FUNCTION(device_get, cuDeviceGet)                                  \
+  FUNCTION(device_name, cuDeviceGetName)                             \
+  FUNCTION(device_attribute, cuDeviceGetAttribute)                   \
+  FUNCTION(primary_context_retain, cuDevicePrimaryCtxRetain)         \
+  FUNCTION(context_current, cuCtxGetCurrent)                         \
+  FUNCTION(context_set_current, cuCtxSetCurrent)                     \
+  FUNCTION(context_push, cuCtxPushCurrent_v2)                        \
+  FUNCTION(context_pop, cuCtxPopCurrent_v2)                          \
+  FUNCTION(context_id, cuCtxGetId)                                   \
+  FUNCTION(context_device, cuCtxGetDevice)                           \
+  FUNCTION(context_synchronize, cuCtxSynchronize)                    \
+  FUNCTION(memory_allocate, cuMemAlloc_v2)                           \
+  FUNCTION(memory_free, cuMemFree_v2)                                \
+  FUNCTION(memory_allocate_async, cuMemAllocAsync)                   \
+  FUNCTION(memory_free_async, cuMemFreeAsync)                        \
+  FUNCTION(pool_create, cuMemPoolCreate)                             \
+  FUNCTION(pool_set_attribute, cuMemPoolSetAttribute)                \
+  FUNCTION(pool_trim, cuMemPoolTrimTo)                               \
+  FUNCTION(pool_allocate_async, cuMemAllocFromPoolAsync)             \
+  FUNCTION(copy_to_device_async, cuMemcpyHtoDAsync_v2)               \
+  FUNCTION(copy_to_host_async, cuMemcpyDtoHAsync_v2)                 \
+  FUNCTION(copy_on_device_async, cuMemcpyDtoDAsync_v2)               \
+  FUNCTION(set_bytes_async, cuMemsetD8Async)                         \
+  FUNCTION(stream_create, cuStreamCreate)                            \
+  FUNCTION(stream_destroy, cuStreamDestroy_v2)                       \
+  FUNCTION(stream_synchronize, cuStreamSynchronize)                  \
+  FUNCTION(stream_context, cuStreamGetCtx)                           \
+  FUNCTION(stream_contexts, cuStreamGetCtx_v2)                       \
+  FUNCTION(exchange_capture_mode, cuThreadExchangeStreamCaptureMode) \
+  FUNCTION(graph_create, cuGraphCreate)                              \
+  FUNCTION(graph_add_kernel, cuGraphAddKernelNode_v2)                \
+  FUNCTION(graph_set_attribute, cuGraphKernelNodeSetAttribute)       \
+  FUNCTION(graph_add_edges, cuGraphAddDependencies_v2)               \
+  FUNCTION(graph_exec_set_kernel, cuGraphExecKernelNodeSetParams_v2) \
+  FUNCTION(stream_id, cuStreamGetId)                                 \
+  FUNCTION(stream_is_capturing, cuStreamIsCapturing)                 \
+  FUNCTION(stream_begin_capture, cuStreamBeginCapture_v2)            \
+  FUNCTION(stream_end_capture, cuStreamEndCapture)                   \
+  FUNCTION(graph_instantiate, cuGraphInstantiateWithFlags)           \
+  FUNCTION(graph_launch, cuGraphLaunch)                              \
+  FUNCTION(graph_exec_destroy, cuGraphExecDestroy)                   \
+  FUNCTION(graph_destroy, cuGraphDestroy)                            \
+  FUNCTION(event_create, cuEventCreate)                              \
+  FUNCTION(event_record, cuEventRecord)                              \
+  FUNCTION(event_synchronize, cuEventSynchronize)                    \
+  FUNCTION(event_elapsed, cuEventElapsedTime)                        \
+  FUNCTION(event_destroy, cuEventDestroy_v2)                         \
+  FUNCTION(library_load, cuLibraryLoadData)                          \
+  FUNCTION(library_kernel, cuLibraryGetKernel)                       \
+  FUNCTION(kernel_attribute, cuKernelGetAttribute)                   \
+  FUNCTION(kernel_set_attribute, cuKernelSetAttribute)               \
+  FUNCTION(launch_kernel, cuLaunchKernelEx)                          \
+  FUNCTION(tensor_map_encode, cuTensorMapEncodeTiled)                \
+  FUNCTION(error_name, cuGetErrorName)                               \
   FUNCTION(error_string, cuGetErrorString)
 
 #define KINTSUGI_SAME(member, symbol) \
@@ -107,6 +114,18 @@ static_assert(offsetof(LaunchConfig, shared_bytes) == offsetof(CUlaunchConfig, s
 static_assert(offsetof(LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream));
 static_assert(offsetof(LaunchConfig, attributes) == offsetof(CUlaunchConfig, attrs));
 static_assert(offsetof(LaunchConfig, attribute_count) == offsetof(CUlaunchConfig, numAttrs));
+static_assert(sizeof(KernelNode) == sizeof(CUDA_KERNEL_NODE_PARAMS_v2));
+static_assert(offsetof(KernelNode, grid) == offsetof(CUDA_KERNEL_NODE_PARAMS_v2, gridDimX));
+static_assert(offsetof(KernelNode, block) == offsetof(CUDA_KERNEL_NODE_PARAMS_v2, blockDimX));
+static_assert(offsetof(KernelNode, shared_bytes) == offsetof(CUDA_KERNEL_NODE_PARAMS_v2, sharedMemBytes));
+static_assert(offsetof(KernelNode, arguments) == offsetof(CUDA_KERNEL_NODE_PARAMS_v2, kernelParams));
+static_assert(offsetof(KernelNode, kernel) == offsetof(CUDA_KERNEL_NODE_PARAMS_v2, kern));
+static_assert(offsetof(KernelNode, context) == offsetof(CUDA_KERNEL_NODE_PARAMS_v2, ctx));
+static_assert(sizeof(GraphEdge) == sizeof(CUgraphEdgeData));
+static_assert(offsetof(GraphEdge, type) == offsetof(CUgraphEdgeData, type));
+static_assert(GraphEdge::overlapping().from_port == CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC &&
+              GraphEdge::overlapping().type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC);
+static_assert(relaxed_capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED);
 static_assert(sizeof(MemoryPoolProperties) == sizeof(CUmemPoolProps));
 static_assert(offsetof(MemoryPoolProperties, handle_types) == offsetof(CUmemPoolProps, handleTypes));
 static_assert(offsetof(MemoryPoolProperties, location_type) == offsetof(CUmemPoolProps, location));

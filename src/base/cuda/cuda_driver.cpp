@@ -86,6 +86,14 @@ Driver lost_driver() {
 
 }  // namespace
 
+bool Driver::has_later_functions() const {
+  bool has_all = true;
+#define KINTSUGI_CUDA_HAS(name, symbol, arguments) has_all = has_all && name != nullptr;
+  KINTSUGI_CUDA_LATER_DRIVER(KINTSUGI_CUDA_HAS)
+#undef KINTSUGI_CUDA_HAS
+  return has_all;
+}
+
 std::string Driver::version_text() const { return text_of_version(version); }
 
 std::string Driver::text_of(Result result) const {

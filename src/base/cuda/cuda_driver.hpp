@@ -20,6 +20,7 @@ using Library = struct LibraryTag*;
 using Kernel = struct KernelTag*;  // CUkernel; cuLaunchKernelEx takes it in place of a CUfunction
 using Graph = struct GraphTag*;
 using GraphExec = struct GraphExecTag*;
+using GraphNode = struct GraphNodeTag*;
 using MemoryPool = struct MemoryPoolTag*;
 
 // Numbers of CUdevice_attribute, CUfunction_attribute and CUresult.
@@ -58,6 +59,32 @@ struct LaunchConfig {
   const LaunchAttribute* attributes = nullptr;
   unsigned attribute_count = 0;
 };
+
+// CUDA_KERNEL_NODE_PARAMS_v2: a kernel of a graph, which runs in the context that is current when it is added.
+struct KernelNode {
+  void* function = nullptr;
+  unsigned grid[3] = {1, 1, 1};
+  unsigned block[3] = {1, 1, 1};
+  unsigned shared_bytes = 0;
+  void** arguments = nullptr;
+  void** extra = nullptr;
+  Kernel kernel = nullptr;
+  Context context = nullptr;
+};
+
+// CUgraphEdgeData: by default the second node waits until the first one has ended.
+struct GraphEdge {
+  unsigned char from_port = 0;
+  unsigned char to_port = 0;
+  unsigned char type = 0;
+  unsigned char reserved[5] = {};
+
+  // The second node may begin earlier, as kernels with LaunchAttribute::overlapping() do:
+  // CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC.
+  static constexpr GraphEdge overlapping() { return {1, 0, 1}; }
+};
+
+inline constexpr int relaxed_capture_mode = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
 
 // CUmemPoolProps: pinned memory of a device that no other process shares.
 struct MemoryPoolProperties {
@@ -116,6 +143,7 @@ inline constexpr int min_driver_version = 12010;
   FUNCTION(stream_destroy, "cuStreamDestroy_v2", (Stream))                                              \
   FUNCTION(stream_synchronize, "cuStreamSynchronize", (Stream))                                         \
   FUNCTION(stream_context, "cuStreamGetCtx", (Stream, Context*))                                        \
+  FUNCTION(stream_id, "cuStreamGetId", (Stream, unsigned long long*))                                   \
   FUNCTION(stream_is_capturing, "cuStreamIsCapturing", (Stream, int*))                                  \
   FUNCTION(stream_begin_capture, "cuStreamBeginCapture_v2", (Stream, int))                              \
   FUNCTION(stream_end_capture, "cuStreamEndCapture", (Stream, Graph*))                                  \
@@ -140,9 +168,18 @@ inline constexpr int min_driver_version = 12010;
   FUNCTION(error_name, "cuGetErrorName", (Result, const char**))                                        \
   FUNCTION(error_string, "cuGetErrorString", (Result, const char**))
 
-// Functions from CUDA 12.5 on; nullptr with older drivers.
-#define KINTSUGI_CUDA_LATER_DRIVER(FUNCTION) \
-  FUNCTION(stream_contexts, "cuStreamGetCtx_v2", (Stream, Context*, GreenContext*))
+// Functions that only drivers for CUDA 12.5 and later have all of; nullptr with older ones.
+#define KINTSUGI_CUDA_LATER_DRIVER(FUNCTION)                                                    \
+  FUNCTION(stream_contexts, "cuStreamGetCtx_v2", (Stream, Context*, GreenContext*))             \
+  FUNCTION(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", (int*))                  \
+  FUNCTION(graph_create, "cuGraphCreate", (Graph*, unsigned))                                   \
+  FUNCTION(graph_add_kernel, "cuGraphAddKernelNode_v2",                                         \
+           (GraphNode*, Graph, const GraphNode*, std::size_t, const KernelNode*))               \
+  FUNCTION(graph_set_attribute, "cuGraphKernelNodeSetAttribute", (GraphNode, int, const void*)) \
+  FUNCTION(graph_add_edges, "cuGraphAddDependencies_v2",                                        \
+           (Graph, const GraphNode*, const GraphNode*, const GraphEdge*, std::size_t))          \
+  FUNCTION(graph_exec_set_kernel, "cuGraphExecKernelNodeSetParams_v2",                          \
+           (GraphExec, GraphNode, const KernelNode*))
 
 struct Driver {
 #define KINTSUGI_CUDA_MEMBER(name, symbol, arguments) Result(*name) arguments = nullptr;
@@ -156,6 +193,8 @@ struct Driver {
   int devices = 0;
   int fork_depth = 0;  // fork_depth() of the process that opened it (base/fork.hpp)
 
+  // True if it updates kernels of graphs, and tells green contexts from others.
+  bool has_later_functions() const;
   std::string version_text() const;  // "13.0"
   // "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"
   std::string text_of(Result result) const;

@@ -3,6 +3,7 @@
 // native products.
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "base/cuda/cuda_driver.hpp"
 #include "base/fork.hpp"
@@ -13,6 +14,8 @@
 #include "engines/cuda/common/contexts.hpp"
 #include "engines/cuda/common/kernel_images.hpp"
 #include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/common/launch_graph.hpp"
+#include "engines/cuda/common/launch_recording.hpp"
 #include "engines/cuda/common/memory_pool.hpp"
 #include "engines/cuda/cublas/library.hpp"
 #include "engines/cuda/cublas/products.hpp"
@@ -200,15 +203,26 @@ class CudaEngine final : public Engine, public DeviceEngine {
   void deallocate(const Queue& queue, void* pointer) const noexcept override {
     driver().memory_free_async(address(pointer), queue.stream);
   }
-  void release_kept_memory() const noexcept override { trim_pools(); }
+  void release_kept_memory() const noexcept override {
+    release_graphs();
+    trim_pools();
+  }
+  void launch_together(const Queue& queue, const std::function<void()>& steps) const override {
+    LaunchRecording recording(queue);
+    steps();
+    recording.launch();
+  }
   void copy_to_device(const Queue& queue, void* target, const void* host, std::size_t bytes) const override {
+    LaunchRecording::launch_recorded();
     check(driver().copy_to_device_async(address(target), host, bytes, queue.stream), "cuMemcpyHtoDAsync");
   }
   void copy_to_host(const Queue& queue, void* host, const void* source, std::size_t bytes) const override {
+    LaunchRecording::launch_recorded();
     check(driver().copy_to_host_async(host, address(source), bytes, queue.stream), "cuMemcpyDtoHAsync");
   }
   void copy_on_device(const Queue& queue, void* target, const void* source,
                       std::size_t bytes) const override {
+    LaunchRecording::launch_recorded();
     check(driver().copy_on_device_async(address(target), address(source), bytes, queue.stream),
           "cuMemcpyDtoDAsync");
   }
@@ -216,6 +230,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
     cuda::clear(queue, target, bytes);
   }
   void synchronize(const Queue& queue) const override {
+    LaunchRecording::launch_recorded();
     check(driver().stream_synchronize(queue.stream), "cuStreamSynchronize");
   }
   void synchronize() const override {

@@ -219,12 +219,17 @@ Result set_bytes_async(Address target, unsigned char value, std::size_t bytes, S
   return 0;
 }
 
-// ---------------------------------------------------------------- streams, graphs and events
+// ---------------------------------------------------------------- streams and events
 
 // Without a current context the stream belongs to the first device's primary context.
 Result stream_create(Stream* stream, unsigned) {
   *stream = token<Stream>();
   state().streams[*stream] = current() != nullptr ? current() : primary_context(0);
+  return 0;
+}
+Result stream_id(Stream stream, unsigned long long* id) {
+  if (state().capturing.contains(stream)) return capture_unsupported;
+  *id = reinterpret_cast<std::uintptr_t>(stream);  // tokens are never used again
   return 0;
 }
 Result stream_destroy(Stream stream) { return state().streams.erase(stream) == 1 ? 0 : invalid_value; }
@@ -266,16 +271,6 @@ Result stream_end_capture(Stream stream, Graph* graph) {
   state().capturing.erase(found);
   return result;
 }
-Result graph_instantiate(GraphExec* exec, Graph, unsigned long long) {
-  *exec = token<GraphExec>();
-  return 0;
-}
-Result graph_launch(GraphExec, Stream stream) {
-  note("cuGraphLaunch stream={}", stream);
-  return 0;
-}
-Result graph_exec_destroy(GraphExec) { return 0; }
-Result graph_destroy(Graph) { return 0; }
 Result event_create(Event* event, unsigned) {
   *event = token<Event>();
   return 0;

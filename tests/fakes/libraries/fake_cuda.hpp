@@ -17,6 +17,7 @@
 //   FAKE_CUDA_LEAST_WORKSPACE=256   products of cuBLAS with a smaller workspace fail
 //   FAKE_CUDA_MATH_MODE=8           math mode of cuBLAS's handles (that of cublasSetMathMode, 0)
 //   FAKE_CUDA_NO_POOLS=1            devices have no memory pools
+//   FAKE_CUDA_NO_GRAPHS=1           no graph can be created
 //   CUBLAS_EMULATE_DOUBLE_PRECISION=1, CUBLAS_EMULATE_SINGLE_PRECISION=1
 //                                   under FAKE_CUDA_MULTIPLY, operands of the default compute types are
 //                                   rounded to 8 bits

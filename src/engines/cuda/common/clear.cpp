@@ -1,7 +1,7 @@
 #include "engines/cuda/common/clear.hpp"
 
 #include "base/cuda/cuda_driver.hpp"
-#include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/common/launch_recording.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -10,7 +10,10 @@ void clear(const Queue& queue, void* target, std::size_t bytes) {
   constexpr std::size_t few = 4096;
   constexpr std::int64_t threads = 256;
   const auto address = reinterpret_cast<Address>(target);
-  if (bytes > few) return check(driver().set_bytes_async(address, 0, bytes, queue.stream), "cuMemsetD8Async");
+  if (bytes > few) {
+    LaunchRecording::launch_recorded();
+    return check(driver().set_bytes_async(address, 0, bytes, queue.stream), "cuMemsetD8Async");
+  }
   launch(kernel, {}, threads, 0, queue, address, static_cast<std::int32_t>(bytes));
 }
 

@@ -1,8 +1,11 @@
 #include "engines/cuda/common/launch.hpp"
 
+#include <array>
+
 #include "base/status.hpp"
 #include "base/text/format_text.hpp"
 #include "engines/cuda/common/kernel_images.hpp"
+#include "engines/cuda/common/launch_recording.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -62,9 +65,23 @@ void KernelName::prefer_shared_memory() const {
   has_requested.store(true, std::memory_order_relaxed);
 }
 
-void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t threads,
-                     std::int64_t shared_bytes, const Queue& queue, void** arguments) {
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
+namespace {
+
+// The default scheduling of clusters gives every thread block of a cluster an SM of its own. While another
+// kernel occupies SMs, some clusters then never start although free SMs would hold them: clusters of four
+// thread blocks while 100 of 132 SMs are occupied, and of two that share an SM with others while 80 are (H100).
+unsigned attributes_of(const Launch& launch, std::array<LaunchAttribute, 3>& attributes) {
+  unsigned count = 0;
+  if (launch.overlaps) attributes[count++] = LaunchAttribute::overlapping();
+  if (launch.cluster > 0) {
+    attributes[count++] = LaunchAttribute::cluster(launch.cluster);
+    attributes[count++] = LaunchAttribute::cluster_on_few_sms();
+  }
+  return count;
+}
+
+Launch make_launch(const KernelName& kernel, const Extent& grid, std::int64_t threads,
+                   std::int64_t shared_bytes) {
   constexpr std::int64_t max_blocks_y = 65535;
   if (grid.x > 0x7fffffff || grid.y > max_blocks_y || grid.z > max_blocks_y)
     fail(Status::not_supported, "a grid of {} x {} x {} blocks is more than a device takes", grid.x, grid.y,
@@ -72,28 +89,44 @@ void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t 
   kernel.prefer_shared_memory();
   if (shared_bytes > 0) kernel.allow_shared_bytes(shared_bytes);
   const auto size = [](std::int64_t value) { return static_cast<unsigned>(value); };
+  return {&kernel,
+          kernel.get(),
+          {size(grid.x), size(grid.y), size(grid.z)},
+          size(threads),
+          size(shared_bytes),
+          static_cast<std::int32_t>(grid.cluster),
+          kernel.may_overlap()};
+}
+
+}  // namespace
+
+void launch_now(const Launch& launch, void* stream, void** arguments) {
   std::array<LaunchAttribute, 3> attributes;
-  unsigned count = 0;
-  if (kernel.may_overlap()) attributes[count++] = LaunchAttribute::overlapping();
-  // The default policy gives every thread block of a cluster an SM of its own. While another kernel occupies
-  // SMs, some clusters then never start although free SMs would hold them: clusters of four thread blocks
-  // while 100 of 132 SMs are occupied, and of two that share an SM with others while 80 are (H100).
-  if (grid.cluster > 0) {
-    attributes[count++] = LaunchAttribute::cluster(static_cast<std::int32_t>(grid.cluster));
-    attributes[count++] = LaunchAttribute::cluster_on_few_sms();
-  }
-  const LaunchConfig config{{size(grid.x), size(grid.y), size(grid.z)},
-                            {size(threads), 1, 1},
-                            size(shared_bytes),
-                            queue.stream,
+  const unsigned count = attributes_of(launch, attributes);
+  const LaunchConfig config{{launch.grid[0], launch.grid[1], launch.grid[2]},
+                            {launch.threads, 1, 1},
+                            launch.shared_bytes,
+                            stream,
                             attributes.data(),
                             count};
-  const Result result = driver().launch_kernel(&config, kernel.get(), arguments, nullptr);
+  const Result result = driver().launch_kernel(&config, launch.kernel, arguments, nullptr);
   if (result == 0) return;
   check(result,
         fmt::format("launch of kernel {}, {} x {} x {} blocks of {} threads and {} bytes of shared memory",
-                    kernel.name(), grid.x, grid.y, grid.z, threads, shared_bytes)
+                    launch.name->name(), launch.grid[0], launch.grid[1], launch.grid[2], launch.threads,
+                    launch.shared_bytes)
             .c_str());
+}
+
+void launch_arguments(const KernelName& kernel, const Extent& grid, std::int64_t threads,
+                      std::int64_t shared_bytes, const Queue& queue,
+                      std::span<const LaunchArgument> arguments) {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
+  const Launch launch = make_launch(kernel, grid, threads, shared_bytes);
+  if (LaunchRecording::record(launch, queue, arguments)) return;
+  std::array<void*, max_launch_arguments> pointers{};
+  for (std::size_t i = 0; i < arguments.size(); ++i) pointers.at(i) = const_cast<void*>(arguments[i].data);
+  launch_now(launch, queue.stream, pointers.data());
 }
 
 }  // namespace kintsugi::core::cuda

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <span>
 
 #include "base/cuda/cuda_driver.hpp"
 #include "base/queue.hpp"
@@ -59,10 +60,33 @@ class KernelName {
 // Says in the definition of a KernelName what its argument `true` means.
 inline constexpr bool waits_for_grid_dependency = true;
 
-// Launches the kernel; fails with device_error, naming the kernel. A grid without thread blocks launches
-// nothing. Arguments have the kernel's own types.
-void launch_pointers(const KernelName& kernel, const Extent& grid, std::int64_t threads,
-                     std::int64_t shared_bytes, const Queue& queue, void** arguments);
+inline constexpr std::size_t max_launch_arguments = 8;
+
+// One argument of a kernel.
+struct LaunchArgument {
+  const void* data;
+  std::size_t bytes;
+};
+
+// A launch whose kernel is loaded and has the shared memory that it needs.
+struct Launch {
+  const KernelName* name = nullptr;
+  Kernel kernel = nullptr;
+  unsigned grid[3] = {};
+  unsigned threads = 0;
+  unsigned shared_bytes = 0;
+  std::int32_t cluster = 0;
+  bool overlaps = false;  // as KernelName::may_overlap()
+};
+
+// Launches the kernel at once; fails with device_error, naming the kernel.
+void launch_now(const Launch& launch, void* stream, void** arguments);
+
+// Launches the kernel, now or with the launches of a LaunchRecording; fails with device_error, naming the
+// kernel. A grid without thread blocks launches nothing. Arguments have the kernel's own types.
+void launch_arguments(const KernelName& kernel, const Extent& grid, std::int64_t threads,
+                      std::int64_t shared_bytes, const Queue& queue,
+                      std::span<const LaunchArgument> arguments);
 
 // Largest second extent of a grid; more batch items take several launches.
 inline constexpr std::int64_t max_launched_items = 65535;
@@ -77,9 +101,10 @@ void for_each_launch(std::int64_t items, const Visit& visit) {
 template <class... Arguments>
 void launch(const KernelName& kernel, const Extent& grid, std::int64_t threads, std::int64_t shared_bytes,
             const Queue& queue, const Arguments&... arguments) {
-  std::array<void*, sizeof...(Arguments)> pointers{
-      const_cast<void*>(static_cast<const void*>(&arguments))...};
-  launch_pointers(kernel, grid, threads, shared_bytes, queue, pointers.data());
+  static_assert(sizeof...(Arguments) <= max_launch_arguments);
+  const std::array<LaunchArgument, sizeof...(Arguments)> all{
+      LaunchArgument{static_cast<const void*>(&arguments), sizeof arguments}...};
+  launch_arguments(kernel, grid, threads, shared_bytes, queue, all);
 }
 
 }  // namespace kintsugi::core::cuda

@@ -9,6 +9,7 @@
 #include "base/cuda/cuda_driver.hpp"
 #include "base/status.hpp"
 #include "base/view.hpp"
+#include "engines/cuda/common/launch_recording.hpp"
 #include "engines/cuda/cublas/library.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 
@@ -16,35 +17,63 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
+// A handle of cuBLAS and what was set of it.
+struct KeptHandle {
+  BlasHandle handle = nullptr;
+  std::uint64_t stream_id = 0;  // a later stream may have the address of a destroyed one, but never its id
+  std::byte* workspace = nullptr;
+  std::size_t workspace_bytes = 0;
+  int pointer_mode = 0;
+  bool is_set = false;
+};
+
 // A cuBLAS handle, locked and set up for one queue. There is one for each context, since handles belong to
 // contexts; the handle of a destroyed context is never used again, and must not be destroyed without the
 // context. The lock is held for a short time, since calls only put work into a stream.
 class LockedHandle {
  public:
   LockedHandle() : lock_(mutex()) {
-    static std::map<std::uint64_t, BlasHandle> handles;  // by the context's id
-    BlasHandle& handle = handles[current_context_id()];
-    if (handle == nullptr) check_blas(cublas().create(&handle), "cublasCreate");
-    handle_ = handle;
+    static std::map<std::uint64_t, KeptHandle> handles;  // by the context's id
+    kept_ = &handles[current_context_id()];
+    if (kept_->handle == nullptr) check_blas(cublas().create(&kept_->handle), "cublasCreate");
   }
   // Sets a workspace of no bytes too: otherwise cuBLAS would take memory of its own pool.
   LockedHandle(const Queue& queue, std::byte* workspace, std::size_t bytes, bool scalars_on_device)
       : LockedHandle() {
-    check_blas(cublas().set_stream(handle_, queue.stream), "cublasSetStream");  // resets the workspace
-    check_blas(cublas().set_workspace(handle_, bytes > 0 ? workspace : nullptr, bytes), "cublasSetWorkspace");
-    check_blas(cublas().set_pointer_mode(handle_, scalars_on_device ? 1 : 0), "cublasSetPointerMode");
+    LaunchRecording::launch_recorded();
+    unsigned long long id = 0;
+    const bool has_id = driver().stream_id(queue.stream, &id) == 0;  // false in a capture
+    std::byte* memory = bytes > 0 ? workspace : nullptr;
+    const bool is_same = has_id && kept_->is_set && kept_->stream_id == id && kept_->workspace == memory &&
+                         kept_->workspace_bytes == bytes;
+    if (!is_same) set_stream(queue, memory, bytes);
+    kept_->stream_id = id;
+    kept_->is_set = has_id;
+    set_pointer_mode(scalars_on_device ? 1 : 0);
   }
 
-  BlasHandle get() const { return handle_; }
+  BlasHandle get() const { return kept_->handle; }
+  void set_pointer_mode(int mode) const {
+    if (kept_->pointer_mode == mode) return;
+    check_blas(cublas().set_pointer_mode(kept_->handle, mode), "cublasSetPointerMode");
+    kept_->pointer_mode = mode;
+  }
 
  private:
   static std::mutex& mutex() {
     static std::mutex instance;
     return instance;
   }
+  void set_stream(const Queue& queue, std::byte* memory, std::size_t bytes) const {
+    kept_->is_set = false;
+    check_blas(cublas().set_stream(kept_->handle, queue.stream), "cublasSetStream");  // resets the workspace
+    check_blas(cublas().set_workspace(kept_->handle, memory, bytes), "cublasSetWorkspace");
+    kept_->workspace = memory;
+    kept_->workspace_bytes = bytes;
+  }
 
   std::lock_guard<std::mutex> lock_;
-  BlasHandle handle_ = nullptr;
+  KeptHandle* kept_ = nullptr;
 };
 
 struct SliceType {
@@ -116,7 +145,7 @@ class TermProducts {
       alpha = &call.fit->weight;
       beta = call.keep ? &call.fit->one : &call.fit->zero;
     }
-    check_blas(cublas().set_pointer_mode(handle_.get(), call.fit != nullptr ? 1 : 0), "cublasSetPointerMode");
+    handle_.set_pointer_mode(call.fit != nullptr ? 1 : 0);
     constexpr int transposed = 1;
     check_blas(
         cublas().gemm(handle_.get(), transposed, 0, rows_, round_up(b_.vectors, column_multiple), call.k,

@@ -1,0 +1,234 @@
+#include "engines/cuda/common/launch_graph.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/fork.hpp"
+#include "engines/cuda/common/contexts.hpp"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+// What all launches of a graph have in common: an update may change the rest.
+struct SameOfLaunch {
+  Kernel kernel;
+  unsigned threads;
+  std::int32_t cluster;
+  bool overlaps;
+
+  friend bool operator==(const SameOfLaunch&, const SameOfLaunch&) = default;
+};
+
+SameOfLaunch same_of(const Launch& launch) {
+  return {launch.kernel, launch.threads, launch.cluster, launch.overlaps};
+}
+
+KernelNode node_of(const Launch& launch, void** arguments) {
+  KernelNode node;
+  std::ranges::copy(launch.grid, node.grid);
+  node.block[0] = launch.threads;
+  node.shared_bytes = launch.shared_bytes;
+  node.arguments = arguments;
+  node.kernel = launch.kernel;
+  return node;
+}
+
+// Lets a thread build graphs while another one captures a stream: building allocates memory.
+class RelaxedCaptureMode {
+ public:
+  RelaxedCaptureMode() { driver().exchange_capture_mode(&mode_); }
+  ~RelaxedCaptureMode() { driver().exchange_capture_mode(&mode_); }
+  RelaxedCaptureMode(const RelaxedCaptureMode&) = delete;
+  RelaxedCaptureMode& operator=(const RelaxedCaptureMode&) = delete;
+
+ private:
+  int mode_ = relaxed_capture_mode;
+};
+
+// Builds a graph of kernels, each after the one before.
+class GraphBuilder {
+ public:
+  GraphBuilder() { demand(driver().graph_create(&graph_, 0)); }
+
+  GraphNode add(const Launch& launch, void** arguments) {
+    const KernelNode node = node_of(launch, arguments);
+    GraphNode added = nullptr;
+    demand(failed_ ? 1 : driver().graph_add_kernel(&added, graph_, nullptr, 0, &node));
+    if (launch.cluster > 0) {
+      set(added, LaunchAttribute::cluster(launch.cluster));
+      set(added, LaunchAttribute::cluster_on_few_sms());
+    }
+    const GraphEdge edge = launch.overlaps ? GraphEdge::overlapping() : GraphEdge{};
+    if (last_ != nullptr && !failed_) demand(driver().graph_add_edges(graph_, &last_, &added, &edge, 1));
+    last_ = added;
+    return added;
+  }
+  // Returns nullptr if the driver does not build the graph.
+  GraphExec executable() {
+    GraphExec exec = nullptr;
+    demand(failed_ ? 1 : driver().graph_instantiate(&exec, graph_, 0));
+    return failed_ ? nullptr : exec;
+  }
+  // The graph, which the caller destroys; nullptr if there is none.
+  Graph graph() const { return graph_; }
+
+ private:
+  void demand(Result result) { failed_ = failed_ || result != 0; }
+  void set(GraphNode node, const LaunchAttribute& attribute) {
+    // The union of values follows the number and four bytes of padding.
+    if (!failed_) demand(driver().graph_set_attribute(node, attribute.id, attribute.value + 1));
+  }
+
+  Graph graph_ = nullptr;
+  GraphNode last_ = nullptr;
+  bool failed_ = false;
+};
+
+// Launches of one stream that calls repeat. Its executable graph has the arguments of the last call.
+class LaunchGraph {
+ public:
+  LaunchGraph(const DeviceContext& context, void* stream, const RecordedLaunches& recorded)
+      : context_(context), stream_(stream) {
+    for (const Launch& launch : recorded.launches()) same_.push_back(same_of(launch));
+  }
+  // A graph belongs to its context, with which it was freed if the context is destroyed.
+  ~LaunchGraph() {
+    if (graph_ == nullptr) return;
+    const ContextScope scope(contexts(), context_);
+    if (!scope.entered()) return;
+    const RelaxedCaptureMode mode;
+    if (exec_ != nullptr) driver().graph_exec_destroy(exec_);
+    driver().graph_destroy(graph_);
+  }
+  LaunchGraph(const LaunchGraph&) = delete;
+  LaunchGraph& operator=(const LaunchGraph&) = delete;
+
+  bool serves(const DeviceContext& context, void* stream, const RecordedLaunches& recorded) const {
+    return stream_ == stream && context_ == context &&
+           std::ranges::equal(same_, recorded.launches(), {}, {}, same_of);
+  }
+
+  // Returns false, with nothing done, if there is no graph, or not yet.
+  bool launch(const RecordedLaunches& recorded) {
+    const std::lock_guard lock(mutex_);
+    if (++seen_ < least_seen) return false;
+    if (is_refused_ || (exec_ == nullptr && !build(recorded))) return false;
+    for (std::size_t i = 0; i < nodes_.size() && !is_refused_; ++i) is_refused_ = !update(recorded, i);
+    if (is_refused_) return false;
+    const Result result = driver().graph_launch(exec_, stream_);
+    if (result != 0) check(result, description().c_str());
+    return true;
+  }
+
+ private:
+  // Building takes 100 us and more, so calls that are made a few times only do without.
+  static constexpr int least_seen = 3;
+
+  struct Node {
+    GraphNode node;
+    Launch launch;
+    std::vector<std::byte> arguments;
+  };
+
+  bool build(const RecordedLaunches& recorded) {
+    const RelaxedCaptureMode mode;
+    GraphBuilder builder;
+    for (std::size_t i = 0; i < recorded.launches().size(); ++i) {
+      const auto bytes = recorded.bytes_of(i);
+      auto pointers = recorded.pointers(i, bytes.data());
+      nodes_.push_back({builder.add(recorded.launches()[i], pointers.data()),
+                        recorded.launches()[i],
+                        {bytes.begin(), bytes.end()}});
+    }
+    graph_ = builder.graph();
+    exec_ = builder.executable();
+    is_refused_ = exec_ == nullptr;
+    return !is_refused_;
+  }
+
+  // Gives a kernel the grid and the arguments of a call, unless it has them.
+  bool update(const RecordedLaunches& recorded, std::size_t i) {
+    Node& node = nodes_[i];
+    const Launch& launch = recorded.launches()[i];
+    const auto bytes = recorded.bytes_of(i);
+    const bool same = std::ranges::equal(node.launch.grid, launch.grid) &&
+                      node.launch.shared_bytes == launch.shared_bytes &&
+                      std::ranges::equal(node.arguments, bytes);
+    if (same) return true;
+    node.launch = launch;
+    node.arguments.assign(bytes.begin(), bytes.end());
+    auto pointers = recorded.pointers(i, node.arguments.data());
+    const KernelNode updated = node_of(launch, pointers.data());
+    return driver().graph_exec_set_kernel(exec_, node.node, &updated) == 0;
+  }
+
+  std::string description() const {
+    std::string kernels;
+    for (const Node& node : nodes_)
+      kernels += (kernels.empty() ? "" : ", ") + std::string(node.launch.name->name());
+    return "launch of a graph of the kernels " + kernels;
+  }
+
+  DeviceContext context_;
+  void* stream_;
+  std::vector<SameOfLaunch> same_;
+  std::mutex mutex_;
+  int seen_ = 0;
+  bool is_refused_ = false;  // the driver refused to build or to update it
+  Graph graph_ = nullptr;    // kept, since an update names its nodes
+  GraphExec exec_ = nullptr;
+  std::vector<Node> nodes_;
+};
+
+// Graphs by the launches that they serve, the last used first. Each has some 100 KB of device memory.
+class LaunchGraphs {
+ public:
+  std::shared_ptr<LaunchGraph> find(const DeviceContext& context, void* stream,
+                                    const RecordedLaunches& recorded) {
+    std::shared_ptr<LaunchGraph> dropped;  // freed after the lock
+    const auto lock = lock_shared_state();
+    const auto found = std::ranges::find_if(
+        graphs_, [&](const auto& graph) { return graph->serves(context, stream, recorded); });
+    if (found != graphs_.end()) {
+      std::rotate(graphs_.begin(), found, found + 1);
+      return graphs_.front();
+    }
+    if (graphs_.size() == max_graphs) {
+      dropped = std::move(graphs_.back());
+      graphs_.pop_back();
+    }
+    return *graphs_.insert(graphs_.begin(), std::make_shared<LaunchGraph>(context, stream, recorded));
+  }
+
+  void clear() noexcept {
+    std::vector<std::shared_ptr<LaunchGraph>> dropped;
+    const auto lock = lock_shared_state();
+    std::swap(dropped, graphs_);
+  }
+
+ private:
+  static constexpr std::size_t max_graphs = 64;
+
+  std::vector<std::shared_ptr<LaunchGraph>> graphs_;
+};
+
+// Never destroyed, since the driver may be unloaded before.
+LaunchGraphs& launch_graphs() {
+  static auto* instance = new LaunchGraphs;
+  return *instance;
+}
+
+}  // namespace
+
+bool launch_as_graph(const RecordedLaunches& recorded, void* stream) {
+  if (recorded.launches().size() < 2) return false;
+  return launch_graphs().find(contexts().current(), stream, recorded)->launch(recorded);
+}
+
+void release_graphs() noexcept { launch_graphs().clear(); }
+
+}  // namespace kintsugi::core::cuda
