@@ -159,6 +159,14 @@ Device device_in_use() {
   return driver().context_device(&device) == 0 ? device : device_at(0);
 }
 
+bool may_be_captured(Stream stream) {
+  int status = 0;
+  const Result result = driver().stream_is_capturing(stream, &status);
+  if (result == error_capture_implicit) return true;
+  check(result, "cuStreamIsCapturing");
+  return status != 0;
+}
+
 int device_attribute(int attribute, Device device) {
   constexpr int max_attributes = 128;                                                    // bound of numbers
   static std::array<std::array<std::atomic<int>, max_attributes>, max_devices> known{};  // value + 1, or 0

@@ -222,6 +222,9 @@ int number_of(Device device);
 // one. The driver must have a device.
 Device device_in_use();
 
+// True if work for the stream is captured into a graph, or would break such a capture.
+bool may_be_captured(Stream stream);
+
 // Bound of the devices' numbers.
 inline constexpr int max_devices = 128;
 

@@ -228,9 +228,8 @@ Result stream_create(Stream* stream, unsigned) {
   return 0;
 }
 Result stream_id(Stream stream, unsigned long long* id) {
-  if (state().capturing.contains(stream)) return capture_unsupported;
   *id = reinterpret_cast<std::uintptr_t>(stream);  // tokens are never used again
-  return 0;
+  return refused_in_capture(capture_unsupported);
 }
 Result stream_destroy(Stream stream) { return state().streams.erase(stream) == 1 ? 0 : invalid_value; }
 Result stream_synchronize(Stream stream) {

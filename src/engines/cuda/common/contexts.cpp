@@ -76,13 +76,7 @@ class CudaContexts final : public DeviceContexts {
 
   // The null stream waits for all blocking streams of its context, so it must not be used while one of them
   // is being captured.
-  bool is_captured(const Queue& queue) const override {
-    int status = 0;
-    const Result result = driver().stream_is_capturing(queue.stream, &status);
-    if (result == error_capture_implicit) return true;
-    check(result, "cuStreamIsCapturing");
-    return status != 0;
-  }
+  bool is_captured(const Queue& queue) const override { return may_be_captured(queue.stream); }
 
   std::string describe(int device) const override {
     return fmt::format("device {} ({})", device, describe_device(device_at(device)).text());

@@ -15,9 +15,7 @@ thread_local LaunchRecording* current_recording = nullptr;
 thread_local RecordedLaunches spare_launches;
 
 bool can_record(void* stream) {
-  if (!driver().has_later_functions()) return false;
-  int capture = 0;
-  if (driver().stream_is_capturing(stream, &capture) != 0 || capture != 0) return false;
+  if (!driver().has_later_functions() || may_be_captured(stream)) return false;
   Context regular = nullptr;
   GreenContext green = nullptr;
   return driver().stream_contexts(stream, &regular, &green) == 0 && green == nullptr;

@@ -42,7 +42,8 @@ class LockedHandle {
       : LockedHandle() {
     LaunchRecording::launch_recorded();
     unsigned long long id = 0;
-    const bool has_id = driver().stream_id(queue.stream, &id) == 0;  // false in a capture
+    const bool has_id = !may_be_captured(queue.stream);  // asking for it would break a capture
+    if (has_id) check(driver().stream_id(queue.stream, &id), "cuStreamGetId");
     std::byte* memory = bytes > 0 ? workspace : nullptr;
     const bool is_same = has_id && kept_->is_set && kept_->stream_id == id && kept_->workspace == memory &&
                          kept_->workspace_bytes == bytes;
