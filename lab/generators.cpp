@@ -28,7 +28,7 @@ struct Vector {
 
 template <class T>
 struct Limits {
-  static constexpr int smallest_exponent = std::numeric_limits<T>::min_exponent - 1;  // of a normal number
+  static constexpr int smallest_exponent = std::numeric_limits<T>::min_exponent - 1;  // normal numbers
   static constexpr int largest_exponent = std::numeric_limits<T>::max_exponent - 1;
   static constexpr int fraction_bits = std::numeric_limits<T>::digits - 1;
 };

@@ -18,7 +18,7 @@ struct PlanDeleter {
 struct Decision {
   bool emulates = false;       // else the next BLAS multiplies
   bool may_be_native = false;  // data that no emulation accepts get the library's native product
-  std::unique_ptr<kintsugi_plan_s, PlanDeleter> plan;  // of an emulation
+  std::unique_ptr<kintsugi_plan_s, PlanDeleter> plan;  // plan of an emulation
   std::string why;                                     // one sentence
 };
 

@@ -14,7 +14,7 @@ namespace kintsugi::core {
 
 // Test that the elements of a checked tile must pass (host: recombine/residues.hpp).
 struct DeviceCheck {
-  const RoundingBound* rows = nullptr;  // of all vectors of the operands
+  const RoundingBound* rows = nullptr;  // bounds of all vectors of the operands
   const RoundingBound* columns = nullptr;
   double largest_a = 0;  // bounds of the integers' magnitudes
   double largest_b = 0;
@@ -53,7 +53,7 @@ struct DeviceCheckState {
 
 // Elements of a block of C, or of a tile of it, that the last checked candidate left open.
 struct DeviceOpenElements {
-  DeviceCheckState* state = nullptr;  // of the block
+  DeviceCheckState* state = nullptr;  // state of the block
   // Bit i % 32 of masks[i / 32 + j masks_per_column] is set if element (i, j) is open. Columns begin with the
   // block or tile and have bits for whole multiples of 128 rows.
   std::uint32_t* masks = nullptr;

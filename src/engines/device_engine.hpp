@@ -120,8 +120,8 @@ class DeviceProducts {
  public:
   virtual ~DeviceProducts() = default;
 
-  // Multiplies slices. sums.rows is a multiple of 16, of which `rows` are used. `fit`: for joint groups whose
-  // exponent is fitted_exponent.
+  // Multiplies slices. sums.rows is a multiple of 16, of which `rows` are used. `fit` has the
+  // scale of the residual for joint groups whose exponent is fitted_exponent.
   virtual void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                         const Accumulators& sums, std::byte* scratch, const DeviceFit* fit,
                         const DeviceCondition& condition) const = 0;

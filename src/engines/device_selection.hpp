@@ -60,7 +60,7 @@ struct DeviceSliceCounts {
 // Report of a call on a device, in device memory, for kintsugi_report(); select() adds to it or writes all of
 // it.
 struct DeviceReport {
-  static constexpr int max_candidates = 4;  // of which one is selected
+  static constexpr int max_candidates = 4;  // one of them is selected
 
   std::int64_t items[max_candidates] = {};  // batch items that selected each candidate
   std::int64_t scaled = 0;
@@ -72,7 +72,7 @@ struct DeviceReport {
   ResidualFit fit;
   DeviceSliceCounts slices;
   std::int64_t recomputed = 0;  // elements of C that a check left open
-  TileCounts tiles_a;           // of programs with exponents per tile
+  TileCounts tiles_a;           // tiles of A, for programs with exponents per tile
   TileCounts tiles_b;
 };
 

@@ -29,7 +29,7 @@ struct DeviceSplit {
   // This candidate is expected to be selected for few operands: the split gets few thread blocks, which exit
   // early soonest but take longer if it is selected.
   bool unlikely = false;
-  bool finds_depth = false;  // for FP32 vectors with fp16 slices and unknown ranges
+  bool finds_depth = false;  // allowed for FP32 vectors with fp16 slices and unknown ranges
   DeviceCounters cleared{};  // by the split, for a later product; of one batch item
 };
 

@@ -143,7 +143,7 @@ struct ItemSelection {
   RangeSummary summary_a;
   RangeSummary summary_b;
   std::size_t candidate = 0;
-  Program program{};  // of the candidate, fitted to the ranges; empty for the native product
+  Program program{};  // the candidate's program, fitted to the ranges; empty for the native product
 };
 
 template <class T>

@@ -98,7 +98,7 @@ struct Ozaki1Parameters {
   static constexpr int max_slices = max_successive_slices;
 
   Mode mode = Mode::by_operand_type;
-  int slices = 0;             // of each operand; 0: decided by the operands
+  int slices = 0;             // slices of each operand; 0: decided by the operands
   bool fast = true;           // only products p + q <= d + 1, counted from 1
   std::int64_t block = 1024;  // largest rows and columns of a block of C with its own number of slices
   // For the bound: smallest number of slices of a vector that still has a residual, and largest number of
@@ -157,13 +157,13 @@ struct Scheme {
   std::string_view summary;
   OperandTypes operands;
   Program program;
-  std::string_view bound;   // in words and formulas, for readers; schemes/bound.hpp computes it
+  std::string_view bound;   // text for readers; schemes/bound.hpp computes the bound
   std::string_view window;  // inputs on which only the bound's relative part counts
   std::string_view source;
 
   // A scheme with parameters: NAME:key=value:... runs the program that `configure` makes of this scheme's. It
   // returns the first parameter that the scheme does not have, or nullptr.
-  std::string_view parameters = {};  // in words; empty: none
+  std::string_view parameters = {};  // text for readers; empty: no parameters
   const Parameter* (*configure)(Program& program, std::span<const Parameter> parameters) = nullptr;
 
   // Fits the program to the operands' type and the inner length k (> 0).

@@ -31,8 +31,8 @@ struct Slices {
   const Format* format = nullptr;
   SliceStorage storage = SliceStorage::packed;
   int count = 0;
-  std::int64_t vectors = 0;            // in this view
-  std::int64_t allocated_vectors = 0;  // in each slice in memory, a multiple of vector_multiple
+  std::int64_t vectors = 0;            // vectors in this view
+  std::int64_t allocated_vectors = 0;  // vectors of each slice in memory, a multiple of vector_multiple
   std::int64_t k = 0;
   // Exponents per tile, those of a panel of `tile_vectors` vectors one after the other; stored after the
   // slices. tile_depth = 0: none.

@@ -44,8 +44,8 @@ struct BenchMatrices {
 // Timing of one run.
 struct Round {
   double seconds = 0;
-  std::optional<double> processor_seconds;  // of all threads of the program; nothing if a device computes
-  lab::DeviceState state;                   // of the device, during the run
+  std::optional<double> processor_seconds;  // of all threads together; nullopt if a device computes
+  lab::DeviceState state;                   // state of the device during the run
 };
 
 class Contestant {

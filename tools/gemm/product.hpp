@@ -22,13 +22,13 @@ struct FlagValue {
 
 // One row of the table: request, plan, report and measurements.
 struct Row {
-  std::string requested_scheme;  // of --compare; "" for the product of the settings
+  std::string requested_scheme;  // scheme of --compare; "" for the product of the settings
   Json plan;                     // kintsugi_plan_describe
   Json report;                   // kintsugi_report
   Json settings;                 // kintsugi_describe_settings
   Matrix c;
   double plan_seconds = 0;
-  double seconds = 0;  // of the fastest run
+  double seconds = 0;  // time of the fastest run
   int runs = 0;
   std::optional<lab::ErrorReport> errors;
 };

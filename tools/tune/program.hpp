@@ -19,13 +19,13 @@ struct TunedSite {
   std::int64_t calls = 0;
   double multiplications = 0;
   double seconds = 0;
-  Json problems;                                             // of the report
+  Json problems;                                             // problems of the report
   std::vector<std::pair<std::string, std::int64_t>> inputs;  // sites, and calls that read their results
 };
 
 struct ProgramRun {
   int status = 0;      // exit status; 128 and the signal's number where one ended the program
-  Json sites;          // of the report; null where there is none
+  Json sites;          // sites of the report; null if there is no report
   std::string output;  // last line that the program printed, for messages
 };
 

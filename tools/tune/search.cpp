@@ -199,7 +199,7 @@ class EstimatedSearch : Search {
   std::vector<double> first_cost_;
   // Of estimated errors. It begins below 1, since errors partly cancel: one run more where they do not.
   double correction_ = 0.8;
-  std::vector<std::vector<Estimate>> alone_;  // by site and level
+  std::vector<std::vector<Estimate>> alone_;  // indices: site, level
   std::set<Levels> tried_;
 };
 

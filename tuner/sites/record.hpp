@@ -17,12 +17,12 @@ inline constexpr std::size_t record_alignment = 8;
 struct SiteInput {
   char operand = 'A';  // A, B or C
   std::string callee;
-  std::uint32_t ordinal = 0;  // of the call whose C it is
+  std::uint32_t ordinal = 0;  // number of the call that computes C
 };
 
 struct SiteRecord {
   std::string file;  // source file without folders; "" for an inline function, which several files may define
-  std::uint32_t path_hash = 0;  // of the source file's path as the compiler got it
+  std::uint32_t path_hash = 0;  // hash of the source file's path as the compiler got it
   std::string function;         // symbol
   std::string callee;           // symbol
   std::uint32_t ordinal = 0;    // among the function's calls of this callee, from 1

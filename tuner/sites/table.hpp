@@ -12,7 +12,7 @@ namespace kintsugi::sites {
 struct TableSite {
   std::string name;
   bool has_hash = false;      // its name has the hash of the source file's path
-  std::uint64_t address = 0;  // of its record, from the file's base address
+  std::uint64_t address = 0;  // address of its record, relative to the file's base address
   SiteRecord record;
 };
 

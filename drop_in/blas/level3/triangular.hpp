@@ -9,7 +9,7 @@ template <class T>
 struct Triangular {
   View<const T> a;  // op(A), or its transpose where A is on the right; order x order
   View<T> b;        // B, or its transpose where A is on the right; order x columns
-  bool is_lower;    // of the view a
+  bool is_lower;    // true if the view a is a lower triangle
   bool is_unit;
 
   explicit Triangular(const Call& call)

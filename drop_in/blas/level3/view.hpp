@@ -38,7 +38,7 @@ template <class T>
 struct View {
   T* data = nullptr;
   std::int64_t ld = 1;
-  std::int64_t rows = 0, columns = 0;  // of the view
+  std::int64_t rows = 0, columns = 0;  // size of the view
   bool is_transposed = false;
   bool is_conjugated = false;
 

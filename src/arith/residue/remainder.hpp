@@ -29,7 +29,7 @@ constexpr int moduli_in_limbs(int limbs) {
 // moduli) to the integer, M being the product of all moduli.
 template <int Limbs>
 struct RemainderPair {
-  std::uint32_t coefficients;                   // of 16 bits each, the first residue's in the low half
+  std::uint32_t coefficients;                   // two of 16 bits, the first residue's in the low half
   std::uint32_t quotient;                       // factor / M in units of 2^-32, rounded to nearest
   std::array<std::uint32_t, 2 * Limbs> factor;  // M / m or M / (m m')
 

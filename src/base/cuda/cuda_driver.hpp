@@ -73,7 +73,7 @@ inline constexpr int pool_release_threshold = 4;  // CU_MEMPOOL_ATTR_RELEASE_THR
 
 // Values of CUtensorMapDataType, CUtensorMapSwizzle and CUtensorMapL2promotion.
 inline constexpr int tensor_map_bytes = 0;
-inline constexpr int tensor_map_words = 2;  // of 32 bits
+inline constexpr int tensor_map_words = 2;  // 32-bit words
 inline constexpr int tensor_map_fp16 = 6;
 inline constexpr int tensor_map_bf16 = 9;
 inline constexpr int tensor_map_no_swizzle = 0;

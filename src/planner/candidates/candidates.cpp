@@ -158,7 +158,7 @@ int proved_depth(const Plan& plan, const Candidate& candidate) {
   const auto is_proved = [&](int depth) {
     return bound_at_depth(candidate.program, bound, plan.problem.type, k, depth) <= plan.contract.coefficient;
   };
-  constexpr int max_depth = 2 * (127 + 126);  // of two vectors of normal numbers
+  constexpr int max_depth = 2 * (127 + 126);  // mean depths of two vectors of normal numbers at most
   int depth = 0;
   while (depth < max_depth && is_proved(depth + 1)) ++depth;
   return depth;

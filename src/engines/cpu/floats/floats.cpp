@@ -161,7 +161,7 @@ class FloatTile {
   std::int64_t column_;
   std::int64_t rows_;
   std::int64_t columns_;
-  double* sums_;  // of the tile, and behind them those of a segment
+  double* sums_;  // sums of the tile, followed by those of a segment
 };
 
 }  // namespace

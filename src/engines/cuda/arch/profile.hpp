@@ -19,7 +19,7 @@ struct DeviceTraits {
   int minor = 0;
   int sm_count = 0;
   double clock_mhz = 0;
-  double memory_gb_per_s = 0;  // by the memory's clock and bus width
+  double memory_gb_per_s = 0;  // product of the memory's clock and bus width
 };
 
 DeviceTraits traits_of(Device device);

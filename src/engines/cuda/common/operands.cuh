@@ -34,8 +34,8 @@ __device__ inline void clear_counters(const DeviceCounters& counters) {
   for (std::int64_t i = threadIdx.x; i < counters.count; i += blockDim.x) counters.first[i] = 0;
 }
 
-// True if there is something to split; then the kernels before this one have finished, and the counters that
-// the split clears are zero.
+// Begins a split kernel, and returns true if it has something to split: then the kernels before it have
+// finished, and it has cleared the counters of the later product.
 __device__ inline bool begins(const SplitTasks& tasks) {
   launch_dependents();
   if (tasks.condition.selected_earlier && none_is_selected(tasks)) {

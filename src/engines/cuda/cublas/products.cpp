@@ -22,7 +22,7 @@ namespace {
 class LockedHandle {
  public:
   LockedHandle() : lock_(mutex()) {
-    static std::map<std::uint64_t, BlasHandle> handles;  // by the context's id
+    static std::map<std::uint64_t, BlasHandle> handles;  // key: the context's id
     BlasHandle& handle = handles[current_context_id()];
     if (handle == nullptr) check_blas(cublas().create(&handle), "cublasCreate");
     handle_ = handle;

@@ -17,6 +17,14 @@ __device__ inline int sum_row(int thread, int i) {
 }
 __device__ inline int sum_column(int thread, int i) { return i / 4 * 8 + thread % 4 * 2 + i % 2; }
 
+// True if another candidate was selected for the work tile's batch item. Params are those of a kernel with a
+// tile scheduler.
+template <class Params>
+__device__ bool is_not_selected(const Params& params, const WorkTile& work_tile) {
+  if (params.tile.condition.selection == nullptr) return false;
+  return !holds(params.tile.condition, params.schedule.coord(work_tile).item);
+}
+
 // A member is true if all batch items have the same slices and ranges of that operand.
 struct SharedSides {
   bool a;
@@ -42,7 +50,7 @@ __device__ inline int scale_of(const VectorRange& range) {
 }
 
 // Exponents with which the epilogue may compute in FP32 (EpilogueParams::load).
-inline constexpr int min_sum_exponent = -60;  // of sums that are not zero
+inline constexpr int min_sum_exponent = -60;  // of sums other than zero
 inline constexpr int max_sum_exponent = 58;   // sums are below 2^58
 inline constexpr int max_alpha_exponent = 40;
 inline constexpr int min_normal_exponent = -126;
@@ -53,7 +61,7 @@ template <int Rows, int Columns, int EpilogueWarps>
 struct EpilogueParams {
   static constexpr int epilogue_warps = EpilogueWarps;  // warps that load the parameters
 
-  alignas(sizeof(int2)) int scales[Rows + Columns];  // of the rows, then of the columns
+  alignas(sizeof(int2)) int scales[Rows + Columns];  // scales of the rows, then of the columns
   float* first;                                      // the tile's first element
   std::int64_t first_row;                            // row in C
   std::int64_t first_column;
@@ -271,7 +279,7 @@ __device__ void store_rows(const EpilogueParams<Rows, Columns, EpilogueWarps>& p
   constexpr int at_once = 16;  // sums of a group of columns
   const int lane = thread % 32;
   const int first_row = row + thread / 32 * 16;
-  int column = lane / 8 * 8 + lane % 4 * 2 + lane / 4 % 2;  // of the lane after the exchanges
+  int column = lane / 8 * 8 + lane % 4 * 2 + lane / 4 % 2;  // column of the lane after the exchanges
 #pragma unroll
   for (int begin = 0; begin < Count; begin += at_once, column += 32) {
     float group[at_once];
@@ -283,7 +291,7 @@ __device__ void store_rows(const EpilogueParams<Rows, Columns, EpilogueWarps>& p
     const int column_scale = params.scales[Rows + column];
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
-      const int tile_row = first_row + i % 2 + i / 4 * 2 + i / 2 % 2 * 8;  // of sum i after the exchanges
+      const int tile_row = first_row + i % 2 + i / 4 * 2 + i / 2 % 2 * 8;  // row of sum i after the exchanges
       const int row_scale = params.scales[tile_row];
       if (tile_row >= params.rows || column >= params.columns || !epilogue.stores(row_scale, column_scale))
         continue;

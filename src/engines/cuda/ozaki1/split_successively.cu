@@ -126,7 +126,7 @@ class VectorSplit {
   SharedStorage& shared_;
   ThreadPosition position_;
   std::int64_t vector_;
-  std::int32_t grid_ = 0;  // of the last slice that is not zero; 0 for vectors without any
+  std::int32_t grid_ = 0;  // grid of the last slice that is not zero; 0 if all slices are
   std::int32_t first_grid_ = 0;
   std::int32_t length_ = -1;  // slices until no residual is left; -1 while that is not known
 };

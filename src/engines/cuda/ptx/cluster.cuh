@@ -10,7 +10,7 @@ __device__ inline int block_rank_in_cluster() {
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
 }
-__device__ inline int blocks_in_cluster() {
+__device__ inline int cluster_size() {
   int blocks;
   asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(blocks));
   return blocks;

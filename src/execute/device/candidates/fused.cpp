@@ -28,8 +28,8 @@ struct FusedSide {
   DeviceMatrix matrix;
   const DevicePrepared* prepared;
   bool shared;               // all items have the same slices
-  VectorRange* ranges;       // of this call, not of the prepared operand
-  MergedSummary* summaries;  // of them, if they are many
+  VectorRange* ranges;       // ranges of this call, not of the prepared operand
+  MergedSummary* summaries;  // summaries of the ranges, if they are many
 
   FusedSide(const DeviceMatrix& operand, const DevicePrepared* given, VectorRange* memory,
             MergedSummary* summary_memory)

@@ -48,7 +48,7 @@ std::array<double, 4> times_of(std::size_t type, std::span<const SimtTile> tiles
 
 struct ChosenTile {
   std::size_t number;
-  std::int64_t blocks;  // of a batch item
+  std::int64_t blocks;  // thread blocks of a batch item
 };
 
 ChosenTile choose_tile(const DeviceTile& tile) {

@@ -118,8 +118,8 @@ struct HalfPanel {
   MatrixView<const float> elements;  // vectors x k
   std::int64_t first;
   int count;
-  const int* scales;     // of the panel's vectors, in shared memory
-  const float* weights;  // of the panel's tiles, `stride` apart; -0 where the tile fails
+  const int* scales;     // scales of the panel's vectors, in shared memory
+  const float* weights;  // weights of the panel's tiles, `stride` apart; -0 where the tile fails
   std::int64_t stride;
 
   __device__ bool fails(int tile) const {

@@ -23,7 +23,7 @@ struct WeightedTile {
   int slices_a;
   int slices_b;
 
-  static constexpr int rows = 128;  // of a thread block
+  static constexpr int rows = 128;  // rows of C per thread block
   static constexpr int columns = 64;
   static constexpr int block = 128;  // inner indices of a k-block, which a pipeline stage holds
   static constexpr int threads = 384;

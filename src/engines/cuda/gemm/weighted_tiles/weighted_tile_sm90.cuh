@@ -150,9 +150,9 @@ __device__ __forceinline__ void add_k_tile(float (&sums)[Config::sums],
   add_values<Config>(sums, high, third, fourth, weights);
 }
 
-// Adds the products of failing tiles to `half` for every fragment of the warp.
+// Adds the products of failing tiles to `fp16_sums` for every fragment of the warp.
 template <class Config>
-__device__ void add_half_precision(float (&half)[Config::sums], const WeightedTileParams& params,
+__device__ void add_half_precision(float (&fp16_sums)[Config::sums], const WeightedTileParams& params,
                                    const WeightedTileSharedStorage<Config>& shared, const TileCoord& coord) {
   const int warp = (thread_number() - warpgroup) / 32;
   const WeightedTileRegion region(coord);
@@ -183,7 +183,7 @@ __device__ void add_half_precision(float (&half)[Config::sums], const WeightedTi
     float sums[4] = {};
     add_half_fragment(sums, a, b, Config::depth);
 #pragma unroll
-    for (int i = 0; i < Config::sums; ++i) half[i] = i / 4 == fragment ? sums[i % 4] : half[i];
+    for (int i = 0; i < Config::sums; ++i) fp16_sums[i] = i / 4 == fragment ? sums[i % 4] : fp16_sums[i];
   }
 }
 
@@ -192,10 +192,10 @@ __device__ void add_half_precision(float (&half)[Config::sums], const WeightedTi
 template <class Config>
 struct SumsOfPrograms {
   const float (&tiles)[Config::sums];
-  const float (&half)[Config::sums];
+  const float (&fp16_sums)[Config::sums];
 
   __device__ double operator[](int i) const {
-    return 0x1p-19 * static_cast<double>(tiles[i]) + 0x1p-14 * static_cast<double>(half[i]);
+    return 0x1p-19 * static_cast<double>(tiles[i]) + 0x1p-14 * static_cast<double>(fp16_sums[i]);
   }
 };
 
@@ -218,10 +218,10 @@ __device__ void multiply_work_tiles(const WeightedTileParams& params,
       tile = tile + 1 == Config::block_k_tiles ? 0 : tile + 1;
     }
     shared.epilogue_ready.wait(epilogue_parity);
-    float half[Config::sums] = {};
+    float fp16_sums[Config::sums] = {};
     if (shared.has_failing_tiles)
-      add_half_precision<Config>(half, params, shared, params.schedule.coord(work_tile));
-    store_general_tile(SumsOfPrograms<Config>{sums, half}, params.tile, shared.epilogue, consumer * 64,
+      add_half_precision<Config>(fp16_sums, params, shared, params.schedule.coord(work_tile));
+    store_general_tile(SumsOfPrograms<Config>{sums, fp16_sums}, params.tile, shared.epilogue, consumer * 64,
                        thread_number() - warpgroup, consumers * warpgroup);
     __syncwarp();
     if (thread_number() % 32 == 0) shared.epilogue_read.arrive();

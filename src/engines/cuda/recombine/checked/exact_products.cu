@@ -237,7 +237,7 @@ struct OpenMasks {
 
   unsigned count;
   std::uint32_t bits[max_count];
-  std::uint32_t indices[max_count];  // in DeviceOpenElements::masks
+  std::uint32_t indices[max_count];  // indices in DeviceOpenElements::masks
 
   // Calls visit(index of the mask, bit of the element) for open elements warp, warp + warps, ...
   template <class Visit>
