@@ -106,7 +106,7 @@ KINTSUGI_HOST_DEVICE constexpr void split_into_residuals(const SplitRule& rule, 
 
 // Computes the last digit first, with a carry to the next. The grid integer is significand 2^shift, of any
 // length, so that words of 52 bits need no wider arithmetic. A negative number is split by its magnitude,
-// whose digits are 1 - half ... half, and every digit is then negated.
+// whose digits are 1 - half_base ... half_base, and every digit is then negated.
 template <class Store>
 KINTSUGI_HOST_DEVICE constexpr void split_into_digits(const SplitRule& rule, double x, int scale,
                                                       Store&& store) {
@@ -124,14 +124,14 @@ KINTSUGI_HOST_DEVICE constexpr void split_into_digits(const SplitRule& rule, dou
     if (right >= 64 || right <= -64) return 0;
     return right >= 0 ? significand >> right : significand << -right;
   };
-  const auto half = std::int64_t{1} << (bits - 1);
-  const std::int64_t largest = parts.negative ? half : half - 1;
+  const auto half_base = std::int64_t{1} << (bits - 1);
+  const std::int64_t largest = parts.negative ? half_base : half_base - 1;
   std::int64_t carry = 0;
   for (int s = rule.slices - 1; s >= 0; --s) {
     const std::uint64_t raw = bits_from((rule.slices - 1 - s) * bits);
     std::int64_t digit = static_cast<std::int64_t>(s == 0 ? raw : raw & all_ones(bits)) + carry;
     carry = s > 0 && digit > largest ? 1 : 0;
-    digit -= carry * 2 * half;
+    digit -= carry * 2 * half_base;
     store(s, static_cast<std::uint64_t>(parts.negative ? -digit : digit) &
                  all_ones(8 * rule.format->storage_bytes));
   }

@@ -101,7 +101,7 @@ class TypedCell : public AccuracyCell {
   std::vector<T> b_;
   std::optional<lab::ExactReference<T>> exact_;
   std::vector<long double> long_double_sums_;  // sums of the compared elements, computed for the first row
-  std::map<std::string, std::optional<Result>> native_;  // by engine; nothing for an engine without one
+  std::map<std::string, std::optional<Result>> native_;  // key: engine; nullopt: it has no native product
 };
 
 template <class T>

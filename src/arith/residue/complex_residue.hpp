@@ -99,8 +99,8 @@ struct ComplexBasis {
     const auto mod = [m](int x) { return static_cast<std::uint32_t>((x % m + m) % m); };
     if (!has_root(t) && part == 0) return {1, mod(-1), 0};
     if (!has_root(t)) return {mod(-1), mod(-1), 1};
-    const int half = inverse_modulo(2, m);  // re = (p + q) / 2, im = (p - q) / (2 w)
-    const int factor = part == 0 ? half : half * inverse_modulo(root(t), m) % m;
+    const int inverse_of_2 = inverse_modulo(2, m);  // re = (p + q) / 2, im = (p - q) / (2 w)
+    const int factor = part == 0 ? inverse_of_2 : inverse_of_2 * inverse_modulo(root(t), m) % m;
     return {mod(factor), mod(part == 0 ? factor : -factor), 0};
   }
   constexpr const std::array<double, max_limbs>& limb_residues(int t) const {

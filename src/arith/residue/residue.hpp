@@ -100,7 +100,7 @@ KINTSUGI_HOST_DEVICE constexpr TwoFactors two_factors(int exponent) {
   return {power_of_two(exponent / 2), power_of_two(exponent - exponent / 2)};
 }
 
-// Limb l of an integer whose higher limbs were subtracted; subtracts limb l, too.
+// Returns limb l of an integer and subtracts it. The higher limbs have been subtracted before.
 KINTSUGI_HOST_DEVICE constexpr double take_limb(double& integer, int l) {
   const double limb = l == 0 ? integer : nearest_small_integer(integer * power_of_two(-limb_bits * l));
   integer -= limb * power_of_two(limb_bits * l);

@@ -67,11 +67,11 @@ Measured over_half_precision(const Evidence& evidence) {
   for (const Sums& sums : sums_beside_sgemm) {
     for (const Inputs& inputs : all_inputs) {
       const Filter range = at_offsets(inputs, -20, 0);
-      auto values = pair_ratios(evidence, {{term_0, half}, {term_6, half}, {term_12, half}, {native, half}},
+      auto values = pair_ratios(evidence, {{term_0, fp16}, {term_6, fp16}, {term_12, fp16}, {native, fp16}},
                                 sums, range);
       for (const Place& place : places) {
         const auto more = pair_ratios(
-            evidence, {{place.scheme(0), half}, {place.scheme(6), half}, {place.scheme(12), half}}, sums,
+            evidence, {{place.scheme(0), fp16}, {place.scheme(6), fp16}, {place.scheme(12), fp16}}, sums,
             both(place.rows, range));
         values.insert(values.end(), more.begin(), more.end());
       }
@@ -94,7 +94,7 @@ Measured half_precision(const Evidence& evidence) {
       for (const Inputs& inputs : all_inputs)
         measured.push_back(
             {fmt::format("{}, {}, {} results, offsets from {}", inputs.name, sums.name, output, min),
-             evidence.errors(method_of(sums, half), frobenius, both(rows, at_offsets(inputs, min, 0)))});
+             evidence.errors(method_of(sums, fp16), frobenius, both(rows, at_offsets(inputs, min, 0)))});
     }
   };
   for (const Sums& sums : kinds_of_sums) add(sums, "FP32", of_sweeps());
@@ -134,7 +134,7 @@ std::vector<std::string> fig8_distributions() {
 PaperSweep fig8_sweep() {
   return {"",
           {{"schemes",
-            {half, term_0, term_6, term_12, element_wise(0), element_wise(6), element_wise(12), native}},
+            {fp16, term_0, term_6, term_12, element_wise(0), element_wise(6), element_wise(12), native}},
            {"engines", {"reference", "cpu"}},
            {"accumulators", {"fp32"}},
            {"distributions", fig8_distributions()},
@@ -155,7 +155,7 @@ PaperSweep fig8_places() {
 
 Analysis fig8_half_results() {
   ProductErrors study;
-  study.schemes = {half};
+  study.schemes = {fp16};
   study.methods = {{"", "reference", "fp32"}};
   study.distributions = fig8_distributions();
   study.shapes = {{64, 64, 2816}};

@@ -15,7 +15,7 @@ inline const std::string term_0 = "h2sgemm:sb=0";
 inline const std::string term_6 = "h2sgemm:sb=6";
 inline const std::string term_12 = "h2sgemm:sb=12";
 inline const std::string native = "native";
-inline const std::string half = "fp16";
+inline const std::string fp16 = "fp16";
 
 // Kinds of sums. All round to nearest, like the paper's NPU, of which Kintsugi has no model. The paper's
 // SGEMM is OpenBLAS's on another processor, so its sums may differ from those of the NPU. The engine cpu

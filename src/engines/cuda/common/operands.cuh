@@ -56,7 +56,9 @@ __device__ const T* matrix_start(const DeviceMatrix& matrix, std::int64_t item) 
   return static_cast<const T*>(matrix.data) + item * matrix.batch_stride;
 }
 
-// Element p of vector v; for complex elements that of the embedding, with sign and part as in EmbeddedView.
+// Element p of vector v of a real matrix, or of the real matrix that stands for a complex one (EmbeddedView,
+// base/embedding.hpp): a column of B gives an even vector (re, -im) and an odd one (im, re), a row of A gives
+// (re, im); conjugation changes the sign of im.
 template <class T>
 __device__ T real_element(const DeviceMatrix& matrix, const T* start, std::int64_t v, std::int64_t p) {
   if (!matrix.complex()) return start[v * matrix.row_stride + p * matrix.column_stride];

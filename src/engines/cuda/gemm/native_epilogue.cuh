@@ -98,7 +98,8 @@ __device__ void recompute_open_elements(const DeviceTile& tile, std::int64_t row
   const OperandView<T> view_b = operand_view<T>(b);
   const VectorRange* rows = ranges_of(tile.a, view_a.rows);
   const VectorRange* columns = ranges_of(tile.b, view_b.rows);
-  // With beta = 0 the kernel has already written the element; with another beta it has left C as it was.
+  // With beta = 0 the kernel has written the open elements, and those that ranges prove reliable stay. With
+  // another beta the elements still hold the old C, so all of them are recomputed.
   const bool skips_reliable = rows != nullptr && columns != nullptr && scalars.beta == T(0);
 #pragma unroll 1
   for (; open != 0; open &= open - 1) {

@@ -150,7 +150,7 @@ class DmmaBlock {
 
   // Multiplies all k-tiles of a tile of C; fragments are loaded while the previous ones are multiplied. A
   // fragment holds half of a k-tile's inner indices, so a pipeline stage has `k_halves` fragments of every row
-  // of fragments of A; they are multiplied half by half, in a half row by row.
+  // of fragments of A; they are multiplied one k-half after the other, row by row.
   __device__ void sum_up(Tile& sums, PipelineState<Config>& state) const {
     constexpr int rows = Tile::row_fragments;
     constexpr int k_halves = 2 * Config.k_tiles;
@@ -165,9 +165,9 @@ class DmmaBlock {
         const int row = q % rows;
         const int next = q + 1;
         if (next < rows * k_halves) {
-          const int next_half = next / rows;
+          const int next_k_half = next / rows;
           if (row == 0 && k_half + 1 < k_halves) load_b(sums, state.stage, k_half + 1);
-          load_a(sums, state.stage, next, next_half, next % rows);
+          load_a(sums, state.stage, next, next_k_half, next % rows);
         } else {
           __syncwarp();
           if (threadIdx.x % warp_size == 0) buffers_.empty[state.stage].arrive();
@@ -183,7 +183,7 @@ class DmmaBlock {
     }
   }
   // Loads fragments of a stage into one of two register buffers, which alternate: all of B's fragments of a
-  // half; fragment number q of A, which is that of a half and a row.
+  // k-half; fragment number q of A, which is that of a k-half and a row.
   __device__ static void load_b(Tile& sums, int stage, int k_half) {
     sums.load_b(k_half % 2, k_tile_offset(stage, k_half / 2), k_half % 2);
   }

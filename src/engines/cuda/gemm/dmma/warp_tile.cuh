@@ -193,7 +193,7 @@ class WarpTile<Complex<double>, Rows, Columns, true> : public WarpShape<Rows, Co
 
   const unsigned char* a_;
   const unsigned char* b_;
-  std::uint32_t offset_[2];                      // one per half
+  std::uint32_t offset_[2];                      // one per k-half
   unsigned real_part_signs_[2] = {0, 1U << 31};  // sign bits that change in (re b, im b)
   unsigned imaginary_part_signs_[2] = {0, 0};    // and in (im b, re b)
   double2 a_fragment_[2][2];
