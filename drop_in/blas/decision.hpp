@@ -22,12 +22,12 @@ struct Decision {
   std::string why;                                     // one sentence
 };
 
-// The problem of a gemm whose arguments are right.
+// Returns the problem of a gemm whose arguments are right.
 kintsugi_problem problem_of(const Call& call);
 
 using Decided = drop_in::Found<Decision>;
 
-// The decision on a gemm whose arguments are right.
+// Returns the decision on a gemm whose arguments are right.
 Decided decide(const Call& call);
 
 }  // namespace kintsugi::blas

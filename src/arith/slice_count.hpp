@@ -101,7 +101,7 @@ class MagnitudeSum {
   KINTSUGI_HOST_DEVICE constexpr std::uint64_t high() const { return static_cast<std::uint64_t>(sum_ >> 64); }
   KINTSUGI_HOST_DEVICE constexpr bool more() const { return more_; }  // the sum exceeds low and high
 
-  // The sum rounded once to double's significand, and to a finite double.
+  // Returns the sum rounded once to double's significand, and to a finite double.
   KINTSUGI_HOST_DEVICE Scaled scaled() const {
     const ExactNumber<2> sum = number();
     const int length = sum.magnitude.length();

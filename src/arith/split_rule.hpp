@@ -137,7 +137,8 @@ KINTSUGI_HOST_DEVICE constexpr void split_into_digits(const SplitRule& rule, dou
   }
 }
 
-// The least integer that is at least |x| 2^scale, below 2^31; 1 where |x| 2^scale is too small for a double.
+// Returns the least integer that is at least |x| 2^scale, below 2^31; 1 where |x| 2^scale is too small for a
+// double.
 KINTSUGI_HOST_DEVICE constexpr std::uint64_t magnitude_above(double x, int scale) {
   const double scaled = times_power_of_two(x < 0 ? -x : x, scale);
   const auto truncated = static_cast<std::uint64_t>(scaled);

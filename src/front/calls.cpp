@@ -28,7 +28,7 @@ Settings settings_for(kintsugi_handle handle, const SettingLayer& call) {
   return settings_for(handle, call, environment_settings());
 }
 
-// The handle's sink with the level in force; none without a sink.
+// Returns the handle's sink with the level in force; none without a sink.
 LogSink log_of(kintsugi_handle handle) {
   if (handle == nullptr || handle->log == nullptr) return {};
   const std::string level = settings_for(handle, {})[SettingId::log].value;
@@ -87,7 +87,7 @@ std::shared_ptr<const Plan> make_uncached_plan(kintsugi_handle handle, const Pro
   return plan;
 }
 
-// The key of the thread's present call: thread-local, so that its strings' memory is reused.
+// Returns the key of the thread's present call: thread-local, so that its strings' memory is reused.
 PlanKey& key_of_call(kintsugi_handle handle, const Problem& problem, const CheckedOptions& call) {
   thread_local PlanKey key;
   key.problem = problem;

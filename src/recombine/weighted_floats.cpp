@@ -68,7 +68,7 @@ class Recombination {
 
   using Elements = std::array<float, most_rows>;
 
-  // The results of `count` rows of a column.
+  // Returns the results of `count` rows of a column.
   Elements column_of(std::int64_t row, std::int64_t j, std::int64_t count, const RowScales& scales,
                      std::int32_t scale) const {
     alignas(64) std::array<double, most_rows> sums;

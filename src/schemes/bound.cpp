@@ -233,9 +233,9 @@ void add_recombination(ErrorBound& bound, const Program& program, const SplitErr
   }
 }
 
-// The bound as one coefficient of (|A||B|)_ij: every non-zero scaled element is at least 2^(top - range), or
-// half of that where an integer format's scale is lowered so that rounding cannot overflow. The loss of all
-// products together (floor_both) is k times that of one product, and a zero loses nothing.
+// Returns the bound as one coefficient of (|A||B|)_ij: every non-zero scaled element is at least 2^(top -
+// range), or half of that where an integer format's scale is lowered so that rounding cannot overflow. The
+// loss of all products together (floor_both) is k times that of one product, and a zero loses nothing.
 double relative_of(const Program& program, const ErrorBound& bound, std::int64_t k, int range_a,
                    int range_b) {
   const bool lowers_scale = !program.format().floating && program.split_a.kind != SplitKind::residues;

@@ -148,7 +148,7 @@ struct Parameter {
   std::string_view value;
 };
 
-// The whole number that `value` spells, from min to max; nothing for any other text.
+// Returns the whole number that `value` spells, from min to max; nothing for any other text.
 std::optional<int> parse_parameter(std::string_view value, int min, int max);
 
 // A program with a name, from the literature or this project; one file each in this folder.
@@ -190,21 +190,22 @@ struct SchemeParameters {
   int block = 0;  // 0: not set
 };
 
-// The name by which a caller can request a scheme with these parameters: "ozaki2:moduli=14:scale=norm".
+// Returns the name by which a caller can request a scheme with these parameters:
+// "ozaki2:moduli=14:scale=norm".
 std::string scheme_name(const Scheme& scheme, const SchemeParameters& parameters);
 
 // `program`, which is the scheme's own or one with other parameters, fitted to operands of that type and sums
 // of k products.
 Program fitted_program(const Scheme& scheme, Program program, OperandType type, std::int64_t k);
 
-// The scheme's own program, fitted likewise.
+// Returns the scheme's own program, fitted likewise.
 Program fitted_program(const Scheme& scheme, OperandType type, std::int64_t k);
 
 // All schemes, in the order of schemes/registry.cpp.
 std::span<const Scheme* const> all_schemes();
 
-// The scheme of that name; with parameters, a scheme that lives until the process ends. nullptr if there is
-// no such scheme; fails with bad_setting for parameters that the scheme does not take.
+// Returns the scheme of that name; with parameters, a scheme that lives until the process ends. nullptr if
+// there is no such scheme; fails with bad_setting for parameters that the scheme does not take.
 const Scheme* find_scheme(std::string_view name);
 
 // "fp16, markidis, ...", for messages about unknown names.

@@ -78,7 +78,7 @@ struct Slices {
     tile_weights = reinterpret_cast<float*>(memory + static_cast<std::size_t>(items) * slice_bytes());
     tile_failures = reinterpret_cast<std::int32_t*>(tile_weights + items * panels() * tiles_of_vector());
   }
-  // The slices of batch item `index` of those that place_items() has placed, with *this as the first.
+  // Returns the slices of batch item `index` of those that place_items() has placed, with *this as the first.
   Slices item(std::int64_t index) const {
     Slices selected = *this;
     if (data == nullptr) return selected;
@@ -106,7 +106,7 @@ struct Slices {
     return selected;
   }
 
-  // The first element of a vector; the others follow at distances of element_stride().
+  // Returns the first element of a vector; the others follow at distances of element_stride().
   template <class T>
   T* vector(int slice, std::int64_t v) const {
     const std::int64_t in_panel = storage == SliceStorage::panels ? v % panel_vectors : 0;
@@ -120,7 +120,7 @@ inline Slices make_slices(const Format& format, SliceStorage storage, int count,
   return {nullptr, &format, storage, count, vectors, round_up(vectors, Slices::vector_multiple), k};
 }
 
-// The slices that the rule makes, with the exponents of tiles if it has any.
+// Returns the slices that the rule makes, with the exponents of tiles if it has any.
 inline Slices make_slices(const SplitRule& rule, SliceStorage storage, std::int64_t vectors, std::int64_t k) {
   Slices slices = make_slices(*rule.format, storage, rule.slices, vectors, k);
   slices.tile_vectors = rule.tile_vectors;

@@ -79,7 +79,7 @@ std::unique_ptr<Contestant> host_product(const Bench& bench, const std::string& 
 template <class T>
 std::unique_ptr<Contestant> device_product(const Bench& bench, const std::string& candidate,
                                            BenchMatrices<T>& matrices, const DeviceOperands<T>& operands);
-// The vendor library's own call, by the function that a program would use.
+// Returns the vendor library's own call, by the function that a program would use.
 template <class T>
 std::unique_ptr<Contestant> vendor_product(const Bench& bench, BenchMatrices<T>& matrices,
                                            const DeviceOperands<T>& operands);

@@ -37,7 +37,7 @@ class Program {
   // folder, for the sites' last outputs; "": none. `seed`: KINTSUGI_TUNE_SEED, where it is set.
   ProgramRun run(const Json& rules, const std::string& outputs, std::optional<std::int64_t> seed) const;
 
-  // An absolute path in the work folder, which is made where there is none.
+  // Returns an absolute path in the work folder, which is made where there is none.
   std::string work_file(const std::string& name) const;
   void remove_work() const;
 
@@ -51,10 +51,10 @@ class Program {
 
 std::vector<TunedSite> sites_of(const Json& report_sites);
 
-// The rule of a level in a sites file.
+// Returns the rule of a level in a sites file.
 Json rule_of(const Level& level);
 
-// The levels of a site: those of the request, or of its type, for which there is a plan.
+// Returns the levels of a site: those of the request, or of its type, for which there is a plan.
 std::vector<Level> levels_for(const TuneRequest& request, const TunedSite& site);
 
 }  // namespace kintsugi::tools

@@ -169,8 +169,8 @@ class EstimatedSearch : Search {
     return {std::sqrt(squares), cost};
   }
 
-  // The cheapest combination that has not been tried, whose estimate is below the limit and cheaper than the
-  // best.
+  // Returns the cheapest combination that has not been tried, whose estimate is below the limit and cheaper
+  // than the best.
   std::optional<Levels> cheapest() const {
     std::optional<Levels> found;
     double least = result_.outcome.cost();

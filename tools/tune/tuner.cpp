@@ -150,7 +150,7 @@ class Tuner {
     return worst;
   }
 
-  // The file with the site's last output; "" where the run did not reach the site.
+  // Returns the file with the site's last output; "" where the run did not reach the site.
   std::string output_in(const ProgramRun& run, const TunedSite& site) const {
     for (const Json& json : run.sites)
       if (json.at("site") == site.name && json.at("output").is_string())
@@ -172,7 +172,7 @@ class Tuner {
     return key;
   }
 
-  // The quickest of the repeated runs at every site, and the largest of their errors.
+  // Returns the quickest of the repeated runs at every site, and the largest of their errors.
   Json measure(const Levels& levels) {
     make_reference(std::nullopt);
     Json seconds = Json::object(), errors;

@@ -32,7 +32,7 @@ struct Tuning {
 
 Tuning tune(const TuneRequest& request);
 
-// The sites file of the result.
+// Returns the sites file of the result.
 Json configuration(const TuneRequest& request, const Tuning& tuning);
 
 }  // namespace kintsugi::tools

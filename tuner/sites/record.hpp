@@ -37,7 +37,7 @@ std::uint32_t hash_of(const std::string& path);
 std::string site_name(const SiteRecord& record, bool with_hash = false);
 std::string site_name(const SiteRecord& record, const SiteInput& input, bool with_hash = false);
 
-// The bytes of a record, a multiple of `record_alignment`.
+// Returns the bytes of a record, a multiple of `record_alignment`.
 std::string encode(const SiteRecord& record);
 
 struct DecodedRecord {

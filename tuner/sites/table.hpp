@@ -21,7 +21,7 @@ struct TableError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The sites of an ELF file in the order of their records; none where the file has no section
+// Returns the sites of an ELF file in the order of their records; none where the file has no section
 // `kintsugi_sites`. Names of files of one base name that differ in their paths have the paths' hashes.
 std::vector<TableSite> read_table(const std::string& path);
 

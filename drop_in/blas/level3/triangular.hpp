@@ -22,7 +22,7 @@ struct Triangular {
     is_lower = !is_lower;
   }
 
-  // An element of the triangular matrix: nothing beside the triangle, nor a unit diagonal, is read.
+  // Returns an element of the triangular matrix: nothing beside the triangle, nor a unit diagonal, is read.
   T value(std::int64_t i, std::int64_t j) const {
     if (i == j && is_unit) return T(1);
     return (is_lower ? i >= j : i <= j) ? a.value(i, j) : T(0);

@@ -13,7 +13,7 @@ class SiteOutput {
   // Copies C of a call that has ended. Of a routine that writes a triangle, the other one counts as zeros.
   void save(const Call& call);
   bool is_empty() const { return rows_ == 0 || columns_ == 0; }
-  // The contents of a .npy file, version 1, in Fortran's order.
+  // Returns the contents of a .npy file, version 1, in Fortran's order.
   std::string npy() const;
 
  private:

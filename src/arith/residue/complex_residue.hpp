@@ -16,7 +16,7 @@ namespace kintsugi::core {
 
 namespace residue_detail {
 
-// The least w with w w = -1 modulo m; 0 if there is none.
+// Returns the least w with w w = -1 modulo m; 0 if there is none.
 constexpr int root_of_minus_one(int m) {
   for (int w = 1; w < m; ++w) {
     if ((w * w + 1) % m == 0) return w;
@@ -124,7 +124,7 @@ constexpr int residue_bits(const ComplexBasis& basis) {
   return product.length() - 3;
 }
 
-// The basis with the fewest products that holds integers of `bits` bits; empty if there is none.
+// Returns the basis with the fewest products that holds integers of `bits` bits; empty if there is none.
 constexpr ComplexBasis cheapest_basis(int bits) {
   constexpr auto& known = residue_detail::complex_moduli;
   ComplexBasis best;

@@ -161,8 +161,8 @@ struct Driver {
   std::string text_of(Result result) const;
 };
 
-// The driver, opened and queried once; it stays open, since a driver must not be unloaded. In a child of the
-// process that opened it, a table whose reason says so and whose functions only return an error.
+// Returns the driver, opened and queried once; it stays open, since a driver must not be unloaded. In a child
+// of the process that opened it, a table whose reason says so and whose functions only return an error.
 const Driver& driver();
 
 // Fails with device_error, or out_of_memory, naming `what` was tried, unless the result is success.
@@ -179,14 +179,14 @@ std::uint64_t current_context_id();
 Device device_at(int index);
 int number_of(Device device);
 
-// The device on which calls of this thread work: that of the current context, without a context the first
-// one. The driver must have a device.
+// Returns the device on which calls of this thread work: that of the current context, without a context the
+// first one. The driver must have a device.
 Device device_in_use();
 
 // Bound of the devices' numbers.
 inline constexpr int max_devices = 128;
 
-// The value of a device's attribute; queried from the driver once per device.
+// Returns the value of a device's attribute; queried from the driver once per device.
 int device_attribute(int attribute, Device device);
 
 }  // namespace kintsugi::core::cuda

@@ -49,7 +49,7 @@ KINTSUGI_HOST_DEVICE ExactNumber<Limbs> moved(const ExactNumber<Limbs>& x, const
   return result;
 }
 
-// The least integer that is at least x; x is below what the limbs hold.
+// Returns the least integer that is at least x; x is below what the limbs hold.
 template <int Limbs>
 KINTSUGI_HOST_DEVICE WideInteger<Limbs> integer_above(double x) {
   const double above = std::ceil(x);
@@ -58,7 +58,7 @@ KINTSUGI_HOST_DEVICE WideInteger<Limbs> integer_above(double x) {
   return WideInteger<Limbs>::shifted(WideInteger<1>{{parts.significand}}, parts.exponent - 52);
 }
 
-// The magnitude rounded down to a double.
+// Returns the magnitude rounded down to a double.
 template <int Limbs>
 KINTSUGI_HOST_DEVICE double magnitude_below(const WideInteger<Limbs>& x) {
   const int length = x.length();

@@ -132,7 +132,7 @@ class TileCheck {
     return rows_[i].finite() && columns_[j].finite();
   }
 
-  // The recomputed element, for one that is not valid.
+  // Returns the recomputed element, for one that is not valid.
   T recompute(std::int64_t i, std::int64_t j, const T* c) {
     if (is_finite(i, j)) return recomputed(check_, i, j, c);
     return special_element<T>(check_.a, check_.b, i, j, check_.alpha, check_.beta, c);

@@ -53,7 +53,7 @@ struct Architecture {
   bool has_gemm_kernels() const;
   // half_accumulators, without those of product kernels that the library lacks.
   std::span<const Accumulator> available_half_accumulators() const;
-  // The DMMA kernels for a type; nullptr if there are none or the library lacks them.
+  // Returns the DMMA kernels for a type; nullptr if there are none or the library lacks them.
   const DmmaKernels* available_dmma(ElementType type) const;
 };
 

@@ -16,7 +16,7 @@ __device__ inline int cluster_size() {
   return blocks;
 }
 
-// The address of the same shared variable in another thread block of the cluster.
+// Returns the address of the same shared variable in another thread block of the cluster.
 __device__ inline std::uint32_t map_to_block(std::uint32_t address, unsigned block) {
   std::uint32_t result;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(result) : "r"(address), "r"(block));

@@ -146,7 +146,7 @@ void launch_variant(const ClusterTileVariant& variant, const DeviceFusedProduct&
          params);
 }
 
-// The product that computes C transposed: B transposed times A transposed.
+// Returns the product that computes C transposed: B transposed times A transposed.
 DeviceFusedProduct transposed(DeviceFusedProduct product) {
   std::swap(product.a, product.b);
   std::swap(product.shares_a, product.shares_b);
@@ -227,7 +227,8 @@ std::size_t multi_term_scratch_bytes(const DeviceShape& shape) {
   return segment_offset + std::max(aligned_size(2 * bytes), parallel_bytes);
 }
 
-// The counters of segments with thread blocks of their own follow those of tiles that are split along k.
+// Returns the counters of segments with thread blocks of their own follow those of tiles that are split along
+// k.
 DeviceCounters multi_term_counters(const DeviceShape& shape, std::byte* scratch) {
   static_assert(segment_offset == aligned_size(partial_bytes) + aligned_size(counter_bytes));
   const std::size_t bytes =

@@ -126,8 +126,8 @@ struct HalfPanel {
     return __float_as_uint(__ldcg(weights + tile * stride)) >> 31 != 0;
   }
 
-  // The thread's part of vector v of the panel in the piece that begins at inner index `piece`. Beyond the
-  // last vector the elements are zeros.
+  // Returns the thread's part of vector v of the panel in the piece that begins at inner index `piece`.
+  // Beyond the last vector the elements are zeros.
   __device__ HalfVector vector(int v, std::int64_t piece) const {
     const bool exists = v < count;
     const std::int64_t begin = piece + threadIdx.x % 4 * half_elements;

@@ -67,8 +67,8 @@ __device__ __forceinline__ void multiply_weights(WeightedIntegers<Config>& high,
   if constexpr (Config::has_weight(First + 1)) warpgroup_fence_operand(low);
 }
 
-// An integer of magnitude below 2^22 as an FP32 number, by two additions: I2F is issued at a quarter or an
-// eighth of their rate.
+// Returns an integer of magnitude below 2^22 as an FP32 number, by two additions: I2F is issued at a quarter
+// or an eighth of their rate.
 __device__ inline float small_integer(std::int32_t x) {
   constexpr std::int32_t bits_of_shift = 0x4b400000;  // 1.5 * 2^23
   return __fadd_rn(__int_as_float(x + bits_of_shift), -0x1.8p23F);
