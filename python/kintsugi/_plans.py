@@ -19,7 +19,7 @@ from kintsugi._tensors import device_context
 
 
 class Plan(dict):
-    """What a product does, as the library describes it (docs/schema/plan.schema.json), and a function that does it.
+    """A product's plan as the library describes it (docs/schema/plan.schema.json), and a function that runs it.
 
     str() puts the description in words. A plan is immutable; any number of threads may call one. Every call has a
     workspace of its own, plan["workspace_bytes"] large, from the library or, on a device, from the tensors' one.

@@ -102,6 +102,8 @@ class GreedySearch : Search {
     keeps_[site] = true;
   }
 
+  // If lowering the site exceeds the limit, tries to raise a cheaper site whose output it uses instead. Returns
+  // false if that does not help.
   bool raise_predecessor(std::size_t site, const Levels& lowered) {
     for (const std::size_t before : problem_.predecessors[site]) {
       const bool is_cheaper = result_.outcome.site_cost[before] < result_.outcome.site_cost[site];
@@ -111,8 +113,7 @@ class GreedySearch : Search {
       Outcome outcome;
       if (!try_levels(raised, fmt::format("lower {}, raise {}", names_[site], names_[before]), outcome))
         continue;
-      // The errors of other sites count anew; the raised one keeps its level, else it would only be lowered
-      // again.
+      // Other sites may be lowered again, now that errors are smaller; the raised one keeps its level.
       std::fill(keeps_.begin(), keeps_.end(), false);
       keeps_[before] = true;
       return true;

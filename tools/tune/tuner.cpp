@@ -65,7 +65,7 @@ class Tuner {
 
   bool has_reference() const { return request_.metric != "command"; }
 
-  // A run that has to succeed.
+  // Runs the program; an unsuccessful run is an error.
   ProgramRun required_run(const Json& rules, const std::string& outputs, std::optional<std::int64_t> seed,
                           const char* what) {
     ProgramRun run = run_program(rules, outputs, seed);

@@ -44,7 +44,8 @@ struct DecodedRecord {
   SiteRecord record;
   std::size_t bytes = 0;
 };
-// Nothing where `bytes` at `data` do not begin with a whole record of this version.
+// Decodes the record at `data`; nullopt if the `bytes` bytes there do not begin with a whole record of this
+// version.
 std::optional<DecodedRecord> decode(const char* data, std::size_t bytes);
 // A record that lies in memory.
 std::optional<DecodedRecord> decode(const char* data);

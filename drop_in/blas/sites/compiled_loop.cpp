@@ -15,7 +15,7 @@ namespace kintsugi::blas {
 
 namespace {
 
-// Elements a byte distance apart from row to row and from column to column.
+// Matrix with any strides, which are in bytes.
 struct StridedMatrix {
   const void* first;
   std::int64_t row_stride, column_stride;
@@ -43,7 +43,8 @@ std::optional<BlasMatrix> blas_matrix(const StridedMatrix& matrix, Layout layout
   return std::nullopt;
 }
 
-// Nothing where BLAS has no such product: neither rows nor columns are contiguous, or C overlaps A or B.
+// Returns the BLAS call that computes the product; nullopt if BLAS has none: neither rows nor columns of a
+// matrix are contiguous, or C overlaps A or B.
 std::optional<Call> gemm_of(const LoopProduct& product) {
   static constexpr float single_values[2] = {0, 1};
   static constexpr double double_values[2] = {0, 1};

@@ -10,7 +10,7 @@ namespace {
 
 // Pairs of schemes; errors of the first are divided by errors of the second.
 using SchemePairs = std::vector<std::pair<std::string, std::string>>;
-using PairsAt = SchemePairs (*)(const Place& place);
+using PairsAt = SchemePairs (*)(const OutsideSums& place);
 
 std::vector<double> pair_ratios(const Evidence& evidence, const SchemePairs& schemes, const Sums& sums,
                                 const Filter& filter) {
@@ -33,7 +33,7 @@ std::function<Measured(const Evidence&)> by_place(PairsAt schemes, const std::ve
   return [=](const Evidence& evidence) {
     Measured measured;
     for (const Sums& sums : kinds) {
-      for (const Place& place : places) {
+      for (const OutsideSums& place : places) {
         for (const Inputs& inputs : all_inputs)
           measured.push_back(
               {fmt::format("{}, {}, {}", inputs.name, sums.name, place.name),
@@ -69,7 +69,7 @@ Measured over_half_precision(const Evidence& evidence) {
       const Filter range = at_offsets(inputs, -20, 0);
       auto values = pair_ratios(evidence, {{term_0, fp16}, {term_6, fp16}, {term_12, fp16}, {native, fp16}},
                                 sums, range);
-      for (const Place& place : places) {
+      for (const OutsideSums& place : places) {
         const auto more = pair_ratios(
             evidence, {{place.scheme(0), fp16}, {place.scheme(6), fp16}, {place.scheme(12), fp16}}, sums,
             both(place.rows, range));
@@ -145,8 +145,8 @@ PaperSweep fig8_sweep() {
 PaperSweep fig8_places() {
   return {"places",
           {{"schemes",
-            {element_wise(0), element_wise(6), element_wise(12), leaving_every_64(0), leaving_every_64(6),
-             leaving_every_64(12)}},
+            {element_wise(0), element_wise(6), element_wise(12), outside_every_64(0), outside_every_64(6),
+             outside_every_64(12)}},
            {"engines", {"reference", "cpu"}},
            {"accumulators", {"fp32"}},
            {"distributions", fig8_distributions()},
@@ -175,17 +175,19 @@ PaperSweep fig8_tensor_cores() {
            {"shapes", {"64x64x2816"}}}};
 }
 
-SchemePairs term_over_element(const Place& place) { return {{term_0, place.scheme(0)}}; }
-SchemePairs term_over_element_12(const Place& place) { return {{term_12, place.scheme(12)}}; }
-SchemePairs unscaled_over_sgemm(const Place& place) { return {{term_0, native}, {place.scheme(0), native}}; }
-SchemePairs unscaled_over_scaled(const Place& place) {
+SchemePairs term_over_element(const OutsideSums& place) { return {{term_0, place.scheme(0)}}; }
+SchemePairs term_over_element_12(const OutsideSums& place) { return {{term_12, place.scheme(12)}}; }
+SchemePairs unscaled_over_sgemm(const OutsideSums& place) {
+  return {{term_0, native}, {place.scheme(0), native}};
+}
+SchemePairs unscaled_over_scaled(const OutsideSums& place) {
   return {{term_0, term_12}, {place.scheme(0), place.scheme(12)}};
 }
-SchemePairs six_over_twelve(const Place& place) {
+SchemePairs six_over_twelve(const OutsideSums& place) {
   return {{term_6, term_12}, {place.scheme(6), place.scheme(12)}};
 }
-SchemePairs element_over_sgemm(const Place& place) { return {{place.scheme(12), native}}; }
-SchemePairs term_over_sgemm(const Place&) { return {{term_12, native}}; }
+SchemePairs element_over_sgemm(const OutsideSums& place) { return {{place.scheme(12), native}}; }
+SchemePairs term_over_sgemm(const OutsideSums&) { return {{term_12, native}}; }
 
 std::vector<Claim> fig8_claims() {
   return {{"h2sgemm-fig8-hgemm", half_precision,

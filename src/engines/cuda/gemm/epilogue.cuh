@@ -74,9 +74,9 @@ struct EpilogueParams {
 
   // True if FP32 arithmetic is exact enough for alpha * sum * 2^-(row's + column's scale), for fp16 slices.
   __device__ bool fits_fp32() const {
-    bool all = true;
-    for (const bool one : fits_fp32_by_warp) all = all && one;
-    return all;
+    bool fits = true;
+    for (const bool fits_vectors : fits_fp32_by_warp) fits = fits && fits_vectors;
+    return fits;
   }
 
   // Loads the parameters; all epilogue warps call it together. FP32 suffices if beta is 0 and the products
@@ -93,18 +93,19 @@ struct EpilogueParams {
     const VectorRange* column_ranges = tile.b.ranges + (shared.b ? 0 : batch_item * tile.b.matrix.rows) +
                                        tile.first_column + tile_columns.first;
     const int alpha_exponent = static_cast<int>(__float_as_uint(scalars.alpha) >> 23 & 0xff) - 127;
-    // Each of the two scales may use half of what keeps the result a normal number.
+    // The result is multiplied by 2^-(row's scale + column's scale). Each scale may be as large, or as small,
+    // as keeps the result a normal number if the other scale is equal to it.
     const int max_scale = (-min_normal_exponent + min_sum_exponent + alpha_exponent) / 2;
     const int min_scale = -((max_normal_exponent - max_sum_exponent - alpha_exponent - 1) / 2);
     bool fits =
         -max_alpha_exponent <= alpha_exponent && alpha_exponent <= max_alpha_exponent && scalars.beta == 0.0F;
 #pragma unroll 1
     for (int i = thread; i < Rows + Columns; i += 32 * EpilogueWarps) {
-      const bool of_row = i < Rows;
-      const int v = of_row ? i : i - Rows;
+      const bool is_row = i < Rows;
+      const int v = is_row ? i : i - Rows;
       int scale = 0;
-      if (v < (of_row ? rows_inside : columns_inside))
-        scale = scale_of((of_row ? row_ranges : column_ranges)[v]);
+      if (v < (is_row ? rows_inside : columns_inside))
+        scale = scale_of((is_row ? row_ranges : column_ranges)[v]);
       scales[i] = scale;
       fits = fits && min_scale <= scale && scale <= max_scale;
     }

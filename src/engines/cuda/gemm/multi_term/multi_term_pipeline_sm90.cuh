@@ -55,8 +55,8 @@ struct MultiTermConfig {
     }
     return false;
   }
-  // True if the slice's last term is in the group that is committed before this term. (At term == terms, the
-  // group committed last.)
+  // True if a wait before this term for the wgmma group committed last frees the slice: its last term is in
+  // that group. `term` == `terms` means after all terms.
   static constexpr bool is_free_at(int slice, int term) {
     if (term < terms && is_used_from(slice, term)) return false;
     int before = term - 1;
