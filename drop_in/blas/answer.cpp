@@ -6,11 +6,11 @@
 
 #include "blas/level3/compose.hpp"
 #include "decision.hpp"
-#include "record.hpp"
+#include "next_blas/xerbla.hpp"
+#include "report/record.hpp"
 #include "settings.hpp"
 #include "sites/compiled_site.hpp"
 #include "sites/site.hpp"
-#include "xerbla.hpp"
 
 namespace kintsugi::blas {
 

@@ -22,7 +22,7 @@ enum class SplitKind : std::uint8_t {
   magnitude_above,
   // Residues of the nearest integer modulo the first `slices` moduli (arith/residue/residue.hpp).
   residues,
-  // Integers; the largest residual of a vector decides the grid of each of its slices: split/successive.hpp.
+  // Integers; the largest residual of a vector decides the grid of each of its slices (split/successive/).
   successive,
   // Segments of 7 bits with one exponent per tile of vectors and inner indices: split/tiles.hpp.
   tiles,
@@ -75,16 +75,16 @@ struct SplitRule {
   int tile_depth = 0;
   int depth_limit = 0;
 
-  // Magnitudes of residues' integers are at most 2^integer_bits(): one element may be as large as its
-  // vector's norm; where it meets only small elements, it may be larger by the digits of magnitudes.
+  // log2 of the largest magnitude of the integers whose residues are slices. With scales by norms an element
+  // may be as large as its vector's norm. With scales by the product of magnitudes it may be 2^6 times larger:
+  // the product's digits do not resolve the small elements with which it is multiplied.
   KINTSUGI_HOST_DEVICE constexpr int integer_bits() const {
     if (scales == ScaleRule::norm) return (sum_bits + 1) / 2;
     if (scales == ScaleRule::product) return sum_bits / 2 + 6;
     return top_exponent + 1;
   }
 
-  // successive: after a slice, remainders are at most 2^-successive_gain() times the power of two above the
-  // largest.
+  // successive: each slice lowers the bound of the residuals, a power of two, by this number of bits.
   KINTSUGI_HOST_DEVICE constexpr int successive_gain() const {
     return residual_exponent + (sigma_grid ? 0 : 1);
   }

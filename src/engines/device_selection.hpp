@@ -53,6 +53,7 @@ struct DeviceSliceCounts {
   std::int64_t slices_b = 0;
   std::int64_t products = 0;
   std::int64_t fast_blocks = 0;
+  // max_successive_slices less the fewest slices of any block: zeroed memory then means the most slices.
   std::int32_t fewest_slices_below_most = 0;
   std::int32_t max_products = 0;
 };
@@ -79,7 +80,7 @@ struct DeviceReport {
 // Report to which select() adds its items.
 struct DeviceReporting {
   DeviceReport* report = nullptr;
-  bool begins = false;  // first of the call, with all of its items: select() overwrites the report
+  bool begins = false;  // true: the call's only selection, for all items; select() overwrites the report
   // True: no step depends on the selection, so it may overlap the preceding step, multiply_fused(). A short
   // product would otherwise wait for it.
   bool overlaps_products = false;

@@ -4,7 +4,7 @@
 
 #include "arith/complex.hpp"
 #include "arith/double_double.hpp"
-#include "base/workers.hpp"
+#include "base/threads/workers.hpp"
 #include "execute/allocate.hpp"
 #include "execute/device/device.hpp"
 #include "execute/device/prepare.hpp"

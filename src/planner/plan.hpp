@@ -113,7 +113,7 @@ Plan make_emulating_plan(const Problem& problem, const Settings& settings);
 struct PlanSurroundings {
   DeviceContext context;  // the calling thread's, of matrices in device memory that an engine can reach
   int threads = 1;        // that OpenMP offers the calling thread
-  int fork_depth = 0;     // base/fork.hpp
+  int fork_depth = 0;     // base/threads/fork.hpp
 
   friend bool operator==(const PlanSurroundings&, const PlanSurroundings&) = default;
 };

@@ -5,8 +5,8 @@
 #include <bit>
 
 #include "base/floating_environment.hpp"
+#include "base/threads/workers.hpp"
 #include "base/vectorised.hpp"
-#include "base/workers.hpp"
 #include "formats/format.hpp"
 
 namespace kintsugi::core {

@@ -4,8 +4,8 @@
 #include <set>
 #include <vector>
 
-#include "base/fork.hpp"
 #include "base/status.hpp"
+#include "base/threads/fork.hpp"
 #include "schemes/bound.hpp"
 
 // Included after the accumulators, because GCC warns that their enumerators shadow the formats' names.

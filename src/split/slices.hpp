@@ -39,9 +39,9 @@ struct Slices {
   int tile_vectors = 0;
   int tile_depth = 0;
   TileExponent* tiles = nullptr;
-  // In a device's memory instead: the weight (tile_weight() of arith/tile_arithmetic.hpp) of tile t of a
-  // panel, tile_weights[t * panels() + panel], -0 where the tile fails Eq. 9; and how many tiles of each
-  // panel fail.
+  // On a device these replace `tiles`. tile_weights[t * panels() + panel] is the weight of tile t of a panel
+  // (tile_weight() of arith/tile_arithmetic.hpp), -0 if the tile fails Eq. 9; tile_failures[panel] is the
+  // number of the panel's tiles that fail.
   float* tile_weights = nullptr;
   std::int32_t* tile_failures = nullptr;
 

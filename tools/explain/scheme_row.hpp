@@ -9,7 +9,7 @@
 #include "explain/plans.hpp"
 #include "explain/sample.hpp"
 #include "lab/bound_check.hpp"
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 #include "lab/retained_bits.hpp"
 
 namespace kintsugi::tools {

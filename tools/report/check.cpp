@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 #include "report/figures.hpp"
 
 namespace kintsugi::tools {

@@ -6,7 +6,7 @@
 
 #include "accuracy/methods.hpp"
 #include "gemm/check.hpp"
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 #include "lab/native_difference.hpp"
 #include "lab/reference/long_double_reference.hpp"
 

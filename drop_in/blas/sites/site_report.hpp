@@ -3,7 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "blas/report.hpp"
+#include "blas/report/report.hpp"
 
 namespace kintsugi::blas {
 

@@ -154,7 +154,7 @@ struct Driver {
   bool complete = false;  // the driver has all functions; only a device may be missing
   int version = 0;        // 13000 is 13.0; 0: unknown
   int devices = 0;
-  int fork_depth = 0;  // fork_depth() of the process that opened it (base/fork.hpp)
+  int fork_depth = 0;  // fork_depth() of the process that opened it (base/threads/fork.hpp)
 
   std::string version_text() const;  // "13.0"
   // "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"

@@ -22,8 +22,8 @@
 #include "base/embedding.hpp"
 #include "base/floating_environment.hpp"
 #include "base/memory.hpp"
+#include "base/threads/workers.hpp"
 #include "base/vectorised.hpp"
-#include "base/workers.hpp"
 #include "engines/cpu/openblas.hpp"
 #include "formats/error_free.hpp"
 

@@ -5,8 +5,8 @@
 #include <array>
 
 #include "base/cuda/cuda_driver.hpp"
-#include "base/fork.hpp"
 #include "base/status.hpp"
+#include "base/threads/fork.hpp"
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/common/clear.hpp"

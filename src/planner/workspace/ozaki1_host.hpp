@@ -7,9 +7,9 @@
 #include "base/memory.hpp"
 #include "planner/plan.hpp"
 #include "recombine/ozaki1.hpp"
-#include "split/slice_count.hpp"
 #include "split/slices.hpp"
-#include "split/successive.hpp"
+#include "split/successive/slice_count.hpp"
+#include "split/successive/successive.hpp"
 
 namespace kintsugi::core {
 

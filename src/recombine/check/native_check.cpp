@@ -11,7 +11,7 @@
 #include "arith/exact/exact_sum.hpp"
 #include "arith/underflow.hpp"
 #include "base/floating_environment.hpp"
-#include "base/workers.hpp"
+#include "base/threads/workers.hpp"
 #include "recombine/check/value_range.hpp"
 #include "recombine/rounded_result.hpp"
 #include "recombine/special_element.hpp"

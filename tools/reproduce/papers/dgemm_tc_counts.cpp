@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "accuracy/methods.hpp"
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 #include "reproduce/papers/dgemm_tc.hpp"
 
 namespace kintsugi::tools {

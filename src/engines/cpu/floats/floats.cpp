@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/floating_environment.hpp"
-#include "base/fork.hpp"
+#include "base/threads/fork.hpp"
+#include "base/threads/workers.hpp"
 #include "base/vectorised.hpp"
-#include "base/workers.hpp"
 #include "formats/formats.hpp"
 
 namespace kintsugi::core {

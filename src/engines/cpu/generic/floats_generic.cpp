@@ -14,9 +14,10 @@ constexpr bool has_fused = true;
 constexpr bool has_fused = false;
 #endif
 
-// x y + sum rounded once, also where fp32 has no such instruction. The product of slices, of at most 24 bits,
-// is exact in double, and the double sum is rounded to odd: what it lost (two_sum; Knuth) decides its last
-// bit, so that the second rounding, to fewer than half its bits, is that of the exact sum.
+// Returns x y + sum rounded once. Without an FMA instruction, products that are normal FP32 numbers are exact
+// in FP32, since slices have at most 12 bits. Others are exact in double; there the sum is rounded to odd: what
+// it lost (two_sum; Knuth) decides its last bit, so that the second rounding, to fewer than half its bits, is
+// that of the exact sum.
 template <bool normal_products>
 float fused(float x, float y, float sum) {
   if constexpr (has_fused) return std::fma(x, y, sum);

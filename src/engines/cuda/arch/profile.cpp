@@ -11,10 +11,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/fork.hpp"
 #include "base/settings.hpp"
 #include "base/status.hpp"
 #include "base/text/format_text.hpp"
+#include "base/threads/fork.hpp"
 #include "base/version.hpp"
 #include "engines/cuda/arch/cost_fields.hpp"
 #include "engines/cuda/common/contexts.hpp"

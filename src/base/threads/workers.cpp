@@ -1,4 +1,4 @@
-#include "base/workers.hpp"
+#include "base/threads/workers.hpp"
 
 #include <sys/resource.h>
 
@@ -6,7 +6,7 @@
 #include <atomic>
 #include <chrono>
 
-#include "base/fork.hpp"
+#include "base/threads/fork.hpp"
 
 namespace kintsugi::core {
 

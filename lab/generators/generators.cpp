@@ -1,4 +1,4 @@
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/status.hpp"
-#include "lab/random.hpp"
+#include "lab/generators/random.hpp"
 
 namespace kintsugi::lab {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "call.hpp"
-#include "sites/flow.hpp"
-#include "sites/output.hpp"
+#include "blas/call.hpp"
+#include "blas/sites/flow.hpp"
+#include "blas/sites/output.hpp"
 
 namespace kintsugi::blas {
 

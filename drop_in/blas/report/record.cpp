@@ -1,10 +1,10 @@
 #include "record.hpp"
 
+#include "blas/mutexes.hpp"
+#include "blas/settings.hpp"
+#include "blas/sites/site_report.hpp"
 #include "common/report_file.hpp"
-#include "mutexes.hpp"
 #include "report.hpp"
-#include "settings.hpp"
-#include "sites/site_report.hpp"
 
 namespace kintsugi::blas {
 

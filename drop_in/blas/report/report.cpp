@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "blas/next_blas/next.hpp"
+#include "blas/settings.hpp"
+#include "blas/sites/site_report.hpp"
 #include "common/report_file.hpp"
-#include "next.hpp"
-#include "settings.hpp"
-#include "sites/site_report.hpp"
 
 namespace kintsugi::blas {
 
