@@ -31,7 +31,7 @@ struct SliceCounts {
   std::int32_t exhausted = 0;
 };
 
-// How many slices of A and of B a block of C multiplies, and which of their products.
+// Numbers of slices of A and of B that a block of C multiplies, and the choice of their products.
 struct SliceDepth {
   int a = 0;
   int b = 0;

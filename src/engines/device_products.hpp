@@ -11,7 +11,7 @@
 
 namespace kintsugi::core {
 
-// One tile of C: the sums of vectors first_row..., first_column... (of real vectors if C is complex).
+// Tile of C: `rows` x `columns` elements from (first_row, first_column) on.
 struct DeviceTile {
   DeviceSide a;
   DeviceSide b;
@@ -54,8 +54,8 @@ struct DeviceFusedProduct {
   bool has_cleared_counters = false;  // the product need not clear its counters (DeviceSplit::cleared)
 };
 
-// Tiles of the operands of a fused product that are counted in the report, those of the whole operand at once
-// or of the vectors of a block of C.
+// Slices with exponents per tile (MixPert) whose tiles are to be counted in the report: those of whole operands,
+// or of the vectors of one block of C.
 struct DeviceTileCount {
   Slices a;  // slices of the first item; data = nullptr: they were counted before
   Slices b;

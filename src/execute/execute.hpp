@@ -28,9 +28,10 @@ struct DeviceReport;    // engines/device.hpp
 // a bit. Immutable.
 struct Prepared {
   struct Item {
-    HostBuffer copy;                  // vectors x k, dense, elements of the problem's type, not conjugated
-    std::int64_t vector_stride;       // of the copy, unit stride where the original's is,
-    std::int64_t element_stride;      // so that a native product keeps its bits
+    HostBuffer copy;  // vectors x k, dense, elements of the problem's type, not conjugated
+    // Strides of the copy. The one that is 1 is the original's, so that a native product keeps its bits.
+    std::int64_t vector_stride;
+    std::int64_t element_stride;
     std::vector<VectorRange> ranges;  // empty for a native plan
     SplitRule rule;                   // split rule of the slices, if there are any
     HostBuffer slice_memory;

@@ -51,7 +51,7 @@ constexpr SplitRule grid_split(const Format& format, int slices) {
   return rule;
 }
 
-// How accumulators are combined into the result.
+// Method by which accumulators are combined into the result.
 enum class Recombination : std::uint8_t {
   // Power-of-two weights, summed in double (integer accumulators: exactly), one rounding after alpha and
   // beta.

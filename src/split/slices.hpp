@@ -70,7 +70,7 @@ struct Slices {
 
   std::int64_t panels() const { return allocated_vectors / tile_vectors; }
 
-  // As place(), for the slices of batch items in a device's memory, items * bytes() bytes: first the slices
+  // Like place(), for the slices of batch items in a device's memory, items * bytes() bytes: first the slices
   // of all items, then the weights of all their tiles, then the panels' numbers of failing tiles.
   void place_items(std::byte* memory, std::int64_t items) {
     data = memory;

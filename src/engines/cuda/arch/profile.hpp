@@ -24,13 +24,13 @@ struct DeviceTraits {
 
 DeviceTraits traits_of(Device device);
 
-// How well the costs explain the measurements of one kind.
+// Deviation of the measurements of one kind from the times that the costs give.
 struct ProfileFit {
   std::string kind;
   int measurements = 0;
   double median_deviation = 0;  // |measured / expected - 1|
   double max_deviation = 0;
-  std::string worst;  // what deviates most
+  std::string worst;  // measurement with the largest deviation
 };
 
 struct Profile {

@@ -176,7 +176,7 @@ __device__ inline void store_pair(float* first, float x, float y) {
   asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(first), "f"(x), "f"(y));
 }
 
-// How the elements of a tile are stored.
+// Methods of storing the elements of a tile.
 enum class StoreMode : std::uint8_t {
   paired,         // row-major C that holds the whole tile: two neighbors at once
   rows,           // other tiles of a row-major C: rows of 32 elements by whole warps
@@ -349,7 +349,7 @@ __device__ void store_general_tile(const Sums& sums, const DeviceTile& tile,
   store_special_elements(params, tile, thread, threads);
 }
 
-// As store_general_tile(), in FP32 where that suffices.
+// Stores a tile like store_general_tile(), in FP32 where that suffices.
 template <FormatId SliceFormat, int Rows, int Columns, int EpilogueWarps, int Count>
 __device__ void store_tile(const float (&sums)[Count], const DeviceTile& tile,
                            const EpilogueParams<Rows, Columns, EpilogueWarps>& params, int row, int thread,

@@ -61,7 +61,7 @@ __device__ bool needs_no_product(const DeviceCondition& condition, const Scalars
 template <class T>
 __device__ void write_without_product(const DeviceCondition& condition, const Scalars<T>& scalars,
                                       const MatrixView<T>& c, int threads) {
-  // The same condition as in needs_no_product(): a function for both changes the order of instructions in all
+  // needs_no_product() has the same condition. A common function would change the order of instructions in all
   // SIMT kernels.
   const bool nothing_selected =
       condition.selection != nullptr && condition.candidate == DeviceSelection::none;

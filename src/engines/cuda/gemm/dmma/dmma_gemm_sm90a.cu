@@ -182,8 +182,8 @@ class DmmaBlock {
       }
     }
   }
-  // Loads fragments of a stage into one of two register buffers, which alternate: all of B's fragments of a
-  // k-half; fragment number q of A, which is that of a k-half and a row.
+  // Load fragments of a stage into one of two register buffers, which alternate: load_b() all fragments of B in
+  // a k-half, load_a() one fragment of A, that of a k-half and a row, which is number q of the stage.
   __device__ static void load_b(Tile& sums, int stage, int k_half) {
     sums.load_b(k_half % 2, k_tile_offset(stage, k_half / 2), k_half % 2);
   }
