@@ -76,8 +76,8 @@ struct SplitRule {
   int depth_limit = 0;
 
   // log2 of the largest magnitude of the integers whose residues are slices. With scales by norms an element
-  // may be as large as its vector's norm. With scales by the product of magnitudes it may be 2^6 times larger:
-  // the product's digits do not resolve the small elements with which it is multiplied.
+  // may be as large as its vector's norm. With scales by the product of magnitudes it may be 2^6 times
+  // larger: the product's digits do not resolve the small elements with which it is multiplied.
   KINTSUGI_HOST_DEVICE constexpr int integer_bits() const {
     if (scales == ScaleRule::norm) return (sum_bits + 1) / 2;
     if (scales == ScaleRule::product) return sum_bits / 2 + 6;

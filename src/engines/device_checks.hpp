@@ -77,8 +77,8 @@ struct DeviceOpenElements {
   }
 };
 
-// Probability that the check leaves an element open whose sum is known to be within `deviation` of `sum`: that
-// a rounding boundary of results with `digits` bits lies in this interval.
+// Probability that the check leaves an element open whose sum is known to be within `deviation` of `sum`:
+// that a rounding boundary of results with `digits` bits lies in this interval.
 KINTSUGI_HOST_DEVICE inline double chance_of_open(double sum, double deviation, int digits) {
   if (deviation == 0) return 0;
   if (sum == 0) return 1;

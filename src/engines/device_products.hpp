@@ -54,8 +54,8 @@ struct DeviceFusedProduct {
   bool has_cleared_counters = false;  // the product need not clear its counters (DeviceSplit::cleared)
 };
 
-// Slices with exponents per tile (MixPert) whose tiles are to be counted in the report: those of whole operands,
-// or of the vectors of one block of C.
+// Slices with exponents per tile (MixPert) whose tiles are to be counted in the report: those of whole
+// operands, or of the vectors of one block of C.
 struct DeviceTileCount {
   Slices a;  // slices of the first item; data = nullptr: they were counted before
   Slices b;

@@ -71,8 +71,8 @@ void log_execution(const LogSink& log, const Report& report) noexcept {
   }
 }
 
-// Returns the handle's memory for a device's report, which the first call allocates. Null without a handle and
-// for host or native plans, which need no device report.
+// Returns the handle's memory for a device's report, which the first call allocates. Null without a handle
+// and for host or native plans, which need no device report.
 std::shared_ptr<const DeviceReportMemory> reserve_device_report(kintsugi_handle handle, const Plan& plan,
                                                                 const Queue& queue) {
   if (handle == nullptr || plan.problem.memory != MemorySpace::device || plan.is_native()) return nullptr;
@@ -83,7 +83,8 @@ std::shared_ptr<const Plan> make_uncached_plan(kintsugi_handle handle, const Pro
                                                const Settings& settings, const CheckedOptions& call) {
   check_queue_of(problem, call.queue);
   auto plan = std::make_shared<const Plan>(make_plan(problem, settings, call.allocator, call.queue));
-  // Allocates the report's memory now, since an execution may be captured in a graph, where nothing allocates.
+  // Allocates the report's memory now, since an execution may be captured in a graph, where nothing
+  // allocates.
   reserve_device_report(handle, *plan, plan->queue);
   return plan;
 }

@@ -102,8 +102,8 @@ class GreedySearch : Search {
     keeps_[site] = true;
   }
 
-  // If lowering the site exceeds the limit, tries to raise a cheaper site whose output it uses instead. Returns
-  // false if that does not help.
+  // If lowering the site exceeds the limit, tries to raise a cheaper site whose output it uses instead.
+  // Returns false if that does not help.
   bool raise_predecessor(std::size_t site, const Levels& lowered) {
     for (const std::size_t before : problem_.predecessors[site]) {
       const bool is_cheaper = result_.outcome.site_cost[before] < result_.outcome.site_cost[site];

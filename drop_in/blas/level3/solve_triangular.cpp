@@ -33,8 +33,8 @@ struct DiagonalBlock {
       for (std::int64_t i = 0; i < order; ++i) elements[i + j * order] = problem.value(first + i, first + j);
   }
   const T& at(std::int64_t i, std::int64_t j) const { return elements[i + j * order]; }
-  // Row whose unknown a step computes. Rows first_after(row) ... end_after(row) - 1 are still unsolved, and its
-  // product is subtracted from them.
+  // Row whose unknown a step computes. Rows first_after(row) ... end_after(row) - 1 are still unsolved, and
+  // its product is subtracted from them.
   std::int64_t row_of(std::int64_t step) const { return is_lower ? step : order - 1 - step; }
   std::int64_t first_after(std::int64_t row) const { return is_lower ? row + 1 : 0; }
   std::int64_t end_after(std::int64_t row) const { return is_lower ? order : row; }

@@ -11,8 +11,8 @@ namespace kintsugi::blas {
 // Stores the record of the call site from which this thread's next call comes.
 void announce_compiled_site(const void* record);
 
-// Returns the record stored for this thread's call and forgets it; nullptr if the caller was not compiled with
-// the pass.
+// Returns the record stored for this thread's call and forgets it; nullptr if the caller was not compiled
+// with the pass.
 const void* take_compiled_site();
 
 // Makes a site, without a rule, from a record of the compiler pass; nullptr if `record` is none.

@@ -14,8 +14,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Time for which a machine counts as busy after a thread of a short call was preempted. Even an idle machine's
-// daemons preempt a thread a few times per second; calls within this time after it have one thread.
+// Time for which a machine counts as busy after a thread of a short call was preempted. Even an idle
+// machine's daemons preempt a thread a few times per second; calls within this time after it have one thread.
 constexpr auto busy_time = std::chrono::milliseconds(50);
 
 std::atomic<Clock::rep> busy_until{0};

@@ -159,8 +159,8 @@ void add_block(const std::uint64_t* a, const std::uint64_t* b, std::int64_t leng
   }
 }
 
-// Prefetches words p ... p + k_packed - 1 of one vector, since the next packing would wait for memory. Numbers
-// from 0 on are vectors of a, those from int52_tile on are vectors of b.
+// Prefetches words p ... p + k_packed - 1 of one vector, since the next packing would wait for memory.
+// Numbers from 0 on are vectors of a, those from int52_tile on are vectors of b.
 void prefetch(const Int52Block& block, std::int64_t p, std::int64_t number) {
   const bool is_a = number < int52_tile;
   const std::int64_t v = is_a ? number : number - int52_tile;

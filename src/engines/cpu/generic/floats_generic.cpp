@@ -15,9 +15,9 @@ constexpr bool has_fused = false;
 #endif
 
 // Returns x y + sum rounded once. Without an FMA instruction, products that are normal FP32 numbers are exact
-// in FP32, since slices have at most 12 bits. Others are exact in double; there the sum is rounded to odd: what
-// it lost (two_sum; Knuth) decides its last bit, so that the second rounding, to fewer than half its bits, is
-// that of the exact sum.
+// in FP32, since slices have at most 12 bits. Others are exact in double; there the sum is rounded to odd:
+// what it lost (two_sum; Knuth) decides its last bit, so that the second rounding, to fewer than half its
+// bits, is that of the exact sum.
 template <bool normal_products>
 float fused(float x, float y, float sum) {
   if constexpr (has_fused) return std::fma(x, y, sum);

@@ -61,8 +61,8 @@ __device__ bool needs_no_product(const DeviceCondition& condition, const Scalars
 template <class T>
 __device__ void write_without_product(const DeviceCondition& condition, const Scalars<T>& scalars,
                                       const MatrixView<T>& c, int threads) {
-  // needs_no_product() has the same condition. A common function would change the order of instructions in all
-  // SIMT kernels.
+  // needs_no_product() has the same condition. A common function would change the order of instructions in
+  // all SIMT kernels.
   const bool nothing_selected =
       condition.selection != nullptr && condition.candidate == DeviceSelection::none;
   if (!nothing_selected && scalars.beta == T(1)) return;  // 1 * NaN would lose the NaN's bits

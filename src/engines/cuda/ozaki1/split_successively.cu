@@ -1,5 +1,6 @@
 // Algorithm 1 of dgemm-tc on a device (on hosts: split/successive/successive.cpp). Residuals are not stored:
-// each slice subtracts the slices before it from the element once more, which costs less than memory for them.
+// each slice subtracts the slices before it from the element once more, which costs less than memory for
+// them.
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ozaki1/arguments.hpp"
 #include "engines/cuda/ozaki1/slice_elements.cuh"

@@ -28,8 +28,8 @@ __device__ Line<T> line_of(const DeviceMatrix& matrix, std::int64_t item, std::i
     return {matrix_start<T>(matrix, item) + vector * matrix.row_stride, matrix.column_stride, false, false};
   const auto* start = reinterpret_cast<const T*>(matrix_start<std::complex<T>>(matrix, item));
   const std::int64_t row = matrix.right ? vector >> 1 : vector;
-  // A column of B gives two vectors. The even one, for the real parts of C, has -im b; conjugation changes the
-  // sign of either.
+  // A column of B gives two vectors. The even one, for the real parts of C, has -im b; conjugation changes
+  // the sign of either.
   const bool even = matrix.right && (vector & 1) == 0;
   return {start + 2 * row * matrix.row_stride, 2 * matrix.column_stride, true, matrix.conjugated != even};
 }

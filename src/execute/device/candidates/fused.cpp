@@ -84,8 +84,8 @@ class FusedCall {
     bool ranges_known;  // ranges were found before the split
   };
 
-  // Largest number of items in a step. Kernels take the number of items from the operands (DeviceSide::items),
-  // which is 1 where all items share one. So it is 1 if all items share both operands.
+  // Largest number of items in a step. Kernels take the number of items from the operands
+  // (DeviceSide::items), which is 1 where all items share one. So it is 1 if all items share both operands.
   std::int64_t max_items_for(const DeviceOperands& operands) const {
     const auto serves_all = [](const DeviceMatrix& matrix, const DevicePrepared* given) {
       const DevicePrepared* prepared = with_slices(given);

@@ -149,8 +149,8 @@ class DmmaBlock {
   }
 
   // Multiplies all k-tiles of a tile of C; fragments are loaded while the previous ones are multiplied. A
-  // fragment holds half of a k-tile's inner indices, so a pipeline stage has `k_halves` fragments of every row
-  // of fragments of A; they are multiplied one k-half after the other, row by row.
+  // fragment holds half of a k-tile's inner indices, so a pipeline stage has `k_halves` fragments of every
+  // row of fragments of A; they are multiplied one k-half after the other, row by row.
   __device__ void sum_up(Tile& sums, PipelineState<Config>& state) const {
     constexpr int rows = Tile::row_fragments;
     constexpr int k_halves = 2 * Config.k_tiles;
@@ -182,8 +182,8 @@ class DmmaBlock {
       }
     }
   }
-  // Load fragments of a stage into one of two register buffers, which alternate: load_b() all fragments of B in
-  // a k-half, load_a() one fragment of A, that of a k-half and a row, which is number q of the stage.
+  // Load fragments of a stage into one of two register buffers, which alternate: load_b() all fragments of B
+  // in a k-half, load_a() one fragment of A, that of a k-half and a row, which is number q of the stage.
   __device__ static void load_b(Tile& sums, int stage, int k_half) {
     sums.load_b(k_half % 2, k_tile_offset(stage, k_half / 2), k_half % 2);
   }

@@ -81,8 +81,8 @@ class WeightedTilePipelineState {
   __device__ Mbarrier& full() const { return shared_.full[stage_]; }
   __device__ void wait_full() const { full().wait(parity_); }
   __device__ void wait_free() const { shared_.free[stage_].wait(parity_ ^ 1); }
-  // Frees the stage for this warp, in both thread blocks, each of which loads its share of the tile of B. Every warp
-  // arrives, since each has read weights.
+  // Frees the stage for this warp, in both thread blocks, each of which loads its share of the tile of B.
+  // Every warp arrives, since each has read weights.
   __device__ void release() const {
     __syncwarp();
     const unsigned lane = threadIdx.x % 32;
