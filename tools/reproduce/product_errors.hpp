@@ -19,7 +19,7 @@ struct ProductErrors {
   std::vector<std::uint64_t> seeds;
   std::string native = "reference";  // engine of the native product in Max_error and MRED
   bool positive = false;             // operands are the distribution's absolute values
-  bool half_output = false;          // results are rounded to FP16 before the comparison
+  bool fp16_output = false;          // results are rounded to FP16 before the comparison
   std::int64_t max_elements = 4096;
 };
 

@@ -117,7 +117,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
     static constexpr std::array words{Accumulator::int128};
     switch (format) {
       case FormatId::fp16:
-      case FormatId::bf16: return current_architecture().available_half_accumulators();
+      case FormatId::bf16: return current_architecture().available_fp16_bf16_accumulators();
       case FormatId::tf32: return floating;
       case FormatId::fp64: return doubles;
       case FormatId::int52: return words;

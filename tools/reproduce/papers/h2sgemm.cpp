@@ -62,7 +62,7 @@ std::function<Measured(const Evidence&)> by_offset(PairsAt schemes, const std::v
   };
 }
 
-Measured over_half_precision(const Evidence& evidence) {
+Measured over_fp16_results(const Evidence& evidence) {
   Measured measured;
   for (const Sums& sums : sums_beside_sgemm) {
     for (const Inputs& inputs : all_inputs) {
@@ -81,7 +81,7 @@ Measured over_half_precision(const Evidence& evidence) {
   return measured;
 }
 
-Filter with_half_output() {
+Filter with_fp16_output() {
   return [](const Json& row) { return cell(row, "output") == "fp16"; };
 }
 
@@ -98,7 +98,7 @@ Measured half_precision(const Evidence& evidence) {
     }
   };
   for (const Sums& sums : kinds_of_sums) add(sums, "FP32", of_sweeps());
-  add(kinds_of_sums.front(), "FP16", with_half_output());
+  add(kinds_of_sums.front(), "FP16", with_fp16_output());
   return measured;
 }
 
@@ -160,7 +160,7 @@ Analysis fig8_half_results() {
   study.distributions = fig8_distributions();
   study.shapes = {{64, 64, 2816}};
   study.seeds = {1};
-  study.half_output = true;
+  study.fp16_output = true;
   return {"product-errors", [=](bool quick) { return product_errors({study}, quick); }, {}, "half-results"};
 }
 
@@ -193,7 +193,7 @@ std::vector<Claim> fig8_claims() {
   return {{"h2sgemm-fig8-hgemm", half_precision,
            "Elements of one sign cancel nothing, so that the same product errs by 6e-6 before its result "
            "is rounded to FP16; below -14 fp16's own numbers have fewer bits."},
-          {"h2sgemm-fig8-largest", over_half_precision},
+          {"h2sgemm-fig8-largest", over_fp16_results},
           {"h2sgemm-fig8-alike", by_place(term_over_element, kinds_of_sums, -20, 0), order_of_sums},
           {"h2sgemm-fig8-near-0", by_place(term_over_element, kinds_of_sums, -2, 0), order_of_sums},
           {"h2sgemm-fig8-unscaled", by_place(unscaled_over_sgemm, sums_beside_sgemm, -20, 0),

@@ -160,7 +160,7 @@ __device__ void add_half_precision(float (&fp16_sums)[Config::sums], const Weigh
   const std::int64_t item_b = params.shares_b ? 0 : coord.item;
   const int row = warp * weighted_tile_rows;
   if (row >= shared.epilogue.rows) return;
-  const HalfPanel a{view_of<const float>(params.tile.a.matrix, params.tile.a.item + coord.item),
+  const Fp16Panel a{view_of<const float>(params.tile.a.matrix, params.tile.a.item + coord.item),
                     shared.epilogue.first_row + row,
                     shared.epilogue.rows - row,
                     shared.epilogue.scales + row,
@@ -173,7 +173,7 @@ __device__ void add_half_precision(float (&fp16_sums)[Config::sums], const Weigh
   for (int fragment = 0; fragment < Config::fragments; ++fragment) {
     const int column = fragment * weighted_tile_columns;
     if (column >= shared.epilogue.columns) break;
-    const HalfPanel b{columns,
+    const Fp16Panel b{columns,
                       shared.epilogue.first_column + column,
                       shared.epilogue.columns - column,
                       shared.epilogue.scales + WeightedTile::rows + column,
