@@ -14,7 +14,7 @@
 
 namespace kintsugi::core {
 
-// What an execution did. The size is fixed, so that a call with a workspace allocates nothing.
+// Record of what an execution did. The size is fixed, so that a call with a workspace allocates nothing.
 struct Report {
   std::shared_ptr<const Plan> plan;  // that was executed, set by the caller; nullptr: none was
   Blocking blocking;

@@ -9,7 +9,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// What a member of a document must be; a missing member counts as null.
+// Requirement for a member of a document; a missing member counts as null.
 struct Member {
   std::string path;  // "/problem/m"
   const char* expected;

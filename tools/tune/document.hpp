@@ -1,4 +1,4 @@
-// What a tuning found, as a JSON document and as text.
+// Results of a tuning as a JSON document and as text.
 #pragma once
 
 #include <string>

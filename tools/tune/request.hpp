@@ -7,7 +7,7 @@
 
 namespace kintsugi::tools {
 
-// What a call site may run.
+// One of the programs that a call site may run.
 struct Level {
   std::string name;   // native, exact or a scheme
   double weight = 1;  // cost of a multiplication, for --cost weights

@@ -198,7 +198,8 @@ class EstimatedSearch : Search {
 
   double first_error_ = 0;
   std::vector<double> first_cost_;
-  // Of estimated errors. It begins below 1, since errors partly cancel: one run more where they do not.
+  // Factor of estimated errors. It begins below 1, since errors partly cancel: one more run is needed where
+  // they do not.
   double correction_ = 0.8;
   std::vector<std::vector<Estimate>> alone_;  // indices: site, level
   std::set<Levels> tried_;

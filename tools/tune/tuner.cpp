@@ -104,7 +104,7 @@ class Tuner {
     std::filesystem::rename(made, done);
   }
 
-  // Which file has which site's output: ordinal numbers are those of one run.
+  // Writes which file has which site's output, since ordinal numbers are those of one run.
   static void write_names(const Json& sites, const std::string& folder) {
     for (const Json& site : sites)
       if (site.at("output").is_string())

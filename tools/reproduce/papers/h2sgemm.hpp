@@ -40,7 +40,7 @@ inline SchemeOnEngine method_of(const Sums& sums, const std::string& scheme) {
 // since then it adds them in FP64 (CHANGELOG, Bits).
 inline constexpr const char* last_with_fp32_outside = "663a57e2e5d6";
 
-// How often, and in which type, the element-wise order's partial sums are added outside the unit. The paper
+// Interval and type in which the element-wise order's partial sums are added outside the unit. The paper
 // does not say it.
 struct OutsideSums {
   std::string name;
