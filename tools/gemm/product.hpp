@@ -37,13 +37,14 @@ struct PlanDeleter {
   void operator()(kintsugi_plan plan) const { kintsugi_plan_destroy(plan); }
 };
 
-class Candidate {
+// Product that the command line asks for: that of its settings, or one of --compare.
+class RequestedProduct {
  public:
-  // The product with the settings of the flags.
-  Candidate(const Operands& operands, const std::vector<FlagValue>& flags);
-  // The product with another scheme, or "native": flags and variables that name a scheme, a policy or an
-  // accuracy are ignored.
-  Candidate(const Operands& operands, const std::vector<FlagValue>& flags, const std::string& scheme);
+  // Plans the product with the settings of the flags.
+  RequestedProduct(const Operands& operands, const std::vector<FlagValue>& flags);
+  // Plans the product with another scheme, or "native": flags and variables that name a scheme, a policy or
+  // an accuracy are ignored.
+  RequestedProduct(const Operands& operands, const std::vector<FlagValue>& flags, const std::string& scheme);
 
   const std::string& requested_scheme() const { return row_.requested_scheme; }
 

@@ -13,7 +13,6 @@
 #include <algorithm>
 
 #include "base/embedding.hpp"
-#include "engines/cuda/gemm/copy_pattern.hpp"
 #include "engines/cuda/gemm/dmma/dmma_tiles.hpp"
 #include "engines/cuda/ptx/async_copy.cuh"
 

@@ -49,8 +49,8 @@ struct KTiles {
   KTile<T, Tile> b[2];
 };
 
-// Patterns in which the threads of a thread block share an operand's elements of a step: neighboring lanes copy
-// what is contiguous in memory, 16 bytes or one element each.
+// Patterns in which the threads of a thread block share an operand's elements of a step: neighboring lanes
+// copy what is contiguous in memory, 16 bytes or one element each.
 enum class SimtCopyPattern : std::uint8_t { chunks_along_vectors, elements_along_vectors, elements_along_k };
 
 // `view` begins at the tile's first vector.
