@@ -54,7 +54,7 @@ int scaled_exponent(double largest, bool reserves_rounding_bit);
 
 // Properties of an operand's vectors, the rows of `rows`, that the bound needs.
 struct VectorNorms {
-  std::vector<double> one_norms;  // of each vector
+  std::vector<double> one_norms;  // 1-norm of each vector
   // 2^-scale of each vector, 1 if the split does not scale; long double also holds those of subnormal
   // doubles.
   std::vector<long double> unscales;

@@ -7,7 +7,7 @@
 
 #include "base/status.hpp"
 #include "formats/formats.hpp"
-#include "lab/random.hpp"
+#include "lab/generators/random.hpp"
 #include "lab/underflow.hpp"
 
 namespace kintsugi::lab {

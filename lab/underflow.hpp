@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "lab/random.hpp"
+#include "lab/generators/random.hpp"
 
 namespace kintsugi::lab {
 

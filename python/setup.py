@@ -39,8 +39,8 @@ def built_library(folder):
 
 
 def callers_folders():
-    """Folders that a relative path may have been meant from, the likeliest first: pip runs this in the package's folder,
-    and is itself, this process's parent, where the user called it."""
+    """Yields the folders to which a relative path may refer, the likeliest first. This process runs in the package's
+    folder; its parent process, pip, runs in the folder where the user called it."""
     try:
         yield pathlib.Path(os.readlink(f"/proc/{os.getppid()}/cwd"))
     except OSError:  # no /proc here

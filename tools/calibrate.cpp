@@ -25,7 +25,7 @@ void show_progress(void* user, double done, const char* step) {
   constexpr std::int64_t steps = 1000;
   auto& state = *static_cast<CalibrationState*>(user);
   state.bar.show(static_cast<std::int64_t>(done * steps), steps);
-  state.file = step;  // the last report's step is the file
+  state.file = step;  // the library's last progress report names the profile's file
 }
 
 Json read_profile(const std::string& file) {

@@ -6,7 +6,7 @@
 #include "commands.hpp"
 #include "io/atomic_file.hpp"
 #include "io/matrix_file.hpp"
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 
 namespace kintsugi::tools {
 

@@ -56,8 +56,8 @@ std::vector<std::string> lines_of(const std::string& text, std::size_t width) {
 
 // Widths of a column.
 struct Widths {
-  std::size_t natural = 0;  // of the widest cell
-  std::size_t min = 0;      // to which cells can be wrapped
+  std::size_t natural = 0;  // width of the widest cell
+  std::size_t min = 0;      // smallest width to which cells can be wrapped
 };
 
 Widths widths_of(const std::vector<Cells>& rows, std::size_t column) {

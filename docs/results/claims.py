@@ -56,7 +56,7 @@ class Judged:
 
 
 def anchor(figure):
-    """Of a figure's headline, as Markdown viewers make it."""
+    """Returns the anchor of a figure's headline, as Markdown viewers make it."""
     return re.sub(r"[^\w\- ]", "", f"{figure['name']}: {figure['subject']}".lower()).replace(" ", "-")
 
 
@@ -152,7 +152,7 @@ def sample(judged, count, seed):
 
 
 def compared(judged, hand):
-    """How many are alike, and the others' names."""
+    """Returns how many are alike, and the others' names."""
     others = []
     for claim in hand["judged"]:
         if claim["id"] not in judged.claims:

@@ -32,7 +32,7 @@ EXAMPLE = """examples:
 # ---------------------------------------------------------------- on a machine with a GPU
 
 def run_case(case, bundle, environment, folder, seconds):
-    """What went wrong; "" where nothing did. The file is whole, though of some shapes alone where it took too long."""
+    """Returns what went wrong; "" where nothing did. The file is whole, though of some shapes alone where it took too long."""
     file = folder / f"{case.name}.json"
     with tempfile.NamedTemporaryFile("w", suffix=".settings") as settings:
         settings.write(case.settings + "\n")

@@ -38,7 +38,7 @@ def rises(values, tolerance):
 
 
 def meets(criterion, values):
-    """Whether values, one at least, meet a criterion of the registry's forms."""
+    """Returns True if values, one at least, meet a criterion of the registry's forms."""
     form = criterion["form"]
     if form == "rising":
         return rises(values, criterion["tolerance"])
@@ -99,5 +99,5 @@ def criterion_text(criterion):
 
 
 def number_of(written):
-    """What the program writes for a number: a word where it is not finite."""
+    """Returns what the program writes for a number: a word where it is not finite."""
     return float(written)

@@ -6,11 +6,11 @@
 
 #include "blas/level3/compose.hpp"
 #include "decision.hpp"
-#include "record.hpp"
+#include "next_blas/xerbla.hpp"
+#include "report/record.hpp"
 #include "settings.hpp"
 #include "sites/compiled_site.hpp"
 #include "sites/site.hpp"
-#include "xerbla.hpp"
 
 namespace kintsugi::blas {
 
@@ -56,7 +56,7 @@ void note_matrices(const Call& call) {
 }
 
 // Makes the plan before the call's time begins, so that times of sites compare.
-void decide_beforehand(const Call& call) {
+void make_plan_before_timing(const Call& call) {
   if (!settings().records_calls()) return;
   try {
     decide(largest_product(call));
@@ -154,7 +154,7 @@ bool intercepts() { return calls_under_way == 0 && !settings().forwards_all(); }
 
 void answer(const Invocation& invocation, const Call& call, Forward forward) {
   const CallUnderWay under_way;
-  // Taken before anything can fail, so that no later call meets it.
+  // Taken first: if this call failed before it, the next call would get this call's site.
   const void* const compiled_site = take_compiled_site();
   const Symbol& symbol = invocation.symbol;
   if (has_conjugate_only_op(call) && forward()) return;
@@ -163,13 +163,13 @@ void answer(const Invocation& invocation, const Call& call, Forward forward) {
   if (!has_sites()) return answer_checked(symbol, call, forward);
   Call located = call;
   located.site = site_of(invocation.return_address, compiled_site);
-  decide_beforehand(located);
+  make_plan_before_timing(located);
   answer_checked(symbol, located, forward);
 }
 
 void answer(const Invocation& invocation, Batch batch, Forward forward) {
   const CallUnderWay under_way;
-  // Taken before anything can fail, so that no later call meets it.
+  // Taken first: if this call failed before it, the next call would get this call's site.
   const void* const compiled_site = take_compiled_site();
   const Symbol& symbol = invocation.symbol;
   for (const Group& group : batch.groups)

@@ -7,7 +7,7 @@
 #include "call.hpp"
 #include "check.hpp"
 #include "multiply.hpp"
-#include "next.hpp"
+#include "next_blas/next.hpp"
 
 namespace kintsugi::blas {
 

@@ -22,7 +22,7 @@ Side other(Side side) {
   return side == Side::left ? Side::right : Side::left;
 }
 
-// The op on A^T that gives the same product with its own transpose, or conjugate transpose, as `op` on A.
+// Returns the op with which syrk, or herk if `is_hermitian`, on A^T computes what `op` computes on A.
 Op other(Op op, bool is_hermitian) {
   if (op == Op::n) return is_hermitian ? Op::c : Op::t;
   const bool is_transposing = op == Op::t || op == Op::c;

@@ -73,7 +73,7 @@ constexpr std::int64_t order_of_a(const Call& call) { return call.side == Side::
 // a row-major her2k is not conjugated here.
 Call as_column_major(Call call);
 
-// The letters of BLAS; anything else is `invalid`.
+// Enumerators of BLAS's letters; `invalid` for any other letter.
 constexpr Op op_of_letter(char letter) {
   switch (letter) {
     case 'N':
@@ -103,7 +103,7 @@ constexpr Diag diag_of_letter(char letter) {
                                           : Diag::invalid;
 }
 
-// The numbers of CBLAS's enumerators.
+// Enumerators of CBLAS's numbers.
 constexpr Op op_of_number(int number) {
   switch (number) {
     case 111: return Op::n;

@@ -97,7 +97,7 @@ int first_bad_argument_of_fortran(const Call& call) {
 
 // ------------------------------------------------------------------ CBLAS
 
-// The op of an update by A and its transpose, which for row-major matrices CBLAS itself checks.
+// True if CBLAS itself, which checks row-major calls, refuses the op of a rank-k update.
 bool is_bad_of_cblas(const Call& call, Op op) {
   if (op == Op::invalid) return true;
   const bool is_update =

@@ -12,7 +12,7 @@ struct BadArgument {
   // number among the arguments of the CBLAS routine. 0: all arguments are right.
   int number = 0;
   const char* enumerator = nullptr;  // name of CBLAS's enumerator, "Uplo"; nullptr: another argument
-  int value = 0;                     // of the enumerator
+  int value = 0;                     // value of the enumerator
 };
 
 BadArgument first_bad_argument(const Call& call);

@@ -18,16 +18,16 @@ struct PlanDeleter {
 struct Decision {
   bool emulates = false;       // else the next BLAS multiplies
   bool may_be_native = false;  // data that no emulation accepts get the library's native product
-  std::unique_ptr<kintsugi_plan_s, PlanDeleter> plan;  // of an emulation
+  std::unique_ptr<kintsugi_plan_s, PlanDeleter> plan;  // plan of an emulation
   std::string why;                                     // one sentence
 };
 
-// The problem of a gemm whose arguments are right.
+// Returns the problem of a gemm whose arguments are right.
 kintsugi_problem problem_of(const Call& call);
 
 using Decided = drop_in::Found<Decision>;
 
-// The decision on a gemm whose arguments are right.
+// Returns the decision on a gemm whose arguments are right.
 Decided decide(const Call& call);
 
 }  // namespace kintsugi::blas

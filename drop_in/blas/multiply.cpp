@@ -36,7 +36,7 @@ kintsugi_operands operands_of(const Call& call) {
   return operands;
 }
 
-// The library's product under an accuracy and a policy of the call's own.
+// Runs the library's product with the accuracy and the policy of this call.
 kintsugi_status library_gemm(kintsugi_handle handle, const Call& call, const char* accuracy,
                              const char* policy) {
   const kintsugi_problem problem = problem_of(call);

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "call.hpp"
-#include "next.hpp"
-#include "record.hpp"
+#include "next_blas/next.hpp"
+#include "report/record.hpp"
 
 namespace kintsugi::blas {
 

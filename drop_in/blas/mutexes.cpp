@@ -1,6 +1,6 @@
 #include "mutexes.hpp"
 
-#include "record.hpp"
+#include "report/record.hpp"
 
 namespace kintsugi {
 

@@ -9,7 +9,7 @@ namespace kintsugi::blas {
 
 namespace {
 
-// Rules of call sites, and what may not stand beside them.
+// Reads the sites file; returns false, with a message, if it is malformed or a setting contradicts it.
 bool read_sites(Settings& settings, std::string& message) {
   const std::string path = drop_in::variable("KINTSUGI_SITES");
   if (path.empty()) return true;

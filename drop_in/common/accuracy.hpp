@@ -14,8 +14,8 @@ constexpr bool is_complex(kintsugi_type type) { return type == KINTSUGI_C32 || t
 // Accuracy of the type's own contract.
 const char* own_accuracy(kintsugi_type type);
 
-// The accuracy `asked` where it is stricter than that of a product of this type and inner dimension k; else
-// the type's own.
+// Returns the accuracy `asked` where it is stricter than that of a product of this type and inner dimension
+// k; else the type's own.
 std::string stricter_accuracy(const std::string& asked, kintsugi_type type, std::int64_t k);
 
 // Makes a plan with options.accuracy set to the stricter accuracy. A tolerance that no program for the type

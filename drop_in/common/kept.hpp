@@ -31,8 +31,8 @@ class Kept {
  public:
   constexpr explicit Kept(ForkSafeMutex& mutex) : mutex_(mutex) {}
 
-  // The value of the key; make() makes it without the lock, since that may take long, and it is kept if
-  // keeps(value) says so.
+  // Returns the value of the key; make() makes it without the lock, since that may take long, and it is kept
+  // if keeps(value) says so.
   template <class Make, class Keeps>
   Found<Value> get(const Key& key, const Make& make, const Keeps& keeps) {
     Recent& latest = recent_[Hash()(key) % recent_count];
@@ -68,8 +68,8 @@ class Kept {
     return found == values().end() ? nullptr : found->second.get();
   }
 
-  // The value that is kept for the key, this one or an earlier one; nullptr, and `made` stays the caller's,
-  // where too many are kept.
+  // Returns the value that is kept for the key, this one or an earlier one; nullptr, and `made` stays the
+  // caller's, where too many are kept.
   const Value* keep(const Key& key, std::unique_ptr<const Value>& made) {
     const std::lock_guard lock(mutex_);
     if (values().size() >= max_values) return nullptr;

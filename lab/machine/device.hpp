@@ -15,7 +15,7 @@ struct DeviceFacts {
   int driver_version = 0;  // CUDA 13.0: 13000
   int sms = 0;
   std::int64_t l2_bytes = 0;
-  std::string pci_address;  // in the form of the management library
+  std::string pci_address;  // written as the management library writes it
 };
 
 // Returns why no device can be used; empty if one can.

@@ -7,7 +7,7 @@
 #include <initializer_list>
 
 #include "arith/tile_arithmetic.hpp"
-#include "lab/random.hpp"
+#include "lab/generators/random.hpp"
 
 namespace kintsugi::lab {
 namespace {

@@ -16,7 +16,7 @@ EnumeratedErrors enumerate_segment_products();
 
 // Relative errors of the eight products of level IV against x y, for random mantissas.
 struct SimulatedErrors {
-  double mean = 0;  // of magnitudes
+  double mean = 0;  // mean of the magnitudes
   double largest = 0;
 };
 enum class SegmentRounding : std::uint8_t { nearest, towards_zero };

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "arith/tile_arithmetic.hpp"
-#include "lab/random.hpp"
+#include "lab/generators/random.hpp"
 
 namespace kintsugi::lab {
 namespace {

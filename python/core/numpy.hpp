@@ -11,19 +11,19 @@ class Numpy {
  public:
   bool load();
 
-  // Exactly numpy's own class, since subclasses may define other products.
+  // Returns true for numpy's own class alone, since subclasses may define other products.
   bool owns(PyObject* x) const { return Py_TYPE(x) == reinterpret_cast<PyTypeObject*>(array_type_.get()); }
 
-  // False unless the elements are aligned, have the machine's byte order and a type that the library
+  // Returns false unless the elements are aligned, have the machine's byte order and a type that the library
   // multiplies.
   bool read(PyObject* x, Array& array) const;
 
-  // A new array in C order.
+  // Returns a new array in C order.
   Ref empty(PyObject* shape, int32_t type) const;
 
  private:
   Ref array_type_, empty_, protocol_;
-  Ref types_[4];  // numpy.dtype by kintsugi_type
+  Ref types_[4];  // numpy.dtype of each kintsugi_type
 };
 
 }  // namespace kintsugi_python

@@ -89,7 +89,7 @@ def matmul_dd(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: st
 
 
 def last_report() -> dict[str, Any]:
-    """What this thread's last matmul() did: engine, how many products each scheme did, spans, blocks
+    """Returns what this thread's last matmul() did: engine, how many products each scheme did, spans, blocks
     (docs/schema/report.schema.json)."""
     return _abi.read_json(lambda *buffer: library.kintsugi_report(this_thread.handle.pointer, *buffer))
 

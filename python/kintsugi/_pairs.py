@@ -12,8 +12,8 @@ from kintsugi._operands import Operand, Prepared
 
 
 class PairCall(Call):
-    """One product of double-double arrays. numpy has no such type: inside, a pair stands in the place of a complex128,
-    whose size it has; nothing computes with it."""
+    """One product of double-double arrays. numpy has no such type, so this class views a pair as a complex128, which has
+    the same size. numpy computes nothing with it."""
 
     def _operand(self, given: Any, side: str) -> Operand:
         if isinstance(given, Prepared):

@@ -19,10 +19,11 @@ from kintsugi._tensors import device_context
 
 
 class Plan(dict):
-    """What a product does, as the library describes it (docs/schema/plan.schema.json), and a function that does it.
+    """A product's plan as the library describes it (docs/schema/plan.schema.json), and a function that runs it.
 
     str() puts the description in words. A plan is immutable; any number of threads may call one. Every call has a
-    workspace of its own, plan["workspace_bytes"] large, from the library or, on a device, from the tensors' one.
+    workspace of its own of plan["workspace_bytes"] bytes, which the library allocates or, for tensors on a device,
+    their library (torch or CuPy).
     A copy, or a plan that was pickled, is made again from its description when it is first called.
     """
 
@@ -49,12 +50,12 @@ class Plan(dict):
         """alpha * a @ b + beta * out, as matmul() with the options of the plan.
 
         Args:
-            a, b, out: of the shapes, element types and places that the plan was made for, and with its strides, or
-                such that they are copied to them, as matmul() copies what BLAS cannot address.
+            a, b, out: operands with the plan's shapes, element types, memory (host or device) and strides. Arrays
+                with other strides are accepted if matmul() would copy them, since BLAS cannot address them.
             alpha, beta: numbers of the operands' type.
 
         Raises:
-            ValueError: operands or an out that the plan is not for, with what differs.
+            ValueError: an operand or out does not fit the plan; the message says what differs.
             KintsugiError, TypeError: as matmul().
         """
         owned = self._owned or self._make_again()

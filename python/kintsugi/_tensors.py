@@ -68,8 +68,8 @@ class Allocator:
 
 
 class _LibraryTensors:
-    """The tensors of one library on one device, in its current stream there and from its allocator. Arrays of other
-    libraries are taken where they are; the library's own from_dlpack sees to it that its stream finds them complete."""
+    """Tensors of one library (torch or CuPy) on one device. Products run in the library's current stream, and new tensors
+    come from its allocator. Arrays of other libraries are used in place: from_dlpack makes the stream wait for them."""
 
     device: Any
 
@@ -85,7 +85,7 @@ class _LibraryTensors:
         raise NotImplementedError
 
     def accepts(self, x: Any, number: int | None) -> bool:
-        """Whether x may stand beside tensors of device `number`."""
+        """Returns True if x can be multiplied with tensors of the CUDA device `number`."""
         return self.owns(x) or (number is not None and _dlpack.device_of(x) == number)
 
     def adopt(self, tensor: Any) -> Any:

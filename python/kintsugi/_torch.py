@@ -13,8 +13,7 @@ def is_tensor(x: Any) -> bool:
 
 
 def _is_lazy(tensor: Any) -> bool:
-    """Whether the elements are the conjugates or negatives of what the memory has: x.conj(),
-    x.conj().imag."""
+    """Returns True if the elements are conjugates or negatives of what is in memory: x.conj(), x.conj().imag."""
     return tensor.is_conj() or tensor.is_neg()
 
 

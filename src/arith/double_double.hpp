@@ -69,7 +69,7 @@ class DoubleDoubleTerms {
   }
 
  private:
-  // alpha's two halves times x, and the four products of halves of beta and c.
+  // alpha's high and low word times x, and the four products of a word of beta and one of c.
   static constexpr std::size_t max_terms = 6;
   static constexpr int width = Limbs + 6;
   static constexpr int bits = WideInteger<width>::bits;

@@ -20,7 +20,7 @@ struct RoundingBound {
 // them, and to at most their number times the largest.
 KINTSUGI_HOST_DEVICE inline double largest_deviation(const RoundingBound& a, const RoundingBound& b,
                                                      double largest_a, double largest_b) {
-  constexpr double rounding_slack = 1 + 0x1p-20;  // for the sums in double, k below 2^32
+  constexpr double rounding_slack = 1 + 0x1p-20;  // covers the rounding of sums in double, k below 2^32
   const double deviation_from_a = std::min(a.inexact * largest_b, b.magnitudes * rounding_slack);
   const double deviation_from_b = std::min(b.inexact * largest_a, a.magnitudes * rounding_slack);
   const double exact_a = a.inexact == 0 ? 0 : deviation_from_a;

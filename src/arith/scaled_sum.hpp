@@ -55,7 +55,7 @@ class ScaledTotal {
     }
   }
 
-  // The sum. Finite terms are scaled until the last step, and left out beside an infinity.
+  // Returns the sum. Finite terms are scaled until the last step, and left out beside an infinity.
   template <class Real>
   KINTSUGI_HOST_DEVICE constexpr Real value() const {
     if (special_ != 0) return static_cast<Real>(special_);

@@ -31,7 +31,7 @@ struct SliceCounts {
   std::int32_t exhausted = 0;
 };
 
-// How many slices of A and of B a block of C multiplies, and which of their products.
+// Numbers of slices of A and of B that a block of C multiplies, and the choice of their products.
 struct SliceDepth {
   int a = 0;
   int b = 0;
@@ -101,7 +101,7 @@ class MagnitudeSum {
   KINTSUGI_HOST_DEVICE constexpr std::uint64_t high() const { return static_cast<std::uint64_t>(sum_ >> 64); }
   KINTSUGI_HOST_DEVICE constexpr bool more() const { return more_; }  // the sum exceeds low and high
 
-  // The sum rounded once to double's significand, and to a finite double.
+  // Returns the sum rounded once to double's significand, and to a finite double.
   KINTSUGI_HOST_DEVICE Scaled scaled() const {
     const ExactNumber<2> sum = number();
     const int length = sum.magnitude.length();

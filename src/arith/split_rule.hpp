@@ -22,7 +22,7 @@ enum class SplitKind : std::uint8_t {
   magnitude_above,
   // Residues of the nearest integer modulo the first `slices` moduli (arith/residue/residue.hpp).
   residues,
-  // Integers; the largest residual of a vector decides the grid of each of its slices: split/successive.hpp.
+  // Integers; the largest residual of a vector decides the grid of each of its slices (split/successive/).
   successive,
   // Segments of 7 bits with one exponent per tile of vectors and inner indices: split/tiles.hpp.
   tiles,
@@ -75,16 +75,16 @@ struct SplitRule {
   int tile_depth = 0;
   int depth_limit = 0;
 
-  // Magnitudes of residues' integers are at most 2^integer_bits(): one element may be as large as its
-  // vector's norm; where it meets only small elements, it may be larger by the digits of magnitudes.
+  // log2 of the largest magnitude of the integers whose residues are slices. With scales by norms an element
+  // may be as large as its vector's norm. With scales by the product of magnitudes it may be 2^6 times
+  // larger: the product's digits do not resolve the small elements with which it is multiplied.
   KINTSUGI_HOST_DEVICE constexpr int integer_bits() const {
     if (scales == ScaleRule::norm) return (sum_bits + 1) / 2;
     if (scales == ScaleRule::product) return sum_bits / 2 + 6;
     return top_exponent + 1;
   }
 
-  // successive: after a slice, remainders are at most 2^-successive_gain() times the power of two above the
-  // largest.
+  // successive: each slice lowers the bound of the residuals, a power of two, by this number of bits.
   KINTSUGI_HOST_DEVICE constexpr int successive_gain() const {
     return residual_exponent + (sigma_grid ? 0 : 1);
   }
@@ -106,7 +106,7 @@ KINTSUGI_HOST_DEVICE constexpr void split_into_residuals(const SplitRule& rule, 
 
 // Computes the last digit first, with a carry to the next. The grid integer is significand 2^shift, of any
 // length, so that words of 52 bits need no wider arithmetic. A negative number is split by its magnitude,
-// whose digits are 1 - half ... half, and every digit is then negated.
+// whose digits are 1 - half_base ... half_base, and every digit is then negated.
 template <class Store>
 KINTSUGI_HOST_DEVICE constexpr void split_into_digits(const SplitRule& rule, double x, int scale,
                                                       Store&& store) {
@@ -124,20 +124,21 @@ KINTSUGI_HOST_DEVICE constexpr void split_into_digits(const SplitRule& rule, dou
     if (right >= 64 || right <= -64) return 0;
     return right >= 0 ? significand >> right : significand << -right;
   };
-  const auto half = std::int64_t{1} << (bits - 1);
-  const std::int64_t largest = parts.negative ? half : half - 1;
+  const auto half_base = std::int64_t{1} << (bits - 1);
+  const std::int64_t largest = parts.negative ? half_base : half_base - 1;
   std::int64_t carry = 0;
   for (int s = rule.slices - 1; s >= 0; --s) {
     const std::uint64_t raw = bits_from((rule.slices - 1 - s) * bits);
     std::int64_t digit = static_cast<std::int64_t>(s == 0 ? raw : raw & all_ones(bits)) + carry;
     carry = s > 0 && digit > largest ? 1 : 0;
-    digit -= carry * 2 * half;
+    digit -= carry * 2 * half_base;
     store(s, static_cast<std::uint64_t>(parts.negative ? -digit : digit) &
                  all_ones(8 * rule.format->storage_bytes));
   }
 }
 
-// The least integer that is at least |x| 2^scale, below 2^31; 1 where |x| 2^scale is too small for a double.
+// Returns the least integer that is at least |x| 2^scale, below 2^31; 1 where |x| 2^scale is too small for a
+// double.
 KINTSUGI_HOST_DEVICE constexpr std::uint64_t magnitude_above(double x, int scale) {
   const double scaled = times_power_of_two(x < 0 ? -x : x, scale);
   const auto truncated = static_cast<std::uint64_t>(scaled);

@@ -106,7 +106,7 @@ class Workspace {
     return counts_ ? nullptr : std::exchange(next_, next_ + piece);
   }
 
-  // An array of rows x columns elements.
+  // Returns an array of rows x columns elements.
   template <class T>
   T* take_array(std::int64_t rows, std::int64_t columns = 1) {
     return reinterpret_cast<T*>(take(array_bytes(rows, columns, sizeof(T))));

@@ -9,9 +9,9 @@
 #include <limits>
 #include <utility>
 
-#include "base/fork.hpp"
 #include "base/status.hpp"
 #include "base/text/nearest_name.hpp"
+#include "base/threads/fork.hpp"
 
 extern char** environ;
 

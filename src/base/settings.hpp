@@ -41,7 +41,7 @@ const char* setting_kind_name(SettingKind kind);
 // "KINTSUGI_" followed by the name in capitals.
 std::string environment_variable(const SettingDescription& setting);
 
-// The setting of that name; fails with bad_setting, naming the accepted names, if there is none.
+// Returns the setting of that name; fails with bad_setting, naming the accepted names, if there is none.
 const SettingDescription& find_setting(std::string_view name);
 
 // Fails with bad_setting if the value is malformed. `where` names its source in the message.
@@ -64,7 +64,8 @@ constexpr bool environment_only(SettingId id) {
          id == SettingId::sites;
 }
 
-// The current value of an environment-only setting, or its default; the caller holds lock_environment().
+// Returns the current value of an environment-only setting, or its default; the caller holds
+// lock_environment().
 std::string environment_only_value(SettingId id);
 // True if the environment has a value for the setting; the caller holds lock_environment().
 bool is_in_environment(SettingId id);
@@ -84,14 +85,15 @@ class SettingLayer {
   std::array<std::optional<std::string>, setting_table.size()> values_;
 };
 
-// The layer of the environment's KINTSUGI_... variables, read now. Variables with that prefix that name no
-// setting are skipped, since build and module systems set such; with KINTSUGI_STRICT=1 they are bad_setting.
+// Returns the layer of the environment's KINTSUGI_... variables, read now. Variables with that prefix that
+// name no setting are skipped, since build and module systems set such; with KINTSUGI_STRICT=1 they are
+// bad_setting.
 SettingLayer environment_settings();
 
 // Appends what environment_settings() reads, as a text that tells two states of the environment apart:
 // "NAME=value" and a zero for each variable. Appending lets a caller keep the text's memory.
 void append_environment(std::string& text);
-// The layer of such a text.
+// Returns the layer of such a text.
 SettingLayer settings_of_environment(std::string_view text);
 
 // A variable of the environment that begins with KINTSUGI_ and names no setting.
@@ -103,11 +105,11 @@ std::vector<UnknownVariable> unknown_variables();
 // Message such as "the environment variable KINTSUGI_SCHEM names no setting (did you mean KINTSUGI_SCHEME?)".
 std::string describe(const UnknownVariable& variable);
 
-// The folder of the user's settings: $XDG_CONFIG_HOME/kintsugi, else $HOME/.config/kintsugi; empty if neither
-// is set.
+// Returns the folder of the user's settings: $XDG_CONFIG_HOME/kintsugi, else $HOME/.config/kintsugi; empty if
+// neither is set.
 std::string config_folder();
 
-// The layer of the settings file: $KINTSUGI_CONFIG, else $XDG_CONFIG_HOME/kintsugi/settings, else
+// Returns the layer of the settings file: $KINTSUGI_CONFIG, else $XDG_CONFIG_HOME/kintsugi/settings, else
 // $HOME/.config/kintsugi/settings. Lines are "name = value"; # begins a comment. Only a file that
 // KINTSUGI_CONFIG names must exist.
 SettingLayer file_settings();

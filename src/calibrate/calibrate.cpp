@@ -57,7 +57,7 @@ std::string today() {
   return text.data();
 }
 
-// The costs from which the fit begins. `blind`: none that are known of the device by its name.
+// Returns the costs from which the fit begins. `blind`: none that are known of the device by its name.
 cuda::Costs first_costs(const cuda::DeviceTraits& device, bool blind) {
   if (!blind) return cuda::current_costs();
   cuda::DeviceTraits nameless = device;

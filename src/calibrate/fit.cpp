@@ -94,7 +94,7 @@ bool sweep(Costs& costs, std::span<const CostField> fields, const std::vector<do
 // Changes one cost after the other by smaller and smaller factors, each as long as the loss falls.
 void descend(Costs& costs, std::span<const CostField> fields,
              std::span<const Measurement* const> measurements) {
-  constexpr int max_sweeps = 30;  // of a factor
+  constexpr int max_sweeps = 30;  // sweeps of a factor
   std::vector<double> before;
   for (const CostField& field : fields) before.push_back(*field.value);
   double best = loss(costs, measurements);

@@ -14,7 +14,7 @@ namespace kintsugi::core {
 
 // Test that the elements of a checked tile must pass (host: recombine/residues.hpp).
 struct DeviceCheck {
-  const RoundingBound* rows = nullptr;  // of all vectors of the operands
+  const RoundingBound* rows = nullptr;  // bounds of all vectors of the operands
   const RoundingBound* columns = nullptr;
   double largest_a = 0;  // bounds of the integers' magnitudes
   double largest_b = 0;
@@ -53,13 +53,14 @@ struct DeviceCheckState {
 
 // Elements of a block of C, or of a tile of it, that the last checked candidate left open.
 struct DeviceOpenElements {
-  DeviceCheckState* state = nullptr;  // of the block
+  DeviceCheckState* state = nullptr;  // state of the block
   // Bit i % 32 of masks[i / 32 + j masks_per_column] is set if element (i, j) is open. Columns begin with the
   // block or tile and have bits for whole multiples of 128 rows.
   std::uint32_t* masks = nullptr;
   std::int64_t masks_per_column = 0;
   std::uint32_t* list = nullptr;  // indices of the masks that are not zero
-  // Sums in the elements' own arithmetic suffice if nothing can overflow or underflow.
+  // True if open elements may be summed in their own type (FP32 or FP64) where nothing can overflow or
+  // underflow; else they are summed exactly.
   bool in_own_arithmetic = false;
 
   static constexpr std::int64_t row_multiple = 128;
@@ -68,7 +69,7 @@ struct DeviceOpenElements {
     return divide_up(rows, row_multiple) * (row_multiple / rows_per_mask);
   }
 
-  // The open elements of the tile that begins at that row, a multiple of 128, and column of the block.
+  // Open elements of the tile that begins at (row, column) of the block; `row` is a multiple of 128.
   DeviceOpenElements tile(std::int64_t row, std::int64_t column) const {
     DeviceOpenElements part = *this;
     part.masks += row / rows_per_mask + column * masks_per_column;
@@ -76,8 +77,8 @@ struct DeviceOpenElements {
   }
 };
 
-// Chance that a check leaves open the element whose product is `sum` with that deviation, for results of
-// `digits` bits: a boundary of rounding lies in an interval of twice the deviation.
+// Probability that the check leaves an element open whose sum is known to be within `deviation` of `sum`:
+// that a rounding boundary of results with `digits` bits lies in this interval.
 KINTSUGI_HOST_DEVICE inline double chance_of_open(double sum, double deviation, int digits) {
   if (deviation == 0) return 0;
   if (sum == 0) return 1;

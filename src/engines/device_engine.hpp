@@ -93,8 +93,8 @@ class DeviceSplits {
   // Finds norms of all vectors, whose ranges and typical exponents are known.
   virtual void find_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                           const DeviceScalars& scalars) const = 0;
-  // Summarizes the ranges of each batch item of a side: selection by ranges alone reads the summaries
-  // instead.
+  // Summarizes the ranges of each batch item of a side. A selection by ranges alone reads the summaries, and
+  // not the range of every vector.
   virtual void summarize(const Queue& queue, const DeviceSide& side, MergedSummary* summaries) const = 0;
   // Selects a candidate for each batch item, and writes as many selections; the report counts all of them.
   virtual void select(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
@@ -106,13 +106,13 @@ class DeviceSplits {
   virtual void split(const Queue& queue, std::span<const DeviceSplit> splits,
                      const DeviceCondition& condition) const = 0;
   // Does the work of find_ranges(), find_norms() and split() before selection, for rules that scale by norms,
-  // with one read of the operands. If a vector rules out that the coefficient is proved
-  // (arith/residue/norm_proof.hpp), no later step uses the slices: thread blocks that split this vector, or
-  // that find it ruled out in time, write none.
+  // with one read of the operands. A vector can show by its norm that no proof for `coefficient` is possible
+  // (arith/residue/norm_proof.hpp). Then the candidate is not selected and its slices are not used, so thread
+  // blocks that know it stop writing slices.
   virtual void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits,
                               const DeviceScalars& scalars, double coefficient,
                               DeviceSelection* selection) const = 0;
-  // Finds rounding-error bounds of vectors for the rounding of residues under these rules; ranges are known.
+  // Bounds, for each vector, the error of rounding its scaled elements to integers. Ranges are known.
   virtual void find_rounding_bounds(const Queue& queue, const DeviceRoundingBounds& a,
                                     const DeviceRoundingBounds& b,
                                     const DeviceCondition& condition) const = 0;
@@ -123,8 +123,8 @@ class DeviceProducts {
  public:
   virtual ~DeviceProducts() = default;
 
-  // Multiplies slices. sums.rows is a multiple of 16, of which `rows` are used. `fit`: for joint groups whose
-  // exponent is fitted_exponent.
+  // Multiplies slices. sums.rows is a multiple of 16, of which `rows` are used. `fit` has the
+  // scale of the residual for joint groups whose exponent is fitted_exponent.
   virtual void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                         const Accumulators& sums, std::byte* scratch, const DeviceFit* fit,
                         const DeviceCondition& condition) const = 0;

@@ -69,7 +69,7 @@ struct DeviceSide {
   VectorRange* ranges = nullptr;
   std::int64_t items = 1;
   VectorNorm* norms = nullptr;               // one for each vector, if scales or a selection depend on norms
-  const MergedSummary* summaries = nullptr;  // of each item's ranges, if summarize() was called before
+  const MergedSummary* summaries = nullptr;  // one per item, if summarize() was called before
 };
 
 }  // namespace kintsugi::core

@@ -11,7 +11,7 @@
 
 namespace kintsugi::core {
 
-// One tile of C: the sums of vectors first_row..., first_column... (of real vectors if C is complex).
+// Tile of C: `rows` x `columns` elements from (first_row, first_column) on.
 struct DeviceTile {
   DeviceSide a;
   DeviceSide b;
@@ -45,19 +45,19 @@ struct DeviceBlasProduct {
 // Products of slices of some batch items, over all of k, whose sums become elements of C in the same kernel.
 struct DeviceFusedProduct {
   const Schedule* schedule = nullptr;
-  Slices a;  // of the first item; slices of all items are contiguous
+  Slices a;  // slices of the first item; those of all items are contiguous
   Slices b;
   bool shares_a = false;  // all items have the same slices and ranges
   bool shares_b = false;
-  DeviceTile tile;  // of the first item; selections and ranges of all items are contiguous
+  DeviceTile tile;  // tile of the first item; selections and ranges of all items are contiguous
   std::int64_t items = 1;
   bool has_cleared_counters = false;  // the product need not clear its counters (DeviceSplit::cleared)
 };
 
-// Tiles of the operands of a fused product that are counted in the report, those of the whole operand at once
-// or of the vectors of a block of C.
+// Slices with exponents per tile (MixPert) whose tiles are to be counted in the report: those of whole
+// operands, or of the vectors of one block of C.
 struct DeviceTileCount {
-  Slices a;  // of the first item; no slices (data = nullptr) if they were counted before
+  Slices a;  // slices of the first item; data = nullptr: they were counted before
   Slices b;
   bool shares_a = false;  // all items have the same slices, which are counted for each of them
   bool shares_b = false;

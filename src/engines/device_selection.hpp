@@ -53,6 +53,7 @@ struct DeviceSliceCounts {
   std::int64_t slices_b = 0;
   std::int64_t products = 0;
   std::int64_t fast_blocks = 0;
+  // max_successive_slices less the fewest slices of any block: zeroed memory then means the most slices.
   std::int32_t fewest_slices_below_most = 0;
   std::int32_t max_products = 0;
 };
@@ -60,7 +61,7 @@ struct DeviceSliceCounts {
 // Report of a call on a device, in device memory, for kintsugi_report(); select() adds to it or writes all of
 // it.
 struct DeviceReport {
-  static constexpr int max_candidates = 4;  // of which one is selected
+  static constexpr int max_candidates = 4;  // one of them is selected
 
   std::int64_t items[max_candidates] = {};  // batch items that selected each candidate
   std::int64_t scaled = 0;
@@ -72,14 +73,14 @@ struct DeviceReport {
   ResidualFit fit;
   DeviceSliceCounts slices;
   std::int64_t recomputed = 0;  // elements of C that a check left open
-  TileCounts tiles_a;           // of programs with exponents per tile
+  TileCounts tiles_a;           // tiles of A, for programs with exponents per tile
   TileCounts tiles_b;
 };
 
 // Report to which select() adds its items.
 struct DeviceReporting {
   DeviceReport* report = nullptr;
-  bool begins = false;  // first of the call, with all of its items: select() overwrites the report
+  bool begins = false;  // true: the call's only selection, for all items; select() overwrites the report
   // True: no step depends on the selection, so it may overlap the preceding step, multiply_fused(). A short
   // product would otherwise wait for it.
   bool overlaps_products = false;

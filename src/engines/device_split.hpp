@@ -11,7 +11,7 @@
 
 namespace kintsugi::core {
 
-// Counters of a product in scratch memory, which are zero when it begins.
+// Counters of a product in scratch memory; they must be 0 when the product begins.
 struct DeviceCounters {
   std::uint32_t* first = nullptr;
   std::int64_t count = 0;
@@ -26,11 +26,11 @@ struct DeviceSplit {
   Slices slices;
   bool ranges_known = false;
   const DeviceFit* fit = nullptr;  // replaces the rule's own fit
-  // This candidate is expected to be selected for few operands: the split gets few thread blocks, which exit
-  // early soonest but take longer if it is selected.
+  // True if this candidate is rarely selected. The split then gets few thread blocks: the kernel costs least
+  // if it exits early, and more if it runs.
   bool unlikely = false;
-  bool finds_depth = false;  // for FP32 vectors with fp16 slices and unknown ranges
-  DeviceCounters cleared{};  // by the split, for a later product; of one batch item
+  bool finds_depth = false;  // allowed for FP32 vectors with fp16 slices and unknown ranges
+  DeviceCounters cleared{};  // counters of a later product of one batch item; the split sets them to 0
 };
 
 // Rounding-error bounds (arith/rounding_bound.hpp) of an operand's vectors first ... first + vectors - 1,

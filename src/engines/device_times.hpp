@@ -23,7 +23,7 @@ struct DeviceShape {
 
 // Expected times in microseconds.
 struct DeviceTimes {
-  double emulated;  // with ranges, selections, and splits of operands that are not prepared
+  double emulated;  // includes ranges, selections, and splits of operands that are not prepared
   double native;    // under the contract; a lower estimate
 };
 

@@ -77,18 +77,10 @@ struct NativeCosts {
 class DeviceContexts;
 class DeviceEngine;
 
-class Engine {
+// Problems that an engine can run on this machine, and how it expects slices.
+class EngineCapabilities {
  public:
-  virtual ~Engine() = default;
-
-  // Returns the steps for matrices in the engine's own memory (engines/device_engine.hpp); nullptr: it works
-  // on host memory, by multiply() and native().
-  virtual const DeviceEngine* device() const { return nullptr; }
-  // Returns the contexts to which that memory belongs (engines/device_context.hpp); nullptr if device() is.
-  virtual const DeviceContexts* contexts() const { return nullptr; }
-
-  virtual std::string_view name() const = 0;
-  virtual std::string_view summary() const = 0;
+  virtual ~EngineCapabilities() = default;
 
   // Largest dimension or leading dimension that the engine takes.
   virtual std::int64_t largest_size() const = 0;
@@ -116,22 +108,6 @@ class Engine {
   // Returns the storage of slices that multiply() expects.
   virtual SliceStorage slice_storage(FormatId format) const = 0;
 
-  // Products of that format per unit of time, relative to the engine's native FP32 product.
-  virtual double relative_rate(FormatId format) const = 0;
-
-  // Returns the costs of a call's steps under that rule, the product's where relative_rate() does not give
-  // it; zeros if products take all of the time.
-  virtual StepCosts step_costs(const SplitRule&) const { return {}; }
-  virtual NativeCosts native_costs() const { return {}; }
-  // Seconds of the product of elements that these costs count in; 0: nobody knows.
-  virtual double product_seconds() const { return 0; }
-  // Time of a native double-double product relative to one in FP32.
-  virtual double native_double_double_time() const = 0;
-
-  // Bytes of scratch that multiply() needs for operands of inner length k.
-  virtual std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t k,
-                                    int threads) const = 0;
-
   // True if the engine fuses the first step of the Chinese remainder to products of residues: sums are then
   // written as SumType::residue.
   virtual bool reduces_sums_modulo() const = 0;
@@ -141,6 +117,35 @@ class Engine {
 
   // True if native products of f32, f64 and complex matrices always have a fixed order.
   virtual bool native_order_is_fixed() const { return false; }
+};
+
+// Rates and costs by which plans compare an engine's programs.
+class EngineCosts {
+ public:
+  virtual ~EngineCosts() = default;
+
+  // Products of that format per unit of time, relative to the engine's native FP32 product.
+  virtual double relative_rate(FormatId format) const = 0;
+
+  // Returns the costs of a call's steps under that rule, the product's where relative_rate() does not give
+  // it; zeros if products take all of the time.
+  virtual StepCosts step_costs(const SplitRule&) const { return {}; }
+  virtual NativeCosts native_costs() const { return {}; }
+  // Seconds of the product of elements that is the unit of these costs; 0: unknown.
+  virtual double product_seconds() const { return 0; }
+  // Time of a native double-double product relative to one in FP32.
+  virtual double native_double_double_time() const = 0;
+};
+
+// Products of matrices in host memory.
+class HostProducts {
+ public:
+  virtual ~HostProducts() = default;
+
+  // Bytes of scratch that multiply() needs for operands of inner length k.
+  virtual std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t k,
+                                    int threads) const = 0;
+
   // Bytes of scratch of a native product in a fixed order, with m rows and n columns of reals (for a complex
   // matrix, of its embedding) of `real_bytes` bytes each and sums of k products.
   virtual std::size_t fixed_order_bytes([[maybe_unused]] std::size_t real_bytes,
@@ -157,6 +162,18 @@ class Engine {
   virtual void native(const NativeProduct<std::complex<double>>& product) const = 0;
   // Sums in the arithmetic of arith/pair_sum.hpp in the order of k: the same bits on every engine.
   virtual void native(const NativeProduct<DoubleDouble>& product) const = 0;
+};
+
+class Engine : public EngineCapabilities, public EngineCosts, public HostProducts {
+ public:
+  // Returns the steps for matrices in the engine's own memory (engines/device_engine.hpp); nullptr: it works
+  // on host memory, by multiply() and native().
+  virtual const DeviceEngine* device() const { return nullptr; }
+  // Returns the contexts to which that memory belongs (engines/device_context.hpp); nullptr if device() is.
+  virtual const DeviceContexts* contexts() const { return nullptr; }
+
+  virtual std::string_view name() const = 0;
+  virtual std::string_view summary() const = 0;
 };
 
 }  // namespace kintsugi::core

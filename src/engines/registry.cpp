@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "base/fork.hpp"
+#include "base/threads/fork.hpp"
 
 namespace kintsugi::core {
 

@@ -8,9 +8,9 @@
 
 namespace kintsugi::core {
 
-// Returns the owner (with pointer() and bytes()) that allocate(bytes) made of the workspace. If memory is
-// short, a smaller block of C with the same bits is tried. Fails with out_of_memory if not even the smallest
-// block fits. `allocator`: its name for the message.
+// Allocates the plan's workspace by allocate(bytes), whose result has pointer() and bytes(), and returns that
+// result. If the allocation fails, `blocking` becomes a smaller block of C, which gives the same bits. Fails
+// with out_of_memory if not even the smallest block fits. `allocator`: its name for the message.
 template <class Allocate>
 auto allocate_workspace(const Plan& plan, Blocking& blocking, const char* allocator,
                         const Allocate& allocate) {

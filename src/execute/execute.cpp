@@ -4,7 +4,7 @@
 
 #include "arith/complex.hpp"
 #include "arith/double_double.hpp"
-#include "base/workers.hpp"
+#include "base/threads/workers.hpp"
 #include "execute/allocate.hpp"
 #include "execute/device/device.hpp"
 #include "execute/device/prepare.hpp"
@@ -143,7 +143,7 @@ struct ItemSelection {
   RangeSummary summary_a;
   RangeSummary summary_b;
   std::size_t candidate = 0;
-  Program program{};  // of the candidate, fitted to the ranges; empty for the native product
+  Program program{};  // the candidate's program, fitted to the ranges; empty for the native product
 };
 
 template <class T>

@@ -28,11 +28,12 @@ struct DeviceReport;    // engines/device.hpp
 // a bit. Immutable.
 struct Prepared {
   struct Item {
-    HostBuffer copy;                  // vectors x k, dense, elements of the problem's type, not conjugated
-    std::int64_t vector_stride;       // of the copy, unit stride where the original's is,
-    std::int64_t element_stride;      // so that a native product keeps its bits
+    HostBuffer copy;  // vectors x k, dense, elements of the problem's type, not conjugated
+    // Strides of the copy. The one that is 1 is the original's, so that a native product keeps its bits.
+    std::int64_t vector_stride;
+    std::int64_t element_stride;
     std::vector<VectorRange> ranges;  // empty for a native plan
-    SplitRule rule;                   // of the slices, if there are any
+    SplitRule rule;                   // split rule of the slices, if there are any
     HostBuffer slice_memory;
     Slices slices;
   };
@@ -86,7 +87,7 @@ struct Operands {
   void* workspace = nullptr;
   std::size_t workspace_size = 0;
   // For matrices in device memory:
-  Queue queue;                         // of kind host: the plan's queue is used
+  Queue queue;                         // a queue of kind host means the plan's queue
   const void* device_alpha = nullptr;  // in device memory; if set, alpha and beta are ignored
   const void* device_beta = nullptr;
   DeviceReport* device_report = nullptr;  // in device memory; findings of the device

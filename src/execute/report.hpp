@@ -14,7 +14,7 @@
 
 namespace kintsugi::core {
 
-// What an execution did. The size is fixed, so that a call with a workspace allocates nothing.
+// Record of what an execution did. The size is fixed, so that a call with a workspace allocates nothing.
 struct Report {
   std::shared_ptr<const Plan> plan;  // that was executed, set by the caller; nullptr: none was
   Blocking blocking;
@@ -38,7 +38,7 @@ struct Report {
     Accumulator accumulator;
     std::int64_t k;
     Program program;
-    SchemeParameters parameters;  // of the scheme, if the plan set them
+    SchemeParameters parameters;  // the scheme's parameters, if the plan set them
   };
   std::optional<Adapted> adapted;
   // `program`: the candidate's program as adapted to the operands.
@@ -46,10 +46,10 @@ struct Report {
     adapted = {candidate.scheme, candidate.accumulator, k, program, candidate.parameters};
   }
 
-  TileCounts tiles_a;  // of programs with exponents per tile
+  TileCounts tiles_a;  // tiles of A, for programs with exponents per tile
   TileCounts tiles_b;
 
-  Ozaki1Counts ozaki1;  // of items under Recombination::ozaki1
+  Ozaki1Counts ozaki1;  // counts of items under Recombination::ozaki1
 };
 
 // Returns a JSON document; its schema is docs/schema/report.schema.json.

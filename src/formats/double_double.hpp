@@ -23,20 +23,20 @@ inline constexpr bool is_double_double = std::is_same_v<T, DoubleDouble>;
 
 constexpr bool is_finite(double x) { return x - x == 0; }
 
-// The number that a pair in memory represents: for any two finite doubles their sum, whose hi may overflow;
-// if hi is NaN or infinite, that value, and lo is ignored.
+// Returns the number that a pair in memory represents: for any two finite doubles their sum, whose hi may
+// overflow; if hi is NaN or infinite, that value, and lo is ignored.
 constexpr DoubleDouble normalized(const DoubleDouble& pair) {
   if (!is_finite(pair.hi)) return {pair.hi, 0};
   const auto sum = two_sum(pair.hi, pair.lo);
   return is_finite(sum.value) ? DoubleDouble{sum.value, sum.error} : DoubleDouble{sum.value, 0};
 }
 
-// The number rounded to nearest in double, from which exponents and special values are read.
+// Returns the number rounded to nearest in double, from which exponents and special values are read.
 constexpr double leading_part(float x) { return x; }
 constexpr double leading_part(double x) { return x; }
 constexpr double leading_part(const DoubleDouble& pair) { return normalized(pair).hi; }
 
-// The finite number rounded to double away from zero; the largest double stays.
+// Returns the finite number rounded to double away from zero; the largest double stays.
 constexpr double away_from_zero(const DoubleDouble& pair) {
   const DoubleDouble x = normalized(pair);
   const bool is_below = x.hi > 0 ? x.lo > 0 : x.lo < 0;
@@ -44,7 +44,7 @@ constexpr double away_from_zero(const DoubleDouble& pair) {
   return is_below && is_finite(next) ? next : x.hi;
 }
 
-// The finite number rounded to double towards zero.
+// Returns the finite number rounded to double towards zero.
 constexpr double truncated(const DoubleDouble& pair) {
   const DoubleDouble x = normalized(pair);
   const bool is_above = x.hi > 0 ? x.lo < 0 : x.lo > 0;

@@ -18,7 +18,7 @@ namespace kintsugi::core {
 
 inline constexpr std::array formats{&fp16, &bf16, &tf32, &fp8_e4m3, &fp8_e5m2, &int8, &fp32, &fp64, &int52};
 
-// The format of that name, or nullptr.
+// Returns the format of that name, or nullptr.
 constexpr const Format* find_format(std::string_view name) {
   for (const Format* format : formats) {
     if (name == format->name) return format;

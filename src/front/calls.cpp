@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/floating_environment.hpp"
-#include "base/fork.hpp"
 #include "base/log.hpp"
+#include "base/threads/fork.hpp"
 #include "front/check.hpp"
 #include "front/handles.hpp"
 #include "front/plan_cache.hpp"
@@ -28,7 +28,7 @@ Settings settings_for(kintsugi_handle handle, const SettingLayer& call) {
   return settings_for(handle, call, environment_settings());
 }
 
-// The handle's sink with the level in force; none without a sink.
+// Returns the handle's sink with the level in force; none without a sink.
 LogSink log_of(kintsugi_handle handle) {
   if (handle == nullptr || handle->log == nullptr) return {};
   const std::string level = settings_for(handle, {})[SettingId::log].value;
@@ -71,8 +71,8 @@ void log_execution(const LogSink& log, const Report& report) noexcept {
   }
 }
 
-// Returns the memory for a device's report. It is made with the plan, since an execution may be captured in a
-// graph. Null without a handle and for host or native plans, which need no device report.
+// Returns the handle's memory for a device's report, which the first call allocates. Null without a handle
+// and for host or native plans, which need no device report.
 std::shared_ptr<const DeviceReportMemory> reserve_device_report(kintsugi_handle handle, const Plan& plan,
                                                                 const Queue& queue) {
   if (handle == nullptr || plan.problem.memory != MemorySpace::device || plan.is_native()) return nullptr;
@@ -83,11 +83,13 @@ std::shared_ptr<const Plan> make_uncached_plan(kintsugi_handle handle, const Pro
                                                const Settings& settings, const CheckedOptions& call) {
   check_queue_of(problem, call.queue);
   auto plan = std::make_shared<const Plan>(make_plan(problem, settings, call.allocator, call.queue));
+  // Allocates the report's memory now, since an execution may be captured in a graph, where nothing
+  // allocates.
   reserve_device_report(handle, *plan, plan->queue);
   return plan;
 }
 
-// The key of the thread's present call: thread-local, so that its strings' memory is reused.
+// Returns the key of the thread's present call: thread-local, so that its strings' memory is reused.
 PlanKey& key_of_call(kintsugi_handle handle, const Problem& problem, const CheckedOptions& call) {
   thread_local PlanKey key;
   key.problem = problem;

@@ -169,7 +169,7 @@ Queue check_queue(const kintsugi_queue& queue, const char* name) {
   return {static_cast<QueueKind>(queue.kind), queue.stream};
 }
 
-// The settings that options have, under their names in the table.
+// Returns the settings that options have, under their names in the table.
 std::array<std::pair<const char*, const char*>, 5> texts_of(const kintsugi_options& options) {
   return {{{"accuracy", options.accuracy},
            {"scheme", options.scheme},

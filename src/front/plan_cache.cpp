@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/fork.hpp"
+#include "base/threads/fork.hpp"
 
 namespace kintsugi::core {
 

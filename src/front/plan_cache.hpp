@@ -19,7 +19,7 @@ struct PlanKey {
   Problem problem;
   Allocator allocator;
   PlanSurroundings surroundings;
-  std::string settings;     // of the call and the handle, as a text that differs where these do
+  std::string settings;     // text that differs if settings of the call or the handle differ
   std::string environment;  // append_environment()
 
   friend bool operator==(const PlanKey&, const PlanKey&) = default;
@@ -50,7 +50,7 @@ class PlanCache {
   void remove(Position position, std::list<Element>& removed);
 
   std::list<Element> plans_;                                  // the one that was asked for last is the first
-  std::unordered_multimap<std::size_t, Position> positions_;  // by the key's hash
+  std::unordered_multimap<std::size_t, Position> positions_;  // key: the hash of Key
 };
 
 // Plan cache of the process. Never destroyed, since another library's destructor may multiply.

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "base/fork.hpp"
 #include "base/status.hpp"
+#include "base/threads/fork.hpp"
 #include "engines/device_engine.hpp"
 #include "engines/registry.hpp"
 #include "planner/candidates/checked.hpp"
@@ -72,7 +72,7 @@ double expected_seconds(const Plan& plan) {
 
 // Takes fewer threads for short calls. A thread that has less to do than min_seconds_of_thread costs as much
 // as it saves: a call has about eight parallel loops.
-// Longer calls gain from threads on a busy machine too (base/workers.hpp).
+// Longer calls gain from threads on a busy machine too (base/threads/workers.hpp).
 void limit_threads(Plan& plan) {
   constexpr double min_seconds_of_thread = 100e-6;
   constexpr double max_seconds_of_short_call = 20e-3;

@@ -65,7 +65,7 @@ struct Plan {
   PlanRequest request;
   Contract contract;
   const Engine* engine = nullptr;
-  DeviceContext context;  // of an engine with devices: where the plan was made; it runs on that device only
+  DeviceContext context;  // where a device's plan was made; it runs on that device only
   std::vector<Candidate> candidates;
   // The candidate by whose split a device prepares operands, if that is not the first candidate. The plan
   // that prepares an operand may be native, or begin with a candidate for likely operands alone; plans for a
@@ -76,7 +76,7 @@ struct Plan {
   int threads = 1;
   bool is_short = false;  // an emulation that is expected to take at most a few time slices of the scheduler
   Allocator allocator;
-  Queue queue;        // of executions that name none
+  Queue queue;        // used by executions that name no queue
   Settings settings;  // settings in force when the plan was made; descriptions and messages quote them
   // Warnings for the caller, though the plan can run: for example a faster engine is missing.
   std::vector<std::string> warnings;
@@ -113,7 +113,7 @@ Plan make_emulating_plan(const Problem& problem, const Settings& settings);
 struct PlanSurroundings {
   DeviceContext context;  // the calling thread's, of matrices in device memory that an engine can reach
   int threads = 1;        // that OpenMP offers the calling thread
-  int fork_depth = 0;     // base/fork.hpp
+  int fork_depth = 0;     // base/threads/fork.hpp
 
   friend bool operator==(const PlanSurroundings&, const PlanSurroundings&) = default;
 };

@@ -22,7 +22,7 @@ struct Problem {
   std::int64_t batch_count = 1;
   std::int64_t stride_a = 0, stride_b = 0, stride_c = 0;
   Op op_a = Op::none, op_b = Op::none;
-  OperandType type = OperandType::f32;  // of complex elements: type of their parts
+  OperandType type = OperandType::f32;  // complex elements: type of their parts
   bool complex = false;
   Layout layout = Layout::column_major;
   BatchKind batch_kind = BatchKind::strided;

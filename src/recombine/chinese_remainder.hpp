@@ -11,7 +11,7 @@
 #include "arith/residue/complex_residue.hpp"
 #include "arith/residue/residue.hpp"
 #include "base/floating_environment.hpp"
-#include "base/workers.hpp"
+#include "base/threads/workers.hpp"
 #include "recombine/accumulators.hpp"
 
 namespace kintsugi::core {
@@ -42,7 +42,7 @@ class ChineseRemainder {
   // Computes the sums of `lanes` elements; residues[t] points to their residues modulo m_t.
   void sum_up(const Residues& residues, Sums& sums) const;
 
-  // The integer N, |N| < M / 4, whose residues are those of `lane`.
+  // Returns the integer N, |N| < M / 4, whose residues are those of `lane`.
   ExactNumber<residue_limbs> number(const Sums& sums, int lane) const;
 
  private:

@@ -7,7 +7,7 @@
 #include "arith/range.hpp"
 #include "base/embedding.hpp"
 #include "base/floating_environment.hpp"
-#include "base/workers.hpp"
+#include "base/threads/workers.hpp"
 
 namespace kintsugi::core {
 

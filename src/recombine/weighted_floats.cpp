@@ -5,8 +5,8 @@
 #include <bit>
 
 #include "base/floating_environment.hpp"
+#include "base/threads/workers.hpp"
 #include "base/vectorised.hpp"
-#include "base/workers.hpp"
 #include "formats/format.hpp"
 
 namespace kintsugi::core {
@@ -68,7 +68,7 @@ class Recombination {
 
   using Elements = std::array<float, most_rows>;
 
-  // The results of `count` rows of a column.
+  // Returns the results of `count` rows of a column.
   Elements column_of(std::int64_t row, std::int64_t j, std::int64_t count, const RowScales& scales,
                      std::int32_t scale) const {
     alignas(64) std::array<double, most_rows> sums;

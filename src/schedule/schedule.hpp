@@ -91,10 +91,10 @@ struct Schedule {
   int sums() const { return tiles.depth > 0 ? 2 : joint ? 1 : groups; }
   int sum_exponent(int sum) const { return joint ? 0 : group_exponents[static_cast<std::size_t>(sum)]; }
 
-  // The schedule for a C of `elements` elements, each a sum of k products, on a matrix unit that truncates. A
-  // block's sum loses in proportion to the block's length, and a segment's sum in proportion to the root of
-  // its number of blocks. For a C of few elements the vendor's kernels divide k among the SMs and lose less,
-  // too. The limits are sizes up to which cuBLAS 13.0 did so on an H100 (docs/schemes/fp16x3.md).
+  // Returns the schedule for a C of `elements` elements, each a sum of k products, on a matrix unit that
+  // truncates. A block's sum loses in proportion to the block's length, and a segment's sum in proportion to
+  // the root of its number of blocks. For a C of few elements the vendor's kernels divide k among the SMs and
+  // lose less, too. The limits are sizes up to which cuBLAS 13.0 did so on an H100 (docs/schemes/fp16x3.md).
   Schedule shortened(double elements, std::int64_t k) const {
     constexpr double few = 0x1p20;
     constexpr double many = 0x1p22;

@@ -40,9 +40,9 @@ int rest_exponent(const SplitRule& rule, int slices) {
 // log2 of the largest residual that an element keeps because the last slice's quantum is no smaller.
 int quantum_exponent(const SplitRule& rule, int slices) {
   const Rounding rounding = slices == 1 ? rule.first_rounding : rule.residual_rounding;
-  const int half = rounding == Rounding::nearest_even ? 1 : 0;
+  const int rounding_bit = rounding == Rounding::nearest_even ? 1 : 0;
   const int quantum = rounding == Rounding::bit_cut ? rule.format->min_exponent : rule.format->min_quantum();
-  return quantum - half - rule.residual_exponent * (slices - 1);
+  return quantum - rounding_bit - rule.residual_exponent * (slices - 1);
 }
 
 // log2 of the largest residual of elements that are too small for a normal first slice: either the one that
@@ -51,8 +51,9 @@ int quantum_exponent(const SplitRule& rule, int slices) {
 int floor_exponent(const SplitRule& rule, int slices) {
   const int by_quantum = quantum_exponent(rule, slices);
   if (slices == 1) return by_quantum;
-  const int half = rule.residual_rounding == Rounding::nearest_even ? 1 : 0;
-  return std::max(by_quantum, floor_exponent(rule, slices - 1) - rule.format->significand_bits - half);
+  const int rounding_bit = rule.residual_rounding == Rounding::nearest_even ? 1 : 0;
+  return std::max(by_quantum,
+                  floor_exponent(rule, slices - 1) - rule.format->significand_bits - rounding_bit);
 }
 
 // Exponent of the smallest elements that keep all significant bits of the split.
@@ -232,9 +233,9 @@ void add_recombination(ErrorBound& bound, const Program& program, const SplitErr
   }
 }
 
-// The bound as one coefficient of (|A||B|)_ij: every non-zero scaled element is at least 2^(top - range), or
-// half of that where an integer format's scale is lowered so that rounding cannot overflow. The loss of all
-// products together (floor_both) is k times that of one product, and a zero loses nothing.
+// Returns the bound as one coefficient of (|A||B|)_ij: every non-zero scaled element is at least 2^(top -
+// range), or half of that where an integer format's scale is lowered so that rounding cannot overflow. The
+// loss of all products together (floor_both) is k times that of one product, and a zero loses nothing.
 double relative_of(const Program& program, const ErrorBound& bound, std::int64_t k, int range_a,
                    int range_b) {
   const bool lowers_scale = !program.format().floating && program.split_a.kind != SplitKind::residues;

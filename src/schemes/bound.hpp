@@ -45,7 +45,7 @@ bool sums_can_overflow(const Program& program, const RangeSummary& a, const Rang
 bool grid_can_overflow(const Program& program, OperandType type, const RangeSummary& a, const RangeSummary& b,
                        std::int64_t k);
 
-// The bound for inner length k. a_in_window, b_in_window: results of in_window() for the operands.
+// Returns the bound for inner length k. a_in_window, b_in_window: results of in_window() for the operands.
 ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int64_t k, bool a_in_window,
                        bool b_in_window);
 

@@ -24,7 +24,7 @@ inline const Parameter* configure_block(Program& program, std::span<const Parame
 
 inline bool takes_block(const Scheme& scheme) { return scheme.configure == &configure_block; }
 
-// The scheme's program with a k_block of `block` for all problems.
+// Returns the scheme's program with a k_block of `block` for all problems.
 inline Program program_in_blocks(const Scheme& scheme, int block) {
   Program program = scheme.program;
   program.schedule.k_block = block;

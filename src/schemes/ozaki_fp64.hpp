@@ -1,6 +1,6 @@
 // ozaki-fp64: the Ozaki scheme on fp64 slices, products by FP64 GEMM (DGEMM-DP-CR of dgemm-tc's Table 1).
 //
-// As ozaki-fp16 with k 2^(2 bits) <= 2^53, and mode=cr by default.
+// Like ozaki-fp16, with k 2^(2 bits) <= 2^53, and mode=cr by default.
 #pragma once
 
 #include "formats/fp64.hpp"

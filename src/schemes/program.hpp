@@ -51,7 +51,7 @@ constexpr SplitRule grid_split(const Format& format, int slices) {
   return rule;
 }
 
-// How accumulators are combined into the result.
+// Method by which accumulators are combined into the result.
 enum class Recombination : std::uint8_t {
   // Power-of-two weights, summed in double (integer accumulators: exactly), one rounding after alpha and
   // beta.
@@ -98,7 +98,7 @@ struct Ozaki1Parameters {
   static constexpr int max_slices = max_successive_slices;
 
   Mode mode = Mode::by_operand_type;
-  int slices = 0;             // of each operand; 0: decided by the operands
+  int slices = 0;             // slices of each operand; 0: decided by the operands
   bool fast = true;           // only products p + q <= d + 1, counted from 1
   std::int64_t block = 1024;  // largest rows and columns of a block of C with its own number of slices
   // For the bound: smallest number of slices of a vector that still has a residual, and largest number of
@@ -148,7 +148,7 @@ struct Parameter {
   std::string_view value;
 };
 
-// The whole number that `value` spells, from min to max; nothing for any other text.
+// Returns the whole number that `value` spells, from min to max; nothing for any other text.
 std::optional<int> parse_parameter(std::string_view value, int min, int max);
 
 // A program with a name, from the literature or this project; one file each in this folder.
@@ -157,13 +157,13 @@ struct Scheme {
   std::string_view summary;
   OperandTypes operands;
   Program program;
-  std::string_view bound;   // in words and formulas, for readers; schemes/bound.hpp computes it
+  std::string_view bound;   // text for readers; schemes/bound.hpp computes the bound
   std::string_view window;  // inputs on which only the bound's relative part counts
   std::string_view source;
 
   // A scheme with parameters: NAME:key=value:... runs the program that `configure` makes of this scheme's. It
   // returns the first parameter that the scheme does not have, or nullptr.
-  std::string_view parameters = {};  // in words; empty: none
+  std::string_view parameters = {};  // text for readers; empty: no parameters
   const Parameter* (*configure)(Program& program, std::span<const Parameter> parameters) = nullptr;
 
   // Fits the program to the operands' type and the inner length k (> 0).
@@ -190,21 +190,22 @@ struct SchemeParameters {
   int block = 0;  // 0: not set
 };
 
-// The name by which a caller can request a scheme with these parameters: "ozaki2:moduli=14:scale=norm".
+// Returns the name by which a caller can request a scheme with these parameters:
+// "ozaki2:moduli=14:scale=norm".
 std::string scheme_name(const Scheme& scheme, const SchemeParameters& parameters);
 
 // `program`, which is the scheme's own or one with other parameters, fitted to operands of that type and sums
 // of k products.
 Program fitted_program(const Scheme& scheme, Program program, OperandType type, std::int64_t k);
 
-// The scheme's own program, fitted likewise.
+// Returns the scheme's own program, fitted likewise.
 Program fitted_program(const Scheme& scheme, OperandType type, std::int64_t k);
 
 // All schemes, in the order of schemes/registry.cpp.
 std::span<const Scheme* const> all_schemes();
 
-// The scheme of that name; with parameters, a scheme that lives until the process ends. nullptr if there is
-// no such scheme; fails with bad_setting for parameters that the scheme does not take.
+// Returns the scheme of that name; with parameters, a scheme that lives until the process ends. nullptr if
+// there is no such scheme; fails with bad_setting for parameters that the scheme does not take.
 const Scheme* find_scheme(std::string_view name);
 
 // "fp16, markidis, ...", for messages about unknown names.

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "base/fork.hpp"
 #include "base/status.hpp"
+#include "base/threads/fork.hpp"
 #include "schemes/bf16.hpp"
 #include "schemes/bf16x3.hpp"
 #include "schemes/bf16x6.hpp"

@@ -4,8 +4,8 @@
 #include <set>
 #include <vector>
 
-#include "base/fork.hpp"
 #include "base/status.hpp"
+#include "base/threads/fork.hpp"
 #include "schemes/bound.hpp"
 
 // Included after the accumulators, because GCC warns that their enumerators shadow the formats' names.
@@ -57,8 +57,8 @@ std::vector<Term> all_terms(int slices_a, int slices_b) {
   return terms;
 }
 
-// The terms of a list such as "a0b0+a0b1+a1b0"; empty if a product is malformed, repeated or has no such
-// slice.
+// Returns the terms of a list such as "a0b0+a0b1+a1b0"; empty if a product is malformed, repeated or has no
+// such slice.
 std::vector<Term> listed_terms(std::string_view list, const std::vector<Term>& all) {
   std::vector<Term> terms;
   if (list.ends_with('+')) return {};

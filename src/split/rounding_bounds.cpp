@@ -5,8 +5,8 @@
 
 #include "arith/residue/residue.hpp"
 #include "base/floating_environment.hpp"
+#include "base/threads/workers.hpp"
 #include "base/vectorised.hpp"
-#include "base/workers.hpp"
 #include "split/vector_blocks.hpp"
 
 namespace kintsugi::core {

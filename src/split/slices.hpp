@@ -31,17 +31,17 @@ struct Slices {
   const Format* format = nullptr;
   SliceStorage storage = SliceStorage::packed;
   int count = 0;
-  std::int64_t vectors = 0;            // in this view
-  std::int64_t allocated_vectors = 0;  // in each slice in memory, a multiple of vector_multiple
+  std::int64_t vectors = 0;            // vectors in this view
+  std::int64_t allocated_vectors = 0;  // vectors of each slice in memory, a multiple of vector_multiple
   std::int64_t k = 0;
   // Exponents per tile, those of a panel of `tile_vectors` vectors one after the other; stored after the
   // slices. tile_depth = 0: none.
   int tile_vectors = 0;
   int tile_depth = 0;
   TileExponent* tiles = nullptr;
-  // In a device's memory instead: the weight (tile_weight() of arith/tile_arithmetic.hpp) of tile t of a
-  // panel, tile_weights[t * panels() + panel], -0 where the tile fails Eq. 9; and how many tiles of each
-  // panel fail.
+  // On a device these replace `tiles`. tile_weights[t * panels() + panel] is the weight of tile t of a panel
+  // (tile_weight() of arith/tile_arithmetic.hpp), -0 if the tile fails Eq. 9; tile_failures[panel] is the
+  // number of the panel's tiles that fail.
   float* tile_weights = nullptr;
   std::int32_t* tile_failures = nullptr;
 
@@ -70,7 +70,7 @@ struct Slices {
 
   std::int64_t panels() const { return allocated_vectors / tile_vectors; }
 
-  // As place(), for the slices of batch items in a device's memory, items * bytes() bytes: first the slices
+  // Like place(), for the slices of batch items in a device's memory, items * bytes() bytes: first the slices
   // of all items, then the weights of all their tiles, then the panels' numbers of failing tiles.
   void place_items(std::byte* memory, std::int64_t items) {
     data = memory;
@@ -78,7 +78,7 @@ struct Slices {
     tile_weights = reinterpret_cast<float*>(memory + static_cast<std::size_t>(items) * slice_bytes());
     tile_failures = reinterpret_cast<std::int32_t*>(tile_weights + items * panels() * tiles_of_vector());
   }
-  // The slices of batch item `index` of those that place_items() has placed, with *this as the first.
+  // Returns the slices of batch item `index` of those that place_items() has placed, with *this as the first.
   Slices item(std::int64_t index) const {
     Slices selected = *this;
     if (data == nullptr) return selected;
@@ -106,7 +106,7 @@ struct Slices {
     return selected;
   }
 
-  // The first element of a vector; the others follow at distances of element_stride().
+  // Returns the first element of a vector; the others follow at distances of element_stride().
   template <class T>
   T* vector(int slice, std::int64_t v) const {
     const std::int64_t in_panel = storage == SliceStorage::panels ? v % panel_vectors : 0;
@@ -120,7 +120,7 @@ inline Slices make_slices(const Format& format, SliceStorage storage, int count,
   return {nullptr, &format, storage, count, vectors, round_up(vectors, Slices::vector_multiple), k};
 }
 
-// The slices that the rule makes, with the exponents of tiles if it has any.
+// Returns the slices that the rule makes, with the exponents of tiles if it has any.
 inline Slices make_slices(const SplitRule& rule, SliceStorage storage, std::int64_t vectors, std::int64_t k) {
   Slices slices = make_slices(*rule.format, storage, rule.slices, vectors, k);
   slices.tile_vectors = rule.tile_vectors;

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/floating_environment.hpp"
-#include "base/workers.hpp"
+#include "base/threads/workers.hpp"
 #include "split/panels.hpp"
 #include "split/residues/complex_residues.hpp"
 #include "split/residues/residues.hpp"
@@ -46,7 +46,7 @@ void clear_rest_of_panel(const Slices& slices, std::int64_t first, std::int64_t 
   }
 }
 
-// A pattern as the stored element: an unsigned integer, or its value as a float.
+// Returns a pattern as the stored element: an unsigned integer, or its value as a float.
 template <class Element>
 Element stored(const Format& format, std::uint64_t pattern) {
   if constexpr (std::is_same_v<Element, float>) {

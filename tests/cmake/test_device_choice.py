@@ -32,7 +32,7 @@ class Project:
         return f"-DKINTSUGI_NVCC={script}"
 
     def configure(self, *options, gpus=""):
-        """Of a machine with GPUs of these compute capabilities, such as "9.0,8.6"."""
+        """Configures on a machine with GPUs of these compute capabilities, such as "9.0,8.6"."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("KINTSUGI_", "CUDA"))}
         environment |= {"LD_LIBRARY_PATH": str(FAKES), "FAKE_CUDA_DEVICES": str(len(gpus.split(",")) if gpus else 0)}
         if gpus:
@@ -53,11 +53,11 @@ class Project:
         return " ".join(done.stderr.split())
 
     def architectures(self):
-        """What the compiler of device code is called with."""
+        """Returns the architectures that the compiler of device code is called with."""
         return set(re.findall(r"code=(\w+)", (self.build / "build.ninja").read_text()))
 
     def reason(self):
-        """What the library says of device code that it does not have."""
+        """Returns what the library says of device code that it does not have."""
         return re.search(r'return \{"(.*)", \{arch', (self.build / "src/engine_images.cpp").read_text())[1]
 
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "lab/random.hpp"
+#include "lab/generators/random.hpp"
 #include "lab/reference/exact.hpp"
 
 namespace kintsugi::core {

@@ -45,7 +45,7 @@ def print_decisions(path, shapes):
 
 
 def decisions(library, shapes, folder):
-    """Whether auto emulates each shape. Asks a new process, since a process reads its profile only once."""
+    """Returns for each shape if auto emulates it. Asks a new process, since a process reads its profile only once."""
     environment = {**os.environ, "XDG_CONFIG_HOME": folder or "/nonexistent"}
     words = [sys.executable, __file__, "--decide", json.dumps(shapes), "--library", library]
     return json.loads(subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout)

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 
 namespace kintsugi::lab {
 

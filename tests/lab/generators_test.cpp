@@ -1,5 +1,5 @@
 // Tests seeds, shapes and texts of all distributions.
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 
 #include <gtest/gtest.h>
 #include <omp.h>

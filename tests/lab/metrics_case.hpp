@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 #include "lab/metrics.hpp"
 #include "tests/lab/special_numbers.hpp"
 

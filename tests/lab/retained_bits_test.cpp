@@ -8,8 +8,8 @@
 
 #include "arith/range.hpp"
 #include "base/status.hpp"
-#include "lab/generators.hpp"
-#include "lab/random.hpp"
+#include "lab/generators/generators.hpp"
+#include "lab/generators/random.hpp"
 #include "lab/reference/exact.hpp"
 #include "schemes/program.hpp"
 #include "tests/lab/special_numbers.hpp"

@@ -118,7 +118,7 @@ def is_standard(name):
 
 
 def judge(root, file, quote, name):
-    """What is wrong with one include, or None."""
+    """Returns what is wrong with one include, or None."""
     here = file.relative_to(root).as_posix()
     module = module_of(here)
     allowed = row_of(module, ALLOWED)

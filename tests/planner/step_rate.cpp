@@ -13,7 +13,7 @@
 #include "base/memory.hpp"
 #include "engines/registry.hpp"
 #include "kintsugi/kintsugi.h"
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 #include "planner/candidates/candidates.hpp"
 #include "planner/candidates/expected_times.hpp"
 #include "planner/plan.hpp"

@@ -179,7 +179,7 @@ def test_random_calls_have_the_same_outcome(block, monkeypatch):
 # ------------------------------------------------------------ what a call keeps
 
 def memory_used():
-    """Of the process now, in bytes."""
+    """Returns the memory of the process now, in bytes."""
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * resource.getpagesize()
 

@@ -194,7 +194,7 @@ def test_a_plan_has_its_workspace_from_torch(library, monkeypatch):
 
 
 def left_to_python(library, a, b, **options):
-    """Whether the compiled path took nothing."""
+    """Returns True if the compiled path left the call to Python."""
     result = _compiled.core.multiply(_abi.this_thread.compiled, a, b, options.get("alpha", 1), options.get("beta", 0),
                                      options.get("out"), *[None] * 6)
     return result is NotImplemented and library.problems == []

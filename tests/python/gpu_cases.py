@@ -247,7 +247,7 @@ class Stranger:
 
 
 class Acquainted(Stranger):
-    """Of a library that takes DLPack too."""
+    """Tensor of a library that also takes DLPack."""
 
     library = None
 

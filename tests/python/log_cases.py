@@ -1,4 +1,4 @@
-"""Where the library's log lines go. Run by test_package.py with the Python that the package is installed in."""
+"""Destinations of the library's log lines. Run by test_package.py with the Python that the package is installed in."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What the package kintsugi promises, run by test_package.py with the Python that it is installed in."""
+"""Promises of the package kintsugi, run by test_package.py with the Python that it is installed in."""
 
 import fractions
 import multiprocessing
@@ -140,7 +140,7 @@ def test_operands_are_not_changed_and_lists_are_taken():
 
 
 class Tensor:
-    """What torch's CPU tensors offer."""
+    """Tensor that offers what torch's CPU tensors offer."""
 
     def __init__(self, array):
         self.array = array

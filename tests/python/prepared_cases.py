@@ -1,4 +1,4 @@
-"""How long a prepared operand and what it was made of have to live. Run by test_package.py with the Python
+"""Lifetimes of a prepared operand and of what it was made of. Run by test_package.py with the Python
 that the package is installed in."""
 
 import gc

@@ -11,7 +11,7 @@ TYPES = [np.float32, np.float64, np.complex64, np.complex128]
 
 @dataclasses.dataclass
 class Geometry:
-    """Where the elements of an array lie, in bytes of its memory."""
+    """Positions of an array's elements, in bytes of its memory."""
 
     shape: tuple
     strides: tuple
@@ -19,7 +19,7 @@ class Geometry:
     size: int  # of the memory
 
     def view(self, memory, dtype):
-        """Of numpy, over the bytes of an array or a bytearray."""
+        """Returns a numpy view of the bytes of an array or a bytearray."""
         return np.ndarray(self.shape, dtype, memory, self.offset, self.strides)
 
 
@@ -59,7 +59,7 @@ def random_values(rng, shape, dtype, integers):
 
 
 def random_shapes(rng):
-    """Of a and b, which broadcast, or are vectors."""
+    """Returns shapes of a and b, which broadcast, or are vectors."""
     def length():
         return int(rng.choice([0, 1, 2, 3, 5, 8, 17, 40], p=[0.03, 0.17, 0.15, 0.2, 0.15, 0.15, 0.1, 0.05]))
 
@@ -143,7 +143,7 @@ class Placed:
 
 
 def check_random_product(seed, library, views=AS_STORED):
-    """Of a library's tensors, whose geometry has whole elements. library: negative_strides; place(memory, geometry, dtype),
+    """Checks a product of a library's tensors, whose geometry has whole elements. library: negative_strides; place(memory, geometry, dtype),
     a copy of the memory and the tensor in it; bytes(copy); array(tensor)."""
     rng = np.random.default_rng(seed)
     integers, dtype = rng.random() < 0.5, TYPES[rng.integers(4)]

@@ -34,7 +34,7 @@ class Foreign:
 
 
 class OfLibrary(Foreign):
-    """Of a library that takes DLPack too."""
+    """Tensor of a library that also takes DLPack."""
 
     def __array_namespace__(self):
         return types.SimpleNamespace(from_dlpack=lambda x: OfLibrary(as_numpy(host_capsule(x))))

@@ -1,4 +1,4 @@
-"""What the package uses of torch, over numpy arrays on the host: tensors that say that they are on the CPU,
+"""The part of torch that the package uses, over numpy arrays on the host: tensors that say that they are on the CPU,
 and tensors that say that they are on a CUDA device, for machines without either."""
 
 import contextlib

@@ -23,8 +23,8 @@ Schedule schedule_of(std::span<const Term> terms, int groups, bool joint) {
   return schedule;
 }
 
-// What further k-blocks of 64 add to the bound of one k-block, in units of 2^-24 to first order: one unit for
-// each rounding outside the engine. Slices of size 1 and 0 leave the engine's own error to the last term.
+// Sum that further k-blocks of 64 add to the bound of one k-block, in units of 2^-24 to first order: one unit
+// for each rounding outside the engine. Slices of size 1 and 0 leave the engine's own error to the last term.
 double outside_additions(const Schedule& schedule, Accumulator accumulator, std::int64_t k_blocks) {
   const std::vector<double> ratios{1, 0};
   const auto first_order = [&](std::int64_t k) {

@@ -9,7 +9,7 @@
 
 #include "engines/registry.hpp"
 #include "formats/formats.hpp"
-#include "lab/random.hpp"
+#include "lab/generators/random.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/gemm_case.hpp"
 #include "tests/support/scheme_bound.hpp"

@@ -94,7 +94,7 @@ TEST(BlockParameter, TakesMultiplesOf64) {
   }
 }
 
-// Where the matrix unit truncates, a scheme's default k-block depends on the number of elements of C; a named
+// If the matrix unit truncates, a scheme's default k-block depends on the number of elements of C; a named
 // one does not.
 TEST(BlockParameter, IsNotShortened) {
   const auto bits = [](const std::string& scheme, std::int64_t m) {

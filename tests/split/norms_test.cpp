@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "arith/residue/residue_scale.hpp"
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 #include "schemes/ozaki2.hpp"
 #include "split/ranges.hpp"
 #include "split/residues/norms.hpp"

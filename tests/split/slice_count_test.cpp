@@ -1,5 +1,5 @@
 // Tests the comparison of Algorithm 3 of dgemm-tc on numbers with known answers.
-#include "split/slice_count.hpp"
+#include "split/successive/slice_count.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "formats/formats.hpp"
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 #include "schemes/program.hpp"
 #include "split/ranges.hpp"
 

@@ -1,6 +1,6 @@
 // Tests Algorithm 1 of dgemm-tc in integers: slices sum to the element, keep their bounds and the paper's
 // property 1.
-#include "split/successive.hpp"
+#include "split/successive/successive.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 
 #include "formats/fp16.hpp"
 #include "formats/fp64.hpp"
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 #include "split/ranges.hpp"
 
 namespace kintsugi::core {

@@ -7,7 +7,7 @@
 
 #include "arith/exact/exact_sum.hpp"
 #include "formats/int52.hpp"
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 #include "schemes/program.hpp"
 #include "split/ranges.hpp"
 #include "split/split.hpp"

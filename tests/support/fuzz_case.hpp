@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "lab/random.hpp"
+#include "lab/generators/random.hpp"
 
 namespace kintsugi::test {
 
@@ -32,7 +32,8 @@ struct FuzzCase {
   std::int64_t reuse_a = 0,
                reuse_b = 0;  // 1: all items share the first one's operand (stride 0, equal pointers)
   std::string alpha = "1", beta = "0";  // "re" or "re,im"; of double-double numbers "hi,lo"
-  std::string values_a = "uniform", values_b = "uniform", values_c = "uniform";  // lab/generators.hpp
+  std::string values_a = "uniform", values_b = "uniform",
+              values_c = "uniform";                          // lab/generators/generators.hpp
   std::int64_t special_a = 0, special_b = 0, special_c = 0;  // number of special values among them
   std::uint64_t seed = 1;                                    // of the values
   std::string accuracy, policy, scheme, engine;              // empty: not set

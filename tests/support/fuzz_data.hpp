@@ -15,7 +15,7 @@
 #include "base/view.hpp"
 #include "formats/double_double.hpp"
 #include "kintsugi/kintsugi.h"
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 #include "tests/support/fuzz_case.hpp"
 
 namespace kintsugi::test {

@@ -119,7 +119,7 @@ class FuzzJudge {
                0;
   }
 
-  // Where only a sample was judged, checks all elements by sums of rows, which find larger errors only.
+  // Checks all elements, of which only a sample was judged, by sums of rows, which find larger errors only.
   void judge_rows(std::int64_t item) {
     if constexpr (!std::is_same_v<Part, core::DoubleDouble>) {
       const Scalars alpha = scalars_of(data_.alpha()), beta = scalars_of(data_.beta());
@@ -275,7 +275,7 @@ class FuzzJudge {
     const Scalars beta = scalars_of(data_.beta());
     const auto exact = reference(i, j, alpha, beta);
     if (promise_.kind == Promise::Kind::exact) {
-      // Where alpha is 0, a zero may have either sign.
+      // A zero may have either sign if alpha is 0.
       const Part expected = exact.rounded();
       const bool any_zero = std::is_same_v<Part, core::DoubleDouble> || alpha.re == Scalar(0);
       const bool same =

@@ -1,4 +1,4 @@
-// What the library promises of a FuzzCase's result: a contract, the accuracy of native arithmetic, or the
+// Promise of the library for a FuzzCase's result: a contract, the accuracy of native arithmetic, or the
 // bound of the scheme, which the plan's description has.
 #pragma once
 

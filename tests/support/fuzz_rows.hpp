@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "lab/random.hpp"
+#include "lab/generators/random.hpp"
 
 namespace kintsugi::test::fuzz {
 

@@ -16,7 +16,7 @@
 #include "base/embedding.hpp"
 #include "base/view.hpp"
 #include "kintsugi/kintsugi.h"
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 #include "lab/metrics.hpp"
 #include "planner/problem.hpp"
 

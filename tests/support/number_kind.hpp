@@ -1,4 +1,4 @@
-// What a number is where results are compared by kind alone: finite, NaN or an infinity of either sign.
+// Kind of a number, for results that are compared by kind alone: finite, NaN or an infinity of either sign.
 #pragma once
 
 #include <cmath>

@@ -1,5 +1,4 @@
-"""Bad input: one line, exit status 2, nothing half-written. The files' own faults are in test_npy.py and
-test_matrix_market.py."""
+"""Bad input: one line, exit status 2, nothing half-written. The files' own faults are in files/."""
 
 import os
 import resource

@@ -62,7 +62,7 @@ def generated(program, side):
 
 
 def test_the_hash_is_that_of_the_bytes(program):
-    """Of a product of two numbers."""
+    """The hash of a product of two numbers."""
     rows = program.ok("bench", "exact", "--type", "fp64", "--distribution", "uniform", "--shapes", "1x1x1", "--repeat", "1",
                       "--json").json()["rows"]
     a, b = (float(generated(program, side)[0, 0]) for side in "ab")

@@ -1,4 +1,4 @@
-"""Where output goes and how wide it is: standard output as a file, read-only files, COLUMNS, interruptions."""
+"""Destinations and width of output: standard output as a file, read-only files, COLUMNS, interruptions."""
 
 import io
 import json
@@ -113,7 +113,7 @@ LONG = ["accuracy", "--schemes", "fp16", "--shapes", "64x64x64", "--seeds", ",".
 
 
 def catches(running, number):
-    """Whether the process has a handler for the signal."""
+    """Returns True if the process has a handler for the signal."""
     with open(f"/proc/{running.pid}/status") as file:
         mask = int(re.search(r"^SigCgt:\s*(\w+)", file.read(), re.MULTILINE)[1], 16)
     return mask >> (number - 1) & 1

@@ -7,7 +7,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 #include "tests/support/c_objects.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/routes.hpp"

@@ -14,7 +14,7 @@
 #include <type_traits>
 
 #include "kintsugi/kintsugi.hpp"
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 #include "tests/lab/mpfr_value.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/verification/rounding_cases.hpp"

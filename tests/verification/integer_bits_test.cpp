@@ -1,7 +1,7 @@
 // Tests that programs of integer sums give the same bits on every engine and family of kernels, with any
 // number of threads, any workspace limit and at every position in a batch; and, by the hashes in
-// tests/data/hashes.json, on every machine. Operands are generated with integer arithmetic (lab/random.hpp),
-// so they are the same everywhere.
+// tests/data/hashes.json, on every machine. Operands are generated with integer arithmetic
+// (lab/generators/random.hpp), so they are the same everywhere.
 //
 // After a change that is meant to change bits, or a new scheme:
 //   WRITE_HASHES=tests/data/hashes.json build/tests/verification_test --gtest_filter='IntegerBits/*'
@@ -14,7 +14,7 @@
 #include <type_traits>
 
 #include "engines/registry.hpp"
-#include "lab/random.hpp"
+#include "lab/generators/random.hpp"
 #include "tests/support/c_objects.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/integer_schemes.hpp"

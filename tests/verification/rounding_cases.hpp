@@ -14,7 +14,7 @@
 #include <limits>
 #include <vector>
 
-#include "lab/random.hpp"
+#include "lab/generators/random.hpp"
 
 namespace kintsugi::test {
 

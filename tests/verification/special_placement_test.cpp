@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "engines/registry.hpp"
-#include "lab/random.hpp"
+#include "lab/generators/random.hpp"
 #include "lab/reference/exact.hpp"
 #include "schemes/bound.hpp"
 #include "tests/support/effort.hpp"

@@ -85,7 +85,7 @@ void require_bounds(const SweepOutcome& outcome) {
                             outcome.first_violation));
 }
 
-// Where -o names standard output, returns the request for --json without a file, since there is none to
+// Returns the request; if -o names standard output, that for --json without a file, since there is none to
 // continue.
 AccuracyRequest with_standard_output(AccuracyRequest request) {
   if (!is_standard_output(request.output)) return request;

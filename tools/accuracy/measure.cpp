@@ -7,7 +7,7 @@
 
 #include "accuracy/promise.hpp"
 #include "gemm/check.hpp"
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 #include "lab/histogram.hpp"
 #include "lab/native_difference.hpp"
 #include "lab/reference/long_double_reference.hpp"
@@ -100,8 +100,8 @@ class TypedCell : public AccuracyCell {
   std::vector<T> a_;
   std::vector<T> b_;
   std::optional<lab::ExactReference<T>> exact_;
-  std::vector<long double> long_double_sums_;  // of the compared elements, computed for the first row
-  std::map<std::string, std::optional<Result>> native_;  // by engine; nothing for an engine without one
+  std::vector<long double> long_double_sums_;  // sums of the compared elements, computed for the first row
+  std::map<std::string, std::optional<Result>> native_;  // key: engine; nullopt: it has no native product
 };
 
 template <class T>

@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "io/input_file.hpp"
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 #include "lab/nearest_name.hpp"
 
 namespace kintsugi::tools {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 
 namespace kintsugi::tools {
 

@@ -30,7 +30,7 @@ struct Overhead {
   std::int64_t size = 0;
   double total = 0;
   double packing = 0;     // total minus the time with both operands prepared
-  double conversion = 0;  // of INT32 sums every 32 inner indices: 8/7 of what tiles of 256 save
+  double conversion = 0;  // INT32 sums converted every 32 inner indices: 8/7 of what tiles of 256 save
 };
 
 struct MixpertAnalysis {

@@ -44,8 +44,8 @@ struct BenchMatrices {
 // Timing of one run.
 struct Round {
   double seconds = 0;
-  std::optional<double> processor_seconds;  // of all threads of the program; nothing if a device computes
-  lab::DeviceState state;                   // of the device, during the run
+  std::optional<double> processor_seconds;  // of all threads together; nullopt if a device computes
+  lab::DeviceState state;                   // state of the device during the run
 };
 
 class Contestant {
@@ -79,7 +79,7 @@ std::unique_ptr<Contestant> host_product(const Bench& bench, const std::string& 
 template <class T>
 std::unique_ptr<Contestant> device_product(const Bench& bench, const std::string& candidate,
                                            BenchMatrices<T>& matrices, const DeviceOperands<T>& operands);
-// The vendor library's own call, by the function that a program would use.
+// Returns the vendor library's own call, by the function that a program would use.
 template <class T>
 std::unique_ptr<Contestant> vendor_product(const Bench& bench, BenchMatrices<T>& matrices,
                                            const DeviceOperands<T>& operands);

@@ -47,7 +47,7 @@ class DeviceProduct : public LibraryProduct<T> {
   CallTimer calls_;
   std::vector<Prepared> prepared_;  // one for each set
   std::unique_ptr<lab::DeviceGraph> graph_;
-  int executions_ = 0;  // in a series; 0: not planned yet
+  int executions_ = 0;  // executions of a series; 0: not planned yet
 };
 
 // Fills C with NaN, multiplies, and copies C to the host.

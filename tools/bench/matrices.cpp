@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "bench/contestant.hpp"
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 
 namespace kintsugi::tools {
 

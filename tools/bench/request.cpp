@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 #include "lab/nearest_name.hpp"
 #include "lab/reference/reference_loop.hpp"
 

@@ -1,4 +1,4 @@
-// Whether a contestant's result kept its promise.
+// Verdict on a contestant's result: did it keep its promise?
 #pragma once
 
 #include <algorithm>

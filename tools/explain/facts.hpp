@@ -17,7 +17,7 @@ struct OperandFacts {
   std::optional<int> largest;  // exponents of all vectors; nothing if all elements are zero or not finite
   std::optional<int> smallest;
   int widest_span = 0;
-  int median_span = 0;  // of an even number of vectors, the lower one of the two in the middle
+  int median_span = 0;  // lower median of the vectors' dynamic ranges
   std::int64_t widest_vector = 0;
   std::int64_t largest_vector = 0;  // vector with the largest exponent
   std::int64_t zeros = 0;

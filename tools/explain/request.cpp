@@ -1,6 +1,6 @@
 #include "explain/request.hpp"
 
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 
 namespace kintsugi::tools {
 

@@ -9,7 +9,7 @@
 #include "explain/plans.hpp"
 #include "explain/sample.hpp"
 #include "lab/bound_check.hpp"
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 #include "lab/retained_bits.hpp"
 
 namespace kintsugi::tools {
@@ -18,19 +18,19 @@ namespace kintsugi::tools {
 // are outside the window.
 struct Bound {
   lab::BoundCoefficients coefficients;  // inside the window, for any operands
-  std::optional<double> spans_bound;    // for all elements of operands with these dynamic ranges
+  std::optional<double> spans_bound;    // bound for all operands with these dynamic ranges
   std::optional<double> sample_bound;   // largest of the sampled elements' own bounds
 };
 
 struct SchemeRow {
   std::string scheme;
   std::string refusal;  // "" if the scheme ran
-  Json program;         // of the plan; null for native and without a plan
+  Json program;         // program of the plan; null for native and without a plan
   std::int64_t k = 0;   // inner length
   std::string accumulator;
   std::optional<lab::RetainedCounts> retained_a;  // nothing for native
   std::optional<lab::RetainedCounts> retained_b;
-  lab::SplitWindow window;  // of split A
+  lab::SplitWindow window;  // window of the split of A
   std::optional<bool> in_window;
   std::optional<Bound> bound;
   std::optional<lab::ErrorReport> errors;

@@ -13,7 +13,7 @@ constexpr int fewest_bits_of_fp32 = 22;
 
 constexpr std::string_view checked_scheme = "ozaki2";
 
-constexpr std::size_t max_candidates = 4;  // in a plan's fallback chain
+constexpr std::size_t max_candidates = 4;  // candidates of a plan's fallback chain
 
 std::string cost(int products, int against) {
   return fmt::format("{} product{} against {}", products, products == 1 ? "" : "s", against);

@@ -7,7 +7,7 @@
 
 namespace kintsugi::tools {
 
-// What the two policies select for the problem; `span` is its largest dynamic range.
+// Programs that the two policies select for the problem; `span` is its largest dynamic range.
 struct Choices {
   Choice by_default;  // policy auto
   Choice emulating;   // policy emulate

@@ -64,9 +64,10 @@ void check_request(const GemmRequest& request) {
 }
 
 // Returns the native product, with which errors and times are compared; nullptr if this version has none.
-std::unique_ptr<Candidate> native_candidate(const Operands& operands, const std::vector<FlagValue>& flags) {
+std::unique_ptr<RequestedProduct> native_product(const Operands& operands,
+                                                 const std::vector<FlagValue>& flags) {
   try {
-    return std::make_unique<Candidate>(operands, flags, "native");
+    return std::make_unique<RequestedProduct>(operands, flags, "native");
   } catch (const LibraryError& error) {
     if (error.is_unexpected()) throw;
     return nullptr;
@@ -76,8 +77,8 @@ std::unique_ptr<Candidate> native_candidate(const Operands& operands, const std:
 // The products of the table, and the native one for comparison. All plans are made before the first product
 // runs, so that an unknown name is reported at once.
 struct Candidates {
-  std::vector<Candidate> rows;
-  std::unique_ptr<Candidate> native;
+  std::vector<RequestedProduct> rows;
+  std::unique_ptr<RequestedProduct> native;
 };
 
 Candidates plan_all(const Operands& operands, const GemmRequest& request) {
@@ -87,7 +88,7 @@ Candidates plan_all(const Operands& operands, const GemmRequest& request) {
   for (const auto& scheme : request.compare) candidates.rows.emplace_back(operands, flags, scheme);
   const bool listed =
       std::find(request.compare.begin(), request.compare.end(), "native") != request.compare.end();
-  if (request.check && !listed) candidates.native = native_candidate(operands, flags);
+  if (request.check && !listed) candidates.native = native_product(operands, flags);
   return candidates;
 }
 

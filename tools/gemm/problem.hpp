@@ -30,7 +30,7 @@ struct ProblemRequest {
 struct Operands {
   Matrix a;
   Matrix b;
-  std::optional<Matrix> c0;        // in C's order
+  std::optional<Matrix> c0;        // old C, stored as C is
   std::complex<double> alpha = 1;  // rounded to the operands' type; hi and lo for double-double
   std::complex<double> beta = 0;
   std::string transa;

@@ -39,13 +39,14 @@ bool chooses_scheme(const FlagValue& flag) {
 
 }  // namespace
 
-Candidate::Candidate(const Operands& operands, const std::vector<FlagValue>& flags)
+RequestedProduct::RequestedProduct(const Operands& operands, const std::vector<FlagValue>& flags)
     : operands_(operands), handle_(make_handle()) {
   set_flags(flags);
   plan(KINTSUGI_OPTIONS_INIT, flags);
 }
 
-Candidate::Candidate(const Operands& operands, const std::vector<FlagValue>& flags, const std::string& scheme)
+RequestedProduct::RequestedProduct(const Operands& operands, const std::vector<FlagValue>& flags,
+                                   const std::string& scheme)
     : operands_(operands), handle_(make_handle()) {
   const HiddenVariables environment({"KINTSUGI_SCHEME", "KINTSUGI_POLICY", "KINTSUGI_ACCURACY"});
   row_.requested_scheme = scheme;
@@ -61,7 +62,7 @@ Candidate::Candidate(const Operands& operands, const std::vector<FlagValue>& fla
   plan(options, kept);
 }
 
-void Candidate::set_flags(const std::vector<FlagValue>& flags) {
+void RequestedProduct::set_flags(const std::vector<FlagValue>& flags) {
   require("--log", kintsugi_set_log(handle_.get(), print_log, nullptr));
   for (const auto& flag : flags) {
     if (!flag.environment_only) {
@@ -71,7 +72,7 @@ void Candidate::set_flags(const std::vector<FlagValue>& flags) {
   }
 }
 
-void Candidate::plan(const kintsugi_options& options, const std::vector<FlagValue>& flags) {
+void RequestedProduct::plan(const kintsugi_options& options, const std::vector<FlagValue>& flags) {
   const auto start = Clock::now();
   kintsugi_plan created = nullptr;
   const kintsugi_status status = kintsugi_plan_create(handle_.get(), &operands_.problem, &options, &created);
@@ -100,7 +101,7 @@ T scalar(const std::complex<double>& value) {
 }  // namespace
 
 template <class T>
-void Candidate::execute_once(Matrix& c) {
+void RequestedProduct::execute_once(Matrix& c) {
   const T alpha = scalar<T>(operands_.alpha);
   const T beta = scalar<T>(operands_.beta);
   kintsugi_operands data = KINTSUGI_OPERANDS_INIT;
@@ -112,13 +113,13 @@ void Candidate::execute_once(Matrix& c) {
   require("gemm", kintsugi_plan_execute(handle_.get(), plan_.get(), &data));
 }
 
-void Candidate::execute_once(Matrix& c) {
+void RequestedProduct::execute_once(Matrix& c) {
   with_element_type(c, [&]<class T>() { execute_once<T>(c); });
 }
 
 // Runs the product, then up to four times more within half a second, since the first run of a program also
 // opens libraries and starts threads. The fastest run counts.
-Row Candidate::run() {
+Row RequestedProduct::run() {
   constexpr double enough_seconds = 0.5;
   constexpr int max_runs = 5;
   const kintsugi_problem& problem = operands_.problem;

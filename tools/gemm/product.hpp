@@ -22,13 +22,13 @@ struct FlagValue {
 
 // One row of the table: request, plan, report and measurements.
 struct Row {
-  std::string requested_scheme;  // of --compare; "" for the product of the settings
+  std::string requested_scheme;  // scheme of --compare; "" for the product of the settings
   Json plan;                     // kintsugi_plan_describe
   Json report;                   // kintsugi_report
   Json settings;                 // kintsugi_describe_settings
   Matrix c;
   double plan_seconds = 0;
-  double seconds = 0;  // of the fastest run
+  double seconds = 0;  // time of the fastest run
   int runs = 0;
   std::optional<lab::ErrorReport> errors;
 };
@@ -37,13 +37,14 @@ struct PlanDeleter {
   void operator()(kintsugi_plan plan) const { kintsugi_plan_destroy(plan); }
 };
 
-class Candidate {
+// Product that the command line asks for: that of its settings, or one of --compare.
+class RequestedProduct {
  public:
-  // The product with the settings of the flags.
-  Candidate(const Operands& operands, const std::vector<FlagValue>& flags);
-  // The product with another scheme, or "native": flags and variables that name a scheme, a policy or an
-  // accuracy are ignored.
-  Candidate(const Operands& operands, const std::vector<FlagValue>& flags, const std::string& scheme);
+  // Plans the product with the settings of the flags.
+  RequestedProduct(const Operands& operands, const std::vector<FlagValue>& flags);
+  // Plans the product with another scheme, or "native": flags and variables that name a scheme, a policy or
+  // an accuracy are ignored.
+  RequestedProduct(const Operands& operands, const std::vector<FlagValue>& flags, const std::string& scheme);
 
   const std::string& requested_scheme() const { return row_.requested_scheme; }
 

@@ -11,6 +11,7 @@ namespace kintsugi::tools {
 
 namespace {
 
+// Fails if the name ends like neither format.
 bool is_npy(const std::string& path) {
   if (is_standard_output(path)) return true;
   if (path.ends_with(".npy")) return true;
@@ -36,7 +37,7 @@ MatrixFile read_matrix(const std::string& path, std::optional<Type> type) {
 }
 
 void check_output(const std::string& path) {
-  is_npy(path);
+  is_npy(path);  // fails if no format has this name
   check_writable(path);
   if (is_standard_output(path) && ::isatty(STDOUT_FILENO) != 0)
     fail("-o", "- would write binary data (.npy) to the terminal; give a file or a pipe");

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 #include "report/figures.hpp"
 
 namespace kintsugi::tools {
 
 namespace {
 
-// What a member of a document must be; a missing member counts as null.
+// Requirement for a member of a document; a missing member counts as null.
 struct Member {
   std::string path;  // "/problem/m"
   const char* expected;

@@ -18,8 +18,8 @@ using Point = std::pair<double, const Json*>;
 
 struct Group {
   std::string title;
-  std::vector<Point> rows;         // ordered by x
-  std::vector<const Json*> level;  // native rows without an x
+  std::vector<Point> rows;               // ordered by x
+  std::vector<const Json*> level_lines;  // native rows without an x, drawn as horizontal lines
 };
 
 std::size_t values_of(const Group& group) {
@@ -41,13 +41,13 @@ std::vector<Group> groups_of(const std::vector<Json>& rows, const Dimension& dim
   std::vector<Group> groups;
   for (const Json& row : rows) {
     const auto x = dimension.value(row);
-    const bool level = dimension.native_is_level && cell(row, "scheme") == "native";
+    const bool is_level_line = dimension.native_is_level && cell(row, "scheme") == "native";
     const char* what = row.contains("rate") ? "rate" : "error";
     const auto title = [&] {
       return fmt::format("{}: {} against {}", dimension.group(row), what, dimension.against);
     };
     if (x) group_named(groups, title()).rows.emplace_back(*x, &row);
-    if (!x && level) group_named(groups, title()).level.push_back(&row);
+    if (!x && is_level_line) group_named(groups, title()).level_lines.push_back(&row);
   }
   for (Group& group : groups) {
     std::stable_sort(group.rows.begin(), group.rows.end(),
@@ -68,8 +68,8 @@ std::optional<double> value_of(const Json& row, const Measure& measure) {
   return read_number(value);
 }
 
-void add_level(Chart& chart, const Group& group, const Measure& measure, Looks& looks) {
-  for (const Json* row : group.level) {
+void add_level_lines(Chart& chart, const Group& group, const Measure& measure, Looks& looks) {
+  for (const Json* row : group.level_lines) {
     const auto value = value_of(*row, measure);
     if (!value) continue;
     Series& series = series_in(chart, looks.series_of(*row, cell(*row, "scheme")));
@@ -110,7 +110,7 @@ Chart make_chart(const Group& group, const Dimension& dimension, const Measure& 
   // Removes schemes that occur with only one value of the parameter.
   if (dimension.native_is_level)
     std::erase_if(chart.series, [](const Series& series) { return series.points.size() < 2; });
-  add_level(chart, group, measure, looks);
+  add_level_lines(chart, group, measure, looks);
   // The contract bounds componentwise errors.
   if (std::string(measure.member) == "max_componentwise" && !chart.series.empty())
     chart.limits.push_back(contract_line(group));

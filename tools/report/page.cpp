@@ -67,8 +67,8 @@ std::string choice_of_measure(const std::vector<Figure>& figures) {
   return html;
 }
 
-// Returns the classes by which a figure and its heading are shown if it has a picture of the chosen measure,
-// or one of no measure.
+// Returns the CSS classes with which a figure is shown only if it has a picture of the measure that the
+// reader selected. A figure with a picture that belongs to no measure has none of them and is always shown.
 std::string classes_of(const Figure& figure) {
   std::string classes = "chart";
   for (const Picture& picture : figure.pictures) {

@@ -16,7 +16,7 @@ namespace kintsugi::tools {
 struct Claim {
   std::string id;
   std::function<Measured(const Evidence&)> measure;  // returns the values of its series
-  std::string explanation = {};                      // of the finding, if it does not agree
+  std::string explanation = {};                      // why the finding does not agree, if it does not
 };
 
 struct PaperSweep {
@@ -38,7 +38,7 @@ struct PaperFigure {
   std::string paper;  // "h2sgemm"
   std::string place;  // "Fig. 8, section 4.1"
   std::string subject;
-  std::string conditions;  // of the measurements, and how they differ from the paper's
+  std::string conditions;  // conditions of the measurements, and how they differ from the paper's
   std::vector<PaperSweep> sweeps;
   Selection drawn;
   std::vector<Claim> claims;

@@ -6,7 +6,7 @@
 
 #include "accuracy/methods.hpp"
 #include "gemm/check.hpp"
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 #include "lab/native_difference.hpp"
 #include "lab/reference/long_double_reference.hpp"
 
@@ -37,7 +37,7 @@ std::vector<float> operand(const ProductErrors& study, const std::string& distri
 }
 
 // Returns the value rounded to FP16: to nearest, ties to even, with subnormal numbers.
-float rounded_to_half(float value) {
+float rounded_to_fp16(float value) {
   constexpr int fraction_bits = 10;
   constexpr int min_quantum = -24;
   constexpr float largest = 65504;
@@ -119,7 +119,7 @@ Json Cell::shares_of(const std::vector<lab::ElementError>& elements) const {
 
 Json Cell::row(const SchemeOnEngine& method) const {
   std::vector<float> c = run(method);
-  if (study_.half_output) std::transform(c.begin(), c.end(), c.begin(), rounded_to_half);
+  if (study_.fp16_output) std::transform(c.begin(), c.end(), c.begin(), rounded_to_fp16);
   std::vector<lab::ElementError> elements;
   Json errors = errors_of(c, elements);
   return {{"problem", {{"m", shape_.m}, {"n", shape_.n}, {"k", shape_.k}, {"type", "fp32"}}},
@@ -129,7 +129,7 @@ Json Cell::row(const SchemeOnEngine& method) const {
           {"engine", method.engine},
           {"accumulator", method.accumulator.empty() ? Json() : Json(method.accumulator)},
           {"native", study_.native},
-          {"output", study_.half_output ? "fp16" : "fp32"},
+          {"output", study_.fp16_output ? "fp16" : "fp32"},
           {"errors", std::move(errors)},
           {"shares", shares_of(elements)}};
 }

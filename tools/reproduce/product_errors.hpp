@@ -19,7 +19,7 @@ struct ProductErrors {
   std::vector<std::uint64_t> seeds;
   std::string native = "reference";  // engine of the native product in Max_error and MRED
   bool positive = false;             // operands are the distribution's absolute values
-  bool half_output = false;          // results are rounded to FP16 before the comparison
+  bool fp16_output = false;          // results are rounded to FP16 before the comparison
   std::int64_t max_elements = 4096;
 };
 
@@ -32,9 +32,9 @@ std::string positive_text(const std::string& distribution);
 // columns and 256 inner indices.
 Json product_errors(const std::vector<ProductErrors>& studies, bool quick);
 
-// These return filters: for rows of product_errors() that compare with that engine's native product, and for
-// rows of sweeps, which have no "native".
+// Returns a filter for rows of product_errors() that compare with the engine's native product.
 Filter against_native(const std::string& engine);
+// Returns a filter for rows of sweeps, which have no member "native".
 Filter of_sweeps();
 
 }  // namespace kintsugi::tools

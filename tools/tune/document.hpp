@@ -1,4 +1,4 @@
-// What a tuning found, as a JSON document and as text.
+// Results of a tuning as a JSON document and as text.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace kintsugi::tools {
 
 Json tuning_document(const TuneRequest& request, const Tuning& tuning);
 
-// The command that made it.
+// Returns the command that made it.
 std::string tune_command(const TuneRequest& request);
 
 // Cells of the tables of sites and of steps, for text and page.

@@ -12,8 +12,8 @@ namespace kintsugi::tools {
 // not R's.
 double file_error(const std::string& metric, const std::string& file, const std::string& reference);
 
-// The number that a shell command prints; infinite for NaN. Fails, naming the command, if it fails or prints
-// something else.
+// Returns the number that a shell command prints; infinite for NaN. Fails, naming the command, if it fails or
+// prints something else.
 double command_error(const std::string& command,
                      const std::vector<std::pair<std::string, std::string>>& variables);
 

@@ -37,8 +37,8 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return all;
 }
 
-// Runs the words with both outputs in a file; returns the exit status.
-int spawn(const std::vector<std::string>& words, const std::vector<std::string>& environment,
+// Runs a command with both outputs in a file; returns the exit status.
+int spawn(const std::vector<std::string>& command, const std::vector<std::string>& environment,
           const std::string& log) {
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
@@ -46,13 +46,13 @@ int spawn(const std::vector<std::string>& words, const std::vector<std::string>&
   ::posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
   ::posix_spawn_file_actions_adddup2(&actions, 1, 2);
   pid_t child = 0;
-  const int error = ::posix_spawnp(&child, words.front().c_str(), &actions, nullptr, pointers(words).data(),
-                                   pointers(environment).data());
+  const int error = ::posix_spawnp(&child, command.front().c_str(), &actions, nullptr,
+                                   pointers(command).data(), pointers(environment).data());
   ::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) fail(words.front(), "cannot be run: {}", std::strerror(error));
+  if (error != 0) fail(command.front(), "cannot be run: {}", std::strerror(error));
   int status = 0;
   while (::waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) fail(words.front(), "is lost: {}", std::strerror(errno));
+    if (errno != EINTR) fail(command.front(), "is lost: {}", std::strerror(errno));
   constexpr int signal_base = 128;
   return WIFEXITED(status) ? WEXITSTATUS(status) : signal_base + WTERMSIG(status);
 }

@@ -19,13 +19,13 @@ struct TunedSite {
   std::int64_t calls = 0;
   double multiplications = 0;
   double seconds = 0;
-  Json problems;                                             // of the report
+  Json problems;                                             // problems of the report
   std::vector<std::pair<std::string, std::int64_t>> inputs;  // sites, and calls that read their results
 };
 
 struct ProgramRun {
   int status = 0;      // exit status; 128 and the signal's number where one ended the program
-  Json sites;          // of the report; null where there is none
+  Json sites;          // sites of the report; null if there is no report
   std::string output;  // last line that the program printed, for messages
 };
 
@@ -37,7 +37,7 @@ class Program {
   // folder, for the sites' last outputs; "": none. `seed`: KINTSUGI_TUNE_SEED, where it is set.
   ProgramRun run(const Json& rules, const std::string& outputs, std::optional<std::int64_t> seed) const;
 
-  // An absolute path in the work folder, which is made where there is none.
+  // Returns an absolute path in the work folder, which is made where there is none.
   std::string work_file(const std::string& name) const;
   void remove_work() const;
 
@@ -51,10 +51,10 @@ class Program {
 
 std::vector<TunedSite> sites_of(const Json& report_sites);
 
-// The rule of a level in a sites file.
+// Returns the rule of a level in a sites file.
 Json rule_of(const Level& level);
 
-// The levels of a site: those of the request, or of its type, for which there is a plan.
+// Returns the levels of a site: those of the request, or of its type, for which there is a plan.
 std::vector<Level> levels_for(const TuneRequest& request, const TunedSite& site);
 
 }  // namespace kintsugi::tools

@@ -7,7 +7,7 @@
 
 namespace kintsugi::tools {
 
-// What a call site may run.
+// One of the programs that a call site may run.
 struct Level {
   std::string name;   // native, exact or a scheme
   double weight = 1;  // cost of a multiplication, for --cost weights
@@ -16,7 +16,7 @@ struct Level {
 struct TuneRequest {
   double limit = 0;
   std::string metric = "frobenius";  // or max, command
-  std::string command;               // for the metric command
+  std::string command;               // shell command, if the metric is "command"
   std::string reference = "native";  // or exact
   std::string output;                // file that the program writes; "": the sites' last outputs are compared
   std::string search = "greedy";     // or estimated, exhaustive

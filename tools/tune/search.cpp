@@ -102,6 +102,8 @@ class GreedySearch : Search {
     keeps_[site] = true;
   }
 
+  // If lowering the site exceeds the limit, tries to raise a cheaper site whose output it uses instead.
+  // Returns false if that does not help.
   bool raise_predecessor(std::size_t site, const Levels& lowered) {
     for (const std::size_t before : problem_.predecessors[site]) {
       const bool is_cheaper = result_.outcome.site_cost[before] < result_.outcome.site_cost[site];
@@ -111,8 +113,7 @@ class GreedySearch : Search {
       Outcome outcome;
       if (!try_levels(raised, fmt::format("lower {}, raise {}", names_[site], names_[before]), outcome))
         continue;
-      // The errors of other sites count anew; the raised one keeps its level, else it would only be lowered
-      // again.
+      // Other sites may be lowered again, now that errors are smaller; the raised one keeps its level.
       std::fill(keeps_.begin(), keeps_.end(), false);
       keeps_[before] = true;
       return true;
@@ -169,8 +170,8 @@ class EstimatedSearch : Search {
     return {std::sqrt(squares), cost};
   }
 
-  // The cheapest combination that has not been tried, whose estimate is below the limit and cheaper than the
-  // best.
+  // Returns the cheapest combination that has not been tried, whose estimate is below the limit and cheaper
+  // than the best.
   std::optional<Levels> cheapest() const {
     std::optional<Levels> found;
     double least = result_.outcome.cost();
@@ -197,9 +198,10 @@ class EstimatedSearch : Search {
 
   double first_error_ = 0;
   std::vector<double> first_cost_;
-  // Of estimated errors. It begins below 1, since errors partly cancel: one run more where they do not.
+  // Factor of estimated errors. It begins below 1, since errors partly cancel: one more run is needed where
+  // they do not.
   double correction_ = 0.8;
-  std::vector<std::vector<Estimate>> alone_;  // by site and level
+  std::vector<std::vector<Estimate>> alone_;  // indices: site, level
   std::set<Levels> tried_;
 };
 

@@ -12,13 +12,13 @@ using Levels = std::vector<std::size_t>;
 
 struct Outcome {
   double error = 0;               // infinite where the program failed
-  std::vector<double> site_cost;  // in the order of the sites
+  std::vector<double> site_cost;  // cost of each site
 
   double cost() const;
 };
 
 struct SearchProblem {
-  std::vector<std::size_t> level_counts;  // for each site
+  std::vector<std::size_t> level_counts;  // number of levels of each site
   std::vector<std::vector<std::size_t>>
       predecessors;  // sites whose results a site reads, the most read first
   double limit = 0;

@@ -10,7 +10,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Path of the program by the folders of PATH; "" where it is not found.
+// Returns the path of the program, looked up in the folders of PATH; "" if it is not found.
 std::filesystem::path path_of(const std::string& program) {
   if (program.find('/') != std::string::npos) return program;
   const char* folders = std::getenv("PATH");
@@ -24,7 +24,7 @@ std::filesystem::path path_of(const std::string& program) {
   return {};
 }
 
-// Changes when the program is built anew, which moves its call sites.
+// Returns a text that changes when the program is built again, which moves its call sites.
 std::string version_of(const std::string& program) {
   std::error_code error;
   const auto path = path_of(program);
@@ -34,7 +34,7 @@ std::string version_of(const std::string& program) {
   return fmt::format("{} bytes, written at {}", size, time);
 }
 
-// What a run's numbers depend on.
+// Returns everything on which a run's results depend.
 Json key_of(const TuneRequest& request) {
   const char* seed = std::getenv("KINTSUGI_TUNE_SEED");
   return {{"program", request.program},

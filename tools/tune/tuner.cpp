@@ -65,7 +65,7 @@ class Tuner {
 
   bool has_reference() const { return request_.metric != "command"; }
 
-  // A run that has to succeed.
+  // Runs the program; an unsuccessful run is an error.
   ProgramRun required_run(const Json& rules, const std::string& outputs, std::optional<std::int64_t> seed,
                           const char* what) {
     ProgramRun run = run_program(rules, outputs, seed);
@@ -104,7 +104,7 @@ class Tuner {
     std::filesystem::rename(made, done);
   }
 
-  // Which file has which site's output: ordinal numbers are those of one run.
+  // Writes which file has which site's output, since ordinal numbers are those of one run.
   static void write_names(const Json& sites, const std::string& folder) {
     for (const Json& site : sites)
       if (site.at("output").is_string())
@@ -150,7 +150,7 @@ class Tuner {
     return worst;
   }
 
-  // The file with the site's last output; "" where the run did not reach the site.
+  // Returns the file with the site's last output; "" where the run did not reach the site.
   std::string output_in(const ProgramRun& run, const TunedSite& site) const {
     for (const Json& json : run.sites)
       if (json.at("site") == site.name && json.at("output").is_string())
@@ -172,7 +172,7 @@ class Tuner {
     return key;
   }
 
-  // The quickest of the repeated runs at every site, and the largest of their errors.
+  // Returns the quickest of the repeated runs at every site, and the largest of their errors.
   Json measure(const Levels& levels) {
     make_reference(std::nullopt);
     Json seconds = Json::object(), errors;

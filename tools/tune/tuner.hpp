@@ -18,12 +18,12 @@ struct Validation {
 
 struct Tuning {
   std::vector<TunedSite> sites;
-  std::vector<std::vector<Level>> levels;  // for each site
+  std::vector<std::vector<Level>> levels;  // levels of each site
   std::vector<bool> is_searched;           // false: its share of the multiplications is below --min-share
   SearchProblem problem;
   SearchResult result;
-  Json site_errors;            // of the result, by the sites' names; of sites' last outputs
-  std::int64_t runs_made = 0;  // of the program in this call, the profile among them
+  Json site_errors;            // errors of the sites' last outputs in the tuned program; key: site name
+  std::int64_t runs_made = 0;  // runs of the program in this call, including the profile
   std::vector<Validation> validations;
 
   const Level& level(std::size_t site) const { return levels[site][result.levels[site]]; }
@@ -32,7 +32,7 @@ struct Tuning {
 
 Tuning tune(const TuneRequest& request);
 
-// The sites file of the result.
+// Returns the sites file of the result.
 Json configuration(const TuneRequest& request, const Tuning& tuning);
 
 }  // namespace kintsugi::tools

@@ -14,7 +14,7 @@ struct GemmCallee {
   bool beta_is_reference;  // beta is a pointer to the scalar
 };
 
-// Nothing for other functions.
+// Returns the positions for a gemm function of BLAS or CBLAS; nullopt for any other function.
 std::optional<GemmCallee> gemm_callee(llvm::StringRef symbol);
 
 }  // namespace kintsugi::pass

@@ -108,8 +108,8 @@ class Finder {
     memory_ = memory_of(*loops_[0]);
     require(!memory_.stores.empty() && memory_.stores.size() <= 2, "they store to several matrices, or none");
     llvm::StoreInst* store = memory_.stores.back();
-    for (llvm::StoreInst* const one : memory_.stores)
-      if (!match::match(one->getValueOperand(), match::m_AnyZeroFP())) store = one;
+    for (llvm::StoreInst* const candidate : memory_.stores)
+      if (!match::match(candidate->getValueOperand(), match::m_AnyZeroFP())) store = candidate;
     product_.nest = loops_[0];
     product_.element = store->getValueOperand()->getType();
     require(product_.element->isFloatTy() || product_.element->isDoubleTy(), "elements are no FP32 or FP64");

@@ -48,7 +48,7 @@ void end_after_invoke(llvm::InvokeInst& invoke, const llvm::DebugLoc& location) 
   call_if_defined(&*unwind->getFirstInsertionPt(), location, end_symbol, nullptr);
 }
 
-// The function that handles exceptions in the code of this function.
+// Returns the function that handles exceptions in the code of this function.
 llvm::Constant* personality_of(llvm::Function& function) {
   if (function.hasPersonalityFn()) return function.getPersonalityFn();
   llvm::Module& module = *function.getParent();

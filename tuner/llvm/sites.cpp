@@ -12,7 +12,8 @@ namespace {
 
 constexpr const char* mark = "kintsugi.site";
 
-// The function that a call names, also where its declaration has other types, as in C without prototypes.
+// Returns the function that a call names, also where its declaration has other types, as in C without
+// prototypes.
 llvm::StringRef callee_name(const llvm::CallBase& call) {
   const auto* const function =
       llvm::dyn_cast_or_null<llvm::Function>(call.getCalledOperand()->stripPointerCastsAndAliases());

@@ -17,10 +17,11 @@ struct CallSite {
   sites::SiteRecord record;
 };
 
-// The sites of a function in the order of its instructions. Calls of an earlier run of the pass are left out.
+// Returns the sites of a function in the order of its instructions. Calls of an earlier run of the pass are
+// left out.
 std::vector<CallSite> sites_of(llvm::Function& function);
 
-// The record of a site without its line: of a call, or of the loop nest with this ordinal.
+// Returns the record of a site without its line: of a call, or of the loop nest with this ordinal.
 sites::SiteRecord record_of(const llvm::Function& function, llvm::StringRef callee, std::uint32_t ordinal);
 
 // Marks the call as one that has been found, also for a later run on the same code.

@@ -9,8 +9,8 @@
 
 namespace kintsugi::pass {
 
-// The record of a site, in the section `kintsugi_sites`. The linker keeps one record of an inline function's
-// site.
+// Returns the record of a site, in the section `kintsugi_sites`. The linker keeps one record of an inline
+// function's site.
 llvm::GlobalVariable* make_record(llvm::Module& module, const sites::SiteRecord& site);
 
 // Keeps the records through optimisation and linking.

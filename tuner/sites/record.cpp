@@ -11,7 +11,7 @@ namespace {
 struct Header {
   std::uint32_t magic = 0x5449534B;  // "KSIT"
   std::uint32_t version = 1;
-  std::uint32_t bytes = 0;  // of the whole record
+  std::uint32_t bytes = 0;  // size of the whole record
   std::uint32_t ordinal = 0;
   std::uint32_t line = 0;
   std::uint32_t path_hash = 0;

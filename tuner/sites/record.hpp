@@ -17,12 +17,12 @@ inline constexpr std::size_t record_alignment = 8;
 struct SiteInput {
   char operand = 'A';  // A, B or C
   std::string callee;
-  std::uint32_t ordinal = 0;  // of the call whose C it is
+  std::uint32_t ordinal = 0;  // number of the call that computes C
 };
 
 struct SiteRecord {
   std::string file;  // source file without folders; "" for an inline function, which several files may define
-  std::uint32_t path_hash = 0;  // of the source file's path as the compiler got it
+  std::uint32_t path_hash = 0;  // hash of the source file's path as the compiler got it
   std::string function;         // symbol
   std::string callee;           // symbol
   std::uint32_t ordinal = 0;    // among the function's calls of this callee, from 1
@@ -37,14 +37,15 @@ std::uint32_t hash_of(const std::string& path);
 std::string site_name(const SiteRecord& record, bool with_hash = false);
 std::string site_name(const SiteRecord& record, const SiteInput& input, bool with_hash = false);
 
-// The bytes of a record, a multiple of `record_alignment`.
+// Returns the bytes of a record, a multiple of `record_alignment`.
 std::string encode(const SiteRecord& record);
 
 struct DecodedRecord {
   SiteRecord record;
   std::size_t bytes = 0;
 };
-// Nothing where `bytes` at `data` do not begin with a whole record of this version.
+// Decodes the record at `data`; nullopt if the `bytes` bytes there do not begin with a whole record of this
+// version.
 std::optional<DecodedRecord> decode(const char* data, std::size_t bytes);
 // A record that lies in memory.
 std::optional<DecodedRecord> decode(const char* data);

@@ -12,7 +12,7 @@ namespace kintsugi::sites {
 struct TableSite {
   std::string name;
   bool has_hash = false;      // its name has the hash of the source file's path
-  std::uint64_t address = 0;  // of its record, from the file's base address
+  std::uint64_t address = 0;  // address of its record, relative to the file's base address
   SiteRecord record;
 };
 
@@ -21,7 +21,7 @@ struct TableError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The sites of an ELF file in the order of their records; none where the file has no section
+// Returns the sites of an ELF file in the order of their records; none where the file has no section
 // `kintsugi_sites`. Names of files of one base name that differ in their paths have the paths' hashes.
 std::vector<TableSite> read_table(const std::string& path);
 

@@ -1,4 +1,4 @@
-"""What the studies run on a GPU, most important first: commands of the program and of the programs that measure."""
+"""The runs of the studies on a GPU, most important first: commands of the program and of the programs that measure."""
 
 import dataclasses
 import shlex

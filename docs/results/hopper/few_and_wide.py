@@ -1,4 +1,4 @@
-"""Of the page about FP32 products: short sides, batches, operands of many binades, and errors."""
+"""Parts of the page about FP32 products: short sides, batches, operands of many binades, and errors."""
 
 import math
 
@@ -12,7 +12,7 @@ from hopper.text import EMPTY, Finding, claims, listed, number, over, percent, s
 # ---------------------------------------------------------------- short sides and batches
 
 def of_copy(results, shape):
-    """What the slices of prepared weights make of the copy's bandwidth: four bytes an element."""
+    """Returns what share the slices of prepared weights reach of the copy's bandwidth: four bytes an element."""
     _, n, k = shape
     seconds = value_of(results.row("sgemm-prepared", "fp16x3", shape), "time", "median")
     return over(None if seconds is None else 4 * n * k / seconds, results.ceiling("sgemm", "copy"))
@@ -63,7 +63,7 @@ def shares_of_copy(results, weights):
 
 
 def never_slower(results, claim, series):
-    """Of shapes by series: {series: (case, shapes)}."""
+    """Returns the finding that `auto` is not slower than native. series: {name: (case, shapes)}."""
     ratios = {(name, case, shape): results.ratio(case, "auto", shape)
               for name, (case, shapes) in series.items() for shape in shapes}
     if None in ratios.values():

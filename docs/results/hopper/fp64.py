@@ -245,7 +245,7 @@ def complex_claim(results):
 
 
 def findings(results):
-    """Of all claims of the page."""
+    """Returns the findings for all claims of the page."""
     return [auto_of(results), *paper_claims(results), workspace_of(results), peer_claim(results), complex_claim(results)]
 
 

@@ -1,4 +1,4 @@
-"""What was measured: the files of a folder, and the timings of ./test gpu beside them."""
+"""The measurements: the files of a folder, and the timings of ./test gpu beside them."""
 
 import json
 import re
@@ -46,7 +46,7 @@ class Results:
                 if case.part == part and name in self.documents and "ceilings" in self.documents[name]]
 
     def commits(self, part):
-        """Of kintsugi, that left the documents of that part."""
+        """Returns the commits of kintsugi that wrote the documents of the part."""
         return sorted({self.documents[name]["commit"] for name, case in CASES.items()
                        if case.part == part and "commit" in self.documents.get(name, {})})
 

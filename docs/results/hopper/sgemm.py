@@ -15,7 +15,7 @@ SHORT = 64  # k of fp16x3's own block
 
 
 def of_units(results, n, most, products=3):
-    """What part of so many products a second `fp16x3` makes."""
+    """Returns the rate of `fp16x3`, counted in products of the matrix unit, as a share of the rate `most`."""
     rate = results.rate(SQUARES, "fp16x3", cube(n))
     return over(None if rate is None else products * rate, most)
 
@@ -287,7 +287,7 @@ def workspace(results):
 
 
 def findings(results):
-    """Of all claims of the page."""
+    """Returns the findings for all claims of the page."""
     return [*size_claims(results), stage_claim(results), plain_claim(results), choice_claim(results), *table6(results),
             *growth_claims(results), *short_claims(results), spread_claim(results), *error_claims(results),
             workspace_of(results)]

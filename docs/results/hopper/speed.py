@@ -1,4 +1,4 @@
-"""What both pages say of speed: rates by size, power, the policy auto, limits on workspace."""
+"""Text about speed that both pages have: rates by size, power, the policy auto, limits on workspace."""
 
 from hopper.results import NATIVE, cube, size_of, value_of
 from hopper.text import EMPTY, Finding, microseconds, number, over, percent, table, tera, times
@@ -17,7 +17,7 @@ def time_of(row):
 
 
 def rates(results, cases, names, shapes, form=rate_of):
-    """Of every row what `form` gives, with the ratio to native in brackets."""
+    """Returns what `form` gives for every row, with the ratio to native in brackets."""
     def cell(name, shape):
         row = results.row(cases, name, shape)
         if row is None:
@@ -61,7 +61,7 @@ def workspace_loss(results, free_case, case, name, n):
 
 
 def workspace_claim(results, claim, free_case, limited_cases, names, n):
-    """Of each the largest limit that takes half of its workspace away."""
+    """Returns the finding on each program under the largest limit that takes half of its workspace away."""
     losses = {}
     for name in names:
         whole = value_of(results.row(free_case, name, cube(n)), "workspace_bytes")

@@ -60,7 +60,7 @@ def listed(numbers, form=times):
 
 @dataclasses.dataclass
 class Finding:
-    """What was measured for a claim of the registry."""
+    """The values measured for a claim of the registry."""
     id: str
     measured: dict  # {series: values}; values that were not measured are None
     words: str = ""  # instead of the values
@@ -76,7 +76,7 @@ class Finding:
 
 
 def one(value):
-    """Of a series with one value."""
+    """Returns a series with one value, or None for no value."""
     return None if value is None else [value]
 
 

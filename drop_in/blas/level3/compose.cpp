@@ -43,7 +43,7 @@ Call product_of(const Call& call, std::int64_t m, std::int64_t n, std::int64_t k
   return product;
 }
 
-// The first block column beside the diagonal.
+// Returns the first product of a rank-k update: the block column beside the first block on the diagonal.
 Call product_of_update(const Call& call) {
   const std::int64_t columns = std::min(block_size(call.n, blocks_of_update), call.n);
   Call product = product_of(call, call.n > columns ? call.n - columns : call.n, columns, call.k);
@@ -63,7 +63,8 @@ Call product_of_symmetric(const Call& call) {
   return product;
 }
 
-// `rows` rows, or columns, of B from `k` of them.
+// Returns a product of trmm or trsm, which updates `rows` rows of B (columns, if A is on the right) by `k`
+// other ones.
 Call product_of_triangular(const Call& call, std::int64_t rows, std::int64_t k) {
   const bool is_left = call.side == Side::left;
   Call product = product_of(call, is_left ? rows : call.m, is_left ? call.n : rows, k);

@@ -7,8 +7,8 @@
 
 namespace kintsugi::blas {
 
-// The largest product that the call consists of, by whose decision the policy auto emulates or forwards the
-// call.
+// Returns the largest product that the call consists of, by whose decision the policy auto emulates or
+// forwards the call.
 Call largest_product(const Call& call);
 
 // Computes a call whose arguments are right. Throws std::bad_alloc only before anything is written.

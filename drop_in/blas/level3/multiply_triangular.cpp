@@ -32,9 +32,10 @@ std::vector<bool> rows_with_special_values(const View<T>& b) {
   return special;
 }
 
-// First rows of the blocks, and the order of A. A zero that stands beside the triangle must not meet NaN or
-// an infinity of B: a row of B with one is the first of its block where A is lower, the last where A is
-// upper.
+// Returns the first row of every block, then the order of A. Diagonal blocks of A are multiplied in full,
+// with zeros beside the triangle, which give NaN where B has NaN or an infinity. So a row of B with such a
+// value begins a block if A is lower and ends one if A is upper: then only elements of the triangle multiply
+// it.
 template <class T>
 std::vector<std::int64_t> block_bounds(const Triangular<T>& problem) {
   const std::vector<bool> special = rows_with_special_values(problem.b);
@@ -62,7 +63,8 @@ struct Buffers {
   }
 };
 
-// Rows [first, end) of B. They refer to no row of B that is already overwritten.
+// Overwrites rows first ... end - 1 of B by their products, which read rows of B that are not overwritten
+// yet.
 template <class T>
 void multiply_rows(const Triangular<T>& problem, const T& alpha, std::int64_t first, std::int64_t end,
                    const Buffers<T>& buffers, Products& products) {

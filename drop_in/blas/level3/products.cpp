@@ -2,7 +2,7 @@
 
 #include <exception>
 
-#include "blas/next.hpp"
+#include "blas/next_blas/next.hpp"
 
 namespace kintsugi::blas {
 

@@ -20,7 +20,7 @@ T times(const T& x, const T& y) {
   }
 }
 
-// A block of the diagonal, copied so that its columns are contiguous.
+// Block on the diagonal of A, copied so that its columns are contiguous.
 template <class T>
 struct DiagonalBlock {
   T elements[largest_substitution * largest_substitution];
@@ -33,13 +33,14 @@ struct DiagonalBlock {
       for (std::int64_t i = 0; i < order; ++i) elements[i + j * order] = problem.value(first + i, first + j);
   }
   const T& at(std::int64_t i, std::int64_t j) const { return elements[i + j * order]; }
-  // The row that is solved in a step, and the rows that it is then taken from.
+  // Row whose unknown a step computes. Rows first_after(row) ... end_after(row) - 1 are still unsolved, and
+  // its product is subtracted from them.
   std::int64_t row_of(std::int64_t step) const { return is_lower ? step : order - 1 - step; }
   std::int64_t first_after(std::int64_t row) const { return is_lower ? row + 1 : 0; }
   std::int64_t end_after(std::int64_t row) const { return is_lower ? order : row; }
 };
 
-// Right sides whose columns are contiguous, one after the other.
+// Solves for right sides whose columns are contiguous, one column after the other.
 template <class T>
 void substitute_in_columns(const DiagonalBlock<T>& block, const T& alpha, const View<T>& b) {
   for (std::int64_t j = 0; j < b.columns; ++j) {
@@ -55,7 +56,7 @@ void substitute_in_columns(const DiagonalBlock<T>& block, const T& alpha, const 
   }
 }
 
-// Right sides whose rows are contiguous, all together.
+// Solves for right sides whose rows are contiguous, all columns together.
 template <class T>
 void substitute_in_rows(const DiagonalBlock<T>& block, const T& alpha, const View<T>& b) {
   const auto row_at = [&](std::int64_t row) { return b.data + row * b.ld; };

@@ -9,7 +9,7 @@ template <class T>
 struct Triangular {
   View<const T> a;  // op(A), or its transpose where A is on the right; order x order
   View<T> b;        // B, or its transpose where A is on the right; order x columns
-  bool is_lower;    // of the view a
+  bool is_lower;    // true if the view a is a lower triangle
   bool is_unit;
 
   explicit Triangular(const Call& call)
@@ -22,7 +22,7 @@ struct Triangular {
     is_lower = !is_lower;
   }
 
-  // An element of the triangular matrix: nothing beside the triangle, nor a unit diagonal, is read.
+  // Returns an element of the triangular matrix: nothing beside the triangle, nor a unit diagonal, is read.
   T value(std::int64_t i, std::int64_t j) const {
     if (i == j && is_unit) return T(1);
     return (is_lower ? i >= j : i <= j) ? a.value(i, j) : T(0);

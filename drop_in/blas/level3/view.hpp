@@ -38,11 +38,11 @@ template <class T>
 struct View {
   T* data = nullptr;
   std::int64_t ld = 1;
-  std::int64_t rows = 0, columns = 0;  // of the view
+  std::int64_t rows = 0, columns = 0;  // size of the view
   bool is_transposed = false;
   bool is_conjugated = false;
 
-  // The element in memory, which `value` conjugates where the view does.
+  // Returns the element in memory, which `value` conjugates where the view does.
   T& at(std::int64_t i, std::int64_t j) const { return is_transposed ? data[j + i * ld] : data[i + j * ld]; }
   std::remove_const_t<T> value(std::int64_t i, std::int64_t j) const {
     return is_conjugated ? conjugate<std::remove_const_t<T>>(at(i, j)) : at(i, j);
@@ -86,7 +86,8 @@ View<const T> operand(Op op, const void* data, std::int64_t ld, std::int64_t row
 constexpr std::int64_t blocks_of_update = 2;
 constexpr std::int64_t blocks_of_triangular = 8;
 
-// The side of the blocks: at least 64, below which a product costs its call rather than its multiplications.
+// Returns the side of the blocks: at least 64, below which a product costs its call rather than its
+// multiplications.
 inline std::int64_t block_size(std::int64_t dimension, std::int64_t blocks) {
   return std::max<std::int64_t>(64, (dimension + blocks - 1) / blocks);
 }

@@ -1,7 +1,7 @@
 // ScaLAPACK's logical block size, which its PBLAS asks for by name. It cuts the inner dimension of pdgemm
 // into products of that depth, whatever the matrices' own blocks are, and its own answer is 32: too few to
 // emulate at speed.
-#include "blas/next.hpp"
+#include "blas/next_blas/next.hpp"
 #include "blas/settings.hpp"
 
 namespace kintsugi::blas {

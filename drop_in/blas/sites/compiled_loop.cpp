@@ -15,7 +15,7 @@ namespace kintsugi::blas {
 
 namespace {
 
-// Elements a byte distance apart from row to row and from column to column.
+// Matrix with any strides, which are in bytes.
 struct StridedMatrix {
   const void* first;
   std::int64_t row_stride, column_stride;
@@ -43,7 +43,8 @@ std::optional<BlasMatrix> blas_matrix(const StridedMatrix& matrix, Layout layout
   return std::nullopt;
 }
 
-// Nothing where BLAS has no such product: neither rows nor columns are contiguous, or C overlaps A or B.
+// Returns the BLAS call that computes the product; nullopt if BLAS has none: neither rows nor columns of a
+// matrix are contiguous, or C overlaps A or B.
 std::optional<Call> gemm_of(const LoopProduct& product) {
   static constexpr float single_values[2] = {0, 1};
   static constexpr double double_values[2] = {0, 1};
@@ -78,17 +79,19 @@ std::optional<Call> gemm_of(const LoopProduct& product) {
   return call;
 }
 
-// True if the rule of the site asks for an emulation that can run.
-bool is_wanted(Call& call, const void* record) {
-  call.site = site_of(nullptr, record);
+// True if the rule of the call's site asks for an emulation that can run.
+bool is_wanted(const Call& call) {
   return call.site != nullptr && call.site->has_rule && !call.site->rule.is_native() &&
          decide(call)->emulates;
 }
 
-bool multiplies(const LoopProduct& product, const void* record) try {
+// Computes the product if an emulation is wanted; returns false if the program's loops must run.
+bool multiply(const LoopProduct& product, const void* record) try {
   if (!intercepts() || !has_sites() || product.m < 1 || product.n < 1 || product.k < 1) return false;
   std::optional<Call> call = gemm_of(product);
-  if (!call || !is_wanted(*call, record)) return false;
+  if (!call) return false;
+  call->site = site_of(nullptr, record);
+  if (!is_wanted(*call)) return false;
   static constinit Symbol sgemm("cblas_sgemm", "SGEMM "), dgemm("cblas_dgemm", "DGEMM ");
   const auto forward = [&call] { return call_next_gemm(*call); };
   announce_compiled_site(record);
@@ -114,7 +117,7 @@ extern "C" __attribute__((visibility("default"))) std::int32_t kintsugi_site_mul
                             .a = {a, a_row_stride, a_column_stride},
                             .b = {b, b_row_stride, b_column_stride},
                             .c = {c, c_row_stride, c_column_stride}};
-  return multiplies(product, record) ? 1 : 0;
+  return multiply(product, record) ? 1 : 0;
 }
 
 }  // namespace kintsugi::blas

@@ -8,14 +8,14 @@
 
 namespace kintsugi::blas {
 
-// Notes the record of the site from which this thread's next call comes.
+// Stores the record of the call site from which this thread's next call comes.
 void announce_compiled_site(const void* record);
 
-// The record of the site that this thread is about to call from, which counts for one call; nullptr: the
-// caller was not compiled with the pass.
+// Returns the record stored for this thread's call and forgets it; nullptr if the caller was not compiled
+// with the pass.
 const void* take_compiled_site();
 
-// The site of a record of the compiler pass, without a rule; nullptr where there is no such record.
+// Makes a site, without a rule, from a record of the compiler pass; nullptr if `record` is none.
 // `sites_mutex` must be held.
 std::unique_ptr<Site> new_compiled_site(const void* record);
 

@@ -34,7 +34,7 @@ bool is_elf(const std::vector<Header>& header) {
          header[0].e_shentsize == sizeof(Section);
 }
 
-// The name of the function symbol of `table` that covers a virtual address of the file.
+// Returns the name of the function symbol of `table` that covers a virtual address of the file.
 std::string covering(std::ifstream& file, const Section& table, const Section& names, std::uint64_t address) {
   for (const SymbolRecord& symbol :
        read<SymbolRecord>(file, table.sh_offset, table.sh_size / sizeof(SymbolRecord))) {

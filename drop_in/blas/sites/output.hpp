@@ -10,10 +10,11 @@ namespace kintsugi::blas {
 
 class SiteOutput {
  public:
-  // Copies C of a call that has ended. Of a routine that writes a triangle, the other one counts as zeros.
+  // Copies C of a call that has ended. If the routine writes one triangle, the copy has zeros in the other
+  // one.
   void save(const Call& call);
   bool is_empty() const { return rows_ == 0 || columns_ == 0; }
-  // The contents of a .npy file, version 1, in Fortran's order.
+  // Returns the contents of a .npy file, version 1, in Fortran's order.
   std::string npy() const;
 
  private:

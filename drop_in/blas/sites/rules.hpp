@@ -20,7 +20,7 @@ struct SiteRule {
 };
 
 struct SitesFile {
-  std::map<std::string, SiteRule> rules;  // by the site's name
+  std::map<std::string, SiteRule> rules;  // key: the site's name
   std::string outputs;                    // folder for the last C of each site; "": not written
 };
 

@@ -24,7 +24,7 @@ struct Site {
   std::string name;      // "module:function@0xoffset", or of the compiler pass "file:function:callee#ordinal"
   std::string module;    // file name, without folders, of the program or library that calls
   std::string function;  // symbol that covers the call; "" where the file has none
-  std::uint64_t offset = 0;  // from the module's base address, of the return address or of the pass's record
+  std::uint64_t offset = 0;  // of the return address, or of the pass's record, in the module
   std::optional<CompiledSource> source;
   SiteRule rule;
   bool has_rule = false;                         // false: the sites file does not name it

@@ -3,11 +3,11 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "blas/report.hpp"
+#include "blas/report/report.hpp"
 
 namespace kintsugi::blas {
 
-// The sites by module and offset, which is the order of their ordinal numbers.
+// Returns the sites by module and offset, which is the order of their ordinal numbers.
 nlohmann::ordered_json sites_json(const Record& record);
 
 void print_sites(const Record& record);

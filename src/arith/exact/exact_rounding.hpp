@@ -137,7 +137,7 @@ KINTSUGI_HOST_DEVICE T rounded_ordinary(const ExactNumber<Limbs>& x) {
 
 namespace exact_detail {
 
-// A finite number as integer and exponent.
+// Returns a finite number as integer and exponent.
 constexpr ExactNumber<1> exact(double x) {
   const format_detail::Parts parts = format_detail::take_apart(x);
   return {{{parts.significand}}, parts.exponent - 52, parts.negative};

@@ -234,7 +234,7 @@ int ExactSum::leading_position(const Magnitude& magnitude) {
 
 std::int64_t ExactSum::exponent() const { return leading_position(magnitude()) - one_position; }
 
-// The bits from `position` up to the leading one, which are fewer than 64.
+// Returns the bits from `position` up to the leading one, which are fewer than 64.
 std::uint64_t ExactSum::bits_above(const Magnitude& magnitude, int position) {
   std::uint64_t bits = 0;
   for (int i = magnitude.last; i >= magnitude.first && (i + 1) * digit_bits > position; --i) {
@@ -253,7 +253,7 @@ bool ExactSum::any_below(const Magnitude& magnitude, int position) {
   return false;
 }
 
-// The magnitude rounded to nearest, ties to even, to `significand_bits` bits, with no bit below
+// Returns the magnitude rounded to nearest, ties to even, to `significand_bits` bits, with no bit below
 // 2^smallest_exponent.
 ExactSum::Rounded ExactSum::round(const Magnitude& magnitude, int significand_bits, int smallest_exponent) {
   if (magnitude.last < magnitude.first) return {0, 0};

@@ -62,12 +62,12 @@ class ExactSum {
   // -1, 0 or 1: the sign of the sum or of its infinity; 0 if the sum is NaN.
   int sign() const;
 
-  // The sum rounded once: to nearest, ties to even, overflow to infinity, subnormals to the bits that they
-  // have. An exact zero is +0.
+  // Returns the sum rounded once: to nearest, ties to even, overflow to infinity, subnormals to the bits that
+  // they have. An exact zero is +0.
   double to_double() const;
   float to_float() const;
-  // The sum rounded to 53 bits without limits on the exponent; zero, without meaning, if the sum is not
-  // finite.
+  // Returns the sum rounded to 53 bits without limits on the exponent; zero, without meaning, if the sum is
+  // not finite.
   Scaled to_scaled() const;
   // Exponent e of the leading bit: 2^e <= |sum| < 2^(e + 1). The sum must be finite and not zero.
   std::int64_t exponent() const;

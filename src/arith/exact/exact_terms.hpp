@@ -53,8 +53,8 @@ template <int Limbs, std::size_t Count>
 inline constexpr int cluster_limbs = static_cast<int>(Count) * Limbs + 1 +
                                      ((static_cast<int>(Count) - 1) * cluster_gap + 2 + 63) / 64;
 
-// The exact sum of the cluster that begins at term `next`, with 64 zeros below its last bit; moves `next` to
-// the first term after the cluster. The terms must be sorted.
+// Returns the exact sum of the cluster that begins at term `next`, with 64 zeros below its last bit; moves
+// `next` to the first term after the cluster. The terms must be sorted.
 template <int Limbs, std::size_t Count>
 KINTSUGI_HOST_DEVICE constexpr auto take_cluster(const std::array<ExactNumber<Limbs>, Count>& terms,
                                                  std::size_t& next) {
@@ -79,8 +79,8 @@ KINTSUGI_HOST_DEVICE constexpr auto take_cluster(const std::array<ExactNumber<Li
 
 }  // namespace exact_detail
 
-// The sum of the terms, rounded once. Terms below the first cluster that does not cancel to zero only decide
-// on which side of a tie the sum lies.
+// Returns the sum of the terms, rounded once. Terms below the first cluster that does not cancel to zero only
+// decide on which side of a tie the sum lies.
 template <class T, int Limbs, std::size_t Count>
 KINTSUGI_HOST_DEVICE T rounded_sum(std::array<ExactNumber<Limbs>, Count> terms) {
   using namespace exact_detail;

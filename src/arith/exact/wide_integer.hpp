@@ -52,7 +52,7 @@ struct WideInteger {
     return 0;
   }
 
-  // The 64 bits from `position` up; bits outside the integer are zero.
+  // Returns the 64 bits from `position` up; bits outside the integer are zero.
   KINTSUGI_HOST_DEVICE constexpr std::uint64_t bits_from(int position) const {
     const int first = position >> 6;
     const int offset = position & 63;

@@ -16,7 +16,7 @@ namespace kintsugi::core {
 
 namespace residue_detail {
 
-// The least w with w w = -1 modulo m; 0 if there is none.
+// Returns the least w with w w = -1 modulo m; 0 if there is none.
 constexpr int root_of_minus_one(int m) {
   for (int w = 1; w < m; ++w) {
     if ((w * w + 1) % m == 0) return w;
@@ -99,8 +99,8 @@ struct ComplexBasis {
     const auto mod = [m](int x) { return static_cast<std::uint32_t>((x % m + m) % m); };
     if (!has_root(t) && part == 0) return {1, mod(-1), 0};
     if (!has_root(t)) return {mod(-1), mod(-1), 1};
-    const int half = inverse_modulo(2, m);  // re = (p + q) / 2, im = (p - q) / (2 w)
-    const int factor = part == 0 ? half : half * inverse_modulo(root(t), m) % m;
+    const int inverse_of_2 = inverse_modulo(2, m);  // re = (p + q) / 2, im = (p - q) / (2 w)
+    const int factor = part == 0 ? inverse_of_2 : inverse_of_2 * inverse_modulo(root(t), m) % m;
     return {mod(factor), mod(part == 0 ? factor : -factor), 0};
   }
   constexpr const std::array<double, max_limbs>& limb_residues(int t) const {
@@ -124,7 +124,7 @@ constexpr int residue_bits(const ComplexBasis& basis) {
   return product.length() - 3;
 }
 
-// The basis with the fewest products that holds integers of `bits` bits; empty if there is none.
+// Returns the basis with the fewest products that holds integers of `bits` bits; empty if there is none.
 constexpr ComplexBasis cheapest_basis(int bits) {
   constexpr auto& known = residue_detail::complex_moduli;
   ComplexBasis best;

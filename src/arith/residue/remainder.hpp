@@ -29,7 +29,7 @@ constexpr int moduli_in_limbs(int limbs) {
 // moduli) to the integer, M being the product of all moduli.
 template <int Limbs>
 struct RemainderPair {
-  std::uint32_t coefficients;                   // of 16 bits each, the first residue's in the low half
+  std::uint32_t coefficients;                   // two of 16 bits, the first residue's in the low half
   std::uint32_t quotient;                       // factor / M in units of 2^-32, rounded to nearest
   std::array<std::uint32_t, 2 * Limbs> factor;  // M / m or M / (m m')
 
@@ -183,7 +183,7 @@ class RemainderSum {
     top_ += multiple * pair.factor[words - 1];
   }
 
-  // The integer times 2^exponent. Carries are propagated only here; the top word may wrap, since the
+  // Returns the integer times 2^exponent. Carries are propagated only here; the top word may wrap, since the
   // integer fits.
   template <int Most>
   KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> number(const RemainderTable<Limbs, Most>& table,
@@ -218,8 +218,8 @@ class RemainderSum {
   std::uint64_t quotient_ = 0;
 };
 
-// An int32 sum modulo a number below 2^16, in 0 ... modulus - 1. reciprocal: floor(2^32 / modulus), with
-// which the quotient is right or one too small.
+// Returns an int32 sum modulo a number below 2^16, in 0 ... modulus - 1. reciprocal: floor(2^32 / modulus),
+// with which the quotient is right or one too small.
 KINTSUGI_HOST_DEVICE constexpr std::uint32_t residue_of_sum(std::int32_t sum, std::uint32_t modulus,
                                                             std::uint32_t reciprocal) {
   const std::uint32_t magnitude =

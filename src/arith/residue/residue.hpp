@@ -77,13 +77,13 @@ inline constexpr auto limb_residues = [] {
 
 }  // namespace residue_detail
 
-// The integer nearest to x, ties to even, for |x| <= 2^51, in rounding mode to nearest.
+// Returns the integer nearest to x, ties to even, for |x| <= 2^51, in rounding mode to nearest.
 KINTSUGI_HOST_DEVICE constexpr double nearest_small_integer(double x) {
   constexpr double shift = 0x1.8p52;
   return (x + shift) - shift;
 }
 
-// The integer nearest to x, ties to even, for any magnitude.
+// Returns the integer nearest to x, ties to even, for any magnitude.
 KINTSUGI_HOST_DEVICE constexpr double nearest_integer(double x) {
   const double magnitude = x < 0 ? -x : x;
   const double rounded = magnitude < 0x1p52 ? (magnitude + 0x1p52) - 0x1p52 : magnitude;
@@ -100,16 +100,16 @@ KINTSUGI_HOST_DEVICE constexpr TwoFactors two_factors(int exponent) {
   return {power_of_two(exponent / 2), power_of_two(exponent - exponent / 2)};
 }
 
-// Limb l of an integer whose higher limbs were subtracted; subtracts limb l, too.
+// Returns limb l of an integer and subtracts it. The higher limbs have been subtracted before.
 KINTSUGI_HOST_DEVICE constexpr double take_limb(double& integer, int l) {
   const double limb = l == 0 ? integer : nearest_small_integer(integer * power_of_two(-limb_bits * l));
   integer -= limb * power_of_two(limb_bits * l);
   return limb;
 }
 
-// An int8 value congruent to an integer of magnitude up to 2^52: the rounded quotient is right or one off.
-// Five limbs of one number give integers below 2^51; double-double numbers, whose words' limbs are added,
-// below 2^52.
+// Returns an int8 value congruent to an integer of magnitude up to 2^52: the rounded quotient is right or one
+// off. Five limbs of one number give integers below 2^51; double-double numbers, whose words' limbs are
+// added, below 2^52.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t small_residue(double integer, std::int32_t modulus,
                                                           double inverse) {
   auto residue = static_cast<std::int32_t>(integer - nearest_small_integer(integer * inverse) * modulus);

@@ -40,7 +40,7 @@ inline constexpr int norm_digits = 14;
 // D <= 2^6, so that int8 holds D.
 inline constexpr int product_digits = 5;
 
-// The least L with sum <= 2^L; 0 if the sum is 0.
+// Returns the least L with sum <= 2^L; 0 if the sum is 0.
 KINTSUGI_HOST_DEVICE constexpr int bits_of_sum(std::uint64_t sum) {
   return sum <= 1 ? 0 : 64 - leading_zeros(sum - 1);
 }

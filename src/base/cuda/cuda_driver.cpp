@@ -6,8 +6,8 @@
 #include <atomic>
 #include <string_view>
 
-#include "base/fork.hpp"
 #include "base/status.hpp"
+#include "base/threads/fork.hpp"
 
 namespace kintsugi::core::cuda {
 

@@ -100,7 +100,7 @@ inline constexpr int pool_release_threshold = 4;  // CU_MEMPOOL_ATTR_RELEASE_THR
 
 // Values of CUtensorMapDataType, CUtensorMapSwizzle and CUtensorMapL2promotion.
 inline constexpr int tensor_map_bytes = 0;
-inline constexpr int tensor_map_words = 2;  // of 32 bits
+inline constexpr int tensor_map_words = 2;  // 32-bit words
 inline constexpr int tensor_map_fp16 = 6;
 inline constexpr int tensor_map_bf16 = 9;
 inline constexpr int tensor_map_no_swizzle = 0;
@@ -191,7 +191,7 @@ struct Driver {
   bool complete = false;  // the driver has all functions; only a device may be missing
   int version = 0;        // 13000 is 13.0; 0: unknown
   int devices = 0;
-  int fork_depth = 0;  // fork_depth() of the process that opened it (base/fork.hpp)
+  int fork_depth = 0;  // fork_depth() of the process that opened it (base/threads/fork.hpp)
 
   // True if it updates kernels of graphs, and tells green contexts from others.
   bool has_later_functions() const;
@@ -200,8 +200,8 @@ struct Driver {
   std::string text_of(Result result) const;
 };
 
-// The driver, opened and queried once; it stays open, since a driver must not be unloaded. In a child of the
-// process that opened it, a table whose reason says so and whose functions only return an error.
+// Returns the driver, opened and queried once; it stays open, since a driver must not be unloaded. In a child
+// of the process that opened it, a table whose reason says so and whose functions only return an error.
 const Driver& driver();
 
 // Fails with device_error, or out_of_memory, naming `what` was tried, unless the result is success.
@@ -218,8 +218,8 @@ std::uint64_t current_context_id();
 Device device_at(int index);
 int number_of(Device device);
 
-// The device on which calls of this thread work: that of the current context, without a context the first
-// one. The driver must have a device.
+// Returns the device on which calls of this thread work: that of the current context, without a context the
+// first one. The driver must have a device.
 Device device_in_use();
 
 // True if work for the stream is captured into a graph, or would break such a capture.
@@ -228,7 +228,7 @@ bool may_be_captured(Stream stream);
 // Bound of the devices' numbers.
 inline constexpr int max_devices = 128;
 
-// The value of a device's attribute; queried from the driver once per device.
+// Returns the value of a device's attribute; queried from the driver once per device.
 int device_attribute(int attribute, Device device);
 
 }  // namespace kintsugi::core::cuda

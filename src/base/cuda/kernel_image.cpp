@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "base/fork.hpp"
 #include "base/status.hpp"
+#include "base/threads/fork.hpp"
 
 namespace kintsugi::core::cuda {
 

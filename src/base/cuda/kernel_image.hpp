@@ -28,7 +28,7 @@ struct DeviceBuild {
 
 bool has_image(KernelImages images, std::string_view name);
 
-// The image of that name, loaded into the driver at its first use. It belongs to no context.
+// Returns the image of that name, loaded into the driver at its first use. It belongs to no context.
 Library loaded_image(KernelImages images, std::string_view name);
 
 }  // namespace kintsugi::core::cuda

@@ -8,9 +8,9 @@
 
 namespace kintsugi::core {
 
-// The name with the smallest edit distance to `word` (characters inserted, deleted or replaced, or two
-// neighbors exchanged; case does not matter), if that is at most a third of the word's length; the first of
-// several.
+// Returns the name with the smallest edit distance to `word` (characters inserted, deleted or replaced, or
+// two neighbors exchanged; case does not matter), if that is at most a third of the word's length; the first
+// of several.
 std::optional<std::string> nearest_name(std::string_view word, const std::vector<std::string>& names);
 
 // "; did you mean fp16x3?", or "" if no name is near.

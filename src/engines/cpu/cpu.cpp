@@ -14,7 +14,7 @@
 #include "engines/cpu/integer_sums.hpp"
 #include "engines/cpu/native_tiles.hpp"
 #include "engines/cpu/openblas.hpp"
-#include "engines/cpu/pairs.hpp"
+#include "engines/cpu/pairs/pairs.hpp"
 #include "engines/cpu/tiles.hpp"
 #include "engines/engine.hpp"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/fork.hpp"
-#include "base/workers.hpp"
+#include "base/threads/fork.hpp"
+#include "base/threads/workers.hpp"
 
 namespace kintsugi::core {
 

@@ -11,9 +11,9 @@
 
 #include "arith/residue/residue.hpp"
 #include "base/floating_environment.hpp"
-#include "base/fork.hpp"
+#include "base/threads/fork.hpp"
+#include "base/threads/workers.hpp"
 #include "base/vectorised.hpp"
-#include "base/workers.hpp"
 
 namespace kintsugi::core {
 

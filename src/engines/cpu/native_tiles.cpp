@@ -22,8 +22,8 @@
 #include "base/embedding.hpp"
 #include "base/floating_environment.hpp"
 #include "base/memory.hpp"
+#include "base/threads/workers.hpp"
 #include "base/vectorised.hpp"
-#include "base/workers.hpp"
 #include "engines/cpu/openblas.hpp"
 #include "formats/error_free.hpp"
 
@@ -56,8 +56,8 @@ struct TileMemory {
         products(reinterpret_cast<Real*>(sums + (has_errors ? 2 : 1) * tile_elements)),
         a(products + tile_elements), b(a + operand_bytes(k) / sizeof(Real)) {}
 
-  double* sums;    // of blocks, added
-  double* errors;  // of the additions of blocks, for FP64
+  double* sums;    // sums of the blocks' products
+  double* errors;  // rounding errors of adding the blocks, for FP64
   Real* products;  // sums of one block
   Real* a;         // vectors, contiguous along k
   Real* b;

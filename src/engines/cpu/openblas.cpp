@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "base/floating_environment.hpp"
-#include "base/fork.hpp"
 #include "base/settings.hpp"
 #include "base/status.hpp"
+#include "base/threads/fork.hpp"
 
 namespace kintsugi::core {
 

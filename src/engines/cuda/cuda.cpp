@@ -6,8 +6,8 @@
 #include <functional>
 
 #include "base/cuda/cuda_driver.hpp"
-#include "base/fork.hpp"
 #include "base/status.hpp"
+#include "base/threads/fork.hpp"
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/common/clear.hpp"
@@ -120,7 +120,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
     static constexpr std::array words{Accumulator::int128};
     switch (format) {
       case FormatId::fp16:
-      case FormatId::bf16: return current_architecture().available_half_accumulators();
+      case FormatId::bf16: return current_architecture().available_fp16_bf16_accumulators();
       case FormatId::tf32: return floating;
       case FormatId::fp64: return doubles;
       case FormatId::int52: return words;

@@ -20,7 +20,7 @@ namespace {
 // One side of a batch item.
 struct ItemSide {
   DeviceSide side;
-  VectorRange* ranges = nullptr;                   // of this call, not of the prepared operand
+  VectorRange* ranges = nullptr;                   // ranges of this call, not of the prepared operand
   const DevicePrepared::Item* prepared = nullptr;  // has slices for the first candidate
 };
 

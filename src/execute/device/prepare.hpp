@@ -32,8 +32,8 @@ struct DevicePrepared {
   DeviceMatrix matrix;
   OperandStorage storage;
   std::int64_t count = 0;   // batch items held; one item serves any batch
-  SplitRule rule{};         // of the slices, if there are any
-  std::vector<Item> items;  // of the batch, contiguous in memory; none if only native products use it
+  SplitRule rule{};         // split rule of the slices, if there are any
+  std::vector<Item> items;  // batch items, contiguous in memory; none if only native products use it
   DeviceBuffer copy;        // empty if the original is borrowed
   DeviceBuffer memory;
 };

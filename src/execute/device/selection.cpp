@@ -12,7 +12,7 @@ DeviceCandidates candidates_on_device(const Plan& plan) {
   for (int r = 0; r < result.count; ++r)
     result.acceptances[r] = plan.candidates[static_cast<std::size_t>(r)].acceptance;
   const ElementDemand demand{plan.contract.coefficient, unit_roundoff(plan.problem.type)};
-  result.coefficient = demand.careful();
+  result.coefficient = demand.max_deviation();
   const Candidate& first = plan.candidates.front();
   result.fits = first.scheme->fits_residuals();
   result.format = first.program.format();

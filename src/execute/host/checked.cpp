@@ -277,7 +277,7 @@ class CheckedRun {
   double exact_sum_time_;  // expected time of an element by the superaccumulator
   Workspace* workspace_ = nullptr;
   std::array<Program, Plan::max_candidates>
-      programs_{};              // of the checked candidates, with the moduli that these operands need
+      programs_{};              // one per checked candidate, with the moduli that these operands need
   std::size_t current_ = none;  // candidate of the current scales, bounds and memory
   BlockMemory memory_{};
   Slices slices_a_{};

@@ -7,7 +7,7 @@
 #include "arith/exponent.hpp"
 #include "arith/tile_arithmetic.hpp"
 #include "base/floating_environment.hpp"
-#include "base/workers.hpp"
+#include "base/threads/workers.hpp"
 #include "split/tiles.hpp"
 
 namespace kintsugi::core {
@@ -15,7 +15,7 @@ namespace kintsugi::core {
 namespace {
 
 // Up to 16 vectors of a piece of 32 inner indices as digits, with the weight of each vector's exponent.
-struct HalfPiece {
+struct Fp16Piece {
   static constexpr std::int64_t most_vectors = 16;
 
   std::int16_t digits[most_vectors][half_digits][half_piece];
@@ -48,7 +48,7 @@ struct HalfPiece {
   }
 };
 
-float piece_value(const HalfPiece& a, std::int64_t i, const HalfPiece& b, std::int64_t j) {
+float piece_value(const Fp16Piece& a, std::int64_t i, const Fp16Piece& b, std::int64_t j) {
   std::int32_t sums[half_digits] = {};
   for (int s = 0; s < half_digits; ++s) {
     for (int t = 0; t + s < half_digits; ++t) {
@@ -74,7 +74,7 @@ class FailingTiles {
     for (std::int64_t begin = 0; begin < a_.slices.k; begin += half_piece) {
       const std::int64_t index = begin / a_.slices.tile_depth;
       const bool row_fails = a_.slices.tile(row, index).fails != 0;
-      HalfPiece piece;
+      Fp16Piece piece;
       bool loaded = false;
       for (std::int64_t column = 0; column < sums_.columns; column += b_.slices.tile_vectors) {
         if (!row_fails && b_.slices.tile(column, index).fails == 0) continue;
@@ -86,10 +86,10 @@ class FailingTiles {
   }
 
  private:
-  void add_pair(const HalfPiece& piece_a, std::int64_t row, std::int64_t rows, std::int64_t column,
+  void add_pair(const Fp16Piece& piece_a, std::int64_t row, std::int64_t rows, std::int64_t column,
                 std::int64_t begin) const {
     const std::int64_t columns = std::min<std::int64_t>(b_.slices.tile_vectors, sums_.columns - column);
-    HalfPiece piece_b;
+    Fp16Piece piece_b;
     piece_b.load(b_, column, columns, begin);
     for (std::int64_t j = 0; j < columns; ++j) {
       for (std::int64_t i = 0; i < rows; ++i) {

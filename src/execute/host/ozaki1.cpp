@@ -8,8 +8,8 @@
 #include "planner/workspace/block_edge.hpp"
 #include "planner/workspace/ozaki1_host.hpp"
 #include "recombine/ozaki1.hpp"
-#include "split/slice_count.hpp"
-#include "split/successive.hpp"
+#include "split/successive/slice_count.hpp"
+#include "split/successive/successive.hpp"
 
 namespace kintsugi::core {
 
@@ -100,6 +100,7 @@ class Ozaki1Product {
   }
 
   // Algorithms 1 and 3 together: makes slices of A's rows until each row has enough or its residual is 0.
+  // slice_counts[v] becomes the count d of a row that has enough, and -d of a row without residual.
   void measure_rows(const Part& part) {
     const Stopwatch watch(counts_.split_a_seconds);
     SuccessiveSplit& side = memory_.a;
@@ -110,10 +111,11 @@ class Ozaki1Product {
     multiply_magnitudes(operand, rows_of(part), memory_.weights, memory_.row_sums, threads_);
     std::fill_n(memory_.slice_counts, part.count, 0);
     count_a_ = 0;
-    for (bool all = !any_residual(side); !all;) {
+    bool all_done = !any_residual(side);
+    while (!all_done) {
       if (count_a_ == Ozaki1Parameters::max_slices) fail_slices('A', part);
       take_slice(side, count_a_++, memory_.weights, memory_.slice_row_sums, threads_);
-      all = true;
+      all_done = true;
       for (std::int64_t v = 0; v < part.count; ++v) {
         std::int32_t& slices = memory_.slice_counts[v];
         if (slices != 0) continue;
@@ -123,12 +125,12 @@ class Ozaki1Product {
         } else if (side.tops[v] == no_residual) {
           slices = -count_a_;
         }
-        all = all && slices != 0;
+        all_done = all_done && slices != 0;
       }
     }
   }
 
-  // Returns d, the number of slices, of a block of C.
+  // Returns how many slices of A and B the products of a block of C need.
   SliceDepth find_depth(const Part& rows, const Part& columns) {
     if (parameters_.mode == Mode::cr)
       return {Ozaki1Parameters::max_slices, Ozaki1Parameters::max_slices, false};

@@ -18,7 +18,7 @@ struct SideOf {
   OperandView<T> view;  // vectors x k
   std::span<VectorRange> ranges;
   const Prepared::Item* prepared = nullptr;
-  const SplitRule* rule = nullptr;          // of the program being run
+  const SplitRule* rule = nullptr;          // split rule of the program being run
   Slices slices{};                          // memory for slices of one block
   std::span<const double> inner_factors{};  // factors of the inner indices; empty: none
 };

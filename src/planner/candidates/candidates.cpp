@@ -158,7 +158,7 @@ int proved_depth(const Plan& plan, const Candidate& candidate) {
   const auto is_proved = [&](int depth) {
     return bound_at_depth(candidate.program, bound, plan.problem.type, k, depth) <= plan.contract.coefficient;
   };
-  constexpr int max_depth = 2 * (127 + 126);  // of two vectors of normal numbers
+  constexpr int max_depth = 2 * (127 + 126);  // mean depths of two vectors of normal numbers at most
   int depth = 0;
   while (depth < max_depth && is_proved(depth + 1)) ++depth;
   return depth;
@@ -175,10 +175,12 @@ std::optional<Proved> prove(const Plan& plan, const Candidate& candidate) {
   if (!program.split_a.scale_vectors || !program.split_b.scale_vectors) return std::nullopt;
   if (contract.accuracy.is_of_type() && split_loss(program) > split_limit(contract)) return std::nullopt;
   const ErrorBound bound = error_bound(program, candidate.accumulator, k, true, true);
-  int span = std::min(window_range(program.split_a), window_range(program.split_b));
-  while (span >= 0 && relative_bound(program, bound, type, k, span, span) > contract.coefficient) --span;
-  if (span < 0) return std::nullopt;
-  proved.candidate.acceptance.dynamic_range = span;
+  int dynamic_range = std::min(window_range(program.split_a), window_range(program.split_b));
+  while (dynamic_range >= 0 &&
+         relative_bound(program, bound, type, k, dynamic_range, dynamic_range) > contract.coefficient)
+    --dynamic_range;
+  if (dynamic_range < 0) return std::nullopt;
+  proved.candidate.acceptance.dynamic_range = dynamic_range;
   proved.candidate.acceptance.whole_operand = has_tiles(program);
   // The floors hold everything that integer programs lose.
   proved.coefficient =

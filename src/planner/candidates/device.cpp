@@ -85,11 +85,11 @@ Candidate in_larger_blocks(const Plan& plan, const Candidate& candidate) {
 }
 
 // If a device computes any emulation in one kernel, the chain has only such emulations: their kernels exit
-// early when another candidate was selected. Of those of equal cost the one with the widest dynamic range
-// stays, and one that accepts by mean depth before it. Other products cannot be made conditional in a stream,
-// so the chain has only one of them, in the k-blocks that the engine runs fastest; it always runs. Complex
-// operands are split into residues by elements, since for other formats the split of the embedding takes
-// longer than all products.
+// early when another candidate was selected. Of candidates with equal cost the one with the widest dynamic
+// range stays; another one that accepts by mean depth may stand before it. Other products cannot be made
+// conditional in a stream, so the chain has only one of them, in the k-blocks that the engine runs fastest;
+// it always runs. Complex operands are split into residues by elements, since for other formats the split of
+// the embedding takes longer than all products.
 Emulations emulations_of(const Plan& plan) {
   if (const auto by_elements = proved_complex(plan)) {
     Emulations chain{.by_mean_depth = std::nullopt, .by_range = norm_emulations(plan)};

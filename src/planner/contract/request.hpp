@@ -19,7 +19,7 @@ struct Accuracy {
   enum class Kind : std::uint8_t { by_type, exact, tolerance };
 
   Kind kind = Kind::by_type;
-  OperandType type = OperandType::f32;  // for Kind::by_type only
+  OperandType type = OperandType::f32;  // read for Kind::by_type only
   double tolerance = 0;                 // relative to |A||B|, for Kind::tolerance only
 
   bool is_of_type() const { return kind == Kind::by_type; }

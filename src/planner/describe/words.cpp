@@ -108,13 +108,13 @@ std::string acceptance_words(const Acceptance& acceptance) {
 
 std::string program_words(const Candidate& candidate) {
   const Schedule& schedule = candidate.program.schedule;
-  const std::string leaves =
+  const std::string accumulation =
       schedule.k_block == 0
           ? "the sums stay in the engine over all of k"
           : fmt::format("partial sums are added outside the engine every {} inner indices", schedule.k_block);
   return fmt::format("{}: {}; {} product{}, {}; {}; accumulator {}.", candidate.scheme_name(),
                      split_words(candidate.program.split_a), schedule.terms.size(),
-                     schedule.terms.size() == 1 ? "" : "s", term_words(candidate.program), leaves,
+                     schedule.terms.size() == 1 ? "" : "s", term_words(candidate.program), accumulation,
                      accumulator_name(candidate.accumulator));
 }
 

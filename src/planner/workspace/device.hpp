@@ -21,10 +21,10 @@ inline constexpr std::int64_t sums_multiple = 16;
 bool sums_exactly(const Plan& plan);
 bool is_ozaki1(const Plan& plan);
 bool needs_norms(const Plan& plan);
-// True if nothing is counted in the report before the selection of the call's only item.
+// True if a call makes a single selection and writes nothing to the report before it.
 bool begins_with_selection(const Plan& plan);
 
-// Emulations of the fallback chain whose products an engine computes, in order.
+// Returns the emulations of the fallback chain whose products an engine computes, in order.
 std::span<const Candidate> product_candidates(const Plan& plan);
 
 // Columns of slices for each column of C: two where the parts of complex elements are multiplied as real

@@ -26,7 +26,7 @@ bool allows_error(const Plan& plan);
 struct DeviceCheckedMemory {
   RoundingBound* rounding_bounds_a = nullptr;
   RoundingBound* rounding_bounds_b = nullptr;
-  DeviceOpenElements open;  // of one block of C
+  DeviceOpenElements open;  // open elements of one block of C
   // Ranges, slices and sums of magnitudes, whose scales differ from the residues'; if allows_error().
   VectorRange* ranges_a = nullptr;
   VectorRange* ranges_b = nullptr;

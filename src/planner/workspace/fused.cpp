@@ -68,7 +68,7 @@ bool covers_all(const Plan& plan, const Blocking& blocking) {
 
 // A launch with more batch items at once would not fill the device any better.
 std::int64_t items_at_once(const Plan& plan, const Blocking& blocking) {
-  constexpr std::int64_t enough_bytes = std::int64_t{256} << 20;  // of slices
+  constexpr std::int64_t enough_bytes = std::int64_t{256} << 20;  // bytes of slices
   if (!covers_all(plan, blocking)) return 1;
   const auto bytes = static_cast<std::int64_t>(largest_slices(plan, blocking));
   return std::clamp<std::int64_t>(enough_bytes / std::max<std::int64_t>(bytes, 1), 1,

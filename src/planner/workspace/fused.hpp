@@ -37,11 +37,11 @@ FusedSlices fused_slices(const Plan& plan, const Candidate& candidate, const Blo
 struct FusedMemory {
   VectorRange* rows;
   VectorRange* columns;
-  MergedSummary* row_summaries;     // of ranges that are too many for one thread block; nullptr: they are few
+  MergedSummary* row_summaries;     // nullptr: ranges are few enough for one thread block
   MergedSummary* column_summaries;  // likewise
   DeviceSelection* selections;
   std::byte* scratch;       // bytes of the candidate that needs most
-  DeviceCounters counters;  // in `scratch`, of any candidate's products
+  DeviceCounters counters;  // counters in `scratch` of any candidate's products
   std::byte* slices;        // bytes of the candidate with the largest slices
 };
 FusedMemory lay_out_fused(const Plan& plan, const Blocking& blocking, Workspace& workspace);

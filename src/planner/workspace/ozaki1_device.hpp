@@ -8,8 +8,8 @@
 #include "engines/device_ozaki1.hpp"
 #include "planner/plan.hpp"
 #include "recombine/accumulators.hpp"
-#include "split/slice_count.hpp"
 #include "split/slices.hpp"
+#include "split/successive/slice_count.hpp"
 
 namespace kintsugi::core {
 
@@ -25,10 +25,10 @@ bool is_exact_ozaki1(const Plan& plan);
 // counts that the device finds.
 int ozaki1_device_slices(const Plan& plan);
 
-// Sizes of the blocks of C that each have their own number of slices, without memory.
+// Returns the sizes of the blocks of C that each have their own number of slices; its pointers are null.
 DeviceBlockSliceCounts ozaki1_slice_counts(const Plan& plan);
 
-// Products of slices for `rows` rows and `columns` columns of C, without memory.
+// Returns the layout of products of slices for `rows` rows and `columns` columns of C; its pointer is null.
 Accumulators ozaki1_products(const Plan& plan, std::int64_t rows, std::int64_t columns);
 
 // All memory of a batch item.

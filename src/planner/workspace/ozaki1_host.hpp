@@ -7,9 +7,9 @@
 #include "base/memory.hpp"
 #include "planner/plan.hpp"
 #include "recombine/ozaki1.hpp"
-#include "split/slice_count.hpp"
 #include "split/slices.hpp"
-#include "split/successive.hpp"
+#include "split/successive/slice_count.hpp"
+#include "split/successive/successive.hpp"
 
 namespace kintsugi::core {
 
@@ -19,14 +19,14 @@ inline constexpr std::int64_t ozaki1_vectors_at_once = Slices::vector_multiple;
 struct Ozaki1Memory {
   SuccessiveSplit a;
   SuccessiveSplit b;
-  double* weights;         // of the inner indices, for Algorithm 3 of dgemm-tc (arith/slice_count.hpp)
+  double* weights;         // weights of inner indices in Algorithm 3 of dgemm-tc (arith/slice_count.hpp)
   Scaled* row_sums;        // weighted sums of A's rows
   Scaled* slice_row_sums;  // weighted sums of the rows of one slice
   // Number of slices that each row needs; negative: minus the number after which the residual is 0.
   std::int32_t* slice_counts;
-  std::byte* products;  // of one slice of B, for ozaki1_vectors_at_once vectors
-  std::byte* sums;      // of as many elements as `products`
-  std::byte* scratch;   // of the engine
+  std::byte* products;  // products of ozaki1_vectors_at_once vectors of one slice of B
+  std::byte* sums;      // sums of as many elements as `products` has
+  std::byte* scratch;   // scratch memory of the engine
 };
 Ozaki1Memory lay_out_ozaki1(const Plan& plan, const Program& program, const Blocking& blocking,
                             Workspace& workspace);

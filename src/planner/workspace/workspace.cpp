@@ -13,7 +13,7 @@ namespace kintsugi::core {
 
 namespace {
 
-std::int64_t half(std::int64_t length, std::int64_t multiple) {
+std::int64_t half_rounded_up(std::int64_t length, std::int64_t multiple) {
   return std::max(multiple, round_up(divide_up(length, 2), multiple));
 }
 
@@ -53,8 +53,9 @@ Blocking smaller_blocking(const Blocking& blocking, std::int64_t multiple) {
     larger = halved(larger);
     return smaller;
   }
-  if (blocking.m >= blocking.n && blocking.m > multiple) return {half(blocking.m, multiple), blocking.n};
-  if (blocking.n > multiple) return {blocking.m, half(blocking.n, multiple)};
+  if (blocking.m >= blocking.n && blocking.m > multiple)
+    return {half_rounded_up(blocking.m, multiple), blocking.n};
+  if (blocking.n > multiple) return {blocking.m, half_rounded_up(blocking.n, multiple)};
   return blocking;
 }
 

@@ -16,15 +16,15 @@
 
 namespace kintsugi::core {
 
-// Condition that an element must meet. coefficient > 0: the deviation and one rounding are at most
-// coefficient |AB|, which is at most coefficient |A||B|. 0: all values that AB can have give the same result,
-// which is then correctly rounded. Both parts of a complex element must meet the condition.
+// Condition that an element must meet, both parts of it if it is complex. For coefficient > 0 the deviation
+// and one rounding are at most coefficient |AB|, which is at most coefficient |A||B|. For coefficient 0 all
+// values within the deviation round to the same result, which is then the correctly rounded one.
 struct ElementDemand {
   double coefficient = 0;
   double unit_roundoff = 0;
 
   // Largest deviation, relative to |A||B|, that leaves room for one rounding.
-  KINTSUGI_HOST_DEVICE double careful() const {
+  KINTSUGI_HOST_DEVICE double max_deviation() const {
     return (coefficient - unit_roundoff) / (1 + 2 * unit_roundoff);
   }
 };
@@ -49,7 +49,7 @@ KINTSUGI_HOST_DEVICE ExactNumber<Limbs> moved(const ExactNumber<Limbs>& x, const
   return result;
 }
 
-// The least integer that is at least x; x is below what the limbs hold.
+// Returns the least integer that is at least x; x is below what the limbs hold.
 template <int Limbs>
 KINTSUGI_HOST_DEVICE WideInteger<Limbs> integer_above(double x) {
   const double above = std::ceil(x);
@@ -58,7 +58,7 @@ KINTSUGI_HOST_DEVICE WideInteger<Limbs> integer_above(double x) {
   return WideInteger<Limbs>::shifted(WideInteger<1>{{parts.significand}}, parts.exponent - 52);
 }
 
-// The magnitude rounded down to a double.
+// Returns the magnitude rounded down to a double.
 template <int Limbs>
 KINTSUGI_HOST_DEVICE double magnitude_below(const WideInteger<Limbs>& x) {
   const int length = x.length();
@@ -93,7 +93,7 @@ KINTSUGI_HOST_DEVICE bool keeps(const ElementDemand& demand, const ExactNumber<L
 // True if the deviation and one rounding are at most coefficient |A||B|; `magnitudes` is a lower bound of
 // |A||B| in the integers' units.
 KINTSUGI_HOST_DEVICE inline bool keeps(const ElementDemand& demand, double magnitudes, double deviation) {
-  return deviation == 0 || deviation * (1 + 0x1p-50) <= demand.careful() * magnitudes;
+  return deviation == 0 || deviation * (1 + 0x1p-50) <= demand.max_deviation() * magnitudes;
 }
 
 // The integers of an element's parts, and bounds of how far AB's parts are from them.

@@ -11,7 +11,7 @@
 #include "arith/exact/exact_sum.hpp"
 #include "arith/underflow.hpp"
 #include "base/floating_environment.hpp"
-#include "base/workers.hpp"
+#include "base/threads/workers.hpp"
 #include "recombine/check/value_range.hpp"
 #include "recombine/rounded_result.hpp"
 #include "recombine/special_element.hpp"
@@ -132,7 +132,7 @@ class TileCheck {
     return rows_[i].finite() && columns_[j].finite();
   }
 
-  // The recomputed element, for one that is not valid.
+  // Returns the recomputed element, for one that is not valid.
   T recompute(std::int64_t i, std::int64_t j, const T* c) {
     if (is_finite(i, j)) return recomputed(check_, i, j, c);
     return special_element<T>(check_.a, check_.b, i, j, check_.alpha, check_.beta, c);

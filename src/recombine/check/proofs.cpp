@@ -1,7 +1,7 @@
 #include "recombine/check/proofs.hpp"
 
 #include "base/floating_environment.hpp"
-#include "base/workers.hpp"
+#include "base/threads/workers.hpp"
 
 namespace kintsugi::core {
 

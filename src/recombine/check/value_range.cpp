@@ -58,7 +58,7 @@ template <class T>
 [[gnu::always_inline]] inline void extend(const T* x, std::int64_t count, Lanes<T>& ranges) {
   for (std::int64_t l = 0; l < count; ++l) {
     const Pattern<T> magnitude = pattern_of(x[l]) & all_but_sign<T>;
-    const Pattern<T> below = (magnitude - 1) & all_but_sign<T>;
+    const Pattern<T> below = (magnitude - 1) & all_but_sign<T>;  // zero: the largest pattern
     ranges.below[l] = below < ranges.below[l] ? below : ranges.below[l];
     ranges.largest[l] = magnitude > ranges.largest[l] ? magnitude : ranges.largest[l];
   }
@@ -95,7 +95,8 @@ void extend_lanes(const double* x, std::int64_t count, Lanes<double>& ranges) {
   extend_f64(x, count, ranges);
 }
 
-// Ranges of contiguous rows: of as many rows together as there are lanes, element by element.
+// Finds ranges of rows whose elements at one column are contiguous: `lanes` numbers at a time, column by
+// column.
 template <class T>
 void find_ranges_across(const MatrixView<const T>& matrix, ValueRange* ranges) {
   using Real = RealOf<T>;

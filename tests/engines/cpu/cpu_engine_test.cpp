@@ -5,7 +5,7 @@
 
 #include "engines/registry.hpp"
 #include "formats/formats.hpp"
-#include "lab/random.hpp"
+#include "lab/generators/random.hpp"
 
 namespace kintsugi::core {
 namespace {

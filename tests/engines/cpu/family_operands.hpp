@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engines/registry.hpp"
-#include "lab/random.hpp"
+#include "lab/generators/random.hpp"
 #include "split/slices.hpp"
 
 namespace kintsugi::test {

@@ -12,7 +12,7 @@
 #include "engines/cpu/floats/floats.hpp"
 #include "engines/registry.hpp"
 #include "formats/fp16.hpp"
-#include "lab/random.hpp"
+#include "lab/generators/random.hpp"
 #include "schemes/fp16x3.hpp"
 #include "tests/support/processor_time.hpp"
 

@@ -15,9 +15,9 @@
 #include "engines/registry.hpp"
 #include "formats/formats.hpp"
 #include "kintsugi/kintsugi.h"
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
+#include "lab/generators/random.hpp"
 #include "lab/metrics.hpp"
-#include "lab/random.hpp"
 #include "tests/support/processor_time.hpp"
 
 namespace kintsugi::core {

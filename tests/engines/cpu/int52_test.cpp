@@ -9,7 +9,7 @@
 
 #include "engines/registry.hpp"
 #include "formats/formats.hpp"
-#include "lab/random.hpp"
+#include "lab/generators/random.hpp"
 #include "tests/engines/cpu/family_operands.hpp"
 #include "tests/support/effort.hpp"
 

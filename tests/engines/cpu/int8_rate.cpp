@@ -13,7 +13,7 @@
 #include "engines/cpu/int8.hpp"
 #include "engines/registry.hpp"
 #include "formats/formats.hpp"
-#include "lab/random.hpp"
+#include "lab/generators/random.hpp"
 #include "tests/support/processor_time.hpp"
 
 namespace kintsugi::core {

@@ -14,7 +14,7 @@
 #include "base/embedding.hpp"
 #include "engines/cpu/native_tiles.hpp"
 #include "engines/registry.hpp"
-#include "lab/random.hpp"
+#include "lab/generators/random.hpp"
 
 namespace {
 

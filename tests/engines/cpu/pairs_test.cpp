@@ -1,12 +1,12 @@
 // Tests that every family of kernels for native double-double products has the bits of the sequential loop.
-#include "engines/cpu/pairs.hpp"
+#include "engines/cpu/pairs/pairs.hpp"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "engines/pair_element.hpp"
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 #include "tests/support/gemm_case.hpp"
 
 namespace kintsugi::core {

@@ -24,7 +24,7 @@ TEST(Architectures, AreSelectedByComputeCapability) {
 TEST(Architectures, HaveWhatEveryPlanNeeds) {
   for (const int major : {8, 9, 10}) {
     const Architecture& architecture = architecture_of(major, 0);
-    EXPECT_EQ(architecture.half_accumulators.back(), Accumulator::cublas) << architecture.name;
+    EXPECT_EQ(architecture.fp16_bf16_accumulators.back(), Accumulator::cublas) << architecture.name;
     EXPECT_GT(architecture.int52_rate, 0) << architecture.name;
     for (const auto& tiles : architecture.simt_tiles) EXPECT_FALSE(tiles.empty()) << architecture.name;
   }

@@ -10,7 +10,7 @@
 #include "engines/cuda/split/elements/integer_elements.hpp"
 #include "engines/cuda/split/magnitudes.hpp"
 #include "engines/cuda/split/scaling.hpp"
-#include "lab/random.hpp"
+#include "lab/generators/random.hpp"
 #include "schemes/program.hpp"
 
 // Included after the accumulators, since GCC warns that their enumerators shadow the names used here.

@@ -126,7 +126,7 @@ def test_number_of_product_kernels():
 
 
 def slowdown(folder):
-    """How much slower this machine's compiler is than that of the budgets, at least 1."""
+    """Returns how much slower this machine's compiler is than that of the budgets, at least 1."""
     cache = (BUILD / "CMakeCache.txt").read_text()
     nvcc = re.search(r"^KINTSUGI_NVCC:\w+=(.*)$", cache, re.MULTILINE)[1]
     words = [nvcc, "-fatbin", "-c", "-std=c++20", "-O3", "-fmad=false"]

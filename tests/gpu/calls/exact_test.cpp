@@ -3,7 +3,7 @@
 #include <random>
 
 #include "gpu/calls/device_stream.hpp"
-#include "lab/random.hpp"
+#include "lab/generators/random.hpp"
 #include "verification/rounding_cases.hpp"
 
 namespace kintsugi::test {

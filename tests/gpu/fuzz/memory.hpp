@@ -11,7 +11,7 @@
 
 #include "base/view.hpp"
 #include "gpu/fuzz/lane.hpp"
-#include "lab/random.hpp"
+#include "lab/generators/random.hpp"
 #include "tests/support/fuzz_data.hpp"
 
 namespace kintsugi::test {

@@ -12,8 +12,8 @@
 #include "base/cuda/cuda_driver.hpp"
 #include "engines/device_engine.hpp"
 #include "engines/registry.hpp"
+#include "lab/generators/random.hpp"
 #include "lab/machine/device.hpp"
-#include "lab/random.hpp"
 
 namespace kintsugi::core {
 

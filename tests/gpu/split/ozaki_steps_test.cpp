@@ -4,8 +4,8 @@
 #include "engines/device_ozaki1.hpp"
 #include "gpu/split/split_cases.hpp"
 #include "split/ranges.hpp"
-#include "split/slice_count.hpp"
-#include "split/successive.hpp"
+#include "split/successive/slice_count.hpp"
+#include "split/successive/successive.hpp"
 
 namespace kintsugi::test {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "gpu/device_memory.hpp"
-#include "lab/random.hpp"
+#include "lab/generators/random.hpp"
 #include "planner/plan.hpp"
 #include "schemes/program.hpp"
 #include "split/split.hpp"

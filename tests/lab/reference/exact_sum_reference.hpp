@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "lab/random.hpp"
+#include "lab/generators/random.hpp"
 #include "lab/reference/exact.hpp"
 #include "tests/lab/mpfr_value.hpp"
 #include "tests/lab/special_numbers.hpp"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status.hpp"
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 #include "lab/metrics.hpp"
 
 namespace kintsugi::lab {

@@ -1,4 +1,4 @@
-"""What the device suites share: the libraries, a program with the drop-in preloaded, and the JSON document of the result."""
+"""Parts that the device suites share: the libraries, a program with the drop-in preloaded, and the JSON document of the result."""
 
 import glob
 import json

@@ -81,7 +81,7 @@ CEILINGS = {"fp16": ceiling(8e14), "bf16": ceiling(8e14), "int8": ceiling(1.8e15
 
 
 def on_a_device(document):
-    """What a device would have written: the rows of a host's file with a device's times, from memory-bound up."""
+    """Returns a file as a device would have written it: the rows of a host's file with a device's times, from memory-bound up."""
     document.update(device=dict(DEVICE), ceilings=copy.deepcopy(CEILINGS))
     document["settings"].update(memory="device", engine="cuda")
     for row in document["rows"]:

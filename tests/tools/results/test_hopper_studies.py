@@ -159,7 +159,7 @@ def test_what_fails_is_said_and_the_others_run(bundle, tmp_path):
 
 
 def recorded_rows(data, name):
-    """Of n = 8192, by name."""
+    """Returns the rows of n = 8192 by name."""
     rows = json.loads((data / f"{name}.json").read_text())["rows"]
     return {row["name"]: row for row in rows if row["problem"]["n"] == 8192}
 

@@ -10,7 +10,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-constexpr double tolerance = 1e-9;  // of a decade or a step, since 10^log10(x) need not be x
+constexpr double tolerance = 1e-9;  // fraction of a decade or a step, since 10^log10(x) need not be x
 
 // round_below() and round_above() return 1, 2 or 5 times a power of ten: the largest such number <= value,
 // and the smallest >= value.

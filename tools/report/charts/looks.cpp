@@ -14,7 +14,8 @@ std::string text_of(const std::string& scheme, const Json& row) {
 
 std::string engine_of(const Json& row) { return cell(row, "engine") + cell(row, "accumulator"); }
 
-int index(std::vector<std::string>& names, const std::string& name) {
+// Returns the index of a name; appends a new name.
+int index_of(std::vector<std::string>& names, const std::string& name) {
   const auto found = std::find(names.begin(), names.end(), name);
   const auto index = static_cast<int>(found - names.begin());
   if (found == names.end()) names.push_back(name);
@@ -25,15 +26,15 @@ int index(std::vector<std::string>& names, const std::string& name) {
 
 Looks::Looks(const std::vector<Json>& rows) {
   for (const Json& row : rows) {
-    if (cell(row, "scheme") != "native") index(schemes_, cell(row, "scheme"));
-    index(engines_, engine_of(row));
+    if (cell(row, "scheme") != "native") index_of(schemes_, cell(row, "scheme"));
+    index_of(engines_, engine_of(row));
   }
 }
 
 Series Looks::series_of(const Json& row, const std::string& scheme) {
   return {text_of(scheme, row),
-          scheme == "native" ? -1 : index(schemes_, scheme),
-          index(engines_, engine_of(row)),
+          scheme == "native" ? -1 : index_of(schemes_, scheme),
+          index_of(engines_, engine_of(row)),
           {}};
 }
 

@@ -101,8 +101,8 @@ Measured over_native(const Evidence& evidence, const std::vector<NamedMethod>& m
   return measured;
 }
 
-// Returns two shares: of the rows inside bf16x9's window, those that keep the contract; of the rows of
-// span:200, those that are reported as outside the window.
+// Returns two shares: how many rows inside bf16x9's window keep the contract, and how many rows with the
+// distribution span:200 are reported as outside the window.
 Measured bf16x9_in_window(const Evidence& evidence) {
   double inside_window = 0;
   double keeping_contract = 0;

@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "accuracy/methods.hpp"
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 #include "reproduce/papers/dgemm_tc.hpp"
 
 namespace kintsugi::tools {
@@ -18,7 +18,7 @@ const std::string cr = "ozaki-fp16:grid=sigma:mode=cr";
 constexpr std::int64_t seed = 1;
 constexpr std::int64_t counted_edge = 64;  // rows and columns of C
 constexpr std::int64_t quick_edge = 16;
-constexpr std::int64_t block_rows[] = {1024, 3584};  // in addition to the square blocks of C
+constexpr std::int64_t block_rows[] = {1024, 3584};  // further blocks beside the square ones
 
 template <class T>
 std::vector<T> operand(const std::string& distribution, lab::Side side, std::int64_t rows,

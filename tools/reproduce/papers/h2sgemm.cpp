@@ -10,7 +10,7 @@ namespace {
 
 // Pairs of schemes; errors of the first are divided by errors of the second.
 using SchemePairs = std::vector<std::pair<std::string, std::string>>;
-using PairsAt = SchemePairs (*)(const Place& place);
+using PairsAt = SchemePairs (*)(const OutsideSums& place);
 
 std::vector<double> pair_ratios(const Evidence& evidence, const SchemePairs& schemes, const Sums& sums,
                                 const Filter& filter) {
@@ -33,7 +33,7 @@ std::function<Measured(const Evidence&)> by_place(PairsAt schemes, const std::ve
   return [=](const Evidence& evidence) {
     Measured measured;
     for (const Sums& sums : kinds) {
-      for (const Place& place : places) {
+      for (const OutsideSums& place : places) {
         for (const Inputs& inputs : all_inputs)
           measured.push_back(
               {fmt::format("{}, {}, {}", inputs.name, sums.name, place.name),
@@ -62,16 +62,16 @@ std::function<Measured(const Evidence&)> by_offset(PairsAt schemes, const std::v
   };
 }
 
-Measured over_half_precision(const Evidence& evidence) {
+Measured over_fp16_results(const Evidence& evidence) {
   Measured measured;
   for (const Sums& sums : sums_beside_sgemm) {
     for (const Inputs& inputs : all_inputs) {
       const Filter range = at_offsets(inputs, -20, 0);
-      auto values = pair_ratios(evidence, {{term_0, half}, {term_6, half}, {term_12, half}, {native, half}},
+      auto values = pair_ratios(evidence, {{term_0, fp16}, {term_6, fp16}, {term_12, fp16}, {native, fp16}},
                                 sums, range);
-      for (const Place& place : places) {
+      for (const OutsideSums& place : places) {
         const auto more = pair_ratios(
-            evidence, {{place.scheme(0), half}, {place.scheme(6), half}, {place.scheme(12), half}}, sums,
+            evidence, {{place.scheme(0), fp16}, {place.scheme(6), fp16}, {place.scheme(12), fp16}}, sums,
             both(place.rows, range));
         values.insert(values.end(), more.begin(), more.end());
       }
@@ -81,7 +81,7 @@ Measured over_half_precision(const Evidence& evidence) {
   return measured;
 }
 
-Filter with_half_output() {
+Filter with_fp16_output() {
   return [](const Json& row) { return cell(row, "output") == "fp16"; };
 }
 
@@ -94,11 +94,11 @@ Measured half_precision(const Evidence& evidence) {
       for (const Inputs& inputs : all_inputs)
         measured.push_back(
             {fmt::format("{}, {}, {} results, offsets from {}", inputs.name, sums.name, output, min),
-             evidence.errors(method_of(sums, half), frobenius, both(rows, at_offsets(inputs, min, 0)))});
+             evidence.errors(method_of(sums, fp16), frobenius, both(rows, at_offsets(inputs, min, 0)))});
     }
   };
   for (const Sums& sums : kinds_of_sums) add(sums, "FP32", of_sweeps());
-  add(kinds_of_sums.front(), "FP16", with_half_output());
+  add(kinds_of_sums.front(), "FP16", with_fp16_output());
   return measured;
 }
 
@@ -134,7 +134,7 @@ std::vector<std::string> fig8_distributions() {
 PaperSweep fig8_sweep() {
   return {"",
           {{"schemes",
-            {half, term_0, term_6, term_12, element_wise(0), element_wise(6), element_wise(12), native}},
+            {fp16, term_0, term_6, term_12, element_wise(0), element_wise(6), element_wise(12), native}},
            {"engines", {"reference", "cpu"}},
            {"accumulators", {"fp32"}},
            {"distributions", fig8_distributions()},
@@ -145,8 +145,8 @@ PaperSweep fig8_sweep() {
 PaperSweep fig8_places() {
   return {"places",
           {{"schemes",
-            {element_wise(0), element_wise(6), element_wise(12), leaving_every_64(0), leaving_every_64(6),
-             leaving_every_64(12)}},
+            {element_wise(0), element_wise(6), element_wise(12), outside_every_64(0), outside_every_64(6),
+             outside_every_64(12)}},
            {"engines", {"reference", "cpu"}},
            {"accumulators", {"fp32"}},
            {"distributions", fig8_distributions()},
@@ -155,12 +155,12 @@ PaperSweep fig8_places() {
 
 Analysis fig8_half_results() {
   ProductErrors study;
-  study.schemes = {half};
+  study.schemes = {fp16};
   study.methods = {{"", "reference", "fp32"}};
   study.distributions = fig8_distributions();
   study.shapes = {{64, 64, 2816}};
   study.seeds = {1};
-  study.half_output = true;
+  study.fp16_output = true;
   return {"product-errors", [=](bool quick) { return product_errors({study}, quick); }, {}, "half-results"};
 }
 
@@ -175,23 +175,25 @@ PaperSweep fig8_tensor_cores() {
            {"shapes", {"64x64x2816"}}}};
 }
 
-SchemePairs term_over_element(const Place& place) { return {{term_0, place.scheme(0)}}; }
-SchemePairs term_over_element_12(const Place& place) { return {{term_12, place.scheme(12)}}; }
-SchemePairs unscaled_over_sgemm(const Place& place) { return {{term_0, native}, {place.scheme(0), native}}; }
-SchemePairs unscaled_over_scaled(const Place& place) {
+SchemePairs term_over_element(const OutsideSums& place) { return {{term_0, place.scheme(0)}}; }
+SchemePairs term_over_element_12(const OutsideSums& place) { return {{term_12, place.scheme(12)}}; }
+SchemePairs unscaled_over_sgemm(const OutsideSums& place) {
+  return {{term_0, native}, {place.scheme(0), native}};
+}
+SchemePairs unscaled_over_scaled(const OutsideSums& place) {
   return {{term_0, term_12}, {place.scheme(0), place.scheme(12)}};
 }
-SchemePairs six_over_twelve(const Place& place) {
+SchemePairs six_over_twelve(const OutsideSums& place) {
   return {{term_6, term_12}, {place.scheme(6), place.scheme(12)}};
 }
-SchemePairs element_over_sgemm(const Place& place) { return {{place.scheme(12), native}}; }
-SchemePairs term_over_sgemm(const Place&) { return {{term_12, native}}; }
+SchemePairs element_over_sgemm(const OutsideSums& place) { return {{place.scheme(12), native}}; }
+SchemePairs term_over_sgemm(const OutsideSums&) { return {{term_12, native}}; }
 
 std::vector<Claim> fig8_claims() {
   return {{"h2sgemm-fig8-hgemm", half_precision,
            "Elements of one sign cancel nothing, so that the same product errs by 6e-6 before its result "
            "is rounded to FP16; below -14 fp16's own numbers have fewer bits."},
-          {"h2sgemm-fig8-largest", over_half_precision},
+          {"h2sgemm-fig8-largest", over_fp16_results},
           {"h2sgemm-fig8-alike", by_place(term_over_element, kinds_of_sums, -20, 0), order_of_sums},
           {"h2sgemm-fig8-near-0", by_place(term_over_element, kinds_of_sums, -2, 0), order_of_sums},
           {"h2sgemm-fig8-unscaled", by_place(unscaled_over_sgemm, sums_beside_sgemm, -20, 0),

@@ -15,7 +15,7 @@ inline const std::string term_0 = "h2sgemm:sb=0";
 inline const std::string term_6 = "h2sgemm:sb=6";
 inline const std::string term_12 = "h2sgemm:sb=12";
 inline const std::string native = "native";
-inline const std::string half = "fp16";
+inline const std::string fp16 = "fp16";
 
 // Kinds of sums. All round to nearest, like the paper's NPU, of which Kintsugi has no model. The paper's
 // SGEMM is OpenBLAS's on another processor, so its sums may differ from those of the NPU. The engine cpu
@@ -40,16 +40,16 @@ inline SchemeOnEngine method_of(const Sums& sums, const std::string& scheme) {
 // since then it adds them in FP64 (CHANGELOG, Bits).
 inline constexpr const char* last_with_fp32_outside = "663a57e2e5d6";
 
-// Places where the element-wise order's partial sums are added outside the unit, which the paper does not
-// give.
-struct Place {
+// Interval and type in which the element-wise order's partial sums are added outside the unit. The paper
+// does not say it.
+struct OutsideSums {
   std::string name;
   std::string (*scheme)(int sb);
   Filter rows;
 };
 
 inline std::string element_wise(int sb) { return fmt::format("h2sgemm-element:sb={}", sb); }
-inline std::string leaving_every_64(int sb) {
+inline std::string outside_every_64(int sb) {
   return fmt::format("split-n:a=2:b=2:terms=3:scale={}:block=64", sb);
 }
 
@@ -60,10 +60,11 @@ inline Filter of_element_rows(bool fp32_outside) {
   };
 }
 
-inline const Place fp32_every_16{"FP32 sums outside every 16", element_wise, of_element_rows(true)};
-inline const Place fp64_every_16{"FP64 sums outside every 16", element_wise, of_element_rows(false)};
-inline const Place fp64_every_64{"FP64 sums outside every 64", leaving_every_64, of_element_rows(false)};
-inline const std::vector<Place> places{fp32_every_16, fp64_every_16, fp64_every_64};
+inline const OutsideSums fp32_every_16{"FP32 sums outside every 16", element_wise, of_element_rows(true)};
+inline const OutsideSums fp64_every_16{"FP64 sums outside every 16", element_wise, of_element_rows(false)};
+inline const OutsideSums fp64_every_64{"FP64 sums outside every 64", outside_every_64,
+                                       of_element_rows(false)};
+inline const std::vector<OutsideSums> places{fp32_every_16, fp64_every_16, fp64_every_64};
 
 // Inputs of Fig. 8 (a) and (b).
 struct Inputs {

@@ -89,7 +89,7 @@ Measured growth_over_element(const Evidence& evidence) {
   Measured measured;
   for (const Sizes& sizes : growing_sizes) {
     for (const Sums& sums : kinds_of_sums) {
-      for (const Place& place : {fp32_every_16, fp64_every_64}) {
+      for (const OutsideSums& place : {fp32_every_16, fp64_every_64}) {
         for (const Inputs& inputs : all_inputs) {
           const Filter filter = both(place.rows, at_offset_0(inputs, sizes.filter));
           measured.push_back({fmt::format("{}, {}, {}, {}", sizes.name, inputs.name, sums.name, place.name),
@@ -124,7 +124,7 @@ PaperFigure h2sgemm_sizes_figure() {
           "offset exponent 0; (a) m = n at k = 64 x 44, (b) k at m = 176, n = 32, (c) m = n = k; sizes up to "
           "what two cores allow; sums as in Fig. 8",
           {fig9_sweep("", {term_0, term_12, element_wise(12), native}),
-           fig9_sweep("places", {element_wise(12), leaving_every_64(12)})},
+           fig9_sweep("places", {element_wise(12), outside_every_64(12)})},
           {{"k", "m = n", "m = n = k"}, {frobenius}, 4},
           {{"h2sgemm-fig9-stable", stable_in_size},
            {"h2sgemm-fig9-growth-element", growth_over_element, order_of_sums},

@@ -50,7 +50,8 @@ void pack_rows(const std::int8_t* vectors, std::int64_t stride, std::int64_t len
   }
 }
 
-// Adds the products of 32 vectors of a and 32 of b.
+// Adds the products of 32 vectors of a and 32 of b. Tile registers 0 to 3 have the sums, 4 and 5 two panels
+// of a, 6 and 7 two panels of b.
 void add_block(const std::byte* a, const std::byte* b, std::int64_t chunks, std::uint32_t* sums) {
   constexpr std::int64_t stride = tile * sizeof(std::uint32_t);
   std::uint32_t* next = sums + lanes * tile;

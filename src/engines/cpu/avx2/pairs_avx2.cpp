@@ -1,8 +1,8 @@
 // Double-double products four at a time, with AVX2 and its fused multiply-adds.
 #if defined(__x86_64__)
 
-#include "engines/cpu/pair_loops.hpp"
-#include "engines/cpu/pair_vectors.hpp"
+#include "engines/cpu/pairs/pair_loops.hpp"
+#include "engines/cpu/pairs/pair_vectors.hpp"
 
 namespace kintsugi::core {
 

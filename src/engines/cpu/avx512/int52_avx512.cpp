@@ -159,13 +159,13 @@ void add_block(const std::uint64_t* a, const std::uint64_t* b, std::int64_t leng
   }
 }
 
-// Prefetches words p ... p + k_packed - 1 of vector number `turn`, counted over the vectors of a and then
-// those of b: otherwise the next packing would wait for memory.
-void prefetch(const Int52Block& block, std::int64_t p, std::int64_t turn) {
-  const bool of_a = turn < int52_tile;
-  const std::int64_t v = of_a ? turn : turn - int52_tile;
-  if (v >= (of_a ? block.rows : block.columns) || p + k_packed > block.length) return;
-  const std::int64_t* words = (of_a ? block.a : block.b) + v * block.stride + p;
+// Prefetches words p ... p + k_packed - 1 of one vector, since the next packing would wait for memory.
+// Numbers from 0 on are vectors of a, those from int52_tile on are vectors of b.
+void prefetch(const Int52Block& block, std::int64_t p, std::int64_t number) {
+  const bool is_a = number < int52_tile;
+  const std::int64_t v = is_a ? number : number - int52_tile;
+  if (v >= (is_a ? block.rows : block.columns) || p + k_packed > block.length) return;
+  const std::int64_t* words = (is_a ? block.a : block.b) + v * block.stride + p;
   for (std::int64_t line = 0; line < k_packed; line += lanes) {
     _mm_prefetch(reinterpret_cast<const char*>(words + line), _MM_HINT_T1);
   }
@@ -174,10 +174,10 @@ void prefetch(const Int52Block& block, std::int64_t p, std::int64_t turn) {
 // Multiplies the packed operands. With each register block it prefetches one vector of the next step, at p.
 void add_packed(const Int52Block& block, std::int64_t length, std::int64_t p, Tile& tile) {
   static_assert(int52_tile / block_columns * (int52_tile / panel_rows) >= 2 * int52_tile);
-  std::int64_t turn = 0;
+  std::int64_t next_vector = 0;
   for (std::int64_t j = 0; j < block.columns; j += block_columns) {
     for (std::int64_t i = 0; i < block.rows; i += panel_rows) {
-      prefetch(block, p, turn++);
+      prefetch(block, p, next_vector++);
       const std::int64_t element = i + j * int52_tile;
       add_block(tile.a + i * k_packed, tile.b + j * k_packed, length, tile.low + element,
                 tile.high + element);
@@ -194,7 +194,7 @@ void clear(Tile& tile) {
   tile.products = 0;
 }
 
-// The low and the high halves of eight 128-bit integers.
+// Eight 128-bit integers: their low and their high 64 bits.
 struct Integers {
   __m512i low, high;
 };

@@ -1,8 +1,8 @@
 // Double-double products eight at a time, with AVX-512.
 #if defined(__x86_64__)
 
-#include "engines/cpu/pair_loops.hpp"
-#include "engines/cpu/pair_vectors.hpp"
+#include "engines/cpu/pairs/pair_loops.hpp"
+#include "engines/cpu/pairs/pair_vectors.hpp"
 
 namespace kintsugi::core {
 

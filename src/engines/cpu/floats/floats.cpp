@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/floating_environment.hpp"
-#include "base/fork.hpp"
+#include "base/threads/fork.hpp"
+#include "base/threads/workers.hpp"
 #include "base/vectorised.hpp"
-#include "base/workers.hpp"
 #include "formats/formats.hpp"
 
 namespace kintsugi::core {
@@ -115,8 +115,8 @@ class FloatTile {
     }
   }
 
-  // Computes the sums over one segment. -0 + x is x for every x, and so is the first block's sum of a group;
-  // joint groups are added to 0.
+  // Computes the sums over one segment. Sums begin with -0, since -0 + x is x for every x, -0 included; those
+  // of joint groups begin with 0.
   void add_segment(int sum, std::int64_t first, std::int64_t length, double* sums) const {
     std::fill_n(sums, tile_elements, schedule_.joint ? 0.0 : -0.0);
     const std::int64_t block = schedule_.block_length(task_.a.k);
@@ -161,7 +161,7 @@ class FloatTile {
   std::int64_t column_;
   std::int64_t rows_;
   std::int64_t columns_;
-  double* sums_;  // of the tile, and behind them those of a segment
+  double* sums_;  // sums of the tile, followed by those of a segment
 };
 
 }  // namespace

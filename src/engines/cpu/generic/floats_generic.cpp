@@ -14,9 +14,10 @@ constexpr bool has_fused = true;
 constexpr bool has_fused = false;
 #endif
 
-// x y + sum rounded once, also where fp32 has no such instruction. The product of slices, of at most 24 bits,
-// is exact in double, and the double sum is rounded to odd: what it lost (two_sum; Knuth) decides its last
-// bit, so that the second rounding, to fewer than half its bits, is that of the exact sum.
+// Returns x y + sum rounded once. Without an FMA instruction, products that are normal FP32 numbers are exact
+// in FP32, since slices have at most 12 bits. Others are exact in double; there the sum is rounded to odd:
+// what it lost (two_sum; Knuth) decides its last bit, so that the second rounding, to fewer than half its
+// bits, is that of the exact sum.
 template <bool normal_products>
 float fused(float x, float y, float sum) {
   if constexpr (has_fused) return std::fma(x, y, sum);
@@ -24,17 +25,19 @@ float fused(float x, float y, float sum) {
   const double product = static_cast<double>(x) * static_cast<double>(y);
   const double addend = sum;
   const double nearest = product + addend;
-  const double part = nearest - product;
-  const double lost = (product - (nearest - part)) + (addend - part);
+  const double rounded_addend = nearest - product;
+  const double lost = (product - (nearest - rounded_addend)) + (addend - rounded_addend);
   const auto bits = std::bit_cast<std::int64_t>(nearest);
-  const std::int64_t away = (std::bit_cast<std::int64_t>(lost) ^ bits) < 0 ? -1 : 1;
-  const std::int64_t correction = (lost < 0 || lost > 0) && (bits & 1) == 0 ? away : 0;  // none beside NaN
+  // Step to the next pattern towards the exact sum: up in magnitude if the loss has the sum's sign.
+  const std::int64_t step = (std::bit_cast<std::int64_t>(lost) ^ bits) < 0 ? -1 : 1;
+  const bool is_inexact = lost < 0 || lost > 0;  // false for NaN
+  const std::int64_t correction = is_inexact && (bits & 1) == 0 ? step : 0;
   return static_cast<float>(std::bit_cast<double>(bits + correction));
 }
 
 constexpr int columns = 2;
 
-// As FloatAccumulators, element by element.
+// Accumulators of a register block, like FloatAccumulators but element by element.
 struct Accumulators {
   float sums[columns][float_panel] = {};
 

@@ -1,5 +1,5 @@
 // Kernel for double-double products one by one, for any CPU.
-#include "engines/cpu/pair_loops.hpp"
+#include "engines/cpu/pairs/pair_loops.hpp"
 
 namespace kintsugi::core {
 

@@ -32,8 +32,8 @@ const DmmaKernels* Architecture::available_dmma(ElementType type) const {
   return has_gemm_kernels() ? dmma[static_cast<std::size_t>(type)] : nullptr;
 }
 
-std::span<const Accumulator> Architecture::available_half_accumulators() const {
-  return has_gemm_kernels() ? half_accumulators : half_accumulators.last(1);  // cuBLAS's
+std::span<const Accumulator> Architecture::available_fp16_bf16_accumulators() const {
+  return has_gemm_kernels() ? fp16_bf16_accumulators : fp16_bf16_accumulators.last(1);  // cuBLAS's
 }
 
 const Architecture& architecture_of(int major, int minor) {

@@ -34,7 +34,7 @@ struct Architecture {
   bool has_clusters = false;
 
   // Accumulators of fp16 and bf16 products, the preferred one first and cuBLAS's last.
-  std::span<const Accumulator> half_accumulators;
+  std::span<const Accumulator> fp16_bf16_accumulators;
   // Rate of products of 52-bit slices, relative to native FP32 products.
   double int52_rate = 0;
 
@@ -51,9 +51,9 @@ struct Architecture {
   }
   // True if the library has the architecture's product kernels.
   bool has_gemm_kernels() const;
-  // half_accumulators, without those of product kernels that the library lacks.
-  std::span<const Accumulator> available_half_accumulators() const;
-  // The DMMA kernels for a type; nullptr if there are none or the library lacks them.
+  // fp16_bf16_accumulators, without those of product kernels that the library lacks.
+  std::span<const Accumulator> available_fp16_bf16_accumulators() const;
+  // Returns the DMMA kernels for a type; nullptr if there are none or the library lacks them.
   const DmmaKernels* available_dmma(ElementType type) const;
 };
 

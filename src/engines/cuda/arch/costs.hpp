@@ -46,7 +46,7 @@ struct CallCosts {
   double split_launch_long;     // time to launch the splits of both operands with long vectors
   double split_rate_long;       // split rate of long vectors, as a fraction of copy_rate
   double native_launch;         // time of an idle kernel of ours after a kernel of the vendor's
-  double native_ends;           // time until the first operands have arrived and after the last elements
+  double native_ends;           // time before the first and after the last multiplication of a kernel
   double native_rate;           // multiplications and additions in FP32
   double native_rate_short;     // native_rate where the shorter side of C is 16 to 128
   double native_read_short;     // bytes read where the shorter side of C is 16 to 128

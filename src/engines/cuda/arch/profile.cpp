@@ -11,10 +11,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/fork.hpp"
 #include "base/settings.hpp"
 #include "base/status.hpp"
 #include "base/text/format_text.hpp"
+#include "base/threads/fork.hpp"
 #include "base/version.hpp"
 #include "engines/cuda/arch/cost_fields.hpp"
 #include "engines/cuda/common/contexts.hpp"
@@ -219,7 +219,7 @@ std::array<std::atomic<const ProfileInForce*>, max_devices> profiles_found{};
 // Profiles that were ever in force: calls that run meanwhile may read one that was replaced.
 std::vector<std::unique_ptr<const ProfileInForce>> all_profiles_found;
 
-// The shipped profiles of a device's architecture.
+// Returns the shipped profiles of a device's architecture.
 std::vector<Profile> shipped_for(const DeviceTraits& device) {
   std::vector<Profile> found;
   for (const Profile& profile : shipped_profiles()) {

@@ -19,18 +19,18 @@ struct DeviceTraits {
   int minor = 0;
   int sm_count = 0;
   double clock_mhz = 0;
-  double memory_gb_per_s = 0;  // by the memory's clock and bus width
+  double memory_gb_per_s = 0;  // product of the memory's clock and bus width
 };
 
 DeviceTraits traits_of(Device device);
 
-// How well the costs explain the measurements of one kind.
+// Deviation of the measurements of one kind from the times that the costs give.
 struct ProfileFit {
   std::string kind;
   int measurements = 0;
   double median_deviation = 0;  // |measured / expected - 1|
   double max_deviation = 0;
-  std::string worst;  // what deviates most
+  std::string worst;  // measurement with the largest deviation
 };
 
 struct Profile {
@@ -47,14 +47,14 @@ std::string profile_text(const Profile& profile);
 // Reads a profile. Fails with bad_setting, naming `where`, if it is none or lacks a cost.
 Profile read_profile(std::string_view text, std::string_view where);
 
-// The file that calibration writes for a device: $XDG_CONFIG_HOME/kintsugi/profiles/NAME.json. Empty: there
-// is no folder for settings.
+// Returns the file that calibration writes for a device: $XDG_CONFIG_HOME/kintsugi/profiles/NAME.json. Empty:
+// there is no folder for settings.
 std::string profile_file(const DeviceTraits& device);
 
-// The profiles that are part of the library.
+// Returns the profiles that are part of the library.
 std::span<const Profile> shipped_profiles();
 
-// The costs of `reference` as they are expected on another device of its architecture.
+// Returns the costs of `reference` as they are expected on another device of its architecture.
 Costs scaled_costs(const Profile& reference, const DeviceTraits& device);
 
 enum class ProfileOrigin { calibrated, shipped, scaled };
@@ -66,15 +66,15 @@ struct ProfileInForce {
   std::string advice;  // what would give better times; empty: nothing
 };
 
-// The profile for a device: the one that was calibrated here, else the shipped one of that name, else the
-// shipped one of the most similar device of the architecture, scaled.
+// Returns the profile for a device: the one that was calibrated here, else the shipped one of that name, else
+// the shipped one of the most similar device of the architecture, scaled.
 ProfileInForce find_profile(const DeviceTraits& device, std::span<const Profile> shipped);
 
-// The profile of the device in use, found once per device; nullptr if no device of its architecture was
-// measured.
+// Returns the profile of the device in use, found once per device; nullptr if no device of its architecture
+// was measured.
 const ProfileInForce* profile_in_force();
 
-// The costs of that profile. Fails with internal if there is none.
+// Returns the costs of that profile. Fails with internal if there is none.
 const Costs& current_costs();
 
 // Forgets what was found, so that a profile that was just written is read.

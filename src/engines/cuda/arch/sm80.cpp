@@ -12,7 +12,7 @@ const Architecture& sm80_architecture() {
   static constexpr Architecture table{
       .name = "sm80",
       .major = 8,
-      .half_accumulators = accumulators,
+      .fp16_bf16_accumulators = accumulators,
       .int52_rate = 1.0 / 32,
       .simt_tiles = {simt_tiles_f32, simt_tiles_f64, simt_tiles_c32, simt_tiles_c64}};
   return table;

@@ -104,7 +104,7 @@ const Architecture& sm90_architecture() {
       .int8 = &int8_kernels,
       .weighted_tiles = weighted_tile_kernels,
       .has_clusters = true,
-      .half_accumulators = accumulators,
+      .fp16_bf16_accumulators = accumulators,
       .int52_rate = 1.0 / 32,
       .simt_tiles = {simt_tiles_f32, simt_tiles_f64, simt_tiles_c32, simt_tiles_c64},
       .dmma = {nullptr, &dmma_f64, nullptr, &dmma_c64}};

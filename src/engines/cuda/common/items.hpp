@@ -7,14 +7,14 @@
 
 namespace kintsugi::core::cuda {
 
-// The side without its first `count` batch items; ranges that serve all items stay.
+// Returns the side without its first `count` batch items; ranges that serve all items stay.
 inline DeviceSide from_item(DeviceSide side, std::int64_t count) {
   side.item += count;
   if (side.ranges != nullptr && side.items > 1) side.ranges += count * side.matrix.vectors();
   return side;
 }
 
-// The tile without its first `count` batch items, with the operands and selections of the others.
+// Returns the tile without its first `count` batch items, with the operands and selections of the others.
 inline DeviceTile from_item(DeviceTile tile, std::int64_t count) {
   tile.item += count;
   tile.a = from_item(tile.a, count);

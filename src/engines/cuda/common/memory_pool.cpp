@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "base/fork.hpp"
+#include "base/threads/fork.hpp"
 
 namespace kintsugi::core::cuda {
 

@@ -34,8 +34,8 @@ __device__ inline void clear_counters(const DeviceCounters& counters) {
   for (std::int64_t i = threadIdx.x; i < counters.count; i += blockDim.x) counters.first[i] = 0;
 }
 
-// True if there is something to split; then the kernels before this one have finished, and the counters that
-// the split clears are zero.
+// Begins a split kernel, and returns true if it has something to split: then the kernels before it have
+// finished, and it has cleared the counters of the later product.
 __device__ inline bool begins(const SplitTasks& tasks) {
   launch_dependents();
   if (tasks.condition.selected_earlier && none_is_selected(tasks)) {
@@ -56,7 +56,9 @@ __device__ const T* matrix_start(const DeviceMatrix& matrix, std::int64_t item) 
   return static_cast<const T*>(matrix.data) + item * matrix.batch_stride;
 }
 
-// Element p of vector v; for complex elements that of the embedding, with sign and part as in EmbeddedView.
+// Element p of vector v of a real matrix, or of the real matrix that stands for a complex one (EmbeddedView,
+// base/embedding.hpp): a column of B gives an even vector (re, -im) and an odd one (im, re), a row of A gives
+// (re, im); conjugation changes the sign of im.
 template <class T>
 __device__ T real_element(const DeviceMatrix& matrix, const T* start, std::int64_t v, std::int64_t p) {
   if (!matrix.complex()) return start[v * matrix.row_stride + p * matrix.column_stride];

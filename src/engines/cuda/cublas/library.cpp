@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/fork.hpp"
 #include "base/settings.hpp"
 #include "base/status.hpp"
+#include "base/threads/fork.hpp"
 
 namespace kintsugi::core::cuda {
 

@@ -33,7 +33,7 @@ struct KeptHandle {
 class LockedHandle {
  public:
   LockedHandle() : lock_(mutex()) {
-    static std::map<std::uint64_t, KeptHandle> handles;  // by the context's id
+    static std::map<std::uint64_t, KeptHandle> handles;  // key: the context's id
     kept_ = &handles[current_context_id()];
     if (kept_->handle == nullptr) check_blas(cublas().create(&kept_->handle), "cublasCreate");
   }

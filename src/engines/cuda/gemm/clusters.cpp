@@ -22,7 +22,7 @@ int tensor_map_type(const Format& format) {
 
 std::int32_t sm_count() { return device_attribute(sm_count_attribute, current_device()); }
 
-std::int32_t clusters_of(std::int32_t blocks) { return std::min(max_clusters, blocks / blocks_of_cluster); }
+std::int32_t clusters_of(std::int32_t blocks) { return std::min(max_clusters, blocks / gemm_cluster_size); }
 std::int32_t clusters_of_device() { return clusters_of(sm_count()); }
 
 TensorMap tensor_map(const Slices& slices, std::int64_t items, std::int64_t rows) {

@@ -17,6 +17,14 @@ __device__ inline int sum_row(int thread, int i) {
 }
 __device__ inline int sum_column(int thread, int i) { return i / 4 * 8 + thread % 4 * 2 + i % 2; }
 
+// True if another candidate was selected for the work tile's batch item. Params are those of a kernel with a
+// tile scheduler.
+template <class Params>
+__device__ bool is_not_selected(const Params& params, const WorkTile& work_tile) {
+  if (params.tile.condition.selection == nullptr) return false;
+  return !holds(params.tile.condition, params.schedule.coord(work_tile).item);
+}
+
 // A member is true if all batch items have the same slices and ranges of that operand.
 struct SharedSides {
   bool a;
@@ -42,7 +50,7 @@ __device__ inline int scale_of(const VectorRange& range) {
 }
 
 // Exponents with which the epilogue may compute in FP32 (EpilogueParams::load).
-inline constexpr int min_sum_exponent = -60;  // of sums that are not zero
+inline constexpr int min_sum_exponent = -60;  // of sums other than zero
 inline constexpr int max_sum_exponent = 58;   // sums are below 2^58
 inline constexpr int max_alpha_exponent = 40;
 inline constexpr int min_normal_exponent = -126;
@@ -53,7 +61,7 @@ template <int Rows, int Columns, int EpilogueWarps>
 struct EpilogueParams {
   static constexpr int epilogue_warps = EpilogueWarps;  // warps that load the parameters
 
-  alignas(sizeof(int2)) int scales[Rows + Columns];  // of the rows, then of the columns
+  alignas(sizeof(int2)) int scales[Rows + Columns];  // scales of the rows, then of the columns
   float* first;                                      // the tile's first element
   std::int64_t first_row;                            // row in C
   std::int64_t first_column;
@@ -66,9 +74,9 @@ struct EpilogueParams {
 
   // True if FP32 arithmetic is exact enough for alpha * sum * 2^-(row's + column's scale), for fp16 slices.
   __device__ bool fits_fp32() const {
-    bool all = true;
-    for (const bool one : fits_fp32_by_warp) all = all && one;
-    return all;
+    bool fits = true;
+    for (const bool fits_vectors : fits_fp32_by_warp) fits = fits && fits_vectors;
+    return fits;
   }
 
   // Loads the parameters; all epilogue warps call it together. FP32 suffices if beta is 0 and the products
@@ -85,18 +93,19 @@ struct EpilogueParams {
     const VectorRange* column_ranges = tile.b.ranges + (shared.b ? 0 : batch_item * tile.b.matrix.rows) +
                                        tile.first_column + tile_columns.first;
     const int alpha_exponent = static_cast<int>(__float_as_uint(scalars.alpha) >> 23 & 0xff) - 127;
-    // Each of the two scales may use half of what keeps the result a normal number.
+    // The result is multiplied by 2^-(row's scale + column's scale). Each scale may be as large, or as small,
+    // as keeps the result a normal number if the other scale is equal to it.
     const int max_scale = (-min_normal_exponent + min_sum_exponent + alpha_exponent) / 2;
     const int min_scale = -((max_normal_exponent - max_sum_exponent - alpha_exponent - 1) / 2);
     bool fits =
         -max_alpha_exponent <= alpha_exponent && alpha_exponent <= max_alpha_exponent && scalars.beta == 0.0F;
 #pragma unroll 1
     for (int i = thread; i < Rows + Columns; i += 32 * EpilogueWarps) {
-      const bool of_row = i < Rows;
-      const int v = of_row ? i : i - Rows;
+      const bool is_row = i < Rows;
+      const int v = is_row ? i : i - Rows;
       int scale = 0;
-      if (v < (of_row ? rows_inside : columns_inside))
-        scale = scale_of((of_row ? row_ranges : column_ranges)[v]);
+      if (v < (is_row ? rows_inside : columns_inside))
+        scale = scale_of((is_row ? row_ranges : column_ranges)[v]);
       scales[i] = scale;
       fits = fits && min_scale <= scale && scale <= max_scale;
     }
@@ -167,7 +176,7 @@ __device__ inline void store_pair(float* first, float x, float y) {
   asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(first), "f"(x), "f"(y));
 }
 
-// How the elements of a tile are stored.
+// Methods of storing the elements of a tile.
 enum class StoreMode : std::uint8_t {
   paired,         // row-major C that holds the whole tile: two neighbors at once
   rows,           // other tiles of a row-major C: rows of 32 elements by whole warps
@@ -271,7 +280,7 @@ __device__ void store_rows(const EpilogueParams<Rows, Columns, EpilogueWarps>& p
   constexpr int at_once = 16;  // sums of a group of columns
   const int lane = thread % 32;
   const int first_row = row + thread / 32 * 16;
-  int column = lane / 8 * 8 + lane % 4 * 2 + lane / 4 % 2;  // of the lane after the exchanges
+  int column = lane / 8 * 8 + lane % 4 * 2 + lane / 4 % 2;  // column of the lane after the exchanges
 #pragma unroll
   for (int begin = 0; begin < Count; begin += at_once, column += 32) {
     float group[at_once];
@@ -283,7 +292,7 @@ __device__ void store_rows(const EpilogueParams<Rows, Columns, EpilogueWarps>& p
     const int column_scale = params.scales[Rows + column];
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
-      const int tile_row = first_row + i % 2 + i / 4 * 2 + i / 2 % 2 * 8;  // of sum i after the exchanges
+      const int tile_row = first_row + i % 2 + i / 4 * 2 + i / 2 % 2 * 8;  // row of sum i after the exchanges
       const int row_scale = params.scales[tile_row];
       if (tile_row >= params.rows || column >= params.columns || !epilogue.stores(row_scale, column_scale))
         continue;
@@ -340,7 +349,7 @@ __device__ void store_general_tile(const Sums& sums, const DeviceTile& tile,
   store_special_elements(params, tile, thread, threads);
 }
 
-// As store_general_tile(), in FP32 where that suffices.
+// Stores a tile like store_general_tile(), in FP32 where that suffices.
 template <FormatId SliceFormat, int Rows, int Columns, int EpilogueWarps, int Count>
 __device__ void store_tile(const float (&sums)[Count], const DeviceTile& tile,
                            const EpilogueParams<Rows, Columns, EpilogueWarps>& params, int row, int thread,

@@ -9,7 +9,7 @@
 
 namespace kintsugi::core::cuda {
 
-inline constexpr int blocks_of_cluster = 2;  // thread blocks per cluster
+inline constexpr int gemm_cluster_size = 2;  // thread blocks per cluster
 inline constexpr int term_tile_rows = 256;   // rows of C per cluster
 inline constexpr int term_block = 64;        // inner indices of a k-block, which a pipeline stage holds
 // Schedule::k_segment of all structures that have kernels, before it is shortened.
@@ -58,7 +58,7 @@ struct MultiTermParams {
   // Sums of earlier segments of k: those of the tile that each cluster works on, then those of the tiles that
   // are split along k. Not read if k is one segment.
   float* segment_sums = nullptr;
-  std::uint32_t* k_parts_added = nullptr;   // for every tile split along k; 0 before the launch
+  std::uint32_t* k_parts_added = nullptr;   // one counter per tile split along k; 0 before the launch
   std::uint32_t* clusters_begun = nullptr;  // used if tiles are split along k; 0 before and after
   float rescale = 1;
 };

@@ -61,8 +61,8 @@ __device__ bool needs_no_product(const DeviceCondition& condition, const Scalars
 template <class T>
 __device__ void write_without_product(const DeviceCondition& condition, const Scalars<T>& scalars,
                                       const MatrixView<T>& c, int threads) {
-  // The same condition as in needs_no_product(): a function for both changes the order of instructions in all
-  // SIMT kernels.
+  // needs_no_product() has the same condition. A common function would change the order of instructions in
+  // all SIMT kernels.
   const bool nothing_selected =
       condition.selection != nullptr && condition.candidate == DeviceSelection::none;
   if (!nothing_selected && scalars.beta == T(1)) return;  // 1 * NaN would lose the NaN's bits
@@ -98,7 +98,8 @@ __device__ void recompute_open_elements(const DeviceTile& tile, std::int64_t row
   const OperandView<T> view_b = operand_view<T>(b);
   const VectorRange* rows = ranges_of(tile.a, view_a.rows);
   const VectorRange* columns = ranges_of(tile.b, view_b.rows);
-  // With beta = 0 the kernel has already written the element; with another beta it has left C as it was.
+  // With beta = 0 the kernel has written the open elements, and those that ranges prove reliable stay. With
+  // another beta the elements still hold the old C, so all of them are recomputed.
   const bool skips_reliable = rows != nullptr && columns != nullptr && scalars.beta == T(0);
 #pragma unroll 1
   for (; open != 0; open &= open - 1) {

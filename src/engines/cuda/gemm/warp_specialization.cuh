@@ -24,7 +24,7 @@ __device__ inline int thread_number() {
   return number;
 }
 
-__device__ inline int cluster_index() { return static_cast<int>(blockIdx.x) / blocks_of_cluster; }
+__device__ inline int cluster_index() { return static_cast<int>(blockIdx.x) / gemm_cluster_size; }
 
 // Numbers the clusters in the order in which they begin. A cluster that waits only for lower numbers then
 // waits for clusters that are resident or have ended, which blockIdx does not guarantee. `begun` counts the
@@ -32,9 +32,9 @@ __device__ inline int cluster_index() { return static_cast<int>(blockIdx.x) / bl
 // this function together; `number` is in shared memory.
 __device__ inline void number_cluster(int& number, std::uint32_t* begun) {
   if (threadIdx.x == 0 && block_rank_in_cluster() == 0) {
-    const std::uint32_t next = atomicInc(begun, gridDim.x / blocks_of_cluster - 1);
+    const std::uint32_t next = atomicInc(begun, gridDim.x / gemm_cluster_size - 1);
 #pragma unroll
-    for (int block = 0; block < blocks_of_cluster; ++block) {
+    for (int block = 0; block < gemm_cluster_size; ++block) {
       asm volatile(
           "{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, %0, %1;\n"
           "st.shared::cluster.u32 [remote], %2;\n}" ::"r"(shared_address(&number)),

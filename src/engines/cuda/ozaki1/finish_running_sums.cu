@@ -1,4 +1,4 @@
-// FP64 sums into elements of C.
+// Recombination of Ozaki scheme I: sums of products in FP64 (sums.cuh) become elements of C.
 #include "arith/epilogue.hpp"
 #include "engines/cuda/ozaki1/sums.cuh"
 

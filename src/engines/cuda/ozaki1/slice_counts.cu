@@ -1,7 +1,7 @@
-// Algorithm 3 of dgemm-tc: src/split/slice_count.cpp on a device, in sums of integers, whose bits do not
-// depend on the order of the threads. The sums drop bits of 2^-80 of the largest product and less, and record
-// only that they dropped some. The host's sums drop nothing; they are rounded to 53 bits before they are
-// compared.
+// Algorithm 3 of dgemm-tc on a device (on hosts: split/successive/slice_count.cpp), in sums of integers,
+// whose bits do not depend on the order of the threads. The sums drop bits of 2^-80 of the largest product
+// and less, and record only that they dropped some. The host's sums drop nothing; they are rounded to 53 bits
+// before they are compared.
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ozaki1/arguments.hpp"
 #include "engines/cuda/ozaki1/slice_elements.cuh"

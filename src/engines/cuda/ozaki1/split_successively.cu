@@ -1,5 +1,6 @@
-// Algorithm 1 of dgemm-tc: src/split/successive.cpp on a device. Residuals are not stored: each slice
-// subtracts the slices before it from the element once more, which costs less than memory for them.
+// Algorithm 1 of dgemm-tc on a device (on hosts: split/successive/successive.cpp). Residuals are not stored:
+// each slice subtracts the slices before it from the element once more, which costs less than memory for
+// them.
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ozaki1/arguments.hpp"
 #include "engines/cuda/ozaki1/slice_elements.cuh"
@@ -45,8 +46,8 @@ class VectorSplit {
     raise_top(shared_.tops[0][position_.v], first_top());
     for (int s = 0; s < task_.slices.count; ++s) take_slice(s);
     __syncthreads();
-    if (length_ < 0)
-      length_ =
+    if (needed_slices_ < 0)
+      needed_slices_ =
           task_.slices.count + (shared_.tops[task_.slices.count % 3][position_.v] == no_residual ? 0 : 1);
     if (position_.lane == 0 && vector_ < task_.vectors) finish();
   }
@@ -71,7 +72,7 @@ class VectorSplit {
     if (threadIdx.x < successive_vectors) shared_.tops[(s + 2) % 3][threadIdx.x] = no_residual;
     std::int32_t next = no_residual;
     if (top == no_residual) {
-      if (length_ < 0) length_ = s;
+      if (needed_slices_ < 0) needed_slices_ = s;
       for (std::int64_t p = position_.lane; p < task_.slices.vector_stride; p += successive_lanes)
         store_slice_element(task_.slices, s, vector_, p, 0);
     } else {
@@ -102,12 +103,12 @@ class VectorSplit {
   }
 
   __device__ void finish() const {
-    task_.exponents.lengths[vector_] = length_;
+    task_.exponents.lengths[vector_] = needed_slices_;
     using enum DeviceSuccessiveSplit::Complete;
     if (task_.complete == unchecked) return;
-    const bool more = length_ > task_.slices.count;
+    const bool has_residual = needed_slices_ > task_.slices.count;
     const bool too_deep = task_.max_depth != 0 && first_grid_ - grid_ > task_.max_depth;
-    if (too_deep || (more && (task_.complete == all_vectors || is_needed()))) *task_.unreachable = 1;
+    if (too_deep || (has_residual && (task_.complete == all_vectors || is_needed()))) *task_.unreachable = 1;
   }
 
   // True if a block of C with this vector needs all slices that the vector has.
@@ -126,9 +127,9 @@ class VectorSplit {
   SharedStorage& shared_;
   ThreadPosition position_;
   std::int64_t vector_;
-  std::int32_t grid_ = 0;  // of the last slice that is not zero; 0 for vectors without any
+  std::int32_t grid_ = 0;  // grid of the last slice that is not zero; 0 if all slices are
   std::int32_t first_grid_ = 0;
-  std::int32_t length_ = -1;  // slices until no residual is left; -1 while that is not known
+  std::int32_t needed_slices_ = -1;  // until no residual is left; -1: not known yet
 };
 
 }  // namespace

@@ -10,13 +10,13 @@ __device__ inline int block_rank_in_cluster() {
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
 }
-__device__ inline int blocks_in_cluster() {
+__device__ inline int cluster_size() {
   int blocks;
   asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(blocks));
   return blocks;
 }
 
-// The address of the same shared variable in another thread block of the cluster.
+// Returns the address of the same shared variable in another thread block of the cluster.
 __device__ inline std::uint32_t map_to_block(std::uint32_t address, unsigned block) {
   std::uint32_t result;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(result) : "r"(address), "r"(block));

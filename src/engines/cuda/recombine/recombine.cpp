@@ -62,7 +62,7 @@ void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<
   static const KernelsOfTypes weighted_integers KINTSUGI_KERNELS("weighted", "weighted", "weighted",
                                                                  "_of_integers");
   if (sums.type == SumType::residue)
-    fail(Status::internal, "engine cuda was handed sums of type {} to weigh", static_cast<int>(sums.type));
+    fail(Status::internal, "engine cuda got sums of type {} to weigh", static_cast<int>(sums.type));
   const auto used = exponents.first(static_cast<std::size_t>(sums.groups));
   WeightedSums weighted{.data = sums.data,
                         .rows = sums.rows,
@@ -87,8 +87,7 @@ void recombine_residues(const Queue& queue, const Accumulators& sums, const Resi
   static const KernelsOfTypes in_3 KINTSUGI_KERNELS("residues_in_3", "complex_residues_in_3", "residues", "");
   static const KernelsOfTypes in_6 KINTSUGI_KERNELS("residues_in_6", "complex_residues_in_6", "residues", "");
   if (sums.type != SumType::residue)
-    fail(Status::internal, "engine cuda was handed sums of type {} for residues",
-         static_cast<int>(sums.type));
+    fail(Status::internal, "engine cuda got sums of type {} for residues", static_cast<int>(sums.type));
   const ResidueSums residues{reinterpret_cast<const std::uint8_t*>(sums.data), sums.rows,
                              sums.group_stride()};
   const int limbs = !system.basis.empty() ? remainder_limbs(system.basis)

@@ -13,7 +13,7 @@ struct Line {
   const T* start;
   std::int64_t stride;  // from element to element, in numbers of type T
   bool complex;
-  bool negated;  // the embedding has imaginary parts with the other sign
+  bool negated;  // imaginary parts change their sign
 
   __device__ T element(std::int64_t p) const {
     if (!complex) return __ldg(start + p * stride);
@@ -28,8 +28,8 @@ __device__ Line<T> line_of(const DeviceMatrix& matrix, std::int64_t item, std::i
     return {matrix_start<T>(matrix, item) + vector * matrix.row_stride, matrix.column_stride, false, false};
   const auto* start = reinterpret_cast<const T*>(matrix_start<std::complex<T>>(matrix, item));
   const std::int64_t row = matrix.right ? vector >> 1 : vector;
-  // In B's embedding the even vector of a column gives real parts of C and has -im b; conjugation negates
-  // too.
+  // A column of B gives two vectors. The even one, for the real parts of C, has -im b; conjugation changes
+  // the sign of either.
   const bool even = matrix.right && (vector & 1) == 0;
   return {start + 2 * row * matrix.row_stride, 2 * matrix.column_stride, true, matrix.conjugated != even};
 }

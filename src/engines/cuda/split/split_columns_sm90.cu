@@ -66,7 +66,7 @@ __device__ void gather(Sum (&sums)[Shape::chunk], const Exchange<Sum, Shape::wid
 // Bytes that a thread block's mailbox receives.
 template <class Sum, int width>
 __device__ unsigned received_bytes(const Exchange<Sum, width>&) {
-  return width * blocks_in_cluster() * sizeof(typename Exchange<Sum, width>::Message);
+  return width * cluster_size() * sizeof(typename Exchange<Sum, width>::Message);
 }
 
 // Sends this thread block's sum of every vector to every block of the cluster; neighboring threads send the
@@ -76,7 +76,7 @@ template <class Sum, int width>
 __device__ void send(const Exchange<Sum, width>& exchange,
                      const typename Exchange<Sum, width>::Message* received) {
   using Message = typename Exchange<Sum, width>::Message;
-  const int blocks = blocks_in_cluster();
+  const int blocks = cluster_size();
   if (blocks == 1) return;
   const int sender = block_rank_in_cluster();
   for (int i = static_cast<int>(threadIdx.x); i < width * blocks; i += static_cast<int>(blockDim.x)) {
@@ -90,7 +90,7 @@ __device__ void send(const Exchange<Sum, width>& exchange,
 template <class Sum, int width, class Finish>
 __device__ void finish_sums(const Exchange<Sum, width>& exchange,
                             const typename Exchange<Sum, width>::Message* received, const Finish& finish) {
-  const int blocks = blocks_in_cluster();
+  const int blocks = cluster_size();
   const int parts = width * blocks;
   if (blocks > 1) exchange.mailbox.wait();
   // Whole warps take part, since lanes are added.
@@ -226,7 +226,7 @@ __device__ void split_columns(const SplitTask& task, std::int64_t block) {
   using Shape = Panel<Source>;
   extern __shared__ __align__(sizeof(uint4)) unsigned char memory[];
   __shared__ Scaling scalings[Shape::width];
-  const int blocks = blocks_in_cluster();
+  const int blocks = cluster_size();
   const int length = static_cast<int>(task.vector_stride) / blocks;
   const PanelPart part{static_cast<int>(block) / blocks * Shape::width, block_rank_in_cluster() * length,
                        length};

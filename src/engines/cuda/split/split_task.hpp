@@ -10,7 +10,7 @@
 
 namespace kintsugi::core::cuda {
 
-// How a kernel computes slices: in the hardware's own arithmetic, or by arith/split_rule.hpp (`any`).
+// Method by which a kernel computes slices: the GPU's conversions, or arith/split_rule.hpp (`any`).
 enum class ElementKind : std::uint8_t {
   any,
   fp16,             // rounded residuals of f32

@@ -153,7 +153,7 @@ void split_complex(const Queue& queue, DeviceSplit split, const DeviceCondition&
       KernelName{"split_complex", "split_complex_double_wide_residues", waits_for_grid_dependency}};
   const DeviceSide& side = split.side;
   if (!splits_complex(*split.rule))
-    fail(Status::internal, "engine cuda was handed complex elements to split into integers of {} bits",
+    fail(Status::internal, "engine cuda got complex elements to split into integers of {} bits",
          split.rule->top_exponent + 1);
   const std::size_t number = (side.matrix.type == ElementType::c32 ? 0U : 2U) +
                              (kind_of(*split.rule) == ElementKind::wide_residues ? 1U : 0U);

@@ -1,5 +1,5 @@
-// How a split kernel traverses its operand: by whole rows, by panels of columns (one per cluster), by parts
-// of rows or panels that are too long for that, or by tiles.
+// Orders in which a split kernel reads its operand: by whole rows, by panels of columns (one per cluster), by
+// parts of rows or panels that are too long for that, or by tiles.
 #pragma once
 
 #include "engines/cuda/split/split_kernels.hpp"

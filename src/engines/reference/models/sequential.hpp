@@ -31,7 +31,7 @@ struct Fp32Nearest {
   }
 };
 
-// As Fp32Nearest, in fp64.
+// Like Fp32Nearest, in fp64.
 struct Fp64Nearest {
   using Element = double;
   using Sum = double;

@@ -28,8 +28,8 @@ struct FusedSide {
   DeviceMatrix matrix;
   const DevicePrepared* prepared;
   bool shared;               // all items have the same slices
-  VectorRange* ranges;       // of this call, not of the prepared operand
-  MergedSummary* summaries;  // of them, if they are many
+  VectorRange* ranges;       // ranges of this call, not of the prepared operand
+  MergedSummary* summaries;  // summaries of the ranges, if they are many
 
   FusedSide(const DeviceMatrix& operand, const DevicePrepared* given, VectorRange* memory,
             MergedSummary* summary_memory)
@@ -79,15 +79,13 @@ class FusedCall {
   }
 
  private:
-  // Conditions of a candidate's kernels: they exit early unless it was selected; ranges were found before the
-  // split.
   struct Conditions {
-    bool conditional;
-    bool ranges_known;
+    bool conditional;   // the candidate's kernels exit early unless it was selected
+    bool ranges_known;  // ranges were found before the split
   };
 
-  // Largest number of items in a step: 1 if both operands are shared by all items, since no argument of a
-  // step would then have the number of items.
+  // Largest number of items in a step. Kernels take the number of items from the operands
+  // (DeviceSide::items), which is 1 where all items share one. So it is 1 if all items share both operands.
   std::int64_t max_items_for(const DeviceOperands& operands) const {
     const auto serves_all = [](const DeviceMatrix& matrix, const DevicePrepared* given) {
       const DevicePrepared* prepared = with_slices(given);

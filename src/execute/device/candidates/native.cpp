@@ -52,7 +52,7 @@ class NativeProducts {
     const bool has_contract = call_.plan.contract.coefficient != 0;
     const bool adds = scalars.on_device() || scalars.beta != 0.0;
     const bool is_tiny = !scalars.on_device() && has_contract && is_subnormal(scalars.alpha);
-    const bool has_sums = adds || is_tiny;  // in memory other than C
+    const bool has_sums = adds || is_tiny;  // true if sums are stored in memory other than C
     const NativeWay way = has_contract ? native_way(call_.plan, has_sums) : NativeWay::vendor_sums;
     if (way == NativeWay::own_kernel) {
       multiply_by_own_kernel(whole());

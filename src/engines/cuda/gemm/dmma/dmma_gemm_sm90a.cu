@@ -149,25 +149,25 @@ class DmmaBlock {
   }
 
   // Multiplies all k-tiles of a tile of C; fragments are loaded while the previous ones are multiplied. A
-  // fragment holds half of a k-tile's inner indices, so a pipeline stage has `halves` fragments of every row
-  // of fragments of A; they are multiplied half by half, in a half row by row.
+  // fragment holds half of a k-tile's inner indices, so a pipeline stage has `k_halves` fragments of every
+  // row of fragments of A; they are multiplied one k-half after the other, row by row.
   __device__ void sum_up(Tile& sums, PipelineState<Config>& state) const {
     constexpr int rows = Tile::row_fragments;
-    constexpr int halves = 2 * Config.k_tiles;
+    constexpr int k_halves = 2 * Config.k_tiles;
     buffers_.full[state.stage].wait(state.parity);
     load_b(sums, state.stage, 0);
     load_a(sums, state.stage, 0, 0, 0);
 #pragma unroll 1
     for (int step = 1; step <= steps_; ++step) {
 #pragma unroll
-      for (int q = 0; q < rows * halves; ++q) {
-        const int half = q / rows;
+      for (int q = 0; q < rows * k_halves; ++q) {
+        const int k_half = q / rows;
         const int row = q % rows;
         const int next = q + 1;
-        if (next < rows * halves) {
-          const int next_half = next / rows;
-          if (row == 0 && half + 1 < halves) load_b(sums, state.stage, half + 1);
-          load_a(sums, state.stage, next, next_half, next % rows);
+        if (next < rows * k_halves) {
+          const int next_k_half = next / rows;
+          if (row == 0 && k_half + 1 < k_halves) load_b(sums, state.stage, k_half + 1);
+          load_a(sums, state.stage, next, next_k_half, next % rows);
         } else {
           __syncwarp();
           if (threadIdx.x % warp_size == 0) buffers_.empty[state.stage].arrive();
@@ -178,17 +178,17 @@ class DmmaBlock {
             load_a(sums, state.stage, 0, 0, 0);
           }
         }
-        sums.multiply(row, q % 2, half % 2);
+        sums.multiply(row, q % 2, k_half % 2);
       }
     }
   }
-  // Loads fragments of a stage into one of two register buffers, which alternate: all of B's fragments of a
-  // half; fragment number q of A, which is that of a half and a row.
-  __device__ static void load_b(Tile& sums, int stage, int half) {
-    sums.load_b(half % 2, k_tile_offset(stage, half / 2), half % 2);
+  // Load fragments of a stage into one of two register buffers, which alternate: load_b() all fragments of B
+  // in a k-half, load_a() one fragment of A, that of a k-half and a row, which is number q of the stage.
+  __device__ static void load_b(Tile& sums, int stage, int k_half) {
+    sums.load_b(k_half % 2, k_tile_offset(stage, k_half / 2), k_half % 2);
   }
-  __device__ static void load_a(Tile& sums, int stage, int q, int half, int row) {
-    sums.load_a(q % 2, k_tile_offset(stage, half / 2), half % 2, row);
+  __device__ static void load_a(Tile& sums, int stage, int q, int k_half, int row) {
+    sums.load_a(q % 2, k_tile_offset(stage, k_half / 2), k_half % 2, row);
   }
   __device__ static std::uint32_t k_tile_offset(int stage, int k_tile) {
     return stage * Buffers::stage_bytes + k_tile * Buffers::k_tile_bytes;

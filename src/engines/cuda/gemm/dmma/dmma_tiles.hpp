@@ -8,7 +8,7 @@
 
 namespace kintsugi::core::cuda {
 
-inline constexpr int dmma_line_bytes = 128;    // of an operand's line in shared memory
+inline constexpr int dmma_line_bytes = 128;    // length of an operand's line in shared memory
 inline constexpr int dmma_producer_warps = 4;  // copy operands; the other warps multiply
 
 // Compile-time parameters of a kernel. Its thread block computes tiles of rows x columns of C; each of its

@@ -56,15 +56,15 @@ class OperandCopies<double, Vectors, AlongK> {
     const std::int64_t line_stride = AlongK ? operand.row_stride : operand.column_stride;
     if (element_stride == 1 && reinterpret_cast<std::uintptr_t>(operand.data) % 16 == 0 &&
         line_stride % 2 == 0) {
-      pattern_ = CopyPattern::chunks_of_16_bytes;
+      pattern_ = DmmaCopyPattern::chunks_of_16_bytes;
       vector_ = AlongK ? thread / 8 : thread % (Vectors / 2) * 2;
       p_ = AlongK ? thread % 8 * 2 : thread / (Vectors / 2);
     } else if (operand.column_stride < operand.row_stride) {
-      pattern_ = CopyPattern::elements_along_k;
+      pattern_ = DmmaCopyPattern::elements_along_k;
       vector_ = thread / 16;
       p_ = thread % 16;
     } else {
-      pattern_ = CopyPattern::elements_along_vectors;
+      pattern_ = DmmaCopyPattern::elements_along_vectors;
       vector_ = thread % 16;
       p_ = thread / 16;
     }
@@ -79,9 +79,9 @@ class OperandCopies<double, Vectors, AlongK> {
   template <bool Whole>
   __device__ void copy(std::uint32_t k_tile, int k_left) {
     const std::uint32_t target = k_tile + offset_;
-    if (pattern_ == CopyPattern::chunks_of_16_bytes) {
+    if (pattern_ == DmmaCopyPattern::chunks_of_16_bytes) {
       copy_chunks<Whole>(target, k_left);
-    } else if (pattern_ == CopyPattern::elements_along_k) {
+    } else if (pattern_ == DmmaCopyPattern::elements_along_k) {
       copy_elements<Whole, 8, 16>(target, k_left);
     } else {
       copy_elements<Whole, 16, 8>(target, k_left);
@@ -90,7 +90,7 @@ class OperandCopies<double, Vectors, AlongK> {
   }
 
  private:
-  enum class CopyPattern { chunks_of_16_bytes, elements_along_k, elements_along_vectors };
+  enum class DmmaCopyPattern { chunks_of_16_bytes, elements_along_k, elements_along_vectors };
 
   // Address of the element `vectors` vectors and `p` inner indices after a thread's first element, which is
   // at `target`. The swizzle is applied by XOR: each of the two steps changes bits of the chunk's number that
@@ -140,7 +140,7 @@ class OperandCopies<double, Vectors, AlongK> {
   }
 
   const char* source_;
-  CopyPattern pattern_;
+  DmmaCopyPattern pattern_;
   int rows_;        // existing vectors of the tile
   int vector_, p_;  // vector and inner index of the thread's first element
   std::uint32_t offset_;

@@ -69,20 +69,20 @@ class WarpTile<double, Rows, Columns, AlongK> : public WarpShape<Rows, Columns> 
     }
   }
 
-  __device__ void load_a(int buffer, std::uint32_t k_tile_offset, int half, int i) {
-    const unsigned char* from = a_ + k_tile_offset + (i * 16 + half * 8) * dmma_line_bytes;
+  __device__ void load_a(int buffer, std::uint32_t k_tile_offset, int k_half, int i) {
+    const unsigned char* from = a_ + k_tile_offset + (i * 16 + k_half * 8) * dmma_line_bytes;
     a_fragment_[buffer][0] = load_two(from + a_offset_[0]);
     a_fragment_[buffer][1] = load_two(from + a_offset_[1]);
   }
-  __device__ void load_b(int buffer, std::uint32_t k_tile_offset, int half) {
+  __device__ void load_b(int buffer, std::uint32_t k_tile_offset, int k_half) {
     const unsigned char* from = b_ + k_tile_offset;
     if constexpr (AlongK) {
-      from += b_offset_[half];
+      from += b_offset_[k_half];
 #pragma unroll
       for (int j = 0; j < column_fragments; ++j)
         b_fragment_[buffer][j] = load_two(from + j * 8 * dmma_line_bytes);
     } else {
-      from += half * 8 * dmma_line_bytes;
+      from += k_half * 8 * dmma_line_bytes;
 #pragma unroll
       for (int j = 0; j < column_fragments; ++j) {
         const unsigned char* panel = from + j / 2 * 16 * dmma_line_bytes;
@@ -148,14 +148,14 @@ class WarpTile<Complex<double>, Rows, Columns, true> : public WarpShape<Rows, Co
     imaginary_part_signs_[1] = a ? sign : 0;
   }
 
-  __device__ void load_a(int buffer, std::uint32_t k_tile_offset, int half, int i) {
-    const unsigned char* low = a_ + k_tile_offset + i * 16 * dmma_line_bytes + offset_[half];
+  __device__ void load_a(int buffer, std::uint32_t k_tile_offset, int k_half, int i) {
+    const unsigned char* low = a_ + k_tile_offset + i * 16 * dmma_line_bytes + offset_[k_half];
     const unsigned char* high = low + 8 * dmma_line_bytes;
     a_fragment_[buffer][0] = {load_one(low), load_one(high)};
     a_fragment_[buffer][1] = {load_one(low + 8), load_one(high + 8)};
   }
-  __device__ void load_b(int buffer, std::uint32_t k_tile_offset, int half) {
-    const unsigned char* from = b_ + k_tile_offset + offset_[half];
+  __device__ void load_b(int buffer, std::uint32_t k_tile_offset, int k_half) {
+    const unsigned char* from = b_ + k_tile_offset + offset_[k_half];
 #pragma unroll
     for (int j = 0; j < column_fragments; ++j)
       b_fragment_[buffer][j] = load_two(from + j * 8 * dmma_line_bytes);
@@ -193,7 +193,7 @@ class WarpTile<Complex<double>, Rows, Columns, true> : public WarpShape<Rows, Co
 
   const unsigned char* a_;
   const unsigned char* b_;
-  std::uint32_t offset_[2];                      // one per half
+  std::uint32_t offset_[2];                      // one per k-half
   unsigned real_part_signs_[2] = {0, 1U << 31};  // sign bits that change in (re b, im b)
   unsigned imaginary_part_signs_[2] = {0, 0};    // and in (im b, re b)
   double2 a_fragment_[2][2];

@@ -16,8 +16,8 @@ void multiply_words(const Queue& queue, const Schedule& schedule, const Slices& 
                                [](const Term& term) { return term.group == term.a + term.b; }) &&
                    static_cast<int>(schedule.terms.size()) == schedule.slices_a * schedule.slices_b;
   if (!all || schedule.slices_a != schedule.slices_b || schedule.k_block != 0 || sums.type != SumType::i128)
-    fail(Status::internal, "engine cuda was handed {} terms of {} and {} words to multiply",
-         schedule.terms.size(), schedule.slices_a, schedule.slices_b);
+    fail(Status::internal, "engine cuda got {} terms of {} and {} words to multiply", schedule.terms.size(),
+         schedule.slices_a, schedule.slices_b);
   const WordProducts products{.a = a.vector<std::int64_t>(0, 0),
                               .b = b.vector<std::int64_t>(0, 0),
                               .slice_stride_a = a.slice_stride(),

@@ -13,7 +13,7 @@ struct WordProducts {
   const std::int64_t* b = nullptr;
   std::int64_t slice_stride_a = 0;
   std::int64_t slice_stride_b = 0;
-  std::int64_t vector_stride = 0;  // of both operands
+  std::int64_t vector_stride = 0;  // stride of both operands
   std::int32_t words = 0;          // slices of each operand
   Integer128* sums = nullptr;
   std::int64_t rows = 0;

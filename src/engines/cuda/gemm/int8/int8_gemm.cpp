@@ -54,7 +54,7 @@ void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, co
   products.columns = sums.columns;
   set_terms(schedule, products);
   launch((sums.type == SumType::residue ? kernels.residues : kernels.integers)[choice.tile],
-         {blocks_of_cluster * std::int64_t{choice.schedule.clusters}, 1, 1, blocks_of_cluster},
+         {gemm_cluster_size * std::int64_t{choice.schedule.clusters}, 1, 1, gemm_cluster_size},
          Int8Tile::threads, tile.shared_bytes(), queue, tensor_map(a, 1, tile.copied_rows()),
          tensor_map(b, 1, tile.copied_columns()), products);
 }

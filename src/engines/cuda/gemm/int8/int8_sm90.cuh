@@ -46,7 +46,7 @@ struct Int8SharedStorage {
   __device__ void initialise() {
     for (int stage = 0; stage < Config::tile.stages; ++stage) {
       full[stage].initialise(1);
-      free[stage].initialise(Config::consumers * blocks_of_cluster);
+      free[stage].initialise(Config::consumers * gemm_cluster_size);
     }
   }
 };
@@ -72,7 +72,7 @@ class Int8PipelineState {
   // Frees a stage that this warpgroup has multiplied.
   __device__ void release(int stage) const {
     const unsigned thread = threadIdx.x % warpgroup;
-    if (thread < blocks_of_cluster) shared_.free[stage].arrive_remote(thread);
+    if (thread < gemm_cluster_size) shared_.free[stage].arrive_remote(thread);
   }
 
  private:
@@ -87,12 +87,12 @@ class Int8PipelineState {
 template <int Vectors, bool Shared>
 __device__ void load_vectors(std::uint32_t target, const TensorMap& map, Mbarrier& barrier, int block,
                              int first, int slice) {
-  constexpr int part = Vectors / blocks_of_cluster;
+  constexpr int part = Vectors / gemm_cluster_size;
   const int k = block * Int8Tile::block;
   const int rank = block_rank_in_cluster();
   if constexpr (Shared) {
     tma_load_multicast(target + rank * part * Int8Tile::block, map, barrier, k, first + rank * part, slice,
-                       (1 << blocks_of_cluster) - 1);
+                       (1 << gemm_cluster_size) - 1);
   } else {
     tma_load(target, map, barrier, k, first + rank * Vectors, slice);
   }

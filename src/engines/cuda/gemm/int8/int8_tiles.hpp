@@ -26,11 +26,11 @@ struct Int8Tile {
   static constexpr int stages = 4;   // stages of a k-block each
   static constexpr int threads = 384;
 
-  constexpr int rows() const { return block_rows * (shares_rows ? 1 : blocks_of_cluster); }
-  constexpr int columns() const { return block_columns * (shares_rows ? blocks_of_cluster : 1); }
+  constexpr int rows() const { return block_rows * (shares_rows ? 1 : gemm_cluster_size); }
+  constexpr int columns() const { return block_columns * (shares_rows ? gemm_cluster_size : 1); }
   // Vectors that a thread block loads.
-  constexpr int copied_rows() const { return block_rows / (shares_rows ? blocks_of_cluster : 1); }
-  constexpr int copied_columns() const { return block_columns / (shares_rows ? 1 : blocks_of_cluster); }
+  constexpr int copied_rows() const { return block_rows / (shares_rows ? gemm_cluster_size : 1); }
+  constexpr int copied_columns() const { return block_columns / (shares_rows ? 1 : gemm_cluster_size); }
   constexpr int stage_bytes() const { return (block_rows + block_columns) * block; }
   constexpr int shared_bytes() const { return stages * stage_bytes() + 1024; }
 };
@@ -53,7 +53,7 @@ struct Int8Params {
   std::byte* sums = nullptr;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  std::uint16_t moduli[max_groups] = {};  // for residues
+  std::uint16_t moduli[max_groups] = {};  // moduli, if the products are of residues
   std::uint16_t first_term[max_groups + 1] = {};
   Int8Term terms[max_groups] = {};
 

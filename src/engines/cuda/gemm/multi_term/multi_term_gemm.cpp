@@ -68,7 +68,7 @@ std::int32_t parallel_segments(const Schedule& schedule, const ProductSize& size
 
 // Number of tiles of 64 rows, for each of which segments are counted.
 std::int64_t tiles_of(const SmallTileVariant& variant, std::int64_t items) {
-  return items * variant.row_pairs * blocks_of_cluster * variant.columns;
+  return items * variant.row_pairs * gemm_cluster_size * variant.columns;
 }
 
 std::vector<MultiTermVariant> possible_variants(const MultiTermKernels& kernels, const ProductSize& size,
@@ -139,14 +139,14 @@ void launch_variant(const ClusterTileVariant& variant, const DeviceFusedProduct&
   if (params.schedule.k_parts > 1 && !product.has_cleared_counters)
     clear(queue, params.k_parts_added, counter_bytes);
   launch(kernels.kernels[variant.tile],
-         {blocks_of_cluster * std::int64_t{params.schedule.clusters}, 1, 1, blocks_of_cluster}, term_threads,
+         {gemm_cluster_size * std::int64_t{params.schedule.clusters}, 1, 1, gemm_cluster_size}, term_threads,
          shape.shared_bytes(), queue,
-         tensor_map(product.a, product.shares_a ? 1 : product.items, term_tile_rows / blocks_of_cluster),
-         tensor_map(product.b, product.shares_b ? 1 : product.items, shape.columns / blocks_of_cluster),
+         tensor_map(product.a, product.shares_a ? 1 : product.items, term_tile_rows / gemm_cluster_size),
+         tensor_map(product.b, product.shares_b ? 1 : product.items, shape.columns / gemm_cluster_size),
          params);
 }
 
-// The product that computes C transposed: B transposed times A transposed.
+// Returns the product that computes C transposed: B transposed times A transposed.
 DeviceFusedProduct transposed(DeviceFusedProduct product) {
   std::swap(product.a, product.b);
   std::swap(product.shares_a, product.shares_b);
@@ -189,10 +189,10 @@ void launch_variant(const SmallTileVariant& variant, const DeviceFusedProduct& g
   }
   const std::int64_t clusters = product.items * variant.row_pairs * variant.columns * variant.segments;
   const auto& small_kernels = variant.segments > 1 ? kernels.segmented_kernels : kernels.small_kernels;
-  launch(small_kernels[variant.tile], {clusters * blocks_of_cluster, 1, 1, blocks_of_cluster},
+  launch(small_kernels[variant.tile], {clusters * gemm_cluster_size, 1, 1, gemm_cluster_size},
          small_tile_threads, tile.shared_bytes(product.a.count, variant.stages), queue,
          tensor_map(product.a, product.shares_a ? 1 : product.items, small_tile_rows),
-         tensor_map(product.b, product.shares_b ? 1 : product.items, tile.columns / blocks_of_cluster),
+         tensor_map(product.b, product.shares_b ? 1 : product.items, tile.columns / gemm_cluster_size),
          params);
 }
 
@@ -227,7 +227,8 @@ std::size_t multi_term_scratch_bytes(const DeviceShape& shape) {
   return segment_offset + std::max(aligned_size(2 * bytes), parallel_bytes);
 }
 
-// The counters of segments with thread blocks of their own follow those of tiles that are split along k.
+// Returns the counters of segments with thread blocks of their own follow those of tiles that are split along
+// k.
 DeviceCounters multi_term_counters(const DeviceShape& shape, std::byte* scratch) {
   static_assert(segment_offset == aligned_size(partial_bytes) + aligned_size(counter_bytes));
   const std::size_t bytes =

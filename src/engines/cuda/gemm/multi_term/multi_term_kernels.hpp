@@ -17,7 +17,7 @@ struct MultiTermKernels {
   std::span<const Term> terms;
   FormatId format;
   std::span<const MultiTermTile> tiles;
-  std::array<TileTimes, 3> MultiTermCosts::*tile_times;  // of the tiles, among a device's costs
+  std::array<TileTimes, 3> MultiTermCosts::*tile_times;  // member of a device's costs with the tiles' times
   std::array<KernelName, 3> kernels;                     // one per tile
   std::span<const SmallTile> small_tiles;
   std::array<KernelName, 3> small_kernels;

@@ -12,9 +12,9 @@ namespace kintsugi::core::cuda {
 
 inline constexpr int block_k = term_block;
 inline constexpr int block_tile_rows = 64 * consumers;
-static_assert(term_tile_rows == blocks_of_cluster * block_tile_rows &&
+static_assert(term_tile_rows == gemm_cluster_size * block_tile_rows &&
               term_threads == warpgroup * (1 + consumers));
-static_assert(counters_of_tile == blocks_of_cluster * consumers);
+static_assert(counters_of_tile == gemm_cluster_size * consumers);
 
 template <auto TermStructure, FormatId SliceFormat, MultiTermTile Tile>
 struct MultiTermConfig {
@@ -30,7 +30,7 @@ struct MultiTermConfig {
   static constexpr int consumer_registers = columns == max_tile_columns ? 232 : 216;
   static constexpr int producer_registers = 504 - 2 * consumer_registers;
 
-  static constexpr int a_bytes = block_tile_rows * block_k * 2;  // of a slice's tile
+  static constexpr int a_bytes = block_tile_rows * block_k * 2;  // bytes of a slice's tile of A
   static constexpr int stage_bytes = tile.stage_bytes();
 
   static constexpr int first_stage(int slice) {
@@ -55,8 +55,8 @@ struct MultiTermConfig {
     }
     return false;
   }
-  // True if the slice's last term is in the group that is committed before this term. (At term == terms, the
-  // group committed last.)
+  // True if a wait before this term for the wgmma group committed last frees the slice: its last term is in
+  // that group. `term` == `terms` means after all terms.
   static constexpr bool is_free_at(int slice, int term) {
     if (term < terms && is_used_from(slice, term)) return false;
     int before = term - 1;
@@ -89,7 +89,7 @@ struct MultiTermSharedStorage {
     epilogue_read.initialise(consumers * warpgroup / 32);
     for (int stage = 0; stage < Config::stages; ++stage) {
       full[stage].initialise(1);
-      free[stage].initialise(consumers * blocks_of_cluster);
+      free[stage].initialise(consumers * gemm_cluster_size);
     }
   }
 };
@@ -126,7 +126,7 @@ class MultiTermPipelineState {
     const unsigned thread = threadIdx.x % warpgroup;
     for_each_slice<Config>([&](auto slice) {
       if constexpr (Config::is_free_at(slice, Term)) {
-        if (thread < blocks_of_cluster) shared_.free[stage_[slice]].arrive_remote(thread);
+        if (thread < gemm_cluster_size) shared_.free[stage_[slice]].arrive_remote(thread);
       }
     });
   }
@@ -143,12 +143,6 @@ __device__ inline int first_slice(bool shared, const TileCoord& coord, int slice
   return shared ? 0 : coord.item * slices;
 }
 
-// True if another candidate was selected for the work tile's batch item.
-__device__ inline bool is_not_selected(const MultiTermParams& params, const WorkTile& work_tile) {
-  if (params.tile.condition.selection == nullptr) return false;
-  return !holds(params.tile.condition, params.schedule.coord(work_tile).item);
-}
-
 // True if other candidates were selected for all batch items. All threads call it together.
 __device__ inline bool none_is_selected(const DeviceCondition& condition, int items) {
   bool selected = false;
@@ -157,21 +151,23 @@ __device__ inline bool none_is_selected(const DeviceCondition& condition, int it
   return __syncthreads_or(selected ? 1 : 0) == 0;
 }
 
-// Loads a k-block of one slice. Each thread block loads half of the columns' tile, to both blocks.
+// Loads a k-block of one slice. Each thread block of the cluster loads its share of the tile of B, to both
+// blocks.
 template <class Config>
 __device__ void load_slice(const TensorMap& a, const TensorMap& b, const MultiTermParams& params,
                            const MultiTermPipelineState<Config>& pipeline, const TileCoord& coord, int rank,
                            int k_block, int slice) {
-  constexpr int half = Config::columns / blocks_of_cluster;
+  constexpr int columns_per_block = Config::columns / gemm_cluster_size;
   const int slice_a = first_slice(params.shares_a, coord, Config::slices) + slice;
   const int slice_b = first_slice(params.shares_b, coord, Config::slices) + slice;
   Mbarrier& full = pipeline.full(slice);
   pipeline.wait_free(slice);
   full.arrive_expect_tx(Config::stage_bytes);
   tma_load(pipeline.a(slice), a, full, k_block * block_k,
-           (coord.row * blocks_of_cluster + rank) * block_tile_rows, slice_a);
-  tma_load_multicast(pipeline.b(slice) + rank * half * block_k * 2, b, full, k_block * block_k,
-                     coord.column * Config::columns + rank * half, slice_b, (1 << blocks_of_cluster) - 1);
+           (coord.row * gemm_cluster_size + rank) * block_tile_rows, slice_a);
+  tma_load_multicast(pipeline.b(slice) + rank * columns_per_block * block_k * 2, b, full, k_block * block_k,
+                     coord.column * Config::columns + rank * columns_per_block, slice_b,
+                     (1 << gemm_cluster_size) - 1);
 }
 
 // Producer: one thread of the thread block loads all slices.

@@ -4,7 +4,7 @@
 namespace kintsugi::core::cuda {
 
 #define KINTSUGI_SEGMENTED_TILES(name, structure, tile)                                                     \
-  extern "C" __global__ void __cluster_dims__(blocks_of_cluster, 1, 1) __launch_bounds__(                   \
+  extern "C" __global__ void __cluster_dims__(gemm_cluster_size, 1, 1) __launch_bounds__(                   \
       small_tile_threads, 2) name(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, \
                                   const __grid_constant__ SmallTileParams products) {                       \
     multiply_small_tile<SmallTileConfig<structure, FormatId::fp16, tile, true>>(a, b, products);            \

@@ -130,7 +130,7 @@ __device__ void add_block(float (&sums)[Config::sums], float (&inside)[Config::s
 template <class Config>
 __device__ float4* sums_of_tile(float* memory, int tile, int consumer) {
   const std::int64_t index =
-      (std::int64_t{tile} * blocks_of_cluster + block_rank_in_cluster()) * consumers + consumer;
+      (std::int64_t{tile} * gemm_cluster_size + block_rank_in_cluster()) * consumers + consumer;
   return reinterpret_cast<float4*>(memory) + index * (Config::sums / 4 * warpgroup);
 }
 template <class Config>
@@ -140,7 +140,7 @@ __device__ float4* partial_sums_of(const MultiTermParams& params, const WorkTile
 __device__ inline std::uint32_t* k_parts_added(const MultiTermParams& params, const WorkTile& work_tile,
                                                int consumer) {
   return params.k_parts_added +
-         (params.schedule.split_index(work_tile) * blocks_of_cluster + block_rank_in_cluster()) * consumers +
+         (params.schedule.split_index(work_tile) * gemm_cluster_size + block_rank_in_cluster()) * consumers +
          consumer;
 }
 
@@ -232,7 +232,7 @@ __device__ void load_epilogue_params(const MultiTermParams& params, MultiTermSha
     if (is_not_selected(params, work_tile) || params.schedule.sends_partial_sums(work_tile)) continue;
     const TileCoord coord = params.schedule.coord(work_tile);
     const std::int64_t row =
-        std::int64_t{coord.row * blocks_of_cluster + block_rank_in_cluster()} * block_tile_rows;
+        std::int64_t{coord.row * gemm_cluster_size + block_rank_in_cluster()} * block_tile_rows;
     shared.epilogue_read.wait(parity ^ 1);
     shared.epilogue.load(params.tile, {params.shares_a, params.shares_b}, coord.item, {row, block_tile_rows},
                          {std::int64_t{coord.column} * Config::columns, Config::columns}, thread);

@@ -29,7 +29,7 @@ struct SmallTileConfig {
   static constexpr int threads = 128;       // threads that multiply
   static_assert(threads + 32 == small_tile_threads);
 
-  static constexpr int a_bytes = small_tile_rows * term_block * 2;  // of a slice's tile
+  static constexpr int a_bytes = small_tile_rows * term_block * 2;  // bytes of a slice's tile of A
   static constexpr int b_bytes = columns * term_block * 2;
   static constexpr int stage_bytes = Tile.stage_bytes(slices);
   static constexpr int min_stages = Tile.min_stages();
@@ -47,7 +47,7 @@ struct SmallTileSharedStorage {
   __device__ void initialise() {
     for (int stage = 0; stage < max_stages; ++stage) {
       full[stage].initialise(1);
-      free[stage].initialise(blocks_of_cluster);
+      free[stage].initialise(gemm_cluster_size);
     }
   }
 };
@@ -72,7 +72,7 @@ struct SmallTileCoord {
       first_block = segment * params.segment_blocks;
     }
     column = tile_pair / params.row_pairs;
-    row = tile_pair % params.row_pairs * blocks_of_cluster + block_rank_in_cluster();
+    row = tile_pair % params.row_pairs * gemm_cluster_size + block_rank_in_cluster();
   }
 
   __device__ int end_block(const SmallTileParams& params) const {
@@ -80,7 +80,7 @@ struct SmallTileCoord {
                                      : params.blocks;
   }
   __device__ int tile(const SmallTileParams& params) const {
-    return (item * params.row_pairs * blocks_of_cluster + row) * params.columns + column;
+    return (item * params.row_pairs * gemm_cluster_size + row) * params.columns + column;
   }
 };
 
@@ -107,10 +107,10 @@ class SmallTilePipelineState {
   __device__ Mbarrier& full() const { return shared_.full[stage_]; }
   __device__ void wait_full() const { full().wait(parity_); }
   __device__ void wait_free() const { shared_.free[stage_].wait(parity_ ^ 1); }
-  // Frees the stage before this one in both thread blocks, which load half of the columns each.
+  // Frees the stage before this one in both thread blocks, each of which loads its share of the tile of B.
   __device__ void release_previous() const {
     const int previous = (stage_ == 0 ? count_ : stage_) - 1;
-    if (threadIdx.x < blocks_of_cluster) shared_.free[previous].arrive_remote(threadIdx.x);
+    if (threadIdx.x < gemm_cluster_size) shared_.free[previous].arrive_remote(threadIdx.x);
   }
 
  private:
@@ -121,11 +121,11 @@ class SmallTilePipelineState {
   unsigned parity_ = 0;
 };
 
-// Producer: one thread. Each thread block loads half of the columns' tile, to both blocks.
+// Producer: one thread. Each thread block of the cluster loads its share of the tile of B, to both blocks.
 template <class Config>
 __device__ void fill_stages(const TensorMap& a, const TensorMap& b, const SmallTileParams& params,
                             const SmallTileCoord<Config>& coord, SmallTilePipelineState<Config> stages) {
-  constexpr int half = Config::columns / blocks_of_cluster;
+  constexpr int columns_per_block = Config::columns / gemm_cluster_size;
   const int rank = block_rank_in_cluster();
   const int first_a = params.shares_a ? 0 : coord.item * Config::slices;
   const int first_b = params.shares_b ? 0 : coord.item * Config::slices;
@@ -137,9 +137,9 @@ __device__ void fill_stages(const TensorMap& a, const TensorMap& b, const SmallT
     for (int slice = 0; slice < Config::slices; ++slice) {
       tma_load(stages.a(slice), a, stages.full(), k_block * term_block, coord.row * small_tile_rows,
                first_a + slice);
-      tma_load_multicast(stages.b(slice) + rank * half * term_block * 2, b, stages.full(),
-                         k_block * term_block, coord.column * Config::columns + rank * half, first_b + slice,
-                         (1 << blocks_of_cluster) - 1);
+      tma_load_multicast(stages.b(slice) + rank * columns_per_block * term_block * 2, b, stages.full(),
+                         k_block * term_block, coord.column * Config::columns + rank * columns_per_block,
+                         first_b + slice, (1 << gemm_cluster_size) - 1);
     }
   }
 }

@@ -75,17 +75,17 @@ constexpr SmallTileVariant choose_small_tile(const SmallTile& tile, std::size_t 
                                              std::int64_t k, int slices, std::int32_t sub_blocks,
                                              std::int32_t sm_count, const MultiTermCosts& costs,
                                              std::int32_t segments = 1) {
-  constexpr std::int64_t shared_bytes = 227 << 10;  // of a thread block at most; an SM has 1 KB more
+  constexpr std::int64_t shared_bytes = 227 << 10;  // most that a thread block can have; an SM has 1 KB more
   const double cache = tile.columns > 32 ? costs.cache_rate : costs.narrow_cache_rate;
   const std::int64_t blocks = divide_up(k, term_block);
   const std::int64_t side = slices * term_block * 2;  // bytes of a vector in a k-block
   const double operands = static_cast<double>(items * (rows + columns) * blocks * side);
   if (swapped) std::swap(rows, columns);
   SmallTileVariant variant{number, swapped};
-  variant.row_pairs = static_cast<std::int32_t>(divide_up(rows, small_tile_rows * blocks_of_cluster));
+  variant.row_pairs = static_cast<std::int32_t>(divide_up(rows, small_tile_rows * gemm_cluster_size));
   variant.columns = static_cast<std::int32_t>(divide_up(columns, tile.columns));
   variant.segments = segments;
-  const std::int64_t tiles = items * variant.row_pairs * blocks_of_cluster * variant.columns * segments;
+  const std::int64_t tiles = items * variant.row_pairs * gemm_cluster_size * variant.columns * segments;
   const auto stages_in = [&](std::int64_t bytes) {
     return static_cast<std::int32_t>(
         std::min<std::int64_t>(max_stages, (bytes - 2048) / tile.stage_bytes(slices)));
@@ -94,7 +94,7 @@ constexpr SmallTileVariant choose_small_tile(const SmallTile& tile, std::size_t 
   const auto each = static_cast<double>(divide_up(tiles, sm_count));
   const std::int64_t tile_blocks = divide_up(blocks, segments);
   const double loaded = static_cast<double>(tiles * tile_blocks * side) *
-                        (small_tile_rows + tile.columns / static_cast<double>(blocks_of_cluster));
+                        (small_tile_rows + tile.columns / static_cast<double>(gemm_cluster_size));
   const SmallTileTimes& times = costs.small_tiles[number];
   const double block_time = each > 1 ? each * times.shared : times.alone;
   const double computed =

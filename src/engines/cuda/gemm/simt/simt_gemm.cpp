@@ -35,7 +35,7 @@ std::int64_t blocks_of(std::int64_t rows, std::int64_t columns, const SimtTile& 
   return divide_up(rows, shape.side) * divide_up(columns, shape.side);
 }
 
-// The times of the tiles: of the device's profile, if it is of SIMT tiles; else relative ones.
+// Returns the times of the tiles: of the device's profile, if it is of SIMT tiles; else relative ones.
 std::array<double, 4> times_of(std::size_t type, std::span<const SimtTile> tiles) {
   const ProfileInForce* profile = profile_in_force();
   const bool is_single = type == static_cast<std::size_t>(ElementType::f32) ||
@@ -48,7 +48,7 @@ std::array<double, 4> times_of(std::size_t type, std::span<const SimtTile> tiles
 
 struct ChosenTile {
   std::size_t number;
-  std::int64_t blocks;  // of a batch item
+  std::int64_t blocks;  // thread blocks of a batch item
 };
 
 ChosenTile choose_tile(const DeviceTile& tile) {

@@ -49,17 +49,18 @@ struct KTiles {
   KTile<T, Tile> b[2];
 };
 
-// How the threads of a block share an operand's elements of a step: neighboring lanes copy what is
-// contiguous in memory.
-enum class CopyPattern : std::uint8_t { chunks_along_vectors, elements_along_vectors, elements_along_k };
+// Patterns in which the threads of a thread block share an operand's elements of a step: neighboring lanes
+// copy what is contiguous in memory, 16 bytes or one element each.
+enum class SimtCopyPattern : std::uint8_t { chunks_along_vectors, elements_along_vectors, elements_along_k };
 
 // `view` begins at the tile's first vector.
 template <class T, int Tile>
-__device__ CopyPattern copy_pattern(const MatrixView<const T>& view) {
-  if (view.column_stride < view.row_stride) return CopyPattern::elements_along_k;
+__device__ SimtCopyPattern copy_pattern(const MatrixView<const T>& view) {
+  if (view.column_stride < view.row_stride) return SimtCopyPattern::elements_along_k;
   const bool aligned = view.row_stride == 1 && view.column_stride % KTile<T, Tile>::chunk == 0 &&
                        reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0;
-  return aligned && !is_complex<T> ? CopyPattern::chunks_along_vectors : CopyPattern::elements_along_vectors;
+  return aligned && !is_complex<T> ? SimtCopyPattern::chunks_along_vectors
+                                   : SimtCopyPattern::elements_along_vectors;
 }
 
 // Copies of one thread to shared memory for every step. Complex elements, which may have to be conjugated,
@@ -74,15 +75,15 @@ class Loader {
     const MatrixView<const T> view = view_of<const T>(side.matrix, side.item + blockIdx.y)
                                          .block(first, 0, side.matrix.rows - first, side.matrix.columns);
     pattern_ = copy_pattern<T, Tile>(view);
-    const int lanes = pattern_ == CopyPattern::elements_along_k       ? Step::depth
-                      : pattern_ == CopyPattern::chunks_along_vectors ? Tile / Step::chunk
-                                                                      : Tile;
+    const int lanes = pattern_ == SimtCopyPattern::elements_along_k       ? Step::depth
+                      : pattern_ == SimtCopyPattern::chunks_along_vectors ? Tile / Step::chunk
+                                                                          : Tile;
     const int lane = static_cast<int>(threadIdx.x) % lanes;
     const int other = static_cast<int>(threadIdx.x) / lanes;
-    const int vector = pattern_ == CopyPattern::elements_along_k       ? other
-                       : pattern_ == CopyPattern::chunks_along_vectors ? lane * Step::chunk
-                                                                       : lane;
-    p_ = pattern_ == CopyPattern::elements_along_k ? lane : other;
+    const int vector = pattern_ == SimtCopyPattern::elements_along_k       ? other
+                       : pattern_ == SimtCopyPattern::chunks_along_vectors ? lane * Step::chunk
+                                                                           : lane;
+    p_ = pattern_ == SimtCopyPattern::elements_along_k ? lane : other;
     offset_ = p_ * Step::pitch + vector;
     vectors_left_ = static_cast<int>(std::min<std::int64_t>(vectors, Tile)) - vector;
     source_ = view.data + vector * view.row_stride + p_ * view.column_stride;
@@ -91,37 +92,37 @@ class Loader {
   // Begins to load the elements of the next step, which has `inner` of its inner indices, and zeros for the
   // others. They are in `step` after end_load().
   __device__ void begin_load(Step& step, int inner) {
-    if (pattern_ == CopyPattern::chunks_along_vectors) {
-      begin_load<CopyPattern::chunks_along_vectors>(step, inner);
-    } else if (pattern_ == CopyPattern::elements_along_k) {
-      begin_load<CopyPattern::elements_along_k>(step, inner);
+    if (pattern_ == SimtCopyPattern::chunks_along_vectors) {
+      begin_load<SimtCopyPattern::chunks_along_vectors>(step, inner);
+    } else if (pattern_ == SimtCopyPattern::elements_along_k) {
+      begin_load<SimtCopyPattern::elements_along_k>(step, inner);
     } else {
-      begin_load<CopyPattern::elements_along_vectors>(step, inner);
+      begin_load<SimtCopyPattern::elements_along_vectors>(step, inner);
     }
     source_ += Step::depth * matrix_.column_stride;
   }
   __device__ void end_load(Step& step) const {
     if constexpr (!is_complex<T>) {
       await_copies();
-    } else if (pattern_ == CopyPattern::elements_along_k) {
-      store<CopyPattern::elements_along_k>(step);
+    } else if (pattern_ == SimtCopyPattern::elements_along_k) {
+      store<SimtCopyPattern::elements_along_k>(step);
     } else {
-      store<CopyPattern::elements_along_vectors>(step);
+      store<SimtCopyPattern::elements_along_vectors>(step);
     }
   }
 
  private:
   // Vectors and inner indices from one copy of a thread to the next, and the number of its copies.
-  template <CopyPattern Pattern>
+  template <SimtCopyPattern Pattern>
   struct Copies {
-    static constexpr bool chunks = Pattern == CopyPattern::chunks_along_vectors;
-    static constexpr bool along_k = Pattern == CopyPattern::elements_along_k;
+    static constexpr bool chunks = Pattern == SimtCopyPattern::chunks_along_vectors;
+    static constexpr bool along_k = Pattern == SimtCopyPattern::elements_along_k;
     static constexpr int vectors = along_k ? simt_threads / Step::depth : 0;
     static constexpr int inner = along_k ? 0 : simt_threads * (chunks ? Step::chunk : 1) / Tile;
     static constexpr int count = Tile * Step::depth / simt_threads / (chunks ? Step::chunk : 1);
   };
 
-  template <CopyPattern Pattern>
+  template <SimtCopyPattern Pattern>
   __device__ void begin_load(Step& step, int inner) {
     if (is_whole_ && inner == Step::depth) {
       load<Pattern, true>(step, inner - p_);
@@ -129,7 +130,7 @@ class Loader {
       load<Pattern, false>(step, inner - p_);
     }
   }
-  template <CopyPattern Pattern, bool Whole>
+  template <SimtCopyPattern Pattern, bool Whole>
   __device__ void load(Step& step, int inner_left) {
     using Each = Copies<Pattern>;
     const std::int64_t source_step =
@@ -151,7 +152,7 @@ class Loader {
       }
     }
   }
-  template <CopyPattern Pattern>
+  template <SimtCopyPattern Pattern>
   __device__ void store(Step& step) const {
     T* target = step.at(0, 0) + offset_;
 #pragma unroll
@@ -164,16 +165,16 @@ class Loader {
       copy_8_bytes(shared_address(target), source, exists);
     }
   }
-  template <CopyPattern Pattern>
+  template <SimtCopyPattern Pattern>
   static constexpr int target_step = Copies<Pattern>::inner* Step::pitch + Copies<Pattern>::vectors;
 
   const DeviceMatrix& matrix_;
   const T* source_;
-  CopyPattern pattern_;
+  SimtCopyPattern pattern_;
   bool is_whole_;     // the operand has all vectors of the tile
-  int vectors_left_;  // from the thread's first vector on
+  int vectors_left_;  // vectors of the tile from the thread's first one on
   int p_;             // inner index of the thread's first element
-  int offset_;        // of that element in a step
+  int offset_;        // offset of the thread's first element in a step
   T element_[is_complex<T> ? Tile * Step::depth / simt_threads : 1];
 };
 

@@ -21,7 +21,7 @@ constexpr int simt_depth(int tile) {
 struct SimtTile {
   int side;     // rows and columns of C
   int at_once;  // thread blocks per SM
-  float time;   // of as many tiles as a device holds at once, in units of the narrowest tiles' time
+  float time;   // time of as many tiles as a device holds at once; unit: that of the narrowest tiles
 
   constexpr int rows() const { return side; }
   constexpr int columns() const { return side; }

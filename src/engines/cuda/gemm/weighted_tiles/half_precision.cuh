@@ -17,14 +17,14 @@ namespace kintsugi::core::cuda {
 inline constexpr int half_elements = half_piece / 4;
 
 // A thread's part of a vector in a piece: integers of 48 bits with signs, and the weight of the exponent.
-struct HalfVector {
+struct Fp16Vector {
   std::uint64_t integers[half_elements];
   std::uint32_t negative = 0;  // bit e: element e
   float weight;
 
   // Elements begin ... begin + half_elements - 1 of a vector, with zeros from `end` on; NaN and infinities
   // count as zeros. The four threads of a vector call it together.
-  __device__ HalfVector(const float* vector, std::int64_t stride, std::int64_t begin, std::int64_t end,
+  __device__ Fp16Vector(const float* vector, std::int64_t stride, std::int64_t begin, std::int64_t end,
                         int panel_exponent) {
     float elements[half_elements];
     int exponent = TileExponent::none;
@@ -58,11 +58,11 @@ struct HalfVector {
 
 // Digits of the warp's 16 rows: a thread has rows g and g + 8, g = lane / 4. The registers are those of A's
 // fragments for two instructions of 16 inner indices.
-struct HalfRows {
+struct Fp16Rows {
   std::uint32_t digits[half_digits][2][4];
   float weights[2];
 
-  __device__ void load(int r, const HalfVector& row) {
+  __device__ void load(int r, const Fp16Vector& row) {
     weights[r] = row.weight;
 #pragma unroll
     for (int s = 0; s < half_digits; ++s) {
@@ -74,11 +74,11 @@ struct HalfRows {
 };
 
 // Digits of 8 columns: a thread has column lane / 4. `weights` are those of the two columns of its sums.
-struct HalfColumns {
+struct Fp16Columns {
   std::uint32_t digits[half_digits][2][2];
   float weights[2];
 
-  __device__ explicit HalfColumns(const HalfVector& column) {
+  __device__ explicit Fp16Columns(const Fp16Vector& column) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
     for (int e = 0; e < 2; ++e) weights[e] = __shfl_sync(~0U, column.weight, (lane % 4 * 2 + e) * 4);
@@ -93,7 +93,7 @@ struct HalfColumns {
 
 // Adds one piece to the sums of a fragment. The sums of the products of digits s and w - s are added in the
 // order of half_value().
-__device__ inline void add_half_piece(float (&sums)[4], const HalfRows& rows, const HalfColumns& columns) {
+__device__ inline void add_half_piece(float (&sums)[4], const Fp16Rows& rows, const Fp16Columns& columns) {
   float value[4];
 #pragma unroll
   for (int w = half_digits - 1; w >= 0; --w) {
@@ -114,33 +114,33 @@ __device__ inline void add_half_piece(float (&sums)[4], const HalfRows& rows, co
 }
 
 // The `count` vectors of a panel from `first` on, of one operand, and the weights of the panel's tiles.
-struct HalfPanel {
+struct Fp16Panel {
   MatrixView<const float> elements;  // vectors x k
   std::int64_t first;
   int count;
-  const int* scales;     // of the panel's vectors, in shared memory
-  const float* weights;  // of the panel's tiles, `stride` apart; -0 where the tile fails
+  const int* scales;     // scales of the panel's vectors, in shared memory
+  const float* weights;  // weights of the panel's tiles, `stride` apart; -0 where the tile fails
   std::int64_t stride;
 
   __device__ bool fails(int tile) const {
     return __float_as_uint(__ldcg(weights + tile * stride)) >> 31 != 0;
   }
 
-  // The thread's part of vector v of the panel in the piece that begins at inner index `piece`. Beyond the
-  // last vector the elements are zeros.
-  __device__ HalfVector vector(int v, std::int64_t piece) const {
+  // Returns the thread's part of vector v of the panel in the piece that begins at inner index `piece`.
+  // Beyond the last vector the elements are zeros.
+  __device__ Fp16Vector vector(int v, std::int64_t piece) const {
     const bool exists = v < count;
     const std::int64_t begin = piece + threadIdx.x % 4 * half_elements;
     // The scale of a vector with NaN or infinities is not in `scales`; its elements of C do not use the sums.
     const int scale = exists && scales[v] != special_scale ? scales[v] : 0;
-    return HalfVector(&elements(first + (exists ? v : 0), 0), elements.column_stride, begin,
+    return Fp16Vector(&elements(first + (exists ? v : 0), 0), elements.column_stride, begin,
                       exists ? elements.columns : 0, -scale);
   }
 };
 
 // Adds all pieces of the tiles that fail in the rows or in the columns, in ascending order of k. All threads
 // of a warp call it together.
-__device__ inline void add_half_fragment(float (&sums)[4], const HalfPanel& a, const HalfPanel& b,
+__device__ inline void add_half_fragment(float (&sums)[4], const Fp16Panel& a, const Fp16Panel& b,
                                          int depth) {
   const auto lane = static_cast<int>(threadIdx.x % 32);
   const auto tiles = static_cast<int>((a.elements.columns + depth - 1) / depth);
@@ -154,10 +154,10 @@ __device__ inline void add_half_fragment(float (&sums)[4], const HalfPanel& a, c
       const std::int64_t end = min(begin + depth, a.elements.columns);
 #pragma unroll 1
       for (std::int64_t piece = begin; piece < end; piece += half_piece) {
-        HalfRows rows;
+        Fp16Rows rows;
         rows.load(0, a.vector(lane / 4, piece));
         rows.load(1, a.vector(lane / 4 + 8, piece));
-        const HalfColumns columns(b.vector(lane / 4, piece));
+        const Fp16Columns columns(b.vector(lane / 4, piece));
         add_half_piece(sums, rows, columns);
       }
     }

@@ -47,7 +47,7 @@ WeightedTileParams params_of(const DeviceFusedProduct& product) {
   const std::int32_t k_blocks = count(product.a.vector_stride(), WeightedTile::block);
   params.k_tiles = k_blocks * WeightedTile::block_k_tiles(product.schedule->tiles.depth);
   params.schedule =
-      make_whole_tile_schedule(count(product.tile.rows, blocks_of_cluster * WeightedTile::rows),
+      make_whole_tile_schedule(count(product.tile.rows, gemm_cluster_size * WeightedTile::rows),
                                count(product.tile.columns, WeightedTile::columns),
                                static_cast<std::int32_t>(product.items), k_blocks, clusters_of_device());
   params.weights_a = product.a.tile_weights;
@@ -73,10 +73,10 @@ void weighted_tile_gemm(const Queue& queue, const DeviceFusedProduct& product) {
   const int block_k_tiles = WeightedTile::block_k_tiles(kernel.depth);
   const std::int64_t items_a = product.shares_a ? 1 : product.items;
   const std::int64_t items_b = product.shares_b ? 1 : product.items;
-  launch(kernel.kernel, {blocks_of_cluster * std::int64_t{params.schedule.clusters}, 1, 1, blocks_of_cluster},
+  launch(kernel.kernel, {gemm_cluster_size * std::int64_t{params.schedule.clusters}, 1, 1, gemm_cluster_size},
          WeightedTile::threads, kernel.tile.shared_bytes(), queue,
          tensor_map(product.a, items_a, WeightedTile::rows),
-         tensor_map(product.b, items_b, WeightedTile::columns / blocks_of_cluster),
+         tensor_map(product.b, items_b, WeightedTile::columns / gemm_cluster_size),
          weight_map(product.a, items_a, WeightedTile::row_panels, block_k_tiles),
          weight_map(product.b, items_b, WeightedTile::column_panels, block_k_tiles), params);
 }

@@ -16,14 +16,14 @@ inline constexpr int weighted_tile_columns = 8;
 // Tile of a cluster: 256 rows, 128 in each thread block, whose consumer warpgroups have 64 each. The slices
 // of the 64 columns are loaded to both blocks. A thread holds 32 registers each of FP32 sums, combined high
 // integers and two INT32 accumulators: the weights 2^0 and 2^-7 first, then 2^-14 and 2^-21. With 96 columns
-// these would be 192, which leaves the epilogue and the half-precision program few. m64n64k32 with both
-// operands in shared memory reads its 4 KB in the 32 cycles that it takes, so the matrix unit can be busy for
-// 4/5 of the time beside the copies into shared memory; conversions leave it less than that.
+// these would be 192, too many beside those of the epilogue and the half-precision program. m64n64k32 with
+// both operands in shared memory reads its 4 KB in the 32 cycles that it takes, so the matrix unit can be
+// busy for 4/5 of the time beside the copies into shared memory; conversions leave it less than that.
 struct WeightedTile {
   int slices_a;
   int slices_b;
 
-  static constexpr int rows = 128;  // of a thread block
+  static constexpr int rows = 128;  // rows of C per thread block
   static constexpr int columns = 64;
   static constexpr int block = 128;  // inner indices of a k-block, which a pipeline stage holds
   static constexpr int threads = 384;

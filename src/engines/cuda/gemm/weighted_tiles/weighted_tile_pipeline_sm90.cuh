@@ -22,7 +22,8 @@ struct WeightedTileConfig {
   static constexpr int fragments = WeightedTile::column_panels;
   static constexpr int depth = Depth;
   static constexpr int block_k_tiles = Tile.block_k_tiles(Depth);
-  static constexpr int tile_steps = WeightedTile::block / step_bytes / block_k_tiles;  // in a k-block
+  // wgmma steps of one tile along k.
+  static constexpr int tile_steps = WeightedTile::block / step_bytes / block_k_tiles;
 
   // Registers per consumer thread; with the producer's they fill the SM's register file.
   static constexpr int consumer_registers = 224;
@@ -45,14 +46,14 @@ struct WeightedTileSharedStorage {
   EpilogueParams<WeightedTile::rows, WeightedTile::columns, warpgroup / 32 - 1> epilogue;
   Mbarrier epilogue_ready;
   Mbarrier epilogue_read;
-  bool has_failing_tiles;  // in the rows or columns of the tile of C; loaded with the epilogue's parameters
+  bool has_failing_tiles;  // true if a row or column of the tile of C has one
 
   __device__ void initialise() {
     epilogue_ready.initialise(epilogue.epilogue_warps);
     epilogue_read.initialise(consumers * warpgroup / 32);
     for (int stage = 0; stage < stages; ++stage) {
       full[stage].initialise(1);
-      free[stage].initialise(consumers * (warpgroup / 32) * blocks_of_cluster);
+      free[stage].initialise(consumers * (warpgroup / 32) * gemm_cluster_size);
     }
   }
 };
@@ -80,12 +81,12 @@ class WeightedTilePipelineState {
   __device__ Mbarrier& full() const { return shared_.full[stage_]; }
   __device__ void wait_full() const { full().wait(parity_); }
   __device__ void wait_free() const { shared_.free[stage_].wait(parity_ ^ 1); }
-  // Frees the stage for this warp, in both thread blocks, which load half of the columns each. Every warp
-  // arrives, since each has read weights.
+  // Frees the stage for this warp, in both thread blocks, each of which loads its share of the tile of B.
+  // Every warp arrives, since each has read weights.
   __device__ void release() const {
     __syncwarp();
     const unsigned lane = threadIdx.x % 32;
-    if (lane < blocks_of_cluster) shared_.free[stage_].arrive_remote(lane);
+    if (lane < gemm_cluster_size) shared_.free[stage_].arrive_remote(lane);
   }
 
  private:
@@ -95,12 +96,6 @@ class WeightedTilePipelineState {
   unsigned parity_ = 0;
 };
 
-// True if another candidate was selected for the work tile's batch item.
-__device__ inline bool is_not_selected(const WeightedTileParams& params, const WorkTile& work_tile) {
-  if (params.tile.condition.selection == nullptr) return false;
-  return !holds(params.tile.condition, params.schedule.coord(work_tile).item);
-}
-
 // Tensor maps of slices and of weights.
 struct WeightedTileMaps {
   const TensorMap& a;
@@ -109,16 +104,17 @@ struct WeightedTileMaps {
   const TensorMap& weights_b;
 };
 
-// Loads one k-block of all slices. Each thread block loads half of the columns' tile, to both blocks.
+// Loads one k-block of all slices. Each thread block of the cluster loads its share of the tile of B, to both
+// blocks.
 template <class Config>
 __device__ void load_stage(const WeightedTileMaps& maps, const WeightedTileParams& params,
                            const WeightedTilePipelineState<Config>& pipeline, const TileCoord& coord,
                            int block) {
   constexpr WeightedTile tile = Config::tile;
-  constexpr int half = WeightedTile::columns / blocks_of_cluster;
+  constexpr int columns_per_block = WeightedTile::columns / gemm_cluster_size;
   constexpr int weight_row = (WeightedTile::row_panels + WeightedTile::column_panels) * sizeof(float);
   const int rank = block_rank_in_cluster();
-  const int row = coord.row * blocks_of_cluster + rank;
+  const int row = coord.row * gemm_cluster_size + rank;
   const int item_a = params.shares_a ? 0 : coord.item;
   const int item_b = params.shares_b ? 0 : coord.item;
   const int k = block * WeightedTile::block;
@@ -132,9 +128,9 @@ __device__ void load_stage(const WeightedTileMaps& maps, const WeightedTileParam
   }
 #pragma unroll
   for (int slice = 0; slice < Config::slices_b; ++slice) {
-    tma_load_multicast(pipeline.b() + slice * tile.b_bytes() + rank * half * WeightedTile::block, maps.b,
-                       full, k, coord.column * WeightedTile::columns + rank * half,
-                       item_b * Config::slices_b + slice, (1 << blocks_of_cluster) - 1);
+    tma_load_multicast(pipeline.b() + slice * tile.b_bytes() + rank * columns_per_block * WeightedTile::block,
+                       maps.b, full, k, coord.column * WeightedTile::columns + rank * columns_per_block,
+                       item_b * Config::slices_b + slice, (1 << gemm_cluster_size) - 1);
   }
   tma_load(pipeline.row_weights(), maps.weights_a, full, row * WeightedTile::row_panels, k / Config::depth,
            item_a);
@@ -164,7 +160,7 @@ struct WeightedTileRegion {
   TileRange columns;
 
   __device__ explicit WeightedTileRegion(const TileCoord& coord)
-      : rows{(std::int64_t{coord.row} * blocks_of_cluster + block_rank_in_cluster()) * WeightedTile::rows,
+      : rows{(std::int64_t{coord.row} * gemm_cluster_size + block_rank_in_cluster()) * WeightedTile::rows,
              WeightedTile::rows},
         columns{std::int64_t{coord.column} * WeightedTile::columns, WeightedTile::columns} {}
 };

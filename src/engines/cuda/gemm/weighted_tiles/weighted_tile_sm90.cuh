@@ -67,8 +67,8 @@ __device__ __forceinline__ void multiply_weights(WeightedIntegers<Config>& high,
   if constexpr (Config::has_weight(First + 1)) warpgroup_fence_operand(low);
 }
 
-// An integer of magnitude below 2^22 as an FP32 number, by two additions: I2F is issued at a quarter or an
-// eighth of their rate.
+// Returns an integer of magnitude below 2^22 as an FP32 number, by two additions: I2F is issued at a quarter
+// or an eighth of their rate.
 __device__ inline float small_integer(std::int32_t x) {
   constexpr std::int32_t bits_of_shift = 0x4b400000;  // 1.5 * 2^23
   return __fadd_rn(__int_as_float(x + bits_of_shift), -0x1.8p23F);
@@ -150,9 +150,9 @@ __device__ __forceinline__ void add_k_tile(float (&sums)[Config::sums],
   add_values<Config>(sums, high, third, fourth, weights);
 }
 
-// Adds the products of failing tiles to `half` for every fragment of the warp.
+// Adds the products of failing tiles to `fp16_sums` for every fragment of the warp.
 template <class Config>
-__device__ void add_half_precision(float (&half)[Config::sums], const WeightedTileParams& params,
+__device__ void add_half_precision(float (&fp16_sums)[Config::sums], const WeightedTileParams& params,
                                    const WeightedTileSharedStorage<Config>& shared, const TileCoord& coord) {
   const int warp = (thread_number() - warpgroup) / 32;
   const WeightedTileRegion region(coord);
@@ -160,7 +160,7 @@ __device__ void add_half_precision(float (&half)[Config::sums], const WeightedTi
   const std::int64_t item_b = params.shares_b ? 0 : coord.item;
   const int row = warp * weighted_tile_rows;
   if (row >= shared.epilogue.rows) return;
-  const HalfPanel a{view_of<const float>(params.tile.a.matrix, params.tile.a.item + coord.item),
+  const Fp16Panel a{view_of<const float>(params.tile.a.matrix, params.tile.a.item + coord.item),
                     shared.epilogue.first_row + row,
                     shared.epilogue.rows - row,
                     shared.epilogue.scales + row,
@@ -173,7 +173,7 @@ __device__ void add_half_precision(float (&half)[Config::sums], const WeightedTi
   for (int fragment = 0; fragment < Config::fragments; ++fragment) {
     const int column = fragment * weighted_tile_columns;
     if (column >= shared.epilogue.columns) break;
-    const HalfPanel b{columns,
+    const Fp16Panel b{columns,
                       shared.epilogue.first_column + column,
                       shared.epilogue.columns - column,
                       shared.epilogue.scales + WeightedTile::rows + column,
@@ -183,7 +183,7 @@ __device__ void add_half_precision(float (&half)[Config::sums], const WeightedTi
     float sums[4] = {};
     add_half_fragment(sums, a, b, Config::depth);
 #pragma unroll
-    for (int i = 0; i < Config::sums; ++i) half[i] = i / 4 == fragment ? sums[i % 4] : half[i];
+    for (int i = 0; i < Config::sums; ++i) fp16_sums[i] = i / 4 == fragment ? sums[i % 4] : fp16_sums[i];
   }
 }
 
@@ -192,10 +192,10 @@ __device__ void add_half_precision(float (&half)[Config::sums], const WeightedTi
 template <class Config>
 struct SumsOfPrograms {
   const float (&tiles)[Config::sums];
-  const float (&half)[Config::sums];
+  const float (&fp16_sums)[Config::sums];
 
   __device__ double operator[](int i) const {
-    return 0x1p-19 * static_cast<double>(tiles[i]) + 0x1p-14 * static_cast<double>(half[i]);
+    return 0x1p-19 * static_cast<double>(tiles[i]) + 0x1p-14 * static_cast<double>(fp16_sums[i]);
   }
 };
 
@@ -218,10 +218,10 @@ __device__ void multiply_work_tiles(const WeightedTileParams& params,
       tile = tile + 1 == Config::block_k_tiles ? 0 : tile + 1;
     }
     shared.epilogue_ready.wait(epilogue_parity);
-    float half[Config::sums] = {};
+    float fp16_sums[Config::sums] = {};
     if (shared.has_failing_tiles)
-      add_half_precision<Config>(half, params, shared, params.schedule.coord(work_tile));
-    store_general_tile(SumsOfPrograms<Config>{sums, half}, params.tile, shared.epilogue, consumer * 64,
+      add_half_precision<Config>(fp16_sums, params, shared, params.schedule.coord(work_tile));
+    store_general_tile(SumsOfPrograms<Config>{sums, fp16_sums}, params.tile, shared.epilogue, consumer * 64,
                        thread_number() - warpgroup, consumers * warpgroup);
     __syncwarp();
     if (thread_number() % 32 == 0) shared.epilogue_read.arrive();

@@ -4,7 +4,7 @@
 namespace kintsugi::core::cuda {
 
 #define KINTSUGI_WEIGHTED_TILES(slices_a, slices_b)                                                 \
-  extern "C" __global__ void __cluster_dims__(blocks_of_cluster, 1, 1)                              \
+  extern "C" __global__ void __cluster_dims__(gemm_cluster_size, 1, 1)                              \
       __launch_bounds__(WeightedTile::threads, 1) weighted_tiles_##slices_a##_##slices_b(           \
           const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b,                 \
           const __grid_constant__ TensorMap weights_a, const __grid_constant__ TensorMap weights_b, \

@@ -18,7 +18,7 @@ int max_checked_moduli() { return moduli_in_limbs(most_checked_limbs); }
 
 namespace {
 
-using CheckedKernels = std::array<KernelName, 4>;  // for each element type
+using CheckedKernels = std::array<KernelName, 4>;  // one kernel per element type
 
 template <class Source>
 void launch_checked(const CheckedKernels& kernels, const Queue& queue, const Source& source,

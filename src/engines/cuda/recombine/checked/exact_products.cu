@@ -52,7 +52,7 @@ __device__ bool cannot_underflow_or_overflow(const VectorRange& row, const Vecto
 // Number of products in an element's sum.
 __device__ std::int64_t products_of_sum(const DeviceTile& tile) { return tile.a.matrix.length(); }
 
-// True if element (i, j) of the whole matrix may be summed in its own arithmetic.
+// True if element (i, j) of the whole matrix may be summed by fused multiply-add in its own type.
 template <class T>
 __device__ bool can_use_own_arithmetic(const DeviceTile& tile, std::int64_t i, std::int64_t j) {
   return cannot_underflow_or_overflow<RealOf<T>>(tile.a.ranges[i], tile.b.ranges[parts_of<T> * j],
@@ -237,7 +237,7 @@ struct OpenMasks {
 
   unsigned count;
   std::uint32_t bits[max_count];
-  std::uint32_t indices[max_count];  // in DeviceOpenElements::masks
+  std::uint32_t indices[max_count];  // indices in DeviceOpenElements::masks
 
   // Calls visit(index of the mask, bit of the element) for open elements warp, warp + warps, ...
   template <class Visit>

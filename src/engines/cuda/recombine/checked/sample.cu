@@ -90,7 +90,7 @@ __device__ void add_chances(const SampleTask& task, std::int64_t pair) {
     sum = fma(a.take(p, task.chain.top_a), b.take(p, task.chain.top_b), sum);
   }
   const double factor = static_cast<double>(task.sides[0].matrix.length()) / static_cast<double>(task.length);
-  sum = sum_over_warp(sum) * sqrt(factor);  // of random signs
+  sum = sum_over_warp(sum) * sqrt(factor);  // standard deviation of a sum with random signs
 #pragma unroll
   for (int c = 0; c < candidates; ++c) {
     const int top_a = task.chain.top_a[c];

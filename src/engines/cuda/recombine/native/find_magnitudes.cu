@@ -74,13 +74,14 @@ __device__ Extremes<Real> extremes_of_thread(const OperandLines& operand, int bl
   const int lane = static_cast<int>(threadIdx.x) % width;
   const int line_in_group = static_cast<int>(threadIdx.x) / width;
   Extremes<Real> extremes{Extremes<Real>::infinity, 0, 0};
+  // Thread blocks take chunks in turn: chunk `index` of all chunks of all groups of lines of all items.
 #pragma unroll 1
-  for (std::int64_t unit = block; unit < chunks * groups * operand.items; unit += blocks) {
-    const std::int64_t line = unit / chunks % groups * lines_at_once + line_in_group;
+  for (std::int64_t index = block; index < chunks * groups * operand.items; index += blocks) {
+    const std::int64_t line = index / chunks % groups * lines_at_once + line_in_group;
     if (line >= operand.lines) continue;
-    const std::int64_t begin = unit % chunks * chunk + lane;
+    const std::int64_t begin = index % chunks * chunk + lane;
     const Real* first = static_cast<const Real*>(operand.data) +
-                        unit / (chunks * groups) * operand.item_stride + line * operand.stride;
+                        index / (chunks * groups) * operand.item_stride + line * operand.stride;
     Real numbers[loads_in_flight];
 #pragma unroll
     for (int i = 0; i < loads_in_flight; ++i) {

@@ -40,7 +40,7 @@ FinishTask finish_task(const DeviceTile& tile, bool in_place) {
   return task;
 }
 
-// The items from `item` on of an operand; no data if its numbers are not contiguous along a side.
+// Returns the items from `item` on of an operand; no data if its numbers are not contiguous along a side.
 OperandLines lines_of(const DeviceMatrix& matrix, std::int64_t item, std::int64_t items) {
   const bool along_k = matrix.column_stride == 1;
   if (matrix.pointers || (!along_k && matrix.row_stride != 1)) return {};

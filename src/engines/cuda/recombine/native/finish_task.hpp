@@ -5,7 +5,7 @@
 
 namespace kintsugi::core::cuda {
 
-inline constexpr int native_tile_side = 64;  // of the tiles of C in which sums are tested
+inline constexpr int native_tile_side = 64;  // side of the tiles of C in which sums are tested
 inline constexpr int native_threads = 256;
 
 // Magnitudes of a part of an operand: the least one other than zero (infinity if there is none) and the
@@ -41,7 +41,7 @@ struct FinishTask {
   double min_sum = 0;              // least sum that is right by its size alone
   double min_product = 0;          // least product that does not underflow, before alpha
   unsigned int tiles_of_rows = 0;  // tiles along a column of C
-  std::int64_t tiles = 0;          // of an item
+  std::int64_t tiles = 0;          // tiles of an item
   // Magnitudes of the operands, nullptr if they are not known. No sum need be read if they prove all of them.
   const Magnitudes* records = nullptr;
   int records_of_a = 0;

@@ -64,7 +64,7 @@ void pack(const Queue& queue, const DeviceSplit& split, const DeviceCondition& c
           std::int64_t served_items) {
   static const KernelName kernel{"pack_tiles", "pack_tiles", waits_for_grid_dependency};
   if (split.side.matrix.type != ElementType::f32 || split.rule->slices > 4)
-    fail(Status::internal, "engine cuda was handed elements of type {} to split into {} segments",
+    fail(Status::internal, "engine cuda got elements of type {} to split into {} segments",
          static_cast<int>(split.side.matrix.type), split.rule->slices);
   const std::int64_t items = split.side.items;
   PackTask task = task_of(split, condition, items == 1 ? served_items : 1);

@@ -141,8 +141,8 @@ __device__ void finish_tile(const PackTask& task, const PackPart& part, PackStor
   if (fails) atomicAdd(task.failures + item_of_block() * task.panels + panel_index, 1);
 }
 
-// |x| 2^shift, rounded to nearest, ties to even, as tile_integer() gives it: both factors are normal powers
-// of two, so that only the conversion rounds where the product is not far below 1/2.
+// |x| 2^shift, rounded to nearest, ties to even, as tile_integer() gives it. Both factors are normal powers
+// of two, so only the conversion rounds; a subnormal product is rounded before, but is converted to 0 anyway.
 __device__ std::uint32_t scaled_integer(float x, int shift) {
   const int first = min(shift, 127);
   const float scaled = fabsf(x) * __int_as_float((first + 127) << 23);

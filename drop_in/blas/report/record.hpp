@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "call.hpp"
+#include "blas/call.hpp"
 
 namespace kintsugi::blas {
 

@@ -1,4 +1,4 @@
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/status.hpp"
-#include "lab/random.hpp"
+#include "lab/generators/random.hpp"
 
 namespace kintsugi::lab {
 namespace {
@@ -28,7 +28,7 @@ struct Vector {
 
 template <class T>
 struct Limits {
-  static constexpr int smallest_exponent = std::numeric_limits<T>::min_exponent - 1;  // of a normal number
+  static constexpr int smallest_exponent = std::numeric_limits<T>::min_exponent - 1;  // normal numbers
   static constexpr int largest_exponent = std::numeric_limits<T>::max_exponent - 1;
   static constexpr int fraction_bits = std::numeric_limits<T>::digits - 1;
 };

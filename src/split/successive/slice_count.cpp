@@ -1,11 +1,11 @@
-#include "split/slice_count.hpp"
+#include "split/successive/slice_count.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "base/floating_environment.hpp"
-#include "base/workers.hpp"
+#include "base/threads/workers.hpp"
 
 namespace kintsugi::core {
 

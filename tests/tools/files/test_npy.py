@@ -9,7 +9,7 @@ from numpy.lib import format as npy
 
 
 def read_back(program, name, *flags):
-    """What the program reads: A times the identity."""
+    """Returns the matrix that the program reads: A times the identity."""
     array = program.load(name)
     columns = array.shape[1] if array.ndim == 2 else 1
     program.save("identity.npy", numpy.eye(columns, dtype=array.dtype.newbyteorder("=")))

@@ -25,7 +25,7 @@ class ShortCall {
 
  private:
   bool watches_;
-  std::int64_t preemptions_ = 0;  // of the calling thread before the call
+  std::int64_t preemptions_ = 0;  // preemptions of the calling thread before the call
 };
 
 }  // namespace kintsugi::core

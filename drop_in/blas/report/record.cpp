@@ -1,10 +1,10 @@
 #include "record.hpp"
 
+#include "blas/mutexes.hpp"
+#include "blas/settings.hpp"
+#include "blas/sites/site_report.hpp"
 #include "common/report_file.hpp"
-#include "mutexes.hpp"
 #include "report.hpp"
-#include "settings.hpp"
-#include "sites/site_report.hpp"
 
 namespace kintsugi::blas {
 
@@ -41,7 +41,7 @@ double multiplications_of(const ProblemKey& key) {
   return static_cast<double>(key.m) * static_cast<double>(key.n) * static_cast<double>(key.k);
 }
 
-// The same bound for the shapes of a site.
+// Largest number of shapes that are recorded for each site, like most_problems.
 constexpr std::size_t most_shapes = 1000;
 
 void add_to_site(SiteRecord& site, const ProblemKey& key, const CallOutcome& outcome) {

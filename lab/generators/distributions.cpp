@@ -7,7 +7,7 @@
 
 #include "base/status.hpp"
 #include "base/text/nearest_name.hpp"
-#include "lab/generators.hpp"
+#include "lab/generators/generators.hpp"
 
 namespace kintsugi::lab {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "call.hpp"
-#include "sites/flow.hpp"
-#include "sites/output.hpp"
+#include "blas/call.hpp"
+#include "blas/sites/flow.hpp"
+#include "blas/sites/output.hpp"
 
 namespace kintsugi::blas {
 
@@ -31,7 +31,7 @@ struct ProblemRecord {
   std::int64_t native_calls = 0;
   std::int64_t scaled_calls = 0;  // at most beta C was formed, by the library
   std::map<std::string, std::int64_t> calls_of_program;
-  std::int64_t failed_calls = 0;  // of native_calls
+  std::int64_t failed_calls = 0;  // those of native_calls that failed
   std::int64_t recomputed_elements = 0;
   std::int64_t calls_with_special_values = 0;
   double seconds = 0;

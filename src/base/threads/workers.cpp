@@ -1,4 +1,4 @@
-#include "base/workers.hpp"
+#include "base/threads/workers.hpp"
 
 #include <sys/resource.h>
 
@@ -6,7 +6,7 @@
 #include <atomic>
 #include <chrono>
 
-#include "base/fork.hpp"
+#include "base/threads/fork.hpp"
 
 namespace kintsugi::core {
 
@@ -14,8 +14,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A machine counts as busy for so long after a thread of a short call was preempted. An idle machine's
-// daemons preempt a thread some times a second: the calls of a few tens of milliseconds have one thread then.
+// Time for which a machine counts as busy after a thread of a short call was preempted. Even an idle
+// machine's daemons preempt a thread a few times per second; calls within this time after it have one thread.
 constexpr auto busy_time = std::chrono::milliseconds(50);
 
 std::atomic<Clock::rep> busy_until{0};

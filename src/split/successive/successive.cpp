@@ -1,10 +1,10 @@
-#include "split/successive.hpp"
+#include "split/successive/successive.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/floating_environment.hpp"
-#include "base/workers.hpp"
+#include "base/threads/workers.hpp"
 #include "formats/fp16.hpp"
 #include "split/vector_blocks.hpp"
 

@@ -1,12 +1,12 @@
-#include "engines/cpu/pairs.hpp"
+#include "engines/cpu/pairs/pairs.hpp"
 
 #include <algorithm>
 #include <vector>
 
 #include "base/floating_environment.hpp"
-#include "base/fork.hpp"
+#include "base/threads/fork.hpp"
+#include "base/threads/workers.hpp"
 #include "base/vectorised.hpp"
-#include "base/workers.hpp"
 #include "engines/pair_element.hpp"
 
 namespace kintsugi::core {

@@ -1,4 +1,4 @@
-#include "base/fork.hpp"
+#include "base/threads/fork.hpp"
 
 #include <pthread.h>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "arith/pair_sum.hpp"
-#include "engines/cpu/pair_kernels.hpp"
+#include "engines/cpu/pairs/pair_kernels.hpp"
 
 namespace kintsugi::core {
 

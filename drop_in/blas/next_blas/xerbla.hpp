@@ -1,7 +1,7 @@
 // The report of a wrong argument.
 #pragma once
 
-#include "check.hpp"
+#include "blas/check.hpp"
 
 namespace kintsugi::blas {
 

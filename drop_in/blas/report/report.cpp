@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "blas/next_blas/next.hpp"
+#include "blas/settings.hpp"
+#include "blas/sites/site_report.hpp"
 #include "common/report_file.hpp"
-#include "next.hpp"
-#include "settings.hpp"
-#include "sites/site_report.hpp"
 
 namespace kintsugi::blas {
 
@@ -25,7 +25,7 @@ const char* side_name(Side side) { return side == Side::left ? "L" : "R"; }
 const char* uplo_name(Uplo uplo) { return uplo == Uplo::upper ? "U" : "L"; }
 const char* diag_name(Diag diag) { return diag == Diag::unit ? "U" : "N"; }
 
-// The letters of a Fortran call, in its order.
+// Returns the arguments SIDE, UPLO, TRANS and DIAG that the routine has, in the order of Fortran's call.
 std::string letters_of(const ProblemKey& key) {
   std::string letters;
   const auto add = [&](const char* letter) {

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "engines/cpu/pair_kernels.hpp"
+#include "engines/cpu/pairs/pair_kernels.hpp"
 #include "engines/engine.hpp"
 
 namespace kintsugi::core {
