@@ -84,12 +84,37 @@ struct Position {
   int column;
 };
 
-// Recomputes the elements whose bits are set in `open`, each in one thread. c begins at (row, column) of C;
-// position_of(e) is the Position of the element of bit e.
+// Elements that a thread has to recompute, and sums that are zero, a bit each.
+struct OpenElements {
+  std::uint64_t open = 0;
+  std::uint64_t zero_sums = 0;
+};
+
+template <class T>
+__device__ bool has_zero_part(const T& x) {
+  if constexpr (is_complex<T>) {
+    return x.real() == 0 || x.imag() == 0;
+  } else {
+    return x == 0;
+  }
+}
+
+// Adds a sum of zero that ranges prove to an element that holds the old C. Returns false, with nothing done,
+// if the result's sign or value depends on the sign of that zero.
+template <class T>
+__device__ bool add_zero_sum(const Scalars<T>& scalars, T& element) {
+  const T scaled = times(scalars.beta, element);
+  if (!(times(scalars.alpha, T(0)) == T(0)) || has_zero_part(scaled)) return false;
+  element = scaled;
+  return true;
+}
+
+// Recomputes open elements, each in one thread. c begins at (row, column) of C; position_of(e) is the Position
+// of the element of bit e.
 template <class T, class PositionOf>
 __device__ void recompute_open_elements(const DeviceTile& tile, std::int64_t row, std::int64_t column,
-                                        const MatrixView<T>& c, const Scalars<T>& scalars, std::uint64_t open,
-                                        const PositionOf& position_of) {
+                                        const MatrixView<T>& c, const Scalars<T>& scalars,
+                                        const OpenElements& elements, const PositionOf& position_of) {
   DeviceSide a = tile.a;
   DeviceSide b = tile.b;
   a.item += blockIdx.y;
@@ -98,19 +123,22 @@ __device__ void recompute_open_elements(const DeviceTile& tile, std::int64_t row
   const OperandView<T> view_b = operand_view<T>(b);
   const VectorRange* rows = ranges_of(tile.a, view_a.rows);
   const VectorRange* columns = ranges_of(tile.b, view_b.rows);
-  // With beta = 0 the kernel has written the open elements, and those that ranges prove reliable stay. With
-  // another beta the elements still hold the old C, so all of them are recomputed.
-  const bool skips_reliable = rows != nullptr && columns != nullptr && scalars.beta == T(0);
+  const bool adds = scalars.beta != T(0);
 #pragma unroll 1
-  for (; open != 0; open &= open - 1) {
-    const Position at = position_of(__ffsll(static_cast<long long>(open)) - 1);
-    if (skips_reliable &&
-        is_reliable_by_ranges<RealOf<T>>(rows[row + at.row], columns[parts_of<T> * (column + at.column)],
-                                         view_a.columns))
-      continue;
+  for (std::uint64_t open = elements.open; open != 0; open &= open - 1) {
+    const int bit = __ffsll(static_cast<long long>(open)) - 1;
+    const Position at = position_of(bit);
     T& element = c(at.row, at.column);
+    const bool is_proved =
+        rows != nullptr && columns != nullptr &&
+        is_reliable_by_ranges<RealOf<T>>(rows[row + at.row], columns[parts_of<T> * (column + at.column)],
+                                         view_a.columns);
+    // With beta = 0 the kernel has written the open elements. With another beta they still hold the old C;
+    // sums of zero are frequent where operands have a structure of zeros, as triangular ones have.
+    if (is_proved && !adds) continue;
+    if (is_proved && (elements.zero_sums >> bit & 1) != 0 && add_zero_sum(scalars, element)) continue;
     element = recomputed_element<T, 1>(view_a, view_b, row + at.row, column + at.column, scalars,
-                                       scalars.beta == T(0) ? nullptr : &element, 0);
+                                       adds ? &element : nullptr, 0);
   }
 }
 

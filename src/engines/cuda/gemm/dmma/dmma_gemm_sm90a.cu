@@ -206,7 +206,22 @@ class DmmaBlock {
         static_cast<double>(underflow_limits<double>(parts_of<T> * DmmaProblem<T>::k(task_)).sum);
     const std::uint64_t open = scalars.beta == T(0) ? store_elements<false>(sums, c, scalars, min_sum)
                                                     : store_elements<true>(sums, c, scalars, min_sum);
-    recompute(row, column, c, scalars, open);
+    recompute(row, column, c, scalars, {open, open == 0 ? 0 : zeros(sums)});
+  }
+
+  __device__ static std::uint64_t zeros(const Tile& sums) {
+    std::uint64_t found = 0;
+#pragma unroll
+    for (int j = 0; j < Tile::column_fragments; ++j) {
+#pragma unroll
+      for (int i = 0; i < Tile::row_fragments; ++i) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          if (sums.sum(i, j, e) == T(0)) found |= std::uint64_t{1} << number_of(i, j, e);
+        }
+      }
+    }
+    return found;
   }
 
   // Writes the elements and returns a bit for each whose sum needs recomputing; if Adds, such elements are
@@ -258,7 +273,7 @@ class DmmaBlock {
   }
 
   __device__ void recompute(std::int64_t row, std::int64_t column, const MatrixView<T>& c,
-                            const Scalars<T>& scalars, std::uint64_t open) const {
+                            const Scalars<T>& scalars, const OpenElements& open) const {
     const bool swapped = task_.swapped;
     const MatrixView<T> c_as_called =
         swapped ? MatrixView<T>{c.data, c.columns, c.rows, c.column_stride, c.row_stride, c.space} : c;

@@ -202,9 +202,9 @@ class Sums {
     }
   }
 
-  // Writes the elements and returns a bit for each whose sum needs recomputing; with beta != 0 such elements
-  // are left as they are.
-  __device__ std::uint64_t write(const MatrixView<T>& c, const Scalars<T>& scalars, RealOf<T> min_sum) const {
+  // Writes the elements and returns those whose sums need recomputing; with beta != 0 they are left as they
+  // are.
+  __device__ OpenElements write(const MatrixView<T>& c, const Scalars<T>& scalars, RealOf<T> min_sum) const {
     std::uint64_t open = 0;
 #pragma unroll
     for (int e = 0; e < each * each; ++e) {
@@ -219,11 +219,20 @@ class Sums {
       T& element = c(at.row, at.column);
       element = scalars.beta == T(0) ? product : product + times(scalars.beta, element);
     }
-    return open;
+    return {open, open == 0 ? 0 : zeros()};
   }
 
  private:
   static_assert(each * each <= 64);
+
+  __device__ std::uint64_t zeros() const {
+    std::uint64_t found = 0;
+#pragma unroll
+    for (int e = 0; e < each * each; ++e) {
+      if (sum_[e / each][e % each] == T(0)) found |= std::uint64_t{1} << e;
+    }
+    return found;
+  }
 
   // A warp has eight threads along the rows and four along the columns.
   __device__ static int row_thread() {
