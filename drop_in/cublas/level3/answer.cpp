@@ -1,0 +1,102 @@
+#include "answer.hpp"
+
+#include <exception>
+#include <string>
+#include <string_view>
+
+#include "cublas/record.hpp"
+#include "cublas/settings.hpp"
+#include "steps.hpp"
+
+namespace kintsugi::cublas {
+
+namespace {
+
+// Products of single parts, by the numbers of kintsugi_type.
+constinit Symbol real_products[] = {Symbol("cublasSgemm_v2_64"), Symbol("cublasDgemm_v2_64"),
+                                    Symbol("cublasCgemm_v2_64"), Symbol("cublasZgemm_v2_64")};
+
+// Order below which a block is not divided. Under auto, products of a smaller side are never faster as
+// emulations; under emulate, blocks on the diagonal stay small.
+std::int64_t min_order() { return settings().policy == Policy::automatic ? 256 : 32; }
+
+class RoutineAnswer {
+ public:
+  RoutineAnswer(const Symbol& symbol, Handle handle, const RoutineCall& call, const ForwardRoutine& forward)
+      : symbol_(symbol), handle_(handle), call_(call), forward_(forward) {}
+
+  int run() {
+    if (const char* reason = reason_to_forward(call_)) return forward(reason);
+    if (settings().policy == Policy::native) return forward("policy native forwards every call");
+    if (call_.order() < 2 * min_order()) return forward("the blocks beside the diagonal are too small");
+    const HandleOrigin origin(handle_);
+    if (const char* reason = read_state(origin, state_)) return forward(reason);
+    if (const char* reason = reason_in_scalars(call_, state_.pointer_mode)) return forward(reason);
+    if (const char* reason = origin.other_arithmetic(call_.type)) return forward(reason);
+    const StepScalars scalars(call_, state_.pointer_mode);
+    Steps steps(state_, scalars, min_order());
+    steps.add(call_);
+    return run_steps(steps);
+  }
+
+ private:
+  int run_steps(const Steps& steps) {
+    const Decision& first = *steps.first_decision();
+    if (!first.emulates) return forward(first.why);
+    outcome_ = {.candidates = first.candidates, .why = first.why, .failed = false};
+    for (const Step& step : steps.all())
+      if (const int status = run_step(step); status != success) return status;
+    note(outcome_);
+    return success;
+  }
+
+  int run_step(const Step& step) {
+    if (step.native) return forward_(*step.native);
+    const Decision& decision = **step.decision;
+    if (!decision.emulates) return multiply_natively(step.product);
+    const std::string failure = emulate(decision, step.product, state_);
+    if (failure.empty()) return success;
+    report_if_forced(symbol_.name(), failure);
+    outcome_ = {.candidates = "", .why = failure, .failed = true};
+    return multiply_natively(step.product);
+  }
+
+  int multiply_natively(const Call& product) const {
+    return call_real(real_products[*product.type], handle_, product.op_a, product.op_b, product.m, product.n,
+                     product.k, product.alpha, product.a, product.lda, product.b, product.ldb, product.beta,
+                     product.c, product.ldc);
+  }
+
+  int forward(std::string_view why) const {
+    if (settings().records_calls()) note({.candidates = "", .why = std::string(why), .failed = false});
+    return forward_(call_);
+  }
+
+  void note(const CallOutcome& outcome) const noexcept try {
+    if (!settings().records_calls()) return;
+    Call recorded;
+    recorded.op_a = call_.op;
+    recorded.m = call_.m;
+    recorded.n = call_.n;
+    recorded.k = call_.is_update() ? call_.k : call_.order();
+    record_call(symbol_.name(), recorded, outcome);
+  } catch (const std::exception&) {  // The record lacks the call.
+  }
+
+  const Symbol& symbol_;
+  Handle handle_;
+  const RoutineCall& call_;
+  const ForwardRoutine& forward_;
+  CallState state_;
+  CallOutcome outcome_;
+};
+
+}  // namespace
+
+int answer(const Symbol& symbol, Handle handle, const RoutineCall& call, const ForwardRoutine& forward) {
+  const CallUnderWay under_way;
+  RoutineAnswer routine(symbol, handle, call, forward);
+  return routine.run();
+}
+
+}  // namespace kintsugi::cublas
