@@ -7,8 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "driver.hpp"
-#include "record.hpp"
+#include "device/driver.hpp"
+#include "device/workspace.hpp"
+#include "record/record.hpp"
 #include "settings.hpp"
 
 namespace kintsugi::cublas {
@@ -31,7 +32,7 @@ class Answer {
 
   int run() {
     if (const char* reason = reason_to_forward(call_)) return forward(reason);
-    if (settings().policy == Policy::native) return forward("policy native forwards every call");
+    if (settings().policy == Policy::native) return forward_by_policy();
     if (const char* reason = read_state(origin_, state_)) return forward(reason);
     const Decided decision = decide(call_, state_);
     if (!decision->emulates) return forward_as_planned(*decision);
@@ -42,28 +43,38 @@ class Answer {
 
  private:
   int emulate(const Decision& decision) const {
-    if (const std::string failure = cublas::emulate(decision, call_, state_); !failure.empty())
+    CallSample sample(symbol_.name(), call_, state_.stream);
+    if (const std::string failure = cublas::emulate(decision, call_, state_, sample.handle());
+        !failure.empty())
       return forward_after_failure(failure);
-    if (settings().records_calls())
-      note({.candidates = decision.candidates, .why = decision.why, .failed = false});
+    sample.note_execution();
+    if (records_calls()) note({.candidates = decision.candidates, .why = decision.why, .failed = false});
     return success;
+  }
+
+  int forward_by_policy() {
+    constexpr std::string_view why = "policy native forwards every call";
+    if (!records_calls() || read_state(origin_, state_) != nullptr) return forward(why);
+    const CallSample sample(symbol_.name(), call_, state_.stream);
+    return forward(why);
   }
 
   int forward_as_planned(const Decision& decision) const {
     if (decision.candidates.empty() && settings().policy == Policy::force)
       return forward_after_failure(decision.why);
+    const CallSample sample(symbol_.name(), call_, state_.stream);
     return forward(decision.why);
   }
 
   // C is as it was. A forced emulation that cannot run must not pass unnoticed.
   int forward_after_failure(const std::string& why) const {
     report_if_forced(symbol_.name(), why);
-    if (settings().records_calls()) note({.candidates = "", .why = why, .failed = true});
+    if (records_calls()) note({.candidates = "", .why = why, .failed = true});
     return forward_();
   }
 
   int forward(std::string_view why) const {
-    if (settings().records_calls()) note({.candidates = "", .why = std::string(why), .failed = false});
+    if (records_calls()) note({.candidates = "", .why = std::string(why), .failed = false});
     return forward_();
   }
 
@@ -104,7 +115,11 @@ const char* read_state(const Origin& origin, CallState& state) {
   return nullptr;
 }
 
-std::string emulate(const Decision& decision, const Call& call, const CallState& state) {
+std::string emulate(const Decision& decision, const Call& call, const CallState& state,
+                    kintsugi_handle handle) {
+  // Memory that a capture takes belongs to the graph, so that the library's own way serves there.
+  const std::size_t bytes = is_captured(state.stream) ? 0 : decision.workspace_bytes;
+  const Workspace workspace(state.device, bytes, state.stream);
   kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
   operands.alpha = call.alpha;
   operands.a = call.a;
@@ -112,7 +127,9 @@ std::string emulate(const Decision& decision, const Call& call, const CallState&
   operands.beta = call.beta;
   operands.c = call.c;
   operands.queue = {KINTSUGI_QUEUE_CUDA, 0, state.stream};
-  const kintsugi_status status = kintsugi_plan_execute(nullptr, decision.plan.get(), &operands);
+  operands.workspace = workspace.pointer();
+  operands.workspace_size = workspace.bytes();
+  const kintsugi_status status = kintsugi_plan_execute(handle, decision.plan.get(), &operands);
   if (status == KINTSUGI_SUCCESS) return {};
   return std::string(kintsugi_status_name(status)) + ": " + kintsugi_last_error();
 }
@@ -123,7 +140,10 @@ void report_if_forced(const char* symbol, const std::string& why) {
   if (settings().strict) std::exit(2);
 }
 
-bool intercepts() { return calls_under_way == 0 && !settings().forwards_all(); }
+bool intercepts() {
+  if (calls_under_way != 0 || settings().malformed) return false;
+  return settings().policy != Policy::native || records_calls();
+}
 
 int answer(const Symbol& symbol, Handle handle, const Call& call, const Forward& forward) {
   return answer(symbol, HandleOrigin(handle), call, forward);

@@ -70,8 +70,10 @@ class CallUnderWay {
 // Reads everything that a plan depends on; returns the reason for which cuBLAS must answer, or nullptr.
 const char* read_state(const Origin& origin, CallState& state);
 
-// Enqueues the emulated product; returns "" or the failure, after which C is as it was.
-std::string emulate(const Decision& decision, const Call& call, const CallState& state);
+// Enqueues the emulated product; returns "" or the failure, after which C is as it was. The report of
+// `handle`, if there is one, then describes the execution.
+std::string emulate(const Decision& decision, const Call& call, const CallState& state,
+                    kintsugi_handle handle = nullptr);
 
 // Says on stderr that an emulation which the policy `force` asked for does not run, and ends the program where
 // KINTSUGI_STRICT=1 says so. Does nothing under other policies.

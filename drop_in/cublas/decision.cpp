@@ -5,7 +5,8 @@
 
 #include "common/accuracy.hpp"
 #include "common/documents.hpp"
-#include "driver.hpp"
+#include "cublas/device/driver.hpp"
+#include "cublas/device/workspace.hpp"
 #include "mutexes.hpp"
 #include "settings.hpp"
 
@@ -62,15 +63,6 @@ kintsugi_problem problem_of(const Call& call, const CallState& state) {
   return problem;
 }
 
-// Most bytes of device memory that a call takes where no setting says so: a program that fills the device's
-// memory with its own data must not fail for want of a workspace.
-std::int64_t default_workspace_limit(int device) {
-  constexpr std::int64_t most = std::int64_t{1} << 30;
-  constexpr std::int64_t part = 20;
-  const std::int64_t bytes = memory_bytes(device);
-  return bytes > 0 ? std::min(most, bytes / part) : most;
-}
-
 // True for failures that need not last, such as one for want of memory.
 bool may_pass(kintsugi_status status) {
   return status == KINTSUGI_OUT_OF_MEMORY || status == KINTSUGI_DEVICE_ERROR;
@@ -86,7 +78,7 @@ Decision new_decision(const Call& call, const CallState& state) {
   }
   kintsugi_options options = KINTSUGI_OPTIONS_INIT;
   options.queue = {KINTSUGI_QUEUE_CUDA, 0, state.stream};
-  if (settings().workspace_limit == 0) options.workspace_limit = default_workspace_limit(state.device);
+  options.workspace_limit = workspace_limit(state.device);
   kintsugi_plan plan = nullptr;
   const kintsugi_status status =
       drop_in::make_fitting_plan(problem_of(call, state), options, settings().accuracy, &plan);
@@ -102,6 +94,7 @@ Decision new_decision(const Call& call, const CallState& state) {
   // A native product under emulate is the library's own, in a fixed order; under auto it is cuBLAS's.
   decision.emulates = !summary.is_native || settings().policy != Policy::automatic;
   if (!decision.emulates) decision.plan.reset();
+  if (decision.emulates) kintsugi_plan_workspace_size(plan, &decision.workspace_bytes);
   return decision;
 }
 

@@ -25,8 +25,19 @@ def arguments():
     parser.add_argument("--math-mode", type=int, default=0)
     parser.add_argument("--capture", action="store_true", help="capture the stream during the products")
     parser.add_argument("--capture-later", action="store_true", help="the same, but for the first repetition")
+    parser.add_argument("--ask-for-reports", action="store_true", help="ask for a report before the products and after them")
+    parser.add_argument("--destroy", action="store_true", help="destroy the handle at the end")
     parser.add_argument("--no-context", action="store_true", help="leave no context current")
     return parser.parse_args()
+
+
+def report(library):
+    """The document of kintsugi_cublas_report."""
+    needed = ctypes.c_size_t()
+    library.kintsugi_cublas_report(None, ctypes.c_size_t(0), ctypes.byref(needed))
+    text = ctypes.create_string_buffer(needed.value)
+    assert library.kintsugi_cublas_report(text, ctypes.c_size_t(needed.value), None) == 0
+    return json.loads(text.value)
 
 
 def main():
@@ -47,6 +58,7 @@ def main():
     if options.no_context:
         cuda.cuCtxSetCurrent(None)
     statuses, results = [], []
+    reports = [report(ctypes.CDLL(None))] if options.ask_for_reports else []
     for number, (name, *sizes) in enumerate(options.product * options.repeat):
         if options.capture and number == 0 or options.capture_later and number == len(options.product):
             cuda.cuStreamBeginCapture_v2(stream, 0)
@@ -59,8 +71,12 @@ def main():
         results.append(c[0])
     if options.capture or options.capture_later:
         statuses.append(cuda.cuStreamEndCapture(stream, ctypes.byref(graph)))
+    if options.ask_for_reports:
+        reports.append(report(ctypes.CDLL(None)))
+    if options.destroy:
+        blas.cublasDestroy_v2(handle)
     events = cuda.fake_cuda_events().decode().splitlines()
-    json.dump({"statuses": statuses, "results": results, "events": events, "stream": stream.value}, sys.stdout)
+    json.dump({"statuses": statuses, "results": results, "events": events, "stream": stream.value, "reports": reports}, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "cublas/record.hpp"
+#include "cublas/record/record.hpp"
 #include "cublas/settings.hpp"
 #include "steps.hpp"
 
@@ -23,7 +23,12 @@ std::int64_t min_order() { return settings().policy == Policy::automatic ? 256 :
 class RoutineAnswer {
  public:
   RoutineAnswer(const Symbol& symbol, Handle handle, const RoutineCall& call, const ForwardRoutine& forward)
-      : symbol_(symbol), handle_(handle), call_(call), forward_(forward) {}
+      : symbol_(symbol), handle_(handle), call_(call), forward_(forward) {
+    recorded_.op_a = call.op;
+    recorded_.m = call.m;
+    recorded_.n = call.n;
+    recorded_.k = call.is_update() ? call.k : call.order();
+  }
 
   int run() {
     if (const char* reason = reason_to_forward(call_)) return forward(reason);
@@ -33,6 +38,7 @@ class RoutineAnswer {
     if (const char* reason = read_state(origin, state_)) return forward(reason);
     if (const char* reason = reason_in_scalars(call_, state_.pointer_mode)) return forward(reason);
     if (const char* reason = origin.other_arithmetic(call_.type)) return forward(reason);
+    const CallSample sample(symbol_.name(), recorded_, state_.stream);
     const StepScalars scalars(call_, state_.pointer_mode);
     Steps steps(state_, scalars, min_order());
     steps.add(call_);
@@ -43,7 +49,7 @@ class RoutineAnswer {
   int run_steps(const Steps& steps) {
     const Decision& first = *steps.first_decision();
     if (!first.emulates) return forward(first.why);
-    outcome_ = {.candidates = first.candidates, .why = first.why, .failed = false};
+    if (records_calls()) outcome_ = {.candidates = first.candidates, .why = first.why, .failed = false};
     for (const Step& step : steps.all())
       if (const int status = run_step(step); status != success) return status;
     note(outcome_);
@@ -57,7 +63,7 @@ class RoutineAnswer {
     const std::string failure = emulate(decision, step.product, state_);
     if (failure.empty()) return success;
     report_if_forced(symbol_.name(), failure);
-    outcome_ = {.candidates = "", .why = failure, .failed = true};
+    if (records_calls()) outcome_ = {.candidates = "", .why = failure, .failed = true};
     return multiply_natively(step.product);
   }
 
@@ -68,18 +74,13 @@ class RoutineAnswer {
   }
 
   int forward(std::string_view why) const {
-    if (settings().records_calls()) note({.candidates = "", .why = std::string(why), .failed = false});
+    if (records_calls()) note({.candidates = "", .why = std::string(why), .failed = false});
     return forward_(call_);
   }
 
   void note(const CallOutcome& outcome) const noexcept try {
-    if (!settings().records_calls()) return;
-    Call recorded;
-    recorded.op_a = call_.op;
-    recorded.m = call_.m;
-    recorded.n = call_.n;
-    recorded.k = call_.is_update() ? call_.k : call_.order();
-    record_call(symbol_.name(), recorded, outcome);
+    if (!records_calls()) return;
+    record_call(symbol_.name(), recorded_, outcome);
   } catch (const std::exception&) {  // The record lacks the call.
   }
 
@@ -87,6 +88,7 @@ class RoutineAnswer {
   Handle handle_;
   const RoutineCall& call_;
   const ForwardRoutine& forward_;
+  Call recorded_;  // sizes by which the record names the call
   CallState state_;
   CallOutcome outcome_;
 };

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "common/accuracy.hpp"
-#include "cublas/driver.hpp"
+#include "cublas/device/driver.hpp"
 #include "names.hpp"
 
 namespace kintsugi::cublas {
