@@ -41,7 +41,7 @@ def test_products_that_are_not_computed_are_found():
     assert "times the bound; cuBLAS: right" in document["failures"][0]
 
 
-@pytest.mark.parametrize("script", ["fuzz", "pytorch", "cupy_products"])
+@pytest.mark.parametrize("script", ["fuzz", "pytorch", "cupy_products", "linalg", "jax_products"])
 def test_help_has_an_example(script):
     text = subprocess.run([sys.executable, FOLDER / script, "--help"], capture_output=True, text=True, check=True).stdout
     assert f"example: tests/suites/cublas/{script} " in text
