@@ -47,6 +47,7 @@ class Answer {
     if (const std::string failure = cublas::emulate(decision, call_, state_, sample.handle());
         !failure.empty())
       return forward_after_failure(failure);
+    if (const char* reason = origin_.finish(state_)) return forward_after_failure(reason);
     sample.note_execution();
     if (records_calls()) note({.candidates = decision.candidates, .why = decision.why, .failed = false});
     return success;

@@ -43,6 +43,8 @@ class Origin {
   virtual const char* other_arithmetic(kintsugi_type type) const = 0;
   // Enqueues what comes before an emulated product.
   virtual const char* begin(const CallState& state) const = 0;
+  // Enqueues what comes after it. C is not needed any more if cuBLAS must answer the call then.
+  virtual const char* finish(const CallState&) const { return nullptr; }
 };
 
 // The origin of functions with a handle, which has all that.

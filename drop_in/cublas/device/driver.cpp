@@ -43,21 +43,22 @@ static_assert(sizeof(PoolProperties) == 88);
 constexpr int release_threshold = 4;  // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
 
 // Functions of the driver by the library's own names; null where the driver lacks one.
-#define KINTSUGI_CUBLAS_DRIVER(function)                                                           \
-  function(context_device, "cuCtxGetDevice", (int*))                                               \
-      function(device_total_memory, "cuDeviceTotalMem_v2", (std::size_t*, int))                    \
-          function(is_capturing, "cuStreamIsCapturing", (void*, int*))                             \
-              function(copy_2d, "cuMemcpy2DAsync_v2", (const Copy2d*, void*))                      \
-                  function(pool_create, "cuMemPoolCreate", (void**, const PoolProperties*))        \
-                      function(pool_set_attribute, "cuMemPoolSetAttribute", (void*, int, void*))   \
-                          function(pool_trim, "cuMemPoolTrimTo", (void*, std::size_t))             \
-                              function(pool_allocate, "cuMemAllocFromPoolAsync",                   \
-                                       (std::uintptr_t*, std::size_t, void*, void*))               \
-                                  function(memory_free, "cuMemFreeAsync", (std::uintptr_t, void*)) \
-                                      function(event_create, "cuEventCreate", (void**, unsigned))  \
-                                          function(event_record, "cuEventRecord", (void*, void*))  \
-                                              function(event_query, "cuEventQuery", (void*))       \
-                                                  function(event_elapsed, "cuEventElapsedTime",    \
+#define KINTSUGI_CUBLAS_DRIVER(function)                                                             \
+  function(context_device, "cuCtxGetDevice", (int*))                                                 \
+      function(device_total_memory, "cuDeviceTotalMem_v2", (std::size_t*, int))                      \
+          function(is_capturing, "cuStreamIsCapturing", (void*, int*))                               \
+              function(copy_2d, "cuMemcpy2DAsync_v2", (const Copy2d*, void*)) function(              \
+                  set_bytes, "cuMemsetD8Async", (std::uintptr_t, unsigned char, std::size_t, void*)) \
+                  function(pool_create, "cuMemPoolCreate", (void**, const PoolProperties*))          \
+                      function(pool_set_attribute, "cuMemPoolSetAttribute", (void*, int, void*))     \
+                          function(pool_trim, "cuMemPoolTrimTo", (void*, std::size_t))               \
+                              function(pool_allocate, "cuMemAllocFromPoolAsync",                     \
+                                       (std::uintptr_t*, std::size_t, void*, void*))                 \
+                                  function(memory_free, "cuMemFreeAsync", (std::uintptr_t, void*))   \
+                                      function(event_create, "cuEventCreate", (void**, unsigned))    \
+                                          function(event_record, "cuEventRecord", (void*, void*))    \
+                                              function(event_query, "cuEventQuery", (void*))         \
+                                                  function(event_elapsed, "cuEventElapsedTime",      \
                                                            (float*, void*, void*))
 
 struct Driver {
@@ -144,6 +145,12 @@ std::optional<double> seconds_between(void* first, void* second) {
   if (driver.event_query(second) != 0 || driver.event_elapsed(&milliseconds, first, second) != 0)
     return std::nullopt;
   return static_cast<double>(milliseconds) * 1e-3;
+}
+
+bool set_to_zero(void* memory, std::size_t bytes, void* stream) {
+  const Driver& driver = driver_once.get();
+  return driver.set_bytes != nullptr &&
+         driver.set_bytes(reinterpret_cast<std::uintptr_t>(memory), 0, bytes, stream) == 0;
 }
 
 bool fill_rows(const void* row, const DeviceRows& rows, void* stream) {

@@ -33,6 +33,9 @@ bool record_event(void* event, void* stream);
 // Seconds between two events; nothing as long as the second one is not reached. Never waits.
 std::optional<double> seconds_between(void* first, void* second);
 
+// Enqueues zero bytes; false if the driver refuses.
+bool set_to_zero(void* memory, std::size_t bytes, void* stream);
+
 // Rows of equal length in device memory.
 struct DeviceRows {
   void* first;
