@@ -22,6 +22,7 @@ def arguments():
     parser.add_argument("--deepbind", action="store_true", help="load libcublas with RTLD_DEEPBIND")
     parser.add_argument("--product", nargs=4, action="append", default=[], metavar=("NAME", "M", "N", "K"))
     parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--beta", type=float, default=0)
     parser.add_argument("--math-mode", type=int, default=0)
     parser.add_argument("--capture", action="store_true", help="capture the stream during the products")
     parser.add_argument("--capture-later", action="store_true", help="the same, but for the first repetition")
@@ -67,7 +68,7 @@ def main():
         a, b, c = (ones(real, rows * columns) for rows, columns in ((m, k), (k, n), (m, n)))
         function = getattr(blas, f"cublas{name[0].upper()}{name[1:]}_v2")
         statuses.append(function(handle, 0, 0, m, n, k, ctypes.byref(real(1)), a, max(m, 1), b, max(k, 1),
-                                 ctypes.byref(real(0)), c, max(m, 1)))
+                                 ctypes.byref(real(options.beta)), c, max(m, 1)))
         results.append(c[0])
     if options.capture or options.capture_later:
         statuses.append(cuda.cuStreamEndCapture(stream, ctypes.byref(graph)))

@@ -54,7 +54,7 @@ def program(tmp_path):
         result = subprocess.run([*command, sys.executable, str(PROGRAM), *words], cwd=tmp_path, capture_output=True, text=True,
                                 timeout=300, env=clean | settings | loaded | {
                                     "KINTSUGI_CONFIG": "", "HOME": str(tmp_path), "FAKE_CUDA_NAME": device}
-                                | ({} if "1024" in words else {"FAKE_CUDA_MULTIPLY": "1"}))
+                                | ({} if {"1024", "4096"} & set(words) else {"FAKE_CUDA_MULTIPLY": "1"}))
         assert not check or result.returncode == 0, result.stdout + result.stderr
         return Run(result)
 
@@ -79,6 +79,15 @@ class TestPolicies:
         assert run.document["statuses"] == [0, 0] and run.stderr == ""
         assert [event.split()[0] for event in run.real()] == ["cublasSgemm_v2"] and "m=64 n=48 k=32" in run.real()[0]
         assert any("fp16" in event for event in run.launches())
+
+    @pytest.mark.parametrize("sizes, beta, emulated", [((4096, 4096, 4096), 0, True), ((4096, 4096, 4096), 1, False),
+                                                       ((4096, 4096, 1024), 0, False)])
+    def test_auto_emulates_large_products_of_fp64_that_do_not_add(self, program, sizes, beta, emulated):
+        run = program("--product", "dgemm", *map(str, sizes), "--beta", str(beta), report="report.json")
+        assert bool(run.launches()) == emulated and bool(run.real()) != emulated
+        (problem,) = read_report(program.folder / "report.json")["problems"]
+        assert problem["native_calls"] == (0 if emulated else 1)
+        assert emulated or any(word in next(iter(problem["reasons"])) for word in ("add to C", "FP64 products with a side", "is expected"))
 
     def test_native_forwards_everything(self, program):
         run = program(*LARGE, *SMALL, policy="native")

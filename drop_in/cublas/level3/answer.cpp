@@ -49,15 +49,18 @@ class RoutineAnswer {
     const CallSample sample(symbol_.name(), recorded_, state_.stream);
     const StepScalars scalars(call_, state_.pointer_mode);
     Steps steps(state_, scalars, min_order());
-    steps.add(call_);
-    return run_steps(steps);
+    try {
+      steps.add(call_);
+      if (records_calls())
+        outcome_ = {.candidates = steps.first_decision().candidates, .why = steps.why(), .failed = false};
+    } catch (const std::exception&) {  // No memory; C is as it was.
+      return forward_(call_);
+    }
+    return steps.all().size() == 1 ? forward(steps.why()) : run_steps(steps);
   }
 
  private:
   int run_steps(const Steps& steps) {
-    const Decision& first = *steps.first_decision();
-    if (!first.emulates) return forward(first.why);
-    if (records_calls()) outcome_ = {.candidates = first.candidates, .why = first.why, .failed = false};
     for (const Step& step : steps.all())
       if (const int status = run_step(step); status != success) return status;
     note(outcome_);
@@ -66,12 +69,14 @@ class RoutineAnswer {
 
   int run_step(const Step& step) {
     if (step.native) return forward_(*step.native);
-    const Decision& decision = **step.decision;
-    if (!decision.emulates) return multiply_natively(step.product);
-    const std::string failure = emulate(decision, step.product, state_);
-    if (failure.empty()) return success;
-    report_if_forced(symbol_.name(), failure);
-    if (records_calls()) outcome_ = {.candidates = "", .why = failure, .failed = true};
+    if (!step.emulates) return multiply_natively(step.product);
+    try {
+      const std::string failure = emulate(**step.decision, step.product, state_);
+      if (failure.empty()) return success;
+      report_if_forced(symbol_.name(), failure);
+      if (records_calls()) outcome_ = {.candidates = "", .why = failure, .failed = true};
+    } catch (const std::exception&) {  // No memory for the message; C is as it was.
+    }
     return multiply_natively(step.product);
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/accuracy.hpp"
+#include "cublas/call.hpp"
 
 namespace kintsugi::cublas {
 
@@ -35,14 +36,6 @@ bool has_valid_sizes(const RoutineCall& call) {
   const bool has_b = call.routine == Routine::symm || call.routine == Routine::hemm;
   return call.m >= 0 && call.n >= 0 && call.k >= 0 && is_ld(call.lda, rows_of_a) && is_ld(call.ldc, call.m) &&
          (!has_b || is_ld(call.ldb, call.m));
-}
-
-bool is_zero(const void* scalar, kintsugi_type type) {
-  const auto all_zero = [&](const auto* parts) {
-    return parts[0] == 0 && (!drop_in::is_complex(type) || parts[1] == 0);
-  };
-  return drop_in::is_single(type) ? all_zero(static_cast<const float*>(scalar))
-                                  : all_zero(static_cast<const double*>(scalar));
 }
 
 std::size_t element_bytes(kintsugi_type type) {

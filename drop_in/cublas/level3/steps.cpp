@@ -75,8 +75,6 @@ void Steps::add(const RoutineCall& call) {
   return call.is_solve() ? add_solve(call) : add_symmetric(call);
 }
 
-const Decision* Steps::first_decision() const { return first_ ? &**first_ : nullptr; }
-
 // C21 := alpha A2 op(A1) + beta C21, or C12 for an upper triangle.
 void Steps::add_update(const RoutineCall& call) {
   const std::int64_t half = half_of(call.n);
@@ -149,13 +147,20 @@ void Steps::add_solve(const RoutineCall& call) {
 void Steps::add_native(const RoutineCall& call) { steps_.push_back({.native = call}); }
 
 void Steps::add_product(const Call& product) {
-  steps_.push_back({.native = std::nullopt, .product = product, .decision = decide(product, state_)});
+  Decided decision = decide(product, state_);
+  const bool emulates = decision->emulates && reason_in_risk(product, state_) == nullptr;
+  steps_.push_back(
+      {.native = std::nullopt, .product = product, .decision = std::move(decision), .emulates = emulates});
 }
 
 bool Steps::is_emulated(const Call& product) {
-  Decided decided = decide(product, state_);
-  const bool emulates = decided->emulates;
-  if (!first_) first_.emplace(std::move(decided));
+  Decided decision = decide(product, state_);
+  const char* risk = decision->emulates ? reason_in_risk(product, state_) : nullptr;
+  const bool emulates = decision->emulates && risk == nullptr;
+  if (!first_) {
+    why_ = risk != nullptr ? risk : decision->why;
+    first_.emplace(std::move(decision));
+  }
   return emulates;
 }
 

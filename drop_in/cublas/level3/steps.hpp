@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cublas/call.hpp"
@@ -18,6 +19,7 @@ struct Step {
   std::optional<RoutineCall> native;
   Call product = {};
   std::optional<Decided> decision = {};  // of the product
+  bool emulates = false;                 // the product; else cuBLAS multiplies
 };
 
 // Scalars in host memory that the products need beside the caller's; values of the matrices' type. The copies
@@ -41,8 +43,9 @@ class Steps {
   void add(const RoutineCall& call);
 
   const std::vector<Step>& all() const { return steps_; }
-  // The decision on the largest product, which is asked for first; nullptr: none was asked for.
-  const Decision* first_decision() const;
+  // The decision on the largest product, which is asked for first, and the reason for it.
+  const Decision& first_decision() const { return **first_; }
+  const std::string& why() const { return why_; }
 
  private:
   void add_update(const RoutineCall& call);
@@ -50,6 +53,7 @@ class Steps {
   void add_solve(const RoutineCall& call);
   void add_native(const RoutineCall& call);
   void add_product(const Call& product);
+  // Asks for the decision, and keeps the first one.
   bool is_emulated(const Call& product);
 
   const CallState& state_;
@@ -57,6 +61,7 @@ class Steps {
   std::int64_t min_order_;
   std::vector<Step> steps_;
   std::optional<Decided> first_;
+  std::string why_;
 };
 
 }  // namespace kintsugi::cublas

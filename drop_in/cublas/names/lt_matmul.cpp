@@ -113,14 +113,6 @@ const void* one_of(kintsugi_type type) {
   return drop_in::is_single(type) ? static_cast<const void*>(one_and_zero<float>) : one_and_zero<double>;
 }
 
-bool is_zero(const void* scalar, kintsugi_type type) {
-  const auto all_zero = [&](const auto* parts) {
-    return parts[0] == 0 && (!drop_in::is_complex(type) || parts[1] == 0);
-  };
-  return drop_in::is_single(type) ? all_zero(static_cast<const float*>(scalar))
-                                  : all_zero(static_cast<const double*>(scalar));
-}
-
 // The product that the descriptors say; without a type where they say anything else.
 class Reading : public Origin {
  public:
