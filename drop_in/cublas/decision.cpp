@@ -124,8 +124,8 @@ constinit drop_in::Kept<Key, Decision, KeyHash> decisions(decisions_mutex);
 }  // namespace
 
 // The library's FP64 kernel, which multiplies what no emulation accepts, computes a sum of 0 again in a single
-// thread where it adds to C: X21 of the inverse of a triangular matrix, half of whose products are 0, took
-// 1.2 s in place of 5 ms on an H200 (n = 8192).
+// thread where it adds to C: 1.4 s in place of 4.6 ms on an H200 for a triangular operand of order 4096 and
+// 8192 columns. Of random data such products take 6.1 ms.
 const char* reason_in_risk(const Call& call, const CallState& state) {
   if (!is_free(call)) return nullptr;
   const bool adds = state.pointer_mode != KINTSUGI_SCALARS_ON_HOST || !is_zero(call.beta, *call.type);
