@@ -17,9 +17,13 @@ namespace {
 constinit Symbol real_products[] = {Symbol("cublasSgemm_v2_64"), Symbol("cublasDgemm_v2_64"),
                                     Symbol("cublasCgemm_v2_64"), Symbol("cublasZgemm_v2_64")};
 
-// Order below which blocks are not divided. Measured on an H200 with 8192 right sides, trsm of FP32 takes 0.96
-// of cuBLAS's time where an order of 2048 is halved, 1.06 where one of 1024 is.
-std::int64_t min_order() { return settings().policy == Policy::automatic ? 1024 : 32; }
+// Order below which blocks are not divided. Measured on an H200: trsm of FP32 with 8192 right sides takes 0.93
+// of cuBLAS's time where an order of 2048 is halved, 1.06 where one of 1024 is; syrk of FP32 1.3 where an order
+// of 2048 is halved, 0.78 for one of 4096.
+std::int64_t min_order(const RoutineCall& call) {
+  if (settings().policy != Policy::automatic) return 32;
+  return call.is_solve() ? 1024 : 2048;
+}
 
 // cuBLAS's trsm of FP64 spends its time in blocks on the diagonal, which stay its own: dividing gains at most
 // 5 % at n = 8192 on an H200, and costs 9 % where no emulation accepts the solution's range.
@@ -40,7 +44,7 @@ class RoutineAnswer {
   int run() {
     if (const char* reason = reason_to_forward(call_)) return forward(reason);
     if (settings().policy == Policy::native) return forward("policy native forwards every call");
-    if (call_.order() < 2 * min_order()) return forward("the blocks beside the diagonal are too small");
+    if (call_.order() < 2 * min_order(call_)) return forward("the blocks beside the diagonal are too small");
     if (gains_too_little(call_)) return forward("equations of FP64 gain too little");
     const HandleOrigin origin(handle_);
     if (const char* reason = read_state(origin, state_)) return forward(reason);
@@ -48,7 +52,7 @@ class RoutineAnswer {
     if (const char* reason = origin.other_arithmetic(call_.type)) return forward(reason);
     const CallSample sample(symbol_.name(), recorded_, state_.stream);
     const StepScalars scalars(call_, state_.pointer_mode);
-    Steps steps(state_, scalars, min_order());
+    Steps steps(state_, scalars, min_order(call_));
     try {
       steps.add(call_);
       if (records_calls())
