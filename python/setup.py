@@ -1,5 +1,6 @@
 """Puts libkintsugi.so into the wheel: the one that LIBKINTSUGI names, seen from where pip was called, else one that CMake
-builds. The compiled part of the package, _core.abi3.so, is taken from beside it where it is there."""
+builds. The compiled part of the package, _core.abi3.so, and the drop-in for cuBLAS, which `kintsugi run` preloads, are taken
+from beside it where they are there."""
 
 import os
 import pathlib
@@ -20,6 +21,7 @@ except ImportError:  # setuptools before 70.1
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parent
 COMPILED = "_core.abi3.so"
+DROP_IN = ("libkintsugi_cublas.so", "libkintsugi_cublas_audit.so")
 
 
 def version():
@@ -71,6 +73,11 @@ class BuildWithLibrary(build_py):
             shutil.copyfile(compiled, package / COMPILED)
         else:
             print(f"kintsugi: no {COMPILED} beside {library}: calls will go through ctypes", file=sys.stderr)
+        for name in DROP_IN:
+            if library.with_name(name).is_file():
+                shutil.copyfile(library.with_name(name), package / name)
+            else:
+                print(f"kintsugi: no {name} beside {library}: kintsugi run will not find it", file=sys.stderr)
 
 
 class PlatformWheel(bdist_wheel):

@@ -21,6 +21,17 @@ bool is_policy(std::string_view name) {
   return name.empty() || name == "auto" || name == "emulate" || name == "native" || name == "force";
 }
 
+// A number of bytes as the library accepts it, with K, M or G if wanted.
+std::int64_t bytes_of(const std::string& text) {
+  char* end = nullptr;
+  const std::int64_t number = std::strtoll(text.c_str(), &end, 10);
+  const int shift = *end == 'K' || *end == 'k'   ? 10
+                    : *end == 'M' || *end == 'm' ? 20
+                    : *end == 'G' || *end == 'g' ? 30
+                                                 : 0;
+  return number << shift;
+}
+
 // The library's own settings; false, with the library's message, where one is malformed.
 bool read_library_settings(CommonSettings& settings, std::string& message) {
   const std::string policy = variable("KINTSUGI_POLICY");
@@ -37,7 +48,7 @@ bool read_library_settings(CommonSettings& settings, std::string& message) {
   settings.policy = policy == "force" ? Policy::force : policy_of(values->at("policy"));
   settings.accuracy = values->at("accuracy");
   settings.scheme = values->at("scheme");
-  settings.workspace_limit = std::strtoll(values->at("workspace_limit").c_str(), nullptr, 10);
+  settings.workspace_limit = bytes_of(values->at("workspace_limit"));
   return true;
 }
 

@@ -7,8 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "driver.hpp"
-#include "record.hpp"
+#include "device/driver.hpp"
+#include "device/workspace.hpp"
+#include "record/record.hpp"
 #include "settings.hpp"
 
 namespace kintsugi::cublas {
@@ -18,38 +19,10 @@ namespace {
 // Calls of this library that the thread is in: what the real cuBLAS calls by name comes back here.
 constinit thread_local int calls_under_way = 0;
 
-class CallUnderWay {
- public:
-  CallUnderWay() { ++calls_under_way; }
-  ~CallUnderWay() { --calls_under_way; }
-  CallUnderWay(const CallUnderWay&) = delete;
-  CallUnderWay& operator=(const CallUnderWay&) = delete;
-};
-
 // Getters of the real cuBLAS.
 constinit Symbol get_stream("cublasGetStream_v2");
 constinit Symbol get_pointer_mode("cublasGetPointerMode_v2");
 constinit Symbol get_math_mode("cublasGetMathMode");
-
-class HandleOrigin : public Origin {
- public:
-  explicit HandleOrigin(Handle handle) : handle_(handle) {}
-
-  const char* read(CallState& state) const override {
-    const bool is_known = call_real(get_pointer_mode, handle_, &state.pointer_mode) == success &&
-                          call_real(get_stream, handle_, &state.stream) == success;
-    return is_known ? nullptr : "cuBLAS does not know the handle";
-  }
-  const char* other_arithmetic(kintsugi_type type) const override {
-    int math_mode = 0;
-    if (call_real(get_math_mode, handle_, &math_mode) != success) return "cuBLAS does not tell the math mode";
-    return reason_in_math_mode(math_mode, type);
-  }
-  const char* begin(const CallState&) const override { return nullptr; }
-
- private:
-  Handle handle_;
-};
 
 // One hooked call. Members say how it goes on; the record gets the reason.
 class Answer {
@@ -59,59 +32,51 @@ class Answer {
 
   int run() {
     if (const char* reason = reason_to_forward(call_)) return forward(reason);
-    if (settings().policy == Policy::native) return forward("policy native forwards every call");
-    if (const char* reason = read_state()) return forward(reason);
+    if (settings().policy == Policy::native) return forward_by_policy();
+    if (const char* reason = read_state(origin_, state_)) return forward(reason);
     const Decided decision = decide(call_, state_);
     if (!decision->emulates) return forward_as_planned(*decision);
+    if (const char* reason = reason_in_risk(call_, state_)) return forward(reason);
     if (const char* reason = origin_.other_arithmetic(*call_.type)) return forward(reason);
     if (const char* reason = origin_.begin(state_)) return forward(reason);
     return emulate(*decision);
   }
 
  private:
-  // Reads what a plan depends on; returns the reason if that cannot be had.
-  const char* read_state() {
-    if (const char* reason = origin_.read(state_)) return reason;
-    const std::optional<int> device = current_device();
-    if (!device) return "no context of the CUDA driver is current";
-    state_.device = *device;
-    return nullptr;
+  int emulate(const Decision& decision) const {
+    CallSample sample(symbol_.name(), call_, state_.stream);
+    if (const std::string failure = cublas::emulate(decision, call_, state_, sample.handle());
+        !failure.empty())
+      return forward_after_failure(failure);
+    if (const char* reason = origin_.finish(state_)) return forward_after_failure(reason);
+    sample.note_execution();
+    if (records_calls()) note({.candidates = decision.candidates, .why = decision.why, .failed = false});
+    return success;
   }
 
-  int emulate(const Decision& decision) const {
-    kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
-    operands.alpha = call_.alpha;
-    operands.a = call_.a;
-    operands.b = call_.b;
-    operands.beta = call_.beta;
-    operands.c = call_.c;
-    operands.queue = {KINTSUGI_QUEUE_CUDA, 0, state_.stream};
-    const kintsugi_status status = kintsugi_plan_execute(nullptr, decision.plan.get(), &operands);
-    if (status != KINTSUGI_SUCCESS)
-      return forward_after_failure(std::string(kintsugi_status_name(status)) + ": " + kintsugi_last_error());
-    if (settings().records_calls())
-      note({.candidates = decision.candidates, .why = decision.why, .failed = false});
-    return success;
+  int forward_by_policy() {
+    constexpr std::string_view why = "policy native forwards every call";
+    if (!records_calls() || read_state(origin_, state_) != nullptr) return forward(why);
+    const CallSample sample(symbol_.name(), call_, state_.stream);
+    return forward(why);
   }
 
   int forward_as_planned(const Decision& decision) const {
     if (decision.candidates.empty() && settings().policy == Policy::force)
       return forward_after_failure(decision.why);
+    const CallSample sample(symbol_.name(), call_, state_.stream);
     return forward(decision.why);
   }
 
   // C is as it was. A forced emulation that cannot run must not pass unnoticed.
   int forward_after_failure(const std::string& why) const {
-    if (settings().policy == Policy::force) {
-      std::fprintf(stderr, "kintsugi: %s: policy force, but %s\n", symbol_.name(), why.c_str());
-      if (settings().strict) std::exit(2);
-    }
-    if (settings().records_calls()) note({.candidates = "", .why = why, .failed = true});
+    report_if_forced(symbol_.name(), why);
+    if (records_calls()) note({.candidates = "", .why = why, .failed = true});
     return forward_();
   }
 
   int forward(std::string_view why) const {
-    if (settings().records_calls()) note({.candidates = "", .why = std::string(why), .failed = false});
+    if (records_calls()) note({.candidates = "", .why = std::string(why), .failed = false});
     return forward_();
   }
 
@@ -129,7 +94,58 @@ class Answer {
 
 }  // namespace
 
-bool intercepts() { return calls_under_way == 0 && !settings().forwards_all(); }
+const char* HandleOrigin::read(CallState& state) const {
+  const bool is_known = call_real(get_pointer_mode, handle_, &state.pointer_mode) == success &&
+                        call_real(get_stream, handle_, &state.stream) == success;
+  return is_known ? nullptr : "cuBLAS does not know the handle";
+}
+
+const char* HandleOrigin::other_arithmetic(kintsugi_type type) const {
+  int math_mode = 0;
+  if (call_real(get_math_mode, handle_, &math_mode) != success) return "cuBLAS does not tell the math mode";
+  return reason_in_math_mode(math_mode, type);
+}
+
+CallUnderWay::CallUnderWay() { ++calls_under_way; }
+CallUnderWay::~CallUnderWay() { --calls_under_way; }
+
+const char* read_state(const Origin& origin, CallState& state) {
+  if (const char* reason = origin.read(state)) return reason;
+  const std::optional<int> device = current_device();
+  if (!device) return "no context of the CUDA driver is current";
+  state.device = *device;
+  return nullptr;
+}
+
+std::string emulate(const Decision& decision, const Call& call, const CallState& state,
+                    kintsugi_handle handle) {
+  // Memory that a capture takes belongs to the graph, so that the library's own way serves there.
+  const std::size_t bytes = is_captured(state.stream) ? 0 : decision.workspace_bytes;
+  const Workspace workspace(state.device, bytes, state.stream);
+  kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
+  operands.alpha = call.alpha;
+  operands.a = call.a;
+  operands.b = call.b;
+  operands.beta = call.beta;
+  operands.c = call.c;
+  operands.queue = {KINTSUGI_QUEUE_CUDA, 0, state.stream};
+  operands.workspace = workspace.pointer();
+  operands.workspace_size = workspace.bytes();
+  const kintsugi_status status = kintsugi_plan_execute(handle, decision.plan.get(), &operands);
+  if (status == KINTSUGI_SUCCESS) return {};
+  return std::string(kintsugi_status_name(status)) + ": " + kintsugi_last_error();
+}
+
+void report_if_forced(const char* symbol, const std::string& why) {
+  if (settings().policy != Policy::force) return;
+  std::fprintf(stderr, "kintsugi: %s: policy force, but %s\n", symbol, why.c_str());
+  if (settings().strict) std::exit(2);
+}
+
+bool intercepts() {
+  if (calls_under_way != 0 || settings().malformed) return false;
+  return settings().policy != Policy::native || records_calls();
+}
 
 int answer(const Symbol& symbol, Handle handle, const Call& call, const Forward& forward) {
   return answer(symbol, HandleOrigin(handle), call, forward);

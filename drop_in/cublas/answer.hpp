@@ -1,6 +1,8 @@
 // A call on its way: checked, decided, emulated or forwarded.
 #pragma once
 
+#include <string>
+
 #include "call.hpp"
 #include "decision.hpp"
 #include "real.hpp"
@@ -41,12 +43,48 @@ class Origin {
   virtual const char* other_arithmetic(kintsugi_type type) const = 0;
   // Enqueues what comes before an emulated product.
   virtual const char* begin(const CallState& state) const = 0;
+  // Enqueues what comes after it. C is not needed any more if cuBLAS must answer the call then.
+  virtual const char* finish(const CallState&) const { return nullptr; }
 };
+
+// The origin of functions with a handle, which has all that.
+class HandleOrigin : public Origin {
+ public:
+  explicit HandleOrigin(Handle handle) : handle_(handle) {}
+
+  const char* read(CallState& state) const override;
+  const char* other_arithmetic(kintsugi_type type) const override;
+  const char* begin(const CallState&) const override { return nullptr; }
+
+ private:
+  Handle handle_;
+};
+
+// While one exists, calls of this thread come from within the library.
+class CallUnderWay {
+ public:
+  CallUnderWay();
+  ~CallUnderWay();
+  CallUnderWay(const CallUnderWay&) = delete;
+  CallUnderWay& operator=(const CallUnderWay&) = delete;
+};
+
+// Reads everything that a plan depends on; returns the reason for which cuBLAS must answer, or nullptr.
+const char* read_state(const Origin& origin, CallState& state);
+
+// Enqueues the emulated product; returns "" or the failure, after which C is as it was. The report of
+// `handle`, if there is one, then describes the execution.
+std::string emulate(const Decision& decision, const Call& call, const CallState& state,
+                    kintsugi_handle handle = nullptr);
+
+// Says on stderr that an emulation which the policy `force` asked for does not run, and ends the program where
+// KINTSUGI_STRICT=1 says so. Does nothing under other policies.
+void report_if_forced(const char* symbol, const std::string& why);
 
 // Returns the status of the call. Enqueues work in the call's stream and never waits for the device.
 int answer(const Symbol& symbol, const Origin& origin, const Call& call, const Forward& forward);
 
-// The same for functions with a handle, which has all that.
+// The same for functions with a handle.
 int answer(const Symbol& symbol, Handle handle, const Call& call, const Forward& forward);
 
 }  // namespace kintsugi::cublas

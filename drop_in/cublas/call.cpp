@@ -83,6 +83,14 @@ const char* reason_to_forward(const Call& call) {
   return nullptr;
 }
 
+bool is_zero(const void* scalar, kintsugi_type type) {
+  const auto all_zero = [&](const auto* parts) {
+    return parts[0] == 0 && (!drop_in::is_complex(type) || parts[1] == 0);
+  };
+  return drop_in::is_single(type) ? all_zero(static_cast<const float*>(scalar))
+                                  : all_zero(static_cast<const double*>(scalar));
+}
+
 const char* reason_in_math_mode(int math_mode, kintsugi_type type) {
   const int named = math_mode & math_mode_mask;
   if (named == pedantic_math) return "the handle's math mode is pedantic";

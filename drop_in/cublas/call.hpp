@@ -54,6 +54,9 @@ Call by_pointers(Call call, std::int64_t count);
 // plainly valid are among them, since cuBLAS's own status then answers the caller.
 const char* reason_to_forward(const Call& call);
 
+// True if a scalar of that type in host memory is 0.
+bool is_zero(const void* scalar, kintsugi_type type);
+
 // Reason for which the handle's math mode leaves calls of this type to cuBLAS; nullptr: there is none.
 const char* reason_in_math_mode(int math_mode, kintsugi_type type);
 

@@ -4,6 +4,7 @@
 
 #include <kintsugi/kintsugi.h>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -19,6 +20,7 @@ struct PlanDeleter {
 struct Decision {
   bool emulates = false;                               // else the real cuBLAS multiplies
   std::unique_ptr<kintsugi_plan_s, PlanDeleter> plan;  // of an emulation
+  std::size_t workspace_bytes = 0;                     // of an emulation
   std::string candidates;                              // names of the plan's programs, cheapest first
   std::string why;                                     // one sentence
   bool is_final = true;  // false if the next call of the problem may be decided otherwise
@@ -32,6 +34,10 @@ struct CallState {
 };
 
 using Decided = drop_in::Found<Decision>;
+
+// Reason for which an emulation under `auto` is too great a risk for what the call's scalars say; nullptr:
+// there is none.
+const char* reason_in_risk(const Call& call, const CallState& state);
 
 // The decision on a call for which there is no reason_to_forward.
 Decided decide(const Call& call, const CallState& state);

@@ -8,9 +8,7 @@ namespace kintsugi::cublas {
 using drop_in::Policy;
 using drop_in::policy_name;
 
-struct Settings : drop_in::CommonSettings {
-  bool forwards_all() const { return malformed || (policy == Policy::native && !records_calls()); }
-};
+using Settings = drop_in::CommonSettings;
 
 // A malformed setting is one line on stderr at the first use, and under KINTSUGI_STRICT=1 the end of the
 // program.

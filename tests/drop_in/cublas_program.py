@@ -22,11 +22,23 @@ def arguments():
     parser.add_argument("--deepbind", action="store_true", help="load libcublas with RTLD_DEEPBIND")
     parser.add_argument("--product", nargs=4, action="append", default=[], metavar=("NAME", "M", "N", "K"))
     parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--beta", type=float, default=0)
     parser.add_argument("--math-mode", type=int, default=0)
     parser.add_argument("--capture", action="store_true", help="capture the stream during the products")
     parser.add_argument("--capture-later", action="store_true", help="the same, but for the first repetition")
+    parser.add_argument("--ask-for-reports", action="store_true", help="ask for a report before the products and after them")
+    parser.add_argument("--destroy", action="store_true", help="destroy the handle at the end")
     parser.add_argument("--no-context", action="store_true", help="leave no context current")
     return parser.parse_args()
+
+
+def report(library):
+    """The document of kintsugi_cublas_report."""
+    needed = ctypes.c_size_t()
+    library.kintsugi_cublas_report(None, ctypes.c_size_t(0), ctypes.byref(needed))
+    text = ctypes.create_string_buffer(needed.value)
+    assert library.kintsugi_cublas_report(text, ctypes.c_size_t(needed.value), None) == 0
+    return json.loads(text.value)
 
 
 def main():
@@ -47,6 +59,7 @@ def main():
     if options.no_context:
         cuda.cuCtxSetCurrent(None)
     statuses, results = [], []
+    reports = [report(ctypes.CDLL(None))] if options.ask_for_reports else []
     for number, (name, *sizes) in enumerate(options.product * options.repeat):
         if options.capture and number == 0 or options.capture_later and number == len(options.product):
             cuda.cuStreamBeginCapture_v2(stream, 0)
@@ -55,12 +68,16 @@ def main():
         a, b, c = (ones(real, rows * columns) for rows, columns in ((m, k), (k, n), (m, n)))
         function = getattr(blas, f"cublas{name[0].upper()}{name[1:]}_v2")
         statuses.append(function(handle, 0, 0, m, n, k, ctypes.byref(real(1)), a, max(m, 1), b, max(k, 1),
-                                 ctypes.byref(real(0)), c, max(m, 1)))
+                                 ctypes.byref(real(options.beta)), c, max(m, 1)))
         results.append(c[0])
     if options.capture or options.capture_later:
         statuses.append(cuda.cuStreamEndCapture(stream, ctypes.byref(graph)))
+    if options.ask_for_reports:
+        reports.append(report(ctypes.CDLL(None)))
+    if options.destroy:
+        blas.cublasDestroy_v2(handle)
     events = cuda.fake_cuda_events().decode().splitlines()
-    json.dump({"statuses": statuses, "results": results, "events": events, "stream": stream.value}, sys.stdout)
+    json.dump({"statuses": statuses, "results": results, "events": events, "stream": stream.value, "reports": reports}, sys.stdout)
 
 
 if __name__ == "__main__":

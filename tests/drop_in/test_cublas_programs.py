@@ -54,7 +54,7 @@ def program(tmp_path):
         result = subprocess.run([*command, sys.executable, str(PROGRAM), *words], cwd=tmp_path, capture_output=True, text=True,
                                 timeout=300, env=clean | settings | loaded | {
                                     "KINTSUGI_CONFIG": "", "HOME": str(tmp_path), "FAKE_CUDA_NAME": device}
-                                | ({} if "1024" in words else {"FAKE_CUDA_MULTIPLY": "1"}))
+                                | ({} if {"1024", "4096"} & set(words) else {"FAKE_CUDA_MULTIPLY": "1"}))
         assert not check or result.returncode == 0, result.stdout + result.stderr
         return Run(result)
 
@@ -79,6 +79,15 @@ class TestPolicies:
         assert run.document["statuses"] == [0, 0] and run.stderr == ""
         assert [event.split()[0] for event in run.real()] == ["cublasSgemm_v2"] and "m=64 n=48 k=32" in run.real()[0]
         assert any("fp16" in event for event in run.launches())
+
+    @pytest.mark.parametrize("sizes, beta, emulated", [((4096, 4096, 4096), 0, True), ((4096, 4096, 4096), 1, False),
+                                                       ((4096, 4096, 1024), 0, False)])
+    def test_auto_emulates_large_products_of_fp64_that_do_not_add(self, program, sizes, beta, emulated):
+        run = program("--product", "dgemm", *map(str, sizes), "--beta", str(beta), report="report.json")
+        assert bool(run.launches()) == emulated and bool(run.real()) != emulated
+        (problem,) = read_report(program.folder / "report.json")["problems"]
+        assert problem["native_calls"] == (0 if emulated else 1)
+        assert emulated or any(word in next(iter(problem["reasons"])) for word in ("add to C", "FP64 products with a side", "is expected"))
 
     def test_native_forwards_everything(self, program):
         run = program(*LARGE, *SMALL, policy="native")
@@ -119,6 +128,12 @@ class TestPolicies:
     def test_a_workspace_takes_a_twentieth_of_the_memory(self, program):
         run = program(*LARGE, policy="emulate", explain=1, fake_memory=40_000_000)
         assert "a workspace limit of 2000000 bytes is too small" in run.stderr and len(run.real()) == 1
+
+    def test_the_workspace_is_kept_and_given_back_with_the_handle(self, program):
+        events = program(*LARGE, "--repeat", "2", "--destroy").document["events"]
+        assert len([event for event in events if event.startswith("cuMemAllocFromPoolAsync")]) == 2
+        trim = [event for event in events if event.startswith("cuMemPoolTrimTo")]
+        assert trim == ["cuMemPoolTrimTo 0, kept 1073741824"], "the default limit is kept until then"
 
     def test_a_workspace_limit_precedes_that(self, program):
         run = program(*LARGE, policy="emulate", explain=1, fake_memory=40_000_000, workspace_limit=9_000_000)
@@ -167,7 +182,8 @@ class TestReport:
         assert (first["symbol"], first["k"]) == ("cublasDgemm_v2", 0) and first["reasons"] == {"a size is 0": 2}
         assert second == {"symbol": "cublasSgemm_v2", "op_a": "N", "op_b": "N", "m": 64, "n": 48, "k": 32, "batch_count": 1,
                           "calls": 2, "native_calls": 2, "emulated_calls": {}, "failed_calls": 0,
-                          "reasons": {"policy native forwards every call": 2}}
+                          "reasons": {"policy native forwards every call": 2},
+                          "device_seconds": 0.002, "sampled_calls": 2, "last_sampled_execution": None}
 
     @needs_device_code
     def test_emulated_calls_have_their_programs(self, program):
@@ -179,12 +195,29 @@ class TestReport:
         ((programs, count),) = large["emulated_calls"].items()
         assert programs.startswith("fp16x3") and programs.endswith(", native")
         assert large["calls"] == count == 3 and large["native_calls"] == 0
+        assert large["device_seconds"] == pytest.approx(0.003), "a millisecond between any two events of the fake driver"
+        assert set(large["last_sampled_execution"]) == {"program", "recomputed_elements", "special_values"}
+        samples = [i for i, event in enumerate(run.document["events"]) if event.startswith("cuEventRecord")]
+        later = run.document["events"][samples[4]:]
+        assert not any(event.startswith(WAITING) for event in later), "but for a problem's first call, samples never wait"
         assert small["native_calls"] == small["calls"] == 3 and "faster than any emulation" in next(iter(small["reasons"]))
 
     def test_a_table(self, program):
         run = program(*SMALL, policy="native", report="-")
         assert run.stderr.splitlines()[-1].split()[:3] == ["1", "0", "0"]
         assert "cublasSgemm_v2 N N, m = 64, n = 48, k = 32, batch of 1: cuBLAS" in run.stderr
+
+    def test_a_report_while_the_program_runs(self, program):
+        run = program(*SMALL, "--repeat", "3", "--ask-for-reports", policy="native")
+        first, last = run.document["reports"]
+        assert first["problems"] == [], "calls are recorded from the first report on"
+        assert [problem["calls"] for problem in last["problems"]] == [3] and run.stderr == ""
+
+    @needs_device_code
+    def test_one_call_of_64_has_a_sample(self, program):
+        program(*LARGE, "--repeat", "130", report="report.json")
+        (problem,) = read_report(program.folder / "report.json")["problems"]
+        assert problem["calls"] == 130 and problem["sampled_calls"] == 4 + 2
 
     @needs_device_code
     def test_a_problem_without_a_plan_says_why(self, program):

@@ -42,6 +42,24 @@ TEST_F(DevicePlan, BlocksOfIntegerProgramsFitSmallLimits) {
   expect_refused(floating, KINTSUGI_WORKSPACE_TOO_SMALL, "the smallest block needs");
 }
 
+// Rows of A are split for every panel of columns, so that few panels are better than square blocks: halving
+// gave four panels here.
+TEST_F(DevicePlan, BlocksWithinALimitHaveFewPanelsOfColumns) {
+  Call call(1, 1, 1, stream_);
+  call.problem.m = call.problem.n = call.problem.k = call.problem.lda = call.problem.ldb = call.problem.ldc =
+      8192;
+  call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_F64;
+  call.options.policy = "emulate";
+  call.options.workspace_limit = std::int64_t{1} << 30;
+  const json plan = planned(call);
+  EXPECT_EQ(plan.at("blocking").at("n"), 4096);
+  EXPECT_LT(plan.at("blocking").at("m"), 4096);
+  EXPECT_LE(plan.at("workspace_bytes"), call.options.workspace_limit);
+  EXPECT_GT(plan.at("workspace_bytes"), call.options.workspace_limit / 10 * 9) << "the limit is made use of";
+  call.options.workspace_limit *= 2;
+  EXPECT_EQ(planned(call).at("blocking").at("n"), 8192);
+}
+
 // Candidates: the fastest for operands of moderate depth, the widest windows among programs of equal cost,
 // and the native SIMT kernel for all other operands. Prepared operands get the slices of a candidate with a
 // wide window.

@@ -40,7 +40,7 @@ def library_folder(prefix):
 
 
 def test_what_is_installed(prefix, library_folder):
-    assert sorted(file.name for file in (prefix / "include/kintsugi").iterdir()) == ["kintsugi.h", "kintsugi.hpp"]
+    assert sorted(file.name for file in (prefix / "include/kintsugi").iterdir()) == ["cublas.h", "kintsugi.h", "kintsugi.hpp"]
     assert [file.name for file in (prefix / "include").iterdir()] == ["kintsugi"]
     assert (library_folder / "libkintsugi.so").is_symlink()
     assert not list(prefix.rglob("*.a")), "the modules are not for others"

@@ -51,6 +51,32 @@ def test_the_wheel_has_the_library_and_is_the_platforms(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert {"kintsugi/__init__.py", "kintsugi/py.typed", "kintsugi/libkintsugi.so"} <= set(names)
     assert ("kintsugi/_core.abi3.so" in names) == ("TESTED_PYTHON_CORE" in os.environ)
+    assert ("kintsugi/libkintsugi_cublas.so" in names) == ("TESTED_CUBLAS" in os.environ)
+    assert ("kintsugi/libkintsugi_cublas_audit.so" in names) == ("TESTED_CUBLAS" in os.environ)
+
+
+@pytest.mark.skipif("TESTED_CUBLAS" not in os.environ, reason="built without drop-ins")
+def test_the_wheel_runs_programs_with_the_drop_in(python, tmp_path):
+    """Over the fake driver and the fake cuBLAS, where a preload and where the audit library is needed."""
+    fakes = pathlib.Path(os.environ["TESTED_BUILD"]) / "tests/fakes"
+    program = [sys.executable, SOURCE / "tests/drop_in/cublas_program.py", "--product", "sgemm", "8", "8", "8"]
+    variables = {**os.environ, "LD_LIBRARY_PATH": str(fakes), "KINTSUGI_POLICY": "native", "KINTSUGI_EXPLAIN": "1",
+                 "FAKE_CUDA_MULTIPLY": "1"}
+    for flags, words, loaded in (([], [], f"{fakes}/libcuda.so.1:{fakes}/libcublas.so.13"), (["--audit"], ["--handle"], "")):
+        command = [python.with_name("kintsugi"), "run", *flags, "--", *program, *words]
+        result = subprocess.run(list(map(str, command)), capture_output=True, text=True, cwd=tmp_path,
+                                env={**variables, "LD_PRELOAD": loaded})
+        assert result.returncode == 0, result.stderr
+        assert "cublasSgemm_v2" in result.stderr and "policy native forwards every call" in result.stderr
+        assert json.loads(result.stdout)["results"] == [8]
+
+
+def test_run_says_what_is_missing(python, tmp_path):
+    """A program, and the drop-in in a package without it."""
+    result = subprocess.run([python, "-m", "kintsugi", "run", "--"], capture_output=True, text=True, cwd=tmp_path)
+    assert result.returncode == 2 and "there is no program" in result.stderr
+    result = subprocess.run([python, "-m", "kintsugi", "run", "--", "/no/program"], capture_output=True, text=True, cwd=tmp_path)
+    assert result.returncode == 1 and ("/no/program cannot be run" in result.stderr or "without the drop-in" in result.stderr)
 
 
 def test_the_wheel_has_the_license(wheel):

@@ -7,6 +7,8 @@
 #include <cstdint>
 
 #include "drop_in/cublas/api.hpp"
+#include "drop_in/cublas/level3/routine.hpp"
+#include "drop_in/cublas/names/lt_epilogue.hpp"
 #include "kintsugi/kintsugi.h"
 #include "toolkit/seen.hpp"
 
@@ -59,6 +61,23 @@ using BatchedExFunction = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, 
                                              const void* const*, cudaDataType, Int, const void*, void* const*,
                                              cudaDataType, Int, Int, cublasComputeType_t, cublasGemmAlgo_t);
 
+// herk alone has scalars of another type than its matrices, which as a complex one is any struct here.
+template <class T, class Scalar, class Int>
+using UpdateFunction = int (*)(Handle, int, int, Int, Int, const Scalar*, const T*, Int, const Scalar*, T*,
+                               Int);
+template <class T, class Int>
+using SymmetricFunction = int (*)(Handle, int, int, Int, Int, const T*, const T*, Int, const T*, Int,
+                                  const T*, T*, Int);
+template <class T, class Int>
+using SolveFunction = int (*)(Handle, int, int, int, int, Int, Int, const T*, const T*, Int, T*, Int);
+
+template <int type, Routine routine>
+struct ScalarOf : ElementOf<type> {};
+template <>
+struct ScalarOf<KINTSUGI_C32, Routine::herk> : ElementOf<KINTSUGI_F32> {};
+template <>
+struct ScalarOf<KINTSUGI_C64, Routine::herk> : ElementOf<KINTSUGI_F64> {};
+
 // The functions whose types C++ headers overload are cast, which takes one of the named type alone.
 #define KINTSUGI_CUBLAS_GEMM(type, integer, symbol) \
   static_assert(same<GemmFunction<ElementOf<type>::Type, integer>, decltype(&symbol)>, #symbol);
@@ -74,8 +93,23 @@ using BatchedExFunction = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, 
   static_assert(same<BatchedFunction<ElementOf<type>::Type, integer>, decltype(&symbol)>, #symbol);
 #define KINTSUGI_CUBLAS_BATCHED_EX(integer, symbol) \
   static_assert(sizeof(static_cast<BatchedExFunction<integer>>(&symbol)) > 0, #symbol);
+#define KINTSUGI_CUBLAS_UPDATE(type, integer, routine, symbol)                                               \
+  static_assert(same<UpdateFunction<ElementOf<type>::Type, ScalarOf<type, Routine::routine>::Type, integer>, \
+                     decltype(&symbol)>,                                                                     \
+                #symbol);
+#define KINTSUGI_CUBLAS_SYMMETRIC(type, integer, routine, symbol) \
+  static_assert(same<SymmetricFunction<ElementOf<type>::Type, integer>, decltype(&symbol)>, #symbol);
+#define KINTSUGI_CUBLAS_SOLVE(type, integer, symbol) \
+  static_assert(same<SolveFunction<ElementOf<type>::Type, integer>, decltype(&symbol)>, #symbol);
 #include "drop_in/cublas/symbols.def"
 
+static_assert(side_left == CUBLAS_SIDE_LEFT && side_right == CUBLAS_SIDE_RIGHT);
+static_assert(fill_lower == CUBLAS_FILL_MODE_LOWER && fill_upper == CUBLAS_FILL_MODE_UPPER);
+static_assert(diagonal_not_unit == CUBLAS_DIAG_NON_UNIT && diagonal_unit == CUBLAS_DIAG_UNIT);
+static_assert(epilogue_default == CUBLASLT_EPILOGUE_DEFAULT && epilogue_bias == CUBLASLT_EPILOGUE_BIAS);
+static_assert(epilogue_relu == CUBLASLT_EPILOGUE_RELU && epilogue_gelu == CUBLASLT_EPILOGUE_GELU);
+static_assert(epilogue_relu_bias == CUBLASLT_EPILOGUE_RELU_BIAS);
+static_assert(epilogue_gelu_bias == CUBLASLT_EPILOGUE_GELU_BIAS);
 static_assert(success == CUBLAS_STATUS_SUCCESS && not_supported == CUBLAS_STATUS_NOT_SUPPORTED);
 static_assert(data_f32 == CUDA_R_32F && data_f64 == CUDA_R_64F);
 static_assert(data_c32 == CUDA_C_32F && data_c64 == CUDA_C_64F);
@@ -95,6 +129,8 @@ using MatmulFunction = int (*)(void*, const void*, const void*, const void*, con
                                const void*, const void*, const void*, const void*, void*, const void*,
                                const void*, void*, std::size_t, void*);
 static_assert(same<MatmulFunction, decltype(&cublasLtMatmul)>);
+static_assert(same<int (*)(void**, int, std::uint64_t, std::uint64_t, std::int64_t),
+                   decltype(&cublasLtMatrixLayoutCreate)>);
 static_assert(CUBLASLT_MATMUL_DESC_COMPUTE_TYPE == 0 && CUBLASLT_MATMUL_DESC_SCALE_TYPE == 1);
 static_assert(CUBLASLT_MATMUL_DESC_POINTER_MODE == 2 && CUBLASLT_MATMUL_DESC_TRANSA == 3);
 static_assert(CUBLASLT_MATMUL_DESC_TRANSB == 4 && CUBLASLT_MATMUL_DESC_TRANSC == 5);
@@ -105,10 +141,10 @@ static_assert(CUBLASLT_MATRIX_LAYOUT_TYPE == 0 && CUBLASLT_MATRIX_LAYOUT_ORDER =
 static_assert(CUBLASLT_MATRIX_LAYOUT_ROWS == 2 && CUBLASLT_MATRIX_LAYOUT_COLS == 3);
 static_assert(CUBLASLT_MATRIX_LAYOUT_LD == 4 && CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT == 5);
 static_assert(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET == 6 && CUBLASLT_MATRIX_LAYOUT_PLANE_OFFSET == 7);
-static_assert(CUBLASLT_EPILOGUE_DEFAULT == 1 && CUBLASLT_EPILOGUE_BIAS == 4);
 static_assert(CUBLASLT_ORDER_COL == 0 && CUBLAS_FILL_MODE_FULL == 2);
 
-// The driver's description of a copy, in drop_in/cublas/driver.cpp.
+// The driver's descriptions of a pool and of a copy, in drop_in/cublas/device/driver.cpp.
+static_assert(sizeof(CUmemPoolProps) == 88 && CU_MEMPOOL_ATTR_RELEASE_THRESHOLD == 4);
 static_assert(sizeof(CUDA_MEMCPY2D) == 128 && offsetof(CUDA_MEMCPY2D, srcDevice) == 32);
 static_assert(offsetof(CUDA_MEMCPY2D, srcPitch) == 48 && offsetof(CUDA_MEMCPY2D, dstXInBytes) == 56);
 static_assert(offsetof(CUDA_MEMCPY2D, WidthInBytes) == 112 && CU_MEMORYTYPE_DEVICE == 2);

@@ -49,6 +49,7 @@ struct Arguments {
   int compute = 68;  // cublasComputeType_t
   int algorithm = -1;
   const void* bias = nullptr;  // of cublasLtMatmul: added to every column of A B
+  int activation = 0;          // of cublasLtMatmul: 0, 2 (ReLU) or 32 (GELU)
 };
 
 // Calls the function that a program which is linked to the drop-in and to cuBLAS would call.

@@ -72,12 +72,12 @@ int call_matmul(const Arguments& g, const MatmulChange& change) {
   description.set(2, pointer_mode);
   description.set(3, g.op_a);
   description.set(4, g.op_b);
-  if (g.bias != nullptr) {
-    description.set(7, std::uint32_t{4});  // CUBLASLT_EPILOGUE_BIAS
-    description.set(8, g.bias);
-  }
+  const std::uint32_t bias_bit = g.bias != nullptr ? 4 : 0;
+  const auto epilogue = bias_bit | static_cast<std::uint32_t>(g.activation);
+  if (epilogue != 0) description.set(7, epilogue);  // cublasLtEpilogue_t
+  if (g.bias != nullptr) description.set(8, g.bias);
   if (change.attribute >= 0) description.set(change.attribute, change.value);
-  const void* c = g.bias != nullptr ? nullptr : g.c;
+  const void* c = epilogue != 0 ? nullptr : g.c;
   const void* no_algorithm = nullptr;
   void* no_workspace = nullptr;
   return call_named("cublasLtMatmul", g.handle, description.get(), g.alpha, g.a, a.get(), g.b, b.get(),

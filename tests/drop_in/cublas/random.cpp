@@ -14,8 +14,9 @@ namespace {
 template <class T>
 void check_case(const Entry& entry, ProgramHandle& handle, std::mt19937_64& random, Checks& checks) {
   RandomCase<T> product(entry, random);
-  // A bias in device pointer mode is cuBLAS's.
-  const int pointer_mode = product.arguments.bias != nullptr ? 0 : static_cast<int>(random() % 2);
+  // An epilogue in device pointer mode is cuBLAS's.
+  const bool has_epilogue = product.arguments.bias != nullptr || product.arguments.activation != 0;
+  const int pointer_mode = has_epilogue ? 0 : static_cast<int>(random() % 2);
   handle.set_pointer_mode(pointer_mode);
   product.arguments.handle = handle.get();
   const int status = call(entry, product.arguments);

@@ -1,6 +1,9 @@
 // A random product of small integers: its arguments, and what C must be afterwards.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <complex>
 #include <cstdint>
 #include <limits>
@@ -54,7 +57,8 @@ class RandomCase {
            " ldc=" + std::to_string(g.ldc) + " count=" + std::to_string(g.count) +
            " strides=" + std::to_string(g.stride_a) + "," + std::to_string(g.stride_b) + "," +
            std::to_string(g.stride_c) + " type=" + std::to_string(g.type) +
-           (bias_.empty() ? "" : " with a bias");
+           (bias_.empty() ? "" : " with a bias") +
+           (g.activation == 0 ? "" : " activation=" + std::to_string(g.activation));
   }
 
  private:
@@ -76,7 +80,7 @@ class RandomCase {
     g.op_b = static_cast<int>(draw(0, 2));
     g.m = draw(1, 40);
     g.n = draw(1, 40);
-    g.k = draw(1, 60);
+    g.k = draw(2, 60);  // new_real_products() takes k = 1 of cublasLtMatmul for an epilogue
     const auto padding = [&] { return draw(0, 1) * draw(0, 5); };
     g.lda = (g.op_a == 0 ? g.m : g.k) + padding();
     g.ldb = (g.op_b == 0 ? g.k : g.n) + padding();
@@ -99,8 +103,12 @@ class RandomCase {
     if (is_complex_element<T> || entry_.family != Family::matmul || arguments.count > 1 || draw(0, 1) == 0)
       return;
     beta_ = T(0);
-    for (std::int64_t i = 0; i < arguments.m; ++i) bias_.push_back(draw_element());
-    arguments.bias = bias_.data();
+    if (draw(0, 3) > 0)
+      for (std::int64_t i = 0; i < arguments.m; ++i) bias_.push_back(draw_element());
+    arguments.bias = bias_.empty() ? nullptr : bias_.data();
+    // Activations are answered for FP32 alone; of other types cuBLAS gets the call.
+    if (std::is_same_v<T, float>)
+      arguments.activation = std::array{0, 2, 32}[static_cast<std::size_t>(draw(0, 2))];
   }
 
   void fill() {
@@ -159,10 +167,19 @@ class RandomCase {
           T& result = c[static_cast<std::size_t>(t * g.stride_c + i + j * g.ldc)];
           result = beta_ == T(0) ? alpha_ * sum : alpha_ * sum + beta_ * result;
           if (!bias_.empty()) result += bias_[static_cast<std::size_t>(i)];
+          if constexpr (!is_complex_element<T>) {
+            if (g.activation == 2) result = std::max(result, T(0));
+            if (g.activation == 32) result = gelu(result);
+          }
         }
       }
     }
     return c;
+  }
+
+  // The approximation by tanh, in the order of the fake cuBLAS.
+  static T gelu(T x) {
+    return T(0.5) * x * (T(1) + std::tanh(T(0.7978845608028654) * (x + T(0.044715) * x * x * x)));
   }
 
   // NaN equals NaN, and zeros of both signs are equal.

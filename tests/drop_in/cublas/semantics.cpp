@@ -170,8 +170,13 @@ class Semantics {
   // Descriptions of cublasLtMatmul that say more than a product and a bias are left to cuBLAS.
   void check_matmuls() {
     const std::vector<std::pair<const char*, MatmulChange>> changes{
-        {"pointer mode 2", {2, 2}}, {"op of C", {5, 1}},         {"lower triangle", {6, 0}},
-        {"ReLU", {7, 2}},           {"bias gradient", {7, 256}}, {"scale type of FP32", {1, 0}}};
+        {"pointer mode 2", {2, 2}},
+        {"op of C", {5, 1}},
+        {"lower triangle", {6, 0}},
+        {"ReLU of FP64", {7, 2}},
+        {"ReLU with an auxiliary matrix", {7, 130}},
+        {"bias gradient", {7, 256}},
+        {"scale type of FP32", {1, 0}}};
     for (const auto& [text, change] : changes) {
       Ones ones;
       const Arguments arguments = ones.arguments(entry_of("cublasLtMatmul"), handle_.get(), KINTSUGI_F64);

@@ -1,4 +1,5 @@
 // cublasLtMatmul of the fake cuBLAS, with its descriptors.
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <vector>
@@ -42,19 +43,34 @@ int get_attribute(const Descriptor* descriptor, int name, void* value, std::size
   return 0;
 }
 
+// The approximation of GELU by tanh, as cublasLt has it.
 template <class T>
-void add_bias(const T* bias, std::int64_t m, std::int64_t n, T* d, std::int64_t ld) {
-  for (std::int64_t j = 0; j < n; ++j)
-    for (std::int64_t i = 0; i < m; ++i) d[i + j * ld] += bias[i];
+T gelu(T x) {
+  return T(0.5) * x * (T(1) + std::tanh(T(0.7978845608028654) * (x + T(0.044715) * x * x * x)));
 }
 
-// Adds the bias of epilogue 4 to D.
-void add_bias(const Descriptor& description, const Descriptor& layout, void* d) {
-  if (description.get<std::uint32_t>(7, 1) != 4) return;
+// Epilogues of cublasLtEpilogue_t: a bias (4), ReLU (2), GELU (32); the last two of real types.
+template <class T>
+void apply_epilogue(std::uint32_t epilogue, const T* bias, std::int64_t m, std::int64_t n, T* d,
+                    std::int64_t ld) {
+  for (std::int64_t j = 0; j < n; ++j) {
+    for (std::int64_t i = 0; i < m; ++i) {
+      T& x = d[i + j * ld];
+      if ((epilogue & 4) != 0) x += bias[i];
+      if constexpr (std::is_floating_point_v<T>) {
+        if ((epilogue & 2) != 0) x = std::max(x, T(0));
+        if ((epilogue & 32) != 0) x = gelu(x);
+      }
+    }
+  }
+}
+
+void apply_epilogue(const Descriptor& description, const Descriptor& layout, void* d) {
+  const auto epilogue = description.get<std::uint32_t>(7, 1);
   const void* bias = description.get<const void*>(8);
   const auto as = [&]<class T>(T) {
-    add_bias(static_cast<const T*>(bias), layout.get<std::int64_t>(2), layout.get<std::int64_t>(3),
-             static_cast<T*>(d), layout.get<std::int64_t>(4));
+    apply_epilogue(epilogue, static_cast<const T*>(bias), layout.get<std::int64_t>(2),
+                   layout.get<std::int64_t>(3), static_cast<T*>(d), layout.get<std::int64_t>(4));
   };
   switch (static_cast<DataType>(layout.get<int>(0))) {
     case DataType::f32: return as(float{});
@@ -145,6 +161,6 @@ KINTSUGI_FAKE_BLAS int cublasLtMatmul(void* handle, const Descriptor* descriptio
     multiply_item(product, static_cast<const char*>(a) + i * bytes * layout_a->get<std::int64_t>(6),
                   static_cast<const char*>(b) + i * bytes * layout_b->get<std::int64_t>(6),
                   static_cast<char*>(d) + i * bytes * layout_d->get<std::int64_t>(6));
-  add_bias(*description, *layout_d, d);
+  apply_epilogue(*description, *layout_d, d);
   return 0;
 }

@@ -86,7 +86,7 @@ Result tensor_map_encode(void*, int, std::uint32_t rank, void* address, const st
   return 0;
 }
 
-// The drop-in for cuBLAS calls the next two; the engine does not.
+// The drop-in for cuBLAS calls the next three; the engine does not.
 struct Side2d {
   std::size_t x_bytes, y;
   int memory_type;
@@ -103,6 +103,10 @@ extern "C" __attribute__((visibility("default"))) Result cuMemcpy2DAsync_v2(cons
   for (std::size_t row = 0; row < extent[1]; ++row)
     std::memcpy(pointer(sides[1].device + row * sides[1].pitch),
                 pointer(sides[0].device + row * sides[0].pitch), extent[0]);
+  return 0;
+}
+extern "C" __attribute__((visibility("default"))) Result cuEventQuery(Event) {
+  note("cuEventQuery");
   return 0;
 }
 extern "C" __attribute__((visibility("default"))) Result cuDeviceTotalMem_v2(std::size_t* bytes, Device) {

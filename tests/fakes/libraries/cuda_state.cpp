@@ -51,9 +51,14 @@ void* pointer(Address address) { return reinterpret_cast<void*>(address); }
 
 // ---------------------------------------------------------------- contexts and access
 
+// Kept beyond the thread's own objects, since functions that are called at exit still use the driver.
 std::vector<FakeContext*>& stack() {
-  thread_local std::vector<FakeContext*> contexts;
-  return contexts;
+  thread_local std::vector<FakeContext*>* contexts = nullptr;
+  if (contexts == nullptr) {
+    const std::lock_guard lock(state().mutex);
+    contexts = state().stacks.emplace_back(new std::vector<FakeContext*>).get();
+  }
+  return *contexts;
 }
 FakeContext* current() { return stack().empty() ? nullptr : stack().back(); }
 

@@ -73,6 +73,7 @@ struct State {
   std::map<void*, FakeContext*> streams;
   std::map<void*, Result> capturing;  // streams in a capture, and the result that its end will return
   std::vector<std::unique_ptr<FakeContext>> contexts;
+  std::vector<std::unique_ptr<std::vector<FakeContext*>>> stacks;  // of each thread
   std::map<int, FakeContext*> primary_contexts;
   unsigned long long context_ids = 0;
   std::vector<std::unique_ptr<std::string>> libraries;  // the ptxas log of each loaded library

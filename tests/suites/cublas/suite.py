@@ -42,14 +42,16 @@ def add_arguments(parser):
     parser.add_argument("--child", action="store_true", help="run the calls in this process, as the suite itself does")
 
 
-def child(script, words, build=None, report=True, **settings):
-    """Runs the script with --child, with the drop-in preloaded if `build` is given; returns its document and the report, if that
-    is asked for, which costs time in each call."""
+def child(script, words, build=None, report=True, audit=False, **settings):
+    """Runs the script with --child, with the drop-in preloaded if `build` is given, and beside it the audit library; returns its
+    document and the report, if that is asked for, which costs time in each call."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KINTSUGI_") or name == "KINTSUGI_CUBLAS"}
     environment |= {f"KINTSUGI_{name.upper()}": str(value) for name, value in settings.items()}
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "report.json"
         if build:
+            if audit:
+                environment["LD_AUDIT"] = str(pathlib.Path(drop_in(build)).parent / "libkintsugi_cublas_audit.so")
             before = environment.get("LD_PRELOAD", "").split()
             environment |= {"LD_PRELOAD": " ".join([drop_in(build), *before])} | ({"KINTSUGI_REPORT": str(file)} if report else {})
         result = subprocess.run([sys.executable, script, "--child", *words], env=environment, capture_output=True, text=True)

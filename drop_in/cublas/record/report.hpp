@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "record.hpp"
+#include "common/documents.hpp"
+#include "cublas/record/record.hpp"
 
 namespace kintsugi::cublas {
 
@@ -18,17 +21,34 @@ struct ProblemKey {
   auto operator<=>(const ProblemKey&) const = default;
 };
 
+// Events around a call whose time was not read yet.
+struct PendingSample {
+  void* first;
+  void* second;
+};
+
 struct ProblemRecord {
   std::int64_t calls = 0;
   std::int64_t native_calls = 0;
   std::int64_t failed_calls = 0;                            // of native_calls
   std::map<std::string, std::int64_t> calls_of_candidates;  // emulated calls
   std::map<std::string, std::int64_t> reasons;              // calls by the sentence on the choice
+
+  std::int64_t sampled_calls = 0;  // whose time on the device was read
+  double sampled_seconds = 0;
+  std::vector<PendingSample> pending;
+  bool is_sampling = false;          // a call with a sample is under way
+  kintsugi_handle handle = nullptr;  // of emulated calls with a sample
+  bool has_execution = false;        // the handle has one that was not read
+  std::optional<drop_in::ExecutionSummary> last_execution;
 };
 
 struct Record {
   std::map<ProblemKey, ProblemRecord> problems;
   ProblemRecord others;  // calls of problems beyond the most that are kept
+  std::vector<void*> free_events;
+  std::size_t handles = 0;
+  bool reads_at_exit = false;
 };
 
 void print_explanation(const ProblemKey& key, const CallOutcome& outcome);

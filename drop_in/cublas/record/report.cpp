@@ -1,4 +1,4 @@
-#include "report.hpp"
+#include "cublas/record/report.hpp"
 
 #include <kintsugi/kintsugi.h>
 #include <unistd.h>
@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "common/report_file.hpp"
-#include "real.hpp"
-#include "settings.hpp"
+#include "cublas/real.hpp"
+#include "cublas/settings.hpp"
 
 namespace kintsugi::cublas {
 
@@ -42,6 +42,20 @@ Json counts_json(const ProblemRecord& problem) {
           {"reasons", reasons}};
 }
 
+// Mean of the sampled calls, times all calls; null without a sample.
+Json device_seconds(const ProblemRecord& problem) {
+  if (problem.sampled_calls == 0) return {};
+  return problem.sampled_seconds / static_cast<double>(problem.sampled_calls) *
+         static_cast<double>(problem.calls);
+}
+
+Json execution_json(const std::optional<drop_in::ExecutionSummary>& execution) {
+  if (!execution) return {};
+  return {{"program", execution->program},
+          {"recomputed_elements", execution->recomputed_elements},
+          {"special_values", execution->has_special_values}};
+}
+
 Json problem_json(const ProblemKey& key, const ProblemRecord& problem) {
   Json json = {{"symbol", std::string(key.symbol)},
                {"op_a", op_name(key.op_a)},
@@ -51,16 +65,28 @@ Json problem_json(const ProblemKey& key, const ProblemRecord& problem) {
                {"k", key.k},
                {"batch_count", key.count}};
   json.update(counts_json(problem));
+  json["device_seconds"] = device_seconds(problem);
+  json["sampled_calls"] = problem.sampled_calls;
+  json["last_sampled_execution"] = execution_json(problem.last_execution);
   return json;
 }
 
+std::string seconds_text(const ProblemRecord& problem) {
+  const Json seconds = device_seconds(problem);
+  if (seconds.is_null()) return "-";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", seconds.get<double>());
+  return text;
+}
+
 void print_table(const Record& record) {
-  std::fprintf(stderr, "kintsugi: calls of cuBLAS under policy %s\n%10s %10s %10s  %s\n",
-               policy_name(settings().policy), "calls", "emulated", "failed", "problem: what multiplied");
+  std::fprintf(stderr, "kintsugi: calls of cuBLAS under policy %s\n%10s %10s %10s %12s  %s\n",
+               policy_name(settings().policy), "calls", "emulated", "failed", "seconds",
+               "problem: what multiplied");
   const auto print = [](const ProblemRecord& problem, const std::string& text) {
-    std::fprintf(stderr, "%10lld %10lld %10lld  %s\n", static_cast<long long>(problem.calls),
+    std::fprintf(stderr, "%10lld %10lld %10lld %12s  %s\n", static_cast<long long>(problem.calls),
                  static_cast<long long>(problem.calls - problem.native_calls),
-                 static_cast<long long>(problem.failed_calls), text.c_str());
+                 static_cast<long long>(problem.failed_calls), seconds_text(problem).c_str(), text.c_str());
   };
   for (const auto& [key, problem] : record.problems)
     print(problem, std::string(key.symbol) + " " + shape_of(key) + ": " + programs_of(problem));

@@ -1,0 +1,121 @@
+#include "answer.hpp"
+
+#include <exception>
+#include <string>
+#include <string_view>
+
+#include "common/accuracy.hpp"
+#include "cublas/record/record.hpp"
+#include "cublas/settings.hpp"
+#include "steps.hpp"
+
+namespace kintsugi::cublas {
+
+namespace {
+
+// Products of single parts, by the numbers of kintsugi_type.
+constinit Symbol real_products[] = {Symbol("cublasSgemm_v2_64"), Symbol("cublasDgemm_v2_64"),
+                                    Symbol("cublasCgemm_v2_64"), Symbol("cublasZgemm_v2_64")};
+
+// Order below which blocks are not divided. Measured on an H200: trsm of FP32 with 8192 right sides takes 0.93
+// of cuBLAS's time where an order of 2048 is halved, 1.06 where one of 1024 is; syrk of FP32 1.3 where an order
+// of 2048 is halved, 0.78 for one of 4096.
+std::int64_t min_order(const RoutineCall& call) {
+  if (settings().policy != Policy::automatic) return 32;
+  return call.is_solve() ? 1024 : 2048;
+}
+
+// cuBLAS's trsm of FP64 spends its time in blocks on the diagonal, which stay its own: dividing gains at most
+// 5 % at n = 8192 on an H200, and costs 9 % where no emulation accepts the solution's range.
+bool gains_too_little(const RoutineCall& call) {
+  return settings().policy == Policy::automatic && call.is_solve() && !drop_in::is_single(call.type);
+}
+
+class RoutineAnswer {
+ public:
+  RoutineAnswer(const Symbol& symbol, Handle handle, const RoutineCall& call, const ForwardRoutine& forward)
+      : symbol_(symbol), handle_(handle), call_(call), forward_(forward) {
+    recorded_.op_a = call.op;
+    recorded_.m = call.m;
+    recorded_.n = call.n;
+    recorded_.k = call.is_update() ? call.k : call.order();
+  }
+
+  int run() {
+    if (const char* reason = reason_to_forward(call_)) return forward(reason);
+    if (settings().policy == Policy::native) return forward("policy native forwards every call");
+    if (call_.order() < 2 * min_order(call_)) return forward("the blocks beside the diagonal are too small");
+    if (gains_too_little(call_)) return forward("equations of FP64 gain too little");
+    const HandleOrigin origin(handle_);
+    if (const char* reason = read_state(origin, state_)) return forward(reason);
+    if (const char* reason = reason_in_scalars(call_, state_.pointer_mode)) return forward(reason);
+    if (const char* reason = origin.other_arithmetic(call_.type)) return forward(reason);
+    const CallSample sample(symbol_.name(), recorded_, state_.stream);
+    const StepScalars scalars(call_, state_.pointer_mode);
+    Steps steps(state_, scalars, min_order(call_));
+    try {
+      steps.add(call_);
+      if (records_calls())
+        outcome_ = {.candidates = steps.first_decision().candidates, .why = steps.why(), .failed = false};
+    } catch (const std::exception&) {  // No memory; C is as it was.
+      return forward_(call_);
+    }
+    return steps.all().size() == 1 ? forward(steps.why()) : run_steps(steps);
+  }
+
+ private:
+  int run_steps(const Steps& steps) {
+    for (const Step& step : steps.all())
+      if (const int status = run_step(step); status != success) return status;
+    note(outcome_);
+    return success;
+  }
+
+  int run_step(const Step& step) {
+    if (step.native) return forward_(*step.native);
+    if (!step.emulates) return multiply_natively(step.product);
+    try {
+      const std::string failure = emulate(**step.decision, step.product, state_);
+      if (failure.empty()) return success;
+      report_if_forced(symbol_.name(), failure);
+      if (records_calls()) outcome_ = {.candidates = "", .why = failure, .failed = true};
+    } catch (const std::exception&) {  // No memory for the message; C is as it was.
+    }
+    return multiply_natively(step.product);
+  }
+
+  int multiply_natively(const Call& product) const {
+    return call_real(real_products[*product.type], handle_, product.op_a, product.op_b, product.m, product.n,
+                     product.k, product.alpha, product.a, product.lda, product.b, product.ldb, product.beta,
+                     product.c, product.ldc);
+  }
+
+  int forward(std::string_view why) const {
+    if (records_calls()) note({.candidates = "", .why = std::string(why), .failed = false});
+    return forward_(call_);
+  }
+
+  void note(const CallOutcome& outcome) const noexcept try {
+    if (!records_calls()) return;
+    record_call(symbol_.name(), recorded_, outcome);
+  } catch (const std::exception&) {  // The record lacks the call.
+  }
+
+  const Symbol& symbol_;
+  Handle handle_;
+  const RoutineCall& call_;
+  const ForwardRoutine& forward_;
+  Call recorded_;  // sizes by which the record names the call
+  CallState state_;
+  CallOutcome outcome_;
+};
+
+}  // namespace
+
+int answer(const Symbol& symbol, Handle handle, const RoutineCall& call, const ForwardRoutine& forward) {
+  const CallUnderWay under_way;
+  RoutineAnswer routine(symbol, handle, call, forward);
+  return routine.run();
+}
+
+}  // namespace kintsugi::cublas

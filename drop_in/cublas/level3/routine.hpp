@@ -1,0 +1,59 @@
+// A routine of level 3 that consists of products, as the caller of cuBLAS wrote it.
+#pragma once
+
+#include <kintsugi/kintsugi.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kintsugi::cublas {
+
+enum class Routine : std::uint8_t { syrk, herk, symm, hemm, trsm };
+
+// Numbers of cublasSideMode_t, cublasFillMode_t and cublasDiagType_t.
+inline constexpr int side_left = 0, side_right = 1;
+inline constexpr int fill_lower = 0, fill_upper = 1;
+inline constexpr int diagonal_not_unit = 0, diagonal_unit = 1;
+
+// Arguments by the names of cuBLAS's reference; those that a routine does not have keep their values here.
+struct RoutineCall {
+  Routine routine;
+  kintsugi_type type;
+  int side = side_left;
+  int uplo = fill_lower;
+  int op = KINTSUGI_OP_N;
+  int diag = diagonal_not_unit;
+  std::int64_t m = 0, n = 0;  // of C; of B for trsm. syrk and herk: m = n
+  std::int64_t k = 0;         // syrk and herk
+  const void* alpha = nullptr;
+  const void* a = nullptr;
+  std::int64_t lda = 0;
+  const void* b = nullptr;  // symm and hemm
+  std::int64_t ldb = 0;
+  const void* beta = nullptr;  // all but trsm
+  void* c = nullptr;           // B of trsm
+  std::int64_t ldc = 0;
+
+  bool is_update() const { return routine == Routine::syrk || routine == Routine::herk; }
+  bool is_solve() const { return routine == Routine::trsm; }
+  bool is_on_left() const { return side == side_left; }
+  // Order of the matrix that has one triangle: C of an update, else A.
+  std::int64_t order() const { return is_update() ? n : is_on_left() ? m : n; }
+};
+
+// Type of the scalars: a real one for herk.
+kintsugi_type scalar_type(const RoutineCall& call);
+
+// Reason for which cuBLAS is called whatever the settings; nullptr: there is none. Arguments that are not
+// plainly valid are among them, since cuBLAS's own status then answers the caller.
+const char* reason_to_forward(const RoutineCall& call);
+
+// The same for what a call with its scalars on the host, or on the device, says.
+const char* reason_in_scalars(const RoutineCall& call, int pointer_mode);
+
+// Address of element (i, j) of a column-major matrix of that type.
+const void* element_of(const void* matrix, kintsugi_type type, std::int64_t ld, std::int64_t i,
+                       std::int64_t j);
+void* element_of(void* matrix, kintsugi_type type, std::int64_t ld, std::int64_t i, std::int64_t j);
+
+}  // namespace kintsugi::cublas

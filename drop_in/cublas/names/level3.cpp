@@ -1,0 +1,105 @@
+// The exported names of level-3 routines that consist of products. A part of a call is a call with the same
+// types of integers, whose sizes are no larger than the caller's.
+#include "cublas/level3/answer.hpp"
+#include "names.hpp"
+
+namespace kintsugi::cublas {
+
+namespace {
+
+// Calls the routine for parts; `forward` has the whole call's own arguments where nothing is divided.
+template <class Real>
+int answer_in_parts(Symbol& symbol, Handle handle, const RoutineCall& call, const Real& real) {
+  if (!intercepts()) return real(call);
+  return answer(symbol, handle, call, ForwardRoutine(real));
+}
+
+template <class Int>
+int update(Symbol& symbol, Routine routine, kintsugi_type type, Handle handle, int uplo, int op, Int n, Int k,
+           const void* alpha, const void* a, Int lda, const void* beta, void* c, Int ldc) {
+  const auto real = [&](const RoutineCall& part) {
+    return call_real(symbol, handle, part.uplo, part.op, static_cast<Int>(part.n), static_cast<Int>(part.k),
+                     part.alpha, part.a, static_cast<Int>(part.lda), part.beta, part.c,
+                     static_cast<Int>(part.ldc));
+  };
+  RoutineCall call{.routine = routine, .type = type, .uplo = uplo, .op = op, .m = n, .n = n, .k = k};
+  call.alpha = alpha;
+  call.a = a;
+  call.lda = lda;
+  call.beta = beta;
+  call.c = c;
+  call.ldc = ldc;
+  return answer_in_parts(symbol, handle, call, real);
+}
+
+template <class Int>
+int symmetric(Symbol& symbol, Routine routine, kintsugi_type type, Handle handle, int side, int uplo, Int m,
+              Int n, const void* alpha, const void* a, Int lda, const void* b, Int ldb, const void* beta,
+              void* c, Int ldc) {
+  const auto real = [&](const RoutineCall& part) {
+    return call_real(symbol, handle, part.side, part.uplo, static_cast<Int>(part.m), static_cast<Int>(part.n),
+                     part.alpha, part.a, static_cast<Int>(part.lda), part.b, static_cast<Int>(part.ldb),
+                     part.beta, part.c, static_cast<Int>(part.ldc));
+  };
+  RoutineCall call{.routine = routine, .type = type, .side = side, .uplo = uplo, .m = m, .n = n};
+  call.alpha = alpha;
+  call.a = a;
+  call.lda = lda;
+  call.b = b;
+  call.ldb = ldb;
+  call.beta = beta;
+  call.c = c;
+  call.ldc = ldc;
+  return answer_in_parts(symbol, handle, call, real);
+}
+
+template <class Int>
+int solve(Symbol& symbol, kintsugi_type type, Handle handle, int side, int uplo, int op, int diag, Int m,
+          Int n, const void* alpha, const void* a, Int lda, void* b, Int ldb) {
+  const auto real = [&](const RoutineCall& part) {
+    return call_real(symbol, handle, part.side, part.uplo, part.op, part.diag, static_cast<Int>(part.m),
+                     static_cast<Int>(part.n), part.alpha, part.a, static_cast<Int>(part.lda), part.c,
+                     static_cast<Int>(part.ldc));
+  };
+  RoutineCall call{.routine = Routine::trsm,
+                   .type = type,
+                   .side = side,
+                   .uplo = uplo,
+                   .op = op,
+                   .diag = diag,
+                   .m = m,
+                   .n = n};
+  call.alpha = alpha;
+  call.a = a;
+  call.lda = lda;
+  call.c = b;
+  call.ldc = ldb;
+  return answer_in_parts(symbol, handle, call, real);
+}
+
+}  // namespace
+
+#define KINTSUGI_CUBLAS_UPDATE(type_, integer, routine, symbol_)                                          \
+  KINTSUGI_CUBLAS_DEFINE(symbol_,                                                                         \
+                         (Handle handle, int uplo, int op, integer n, integer k, const void* alpha,       \
+                          const void* a, integer lda, const void* beta, void* c, integer ldc),            \
+                         update<integer>, Routine::routine, type_, handle, uplo, op, n, k, alpha, a, lda, \
+                         beta, c, ldc)
+
+#define KINTSUGI_CUBLAS_SYMMETRIC(type_, integer, routine, symbol_)                                          \
+  KINTSUGI_CUBLAS_DEFINE(                                                                                    \
+      symbol_,                                                                                               \
+      (Handle handle, int side, int uplo, integer m, integer n, const void* alpha, const void* a,            \
+       integer lda, const void* b, integer ldb, const void* beta, void* c, integer ldc),                     \
+      symmetric<integer>, Routine::routine, type_, handle, side, uplo, m, n, alpha, a, lda, b, ldb, beta, c, \
+      ldc)
+
+#define KINTSUGI_CUBLAS_SOLVE(type_, integer, symbol_)                                               \
+  KINTSUGI_CUBLAS_DEFINE(symbol_,                                                                    \
+                         (Handle handle, int side, int uplo, int op, int diag, integer m, integer n, \
+                          const void* alpha, const void* a, integer lda, void* b, integer ldb),      \
+                         solve<integer>, type_, handle, side, uplo, op, diag, m, n, alpha, a, lda, b, ldb)
+
+#include "cublas/symbols.def"
+
+}  // namespace kintsugi::cublas

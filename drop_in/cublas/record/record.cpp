@@ -1,0 +1,178 @@
+#include "record.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <optional>
+
+#include "common/lock.hpp"
+#include "common/report_file.hpp"
+#include "cublas/device/driver.hpp"
+#include "cublas/mutexes.hpp"
+#include "cublas/record/report.hpp"
+#include "cublas/settings.hpp"
+
+namespace kintsugi::cublas {
+
+namespace {
+
+// The maximum bounds the memory of programs that multiply ever new shapes.
+constexpr std::size_t max_problems = 10000;
+// Calls of a problem whose time is taken: the first ones, then one of an interval.
+constexpr std::int64_t first_samples = 4, sample_interval = 64;
+// Problems with a handle, which has a few kilobytes of device memory.
+constexpr std::size_t max_handles = 256;
+
+// Never destroyed, since the report is written after static objects have been.
+Record* record = nullptr;
+constinit std::atomic<bool> is_asked_for = false;
+
+Record& the_record() {
+  if (record == nullptr) record = new Record;
+  return *record;
+}
+
+ProblemKey key_of(const char* symbol, const Call& call) {
+  return {symbol, call.op_a, call.op_b, call.m, call.n, call.k, call.count};
+}
+
+// The problem's record; nullptr where too many are kept.
+ProblemRecord* find_or_add(const ProblemKey& key) {
+  Record& all = the_record();
+  const auto found = all.problems.find(key);
+  if (found != all.problems.end()) return &found->second;
+  return all.problems.size() < max_problems ? &all.problems[key] : nullptr;
+}
+
+void add(ProblemRecord& problem, const CallOutcome& outcome) {
+  ++problem.calls;
+  ++problem.reasons[outcome.why];
+  if (outcome.failed) ++problem.failed_calls;
+  if (outcome.candidates.empty()) {
+    ++problem.native_calls;
+  } else {
+    ++problem.calls_of_candidates[outcome.candidates];
+  }
+}
+
+// Adds the times of the samples that the device has reached. Never waits.
+void read_samples(ProblemRecord& problem) {
+  std::erase_if(problem.pending, [&](const PendingSample& sample) {
+    const std::optional<double> seconds = seconds_between(sample.first, sample.second);
+    if (!seconds) return false;
+    problem.sampled_seconds += *seconds;
+    ++problem.sampled_calls;
+    the_record().free_events.insert(the_record().free_events.end(), {sample.first, sample.second});
+    return true;
+  });
+}
+
+void* take_event() {
+  std::vector<void*>& events = the_record().free_events;
+  if (events.empty()) return make_event();
+  void* event = events.back();
+  events.pop_back();
+  return event;
+}
+
+// Reads what only the device knows: waits for it where an emulated call has a sample.
+void read_executions() {
+  for (auto& [key, problem] : the_record().problems) {
+    read_samples(problem);
+    if (!problem.has_execution || problem.is_sampling) continue;
+    problem.last_execution = drop_in::summary_of(problem.handle);
+    problem.has_execution = false;
+  }
+}
+
+// Before the driver's own end, which comes before that of this library.
+void read_executions_at_exit() {
+  if (drop_in::is_forked_child()) return;
+  const std::lock_guard lock(record_mutex);
+  if (record != nullptr) read_executions();
+}
+
+// After an execution, so that what the library and the driver made for it is still there then.
+void read_at_exit() {
+  if (!the_record().reads_at_exit) std::atexit(read_executions_at_exit);
+  the_record().reads_at_exit = true;
+}
+
+void begin_sample(ProblemRecord& problem) {
+  Record& all = the_record();
+  read_samples(problem);
+  const bool needs_handle = problem.handle == nullptr && (is_asked_for || !settings().report.empty());
+  if (needs_handle && all.handles < max_handles && kintsugi_create(&problem.handle) == KINTSUGI_SUCCESS)
+    ++all.handles;
+}
+
+__attribute__((destructor)) void write_report_at_exit() {
+  if (record == nullptr || settings().report.empty()) return;
+  if (!drop_in::has_own_report_file(settings().report)) return;
+  const std::lock_guard lock(record_mutex);
+  write_report(*record);
+}
+
+}  // namespace
+
+bool records_calls() { return settings().records_calls() || is_asked_for.load(std::memory_order_relaxed); }
+void begin_to_record() { is_asked_for = true; }
+
+CallSample::CallSample(const char* symbol, const Call& call, void* stream)
+    : symbol_(symbol), call_(call), stream_(stream) {
+  if (!records_calls() || is_captured(stream)) return;
+  try {
+    const std::lock_guard lock(record_mutex);
+    ProblemRecord* problem = find_or_add(key_of(symbol, call));
+    const bool is_sampled = problem != nullptr && !problem->is_sampling &&
+                            (problem->calls < first_samples || problem->calls % sample_interval == 0);
+    if (!is_sampled) return;
+    begin_sample(*problem);
+    first_ = take_event();
+    second_ = take_event();
+    if (first_ == nullptr || second_ == nullptr || !record_event(first_, stream)) {
+      first_ = nullptr;
+      return;
+    }
+    problem->is_sampling = true;
+    handle_ = problem->handle;
+  } catch (const std::exception&) {  // No memory: the call has no sample.
+    first_ = nullptr;
+  }
+}
+
+CallSample::~CallSample() {
+  if (first_ == nullptr) return;
+  try {
+    const std::lock_guard lock(record_mutex);
+    ProblemRecord* problem = find_or_add(key_of(symbol_, call_));
+    if (problem == nullptr) return;
+    problem->is_sampling = false;
+    problem->has_execution |= was_executed_ && handle_ != nullptr;
+    read_at_exit();
+    if (record_event(second_, stream_)) problem->pending.push_back({first_, second_});
+  } catch (const std::exception&) {  // The record lacks the sample.
+  }
+}
+
+void record_call(const char* symbol, const Call& call, const CallOutcome& outcome) {
+  const ProblemKey key = key_of(symbol, call);
+  const std::lock_guard lock(record_mutex);
+  ProblemRecord* problem = find_or_add(key);
+  if (problem == nullptr) return add(the_record().others, outcome);
+  const bool is_first = problem->calls == 0;
+  add(*problem, outcome);
+  if (is_first && settings().explain) print_explanation(key, outcome);
+}
+
+std::string current_report() {
+  const std::lock_guard lock(record_mutex);
+  read_executions();
+  return report_document(the_record());
+}
+
+void forget_record() { record = nullptr; }
+
+}  // namespace kintsugi::cublas
