@@ -174,28 +174,5 @@ TEST(Remainder, SumsAreReducedAsByDivision) {
   }
 }
 
-TEST(Remainder, ShortSumsAreReducedFourAtATime) {
-  constexpr auto largest = static_cast<std::int32_t>(ShortSumReduction::most_products << 14);
-  std::mt19937 random(4);
-  for (const int modulus : moduli) {
-    const ShortSumReduction reduction(static_cast<std::uint32_t>(modulus));
-    for (int draw = 0; draw < 5000; ++draw) {
-      std::int32_t sums[4];
-      for (std::int32_t& sum : sums) {
-        sum = static_cast<std::int32_t>(random() % (2U * largest + 1)) - largest;
-        if (random() % 2 == 0) sum = sum / modulus * modulus + static_cast<int>(random() % 3) - 1;
-        if (random() % 8 == 0) sum = random() % 2 == 0 ? largest : -largest;
-        sum = std::clamp(sum, -largest, largest);
-      }
-      const std::uint32_t word = reduction(sums[0], sums[1], sums[2], sums[3]);
-      for (int i = 0; i < 4; ++i) {
-        const auto residue = static_cast<std::int32_t>(word >> 8 * i & 0xffU);
-        ASSERT_LE(residue, modulus) << sums[i] << " modulo " << modulus;
-        ASSERT_EQ((sums[i] - residue) % modulus, 0) << sums[i] << " modulo " << modulus;
-      }
-    }
-  }
-}
-
 }  // namespace
 }  // namespace kintsugi::core

@@ -261,41 +261,4 @@ class SumReduction {
   std::uint32_t multiple_;
 };
 
-// Numbers from 0 to the modulus congruent to sums of int8 products: the modulus may stand for 0. The reciprocal
-// is off by up to half a unit of 2^-32, so the quotient of a sum s is that of a number up to |s| 2^-33 away from
-// s / m, and the residue is in that range where |s| m < 2^33.
-class ShortSumReduction {
- public:
-  KINTSUGI_HOST_DEVICE constexpr explicit ShortSumReduction(std::uint32_t modulus)
-      : modulus_(modulus),
-        reciprocal_(static_cast<std::int32_t>(((std::uint64_t{1} << 32) + modulus / 2) / modulus)) {}
-
-  // Residues of four sums in the bytes of a word, the first in the lowest: sums and quotients are joined before
-  // they are subtracted, since shifts and multiplications are computed by different units.
-  KINTSUGI_HOST_DEVICE std::uint32_t operator()(std::int32_t s0, std::int32_t s1, std::int32_t s2,
-                                                std::int32_t s3) const {
-    return joined(s0, s1, s2, s3) - joined(quotient(s0), quotient(s1), quotient(s2), quotient(s3)) * modulus_;
-  }
-
-  // Sums of that many products, of magnitude up to 2^14 each, have |s| m < 2^33.
-  static constexpr std::int64_t most_products = 2048;
-
- private:
-  KINTSUGI_HOST_DEVICE std::int32_t quotient(std::int32_t sum) const {
-#ifdef __CUDA_ARCH__
-    return __mulhi(sum, reciprocal_);
-#else
-    return static_cast<std::int32_t>(std::int64_t{sum} * reciprocal_ >> 32);
-#endif
-  }
-  KINTSUGI_HOST_DEVICE static std::uint32_t joined(std::int32_t x0, std::int32_t x1, std::int32_t x2,
-                                                   std::int32_t x3) {
-    const auto bits = [](std::int32_t x) { return static_cast<std::uint32_t>(x); };
-    return bits(x0) + (bits(x1) << 8) + (bits(x2) << 16) + (bits(x3) << 24);
-  }
-
-  std::uint32_t modulus_;
-  std::int32_t reciprocal_;
-};
-
 }  // namespace kintsugi::core

@@ -122,12 +122,12 @@ class Residues {
   }
 
   __device__ void write_block(const TileBlock<T>& block, const Scalars<T>& scalars) const {
+    if constexpr (updates) {
+      if (scalars.alpha != 1 || scalars.beta != 0) return update_block(block, scalars);
+    }
     for_each_column(block, source_, [&](int e, const std::uint8_t* residues) {
       RowsOfThread<T> elements;
-      if constexpr (updates) {
-        if (scalars.beta != 0) elements = block.read(e);
-        update(block, residues, e, scalars, elements.rows);
-      } else if constexpr (is_complex<T>) {
+      if constexpr (is_complex<T>) {
         RealOf<T> part[parts][rows_each];
 #pragma unroll
         for (int p = 0; p < parts; ++p) round_part(block, residues, e, p, part[p]);
@@ -153,6 +153,15 @@ class Residues {
   }
 
  private:
+  __device__ void update_block(const TileBlock<T>& block, const Scalars<T>& scalars) const {
+    for_each_column(block, source_, [&](int e, const std::uint8_t* residues) {
+      RowsOfThread<T> elements;
+      if (scalars.beta != 0) elements = block.read(e);
+      update(block, residues, e, scalars, elements.rows);
+      block.write(e, elements);
+    });
+  }
+
   // Updates the thread's rows of column e.
   __device__ void update(const TileBlock<T>& block, const std::uint8_t* residues, int e,
                          const Scalars<T>& scalars, T (&elements)[rows_each]) const {
