@@ -70,7 +70,7 @@ KINTSUGI_HOST_DEVICE T rounded(const ExactNumber<Limbs>& x, bool sticky = false)
 
 // Largest |x.exponent| for rounded_ordinary(), which rounds without branches: no result is a subnormal
 // double, nor is a power of two that scales the leading 64 bits.
-inline constexpr int max_ordinary_exponent = 958;
+inline constexpr int max_ordinary_exponent = 850;
 
 // The leading 96 bits of a magnitude, in 32-bit words of which the first is the leading non-zero one.
 struct LeadingWords {

@@ -183,11 +183,10 @@ class RemainderSum {
     top_ += multiple * pair.factor[words - 1];
   }
 
-  // Returns the integer times 2^exponent. Carries are propagated only here; the top word may wrap, since the
+  // Returns the integer in two's complement. Carries are propagated only here; the top word may wrap, since the
   // integer fits.
   template <int Most>
-  KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> number(const RemainderTable<Limbs, Most>& table,
-                                                           int exponent) const {
+  KINTSUGI_HOST_DEVICE constexpr WideInteger<Limbs> integer(const RemainderTable<Limbs, Most>& table) const {
     static_assert((Most + 1) / 2 <= max_pairs);
     // The sum over M, rounded to nearest: how often M is subtracted.
     const std::uint32_t multiples_of_m =
@@ -202,7 +201,14 @@ class RemainderSum {
     const std::uint32_t top =
         top_ + multiples_of_m * table.minus_product[words - 1] + static_cast<std::uint32_t>(carry);
     sum.limb[Limbs - 1] |= static_cast<std::uint64_t>(top) << 32;
-    return signed_number(sum, exponent);
+    return sum;
+  }
+
+  // The integer times 2^exponent.
+  template <int Most>
+  KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> number(const RemainderTable<Limbs, Most>& table,
+                                                           int exponent) const {
+    return signed_number(integer(table), exponent);
   }
 
  private:

@@ -144,8 +144,9 @@ void time_weighted(Table& table, std::int64_t n, int groups, bool by_rows) {
   }
 }
 
-void time_residues(Table& table, std::int64_t n, int count) {
-  const Square<double> square(n);
+void time_residues(Table& table, std::int64_t n, int count, bool updates) {
+  Square<double> square(n);
+  if (updates) square.tile.scalars = {.alpha = -1, .beta = 1};
   const std::vector<int> integers = small_integers<int>(n * n);
   std::vector<std::uint8_t> residues;
   for (int t = 0; t < count; ++t) {
@@ -156,10 +157,12 @@ void time_residues(Table& table, std::int64_t n, int count) {
   const Array<std::uint8_t> sums(residues);
   Accumulators accumulators = make_accumulators(SumType::residue, n, n, count);
   accumulators.data = reinterpret_cast<std::byte*>(sums.data());
-  const std::string name = fmt::format("residues f64, {} moduli, {} x {}", count, n, n);
-  table.add_transfer(name, static_cast<double>(n * n) * (count + 8), [&] {
+  const std::string name =
+      fmt::format("residues f64, {} moduli, {} x {}{}", count, n, n, updates ? ", added to C" : "");
+  table.add_transfer(name, static_cast<double>(n * n) * (count + (updates ? 16 : 8)), [&] {
     engine().recombine_residues({}, accumulators, {.real_count = count}, square.tile);
   });
+  if (updates) return;  // C has the sum of all runs
   for (const std::int64_t e : {std::int64_t{0}, n * n / 3, n * n - 1})
     expect(square.c.host(e), integers[static_cast<std::size_t>(e)] * 0.25, name);
 }
@@ -287,7 +290,9 @@ int run(const char* file) {
       time_weighted(table, n, 3, by_rows);
     }
   }
-  for (const int count : {8, 15, 20, 49}) time_residues(table, 4096, count);
+  for (const int count : {8, 15, 20, 49}) {
+    for (const bool updates : {false, true}) time_residues(table, 4096, count, updates);
+  }
   time_checked(table, 4096, 19, 0, 0);
   time_checked(table, 4096, 19, 3, 0);
   time_checked(table, 4096, 19, 3, 0x1p-50);

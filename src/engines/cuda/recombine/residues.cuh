@@ -2,6 +2,7 @@
 // src/recombine/residues.cpp. Each number of limbs has a file of its own, since each takes long to compile.
 #pragma once
 
+#include "arith/residue/integer_update.hpp"
 #include "arith/residue/remainder.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
 #include "engines/cuda/recombine/general_element.cuh"
@@ -106,14 +107,24 @@ template <class T, int Limbs, class Source>
 class Residues {
  public:
   static constexpr int parts = static_cast<int>(parts_of<T>);
+  // True if elements are rounded together with old values of C.
+  static constexpr bool updates = std::is_same_v<T, double> && Limbs == 2;
 
   __device__ explicit Residues(const Source& source) : source_(source) {}
 
   __device__ static bool takes(const Scalars<T>& scalars) {
-    return scalars.alpha == T(1) && scalars.beta == T(0);
+    if constexpr (updates) {
+      return (scalars.alpha == 1 || scalars.alpha == -1) &&
+             (scalars.beta == 0 || scalars.beta == 1 || scalars.beta == -1);
+    } else {
+      return scalars.alpha == T(1) && scalars.beta == T(0);
+    }
   }
 
-  __device__ void write_block(const TileBlock<T>& block, const Scalars<T>&) const {
+  __device__ void write_block(const TileBlock<T>& block, const Scalars<T>& scalars) const {
+    if constexpr (updates) {
+      if (scalars.alpha != 1 || scalars.beta != 0) return update_block(block, scalars);
+    }
     for_each_column(block, source_, [&](int e, const std::uint8_t* residues) {
       RowsOfThread<T> elements;
       if constexpr (is_complex<T>) {
@@ -142,6 +153,32 @@ class Residues {
   }
 
  private:
+  __device__ void update_block(const TileBlock<T>& block, const Scalars<T>& scalars) const {
+    for_each_column(block, source_, [&](int e, const std::uint8_t* residues) {
+      RowsOfThread<T> elements;
+      if (scalars.beta != 0) elements = block.read(e);
+      update(block, residues, e, scalars, elements.rows);
+      block.write(e, elements);
+    });
+  }
+
+  // Updates the thread's rows of column e.
+  __device__ void update(const TileBlock<T>& block, const std::uint8_t* residues, int e,
+                         const Scalars<T>& scalars, T (&elements)[rows_each]) const {
+    RemainderSum<Limbs> sums[rows_each];
+    add_up_part<T, std::uint32_t>(source_, residues, 0, sums);
+#pragma unroll
+    for (int r = 0; r < rows_each; ++r) {
+      const auto integer = sums[r].integer(table_of(source_, 0));
+      const int exponent = block.exponent(r, e, 0);
+      const double unit = scalars.alpha * core::power_of_two(exponent);
+      elements[r] = scalars.beta == 0
+                        ? rounded_product(integer, unit)
+                        : rounded_update(integer, unit, scalars.alpha * core::power_of_two(-exponent),
+                                         scalars.beta * elements[r]);
+    }
+  }
+
   // Rounds part p of the thread's rows of column e.
   __device__ void round_part(const TileBlock<T>& block, const std::uint8_t* residues, int e, int p,
                              RealOf<T> (&result)[rows_each]) const {

@@ -1,0 +1,132 @@
+// X u + c rounded once, in doubles: X is an integer of 126 bits and a sign from the remainder theorem, u a
+// power of two with a sign, c the old element of C times beta.
+//
+// X is cut into a signed part above 2^78 and two parts of 39 bits below it. A double holds each exactly, so
+// neither the sign nor the leading bit of X has to be found. A c of similar magnitude is cut at the same bits
+// and added part by part. The sum of the upper two parts is a double and an error; error and lowest part are
+// rounded to odd (the last bit is set if the sum is inexact), and the last addition rounds to nearest. That is
+// the exact result rounded once, since a number rounded to odd has more bits than the result (Boldo and
+// Melquiond, Emulation of FMA and correctly rounded sums, IEEE Trans. Comput. 57, 2008): the error is zero
+// below 2^92, and above that the lowest part is below the result's last bit.
+//
+// Needs rounding to nearest and no contraction.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "arith/exact/exact_rounding.hpp"
+#include "arith/exact/wide_integer.hpp"
+#include "arith/host_device.hpp"
+#include "formats/error_free.hpp"
+
+namespace kintsugi::core {
+
+namespace update_detail {
+
+inline constexpr int part_bits = 39;
+
+// The integer of up to 52 bits times 2^shift: added to 2^(52 + shift), whose last bit is 2^shift.
+template <int shift>
+KINTSUGI_HOST_DEVICE constexpr double converted(std::uint32_t upper, std::uint32_t lower) {
+  constexpr std::uint32_t exponent = static_cast<std::uint32_t>(1075 + shift) << 20;
+  return std::bit_cast<double>(both_words(exponent + upper, lower)) -
+         std::bit_cast<double>(both_words(exponent, 0));
+}
+// The same for signed integers of up to 51 bits.
+template <int shift>
+KINTSUGI_HOST_DEVICE constexpr double converted_signed(std::int32_t upper, std::uint32_t lower) {
+  constexpr std::uint32_t offset = (static_cast<std::uint32_t>(1075 + shift) << 20) + (1U << 19);
+  return std::bit_cast<double>(both_words(offset + static_cast<std::uint32_t>(upper), lower)) -
+         std::bit_cast<double>(both_words(offset, 0));
+}
+
+// The multiple of 2^shift nearest to x, for |x| < 2^(51 + shift).
+template <int shift>
+KINTSUGI_HOST_DEVICE constexpr double nearest_multiple(double x) {
+  constexpr double offset = std::bit_cast<double>(both_words((1075U + shift) << 20 | 1U << 19, 0));
+  return (x + offset) - offset;
+}
+
+// x + y rounded to odd.
+KINTSUGI_HOST_DEVICE inline double sum_to_odd(double x, double y) {
+  const ValueAndError<double> sum = two_sum(x, y);
+  const auto pattern = std::bit_cast<std::uint64_t>(sum.value);
+  const std::uint64_t odd = (sum.error > 0) == (sum.value > 0) ? pattern + 1 : pattern - 1;
+  return std::bit_cast<double>(sum.error == 0 || (pattern & 1U) != 0 ? pattern : odd);
+}
+
+// An integer, or its sum with an old element, as the sum of three doubles.
+struct IntegerParts {
+  double upper;   // a multiple of 2^78
+  double middle;  // a multiple of 2^39 below 2^79 in magnitude
+  double lowest;  // below 2^40 in magnitude
+
+  KINTSUGI_HOST_DEVICE double high() const { return upper + middle; }
+  // high() + error() = upper + middle: |upper| >= |middle|, or high() is exact.
+  KINTSUGI_HOST_DEVICE double error() const { return middle - (high() - upper); }
+  KINTSUGI_HOST_DEVICE double rounded() const { return high() + sum_to_odd(error(), lowest); }
+};
+
+KINTSUGI_HOST_DEVICE inline IntegerParts parts_of_integer(const WideInteger<2>& integer) {
+  constexpr int middle_shift = part_bits - 32;
+  constexpr int upper_shift = 2 * part_bits - 64;
+  constexpr std::uint32_t mask = (1U << middle_shift) - 1;
+  const std::uint32_t words[4]{low_word(integer.limb[0]), high_word(integer.limb[0]),
+                               low_word(integer.limb[1]), high_word(integer.limb[1])};
+  const auto joined = [&](int w, int shift) {
+    return static_cast<std::uint32_t>(both_words(words[w + 1], words[w]) >> shift);
+  };
+  return {converted_signed<2 * part_bits>(static_cast<std::int32_t>(words[3]) >> upper_shift,
+                                          joined(2, upper_shift)),
+          converted<part_bits>(words[2] >> middle_shift & mask, joined(1, middle_shift)),
+          converted<0>(words[1] & mask, words[0])};
+}
+
+// X u + c where c is far larger or far smaller than most X u, or where 2^40 u exceeds it.
+KINTSUGI_HOST_DEVICE inline double unlike_sum(const IntegerParts& x, double unit, double c) {
+  if (!(std::fabs(c) <= std::numeric_limits<double>::max())) return c;
+  double factor = 1;
+  if (std::fabs(c) >= 0x1p1000) {  // no sum overflows but the last product
+    factor = 0x1p64;
+    unit *= 0x1p-64;
+    c *= 0x1p-64;
+  }
+  const double high = x.high() * unit;
+  const double error = x.error() * unit;
+  const double lowest = x.lowest * unit;
+  if (std::fabs(c) >= std::fabs(unit) * 0x1p128) {  // c is a multiple of 2^76 u, and the sum is not much less
+    const ValueAndError<double> sum = two_sum(c, high);
+    return (sum.value + sum_to_odd(sum.error, sum_to_odd(error, lowest))) * factor;
+  }
+  if (error != 0) return high + sum_to_odd(error, sum_to_odd(lowest, c));  // |high| >= 2^92 u
+  const ValueAndError<double> integer = two_sum(high, lowest);
+  const ValueAndError<double> sum = two_sum(c, integer.value);
+  return sum.value + sum_to_odd(sum.error, integer.error);
+}
+
+}  // namespace update_detail
+
+// X u rounded once, for |exponent of u| <= max_ordinary_exponent.
+KINTSUGI_HOST_DEVICE inline double rounded_product(const WideInteger<2>& integer, double unit) {
+  return std::fma(update_detail::parts_of_integer(integer).rounded(), unit, 0.0);  // -0 + 0 = 0
+}
+
+// X u + c rounded once, likewise; c if it is not finite. inverse = 1 / u.
+KINTSUGI_HOST_DEVICE inline double rounded_update(const WideInteger<2>& integer, double unit, double inverse,
+                                                  double c) {
+  using namespace update_detail;
+  const IntegerParts x = parts_of_integer(integer);
+  const double old = c * inverse;
+  // The last bit of an `old` from 2^40 on is 2^-12 or more, so that the sums of all parts are exact.
+  if (!(std::fabs(old) < 0x1p128 && std::fabs(old) >= 0x1p40) && c != 0)
+    return unlike_sum(x, unit, c) + 0.0;  // -0 + 0 = 0
+  const double upper = nearest_multiple<2 * part_bits>(old);
+  const double middle = nearest_multiple<part_bits>(old - upper);
+  const IntegerParts sum{x.upper + upper, x.middle + middle, x.lowest + ((old - upper) - middle)};
+  return std::fma(sum.rounded(), unit, 0.0);
+}
+
+}  // namespace kintsugi::core
