@@ -204,7 +204,7 @@ class RemainderSum {
     return sum;
   }
 
-  // The integer times 2^exponent.
+  // Returns the integer times 2^exponent.
   template <int Most>
   KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> number(const RemainderTable<Limbs, Most>& table,
                                                            int exponent) const {

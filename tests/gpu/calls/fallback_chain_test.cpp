@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "gpu/calls/device_stream.hpp"
 #include "gpu/calls/planned.hpp"
@@ -88,6 +89,43 @@ TEST(DeviceChain, FewElementsFarBelowTheLargestAreAcceptedByMeanDepthInSmallCase
           << operands_with_zeros << report;
       expect_accurate(data, static_cast<double>(test.k) + 8);
     }
+  }
+}
+
+// Even rows and columns have disjoint elements, as triangular matrices have, so that their sums are zero. No
+// emulation accepts the data, and the native kernel adds zero sums to C without recomputing them: those whose
+// C is zero, which gives the sign of the sum, are recomputed.
+TEST(DeviceChain, ZeroSumsAreAddedToC) {
+  for (const double beta : {0.5, -1.0, 0x1p-1060}) {
+    GemmCase test{.m = 200,
+                  .n = 170,
+                  .k = 300,
+                  .alpha = -3,
+                  .beta = beta,
+                  .distribution = "phi:8",
+                  .policy = "emulate"};
+    const Handle handle;
+    GemmDataOf<double> data(test);
+    for (std::int64_t p = 0; p < test.k; ++p) {
+      for (std::int64_t i = 0; i < test.m; i += 2) data.a()(i, p) = p < 150 ? 0 : data.a()(i, p);
+      for (std::int64_t j = 0; j < test.n; j += 2) data.b()(p, j) = p < 150 ? data.b()(p, j) : 0;
+    }
+    for (std::int64_t j = 0; j < test.n; ++j) {
+      for (std::int64_t i = 0; i < test.m; ++i)
+        data.c()(i, j) = i % 6 == 0 ? (j % 3 == 0 ? 0.0 : -0.0) : static_cast<double>(i - 2 * j) + 0.25;
+    }
+    std::vector<double> expected;
+    for (std::int64_t j = 0; j < test.n; j += 2) {
+      for (std::int64_t i = 0; i < test.m; i += 2) expected.push_back(-3 * 0.0 + beta * data.c()(i, j));
+    }
+    DeviceGemm<double>(data).run_well(handle);
+    EXPECT_EQ(handle.report()["candidates"][0]["scheme"], "native") << handle.report();
+    std::vector<double> found;
+    for (std::int64_t j = 0; j < test.n; j += 2) {
+      for (std::int64_t i = 0; i < test.m; i += 2) found.push_back(data.c()(i, j));
+    }
+    EXPECT_EQ(found, expected) << "beta " << beta;
+    expect_accurate(data, static_cast<double>(test.k) + 8);
   }
 }
 
