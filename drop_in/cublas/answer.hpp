@@ -77,8 +77,8 @@ const char* read_state(const Origin& origin, CallState& state);
 std::string emulate(const Decision& decision, const Call& call, const CallState& state,
                     kintsugi_handle handle = nullptr);
 
-// Says on stderr that an emulation which the policy `force` asked for does not run, and ends the program where
-// KINTSUGI_STRICT=1 says so. Does nothing under other policies.
+// Says on stderr that an emulation which the policy `force` asked for does not run, and ends the program
+// where KINTSUGI_STRICT=1 says so. Does nothing under other policies.
 void report_if_forced(const char* symbol, const std::string& why);
 
 // Returns the status of the call. Enqueues work in the call's stream and never waits for the device.

@@ -240,8 +240,8 @@ class Reading : public Origin {
     return type == KINTSUGI_F32 && !is_captured(matmul_.stream);
   }
 
-  // The pass over D takes 8 bytes an element, some 3 ps on an H100, and an emulated product of FP32 gains some
-  // 0.03 ps a multiplication.
+  // The pass over D takes 8 bytes an element, some 3 ps on an H100, and an emulated product of FP32 gains
+  // some 0.03 ps a multiplication.
   bool pays_activation() const {
     constexpr std::int64_t min_products = 256;
     return settings().policy != Policy::automatic || call_.k >= min_products;

@@ -4,8 +4,8 @@
 // X is cut into a signed part above 2^78 and two parts of 39 bits below it. A double holds each exactly, so
 // neither the sign nor the leading bit of X has to be found. A c of similar magnitude is cut at the same bits
 // and added part by part. The sum of the upper two parts is a double and an error; error and lowest part are
-// rounded to odd (the last bit is set if the sum is inexact), and the last addition rounds to nearest. That is
-// the exact result rounded once, since a number rounded to odd has more bits than the result (Boldo and
+// rounded to odd (the last bit is set if the sum is inexact), and the last addition rounds to nearest. That
+// is the exact result rounded once, since a number rounded to odd has more bits than the result (Boldo and
 // Melquiond, Emulation of FMA and correctly rounded sums, IEEE Trans. Comput. 57, 2008): the error is zero
 // below 2^92, and above that the lowest part is below the result's last bit.
 //

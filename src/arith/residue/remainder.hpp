@@ -183,8 +183,8 @@ class RemainderSum {
     top_ += multiple * pair.factor[words - 1];
   }
 
-  // Returns the integer in two's complement. Carries are propagated only here; the top word may wrap, since the
-  // integer fits.
+  // Returns the integer in two's complement. Carries are propagated only here; the top word may wrap, since
+  // the integer fits.
   template <int Most>
   KINTSUGI_HOST_DEVICE constexpr WideInteger<Limbs> integer(const RemainderTable<Limbs, Most>& table) const {
     static_assert((Most + 1) / 2 <= max_pairs);

@@ -60,7 +60,8 @@ struct LaunchConfig {
   unsigned attribute_count = 0;
 };
 
-// CUDA_KERNEL_NODE_PARAMS_v2: a kernel of a graph, which runs in the context that is current when it is added.
+// CUDA_KERNEL_NODE_PARAMS_v2: a kernel of a graph, which runs in the context that is current when it is
+// added.
 struct KernelNode {
   void* function = nullptr;
   unsigned grid[3] = {1, 1, 1};

@@ -69,7 +69,8 @@ namespace {
 
 // The default scheduling of clusters gives every thread block of a cluster an SM of its own. While another
 // kernel occupies SMs, some clusters then never start although free SMs would hold them: clusters of four
-// thread blocks while 100 of 132 SMs are occupied, and of two that share an SM with others while 80 are (H100).
+// thread blocks while 100 of 132 SMs are occupied, and of two that share an SM with others while 80 are
+// (H100).
 unsigned attributes_of(const Launch& launch, std::array<LaunchAttribute, 3>& attributes) {
   unsigned count = 0;
   if (launch.overlaps) attributes[count++] = LaunchAttribute::overlapping();

@@ -13,7 +13,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// What all launches of a graph have in common: an update may change the rest.
+// Properties that a kernel of a graph keeps: an update may change the others.
 struct SameOfLaunch {
   Kernel kernel;
   unsigned threads;

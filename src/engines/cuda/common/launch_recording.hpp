@@ -35,9 +35,9 @@ class RecordedLaunches {
   std::vector<std::byte> bytes_;
 };
 
-// While it exists, launches of its thread into its stream are recorded. launch() makes them, as one graph where
-// the calls before had the same kernels (LaunchGraph): that takes the host 2 to 6 us where six launches take
-// 14. Recorded launches that were not made when it ends are dropped: the call failed.
+// While it exists, launches of its thread into its stream are recorded. launch() makes them, as one graph
+// where the calls before had the same kernels (LaunchGraph): that takes the host 2 to 6 us where six launches
+// take 14. Recorded launches that were not made when it ends are dropped: the call failed.
 class LaunchRecording {
  public:
   // A stream in capture, and one of a part of the device (a green context), has its launches made at once.

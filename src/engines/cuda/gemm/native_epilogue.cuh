@@ -109,8 +109,8 @@ __device__ bool add_zero_sum(const Scalars<T>& scalars, T& element) {
   return true;
 }
 
-// Recomputes open elements, each in one thread. c begins at (row, column) of C; position_of(e) is the Position
-// of the element of bit e.
+// Recomputes open elements, each in one thread. c begins at (row, column) of C; position_of(e) is the
+// Position of the element of bit e.
 template <class T, class PositionOf>
 __device__ void recompute_open_elements(const DeviceTile& tile, std::int64_t row, std::int64_t column,
                                         const MatrixView<T>& c, const Scalars<T>& scalars,
