@@ -38,7 +38,7 @@ class Symbol {
   std::atomic<void*> real_ = nullptr;
 };
 
-// Calls the real function with the caller's arguments.
+// Calls the real function with the caller's arguments, whose types must be exactly those that it declares.
 template <class... Arguments>
 int call_real(Symbol& symbol, Arguments... arguments) {
   auto* const real = symbol.real<int(Arguments...)>();

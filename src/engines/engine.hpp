@@ -20,7 +20,7 @@
 
 namespace kintsugi::core {
 
-// One run of a schedule: sums(i, j) over k of slices of a (m vectors) and b (n vectors).
+// One run of a schedule: sums(i, j) is the product of slices of vector i of a and vector j of b.
 struct Multiplication {
   const Schedule* schedule = nullptr;
   Slices a;
@@ -31,8 +31,8 @@ struct Multiplication {
   int threads = 1;
 };
 
-// C = alpha * A * B + beta * C in T's own arithmetic. a is m x k, b is k x n; strides are any of which one is
-// 1 in every matrix (transposes and layouts of a BLAS call). Complex a and b may be conjugated.
+// C = alpha * A * B + beta * C in T's own arithmetic. a is m x k, b is k x n. In every matrix one stride is 1
+// and the other is free (transposes and layouts of a BLAS call). Complex a and b may be conjugated.
 template <class T>
 struct NativeProduct {
   MatrixView<const T> a;

@@ -92,11 +92,11 @@ Filter with_parameter(const std::string& name, double min, double max) {
   };
 }
 
-Filter with_k(double min) {
+Filter from_k(double min) {
   return [min](const Json& row) { return length(row, "k") >= min; };
 }
 
-Filter of_length(double k) {
+Filter at_k(double k) {
   return [k](const Json& row) { return length(row, "k") == k; };
 }
 

@@ -58,8 +58,8 @@ Filter everywhere();
 Filter in_distribution(const std::string& text);
 // Returns a filter for distributions NAME:P with P from `min` to `max`.
 Filter with_parameter(const std::string& name, double min, double max);
-Filter with_k(double min);
-Filter of_length(double k);
+Filter from_k(double min);
+Filter at_k(double k);
 Filter both(const Filter& x, const Filter& y);
 
 double mean(const std::vector<double>& values);

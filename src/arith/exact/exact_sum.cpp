@@ -104,8 +104,9 @@ void ExactSum::add_product(double a, double b) {
 }
 
 // A product of floats has 48 significant bits. It is added as 32 bits and a signed rest of at most 48 bits to
-// the next digit, which then takes 2^14 products (each counts as 2^15 additions) without a carry. The range
-// of digits that products of floats reach is a constant, so the loop does not update first_ and last_.
+// the next digit. A rest below 2^48 counts as 2^15 additions of 2^33, so a digit takes 2^14 products without
+// a carry. The range of digits that products of floats reach is a constant, so the loop does not update
+// first_ and last_.
 void ExactSum::add_products(const float* a, const float* b, std::int64_t count) {
   constexpr int weight = 15;
   constexpr std::int64_t block = max_pending >> weight;

@@ -116,7 +116,8 @@ void pack(const MatrixView<const T>& vectors, bool right, bool conjugated, RealO
   }
 }
 
-// Computes products (m x n, column-major) = a * b^T over `length` inner indices.
+// Computes products (rows x columns, column-major) of vectors that are contiguous along k, over `length`
+// inner indices.
 template <class Real>
 void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t length,
                     const TileMemory<Real>& memory) {

@@ -34,7 +34,8 @@ const char* rounding_name(Rounding rounding) {
   return "";
 }
 
-// Names in documents: the first two, which readers of format version 1 have, are older than the enumerators'.
+// Names in documents. Readers of format version 1 know the first two, which so keep the enumerators' old
+// names.
 const char* kind_name(SplitKind kind) {
   switch (kind) {
     case SplitKind::rounded_residuals: return "hi_lo";

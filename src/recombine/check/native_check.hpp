@@ -30,7 +30,8 @@ struct NativeCheck {
   }
 };
 
-// Finishes native sums: `sums` holds factor^-1 alpha A B, in memory of its own or, with beta = 0, in C's.
+// Finishes native sums: factor times `sums` is alpha A B. They lie in memory of its own or, with beta = 0, in
+// C's.
 //
 // A sum at least as large as the limit of underflow_limits() (arith/underflow.hpp) is valid; so is a smaller
 // sum whose row of A and column of B have no products that underflow. All others, and sums that are not
@@ -46,13 +47,13 @@ template <class T>
 bool can_add_natively(const NativeCheck<T>& check);
 
 // Like finish_native_sums(), for totals alpha A B + beta C already in C. Underflow of a product is harmless
-// beside an original that is not small, and can_add_natively() made sure that every other original is zero.
+// where the old element of C was large enough; can_add_natively() has made sure that all others were zero.
 template <class T>
 std::int64_t finish_native_totals(const NativeCheck<T>& check);
 
-// True if nothing can underflow or overflow in native arithmetic, in whatever order it adds and wherever it
-// multiplies by alpha, by the smallest and largest elements of A and B; false with NaN or infinities. For
-// complex numbers the elements of C are checked, too.
+// True if the smallest and largest elements of A and B prove that nothing underflows or overflows in native
+// arithmetic, in whatever order it adds and wherever it multiplies by alpha; false with NaN or infinities.
+// For complex numbers the elements of C are checked, too.
 template <class T>
 bool is_harmless_natively(const NativeCheck<T>& check);
 

@@ -35,7 +35,7 @@ Measured growth(const Evidence& evidence, const std::string& block) {
   Measured measured;
   for (const Core& core : tensor_cores) {
     const auto errors = evidence.errors({fp16_block(block), "reference", core.accumulator}, frobenius,
-                                        both(in_distribution(nonnegative_values), with_k(64)));
+                                        both(in_distribution(nonnegative_values), from_k(64)));
     measured.push_back({core.name, {errors.back() / errors.front()}});
   }
   return measured;
@@ -47,7 +47,7 @@ Measured short_blocks(const Evidence& evidence) {
     for (const auto& [name, distribution] :
          {std::pair{", [-1, 1]", signed_values}, std::pair{", [0, 1]", nonnegative_values}}) {
       const auto pairs = evidence.pairs({fp16_block("16"), "reference", core.accumulator}, native, frobenius,
-                                        both(in_distribution(distribution), with_k(evidence.largest_k())));
+                                        both(in_distribution(distribution), from_k(evidence.largest_k())));
       measured.push_back({std::string(core.name) + name, ratios(pairs)});
     }
   }

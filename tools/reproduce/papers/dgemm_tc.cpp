@@ -64,10 +64,10 @@ Measured by_range(const std::string& after, const std::function<std::vector<doub
 // that cancels most, so single seeds differ much.
 Measured errors_over_native(const Evidence& evidence) {
   Measured measured;
-  for (const double k : evidence.lengths(with_k(min_of_paper))) {
+  for (const double k : evidence.lengths(from_k(min_of_paper))) {
     for (const NativeSums& sums : native_sums) {
       const auto part = by_range(fmt::format(", k = {}, {}", k, sums.name), [&](const Filter& filter) {
-        const auto pairs = evidence.pairs(found_depth, sums.method, measure, both(filter, of_length(k)));
+        const auto pairs = evidence.pairs(found_depth, sums.method, measure, both(filter, at_k(k)));
         return std::vector<double>{geometric_mean(ratios(pairs))};
       });
       measured.insert(measured.end(), part.begin(), part.end());

@@ -24,7 +24,7 @@ Measured reductions(const Evidence& evidence, const char* accumulator, const std
   for (const double k : evidence.lengths(with_accumulator)) {
     if (k > max_k) continue;
     const auto pairs = evidence.pairs(on_reference(accumulator, scheme), on_reference(accumulator, "legemm"),
-                                      measure, both(filter, of_length(k)));
+                                      measure, both(filter, at_k(k)));
     measured.push_back({fmt::format("n = {}{}", k, after), {mean(ratios(pairs))}});
   }
   return measured;
@@ -89,7 +89,7 @@ std::vector<double> errors_by_k(const Evidence& evidence, const char* measure,
   std::vector<double> means;
   for (const double k : evidence.lengths(filter)) {
     if (k < min_k || k > max_k) continue;
-    means.push_back(mean(evidence.errors(on_reference(a800, "legemm"), measure, both(filter, of_length(k)))));
+    means.push_back(mean(evidence.errors(on_reference(a800, "legemm"), measure, both(filter, at_k(k)))));
   }
   return means;
 }

@@ -32,7 +32,7 @@ Measured averages(const Evidence& evidence) {
 Measured over_native(const Evidence& evidence, const std::string& scheme, double least_k) {
   Measured measured;
   for (const Operands& operands : all_operands) {
-    const Filter filter = both(in_distribution(operands.distribution), with_k(least_k));
+    const Filter filter = both(in_distribution(operands.distribution), from_k(least_k));
     measured.push_back(
         {operands.name, ratios(evidence.pairs(on_reference(scheme), native, frobenius, filter))});
   }

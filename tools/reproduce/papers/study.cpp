@@ -44,7 +44,7 @@ const std::vector<Variant> variants{{"signs random, k = 1024", false, 1024},
                                     {"positive, k = 4096", true, 4096}};
 
 Filter cells_of(const Variant& variant, const std::string& type) {
-  return both(in_distribution(variant.positive ? positive_text(type) : type), of_length(variant.k));
+  return both(in_distribution(variant.positive ? positive_text(type) : type), at_k(variant.k));
 }
 
 // Returns the error averaged over seeds.

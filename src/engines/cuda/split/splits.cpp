@@ -76,7 +76,7 @@ void launch_items(const Queue& queue, const KernelName& kernel, const Extent& gr
 }
 
 // Launches splits of equally many batch items, with thread blocks in the order of `splits`. All splits have
-// the same traversal, or splits by clusters come first.
+// the same traversal, or splits by clusters come first, since the first one's traversal selects the kernel.
 void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<const SplitTraversal> splits,
                    const SplitCall& call) {
   std::int64_t threads = 0;

@@ -227,8 +227,8 @@ std::size_t multi_term_scratch_bytes(const DeviceShape& shape) {
   return segment_offset + std::max(aligned_size(2 * bytes), parallel_bytes);
 }
 
-// Returns the counters of segments with thread blocks of their own follow those of tiles that are split along
-// k.
+// Returns all counters: of tiles that are split along k, and behind them of segments with thread blocks of
+// their own.
 DeviceCounters multi_term_counters(const DeviceShape& shape, std::byte* scratch) {
   static_assert(segment_offset == aligned_size(partial_bytes) + aligned_size(counter_bytes));
   const std::size_t bytes =

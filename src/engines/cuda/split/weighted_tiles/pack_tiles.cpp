@@ -12,13 +12,14 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Ranges of all vectors, those of both operands in one launch if they have equally many items.
+// Finds the ranges that are not known yet, those of both operands in one launch if they have equally many
+// items.
 void find_unknown_ranges(const Queue& queue, std::span<const DeviceSplit> splits) {
-  const auto unknown = [](const DeviceSplit& split) {
+  const auto side_to_read = [](const DeviceSplit& split) {
     return split.ranges_known ? DeviceSide{{}, 0, nullptr, split.side.items} : split.side;
   };
   if (splits.size() == 2 && splits[0].side.items == splits[1].side.items)
-    return find_ranges(queue, unknown(splits[0]), unknown(splits[1]), {});
+    return find_ranges(queue, side_to_read(splits[0]), side_to_read(splits[1]), {});
   for (const DeviceSplit& split : splits) {
     if (!split.ranges_known) find_ranges(queue, split.side, {{}, 0, nullptr, split.side.items}, {});
   }
