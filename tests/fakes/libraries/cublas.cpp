@@ -2,6 +2,7 @@
 // fake_cuda.hpp lists the environment variables that it reads.
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -46,7 +47,9 @@ int result_of(BlasHandle handle, const Product& product, std::int64_t count, con
 KINTSUGI_FAKE_BLAS int cublasCreate_v2(BlasHandle* handle) {
   note("cublasCreate");
   if (fake_cuda_capturing() != 0) return allocation_failed;
+  static std::mutex mutex;
   static std::vector<std::unique_ptr<FakeHandle>> handles;
+  const std::lock_guard lock(mutex);
   handles.push_back(std::make_unique<FakeHandle>(fake_cuda_context()));
   *handle = reinterpret_cast<BlasHandle>(handles.back().get());
   return 0;

@@ -228,22 +228,28 @@ Result set_bytes_async(Address target, unsigned char value, std::size_t bytes, S
 // Without a current context the stream belongs to the first device's primary context.
 Result stream_create(Stream* stream, unsigned) {
   *stream = token<Stream>();
-  state().streams[*stream] = current() != nullptr ? current() : primary_context(0);
+  FakeContext* context = current() != nullptr ? current() : primary_context(0);
+  const std::lock_guard lock(state().mutex);
+  state().streams[*stream] = context;
   return 0;
 }
 Result stream_id(Stream stream, unsigned long long* id) {
   *id = reinterpret_cast<std::uintptr_t>(stream);  // tokens are never used again
   return refused_in_capture(capture_unsupported);
 }
-Result stream_destroy(Stream stream) { return state().streams.erase(stream) == 1 ? 0 : invalid_value; }
+Result stream_destroy(Stream stream) {
+  const std::lock_guard lock(state().mutex);
+  return state().streams.erase(stream) == 1 ? 0 : invalid_value;
+}
 Result stream_synchronize(Stream stream) {
   note("cuStreamSynchronize stream={}", stream);
   if (const Result result = refusal(stream); result != 0) return result;
   return refused_in_capture(capture_unsupported);
 }
 Result stream_context(Stream stream, Context* context) {
-  if (stream != nullptr && !state().streams.contains(stream)) return invalid_handle;
-  *context = reinterpret_cast<Context>(stream != nullptr ? state().streams[stream] : current());
+  FakeContext* owner = stream != nullptr ? context_of(stream) : current();
+  if (stream != nullptr && owner == nullptr) return invalid_handle;
+  *context = reinterpret_cast<Context>(owner);
   return *context != nullptr ? 0 : invalid_context;
 }
 Result stream_contexts(Stream stream, Context* context, GreenContext* green) {

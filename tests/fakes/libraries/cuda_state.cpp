@@ -74,9 +74,18 @@ FakeContext* make_context(int ordinal, FakeContext* primary) {
 }
 
 FakeContext* primary_context(int ordinal) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
   FakeContext*& context = state().primary_contexts[ordinal];
   if (context == nullptr || context->destroyed) context = make_context(ordinal, nullptr);
   return context;
+}
+
+// Returns the context of a stream; nullptr: there is no such stream.
+FakeContext* context_of(Stream stream) {
+  const std::lock_guard lock(state().mutex);
+  const auto found = state().streams.find(stream);
+  return found == state().streams.end() ? nullptr : found->second;
 }
 
 // Returns the error of a call on the stream by the calling thread, or 0 if it is allowed.
@@ -85,9 +94,8 @@ Result refusal(Stream stream) {
   if (context == nullptr) return invalid_context;
   if (context->destroyed) return context_is_destroyed;
   if (stream == nullptr) return 0;
-  const auto found = state().streams.find(stream);
-  if (found == state().streams.end()) return invalid_handle;
-  return found->second->regular() == context->regular() ? 0 : invalid_handle;
+  const FakeContext* owner = context_of(stream);
+  return owner != nullptr && owner->regular() == context->regular() ? 0 : invalid_handle;
 }
 
 // Calls that may wait for the device are refused while a stream is captured, and spoil the capture.

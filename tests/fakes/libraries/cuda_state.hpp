@@ -93,6 +93,7 @@ std::vector<FakeContext*>& stack();
 FakeContext* current();
 FakeContext* make_context(int ordinal, FakeContext* primary);
 FakeContext* primary_context(int ordinal);
+FakeContext* context_of(Stream stream);
 Result refusal(Stream stream);
 Result refused_in_capture(Result result);
 Result refused(Stream stream);
