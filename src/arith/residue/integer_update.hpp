@@ -28,14 +28,15 @@ namespace update_detail {
 
 inline constexpr int part_bits = 39;
 
-// The integer of up to 52 bits times 2^shift: added to 2^(52 + shift), whose last bit is 2^shift.
+// Returns the integer of up to 52 bits times 2^shift: it is added to 2^(52 + shift), whose last bit is
+// 2^shift.
 template <int shift>
 KINTSUGI_HOST_DEVICE constexpr double converted(std::uint32_t upper, std::uint32_t lower) {
   constexpr std::uint32_t exponent = static_cast<std::uint32_t>(1075 + shift) << 20;
   return std::bit_cast<double>(both_words(exponent + upper, lower)) -
          std::bit_cast<double>(both_words(exponent, 0));
 }
-// The same for signed integers of up to 51 bits.
+// Returns the same for signed integers of up to 51 bits.
 template <int shift>
 KINTSUGI_HOST_DEVICE constexpr double converted_signed(std::int32_t upper, std::uint32_t lower) {
   constexpr std::uint32_t offset = (static_cast<std::uint32_t>(1075 + shift) << 20) + (1U << 19);
@@ -43,14 +44,14 @@ KINTSUGI_HOST_DEVICE constexpr double converted_signed(std::int32_t upper, std::
          std::bit_cast<double>(both_words(offset, 0));
 }
 
-// The multiple of 2^shift nearest to x, for |x| < 2^(51 + shift).
+// Returns the multiple of 2^shift nearest to x, for |x| < 2^(51 + shift).
 template <int shift>
 KINTSUGI_HOST_DEVICE constexpr double nearest_multiple(double x) {
   constexpr double offset = std::bit_cast<double>(both_words((1075U + shift) << 20 | 1U << 19, 0));
   return (x + offset) - offset;
 }
 
-// x + y rounded to odd.
+// Returns x + y rounded to odd.
 KINTSUGI_HOST_DEVICE inline double sum_to_odd(double x, double y) {
   const ValueAndError<double> sum = two_sum(x, y);
   const auto pattern = std::bit_cast<std::uint64_t>(sum.value);
@@ -85,7 +86,7 @@ KINTSUGI_HOST_DEVICE inline IntegerParts parts_of_integer(const WideInteger<2>& 
           converted<0>(words[1] & mask, words[0])};
 }
 
-// X u + c where c is far larger or far smaller than most X u, or where 2^40 u exceeds it.
+// Returns X u + c where c is far larger or far smaller than most X u, or where 2^40 u exceeds c.
 KINTSUGI_HOST_DEVICE inline double unlike_sum(const IntegerParts& x, double unit, double c) {
   if (!(std::fabs(c) <= std::numeric_limits<double>::max())) return c;
   double factor = 1;
@@ -109,12 +110,12 @@ KINTSUGI_HOST_DEVICE inline double unlike_sum(const IntegerParts& x, double unit
 
 }  // namespace update_detail
 
-// X u rounded once, for |exponent of u| <= max_ordinary_exponent.
+// Returns X u rounded once, for |exponent of u| <= max_ordinary_exponent.
 KINTSUGI_HOST_DEVICE inline double rounded_product(const WideInteger<2>& integer, double unit) {
   return std::fma(update_detail::parts_of_integer(integer).rounded(), unit, 0.0);  // -0 + 0 = 0
 }
 
-// X u + c rounded once, likewise; c if it is not finite. inverse = 1 / u.
+// Returns X u + c rounded once, likewise; c if it is not finite. inverse = 1 / u.
 KINTSUGI_HOST_DEVICE inline double rounded_update(const WideInteger<2>& integer, double unit, double inverse,
                                                   double c) {
   using namespace update_detail;

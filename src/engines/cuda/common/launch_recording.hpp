@@ -17,9 +17,9 @@ class RecordedLaunches {
   void clear();
 
   std::span<const Launch> launches() const { return launches_; }
-  // Arguments of a launch, all of them, one after the other.
+  // Returns the bytes of all arguments of a launch, one after the other.
   std::span<const std::byte> bytes_of(std::size_t launch) const;
-  // Pointers to each of these in `bytes`, which bytes_of() returned or a copy of it.
+  // Returns pointers to the launch's arguments in `bytes`, which are those of bytes_of() or a copy.
   std::array<void*, max_launch_arguments> pointers(std::size_t launch, const std::byte* bytes) const;
 
  private:
