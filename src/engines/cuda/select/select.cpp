@@ -59,8 +59,7 @@ void find_of_sides(const KernelName& kernel, const Queue& queue, const DeviceSid
                    const DeviceScalars& scalars) {
   const Alpha alpha = alpha_of(scalars, a, b);
   if (a.items == b.items) return find_of_equal_items(kernel, queue, a, b, alpha);
-  for (const DeviceSide& side : {a, b})
-    find_of_equal_items(kernel, queue, side, {{}, 0, nullptr, side.items}, alpha);
+  for (const DeviceSide& side : {a, b}) find_of_equal_items(kernel, queue, side, no_side(side.items), alpha);
 }
 
 }  // namespace
@@ -88,13 +87,13 @@ void find_rounding_bounds(const Queue& queue, const DeviceRoundingBounds& a, con
 
 void summarize(const Queue& queue, const DeviceSide& side, MergedSummary* summaries) {
   static const KernelName kernel{"selector", "summarize_ranges"};
-  constexpr std::int64_t of_block = 2048;  // vectors
+  constexpr std::int64_t vectors_per_block = 2048;
   const std::int64_t vectors = side.matrix.vectors();
   clear(queue, summaries, static_cast<std::size_t>(side.items) * sizeof(MergedSummary));
   for (std::int64_t first = 0; first < side.items; first += max_launched_items) {
-    launch(kernel, {divide_up(vectors, of_block), std::min(side.items - first, max_launched_items)},
+    launch(kernel, {divide_up(vectors, vectors_per_block), std::min(side.items - first, max_launched_items)},
            selection_threads, 0, queue,
-           SummaryTask{side.ranges + first * vectors, vectors, of_block, summaries + first});
+           SummaryTask{side.ranges + first * vectors, vectors, vectors_per_block, summaries + first});
   }
 }
 

@@ -157,7 +157,7 @@ void split_complex(const Queue& queue, DeviceSplit split, const DeviceCondition&
          split.rule->top_exponent + 1);
   const std::size_t number = (side.matrix.type == ElementType::c32 ? 0U : 2U) +
                              (kind_of(*split.rule) == ElementKind::wide_residues ? 1U : 0U);
-  if (!split.ranges_known) find_ranges(queue, side, {{}, 0, nullptr, side.items}, {});
+  if (!split.ranges_known) find_ranges(queue, side, no_side(side.items), {});
   split.ranges_known = true;
   SplitTasks tasks;
   tasks.condition = condition;
