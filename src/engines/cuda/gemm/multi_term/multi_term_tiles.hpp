@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/memory.hpp"
@@ -56,15 +57,15 @@ struct SmallTileVariant {
   double microseconds = 0;
 };
 
-// Bytes that hold the sums of all segments of k, for any tiles; 0: segments have no thread blocks of their
-// own, since the tiles fill the device without.
-constexpr std::int64_t segment_sum_bytes(std::int64_t rows, std::int64_t columns, std::int64_t items,
-                                         std::int64_t segments) {
+// Bytes that hold the sums of all segments of k, for any tiles; none if there is one segment, or if the sums
+// exceed max_segment_bytes: then the tiles fill the device, and segments need no thread blocks of their own.
+constexpr std::optional<std::int64_t> segment_sum_bytes(std::int64_t rows, std::int64_t columns,
+                                                        std::int64_t items, std::int64_t segments) {
   constexpr std::int64_t widest = 128;
   const double elements = static_cast<double>(round_up(rows, widest)) *
                           static_cast<double>(round_up(columns, widest)) * static_cast<double>(items);
   const double bytes = elements * static_cast<double>(segments) * sizeof(float);
-  if (segments == 1 || bytes > static_cast<double>(max_segment_bytes)) return 0;
+  if (segments == 1 || bytes > static_cast<double>(max_segment_bytes)) return std::nullopt;
   return static_cast<std::int64_t>(bytes);
 }
 
