@@ -201,7 +201,7 @@ Ozaki1Task<T> ozaki1_task(const Plan& plan, const Blocking& blocking, const Item
           c};
 }
 
-// Reports the program with the number of slices that was used, from which the bound is computed.
+// Reports the program with the fewest slices that any block of C used, which decide the bound of all of C.
 template <class T>
 void report_slices(Report& report, const Plan& plan, const ItemSelection<T>& selection) {
   const Candidate& candidate = plan.candidates[selection.candidate];

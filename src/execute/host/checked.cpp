@@ -84,7 +84,8 @@ class CheckedRun {
   // show by the Cauchy-Schwarz inequality that sums are smaller, fewer moduli give the same integers
   // (arith/residue/residue_scale.hpp), so no bit depends on it.
   void leave_out_moduli() {
-    // Bits of the squared norms of both operands; their product's root bounds a sum at norm_digits digits.
+    // Bits of the product of both operands' largest squared norms. Half of them hold every sum
+    // (Cauchy-Schwarz) of integers of norm_digits digits; a doubling of an operand's integers adds one bit.
     const int norm_bits = largest_norm(a_.view, a_.ranges, a_.inner_factors, plan_.threads) +
                           largest_norm(b_.view, b_.ranges, b_.inner_factors, plan_.threads);
     for (std::size_t r = 0; r + 1 < plan_.candidates.size(); ++r) {
