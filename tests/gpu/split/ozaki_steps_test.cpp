@@ -11,7 +11,7 @@ namespace kintsugi::test {
 namespace {
 
 SplitRule successive_rule(bool wide, int bits, int slices) {
-  SplitRule rule = scaled_split(wide ? fp64 : fp16, slices, bits, 0);
+  SplitRule rule = scaled_split(wide ? fp64 : fp16, {.slices = slices, .residual_exponent = bits});
   rule.kind = SplitKind::successive;
   return rule;
 }
