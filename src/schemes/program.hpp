@@ -114,6 +114,8 @@ struct Program {
   Recombination recombination = Recombination::weighted;
   Ozaki1Parameters ozaki1{};
   bool sized_by_type = false;  // residues: the number of moduli was not given
+  // Residues: scales leave the room that words of 52 bits need, so that the integers are those of int52.
+  bool scales_as_words = false;
 
   const Format& format() const { return *split_a.format; }
 
