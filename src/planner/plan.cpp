@@ -14,6 +14,7 @@
 #include "planner/candidates/expected_times.hpp"
 #include "planner/candidates/host.hpp"
 #include "planner/candidates/named.hpp"
+#include "planner/candidates/reproducible.hpp"
 #include "planner/select_engine.hpp"
 #include "schemes/bound.hpp"
 
@@ -43,6 +44,10 @@ std::vector<Candidate> checked_by_policy(const Plan& plan) {
 }
 
 void select_candidates(Plan& plan) {
+  if (plan.request.is_reproducible()) {
+    plan.candidates = reproducible_candidates(plan);
+    return;
+  }
   if (!plan.request.scheme.empty()) {
     plan.candidates = {named_candidate(plan)};
     return;

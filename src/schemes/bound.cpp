@@ -324,7 +324,9 @@ bool sums_can_overflow(const Program& program, const RangeSummary& a, const Rang
 
 bool grid_can_overflow(const Program& program, OperandType type, const RangeSummary& a, const RangeSummary& b,
                        std::int64_t k) {
-  if (program.format().floating || program.recombination != Recombination::weighted) return false;
+  if (program.format().floating ||
+      (program.recombination != Recombination::weighted && !program.scales_as_words))
+    return false;
   const int highest = type == OperandType::f32 ? 126 : 1022;
   return a.largest + b.largest + 2 + static_cast<int>(std::bit_width(static_cast<std::uint64_t>(k))) >
          highest;

@@ -124,6 +124,8 @@ struct Program {
   Recombination recombination = Recombination::weighted;
   Ozaki1Parameters ozaki1{};
   bool sized_by_type = false;  // residues: the operands' type decides the number of moduli, not the caller
+  // Residues: scales leave the room that words of 52 bits need, so that the integers are those of int52.
+  bool scales_as_words = false;
 
   const Format& format() const { return *split_a.format; }
 
