@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "common/settings.hpp"
-#include "sites/rules.hpp"
+#include "common/sites/rules.hpp"
 
 namespace kintsugi::blas {
 
@@ -12,7 +12,7 @@ using drop_in::Policy;
 using drop_in::policy_name;
 
 struct Settings : drop_in::CommonSettings {
-  std::optional<SitesFile> sites;  // contents of the file that KINTSUGI_SITES names
+  std::optional<drop_in::SitesFile> sites;  // contents of the file that KINTSUGI_SITES names
 
   bool forwards_all() const { return malformed || (policy == Policy::native && !records_calls() && !sites); }
 };

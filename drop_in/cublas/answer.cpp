@@ -11,6 +11,7 @@
 #include "device/workspace.hpp"
 #include "record/record.hpp"
 #include "settings.hpp"
+#include "sites/site.hpp"
 
 namespace kintsugi::cublas {
 
@@ -28,14 +29,17 @@ constinit Symbol get_math_mode("cublasGetMathMode");
 class Answer {
  public:
   Answer(const Symbol& symbol, const Origin& origin, const Call& call, const Forward& forward)
-      : symbol_(symbol), origin_(origin), call_(call), forward_(forward) {}
+      : symbol_(symbol), origin_(origin), call_(call), forward_(forward) {
+    call_.site = current_site();
+  }
 
   int run() {
     if (const char* reason = reason_to_forward(call_)) return forward(reason);
-    if (settings().policy == Policy::native) return forward_by_policy();
+    if (settings().policy == Policy::native && call_.site == nullptr) return forward_by_policy();
     if (const char* reason = read_state(origin_, state_)) return forward(reason);
     const Decided decision = decide(call_, state_);
     if (!decision->emulates) return forward_as_planned(*decision);
+    if (const char* reason = reason_in_scalars(call_, state_)) return forward(reason);
     if (const char* reason = origin_.other_arithmetic(*call_.type)) return forward(reason);
     if (const char* reason = origin_.begin(state_)) return forward(reason);
     return emulate(*decision);
@@ -86,7 +90,7 @@ class Answer {
 
   const Symbol& symbol_;
   const Origin& origin_;
-  const Call& call_;
+  Call call_;
   const Forward& forward_;
   CallState state_;
 };
@@ -143,7 +147,7 @@ void report_if_forced(const char* symbol, const std::string& why) {
 
 bool intercepts() {
   if (calls_under_way != 0 || settings().malformed) return false;
-  return settings().policy != Policy::native || records_calls();
+  return settings().policy != Policy::native || records_calls() || settings().sites.has_value();
 }
 
 int answer(const Symbol& symbol, Handle handle, const Call& call, const Forward& forward) {

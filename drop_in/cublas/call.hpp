@@ -10,9 +10,12 @@
 
 namespace kintsugi::cublas {
 
+struct Site;
+
 enum class BatchKind : std::uint8_t { single, strided, pointers };
 
 struct Call {
+  const Site* site = nullptr;         // nullptr without KINTSUGI_SITES
   std::optional<kintsugi_type> type;  // nothing: types or arithmetic that are left to cuBLAS
   int op_a = 0, op_b = 0;             // cublasOperation_t, whose numbers are those of kintsugi_op
   std::int64_t m = 0, n = 0, k = 0;

@@ -35,6 +35,10 @@ struct CallState {
 
 using Decided = drop_in::Found<Decision>;
 
+// Reason for which a product that is to be emulated is left to cuBLAS after all because of its scalars;
+// nullptr: there is none.
+const char* reason_in_scalars(const Call& call, const CallState& state);
+
 // The decision on a call for which there is no reason_to_forward.
 Decided decide(const Call& call, const CallState& state);
 

@@ -6,6 +6,7 @@ namespace kintsugi {
 
 namespace cublas {
 
+constinit drop_in::ForkSafeMutex sites_mutex;
 constinit drop_in::ForkSafeMutex decisions_mutex;
 constinit drop_in::ForkSafeMutex pools_mutex;
 constinit drop_in::ForkSafeMutex record_mutex;
@@ -15,8 +16,8 @@ constinit drop_in::ForkSafeMutex record_mutex;
 namespace drop_in {
 
 std::span<ForkSafeMutex* const> fork_safe_mutexes() {
-  static constexpr ForkSafeMutex* in_order[] = {&cublas::decisions_mutex, &cublas::pools_mutex,
-                                                &cublas::record_mutex};
+  static constexpr ForkSafeMutex* in_order[] = {&cublas::sites_mutex, &cublas::decisions_mutex,
+                                                &cublas::pools_mutex, &cublas::record_mutex};
   return in_order;
 }
 

@@ -9,10 +9,18 @@ namespace kintsugi::cublas {
 
 namespace {
 
+bool read_own_sites(Settings& settings, std::string& message) {
+  if (!drop_in::read_sites(settings, settings.sites, message)) return false;
+  if (!settings.sites || settings.sites->outputs.empty()) return true;
+  message = "KINTSUGI_SITES: outputs = \"" + settings.sites->outputs + "\" is for the BLAS drop-in alone";
+  return false;
+}
+
 Settings read_settings() {
   Settings settings;
   std::string message;
-  if (!read_common_settings(settings, message)) refuse(settings, message);
+  if (!read_common_settings(settings, message) || !read_own_sites(settings, message))
+    refuse(settings, message);
   return settings;
 }
 

@@ -80,14 +80,14 @@ class TestPolicies:
         assert [event.split()[0] for event in run.real()] == ["cublasSgemm_v2"] and "m=64 n=48 k=32" in run.real()[0]
         assert any("fp16" in event for event in run.launches())
 
-    @pytest.mark.parametrize("sizes, beta, emulated", [((4096, 4096, 4096), 0, True), ((4096, 4096, 4096), 1, True),
+    @pytest.mark.parametrize("sizes, beta, emulated", [((4096, 4096, 4096), 0, True), ((4096, 4096, 4096), 1, True), ((4096, 4096, 4096), 2, False),
                                                        ((4096, 4096, 1024), 0, False)])
     def test_auto_emulates_large_products_of_fp64(self, program, sizes, beta, emulated):
         run = program("--product", "dgemm", *map(str, sizes), "--beta", str(beta), report="report.json")
         assert bool(run.launches()) == emulated and bool(run.real()) != emulated
         (problem,) = read_report(program.folder / "report.json")["problems"]
         assert problem["native_calls"] == (0 if emulated else 1)
-        assert emulated or any(word in next(iter(problem["reasons"])) for word in ("FP64 products with a side", "is expected"))
+        assert emulated or any(word in next(iter(problem["reasons"])) for word in ("scalars other than 1", "FP64 products with a side", "is expected"))
 
     def test_native_forwards_everything(self, program):
         run = program(*LARGE, *SMALL, policy="native")
@@ -253,3 +253,65 @@ def test_loading_takes_no_time_and_makes_no_context(program):
     seconds = min(float(subprocess.run([sys.executable, "-c", code, CUBLAS], check=True, capture_output=True, text=True).stdout)
                   for _ in range(5))
     assert seconds < 0.02, f"loading took {seconds * 1e3:.1f} ms"
+
+
+@needs_device_code
+class TestSites:
+    """Rules of call sites; all calls of this program are from ctypes, which calls from one place."""
+
+    @staticmethod
+    def file(program, rules, **members):
+        path = program.folder / "sites.json"
+        path.write_text(json.dumps({"format": "kintsugi.sites", "format_version": 1, "sites": rules, **members}))
+        return path
+
+    def name(self, program):
+        """The site's name, from the report of a run without rules, in which all calls are native."""
+        run = program(*LARGE, sites=self.file(program, {}), report=program.folder / "report.json")
+        assert len(run.real()) == 1 and run.stderr == ""
+        problem, = read_report(program.folder / "report.json")["problems"]
+        assert problem["reasons"] == {"the sites file does not name the call site": 1}
+        return problem["site"]
+
+    def test_names_are_module_function_and_offset(self, program):
+        module, rest = self.name(program).split(":")
+        function, offset = rest.split("@")
+        assert ".so" in module and function and int(offset, 16) > 0
+
+    def test_a_scheme_runs_whatever_it_costs(self, program):
+        name = self.name(program)
+        run = program(*SMALL, "--product", "dgemm", "64", "48", "32", sites=self.file(program, {name: {"scheme": "fp16x3"}}),
+                      report=program.folder / "report.json")
+        problems = {problem["symbol"]: problem for problem in read_report(program.folder / "report.json")["problems"]}
+        assert problems["cublasSgemm_v2"]["emulated_calls"] == {"fp16x3": 1} and run.launches()
+        # fp16x3 takes no FP64: the call is native, and one line says so.
+        assert problems["cublasDgemm_v2"]["native_calls"] == 1 and run.stderr.count("its rule makes no plan") == 1
+        assert {problem["site"] for problem in problems.values()} == {name}
+
+    def test_native_and_unknown_sites(self, program):
+        name = self.name(program)
+        run = program(*LARGE, sites=self.file(program, {name: {"policy": "native"}}))
+        assert len(run.real()) == 1 and run.launches() == [] and run.stderr == ""
+        run = program(*LARGE, "--repeat", "2", sites=self.file(program, {"other:main@0x10": {"scheme": "fp16x3"}}))
+        assert len(run.real()) == 2 and run.stderr.count("is not in the sites file: its calls are native") == 1
+
+    def test_policy_native_is_the_default_of_other_names_alone(self, program):
+        name = self.name(program)
+        run = program(*SMALL, sites=self.file(program, {name: {"scheme": "fp16x3"}}), policy="native")
+        assert run.launches() and run.real() == []
+
+    @pytest.mark.parametrize("settings, message", [
+        ({"policy": "force"}, 'KINTSUGI_POLICY = "force" cannot stand beside KINTSUGI_SITES'),
+        ({"scheme": "fp16x3"}, "cannot stand beside KINTSUGI_SITES, which names schemes")])
+    def test_settings_that_contradict(self, program, settings, message):
+        run = program(*LARGE, sites=self.file(program, {}), **settings)
+        assert message in run.stderr and len(run.real()) == 1
+
+    def test_outputs_are_refused(self, program):
+        run = program(*LARGE, sites=self.file(program, {}, outputs="folder"))
+        assert 'outputs = "folder" is for the BLAS drop-in alone' in run.stderr and len(run.real()) == 1
+
+    def test_a_malformed_file_ends_a_strict_program(self, program):
+        (program.folder / "sites.json").write_text("{")
+        run = program(*LARGE, sites=program.folder / "sites.json", strict=1, check=False)
+        assert run.returncode == 2 and "is no JSON" in run.stderr

@@ -50,7 +50,7 @@ std::unique_ptr<Site> new_compiled_site(const void* record) {
   void* extra = nullptr;
   bool with_hash = false;
   if (::dladdr1(record, &info, &extra, RTLD_DL_LINKMAP) != 0 && extra != nullptr) {
-    site->module = without_folders(info.dli_fname != nullptr ? info.dli_fname : "");
+    site->module = drop_in::without_folders(info.dli_fname != nullptr ? info.dli_fname : "");
     site->offset =
         static_cast<std::uint64_t>(static_cast<const char*>(record) - static_cast<char*>(info.dli_fbase));
     const auto& file = *static_cast<const link_map*>(extra);

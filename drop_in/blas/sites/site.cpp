@@ -1,8 +1,5 @@
 #include "site.hpp"
 
-#include <dlfcn.h>
-
-#include <cinttypes>
 #include <cstdio>
 #include <exception>
 #include <map>
@@ -13,7 +10,6 @@
 #include "blas/mutexes.hpp"
 #include "blas/settings.hpp"
 #include "compiled_site.hpp"
-#include "function_name.hpp"
 
 namespace kintsugi::blas {
 
@@ -30,38 +26,20 @@ Sites& all_sites() {
   return *all;
 }
 
-std::string hexadecimal(std::uint64_t number) {
-  char text[24];
-  std::snprintf(text, sizeof(text), "0x%" PRIx64, number);
-  return text;
-}
-
 std::unique_ptr<Site> new_site(const void* return_address) {
   auto site = std::make_unique<Site>();
-  // The call instruction lies before the address to which it returns.
-  const char* const inside = static_cast<const char*>(return_address) - 1;
-  Dl_info info{};
-  if (::dladdr(inside, &info) != 0) {
-    site->module = without_folders(info.dli_fname != nullptr ? info.dli_fname : "");
-    site->offset = static_cast<std::uint64_t>(static_cast<const char*>(return_address) -
-                                              static_cast<char*>(info.dli_fbase));
-    site->function = info.dli_sname != nullptr ? info.dli_sname : function_in_file(inside);
-  } else {  // Code that was made at run time has no module: its address differs from run to run.
-    site->offset = reinterpret_cast<std::uintptr_t>(return_address);
-  }
-  site->name = (site->module.empty() ? "?" : site->module) + ":" +
-               (site->function.empty() ? "?" : site->function) + "@" + hexadecimal(site->offset);
+  static_cast<drop_in::Place&>(*site) = drop_in::place_of(return_address);
   return site;
 }
 
 // A file without rules names no site on purpose: it is a profile's. Loops call BLAS only where a rule says
 // so.
-void note_unknown(const Site& site, const SitesFile& file) {
+void note_unknown(const Site& site, const drop_in::SitesFile& file) {
   if (file.rules.empty() || (site.source && site.source->is_loop())) return;
   std::fprintf(stderr, "kintsugi: %s is not in the sites file: its calls are native\n", site.name.c_str());
 }
 
-const Site* made_site(Sites& all, std::unique_ptr<Site> made, const SitesFile& file) {
+const Site* made_site(Sites& all, std::unique_ptr<Site> made, const drop_in::SitesFile& file) {
   const auto [place, is_new] = all.of_name.try_emplace(made->name, nullptr);
   if (is_new) {
     if (const auto rule = file.rules.find(made->name); rule != file.rules.end()) {
@@ -75,8 +53,6 @@ const Site* made_site(Sites& all, std::unique_ptr<Site> made, const SitesFile& f
 }
 
 }  // namespace
-
-std::string without_folders(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 const Site* site_of(const void* return_address, const void* compiled_site) try {
   const auto& file = settings().sites;

@@ -7,7 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "rules.hpp"
+#include "common/sites/place.hpp"
+#include "common/sites/rules.hpp"
 
 namespace kintsugi::blas {
 
@@ -20,13 +21,11 @@ struct CompiledSource {
   bool is_loop() const { return callee == "loop"; }
 };
 
-struct Site {
-  std::string name;      // "module:function@0xoffset", or of the compiler pass "file:function:callee#ordinal"
-  std::string module;    // file name, without folders, of the program or library that calls
-  std::string function;  // symbol that covers the call; "" where the file has none
-  std::uint64_t offset = 0;  // of the return address, or of the pass's record, in the module
+// Site of a call. Under the compiler pass its name is "file:function:callee#ordinal", and the offset is the
+// record's.
+struct Site : drop_in::Place {
   std::optional<CompiledSource> source;
-  SiteRule rule;
+  drop_in::SiteRule rule;
   bool has_rule = false;                         // false: the sites file does not name it
   mutable std::atomic<bool> has_failed = false;  // a line has said that its rule cannot be kept
 };
@@ -34,7 +33,5 @@ struct Site {
 // The site of a call that returns to `return_address`, by the compiler pass's record unless that is nullptr;
 // nullptr without KINTSUGI_SITES, or without memory for it. Sites live as long as the program.
 const Site* site_of(const void* return_address, const void* compiled_site);
-
-std::string without_folders(const std::string& path);
 
 }  // namespace kintsugi::blas

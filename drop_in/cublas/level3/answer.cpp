@@ -44,6 +44,7 @@ class RoutineAnswer {
   int run() {
     if (const char* reason = reason_to_forward(call_)) return forward(reason);
     if (settings().policy == Policy::native) return forward("policy native forwards every call");
+    if (settings().sites) return forward("rules of call sites are for matrix products alone");
     if (call_.order() < 2 * min_order(call_)) return forward("the blocks beside the diagonal are too small");
     if (gains_too_little(call_)) return forward("equations of FP64 gain too little");
     const HandleOrigin origin(handle_);

@@ -148,16 +148,17 @@ void Steps::add_native(const RoutineCall& call) { steps_.push_back({.native = ca
 
 void Steps::add_product(const Call& product) {
   Decided decision = decide(product, state_);
-  const bool emulates = decision->emulates;
+  const bool emulates = decision->emulates && reason_in_scalars(product, state_) == nullptr;
   steps_.push_back(
       {.native = std::nullopt, .product = product, .decision = std::move(decision), .emulates = emulates});
 }
 
 bool Steps::is_emulated(const Call& product) {
   Decided decision = decide(product, state_);
-  const bool emulates = decision->emulates;
+  const char* reason = decision->emulates ? reason_in_scalars(product, state_) : nullptr;
+  const bool emulates = decision->emulates && reason == nullptr;
   if (!first_) {
-    why_ = decision->why;
+    why_ = reason != nullptr ? reason : decision->why;
     first_.emplace(std::move(decision));
   }
   return emulates;

@@ -13,6 +13,7 @@
 #include "cublas/mutexes.hpp"
 #include "cublas/record/report.hpp"
 #include "cublas/settings.hpp"
+#include "cublas/sites/site.hpp"
 
 namespace kintsugi::cublas {
 
@@ -35,7 +36,10 @@ Record& the_record() {
 }
 
 ProblemKey key_of(const char* symbol, const Call& call) {
-  return {symbol, call.op_a, call.op_b, call.m, call.n, call.k, call.count};
+  return {symbol,     call.op_a,
+          call.op_b,  call.m,
+          call.n,     call.k,
+          call.count, call.site != nullptr ? std::string_view(call.site->name) : std::string_view()};
 }
 
 // The problem's record; nullptr where too many are kept.

@@ -64,6 +64,7 @@ Json problem_json(const ProblemKey& key, const ProblemRecord& problem) {
                {"n", key.n},
                {"k", key.k},
                {"batch_count", key.count}};
+  if (!key.site.empty()) json["site"] = std::string(key.site);
   json.update(counts_json(problem));
   json["device_seconds"] = device_seconds(problem);
   json["sampled_calls"] = problem.sampled_calls;

@@ -17,6 +17,7 @@ struct ProblemKey {
   std::string_view symbol;
   int op_a, op_b;
   std::int64_t m, n, k, count;
+  std::string_view site;  // name of the call site; "" without KINTSUGI_SITES
 
   auto operator<=>(const ProblemKey&) const = default;
 };

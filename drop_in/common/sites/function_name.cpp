@@ -8,7 +8,7 @@
 #include <fstream>
 #include <vector>
 
-namespace kintsugi::blas {
+namespace kintsugi::drop_in {
 
 namespace {
 
@@ -76,4 +76,4 @@ std::string function_in_file(const void* address) try {
   return {};
 }
 
-}  // namespace kintsugi::blas
+}  // namespace kintsugi::drop_in

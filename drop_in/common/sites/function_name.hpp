@@ -3,10 +3,10 @@
 
 #include <string>
 
-namespace kintsugi::blas {
+namespace kintsugi::drop_in {
 
 // The function that covers a loaded address, by the table .symtab of the file; "" where the file was stripped
 // or cannot be read.
 std::string function_in_file(const void* address);
 
-}  // namespace kintsugi::blas
+}  // namespace kintsugi::drop_in

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-namespace kintsugi::blas {
+namespace kintsugi::drop_in {
 
 namespace {
 
@@ -71,8 +71,6 @@ SitesFile sites_of(const Json& json) {
   return file;
 }
 
-}  // namespace
-
 std::optional<SitesFile> read_sites_file(const std::string& path, std::string& message) try {
   std::ifstream file(path);
   require(file.good(), std::string("cannot be read: ") + std::strerror(errno));
@@ -85,4 +83,23 @@ std::optional<SitesFile> read_sites_file(const std::string& path, std::string& m
   return std::nullopt;
 }
 
-}  // namespace kintsugi::blas
+}  // namespace
+
+bool read_sites(const CommonSettings& settings, std::optional<SitesFile>& sites, std::string& message) {
+  const std::string path = variable("KINTSUGI_SITES");
+  if (path.empty()) return true;
+  if (settings.policy == Policy::force) {
+    message =
+        "KINTSUGI_POLICY = \"force\" cannot stand beside KINTSUGI_SITES, whose unknown sites are native";
+    return false;
+  }
+  if (!settings.scheme.empty()) {
+    message = "KINTSUGI_SCHEME, or the settings file's scheme, = \"" + settings.scheme +
+              "\" cannot stand beside KINTSUGI_SITES, which names schemes";
+    return false;
+  }
+  sites = read_sites_file(path, message);
+  return sites.has_value();
+}
+
+}  // namespace kintsugi::drop_in

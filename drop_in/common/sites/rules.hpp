@@ -5,7 +5,9 @@
 #include <optional>
 #include <string>
 
-namespace kintsugi::blas {
+#include "common/settings.hpp"
+
+namespace kintsugi::drop_in {
 
 // Options of the calls of a site; those that are "" are not set here.
 struct SiteRule {
@@ -24,7 +26,8 @@ struct SitesFile {
   std::string outputs;                    // folder for the last C of each site; "": not written
 };
 
-// Nothing, with a message that names the file and the member, if the file cannot be read or is no sites file.
-std::optional<SitesFile> read_sites_file(const std::string& path, std::string& message);
+// Reads the file that KINTSUGI_SITES names, if it names one, into `sites`. Returns false, with a message that
+// has the value, where the file cannot be read or is no sites file, or a setting contradicts it.
+bool read_sites(const CommonSettings& settings, std::optional<SitesFile>& sites, std::string& message);
 
-}  // namespace kintsugi::blas
+}  // namespace kintsugi::drop_in

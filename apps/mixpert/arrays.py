@@ -1,0 +1,104 @@
+"""Arrays and times of a device: numpy on the CPU, CuPy on a GPU, under the same names."""
+
+import platform
+import time
+
+import numpy
+
+
+class Cpu:
+    """numpy, the wall clock and the products of numpy's BLAS."""
+
+    name = "cpu"
+    xp = numpy
+
+    @staticmethod
+    def description():
+        return platform.processor() or platform.machine()
+
+    @staticmethod
+    def timed(work):
+        """Seconds that work() took, and its result."""
+        begin = time.perf_counter()
+        result = work()
+        return time.perf_counter() - begin, result
+
+    @staticmethod
+    def native(a, b, alpha, beta, out):
+        """out = alpha a b + beta out."""
+        product = numpy.matmul(a, b)
+        if alpha != 1:
+            product *= alpha
+        if beta != 0:
+            product += beta * out
+        out[...] = product
+
+
+class Cuda:
+    """CuPy, events of the current stream and cuBLAS's own calls in FP32 and FP64."""
+
+    name = "cuda"
+
+    def __init__(self):
+        import cupy
+        self.xp = cupy
+        # Without this cuBLAS might use TF32 where the environment asks for it.
+        cupy.cuda.cublas.setMathMode(cupy.cuda.device.get_cublas_handle(), cupy.cuda.cublas.CUBLAS_DEFAULT_MATH)
+
+    def description(self):
+        return self.xp.cuda.runtime.getDeviceProperties(self.xp.cuda.Device().id)["name"].decode()
+
+    def timed(self, work):
+        """Seconds of the stream from the first to the last kernel of work(), gaps included, and its result."""
+        begin, end = self.xp.cuda.Event(), self.xp.cuda.Event()
+        begin.record()
+        result = work()
+        end.record()
+        end.synchronize()
+        return self.xp.cuda.get_elapsed_time(begin, end) / 1e3, result
+
+    def native(self, a, b, alpha, beta, out):
+        """out = alpha a b + beta out by cublasSgemm or cublasDgemm; row-major out is out^T = b^T a^T in column-major."""
+        cublas, real = self.xp.cuda.cublas, numpy.dtype(out.dtype).type
+        handle = self.xp.cuda.device.get_cublas_handle()
+        scalars = numpy.array([alpha, beta], real)
+        call = cublas.sgemm if real is numpy.float32 else cublas.dgemm
+        rows, columns = out.shape
+        (op_b, stride_b), (op_a, stride_a) = _addressed(b), _addressed(a)
+        call(handle, op_b, op_a, columns, rows, a.shape[1], scalars.ctypes.data, b.data.ptr, stride_b, a.data.ptr,
+             stride_a, scalars.ctypes.data + scalars.itemsize, out.data.ptr, out.strides[0] // out.itemsize)
+
+
+def _addressed(x):
+    """BLAS's operation (0: none, 1: transpose) and leading dimension that make x^T of x's memory."""
+    if x.strides[1] == x.itemsize:
+        return 0, max(x.strides[0] // x.itemsize, x.shape[1])
+    if x.strides[0] == x.itemsize:
+        return 1, max(x.strides[1] // x.itemsize, x.shape[0])
+    raise ValueError(f"strides {x.strides} of shape {x.shape}: neither rows nor columns are contiguous")
+
+
+def uniform(xp, shape, seed, low=0.0, high=1.0):
+    """FP32 numbers from low to below high, of 24 random bits each: the same on every device.
+
+    MurmurHash3's finaliser of a count; made in slices of rows, since the integers take as much memory again.
+    """
+    rows, columns = shape
+    values = xp.empty(shape, "float32")
+    slice_rows = max(1, (1 << 26) // columns)
+    for first in range(0, rows, slice_rows):
+        last = min(first + slice_rows, rows)
+        bits = xp.arange(first * columns, last * columns, dtype="uint64")
+        bits += xp.uint64(seed * 0x9E3779B97F4A7C15 % 2**64)
+        for shift, factor in ((33, 0xFF51AFD7ED558CCD), (33, 0xC4CEB9FE1A85EC53)):
+            bits ^= bits >> xp.uint64(shift)
+            bits *= xp.uint64(factor)
+        bits ^= bits >> xp.uint64(33)
+        part = (bits >> xp.uint64(40)).astype("float32").reshape(last - first, columns)
+        part *= xp.float32((high - low) / 2**24)
+        part += xp.float32(low)
+        values[first:last] = part
+    return values
+
+
+DEVICES = {"cpu": Cpu, "cuda": Cuda}
