@@ -100,7 +100,7 @@ int scaled_exponent(double largest, bool reserves_rounding_bit) {
 
 namespace {
 
-// Gives all vectors of a panel the largest of their unscales; those of zeros alone do not count.
+// Gives all vectors of a panel the largest of their unscales; vectors of zeros do not count.
 void share_scales(std::vector<long double>& unscales, const std::vector<Magnitudes>& magnitudes,
                   std::size_t panel_vectors) {
   for (std::size_t first = 0; first < unscales.size(); first += panel_vectors) {

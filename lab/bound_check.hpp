@@ -35,7 +35,7 @@ struct SplitDescription {
 // vectors.
 struct SplitWindow {
   bool known = false;    // false: there is no format of that name
-  bool integer = false;  // integer slices and whole elements: every finite operand is inside
+  bool integer = false;  // slices are integers, or elements are not split: every finite operand is inside
   bool reserves_rounding_bit =
       false;              // maxima are scaled a binade lower if their seven leading bits are all ones
   bool scaled = false;    // the largest magnitude is scaled into [2^top_exponent, 2^(top_exponent + 1))

@@ -230,7 +230,8 @@ template <class T, class Work>
 void for_each_tile(const Selection& selection, std::int64_t k, bool crosses, const CheckOptions& options,
                    Work&& work) {
   const bool worth_threads = selection.elements * (k + judging_products) > (1 << 18);
-  const int threads = options.threads > 0 ? options.threads : worth_threads ? omp_get_max_threads() : 1;
+  int threads = options.threads;
+  if (threads == 0) threads = worth_threads ? omp_get_max_threads() : 1;
   const auto buffer_size = static_cast<std::size_t>(selection.tile_size * k);
   std::vector<Buffers<T>> buffers(static_cast<std::size_t>(threads));
   for (auto& buffer : buffers) {
@@ -292,7 +293,12 @@ ErrorReport measure_errors(const Product<T>& product, MatrixView<const T> c, Mat
                            const CheckOptions& options) {
   check_shapes(product, c, native);
   const std::int64_t k = product.multiplies() ? product.a.columns : 0;
-  const Inputs<T> in{product, c, native, k, contract_bound<T>(k), options.elements != nullptr};
+  const Inputs<T> in{.product = product,
+                     .c = c,
+                     .native = native,
+                     .k = k,
+                     .bound = contract_bound<T>(k),
+                     .keep_elements = options.elements != nullptr};
   const Selection selection = select(product, c.rows, c.columns, options);
   std::vector<Partial> partials = make_partials(selection, in.keep_elements);
   for_each_tile<T>(selection, k, product.crosses(), options, [&](std::int64_t t, Buffers<T>& buffers) {
@@ -309,7 +315,12 @@ ExactReference<T>::ExactReference(const Product<T>& product, std::int64_t m, std
                                   const CheckOptions& options)
     : product_(product), selection_(select(product, m, n, options)), m_(m), n_(n) {
   const std::int64_t k = product.multiplies() ? product.a.columns : 0;
-  const Inputs<T> in{product_, {}, {}, k, contract_bound<T>(k), false};
+  const Inputs<T> in{.product = product_,
+                     .c = {},
+                     .native = {},
+                     .k = k,
+                     .bound = contract_bound<T>(k),
+                     .keep_elements = false};
   tiles_.resize(selection_.tiles.size());
   for (std::size_t t = 0; t < tiles_.size(); ++t)
     tiles_[t].reserve(static_cast<std::size_t>(selection_.element_count(selection_.tiles[t])));
@@ -326,7 +337,12 @@ ErrorReport ExactReference<T>::measure(MatrixView<const T> c, MatrixView<const T
     core::fail(Status::invalid_argument, "C is {} x {}; {} x {} expected", c.rows, c.columns, m_, n_);
   }
   const std::int64_t k = product_.multiplies() ? product_.a.columns : 0;
-  const Inputs<T> in{product_, c, native, k, contract_bound<T>(k), elements != nullptr};
+  const Inputs<T> in{.product = product_,
+                     .c = c,
+                     .native = native,
+                     .k = k,
+                     .bound = contract_bound<T>(k),
+                     .keep_elements = elements != nullptr};
   std::vector<Partial> partials = make_partials(selection_, in.keep_elements);
   for_each_tile<T>(selection_, 0, false, {}, [&](std::int64_t t, Buffers<T>&) {
     check_tile(in, selection_, selection_.tiles[t], tiles_[t], partials[t]);

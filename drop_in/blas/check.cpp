@@ -106,18 +106,27 @@ bool is_bad_of_cblas(const Call& call, Op op) {
 }
 
 BadArgument first_bad_enumerator(const Call& call) {
-  const bool has_two_ops = has_op_b(call.routine);
-  int number = 1;
-  if (call.layout == Layout::invalid) return {number, "layout", call.raw.layout};
-  if (has_side(call.routine) && (++number, call.side == Side::invalid))
-    return {number, "Side", call.raw.side};
-  if (has_uplo(call.routine) && (++number, call.uplo == Uplo::invalid))
-    return {number, "Uplo", call.raw.uplo};
-  if (has_op_a(call.routine) && (++number, is_bad_of_cblas(call, call.op_a)))
-    return {number, has_two_ops ? "TransA" : "Trans", call.raw.op_a};
-  if (has_two_ops && (++number, is_bad_of_cblas(call, call.op_b))) return {number, "TransB", call.raw.op_b};
-  if (has_diag(call.routine) && (++number, call.diag == Diag::invalid))
-    return {number, "Diag", call.raw.diag};
+  struct Enumerator {
+    bool is_argument;  // false: the routine lacks it
+    bool is_bad;
+    const char* name;
+    int value;
+  };
+  const Routine routine = call.routine;
+  const bool has_two_ops = has_op_b(routine);
+  const Enumerator in_order[] = {
+      {true, call.layout == Layout::invalid, "layout", call.raw.layout},
+      {has_side(routine), call.side == Side::invalid, "Side", call.raw.side},
+      {has_uplo(routine), call.uplo == Uplo::invalid, "Uplo", call.raw.uplo},
+      {has_op_a(routine), is_bad_of_cblas(call, call.op_a), has_two_ops ? "TransA" : "Trans", call.raw.op_a},
+      {has_two_ops, is_bad_of_cblas(call, call.op_b), "TransB", call.raw.op_b},
+      {has_diag(routine), call.diag == Diag::invalid, "Diag", call.raw.diag}};
+  int number = 0;
+  for (const Enumerator& enumerator : in_order) {
+    if (!enumerator.is_argument) continue;
+    ++number;
+    if (enumerator.is_bad) return {number, enumerator.name, enumerator.value};
+  }
   return {};
 }
 

@@ -18,7 +18,7 @@ double own_coefficient(kintsugi_type type, std::int64_t k) {
 const char* own_accuracy(kintsugi_type type) { return is_single(type) ? "fp32" : "fp64"; }
 
 std::string stricter_accuracy(const std::string& asked, kintsugi_type type, std::int64_t k) {
-  if (asked == "exact") return asked;
+  if (asked == "exact" || asked == "reproducible") return asked;
   char* end = nullptr;
   const double tolerance = std::strtod(asked.c_str(), &end);
   const bool is_number = !asked.empty() && end == asked.c_str() + asked.size();

@@ -2,8 +2,8 @@
 
 #include <pthread.h>
 
+#include <cstddef>
 #include <new>
-#include <ranges>
 
 namespace kintsugi::drop_in {
 
@@ -18,7 +18,9 @@ void before_fork() {
 }
 
 void unlock_all() {
-  for (ForkSafeMutex* mutex : fork_safe_mutexes() | std::views::reverse) mutex->unlock();
+  // clang 14 does not compile std::views::reverse of a span with GCC 12's headers.
+  const auto mutexes = fork_safe_mutexes();
+  for (std::size_t i = mutexes.size(); i > 0; --i) mutexes[i - 1]->unlock();
 }
 
 void in_parent() {

@@ -36,7 +36,6 @@ class Answer {
     if (const char* reason = read_state(origin_, state_)) return forward(reason);
     const Decided decision = decide(call_, state_);
     if (!decision->emulates) return forward_as_planned(*decision);
-    if (const char* reason = reason_in_risk(call_, state_)) return forward(reason);
     if (const char* reason = origin_.other_arithmetic(*call_.type)) return forward(reason);
     if (const char* reason = origin_.begin(state_)) return forward(reason);
     return emulate(*decision);

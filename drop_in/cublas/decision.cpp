@@ -68,12 +68,6 @@ bool may_pass(kintsugi_status status) {
   return status == KINTSUGI_OUT_OF_MEMORY || status == KINTSUGI_DEVICE_ERROR;
 }
 
-// True for products of FP64 that no setting asks to emulate.
-bool is_free(const Call& call) {
-  return settings().policy == Policy::automatic && settings().scheme.empty() && settings().accuracy.empty() &&
-         !drop_in::is_single(*call.type);
-}
-
 // Emulations of FP64 gain 5 % at k = 2048 on an H200 that has nothing else to do, and hold all of it while
 // they run: cuSOLVER's Cholesky factorization, which overlaps its products with its panels, took 1.49 times
 // as long at n = 32768. Settings that ask for more than `auto` are not touched.
@@ -122,14 +116,6 @@ Decision new_decision(const Call& call, const CallState& state) {
 constinit drop_in::Kept<Key, Decision, KeyHash> decisions(decisions_mutex);
 
 }  // namespace
-
-// FP64 products that add to C gain nothing on an H200: 4096 x 8192 x 4096 of random data takes 6.1 ms, cuBLAS
-// 4.6, and data that no emulation accepts are slower still.
-const char* reason_in_risk(const Call& call, const CallState& state) {
-  if (!is_free(call)) return nullptr;
-  const bool adds = state.pointer_mode != KINTSUGI_SCALARS_ON_HOST || !is_zero(call.beta, *call.type);
-  return adds ? "FP64 products that add to C can be slow where no emulation accepts the data" : nullptr;
-}
 
 Decided decide(const Call& call, const CallState& state) {
   const auto is_final = [](const Decision& decision) { return decision.is_final; };

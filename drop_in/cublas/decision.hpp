@@ -35,10 +35,6 @@ struct CallState {
 
 using Decided = drop_in::Found<Decision>;
 
-// Reason for which an emulation under `auto` is too great a risk for what the call's scalars say; nullptr:
-// there is none.
-const char* reason_in_risk(const Call& call, const CallState& state);
-
 // The decision on a call for which there is no reason_to_forward.
 Decided decide(const Call& call, const CallState& state);
 

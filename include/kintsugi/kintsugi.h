@@ -162,7 +162,7 @@ typedef void (*kintsugi_deallocate)(void* user, void* pointer, size_t bytes);
  * KINTSUGI_... in the environment, the settings file, the default (docs/SETTINGS.md). */
 typedef struct kintsugi_options {
   size_t struct_size;
-  const char* accuracy;    /* "fp32", "fp64", "dd", "exact", or a tolerance such as "1e-10" */
+  const char* accuracy;    /* "fp32", "fp64", "dd", "exact", "reproducible", or a tolerance: "1e-10" */
   const char* scheme;      /* a name of kintsugi_describe_schemes: runs that scheme or fails */
   const char* engine;      /* a name of kintsugi_describe_engines: runs on that engine or fails */
   const char* policy;      /* "auto", "emulate", "native" */

@@ -229,10 +229,10 @@ inline Queue cuda_queue(void* stream) { return {KINTSUGI_QUEUE_CUDA, 0, stream};
 // Options of a plan. An option that is not set comes from the handle, then from KINTSUGI_... in the
 // environment, the settings file, the default.
 struct Options {
-  std::optional<std::string> accuracy = {};  // "fp32", "fp64", "dd", "exact", or a tolerance such as "1e-10"
-  std::optional<std::string> scheme = {};    // a name of schemes(): runs it or throws Error
-  std::optional<std::string> engine = {};    // a name of engines(): runs on it or throws Error
-  std::optional<std::string> policy = {};    // "auto", "emulate", "native"
+  std::optional<std::string> accuracy = {};     // one of those of kintsugi_options
+  std::optional<std::string> scheme = {};       // a name of schemes(): runs it or throws Error
+  std::optional<std::string> engine = {};       // a name of engines(): runs on it or throws Error
+  std::optional<std::string> policy = {};       // "auto", "emulate", "native"
   std::optional<std::string> accumulator = {};  // reference engine: how the modelled matrix unit adds
   std::int64_t workspace_limit = 0;             // bytes, 0: not set; C in blocks to fit, same bits
   std::int32_t threads = 0;                     // 0: not set

@@ -120,7 +120,8 @@ T element(const Distribution& distribution, const Vector<T>& vector, std::int64_
       return scaled<T>(random.symmetric(), diagonal_exponent(l, vector.length, p, vector.side));
     case DistributionKind::crossed: {
       const bool first = l % 2 == 0;
-      return scaled<T>(random.symmetric(), vector.side == Side::a ? (first ? 0 : -p) : (first ? -2 * p : 0));
+      if (vector.side == Side::a) return scaled<T>(random.symmetric(), first ? 0 : -p);
+      return scaled<T>(random.symmetric(), first ? -2 * p : 0);
     }
     case DistributionKind::subnormal: return subnormal<T>(random);
     case DistributionKind::subnormal_mixed:
@@ -233,8 +234,12 @@ void fill(const Distribution& distribution, Side side, std::uint64_t seed, core:
 #pragma omp parallel for schedule(static) if (worth_threads)
   for (std::int64_t v = 0; v < vectors.rows; ++v) {
     Random random(side_seed, static_cast<std::uint64_t>(v));
-    const Vector<T> vector{
-        vectors.data + v * vectors.row_stride, vectors.column_stride, vectors.columns, v, vectors.rows, side};
+    const Vector<T> vector{.data = vectors.data + v * vectors.row_stride,
+                           .stride = vectors.column_stride,
+                           .length = vectors.columns,
+                           .index = v,
+                           .count = vectors.rows,
+                           .side = side};
     fill_vector(distribution, vector, random);
   }
 }
@@ -286,14 +291,22 @@ template <>
 void fill(const Distribution& distribution, Side side, std::uint64_t seed,
           core::MatrixView<DoubleDouble> matrix) {
   fill<double>(distribution, side, seed,
-               {reinterpret_cast<double*>(matrix.data), matrix.rows, matrix.columns, 2 * matrix.row_stride,
-                2 * matrix.column_stride});
+               {.data = reinterpret_cast<double*>(matrix.data),
+                .rows = matrix.rows,
+                .columns = matrix.columns,
+                .row_stride = 2 * matrix.row_stride,
+                .column_stride = 2 * matrix.column_stride});
   const auto vectors = side == Side::a ? matrix : matrix.transposed();
   const bool uses_seed_of_a = side == Side::a || distribution.kind == DistributionKind::gram_diagonal;
+  constexpr std::uint64_t low_words = 104729;  // tells their random numbers from those of the high words
   for (std::int64_t v = 0; v < vectors.rows; ++v) {
-    Random random(mix_bits(seed + 104729) + (uses_seed_of_a ? 0 : 1), static_cast<std::uint64_t>(v));
-    const Vector<DoubleDouble> vector{
-        vectors.data + v * vectors.row_stride, vectors.column_stride, vectors.columns, v, vectors.rows, side};
+    Random random(mix_bits(seed + low_words) + (uses_seed_of_a ? 0 : 1), static_cast<std::uint64_t>(v));
+    const Vector<DoubleDouble> vector{.data = vectors.data + v * vectors.row_stride,
+                                      .stride = vectors.column_stride,
+                                      .length = vectors.columns,
+                                      .index = v,
+                                      .count = vectors.rows,
+                                      .side = side};
     fill_low_words(distribution, vector, random);
   }
 }

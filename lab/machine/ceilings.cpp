@@ -27,7 +27,7 @@ constexpr std::array<Unit, 4> units{{{"fp16", 2, probe_limit_11_bits, false},
                                      {"tf32", 4, probe_limit_11_bits, false},
                                      {"int8", 1, probe_limit_int8, true}}};
 
-// One kind of kernel: it multiplies m x n sums of row_bytes of k in a pass, in `tiles` tiles per block.
+// One kind of kernel: a pass adds row_bytes of k to m x n sums, in each of a block's `tiles` tiles.
 struct ProbeKernel {
   const char* file;
   const char* kernel;  // name without the format
@@ -40,19 +40,26 @@ struct ProbeKernel {
   int threads;
   int shared_bytes;
 };
-constexpr ProbeKernel wgmma{"probe_wgmma_sm90a",
-                            "wgmma",
-                            "wgmma m64n256, both operands in shared memory",
-                            wgmma_warpgroups* wgmma_m,
-                            wgmma_n,
-                            wgmma_row_bytes,
-                            1,
-                            1,
-                            128 * wgmma_warpgroups,
-                            wgmma_shared_bytes};
-constexpr ProbeKernel mma{
-    "probe_mma",    "mma", "mma.sync, operands in registers", mma_m, mma_n, mma_row_bytes, mma_warps, 2,
-    32 * mma_warps, 0};
+constexpr ProbeKernel wgmma{.file = "probe_wgmma_sm90a",
+                            .kernel = "wgmma",
+                            .text = "wgmma m64n256, both operands in shared memory",
+                            .m = wgmma_warpgroups * wgmma_m,
+                            .n = wgmma_n,
+                            .row_bytes = wgmma_row_bytes,
+                            .tiles = 1,
+                            .blocks_an_sm = 1,
+                            .threads = 128 * wgmma_warpgroups,
+                            .shared_bytes = wgmma_shared_bytes};
+constexpr ProbeKernel mma{.file = "probe_mma",
+                          .kernel = "mma",
+                          .text = "mma.sync, operands in registers",
+                          .m = mma_m,
+                          .n = mma_n,
+                          .row_bytes = mma_row_bytes,
+                          .tiles = mma_warps,
+                          .blocks_an_sm = 2,
+                          .threads = 32 * mma_warps,
+                          .shared_bytes = 0};
 
 // Returns the kernel kind for the device; code of sm_90a runs on compute capability 9.0 only.
 const ProbeKernel& probe_of(const DeviceFacts& facts) {
@@ -150,8 +157,11 @@ Ceiling measure_unit(const DeviceStream& stream, const DeviceFacts& facts, const
   Ceiling ceiling = timed(stream, monitor, operations, [&] { launch(periods); });
   ceiling.name = unit.format;
   ceiling.method = probe.text;
-  unit.integer ? download_and_check<std::int32_t>(stream, unit, probe, result)
-               : download_and_check<float>(stream, unit, probe, result);
+  if (unit.integer) {
+    download_and_check<std::int32_t>(stream, unit, probe, result);
+  } else {
+    download_and_check<float>(stream, unit, probe, result);
+  }
   return ceiling;
 }
 

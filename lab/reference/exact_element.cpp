@@ -50,17 +50,13 @@ void add_dot(ExactSum& sum, const T* a, const T* b, std::int64_t count) {
 template <class Scalar>
 void multiply(ExactSum& sum, const Scalar& x) {
   const ExactSum original = sum;
-  bool first = true;
-  for (const double word : words(x)) {
+  const auto factors = words(x);
+  sum.multiply(factors[0]);
+  for (std::size_t w = 1; w < factors.size(); ++w) {
+    if (factors[w] == 0 || !sum.is_finite()) continue;
     ExactSum part = original;
-    if (!first && (word == 0 || !sum.is_finite())) continue;
-    part.multiply(word);
-    if (first) {
-      sum = part;
-    } else {
-      sum.add(part);
-    }
-    first = false;
+    part.multiply(factors[w]);
+    sum.add(part);
   }
 }
 

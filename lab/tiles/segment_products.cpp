@@ -89,7 +89,9 @@ EnumeratedErrors enumerate_segment_products() {
       ++pairs;
     }
   }
-  return {sum * 0x1p-21 / static_cast<double>(pairs), worst_of(48), 2 * 64.0 * 64 * 0x1p-33};
+  return {.expectation = sum * 0x1p-21 / static_cast<double>(pairs),
+          .worst = worst_of(48),
+          .worst_nearest = 2 * 64.0 * 64 * 0x1p-33};
 }
 
 SimulatedErrors simulate_segment_products(std::int64_t samples, std::uint64_t seed,

@@ -123,8 +123,8 @@ class Call:
 
     def plan(self, accuracy: str | float | None, scheme: str | None, engine: str | None, policy: str | None,
              threads: int | None, workspace_limit: int | None) -> _abi.Owned:
-        """A plan of the call. It has no split of an operand that was prepared with the same options."""
-        prepared = [side.prepared is not None and side.prepared._program == (accuracy, scheme, engine)
+        """A plan of the call, whose expected times leave out the split of operands prepared with the same options."""
+        prepared = [side.prepared is not None and side.prepared._prepared_for == (accuracy, scheme, engine)
                     for side in (self.a, self.b)]
         self.problem.prepared_a, self.problem.prepared_b = prepared
         plan = make_plan(self.problem, make_options(accuracy, scheme, engine, policy, threads, workspace_limit),

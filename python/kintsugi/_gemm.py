@@ -20,8 +20,8 @@ def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str |
             DLPack, or a Prepared; or all operands are on one CUDA device: tensors of torch or CuPy, in whose current
             stream the product is put, or arrays of any library with DLPack, of which it is complete when this returns.
         b: (..., k, n), or (k,) for one column. Leading dimensions are a batch and broadcast as numpy's.
-        accuracy: "fp32", "fp64", "dd", "exact" or a tolerance such as 1e-10, relative to (|a| @ |b|); None: the
-            type's own.
+        accuracy: "fp32", "fp64", "dd", "exact", "reproducible" or a tolerance such as 1e-10, relative to
+            (|a| @ |b|); None: the type's own.
         scheme: a name of schemes(), with parameters as in "ozaki2:moduli=20". It is an error if that scheme cannot run
             here, or cannot give an accuracy that is set too.
         engine: a name of engines(); None: the fastest.

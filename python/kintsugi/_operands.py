@@ -19,13 +19,13 @@ class Prepared:
         on_device: made of a tensor on a CUDA device, and for products of such.
     """
 
-    def __init__(self, side: str, shape: tuple[int, ...], dtype: np.dtype, on_device: bool, program: tuple[Any, ...],
-                 owned: _abi.Owned):
+    def __init__(self, side: str, shape: tuple[int, ...], dtype: np.dtype, on_device: bool,
+                 prepared_for: tuple[Any, ...], owned: _abi.Owned):
         self.side = side
         self.shape = shape
         self.dtype = dtype
         self.on_device = on_device
-        self._program = program  # accuracy, scheme and engine that it is for
+        self._prepared_for = prepared_for  # accuracy, scheme and engine
         self._owned = owned
 
     def __repr__(self) -> str:

@@ -44,8 +44,10 @@ T rounded(const ExactSum& sum) {
 
 namespace exact_detail {
 
-// One part of alpha (x + i y) + beta c: `same` is the product's part of the same kind, `other` times `sign`
-// the part that enters through the imaginary parts of alpha and beta.
+// One part of alpha (x + i y) + beta c, rounded once:
+//   alpha.real() same + sign alpha.imag() other + beta.real() c_same + sign beta.imag() c_other.
+// `same` is the product's part of the same kind (x for the real part), `other` its other part; `sign` is -1
+// for the real part and 1 for the imaginary one.
 template <class T>
 T rounded_part(const ExactSum& same, const ExactSum& other, int sign, const std::complex<T>& alpha,
                const std::complex<T>& beta, T c_same, T c_other) {
@@ -62,30 +64,32 @@ T rounded_part(const ExactSum& same, const ExactSum& other, int sign, const std:
   return rounded<T>(sum);
 }
 
-// factor * x in `Limbs` limbs where the factor (and x) is finite; else zero.
+// factor * x in `Limbs` limbs where the factor is finite; else zero.
 template <int Limbs, int Others>
 KINTSUGI_HOST_DEVICE ExactNumber<Limbs> finite_product(const ExactNumber<Others>& x, double factor) {
   if (!std::isfinite(factor)) return {};
   const auto product = times(x, exact(factor));
   return {WideInteger<Limbs>::shifted(product.magnitude, 0), product.exponent, product.negative};
 }
+// factor * x where both are finite; else zero.
 template <int Limbs>
 KINTSUGI_HOST_DEVICE ExactNumber<Limbs> finite_product(double x, double factor) {
   return std::isfinite(x) ? finite_product<Limbs>(exact(x), factor) : ExactNumber<Limbs>{};
 }
 
-// factor * x by IEEE 754 where the factor (or x) is not finite; else 0.
+// factor * x by IEEE 754 where the factor is not finite; else 0. Only the sign of x matters, which is finite.
 template <int Limbs>
 KINTSUGI_HOST_DEVICE double special_product(const ExactNumber<Limbs>& x, double factor) {
   if (std::isfinite(factor)) return 0;
   return factor * (x.magnitude.length() == 0 ? 0 : x.negative ? -1 : 1);
 }
+// factor * x by IEEE 754 where one of them is not finite; else 0.
 KINTSUGI_HOST_DEVICE inline double special_product(double x, double factor) {
   return std::isfinite(x) && std::isfinite(factor) ? 0 : x * factor;
 }
 
-// Like rounded_part() above, for integers; the imaginary parts of alpha and beta already carry the part's
-// sign.
+// Like rounded_part() above, for exact numbers, and for any alpha and beta. Their imaginary parts are given
+// with `sign`: negated for the real part.
 template <class T, int Limbs>
 KINTSUGI_HOST_DEVICE T rounded_part(const ExactNumber<Limbs>& same, const ExactNumber<Limbs>& other,
                                     const Complex<double>& alpha, const Complex<double>& beta, double c_same,
@@ -127,8 +131,8 @@ std::complex<T> exact_epilogue(const ExactSum& x, const ExactSum& y, const std::
           exact_detail::rounded_part(y, x, 1, alpha, beta, old.imag(), old.real())};
 }
 
-// Like exact_epilogue() above, for integers. Both parts share one copy of the code, which is long for many
-// limbs.
+// Like exact_epilogue() above, for exact numbers. Both parts share one copy of the code, which is long for
+// many limbs.
 template <ComplexElement Z, int Limbs>
 KINTSUGI_HOST_DEVICE Z exact_epilogue(const ExactNumber<Limbs>& x, const ExactNumber<Limbs>& y,
                                       const Z& alpha, const Z& beta, const Z* c) {

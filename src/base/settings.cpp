@@ -84,7 +84,8 @@ bool is_well_formed(const SettingDescription& setting, std::string_view value) {
       return !value.empty() && std::all_of(value.begin(), value.end(), is_name_character);
     case SettingKind::choice: return is_listed(setting.accepted, value);
     case SettingKind::accuracy: {
-      if (value == "fp32" || value == "fp64" || value == "dd" || value == "exact") return true;
+      if (value == "fp32" || value == "fp64" || value == "dd" || value == "exact" || value == "reproducible")
+        return true;
       const auto tolerance = read_double(value);
       return tolerance && *tolerance > 0 && *tolerance < 1;
     }

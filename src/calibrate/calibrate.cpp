@@ -22,6 +22,7 @@ namespace {
 
 using namespace calibrate;
 
+// Returns the engine cuda, prepared for work; fails where it cannot run, or has no kernels to measure.
 const DeviceEngine& device_engine() {
   const Engine* engine = find_engine("cuda");
   if (engine == nullptr) fail(Status::engine_unavailable, "this library has no engine cuda");
@@ -37,8 +38,9 @@ const DeviceEngine& device_engine() {
   return device;
 }
 
-std::vector<Measurement> measure_all(bool quick, const CalibrationProgress& progress) {
-  Workbench bench(device_engine(), quick);
+std::vector<Measurement> measure_all(const DeviceEngine& engine, bool quick,
+                                     const CalibrationProgress& progress) {
+  Workbench bench(engine, quick);
   const std::vector<Task> tasks = all_tasks(bench);
   std::vector<Measurement> measurements;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
@@ -119,14 +121,14 @@ std::vector<Task> calibrate::all_tasks(Workbench& bench) {
 
 std::string calibrate_device(const std::string& file, bool quick, bool blind,
                              const CalibrationProgress& progress) {
-  device_engine();
+  const DeviceEngine& engine = device_engine();
   const cuda::DeviceTraits device = cuda::traits_of(cuda::device_in_use());
   const std::string target = file.empty() ? cuda::profile_file(device) : file;
   if (target.empty())
     fail(Status::bad_setting,
          "name the profile's file, or set XDG_CONFIG_HOME or HOME, in which profiles are kept");
   ProfileFile output(target);
-  const std::vector<Measurement> measurements = measure_all(quick, progress);
+  const std::vector<Measurement> measurements = measure_all(engine, quick, progress);
   cuda::Profile profile{.device = device,
                         .library_version = library_version,
                         .driver_version = cuda::driver().version,

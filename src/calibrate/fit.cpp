@@ -48,7 +48,7 @@ bool is_fitted(const FittedKind& kind, std::string_view cost) {
       kind.costs, [&](std::string_view begin) { return !begin.empty() && cost.starts_with(begin); });
 }
 
-// Sum over the measurements of a loss of the logarithmic deviation that is quadratic up to 10 % and linear
+// Huber loss of log(measured / expected), summed over the measurements: quadratic up to 10 % and linear
 // beyond, so that a shape that the model does not explain does not spoil the others.
 double loss(const Costs& costs, std::span<const Measurement* const> measurements) {
   constexpr double quadratic = 0.1;
@@ -60,14 +60,14 @@ double loss(const Costs& costs, std::span<const Measurement* const> measurements
   return sum;
 }
 
-// A cost that has no influence keeps its value, since leaving it costs something.
+// Penalty of a change, so small that only costs that no measurement depends on keep their values for it.
 double penalty(double value, double before) {
   constexpr double weight = 1e-4;
   const double change = std::log(value / before);
   return weight * change * change;
 }
 
-// Changes each cost once by the factor or its inverse, if that lowers the loss. Returns whether any changed.
+// Changes each cost once by the factor or its inverse, if that lowers the loss. Returns true if any changed.
 bool sweep(Costs& costs, std::span<const CostField> fields, const std::vector<double>& before,
            std::span<const Measurement* const> measurements, double factor, double& best) {
   constexpr double max_change = 32;
@@ -78,10 +78,10 @@ bool sweep(Costs& costs, std::span<const CostField> fields, const std::vector<do
     for (const double candidate : {old * factor, old / factor}) {
       value = candidate;
       const double change = value / before[i];
-      const double found = loss(costs, measurements);
+      const double new_loss = loss(costs, measurements);
       if (change < max_change && change > 1 / max_change &&
-          found + penalty(value, before[i]) < best + penalty(old, before[i])) {
-        best = found;
+          new_loss + penalty(value, before[i]) < best + penalty(old, before[i])) {
+        best = new_loss;
         improved = true;
         break;
       }
@@ -99,8 +99,8 @@ void descend(Costs& costs, std::span<const CostField> fields,
   for (const CostField& field : fields) before.push_back(*field.value);
   double best = loss(costs, measurements);
   for (double step = 0.4; step > 0.0005; step /= 2) {
-    int sweeps = 0;
-    while (sweeps++ < max_sweeps && sweep(costs, fields, before, measurements, 1 + step, best)) {
+    for (int sweeps = 0; sweeps < max_sweeps; ++sweeps) {
+      if (!sweep(costs, fields, before, measurements, 1 + step, best)) break;
     }
   }
 }

@@ -12,7 +12,7 @@ namespace kintsugi::core::calibrate {
 std::vector<Task> split_tasks(Workbench& bench);
 // Multi-term GEMM kernels in every tile, from slices to C.
 std::vector<Task> multi_term_tasks(Workbench& bench);
-// Returns the vendor library's FP32 products, than which FP32 emulations have to be faster.
+// The vendor library's FP32 products, which FP32 emulations have to beat.
 std::vector<Task> vendor_tasks(Workbench& bench);
 // Native products under a contract, of every type: by our kernels, and by cuBLAS, followed by the
 // check for underflow and overflow.

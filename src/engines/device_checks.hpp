@@ -42,9 +42,9 @@ struct DeviceCheckedChain {
 struct DeviceCheckState {
   DeviceSelection current;            // its candidate computes the block next
   std::uint64_t open = 0;             // elements that the last candidate left open
-  std::uint32_t is_rewritten = 0;     // true if another candidate has computed the block before
-  std::uint32_t listed = 0;           // listed masks of open elements
-  std::uint32_t taken = 0;            // listed masks whose elements a thread block has begun to recompute
+  std::uint32_t is_rewritten = 0;     // 1 if another candidate has computed the block before
+  std::uint32_t listed = 0;           // number of listed masks (DeviceOpenElements::list)
+  std::uint32_t taken = 0;            // number of those whose elements a thread block has begun to recompute
   std::uint32_t sampling_blocks = 0;  // thread blocks that have added to the sample
   // Chances, in units of 2^-chance_bits, that the sampled elements stay open after each candidate.
   static constexpr int chance_bits = 24;

@@ -158,9 +158,9 @@ class DeviceProducts {
   virtual bool native(const Queue& queue, const DeviceBlasProduct& product, std::byte* scratch) const = 0;
   // Last step of native sums under a contract: C = alpha sums + beta C of the tile's batch items. `sums` has
   // A B of the first item and of those after it; or it is C itself, with alpha A B in it and beta = 0.
-  // Elements that underflow or intermediate overflow may have spoiled are computed again. `scratch`: memory
-  // that the vendor's product has used, if the operands are looked at first, which may prove sums in C; else
-  // nullptr, with no bytes.
+  // Elements that underflow or intermediate overflow may have spoiled are recomputed. `scratch`: memory for
+  // the operands' magnitudes, which are found first and may prove all sums; nullptr, with no bytes: the sums
+  // are tested without them.
   virtual void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums,
                              std::byte* scratch, std::size_t scratch_bytes) const = 0;
 };

@@ -72,4 +72,11 @@ struct DeviceSide {
   const MergedSummary* summaries = nullptr;  // one per item, if summarize() was called before
 };
 
+// Returns a side without vectors, for a step that has nothing to do for one of the operands.
+inline DeviceSide no_side(std::int64_t items) {
+  DeviceSide side;
+  side.items = items;
+  return side;
+}
+
 }  // namespace kintsugi::core

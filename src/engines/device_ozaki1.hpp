@@ -24,7 +24,7 @@ struct DeviceSliceExponents {
 // Slice counts of all blocks of C, each of `rows` rows and `vectors` vectors of B; the counts of block (i, j)
 // are element i + j blocks_m.
 struct DeviceBlockSliceCounts {
-  SliceCounts* slice_counts = nullptr;  // null: the number of slices was given, or is as many as vectors need
+  SliceCounts* counts = nullptr;  // nullptr: the number of slices was given, or is as many as vectors need
   std::int64_t rows = 1;
   std::int64_t vectors = 1;
   std::int64_t blocks_m = 0;
@@ -68,8 +68,8 @@ struct DeviceProductSums {
   DeviceTile tile;
   DeviceSliceExponents rows;  // exponents from the tile's first row and vector on
   DeviceSliceExponents vectors;
-  int slices = 0;  // slices of each operand
-  bool fast = false;
+  int slices = 0;      // slices of each operand
+  bool fast = false;   // as in SliceDepth
   bool exact = false;  // true: integers of `limbs` words, one rounding; false: FP64, in the order of products
   std::byte* sums = nullptr;
   std::int64_t stride = 0;  // sums in a column

@@ -10,6 +10,7 @@
 #include "execute/device/prepare.hpp"
 #include "execute/device/stage.hpp"
 #include "execute/host/checked.hpp"
+#include "execute/host/depths.hpp"
 #include "execute/host/failing_tiles.hpp"
 #include "execute/host/native.hpp"
 #include "execute/host/ozaki1.hpp"
@@ -159,6 +160,11 @@ ItemSelection<T> select_for_item(const Plan& plan, const Operands& operands, std
                  prepared_item(operands.prepared_b, item)};
   find_side_ranges(selection.a, program.split_a, plan.threads);
   find_side_ranges(selection.b, program.split_b, plan.threads);
+  if (plan.request.is_reproducible()) {
+    find_depths(selection.a.view, selection.a.ranges, plan.threads);
+    find_depths(selection.b.view, selection.b.ranges, plan.threads);
+    selection.a.prepared = selection.b.prepared = nullptr;  // split for other scales
+  }
   selection.summary_a = summarize(selection.a.ranges);
   selection.summary_b = summarize(selection.b.ranges);
   selection.candidate = select_candidate(plan, selection.summary_a, selection.summary_b);
@@ -201,7 +207,7 @@ Ozaki1Task<T> ozaki1_task(const Plan& plan, const Blocking& blocking, const Item
           c};
 }
 
-// Reports the program with the number of slices that was used, from which the bound is computed.
+// Reports the program with the fewest slices that any block of C used, which decide the bound of all of C.
 template <class T>
 void report_slices(Report& report, const Plan& plan, const ItemSelection<T>& selection) {
   const Candidate& candidate = plan.candidates[selection.candidate];

@@ -114,7 +114,8 @@ std::shared_ptr<const Plan> cached_plan(kintsugi_handle handle, const Problem& p
                                         const CheckedOptions& call) {
   const PlanKey& key = key_of_call(handle, problem, call);
   const bool key_has_context = problem.memory == MemorySpace::device;
-  if (auto plan = plan_cache().find(key); plan != nullptr && (key_has_context || is_of_caller(*plan)))
+  if (auto plan = plan_cache().find(key);
+      plan != nullptr && (key_has_context || runs_in_callers_context(*plan)))
     return plan;
   auto plan = make_plan_of_key(handle, key, call);
   plan_cache().keep(key, plan);

@@ -195,8 +195,8 @@ OperandType operand_type(std::int32_t type) {
 std::int32_t type_of_elements(const Problem& problem) {
   if (problem.type == OperandType::dd) return KINTSUGI_DD;
   const bool is_single = problem.type == OperandType::f32;
-  return problem.complex ? (is_single ? KINTSUGI_C32 : KINTSUGI_C64)
-                         : (is_single ? KINTSUGI_F32 : KINTSUGI_F64);
+  if (problem.complex) return is_single ? KINTSUGI_C32 : KINTSUGI_C64;
+  return is_single ? KINTSUGI_F32 : KINTSUGI_F64;
 }
 
 kintsugi_operands read_operands(const kintsugi_operands* given) {
@@ -242,26 +242,26 @@ Problem check_problem(const kintsugi_problem* given) {
   check_matrix(p, KINTSUGI_OP_N, p.ldc, "ldc", p.m, "m", p.n, "n");
   check_batch(p);
   check_supported(p);
-  return {p.m,
-          p.n,
-          p.k,
-          p.lda,
-          p.ldb,
-          p.ldc,
-          p.batch_count,
-          p.stride_a,
-          p.stride_b,
-          p.stride_c,
-          static_cast<Op>(p.op_a),
-          static_cast<Op>(p.op_b),
-          operand_type(p.type_a),
-          p.type_a == KINTSUGI_C32 || p.type_a == KINTSUGI_C64,
-          static_cast<Layout>(p.layout),
-          static_cast<BatchKind>(p.batch_kind),
-          p.memory == KINTSUGI_DEVICE ? MemorySpace::device : MemorySpace::host,
-          p.pointer_mode == KINTSUGI_SCALARS_ON_DEVICE,
-          p.prepared_a != 0,
-          p.prepared_b != 0};
+  return {.m = p.m,
+          .n = p.n,
+          .k = p.k,
+          .lda = p.lda,
+          .ldb = p.ldb,
+          .ldc = p.ldc,
+          .batch_count = p.batch_count,
+          .stride_a = p.stride_a,
+          .stride_b = p.stride_b,
+          .stride_c = p.stride_c,
+          .op_a = static_cast<Op>(p.op_a),
+          .op_b = static_cast<Op>(p.op_b),
+          .type = operand_type(p.type_a),
+          .complex = p.type_a == KINTSUGI_C32 || p.type_a == KINTSUGI_C64,
+          .layout = static_cast<Layout>(p.layout),
+          .batch_kind = static_cast<BatchKind>(p.batch_kind),
+          .memory = p.memory == KINTSUGI_DEVICE ? MemorySpace::device : MemorySpace::host,
+          .device_scalars = p.pointer_mode == KINTSUGI_SCALARS_ON_DEVICE,
+          .prepared_a = p.prepared_a != 0,
+          .prepared_b = p.prepared_b != 0};
 }
 
 kintsugi_problem to_c(const Problem& problem) {
@@ -306,13 +306,13 @@ SettingLayer CheckedOptions::layer() const {
   return layer;
 }
 
-// Numbers have a fixed length and every text ends with a zero, which no text contains, so different options
-// give different texts.
+// Numbers have a fixed length and every text ends with a zero, which no text contains; a letter before it
+// tells an unset text from an empty one. So different options give different texts.
 void CheckedOptions::append_settings(std::string& text) const {
   for (const auto& [name, value] : numbers_of(given))
     text.append(reinterpret_cast<const char*>(&value), sizeof value);
   for (const auto& [name, value] : texts_of(given))
-    text.append(1, value == nullptr ? 'n' : 't').append(value == nullptr ? "" : value).append(1, '\0');
+    text.append(value == nullptr ? "n" : "t").append(value == nullptr ? "" : value).append(1, '\0');
 }
 
 CheckedOptions check_options(const kintsugi_options* given) {
@@ -322,9 +322,11 @@ CheckedOptions check_options(const kintsugi_options* given) {
     fail(Status::invalid_argument, "options: only one is given of allocate and deallocate");
   }
   check_reserved(options.reserved, "options");
-  return {options,
-          {options.allocate, options.deallocate, options.allocator_user},
-          check_queue(options.queue, "options.queue")};
+  return {.given = options,
+          .allocator = {.allocate = options.allocate,
+                        .deallocate = options.deallocate,
+                        .user = options.allocator_user},
+          .queue = check_queue(options.queue, "options.queue")};
 }
 
 kintsugi_calibration check_calibration(const kintsugi_calibration* given) {

@@ -50,7 +50,7 @@ class PlanCache {
   void remove(Position position, std::list<Element>& removed);
 
   std::list<Element> plans_;                                  // the one that was asked for last is the first
-  std::unordered_multimap<std::size_t, Position> positions_;  // key: the hash of Key
+  std::unordered_multimap<std::size_t, Position> positions_;  // key: the hash of the PlanKey
 };
 
 // Plan cache of the process. Never destroyed, since another library's destructor may multiply.

@@ -14,6 +14,7 @@
 #include "planner/candidates/expected_times.hpp"
 #include "planner/candidates/host.hpp"
 #include "planner/candidates/named.hpp"
+#include "planner/candidates/reproducible.hpp"
 #include "planner/select_engine.hpp"
 #include "schemes/bound.hpp"
 
@@ -43,6 +44,10 @@ std::vector<Candidate> checked_by_policy(const Plan& plan) {
 }
 
 void select_candidates(Plan& plan) {
+  if (plan.request.is_reproducible()) {
+    plan.candidates = reproducible_candidates(plan);
+    return;
+  }
   if (!plan.request.scheme.empty()) {
     plan.candidates = {named_candidate(plan)};
     return;
@@ -71,8 +76,8 @@ double expected_seconds(const Plan& plan) {
 }
 
 // Takes fewer threads for short calls. A thread that has less to do than min_seconds_of_thread costs as much
-// as it saves: a call has about eight parallel loops.
-// Longer calls gain from threads on a busy machine too (base/threads/workers.hpp).
+// as it saves: a call has about eight parallel loops. Longer calls gain from threads on a busy machine too
+// (base/threads/workers.hpp).
 void limit_threads(Plan& plan) {
   constexpr double min_seconds_of_thread = 100e-6;
   constexpr double max_seconds_of_short_call = 20e-3;
@@ -118,7 +123,7 @@ void check_engine_runs(const Plan& plan) {
 }
 
 PlanSurroundings surroundings_of(const Problem& problem) {
-  PlanSurroundings surroundings{{}, omp_get_max_threads(), fork_depth()};
+  PlanSurroundings surroundings{.context = {}, .threads = omp_get_max_threads(), .fork_depth = fork_depth()};
   if (problem.memory == MemorySpace::device) {
     for (const Engine* engine : all_engines()) {
       if (engine->contexts() == nullptr || !engine->unavailable_reason().empty()) continue;
@@ -129,7 +134,7 @@ PlanSurroundings surroundings_of(const Problem& problem) {
   return surroundings;
 }
 
-bool is_of_caller(const Plan& plan) {
+bool runs_in_callers_context(const Plan& plan) {
   return plan.engine->contexts() == nullptr || plan.context == plan.engine->contexts()->current();
 }
 

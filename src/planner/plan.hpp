@@ -121,7 +121,7 @@ PlanSurroundings surroundings_of(const Problem& problem);
 
 // True if the plan's engine has no devices, or works in the calling thread's context. For host matrices the
 // surroundings do not tell, since no driver is asked before an engine is chosen.
-bool is_of_caller(const Plan& plan);
+bool runs_in_callers_context(const Plan& plan);
 
 // Scratch bytes of the host's native product in a fixed order, which holds a block for each thread at most.
 std::size_t native_scratch_bytes(const Plan& plan, const Candidate& candidate, const Blocking& blocking);

@@ -17,10 +17,11 @@
 
 namespace kintsugi::core::schemes {
 
-inline constexpr SplitRule bf16x3_split = scaled_split(core::bf16, 2, 8, 40);
+inline constexpr SplitRule bf16x3_split =
+    scaled_split(core::bf16, {.slices = 2, .residual_exponent = 8, .top_exponent = 40});
 
 inline constexpr Structure<3> bf16x3_structure{
-    .terms = {Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0, true}},
+    .terms = {Term{.a = 1, .b = 0}, Term{.a = 0, .b = 1}, Term{.a = 0, .b = 0, .rescales = true}},
     .slices_a = 2,
     .slices_b = 2,
     .groups = 1,

@@ -2,7 +2,7 @@
 //
 //   a' = 2^s_i a  with max_p |a'_ip| in [2^40, 2^41)      likewise the columns of B
 //   a0 = RNbf16(a'), a_s = RNbf16((a' - a0 - ...) 2^(8 s))  slice s is stored scaled by 2^(8 s)
-//   for every block of 64 inner indices (short k, few elements of C: 32; Schedule::shortened):
+//   for every block of 64 inner indices (32 if k <= 128 or C has fewer than 2^22 elements):
 //     acc = a0 b2 + a1 b1 + a2 b0
 //     acc = 2^-8 acc + a0 b1 + a1 b0
 //     acc = 2^-8 acc + a0 b0
@@ -20,11 +20,13 @@
 
 namespace kintsugi::core::schemes {
 
-inline constexpr SplitRule bf16x6_split = scaled_split(core::bf16, 3, 8, 40);
+inline constexpr SplitRule bf16x6_split =
+    scaled_split(core::bf16, {.slices = 3, .residual_exponent = 8, .top_exponent = 40});
 
 inline constexpr Structure<6> bf16x6_structure{
-    .terms = {Term{0, 2, 0}, Term{1, 1, 0}, Term{2, 0, 0}, Term{.a = 0, .b = 1, .rescales = true},
-              Term{1, 0, 0}, Term{.a = 0, .b = 0, .rescales = true}},
+    .terms = {Term{.a = 0, .b = 2}, Term{.a = 1, .b = 1}, Term{.a = 2, .b = 0},
+              Term{.a = 0, .b = 1, .rescales = true}, Term{.a = 1, .b = 0},
+              Term{.a = 0, .b = 0, .rescales = true}},
     .slices_a = 3,
     .slices_b = 3,
     .groups = 1,

@@ -21,8 +21,10 @@
 namespace kintsugi::core::schemes {
 
 inline constexpr Structure<9> bf16x9_structure{
-    .terms = {Term{2, 2, 0}, Term{1, 2, 0, true}, Term{2, 1, 0}, Term{0, 2, 0, true}, Term{1, 1, 0},
-              Term{2, 0, 0}, Term{0, 1, 0, true}, Term{1, 0, 0}, Term{0, 0, 0, true}},
+    .terms = {Term{.a = 2, .b = 2}, Term{.a = 1, .b = 2, .rescales = true}, Term{.a = 2, .b = 1},
+              Term{.a = 0, .b = 2, .rescales = true}, Term{.a = 1, .b = 1}, Term{.a = 2, .b = 0},
+              Term{.a = 0, .b = 1, .rescales = true}, Term{.a = 1, .b = 0},
+              Term{.a = 0, .b = 0, .rescales = true}},
     .slices_a = 3,
     .slices_b = 3,
     .groups = 1,

@@ -24,8 +24,6 @@ struct SplitError {
   std::vector<double> floors;
 };
 
-double two_to(int exponent) { return power_of_two(exponent); }
-
 // log2 of the bound on the residual after `slices` roundings, relative to the power of two below |x|. Where
 // slices are rounded to nearest, the residual is at most half an ulp, 2^(e - p), and unless it equals that
 // power of two its leading bit is one lower, so that every slice gains p + 1 bits. Truncation gains p - 1
@@ -65,7 +63,7 @@ int lowest_exponent(const SplitRule& rule) {
 // Split error of integer formats, in quanta of the first slice. The rounding of the last slice loses half its
 // quantum; slice s > 0 is at most half the quantum of the slice before it.
 SplitError grid_error(const SplitRule& rule) {
-  const auto half_quantum = [&](int s) { return two_to(-s * rule.residual_exponent - 1); };
+  const auto half_quantum = [&](int s) { return power_of_two(-s * rule.residual_exponent - 1); };
   SplitError split;
   split.error_floor = half_quantum(rule.slices - 1);
   double later_slices = split.error_floor;
@@ -100,21 +98,21 @@ int slice_exponent(const SplitRule& rule, int largest, int s) {
 SplitError split_error(const SplitRule& rule, bool window) {
   if (!rule.format->floating) return grid_error(rule);
   SplitError split;
-  split.error = two_to(rest_exponent(rule, rule.slices));
-  split.error_floor = window ? 0 : two_to(floor_exponent(rule, rule.slices));
+  split.error = power_of_two(rest_exponent(rule, rule.slices));
+  split.error_floor = window ? 0 : power_of_two(floor_exponent(rule, rule.slices));
   for (int s = 0; s < rule.slices; ++s) {
-    const double residual = s == 0 ? 1 : two_to(rest_exponent(rule, s));
-    const double rest_floor = s == 0 || window ? 0 : two_to(floor_exponent(rule, s));
+    const double residual = s == 0 ? 1 : power_of_two(rest_exponent(rule, s));
+    const double rest_floor = s == 0 || window ? 0 : power_of_two(floor_exponent(rule, s));
     // A slice is the rounded residual: larger than the residual by at most the slice's own rounding.
-    split.ratios.push_back(residual * (1 + two_to(1 - rule.format->significand_bits)));
-    split.floors.push_back(rest_floor + (window ? 0 : two_to(floor_exponent(rule, s + 1))));
+    split.ratios.push_back(residual * (1 + power_of_two(1 - rule.format->significand_bits)));
+    split.floors.push_back(rest_floor + (window ? 0 : power_of_two(floor_exponent(rule, s + 1))));
   }
   return split;
 }
 
 // Error of residues: before the last rounding only the rounding of scaled elements to integers loses
 // anything, at most 1/2 each.
-ErrorBound integer_rounding(double k) { return {0, 0.5, 0.5, 0.25 * k}; }
+ErrorBound integer_rounding(double k) { return {.floor_a = 0.5, .floor_b = 0.5, .floor_both = 0.25 * k}; }
 
 bool has_term(const Schedule& schedule, int a, int b) {
   return std::any_of(schedule.terms.begin(), schedule.terms.end(),
@@ -136,14 +134,17 @@ ErrorBound ozaki1_bound(const Program& program, double k) {
   const int gain = program.split_a.successive_gain();
   // A report gives 0 slices for a product without non-zero terms (A is zero), of which nothing is left out.
   const int d = std::max(parameters.slices != 0 ? parameters.slices : parameters.min_slices, 1);
-  const double residual = two_to(std::max(1 - d * gain, -1000));
+  const double residual = power_of_two(std::max(1 - d * gain, -1000));
   // Bound of the sum of all slices' magnitudes of an element: |x| and what each rounding may add.
-  const double beyond = two_to(1 - gain) + two_to(1 - gain) / (1 - two_to(-gain));
+  const double beyond = power_of_two(1 - gain) + power_of_two(1 - gain) / (1 - power_of_two(-gain));
   const double roundings = (parameters.max_products + 1.0) * 0x1p-53 * (1 + 0x1p-40);
   const double floor = residual + roundings * beyond;
-  const double left_out = residual * residual + residual * 2 * (d - 1) / (1 - two_to(-gain));
+  const double left_out = residual * residual + residual * 2 * (d - 1) / (1 - power_of_two(-gain));
   constexpr double underflow = 0x1p-1000;
-  return {roundings, floor, floor, k * (left_out + roundings * beyond * beyond + underflow)};
+  return {.relative = roundings,
+          .floor_a = floor,
+          .floor_b = floor,
+          .floor_both = k * (left_out + roundings * beyond * beyond + underflow)};
 }
 
 // Error of the splits and the products left out, independent of the engine.
@@ -181,7 +182,7 @@ double subnormal_loss(Accumulator accumulator, const Format& format) {
   const Accumulator unit = unit_of(accumulator);
   if (!is_tensor_core(unit)) return 0;
   const int block = accumulator_block(unit, format.id);
-  return (block + 1) * two_to(format.min_exponent - 23 - accumulator_extra_bits(unit));
+  return (block + 1) * power_of_two(format.min_exponent - 23 - accumulator_extra_bits(unit));
 }
 
 // Loss of sums by underflow: in fp32 additions, by units that flush subnormal numbers, or in a tensor core's
@@ -191,8 +192,8 @@ double underflow_loss(const Program& program, Accumulator accumulator, std::int6
   // Every addend and every result can be rounded to a multiple of 2^-149; there are at most as many results
   // as products.
   if (is_tensor_core(unit_of(accumulator))) return terms * static_cast<double>(k) * 2 * 0x1p-149;
-  constexpr double flushed_operands_apart = 0;  // counted in subnormal_loss
-  return terms * accumulation_floor(accumulator, program.format().id, k, flushed_operands_apart);
+  constexpr double largest_operand = 0;  // flushed operands are counted in subnormal_loss()
+  return terms * accumulation_floor(accumulator, program.format().id, k, largest_operand);
 }
 
 // Adds the floors of the engine's arithmetic: the loss of every product with a slice that may be subnormal.
@@ -201,8 +202,8 @@ void add_engine_floors(ErrorBound& bound, const Program& program, Accumulator ac
                        const SplitError& a, const SplitError& b, bool a_window, bool b_window) {
   const double loss = subnormal_loss(accumulator, program.format());
   for (const Term& term : program.schedule.terms) {
-    const double unscale_a = two_to(-term.a * program.split_a.residual_exponent);
-    const double unscale_b = two_to(-term.b * program.split_b.residual_exponent);
+    const double unscale_a = power_of_two(-term.a * program.split_a.residual_exponent);
+    const double unscale_b = power_of_two(-term.b * program.split_b.residual_exponent);
     // The stored factor is the slice times 2^(s r), and the term's weight undoes both powers.
     if (term.a > 0 || !a_window) {
       bound.floor_a += loss * unscale_a * b.ratios[term.b];
@@ -241,8 +242,8 @@ double relative_of(const Program& program, const ErrorBound& bound, std::int64_t
   const bool lowers_scale = !program.format().floating && program.split_a.kind != SplitKind::residues;
   const int lowered = lowers_scale ? 1 : 0;  // binades
   const double products = program.format().floating ? 1 : static_cast<double>(std::max<std::int64_t>(k, 1));
-  const double min_a = two_to(program.split_a.top_exponent - lowered - range_a);
-  const double min_b = two_to(program.split_b.top_exponent - lowered - range_b);
+  const double min_a = power_of_two(program.split_a.top_exponent - lowered - range_a);
+  const double min_b = power_of_two(program.split_b.top_exponent - lowered - range_b);
   return bound.relative + bound.floor_a / min_a + bound.floor_b / min_b +
          bound.floor_both / products / (min_a * min_b);
 }
@@ -253,9 +254,10 @@ double relative_of(const Program& program, const ErrorBound& bound, std::int64_t
 double relative_at_depth(const Program& program, const ErrorBound& bound, std::int64_t k, int depth) {
   const int top_a = program.split_a.top_exponent;
   const int top_b = program.split_b.top_exponent;
-  return bound.relative + bound.floor_a * two_to(1 + depth - top_a) +
-         bound.floor_b * two_to(1 + depth - top_b) +
-         bound.floor_both / static_cast<double>(std::max<std::int64_t>(k, 1)) * two_to(depth - top_a - top_b);
+  return bound.relative + bound.floor_a * power_of_two(1 + depth - top_a) +
+         bound.floor_b * power_of_two(1 + depth - top_b) +
+         bound.floor_both / static_cast<double>(std::max<std::int64_t>(k, 1)) *
+             power_of_two(depth - top_a - top_b);
 }
 
 // True if nothing is rounded between the slices and C.
@@ -286,7 +288,7 @@ double min_loss(const Program& program, const SplitRule& rule, OperandType type)
       program.recombination == Recombination::weighted ||
       (program.recombination == Recombination::residues && rule.scales == ScaleRule::exponent);
   const int bits = max_bits(rule);
-  return is_fixed && bits < -std::ilogb(unit_roundoff(type)) ? two_to(-bits - 1) : 0;
+  return is_fixed && bits < -std::ilogb(unit_roundoff(type)) ? power_of_two(-bits - 1) : 0;
 }
 
 double with_last_rounding(const Program& program, OperandType type, double before) {
@@ -322,7 +324,9 @@ bool sums_can_overflow(const Program& program, const RangeSummary& a, const Rang
 
 bool grid_can_overflow(const Program& program, OperandType type, const RangeSummary& a, const RangeSummary& b,
                        std::int64_t k) {
-  if (program.format().floating || program.recombination != Recombination::weighted) return false;
+  if (program.format().floating ||
+      (program.recombination != Recombination::weighted && !program.scales_as_words))
+    return false;
   const int highest = type == OperandType::f32 ? 126 : 1022;
   return a.largest + b.largest + 2 + static_cast<int>(std::bit_width(static_cast<std::uint64_t>(k))) >
          highest;

@@ -2,7 +2,8 @@
 //
 //   a' = 2^s_i a  with max_p |a'_ip| in [2^14, 2^15)      likewise the columns of B
 //   a0 = RN16(a'), a1 = RN16(a' - a0)                     residual unscaled
-//   for every block of 64 inner indices (short k, few elements of C: 32 or 16; Schedule::shortened):
+//   for every block of 64 inner indices (Schedule::shortened(): 32 if k <= 128 or C has fewer than 2^22
+//   elements, 16 below 2^20):
 //     acc = a1 b0 + a0 b1 + a0 b0                         small terms first, one accumulator
 //     sum = sum + acc                                     fp32, outside the engine; a new sum for every
 //                                                         segment of at most 8192 indices, added in order
@@ -15,10 +16,10 @@
 
 namespace kintsugi::core::schemes {
 
-inline constexpr SplitRule fp16x3_split = scaled_split(core::fp16, 2, 0, 14);
+inline constexpr SplitRule fp16x3_split = scaled_split(core::fp16, {.slices = 2, .top_exponent = 14});
 
 inline constexpr Structure<3> fp16x3_structure{
-    .terms = {Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0}},
+    .terms = {Term{.a = 1, .b = 0}, Term{.a = 0, .b = 1}, Term{.a = 0, .b = 0}},
     .slices_a = 2,
     .slices_b = 2,
     .groups = 1,
@@ -35,7 +36,7 @@ inline constexpr Scheme fp16x3{
     .program = {fp16x3_split, fp16x3_split, make_schedule(fp16x3_structure)},
     .bound =
         "(2^-21 + accumulation over blocks of 64, 32 or 16) |A||B|, which is at most (k + 8) 2^-24 |A||B| "
-        "from k = 5 up on an H200; below the window 2^-39 of the vector's maximum per element",
+        "from k = 5 up on an H200; below the window, each element adds at most 2^-39 of its vector's maximum",
     .window = "every row of A and column of B spans at most 16 binades",
     .source = "ours; the structure of Ootomo and Yokota (2022) with scaled vectors and one accumulator",
     .parameters = block_parameter,

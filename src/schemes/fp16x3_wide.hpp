@@ -2,7 +2,7 @@
 //
 //   a' = 2^s_i a  with max_p |a'_ip| in [2^14, 2^15)      likewise the columns of B
 //   a0 = RN16(a'), a1 = RN16((a' - a0) 2^12)              |a' - a0| <= 8: 2^12 cannot overflow
-//   for every block of 64 inner indices (short k, few elements of C: 32 or 16):
+//   for every block of 64 inner indices (32 or 16 as in fp16x3):
 //     acc = a1 b0 + a0 b1;  acc = 2^-12 acc;  acc = acc + a0 b0
 //     sum = sum + acc                                     fp32, outside the engine; a new sum for every
 //                                                         segment of at most 8192 indices, added in order
@@ -15,11 +15,11 @@
 
 namespace kintsugi::core::schemes {
 
-// Two slices; the residual is multiplied by 2^12, and each vector's maximum is scaled into [2^14, 2^15).
-inline constexpr SplitRule fp16x3_wide_split = scaled_split(core::fp16, 2, 12, 14);
+inline constexpr SplitRule fp16x3_wide_split =
+    scaled_split(core::fp16, {.slices = 2, .residual_exponent = 12, .top_exponent = 14});
 
 inline constexpr Structure<3> fp16x3_wide_structure{
-    .terms = {Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0, true}},
+    .terms = {Term{.a = 1, .b = 0}, Term{.a = 0, .b = 1}, Term{.a = 0, .b = 0, .rescales = true}},
     .slices_a = 2,
     .slices_b = 2,
     .groups = 1,

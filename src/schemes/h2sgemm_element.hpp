@@ -11,7 +11,7 @@
 namespace kintsugi::core::schemes {
 
 inline constexpr Structure<3> h2sgemm_element_structure{
-    .terms = {Term{1, 0, 0}, Term{0, 1, 1}, Term{0, 0, 2}},
+    .terms = {Term{.a = 1, .b = 0}, Term{.a = 0, .b = 1, .group = 1}, Term{.a = 0, .b = 0, .group = 2}},
     .slices_a = 2,
     .slices_b = 2,
     .groups = 3,

@@ -24,8 +24,9 @@ inline constexpr auto int52_structure = [] {
       .terms = {}, .slices_a = Words, .slices_b = Words, .groups = 2 * Words - 1, .k_block = 0, .k_step = 0};
   for (int s = 0; s < Words; ++s) {
     for (int t = 0; t < Words; ++t) {
-      structure.terms[s * Words + t] = {static_cast<std::int16_t>(s), static_cast<std::int16_t>(t),
-                                        static_cast<std::int16_t>(s + t)};
+      structure.terms[s * Words + t] = {.a = static_cast<std::int16_t>(s),
+                                        .b = static_cast<std::int16_t>(t),
+                                        .group = static_cast<std::int16_t>(s + t)};
     }
   }
   return structure;

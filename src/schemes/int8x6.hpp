@@ -15,7 +15,9 @@
 namespace kintsugi::core::schemes {
 
 inline constexpr Structure<6> int8x6_structure{
-    .terms = {Term{0, 2, 2}, Term{1, 1, 2}, Term{2, 0, 2}, Term{0, 1, 1}, Term{1, 0, 1}, Term{0, 0, 0}},
+    .terms = {Term{.a = 0, .b = 2, .group = 2}, Term{.a = 1, .b = 1, .group = 2},
+              Term{.a = 2, .b = 0, .group = 2}, Term{.a = 0, .b = 1, .group = 1},
+              Term{.a = 1, .b = 0, .group = 1}, Term{.a = 0, .b = 0}},
     .slices_a = 3,
     .slices_b = 3,
     .groups = 3,

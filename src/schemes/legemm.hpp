@@ -22,7 +22,7 @@ inline constexpr SplitRule legemm_split{.format = &core::fp16,
                                         .top_exponent = 0};
 
 inline constexpr Structure<3> legemm_structure{
-    .terms = {Term{0, 0, 0}, Term{0, 1, 1}, Term{1, 0, 1}},
+    .terms = {Term{.a = 0, .b = 0}, Term{.a = 0, .b = 1, .group = 1}, Term{.a = 1, .b = 0, .group = 1}},
     .slices_a = 2,
     .slices_b = 2,
     .groups = 2,

@@ -21,7 +21,7 @@ inline constexpr SplitRule markidis_split{.format = &core::fp16,
                                           .top_exponent = 0};
 
 inline constexpr Structure<4> markidis_structure{
-    .terms = {Term{1, 1, 0}, Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0}},
+    .terms = {Term{.a = 1, .b = 1}, Term{.a = 1, .b = 0}, Term{.a = 0, .b = 1}, Term{.a = 0, .b = 0}},
     .slices_a = 2,
     .slices_b = 2,
     .groups = 1,

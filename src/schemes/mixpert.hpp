@@ -48,7 +48,7 @@ constexpr Structure<TermCount> mixpert_structure(int segments_a, int segments_b)
   for (std::int16_t weight = 0; weight < 4; ++weight) {
     for (std::int16_t i = 0; i <= weight; ++i) {
       const auto j = static_cast<std::int16_t>(weight - i);
-      if (i < segments_a && j < segments_b) structure.terms[next++] = Term{i, j, weight};
+      if (i < segments_a && j < segments_b) structure.terms[next++] = Term{.a = i, .b = j, .group = weight};
     }
   }
   return structure;

@@ -20,7 +20,7 @@ inline constexpr SplitRule ootomo_split = nearest_split(core::fp16, 2, 11);
 
 // Structure for instructions of `instruction_k` products, whose sums are added outside the engine.
 constexpr Structure<3> ootomo_structure(std::int32_t instruction_k) {
-  return {.terms = {Term{1, 0, 1}, Term{0, 1, 1}, Term{0, 0, 0}},
+  return {.terms = {Term{.a = 1, .b = 0, .group = 1}, Term{.a = 0, .b = 1, .group = 1}, Term{.a = 0, .b = 0}},
           .slices_a = 2,
           .slices_b = 2,
           .groups = 2,

@@ -45,13 +45,13 @@ inline constexpr auto ozaki2_structure = [] {
                                   .k_step = 0};
   for (int t = 0; t < max_moduli; ++t) {
     const auto index = static_cast<std::int16_t>(t);
-    structure.terms[t] = {index, index, index};
+    structure.terms[t] = {.a = index, .b = index, .group = index};
   }
   return structure;
 }();
 
 constexpr Program ozaki2_program(int count, ScaleRule scales = ScaleRule::exponent) {
-  SplitRule split = scaled_split(int8, count, 0, 0);
+  SplitRule split = scaled_split(int8, {.slices = count});
   split.kind = SplitKind::residues;
   split.scales = scales;
   Program program{split, split, make_schedule(ozaki2_structure), Recombination::residues};
@@ -92,9 +92,8 @@ inline void fit_ozaki2(Program& program, OperandType type, std::int64_t k) {
   const ScaleRule scales = program.split_a.scales;
   if (program.sized_by_type) program = ozaki2_program(ozaki2_default_of(type), scales);
   const int count = program.split_a.slices;
-  const auto sum_bits =
-      static_cast<int>(std::bit_width(static_cast<std::uint64_t>(k - 1)));  // k <= 2^sum_bits
-  const int bits = (residue_bits(count) - sum_bits) / 2;
+  const auto k_bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(k - 1)));  // k <= 2^k_bits
+  const int bits = (residue_bits(count) - k_bits) / 2;
   if (bits < 1) {
     fail(Status::not_supported, "{} moduli hold {} bits, too few for sums of {} products", count,
          residue_bits(count), k);
@@ -111,7 +110,7 @@ inline constexpr auto ozaki2_complex_terms = [] {
   std::array<Term, 3 * max_moduli> terms{};
   for (int t = 0; t < 3 * max_moduli; ++t) {
     const auto index = static_cast<std::int16_t>(t);
-    terms[t] = {index, index, index};
+    terms[t] = {.a = index, .b = index, .group = index};
   }
   return terms;
 }();
@@ -133,7 +132,7 @@ inline void multiply_elements_by_ozaki2(Program& program) {
 
 // Reduces the moduli to the fewest that determine sums of magnitude up to 2^bits; never adds moduli.
 inline void leave_out_moduli(Program& program, int bits) {
-  const bool elements = program.multiplies_elements();
+  const bool multiplies_elements = program.multiplies_elements();
   int count = 2;
   while (count < max_moduli && residue_bits(count) < bits) ++count;
   if (residue_bits(count) < bits || residue_bits(count) >= program.split_a.sum_bits) return;
@@ -141,7 +140,7 @@ inline void leave_out_moduli(Program& program, int bits) {
   fewer.split_a.top_exponent = fewer.split_b.top_exponent = program.split_a.top_exponent;
   fewer.split_a.sum_bits = fewer.split_b.sum_bits = residue_bits(count);
   program = fewer;
-  if (elements) multiply_elements_by_ozaki2(program);
+  if (multiplies_elements) multiply_elements_by_ozaki2(program);
 }
 
 inline constexpr Scheme ozaki2{

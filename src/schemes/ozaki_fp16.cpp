@@ -28,13 +28,16 @@ bool take(const Parameter& parameter, Program& program) {
   if (parameter.key == "mode") return take_mode(parameter.value, rules.mode);
   if (parameter.key == "slices") return number(1, Ozaki1Parameters::max_slices, rules.slices);
   if (parameter.key == "block") return number(128, 65536, rules.block);
+  if (parameter.key == "k-block") return number(0, 65536, program.schedule.k_block);
   if (parameter.key == "grid") {
     program.split_a.sigma_grid = program.split_b.sigma_grid = parameter.value == "sigma";
     return parameter.value == "sigma" || parameter.value == "integer";
   }
-  if (parameter.key == "k-block") return number(0, 65536, program.schedule.k_block);
-  rules.fast = parameter.value == "on";
-  return parameter.key == "fast" && (rules.fast || parameter.value == "off");
+  if (parameter.key == "fast") {
+    rules.fast = parameter.value == "on";
+    return parameter.value == "on" || parameter.value == "off";
+  }
+  return false;
 }
 
 // Largest number of bits b for which sums of `products` products stay in bounds: products * 4^b <= 2^limit.

@@ -27,15 +27,15 @@ inline constexpr auto ozaki1_structure = [] {
                                                     .k_step = 0};
   for (int p = 0; p < Ozaki1Parameters::max_slices; ++p) {
     const auto index = static_cast<std::int16_t>(p);
-    structure.terms[p] = {index, 0, index};
+    structure.terms[p] = {.a = index, .b = 0, .group = index};
   }
   return structure;
 }();
 
 constexpr Program ozaki1_program(const Format& format, Ozaki1Parameters::Mode mode) {
   // The largest number of bits, for k = 1; fit_ozaki1() sets the number for the problem's k.
-  SplitRule split =
-      scaled_split(format, Ozaki1Parameters::max_slices, format.id == FormatId::fp64 ? 26 : 11, 0);
+  SplitRule split = scaled_split(format, {.slices = Ozaki1Parameters::max_slices,
+                                          .residual_exponent = format.id == FormatId::fp64 ? 26 : 11});
   split.kind = SplitKind::successive;
   Program program{split, split, make_schedule(ozaki1_structure), Recombination::ozaki1};
   program.schedule.integer_sums = true;

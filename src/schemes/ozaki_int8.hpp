@@ -28,8 +28,9 @@ inline constexpr auto ozaki_int8_structure = [] {
   int count = 0;
   for (int sum = 0; sum < Slices; ++sum) {
     for (int s = 0; s <= sum; ++s) {
-      structure.terms[count++] = {static_cast<std::int16_t>(s), static_cast<std::int16_t>(sum - s),
-                                  static_cast<std::int16_t>(sum)};
+      structure.terms[count++] = {.a = static_cast<std::int16_t>(s),
+                                  .b = static_cast<std::int16_t>(sum - s),
+                                  .group = static_cast<std::int16_t>(sum)};
     }
   }
   return structure;

@@ -29,24 +29,34 @@ constexpr SplitRule nearest_split(const Format& format, int slices, int residual
           .top_exponent = 0};
 }
 
-// Like nearest_split(), for vectors whose largest magnitudes are scaled into [2^top_exponent, 2^(top_exponent
-// + 1)).
-constexpr SplitRule scaled_split(const Format& format, int slices, int residual_exponent, int top_exponent) {
-  SplitRule rule = nearest_split(format, slices, residual_exponent);
+// Slices of scaled vectors: the largest magnitude of each vector is scaled into [2^top_exponent,
+// 2^(top_exponent + 1)).
+struct ScaledSlices {
+  int slices = 1;
+  int residual_exponent = 0;
+  int top_exponent = 0;
+};
+
+// Like nearest_split(), for scaled vectors.
+constexpr SplitRule scaled_split(const Format& format, const ScaledSlices& scaled) {
+  SplitRule rule = nearest_split(format, scaled.slices, scaled.residual_exponent);
   rule.scale_vectors = true;
-  rule.top_exponent = top_exponent;
+  rule.top_exponent = scaled.top_exponent;
   return rule;
 }
 
 // Split into int8 slices of scaled vectors, largest magnitudes in [2^6, 2^7): every slice is the rounded
 // residual of those before it, scaled by 2^residual_exponent.
 constexpr SplitRule quantised_split(int slices, int residual_exponent) {
-  return scaled_split(int8, slices, residual_exponent, int8.max_exponent);
+  return scaled_split(
+      int8, {.slices = slices, .residual_exponent = residual_exponent, .top_exponent = int8.max_exponent});
 }
 
 // Split into digits of one grid, with all bits of the integer format.
 constexpr SplitRule grid_split(const Format& format, int slices) {
-  SplitRule rule = scaled_split(format, slices, format.significand_bits + 1, format.max_exponent);
+  SplitRule rule = scaled_split(format, {.slices = slices,
+                                         .residual_exponent = format.significand_bits + 1,
+                                         .top_exponent = format.max_exponent});
   rule.kind = SplitKind::grid_digits;
   return rule;
 }
@@ -113,7 +123,9 @@ struct Program {
   Schedule schedule;
   Recombination recombination = Recombination::weighted;
   Ozaki1Parameters ozaki1{};
-  bool sized_by_type = false;  // residues: the number of moduli was not given
+  bool sized_by_type = false;  // residues: the operands' type decides the number of moduli, not the caller
+  // Residues: scales leave the room that words of 52 bits need, so that the integers are those of int52.
+  bool scales_as_words = false;
 
   const Format& format() const { return *split_a.format; }
 

@@ -19,23 +19,26 @@ namespace kintsugi::core::schemes {
 // Inner indices per int32 accumulator: each term has one of its own, which holds 131,071 products.
 inline constexpr std::int32_t quantensor_block = 65536;
 
-inline constexpr Structure<1> quantensor_structure_1{.terms = {Term{0, 0, 0}},
+inline constexpr Structure<1> quantensor_structure_1{.terms = {Term{.a = 0, .b = 0}},
                                                      .slices_a = 1,
                                                      .slices_b = 1,
                                                      .groups = 1,
                                                      .k_block = quantensor_block,
                                                      .k_step = 0};
 
-inline constexpr Structure<3> quantensor_structure_2{.terms = {Term{0, 0, 0}, Term{0, 1, 1}, Term{1, 0, 2}},
-                                                     .slices_a = 2,
-                                                     .slices_b = 2,
-                                                     .groups = 3,
-                                                     .k_block = quantensor_block,
-                                                     .k_step = 0};
+inline constexpr Structure<3> quantensor_structure_2{
+    .terms = {Term{.a = 0, .b = 0}, Term{.a = 0, .b = 1, .group = 1}, Term{.a = 1, .b = 0, .group = 2}},
+    .slices_a = 2,
+    .slices_b = 2,
+    .groups = 3,
+    .k_block = quantensor_block,
+    .k_step = 0};
 
 inline constexpr Structure<9> quantensor_structure_3{
-    .terms = {Term{0, 0, 0}, Term{0, 1, 1}, Term{1, 0, 2}, Term{1, 1, 3}, Term{0, 2, 4}, Term{2, 0, 5},
-              Term{1, 2, 6}, Term{2, 1, 7}, Term{2, 2, 8}},
+    .terms = {Term{.a = 0, .b = 0}, Term{.a = 0, .b = 1, .group = 1}, Term{.a = 1, .b = 0, .group = 2},
+              Term{.a = 1, .b = 1, .group = 3}, Term{.a = 0, .b = 2, .group = 4},
+              Term{.a = 2, .b = 0, .group = 5}, Term{.a = 1, .b = 2, .group = 6},
+              Term{.a = 2, .b = 1, .group = 7}, Term{.a = 2, .b = 2, .group = 8}},
     .slices_a = 3,
     .slices_b = 3,
     .groups = 9,

@@ -105,9 +105,11 @@ std::vector<Parameter> read_parameters(std::string_view text) {
 Program configured(const Scheme& scheme, std::string_view text) {
   Program program = scheme.program;
   const std::vector<Parameter> parameters = read_parameters(text);
-  constexpr Parameter nothing{};
-  const Parameter* refused = parameters.empty() ? &nothing : parameters.data();
-  if (scheme.configure != nullptr && !parameters.empty()) refused = scheme.configure(program, parameters);
+  constexpr Parameter nothing{};  // refused where the name ends with a colon
+  const Parameter* refused = &nothing;
+  if (!parameters.empty()) {
+    refused = scheme.configure != nullptr ? scheme.configure(program, parameters) : &parameters.front();
+  }
   if (refused != nullptr) {
     fail(Status::bad_setting, "scheme {} does not take \"{}={}\"; its parameters: {}", scheme.name,
          refused->key, refused->value, scheme.parameters.empty() ? "none" : scheme.parameters);

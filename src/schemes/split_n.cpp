@@ -31,6 +31,7 @@ const Format* floating_format(std::string_view name) {
   return format != nullptr && format->floating && format->id != FormatId::fp64 ? format : nullptr;
 }
 
+// Returns false if the scheme has no such parameter or refuses its value.
 bool take(const Parameter& parameter, ParameterValues& values) {
   const auto number = [&](int min, int max, int& target) {
     const auto value = parse_parameter(parameter.value, min, max);
@@ -41,9 +42,15 @@ bool take(const Parameter& parameter, ParameterValues& values) {
   if (parameter.key == "b") return number(1, max_slices, values.b);
   if (parameter.key == "scale") return number(0, 40, values.scale);
   if (parameter.key == "block") return number(0, 65536, values.block);
-  if (parameter.key == "format") return (values.format = floating_format(parameter.value)) != nullptr;
-  values.terms = &parameter;
-  return parameter.key == "terms";
+  if (parameter.key == "format") {
+    values.format = floating_format(parameter.value);
+    return values.format != nullptr;
+  }
+  if (parameter.key == "terms") {
+    values.terms = &parameter;  // read when the numbers of slices are known
+    return true;
+  }
+  return false;
 }
 
 // All products a_s b_t, the largest first: ordered by s + t, then by s.

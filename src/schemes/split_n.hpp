@@ -13,7 +13,8 @@
 namespace kintsugi::core::schemes {
 
 inline constexpr Structure<4> split_n_structure{
-    .terms = {Term{0, 0, 0}, Term{0, 1, 1}, Term{1, 0, 2}, Term{1, 1, 3}},
+    .terms = {Term{.a = 0, .b = 0}, Term{.a = 0, .b = 1, .group = 1}, Term{.a = 1, .b = 0, .group = 2},
+              Term{.a = 1, .b = 1, .group = 3}},
     .slices_a = 2,
     .slices_b = 2,
     .groups = 4,

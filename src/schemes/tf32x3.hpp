@@ -12,7 +12,7 @@ namespace kintsugi::core::schemes {
 inline constexpr SplitRule tf32x3_split = nearest_split(core::tf32, 2);
 
 inline constexpr Structure<3> tf32x3_structure{
-    .terms = {Term{1, 0, 0}, Term{0, 1, 0}, Term{0, 0, 0}},
+    .terms = {Term{.a = 1, .b = 0}, Term{.a = 0, .b = 1}, Term{.a = 0, .b = 0}},
     .slices_a = 2,
     .slices_b = 2,
     .groups = 1,

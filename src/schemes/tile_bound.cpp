@@ -40,7 +40,7 @@ ErrorBound tile_split_bound(const Program& program, std::int64_t k) {
   const double shifted = program.schedule.tiles.pair_exponent ? power_of_two(278) : 1;
   const double a = shifted * tile_rounding(program.split_a);
   const double b = shifted * tile_rounding(program.split_b);
-  return {0, a, b, static_cast<double>(k) * (a * b + left_out(program))};
+  return {.floor_a = a, .floor_b = b, .floor_both = static_cast<double>(k) * (a * b + left_out(program))};
 }
 
 // Each operation in FP32 loses at most u of what it has added up so far. An element meets one addition per
@@ -53,8 +53,10 @@ ErrorBound tile_bound(const Program& program, std::int64_t k) {
   const double loss = additions * 0x1p-24 / (1 - additions * 0x1p-24);
   // Weights below 2^-126 are zero, and fp32 sums lose to subnormal numbers.
   const double underflow = static_cast<double>(k) * 0x1p-100;
-  return {loss, split.floor_a * (1 + loss), split.floor_b * (1 + loss),
-          split.floor_both * (1 + loss) + underflow};
+  return {.relative = loss,
+          .floor_a = split.floor_a * (1 + loss),
+          .floor_b = split.floor_b * (1 + loss),
+          .floor_both = split.floor_both * (1 + loss) + underflow};
 }
 
 }  // namespace kintsugi::core

@@ -9,10 +9,10 @@ namespace kintsugi::core {
 
 constexpr bool has_tiles(const Program& program) { return program.schedule.tiles.depth > 0; }
 
-// Largest loss of one element in units of the power of two that undoes its panel's scale.
+// Largest loss of one element, relative to the power of two that undoes its panel's scale.
 double tile_rounding(const SplitRule& rule);
 
-// Error of splits and left-out products for k products, without FP32 additions.
+// Error that the splits and the left-out products of segments cause in a sum over k, without FP32 additions.
 ErrorBound tile_split_bound(const Program& program, std::int64_t k);
 
 // Error of all steps before the last rounding.

@@ -199,7 +199,7 @@ PRINT_ARCHITECTURE = """#include <cstdio>
 #include "engines/cuda/arch/architecture.hpp"
 int main() {
   const kintsugi::core::cuda::Architecture& found = kintsugi::core::cuda::current_architecture();
-  std::printf("%s %d\\n", found.name.data(), found.simt_tiles[0][0].at_once);
+  std::printf("%s %d\\n", found.name.data(), found.simt_tiles[0][0].blocks_per_sm);
 }
 """
 

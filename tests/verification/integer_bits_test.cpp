@@ -29,11 +29,11 @@ std::string hash_of(const std::vector<T>& values) {
   return fmt::format("{:016x}", hash);
 }
 
-// A product by the named scheme, or by the contract if the name is "exact".
+// A product by the named scheme, or by the contract if the name is "exact" or "reproducible".
 template <class T>
 GemmCase case_of(const std::string& scheme, const std::string& distribution) {
   GemmCase test{.m = 131, .n = 130, .k = 67, .distribution = distribution, .seed = 5};
-  if (scheme == "exact") {
+  if (scheme == "exact" || scheme == "reproducible") {
     test.accuracy = scheme;
   } else {
     test.scheme = scheme;
@@ -74,7 +74,7 @@ std::vector<std::string> programs() {
                         : core::is_double_double<T> ? core::OperandType::dd
                                                     : core::OperandType::f64;
   std::vector<std::string> names = integer_schemes(*core::find_engine("reference"), type);
-  names.insert(names.end(), {"ozaki2:scale=norm", "ozaki2:scale=product", "exact"});
+  names.insert(names.end(), {"ozaki2:scale=norm", "ozaki2:scale=product", "exact", "reproducible"});
   return names;
 }
 

@@ -105,8 +105,11 @@ lab::SplitDescription description_of(const Json& split) {
   const auto word = [&](const char* name) -> std::string_view {
     return split.at(name).get_ref<const std::string&>();
   };
-  lab::SplitDescription description{word("format"), split.at("slices").get<int>(), word("first_rounding"),
-                                    word("residual_rounding"), split.at("residual_exponent").get<int>()};
+  lab::SplitDescription description{.format = word("format"),
+                                    .slices = split.at("slices").get<int>(),
+                                    .first_rounding = word("first_rounding"),
+                                    .residual_rounding = word("residual_rounding"),
+                                    .residual_exponent = split.at("residual_exponent").get<int>()};
   description.scale_vectors = split.at("scale_vectors").get<bool>();
   if (description.scale_vectors) description.top_exponent = split.at("top_exponent").get<int>();
   description.kind = word("kind");

@@ -36,8 +36,10 @@ Json check_bound(const Json& bounds, core::MatrixView<const T> view_a, core::Mat
       lab::vector_norms(view_b.transposed(), lab::split_window(description_of(bounds.at("split_b"))));
   const bool in_window = a.in_window && b.in_window;
   Json bound = bounds.at(in_window ? "bound_in_window" : "bound_outside_window");
-  const lab::BoundCoefficients coefficients{bound.at("relative"), bound.at("floor_a"), bound.at("floor_b"),
-                                            bound.at("floor_both")};
+  const lab::BoundCoefficients coefficients{.relative = bound.at("relative"),
+                                            .floor_a = bound.at("floor_a"),
+                                            .floor_b = bound.at("floor_b"),
+                                            .floor_both = bound.at("floor_both")};
   double largest_ratio = 0;
   for (const auto& element : elements) {
     const double ratio = std::fabs(element.error) / lab::allowed_error<T>(coefficients, element, a, b);

@@ -143,7 +143,10 @@ Overhead measure_overhead(std::int64_t size) {
   const double total = seconds_of("mixpert-4", size, false);
   const double prepared = seconds_of("mixpert-4", size, true);
   const double deep = seconds_of("mixpert-4:tile=256", size, true);
-  return {size, total, std::max(total - prepared, 0.0), std::max((prepared - deep) * 8 / 7, 0.0)};
+  return {.size = size,
+          .total = total,
+          .packing = std::max(total - prepared, 0.0),
+          .conversion = std::max((prepared - deep) * 8 / 7, 0.0)};
 }
 
 MixpertAnalysis analyse_mixpert(const AnalyseRequest& request) {

@@ -26,7 +26,7 @@ Round time_on_host(const std::function<void()>& run) {
   constexpr double enough_seconds = 0.01;
   constexpr double min_seconds = 50e-6;  // reading both clocks takes half a microsecond
   std::this_thread::sleep_for(pause);
-  Round quickest{HUGE_VAL, HUGE_VAL, {}};
+  Round quickest{.seconds = HUGE_VAL, .processor_seconds = HUGE_VAL, .state = {}};
   double sum = 0;
   for (int runs = 1; sum < enough_seconds;) {
     const double before = processor_seconds();

@@ -124,7 +124,8 @@ void LibraryProduct<T>::execute(const T* a, const T* b, T* c, std::byte* workspa
   data.b = b;
   data.beta = zero;
   data.c = c;
-  if (prepared_side_) (*prepared_side_ == KINTSUGI_A ? data.prepared_a : data.prepared_b) = prepared.get();
+  if (prepared_side_ == KINTSUGI_A) data.prepared_a = prepared.get();
+  if (prepared_side_ == KINTSUGI_B) data.prepared_b = prepared.get();
   if (by_gemm_) {
     kintsugi_problem problem = problem_;
     problem.k -= number % std::clamp<std::int64_t>(problem.k, 1, problems_);
@@ -138,7 +139,11 @@ void LibraryProduct<T>::execute(const T* a, const T* b, T* c, std::byte* workspa
 template <class T>
 Verdict LibraryProduct<T>::judge(std::int64_t product, const lab::ErrorReport& errors,
                                  const std::vector<lab::ElementError>& elements) const {
-  if (name_ == "exact") return {"exact", nullptr, nullptr, errors.correctly_rounded_fraction == 1};
+  if (name_ == "exact")
+    return {.promise = "exact",
+            .relative = nullptr,
+            .largest_ratio = nullptr,
+            .held = errors.correctly_rounded_fraction == 1};
   const Json plan = describe(plan_);
   if (name_ == "native") return contract_verdict<T>(errors.contract_bound, elements);
   if (is_contract(name_) || name_ == auto_candidate || name_ == native_policy)
@@ -152,7 +157,10 @@ Verdict LibraryProduct<T>::judge(std::int64_t product, const lab::ErrorReport& e
       check_bound<T>(bounds_of(plan, report), matrices_.view_a(product), matrices_.view_b(product), elements);
   if (bound.at("held").is_null())
     fail(name_, "promises nothing for these operands: a slice of them may overflow, or they are not finite");
-  return {"bound", bound.at("relative"), bound.at("largest_ratio"), bound.at("held").get<bool>()};
+  return {.promise = "bound",
+          .relative = bound.at("relative"),
+          .largest_ratio = bound.at("largest_ratio"),
+          .held = bound.at("held").get<bool>()};
 }
 
 template <class T>

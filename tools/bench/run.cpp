@@ -156,7 +156,7 @@ class BenchShape {
   Check check_product(const Contestant& contestant, std::int64_t product);
   const lab::ExactReference<T>& reference(const Shape& computed, std::int64_t product);
   Json row_of(const Timed& timed) const;
-  void add_use(Json& row, const Timed& timed) const;
+  void add_utilization(Json& row, const Timed& timed) const;
   void add_ratios(Json& row, const Timed& timed) const;
 
   const Bench& bench_;
@@ -183,15 +183,27 @@ BenchShape<T>::BenchShape(const Bench& bench, const Shape& shape, const BenchDev
 template <class T>
 void BenchShape<T>::add(const std::string& name, bool baseline) {
   if (is_reference_loop(name)) {
-    all_.push_back({reference_loop<T>(bench_, name, matrices_), bench_.batch, 1, baseline});
+    all_.push_back({.contestant = reference_loop<T>(bench_, name, matrices_),
+                    .batch = bench_.batch,
+                    .parts = 1,
+                    .is_baseline = baseline});
   } else if (name == vendor_call) {
-    all_.push_back(
-        {vendor_product<T>(bench_, matrices_, *operands_), bench_.batch, bench_.parts(), baseline, true});
+    all_.push_back({.contestant = vendor_product<T>(bench_, matrices_, *operands_),
+                    .batch = bench_.batch,
+                    .parts = bench_.parts(),
+                    .is_baseline = baseline,
+                    .on_device = true});
   } else if (operands_ == nullptr) {
-    all_.push_back({host_product<T>(bench_, name, matrices_), bench_.batch, bench_.parts(), baseline});
+    all_.push_back({.contestant = host_product<T>(bench_, name, matrices_),
+                    .batch = bench_.batch,
+                    .parts = bench_.parts(),
+                    .is_baseline = baseline});
   } else {
-    all_.push_back({device_product<T>(bench_, name, matrices_, *operands_), bench_.batch, bench_.parts(),
-                    baseline, true});
+    all_.push_back({.contestant = device_product<T>(bench_, name, matrices_, *operands_),
+                    .batch = bench_.batch,
+                    .parts = bench_.parts(),
+                    .is_baseline = baseline,
+                    .on_device = true});
   }
 }
 
@@ -284,14 +296,14 @@ Json BenchShape<T>::row_of(const Timed& timed) const {
   row["bits"] = timed.bits;
   row["time"] = time_document(timed);
   row["rate"] = bench_.times_calls() ? Json() : Json(timed.rate());
-  add_use(row, timed);
+  add_utilization(row, timed);
   add_ratios(row, timed);
   return row;
 }
 
 // Adds the fractions of the device's ceilings that were reached; the time of a call says nothing about them.
 template <class T>
-void BenchShape<T>::add_use(Json& row, const Timed& timed) const {
+void BenchShape<T>::add_utilization(Json& row, const Timed& timed) const {
   if (bench_.times_calls()) {
     for (const char* name : {"bandwidth", "of_ceiling", "power_watts", "clock_mhz"}) row[name] = nullptr;
     return;

@@ -29,7 +29,7 @@ Verdict verdict_of(const std::string& promise, double relative,
     const double ratio = std::fabs(element.error) / allowed(element);
     largest = std::isnan(ratio) ? HUGE_VAL : std::max(largest, ratio);
   }
-  return {promise, relative, number(largest), largest <= 1};
+  return {.promise = promise, .relative = relative, .largest_ratio = number(largest), .held = largest <= 1};
 }
 
 }  // namespace kintsugi::tools

@@ -16,15 +16,14 @@ namespace {
 Picture check_picture(const std::vector<Json>& rows, const std::string& name, const std::string& label,
                       bool logarithmic, const std::function<double(const Json& check)>& value) {
   Looks looks(rows);
-  Chart chart{label, "m = n = k", label, true, {}, {}, logarithmic};
+  Chart chart{.title = label, .x_label = "m = n = k", .y_label = label, .log_y = logarithmic};
   for (const Json& row : rows) {
     const Json& bench = row.at("bench");
     const std::string scheme = cell(row, "scheme");
-    Series series = looks.series_of(row, scheme);
-    series.label.replace(0, scheme.size(), product_text(bench));
+    const Series series = looks.series_of(row, scheme, product_text(bench));
     add_point(series_in(chart, series), bench.at("problem").at("n").get<double>(), value(bench.at("check")));
   }
-  return {chart, name, "", -1};
+  return {.chart = chart, .name = name};
 }
 
 // Returns figures with errors and shares of correctly rounded elements, for each type of operands.

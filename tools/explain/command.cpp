@@ -123,8 +123,9 @@ void add_explain(CLI::App& program, Action& action) {
       "explain", "Say how exact each scheme is on a problem, which one a call would run, and why");
   command->footer(explain_footer());
   add_problem_options(*command, *request);
-  command->add_option("--accuracy", request->accuracy,
-                      "fp32, fp64, exact or a tolerance [the settings', else the operands' type]");
+  command->add_option(
+      "--accuracy", request->accuracy,
+      "fp32, fp64, exact, reproducible or a tolerance [the settings', else the operands' type]");
   command->add_option("--engine", request->engine, "A name of `kintsugi engines` [the settings']");
   command
       ->add_option(

@@ -83,6 +83,7 @@ Contract contract_of(const std::string& accuracy, Type type, std::int64_t k) {
   }
   if (name.empty()) name = type_text(type);
   const auto length = static_cast<double>(k) + 8;
+  if (name == "reproducible") return {name, length * (type == Type::float32 ? 0x1p-24 : 0x1p-53)};
   if (name == "fp32") return {name, length * 0x1p-24};
   if (name == "fp64") return {name, length * 0x1p-53};
   if (name == "exact") return {name, 0};

@@ -105,6 +105,9 @@ void print_contract(const Operands& operands, const Row& row) {
     print_sentence(fmt::format("{}: {} the accuracy exact: {} of what was checked is correctly rounded",
                                name_of(row), verdict.met ? "within" : "beyond",
                                verdict.met ? "all" : "not all"));
+  } else if (verdict.accuracy == "reproducible") {
+    print_sentence(fmt::format("{}: {} the {} |A||B|{} that the accuracy reproducible promises", name_of(row),
+                               verdict.met ? "within" : "beyond", error_text(verdict.coefficient), parts));
   } else if (verdict.accuracy == "fp32" || verdict.accuracy == "fp64" || verdict.accuracy == "dd") {
     print_sentence(fmt::format("{}: {} the bound ({}k + 8) 2^-{} |A||B|{} = {} of the {} contract",
                                name_of(row), verdict.met ? "within" : "beyond", operands.complex() ? "2" : "",

@@ -26,8 +26,10 @@ bool is_count(const Json& value) {
   return value.is_number_unsigned() || (value.is_number_integer() && value.get<std::int64_t>() >= 0);
 }
 
+bool is_finite_number(const Json& value) { return value.is_number(); }
+
 bool is_number(const Json& value) {
-  return value.is_number() || value == "inf" || value == "-inf" || value == "nan";
+  return is_finite_number(value) || value == "inf" || value == "-inf" || value == "nan";
 }
 
 bool is_number_or_null(const Json& value) { return value.is_null() || is_number(value); }
@@ -90,7 +92,7 @@ std::vector<Member> make_row_members() {
       {"/scheme", "a text", is_text},
       {"/engine", "a text", is_text},
       {"/accumulator", "a text or null", is_text_or_null},
-      {"/errors/correctly_rounded_fraction", "a number", [](const Json& value) { return value.is_number(); }},
+      {"/errors/correctly_rounded_fraction", "a finite number", is_finite_number},
       {"/errors/contract_bound", "a number", is_number},
       {"/errors/within_contract_bound", "true or false", is_boolean},
       {"/histogram", "null, or ascending edges and one count more than edges", is_histogram}};

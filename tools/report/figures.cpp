@@ -102,7 +102,10 @@ Series contract_line(const Group& group) {
 }
 
 Chart make_chart(const Group& group, const Dimension& dimension, const Measure& measure, Looks& looks) {
-  Chart chart{group.title, dimension.label, measure.label, dimension.logarithmic, {}, {}};
+  Chart chart{.title = group.title,
+              .x_label = dimension.label,
+              .y_label = measure.label,
+              .log_x = dimension.logarithmic};
   for (const auto& [x, row] : group.rows) {
     const auto value = value_of(*row, measure);
     if (value) add_point(series_in(chart, looks.series_of(*row, dimension.scheme(*row))), x, *value);
@@ -186,9 +189,13 @@ void add_histograms(const std::vector<Json>& rows, Looks& looks, std::vector<Fig
     auto figure = std::find_if(found.begin(), found.end(),
                                [&](const Figure& candidate) { return candidate.title == title; });
     if (figure == found.end()) {
-      Chart chart{title, "|C - S| / |S|, S native", "share of the elements", true, {}, {}, false, true,
-                  false};
-      figure = found.insert(found.end(), {title, {{chart, "histogram", "", -1}}});
+      Chart chart{.title = title,
+                  .x_label = "|C - S| / |S|, S native",
+                  .y_label = "share of the elements",
+                  .log_y = false,
+                  .steps = true,
+                  .ticks_at_points = false};
+      figure = found.insert(found.end(), {title, {{.chart = chart, .name = "histogram"}}});
     }
     add_histogram(figure->pictures.front(),
                   histogram_line(histogram, looks.series_of(row, cell(row, "scheme"))));

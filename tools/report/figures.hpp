@@ -37,9 +37,9 @@ inline constexpr std::array<Measure, 11> measures{{
 
 struct Picture {
   Chart chart;
-  std::string name;    // its measure, or what else it shows; part of the file name
-  std::string remark;  // "": none
-  int measure = -1;    // index in `measures`; -1: none of them
+  std::string name;         // its measure, or what else it shows; part of the file name
+  std::string remark = {};  // "": none
+  int measure = -1;         // index in `measures`; -1: none of them
 };
 
 struct Figure {

@@ -91,7 +91,7 @@ void add_rooflines(const std::vector<Json>& rows, Looks& looks, std::vector<Figu
   for (Roofline& roofline : rooflines) {
     for (Series& series : roofline.chart.series) std::sort(series.points.begin(), series.points.end());
     add_ceilings(roofline);
-    figures.push_back({roofline.chart.title, {{roofline.chart, "roofline", "", -1}}});
+    figures.push_back({roofline.chart.title, {{.chart = roofline.chart, .name = "roofline"}}});
   }
 }
 

@@ -28,9 +28,11 @@ std::string table_of(const std::string& title, const std::vector<std::string>& h
 
 // The sites below each other, and an arc from each site to those that read its results: on the right
 // downwards, on the left upwards.
-constexpr int box_left = 150, box_width = 420, box_height = 44, box_distance = 70;
+constexpr int box_left = 150, box_width = 420, box_height = 44;
+constexpr int box_pitch = 70;  // from the top of one box to the top of the next
+constexpr int margin = 10;     // above the first box
 
-double middle(std::size_t site) { return static_cast<double>(site) * box_distance + box_height / 2.0 + 10; }
+double middle(std::size_t site) { return static_cast<double>(site) * box_pitch + box_height / 2.0 + margin; }
 
 std::string box(const Tuning& tuning, std::size_t i) {
   const TunedSite& site = tuning.sites[i];
@@ -49,7 +51,7 @@ std::string box(const Tuning& tuning, std::size_t i) {
 
 std::string arc(std::size_t from, std::size_t to) {
   const bool is_down = from < to;
-  const double distance = std::min(130.0, 30 + 25 * std::abs(middle(from) - middle(to)) / box_distance);
+  const double distance = std::min(130.0, 30 + 25 * std::abs(middle(from) - middle(to)) / box_pitch);
   const double x = is_down ? box_left + box_width : box_left;
   const double reach = is_down ? x + distance : x - distance;
   const double begin = middle(from) + (is_down ? 6 : -6), end = middle(to) + (is_down ? -6 : 6);
@@ -60,7 +62,7 @@ std::string arc(std::size_t from, std::size_t to) {
 }
 
 std::string graph(const Tuning& tuning) {
-  const double height = static_cast<double>(tuning.sites.size()) * box_distance + 10;
+  const double height = static_cast<double>(tuning.sites.size()) * box_pitch + margin;
   std::string svg = fmt::format(
       "<h2>Which results feed which call site</h2>\n<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 "
       "720 {0}\" "
@@ -82,8 +84,7 @@ std::string graph(const Tuning& tuning) {
 
 Picture picture_of(const TuneRequest& request, const Tuning& tuning, const char* name, const char* label,
                    double Step::*value) {
-  Chart chart{
-      .title = label, .x_label = "step", .y_label = label, .log_x = false, .series = {}, .limits = {}};
+  Chart chart{.title = label, .x_label = "step", .y_label = label, .log_x = false};
   Series all{.label = "every step", .colour = 0, .style = 0, .points = {}};
   Series accepted{.label = "accepted", .colour = 1, .style = 1, .points = {}};
   for (std::size_t i = 0; i < tuning.result.steps.size(); ++i) {
@@ -94,7 +95,7 @@ Picture picture_of(const TuneRequest& request, const Tuning& tuning, const char*
   if (value == &Step::error)
     chart.limits.push_back({"limit", -1, 0, {{1, request.limit}, {all.points.back().first, request.limit}}});
   chart.series = {all, accepted};
-  return {chart, name, "", -1};
+  return {.chart = chart, .name = name};
 }
 
 std::string preface_of(const TuneRequest& request, const Tuning& tuning) {

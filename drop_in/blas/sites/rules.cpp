@@ -27,7 +27,8 @@ std::string text_of(const Json& value, const std::string& member) {
 }
 
 bool is_accuracy(const std::string& text) {
-  if (text == "fp32" || text == "fp64" || text == "dd" || text == "exact") return true;
+  for (const char* name : {"fp32", "fp64", "dd", "exact", "reproducible"})
+    if (text == name) return true;
   char* end = nullptr;
   const double tolerance = std::strtod(text.c_str(), &end);
   return !text.empty() && *end == '\0' && tolerance > 0 && tolerance < 1;
@@ -47,9 +48,10 @@ SiteRule rule_of(const Json& json, const std::string& site) {
     require(!target->empty(), member + " is empty");
   }
   const std::string place = "sites: \"" + site + "\": ";
-  require(rule.accuracy.empty() || is_accuracy(rule.accuracy),
-          place + "accuracy = \"" + rule.accuracy +
-              "\" is not accepted; accepted: fp32, fp64, dd, exact, or a tolerance such as 1e-10");
+  require(
+      rule.accuracy.empty() || is_accuracy(rule.accuracy),
+      place + "accuracy = \"" + rule.accuracy +
+          "\" is not accepted; accepted: fp32, fp64, dd, exact, reproducible, or a tolerance such as 1e-10");
   require(rule.policy.empty() || rule.policy == "auto" || rule.policy == "emulate" || rule.policy == "native",
           place + "policy = \"" + rule.policy + "\" is not accepted; accepted: auto, emulate, native");
   require(rule.policy != "native" || (rule.scheme + rule.accuracy).empty(),

@@ -148,17 +148,16 @@ void Steps::add_native(const RoutineCall& call) { steps_.push_back({.native = ca
 
 void Steps::add_product(const Call& product) {
   Decided decision = decide(product, state_);
-  const bool emulates = decision->emulates && reason_in_risk(product, state_) == nullptr;
+  const bool emulates = decision->emulates;
   steps_.push_back(
       {.native = std::nullopt, .product = product, .decision = std::move(decision), .emulates = emulates});
 }
 
 bool Steps::is_emulated(const Call& product) {
   Decided decision = decide(product, state_);
-  const char* risk = decision->emulates ? reason_in_risk(product, state_) : nullptr;
-  const bool emulates = decision->emulates && risk == nullptr;
+  const bool emulates = decision->emulates;
   if (!first_) {
-    why_ = risk != nullptr ? risk : decision->why;
+    why_ = decision->why;
     first_.emplace(std::move(decision));
   }
   return emulates;

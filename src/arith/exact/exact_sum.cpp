@@ -108,14 +108,15 @@ void ExactSum::add_product(double a, double b) {
 // a carry. The range of digits that products of floats reach is a constant, so the loop does not update
 // first_ and last_.
 void ExactSum::add_products(const float* a, const float* b, std::int64_t count) {
-  constexpr int weight = 15;
-  constexpr std::int64_t block = max_pending >> weight;
-  constexpr int spare = 5;
-  constexpr int lowest = one_position - 298 - 52 + spare;  // FLT_TRUE_MIN^2 = 2^-298 as a normal double
-  constexpr int highest = one_position + 256 - 52 + spare;
+  constexpr int log2_additions = 15;  // additions that one product counts as
+  constexpr std::int64_t block = max_pending >> log2_additions;
+  constexpr int zero_bits = 53 - 48;  // trailing zeros of a product's significand as a double
+  // Position of the last bit that may be set in a product of exponent e: e - 52 + zero_bits.
+  constexpr int lowest = one_position - 298 - 52 + zero_bits;   // FLT_TRUE_MIN^2 = 2^-298
+  constexpr int highest = one_position + 256 - 52 + zero_bits;  // FLT_MAX^2 < 2^256
   for (std::int64_t start = 0; start < count; start += block) {
     const std::int64_t end = std::min(count, start + block);
-    count_additions((end - start) << weight);
+    count_additions((end - start) << log2_additions);
     include_digits(lowest / digit_bits, highest / digit_bits + 1);
     for (std::int64_t l = start; l < end; ++l) {
       const double product = static_cast<double>(a[l]) * static_cast<double>(b[l]);
@@ -127,10 +128,10 @@ void ExactSum::add_products(const float* a, const float* b, std::int64_t count) 
         continue;
       }
       const auto magnitude =
-          static_cast<std::int64_t>(((bits & fraction_mask) | (fraction_mask + 1)) >> spare);
+          static_cast<std::int64_t>(((bits & fraction_mask) | (fraction_mask + 1)) >> zero_bits);
       const std::int64_t flip = static_cast<std::int64_t>(bits) >> 63;  // x ^ -1 is -x - 1
       const std::int64_t value = (magnitude ^ flip) - flip;
-      const unsigned position = field - 1075 + one_position + spare;
+      const unsigned position = field - 1075 + one_position + zero_bits;
       const unsigned shift = position % digit_bits;
       std::int64_t* digit = digit_.data() + position / digit_bits;
       digit[0] += static_cast<std::int64_t>((static_cast<std::uint64_t>(value) << shift) & 0xffffffffU);

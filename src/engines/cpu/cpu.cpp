@@ -68,8 +68,14 @@ void native_product(const NativeProduct<T>& task) {
   if (task.fixed_order) return multiply_in_tiles(task);
   const BlasMatrix c = blas_matrix(task.c);
   if (*c.trans == 'T') {  // row-major C: its transpose is column-major, and C^T = B^T A^T
-    return native_product<T>({task.b.transposed(), task.a.transposed(), task.c.transposed(), task.alpha,
-                              task.beta, task.threads, task.conjugate_b, task.conjugate_a});
+    return native_product<T>({.a = task.b.transposed(),
+                              .b = task.a.transposed(),
+                              .c = task.c.transposed(),
+                              .alpha = task.alpha,
+                              .beta = task.beta,
+                              .threads = task.threads,
+                              .conjugate_a = task.conjugate_b,
+                              .conjugate_b = task.conjugate_a});
   }
   const BlasMatrix a = blas_matrix(task.a, task.conjugate_a);
   const BlasMatrix b = blas_matrix(task.b, task.conjugate_b);
@@ -80,17 +86,26 @@ void native_product(const NativeProduct<T>& task) {
 
 // Costs relative to one multiply-add of an OpenBLAS FP32 product (build/tests/step_rate; sums include the
 // page faults of a new workspace). Those of floating slices and of elements were read on an EPYC with AVX-512
-// (Zen 4, 0.020 ns), the others on an EPYC with AVX2 (0.024 ns). The rates that
-// integer kernels claim are rounded down, so times by them are multiplied by kernel_claim.
+// (Zen 4, 0.020 ns), the others on an EPYC with AVX2 (0.024 ns). The rates that integer kernels claim are
+// rounded down, so times by them are multiplied by kernel_claim.
 constexpr double kernel_claim = 0.9;
 constexpr StepCosts floating_costs{
     .element = 55, .slice = 45, .result = 30, .sum = 60, .tile = Slices::panel_vectors};
 constexpr StepCosts residue_costs{.element = 35, .slice = 90, .result = 3000, .sum = 15};
 constexpr StepCosts digit_costs{.element = 800, .slice = 240, .result = 60, .sum = 400};
-constexpr StepCosts rest_costs{.element = 60, .slice = 950, .result = 30, .sum = 400};
-constexpr StepCosts word_costs{.element = 60, .slice = 190, .result = 30, .sum = 900};
+constexpr StepCosts word_costs{.element = 60, .slice = 190, .result = 30, .sum = 900};  // one 52-bit word
+constexpr StepCosts other_integer_costs{.element = 60, .slice = 950, .result = 30, .sum = 400};
 
 bool is_integer(FormatId format) { return format == FormatId::int8 || format == FormatId::int52; }
+
+const StepCosts& costs_of(const SplitRule& rule) {
+  const FormatId format = rule.format->id;
+  if (!is_integer(format)) return floating_costs;
+  if (format == FormatId::int52 && rule.slices == 1) return word_costs;
+  if (rule.kind == SplitKind::residues) return residue_costs;
+  if (rule.kind == SplitKind::grid_digits) return digit_costs;
+  return other_integer_costs;
+}
 
 class CpuEngine final : public Engine {
  public:
@@ -144,11 +159,7 @@ class CpuEngine final : public Engine {
 
   StepCosts step_costs(const SplitRule& rule) const override {
     const FormatId format = rule.format->id;
-    StepCosts costs = !is_integer(format)                   ? floating_costs
-                      : rule.kind == SplitKind::residues    ? residue_costs
-                      : rule.kind == SplitKind::grid_digits ? digit_costs
-                                                            : rest_costs;
-    if (format == FormatId::int52 && rule.slices == 1) costs = word_costs;
+    StepCosts costs = costs_of(rule);
     costs.product = (is_integer(format) ? kernel_claim : 1) / relative_rate(format);
     return costs;
   }

@@ -51,9 +51,9 @@ void multiply_tile(const Multiplication& task, const Int52Kernels& kernels, int 
                            columns,
                            task.a.k};
     kernels.add_product(block, scratch, sums);
-    sums.hold = true;
+    sums.adds = true;
   }
-  if (sums.hold) return;
+  if (sums.adds) return;
   for (std::int64_t j = 0; j < columns; ++j) std::fill_n(sums.data + j * sums.stride, rows, Int52Sum{0});
 }
 

@@ -25,7 +25,7 @@ struct Int52Block {
 struct Int52Sums {
   Int52Sum* data;
   std::int64_t stride;
-  bool hold;  // true: the product is added to the sums; else these are not read
+  bool adds;  // true: the product is added to the sums; else it replaces them
 };
 
 struct Int52Kernels {

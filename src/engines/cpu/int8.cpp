@@ -61,12 +61,12 @@ void add_terms(const Multiplication& task, const Int8Kernels& kernels, int group
                std::int64_t begin, std::int64_t end, std::byte* packed) {
   for (const Term& term : task.schedule->terms) {
     if (term.group != group) continue;
-    const Int8Block block{task.a.vector<std::int8_t>(term.a, tile.row) + begin,
-                          task.b.vector<std::int8_t>(term.b, tile.column) + begin,
-                          task.a.vector_stride(),
-                          tile.rows,
-                          tile.columns,
-                          end - begin};
+    const Int8Block block{.a = task.a.vector<std::int8_t>(term.a, tile.row) + begin,
+                          .b = task.b.vector<std::int8_t>(term.b, tile.column) + begin,
+                          .stride = task.a.vector_stride(),
+                          .rows = tile.rows,
+                          .columns = tile.columns,
+                          .length = end - begin};
     kernels.add_product(block, packed, tile.sums);
   }
 }
@@ -166,12 +166,12 @@ void multiply_int8(const Multiplication& task, const Int8Kernels& kernels) {
     for (std::int64_t index = worker; index < tiles; index += workers) {
       const std::int64_t row = index % tile_rows * edge;
       const std::int64_t column = index / tile_rows * edge;
-      const Tile tile{row,
-                      column,
-                      std::min(edge, task.sums.rows - row),
-                      std::min(edge, task.sums.columns - column),
-                      kernels.tile,
-                      reinterpret_cast<std::uint32_t*>(scratch)};
+      const Tile tile{.row = row,
+                      .column = column,
+                      .rows = std::min(edge, task.sums.rows - row),
+                      .columns = std::min(edge, task.sums.columns - column),
+                      .stride = kernels.tile,
+                      .sums = reinterpret_cast<std::uint32_t*>(scratch)};
       multiply_tile(task, kernels, tile, scratch + sums_bytes(kernels));
     }
   }

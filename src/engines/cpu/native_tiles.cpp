@@ -100,24 +100,25 @@ void pack(const MatrixView<const T>& vectors, bool right, bool conjugated, RealO
   const std::int64_t stride = stride_of(parts_of<T> * length);
   const std::int64_t vector_stride = right ? parts_of<T> * stride : stride;
   const bool is_contiguous_across_vectors = vectors.row_stride == 1 && vectors.column_stride != 1;
+  if (!is_contiguous_across_vectors) {  // then the vectors are contiguous themselves
+    for (std::int64_t v = 0; v < vectors.rows; ++v) {
+      const T* source = &vectors(v, 0);
+      for (std::int64_t p = 0; p < length; ++p)
+        store_parts(source[p], right, conjugated, stride, target + v * vector_stride + p * parts_of<T>);
+    }
+    return;
+  }
   std::int64_t v = 0;
-  for (; is_contiguous_across_vectors && v + group <= vectors.rows; v += group)
+  for (; v + group <= vectors.rows; v += group)
     pack_across<group>(&vectors(v, 0), vectors.column_stride, length, right, conjugated, stride,
                        target + v * vector_stride);
-  for (; v < vectors.rows; ++v) {
-    if (!is_contiguous_across_vectors) {
-      for (std::int64_t p = 0; p < length; ++p)
-        store_parts((&vectors(v, 0))[p], right, conjugated, stride,
-                    target + v * vector_stride + p * parts_of<T>);
-    } else {
-      pack_across<1>(&vectors(v, 0), vectors.column_stride, length, right, conjugated, stride,
-                     target + v * vector_stride);
-    }
-  }
+  for (; v < vectors.rows; ++v)
+    pack_across<1>(&vectors(v, 0), vectors.column_stride, length, right, conjugated, stride,
+                   target + v * vector_stride);
 }
 
-// Computes products (rows x columns, column-major) of vectors that are contiguous along k, over `length`
-// inner indices.
+// Computes products (rows x columns, column-major) over `length` inner indices. Vectors of both operands are
+// contiguous along k, so BLAS sees `a` as transposed and `b` as it is.
 template <class Real>
 void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t length,
                     const TileMemory<Real>& memory) {

@@ -13,7 +13,7 @@ namespace kintsugi::core {
 std::size_t native_tiles_bytes(std::size_t real_bytes, std::int64_t m, std::int64_t n, std::int64_t k,
                                int threads);
 
-// Multiply; task.scratch holds at least one worker's.
+// Compute C; task.scratch has at least the bytes of one worker.
 void multiply_in_tiles(const NativeProduct<float>& task);
 void multiply_in_tiles(const NativeProduct<double>& task);
 void multiply_in_tiles(const NativeProduct<std::complex<float>>& task);

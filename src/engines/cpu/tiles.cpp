@@ -41,7 +41,7 @@ std::size_t integer_bytes(const Int8Kernels& kernels) {
 }
 
 Sums take_sums(const Int8Kernels& kernels, std::byte* scratch) {
-  Sums sums{{}, nullptr, kernels.tile};
+  Sums sums{.of_weight = {}, .outside = nullptr, .stride = kernels.tile};
   for (std::uint32_t*& integers : sums.of_weight) {
     integers = reinterpret_cast<std::uint32_t*>(scratch);
     scratch += integer_bytes(kernels);
@@ -59,12 +59,12 @@ void clear(const Sums& sums, const Block& block) {
 void add_terms(const Multiplication& task, const Int8Kernels& kernels, const Block& block, std::int64_t begin,
                std::int64_t length, std::byte* packed, const Sums& sums) {
   for (const Term& term : task.schedule->terms) {
-    const Int8Block product{task.a.vector<std::int8_t>(term.a, block.row) + begin,
-                            task.b.vector<std::int8_t>(term.b, block.column) + begin,
-                            task.a.vector_stride(),
-                            block.rows,
-                            block.columns,
-                            length};
+    const Int8Block product{.a = task.a.vector<std::int8_t>(term.a, block.row) + begin,
+                            .b = task.b.vector<std::int8_t>(term.b, block.column) + begin,
+                            .stride = task.a.vector_stride(),
+                            .rows = block.rows,
+                            .columns = block.columns,
+                            .length = length};
     kernels.add_product(product, packed, sums.of_weight[term.group]);
   }
 }

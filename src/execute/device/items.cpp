@@ -270,9 +270,9 @@ class ItemSteps {
                       splits);
   }
   Slices plan_split_b(const Item& item, const ResultBlock& block, std::vector<DeviceSplit>& splits) const {
-    const std::int64_t vectors_per_column = columns_each(plan_, candidate_of(item));
+    const std::int64_t per_column = vectors_per_column(plan_, candidate_of(item));
     return plan_split(item, item.b, candidate_of(item).program.split_b, item.block.b,
-                      {vectors_per_column * block.column, vectors_per_column * block.columns}, splits);
+                      {per_column * block.column, per_column * block.columns}, splits);
   }
 
   void multiply_blocks(Item item) const {
@@ -296,11 +296,11 @@ class ItemSteps {
     const Candidate& candidate = candidate_of(item);
     const Blocking tiles{engine_.tile(), tile_columns(plan_, candidate)};
     const std::int64_t parts = plan_.problem.parts();
-    const std::int64_t vectors_per_column = columns_each(plan_, candidate);
+    const std::int64_t per_column = vectors_per_column(plan_, candidate);
     for_each_block(tiles, block.rows, block.columns, [&](const ResultBlock& part) {
       Accumulators sums = item.block.sums;
       sums.rows = round_up(part.rows, sums_multiple);
-      sums.columns = round_up(vectors_per_column * part.columns, sums_multiple);
+      sums.columns = round_up(per_column * part.columns, sums_multiple);
       const ResultBlock block_of_c{block.row + part.row, block.column + part.column, part.rows, part.columns};
       const DeviceTile tile = tile_of(item, block_of_c, item.candidate);
       if (item.checked) {
@@ -308,8 +308,8 @@ class ItemSteps {
                                           item.block.scratch);
       }
       engine_.multiply(queue_, fitted_schedule(candidate), a.block(part.row, part.rows),
-                       b.block(vectors_per_column * part.column, vectors_per_column * part.columns), sums,
-                       item.block.scratch, fit_of(item), on_candidate(item, item.candidate));
+                       b.block(per_column * part.column, per_column * part.columns), sums, item.block.scratch,
+                       fit_of(item), on_candidate(item, item.candidate));
       if (item.checked) {
         item.checked->recombine(sums, tile, checked_block);
       } else {

@@ -17,9 +17,9 @@ namespace kintsugi::core {
 struct DevicePrepared {
   struct Item {
     VectorRange* ranges = nullptr;
-    VectorNorm* norms = nullptr;  // if the rule scales by norms
-    MergedSummary* summary = nullptr;
-    Slices slices;  // no slices if data is null
+    VectorNorm* norms = nullptr;       // if the rule scales by norms
+    MergedSummary* summary = nullptr;  // summary of the ranges
+    Slices slices;                     // no slices if data is null
   };
 
   explicit DevicePrepared(const Engine& used) : engine(&used), context(used.contexts()->current()) {}
@@ -29,13 +29,13 @@ struct DevicePrepared {
 
   const Engine* engine;
   DeviceContext context;  // context of its memory
-  DeviceMatrix matrix;
+  DeviceMatrix matrix;    // the borrowed original, or `copy`
   OperandStorage storage;
   std::int64_t count = 0;   // batch items held; one item serves any batch
   SplitRule rule{};         // split rule of the slices, if there are any
   std::vector<Item> items;  // batch items, contiguous in memory; none if only native products use it
-  DeviceBuffer copy;        // empty if the original is borrowed
-  DeviceBuffer memory;
+  DeviceBuffer copy;        // copy of the original; empty if that is borrowed
+  DeviceBuffer memory;      // memory of the items' ranges, norms, summaries and slices
 };
 
 Prepared prepare_on_device(const Plan& plan, Side side, const void* data, bool borrow);

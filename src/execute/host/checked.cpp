@@ -35,7 +35,8 @@ class CheckedRun {
   CheckedRun(const Plan& plan, const Blocking& blocking, SideOf<T>& a, SideOf<T>& b, const Operands& operands,
              const MatrixView<T>& c, Workspace& workspace)
       : plan_(plan), blocking_(blocking), a_(a), b_(b), alpha_(scalar<T>(operands.alpha)),
-        beta_(scalar<T>(operands.beta)), c_(c), check_memory_(lay_out_check(plan, blocking, workspace)),
+        beta_(scalar<T>(operands.beta)), c_(c), first_(first_checked(plan)),
+        count_(plan.candidates.size() - first_), check_memory_(lay_out_check(plan, blocking, workspace)),
         exact_sum_time_(expected_exact_sum(plan.problem)), workspace_(&workspace) {}
 
   std::size_t run(Program& program, std::int64_t& recomputed_elements) {
@@ -44,11 +45,15 @@ class CheckedRun {
     const std::size_t start = allows_error() ? find_proved_candidate() : find_fastest_candidate();
     split_columns_ = split_rows_ = -1;
     for_each_block([&](const ResultBlock& block) { recomputed_elements += run_block(block, start); });
-    program = start + 1 == plan_.candidates.size() ? candidate(start).program : programs_[start];
-    return start;
+    program = start + 1 == count_ ? candidate(start).program : programs_[start];
+    return first_ + start;
   }
 
  private:
+  static std::size_t first_checked(const Plan& plan) {
+    return static_cast<std::size_t>(plan.checked_candidate() - plan.candidates.data());
+  }
+
   // Elements that multiply() writes; if nothing, it only counts open ones.
   enum class Write { nothing, proved };
 
@@ -84,10 +89,11 @@ class CheckedRun {
   // show by the Cauchy-Schwarz inequality that sums are smaller, fewer moduli give the same integers
   // (arith/residue/residue_scale.hpp), so no bit depends on it.
   void leave_out_moduli() {
-    // Bits of the squared norms of both operands; their product's root bounds a sum at norm_digits digits.
+    // Bits of the product of both operands' largest squared norms. Half of them hold every sum
+    // (Cauchy-Schwarz) of integers of norm_digits digits; a doubling of an operand's integers adds one bit.
     const int norm_bits = largest_norm(a_.view, a_.ranges, a_.inner_factors, plan_.threads) +
                           largest_norm(b_.view, b_.ranges, b_.inner_factors, plan_.threads);
-    for (std::size_t r = 0; r + 1 < plan_.candidates.size(); ++r) {
+    for (std::size_t r = 0; r + 1 < count_; ++r) {
       Program& program = programs_[r] = candidate(r).program;
       const int doublings_a = program.split_a.top_exponent - norm_digits;
       const int doublings_b = program.split_b.top_exponent - norm_digits;
@@ -96,7 +102,7 @@ class CheckedRun {
     }
   }
 
-  const Candidate& candidate(std::size_t r) const { return plan_.candidates[r]; }
+  const Candidate& candidate(std::size_t r) const { return plan_.candidates[first_ + r]; }
 
   // True if the contract allows an error: then a lower bound of |A||B| can prove elements.
   bool allows_error() const { return plan_.contract.checked_coefficient > 0; }
@@ -111,7 +117,7 @@ class CheckedRun {
   // Returns the first candidate for which most elements are proved, else the last checked one. All elements
   // of C count, so the result depends neither on blocks nor on the order of rows and columns.
   std::size_t find_proved_candidate() {
-    const std::size_t last = plan_.candidates.size() - 2;
+    const std::size_t last = count_ - 2;
     for (std::size_t r = 0; r < last; ++r) {
       use_candidate(r);
       std::int64_t open = 0;
@@ -126,9 +132,9 @@ class CheckedRun {
   std::size_t find_fastest_candidate() {
     const ResultBlock tile{0, 0, std::min(first_tile, c_.rows), std::min(first_tile, c_.columns)};
     const auto elements = static_cast<double>(tile.elements());
-    std::size_t fastest = plan_.candidates.size() - 1;
+    std::size_t fastest = count_ - 1;
     double least = elements * exact_sum_time_;
-    for (std::size_t r = 0; r + 1 < plan_.candidates.size() && elements * products_time(r) < least; ++r) {
+    for (std::size_t r = 0; r + 1 < count_ && elements * products_time(r) < least; ++r) {
       use_candidate(r);
       std::fill_n(check_memory_.open, tile.elements(), ElementCheck::open);
       const auto open = static_cast<double>(multiply(r, tile, correctly_rounded, Write::nothing));
@@ -176,7 +182,7 @@ class CheckedRun {
 
   // Computes one block; returns how many elements the candidate `start` left open.
   std::int64_t run_block(const ResultBlock& block, std::size_t start) {
-    if (start + 1 == plan_.candidates.size()) {
+    if (start + 1 == count_) {
       std::fill_n(check_memory_.open, block.elements(), ElementCheck::open);
       recompute(block);
       return 0;
@@ -191,8 +197,7 @@ class CheckedRun {
     }
     const std::int64_t open = multiply(start, block, plan_.contract.checked_coefficient, Write::proved);
     std::int64_t still_open = open;
-    for (std::size_t r = start + 1;
-         r + 1 < plan_.candidates.size() && wider_candidate_pays(r, still_open, block); ++r) {
+    for (std::size_t r = start + 1; r + 1 < count_ && wider_candidate_pays(r, still_open, block); ++r) {
       use_candidate(r);
       still_open = multiply(r, block, correctly_rounded, Write::proved);
     }
@@ -274,6 +279,8 @@ class CheckedRun {
   T alpha_;
   T beta_;
   MatrixView<T> c_;
+  std::size_t first_;  // index in the plan of the first checked candidate; below, candidates count from it
+  std::size_t count_;  // number of checked candidates and the superaccumulator
   CheckMemory check_memory_;
   double exact_sum_time_;  // expected time of an element by the superaccumulator
   Workspace* workspace_ = nullptr;

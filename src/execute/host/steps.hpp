@@ -23,6 +23,12 @@ struct SideOf {
   std::span<const double> inner_factors{};  // factors of the inner indices; empty: none
 };
 
+inline void set_scales_as_words(std::span<VectorRange> ranges, const SplitRule& rule) {
+  for (VectorRange& range : ranges) {
+    if ((range.flags & VectorRange::all_zero) == 0) range.scale = rule.top_exponent - range.raised;
+  }
+}
+
 // Sets the program for which both sides are split from now on.
 template <class T>
 void set_program(const Program& program, SideOf<T>& a, SideOf<T>& b) {
@@ -30,6 +36,9 @@ void set_program(const Program& program, SideOf<T>& a, SideOf<T>& b) {
   b.rule = &program.split_b;
   set_scales(a.ranges, *a.rule);
   set_scales(b.ranges, *b.rule);
+  if (!program.scales_as_words) return;
+  set_scales_as_words(a.ranges, *a.rule);
+  set_scales_as_words(b.ranges, *b.rule);
 }
 
 // True if slices under the rule `available` can be used as those of `wanted`: the rules are the same or, for

@@ -16,25 +16,27 @@ namespace kintsugi::core {
 
 namespace {
 
+// Largest split_loss() under a contract of a type: 9 u, which is the contract at k = 1.
 double split_limit(const Contract& contract) {
   return contract.accuracy.is_of(OperandType::f32) ? 9 * 0x1p-24 : 9 * 0x1p-53;
 }
 
 // Shortens a fallback chain of increasing dynamic ranges to `max_candidates` candidates. If native follows,
-// the widest are removed, since native accepts their operands too. Else first those are removed that a wider
-// one of the same cost follows, and then those before the widest.
+// the widest are removed, since native accepts their operands too. Else candidates that a wider one of the
+// same cost follows are removed first, and then those just before the widest.
 void shorten(std::vector<Candidate>& chain, const Engine& engine, std::size_t max_candidates,
              bool native_follows) {
   while (chain.size() > max_candidates) {
-    const auto replaced =
+    if (native_follows) {
+      chain.pop_back();
+      continue;
+    }
+    const auto before_one_of_equal_cost =
         std::adjacent_find(chain.begin(), chain.end(), [&](const Candidate& x, const Candidate& y) {
           return relative_cost(engine, x.program) == relative_cost(engine, y.program);
         });
-    if (native_follows) {
-      chain.pop_back();
-    } else {
-      chain.erase(replaced != chain.end() ? replaced : chain.end() - 2);
-    }
+    const auto before_widest = chain.end() - 2;
+    chain.erase(before_one_of_equal_cost != chain.end() ? before_one_of_equal_cost : before_widest);
   }
 }
 
@@ -136,8 +138,10 @@ std::optional<Candidate> offered(const Plan& plan, const SchemeVariant& variant)
   if (!variant.scheme->operands.contains(plan.problem.type)) return std::nullopt;
   // A device runs programs with exponents per tile only if the caller names them, not in a fallback chain.
   if (has_tiles(variant.program) && plan.engine->device() != nullptr) return std::nullopt;
-  Candidate candidate{variant.scheme, Accumulator::fp32, accepts_all, fitted_program(plan, variant)};
-  candidate.parameters = variant.parameters;
+  Candidate candidate{.scheme = variant.scheme,
+                      .acceptance = accepts_all,
+                      .program = fitted_program(plan, variant),
+                      .parameters = variant.parameters};
   if (candidate.program.recombination == Recombination::exact_sums) return candidate;
   const auto possible = accumulators_of(*plan.engine, candidate.program, element_type(plan.problem));
   const auto& wanted = plan.request.accumulator;

@@ -24,11 +24,11 @@ int significant_bits(OperandType type, bool exact) {
 
 // Bits of the integers that the candidates of a checked fallback chain keep of every vector. The first has
 // enough bits that a single product loses no more than the contract of its type (k = 1) or the tolerance
-// allows. Ten and twenty-eight more serve rows and columns of wide dynamic ranges; the superaccumulator
-// computes the elements that no candidate proves. Exact results also have a candidate of fifteen more bits,
-// one modulus more than that of ten: it leaves open one of 32 elements that the latter leaves open. Contracts
-// that allow errors have one candidate on devices, since each candidate accepts other elements with errors,
-// and bits may not depend on how many elements others leave open.
+// allows. Candidates of ten and of twenty-eight bits more serve rows and columns of wide dynamic ranges; the
+// superaccumulator computes the elements that no candidate proves. Exact results also have a candidate of
+// fifteen bits more, one modulus more than that of ten: it leaves open one of 32 elements that the latter
+// leaves open. Contracts that allow errors have one candidate on devices, since each candidate accepts other
+// elements with errors, and bits may not depend on how many elements others leave open.
 std::vector<int> checked_bits(const Plan& plan) {
   const bool exact = plan.contract.coefficient == 0;
   int bits = significant_bits(plan.problem.type, exact) + 2;
@@ -42,10 +42,10 @@ std::vector<int> checked_bits(const Plan& plan) {
 
 // Returns the fewest moduli that hold sums of k products of `product_bits` bits; 0 if all moduli do not.
 int moduli_of(int product_bits, std::int64_t k) {
-  const auto sum_bits =
+  const auto k_bits =  // k <= 2^k_bits
       static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(k, 1) - 1)));
   for (int count = 2; count <= max_moduli; ++count) {
-    if (residue_bits(count) >= product_bits + sum_bits) return count;
+    if (residue_bits(count) >= product_bits + k_bits) return count;
   }
   return 0;
 }
@@ -59,8 +59,8 @@ bool skips_products(const Plan& plan, const Candidate& candidate) {
 // Moduli of the checked candidates of `exact` on a device, where the first has fifteen bits more than a
 // single product needs. Every further modulus divides the number of open elements by eight to thirty-two;
 // sixteen more serve vectors whose elements lie some fifty binades deep. A candidate that does not run costs
-// launches, 12 us, so short products have fewer: of the shortest one candidate of three more moduli, which
-// cost less than open elements.
+// launches, 12 us, so shorter products have fewer candidates; the shortest have one of three moduli more,
+// which cost less than the elements that it would leave open without them.
 std::vector<int> exact_moduli(const Plan& plan, int first) {
   constexpr double short_products = 0x1p28;
   constexpr double moderate_products = 0x1p31;
@@ -106,7 +106,7 @@ bool needs_checks(const Plan& plan) {
 
 // Returns candidates whose results norms prove, the fewest moduli first, none with more than `widest`. For a
 // contract of the type the first has as many moduli as elements of the type need, which are proved up to
-// phi = 1; the next has two more, for phi = 2 (measurements: docs/DEVICES.md).
+// phi = 1; the next has two more, for phi = 2 (measurements: docs/design/selection.md).
 //
 // The contract's coefficient k + 8 would allow a coarse split in a long sum, whose error a native product
 // never has: with random signs that typically deviates by 0.15 u |a_i| |b_j|, however long the sum is. Grids

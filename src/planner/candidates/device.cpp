@@ -197,9 +197,9 @@ DeviceFallbackChain emulations_by_policy(const Plan& plan) {
 
 DeviceFallbackChain device_candidates(const Plan& plan) {
   DeviceFallbackChain chain = emulations_by_policy(plan);
-  Candidate native{nullptr, Accumulator::fp32, accepts_all};
+  Candidate native{.acceptance = accepts_all};
   native.fixed_order =
-      !chain.candidates.empty();  // an own kernel after emulations, else the vendor library's
+      !chain.candidates.empty();  // after emulations a kernel of ours, else the vendor library
   chain.candidates.push_back(native);
   return chain;
 }

@@ -25,7 +25,9 @@ ExpectedTimes expected_times(const Engine& engine, const Program& program, const
   // sums.
   const double columns = program.multiplies_elements() ? 1 : parts;
   const StepCosts costs = engine.step_costs(program.split_a);
-  const double elements = parts * ((problem.prepared_a ? 0 : m) + (problem.prepared_b ? 0 : columns * n)) * k;
+  const double split_rows = problem.prepared_a ? 0 : m;
+  const double split_columns = problem.prepared_b ? 0 : columns * n;
+  const double elements = parts * (split_rows + split_columns) * k;
   const double product = product_time(engine, program, costs);
   // A basis of complex residues counts products of elements; other programs multiply the embedding.
   const double terms = static_cast<double>(program.schedule.terms.size()) *
@@ -39,7 +41,8 @@ ExpectedTimes expected_times(const Engine& engine, const Program& program, const
                           m * n * (parts * costs.result + columns * program.schedule.sums() * costs.sum);
   const double width = problem.type == OperandType::f64 ? 2 : 1;
   const double native_products = width * parts * parts * m * n * k;
-  return {emulated, native.call + width * parts * (m * k + k * n + m * n) * native.element + native_products};
+  return {.emulated = emulated,
+          .native = native.call + width * parts * (m * k + k * n + m * n) * native.element + native_products};
 }
 
 double expected_term(const Engine& engine, const Program& program, const Problem& problem) {

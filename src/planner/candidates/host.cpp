@@ -11,7 +11,7 @@ namespace {
 // Returns the native product: under the policy emulate by a program with a fixed order, else the fastest.
 // Double-double products and the reference engine's have only one order.
 Candidate native_candidate(const Plan& plan) {
-  Candidate candidate{nullptr, Accumulator::fp32, accepts_all};
+  Candidate candidate{.acceptance = accepts_all};
   candidate.fixed_order = plan.request.policy == Policy::emulate || plan.problem.type == OperandType::dd ||
                           plan.engine->native_order_is_fixed();
   return candidate;
@@ -20,7 +20,7 @@ Candidate native_candidate(const Plan& plan) {
 }  // namespace
 
 // Compares products only, since splits and recombination take little time beside them. At n = 1024 sixteen
-// residues of FP64 reached 8.7 GFLOP/s on one core of a Zen 4 (docs/results/LOG.md), so thirty are expected
+// residues of FP64 reached 8.7 GFLOP/s on one core of a Zen 4 (docs/results/log), so thirty are expected
 // to reach about 4.6; the native loop reached 4.3 there.
 bool beats_native_double_double(const Plan& plan, const std::vector<Candidate>& chain) {
   constexpr std::int64_t least = 1024;

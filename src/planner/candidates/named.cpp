@@ -71,13 +71,13 @@ void check_split_on_device(const Plan& plan, const SplitRule& rule) {
 
 Candidate named_candidate(const Plan& plan) {
   if (plan.request.scheme == native_scheme) {
-    Candidate native{nullptr, Accumulator::fp32, accepts_all};
+    Candidate native{.acceptance = accepts_all};
     native.fixed_order = plan.engine->device() == nullptr && plan.engine->native_order_is_fixed();
     return native;
   }
   const Scheme& scheme = named_scheme(plan);
   const std::int64_t k = plan.problem.products();
-  Candidate candidate{&scheme, Accumulator::fp32, accepts_all, fitted_program(plan, scheme)};
+  Candidate candidate{.scheme = &scheme, .acceptance = accepts_all, .program = fitted_program(plan, scheme)};
   if (plan.engine->device() != nullptr) check_split_on_device(plan, candidate.program.split_a);
   if (candidate.program.recombination != Recombination::exact_sums) {
     candidate.accumulator = select_accumulator(plan, candidate.program);

@@ -8,6 +8,7 @@ namespace {
 
 // A coefficient little larger than the last rounding's requires the correctly rounded result.
 double checked_coefficient(const Contract& contract, OperandType type) {
+  if (contract.accuracy.is_reproducible()) return 0;  // elements that the grid is not proved for
   if (contract.accuracy.is_of_type()) return contract_coefficient(contract.accuracy, 1);
   return contract.coefficient >= 2 * unit_roundoff(type) ? contract.coefficient : 0;
 }
@@ -16,7 +17,8 @@ double checked_coefficient(const Contract& contract, OperandType type) {
 
 double contract_coefficient(const Accuracy& accuracy, std::int64_t k) {
   switch (accuracy.kind) {
-    case Accuracy::Kind::by_type: return contract_of_type(accuracy.type, k);
+    case Accuracy::Kind::by_type:
+    case Accuracy::Kind::reproducible: return contract_of_type(accuracy.type, k);
     case Accuracy::Kind::exact: return 0;
     case Accuracy::Kind::tolerance: return accuracy.tolerance;
   }
@@ -26,6 +28,7 @@ double contract_coefficient(const Accuracy& accuracy, std::int64_t k) {
 Contract contract_of(const PlanRequest& request, const Problem& problem) {
   Contract contract;
   contract.accuracy = request.accuracy.value_or(accuracy_of_type(problem.type));
+  if (contract.accuracy.is_reproducible()) contract.accuracy.type = problem.type;
   contract.coefficient = contract_coefficient(contract.accuracy, problem.products());
   contract.checked_coefficient = checked_coefficient(contract, problem.type);
   if (!request.scheme.empty() && !request.accuracy) contract.coefficient = 0;

@@ -16,6 +16,7 @@ namespace {
 std::optional<Accuracy> read_accuracy(const std::string& text) {
   if (text.empty()) return std::nullopt;
   if (text == "exact") return Accuracy{Accuracy::Kind::exact};
+  if (text == "reproducible") return Accuracy{Accuracy::Kind::reproducible};
   for (const OperandType type : {OperandType::f32, OperandType::f64, OperandType::dd}) {
     if (text == type_name(type)) return accuracy_of_type(type);
   }
@@ -67,7 +68,9 @@ void resolve_scheme_against_accuracy(Settings& settings, const Problem& problem)
   const std::string name = settings[SettingId::scheme].value;
   const std::string text = settings[SettingId::accuracy].value;
   const auto accuracy = read_accuracy(text);
-  const Scheme* scheme = name.empty() || !accuracy ? nullptr : find_scheme(name);
+  // A scheme named beside `reproducible` selects the products of its grid: candidates/reproducible.cpp.
+  const Scheme* scheme =
+      name.empty() || !accuracy || accuracy->is_reproducible() ? nullptr : find_scheme(name);
   if (scheme == nullptr || !scheme->operands.contains(problem.type) || problem.products() == 0) return;
   const double coefficient = contract_coefficient(*accuracy, problem.products());
   if (can_meet(fitted_program(*scheme, problem), problem.type, coefficient)) return;

@@ -14,14 +14,16 @@
 
 namespace kintsugi::core {
 
-// Error of C that is allowed: that of products in a type, one rounding (exact), or a tolerance.
+// Error of C that is allowed: that of products in a type, one rounding (exact), or a tolerance. A
+// reproducible product has the error of its type, and bits that depend on operands and scalars alone.
 struct Accuracy {
-  enum class Kind : std::uint8_t { by_type, exact, tolerance };
+  enum class Kind : std::uint8_t { by_type, exact, tolerance, reproducible };
 
   Kind kind = Kind::by_type;
-  OperandType type = OperandType::f32;  // read for Kind::by_type only
+  OperandType type = OperandType::f32;  // read for Kind::by_type and Kind::reproducible only
   double tolerance = 0;                 // relative to |A||B|, for Kind::tolerance only
 
+  bool is_reproducible() const { return kind == Kind::reproducible; }
   bool is_of_type() const { return kind == Kind::by_type; }
   bool is_of(OperandType wanted) const { return is_of_type() && type == wanted; }
 };
@@ -47,6 +49,8 @@ struct PlanRequest {
   // The policy automatic takes an emulation to be faster wherever there is one: calibration measures the
   // fallback chains that it would choose.
   bool assumes_gain = false;
+
+  bool is_reproducible() const { return accuracy && accuracy->is_reproducible(); }
 };
 
 // Returns the settings after a reset: of two settings that exclude each other, the one from the less specific

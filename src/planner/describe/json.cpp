@@ -34,8 +34,8 @@ const char* rounding_name(Rounding rounding) {
   return "";
 }
 
-// Names in documents. Readers of format version 1 know the first two, which so keep the enumerators' old
-// names.
+// Names in documents. Readers of format version 1 know the first two, which therefore were not renamed with
+// their enumerators.
 const char* kind_name(SplitKind kind) {
   switch (kind) {
     case SplitKind::rounded_residuals: return "hi_lo";

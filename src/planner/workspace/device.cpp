@@ -11,11 +11,11 @@ namespace kintsugi::core {
 
 namespace {
 
-// Rows and columns of the sums of one tile; a column of C has `vectors_per_column` columns of sums.
+// Rows and columns of the sums of one tile; a column of C has `sums_per_column` columns of sums.
 DeviceTileSize tile_size(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
-                         std::int64_t vectors_per_column) {
+                         std::int64_t sums_per_column) {
   return {round_up(std::min(blocking.m, plan.engine->device()->tile()), sums_multiple),
-          round_up(vectors_per_column * std::min(blocking.n, tile_columns(plan, candidate)), sums_multiple)};
+          round_up(sums_per_column * std::min(blocking.n, tile_columns(plan, candidate)), sums_multiple)};
 }
 
 }  // namespace
@@ -34,13 +34,13 @@ std::span<const Candidate> product_candidates(const Plan& plan) {
 
 bool needs_norms(const Plan& plan) { return plan.candidates.front().acceptance.by_norms(); }
 
-std::int64_t columns_each(const Plan& plan, const Candidate& candidate) {
+std::int64_t vectors_per_column(const Plan& plan, const Candidate& candidate) {
   return candidate.program.multiplies_elements() ? 1 : plan.problem.parts();
 }
 
 std::int64_t tile_columns(const Plan& plan, const Candidate& candidate) {
   return plan.engine->device()->tile() /
-         (candidate.checked ? plan.problem.parts() : columns_each(plan, candidate));
+         (candidate.checked ? plan.problem.parts() : vectors_per_column(plan, candidate));
 }
 
 bool begins_with_selection(const Plan& plan) {
@@ -79,14 +79,14 @@ DeviceBlockMemory lay_out_block(const Plan& plan, const Candidate& candidate, co
     slices.data = workspace.take(slices.bytes());
     return slices;
   };
-  const DeviceTileSize tile = tile_size(plan, candidate, blocking, columns_each(plan, candidate));
+  const DeviceTileSize tile = tile_size(plan, candidate, blocking, vectors_per_column(plan, candidate));
   std::size_t scratch =
       plan.engine->device()->scratch_bytes(program.schedule, program.format().id, tile.rows, tile.columns);
   if (candidate.checked)
     scratch = std::max(scratch, magnitude_scratch_bytes(plan, checked_tile_size(plan, blocking)));
   DeviceBlockMemory memory;
   memory.a = take_slices(program.split_a, blocking.m);
-  memory.b = take_slices(program.split_b, columns_each(plan, candidate) * blocking.n);
+  memory.b = take_slices(program.split_b, vectors_per_column(plan, candidate) * blocking.n);
   memory.sums = make_accumulators(program.sum_type(true), tile.rows, tile.columns, program.schedule.sums());
   memory.sums.data = workspace.take(memory.sums.bytes());
   memory.scratch = workspace.take(scratch);

@@ -27,9 +27,9 @@ bool begins_with_selection(const Plan& plan);
 // Returns the emulations of the fallback chain whose products an engine computes, in order.
 std::span<const Candidate> product_candidates(const Plan& plan);
 
-// Columns of slices for each column of C: two where the parts of complex elements are multiplied as real
-// columns, else one.
-std::int64_t columns_each(const Plan& plan, const Candidate& candidate);
+// Vectors of op(B), and columns of sums, for each column of C: two where the parts of complex elements are
+// multiplied as real columns, else one.
+std::int64_t vectors_per_column(const Plan& plan, const Candidate& candidate);
 
 // Columns of C in a tile, so that no product has more columns than the engine's tile. Checked magnitudes
 // count as real columns.

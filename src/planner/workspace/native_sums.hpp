@@ -11,7 +11,7 @@ namespace kintsugi::core {
 enum class NativeWay {
   vendor_sums,      // the vendor's sums are tested: in C, or in the workspace before they are added to C
   vendor_operands,  // the vendor's sums in C, which are tested unless the operands prove them
-  own_kernel        // it tests every sum itself
+  own_kernel        // a kernel of ours, which tests every sum itself
 };
 NativeWay native_way(const Plan& plan, bool adds);
 

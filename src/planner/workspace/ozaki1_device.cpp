@@ -41,15 +41,19 @@ bool is_exact_ozaki1(const Plan& plan) { return program_of(plan).ozaki1.mode == 
 
 int ozaki1_device_slices(const Plan& plan) {
   const Program& program = program_of(plan);
-  const bool narrow = plan.problem.type == OperandType::f32;
   if (program.ozaki1.slices != 0) return program.ozaki1.slices;
   // After s slices of b bits the residual is below 2^(top - s (b + 1)).
-  const int bits = program.split_a.residual_exponent + 1;
-  const int digits = program.ozaki1.mode == Mode::sp ? 24 : 53;
-  // The slices reach from the top of the largest element to the last bit of the smallest.
-  const int slices = is_exact_ozaki1(plan)
-                         ? static_cast<int>(divide_up(range_of_exact_slices + (narrow ? 26 : 55), bits))
-                         : static_cast<int>(divide_up(range_of_weights + digits, bits)) + 1;
+  const int bits_per_slice = program.split_a.residual_exponent + 1;
+  const auto slices_for = [&](int bits) { return static_cast<int>(divide_up(bits, bits_per_slice)); };
+  int slices = 0;
+  if (is_exact_ozaki1(plan)) {
+    // The slices reach from the top of the largest element to the last bit of the smallest.
+    const int element_bits = plan.problem.type == OperandType::f32 ? 26 : 55;
+    slices = slices_for(range_of_exact_slices + element_bits);
+  } else {
+    const int result_bits = program.ozaki1.mode == Mode::sp ? 24 : 53;
+    slices = slices_for(range_of_weights + result_bits) + 1;
+  }
   return std::clamp(slices, 2, Ozaki1Parameters::max_slices);
 }
 
@@ -58,8 +62,11 @@ DeviceBlockSliceCounts ozaki1_slice_counts(const Plan& plan) {
   const Ozaki1Parameters& parameters = program_of(plan).ozaki1;
   const std::int64_t rows = block_edge(problem.m, parameters.block);
   const std::int64_t columns = block_edge(problem.n, parameters.block);
-  return {nullptr, rows, problem.parts() * columns, divide_up(problem.m, rows),
-          divide_up(problem.n, columns)};
+  return {.slice_counts = nullptr,
+          .rows = rows,
+          .vectors = problem.parts() * columns,
+          .blocks_m = divide_up(problem.m, rows),
+          .blocks_n = divide_up(problem.n, columns)};
 }
 
 Accumulators ozaki1_products(const Plan& plan, std::int64_t rows, std::int64_t columns) {

@@ -16,8 +16,11 @@ SuccessiveSplit take_split(const Plan& plan, const SplitRule& rule, std::int64_t
   split.slices = make_slices(*rule.format, plan.engine->slice_storage(rule.format->id), rule.slices, vectors,
                              plan.problem.products());
   split.slices.data = workspace.take(split.slices.bytes());
-  split.exponents = {workspace.take_array<std::int32_t>(rule.slices, vectors), rule.slices, vectors, vectors,
-                     1};
+  split.exponents = {.data = workspace.take_array<std::int32_t>(rule.slices, vectors),
+                     .rows = rule.slices,
+                     .columns = vectors,
+                     .row_stride = vectors,
+                     .column_stride = 1};
   split.tops = workspace.take_array<std::int32_t>(vectors);
   return split;
 }

@@ -87,8 +87,9 @@ double magnitudes(const NativeCheck<T>& check, std::int64_t i, std::int64_t j) {
   return sum;
 }
 
+// factor * sum + beta * c, rounded once for FP32; c is null when beta = 0.
 template <class T>
-T scaled_sum(const T& sum, const T& factor, const T& beta, const T* c) {
+T epilogue_of(const T& sum, const T& factor, const T& beta, const T* c) {
   if constexpr (is_complex<T>) {
     return epilogue(Complex<double>(sum.real(), sum.imag()), factor, beta, c);
   } else {
@@ -167,46 +168,48 @@ class TileCheck {
   std::array<ValueRange, tile> columns_;
 };
 
-// Sum of visit(p) for p = 0 ... pieces - 1, in parallel; each piece is work enough for a thread.
-template <class Sum, class Visit>
-Sum sum_of_pieces(std::int64_t pieces, int threads, const Visit& visit) {
-  Sum sum{};
+// Calls visit(p) for p = 0 ... pieces - 1, in parallel, and combines the results by +=; each piece is work
+// enough for a thread.
+template <class Result, class Visit>
+Result reduce_over_pieces(std::int64_t pieces, int threads, const Visit& visit) {
+  Result result{};
   const int workers = workers_for(pieces, threads);
   if (workers == 1) {
-    for (std::int64_t p = 0; p < pieces; ++p) sum += visit(p);
-    return sum;
+    for (std::int64_t p = 0; p < pieces; ++p) result += visit(p);
+    return result;
   }
 #pragma omp parallel for num_threads(workers) schedule(dynamic)
   for (std::int64_t p = 0; p < pieces; ++p) {
     const FloatingEnvironment environment;
-    const Sum piece_sum = visit(p);
+    const Result piece_result = visit(p);
 #pragma omp critical
-    sum += piece_sum;
+    result += piece_result;
   }
-  return sum;
+  return result;
 }
 
-// Sum of visit(x, count) over the runs of numbers that a matrix consists of.
-template <class Sum, class T, class Visit>
-Sum sum_of_runs(const MatrixView<T>& matrix, int threads, const Visit& visit) {
+// Calls visit(x, count) for the runs of numbers that a matrix consists of, and combines the results by +=.
+template <class Result, class T, class Visit>
+Result reduce_over_runs(const MatrixView<T>& matrix, int threads, const Visit& visit) {
   const auto lines = lines_of(matrix);
   const std::int64_t runs = divide_up(lines.length, run);
-  const std::int64_t together = std::max(run / lines.length, std::int64_t{1});  // short lines per piece
-  return sum_of_pieces<Sum>(runs * divide_up(lines.count, together), threads, [&](std::int64_t piece) {
-    Sum sum{};
+  const std::int64_t lines_per_piece = std::max(run / lines.length, std::int64_t{1});
+  const std::int64_t pieces = runs * divide_up(lines.count, lines_per_piece);
+  return reduce_over_pieces<Result>(pieces, threads, [&](std::int64_t piece) {
+    Result result{};
     const std::int64_t first = piece % runs * run;
-    const std::int64_t line = piece / runs * together;
-    for (std::int64_t l = line; l < std::min(line + together, lines.count); ++l)
-      sum += visit(lines.line(l) + first, std::min(run, lines.length - first));
-    return sum;
+    const std::int64_t line = piece / runs * lines_per_piece;
+    for (std::int64_t l = line; l < std::min(line + lines_per_piece, lines.count); ++l)
+      result += visit(lines.line(l) + first, std::min(run, lines.length - first));
+    return result;
   });
 }
 
-// Sum of visit(i, j, rows, columns) over all tiles.
+// Calls visit(i, j, rows, columns) for all tiles, in parallel, and returns the sum of the results.
 template <class Visit>
-std::int64_t sum_of_tiles(std::int64_t rows, std::int64_t columns, int threads, const Visit& visit) {
+std::int64_t sum_over_tiles(std::int64_t rows, std::int64_t columns, int threads, const Visit& visit) {
   const std::int64_t tile_rows = divide_up(rows, tile);
-  return sum_of_pieces<std::int64_t>(tile_rows * divide_up(columns, tile), threads, [&](std::int64_t t) {
+  return reduce_over_pieces<std::int64_t>(tile_rows * divide_up(columns, tile), threads, [&](std::int64_t t) {
     const std::int64_t i = t % tile_rows * tile;
     const std::int64_t j = t / tile_rows * tile;
     return visit(i, j, std::min(tile, rows - i), std::min(tile, columns - j));
@@ -215,26 +218,34 @@ std::int64_t sum_of_tiles(std::int64_t rows, std::int64_t columns, int threads, 
 
 template <class T>
 ValueRange range_of_matrix(const MatrixView<T>& matrix, int threads) {
-  return sum_of_runs<ValueRange>(matrix, threads,
-                                 [](const auto* x, std::int64_t count) { return range_of(x, count); });
+  return reduce_over_runs<ValueRange>(matrix, threads,
+                                      [](const auto* x, std::int64_t count) { return range_of(x, count); });
 }
 
 // True if all elements are finite and at least as large as the limit for sums.
 template <class T>
 bool are_large(const MatrixView<T>& results, const UnderflowLimits& limits, int threads) {
   const auto least = static_cast<RealOf<T>>(limits.sum);
-  return sum_of_runs<int>(results, threads, [&](const auto* x, std::int64_t count) {
+  return reduce_over_runs<int>(results, threads, [&](const auto* x, std::int64_t count) {
            return all_at_least(x, count, least) ? 0 : 1;
          }) == 0;
+}
+
+// Calls visit(x, count) for the runs of numbers that a matrix consists of, in parallel.
+template <class T, class Visit>
+void for_each_run(const MatrixView<T>& matrix, int threads, const Visit& visit) {
+  reduce_over_runs<int>(matrix, threads, [&](auto* x, std::int64_t count) {
+    visit(x, count);
+    return 0;
+  });
 }
 
 // Multiplies every element by a real factor, rounded once.
 template <class T>
 void scale(const MatrixView<T>& c, RealOf<T> factor, int threads) {
   if (factor == 1) return;
-  sum_of_runs<int>(c, threads, [&](auto* x, std::int64_t count) {
+  for_each_run(c, threads, [&](auto* x, std::int64_t count) {
     for (std::int64_t l = 0; l < count; ++l) x[l] *= factor;
-    return 0;
   });
 }
 
@@ -263,7 +274,7 @@ std::int64_t finish_tile(const NativeCheck<T>& check, const UnderflowLimits& lim
       const T* old = check.beta == T(0) ? nullptr : &c;
       const bool valid = all_valid || elements.is_valid(sums(i, j), i, j);
       recomputed_count += valid ? 0 : 1;
-      c = valid ? scaled_sum(sums(i, j), factor, check.beta, old) : elements.recompute(i, j, old);
+      c = valid ? epilogue_of(sums(i, j), factor, check.beta, old) : elements.recompute(i, j, old);
     }
   }
   return recomputed_count;
@@ -279,8 +290,8 @@ std::int64_t finish_totals_of_tile(const NativeCheck<T>& check, const UnderflowL
       T& c = check.c(i, j);
       if (elements.is_valid(c, i, j)) continue;
       // If the products are that large, underflow lost nothing that counts, and an overflow of the products
-      // or of the original times beta stays or cancels. Otherwise the original is zero: its product with beta
-      // is below 7 limits, and can_add_natively() requires zero or at least 8 limits.
+      // or of the old element times beta stays or cancels. Otherwise the old element is zero: its product
+      // with beta is below 7 limits, and can_add_natively() requires zero or at least 8 limits.
       if (elements.is_finite(i, j) && (!std::isfinite(c) || magnitudes(check, i, j) >= limits.sum)) continue;
       c = elements.recompute(i, j, nullptr);
       ++recomputed_count;
@@ -307,11 +318,11 @@ std::int64_t finish_native_sums(const NativeCheck<T>& check, const MatrixView<T>
       return 0;
     }
   }
-  return sum_of_tiles(check.c.rows, check.c.columns, check.threads,
-                      [&](std::int64_t i, std::int64_t j, std::int64_t rows, std::int64_t columns) {
-                        return finish_tile(check.block(i, j, rows, columns), limits,
-                                           sums.block(i, j, rows, columns), factor);
-                      });
+  return sum_over_tiles(check.c.rows, check.c.columns, check.threads,
+                        [&](std::int64_t i, std::int64_t j, std::int64_t rows, std::int64_t columns) {
+                          return finish_tile(check.block(i, j, rows, columns), limits,
+                                             sums.block(i, j, rows, columns), factor);
+                        });
 }
 
 template <class T>
@@ -328,10 +339,10 @@ template <class T>
 std::int64_t finish_native_totals(const NativeCheck<T>& check) {
   const UnderflowLimits limits = limits_of(check);
   if (are_large(check.c, limits, check.threads)) return 0;
-  return sum_of_tiles(check.c.rows, check.c.columns, check.threads,
-                      [&](std::int64_t i, std::int64_t j, std::int64_t rows, std::int64_t columns) {
-                        return finish_totals_of_tile(check.block(i, j, rows, columns), limits);
-                      });
+  return sum_over_tiles(check.c.rows, check.c.columns, check.threads,
+                        [&](std::int64_t i, std::int64_t j, std::int64_t rows, std::int64_t columns) {
+                          return finish_totals_of_tile(check.block(i, j, rows, columns), limits);
+                        });
 }
 
 template <class T>

@@ -41,7 +41,7 @@ struct NativeCheck {
 template <class T>
 std::int64_t finish_native_sums(const NativeCheck<T>& check, const MatrixView<T>& sums, T factor);
 
-// True if the original elements of a real C allow native sums, with alpha = 1 or -1, to be added to them
+// True if the old elements of a real C allow native sums, with alpha = 1 or -1, to be added to them
 // before the sums are checked by finish_native_totals().
 template <class T>
 bool can_add_natively(const NativeCheck<T>& check);

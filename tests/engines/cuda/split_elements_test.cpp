@@ -57,9 +57,11 @@ TEST(PlainScaling, IsUsedOnlyWhereFp32ArithmeticIsExact) {
   for (int round = 0; round < 200000; ++round) {
     const auto kind = kinds[static_cast<std::size_t>(random.integer(0, 2))];
     const Format& format = kind == ElementKind::fp16 ? fp16 : kind == ElementKind::bf16 ? bf16 : tf32;
-    SplitRule rule =
-        scaled_split(format, static_cast<int>(random.integer(1, 4)), static_cast<int>(random.integer(0, 40)),
-                     static_cast<int>(random.integer(-20, kind == ElementKind::fp16 ? 15 : 126)));
+    SplitRule rule = scaled_split(
+        format,
+        {.slices = static_cast<int>(random.integer(1, 4)),
+         .residual_exponent = static_cast<int>(random.integer(0, 40)),
+         .top_exponent = static_cast<int>(random.integer(-20, kind == ElementKind::fp16 ? 15 : 126))});
     rule.scale_vectors = random.flip();
     rule.first_rounding = roundings[static_cast<std::size_t>(random.integer(0, 2))];
     rule.residual_rounding = roundings[static_cast<std::size_t>(random.integer(0, 2))];
@@ -90,8 +92,8 @@ TEST(PlainScaling, ResidualsFitUpToTheLargestFittingBound) {
   int none = 0;
   for (int round = 0; round < 3000; ++round) {
     const Format& format = round % 3 == 0 ? fp16 : round % 3 == 1 ? bf16 : tf32;
-    SplitRule rule = scaled_split(format, static_cast<int>(random.integer(1, 5)),
-                                  static_cast<int>(random.integer(0, 100)), 0);
+    SplitRule rule = scaled_split(format, {.slices = static_cast<int>(random.integer(1, 5)),
+                                           .residual_exponent = static_cast<int>(random.integer(0, 100))});
     rule.first_rounding = random.flip() ? Rounding::bit_cut : Rounding::nearest_even;
     rule.residual_rounding = random.flip() ? Rounding::towards_zero : Rounding::nearest_even;
     const std::int32_t largest = largest_fitting_bound(rule, format);

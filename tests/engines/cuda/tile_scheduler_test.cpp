@@ -282,10 +282,10 @@ TEST(SmallTiles, SeparateSegmentsAreForLongK) {
     EXPECT_LT(expected_time(n, k, 4, 16), 0.7 * expected_time(n, k, 4, 1)) << n << ", k = " << k;
   for (const auto& [n, k] : {std::pair<std::int64_t, std::int64_t>{64, 1024}, {512, 2048}, {768, 1024}})
     EXPECT_GT(expected_time(n, k, 4, 4), expected_time(n, k, 4, 1)) << n << ", k = " << k;
-  EXPECT_EQ(segment_sum_bytes(768, 768, 1, 1), 0);
+  EXPECT_EQ(segment_sum_bytes(768, 768, 1, 1), std::nullopt);
   EXPECT_EQ(segment_sum_bytes(768, 700, 1, 16), 768 * 768 * 16 * 4);
   EXPECT_EQ(segment_sum_bytes(1024, 1024, 1, 16), max_segment_bytes);
-  EXPECT_EQ(segment_sum_bytes(1025, 1024, 1, 16), 0);
+  EXPECT_EQ(segment_sum_bytes(1025, 1024, 1, 16), std::nullopt);
 }
 
 TEST(TileSchedule, FewTilesAreOneWave) {

@@ -11,7 +11,7 @@ namespace kintsugi::test {
 namespace {
 
 SplitRule successive_rule(bool wide, int bits, int slices) {
-  SplitRule rule = scaled_split(wide ? fp64 : fp16, slices, bits, 0);
+  SplitRule rule = scaled_split(wide ? fp64 : fp16, {.slices = slices, .residual_exponent = bits});
   rule.kind = SplitKind::successive;
   return rule;
 }
@@ -266,7 +266,7 @@ FoundSliceCounts slice_counts_on_device(const DeviceSlices<T>& a, const DeviceSl
                                         DeviceBlockSliceCounts blocks, std::int64_t length, int bits) {
   const DeviceArray<SliceCounts> found(
       std::vector<SliceCounts>(static_cast<std::size_t>(blocks.blocks_m * blocks.blocks_n)));
-  blocks.slice_counts = found.data();
+  blocks.counts = found.data();
   const DeviceArray<double> weights(static_cast<std::size_t>(blocks.blocks_n * length));
   device_engine().ozaki1()->weigh_inner_indices({}, b.side(), blocks, weights.data(), {});
   device_engine().ozaki1()->find_slice_counts({},

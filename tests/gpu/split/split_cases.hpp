@@ -202,7 +202,9 @@ inline std::vector<NamedRule> made_rules() {
       for (const Rounding residual : roundings) {
         for (const bool scaled : {false, true}) {
           for (const int exponent : {0, 8, 12, 40}) {
-            SplitRule rule = scaled_split(*format, 3, exponent, format->id == FormatId::fp16 ? 14 : 40);
+            SplitRule rule = scaled_split(*format, {.slices = 3,
+                                                    .residual_exponent = exponent,
+                                                    .top_exponent = format->id == FormatId::fp16 ? 14 : 40});
             rule.scale_vectors = scaled;
             rule.first_rounding = first;
             rule.residual_rounding = residual;
@@ -217,12 +219,13 @@ inline std::vector<NamedRule> made_rules() {
   for (int slices = 1; slices <= 8; ++slices) add_rule(rules, "digits", grid_split(int8, slices));
   for (int slices = 1; slices <= 3; ++slices) add_rule(rules, "quantised", quantised_split(slices, 7));
   for (const int count : {2, 3, 8, 15, 16, 20, 49}) {
-    SplitRule rule = scaled_split(int8, count, 0, std::min((residue_bits(count) - 10) / 2, 165) - 1);
+    SplitRule rule = scaled_split(
+        int8, {.slices = count, .top_exponent = std::min((residue_bits(count) - 10) / 2, 165) - 1});
     if (rule.top_exponent < 0) continue;
     rule.kind = SplitKind::residues;
     add_rule(rules, "residues", rule);
   }
-  SplitRule magnitude = scaled_split(int8, 1, 0, 6);
+  SplitRule magnitude = scaled_split(int8, {.slices = 1, .top_exponent = 6});
   magnitude.kind = SplitKind::magnitude;
   add_rule(rules, "magnitude", magnitude);
   return rules;

@@ -6,8 +6,8 @@ namespace kintsugi::tools {
 
 namespace {
 
-std::string text_of(const std::string& scheme, const Json& row) {
-  std::string text = scheme + " · " + cell(row, "engine");
+std::string label_of(const std::string& name, const Json& row) {
+  std::string text = name + " · " + cell(row, "engine");
   if (!cell(row, "accumulator").empty()) text += " · " + cell(row, "accumulator");
   return text;
 }
@@ -31,8 +31,10 @@ Looks::Looks(const std::vector<Json>& rows) {
   }
 }
 
-Series Looks::series_of(const Json& row, const std::string& scheme) {
-  return {text_of(scheme, row),
+Series Looks::series_of(const Json& row, const std::string& scheme) { return series_of(row, scheme, scheme); }
+
+Series Looks::series_of(const Json& row, const std::string& scheme, const std::string& name) {
+  return {label_of(name, row),
           scheme == "native" ? -1 : index_of(schemes_, scheme),
           index_of(engines_, engine_of(row)),
           {}};

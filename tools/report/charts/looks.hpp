@@ -15,8 +15,9 @@ class Looks {
   explicit Looks(const std::vector<Json>& rows);
 
   // Returns the line to which a row belongs. `scheme` is the row's scheme without the parameter on the x
-  // axis.
+  // axis; the label begins with `name`, or else with the scheme.
   Series series_of(const Json& row, const std::string& scheme);
+  Series series_of(const Json& row, const std::string& scheme, const std::string& name);
 
  private:
   std::vector<std::string> schemes_;

@@ -19,8 +19,8 @@ struct Chart {
   std::string x_label;
   std::string y_label;
   bool log_x = true;
-  std::vector<Series> series;
-  std::vector<Series> limits;  // drawn without markers
+  std::vector<Series> series = {};
+  std::vector<Series> limits = {};  // drawn without markers
   bool log_y = true;
   bool steps = false;           // a histogram: a point's y holds from the previous x to its own
   bool ticks_at_points = true;  // x ticks at the values of the points if there is room, else at round values

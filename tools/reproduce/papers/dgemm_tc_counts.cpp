@@ -82,8 +82,7 @@ double count(const Json& row, const char* name) { return row.at("error_free").at
 // --------------------------------------------------------------- pictures
 
 Picture line_picture(const std::string& member, const std::string& scheme, const Json& document) {
-  Chart chart{member, "k", "number", false, {}, {}};
-  chart.log_y = false;
+  Chart chart{.title = member, .x_label = "k", .y_label = "number", .log_x = false, .log_y = false};
   int colour = 0;
   for (const auto& distribution : dgemm_tc_distributions()) {
     Series series{distribution, colour++, 0, {}};
@@ -94,7 +93,7 @@ Picture line_picture(const std::string& member, const std::string& scheme, const
     }
     chart.series.push_back(series);
   }
-  return {chart, member, "", -1};
+  return {.chart = chart, .name = member};
 }
 
 std::vector<Figure> draw_counts(const std::string& scheme, const Json& document) {

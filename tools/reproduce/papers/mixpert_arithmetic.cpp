@@ -68,18 +68,16 @@ Json make_document(bool quick) {
 }
 
 std::vector<Figure> draw_document(const Json& document) {
-  Chart chart{"Products of tiles of 16 x 32 and 32 x 8 by the range of their elements",
-              "binades of exponents",
-              "relative Frobenius error",
-              false,
-              {},
-              {}};
+  Chart chart{.title = "Products of tiles of 16 x 32 and 32 x 8 by the range of their elements",
+              .x_label = "binades of exponents",
+              .y_label = "relative Frobenius error",
+              .log_x = false};
   const auto of = [](const char* name) {
     return [name](const Json& row) { return row.value(name, Json()); };
   };
   chart.series.push_back(exponent_line("level IV by segments alone", {.colour = 0}, document, of("level_4")));
   chart.series.push_back(exponent_line("native FP32", {.colour = 1}, document, of("native")));
-  return {{"Tiles of wide ranges", {{chart, "ranges", "", -1}}}};
+  return {{"Tiles of wide ranges", {{.chart = chart, .name = "ranges"}}}};
 }
 
 double value_of(const Evidence& evidence, const std::string& quantity) {

@@ -59,18 +59,16 @@ Json make_document(bool quick) {
 }
 
 std::vector<Figure> draw_document(const Json& document) {
-  Chart chart{"Fewest bits that two fp16 slices keep",
-              "offset exponent",
-              "significant bits of fp32's 24",
-              false,
-              {},
-              {}};
-  chart.log_y = false;
+  Chart chart{.title = "Fewest bits that two fp16 slices keep",
+              .x_label = "offset exponent",
+              .y_label = "significant bits of fp32's 24",
+              .log_x = false,
+              .log_y = false};
   for (std::size_t i = 0; i < std::size(splits); ++i) {
     const auto fewest = [i](const Json& row) { return row.at("retained").at(i).at("fewest"); };
     chart.series.push_back(exponent_line(splits[i].name, {.colour = static_cast<int>(i)}, document, fewest));
   }
-  return {{"Bits of the splits of Table 1", {{chart, "bits", "", -1}}}};
+  return {{"Bits of the splits of Table 1", {{.chart = chart, .name = "bits"}}}};
 }
 
 // Retained bits of the numbers inside the window.

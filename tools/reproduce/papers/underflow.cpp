@@ -81,7 +81,7 @@ Figure probability_figure(const Json& document) {
                                 member("simulated_underflow")),
                   exponent_line("simulated, the whole residual is lost", {.colour = 2, .dashes = 2}, document,
                                 member("lost"))};
-  return {"Underflow and gradual underflow", {{chart, "probability", "", -1}}};
+  return {"Underflow and gradual underflow", {{.chart = chart, .name = "probability"}}};
 }
 
 Figure bits_figure(const Json& document) {
@@ -95,7 +95,7 @@ Figure bits_figure(const Json& document) {
                         document, [i, name](const Json& row) { return row.at("retained").at(i).at(name); }));
     }
   }
-  return {"Retained bits", {{chart, "bits", "", -1}}};
+  return {"Retained bits", {{.chart = chart, .name = "bits"}}};
 }
 
 std::vector<Figure> draw_document(const Json& document) {

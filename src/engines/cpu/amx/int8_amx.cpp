@@ -103,7 +103,11 @@ void add_product(const Int8Block& task, std::byte* packed, std::uint32_t* sums) 
 
 }  // namespace
 
-const Int8Kernels int8_amx{"amx", 7, tile, 2 * panels* panel_bytes, add_product};
+const Int8Kernels int8_amx{.name = "amx",
+                           .relative_rate = 7,
+                           .tile = tile,
+                           .packed_bytes = 2 * panels * panel_bytes,
+                           .add_product = add_product};
 
 }  // namespace kintsugi::core
 

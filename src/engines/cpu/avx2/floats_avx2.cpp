@@ -47,7 +47,8 @@ void add_block(const FloatBlock& block, double* sums) {
 
 }  // namespace
 
-const FloatKernels floats_avx2{"avx2", 0.9, 0.9, add_block};
+const FloatKernels floats_avx2{
+    .name = "avx2", .relative_rate = 0.9, .relative_rate_fused = 0.9, .add_block = add_block};
 
 }  // namespace kintsugi::core
 

@@ -12,7 +12,8 @@ KINTSUGI_PAIR_VECTORS(Avx2, __m256d, 4, _mm256)
 
 }  // namespace
 
-const PairKernels pairs_avx2{"avx2", 24, add_pair_products<Avx2, 1, 4>};
+const PairKernels pairs_avx2{
+    .name = "avx2", .relative_time = 24, .add_products = add_pair_products<Avx2, 1, 4>};
 
 }  // namespace kintsugi::core
 

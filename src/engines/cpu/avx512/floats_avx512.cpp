@@ -49,7 +49,8 @@ void add_block(const FloatBlock& block, double* sums) {
 
 }  // namespace
 
-const FloatKernels floats_avx512{"avx512", 1, 1, add_block};
+const FloatKernels floats_avx512{
+    .name = "avx512", .relative_rate = 1, .relative_rate_fused = 1, .add_block = add_block};
 
 }  // namespace kintsugi::core
 

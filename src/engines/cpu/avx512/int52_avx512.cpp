@@ -274,13 +274,14 @@ void add_product(const Int52Block& block, std::byte* packed, const Int52Sums& su
       pack(block, p, part, tile);
       add_packed(block, part, p + part, tile);
     }
-    add_to_accumulators(tile, block, sums, sums.hold || begin > 0);
+    add_to_accumulators(tile, block, sums, sums.adds || begin > 0);
   }
 }
 
 }  // namespace
 
-const Int52Kernels int52_avx512{"avx512", 0.15, sizeof(Tile), add_product};
+const Int52Kernels int52_avx512{
+    .name = "avx512", .relative_rate = 0.15, .packed_bytes = sizeof(Tile), .add_product = add_product};
 
 }  // namespace kintsugi::core
 

@@ -113,7 +113,11 @@ void add_product(const Int8Block& block, std::byte* packed, std::uint32_t* sums)
 
 }  // namespace
 
-const Int8Kernels int8_avx512{"avx512", 3, tile, 2 * panels* panel_bytes, add_product};
+const Int8Kernels int8_avx512{.name = "avx512",
+                              .relative_rate = 3,
+                              .tile = tile,
+                              .packed_bytes = 2 * panels * panel_bytes,
+                              .add_product = add_product};
 
 }  // namespace kintsugi::core
 

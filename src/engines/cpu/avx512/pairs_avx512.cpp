@@ -12,7 +12,8 @@ KINTSUGI_PAIR_VECTORS(Avx512, __m512d, 8, _mm512)
 
 }  // namespace
 
-const PairKernels pairs_avx512{"avx512", 24, add_pair_products<Avx512, 2, 3>};
+const PairKernels pairs_avx512{
+    .name = "avx512", .relative_time = 24, .add_products = add_pair_products<Avx512, 2, 3>};
 
 }  // namespace kintsugi::core
 

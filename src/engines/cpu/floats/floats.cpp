@@ -129,18 +129,19 @@ class FloatTile {
 
   void add_block(int group, std::int64_t begin, std::int64_t length, double* sums) const {
     const GroupTerms terms(task_, group);
-    const FloatBlock block{task_.a.vector<float>(0, row_) + begin * float_panel,
-                           task_.b.vector<float>(0, column_) + begin * float_panel,
-                           float_panel * task_.a.vector_stride(),
-                           rows_,
-                           columns_,
-                           length,
-                           schedule_.k_step == 0 ? length : schedule_.k_step,
-                           terms.terms.data(),
-                           terms.count,
-                           std::ldexp(1.0F, schedule_.rescale_exponent),
-                           schedule_.joint ? std::ldexp(1.0, schedule_.group_exponents[group]) : 1.0,
-                           has_normal_products(*task_.a.format)};
+    const FloatBlock block{
+        .a = task_.a.vector<float>(0, row_) + begin * float_panel,
+        .b = task_.b.vector<float>(0, column_) + begin * float_panel,
+        .panel_stride = float_panel * task_.a.vector_stride(),
+        .rows = rows_,
+        .columns = columns_,
+        .length = length,
+        .step = schedule_.k_step == 0 ? length : schedule_.k_step,
+        .terms = terms.terms.data(),
+        .term_count = terms.count,
+        .rescale = std::ldexp(1.0F, schedule_.rescale_exponent),
+        .weight = schedule_.joint ? std::ldexp(1.0, schedule_.group_exponents[group]) : 1.0,
+        .normal_products = has_normal_products(*task_.a.format)};
     kernels_.add_block(block, sums);
   }
 

@@ -94,6 +94,9 @@ void add_block(const FloatBlock& block, double* sums) {
 
 }  // namespace
 
-const FloatKernels floats_generic{"generic", 0.25, has_fused ? 0.25 : 0.01, add_block};
+const FloatKernels floats_generic{.name = "generic",
+                                  .relative_rate = 0.25,
+                                  .relative_rate_fused = has_fused ? 0.25 : 0.01,
+                                  .add_block = add_block};
 
 }  // namespace kintsugi::core

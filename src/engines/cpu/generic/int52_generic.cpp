@@ -24,7 +24,7 @@ void add_product(const Int52Block& block, std::byte*, const Int52Sums& sums) {
     for (std::int64_t j = 0; j < block.columns; ++j) {
       for (std::int64_t i = 0; i < block.rows; ++i) {
         Int52Sum& sum = sums.data[i + j * sums.stride];
-        const bool add = sums.hold || p > 0;
+        const bool add = sums.adds || p > 0;
         sum = (add ? sum : 0) + dot(block.a + i * block.stride + p, block.b + j * block.stride + p, part);
       }
     }
@@ -33,6 +33,7 @@ void add_product(const Int52Block& block, std::byte*, const Int52Sums& sums) {
 
 }  // namespace
 
-const Int52Kernels int52_generic{"generic", 0.02, 0, add_product};
+const Int52Kernels int52_generic{
+    .name = "generic", .relative_rate = 0.02, .packed_bytes = 0, .add_product = add_product};
 
 }  // namespace kintsugi::core

@@ -69,6 +69,10 @@ void add_product(const Int8Block& block, std::byte* packed, std::uint32_t* sums)
 
 }  // namespace
 
-const Int8Kernels int8_generic{"generic", 0.5, tile, 2 * operand_bytes, add_product};
+const Int8Kernels int8_generic{.name = "generic",
+                               .relative_rate = 0.5,
+                               .tile = tile,
+                               .packed_bytes = 2 * operand_bytes,
+                               .add_product = add_product};
 
 }  // namespace kintsugi::core

@@ -14,6 +14,7 @@ struct OneByOne : ScalarArithmetic {
 
 }  // namespace
 
-const PairKernels pairs_generic{"generic", 200, add_pair_products<OneByOne, 4, 1>};
+const PairKernels pairs_generic{
+    .name = "generic", .relative_time = 200, .add_products = add_pair_products<OneByOne, 4, 1>};
 
 }  // namespace kintsugi::core

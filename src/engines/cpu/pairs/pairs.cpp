@@ -80,8 +80,8 @@ void multiply_tile(const NativeProduct<DoubleDouble>& task, const PairKernels& k
   }
   for (std::int64_t j = 0; j < columns; ++j) {
     for (std::int64_t i = 0; i < rows; ++i) {
-      const std::int64_t place = i + j * pair_rows;
-      finish_pair_element(task, row + i, column + j, {tile.sum_hi[place], tile.sum_lo[place]});
+      const std::int64_t index = i + j * pair_rows;
+      finish_pair_element(task, row + i, column + j, {tile.sum_hi[index], tile.sum_lo[index]});
     }
   }
 }

@@ -54,11 +54,12 @@ const std::array<MultiTermKernels, 3> multi_term_kernels{
 #undef KINTSUGI_SMALL_KERNEL
 #undef KINTSUGI_SEGMENTED_KERNEL
 
-const Int8Kernels int8_kernels{int8_tiles,
-                               {KernelName{"int8_sm90a", "residue_products_256", waits_for_grid_dependency},
-                                KernelName{"int8_sm90a", "residue_products_128", waits_for_grid_dependency}},
-                               {KernelName{"int8_sm90a", "integer_products_256", waits_for_grid_dependency},
-                                KernelName{"int8_sm90a", "integer_products_128", waits_for_grid_dependency}}};
+const Int8Kernels int8_kernels{
+    .tiles = int8_tiles,
+    .residues = {KernelName{"int8_sm90a", "residue_products_256", waits_for_grid_dependency},
+                 KernelName{"int8_sm90a", "residue_products_128", waits_for_grid_dependency}},
+    .integers = {KernelName{"int8_sm90a", "integer_products_256", waits_for_grid_dependency},
+                 KernelName{"int8_sm90a", "integer_products_128", waits_for_grid_dependency}}};
 
 #define KINTSUGI_WEIGHTED_TILES(slices_a, slices_b, depth)                          \
   {                                                                                 \
@@ -88,8 +89,9 @@ const std::array<KernelName, 4> dmma_f64_in_panels{
 const std::array<KernelName, 3> dmma_c64_along_k{
     {KINTSUGI_DMMA("dmma_c64_128x64"), KINTSUGI_DMMA("dmma_c64_64x32"), KINTSUGI_DMMA("dmma_c64_32x32")}};
 #undef KINTSUGI_DMMA
-const DmmaKernels dmma_f64{dmma_tiles_f64, dmma_f64_along_k, dmma_f64_in_panels};
-const DmmaKernels dmma_c64{dmma_tiles_c64, dmma_c64_along_k, {}};
+const DmmaKernels dmma_f64{
+    .tiles = dmma_tiles_f64, .along_k = dmma_f64_along_k, .in_panels = dmma_f64_in_panels};
+const DmmaKernels dmma_c64{.tiles = dmma_tiles_c64, .along_k = dmma_c64_along_k, .in_panels = {}};
 
 }  // namespace
 

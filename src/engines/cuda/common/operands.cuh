@@ -13,9 +13,9 @@ namespace kintsugi::core::cuda {
 // Batch item that the thread block works on, counted from the first item of its launch.
 __device__ inline std::int64_t item_of_block() { return blockIdx.y; }
 
-// True if the split's candidate was selected for none of the batch items that the split serves, or alpha is
-// zero, so that no candidate is needed.
-__device__ inline bool none_is_selected(const SplitTasks& tasks) {
+// True if no product needs the slices: the split's candidate was selected for none of the batch items that
+// the split serves, or alpha is zero.
+__device__ inline bool is_unneeded(const SplitTasks& tasks) {
   if (is_zero(tasks.alpha)) return true;
   const DeviceCondition& condition = tasks.condition;
   if (condition.selection == nullptr) return false;
@@ -34,16 +34,16 @@ __device__ inline void clear_counters(const DeviceCounters& counters) {
   for (std::int64_t i = threadIdx.x; i < counters.count; i += blockDim.x) counters.first[i] = 0;
 }
 
-// Begins a split kernel, and returns true if it has something to split: then the kernels before it have
-// finished, and it has cleared the counters of the later product.
-__device__ inline bool begins(const SplitTasks& tasks) {
+// Begins a split kernel. Returns false if its slices are not needed; else the kernels before it have
+// finished, and the counters of the later product are cleared.
+__device__ inline bool begin_split(const SplitTasks& tasks) {
   launch_dependents();
-  if (tasks.condition.selected_earlier && none_is_selected(tasks)) {
+  if (tasks.condition.selected_earlier && is_unneeded(tasks)) {
     exit_in_stream_order();
     return false;
   }
   grid_dependency_wait();
-  const bool splits = tasks.condition.selected_earlier || !none_is_selected(tasks);
+  const bool splits = tasks.condition.selected_earlier || !is_unneeded(tasks);
   if (splits) clear_counters(tasks.cleared);
   return splits;
 }

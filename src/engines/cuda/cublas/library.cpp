@@ -34,23 +34,24 @@ void* open_library(std::string& file) {
   return nullptr;
 }
 
+// Loads a function. Returns its symbol if the library lacks it, else nullptr.
 template <class Function>
-const char* find(void* library, Function& function, const char* symbol) {
+const char* load(void* library, Function& function, const char* symbol) {
   function = reinterpret_cast<Function>(::dlsym(library, symbol));
   return function == nullptr ? symbol : nullptr;
 }
 
-// Returns the first function that the library lacks, or nullptr.
-const char* find_functions(void* library, Cublas& blas) {
+// Loads all functions. Returns the symbol of the first one that the library lacks, else nullptr.
+const char* load_functions(void* library, Cublas& blas) {
   for (const char* missing :
-       {find(library, blas.create, "cublasCreate_v2"), find(library, blas.version, "cublasGetVersion_v2"),
-        find(library, blas.set_stream, "cublasSetStream_v2"),
-        find(library, blas.set_workspace, "cublasSetWorkspace_v2"),
-        find(library, blas.set_pointer_mode, "cublasSetPointerMode_v2"),
-        find(library, blas.math_mode, "cublasGetMathMode"), find(library, blas.gemm, "cublasGemmEx_64"),
-        find(library, blas.gemm_strided, "cublasGemmStridedBatchedEx_64"),
-        find(library, blas.gemm_pointers, "cublasGemmBatchedEx_64"),
-        find(library, blas.status_name, "cublasGetStatusName")}) {
+       {load(library, blas.create, "cublasCreate_v2"), load(library, blas.version, "cublasGetVersion_v2"),
+        load(library, blas.set_stream, "cublasSetStream_v2"),
+        load(library, blas.set_workspace, "cublasSetWorkspace_v2"),
+        load(library, blas.set_pointer_mode, "cublasSetPointerMode_v2"),
+        load(library, blas.math_mode, "cublasGetMathMode"), load(library, blas.gemm, "cublasGemmEx_64"),
+        load(library, blas.gemm_strided, "cublasGemmStridedBatchedEx_64"),
+        load(library, blas.gemm_pointers, "cublasGemmBatchedEx_64"),
+        load(library, blas.status_name, "cublasGetStatusName")}) {
     if (missing != nullptr) return missing;
   }
   return nullptr;
@@ -75,7 +76,7 @@ Cublas open_cublas() {
         "cuBLAS 12 or 13 cannot be opened ({}); it comes with a CUDA toolkit or with the Python package "
         "nvidia-cublas, and KINTSUGI_CUBLAS names its file",
         error != nullptr ? error : blas.file);
-  } else if (const char* missing = find_functions(library, blas)) {
+  } else if (const char* missing = load_functions(library, blas)) {
     blas.reason = fmt::format("{} has no function {}", blas.file, missing);
   }
   return blas;

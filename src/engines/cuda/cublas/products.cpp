@@ -17,7 +17,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// A handle of cuBLAS and what was set of it.
+// A handle of cuBLAS, and the stream, workspace and pointer mode that were last set for it.
 struct KeptHandle {
   BlasHandle handle = nullptr;
   std::uint64_t stream_id = 0;  // a later stream may have the address of a destroyed one, but never its id
@@ -200,9 +200,13 @@ void multiply_floating(const Queue& queue, const Schedule& schedule, const Slice
     for (std::size_t t = 0; t < schedule.terms.size(); ++t) {
       const Term& term = schedule.terms[t];
       const int sum = schedule.joint ? 0 : term.group;
-      products.add({vectors_from(a, term.a, p), vectors_from(b, term.b, p), sums.group<float>(sum),
-                    std::min(k_block, a.vector_stride() - p), weight_of_term(schedule, t), begun[sum],
-                    is_fitted(schedule, term) ? fit : nullptr});
+      products.add({.a = vectors_from(a, term.a, p),
+                    .b = vectors_from(b, term.b, p),
+                    .sums = sums.group<float>(sum),
+                    .k = std::min(k_block, a.vector_stride() - p),
+                    .weight = weight_of_term(schedule, t),
+                    .keep = begun[sum],
+                    .fit = is_fitted(schedule, term) ? fit : nullptr});
       begun[sum] = true;
     }
   }
@@ -221,8 +225,12 @@ void multiply_integers(const Queue& queue, const Schedule& schedule, const Slice
         bool begun = false;
         for (const Term& term : schedule.terms) {
           if (term.group != g) continue;
-          products.add({vectors_from(a, term.a, p), vectors_from(b, term.b, p), inside,
-                        std::min(k_block, a.vector_stride() - p), 1, begun});
+          products.add({.a = vectors_from(a, term.a, p),
+                        .b = vectors_from(b, term.b, p),
+                        .sums = inside,
+                        .k = std::min(k_block, a.vector_stride() - p),
+                        .weight = 1,
+                        .keep = begun});
           begun = true;
         }
       }
@@ -244,8 +252,12 @@ void multiply_without_error(const Queue& queue, const Schedule& schedule, const 
   for (std::int64_t p = 0; p < a.k; p += k_block) {
     for (const Term& term : schedule.terms) {
       const TermProducts products(queue, a, b, sums.rows, scratch);
-      products.add({vectors_from(a, term.a, p), vectors_from(b, term.b, p), inside,
-                    std::min(k_block, a.vector_stride() - p), 1, false});
+      products.add({.a = vectors_from(a, term.a, p),
+                    .b = vectors_from(b, term.b, p),
+                    .sums = inside,
+                    .k = std::min(k_block, a.vector_stride() - p),
+                    .weight = 1,
+                    .keep = false});
       add_exact_sums_outside(queue, inside, a.format->id == FormatId::fp64, sums.group_stride(), p == 0,
                              sums.group<std::int64_t>(term.group));
     }

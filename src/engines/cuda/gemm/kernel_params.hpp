@@ -43,7 +43,7 @@ inline constexpr int max_tile_columns = 192;
 
 // More clusters than any device holds; an H200 holds 66.
 inline constexpr int max_clusters = 128;
-inline constexpr int counters_of_tile = 4;  // one for each of the cluster's consumer warpgroups
+inline constexpr int counters_of_tile = 4;  // one for each consumer warpgroup of the cluster
 
 struct MultiTermParams {
   // Tile of C of the first batch item. Selections, and ranges of operands that differ, are stored
@@ -58,7 +58,8 @@ struct MultiTermParams {
   // Sums of earlier segments of k: those of the tile that each cluster works on, then those of the tiles that
   // are split along k. Not read if k is one segment.
   float* segment_sums = nullptr;
-  std::uint32_t* k_parts_added = nullptr;   // one counter per tile split along k; 0 before the launch
+  // counters_of_tile counters for each tile that is split along k; 0 before the launch.
+  std::uint32_t* k_parts_added = nullptr;
   std::uint32_t* clusters_begun = nullptr;  // used if tiles are split along k; 0 before and after
   float rescale = 1;
 };
@@ -67,7 +68,7 @@ struct MultiTermParams {
 // rows make a cluster, and share the columns' slices.
 inline constexpr int small_tile_rows = 64;
 inline constexpr int small_tile_threads = 160;
-inline constexpr int max_stages = 8;
+inline constexpr int max_stages = 8;  // of a small tile
 // Largest number of tiles of C whose segments of k have thread blocks of their own, and largest size of their
 // sums.
 inline constexpr std::int64_t max_segmented_tiles = 1024;

@@ -84,10 +84,10 @@ struct Position {
   int column;
 };
 
-// Elements that a thread has to recompute, and sums that are zero, a bit each.
-struct OpenElements {
-  std::uint64_t open = 0;
-  std::uint64_t zero_sums = 0;
+// A thread's sums that are not reliable, and those that are zero: a bit each.
+struct UnreliableSums {
+  std::uint64_t unreliable = 0;
+  std::uint64_t zeros = 0;
 };
 
 template <class T>
@@ -99,8 +99,8 @@ __device__ bool has_zero_part(const T& x) {
   }
 }
 
-// Adds a sum of zero that ranges prove to an element that holds the old C. Returns false, with nothing done,
-// if the result's sign or value depends on the sign of that zero.
+// Adds a sum of zero, which ranges prove, to an element that holds the old C. Returns false, with nothing
+// done, if the result's sign or value depends on the sign of that zero.
 template <class T>
 __device__ bool add_zero_sum(const Scalars<T>& scalars, T& element) {
   const T scaled = times(scalars.beta, element);
@@ -109,12 +109,12 @@ __device__ bool add_zero_sum(const Scalars<T>& scalars, T& element) {
   return true;
 }
 
-// Recomputes open elements, each in one thread. c begins at (row, column) of C; position_of(e) is the
-// Position of the element of bit e.
+// Recomputes the elements of unreliable sums, each in one thread, unless ranges prove their sums. c begins at
+// (row, column) of C; position_of(e) is the Position of the element of bit e.
 template <class T, class PositionOf>
-__device__ void recompute_open_elements(const DeviceTile& tile, std::int64_t row, std::int64_t column,
-                                        const MatrixView<T>& c, const Scalars<T>& scalars,
-                                        const OpenElements& elements, const PositionOf& position_of) {
+__device__ void recompute_unreliable(const DeviceTile& tile, std::int64_t row, std::int64_t column,
+                                     const MatrixView<T>& c, const Scalars<T>& scalars,
+                                     const UnreliableSums& sums, const PositionOf& position_of) {
   DeviceSide a = tile.a;
   DeviceSide b = tile.b;
   a.item += blockIdx.y;
@@ -125,18 +125,18 @@ __device__ void recompute_open_elements(const DeviceTile& tile, std::int64_t row
   const VectorRange* columns = ranges_of(tile.b, view_b.rows);
   const bool adds = scalars.beta != T(0);
 #pragma unroll 1
-  for (std::uint64_t open = elements.open; open != 0; open &= open - 1) {
-    const int bit = __ffsll(static_cast<long long>(open)) - 1;
+  for (std::uint64_t bits = sums.unreliable; bits != 0; bits &= bits - 1) {
+    const int bit = __ffsll(static_cast<long long>(bits)) - 1;
     const Position at = position_of(bit);
     T& element = c(at.row, at.column);
     const bool is_proved =
         rows != nullptr && columns != nullptr &&
         is_reliable_by_ranges<RealOf<T>>(rows[row + at.row], columns[parts_of<T> * (column + at.column)],
                                          view_a.columns);
-    // With beta = 0 the kernel has written the open elements. With another beta they still hold the old C;
+    // With beta = 0 the kernel has written these elements too. With another beta they still hold the old C;
     // sums of zero are frequent where operands have a structure of zeros, as triangular ones have.
     if (is_proved && !adds) continue;
-    if (is_proved && (elements.zero_sums >> bit & 1) != 0 && add_zero_sum(scalars, element)) continue;
+    if (is_proved && (sums.zeros >> bit & 1) != 0 && add_zero_sum(scalars, element)) continue;
     element = recomputed_element<T, 1>(view_a, view_b, row + at.row, column + at.column, scalars,
                                        adds ? &element : nullptr, 0);
   }

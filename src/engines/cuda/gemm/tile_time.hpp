@@ -32,7 +32,7 @@ TileChoice fastest_tile(std::span<const Tile> tiles, std::span<const double> tim
   TileChoice best;
   for (std::size_t i = 0; i < tiles.size(); ++i) {
     const std::int64_t count = divide_up(rows, tiles[i].rows()) * divide_up(columns, tiles[i].columns());
-    const double time = tile_time(count * items, sm_count, tiles[i].at_once, times[i]);
+    const double time = tile_time(count * items, sm_count, tiles[i].blocks_per_sm, times[i]);
     if (i == 0 || time < best.time) best = {i, time};
   }
   return best;

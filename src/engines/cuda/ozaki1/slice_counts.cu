@@ -81,7 +81,7 @@ class RowSliceCounts {
       if (threadIdx.x != 0) continue;
       if (found.enough == 0 && found.exhausted == 0) *task_.unreachable = 1;
       SliceCounts& target =
-          slice_counts.slice_counts[(task_.first + row_) / slice_counts.rows + j * slice_counts.blocks_m];
+          slice_counts.counts[(task_.first + row_) / slice_counts.rows + j * slice_counts.blocks_m];
       if (found.enough > 0) atomicMax(&target.enough, found.enough);
       if (found.exhausted > 0) atomicMax(&target.exhausted, found.exhausted);
     }
@@ -198,12 +198,11 @@ extern "C" __global__ void __launch_bounds__(slice_count_threads)
   const DeviceBlockSliceCounts& slice_counts = item.slice_counts;
   DeviceSliceCounts& counts = item.report->slices;
   const std::int64_t blocks =
-      slice_counts.slice_counts == nullptr ? 1 : slice_counts.blocks_m * slice_counts.blocks_n;
+      slice_counts.counts == nullptr ? 1 : slice_counts.blocks_m * slice_counts.blocks_n;
   for (std::int64_t block = threadIdx.x; block < blocks; block += slice_count_threads) {
-    const SliceDepth depth =
-        slice_counts.slice_counts == nullptr
-            ? SliceDepth{item.slices, item.slices, item.fast}
-            : depth_of(slice_counts.slice_counts[block], max_successive_slices, item.fast);
+    const SliceDepth depth = slice_counts.counts == nullptr
+                                 ? SliceDepth{item.slices, item.slices, item.fast}
+                                 : depth_of(slice_counts.counts[block], max_successive_slices, item.fast);
     count_block(counts, depth, item.slices);
   }
 }

@@ -117,7 +117,7 @@ class VectorSplit {
     const std::int64_t j = (task_.first + vector_) / slice_counts.vectors;
     for (std::int64_t i = 0; i < slice_counts.blocks_m; ++i) {
       const SliceDepth depth =
-          depth_of(slice_counts.slice_counts[i + j * slice_counts.blocks_m], max_successive_slices, true);
+          depth_of(slice_counts.counts[i + j * slice_counts.blocks_m], max_successive_slices, true);
       if (depth.a > 0 && !depth.fast) return true;
     }
     return false;

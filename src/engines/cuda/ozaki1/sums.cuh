@@ -16,11 +16,11 @@ __device__ inline std::int32_t exponent_at(const DeviceSliceExponents& slices, i
 // Slices that make up element (i, v) of the tile.
 __device__ inline SliceDepth depth_at(const DeviceProductSums& sums, std::int64_t i, std::int64_t v) {
   const DeviceBlockSliceCounts& slice_counts = sums.slice_counts;
-  if (slice_counts.slice_counts == nullptr) return {sums.slices, sums.slices, sums.fast};
+  if (slice_counts.counts == nullptr) return {sums.slices, sums.slices, sums.fast};
   const std::int64_t first_vector = sums.tile.first_column * (sums.tile.c.complex() ? 2 : 1);
   const std::int64_t block = (sums.tile.first_row + i) / slice_counts.rows +
                              (first_vector + v) / slice_counts.vectors * slice_counts.blocks_m;
-  return depth_of(slice_counts.slice_counts[block], sums.slices, sums.fast);
+  return depth_of(slice_counts.counts[block], sums.slices, sums.fast);
 }
 
 __device__ inline double& running_sum(const DeviceProductSums& sums, std::int64_t i, std::int64_t v) {

@@ -10,13 +10,14 @@
 
 namespace kintsugi::core::cuda {
 
+// Sums of accumulator groups, which are added with weights 2^exponent.
 struct WeightedSums {
   const void* data;
-  std::int64_t rows;
-  std::int64_t group_stride;
+  std::int64_t rows;          // sums from a column to the next
+  std::int64_t group_stride;  // sums from a group to the next
   std::int32_t groups;
   std::int32_t smallest_exponent;
-  std::int16_t exponents[max_groups];  // fitted_exponent: that of the selection's fit
+  std::int16_t exponents[max_groups];  // of the groups' weights; fitted_exponent: that of the selection's fit
 };
 
 struct ResidueSums {
@@ -51,7 +52,7 @@ inline constexpr int most_checked_limbs = 6;
 static_assert(residue_bits(moduli_in_limbs(few_checked_limbs)) >= 2 * 70 + 41);
 static_assert(moduli_in_limbs(most_checked_limbs) == max_moduli);
 
-// Matrix to be scaled, transposed if need be, so that its columns are contiguous in memory.
+// Matrix to be scaled: C, or its transpose if C's rows are contiguous in memory.
 struct ScaledMatrix {
   DeviceMatrix c;
   std::int64_t item;
@@ -59,8 +60,8 @@ struct ScaledMatrix {
   DeviceCondition condition;
 };
 
-// Rows that a thread block scales.
-inline constexpr std::int64_t scaled_at_once = 1024;
+// Rows per thread block of the kernels that scale C.
+inline constexpr std::int64_t scaled_rows = 1024;
 
 // Rows and columns of C that a thread block recombines.
 inline constexpr int block_rows = 128;

@@ -106,8 +106,8 @@ void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item, const D
     std::swap(matrix.c.rows, matrix.c.columns);
     std::swap(matrix.c.row_stride, matrix.c.column_stride);
   }
-  launch(kernel_of_type(kernels, c.type), {divide_up(matrix.c.rows, scaled_at_once) * matrix.c.columns}, 256,
-         0, queue, matrix);
+  launch(kernel_of_type(kernels, c.type), {divide_up(matrix.c.rows, scaled_rows) * matrix.c.columns}, 256, 0,
+         queue, matrix);
 }
 
 void add_outside(const Queue& queue, const std::int32_t* inside, std::int64_t elements, int modulus,

@@ -6,7 +6,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Scales C; a thread block takes `scaled_at_once` rows of a column. Columns are rows of C if those are
+// Scales C; a thread block takes `scaled_rows` rows of a column. `matrix` is C transposed if C's rows are
 // contiguous.
 template <class T>
 __device__ void scale(const ScaledMatrix& matrix) {
@@ -14,10 +14,10 @@ __device__ void scale(const ScaledMatrix& matrix) {
   const T beta = Scalars<T>(matrix.scalars).beta;
   if (beta == T(1)) return;
   const MatrixView<T> c = view_of<T>(matrix.c, matrix.item);
-  const std::int64_t blocks = divide_up(c.rows, scaled_at_once);
-  const std::int64_t first = blockIdx.x % blocks * scaled_at_once + threadIdx.x;
-  const std::int64_t last = std::min(c.rows, first - threadIdx.x + scaled_at_once);
-  for (std::int64_t i = first; i < last; i += blockDim.x) {
+  const std::int64_t blocks = divide_up(c.rows, scaled_rows);
+  const std::int64_t first = blockIdx.x % blocks * scaled_rows + threadIdx.x;
+  const std::int64_t end = std::min(c.rows, first - threadIdx.x + scaled_rows);
+  for (std::int64_t i = first; i < end; i += blockDim.x) {
     T& element = c(i, blockIdx.x / blocks);
     element = beta == T(0) ? T(0) : scaled_element(beta, element);
   }

@@ -61,7 +61,8 @@ __device__ T scaled(const T& beta, const T& c) {
   return beta == T(0) ? T(0) : scaled_element(beta, c);
 }
 
-// Rows per thread, adjacent in the sums. A thread has these rows of some columns; a warp takes a column.
+// Rows per thread, adjacent in the sums. A thread has these rows in columns_each columns (TileBlock); a warp
+// takes a column.
 inline constexpr int rows_each = block_rows / warp_size;
 
 // A thread's elements of one column, aligned for the widest accesses.
@@ -82,7 +83,7 @@ class TileBlock {
  public:
   static constexpr int parts = static_cast<int>(parts_of<T>);
   static constexpr int columns = block_columns(element_type<T>());
-  static constexpr int columns_each = columns / block_warps;
+  static constexpr int columns_each = columns / block_warps;  // per thread
 
   __device__ explicit TileBlock(const DeviceTile& tile) {
     const auto blocks = static_cast<unsigned>(divide_up(tile.rows, block_rows));

@@ -18,6 +18,7 @@ struct RangesTask {
   std::int64_t blocks = 0;      // thread blocks
 };
 
+// The grid's first extent has the thread blocks of the first operand, then those of the second.
 struct RangesTasks {
   RangesTask task[2];
   Alpha alpha;
@@ -27,7 +28,7 @@ struct RangesTasks {
 struct SummaryTask {
   const VectorRange* ranges = nullptr;
   std::int64_t vectors = 0;
-  std::int64_t of_block = 0;  // vectors of a thread block
+  std::int64_t vectors_per_block = 0;  // vectors per thread block
   MergedSummary* summaries = nullptr;
 };
 

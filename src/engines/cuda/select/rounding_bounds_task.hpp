@@ -7,16 +7,18 @@
 
 namespace kintsugi::core::cuda {
 
+// Parameters for one operand of one batch item.
 struct RoundingBoundsTask {
   DeviceMatrix matrix;
   std::int64_t item = 0;
-  const VectorRange* ranges = nullptr;
-  int top_exponent = 0;
-  RoundingBound* bounds = nullptr;
-  std::int64_t first = 0;
-  std::int64_t blocks = 0;  // thread blocks
+  const VectorRange* ranges = nullptr;  // of all vectors of the operand
+  int top_exponent = 0;                 // exponent of the largest integer to which elements are scaled
+  RoundingBound* bounds = nullptr;      // of all vectors of the operand
+  std::int64_t first = 0;               // first vector whose bounds are found
+  std::int64_t blocks = 0;  // thread blocks for the operand's vectors, ranges_vectors of them each
 };
 
+// The grid has the thread blocks of the first operand, then those of the second.
 struct RoundingBoundsTasks {
   RoundingBoundsTask task[2];
   DeviceCondition condition;

@@ -46,21 +46,23 @@ void launch_ranges(const KernelName& kernel, const Queue& queue, const DeviceSid
 const KernelName ranges_kernel{"ranges", "find_ranges", waits_for_grid_dependency};
 const KernelName norms_kernel{"norms", "find_norms", waits_for_grid_dependency};
 
-void find_of_equal_items(const KernelName& kernel, const Queue& queue, const DeviceSide& a,
-                         const DeviceSide& b, const Alpha& alpha) {
-  if (!has_long_vectors(a, b)) return launch_ranges(kernel, queue, a, b, alpha);
+enum class Found : std::uint8_t { ranges, norms };
+
+void find_of_equal_items(Found found, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+                         const Alpha& alpha) {
+  if (!has_long_vectors(a, b))
+    return launch_ranges(found == Found::ranges ? ranges_kernel : norms_kernel, queue, a, b, alpha);
   const std::array sides{VectorsOfSide{a, 0, a.matrix.vectors(), true},
                          VectorsOfSide{b, 0, b.matrix.vectors(), true}};
-  if (&kernel == &ranges_kernel) return find_ranges_by_parts(queue, sides, alpha);
+  if (found == Found::ranges) return find_ranges_by_parts(queue, sides, alpha);
   find_norms_by_parts(queue, sides, alpha, {});
 }
 
-void find_of_sides(const KernelName& kernel, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+void find_of_sides(Found found, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                    const DeviceScalars& scalars) {
   const Alpha alpha = alpha_of(scalars, a, b);
-  if (a.items == b.items) return find_of_equal_items(kernel, queue, a, b, alpha);
-  for (const DeviceSide& side : {a, b})
-    find_of_equal_items(kernel, queue, side, {{}, 0, nullptr, side.items}, alpha);
+  if (a.items == b.items) return find_of_equal_items(found, queue, a, b, alpha);
+  for (const DeviceSide& side : {a, b}) find_of_equal_items(found, queue, side, no_side(side.items), alpha);
 }
 
 }  // namespace
@@ -72,11 +74,11 @@ Alpha alpha_of(const DeviceScalars& scalars, const DeviceSide& a, const DeviceSi
 }
 
 void find_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars) {
-  find_of_sides(ranges_kernel, queue, a, b, scalars);
+  find_of_sides(Found::ranges, queue, a, b, scalars);
 }
 
 void find_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars) {
-  find_of_sides(norms_kernel, queue, a, b, scalars);
+  find_of_sides(Found::norms, queue, a, b, scalars);
 }
 
 void find_rounding_bounds(const Queue& queue, const DeviceRoundingBounds& a, const DeviceRoundingBounds& b,
@@ -88,29 +90,29 @@ void find_rounding_bounds(const Queue& queue, const DeviceRoundingBounds& a, con
 
 void summarize(const Queue& queue, const DeviceSide& side, MergedSummary* summaries) {
   static const KernelName kernel{"selector", "summarize_ranges"};
-  constexpr std::int64_t of_block = 2048;  // vectors
+  constexpr std::int64_t vectors_per_block = 2048;
   const std::int64_t vectors = side.matrix.vectors();
   clear(queue, summaries, static_cast<std::size_t>(side.items) * sizeof(MergedSummary));
   for (std::int64_t first = 0; first < side.items; first += max_launched_items) {
-    launch(kernel, {divide_up(vectors, of_block), std::min(side.items - first, max_launched_items)},
+    launch(kernel, {divide_up(vectors, vectors_per_block), std::min(side.items - first, max_launched_items)},
            selection_threads, 0, queue,
-           SummaryTask{side.ranges + first * vectors, vectors, of_block, summaries + first});
+           SummaryTask{side.ranges + first * vectors, vectors, vectors_per_block, summaries + first});
   }
 }
 
 SelectionTask selection_task(const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
                              const DeviceCandidates& candidates, DeviceSelection* selection,
                              const DeviceReporting& reporting) {
-  return {{a.ranges, b.ranges},
-          {a.norms, b.norms},
-          {a.summaries, b.summaries},
-          {a.matrix.vectors(), b.matrix.vectors()},
-          a.matrix.length(),
-          {a.items == 1, b.items == 1},
-          alpha_of(scalars, a, b),
-          candidates,
-          selection,
-          reporting};
+  return {.ranges = {a.ranges, b.ranges},
+          .norms = {a.norms, b.norms},
+          .summaries = {a.summaries, b.summaries},
+          .vectors = {a.matrix.vectors(), b.matrix.vectors()},
+          .length = a.matrix.length(),
+          .is_shared = {a.items == 1, b.items == 1},
+          .alpha = alpha_of(scalars, a, b),
+          .candidates = candidates,
+          .selection = selection,
+          .reporting = reporting};
 }
 
 void select(const Queue& queue, const SelectionTask& task, std::int64_t items) {

@@ -12,8 +12,8 @@ namespace kintsugi::core::cuda {
 inline constexpr int range_ints = sizeof(VectorRange) / sizeof(int);
 static_assert(sizeof(VectorRange) % sizeof(int) == 0);
 
-// Extremes of the ranges seen so far; `largest` stays INT_MIN while all vectors are zero.
-struct Extremes {
+// RangeExtremes of the ranges seen so far; `largest` stays INT_MIN while all vectors are zero.
+struct RangeExtremes {
   std::int32_t dynamic_range;
   std::int32_t largest;
   std::int32_t smallest;
@@ -21,19 +21,19 @@ struct Extremes {
   std::int32_t elements;
   std::int32_t depth;
 
-  __device__ static Extremes none() { return {0, INT_MIN, INT_MAX, true, INT_MAX, 0}; }
+  __device__ static RangeExtremes none() { return {0, INT_MIN, INT_MAX, true, INT_MAX, 0}; }
 
   __device__ void add(const VectorRange& range) {
     finite = finite && range.finite();
     if ((range.flags & VectorRange::all_zero) != 0) return;
-    add(Extremes{.dynamic_range = range.dynamic_range(),
-                 .largest = range.largest,
-                 .smallest = range.smallest,
-                 .finite = true,
-                 .elements = range.elements,
-                 .depth = range.depth});
+    add(RangeExtremes{.dynamic_range = range.dynamic_range(),
+                      .largest = range.largest,
+                      .smallest = range.smallest,
+                      .finite = true,
+                      .elements = range.elements,
+                      .depth = range.depth});
   }
-  __device__ void add(const Extremes& other) {
+  __device__ void add(const RangeExtremes& other) {
     dynamic_range = max(dynamic_range, other.dynamic_range);
     largest = max(largest, other.largest);
     smallest = min(smallest, other.smallest);
@@ -69,12 +69,12 @@ struct RangeStaging {
   static constexpr int warps = threads / 32;
 
   int loaded[warps][ranges_per_load * range_ints];
-  Extremes extremes[warps];
+  RangeExtremes extremes[warps];
 };
 
 // Adds the loaded ranges to `extremes`; the warp's shared memory turns ints by lane into ranges by lane.
 __device__ inline void add_ranges(const LoadedRanges& loaded, std::int64_t count,
-                                  int (&shared)[ranges_per_load * range_ints], Extremes& extremes) {
+                                  int (&shared)[ranges_per_load * range_ints], RangeExtremes& extremes) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   __syncwarp();
 #pragma unroll
@@ -91,11 +91,11 @@ __device__ inline void add_ranges(const LoadedRanges& loaded, std::int64_t count
 // this with the ranges of one of them. The result is complete in thread 0.
 template <int threads, int sides>
 __device__ void extremes_by_block(const VectorRange* ranges, std::int64_t vectors,
-                                  RangeStaging<threads>& staging, Extremes (&found)[sides]) {
+                                  RangeStaging<threads>& staging, RangeExtremes (&found)[sides]) {
   constexpr int warps_per_side = threads / 32 / sides;
   constexpr std::int64_t step = warps_per_side * ranges_per_load;
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  Extremes extremes = Extremes::none();
+  RangeExtremes extremes = RangeExtremes::none();
   for (std::int64_t v = warp % warps_per_side * ranges_per_load; v < vectors; v += loads_in_flight * step) {
     LoadedRanges loaded[loads_in_flight] = {};
 #pragma unroll
@@ -115,7 +115,7 @@ __device__ void extremes_by_block(const VectorRange* ranges, std::int64_t vector
   if (threadIdx.x != 0) return;
 #pragma unroll
   for (int side = 0; side < sides; ++side) {
-    found[side] = Extremes::none();
+    found[side] = RangeExtremes::none();
 #pragma unroll
     for (int i = 0; i < warps_per_side; ++i) found[side].add(staging.extremes[side * warps_per_side + i]);
   }
@@ -125,7 +125,7 @@ __device__ void extremes_by_block(const VectorRange* ranges, std::int64_t vector
 inline constexpr std::int32_t exponent_bias = 1 << 20;
 
 // Merges extremes into a summary that other thread blocks merge theirs into.
-__device__ inline void merge(MergedSummary* summary, const Extremes& extremes) {
+__device__ inline void merge(MergedSummary* summary, const RangeExtremes& extremes) {
   const bool is_zero = extremes.largest == INT_MIN;
   const MergedSummary own{
       .dynamic_range = static_cast<std::uint32_t>(extremes.dynamic_range),
@@ -151,7 +151,7 @@ __device__ inline RangeSummary load(const MergedSummary* source) {
   const std::int32_t has_special = read(source->has_special);
   const std::int32_t elements_below_max = read(source->elements_below_max);
   const std::int32_t depth = read(source->depth);
-  Extremes extremes = Extremes::none();
+  RangeExtremes extremes = RangeExtremes::none();
   extremes.finite = has_special == 0;
   if (biased_largest != 0) {
     extremes = {.dynamic_range = dynamic_range,
@@ -176,7 +176,7 @@ __device__ void summarize_sides(const SelectionTask& task, std::int64_t item, Ra
       known[side] = load(task.summaries[side] + item_of(side));
   }
   const int own = static_cast<int>(threadIdx.x) / (threads / 2);  // side of the thread's half of the block
-  Extremes found[2];
+  RangeExtremes found[2];
   extremes_by_block<threads>(task.ranges[own] + item_of(own) * task.vectors[own],
                              task.summaries[own] == nullptr ? task.vectors[own] : 0, staging, found);
   selection.a = task.summaries[0] == nullptr ? found[0].summary() : known[0];

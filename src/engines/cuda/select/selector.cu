@@ -19,7 +19,7 @@ __device__ void max_over_warp(NormsOfSide& extremes) {
   max_over_lanes(extremes.spread);
 }
 
-// Extremes of one operand's norms under the scales of all candidates, complete in thread 0.
+// RangeExtremes of one operand's norms under the scales of all candidates, complete in thread 0.
 __device__ NormsOfSide norm_extremes_by_block(const SelectionTask& task, int side, std::int64_t item) {
   constexpr int candidates = DeviceReport::max_candidates;
   __shared__ double warp_extremes[warps][candidates + 2];
@@ -95,10 +95,10 @@ __device__ void select(const SelectionTask& task) {
 extern "C" __global__ void __launch_bounds__(selection_threads)
     summarize_ranges(const __grid_constant__ SummaryTask task) {
   __shared__ RangeStaging<selection_threads> staging;
-  const std::int64_t first = blockIdx.x * task.of_block;
-  Extremes extremes[1];
+  const std::int64_t first = blockIdx.x * task.vectors_per_block;
+  RangeExtremes extremes[1];
   extremes_by_block<selection_threads>(task.ranges + blockIdx.y * task.vectors + first,
-                                       min(task.of_block, task.vectors - first), staging, extremes);
+                                       min(task.vectors_per_block, task.vectors - first), staging, extremes);
   if (threadIdx.x == 0) merge(task.summaries + blockIdx.y, extremes[0]);
 }
 

@@ -24,6 +24,7 @@ struct Exchange {
   Mailbox& mailbox;
 };
 
+// Add to a sum in shared memory, atomically.
 template <class Source>
 __device__ void add_shared(Magnitudes<Source>& target, const Magnitudes<Source>& magnitudes) {
   if constexpr (sizeof(Source) == 4) {
@@ -245,7 +246,7 @@ __device__ void split_columns(const SplitTask& task, std::int64_t block) {
 // All thread blocks of a cluster belong to one task: each task has whole clusters.
 template <class Source, ElementKind kind>
 __device__ void split_rows_or_columns(const SplitTasks& tasks) {
-  if (!begins(tasks)) return;
+  if (!begin_split(tasks)) return;
   std::int64_t block = blockIdx.x;
   const SplitTask& task = task_of_block(tasks, block);
   if (task.vector_threads != 0) {

@@ -105,7 +105,7 @@ __device__ void write_elements(const SplitTask& task, const Scaling& scaling, st
 
 template <class Source, class Digits>
 __device__ void split_complex(const SplitTasks& tasks, ElementKind kind) {
-  if (!begins(tasks)) return;
+  if (!begin_split(tasks)) return;
   __shared__ Tile<Source> tile;
   __shared__ Scaling scalings[tile_vectors];
   std::int64_t block = blockIdx.x;

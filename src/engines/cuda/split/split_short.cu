@@ -132,7 +132,7 @@ __device__ void split_group(const VectorGroup& group, const Source (&x)[elements
 
 template <class Source, ElementKind kind>
 __device__ void split_short(const SplitTasks& tasks) {
-  if (!begins(tasks)) return;
+  if (!begin_split(tasks)) return;
   __shared__ Source memory[threads * elements_at_once + threads / 8];
   const std::int64_t groups = tasks.task[0].blocks + tasks.task[1].blocks;
   Source x[elements_at_once];

@@ -98,7 +98,7 @@ __device__ void split_tiles_of(const SplitTask& task, const TilesPart& part, Til
 // blocks than parts.
 template <class Source, ElementKind kind>
 __device__ void split_tiles(const SplitTasks& tasks) {
-  if (!begins(tasks)) return;
+  if (!begin_split(tasks)) return;
   __shared__ Tile<Source> tile;
   __shared__ Scaling scalings[tile_vectors];
   const std::int64_t parts = tasks.task[0].blocks + tasks.task[1].blocks;

@@ -29,6 +29,15 @@ struct SplitCall {
   bool finds_norms() const { return norms.ruled_out != nullptr; }
 };
 
+// Threads that split one vector, for traversals whose thread blocks hold whole vectors; else 0.
+std::int32_t vector_threads(Traversal traversal, const Slices& slices) {
+  const std::int64_t stride = slices.vector_stride();
+  if (traversal == Traversal::rows) return static_cast<std::int32_t>(threads_per_vector(stride));
+  if (traversal == Traversal::short_vectors)
+    return static_cast<std::int32_t>(threads_per_short_vector(stride));
+  return 0;
+}
+
 SplitTask task_of(const SplitTraversal& traversal, std::int64_t blocks, const SplitCall& call) {
   const DeviceSplit& split = *traversal.split;
   const Slices& slices = split.slices;
@@ -51,11 +60,7 @@ SplitTask task_of(const SplitTraversal& traversal, std::int64_t blocks, const Sp
           .found_norms = call.norms,
           .ranges_known = split.ranges_known,
           .fit = split.fit,
-          .vector_threads = traversal.traversal == Traversal::rows
-                                ? static_cast<std::int32_t>(threads_per_vector(slices.vector_stride()))
-                            : traversal.traversal == Traversal::short_vectors
-                                ? static_cast<std::int32_t>(threads_per_short_vector(slices.vector_stride()))
-                                : 0,
+          .vector_threads = vector_threads(traversal.traversal, slices),
           .part_length = traversal.part_length(),
           .blocks = blocks};
 }
@@ -157,7 +162,7 @@ void split_complex(const Queue& queue, DeviceSplit split, const DeviceCondition&
          split.rule->top_exponent + 1);
   const std::size_t number = (side.matrix.type == ElementType::c32 ? 0U : 2U) +
                              (kind_of(*split.rule) == ElementKind::wide_residues ? 1U : 0U);
-  if (!split.ranges_known) find_ranges(queue, side, {{}, 0, nullptr, side.items}, {});
+  if (!split.ranges_known) find_ranges(queue, side, no_side(side.items), {});
   split.ranges_known = true;
   SplitTasks tasks;
   tasks.condition = condition;

@@ -116,10 +116,10 @@ class FusedCall {
       select(items, a_.summaries == nullptr && b_.summaries == nullptr);
       return;
     }
-    const int first = select_first(items);
-    for (int r = first; r < static_cast<int>(emulations(plan_).size()); ++r)
+    const int next = begin_chain(items);
+    for (int r = next; r < static_cast<int>(emulations(plan_).size()); ++r)
       multiply_candidate(r, items, {true, true});
-    multiply_otherwise(items);
+    end_chain(items);
   }
 
   // True if products need not wait for the selection: the only emulation accepts most operands, and after any
@@ -139,10 +139,10 @@ class FusedCall {
            !(a_.has(first.split_a) && b_.has(first.split_b));
   }
 
-  // Finds ranges and selects; also multiplies by the first candidate if its split found the ranges, maybe
-  // before the selection, which multiply_otherwise() makes then. Returns the first candidate that is still to
-  // be multiplied.
-  int select_first(const Items& items) const {
+  // Begins the fallback chain: finds ranges and selects. If the first candidate's split finds the ranges, its
+  // products are made too, before the selection if multiplies_before_selection(); then end_chain() selects.
+  // Returns the first candidate that is still to be multiplied.
+  int begin_chain(const Items& items) const {
     if (finds_ranges_while_splitting()) {
       const bool multiplies_first = multiplies_before_selection();
       const FusedSlices slices = split(0, items, all_of_c(), {false, false});
@@ -190,9 +190,12 @@ class FusedCall {
     if (side.has(rule)) return side.prepared_item(items.first).slices.block(vectors.first, vectors.count);
     Slices slices = memory;
     slices.vectors = vectors.count;
-    splits.push_back({side.at(items, rule), vectors.first, &rule, slices,
-                      ranges_known && side.prepared == nullptr, nullptr, false,
-                      !ranges_known && plan_.candidates.front().acceptance.mean_depth > 0});
+    splits.push_back({.side = side.at(items, rule),
+                      .first = vectors.first,
+                      .rule = &rule,
+                      .slices = slices,
+                      .ranges_known = ranges_known && side.prepared == nullptr,
+                      .finds_depth = !ranges_known && plan_.candidates.front().acceptance.mean_depth > 0});
     return slices;
   }
 
@@ -225,7 +228,11 @@ class FusedCall {
                    const DeviceCondition& condition) const {
     const Program& program = plan_.candidates[static_cast<std::size_t>(r)].program;
     if (operands_.report == nullptr || program.schedule.tiles.depth == 0) return;
-    DeviceTileCount count{{}, {}, a_.shared, b_.shared, items.count, condition};
+    DeviceTileCount count;
+    count.shares_a = a_.shared;
+    count.shares_b = b_.shared;
+    count.items = items.count;
+    count.condition = condition;
     if (block.column == 0) count.a = slices.a;
     if (block.row == 0) count.b = slices.b;
     if (count.a.data != nullptr || count.b.data != nullptr)
@@ -234,17 +241,17 @@ class FusedCall {
 
   DeviceTile tile_of(const DeviceSide& a, const DeviceSide& b, const Items& items, const ResultBlock& block,
                      const DeviceCondition& condition) const {
-    return {a,
-            b,
-            operands_.c,
-            items.first,
-            block.row,
-            block.column,
-            block.rows,
-            block.columns,
-            operands_.scalars,
-            condition,
-            items.count};
+    return {.a = a,
+            .b = b,
+            .c = operands_.c,
+            .item = items.first,
+            .first_row = block.row,
+            .first_column = block.column,
+            .rows = block.rows,
+            .columns = block.columns,
+            .scalars = operands_.scalars,
+            .condition = condition,
+            .items = items.count};
   }
 
   void multiply(int r, const Items& items, const FusedSlices& slices, const ResultBlock& block,
@@ -259,8 +266,9 @@ class FusedCall {
         memory_.scratch);
   }
 
-  // Writes beta C where alpha is 0, and the native product where no emulation was selected.
-  void multiply_otherwise(const Items& items) const {
+  // Ends the fallback chain: writes beta C where alpha is 0, and the native product where no emulation was
+  // selected. Selects before, if begin_chain() has not.
+  void end_chain(const Items& items) const {
     for (std::int64_t e = 0; e < items.count; ++e) {
       if (operands_.scalars.on_device()) {
         engine_.scale(queue_, operands_.c, items.first + e, operands_.scalars,

@@ -21,12 +21,12 @@ class DeviceOzaki1Product {
         engine_(*task.plan.engine->device()), kernels_(*engine_.ozaki1()),
         memory_(lay_out_device_ozaki1(task.plan, task.blocking, workspace)),
         slice_counts_(ozaki1_slice_counts(task.plan)), condition_{task.selection, 0} {
-    slice_counts_.slice_counts = memory_.slice_counts;
+    slice_counts_.counts = memory_.slice_counts;
   }
 
   void run() {
     engine_.clear(task_.queue, memory_.unreachable, sizeof(std::int32_t));
-    if (slice_counts_.slice_counts != nullptr) find_slice_counts();
+    if (slice_counts_.counts != nullptr) find_slice_counts();
     for_each_block(task_.blocking, task_.c.rows, task_.c.columns, [&](const ResultBlock& block) {
       if (begins_columns(block)) split_b({block.column, block.columns});
       if (!a_is_split_) split_a({block.row, block.rows});
@@ -61,13 +61,13 @@ class DeviceOzaki1Product {
   void split_b(const Part& columns) {
     const std::int64_t parts = plan_.problem.parts();
     split(task_.b, {parts * columns.first, parts * columns.count}, memory_.b, memory_.exponents_b,
-          slice_counts_.slice_counts != nullptr ? Complete::where_used : Complete::unchecked);
+          slice_counts_.counts != nullptr ? Complete::where_used : Complete::unchecked);
   }
 
   // Algorithm 3, for all blocks of C.
   void find_slice_counts() {
     engine_.clear(
-        task_.queue, slice_counts_.slice_counts,
+        task_.queue, slice_counts_.counts,
         static_cast<std::size_t>(slice_counts_.blocks_m * slice_counts_.blocks_n) * sizeof(SliceCounts));
     kernels_.weigh_inner_indices(task_.queue, task_.b, slice_counts_, memory_.weights, condition_);
     for_each_part({0, task_.c.rows}, task_.blocking.m, [&](const Part& rows) {
@@ -123,7 +123,7 @@ class DeviceOzaki1Product {
     for (int q = 0; q < b.count; ++q) {
       const int multiplied = sums.fast ? a.count - q : a.count;
       add_slices(sums, 0, multiplied, q, products, [&](int p) { multiply(a, p, b, q, products); });
-      if (slice_counts_.slice_counts == nullptr) continue;
+      if (slice_counts_.counts == nullptr) continue;
       add_slices(sums, multiplied, a.count, q, products,
                  [&](int p) { kernels_.multiply_counted(task_.queue, sums, a, b, products, p, q); });
     }

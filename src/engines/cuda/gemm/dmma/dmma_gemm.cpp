@@ -33,7 +33,7 @@ std::int64_t tiles_of(const DmmaTask& task) { return std::int64_t{task.row_tiles
 // writes sums; a long tile has a block of its own, which begins as an SM becomes free.
 std::int64_t blocks_of(const DmmaTask& task, const DmmaTile& tile) {
   constexpr std::int64_t long_k = 2048;
-  const std::int64_t resident_blocks = std::int64_t{sm_count()} * tile.at_once;
+  const std::int64_t resident_blocks = std::int64_t{sm_count()} * tile.blocks_per_sm;
   const std::int64_t k = std::max<std::int64_t>(1, task.tile.a.matrix.columns);
   const std::int64_t waves = std::max<std::int64_t>(1, tiles_of(task) * task.tile.items / resident_blocks);
   return divide_up(tiles_of(task), std::min(waves, std::max<std::int64_t>(1, long_k / k)));

@@ -204,11 +204,12 @@ class DmmaBlock {
     const MatrixView<T> c = problem_.c.block(row, column, rows, columns);
     const auto min_sum =
         static_cast<double>(underflow_limits<double>(parts_of<T> * DmmaProblem<T>::k(task_)).sum);
-    const std::uint64_t open = scalars.beta == T(0) ? store_elements<false>(sums, c, scalars, min_sum)
-                                                    : store_elements<true>(sums, c, scalars, min_sum);
-    recompute(row, column, c, scalars, {open, open == 0 ? 0 : zeros(sums)});
+    const std::uint64_t unreliable = scalars.beta == T(0) ? store_elements<false>(sums, c, scalars, min_sum)
+                                                          : store_elements<true>(sums, c, scalars, min_sum);
+    recompute(row, column, c, scalars, {unreliable, unreliable == 0 ? 0 : zeros(sums)});
   }
 
+  // Returns a bit for each sum that is zero.
   __device__ static std::uint64_t zeros(const Tile& sums) {
     std::uint64_t found = 0;
 #pragma unroll
@@ -224,12 +225,12 @@ class DmmaBlock {
     return found;
   }
 
-  // Writes the elements and returns a bit for each whose sum needs recomputing; if Adds, such elements are
-  // left as they are.
+  // Writes the elements and returns a bit for each sum that is not reliable; if `Adds`, which means that beta
+  // is not 0, the elements of such sums are left as they are.
   template <bool Adds>
   __device__ static std::uint64_t store_elements(const Tile& sums, const MatrixView<T>& c,
                                                  const Scalars<T>& scalars, double min_sum) {
-    std::uint64_t open = 0;
+    std::uint64_t unreliable = 0;
     T* first_of_column = &c(Tile::row(0, 0), Tile::column(0, 0));
     const std::int64_t next_row = (Tile::row(0, 2) - Tile::row(0, 0)) * c.row_stride;
     const std::int64_t next_column = (Tile::column(0, 1) - Tile::column(0, 0)) * c.column_stride;
@@ -253,7 +254,7 @@ class DmmaBlock {
           if (!exists(c, i, j, e)) continue;
           const T sum = sums.sum(i, j, e);
           if (!is_reliable(sum, min_sum)) {
-            open |= std::uint64_t{1} << number_of(i, j, e);
+            unreliable |= std::uint64_t{1} << number_of(i, j, e);
             if constexpr (Adds) continue;
           }
           const T product = times(scalars.alpha, sum);
@@ -262,7 +263,7 @@ class DmmaBlock {
         }
       }
     }
-    return open;
+    return unreliable;
   }
   __device__ static bool exists(const MatrixView<T>& c, int i, int j, int e) {
     return Tile::row(i, e) < c.rows && Tile::column(j, e) < c.columns;
@@ -273,13 +274,14 @@ class DmmaBlock {
   }
 
   __device__ void recompute(std::int64_t row, std::int64_t column, const MatrixView<T>& c,
-                            const Scalars<T>& scalars, const OpenElements& open) const {
+                            const Scalars<T>& scalars, const UnreliableSums& unreliable) const {
     const bool swapped = task_.swapped;
     const MatrixView<T> c_as_called =
         swapped ? MatrixView<T>{c.data, c.columns, c.rows, c.column_stride, c.row_stride, c.space} : c;
-    recompute_open_elements(
+    recompute_unreliable(
         task_.tile, task_.tile.first_row + (swapped ? column : row),
-        task_.tile.first_column + (swapped ? row : column), c_as_called, scalars, open, [&](int number) {
+        task_.tile.first_column + (swapped ? row : column), c_as_called, scalars, unreliable,
+        [&](int number) {
           const int i = number / 4 % Tile::row_fragments;
           const int j = number / 4 / Tile::row_fragments;
           const int fragment_row = Tile::row(i, number % 4);
@@ -292,7 +294,7 @@ class DmmaBlock {
   Buffers& buffers_;
   DmmaProblem<T> problem_;
   int tiles_;
-  int steps_;
+  int steps_;  // stages that a tile's k fills
 };
 
 // Writes every tile of the thread block without a product.

@@ -35,7 +35,7 @@ struct DmmaConfig {
 
 struct DmmaTile {
   DmmaConfig config;
-  int at_once;  // thread blocks per SM
+  int blocks_per_sm;
 
   constexpr int rows() const { return config.rows; }
   constexpr int columns() const { return config.columns; }
@@ -91,13 +91,13 @@ inline constexpr std::array dmma_configs_c64{DmmaConfig{.rows = 128,
                                                         .k_tiles = 2,
                                                         .consumer_registers = 0}};
 
-inline constexpr std::array dmma_tiles_f64{DmmaTile{.config = dmma_configs_f64[0], .at_once = 1},
-                                           DmmaTile{.config = dmma_configs_f64[1], .at_once = 1},
-                                           DmmaTile{.config = dmma_configs_f64[2], .at_once = 2},
-                                           DmmaTile{.config = dmma_configs_f64[3], .at_once = 2}};
-inline constexpr std::array dmma_tiles_c64{DmmaTile{.config = dmma_configs_c64[0], .at_once = 1},
-                                           DmmaTile{.config = dmma_configs_c64[1], .at_once = 2},
-                                           DmmaTile{.config = dmma_configs_c64[2], .at_once = 2}};
+inline constexpr std::array dmma_tiles_f64{DmmaTile{.config = dmma_configs_f64[0], .blocks_per_sm = 1},
+                                           DmmaTile{.config = dmma_configs_f64[1], .blocks_per_sm = 1},
+                                           DmmaTile{.config = dmma_configs_f64[2], .blocks_per_sm = 2},
+                                           DmmaTile{.config = dmma_configs_f64[3], .blocks_per_sm = 2}};
+inline constexpr std::array dmma_tiles_c64{DmmaTile{.config = dmma_configs_c64[0], .blocks_per_sm = 1},
+                                           DmmaTile{.config = dmma_configs_c64[1], .blocks_per_sm = 2},
+                                           DmmaTile{.config = dmma_configs_c64[2], .blocks_per_sm = 2}};
 
 // Parameters of the kernels. Rows of the matrix unit's tiles are vectors of A or, if `swapped`, of B, which
 // gives the transpose of C.

@@ -10,16 +10,16 @@ namespace kintsugi::core::cuda {
 namespace {
 
 // Sets the terms and moduli, group after group.
-void set_terms(const Schedule& schedule, Int8Params& products) {
+void set_terms(const Schedule& schedule, Int8Params& params) {
   std::uint16_t count = 0;
   for (int g = 0; g < schedule.groups; ++g) {
-    products.first_term[g] = count;
+    params.first_term[g] = count;
     for (const Term& term : schedule.terms) {
-      if (term.group == g) products.terms[count++] = {term.a, term.b};
+      if (term.group == g) params.terms[count++] = {term.a, term.b};
     }
-    products.moduli[g] = static_cast<std::uint16_t>(schedule.group_moduli[static_cast<std::size_t>(g)]);
+    params.moduli[g] = static_cast<std::uint16_t>(schedule.group_moduli[static_cast<std::size_t>(g)]);
   }
-  products.first_term[schedule.groups] = count;
+  params.first_term[schedule.groups] = count;
 }
 
 }  // namespace
@@ -46,17 +46,17 @@ void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, co
                const Accumulators& sums, const DeviceCondition& condition, const Int8TileVariant& choice) {
   const Int8Kernels& kernels = *current_architecture().int8;
   const Int8Tile& tile = kernels.tiles[choice.tile];
-  Int8Params products;
-  products.schedule = choice.schedule;
-  products.condition = condition;
-  products.sums = sums.data;
-  products.rows = sums.rows;
-  products.columns = sums.columns;
-  set_terms(schedule, products);
+  Int8Params params;
+  params.schedule = choice.schedule;
+  params.condition = condition;
+  params.sums = sums.data;
+  params.rows = sums.rows;
+  params.columns = sums.columns;
+  set_terms(schedule, params);
   launch((sums.type == SumType::residue ? kernels.residues : kernels.integers)[choice.tile],
          {gemm_cluster_size * std::int64_t{choice.schedule.clusters}, 1, 1, gemm_cluster_size},
          Int8Tile::threads, tile.shared_bytes(), queue, tensor_map(a, 1, tile.copied_rows()),
-         tensor_map(b, 1, tile.copied_columns()), products);
+         tensor_map(b, 1, tile.copied_columns()), params);
 }
 
 DeviceTimes expected_residue_times(const DeviceShape& shape, const Costs& costs) {

@@ -1,8 +1,8 @@
 // int8 GEMM for Hopper, all accumulator groups of a schedule in one launch. The terms of a group are added in
 // int32, and their sums are stored as 64-bit integers or, reduced in registers, as residues of one byte. The
 // two thread blocks of a cluster share the slices of C's rows or columns by multicast. In each thread block
-// one thread loads tiles, and two warpgroups multiply. A run is the largest number of k-blocks whose sum
-// int32 holds.
+// one thread loads tiles, and two warpgroups multiply. The k-blocks of a group are divided into runs, each as
+// long as int32 holds its sum.
 #pragma once
 
 #include "arith/residue/remainder.hpp"
@@ -29,9 +29,9 @@ struct Int8Config {
   static constexpr int consumer_registers = 232;
   static constexpr int producer_registers = 504 - consumers * consumer_registers;
 
-  // Most k-blocks of a run: int32 holds their sum and the residue of earlier runs, which is less than one
-  // product.
-  static constexpr int longest_run = static_cast<int>((int32_safe_products - 1) / Int8Tile::block);
+  // k-blocks of a run, the last of a group excepted: int32 holds their sum and the residue of earlier runs,
+  // which is less than one product.
+  static constexpr int longest_run = static_cast<int>((int32_safe_products - 1) / Int8Tile::block_k);
 };
 
 // Accumulators of a thread, of 64 columns per instruction.
@@ -65,7 +65,7 @@ class Int8PipelineState {
   }
   __device__ int stage() const { return stage_; }
   __device__ std::uint32_t rows() const { return tiles_ + stage_ * Config::tile.stage_bytes(); }
-  __device__ std::uint32_t columns() const { return rows() + Config::tile.block_rows * Int8Tile::block; }
+  __device__ std::uint32_t columns() const { return rows() + Config::tile.block_rows * Int8Tile::block_k; }
   __device__ Mbarrier& full() const { return shared_.full[stage_]; }
   __device__ void wait_full() const { full().wait(parity_); }
   __device__ void wait_free() const { shared_.free[stage_].wait(parity_ ^ 1); }
@@ -85,13 +85,13 @@ class Int8PipelineState {
 // Loads a tile of `Vectors` vectors of a slice to this thread block or, if `Shared`, this block's part of it
 // to both blocks.
 template <int Vectors, bool Shared>
-__device__ void load_vectors(std::uint32_t target, const TensorMap& map, Mbarrier& barrier, int block,
+__device__ void load_vectors(std::uint32_t target, const TensorMap& map, Mbarrier& barrier, int k_block,
                              int first, int slice) {
   constexpr int part = Vectors / gemm_cluster_size;
-  const int k = block * Int8Tile::block;
+  const int k = k_block * Int8Tile::block_k;
   const int rank = block_rank_in_cluster();
   if constexpr (Shared) {
-    tma_load_multicast(target + rank * part * Int8Tile::block, map, barrier, k, first + rank * part, slice,
+    tma_load_multicast(target + rank * part * Int8Tile::block_k, map, barrier, k, first + rank * part, slice,
                        (1 << gemm_cluster_size) - 1);
   } else {
     tma_load(target, map, barrier, k, first + rank * Vectors, slice);
@@ -114,52 +114,52 @@ __device__ void load_slices(const TensorMap& a, const TensorMap& b, const Int8Pa
     for (int t = params.first_term[group]; t < params.first_term[group + 1]; ++t) {
       const Int8Term term = params.terms[t];
 #pragma unroll 1
-      for (int block = 0; block < params.schedule.k_blocks; ++block, pipeline.advance()) {
+      for (int k_block = 0; k_block < params.schedule.k_blocks; ++k_block, pipeline.advance()) {
         pipeline.wait_free();
         pipeline.full().arrive_expect_tx(tile.stage_bytes());
-        load_vectors<tile.block_rows, tile.shares_rows>(pipeline.rows(), a, pipeline.full(), block, row,
+        load_vectors<tile.block_rows, tile.shares_rows>(pipeline.rows(), a, pipeline.full(), k_block, row,
                                                         term.a);
-        load_vectors<tile.block_columns, !tile.shares_rows>(pipeline.columns(), b, pipeline.full(), block,
+        load_vectors<tile.block_columns, !tile.shares_rows>(pipeline.columns(), b, pipeline.full(), k_block,
                                                             column, term.b);
       }
     }
   }
 }
 
-// Issues the instructions of one k-block.
+// Issues the instructions of one k-block. `keep`: the products are added to `sums`; else they begin new sums.
 template <class Config>
-__device__ void multiply_block(Int8Sums<Config>& sums, const Int8PipelineState<Config>& pipeline,
-                               int consumer, bool keep) {
+__device__ void multiply_k_block(Int8Sums<Config>& sums, const Int8PipelineState<Config>& pipeline,
+                                 int consumer, bool keep) {
   const MatrixDescriptor rows(pipeline.rows());
-  const MatrixDescriptor columns(pipeline.columns() + consumer * Config::columns * Int8Tile::block);
+  const MatrixDescriptor columns(pipeline.columns() + consumer * Config::columns * Int8Tile::block_k);
   pipeline.wait_full();
   wgmma_fence();
 #pragma unroll
-  for (int i = 0; i < Int8Tile::block / 32; ++i) {
+  for (int step = 0; step < Int8Tile::block_k / 32; ++step) {
 #pragma unroll
-    for (int part = 0; part < Config::instructions; ++part)
-      wgmma(sums[part], columns + part * 64 * Int8Tile::block + i * 32, rows + i * 32, keep || i > 0);
+    for (int i = 0; i < Config::instructions; ++i)
+      wgmma(sums[i], columns + i * 64 * Int8Tile::block_k + step * 32, rows + step * 32, keep || step > 0);
   }
   wgmma_commit_group();
 }
 
-// Multiplies `blocks` k-blocks. A stage is freed when the next block has been issued.
+// Multiplies `k_blocks` k-blocks. A stage is freed when the next block has been issued.
 template <class Config>
-__device__ void multiply_blocks(Int8Sums<Config>& sums, Int8PipelineState<Config>& pipeline, int consumer,
-                                int blocks, bool keep) {
-  multiply_block<Config>(sums, pipeline, consumer, keep);
+__device__ void multiply_k_blocks(Int8Sums<Config>& sums, Int8PipelineState<Config>& pipeline, int consumer,
+                                  int k_blocks, bool keep) {
+  multiply_k_block<Config>(sums, pipeline, consumer, keep);
   int previous_stage = pipeline.stage();
   pipeline.advance();
 #pragma unroll 1
-  for (int blocks_left = blocks - 1; blocks_left > 0; --blocks_left, pipeline.advance()) {
-    multiply_block<Config>(sums, pipeline, consumer, true);
+  for (int left = k_blocks - 1; left > 0; --left, pipeline.advance()) {
+    multiply_k_block<Config>(sums, pipeline, consumer, true);
     wgmma_wait_group<1>();
     pipeline.release(previous_stage);
     previous_stage = pipeline.stage();
   }
   wgmma_wait_group<0>();
 #pragma unroll
-  for (auto& part : sums) warpgroup_fence_operand(part);
+  for (auto& instruction_sums : sums) warpgroup_fence_operand(instruction_sums);
   pipeline.release(previous_stage);
 }
 
@@ -200,19 +200,19 @@ __device__ void store_sums(const std::int32_t (&residues)[Sums], const GroupSums
 #pragma unroll
   for (int c = 0; c < 2; ++c, target += 8 * group.rows) {
 #pragma unroll
-    for (int part = 0; part < 2 * Sums; part += 64) {
+    for (int offset = 0; offset < 2 * Sums; offset += 64) {
       std::uint32_t words[4];
 #pragma unroll
       for (int w = 0; w < 4; ++w) {
-        const std::int32_t* four = residues + part / 2 + 8 * w + 2 * c;
+        const std::int32_t* four = residues + offset / 2 + 8 * w + 2 * c;
         words[w] =
             __byte_perm(__byte_perm(four[0], four[1], 0x0040), __byte_perm(four[4], four[5], 0x0040), 0x5410);
       }
       transpose_words(words, thread);
       const uint4 sixteen{__byte_perm(words[0], words[1], 0x5410), __byte_perm(words[2], words[3], 0x5410),
                           __byte_perm(words[0], words[1], 0x7632), __byte_perm(words[2], words[3], 0x7632)};
-      if (row + part < group.rows && column + 8 * c < group.columns)
-        __stcs(reinterpret_cast<uint4*>(target + part), sixteen);
+      if (row + offset < group.rows && column + 8 * c < group.columns)
+        __stcs(reinterpret_cast<uint4*>(target + offset), sixteen);
     }
   }
 }
@@ -220,8 +220,8 @@ __device__ void store_sums(const std::int32_t (&residues)[Sums], const GroupSums
 // Stores int32 sums as 64-bit integers; after the first run adds them to those of earlier runs. A thread has
 // pairs of adjacent rows.
 template <int Sums>
-__device__ void store_sums(const std::int32_t (&sums)[Sums], const GroupSums<long long>& group, bool first,
-                           std::int64_t first_row, std::int64_t first_column, int thread) {
+__device__ void store_sums(const std::int32_t (&sums)[Sums], const GroupSums<long long>& group,
+                           bool is_first_run, std::int64_t first_row, std::int64_t first_column, int thread) {
   const std::int64_t row = first_row + thread % 4 * 2;
   const std::int64_t column = first_column + thread / 32 * 16 + thread % 32 / 4;
   long long* target = group.data + column * group.rows + row;
@@ -233,7 +233,7 @@ __device__ void store_sums(const std::int32_t (&sums)[Sums], const GroupSums<lon
       if (row + 8 * i >= group.rows) continue;
       auto* pair = reinterpret_cast<longlong2*>(target + 8 * i);
       longlong2 result{sums[4 * i + 2 * c], sums[4 * i + 2 * c + 1]};
-      if (!first) {
+      if (!is_first_run) {
         const longlong2 earlier = *pair;
         result.x += earlier.x;
         result.y += earlier.y;
@@ -243,29 +243,29 @@ __device__ void store_sums(const std::int32_t (&sums)[Sums], const GroupSums<lon
   }
 }
 
-// Stores the accumulators of instructions Part, Part + 1, ...
-template <class Config, int Part = 0, class T>
-__device__ void store_tile(const Int8Sums<Config>& sums, const GroupSums<T>& group, bool first,
+// Stores the accumulators of instructions I, I + 1, ...
+template <class Config, int I = 0, class T>
+__device__ void store_tile(const Int8Sums<Config>& sums, const GroupSums<T>& group, bool is_first_run,
                            const TileCoord& coord, int consumer, int thread) {
-  if constexpr (Part < Config::instructions) {
+  if constexpr (I < Config::instructions) {
     constexpr Int8Tile tile = Config::tile;
     const int rank = block_rank_in_cluster();
     const std::int64_t row =
         std::int64_t{coord.row} * tile.rows() + (tile.shares_rows ? 0 : rank * tile.block_rows);
     const std::int64_t column = std::int64_t{coord.column} * tile.columns() +
                                 (tile.shares_rows ? rank * tile.block_columns : 0) +
-                                consumer * Config::columns + Part * 64;
-    store_sums(sums[Part], group, first, row, column, thread);
-    store_tile<Config, Part + 1>(sums, group, first, coord, consumer, thread);
+                                consumer * Config::columns + I * 64;
+    store_sums(sums[I], group, is_first_run, row, column, thread);
+    store_tile<Config, I + 1>(sums, group, is_first_run, coord, consumer, thread);
   }
 }
 
 template <class Config>
 __device__ void reduce(Int8Sums<Config>& sums, const SumReduction& reduction) {
 #pragma unroll
-  for (auto& part : sums) {
+  for (auto& instruction_sums : sums) {
 #pragma unroll
-    for (std::int32_t& sum : part) sum = static_cast<std::int32_t>(reduction(sum));
+    for (std::int32_t& sum : instruction_sums) sum = static_cast<std::int32_t>(reduction(sum));
   }
 }
 
@@ -283,17 +283,17 @@ __device__ void multiply_work_tiles(const Int8Params& params, Int8SharedStorage<
   while (scheduler.next(cluster_index(), work_tile)) {
     const TileCoord coord = params.schedule.coord(work_tile);
     const int group = params.group(coord);
-    const int blocks = params.blocks(group);
+    const int k_blocks = params.k_blocks(group);
 #pragma unroll 1
-    for (int blocks_left = blocks; blocks_left > 0; blocks_left -= Config::longest_run) {
-      const bool first = blocks_left == blocks;
-      multiply_blocks<Config>(sums, pipeline, consumer,
-                              blocks_left < Config::longest_run ? blocks_left : Config::longest_run,
-                              Config::reduces && !first);
+    for (int left = k_blocks; left > 0; left -= Config::longest_run) {
+      const bool is_first_run = left == k_blocks;
+      multiply_k_blocks<Config>(sums, pipeline, consumer,
+                                left < Config::longest_run ? left : Config::longest_run,
+                                Config::reduces && !is_first_run);
       if constexpr (Config::reduces) {
         reduce<Config>(sums, SumReduction(params.moduli[group]));
       } else {
-        store_tile<Config>(sums, GroupSums<long long>(params, group), first, coord, consumer, thread);
+        store_tile<Config>(sums, GroupSums<long long>(params, group), is_first_run, coord, consumer, thread);
       }
     }
     if constexpr (Config::reduces)

@@ -18,12 +18,12 @@ namespace kintsugi::core::cuda {
 // half of their slices to both. In a thread block two warpgroups multiply all rows by half of the columns
 // each. B of the instruction is C's rows, so that a thread's accumulators are adjacent in memory.
 struct Int8Tile {
-  int block_rows;
+  int block_rows;  // rows of C per thread block
   int block_columns;
-  bool shares_rows;
+  bool shares_rows;  // true: both thread blocks have the same rows
 
-  static constexpr int block = 128;  // inner indices of a k-block
-  static constexpr int stages = 4;   // stages of a k-block each
+  static constexpr int block_k = 128;  // inner indices of a k-block, which a pipeline stage holds
+  static constexpr int stages = 4;
   static constexpr int threads = 384;
 
   constexpr int rows() const { return block_rows * (shares_rows ? 1 : gemm_cluster_size); }
@@ -31,13 +31,15 @@ struct Int8Tile {
   // Vectors that a thread block loads.
   constexpr int copied_rows() const { return block_rows / (shares_rows ? gemm_cluster_size : 1); }
   constexpr int copied_columns() const { return block_columns / (shares_rows ? 1 : gemm_cluster_size); }
-  constexpr int stage_bytes() const { return (block_rows + block_columns) * block; }
+  constexpr int stage_bytes() const { return (block_rows + block_columns) * block_k; }
   constexpr int shared_bytes() const { return stages * stage_bytes() + 1024; }
 };
 
 // Shared memory transfers 128 bytes per cycle. The wide tile's products read 85 of them and copies write 37;
 // for the narrow tile, which is for products that do not fill the wide one, they are 80 and 48.
-inline constexpr std::array int8_tiles{Int8Tile{192, 256, false}, Int8Tile{256, 128, true}};
+inline constexpr std::array int8_tiles{
+    Int8Tile{.block_rows = 192, .block_columns = 256, .shares_rows = false},
+    Int8Tile{.block_rows = 256, .block_columns = 128, .shares_rows = true}};
 
 // Slices of a term of the schedule. The terms of a group share an accumulator.
 struct Int8Term {
@@ -53,12 +55,13 @@ struct Int8Params {
   std::byte* sums = nullptr;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  std::uint16_t moduli[max_groups] = {};  // moduli, if the products are of residues
-  std::uint16_t first_term[max_groups + 1] = {};
+  std::uint16_t moduli[max_groups] = {};          // of the groups, if the products are of residues
+  std::uint16_t first_term[max_groups + 1] = {};  // of each group, and the number of terms
   Int8Term terms[max_groups] = {};
 
   KINTSUGI_HOST_DEVICE int group(const TileCoord& coord) const { return schedule.items - 1 - coord.item; }
-  KINTSUGI_HOST_DEVICE int blocks(int group) const {
+  // k-blocks of all terms of a group.
+  KINTSUGI_HOST_DEVICE int k_blocks(int group) const {
     return schedule.k_blocks * (first_term[group + 1] - first_term[group]);
   }
 };
@@ -83,16 +86,16 @@ constexpr TileSchedule int8_tile_schedule(const Int8Tile& tile, const Int8Shape&
     return static_cast<std::int32_t>(divide_up(length, side));
   };
   return make_whole_tile_schedule(count(shape.rows, tile.rows()), count(shape.columns, tile.columns()),
-                                  shape.groups, count(shape.k, Int8Tile::block), clusters);
+                                  shape.groups, count(shape.k, Int8Tile::block_k), clusters);
 }
 
-// Schedule and expected time of a tile on a device that holds `clusters` clusters.
-constexpr Int8TileVariant schedule_int8_tile(const Int8Tile& tile, std::size_t number, const TileTimes& times,
+// Schedule and expected time of tile `index` on a device that holds `clusters` clusters.
+constexpr Int8TileVariant schedule_int8_tile(const Int8Tile& tile, std::size_t index, const TileTimes& times,
                                              const Int8Shape& shape, std::int32_t clusters) {
   const TileSchedule schedule = int8_tile_schedule(tile, shape, clusters);
   const int waves = schedule.waves + (schedule.split_tiles() > 0 ? 1 : 0);
-  const double blocks = static_cast<double>(schedule.k_blocks) * shape.terms / shape.groups;
-  return {number, schedule, waves * (blocks * times.block + times.tile)};
+  const double k_blocks = static_cast<double>(schedule.k_blocks) * shape.terms / shape.groups;  // per tile
+  return {index, schedule, waves * (k_blocks * times.block + times.tile)};
 }
 
 constexpr Int8TileVariant choose_int8_tile(std::span<const Int8Tile> tiles, std::span<const TileTimes> times,

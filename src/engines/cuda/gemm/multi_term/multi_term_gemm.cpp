@@ -30,9 +30,9 @@ constexpr std::size_t segment_offset = aligned_size(partial_bytes) + aligned_siz
 const MultiTermKernels* find_kernels(const Schedule& schedule, FormatId format) {
   if (schedule.k_segment == 0 || schedule.k_step != 0 || schedule.joint) return nullptr;
   for (const MultiTermKernels& kernels : current_architecture().multi_term) {
-    const bool has_length = schedule.k_block == term_block || schedule.k_block == term_block / 2 ||
-                            (schedule.k_block == term_block / 4 && !kernels.small_tiles.empty());
-    if (has_length && kernels.format == format && std::ranges::equal(kernels.terms, schedule.terms))
+    const bool has_k_block = schedule.k_block == term_block || schedule.k_block == term_block / 2 ||
+                             (schedule.k_block == term_block / 4 && !kernels.small_tiles.empty());
+    if (has_k_block && kernels.format == format && std::ranges::equal(kernels.terms, schedule.terms))
       return &kernels;
   }
   return nullptr;
@@ -51,19 +51,20 @@ std::int32_t sub_blocks(const Schedule& schedule) {
 
 bool has_segments(const Schedule& schedule, std::int64_t k) { return schedule.segment_length(k) < k; }
 
-// True if segments of k may have thread blocks of their own. For a shorter k adding their sums would take at
-// least as long as the product.
-bool divides_k(const Schedule& schedule, std::int64_t k) {
+// True if segments of k may have thread blocks of their own. A k of 4096 has several segments if C has few
+// elements (Schedule::shortened); for a shorter k adding their sums would take at least as long as the
+// product.
+bool may_have_parallel_segments(const Schedule& schedule, std::int64_t k) {
   constexpr std::int64_t min_k = 4096;
   return k >= min_k && has_segments(schedule, k);
 }
 
 // Number of segments of k that thread blocks compute in parallel; 1: each thread block computes all segments.
 std::int32_t parallel_segments(const Schedule& schedule, const ProductSize& size) {
-  if (!divides_k(schedule, size.k)) return 1;
+  if (!may_have_parallel_segments(schedule, size.k)) return 1;
   const std::int64_t segments = divide_up(size.k, schedule.segment_length(size.k));
-  return segment_sum_bytes(size.m, size.n, size.items, segments) > 0 ? static_cast<std::int32_t>(segments)
-                                                                     : 1;
+  const bool fits = segment_sum_bytes(size.m, size.n, size.items, segments).has_value();
+  return fits ? static_cast<std::int32_t>(segments) : 1;
 }
 
 // Number of tiles of 64 rows, for each of which segments are counted.
@@ -76,8 +77,9 @@ std::vector<MultiTermVariant> possible_variants(const MultiTermKernels& kernels,
   const std::int32_t blocks = sm_count();
   const std::int32_t clusters = clusters_of(blocks);
   std::vector<MultiTermVariant> variants;
-  for (std::size_t tile = 0; tile < kernels.tiles.size(); ++tile) {
-    if (sub_blocks(schedule) == 4) continue;  // small tiles only
+  // Four sub-blocks: small tiles only.
+  const std::size_t cluster_tiles = sub_blocks(schedule) < 4 ? kernels.tiles.size() : 0;
+  for (std::size_t tile = 0; tile < cluster_tiles; ++tile) {
     variants.emplace_back(choose_tile_schedule(kernels.tiles[tile], tile, (costs.*kernels.tile_times)[tile],
                                                size.m, size.n, size.items, size.k, sub_blocks(schedule),
                                                clusters, costs));
@@ -206,11 +208,12 @@ namespace {
 
 // Scratch bytes for sums of segments that have thread blocks of their own, for the shape and any smaller one.
 std::size_t segment_bytes_of(const DeviceShape& shape) {
-  if (!divides_k(shape.schedule, shape.k)) return 0;
+  if (!may_have_parallel_segments(shape.schedule, shape.k)) return 0;
   if (find_kernels(shape.schedule, shape.format)->small_tiles.empty()) return 0;
   const std::int64_t segments = divide_up(shape.k, shape.schedule.segment_length(shape.k));
-  const std::int64_t bytes = segment_sum_bytes(shape.m, shape.n, shape.items, segments);
-  return segment_counter_bytes + static_cast<std::size_t>(bytes > 0 ? bytes : max_segment_bytes);
+  const std::int64_t bytes =
+      segment_sum_bytes(shape.m, shape.n, shape.items, segments).value_or(max_segment_bytes);
+  return segment_counter_bytes + static_cast<std::size_t>(bytes);
 }
 
 }  // namespace
@@ -280,9 +283,9 @@ double expected_vendor_time(const DeviceShape& shape, const CallCosts& costs) {
   const bool is_short = 16 <= side && side <= 128;
   const bool is_shorter = 2 <= side && side < 16;
   const double multiplied = is_short ? costs.native_rate_short : costs.native_rate;
-  const double read = is_short     ? costs.native_read_short
-                      : is_shorter ? costs.native_read_shortest
-                                   : costs.copy_rate;
+  double read = costs.copy_rate;
+  if (is_short) read = costs.native_read_short;
+  if (is_shorter) read = costs.native_read_shortest;
   const double result = product_of(shape.m, shape.n);
   const double numbers = product_of(shape.m, shape.k) + product_of(shape.k, shape.n) + result;
   const auto items = static_cast<double>(shape.items);

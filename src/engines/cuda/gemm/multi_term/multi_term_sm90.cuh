@@ -1,8 +1,8 @@
 // Multi-term GEMM for Hopper: C = alpha * (sum of the schedule's terms) + beta * C in one pass over k. Every
 // tile of a slice is loaded once for all its terms. Accumulators are added to FP32 registers after every 64
-// or 32 inner indices; the epilogue writes C. The two thread blocks of a cluster share the slices of B's
-// columns by multicast. In each thread block one thread loads tiles, and two warpgroups multiply 64 rows
-// each.
+// or 32 inner indices (multi_term_small_sm90.cuh also has 16); the epilogue writes C. The two thread blocks
+// of a cluster share the slices of B's columns by multicast. In each thread block one thread loads tiles, and
+// two warpgroups multiply 64 rows each.
 #pragma once
 
 #include "engines/cuda/gemm/multi_term/multi_term_pipeline_sm90.cuh"
@@ -46,7 +46,7 @@ __device__ void add_term(float (&sums)[Config::sums], const OperandA& a, MatrixD
     wgmma<Config::format, Config::columns>(sums, a.step(i), b + i * step_bytes, i > 0 || !first);
 }
 
-// First slice of A, which most terms read.
+// A warpgroup's rows of A's slice 0, which most terms read.
 template <class Config, class SubBlock>
 using HighRows = Rows<Config::tile.high_in_registers, SubBlock::first_step, SubBlock::steps>;
 
@@ -144,6 +144,7 @@ __device__ inline std::uint32_t* k_parts_added(const MultiTermParams& params, co
          consumer;
 }
 
+// Hands the sums of this part of k to the cluster that continues the tile.
 template <class Config>
 __device__ void send_partial_sums(const float (&sums)[Config::sums], const MultiTermParams& params,
                                   const WorkTile& work_tile, int consumer, int thread) {

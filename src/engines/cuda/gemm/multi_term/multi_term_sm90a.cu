@@ -6,8 +6,8 @@ namespace kintsugi::core::cuda {
 #define KINTSUGI_TERMS(name, structure, format, tile)                                                     \
   extern "C" __global__ void __cluster_dims__(gemm_cluster_size, 1, 1) __launch_bounds__(term_threads, 1) \
       name(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b,                      \
-           const __grid_constant__ MultiTermParams products) {                                            \
-    multi_term_gemm<MultiTermConfig<structure, FormatId::format, tile>>(a, b, products);                  \
+           const __grid_constant__ MultiTermParams params) {                                              \
+    multi_term_gemm<MultiTermConfig<structure, FormatId::format, tile>>(a, b, params);                    \
   }
 KINTSUGI_TERMS(fp16_terms_192, fp16x3_structure, fp16, joined_tiles[0])
 KINTSUGI_TERMS(fp16_terms_128, fp16x3_structure, fp16, joined_tiles[1])

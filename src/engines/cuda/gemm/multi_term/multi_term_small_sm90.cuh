@@ -144,12 +144,12 @@ __device__ void fill_stages(const TensorMap& a, const TensorMap& b, const SmallT
   }
 }
 
-// Issues terms T, T + 1, ... for one sub-block of a k-block, and runs `meanwhile` once the first ones are in
-// flight.
+// Issues terms T, T + 1, ... of one sub-block of a k-block, and calls meanwhile() while they are in flight:
+// before the accumulators are rescaled or, in schedules that do not rescale them, after all terms.
 template <class Config, class SubBlock, int T = 0, class Meanwhile>
-__device__ __forceinline__ void multiply_stage(float (&sums)[Config::sums],
-                                               const SmallTilePipelineState<Config>& stages, bool swapped,
-                                               float rescale, const Meanwhile& meanwhile) {
+__device__ __forceinline__ void issue_terms(float (&sums)[Config::sums],
+                                            const SmallTilePipelineState<Config>& stages, bool swapped,
+                                            float rescale, const Meanwhile& meanwhile) {
   if constexpr (T < Config::terms) {
     constexpr Term term = Config::structure.terms[T];
     if constexpr (term.rescales) {
@@ -169,7 +169,7 @@ __device__ __forceinline__ void multiply_stage(float (&sums)[Config::sums],
     for (int i = 0; i < SubBlock::steps; ++i) {
       wgmma<Config::format, Config::columns>(sums, a + i * step_bytes, b + i * step_bytes, T > 0 || i > 0);
     }
-    multiply_stage<Config, SubBlock, T + 1>(sums, stages, swapped, rescale, meanwhile);
+    issue_terms<Config, SubBlock, T + 1>(sums, stages, swapped, rescale, meanwhile);
   } else {
     wgmma_commit_group();
     if constexpr (!Config::rescales) meanwhile();
@@ -179,11 +179,11 @@ __device__ __forceinline__ void multiply_stage(float (&sums)[Config::sums],
 // Sums of a segment of k (Schedule::k_segment). The products of each k-block are added outside the matrix
 // unit as `Count` sums. One sub-block is multiplied while the one before it finishes and is added.
 template <class Config, int Count>
-class StageSums {
+class SegmentSums {
  public:
   using Sums = float[Config::sums];
 
-  __device__ StageSums(const SmallTileParams& params, const SmallTilePipelineState<Config>& stages)
+  __device__ SegmentSums(const SmallTileParams& params, const SmallTilePipelineState<Config>& stages)
       : params_(params), next_(stages) {}
 
   // Adds `k_blocks` k-blocks, at least one. Even and odd sub-blocks have accumulators of their own.
@@ -207,12 +207,12 @@ class StageSums {
   using First = SubBlock<0>;
   using Last = SubBlock<Count - 1>;
 
-  // Issues that sub-block of the k-block at `next_`, and runs `meanwhile` after its first terms.
+  // Issues that sub-block of the k-block at `next_`, and calls meanwhile() while its terms are in flight.
   template <class SubBlock, class Meanwhile>
   __device__ __forceinline__ void multiply(Sums& inside, const Meanwhile& meanwhile) {
     if constexpr (SubBlock::begins_block) next_.wait_full();
     wgmma_fence();
-    multiply_stage<Config, SubBlock>(inside, next_, params_.swapped, params_.rescale, meanwhile);
+    issue_terms<Config, SubBlock>(inside, next_, params_.swapped, params_.rescale, meanwhile);
     if constexpr (SubBlock::ends_block) next_.advance();
   }
   template <class SubBlock>
@@ -290,23 +290,23 @@ class StageSums {
 // Adds the sums of all segments of k in ascending order. Tiles with too few registers for a second set of
 // sums are used only if k is one segment, or if segments have thread blocks of their own.
 template <class Config, int Count>
-__device__ __forceinline__ void add_segments(StageSums<Config, Count>& stage_sums,
+__device__ __forceinline__ void add_segments(SegmentSums<Config, Count>& segment,
                                              const SmallTileParams& params,
                                              const SmallTileCoord<Config>& coord) {
   if constexpr (!Config::adds_segments) {
-    stage_sums.add_blocks(coord.end_block(params) - coord.first_block);
+    segment.add_blocks(coord.end_block(params) - coord.first_block);
   } else {
     float all[Config::sums] = {};
 #pragma unroll 1
     for (int k_block = 0; k_block < params.blocks; k_block += params.segment_blocks) {
 #pragma unroll
-      for (float& sum : stage_sums.sums) sum = 0;
-      stage_sums.add_blocks(min(params.blocks - k_block, params.segment_blocks));
+      for (float& sum : segment.sums) sum = 0;
+      segment.add_blocks(min(params.blocks - k_block, params.segment_blocks));
 #pragma unroll
-      for (int i = 0; i < Config::sums; ++i) all[i] += stage_sums.sums[i];
+      for (int i = 0; i < Config::sums; ++i) all[i] += segment.sums[i];
     }
 #pragma unroll
-    for (int i = 0; i < Config::sums; ++i) stage_sums.sums[i] = all[i];
+    for (int i = 0; i < Config::sums; ++i) segment.sums[i] = all[i];
   }
 }
 
@@ -344,10 +344,11 @@ __device__ bool reduce_if_last_segment(float (&sums)[Config::sums], const SmallT
   return true;
 }
 
+// Computes the thread block's tile of C, or its segment of the tile's sums.
 template <class Config>
-__device__ void multiply_stages(const SmallTileParams& params, SmallTileSharedStorage<Config>& shared,
-                                const SmallTileCoord<Config>& coord,
-                                const SmallTilePipelineState<Config>& stages) {
+__device__ void compute_tile(const SmallTileParams& params, SmallTileSharedStorage<Config>& shared,
+                             const SmallTileCoord<Config>& coord,
+                             const SmallTilePipelineState<Config>& stages) {
   const int thread = static_cast<int>(threadIdx.x);
   // The epilogue's parameters are loaded while the first operand tiles are in flight.
   shared.epilogue.load(params.tile, {params.shares_a, params.shares_b}, coord.item,
@@ -356,10 +357,10 @@ __device__ void multiply_stages(const SmallTileParams& params, SmallTileSharedSt
   named_barrier_sync(1, Config::threads);
   float sums[Config::sums];
   const auto multiply = [&](auto count) {
-    StageSums<Config, count> stage_sums(params, stages);
-    add_segments(stage_sums, params, coord);
+    SegmentSums<Config, count> segment(params, stages);
+    add_segments(segment, params, coord);
 #pragma unroll
-    for (int i = 0; i < Config::sums; ++i) sums[i] = stage_sums.sums[i];
+    for (int i = 0; i < Config::sums; ++i) sums[i] = segment.sums[i];
   };
   if (params.sub_blocks == 4) {
     multiply(std::integral_constant<int, 4>());
@@ -386,7 +387,7 @@ __device__ __forceinline__ void multiply_small_tile(const TensorMap& a, const Te
   begin_cluster(shared);
   if (holds(params.tile.condition, coord.item)) {
     if (threadIdx.x < Config::threads) {
-      multiply_stages<Config>(params, shared, coord, stages);
+      compute_tile<Config>(params, shared, coord, stages);
     } else if (threadIdx.x == Config::threads) {
       fill_stages<Config>(a, b, params, coord, stages);
     }

@@ -6,8 +6,8 @@ namespace kintsugi::core::cuda {
 #define KINTSUGI_SMALL_TILES(name, structure, tile)                                                         \
   extern "C" __global__ void __cluster_dims__(gemm_cluster_size, 1, 1) __launch_bounds__(                   \
       small_tile_threads, 2) name(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, \
-                                  const __grid_constant__ SmallTileParams products) {                       \
-    multiply_small_tile<SmallTileConfig<structure, FormatId::fp16, tile>>(a, b, products);                  \
+                                  const __grid_constant__ SmallTileParams params) {                         \
+    multiply_small_tile<SmallTileConfig<structure, FormatId::fp16, tile>>(a, b, params);                    \
   }
 KINTSUGI_SMALL_TILES(fp16_small_tiles_32, fp16x3_structure, small_tiles[0])
 KINTSUGI_SMALL_TILES(fp16_small_tiles_64, fp16x3_structure, small_tiles[1])

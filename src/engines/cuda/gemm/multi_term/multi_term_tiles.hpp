@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/memory.hpp"
@@ -56,21 +57,21 @@ struct SmallTileVariant {
   double microseconds = 0;
 };
 
-// Bytes that hold the sums of all segments of k, for any tiles; 0: segments have no thread blocks of their
-// own, since the tiles fill the device without.
-constexpr std::int64_t segment_sum_bytes(std::int64_t rows, std::int64_t columns, std::int64_t items,
-                                         std::int64_t segments) {
+// Bytes that hold the sums of all segments of k, for any tiles; none if there is one segment, or if the sums
+// exceed max_segment_bytes: then the tiles fill the device, and segments need no thread blocks of their own.
+constexpr std::optional<std::int64_t> segment_sum_bytes(std::int64_t rows, std::int64_t columns,
+                                                        std::int64_t items, std::int64_t segments) {
   constexpr std::int64_t widest = 128;
   const double elements = static_cast<double>(round_up(rows, widest)) *
                           static_cast<double>(round_up(columns, widest)) * static_cast<double>(items);
   const double bytes = elements * static_cast<double>(segments) * sizeof(float);
-  if (segments == 1 || bytes > static_cast<double>(max_segment_bytes)) return 0;
+  if (segments == 1 || bytes > static_cast<double>(max_segment_bytes)) return std::nullopt;
   return static_cast<std::int64_t>(bytes);
 }
 
 // Expected time of a small tile, for a product as in choose_tile_schedule() with `slices` slices of each
 // operand. `segments`: segments of k with thread blocks of their own; 1: none.
-constexpr SmallTileVariant choose_small_tile(const SmallTile& tile, std::size_t number, bool swapped,
+constexpr SmallTileVariant choose_small_tile(const SmallTile& tile, std::size_t index, bool swapped,
                                              std::int64_t rows, std::int64_t columns, std::int64_t items,
                                              std::int64_t k, int slices, std::int32_t sub_blocks,
                                              std::int32_t sm_count, const MultiTermCosts& costs,
@@ -78,10 +79,10 @@ constexpr SmallTileVariant choose_small_tile(const SmallTile& tile, std::size_t 
   constexpr std::int64_t shared_bytes = 227 << 10;  // most that a thread block can have; an SM has 1 KB more
   const double cache = tile.columns > 32 ? costs.cache_rate : costs.narrow_cache_rate;
   const std::int64_t blocks = divide_up(k, term_block);
-  const std::int64_t side = slices * term_block * 2;  // bytes of a vector in a k-block
-  const double operands = static_cast<double>(items * (rows + columns) * blocks * side);
+  const std::int64_t vector_bytes = slices * term_block * 2;  // of a k-block
+  const double operand_bytes = static_cast<double>(items * (rows + columns) * blocks * vector_bytes);
   if (swapped) std::swap(rows, columns);
-  SmallTileVariant variant{number, swapped};
+  SmallTileVariant variant{index, swapped};
   variant.row_pairs = static_cast<std::int32_t>(divide_up(rows, small_tile_rows * gemm_cluster_size));
   variant.columns = static_cast<std::int32_t>(divide_up(columns, tile.columns));
   variant.segments = segments;
@@ -91,19 +92,19 @@ constexpr SmallTileVariant choose_small_tile(const SmallTile& tile, std::size_t 
         std::min<std::int64_t>(max_stages, (bytes - 2048) / tile.stage_bytes(slices)));
   };
   variant.stages = stages_in(tiles > sm_count ? shared_bytes / 2 : shared_bytes);
-  const auto each = static_cast<double>(divide_up(tiles, sm_count));
+  const auto tiles_per_sm = static_cast<double>(divide_up(tiles, sm_count));
   const std::int64_t tile_blocks = divide_up(blocks, segments);
-  const double loaded = static_cast<double>(tiles * tile_blocks * side) *
-                        (small_tile_rows + tile.columns / static_cast<double>(gemm_cluster_size));
-  const SmallTileTimes& times = costs.small_tiles[number];
-  const double block_time = each > 1 ? each * times.shared : times.alone;
-  const double computed =
-      static_cast<double>(tile_blocks) * block_time * block_factor(tile, sub_blocks, each <= 1, costs);
+  const double loaded_bytes = static_cast<double>(tiles * tile_blocks * vector_bytes) *
+                              (small_tile_rows + tile.columns / static_cast<double>(gemm_cluster_size));
+  const SmallTileTimes& times = costs.small_tiles[index];
+  const double block_time = tiles_per_sm > 1 ? tiles_per_sm * times.shared : times.alone;
+  const double computed_time = static_cast<double>(tile_blocks) * block_time *
+                               block_factor(tile, sub_blocks, tiles_per_sm <= 1, costs);
   // Bytes of the segments' sums, which are written and read.
   const double sum_bytes =
       segments == 1 ? 0 : 2.0 * static_cast<double>(tiles * small_tile_rows * tile.columns) * sizeof(float);
-  variant.microseconds = costs.launch + each * costs.small_tile +
-                         std::max({computed, operands / costs.memory_rate, loaded / cache}) +
+  variant.microseconds = costs.launch + tiles_per_sm * costs.small_tile +
+                         std::max({computed_time, operand_bytes / costs.memory_rate, loaded_bytes / cache}) +
                          (segments == 1 ? 0 : costs.segment_sums + sum_bytes / costs.memory_rate);
   return variant;
 }

@@ -49,8 +49,8 @@ struct KTiles {
   KTile<T, Tile> b[2];
 };
 
-// Patterns in which the threads of a thread block share an operand's elements of a step: neighboring lanes
-// copy what is contiguous in memory, 16 bytes or one element each.
+// Patterns in which the threads of a thread block divide an operand's elements of a step among them:
+// neighboring lanes copy what is contiguous in memory, 16 bytes or one element each.
 enum class SimtCopyPattern : std::uint8_t { chunks_along_vectors, elements_along_vectors, elements_along_k };
 
 // `view` begins at the tile's first vector.
@@ -79,11 +79,11 @@ class Loader {
                       : pattern_ == SimtCopyPattern::chunks_along_vectors ? Tile / Step::chunk
                                                                           : Tile;
     const int lane = static_cast<int>(threadIdx.x) % lanes;
-    const int other = static_cast<int>(threadIdx.x) / lanes;
-    const int vector = pattern_ == SimtCopyPattern::elements_along_k       ? other
+    const int line = static_cast<int>(threadIdx.x) / lanes;
+    const int vector = pattern_ == SimtCopyPattern::elements_along_k       ? line
                        : pattern_ == SimtCopyPattern::chunks_along_vectors ? lane * Step::chunk
                                                                            : lane;
-    p_ = pattern_ == SimtCopyPattern::elements_along_k ? lane : other;
+    p_ = pattern_ == SimtCopyPattern::elements_along_k ? lane : line;
     offset_ = p_ * Step::pitch + vector;
     vectors_left_ = static_cast<int>(std::min<std::int64_t>(vectors, Tile)) - vector;
     source_ = view.data + vector * view.row_stride + p_ * view.column_stride;
@@ -183,57 +183,58 @@ class Loader {
 template <class T, int Tile>
 class Sums {
  public:
-  static constexpr int each = Tile / simt_side;  // rows and columns of a thread
+  static constexpr int thread_side = Tile / simt_side;  // rows and columns of a thread
 
   // Row and column in the tile of sum number e.
   __device__ static Position position(int e) {
-    return {tile_index(row_thread(), e % each), tile_index(column_thread(), e / each)};
+    return {tile_index(row_thread(), e % thread_side), tile_index(column_thread(), e / thread_side)};
   }
 
   __device__ void add(KTile<T, Tile>& a, KTile<T, Tile>& b, int p) {
-    T x[each];
-    T y[each];
+    T x[thread_side];
+    T y[thread_side];
     read(a, p, row_thread(), x);
     read(b, p, column_thread(), y);
 #pragma unroll
-    for (int c = 0; c < each; ++c) {
+    for (int c = 0; c < thread_side; ++c) {
 #pragma unroll
-      for (int r = 0; r < each; ++r) add_product(sum_[c][r], x[r], y[c]);
+      for (int r = 0; r < thread_side; ++r) add_product(sum_[c][r], x[r], y[c]);
     }
   }
 
-  // Writes the elements and returns those whose sums need recomputing; with beta != 0 they are left as they
-  // are.
-  __device__ OpenElements write(const MatrixView<T>& c, const Scalars<T>& scalars, RealOf<T> min_sum) const {
-    std::uint64_t open = 0;
+  // Writes the elements and returns the sums that are not reliable; with beta != 0 their elements are left as
+  // they are.
+  __device__ UnreliableSums write(const MatrixView<T>& c, const Scalars<T>& scalars,
+                                  RealOf<T> min_sum) const {
+    std::uint64_t unreliable = 0;
 #pragma unroll
-    for (int e = 0; e < each * each; ++e) {
+    for (int e = 0; e < thread_side * thread_side; ++e) {
       const Position at = position(e);
       if (at.row >= c.rows || at.column >= c.columns) continue;
-      const T& sum = sum_[e / each][e % each];
+      const T& sum = sum_[e / thread_side][e % thread_side];
       if (!is_reliable(sum, min_sum)) {
-        open |= std::uint64_t{1} << e;
+        unreliable |= std::uint64_t{1} << e;
         if (scalars.beta != T(0)) continue;
       }
       const T product = times(scalars.alpha, sum);
       T& element = c(at.row, at.column);
       element = scalars.beta == T(0) ? product : product + times(scalars.beta, element);
     }
-    return {open, open == 0 || !has_zeros_proved ? 0 : zeros()};
+    return {unreliable, finds_zeros && unreliable != 0 ? zeros() : 0};
   }
 
  private:
-  static_assert(each * each <= 64);
+  static_assert(thread_side * thread_side <= 64);
 
-  // FP32 numbers whose range proves sums reliable are accepted by an emulation, so that no sums of zero come
-  // here that would be added to C without recomputation.
-  static constexpr bool has_zeros_proved = std::is_same_v<RealOf<T>, double>;
+  // FP32 kernels need not find sums of zero: operands whose ranges prove their sums never reach them, since
+  // an emulation accepts such operands.
+  static constexpr bool finds_zeros = std::is_same_v<RealOf<T>, double>;
 
   __device__ std::uint64_t zeros() const {
     std::uint64_t found = 0;
 #pragma unroll
-    for (int e = 0; e < each * each; ++e) {
-      if (sum_[e / each][e % each] == T(0)) found |= std::uint64_t{1} << e;
+    for (int e = 0; e < thread_side * thread_side; ++e) {
+      if (sum_[e / thread_side][e % thread_side] == T(0)) found |= std::uint64_t{1} << e;
     }
     return found;
   }
@@ -246,24 +247,24 @@ class Sums {
     return static_cast<int>(threadIdx.x) / 8 % 4 + static_cast<int>(threadIdx.x) / 64 * 4;
   }
 
-  static constexpr int together = std::min(KTile<T, Tile>::chunk, each);  // elements of one access
-  static_assert(together * sizeof(T) == sizeof(int4) || together * sizeof(T) == sizeof(int2));
-  using Run = std::conditional_t<together * sizeof(T) == sizeof(int4), int4, int2>;
+  static constexpr int access_length = std::min(KTile<T, Tile>::chunk, thread_side);  // elements
+  static_assert(access_length * sizeof(T) == sizeof(int4) || access_length * sizeof(T) == sizeof(int2));
+  using Access = std::conditional_t<access_length * sizeof(T) == sizeof(int4), int4, int2>;
 
   // Row or column of the tile that is number r of a thread's own.
   __device__ static int tile_index(int thread, int r) {
-    return (r / together * simt_side + thread) * together + r % together;
+    return (r / access_length * simt_side + thread) * access_length + r % access_length;
   }
 
-  __device__ static void read(KTile<T, Tile>& step, int p, int thread, T (&values)[each]) {
+  __device__ static void read(KTile<T, Tile>& step, int p, int thread, T (&values)[thread_side]) {
 #pragma unroll
-    for (int r = 0; r < each; r += together) {
-      const Run run = *reinterpret_cast<const Run*>(step.at(p, tile_index(thread, r)));
-      memcpy(&values[r], &run, sizeof run);
+    for (int r = 0; r < thread_side; r += access_length) {
+      const Access access = *reinterpret_cast<const Access*>(step.at(p, tile_index(thread, r)));
+      memcpy(&values[r], &access, sizeof access);
     }
   }
 
-  T sum_[each][each] = {};
+  T sum_[thread_side][thread_side] = {};
 };
 
 template <class T, int Tile>
@@ -315,8 +316,8 @@ __device__ void multiply_tile(const DeviceTile& tile, KTiles<T, Tile>& tiles) {
   sum_up(tile, first_row, first_column, tiles, sums);
   const auto min_sum =
       static_cast<RealOf<T>>(underflow_limits<RealOf<T>>(parts_of<T> * tile.a.matrix.columns).sum);
-  recompute_open_elements(tile, tile.first_row + first_row, tile.first_column + first_column, c, scalars,
-                          sums.write(c, scalars, min_sum), [](int e) { return Sums<T, Tile>::position(e); });
+  recompute_unreliable(tile, tile.first_row + first_row, tile.first_column + first_column, c, scalars,
+                       sums.write(c, scalars, min_sum), [](int e) { return Sums<T, Tile>::position(e); });
 }
 
 template <class T, int Tile>

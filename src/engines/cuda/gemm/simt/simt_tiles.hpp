@@ -19,9 +19,9 @@ constexpr int simt_depth(int tile) {
 // Tile of C. Wide tiles multiply more per element that they read; narrow tiles are for C that has few wide
 // ones.
 struct SimtTile {
-  int side;     // rows and columns of C
-  int at_once;  // thread blocks per SM
-  float time;   // time of as many tiles as a device holds at once; unit: that of the narrowest tiles
+  int side;           // rows and columns of C
+  int blocks_per_sm;  // thread blocks per SM
+  float time;         // time of as many tiles as a device holds at once; unit: that of the narrowest tiles
 
   constexpr int rows() const { return side; }
   constexpr int columns() const { return side; }
@@ -29,10 +29,15 @@ struct SimtTile {
 
 // Times of real elements are measured on an H200. Those of complex elements, which need twice the registers
 // each, are those of FP64 with twice the side.
-inline constexpr std::array simt_tiles_f32{SimtTile{128, 2, 5.4F}, SimtTile{64, 2, 1.85F},
-                                           SimtTile{32, 2, 1}};
-inline constexpr std::array simt_tiles_f64{SimtTile{128, 1, 2.7F}, SimtTile{64, 2, 1.8F}, SimtTile{32, 2, 1}};
-inline constexpr std::array simt_tiles_c32{SimtTile{64, 2, 2.7F}, SimtTile{32, 2, 1}};
-inline constexpr std::array simt_tiles_c64{SimtTile{64, 1, 1.5F}, SimtTile{32, 2, 1}};
+inline constexpr std::array simt_tiles_f32{SimtTile{.side = 128, .blocks_per_sm = 2, .time = 5.4F},
+                                           SimtTile{.side = 64, .blocks_per_sm = 2, .time = 1.85F},
+                                           SimtTile{.side = 32, .blocks_per_sm = 2, .time = 1}};
+inline constexpr std::array simt_tiles_f64{SimtTile{.side = 128, .blocks_per_sm = 1, .time = 2.7F},
+                                           SimtTile{.side = 64, .blocks_per_sm = 2, .time = 1.8F},
+                                           SimtTile{.side = 32, .blocks_per_sm = 2, .time = 1}};
+inline constexpr std::array simt_tiles_c32{SimtTile{.side = 64, .blocks_per_sm = 2, .time = 2.7F},
+                                           SimtTile{.side = 32, .blocks_per_sm = 2, .time = 1}};
+inline constexpr std::array simt_tiles_c64{SimtTile{.side = 64, .blocks_per_sm = 1, .time = 1.5F},
+                                           SimtTile{.side = 32, .blocks_per_sm = 2, .time = 1}};
 
 }  // namespace kintsugi::core::cuda

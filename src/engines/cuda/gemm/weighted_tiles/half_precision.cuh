@@ -91,8 +91,8 @@ struct Fp16Columns {
   }
 };
 
-// Adds one piece to the sums of a fragment. The sums of the products of digits s and w - s are added in the
-// order of half_value().
+// Adds one piece to the sums of a fragment. The products of digits s and w - s, for all s, have one sum;
+// these sums are added with w descending, as half_value() (arith/tile_arithmetic.hpp) adds them.
 __device__ inline void add_half_piece(float (&sums)[4], const Fp16Rows& rows, const Fp16Columns& columns) {
   float value[4];
 #pragma unroll

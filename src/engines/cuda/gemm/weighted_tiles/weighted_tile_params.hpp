@@ -58,7 +58,7 @@ struct WeightedTileParams {
   bool shares_b = false;
   std::int32_t k_tiles = 0;  // tiles along k in the pipeline's k-blocks, all-zero ones included
   // As in Slices, of the first row and column of the region of C. Weights of the next tile along k are
-  // panels_a apart, those of the next batch item item_weights_a.
+  // panels_a apart, those of the next batch item panels_a * tiles_of_vector.
   const float* weights_a = nullptr;
   const float* weights_b = nullptr;
   const std::int32_t* failures_a = nullptr;

@@ -2,10 +2,9 @@
 // indices (docs/schemes/mixpert.md). For every tile along k the products of slices of weights 2^0 and 2^-7
 // are added in INT32, one sum for each weight, and both sums are combined and converted to FP32 in the same
 // registers; then those of weights 2^-14 and 2^-21. One fma adds the value of both, times the product of both
-// tiles' weights, to the element's sum. The two
-// thread blocks of a cluster share the slices of B's columns by multicast. In each thread block one thread
-// loads tiles, and two warpgroups multiply 64 rows each, in turns: one converts while the other's products
-// run.
+// tiles' weights, to the element's sum. The two thread blocks of a cluster share the slices of B's columns by
+// multicast. In each thread block one thread loads tiles, and two warpgroups multiply 64 rows each, in turns:
+// one converts while the other's products run.
 #pragma once
 
 #include "engines/cuda/gemm/weighted_tiles/half_precision.cuh"

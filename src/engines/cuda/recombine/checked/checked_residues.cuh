@@ -63,11 +63,12 @@ class CheckedResidues {
       if (!block.has_column(e)) continue;
       std::uint32_t* masks = masks_of_column(block, e);
 #pragma unroll 1
-      for (int w = 0; w < masks_each; ++w) {
+      for (int w = 0; w < masks_per_column; ++w) {
         const int i = warp_size * w + lane;
-        const bool wanted = i < block.rows() && (!rewritten || (masks[w] >> lane & 1U) != 0);
+        const bool needs_check = i < block.rows() && (!rewritten || (masks[w] >> lane & 1U) != 0);
         const std::int64_t row = block.first_row() + i;
-        const bool proved = !wanted || write_element(row, block.tile_column(e), scalars, block.element(i, e));
+        const bool proved =
+            !needs_check || write_element(row, block.tile_column(e), scalars, block.element(i, e));
         const unsigned mask = __ballot_sync(~0U, !proved);
         if (lane == 0) masks[w] = mask;
         open += lane == 0 ? __popc(mask) : 0;
@@ -77,7 +78,7 @@ class CheckedResidues {
   }
 
  private:
-  static constexpr int masks_each = block_rows / warp_size;  // masks of a column
+  static constexpr int masks_per_column = block_rows / warp_size;  // of the thread block
 
   __device__ std::uint32_t* masks_of_column(const TileBlock<T>& block, int e) const {
     return open_.masks + block.first_row() / warp_size + block.tile_column(e) * open_.masks_per_column;

@@ -96,7 +96,8 @@ class ExactSummation {
   }
 
  private:
-  // Exponent of the first digit of the sum of row i and vector v.
+  // Exponent of the first digit of the sum of row i and vector v. It does not depend on the number of
+  // products.
   __device__ int bottom(std::int64_t i, std::int64_t v) const {
     return Digits == all_digits<T> ? Widths::sum_bottom
                                    : exact_window<Real>(tile_.a.ranges[i], tile_.b.ranges[v], 1).bottom;
@@ -110,7 +111,7 @@ class ExactSummation {
                              [&](Real x, Real y) { sum[p] = fma(x, y, sum[p]); });
       sum[p] = sum_over_lanes(sum[p]);
     }
-    if (lane_ == 0) element = scaled_sum(sum, scalars_.beta == T(0) ? nullptr : &element);
+    if (lane_ == 0) element = epilogue_of(sum, scalars_.beta == T(0) ? nullptr : &element);
   }
 
   __device__ void sum_exactly(std::int64_t i, std::int64_t j, T& element) const {
@@ -162,7 +163,7 @@ class ExactSummation {
                              const int (&first)[parts], const int (&last)[parts], T& element) const {
     const T* old = scalars_.beta == T(0) ? nullptr : &element;
     if (special[0] != Real(0)) {
-      element = scaled_sum(special, old);
+      element = epilogue_of(special, old);
       return;
     }
     ExactPart re = part(0, bottom(i, parts * j), first[0], last[0]);
@@ -181,8 +182,8 @@ class ExactSummation {
     return result;
   }
 
-  // Returns alpha sum + beta C.
-  __device__ T scaled_sum(const Real (&parts_of_sum)[parts], const T* old) const {
+  // Returns alpha sum + beta C in the element's own arithmetic.
+  __device__ T epilogue_of(const Real (&parts_of_sum)[parts], const T* old) const {
     T sum;
     if constexpr (is_complex<T>) {
       sum = {parts_of_sum[0], parts_of_sum[1]};
@@ -232,7 +233,7 @@ __device__ void compute_elements(const DeviceTile& tile) {
 
 // Listed masks whose open elements the warps of a thread block share. Elements of a mask are adjacent rows of
 // one column.
-struct OpenMasks {
+struct TakenMasks {
   static constexpr unsigned max_count = 4;
 
   unsigned count;
@@ -253,28 +254,28 @@ struct OpenMasks {
   }
 };
 
-// Takes the next listed masks for the thread block, several where there are enough for all thread blocks.
-__device__ void take_masks(const DeviceOpenElements& open, std::uint32_t listed, OpenMasks& open_masks) {
+// Takes the next listed masks for the thread block, several if there are enough for all thread blocks.
+__device__ void take_masks(const DeviceOpenElements& open, std::uint32_t listed, TakenMasks& taken) {
   __syncthreads();  // no warp reads the previous masks any more
   if (threadIdx.x == 0) {
-    const unsigned each = listed >= OpenMasks::max_count * gridDim.x ? OpenMasks::max_count : 1;
+    const unsigned each = listed >= TakenMasks::max_count * gridDim.x ? TakenMasks::max_count : 1;
     const std::uint32_t first = atomicAdd(&open.state->taken, each);
-    open_masks.count = first < listed ? min(each, listed - first) : 0;
-    for (unsigned mask = 0; mask < open_masks.count; ++mask) {
-      open_masks.indices[mask] = open.list[first + mask];
-      open_masks.bits[mask] = open.masks[open_masks.indices[mask]];
+    taken.count = first < listed ? min(each, listed - first) : 0;
+    for (unsigned mask = 0; mask < taken.count; ++mask) {
+      taken.indices[mask] = open.list[first + mask];
+      taken.bits[mask] = open.masks[taken.indices[mask]];
     }
   }
   __syncthreads();
 }
 
 // Row and column of C of an open element.
-struct OpenElement {
+struct OpenPosition {
   std::int64_t i;
   std::int64_t j;
 
-  __device__ OpenElement(const DeviceTile& tile, const DeviceOpenElements& open, std::uint32_t mask_index,
-                         int bit)
+  __device__ OpenPosition(const DeviceTile& tile, const DeviceOpenElements& open, std::uint32_t mask_index,
+                          int bit)
       : i(tile.first_row + mask_index % open.masks_per_column * DeviceOpenElements::rows_per_mask + bit),
         j(tile.first_column + mask_index / open.masks_per_column) {}
 };
@@ -282,14 +283,14 @@ struct OpenElement {
 // Recomputes, by one warp, the elements of these masks whose sums need all digits.
 template <class T>
 __device__ void recompute_wide_elements(const DeviceTile& tile, const DeviceOpenElements& open,
-                                        const OpenMasks& open_masks) {
+                                        const TakenMasks& taken) {
   constexpr int digits = all_digits<T>;
   const ExactSummation<T, digits> summation(tile, open.in_own_arithmetic, clear_lanes<T, digits>(0));
   const MatrixView<T> c = view_of<T>(tile.c, tile.item);
-  open_masks.for_each(0, 1, [&](std::uint32_t mask_index, int bit) {
-    const OpenElement open_element(tile, open, mask_index, bit);
-    if (!needs_few_digits<T>(tile, open_element.i, open_element.j))
-      summation.recompute(open_element.i, open_element.j, c(open_element.i, open_element.j));
+  taken.for_each(0, 1, [&](std::uint32_t mask_index, int bit) {
+    const OpenPosition position(tile, open, mask_index, bit);
+    if (!needs_few_digits<T>(tile, position.i, position.j))
+      summation.recompute(position.i, position.j, c(position.i, position.j));
   });
 }
 
@@ -301,23 +302,23 @@ __device__ void recompute_listed_elements(const DeviceTile& tile, const DeviceOp
   if (report != nullptr && blockIdx.x == 0 && threadIdx.x == 0)
     atomicAdd(reinterpret_cast<unsigned long long*>(&report->recomputed),
               static_cast<unsigned long long>(open.state->open));
-  __shared__ OpenMasks open_masks;
+  __shared__ TakenMasks taken;
   constexpr int digits = few_digits<T>;
   const int warp = static_cast<int>(threadIdx.x) / exact_lanes;
   const ExactSummation<T, digits> summation(tile, open.in_own_arithmetic, clear_lanes<T, digits>(warp));
   const MatrixView<T> c = view_of<T>(tile.c, tile.item);
-  for (take_masks(open, listed, open_masks); open_masks.count > 0; take_masks(open, listed, open_masks)) {
+  for (take_masks(open, listed, taken); taken.count > 0; take_masks(open, listed, taken)) {
     bool has_wide_elements = false;
-    open_masks.for_each(warp, exact_warps, [&](std::uint32_t mask_index, int bit) {
-      const OpenElement open_element(tile, open, mask_index, bit);
-      if (needs_few_digits<T>(tile, open_element.i, open_element.j)) {
-        summation.recompute(open_element.i, open_element.j, c(open_element.i, open_element.j));
+    taken.for_each(warp, exact_warps, [&](std::uint32_t mask_index, int bit) {
+      const OpenPosition position(tile, open, mask_index, bit);
+      if (needs_few_digits<T>(tile, position.i, position.j)) {
+        summation.recompute(position.i, position.j, c(position.i, position.j));
       } else {
         has_wide_elements = true;
       }
     });
     if (__syncthreads_or(has_wide_elements ? 1 : 0) == 0) continue;
-    if (warp == 0) recompute_wide_elements<T>(tile, open, open_masks);
+    if (warp == 0) recompute_wide_elements<T>(tile, open, taken);
     __syncthreads();
     clear_lanes<T, digits>(warp);  // wide elements used the same memory
   }

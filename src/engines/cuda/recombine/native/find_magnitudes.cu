@@ -28,8 +28,9 @@ struct MagnitudeBits<double> {
   __device__ static double number(Bits bits) { return __longlong_as_double(static_cast<long long>(bits)); }
 };
 
+// Least and largest magnitude of the numbers seen so far, as bits.
 template <class Real>
-struct Extremes {
+struct MagnitudeExtremes {
   using Bits = typename MagnitudeBits<Real>::Bits;
   static constexpr Bits infinity = MagnitudeBits<Real>::infinity;
 
@@ -46,42 +47,44 @@ struct Extremes {
       largest = max(largest, bits);
     }
   }
-  __device__ void add(const Extremes& other) {
+  __device__ void add(const MagnitudeExtremes& other) {
     least = min(least, other.least);
     largest = max(largest, other.largest);
     has_special |= other.has_special;
   }
-  __device__ Extremes of_lane(int distance) const {
+  __device__ MagnitudeExtremes of_lane(int distance) const {
     return {__shfl_xor_sync(~0U, least, distance), __shfl_xor_sync(~0U, largest, distance),
             __shfl_xor_sync(~0U, has_special, distance)};
   }
 };
 
-// Threads of a block that follow a line; the block reads threads / width lines at once.
-__device__ int width_for(std::int64_t length) {
-  int width = 32;
-  while (width < MagnitudesTask::threads && width < length) width *= 2;
-  return width;
+// Threads of a thread block that read one line together; the block reads threads / threads_per_line() lines
+// at once.
+__device__ int threads_per_line(std::int64_t length) {
+  int result = 32;
+  while (result < MagnitudesTask::threads && result < length) result *= 2;
+  return result;
 }
 
 template <class Real>
-__device__ Extremes<Real> extremes_of_thread(const OperandLines& operand, int block, int blocks) {
-  const int width = width_for(operand.length);
+__device__ MagnitudeExtremes<Real> extremes_of_thread(const OperandLines& operand, int block, int blocks) {
+  const int width = threads_per_line(operand.length);
   const int lines_at_once = MagnitudesTask::threads / width;
   const std::int64_t chunk = std::int64_t{width} * loads_in_flight;
   const std::int64_t chunks = divide_up(operand.length, chunk);
-  const std::int64_t groups = divide_up(operand.lines, std::int64_t{lines_at_once});
+  const std::int64_t line_groups = divide_up(operand.lines, std::int64_t{lines_at_once});
   const int lane = static_cast<int>(threadIdx.x) % width;
   const int line_in_group = static_cast<int>(threadIdx.x) / width;
-  Extremes<Real> extremes{Extremes<Real>::infinity, 0, 0};
-  // Thread blocks take chunks in turn: chunk `index` of all chunks of all groups of lines of all items.
+  MagnitudeExtremes<Real> extremes{MagnitudeExtremes<Real>::infinity, 0, 0};
+  // Thread blocks take chunks in turn: those of a group of lines, then those of the next group or batch item.
 #pragma unroll 1
-  for (std::int64_t index = block; index < chunks * groups * operand.items; index += blocks) {
-    const std::int64_t line = index / chunks % groups * lines_at_once + line_in_group;
+  for (std::int64_t index = block; index < chunks * line_groups * operand.items; index += blocks) {
+    const std::int64_t line = index / chunks % line_groups * lines_at_once + line_in_group;
     if (line >= operand.lines) continue;
     const std::int64_t begin = index % chunks * chunk + lane;
-    const Real* first = static_cast<const Real*>(operand.data) +
-                        index / (chunks * groups) * operand.item_stride + line * operand.stride;
+    const std::int64_t item = index / (chunks * line_groups);
+    const Real* first =
+        static_cast<const Real*>(operand.data) + item * operand.item_stride + line * operand.stride;
     Real numbers[loads_in_flight];
 #pragma unroll
     for (int i = 0; i < loads_in_flight; ++i) {
@@ -99,12 +102,13 @@ __device__ void find_magnitudes(const MagnitudesTask& task) {
   launch_dependents();
   grid_dependency_wait();
   constexpr int warps = MagnitudesTask::threads / 32;
-  __shared__ Extremes<Real> of_warps[warps];
+  __shared__ MagnitudeExtremes<Real> of_warps[warps];
   const int block = static_cast<int>(blockIdx.x);
   const bool of_a = block < task.blocks_of_a;
-  Extremes<Real> extremes = of_a ? extremes_of_thread<Real>(task.operands[0], block, task.blocks_of_a)
-                                 : extremes_of_thread<Real>(task.operands[1], block - task.blocks_of_a,
-                                                            MagnitudesTask::blocks - task.blocks_of_a);
+  MagnitudeExtremes<Real> extremes =
+      of_a ? extremes_of_thread<Real>(task.operands[0], block, task.blocks_of_a)
+           : extremes_of_thread<Real>(task.operands[1], block - task.blocks_of_a,
+                                      MagnitudesTask::blocks - task.blocks_of_a);
 #pragma unroll
   for (int distance = 1; distance < 32; distance *= 2) extremes.add(extremes.of_lane(distance));
   if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = extremes;

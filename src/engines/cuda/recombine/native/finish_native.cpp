@@ -34,9 +34,9 @@ FinishTask finish_task(const DeviceTile& tile, bool in_place) {
   task.min_product = limits.product;
   task.tiles_of_rows = static_cast<unsigned int>(divide_up(tile.rows, native_tile_side));
   task.tiles = task.tiles_of_rows * divide_up(tile.columns, native_tile_side);
-  task.least_product = limits.product / std::fmin(alpha, 1);
+  task.min_proved_product = limits.product / std::fmin(alpha, 1);
   // A factor of 2 is more than all roundings of a sum.
-  task.max_product = largest / (2 * static_cast<double>(products) * std::fmax(alpha, 1));
+  task.max_proved_product = largest / (2 * static_cast<double>(products) * std::fmax(alpha, 1));
   return task;
 }
 

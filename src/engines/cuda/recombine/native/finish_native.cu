@@ -1,5 +1,6 @@
 // Last step of products that the vendor library computed: elements that underflow, overflow or special values
-// may have spoiled are recomputed (recombine/check/native_check.hpp does the same on the host).
+// may have spoiled are recomputed. The host's counterpart is recombine/check/native_check.hpp, which sums
+// FP64 elements exactly; here their products are rounded once each (recomputed_element.cuh).
 #include <cstring>
 
 #include "arith/underflow.hpp"
@@ -26,13 +27,13 @@ struct TileRanges {
   unsigned long long least[2 * side];    // least magnitudes other than zero; infinity if there are none
   unsigned long long largest[2 * side];  // largest finite magnitudes
   unsigned int special[2 * side];        // bits: an element is infinite, an element is NaN
-  unsigned int wanted[2 * side];         // 1 if an open element of C needs the vector
+  unsigned int needed[2 * side];         // 1 if the vector has an element of C whose sum is unreliable
 
   __device__ void clear() {
     for (int v = static_cast<int>(threadIdx.x); v < 2 * side; v += native_threads) {
       least[v] = infinity;
       largest[v] = 0;
-      special[v] = wanted[v] = 0;
+      special[v] = needed[v] = 0;
     }
   }
 };
@@ -93,12 +94,15 @@ class NativeTile {
   }
 
   __device__ void finish() const {
-    if (scalars_.alpha == T(0)) return scalars_.beta == T(1) ? void() : scale();
-    const unsigned int open = write_reliable();
-    if (is_nan(scalars_.alpha)) return write_all(open);
-    if (__syncthreads_or(open != 0 ? 1 : 0) == 0) return;
-    find_ranges(open);
-    recompute(accept_by_ranges(open));
+    if (scalars_.alpha == T(0)) {
+      if (scalars_.beta != T(1)) scale();
+      return;
+    }
+    const unsigned int unreliable = write_reliable();
+    if (is_nan(scalars_.alpha)) return write_all(unreliable);
+    if (__syncthreads_or(unreliable != 0 ? 1 : 0) == 0) return;
+    find_ranges(unreliable);
+    recompute(accept_by_ranges(unreliable));
   }
 
  private:
@@ -128,10 +132,12 @@ class NativeTile {
     for (int e = 0; e < count_; ++e) write_scaled_element(scalars_.beta, &c_(row(e), column(e)));
   }
 
-  __device__ bool is_large(Real x) const {
+  __device__ bool is_reliable(Real x) const {
     return fabs(x) >= min_sum_ && fabs(x) <= std::numeric_limits<Real>::max();
   }
-  __device__ bool is_large(const Complex<Real>& x) const { return is_large(x.real()) && is_large(x.imag()); }
+  __device__ bool is_reliable(const Complex<Real>& x) const {
+    return is_reliable(x.real()) && is_reliable(x.imag());
+  }
 
   // Returns alpha times a sum plus beta C.
   __device__ T total(const T& sum, const T* old) const {
@@ -144,25 +150,26 @@ class NativeTile {
     c = total(sum, scalars_.beta == T(0) ? nullptr : &c);
   }
 
-  // Writes the elements whose sums are large enough to be right, and returns a bit for each of the others.
-  // All loads of a group come before its stores, across which the compiler may not move loads.
+  // Writes the elements whose sums are large enough to be right, and returns a bit for each of the others,
+  // which are unreliable. All loads of a group come before its stores, across which the compiler may not move
+  // loads.
   __device__ unsigned int write_reliable() const {
-    unsigned int open = 0;
+    unsigned int unreliable = 0;
     if (in_place_ || scalars_.beta == T(0)) {
       constexpr int group = 32 / sizeof(T);
 #pragma unroll 1
-      for (int e = 0; e < count_; e += group) write_group<group, false>(e, open);
+      for (int e = 0; e < count_; e += group) write_group<group, false>(e, unreliable);
     } else {
       constexpr int group = 16 / sizeof(T);
 #pragma unroll 1
-      for (int e = 0; e < count_; e += group) write_group<group, true>(e, open);
+      for (int e = 0; e < count_; e += group) write_group<group, true>(e, unreliable);
     }
-    return open;
+    return unreliable;
   }
-  // Writes elements first ... first + Count - 1 and sets their bits in `open`, as write_reliable() does.
+  // Writes elements first ... first + Count - 1 and sets the bits of unreliable sums in `unreliable`.
   // `Adds`: beta C is added to the products of sums that are not in place.
   template <int Count, bool Adds>
-  __device__ void write_group(int first, unsigned int& open) const {
+  __device__ void write_group(int first, unsigned int& unreliable) const {
     T sum[Count];
     T old[Count];
     const T* read = &sums_(row(first), column(first));
@@ -176,29 +183,29 @@ class NativeTile {
 #pragma unroll
     for (int e = 0; e < Count; ++e) {
       if (first + e >= count_) continue;
-      if (!is_large(sum[e])) {
-        open |= 1U << (first + e);
+      if (!is_reliable(sum[e])) {
+        unreliable |= 1U << (first + e);
       } else if (Adds || !in_place_) {
         written[e * step(c_)] = total(sum[e], Adds ? &old[e] : nullptr);
       }
     }
   }
 
-  // Writes all elements for alpha = NaN, which makes each of them NaN.
-  __device__ void write_all(unsigned int open) const {
-    for (; open != 0; open &= open - 1) {
-      const int e = __ffs(static_cast<int>(open)) - 1;
+  // Writes the elements that write_reliable() left, for alpha = NaN, which makes each of them NaN.
+  __device__ void write_all(unsigned int unreliable) const {
+    for (; unreliable != 0; unreliable &= unreliable - 1) {
+      const int e = __ffs(static_cast<int>(unreliable)) - 1;
       write(e, sums_(row(e), column(e)));
     }
   }
 
-  // Finds the ranges of the vectors that open elements need. All threads call it together.
-  __device__ void find_ranges(unsigned int open) const {
+  // Finds the ranges of the vectors that unreliable sums belong to. All threads call it together.
+  __device__ void find_ranges(unsigned int unreliable) const {
     ranges_.clear();
     __syncthreads();
-    for (; open != 0; open &= open - 1) {
-      const int e = __ffs(static_cast<int>(open)) - 1;
-      ranges_.wanted[row(e)] = ranges_.wanted[side + column(e)] = 1;
+    for (; unreliable != 0; unreliable &= unreliable - 1) {
+      const int e = __ffs(static_cast<int>(unreliable)) - 1;
+      ranges_.needed[row(e)] = ranges_.needed[side + column(e)] = 1;
     }
     __syncthreads();
     find_ranges_of(tile_.a, first_row_, c_.rows, 0);
@@ -216,14 +223,14 @@ class NativeTile {
     constexpr int warps = native_threads / warp_size;
     if (vectors.column_stride < vectors.row_stride) {
       for (int v = warp; v < count; v += warps) {
-        if (ranges_.wanted[number + v] == 0) continue;
+        if (ranges_.needed[number + v] == 0) continue;
         VectorExtremes extremes;
         for (std::int64_t p = lane; p < vectors.columns; p += warp_size) extremes.add(vectors(first + v, p));
         extremes.add_to(ranges_, number + v);
       }
     } else {
       for (int v = lane; v < count; v += warp_size) {
-        if (ranges_.wanted[number + v] == 0) continue;
+        if (ranges_.needed[number + v] == 0) continue;
         VectorExtremes extremes;
         for (std::int64_t p = warp; p < vectors.columns; p += warps) extremes.add(vectors(first + v, p));
         extremes.add_to(ranges_, number + v);
@@ -250,23 +257,23 @@ class NativeTile {
   }
 
   // Writes the elements that their vectors' ranges prove, and returns a bit for each of the others.
-  __device__ unsigned int accept_by_ranges(unsigned int open) const {
+  __device__ unsigned int accept_by_ranges(unsigned int unreliable) const {
     const double min_product = task_.min_product / fmin(alpha_magnitude(), 1.0);
-    unsigned int still_open = 0;
-    for (; open != 0; open &= open - 1) {
-      const int e = __ffs(static_cast<int>(open)) - 1;
+    unsigned int still_unreliable = 0;
+    for (; unreliable != 0; unreliable &= unreliable - 1) {
+      const int e = __ffs(static_cast<int>(unreliable)) - 1;
       const T sum = sums_(row(e), column(e));
       if (is_valid(sum, row(e), column(e), min_product)) {
         write(e, sum);
       } else {
-        still_open |= 1U << e;
+        still_unreliable |= 1U << e;
       }
     }
-    return still_open;
+    return still_unreliable;
   }
 
   // Recomputes the elements of a warp's threads one after the other, with all lanes together.
-  __device__ void recompute(unsigned int open) const {
+  __device__ void recompute(unsigned int unreliable) const {
     DeviceSide a = tile_.a;
     DeviceSide b = tile_.b;
     a.item += item_;
@@ -275,10 +282,10 @@ class NativeTile {
     const OperandView<T> view_b = operand_view<T>(b);
     const int lane = static_cast<int>(threadIdx.x) % warp_size;
 #pragma unroll 1
-    for (unsigned int lanes_with_open = __ballot_sync(~0U, open != 0); lanes_with_open != 0;
-         lanes_with_open = __ballot_sync(~0U, open != 0)) {
-      const int source = __ffs(static_cast<int>(lanes_with_open)) - 1;
-      const int e = __ffs(static_cast<int>(open)) - 1;
+    for (unsigned int lanes_left = __ballot_sync(~0U, unreliable != 0); lanes_left != 0;
+         lanes_left = __ballot_sync(~0U, unreliable != 0)) {
+      const int source = __ffs(static_cast<int>(lanes_left)) - 1;
+      const int e = __ffs(static_cast<int>(unreliable)) - 1;
       const int i = __shfl_sync(~0U, row(e), source);
       const int j = __shfl_sync(~0U, column(e), source);
       T& c = c_(i, j);
@@ -288,7 +295,7 @@ class NativeTile {
       __syncwarp();
       if (lane == source) {
         c = element;
-        open &= open - 1;
+        unreliable &= unreliable - 1;
       }
     }
   }
@@ -317,34 +324,34 @@ __device__ bool operands_prove_sums(const FinishTask& task) {
   const Magnitudes own = task.records[thread];
   if (__syncthreads_or(own.has_special != 0 ? 1 : 0) != 0) return false;
 #pragma unroll
-  for (int side = 0; side < 2; ++side) {
-    const bool is_of_side = (thread < task.records_of_a) == (side == 0);
-    double low = is_of_side ? own.least : std::numeric_limits<double>::infinity();
-    double high = is_of_side ? own.largest : 0;
+  for (int operand = 0; operand < 2; ++operand) {
+    const bool is_of_operand = (thread < task.records_of_a) == (operand == 0);
+    double low = is_of_operand ? own.least : std::numeric_limits<double>::infinity();
+    double high = is_of_operand ? own.largest : 0;
 #pragma unroll
     for (int distance = 1; distance < warp_size; distance *= 2) {
       low = fmin(low, __shfl_xor_sync(~0U, low, distance));
       high = fmax(high, __shfl_xor_sync(~0U, high, distance));
     }
     if (thread % warp_size == 0) {
-      least[side][thread / warp_size] = low;
-      largest[side][thread / warp_size] = high;
+      least[operand][thread / warp_size] = low;
+      largest[operand][thread / warp_size] = high;
     }
   }
   __syncthreads();
   double low[2];
   double high[2];
 #pragma unroll
-  for (int side = 0; side < 2; ++side) {
-    low[side] = least[side][0];
-    high[side] = largest[side][0];
+  for (int operand = 0; operand < 2; ++operand) {
+    low[operand] = least[operand][0];
+    high[operand] = largest[operand][0];
 #pragma unroll
     for (int warp = 1; warp < warps; ++warp) {
-      low[side] = fmin(low[side], least[side][warp]);
-      high[side] = fmax(high[side], largest[side][warp]);
+      low[operand] = fmin(low[operand], least[operand][warp]);
+      high[operand] = fmax(high[operand], largest[operand][warp]);
     }
   }
-  return low[0] * low[1] >= task.least_product && high[0] * high[1] <= task.max_product;
+  return low[0] * low[1] >= task.min_proved_product && high[0] * high[1] <= task.max_proved_product;
 }
 
 template <class T>

@@ -39,15 +39,16 @@ struct MagnitudesTask {
 // Parameters that all tiles of a launch of finish_native_* share.
 struct FinishTask {
   double min_sum = 0;              // least sum that is right by its size alone
-  double min_product = 0;          // least product that does not underflow, before alpha
+  double min_product = 0;          // least product that does not underflow, before alpha multiplies it
   unsigned int tiles_of_rows = 0;  // tiles along a column of C
   std::int64_t tiles = 0;          // tiles of an item
   // Magnitudes of the operands, nullptr if they are not known. No sum need be read if they prove all of them.
   const Magnitudes* records = nullptr;
   int records_of_a = 0;
-  // Products in these limits have sums that neither underflow nor overflow, before and after alpha.
-  double least_product = 0;
-  double max_product = 0;
+  // Sums of products within these limits neither underflow nor overflow, whether alpha has multiplied them or
+  // not.
+  double min_proved_product = 0;
+  double max_proved_product = 0;
 };
 
 }  // namespace kintsugi::core::cuda

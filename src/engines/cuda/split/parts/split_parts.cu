@@ -10,14 +10,14 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Scaling of a vector whose range is known. Several threads compute it; `writes` is true for the thread that
+// Scaling of a vector whose range is known. Several threads compute it; `stores` is true for the thread that
 // stores the scale.
-__device__ Scaling known_scaling(const SplitTask& task, ElementKind kind, std::int64_t vector, bool writes) {
+__device__ Scaling known_scaling(const SplitTask& task, ElementKind kind, std::int64_t vector, bool stores) {
   VectorRange& known = range_of(task, vector);
   VectorRange range = known;
   const SplitRule rule = rule_of(task);
   scale_range(task, rule, vector, range);
-  if (writes) known.scale = range.scale;
+  if (stores) known.scale = range.scale;
   Scaling scaling = scaling_of(kind, range, rule, task.largest_bound);
   scaling.left_out = task.found_norms.ruled_out != nullptr && *task.found_norms.ruled_out != 0;
   return scaling;
@@ -90,7 +90,7 @@ __device__ void split_part_of_panel(const SplitTask& task, std::int64_t block) {
 // blocks than parts.
 template <class Source, ElementKind kind>
 __device__ void split_parts(const SplitTasks& tasks) {
-  if (!begins(tasks)) return;
+  if (!begin_split(tasks)) return;
   const std::int64_t parts = tasks.task[0].blocks + tasks.task[1].blocks;
 #pragma unroll 1
   for (std::int64_t i = blockIdx.x; i < parts; i += gridDim.x) {

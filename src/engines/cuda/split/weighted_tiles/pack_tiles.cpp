@@ -16,12 +16,12 @@ namespace {
 // items.
 void find_unknown_ranges(const Queue& queue, std::span<const DeviceSplit> splits) {
   const auto side_to_read = [](const DeviceSplit& split) {
-    return split.ranges_known ? DeviceSide{{}, 0, nullptr, split.side.items} : split.side;
+    return split.ranges_known ? no_side(split.side.items) : split.side;
   };
   if (splits.size() == 2 && splits[0].side.items == splits[1].side.items)
     return find_ranges(queue, side_to_read(splits[0]), side_to_read(splits[1]), {});
   for (const DeviceSplit& split : splits) {
-    if (!split.ranges_known) find_ranges(queue, split.side, {{}, 0, nullptr, split.side.items}, {});
+    if (!split.ranges_known) find_ranges(queue, split.side, no_side(split.side.items), {});
   }
 }
 

@@ -38,7 +38,7 @@ struct PackPart {
 };
 
 // True if the split's candidate was selected for none of the batch items that the split serves.
-__device__ bool none_is_selected(const PackTask& task) {
+__device__ bool is_unneeded(const PackTask& task) {
   if (task.condition.selection == nullptr) return false;
   if (task.served_items == 1) return !holds(task.condition, item_of_block());
   bool selected = false;
@@ -199,7 +199,7 @@ __device__ void add_panels(const CountedPanels& counted, TileCounts& counts) {
 
 extern "C" __global__ void __launch_bounds__(pack_threads) pack_tiles(const __grid_constant__ PackTask task) {
   begin_dependent_kernel();
-  if (none_is_selected(task)) return;
+  if (is_unneeded(task)) return;
   __shared__ PackStorage storage;
   const auto block = static_cast<std::int64_t>(blockIdx.x);
   const PackPart part{block % task.vector_groups * pack_vectors, block / task.vector_groups * pack_length};

@@ -1,0 +1,114 @@
+#include "planner/candidates/reproducible.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <optional>
+
+#include "arith/residue/residue.hpp"
+#include "base/status.hpp"
+#include "planner/candidates/candidates.hpp"
+#include "planner/candidates/checked.hpp"
+#include "schemes/bound.hpp"
+#include "schemes/int52.hpp"
+#include "schemes/ozaki2.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+constexpr SplitRule grid = schemes::int52.program.split_a;
+constexpr int grid_bits = grid.top_exponent + 1;
+
+void check_request(const Plan& plan) {
+  const std::string& scheme = plan.request.scheme;
+  if (plan.engine->device() != nullptr) {
+    fail(Status::not_supported,
+         "engine {} does not compute reproducible products; the engines reference and cpu do",
+         plan.engine->name());
+  }
+  if (plan.request.policy == Policy::native) {
+    fail(Status::contract_unreachable,
+         "accuracy \"reproducible\" and policy \"native\" contradict each other: the bits of native products "
+         "depend on engine and threads");
+  }
+  if (!scheme.empty() && scheme != schemes::int52.name && scheme != schemes::ozaki2.name) {
+    fail(
+        Status::contract_unreachable,
+        "scheme = \"{}\" and accuracy = \"reproducible\" contradict each other; the schemes int52 and ozaki2 "
+        "multiply on its grid",
+        scheme);
+  }
+}
+
+// Largest integer e with 2^e < limit.
+int exponent_below(double limit) {
+  const int exponent = std::ilogb(limit);
+  return std::ldexp(1.0, exponent) < limit ? exponent : exponent - 1;
+}
+
+// Acceptance by exponents. A grid's unit is at most u_i = 2^(1 - top) times the power of two of a row's largest
+// exponent L_i, since the scale counts an exponent one higher at most, and |a_ip| < 2^(L_i + 1). Pairs of
+// non-zero elements lose at most u_i / 2 |b_pj| + v_j / 2 |a_ip| + u_i v_j / 4 each, together less than
+// pairs * 2^(2 - top) 2^(L_i + L_j) (1 + 2^-top), and |A||B| is at least pairs * 2^(L_i + L_j - depth)
+// (are_within_depth()), or by element 2^-range of both largest: relative to |a_ip||b_pj| a pair loses at most
+// 2^(1 - top + range). The last rounding adds u. Coefficients are integers times u, so a strict comparison
+// leaves room for the factor.
+Acceptance acceptance_of(const Plan& plan) {
+  const double allowed = plan.contract.coefficient - unit_roundoff(plan.problem.type);
+  Acceptance acceptance;
+  acceptance.dynamic_range = exponent_below(allowed) + grid.top_exponent - 1;
+  acceptance.mean_depth = exponent_below(allowed) + grid.top_exponent - 2;
+  return acceptance;
+}
+
+// Residues of as many moduli as hold sums of k products of the grid's integers.
+std::optional<Candidate> by_residues(const Plan& plan) {
+  const auto k = static_cast<std::uint64_t>(std::max<std::int64_t>(plan.problem.products(), 1));
+  const int bits = 2 * grid_bits + static_cast<int>(std::bit_width(k - 1));
+  int count = 2;
+  while (count < max_moduli && residue_bits(count) < bits) ++count;
+  if (residue_bits(count) < bits) return std::nullopt;
+  auto candidate = offered(plan, ozaki2_variant(count, ScaleRule::exponent));
+  if (!candidate) return std::nullopt;
+  candidate->program.split_a.top_exponent = candidate->program.split_b.top_exponent = grid.top_exponent;
+  candidate->program.scales_as_words = true;
+  return candidate;
+}
+
+std::optional<Candidate> grid_candidate(const Plan& plan) {
+  const std::string& scheme = plan.request.scheme;
+  auto words = scheme == schemes::ozaki2.name ? std::nullopt : offered(plan, schemes::int52);
+  auto residues = scheme == schemes::int52.name ? std::nullopt : by_residues(plan);
+  if (!words || !residues) return words ? words : residues;
+  return relative_cost(*plan.engine, words->program) <= relative_cost(*plan.engine, residues->program)
+             ? words
+             : residues;
+}
+
+// Returns the candidates of `exact`, of which all give the same bits, so that one may be left out.
+std::vector<Candidate> exact_candidates(const Plan& plan) {
+  Plan exact = plan;
+  exact.contract = {.accuracy = {Accuracy::Kind::exact}};
+  std::vector<Candidate> chain = checked_emulations(exact);
+  if (chain.size() == Plan::max_candidates) chain.erase(chain.begin() + 2);
+  return chain;
+}
+
+}  // namespace
+
+std::vector<Candidate> reproducible_candidates(const Plan& plan) {
+  check_request(plan);
+  std::vector<Candidate> chain = exact_candidates(plan);
+  if (plan.problem.type == OperandType::dd) return chain;
+  const auto candidate = grid_candidate(plan);
+  if (!candidate) {
+    fail(Status::not_supported, "engine {} does not multiply reproducibly by scheme {}", plan.engine->name(),
+         plan.request.scheme.empty() ? "int52 or ozaki2" : plan.request.scheme);
+  }
+  chain.insert(chain.begin(), *candidate);
+  chain.front().acceptance = acceptance_of(plan);
+  return chain;
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,142 @@
+// Tests of the accuracy `reproducible`: the same bits by words of 52 bits and by residues, on every engine of
+// the host, with any threads (integer_bits_test.cpp: with any workspace); those of the grid's definition where exponents prove it, and else
+// the correctly rounded ones.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "tests/support/c_objects.hpp"
+#include "tests/support/effort.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+struct GridRoute {
+  std::string scheme, engine;
+  int threads = 1;
+};
+
+const std::vector<GridRoute> grid_routes{{"int52", "cpu"},        {"ozaki2", "cpu", 2},
+                                         {"", "cpu", 3},          {"", "reference", 2},
+                                         {"ozaki2", "reference"}, {"int52", "reference"}};
+
+template <class T>
+std::vector<T> product_by(GemmCase test, const GridRoute& route, std::int64_t limit = 0) {
+  test.scheme = route.scheme;
+  test.engine = route.engine;
+  test.threads = route.threads;
+  test.workspace_limit = limit;
+  GemmDataOf<T> data(test);
+  data.run_well();
+  return data.result();
+}
+
+// A random case; k decides whether uniform operands are accepted by their depth.
+GemmCase random_product(std::mt19937& random) {
+  const auto below = [&](int limit) { return static_cast<int>(random() % static_cast<unsigned>(limit)); };
+  static const std::vector<std::string> distributions{
+      "uniform", "integer:127", "span:3", "span:20", "span:1000", "phi:1", "normal", "subnormal-mixed"};
+  GemmCase test{.m = 1 + below(20), .n = 1 + below(20), .k = 1 + below(300)};
+  test.op_a = static_cast<kintsugi_op>(below(3));
+  test.op_b = static_cast<kintsugi_op>(below(3));
+  test.layout = static_cast<kintsugi_layout>(below(2));
+  test.pad_a = below(3);
+  test.batch = 1 + below(2);
+  test.alpha = below(2) == 0 ? 1 : -0.7;
+  test.beta = below(2) == 0 ? 0 : 1.3;
+  test.distribution = distributions[static_cast<std::size_t>(below(static_cast<int>(distributions.size())))];
+  test.seed = random();
+  test.accuracy = "reproducible";
+  return test;
+}
+
+template <class T>
+class Reproducible : public testing::Test {};
+using ReproducibleTypes =
+    testing::Types<float, double, std::complex<float>, std::complex<double>, core::DoubleDouble>;
+TYPED_TEST_SUITE(Reproducible, ReproducibleTypes);
+
+TYPED_TEST(Reproducible, HasTheSameBitsOnEveryRoute) {
+  std::mt19937 random(33);
+  for (int round = 0; round < (thorough ? 200 : 5); ++round) {
+    GemmCase test = random_product(random);
+    if (test.distribution == "span:1000" && std::is_same_v<core::RealOf<TypeParam>, float>)
+      test.distribution = "span:120";
+    const auto expected = bits_of(product_by<TypeParam>(test, {"", "reference"}));
+    for (const GridRoute& route : grid_routes) {
+      if (core::is_double_double<TypeParam> && !route.scheme.empty()) continue;
+      EXPECT_EQ(bits_of(product_by<TypeParam>(test, route)), expected)
+          << test.distribution << " " << test.m << " x " << test.n << " x " << test.k << " by "
+          << route.scheme << " on " << route.engine;
+    }
+  }
+}
+
+__extension__ using Wide = __int128;
+
+// Scale of a vector, whose elements times 2^scale are rounded to the nearest integers.
+int grid_scale(const std::vector<double>& vector) {
+  int raised = -2000;
+  for (const double x : vector) {
+    if (x == 0) continue;
+    const int exponent = std::ilogb(x);
+    raised = std::max(raised, exponent + (std::abs(x) >= std::ldexp(2 - 0x1p-6, exponent) ? 1 : 0));
+  }
+  return 50 - raised;
+}
+
+TEST(ReproducibleGrid, IsThatOfItsDefinitionWhereExponentsProveIt) {
+  GemmCase test{.m = 17, .n = 19, .k = 700, .accuracy = "reproducible"};
+  for (const GridRoute& route : grid_routes) {
+    GemmCase routed = test;
+    routed.scheme = route.scheme;
+    routed.engine = route.engine;
+    GemmDataOf<double> data(routed);
+    const auto a = data.a(0);
+    const auto b = data.b(0);
+    data.run_well();
+    for (std::int64_t i = 0; i < test.m; ++i) {
+      for (std::int64_t j = 0; j < test.n; ++j) {
+        std::vector<double> row, column;
+        for (std::int64_t p = 0; p < test.k; ++p) {
+          row.push_back(a(i, p));
+          column.push_back(b(p, j));
+        }
+        const int scale_a = grid_scale(row), scale_b = grid_scale(column);
+        Wide sum = 0;
+        for (std::size_t p = 0; p < row.size(); ++p) {
+          const auto x = static_cast<std::int64_t>(std::nearbyint(std::ldexp(row[p], scale_a)));
+          const auto y = static_cast<std::int64_t>(std::nearbyint(std::ldexp(column[p], scale_b)));
+          sum += Wide{x} * y;
+        }
+        EXPECT_EQ(data.c(0)(i, j), std::ldexp(static_cast<double>(sum), -scale_a - scale_b));
+      }
+    }
+  }
+}
+
+TEST(ReproducibleGrid, GivesWayToCorrectRoundingForWideRanges) {
+  GemmCase test{.m = 17, .n = 19, .k = 70, .distribution = "span:200", .accuracy = "reproducible"};
+  GemmCase exact = test;
+  exact.accuracy = "exact";
+  for (const GridRoute& route : grid_routes)
+    EXPECT_EQ(bits_of(product_by<double>(test, route)), bits_of(product_by<double>(exact, {"", "cpu"})));
+  // On the grid of narrow operands results differ from the correctly rounded ones.
+  test.distribution = exact.distribution = "uniform";
+  test.k = exact.k = 700;
+  EXPECT_NE(bits_of(product_by<double>(test, grid_routes[0])),
+            bits_of(product_by<double>(exact, {"", "cpu"})));
+}
+
+TEST(ReproducibleGrid, RefusesWhatContradictsIt) {
+  GemmCase test{.m = 3, .n = 4, .k = 5, .policy = "native", .accuracy = "reproducible"};
+  EXPECT_EQ(GemmDataOf<double>(test).run(), KINTSUGI_CONTRACT_UNREACHABLE);
+  test.policy = "";
+  test.scheme = "ozaki-int8";
+  EXPECT_EQ(GemmDataOf<double>(test).run(), KINTSUGI_CONTRACT_UNREACHABLE);
+  EXPECT_NE(std::string(kintsugi_last_error()).find("int52 and ozaki2"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kintsugi::test
