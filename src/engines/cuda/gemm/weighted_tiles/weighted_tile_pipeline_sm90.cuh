@@ -31,9 +31,6 @@ struct WeightedTileConfig {
 
   // First slice of A that has a product of weight 2^(-7 weight); the others follow it.
   static constexpr int first_slice(int weight) { return weight < slices_b ? 0 : weight - slices_b + 1; }
-  // True if small_integer() converts all sums of a weight: at most 4 * 64 products of 127 * 127 are below
-  // 2^22.
-  static constexpr bool has_small_integers = Depth <= 64;
   static constexpr bool has_weight(int weight) { return weight <= slices_a + slices_b - 2; }
 };
 

@@ -66,23 +66,11 @@ __device__ __forceinline__ void multiply_weights(WeightedIntegers<Config>& high,
   if constexpr (Config::has_weight(First + 1)) warpgroup_fence_operand(low);
 }
 
-// Returns an integer of magnitude below 2^22 as an FP32 number, by two additions: I2F is issued at a quarter
-// or an eighth of their rate.
-__device__ inline float small_integer(std::int32_t x) {
-  constexpr std::int32_t bits_of_shift = 0x4b400000;  // 1.5 * 2^23
-  return __fadd_rn(__int_as_float(x + bits_of_shift), -0x1.8p23F);
-}
-
-// True for the three of eight elements whose integers are converted by I2F even where they are small, so that
-// the unit of I2F works at the same time as the adders.
-constexpr bool converts_by_instruction(int i) { return i % 8 % 3 == 0; }
-
-// RN32(128 high + low) of one element; HasLow is false if `low` has no products.
-template <bool HasLow, bool Small>
-__device__ __forceinline__ float combined(std::int32_t high, std::int32_t low, int i) {
-  if (!Small || converts_by_instruction(i)) return __int2float_rn(HasLow ? high * 128 + low : high * 128);
-  if constexpr (!HasLow) return __fmul_rn(small_integer(high), 128.0F);
-  return __fmaf_rn(small_integer(high), 128.0F, small_integer(low));
+// RN32(128 high + low) of one element; HasLow is false if `low` has no products. At most 256 products of
+// 127 * 127 leave room for the factor in INT32.
+template <bool HasLow>
+__device__ __forceinline__ float combined(std::int32_t high, std::int32_t low) {
+  return __int2float_rn(HasLow ? high * 128 + low : high * 128);
 }
 
 // Weights of a warp's rows and of all columns of the tile of C, for one tile along k.
@@ -116,7 +104,7 @@ __device__ __forceinline__ void add_values(float (&sums)[Config::sums], const fl
     const float weight = __fmul_rn(weights.row, weights.columns[fragment]);
 #pragma unroll
     for (int i = 4 * fragment; i < 4 * fragment + 4; ++i) {
-      const float low = combined<Config::has_weight(3), Config::has_small_integers>(third[i], fourth[i], i);
+      const float low = combined<Config::has_weight(3)>(third[i], fourth[i]);
       sums[i] = __fmaf_rn(__fmaf_rn(low, 0x1p-14F, high[i]), weight, sums[i]);
     }
   }
@@ -135,8 +123,7 @@ __device__ __forceinline__ void add_k_tile(float (&sums)[Config::sums],
     WeightedIntegers<Config> second;
     multiply_weights<Config, 0>(first, second, pipeline, first_step, consumer);
 #pragma unroll
-    for (int i = 0; i < Config::sums; ++i)
-      high[i] = combined<true, Config::has_small_integers>(first[i], second[i], i);
+    for (int i = 0; i < Config::sums; ++i) high[i] = combined<true>(first[i], second[i]);
   }
   WeightedIntegers<Config> third;
   WeightedIntegers<Config> fourth = {};
