@@ -176,7 +176,12 @@ DeviceFallbackChain faster_emulations(const Plan& plan, Emulations chain) {
                                             problem.m, problem.n, problem.k, problem.batch_count,
                                             problem.prepared_a, problem.prepared_b});
   if (!times) return {};
-  if (!plan.request.assumes_gain && times->emulated >= thresholds.max_time_ratio * times->native)
+  const bool is_fast = times->emulated < thresholds.two_candidates_time &&
+                       !has_few_vectors_beside_prepared(problem, thresholds.few_vectors);
+  const double max_time_ratio = is_fast
+                                    ? std::min(thresholds.max_time_ratio, thresholds.max_time_ratio_if_fast)
+                                    : thresholds.max_time_ratio;
+  if (!plan.request.assumes_gain && times->emulated >= max_time_ratio * times->native)
     return {.candidates = {}, .candidate_when_prepared = wide};
   drop_candidates(chain, times->emulated, problem, thresholds);
   return chain_of(std::move(chain), wide);

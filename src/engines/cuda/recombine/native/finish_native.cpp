@@ -19,6 +19,27 @@ double magnitude_bound(const std::complex<double>& alpha) {
   return std::abs(alpha.real()) + std::abs(alpha.imag());
 }
 
+// Few lines are read in long pieces, so that no thread is idle. A small C has tiles enough for all SMs, a
+// large one has large tiles, whose threads have many loads under way.
+FinishTile finish_tile(const DeviceTile& tile) {
+  constexpr int max_elements_of_thread = 32;
+  const bool lines_are_rows = tile.c.column_stride < tile.c.row_stride;
+  const std::int64_t length = lines_are_rows ? tile.columns : tile.rows;
+  const std::int64_t lines = lines_are_rows ? tile.rows : tile.columns;
+  FinishTile shape;
+  if (lines <= 32) {
+    shape.log2_span = 8;
+  } else if (length > 64 && length <= 128) {
+    shape.log2_span = 7;
+  }
+  const std::int64_t pieces = divide_up(length, shape.span()) * tile.items;
+  const std::int64_t for_all_sms = 2 * sm_count() / pieces + 1;  // tiles in the direction of lines
+  const std::int64_t few =
+      divide_up(divide_up(lines, for_all_sms), shape.lines_at_once()) * shape.lines_at_once();
+  shape.lines = static_cast<int>(std::min<std::int64_t>(few, max_elements_of_thread * shape.lines_at_once()));
+  return shape;
+}
+
 // Sums in C's own memory (`in_place`) have been multiplied by alpha, which may have scaled up what had
 // underflowed; others have not.
 FinishTask finish_task(const DeviceTile& tile, bool in_place) {
@@ -32,8 +53,12 @@ FinishTask finish_task(const DeviceTile& tile, bool in_place) {
   FinishTask task;
   task.min_sum = in_place ? limits.sum * std::fmax(alpha, 1) : limits.sum;
   task.min_product = limits.product;
-  task.tiles_of_rows = static_cast<unsigned int>(divide_up(tile.rows, native_tile_side));
-  task.tiles = task.tiles_of_rows * divide_up(tile.columns, native_tile_side);
+  task.tile = finish_tile(tile);
+  const bool lines_are_rows = tile.c.column_stride < tile.c.row_stride;
+  task.tiles_of_rows =
+      static_cast<unsigned int>(divide_up(tile.rows, lines_are_rows ? task.tile.lines : task.tile.span()));
+  task.tiles =
+      task.tiles_of_rows * divide_up(tile.columns, lines_are_rows ? task.tile.span() : task.tile.lines);
   task.min_proved_product = limits.product / std::fmin(alpha, 1);
   // A factor of 2 is more than all roundings of a sum.
   task.max_proved_product = largest / (2 * static_cast<double>(products) * std::fmax(alpha, 1));

@@ -12,25 +12,23 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-constexpr int side = native_tile_side;
-constexpr int elements_each = side * side / native_threads;
-constexpr int lines_at_once = native_threads / side;  // lines of C that the threads of a block read together
+constexpr int max_vectors = FinishTile::max_vectors;
 
 // Magnitudes of a tile's rows of A and columns of B, as the bits of FP64 numbers, which are ordered as
-// integers are.
+// integers are. The tile's rows come first.
 struct TileRanges {
   static constexpr unsigned long long infinity = 0x7ff0000000000000ULL;
 
   static constexpr unsigned int an_infinity = 1;
   static constexpr unsigned int a_nan = 2;
 
-  unsigned long long least[2 * side];    // least magnitudes other than zero; infinity if there are none
-  unsigned long long largest[2 * side];  // largest finite magnitudes
-  unsigned int special[2 * side];        // bits: an element is infinite, an element is NaN
-  unsigned int needed[2 * side];         // 1 if the vector has an element of C whose sum is unreliable
+  unsigned long long least[max_vectors];    // least magnitudes other than zero; infinity if there are none
+  unsigned long long largest[max_vectors];  // largest finite magnitudes
+  unsigned int special[max_vectors];        // bits: an element is infinite, an element is NaN
+  unsigned int needed[max_vectors];         // 1 if the vector has an element of C whose sum is unreliable
 
   __device__ void clear() {
-    for (int v = static_cast<int>(threadIdx.x); v < 2 * side; v += native_threads) {
+    for (int v = static_cast<int>(threadIdx.x); v < max_vectors; v += native_threads) {
       least[v] = infinity;
       largest[v] = 0;
       special[v] = needed[v] = 0;
@@ -77,20 +75,22 @@ class NativeTile {
                         TileRanges& ranges, std::int64_t item, std::int64_t number)
       : tile_(tile), task_(task), ranges_(ranges), in_place_(sums.data == tile.c.data),
         scalars_(tile.scalars), item_(item) {
-    first_row_ = number % task.tiles_of_rows * side;
-    first_column_ = number / task.tiles_of_rows * side;
-    const std::int64_t rows = std::min<std::int64_t>(side, tile.rows - first_row_);
-    const std::int64_t columns = std::min<std::int64_t>(side, tile.columns - first_column_);
+    lines_are_rows_ = tile.c.column_stride < tile.c.row_stride;
+    const int rows_of_tile = lines_are_rows_ ? task.tile.lines : task.tile.span();
+    const int columns_of_tile = lines_are_rows_ ? task.tile.span() : task.tile.lines;
+    first_row_ = number % task.tiles_of_rows * rows_of_tile;
+    first_column_ = number / task.tiles_of_rows * columns_of_tile;
+    const std::int64_t rows = std::min<std::int64_t>(rows_of_tile, tile.rows - first_row_);
+    const std::int64_t columns = std::min<std::int64_t>(columns_of_tile, tile.columns - first_column_);
     sums_ =
         view_of<T>(sums, (in_place_ ? tile.item : 0) + item).block(first_row_, first_column_, rows, columns);
     first_row_ += tile.first_row;
     first_column_ += tile.first_column;
     c_ = view_of<T>(tile.c, tile.item + item).block(first_row_, first_column_, rows, columns);
     min_sum_ = static_cast<Real>(task.min_sum);
-    lines_are_rows_ = c_.column_stride < c_.row_stride;
     const int lines = static_cast<int>(lines_are_rows_ ? rows : columns);
     const int length = static_cast<int>(lines_are_rows_ ? columns : rows);
-    count_ = inside_line() < length ? divide_up(max(lines - line(0), 0), lines_at_once) : 0;
+    count_ = inside_line() < length ? divide_up(max(lines - line(0), 0), task.tile.lines_at_once()) : 0;
   }
 
   __device__ void finish() const {
@@ -106,8 +106,6 @@ class NativeTile {
   }
 
  private:
-  static_assert(elements_each <= 32);
-
   // Magnitude of alpha, or for complex numbers an upper bound of it: the sum of its parts' magnitudes.
   __device__ double alpha_magnitude() const {
     if constexpr (is_complex<T>) {
@@ -117,14 +115,16 @@ class NativeTile {
     }
   }
 
-  // A line is a row or a column of C, whichever is contiguous in memory. Lanes of a warp have neighbors of
-  // one line, and a thread's elements are lines_at_once lines apart; its first count_ elements exist.
-  __device__ static int inside_line() { return static_cast<int>(threadIdx.x) % side; }
-  __device__ static int line(int e) { return static_cast<int>(threadIdx.x) / side + lines_at_once * e; }
+  // Lanes of a warp have neighbors of one line, and a thread's elements are lines_at_once() lines apart; its
+  // first count_ elements exist.
+  __device__ int inside_line() const { return static_cast<int>(threadIdx.x) & (task_.tile.span() - 1); }
+  __device__ int line(int e) const {
+    return (static_cast<int>(threadIdx.x) >> task_.tile.log2_span) + task_.tile.lines_at_once() * e;
+  }
   __device__ int row(int e) const { return lines_are_rows_ ? line(e) : inside_line(); }
   __device__ int column(int e) const { return lines_are_rows_ ? inside_line() : line(e); }
   __device__ std::int64_t step(const MatrixView<T>& matrix) const {
-    return lines_at_once * (lines_are_rows_ ? matrix.row_stride : matrix.column_stride);
+    return task_.tile.lines_at_once() * (lines_are_rows_ ? matrix.row_stride : matrix.column_stride);
   }
 
   __device__ void scale() const {
@@ -156,7 +156,7 @@ class NativeTile {
   __device__ unsigned int write_reliable() const {
     unsigned int unreliable = 0;
     if (in_place_ || scalars_.beta == T(0)) {
-      constexpr int group = 32 / sizeof(T);
+      constexpr int group = 64 / sizeof(T);
 #pragma unroll 1
       for (int e = 0; e < count_; e += group) write_group<group, false>(e, unreliable);
     } else {
@@ -205,11 +205,11 @@ class NativeTile {
     __syncthreads();
     for (; unreliable != 0; unreliable &= unreliable - 1) {
       const int e = __ffs(static_cast<int>(unreliable)) - 1;
-      ranges_.needed[row(e)] = ranges_.needed[side + column(e)] = 1;
+      ranges_.needed[row(e)] = ranges_.needed[c_.rows + column(e)] = 1;
     }
     __syncthreads();
     find_ranges_of(tile_.a, first_row_, c_.rows, 0);
-    find_ranges_of(tile_.b, first_column_, c_.columns, side);
+    find_ranges_of(tile_.b, first_column_, c_.columns, static_cast<int>(c_.rows));
     __syncthreads();
   }
 
@@ -248,7 +248,7 @@ class NativeTile {
   // True if the operands show that in a finite sum nothing underflowed, or that NaN is right. (cuBLAS returns
   // NaN for some infinities too.)
   __device__ bool is_valid(const T& sum, int i, int j, double min_product) const {
-    const int v = side + j;
+    const int v = static_cast<int>(c_.rows) + j;
     const unsigned int special = ranges_.special[i] | ranges_.special[v];
     if (!is_finite(sum)) return (special & TileRanges::a_nan) != 0 && is_nan(sum);
     const double least = __longlong_as_double(static_cast<long long>(ranges_.least[i])) *

@@ -5,7 +5,6 @@
 
 namespace kintsugi::core::cuda {
 
-inline constexpr int native_tile_side = 64;  // side of the tiles of C in which sums are tested
 inline constexpr int native_threads = 256;
 
 // Magnitudes of a part of an operand: the least one other than zero (infinity if there is none) and the
@@ -36,10 +35,23 @@ struct MagnitudesTask {
   Magnitudes* records = nullptr;
 };
 
+// Shape of the tiles of C in which sums are tested. A line is a row or a column of C, whichever is contiguous
+// in memory. A thread tests at most 32 elements.
+struct FinishTile {
+  static constexpr int max_vectors = 288;  // rows and columns of a tile
+
+  int log2_span = 6;  // of the elements of a line in a tile: 6 to 8
+  int lines = 64;     // at most 32 times the lines that the threads read at once
+
+  constexpr int span() const { return 1 << log2_span; }
+  constexpr int lines_at_once() const { return native_threads >> log2_span; }
+};
+
 // Parameters that all tiles of a launch of finish_native_* share.
 struct FinishTask {
-  double min_sum = 0;              // least sum that is right by its size alone
-  double min_product = 0;          // least product that does not underflow, before alpha multiplies it
+  double min_sum = 0;      // least sum that is right by its size alone
+  double min_product = 0;  // least product that does not underflow, before alpha multiplies it
+  FinishTile tile{};
   unsigned int tiles_of_rows = 0;  // tiles along a column of C
   std::int64_t tiles = 0;          // tiles of an item
   // Magnitudes of the operands, nullptr if they are not known. No sum need be read if they prove all of them.
