@@ -161,11 +161,27 @@ TEST(Bytes, HaveTheResiduesOfTheirInteger) {
     std::int64_t integer = random.integer(-(std::int64_t{1} << bits), std::int64_t{1} << bits);
     if (round % 10 == 0) integer = (round % 20 == 0 ? -1 : 1) * (std::int64_t{1} << bits);
     for (int t = 0; t < max_moduli; ++t) {
-      const std::int32_t residue = byte_residue(balanced_digits(integer), byte_modulus(moduli[t]));
-      ASSERT_EQ((integer - residue) % moduli[t], 0) << integer << " modulo " << moduli[t] << ": " << residue;
+      const auto residue =
+          static_cast<std::int8_t>(byte_residue(balanced_digits(integer), byte_modulus(moduli[t])));
+      ASSERT_EQ((integer - residue) % moduli[t], 0)
+          << integer << " modulo " << moduli[t] << ": " << int{residue};
       ASSERT_GE(residue, min_residue(moduli[t]));
       ASSERT_LE(residue, 127);
     }
+  }
+}
+
+TEST(Bytes, HaveTheResiduesOfEverySumInFloat) {
+  for (const int m : moduli) {
+    const ByteModulus modulus = byte_modulus(m);
+    const int max_sum = max_sum_of_digits(modulus);
+    int expected = min_residue(m) + (m - (max_sum + min_residue(m)) % m) % m;  // of -max_sum
+    for (int sum = -max_sum; sum <= max_sum; ++sum) {
+      const auto residue = static_cast<std::int8_t>(residue_by_float(modulus.float_start + sum, modulus));
+      ASSERT_EQ(residue, expected) << sum << " modulo " << m;
+      expected += expected == min_residue(m) + m - 1 ? 1 - m : 1;
+    }
+    EXPECT_EQ((expected - 1 - max_sum) % m, 0) << m;
   }
 }
 
@@ -179,7 +195,7 @@ TEST(Bytes, HaveTheResiduesOfWideIntegers) {
     if (round % 7 == 0) x = nearest_integer(x) + 0.5;
     const WideByteDigits digits = wide_balanced_digits(nearest_integer(x));
     split_into_residues(max_moduli, bits, x, 0, [&](int t, std::uint64_t pattern) {
-      const std::int32_t residue = byte_residue(digits, byte_modulus(moduli[t]));
+      const auto residue = static_cast<std::int8_t>(byte_residue(digits, byte_modulus(moduli[t])));
       ASSERT_EQ(residue, static_cast<std::int8_t>(pattern)) << x << " modulo " << moduli[t];
     });
   }

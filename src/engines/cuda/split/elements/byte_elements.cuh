@@ -92,8 +92,7 @@ __device__ void write_residues(const SplitTask& task, const Scaling& scaling, co
     const ByteModulus modulus = modulus_table.byte_moduli[t];
     std::uint32_t integers[count];
 #pragma unroll
-    for (int i = 0; i < count; ++i)
-      integers[i] = static_cast<std::uint32_t>(byte_residue(digits[i], modulus));
+    for (int i = 0; i < count; ++i) integers[i] = byte_residue(digits[i], modulus);
     store_bytes(target, integers);
     target += task.slice_stride;
   }

@@ -1,6 +1,8 @@
 // Digits and residues of integers, four bytes per instruction.
 #pragma once
 
+#include <bit>
+#include <cmath>
 #include <cstdint>
 
 #include "arith/host_device.hpp"
@@ -53,6 +55,11 @@ struct ByteModulus {
   std::int32_t offset = 0;    // a multiple of the modulus that makes sums positive
   // Added to the product of a sum and the inverse, so that remainders are small_residue()'s residues.
   std::uint64_t shift = 0;
+  // Constants of the FP32 reduction of sums of eight products. Sums that start with `float_start` are the
+  // bits of FP32 integers in 2^23 ... 2^24.
+  std::int32_t float_start = 0;
+  float float_inverse = 0;
+  float float_rounding = 0;  // adding it rounds to an integer, which is in the low bits
 };
 
 // Least value of small_residue(): 128 - modulus, or for small moduli, whose remainders of magnitude up to
@@ -63,6 +70,35 @@ constexpr std::int32_t min_residue(int modulus) {
 
 // Offset that makes sums of magnitude up to `max_sum` positive, and no less than the least residue.
 constexpr std::int32_t residue_offset(int modulus, int max_sum) { return (max_sum / modulus + 2) * modulus; }
+
+// Largest magnitude of a sum of products of eight digits and the modulus's weights.
+constexpr int max_sum_of_digits(const ByteModulus& modulus) {
+  int result = 0;
+  for (int i = 0; i < 32; i += 8) {
+    for (const std::uint32_t word : {modulus.low, modulus.high}) {
+      const int weight = static_cast<std::int8_t>(word >> i);
+      result += weight < 0 ? -weight : weight;
+    }
+  }
+  return 128 * result;
+}
+
+// Sets the constants of residue_by_float(). Sums start at a multiple of the modulus, which changes only the
+// quotient, plus `centre`, which turns remainders nearest to zero into small_residue()'s residues. A quotient
+// that is larger by `correction` cancels the start's own low byte. The start is as near to 2^23 as the sums
+// allow, since rounding errors grow with it: 2^17 higher, some quotients by 255 are wrong.
+constexpr void set_float_constants(ByteModulus& result) {
+  constexpr int float_unit = 1 << 23;
+  const int modulus = result.modulus;
+  const int centre = -min_residue(modulus) - modulus / 2;
+  const int quotient = (float_unit + max_sum_of_digits(result)) / modulus + 2;
+  const int start = quotient * modulus - float_unit + centre;
+  int correction = 0;
+  while (correction < 255 && ((start - correction * modulus) & 0xff) != 0) ++correction;
+  result.float_start = std::bit_cast<std::int32_t>(static_cast<float>(float_unit)) + start;
+  result.float_inverse = 1.0F / static_cast<float>(modulus);
+  result.float_rounding = static_cast<float>(float_unit / 2 * 3 + correction - quotient);
+}
 
 constexpr ByteModulus byte_modulus(int modulus) {
   ByteModulus result;
@@ -78,6 +114,7 @@ constexpr ByteModulus byte_modulus(int modulus) {
   result.inverse = static_cast<std::uint32_t>(((std::uint64_t{1} << 32) + modulus - 1) / modulus);
   result.shift = static_cast<std::uint64_t>(-std::int64_t{min_residue(modulus)}) * result.inverse;
   result.offset = residue_offset(modulus, max_sum);
+  set_float_constants(result);
   return result;
 }
 
@@ -101,18 +138,33 @@ KINTSUGI_HOST_DEVICE constexpr std::int32_t residue_of_bytes(std::int32_t sum, c
   return sum - quotient * modulus.modulus;
 }
 
-KINTSUGI_HOST_DEVICE constexpr std::int32_t sum_of_bytes(ByteDigits digits, const ByteModulus& modulus) {
-  return add_byte_products(digits.high, modulus.high,
-                           add_byte_products(digits.low, modulus.low, modulus.offset));
+KINTSUGI_HOST_DEVICE constexpr std::int32_t sum_of_bytes(ByteDigits digits, const ByteModulus& modulus,
+                                                         std::int32_t start) {
+  return add_byte_products(digits.high, modulus.high, add_byte_products(digits.low, modulus.low, start));
 }
 
-KINTSUGI_HOST_DEVICE constexpr std::int32_t byte_residue(ByteDigits digits, const ByteModulus& modulus) {
-  return residue_of_bytes(sum_of_bytes(digits, modulus), modulus);
+// Returns an integer whose low byte is the residue of a sum of eight digit products and float_start. A test
+// shows for every such sum and modulus that the FP32 quotient is the nearest integer.
+KINTSUGI_HOST_DEVICE inline std::uint32_t residue_by_float(std::int32_t sum, const ByteModulus& modulus) {
+#ifdef __CUDA_ARCH__
+  const std::uint32_t quotient =
+      __float_as_uint(__fmaf_rn(__int_as_float(sum), modulus.float_inverse, modulus.float_rounding));
+#else
+  const auto quotient = std::bit_cast<std::uint32_t>(
+      std::fma(std::bit_cast<float>(sum), modulus.float_inverse, modulus.float_rounding));
+#endif
+  return static_cast<std::uint32_t>(sum) - quotient * static_cast<std::uint32_t>(modulus.modulus);
 }
-KINTSUGI_HOST_DEVICE constexpr std::int32_t byte_residue(const WideByteDigits& digits,
-                                                         const ByteModulus& modulus) {
-  const std::int32_t sum = sum_of_bytes(digits.low, modulus);
-  return residue_of_bytes(add_byte_products(digits.top, modulus.top, sum), modulus);
+
+// Returns an integer whose low byte is the residue of the digits' integer.
+KINTSUGI_HOST_DEVICE inline std::uint32_t byte_residue(ByteDigits digits, const ByteModulus& modulus) {
+  return residue_by_float(sum_of_bytes(digits, modulus, modulus.float_start), modulus);
+}
+KINTSUGI_HOST_DEVICE constexpr std::uint32_t byte_residue(const WideByteDigits& digits,
+                                                          const ByteModulus& modulus) {
+  const std::int32_t sum = sum_of_bytes(digits.low, modulus, modulus.offset);
+  return static_cast<std::uint32_t>(
+      residue_of_bytes(add_byte_products(digits.top, modulus.top, sum), modulus));
 }
 
 }  // namespace kintsugi::core::cuda
