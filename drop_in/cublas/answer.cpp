@@ -17,7 +17,8 @@ namespace kintsugi::cublas {
 
 namespace {
 
-// Calls of this library that the thread is in: what the real cuBLAS calls by name comes back here.
+// Depth of calls of this library in the thread: the real cuBLAS may call exported names, which come back
+// here.
 constinit thread_local int calls_under_way = 0;
 
 // Getters of the real cuBLAS.
@@ -25,7 +26,7 @@ constinit Symbol get_stream("cublasGetStream_v2");
 constinit Symbol get_pointer_mode("cublasGetPointerMode_v2");
 constinit Symbol get_math_mode("cublasGetMathMode");
 
-// One hooked call. Members say how it goes on; the record gets the reason.
+// One intercepted call. Each member function answers it in one way and records the reason.
 class Answer {
  public:
   Answer(const Symbol& symbol, const Origin& origin, const Call& call, const Forward& forward)
@@ -48,9 +49,8 @@ class Answer {
  private:
   int emulate(const Decision& decision) const {
     CallSample sample(symbol_.name(), call_, state_.stream);
-    if (const std::string failure = cublas::emulate(decision, call_, state_, sample.handle());
-        !failure.empty())
-      return forward_after_failure(failure);
+    const std::string failure = cublas::emulate(decision, call_, state_, sample.handle());
+    if (!failure.empty()) return forward_after_failure(failure);
     if (const char* reason = origin_.finish(state_)) return forward_after_failure(reason);
     sample.note_execution();
     if (records_calls()) note({.candidates = decision.candidates, .why = decision.why, .failed = false});
@@ -122,7 +122,7 @@ const char* read_state(const Origin& origin, CallState& state) {
 
 std::string emulate(const Decision& decision, const Call& call, const CallState& state,
                     kintsugi_handle handle) {
-  // Memory that a capture takes belongs to the graph, so that the library's own way serves there.
+  // Under a capture memory would belong to the graph, so that the plan allocates it as the library does.
   const std::size_t bytes = is_captured(state.stream) ? 0 : decision.workspace_bytes;
   const Workspace workspace(state.device, bytes, state.stream);
   kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;

@@ -1,4 +1,4 @@
-// A call on its way: checked, decided, emulated or forwarded.
+// Answer to an intercepted call: it is checked and decided, then emulated or forwarded to the real cuBLAS.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace kintsugi::cublas {
 
-// A call of the real function with the caller's arguments. Refers to a callable that lives as long as the
-// call.
+// Reference to a callable that calls the real function with the caller's arguments; it must outlive this
+// object.
 class Forward {
  public:
   template <class Callable>
@@ -28,8 +28,8 @@ class Forward {
 // within a call of this library.
 bool intercepts();
 
-// Source of the stream, the modes and the bias of a call, which are not among its arguments. Members that
-// return text return the reason for which cuBLAS must answer the call, or nullptr.
+// Access to what a call depends on beside its arguments: the stream, the pointer and math modes, an epilogue.
+// Members that return text return the reason for which cuBLAS must answer the call, or nullptr.
 class Origin {
  public:
   Origin() = default;
@@ -39,15 +39,15 @@ class Origin {
 
   // Reads the stream and the pointer mode.
   virtual const char* read(CallState& state) const = 0;
-  // Tells of arithmetic other than the types' own that was asked for.
+  // Returns a reason if the caller asked for arithmetic other than that of the types, such as TF32.
   virtual const char* other_arithmetic(kintsugi_type type) const = 0;
-  // Enqueues what comes before an emulated product.
+  // Enqueues the steps before an emulated product, such as the copy of a bias into C.
   virtual const char* begin(const CallState& state) const = 0;
-  // Enqueues what comes after it. C is not needed any more if cuBLAS must answer the call then.
+  // Enqueues the steps after it. If they fail, cuBLAS answers the call and overwrites C.
   virtual const char* finish(const CallState&) const { return nullptr; }
 };
 
-// The origin of functions with a handle, which has all that.
+// Origin of functions whose handle has the stream and the modes.
 class HandleOrigin : public Origin {
  public:
   explicit HandleOrigin(Handle handle) : handle_(handle) {}
@@ -84,7 +84,7 @@ void report_if_forced(const char* symbol, const std::string& why);
 // Returns the status of the call. Enqueues work in the call's stream and never waits for the device.
 int answer(const Symbol& symbol, const Origin& origin, const Call& call, const Forward& forward);
 
-// The same for functions with a handle.
+// Like answer() above, for functions with a handle.
 int answer(const Symbol& symbol, Handle handle, const Call& call, const Forward& forward);
 
 }  // namespace kintsugi::cublas

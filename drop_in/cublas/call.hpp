@@ -37,24 +37,24 @@ struct MatrixTypes {
   int a, b, c;
 };
 
-// `type` if all matrices have it; nothing for others.
+// Returns `type` if all matrices have it, else nothing.
 std::optional<kintsugi_type> type_of_all(const MatrixTypes& types, kintsugi_type type);
 
-// FP32, FP64 or complex if all matrices have that type and the compute type is its default; nothing for other
-// types and for arithmetic that the caller named, such as TF32 or a pedantic one.
+// Returns the type of all matrices if it is one of kintsugi_type and the compute type is its default one;
+// nothing for other types and if the caller named the arithmetic, such as TF32 or a pedantic one.
 std::optional<kintsugi_type> type_of(const MatrixTypes& types, int compute, int algorithm);
 
-// The call of one product.
+// Returns the call of one product.
 Call product(std::optional<kintsugi_type> type, int op_a, int op_b, std::int64_t m, std::int64_t n,
              std::int64_t k, const void* alpha, const void* a, std::int64_t lda, const void* b,
              std::int64_t ldb, const void* beta, void* c, std::int64_t ldc);
-// The batch of `count` such products, whose matrices lie at equal distances or are given by pointers.
+// Returns the batch of `count` such products, by strides or by arrays of pointers.
 Call strided(Call call, std::int64_t stride_a, std::int64_t stride_b, std::int64_t stride_c,
              std::int64_t count);
 Call by_pointers(Call call, std::int64_t count);
 
-// Reason for which cuBLAS is called whatever the settings; nullptr: there is none. Arguments that are not
-// plainly valid are among them, since cuBLAS's own status then answers the caller.
+// Returns the reason for which cuBLAS answers the call under all settings; nullptr: there is none. An
+// argument that may be invalid is such a reason, so that the caller gets cuBLAS's own status.
 const char* reason_to_forward(const Call& call);
 
 // True if a scalar of that type in host memory is 0.

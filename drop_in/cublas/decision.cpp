@@ -28,9 +28,23 @@ struct Key {
 };
 
 Key key_of(const Call& call, const CallState& state) {
-  return {*call.type,    call.op_a,     call.op_b,     state.pointer_mode, state.device, call.batch,
-          call.m,        call.n,        call.k,        call.lda,           call.ldb,     call.ldc,
-          call.stride_a, call.stride_b, call.stride_c, call.count,         call.site};
+  return {.type = *call.type,
+          .op_a = call.op_a,
+          .op_b = call.op_b,
+          .pointer_mode = state.pointer_mode,
+          .device = state.device,
+          .batch = call.batch,
+          .m = call.m,
+          .n = call.n,
+          .k = call.k,
+          .lda = call.lda,
+          .ldb = call.ldb,
+          .ldc = call.ldc,
+          .stride_a = call.stride_a,
+          .stride_b = call.stride_b,
+          .stride_c = call.stride_c,
+          .count = call.count,
+          .site = call.site};
 }
 
 struct KeyHash {
@@ -67,23 +81,23 @@ kintsugi_problem problem_of(const Call& call, const CallState& state) {
   return problem;
 }
 
-// True for failures that need not last, such as one for want of memory.
-bool may_pass(kintsugi_status status) {
+// True for failures that a later call need not have, such as a lack of memory.
+bool is_temporary(kintsugi_status status) {
   return status == KINTSUGI_OUT_OF_MEMORY || status == KINTSUGI_DEVICE_ERROR;
 }
 
-// True for products of FP64 that no setting asks to emulate.
-bool is_free(const Call& call) {
+// True for products of FP64 without a setting or a rule that asks for their emulation: speed alone decides.
+bool is_fp64_by_default(const Call& call) {
   return call.site == nullptr && settings().policy == Policy::automatic && settings().scheme.empty() &&
          settings().accuracy.empty() && !drop_in::is_single(*call.type);
 }
 
-// Emulations of FP64 gain 5 % at k = 2048 on an H200 that has nothing else to do, and hold all of it while
-// they run: cuSOLVER's Cholesky factorization, which overlaps its products with its panels, took 1.49 times
-// as long at n = 32768. Settings that ask for more than `auto` are not touched.
+// True for products of FP64 that are too small to gain beside other work. At k = 2048 an emulation gains 5 %
+// on an idle H200, but occupies all SMs while it runs: cuSOLVER's Cholesky factorization, which overlaps
+// products with panels, took 1.49 times as long at n = 32768.
 bool gains_too_little(const Call& call) {
   constexpr std::int64_t min_side = 3072;
-  return is_free(call) && std::min({call.m, call.n, call.k}) < min_side;
+  return is_fp64_by_default(call) && std::min({call.m, call.n, call.k}) < min_side;
 }
 
 // A plan by the rule of the call's site, or without sites by the settings.
@@ -98,15 +112,17 @@ kintsugi_status make_plan(const Call& call, const CallState& state, kintsugi_opt
   return kintsugi_plan_create(nullptr, &problem, &options, plan);
 }
 
-// True if cuBLAS multiplies where the plan is native.
-bool is_automatic(const Call& call) {
+// True if cuBLAS multiplies when the plan is native; else the library's own native product does, in a fixed
+// order.
+bool leaves_native_to_cublas(const Call& call) {
   const bool by_settings = settings().policy == Policy::automatic || settings().policy == Policy::native;
   if (call.site == nullptr) return settings().policy == Policy::automatic;
   if (!call.site->rule.scheme.empty()) return false;
   return call.site->rule.policy.empty() ? by_settings : call.site->rule.policy == "auto";
 }
 
-// A first plan makes a handle of cuBLAS, which allocates and would spoil a capture.
+// Decides by a new plan. Not under a capture: the first plan creates a handle of cuBLAS, which allocates
+// memory.
 Decision new_decision(const Call& call, const CallState& state) {
   Decision decision;
   if (call.site != nullptr && call.site->rule.is_native()) {
@@ -125,7 +141,7 @@ Decision new_decision(const Call& call, const CallState& state) {
   kintsugi_plan plan = nullptr;
   const kintsugi_status status = make_plan(call, state, options, &plan);
   if (status != KINTSUGI_SUCCESS) {
-    decision.is_final = !may_pass(status);
+    decision.is_final = !is_temporary(status);
     decision.why = std::string("no plan: ") + kintsugi_last_error();
     if (call.site != nullptr) note_failure(*call.site, decision.why);
     return decision;
@@ -134,8 +150,7 @@ Decision new_decision(const Call& call, const CallState& state) {
   const drop_in::PlanSummary summary = drop_in::summary_of(plan);
   decision.why = summary.why;
   decision.candidates = summary.candidates;
-  // A native product under emulate is the library's own, in a fixed order; under auto it is cuBLAS's.
-  decision.emulates = !summary.is_native || !is_automatic(call);
+  decision.emulates = !summary.is_native || !leaves_native_to_cublas(call);
   if (decision.emulates && gains_too_little(call)) {
     decision.emulates = false;
     decision.candidates.clear();
@@ -155,10 +170,11 @@ bool is_unit(const void* scalar, kintsugi_type type) {
 
 }  // namespace
 
-// Updates of FP64 elements by scalars of 1 or -1 are rounded in double; others take an epilogue of long sums,
-// which costs more than an emulation gains on an H200: 4096 x 8192 x 4096 in 5.2 ms, cuBLAS 4.9.
+// Products of FP64 that are added to C with scalars of 1 or -1 are rounded in double. Other scalars need a
+// longer epilogue, which costs more than an emulation gains: 4096 x 8192 x 4096 takes 5.2 ms on an H200, with
+// cuBLAS 4.9.
 const char* reason_in_scalars(const Call& call, const CallState& state) {
-  if (!is_free(call)) return nullptr;
+  if (!is_fp64_by_default(call)) return nullptr;
   const kintsugi_type type = *call.type;
   const bool is_cheap = state.pointer_mode == KINTSUGI_SCALARS_ON_HOST &&
                         (is_zero(call.beta, type) || (is_unit(call.alpha, type) && is_unit(call.beta, type)));

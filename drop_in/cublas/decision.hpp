@@ -1,5 +1,5 @@
-// Decisions: the library's plan for a problem on a device, or native, kept for later calls of the same
-// problem.
+// Decisions whether calls are emulated: the plan for a problem on a device, or cuBLAS; kept for later calls
+// of the same problem.
 #pragma once
 
 #include <kintsugi/kintsugi.h>
@@ -35,7 +35,7 @@ struct CallState {
 
 using Decided = drop_in::Found<Decision>;
 
-// Reason for which a product that is to be emulated is left to cuBLAS after all because of its scalars;
+// Returns the reason for which cuBLAS answers a call whose decision is to emulate, because of alpha and beta;
 // nullptr: there is none.
 const char* reason_in_scalars(const Call& call, const CallState& state);
 

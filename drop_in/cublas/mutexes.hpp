@@ -1,4 +1,4 @@
-// Mutexes of the library, in the order in which calls take them.
+// Mutexes of the library, in the order in which a thread that needs several locks them.
 #pragma once
 
 #include "common/lock.hpp"

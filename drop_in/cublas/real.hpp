@@ -7,15 +7,15 @@
 
 namespace kintsugi::cublas {
 
-// The function of that name behind this library: the next one in the program's search order; else that of a
-// loaded libcublas or libcublasLt, such as one that Python loaded with RTLD_LOCAL. nullptr: there is none.
+// Returns the real function of that name: the next one in the program's search order; else that of a loaded
+// libcublas or libcublasLt, such as one that Python loaded with RTLD_LOCAL. nullptr: there is none.
 void* find_real(const char* name);
 
 // Path of the file that defines `function`; "" where it is not known.
 const char* file_of(const void* function);
 
-// An exported name and the function behind it, looked up at its first use. Constant initialization: a call
-// may come from another library's constructor.
+// An exported name and the real function of that name, looked up at the first use. It is initialized at
+// compile time, since a call may come from another library's constructor.
 class Symbol {
  public:
   constexpr explicit Symbol(const char* name) : name_(name) {}

@@ -31,8 +31,8 @@ struct ResultBlock {
   std::int64_t elements() const { return rows * columns; }
 };
 
-// Calls visit(block) for every block of an m x n matrix, down the columns: so columns of B are split once,
-// and rows of A once if one block has them all.
+// Calls visit(block) for every block of an m x n matrix in column-major order of the blocks: columns of B are
+// split once, and rows of A once if one block has all of them.
 template <class Visit>
 void for_each_block(const Blocking& size, std::int64_t m, std::int64_t n, const Visit& visit) {
   for_each_part({0, n}, size.n, [&](const Part& columns) {
@@ -42,11 +42,11 @@ void for_each_block(const Blocking& size, std::int64_t m, std::int64_t n, const 
   });
 }
 
-// True if rows of A have to be split for this block.
-inline bool begins_rows(const ResultBlock& block, const Blocking& size, std::int64_t m) {
+// True if the slices of the block before are not those of this block's rows of A.
+inline bool needs_split_of_rows(const ResultBlock& block, const Blocking& size, std::int64_t m) {
   return block.column == 0 || size.m < m;
 }
-// True if columns of B have to be split for this block.
-inline bool begins_columns(const ResultBlock& block) { return block.row == 0; }
+// True if the slices of the block before are not those of this block's columns of B.
+inline bool needs_split_of_columns(const ResultBlock& block) { return block.row == 0; }
 
 }  // namespace kintsugi::core

@@ -78,7 +78,7 @@ void recombine(const Program& program, const Accumulators& sums, std::span<const
   }
 }
 
-// Returns the rows or columns of one operand that meet in a block of C, for its failing tiles.
+// Returns rows of op(A) or columns of op(B), those of one block of C, as add_failing_tiles() reads them.
 template <class T>
 TiledOperand<OperandView<T>> tiled_operand(const SideOf<T>& side, const Slices& slices, std::int64_t first,
                                            std::int64_t count) {
@@ -87,22 +87,23 @@ TiledOperand<OperandView<T>> tiled_operand(const SideOf<T>& side, const Slices& 
           std::span<const VectorRange>(side.ranges).subspan(parts * first, parts * count), slices};
 }
 
-// Counts the tiles of a block's operands that no block before it had, and adds the failing tiles' products.
-// Returns the sums that are to be recombined.
+// Finishes the sums of a program with exponents per tile: counts the tiles that no earlier block had, and
+// computes the products of failing tiles as a second sum. Returns the sums to recombine: both, or the first
+// one if no tile fails.
 template <class T>
-Accumulators add_half_precision(const ResultBlock& block, const SideOf<T>& a, const Slices& slices_a,
-                                const SideOf<T>& b, const Slices& slices_b, const Accumulators& sums,
-                                int threads, Report& report) {
+Accumulators finish_tiled_sums(const ResultBlock& block, const SideOf<T>& a, const Slices& slices_a,
+                               const SideOf<T>& b, const Slices& slices_b, const Accumulators& sums,
+                               int threads, Report& report) {
   if (block.column == 0) report.tiles_a += count_tiles(slices_a);
   if (block.row == 0) report.tiles_b += count_tiles(slices_b);
-  Accumulators selected = sums;
+  Accumulators to_recombine = sums;
   if constexpr (std::is_same_v<RealOf<T>, float>) {
     const bool fails =
         add_failing_tiles(tiled_operand(a, slices_a, block.row, block.rows),
                           tiled_operand(b, slices_b, block.column, block.columns), sums, threads);
-    if (!fails) selected.groups = 1;
+    if (!fails) to_recombine.groups = 1;
   }
-  return selected;
+  return to_recombine;
 }
 
 // Runs split, multiply and recombine for one block of C after the other.
@@ -120,17 +121,23 @@ void run_program(const Plan& plan, const Blocking& blocking, const Program& prog
   Slices slices_a;
   Slices slices_b;
   for_each_block(blocking, c.rows, c.columns, [&](const ResultBlock& block) {
-    if (begins_columns(block)) slices_b = split_part(b, {block.column, block.columns}, plan.threads);
-    if (begins_rows(block, blocking, c.rows)) slices_a = split_part(a, {block.row, block.rows}, plan.threads);
+    if (needs_split_of_columns(block)) slices_b = split_part(b, {block.column, block.columns}, plan.threads);
+    if (needs_split_of_rows(block, blocking, c.rows))
+      slices_a = split_part(a, {block.row, block.rows}, plan.threads);
     sums.rows = block.rows;
     sums.columns = slices_b.vectors;
-    plan.engine->multiply(
-        {&program.schedule, slices_a, slices_b, sums, accumulator, memory.scratch, plan.threads});
-    const Accumulators selected =
+    plan.engine->multiply({.schedule = &program.schedule,
+                           .a = slices_a,
+                           .b = slices_b,
+                           .sums = sums,
+                           .accumulator = accumulator,
+                           .scratch = memory.scratch,
+                           .threads = plan.threads});
+    const Accumulators to_recombine =
         program.schedule.tiles.depth == 0
             ? sums
-            : add_half_precision(block, a, slices_a, b, slices_b, sums, plan.threads, report);
-    recombine(program, selected, a.ranges.subspan(block.row, block.rows),
+            : finish_tiled_sums(block, a, slices_a, b, slices_b, sums, plan.threads, report);
+    recombine(program, to_recombine, a.ranges.subspan(block.row, block.rows),
               b.ranges.subspan(parts * block.column, parts * block.columns), alpha, beta,
               c.block(block.row, block.column, block.rows, block.columns), plan.threads);
   });
@@ -144,9 +151,10 @@ struct ItemSelection {
   RangeSummary summary_a;
   RangeSummary summary_b;
   std::size_t candidate = 0;
-  Program program{};  // the candidate's program, fitted to the ranges; empty for the native product
+  Program program{};  // the candidate's program, adapted to the ranges; empty for the native product
 };
 
+// Finds the ranges of both sides of a batch item and selects its candidate.
 template <class T>
 ItemSelection<T> select_for_item(const Plan& plan, const Operands& operands, std::int64_t item,
                                  Workspace& workspace) {
@@ -154,16 +162,20 @@ ItemSelection<T> select_for_item(const Plan& plan, const Operands& operands, std
   const Program& program = plan.widest_emulation()->program;
   const RangeMemory ranges = lay_out_ranges(plan, workspace);
   ItemSelection<T> selection;
-  selection.a = {view_of_a<T>(problem, operands.a, operands.prepared_a, item), ranges.rows,
-                 prepared_item(operands.prepared_a, item)};
-  selection.b = {view_of_b<T>(problem, operands.b, operands.prepared_b, item), ranges.columns,
-                 prepared_item(operands.prepared_b, item)};
+  selection.a = {.view = view_of_a<T>(problem, operands.a, operands.prepared_a, item),
+                 .ranges = ranges.rows,
+                 .prepared = prepared_item(operands.prepared_a, item)};
+  selection.b = {.view = view_of_b<T>(problem, operands.b, operands.prepared_b, item),
+                 .ranges = ranges.columns,
+                 .prepared = prepared_item(operands.prepared_b, item)};
   find_side_ranges(selection.a, program.split_a, plan.threads);
   find_side_ranges(selection.b, program.split_b, plan.threads);
   if (plan.request.is_reproducible()) {
     find_depths(selection.a.view, selection.a.ranges, plan.threads);
     find_depths(selection.b.view, selection.b.ranges, plan.threads);
-    selection.a.prepared = selection.b.prepared = nullptr;  // split for other scales
+    // Slices of prepared operands have scales that a reproducible product does not use.
+    selection.a.prepared = nullptr;
+    selection.b.prepared = nullptr;
   }
   selection.summary_a = summarize(selection.a.ranges);
   selection.summary_b = summarize(selection.b.ranges);
@@ -194,17 +206,17 @@ void add_to_report(Report& report, const Plan& plan, const ItemSelection<T>& sel
 template <class T>
 Ozaki1Task<T> ozaki1_task(const Plan& plan, const Blocking& blocking, const ItemSelection<T>& selection,
                           const Operands& operands, const MatrixView<T>& c) {
-  return {plan,
-          plan.candidates[selection.candidate],
-          selection.program,
-          blocking,
-          selection.a.view,
-          selection.b.view,
-          selection.a.ranges,
-          selection.b.ranges,
-          scalar<T>(operands.alpha),
-          scalar<T>(operands.beta),
-          c};
+  return {.plan = plan,
+          .candidate = plan.candidates[selection.candidate],
+          .program = selection.program,
+          .blocking = blocking,
+          .a = selection.a.view,
+          .b = selection.b.view,
+          .rows = selection.a.ranges,
+          .columns = selection.b.ranges,
+          .alpha = scalar<T>(operands.alpha),
+          .beta = scalar<T>(operands.beta),
+          .c = c};
 }
 
 // Reports the program with the fewest slices that any block of C used, which decide the bound of all of C.
@@ -260,16 +272,17 @@ void multiply_item(const Plan& plan, const Operands& operands, std::int64_t item
   }
 }
 
-// If ranges can make an item fail, finds the ranges of all items before C is written.
+// Fails before any item of C is written if the ranges of some batch item make it fail. Finds no ranges if
+// they cannot.
 template <class T>
 void check_ranges(const Plan& plan, const Blocking& blocking, const Operands& operands,
                   const Workspace& workspace) {
-  const bool adapts =
+  const bool can_fail_to_adapt =
       std::any_of(plan.candidates.begin(), plan.candidates.end(), [](const Candidate& candidate) {
         return candidate.scheme != nullptr && (candidate.scheme->adapt != nullptr ||
                                                candidate.program.recombination == Recombination::ozaki1);
       });
-  if (!adapts && plan.candidates.back().acceptance.any_range()) return;
+  if (!can_fail_to_adapt && plan.candidates.back().acceptance.any_range()) return;
   for (std::int64_t item = 0; item < plan.problem.batch_count; ++item) {
     Workspace fresh = workspace;
     const ItemSelection<T> selection = select_for_item<T>(plan, operands, item, fresh);

@@ -7,16 +7,16 @@
 
 namespace kintsugi::core {
 
-// Sums over the blocks of C that each have their own number of slices.
+// Blocks of C, each with its own number of slices, and sums over them.
 struct Ozaki1Counts {
   std::int64_t blocks = 0;
   std::int64_t slices_a = 0;
   std::int64_t slices_b = 0;
-  std::int64_t products = 0;
-  std::int64_t fast_blocks = 0;
-  int min_slices =
-      Ozaki1Parameters::max_slices;  // fewest in a block; vectors whose residual is 0 may have fewer
-  int max_products = 0;
+  std::int64_t products = 0;     // of two slices
+  std::int64_t fast_blocks = 0;  // blocks computed in fast mode, without the smallest products
+  // Fewest slices in a block; a vector whose residual became 0 may have fewer.
+  int min_slices = Ozaki1Parameters::max_slices;
+  int max_products = 0;        // most products in a block
   double split_a_seconds = 0;  // includes Algorithm 3
   double split_b_seconds = 0;
   double product_seconds = 0;

@@ -32,7 +32,7 @@ struct Report {
   int dynamic_range_a = 0;    // largest over all items whose ranges were found
   int dynamic_range_b = 0;
 
-  // The last item whose operands changed the planned program.
+  // The last batch item whose program was adapted to its operands, and that program.
   struct Adapted {
     const Scheme* scheme;
     Accumulator accumulator;
@@ -43,7 +43,11 @@ struct Report {
   std::optional<Adapted> adapted;
   // `program`: the candidate's program as adapted to the operands.
   void set_adapted(const Candidate& candidate, const Program& program, std::int64_t k) {
-    adapted = {candidate.scheme, candidate.accumulator, k, program, candidate.parameters};
+    adapted = {.scheme = candidate.scheme,
+               .accumulator = candidate.accumulator,
+               .k = k,
+               .program = program,
+               .parameters = candidate.parameters};
   }
 
   TileCounts tiles_a;  // tiles of A, for programs with exponents per tile

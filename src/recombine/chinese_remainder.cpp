@@ -10,12 +10,12 @@ using Integer = WideInteger<residue_limbs>;
 using Sums = ChineseRemainder::Sums;
 
 constexpr int lanes = ChineseRemainder::lanes;
-constexpr int part_bits = ChineseRemainder::part_bits;
-constexpr std::uint64_t part_mask = (std::uint64_t{1} << part_bits) - 1;
+constexpr int digit_bits = ChineseRemainder::digit_bits;
+constexpr std::uint64_t digit_mask = (std::uint64_t{1} << digit_bits) - 1;
 
-// Adds modulus t's contribution: the factor (r q_t) mod m_t, -m_t / 2 ... m_t / 2, times M / m_t.
+// Adds the summand of one modulus m_t: ((r_t q_t) mod m_t, between -m_t / 2 and m_t / 2) times M / m_t.
 KINTSUGI_VECTORIZED void add_residues(const std::uint8_t* residues, double modulus,
-                                      double inverse_of_cofactor, const double* limbs, int parts,
+                                      double inverse_of_cofactor, const double* cofactor, int digits,
                                       Sums& sums) {
   alignas(64) double factors[lanes];
   const double reciprocal = 1.0 / modulus;
@@ -24,38 +24,39 @@ KINTSUGI_VECTORIZED void add_residues(const std::uint8_t* residues, double modul
     factors[e] = product - nearest_small_integer(product * reciprocal) * modulus;
   }
   for (int e = 0; e < lanes; ++e) sums.quotient[e] += factors[e] * reciprocal;
-  for (int l = 0; l < parts; ++l) {
-    const double limb = limbs[l];
-    for (int e = 0; e < lanes; ++e) sums.limb[l][e] += factors[e] * limb;
+  for (int l = 0; l < digits; ++l) {
+    const double digit = cofactor[l];
+    for (int e = 0; e < lanes; ++e) sums.digit[l][e] += factors[e] * digit;
   }
 }
 
 // Subtracts the multiple of the moduli's product M that brings the sum within M / 4 of zero.
-KINTSUGI_VECTORIZED void take_multiples(const double* product, int parts, Sums& sums) {
+KINTSUGI_VECTORIZED void subtract_multiples(const double* product, int digits, Sums& sums) {
   for (int e = 0; e < lanes; ++e) sums.quotient[e] = nearest_small_integer(sums.quotient[e]);
-  for (int l = 0; l < parts; ++l) {
-    const double limb = product[l];
-    for (int e = 0; e < lanes; ++e) sums.limb[l][e] -= sums.quotient[e] * limb;
+  for (int l = 0; l < digits; ++l) {
+    const double digit = product[l];
+    for (int e = 0; e < lanes; ++e) sums.digit[l][e] -= sums.quotient[e] * digit;
   }
 }
 
-template <class Parts>
-Parts parts_of(const Integer& integer) {
-  Parts parts{};
-  for (std::size_t l = 0; l < parts.size(); ++l)
-    parts[l] = static_cast<double>(integer.bits_from(part_bits * static_cast<int>(l)) & part_mask);
-  return parts;
+template <class Digits>
+Digits digits_of(const Integer& integer) {
+  Digits digits{};
+  for (std::size_t l = 0; l < digits.size(); ++l)
+    digits[l] = static_cast<double>(integer.bits_from(digit_bits * static_cast<int>(l)) & digit_mask);
+  return digits;
 }
 
-void add_digit(Integer& integer, std::uint64_t digit, int position) {
+// Sets the bits of a digit from bit `position` on, which are still zero.
+void set_digit(Integer& integer, std::uint64_t digit, int position) {
   const int limb = position / 64;
   const int offset = position % 64;
   integer.limb[limb] |= digit << offset;
-  if (offset + part_bits > 64 && limb + 1 < residue_limbs) integer.limb[limb + 1] |= digit >> (64 - offset);
+  if (offset + digit_bits > 64 && limb + 1 < residue_limbs) integer.limb[limb + 1] |= digit >> (64 - offset);
 }
 
-// The weighted sum of three residues modulo `modulus`; each product is below 2^16, so the quotient by the
-// rounded-up reciprocal is exact.
+// Sets the residues of weighted sums of three numbers below `modulus`. Each product is below 2^16, so that
+// multiplying the sum by the reciprocal, rounded up, gives the exact quotient.
 KINTSUGI_VECTORIZED void weigh(const std::uint8_t* first, const std::uint8_t* second,
                                const std::uint8_t* third, const std::array<std::uint32_t, 3>& weights,
                                int modulus, std::uint8_t* residues) {
@@ -71,41 +72,41 @@ KINTSUGI_VECTORIZED void weigh(const std::uint8_t* first, const std::uint8_t* se
 
 ChineseRemainder::ChineseRemainder(const ResidueSystem& system) : system_(system) {
   const Integer product = product_without(-1);
-  parts_ = (product.length() + part_bits - 1) / part_bits;
-  product_ = parts_of<Parts>(product);
+  digits_ = (product.length() + digit_bits - 1) / digit_bits;
+  product_ = digits_of<Digits>(product);
   for (int t = 0; t < system_.count(); ++t) {
-    part_[t] = parts_of<Parts>(product_without(t));
+    cofactors_[t] = digits_of<Digits>(product_without(t));
     inverses_[t] = inverse_of_cofactor(t);
   }
 }
 
 void ChineseRemainder::sum_up(const Residues& residues, Sums& sums) const {
   std::fill_n(sums.quotient, lanes, 0.0);
-  for (int l = 0; l < parts_; ++l) std::fill_n(sums.limb[l], lanes, 0.0);
+  for (int l = 0; l < digits_; ++l) std::fill_n(sums.digit[l], lanes, 0.0);
   for (int t = 0; t < system_.count(); ++t)
-    add_residues(residues[t], system_.modulus(t), inverses_[t], part_[t].data(), parts_, sums);
-  take_multiples(product_.data(), parts_, sums);
+    add_residues(residues[t], system_.modulus(t), inverses_[t], cofactors_[t].data(), digits_, sums);
+  subtract_multiples(product_.data(), digits_, sums);
 }
 
 ExactNumber<residue_limbs> ChineseRemainder::number(const Sums& sums, int lane) const {
-  std::array<std::uint64_t, max_parts> digits{};
+  std::array<std::uint64_t, max_digits> digits{};
   std::int64_t carry = 0;
-  for (int l = 0; l < parts_; ++l) {
-    carry += static_cast<std::int64_t>(sums.limb[l][lane]);
-    digits[l] = static_cast<std::uint64_t>(carry) & part_mask;
-    carry >>= part_bits;
+  for (int l = 0; l < digits_; ++l) {
+    carry += static_cast<std::int64_t>(sums.digit[l][lane]);
+    digits[l] = static_cast<std::uint64_t>(carry) & digit_mask;
+    carry >>= digit_bits;
   }
   ExactNumber<residue_limbs> result;
   result.negative = carry < 0;
-  std::uint64_t borrow = result.negative ? 1 : 0;  // plus one of the two's complement
-  for (int l = 0; l < parts_; ++l) {
+  std::uint64_t increment = 1;  // a negative number's magnitude: all bits inverted, plus one
+  for (int l = 0; l < digits_; ++l) {
     std::uint64_t digit = digits[l];
     if (result.negative) {
-      digit = (digit ^ part_mask) + borrow;
-      borrow = digit >> part_bits;
-      digit &= part_mask;
+      digit = (digit ^ digit_mask) + increment;
+      increment = digit >> digit_bits;
+      digit &= digit_mask;
     }
-    add_digit(result.magnitude, digit, part_bits * l);
+    set_digit(result.magnitude, digit, digit_bits * l);
   }
   return result;
 }
@@ -166,6 +167,7 @@ const ChineseRemainder::Residues& ResidueLanes::of_part(std::int64_t part, std::
   std::array<const std::uint8_t*, 3> groups{};
   for (int t = 0; t < basis.count(); ++t) {
     const int modulus = basis.modulus(t);
+    // With two groups the second also stands for the third, whose weight is 0.
     const int count = basis.has_root(t) ? 2 : 3;
     for (int s = 0; s < count; ++s) groups[s] = group_at(basis.first_slice(t) + s, modulus, i, j, sums[s]);
     weigh(groups[0], groups[1], groups[count - 1], weights_.of(part, t), modulus, copies_[t].data());

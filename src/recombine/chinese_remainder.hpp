@@ -16,7 +16,7 @@
 
 namespace kintsugi::core {
 
-// The product of all moduli has 342 bits.
+// Limbs of 64 bits that hold the product of all moduli, which has 342 bits.
 inline constexpr int residue_limbs = 6;
 
 // Recombination by a set of moduli. With M their product and q_t the inverse of M / m_t modulo m_t,
@@ -26,13 +26,14 @@ class ChineseRemainder {
   // Elements of one column that are recombined together.
   static constexpr int lanes = 64;
 
-  // Numbers are held in limbs of 40 bits: sums of 49 products with factors of 8 bits stay exact in double.
-  static constexpr int part_bits = 40;
-  static constexpr int max_parts = 9;
+  // Bits of the digits in which sums are computed: sums of 49 products of a digit and a factor of at most 128
+  // in magnitude are exact in double.
+  static constexpr int digit_bits = 40;
+  static constexpr int max_digits = 9;
 
   struct Sums {
-    alignas(64) double quotient[lanes];         // the sum divided by the moduli's product
-    alignas(64) double limb[max_parts][lanes];  // limbs of the sum; not carried
+    alignas(64) double quotient[lanes];           // the sum divided by the moduli's product
+    alignas(64) double digit[max_digits][lanes];  // digits of the sum, signed and without carries
   };
 
   using Residues = std::array<const std::uint8_t*, max_moduli>;
@@ -46,20 +47,21 @@ class ChineseRemainder {
   ExactNumber<residue_limbs> number(const Sums& sums, int lane) const;
 
  private:
-  using Parts = std::array<double, max_parts>;
+  using Digits = std::array<double, max_digits>;
 
+  // Product of all moduli but modulus `excluded`; -1: of all.
   WideInteger<residue_limbs> product_without(int excluded) const;
   int inverse_of_cofactor(int t) const;
 
   ResidueSystem system_;
-  int parts_ = 0;
-  Parts product_{};
-  std::array<Parts, max_moduli> part_{};
-  std::array<int, max_moduli> inverses_{};
+  int digits_ = 0;  // digits in use: those of the product
+  Digits product_{};
+  std::array<Digits, max_moduli> cofactors_{};  // M / m_t
+  std::array<int, max_moduli> inverses_{};      // q_t
 };
 
-// Weights w, 0 <= w < m_t, with which the product sums modulo m_t give the residue of the real (part 0) or
-// imaginary part (1): two sums where -1 has a root modulo m_t, else three
+// Weights w, 0 <= w < m_t, of the group sums modulo m_t whose weighted sum is the residue of the real (part
+// 0) or the imaginary part (1): of two groups where -1 has a square root modulo m_t, else of three
 // (arith/residue/complex_residue.hpp).
 class PartWeights {
  public:

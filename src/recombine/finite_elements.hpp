@@ -12,8 +12,8 @@
 namespace kintsugi::core {
 
 // Calls visit(i, j, element) for every element whose row of A and column of B are finite;
-// write_special_values writes the others. `columns` has parts_of<T> vectors per column, all with the same
-// elements of B.
+// write_special_values() writes the others. `columns` has parts_of<T> vectors for each column of C, of the
+// same elements of B, so that looking at the first of them is enough.
 template <class T, class Visit>
 void for_each_finite_element(std::span<const VectorRange> rows, std::span<const VectorRange> columns,
                              const MatrixView<T>& c, int threads, const Visit& visit) {

@@ -16,17 +16,19 @@ namespace {
 
 constexpr int digit_bits = 32;
 
-// Number of digits for a depth in bits: a shifted 64-bit product reaches into two digits beyond its first.
+// Number of digits of sums whose terms begin at bit 0 ... depth: a product of 64 bits that is shifted within
+// a digit reaches into the two digits above its first.
 int digits_for(int depth) { return depth / digit_bits + 3; }
 
-// Largest difference between a vector's first and last exponents, over the vectors.
+// Largest difference of the exponents of slice 0 and slice `last` of one vector, over all vectors.
 int largest_depth(const MatrixView<const std::int32_t>& exponents, std::int64_t vectors, int last) {
   int depth = 0;
   for (std::int64_t v = 0; v < vectors; ++v) depth = std::max(depth, exponents(0, v) - exponents(last, v));
   return depth;
 }
 
-// Adds integer * 2^position. After 1024 products the digits are still far below 63 bits.
+// Adds integer * 2^position without carries: a digit grows by less than 2^32 with every product, so that the
+// 63 bits suffice for 2^31 products.
 void add_to_digits(std::int64_t* digits, std::int64_t integer, int position) {
   const bool negative = integer < 0;
   const auto magnitude = static_cast<std::uint64_t>(negative ? -integer : integer);

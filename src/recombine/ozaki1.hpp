@@ -1,7 +1,7 @@
 // Sums of exact products of slices (Ozaki scheme I; dgemm-tc, step 3), element by element.
 //
-// Slice s of row i represents 2^exponents(s, i) times its integers, with exponents that descend with s; so do
-// slices of B's vectors, of which a complex column has two.
+// Slice s of A's row i has the value 2^exponents.rows(s, i) times its integers, slice s of B's vector v
+// 2^exponents.columns(s, v) times its own. Exponents descend with s. A complex column of C has two vectors.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct SliceExponents {
   MatrixView<const std::int32_t> columns;  // (slice of B, vector)
 };
 
-// Sums in FP64, added in the order of the calls (arith/product_sum.hpp).
+// Sums in FP64, rounded after every product, in the order of the calls (arith/product_sum.hpp).
 class RunningSums {
  public:
   static std::size_t bytes(std::int64_t rows, std::int64_t columns);
@@ -44,9 +44,9 @@ class RunningSums {
 // Exact sums: integers in 32-bit digits, in units of the product of the last slices' exponents.
 class DigitSums {
  public:
-  // Bytes for any exponents that slices of elements from 2^smallest, their last bit, to 2^largest can have.
+  // Bytes that suffice for slices of elements below 2^largest whose bits are multiples of 2^smallest.
   static std::size_t bytes(std::int64_t rows, std::int64_t columns, int smallest, int largest);
-  // Sums for the given exponents of count_a and count_b slices.
+  // Sets the sums of count_a slices of A and count_b slices of B with these exponents to zero.
   DigitSums(std::byte* memory, std::int64_t rows, std::int64_t columns, const SliceExponents& exponents,
             int count_a, int count_b);
 

@@ -1,4 +1,4 @@
-// Double-double elements that sums of pairs do not give: special values, underflow, overflow.
+// Double-double elements of C that double-double arithmetic gets wrong: special values, underflow, overflow.
 #pragma once
 
 #include <cmath>
@@ -34,8 +34,9 @@ inline bool may_underflow(double x, double y) {
   return x != 0 && y != 0 && !(std::abs(x * y) >= underflow_limits<DoubleDouble>(1).product);
 }
 
-// True if underflow may have spoiled element (i, j) of alpha A B + beta C: its sum in double-double
-// arithmetic, or the products with alpha and beta. a is m x k, b is n x k; c is null when beta = 0.
+// True if underflow may have spoiled element (i, j) of alpha A B + beta C, in `sum`, its sum over k in
+// double-double arithmetic, or in the products with alpha and beta. a is m x k, b is n x k; c is null when
+// beta = 0.
 inline bool may_underflow(const MatrixView<const DoubleDouble>& a, const MatrixView<const DoubleDouble>& b,
                           std::int64_t i, std::int64_t j, const DoubleDouble& sum, const DoubleDouble& alpha,
                           const DoubleDouble& beta, const DoubleDouble* c) {

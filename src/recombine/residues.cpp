@@ -38,9 +38,11 @@ std::int64_t recombine_checked_residues(const Accumulators& sums, const ResidueS
     if (state == ElementCheck::closed) return;
     // An element that was proved beforehand keeps deviation 0, with which every result passes.
     ElementDeviations<T> deviations{};
-    for (std::int64_t part = 0; state == ElementCheck::open && part < parts_of<T>; ++part) {
-      deviations[part] = largest_deviation(check.rows[i], check.columns[parts_of<T> * j + part],
-                                           check.largest_a, check.largest_b);
+    if (state == ElementCheck::open) {
+      for (std::int64_t part = 0; part < parts_of<T>; ++part) {
+        deviations[part] = largest_deviation(check.rows[i], check.columns[parts_of<T> * j + part],
+                                             check.largest_a, check.largest_b);
+      }
     }
     T& element = c(i, j);
     const T* old = beta == T(0) ? nullptr : &element;

@@ -23,22 +23,23 @@ void recombine_residues(const Accumulators& sums, const ResidueSystem& system,
                         std::span<const VectorRange> rows, std::span<const VectorRange> columns, T alpha,
                         T beta, const MatrixView<T>& c, int threads);
 
-// Data of the element checks. AB is within the deviation from its integer that the bounds give
-// (arith/rounding_bound.hpp).
+// Data of the element checks. The rounding-error bounds of its row and column give the largest
+// deviation of (AB)_ij from the integer N_ij (arith/rounding_bound.hpp).
 struct ElementCheck {
   // State of an element: closed (its result is written), open, or proved (accepted without a check).
   enum State : std::uint8_t { closed, open, proved };
 
-  std::span<const RoundingBound> rows;
-  std::span<const RoundingBound> columns;
-  double largest_a = 0;  // bounds of the magnitudes of the integers of A and B
+  std::span<const RoundingBound> rows;     // of A
+  std::span<const RoundingBound> columns;  // of B; a complex column has two
+  double largest_a = 0;                    // upper bounds of the magnitudes of the integers of A and of B
   double largest_b = 0;
   ElementDemand demand;
 };
 
-// Like recombine_residues(), only for elements that are proved, or open and meet check.demand: writes and
-// closes them. open(i, j) is element i + j rows. Returns the number of elements that stay open. With write =
-// false, C and `open` stay unchanged.
+// Like recombine_residues(), but writes and closes only the elements that are proved, or that are open and
+// meet check.demand. `open` holds the ElementCheck::State of every element; (i, j) has the index i + j *
+// sums.rows. Returns the number of elements that are neither. With write = false, C and `open` stay
+// unchanged.
 template <class T>
 std::int64_t recombine_checked_residues(const Accumulators& sums, const ResidueSystem& system,
                                         std::span<const VectorRange> rows,

@@ -1,4 +1,4 @@
-// Elements of C with NaN or infinities in their operands, which slices cannot hold.
+// Elements of C whose operands have NaN or infinities, which slices cannot represent.
 #pragma once
 
 #include <span>

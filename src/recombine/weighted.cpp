@@ -57,15 +57,16 @@ class ElementWords {
   int smallest_;
 };
 
-// True if sum * 2^exponent is a normal number for every non-zero sum, so that only the conversion to T
-// rounds.
+// True if sum * 2^exponent is a normal number of T for every non-zero sum of 128 bits, so that only the
+// conversion of the sum to T rounds.
 template <class T>
 bool stays_normal(int exponent) {
   return exponent >= std::numeric_limits<T>::min_exponent &&
          exponent <= std::numeric_limits<T>::max_exponent - 128;
 }
 
-// Recombines AB alone, of one group, as in most calls: ten times as fast as the general function.
+// Recombination of words for alpha = 1, beta = 0 and a single group of weight 2^weight, as in most calls: ten
+// times as fast as recombine_exactly().
 template <class T>
 void recombine_words(const Accumulators& sums, int weight, std::span<const VectorRange> rows,
                      std::span<const VectorRange> columns, const MatrixView<T>& c, int threads) {
@@ -84,6 +85,7 @@ void recombine_words(const Accumulators& sums, int weight, std::span<const Vecto
   });
 }
 
+// Recombines exact sums: sum(index) is the ExactNumber of one accumulator element.
 template <class T, class Sum>
 void recombine_exactly(const Sum& sum, std::span<const VectorRange> rows,
                        std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
@@ -103,6 +105,7 @@ void recombine_exactly(const Sum& sum, std::span<const VectorRange> rows,
   });
 }
 
+// Recombines sums in double: sum(index) is that of one accumulator element.
 template <class T, class Sum>
 void recombine(const Sum& sum, std::span<const VectorRange> rows, std::span<const VectorRange> columns,
                T alpha, T beta, const MatrixView<T>& c, int threads) {
@@ -130,22 +133,22 @@ void recombine_weighted(const Accumulators& sums, std::span<const int> group_exp
     if (sums.type == SumType::f32)
       return recombine_weighted_floats(sums, group_exponents, rows, columns, alpha, beta, c, threads);
   }
-  const auto by = [&](const auto& sum) { recombine(sum, rows, columns, alpha, beta, c, threads); };
-  const auto exactly_by = [&](const auto& sum) {
+  const auto in_double = [&](const auto& sum) { recombine(sum, rows, columns, alpha, beta, c, threads); };
+  const auto exactly = [&](const auto& sum) {
     recombine_exactly(sum, rows, columns, alpha, beta, c, threads);
   };
   switch (sums.type) {
-    case SumType::f32: return by(ElementSum<float>(sums, group_exponents));
-    case SumType::i64: return by(ElementSum<std::int64_t>(sums, group_exponents));
-    case SumType::i128:
-    case SumType::residue: break;
+    case SumType::f32: return in_double(ElementSum<float>(sums, group_exponents));
+    case SumType::i64: return in_double(ElementSum<std::int64_t>(sums, group_exponents));
+    case SumType::i128: break;     // below
+    case SumType::residue: break;  // never: recombine_residues() takes these
   }
   if constexpr (!is_complex<T>) {
     if (sums.groups == 1 && alpha == T(1) && beta == T(0))
       return recombine_words(sums, group_exponents[0], rows, columns, c, threads);
   }
-  if (sums.groups == 1) return exactly_by(ElementWords<2>(sums, group_exponents));
-  exactly_by(ElementWords<7>(sums, group_exponents));
+  if (sums.groups == 1) return exactly(ElementWords<2>(sums, group_exponents));
+  exactly(ElementWords<7>(sums, group_exponents));
 }
 
 template void recombine_weighted(const Accumulators&, std::span<const int>, std::span<const VectorRange>,

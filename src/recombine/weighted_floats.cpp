@@ -13,20 +13,22 @@ namespace kintsugi::core {
 
 namespace {
 
-// Rows and columns at once: 16 columns are a cache line of a row-major C, and 256 of its lines fit the L1
-// cache.
-constexpr std::int64_t most_rows = 256;
-constexpr std::int64_t most_columns = 16;
+// Rows and columns of the block that is recombined at once: 16 columns of a row-major C are a cache line, and
+// 256 such lines fit the L1 cache.
+constexpr std::int64_t max_rows = 256;
+constexpr std::int64_t max_columns = 16;
 
-KINTSUGI_VECTORIZED void add_group(const float* parts, double weight, std::int64_t count, double* sums) {
-  for (std::int64_t i = 0; i < count; ++i) sums[i] += weight * static_cast<double>(parts[i]);
+KINTSUGI_VECTORIZED void add_group(const float* group, double weight, std::int64_t count, double* sums) {
+  for (std::int64_t i = 0; i < count; ++i) sums[i] += weight * static_cast<double>(group[i]);
 }
 
-// The steps of epilogue(): element = alpha * sum * 2^exponent + beta * element.
-KINTSUGI_VECTORIZED void finish(const double* sums, const std::int32_t* scales, std::int32_t scale,
+// Computes epilogue() of `count` rows of a column: element = alpha * sum * 2^-(row's scale + column's scale)
+// + beta * element, without the second summand unless `reads`. The power of two is made from its exponent
+// field.
+KINTSUGI_VECTORIZED void finish(const double* sums, const std::int32_t* row_scales, std::int32_t column_scale,
                                 double alpha, double beta, bool reads, std::int64_t count, float* elements) {
   for (std::int64_t i = 0; i < count; ++i) {
-    const auto field = static_cast<std::uint64_t>(std::int64_t{1023 - scale - scales[i]}) << 52;
+    const auto field = static_cast<std::uint64_t>(std::int64_t{1023 - column_scale - row_scales[i]}) << 52;
     const double product = alpha * (sums[i] * std::bit_cast<double>(field));
     const double old = reads ? beta * static_cast<double>(elements[i]) : 0;
     elements[i] = static_cast<float>(reads ? product + old : product);
@@ -43,8 +45,8 @@ class Recombination {
   // Writes columns first ... last - 1.
   void run(std::int64_t first, std::int64_t last) const {
     RowScales scales;
-    for (std::int64_t row = 0; row < c_.rows; row += most_rows) {
-      const std::int64_t count = std::min(most_rows, c_.rows - row);
+    for (std::int64_t row = 0; row < c_.rows; row += max_rows) {
+      const std::int64_t count = std::min(max_rows, c_.rows - row);
       const auto ranges = rows_.subspan(static_cast<std::size_t>(row), static_cast<std::size_t>(count));
       std::transform(ranges.begin(), ranges.end(), scales.begin(),
                      [](const VectorRange& range) { return range.scale; });
@@ -64,21 +66,23 @@ class Recombination {
   }
 
  private:
-  using RowScales = std::array<std::int32_t, most_rows>;
+  using RowScales = std::array<std::int32_t, max_rows>;
 
-  using Elements = std::array<float, most_rows>;
+  using Elements = std::array<float, max_rows>;
 
   // Returns the results of `count` rows of a column.
   Elements column_of(std::int64_t row, std::int64_t j, std::int64_t count, const RowScales& scales,
                      std::int32_t scale) const {
-    alignas(64) std::array<double, most_rows> sums;
+    alignas(64) std::array<double, max_rows> sums;
     alignas(64) Elements elements;  // old ones, then results
     std::fill_n(sums.begin(), count, 0.0);
     for (int g = 0; g < sums_.groups; ++g)
       add_group(sums_.group<float>(g) + row + j * sums_.rows,
                 power_of_two(exponents_[static_cast<std::size_t>(g)]), count, sums.data());
     const bool reads = beta_ != 0;
-    for (std::int64_t i = 0; reads && i < count; ++i) elements[static_cast<std::size_t>(i)] = c_(row + i, j);
+    if (reads) {
+      for (std::int64_t i = 0; i < count; ++i) elements[static_cast<std::size_t>(i)] = c_(row + i, j);
+    }
     finish(sums.data(), scales.data(), scale, static_cast<double>(alpha_), static_cast<double>(beta_), reads,
            count, elements.data());
     return elements;
@@ -99,12 +103,12 @@ void recombine_weighted_floats(const Accumulators& sums, std::span<const int> gr
                                std::span<const VectorRange> rows, std::span<const VectorRange> columns,
                                float alpha, float beta, const MatrixView<float>& c, int threads) {
   const Recombination recombination(sums, group_exponents, rows, columns, alpha, beta, c);
-  const std::int64_t blocks = divide_up(c.columns, most_columns);
+  const std::int64_t blocks = divide_up(c.columns, max_columns);
 #pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
   for (std::int64_t block = 0; block < blocks; ++block) {
     const FloatingEnvironment environment;
-    const std::int64_t first = block * most_columns;
-    recombination.run(first, std::min(first + most_columns, c.columns));
+    const std::int64_t first = block * max_columns;
+    recombination.run(first, std::min(first + max_columns, c.columns));
   }
 }
 

@@ -1,4 +1,4 @@
-// Recombination of real fp32 results from floating-point sums, many elements at a time.
+// Vectorised recombination of real fp32 results from fp32 sums.
 #pragma once
 
 #include <span>

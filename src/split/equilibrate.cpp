@@ -14,7 +14,8 @@ namespace {
 // Inner indices per loop iteration: a cache line of operands whose vectors are contiguous.
 constexpr std::int64_t indices_per_block = 64;
 
-// Exponents and bits of double.
+// Format of double: exponents of the largest binade and of the smallest subnormal number, explicit fraction
+// bits.
 constexpr int largest_exponent = 1023;
 constexpr int last_bit = -1074;
 constexpr int fraction_bits = 52;
@@ -27,14 +28,15 @@ void extend(InnerRange& range, T x) {
   range.smallest = std::min(range.smallest, exponent);
 }
 
-// Includes the exponent of the last word, no bit of which may be lost either.
+// Extends a range by a double-double number: by the exponent of its low word too, whose last bit must also be
+// kept.
 void extend(InnerRange& range, const DoubleDouble& pair) {
   const DoubleDouble x = normalized(pair);
   extend(range, x.hi);
   if (is_finite(x.hi) && x.lo != 0) range.smallest = std::min(range.smallest, exponent_of(x.lo));
 }
 
-// Limits of the shift d_p within which x 2^-d_p is exact for every x of the range.
+// Limits of the shift d for which x 2^-d is exact for every x of the range.
 std::int32_t least_shift(const InnerRange& range) { return range.largest - largest_exponent; }
 std::int32_t largest_shift(const InnerRange& range) {
   return std::max(range.smallest - fraction_bits, last_bit) - last_bit;
@@ -72,21 +74,21 @@ void merge_ranges_of_parts(std::span<InnerRange> ranges) {
   }
 }
 
-int balance(std::span<const InnerRange> a, std::span<const InnerRange> b, std::span<double> factors_a,
-            std::span<double> factors_b) {
+int find_inner_factors(std::span<const InnerRange> a, std::span<const InnerRange> b,
+                       std::span<double> factors_a, std::span<double> factors_b) {
   int smallest = std::numeric_limits<int>::max();
   int largest = std::numeric_limits<int>::min();
   for (std::size_t p = 0; p < a.size(); ++p) {
-    if (!a[p].any() || !b[p].any()) continue;
+    if (!a[p].has_elements() || !b[p].has_elements()) continue;
     smallest = std::min(smallest, a[p].largest - b[p].largest);
     largest = std::max(largest, a[p].largest - b[p].largest);
   }
-  // Differences are taken from their middle, so that a power of two on all of A or B moves the middle and no
-  // d_p.
+  // Exponents of the ratios are centred on their middle: multiplying all of A or B by a power of two moves
+  // the middle and leaves every d_p as it is.
   const int middle = largest < smallest ? 0 : (largest + smallest) >> 1;
   for (std::size_t p = 0; p < a.size(); ++p) {
     int d = 0;
-    if (a[p].any() && b[p].any()) {
+    if (a[p].has_elements() && b[p].has_elements()) {
       d = (a[p].largest - b[p].largest - middle) >> 1;
       d = std::clamp(d, std::max(least_shift(a[p]), -largest_shift(b[p])),
                      std::min(largest_shift(a[p]), -least_shift(b[p])));

@@ -1,5 +1,5 @@
-// Powers of two along the inner dimension: A D^-1 and D B have the same product as A and B, and other dynamic
-// ranges.
+// Equilibration of the inner dimension: A D^-1 and D B, D a diagonal of powers of two, have the product of A
+// and B, and smaller dynamic ranges if inner indices differ in magnitude.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,21 @@ struct InnerRange {
   std::int32_t largest = std::numeric_limits<std::int32_t>::min();
   std::int32_t smallest = std::numeric_limits<std::int32_t>::max();
 
-  constexpr bool any() const { return largest >= smallest; }
+  constexpr bool has_elements() const { return largest >= smallest; }
 };
 
 template <class View>
 void find_inner_ranges(const View& operand, std::span<InnerRange> ranges, int threads);
 
-// Gives, for an embedding (base/embedding.hpp), both parts of an element one range, and so one factor.
+// Merges, for an embedding (base/embedding.hpp), the ranges of a complex element's two parts, so that both
+// get one factor.
 void merge_ranges_of_parts(std::span<InnerRange> ranges);
 
-// Computes factors 2^-d_p of A and 2^d_p of B that bring the largest magnitudes of both to the same distance
-// at every inner index p, up to one binade. d_p depends on exponents alone, and is the same for A and B as
-// for their multiples by powers of two; it is limited so that no element of double's range overflows or loses
-// its last bit. Returns approximately by how many binades the d_p differ.
-int balance(std::span<const InnerRange> a, std::span<const InnerRange> b, std::span<double> factors_a,
-            std::span<double> factors_b);
+// Computes factors 2^-d_p of A and 2^d_p of B after which the ratio of A's largest magnitude to B's is the
+// same at every inner index p, up to one binade. d_p depends on exponents alone and does not change if A or B
+// is multiplied by a power of two; it is limited so that no element of double's range overflows or loses its
+// last bit. Returns half the range of the ratios' exponents: without the limits, max d_p - min d_p.
+int find_inner_factors(std::span<const InnerRange> a, std::span<const InnerRange> b,
+                       std::span<double> factors_a, std::span<double> factors_b);
 
 }  // namespace kintsugi::core

@@ -14,23 +14,23 @@ inline MagnitudeBits<T> magnitude_of(T x) {
   return std::bit_cast<Bits>(x) & (~Bits{0} >> 1);
 }
 
-// The elements of one vector, which are contiguous.
+// Extends the two numbers by the elements of one contiguous vector. Local copies let the loop be vectorised.
 template <class T>
 inline void extend_along(const T* vector, std::int64_t length, MagnitudeBits<T>& largest,
                          MagnitudeBits<T>& below_smallest) {
-  MagnitudeBits<T> vector_largest = largest;
-  MagnitudeBits<T> least = below_smallest;
+  MagnitudeBits<T> new_largest = largest;
+  MagnitudeBits<T> new_below_smallest = below_smallest;
   for (std::int64_t p = 0; p < length; ++p) {
     const MagnitudeBits<T> magnitude = magnitude_of(vector[p]);
-    vector_largest = std::max(vector_largest, magnitude);
-    least = std::min(least, magnitude - 1);
+    new_largest = std::max(new_largest, magnitude);
+    new_below_smallest = std::min(new_below_smallest, magnitude - 1);
   }
-  largest = vector_largest;
-  below_smallest = least;
+  largest = new_largest;
+  below_smallest = new_below_smallest;
 }
 
-// The elements of `count` vectors, those at one inner index contiguous, the next inner index `step` elements
-// away.
+// Extends `magnitudes` by `count` interleaved vectors: elements of one inner index are contiguous, those of
+// the next one lie `step` elements further.
 template <class T>
 inline void extend_across(const T* elements, std::int64_t step, std::int64_t count, std::int64_t length,
                           Magnitudes<T>& magnitudes) {
@@ -45,6 +45,7 @@ inline void extend_across(const T* elements, std::int64_t step, std::int64_t cou
   magnitudes = found;
 }
 
+// Compiled for every instruction set; `across` for the constant number of vectors of a whole block.
 KINTSUGI_VECTORIZED void along(const float* vector, std::int64_t length, std::uint32_t& largest,
                                std::uint32_t& below_smallest) {
   extend_along(vector, length, largest, below_smallest);

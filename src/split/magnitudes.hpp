@@ -1,4 +1,4 @@
-// Largest and smallest magnitudes of vectors of reals, many elements at a time.
+// Largest and smallest magnitudes of vectors of reals, by vectorised integer comparisons.
 #pragma once
 
 #include <array>
@@ -11,12 +11,13 @@
 
 namespace kintsugi::core {
 
-// Patterns of magnitudes, which have the order of the magnitudes; infinities and NaN are the largest.
+// Bit patterns of magnitudes as unsigned integers: they are in the order of the magnitudes, with infinities
+// and NaN above all numbers.
 template <class T>
 using MagnitudeBits = std::conditional_t<std::is_same_v<T, float>, std::uint32_t, std::uint64_t>;
 
-// Largest magnitude of each vector of a block, and the smallest minus one unit, which is the largest number
-// where all elements are zero.
+// Largest magnitude of each vector of a block, and the smallest non-zero one minus one unit in the last
+// place: zero minus one wraps around to the largest integer, so that zeros do not count in the minimum.
 template <class T>
 struct Magnitudes {
   std::array<MagnitudeBits<T>, vectors_per_block> largest{};
@@ -25,7 +26,7 @@ struct Magnitudes {
   Magnitudes() { below_smallest.fill(~MagnitudeBits<T>{0}); }
 };
 
-// Looks at all elements of at most vectors_per_block vectors.
+// Searches all elements of `vectors`, which has at most vectors_per_block rows.
 Magnitudes<float> find_magnitudes(const MatrixView<const float>& vectors);
 Magnitudes<double> find_magnitudes(const MatrixView<const double>& vectors);
 

@@ -1,7 +1,7 @@
-// A number is rounded to a multiple of its quantum q by an addition in double (fp32): the sum of a magnitude
-// below 2^51 q (2^22 q) and 1.5 * 2^52 q (1.5 * 2^23 q) lies in the binade of quantum q, so that the addition
-// rounds to nearest, ties to even, as encode() does, and the subtraction of what was added is exact.
-// Everything else is exact, so these are the values of decode(encode()).
+// Rounds a number to a multiple of its quantum q by an addition: in double (fp32) a magnitude below 2^51 q
+// (2^22 q) plus 1.5 * 2^52 q (1.5 * 2^23 q) is a sum whose last bit is q, so that the addition rounds to
+// nearest, ties to even, as encode() does; subtracting 1.5 * 2^52 q again is exact. All other operations are
+// exact, so that slices have the values of decode(encode()).
 #include "split/panels.hpp"
 
 #include <algorithm>
@@ -19,17 +19,17 @@ namespace {
 
 constexpr std::int64_t width = Slices::panel_vectors;
 
-// Inner indices split at once: at most 16 KiB of memory.
+// Inner indices that are split together: their elements and residuals take at most 16 KiB.
 constexpr std::int64_t chunk = 64;
 
 // Constants of a slice's rounding, in the arithmetic of a Real.
 template <class Real>
 struct SliceRounding {
-  Real smallest_normal;  // numbers below have its quantum
+  Real smallest_normal;  // smaller numbers have the quantum of this one
   Real last_place;       // quantum of a number in [1, 2)
-  Real truncation;       // 1: towards zero; 0: to nearest
-  Real least;            // smaller magnitudes become zero
-  Real next;             // factor of the residual
+  Real truncation;       // 1: rounds towards zero; 0: to nearest
+  Real smallest_kept;    // smaller magnitudes become zero
+  Real residual_factor;  // what is left is multiplied by it before the next slice
 };
 
 template <class Real>
@@ -37,13 +37,14 @@ SliceRounding<Real> rounding_of(const SplitRule& rule, int slice) {
   const Format& format = *rule.format;
   const Rounding rounding = slice == 0 ? rule.first_rounding : rule.residual_rounding;
   const auto smallest = static_cast<Real>(power_of_two(format.min_exponent));
-  return {smallest, static_cast<Real>(power_of_two(-format.fraction_bits())),
-          rounding == Rounding::nearest_even ? Real(0) : Real(1),
-          rounding == Rounding::bit_cut ? smallest : Real(0),
-          static_cast<Real>(power_of_two(rule.residual_exponent))};
+  return {.smallest_normal = smallest,
+          .last_place = static_cast<Real>(power_of_two(-format.fraction_bits())),
+          .truncation = rounding == Rounding::nearest_even ? Real(0) : Real(1),
+          .smallest_kept = rounding == Rounding::bit_cut ? smallest : Real(0),
+          .residual_factor = static_cast<Real>(power_of_two(rule.residual_exponent))};
 }
 
-// Patterns of a Real.
+// Bit patterns of a Real, and the number that rounds others to integers when it is added and subtracted.
 template <class Real>
 struct Patterns {
   using Bits = std::conditional_t<std::is_same_v<Real, float>, std::uint32_t, std::uint64_t>;
@@ -51,12 +52,13 @@ struct Patterns {
   static constexpr Bits sign = Bits{1} << (8 * sizeof(Real) - 1);
   static constexpr Bits exponent = (sign - 1) >> fraction_bits << fraction_bits;
   // 1.5 * 2^fraction_bits
-  static constexpr Real unit = Real(3) * static_cast<Real>(Bits{1} << (fraction_bits - 1));
+  static constexpr Real integer_rounder = Real(3) * static_cast<Real>(Bits{1} << (fraction_bits - 1));
 };
 
-// Sets slice[e] = rounded residuals[e], and residuals[e] to the next residual.
+// Sets slice[e] to residuals[e], rounded, and residuals[e] to the residual of the next slice.
 template <class Real>
-inline void take(const SliceRounding<Real>& rounding, std::int64_t count, Real* residuals, float* slice) {
+inline void round_residuals(const SliceRounding<Real>& rounding, std::int64_t count, Real* residuals,
+                            float* slice) {
   using Bits = typename Patterns<Real>::Bits;
   constexpr Bits sign = Patterns<Real>::sign;
   for (std::int64_t e = 0; e < count; ++e) {
@@ -64,23 +66,24 @@ inline void take(const SliceRounding<Real>& rounding, std::int64_t count, Real* 
     const auto magnitude = std::bit_cast<Real>(bits & ~sign);
     const auto power = std::bit_cast<Real>(bits & Patterns<Real>::exponent);
     const Real quantum = std::max(power, rounding.smallest_normal) * rounding.last_place;
-    const Real unit = quantum * Patterns<Real>::unit;
-    Real rounded = (magnitude + unit) - unit;
+    const Real rounder = quantum * Patterns<Real>::integer_rounder;
+    Real rounded = (magnitude + rounder) - rounder;
+    // To nearest, `lower` is the same number.
     const Real lower = rounded - quantum * rounding.truncation;
     rounded = rounded > magnitude ? lower : rounded;
-    rounded = magnitude < rounding.least ? Real(0) : rounded;
+    rounded = magnitude < rounding.smallest_kept ? Real(0) : rounded;
     const auto value = std::bit_cast<Real>(std::bit_cast<Bits>(rounded) | (bits & sign));
     slice[e] = static_cast<float>(value);
-    residuals[e] = (residuals[e] - value) * rounding.next;
+    residuals[e] = (residuals[e] - value) * rounding.residual_factor;
   }
 }
 KINTSUGI_VECTORIZED void take_slice(const SliceRounding<float>& rounding, std::int64_t count,
                                     float* residuals, float* slice) {
-  take(rounding, count, residuals, slice);
+  round_residuals(rounding, count, residuals, slice);
 }
 KINTSUGI_VECTORIZED void take_slice(const SliceRounding<double>& rounding, std::int64_t count,
                                     double* residuals, float* slice) {
-  take(rounding, count, residuals, slice);
+  round_residuals(rounding, count, residuals, slice);
 }
 
 // Sets the residuals before the first slice: scaled elements, with 0 in place of NaN and infinities.
@@ -132,32 +135,34 @@ void interleave(const EmbeddedView<T, Element>& operand, std::int64_t first, std
   }
 }
 
-// True if no slice of |x| < 2^bound, x a scaled element, can exceed the format's numbers.
-bool fits(const SplitRule& rule, int bound) {
+// True if no slice of a scaled element |x| < 2^bound can exceed the format's largest number. In the loop
+// 2^bound is the bound of the residual that slice s rounds.
+bool slices_are_in_range(const SplitRule& rule, int bound) {
   const Format& format = *rule.format;
   for (int s = 0; s < rule.slices; ++s) {
     if (bound > format.max_exponent) return false;
-    // The residual is at most a quantum, or half of one; or what a bit-cut leaves out.
+    // Rounding to nearest leaves at most half a quantum, truncation less than one; a bit-cut also leaves
+    // magnitudes below the smallest normal number whole.
     const Rounding rounding = s == 0 ? rule.first_rounding : rule.residual_rounding;
-    const int nearest = rounding == Rounding::nearest_even ? 1 : 0;
-    const int least = rounding == Rounding::bit_cut ? format.min_exponent : format.min_quantum();
-    bound = std::max(bound - format.significand_bits, least) - nearest + rule.residual_exponent;
+    const int halved = rounding == Rounding::nearest_even ? 1 : 0;
+    const int smallest = rounding == Rounding::bit_cut ? format.min_exponent : format.min_quantum();
+    bound = std::max(bound - format.significand_bits, smallest) - halved + rule.residual_exponent;
   }
   return true;
 }
 
-// True if all scaled elements are normal numbers of fp32, whose residuals fp32 holds too, and so are the
-// numbers that round them.
-bool fits_floats(const SplitRule& rule, std::span<const VectorRange> ranges) {
+// True if split_panel_in<float>() is exact: scaled elements, their residuals and the numbers that round them
+// (1.5 * 2^23 quanta) are normal numbers of fp32.
+bool can_split_in_fp32(const SplitRule& rule, std::span<const VectorRange> ranges) {
   constexpr int fraction_bits = Patterns<float>::fraction_bits;
   constexpr int largest = std::numeric_limits<float>::max_exponent - 1;
   constexpr int smallest = std::numeric_limits<float>::min_exponent - 1;
-  // Residuals are at most 2^-significand_bits of a number that is rounded to nearest, twice that of others:
-  // so no later slice is larger than the first.
+  // A residual is at most 2^-reduction of the number before it. Multiplied by at most 2^reduction it is no
+  // larger than that number, so that no later slice exceeds the first.
   const bool nearest =
       rule.first_rounding == Rounding::nearest_even && rule.residual_rounding == Rounding::nearest_even;
-  const int gain = rule.format->significand_bits - (nearest ? 0 : 1);
-  if (rule.residual_exponent > gain && rule.format->max_exponent > largest / 2) return false;
+  const int reduction = rule.format->significand_bits - (nearest ? 0 : 1);
+  if (rule.residual_exponent > reduction && rule.format->max_exponent > largest / 2) return false;
   return std::all_of(ranges.begin(), ranges.end(), [&](const VectorRange& range) {
     if ((range.flags & VectorRange::all_zero) != 0) return true;
     return smallest <= range.scale && range.scale <= largest && range.smallest + range.scale >= smallest &&
@@ -167,8 +172,8 @@ bool fits_floats(const SplitRule& rule, std::span<const VectorRange> ranges) {
 
 // Like split_panel(), in the arithmetic of a Real.
 template <class Real, class View>
-void split_in(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
-              const Slices& slices, std::int64_t first, std::int64_t last) {
+void split_panel_in(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
+                    const Slices& slices, std::int64_t first, std::int64_t last) {
   using T = std::remove_cvref_t<decltype(operand(0, 0))>;
   alignas(64) std::array<T, chunk * width> elements{};
   alignas(64) std::array<Real, chunk * width> residuals;
@@ -188,11 +193,12 @@ void split_in(const View& operand, const SplitRule& rule, std::span<const Vector
 }  // namespace
 
 bool can_split_panels(const SplitRule& rule, std::span<const VectorRange> ranges) {
-  constexpr int largest_scale = 1000;  // whose power of two and inverse are normal
+  constexpr int largest_scale = 1000;  // 2^1000 and 2^-1000 are normal doubles
   if (rule.kind != SplitKind::rounded_residuals || !rule.format->floating) return false;
   return std::all_of(ranges.begin(), ranges.end(), [&](const VectorRange& range) {
     if ((range.flags & VectorRange::all_zero) != 0) return true;
-    return std::abs(range.scale) < largest_scale && fits(rule, range.largest + range.scale + 1);
+    return std::abs(range.scale) < largest_scale &&
+           slices_are_in_range(rule, range.largest + range.scale + 1);
   });
 }
 
@@ -200,10 +206,10 @@ template <class View>
 void split_panel(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
                  const Slices& slices, std::int64_t first, std::int64_t last) {
   if constexpr (std::is_same_v<std::remove_cvref_t<decltype(operand(0, 0))>, float>) {
-    if (fits_floats(rule, ranges.subspan(first, last - first)))
-      return split_in<float>(operand, rule, ranges, slices, first, last);
+    if (can_split_in_fp32(rule, ranges.subspan(first, last - first)))
+      return split_panel_in<float>(operand, rule, ranges, slices, first, last);
   }
-  split_in<double>(operand, rule, ranges, slices, first, last);
+  split_panel_in<double>(operand, rule, ranges, slices, first, last);
 }
 
 template void split_panel(const MatrixView<const float>&, const SplitRule&, std::span<const VectorRange>,

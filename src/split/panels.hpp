@@ -1,4 +1,4 @@
-// Splits into panels of floating slices, many elements at a time.
+// Vectorised split into panels (SliceStorage::panels) of slices in a floating format.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace kintsugi::core {
 
-// True if split_panel() gives the slices of split_element() for vectors of these ranges: the rule makes
-// residuals of a floating format, and no slice can exceed its largest number.
+// True if split_panel() gives the slices of split_element() for vectors of these ranges: the rule rounds
+// residuals to a floating format, and no slice can exceed the format's largest number.
 bool can_split_panels(const SplitRule& rule, std::span<const VectorRange> ranges);
 
-// Writes the slices of vectors first ... last - 1 of `operand`, at most a panel that begins at `first`, and
-// zeros for vectors that are missing in the panel.
+// Writes the panel that begins with vector `first`: the slices of vectors first ... last - 1 of `operand`,
+// and zeros for the panel's vectors from `last` on.
 template <class View>
 void split_panel(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
                  const Slices& slices, std::int64_t first, std::int64_t last);

@@ -46,6 +46,16 @@ template <class View>
 inline constexpr bool has_reals =
     std::is_same_v<View, MatrixView<const float>> || std::is_same_v<View, MatrixView<const double>>;
 
+// Extends the ranges of vectors first ... last - 1, by magnitudes where that is possible.
+template <class View>
+void find_block_ranges(const View& operand, std::span<const double> inner_factors, std::int64_t first,
+                       std::int64_t last, std::span<VectorRange> ranges) {
+  if constexpr (has_reals<View>) {
+    if (inner_factors.empty()) return extend_block_by_magnitudes(operand, first, last, ranges);
+  }
+  extend_block(operand, inner_factors, first, last, ranges);
+}
+
 }  // namespace
 
 template <class View>
@@ -58,12 +68,7 @@ void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRan
     const std::int64_t first = block * vectors_per_block;
     const std::int64_t last = std::min(operand.rows, first + vectors_per_block);
     std::fill(ranges.begin() + first, ranges.begin() + last, VectorRange{});
-    bool found = false;
-    if constexpr (has_reals<View>) {
-      found = inner_factors.empty();
-      if (found) extend_block_by_magnitudes(operand, first, last, ranges);
-    }
-    if (!found) extend_block(operand, inner_factors, first, last, ranges);
+    find_block_ranges(operand, inner_factors, first, last, ranges);
     set_scales(ranges.subspan(first, last - first), rule);
   }
 }

@@ -46,7 +46,8 @@ void clear_rest_of_panel(const Slices& slices, std::int64_t first, std::int64_t 
   }
 }
 
-// Returns a pattern as the stored element: an unsigned integer, or its value as a float.
+// Returns the stored element of a pattern: the pattern itself in packed slices, its value in panels of
+// floats.
 template <class Element>
 Element stored(const Format& format, std::uint64_t pattern) {
   if constexpr (std::is_same_v<Element, float>) {
@@ -70,17 +71,17 @@ void split_block_into(const View& operand, const SplitRule& rule, std::span<cons
   });
 }
 
-// Splits into one word as split_into_digits does, at the speed of memory; elements that are not finite become
-// 0. With |x 2^scale| < 2^51 a double between 2^52 and 2^53 has the nearest integer as its last bits, ties to
-// even.
+// Does what split_into_digits() does for a single word, by one addition: |x 2^scale| < 2^51, so that
+// x 2^scale + 1.5 * 2^52 is rounded to the nearest integer, ties to even, which the difference of the bit
+// patterns gives. NaN and infinities become 0.
 template <class View>
 void split_block_into_word(const View& operand, std::span<const VectorRange> ranges, const Slices& slices,
                            std::int64_t first, std::int64_t last) {
-  constexpr double units = 0x1.8p52;
+  constexpr double rounder = 0x1.8p52;
   for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t p, auto x) {
     const TwoFactors factors = two_factors(ranges[v].scale);
     const double scaled = static_cast<double>(x) * factors.first * factors.second;
-    const auto word = std::bit_cast<std::int64_t>(scaled + units) - std::bit_cast<std::int64_t>(units);
+    const auto word = std::bit_cast<std::int64_t>(scaled + rounder) - std::bit_cast<std::int64_t>(rounder);
     slices.vector<std::int64_t>(0, v)[p] = x - x == 0 ? word : 0;
   });
 }

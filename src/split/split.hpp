@@ -1,4 +1,4 @@
-// Host loop of all kinds of splits: one pass over the operand.
+// Split of an operand into slices on the host, for every SplitKind: one pass over the operand.
 #pragma once
 
 #include <span>
@@ -14,13 +14,13 @@ namespace kintsugi::core {
 // OperandView of any element type. NaN and infinities become zero; the flags in `ranges` keep them
 // (recombine/special_values.hpp). `inner_factors`: factors of the inner indices; empty: none.
 //
-// If the rule has a basis of complex residues, a vector of the slices is a row or column of complex elements:
-// there are slice_vectors x slice_length of them.
+// If the rule has a basis of complex residues, a vector of the slices is a row or column of complex elements.
 template <class View>
 void split_operand(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
                    const Slices& slices, int threads, std::span<const double> inner_factors = {});
 
-// Number of slice vectors for each row or column of an operand's elements, and number of elements in each.
+// Number of slice vectors for each row or column of the caller's matrix: two for a column of complex elements
+// that is embedded in real ones.
 template <class T>
 std::int64_t slice_vectors_each(const MatrixView<const T>&, const SplitRule&) {
   return 1;
@@ -29,6 +29,7 @@ template <class T>
 std::int64_t slice_vectors_each(const EmbeddedView<T>& operand, const SplitRule& rule) {
   return operand.right && rule.complex_basis.empty() ? 2 : 1;
 }
+// Elements of each slice vector.
 template <class View>
 std::int64_t slice_length(const View& operand, const SplitRule& rule) {
   return rule.complex_basis.empty() ? operand.columns : operand.columns / 2;

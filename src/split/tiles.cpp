@@ -12,18 +12,19 @@ namespace kintsugi::core {
 
 namespace {
 
-// Sums over elements that are not zero.
+// Exponents of the non-zero elements of one vector of a tile; right only if none is subnormal.
 struct NormalDepths {
   std::int32_t largest = TileExponent::none;
-  std::int32_t sum = 0;
-  std::int32_t elements = 0;
-  std::int32_t subnormals = 0;
+  std::int32_t sum = 0;         // of exponents
+  std::int32_t elements = 0;    // number of non-zero elements
+  std::int32_t subnormals = 0;  // number of subnormal ones among them
 };
 
-// Sums of rounded exponents of `count` finite elements, at most deepest_tile, of which none is subnormal:
-// rounding raises the exponent where half a unit of the last bit kept carries into it (rounded_exponent()).
-KINTSUGI_VECTORIZED void add_normal_depths(const float* elements, std::int64_t count, int segments,
-                                           NormalDepths& depths) {
+// Sets `depths` from `count` finite elements, at most deepest_tile. The exponent of a normal element after
+// rounding to all segments (rounded_exponent()) is read from its bits after half a unit of the last kept bit
+// was added: where rounding reaches the next power of two, the addition carries into the exponent.
+KINTSUGI_VECTORIZED void find_normal_depths(const float* elements, std::int64_t count, int segments,
+                                            NormalDepths& depths) {
   const int dropped = 24 - segments * segment_bits;
   const std::int32_t half = dropped > 0 ? 1 << (dropped - 1) : 0;
   std::int32_t largest = TileExponent::none;
@@ -33,19 +34,19 @@ KINTSUGI_VECTORIZED void add_normal_depths(const float* elements, std::int64_t c
   for (std::int64_t p = 0; p < count; ++p) {
     const std::int32_t magnitude = std::bit_cast<std::int32_t>(elements[p]) & 0x7fffffff;
     const std::int32_t exponent = ((magnitude + half) >> 23) - 127;
-    const std::int32_t is_number = magnitude != 0 ? -1 : 0;
-    const std::int32_t counted = is_number != 0 ? exponent : TileExponent::none;
+    const std::int32_t nonzero_mask = magnitude != 0 ? -1 : 0;
+    const std::int32_t counted = nonzero_mask != 0 ? exponent : TileExponent::none;
     largest = largest > counted ? largest : counted;
-    sum += exponent & is_number;
-    not_zero -= is_number;
-    subnormals -= magnitude < 0x800000 ? is_number : 0;
+    sum += exponent & nonzero_mask;
+    not_zero -= nonzero_mask;
+    subnormals -= magnitude < 0x800000 ? nonzero_mask : 0;
   }
-  depths = {largest, sum, not_zero, subnormals};
+  depths = {.largest = largest, .sum = sum, .elements = not_zero, .subnormals = subnormals};
 }
 
 void add_depths(const float* elements, std::int64_t count, int segments, TileDepth& depths) {
   NormalDepths normal;
-  add_normal_depths(elements, count, segments, normal);
+  find_normal_depths(elements, count, segments, normal);
   if (normal.subnormals == 0) {
     depths.largest = std::max(depths.largest, normal.largest);
     depths.sum += normal.sum;
@@ -57,34 +58,34 @@ void add_depths(const float* elements, std::int64_t count, int segments, TileDep
   }
 }
 
-// Writes the integers of `count` elements (tile_integer()) with their signs: `scale` is a power of two, and a
-// double between 2^52 and 2^53 has the nearest integer as its last bits, ties to even.
+// Writes the integers of `count` elements (tile_integer()) with their signs. `scale` is a power of two;
+// adding 2^52 rounds to the nearest integer, ties to even, and leaves it in the last bits of the sum.
 KINTSUGI_VECTORIZED void round_elements(const float* elements, std::int64_t count, double scale,
                                         std::int32_t* integers) {
-  constexpr double units = 0x1p52;
+  constexpr double rounder = 0x1p52;
   for (std::int64_t p = 0; p < count; ++p) {
     const double scaled = std::fabs(static_cast<double>(elements[p])) * scale;
-    const auto integer = static_cast<std::int32_t>(std::bit_cast<std::int64_t>(scaled + units));
+    const auto integer = static_cast<std::int32_t>(std::bit_cast<std::int64_t>(scaled + rounder));
     integers[p] = elements[p] < 0 ? -integer : integer;
   }
 }
 
-// Writes one segment of `count` integers.
-KINTSUGI_VECTORIZED void write_segment(const std::int32_t* integers, std::int64_t count, int right,
+// Writes one segment of `count` integers: segment_bits bits of the magnitude from bit `shift` on, signed.
+KINTSUGI_VECTORIZED void write_segment(const std::int32_t* integers, std::int64_t count, int shift,
                                        std::int8_t* segment) {
   constexpr std::int32_t mask = (1 << segment_bits) - 1;
   for (std::int64_t p = 0; p < count; ++p) {
     const std::int32_t magnitude = integers[p] < 0 ? -integers[p] : integers[p];
-    const std::int32_t digit = (magnitude >> right) & mask;
+    const std::int32_t digit = (magnitude >> shift) & mask;
     segment[p] = static_cast<std::int8_t>(integers[p] < 0 ? -digit : digit);
   }
 }
 
 // The elements of one tile, NaN and infinities as zeros.
 struct TileElements {
-  static constexpr std::int64_t most_vectors = vectors_per_block;
+  static constexpr std::int64_t max_vectors = vectors_per_block;
 
-  float elements[most_vectors][deepest_tile];
+  float elements[max_vectors][deepest_tile];
   std::int64_t vectors;
   std::int64_t depth;
 
@@ -153,14 +154,14 @@ void split_block_into_tiles(const View& operand, const SplitRule& rule, std::spa
     for (std::int64_t begin = 0; begin < slices.k; begin += rule.tile_depth) {
       tile.load(operand, v, vectors, begin, std::min<std::int64_t>(rule.tile_depth, slices.k - begin));
       const TileDepth depths = tile.depths(rule.slices);
-      TileExponent& target = slices.tile(v, begin / rule.tile_depth);
-      target = {};
+      TileExponent& exponent = slices.tile(v, begin / rule.tile_depth);
+      exponent = {};
       if (depths.elements != 0) {
-        target = {static_cast<std::int16_t>(depths.largest),
-                  static_cast<std::int16_t>(depths.largest - panel_exponent),
-                  depths.exceeds(rule.depth_limit) ? 1 : 0};
+        exponent = {.exponent = static_cast<std::int16_t>(depths.largest),
+                    .difference = static_cast<std::int16_t>(depths.largest - panel_exponent),
+                    .fails = depths.exceeds(rule.depth_limit) ? 1 : 0};
       }
-      if (depths.elements == 0 || target.fails != 0) {
+      if (depths.elements == 0 || exponent.fails != 0) {
         clear_segments(tile, slices, v, begin);
       } else {
         write_segments(tile, depths.largest, slices, v, begin);

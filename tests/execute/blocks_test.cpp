@@ -36,8 +36,8 @@ TEST(Blocks, SplitAnOperandOnlyWhereItsVectorsBegin) {
   const auto splits = [](const Blocking& size, std::int64_t m, std::int64_t n) {
     std::pair<int, int> counts;
     for_each_block(size, m, n, [&](const ResultBlock& block) {
-      counts.first += begins_rows(block, size, m) ? 1 : 0;
-      counts.second += begins_columns(block) ? 1 : 0;
+      counts.first += needs_split_of_rows(block, size, m) ? 1 : 0;
+      counts.second += needs_split_of_columns(block) ? 1 : 0;
     });
     return counts;
   };

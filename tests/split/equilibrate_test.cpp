@@ -1,5 +1,5 @@
-// Tests the factors by which balance() levels both operands along k: powers of two that are exact for every
-// element.
+// Tests the factors by which find_inner_factors() levels both operands along k: powers of two that are exact
+// for every element.
 #include "split/equilibrate.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ TEST(Equilibrate, FactorsAreExactAndLevel) {
   find_inner_ranges(view_a, range_a, 2);
   find_inner_ranges(view_b, range_b, 1);
   std::vector<double> factor_a(k), factor_b(k);
-  EXPECT_GT(balance(range_a, range_b, factor_a, factor_b), 500);
+  EXPECT_GT(find_inner_factors(range_a, range_b, factor_a, factor_b), 500);
   for (std::int64_t p = 0; p < k; ++p) {
     EXPECT_EQ(factor_a[p] * factor_b[p], 1);
     double largest_a = 0, largest_b = 0;
@@ -54,7 +54,7 @@ TEST(Equilibrate, FactorsCentreTheRatiosOfTheMaxima) {
   find_inner_ranges(MatrixView<const double>{a.data(), 1, 4, 4, 1}, range_a, 1);
   find_inner_ranges(MatrixView<const double>{b.data(), 1, 4, 4, 1}, range_b, 1);
   std::vector<double> factor_a(4), factor_b(4);
-  EXPECT_EQ(balance(range_a, range_b, factor_a, factor_b), (50 + 61) / 2);
+  EXPECT_EQ(find_inner_factors(range_a, range_b, factor_a, factor_b), (50 + 61) / 2);
   // The exponents of the maxima of A and B differ by 0, 50 and -61; the centre of these is -6.
   EXPECT_EQ(factor_a, (std::vector<double>{0x1p-3, 0x1p-28, 0x1p28, 1}));
   EXPECT_EQ(factor_b, (std::vector<double>{0x1p3, 0x1p28, 0x1p-28, 1}));

@@ -116,8 +116,8 @@ TEST_P(Norms, TheLargestHoldsForAll) {
     const std::span<const double> factors =
         with_factors ? std::span<const double>(inner) : std::span<const double>{};
     find_ranges(view_, rule, ranges_, 1, factors);
-    const int bits = largest_norm(view_, ranges_, factors, 2);
-    EXPECT_EQ(bits, largest_norm(view_, ranges_, factors, 1));
+    const int bits = largest_norm_bits(view_, ranges_, factors, 2);
+    EXPECT_EQ(bits, largest_norm_bits(view_, ranges_, factors, 1));
     std::vector<double> scaled = elements_;
     for (std::int64_t p = 0; with_factors && p < 130; ++p) {
       for (std::int64_t v = 0; v < vectors; ++v) scaled[v + p * vectors] *= inner[p];
@@ -145,11 +145,11 @@ TEST(NormsOfCorners, TinyElementsCountOneDigitZerosAndSpecialsNone) {
   std::vector<VectorRange> ranges(1);
   const SplitRule rule = rule_of(16, ScaleRule::norm, 5);
   find_ranges(view, rule, std::span(ranges), 1);
-  EXPECT_EQ(largest_norm(view, ranges, {}, 1), bits_of_sum((std::uint64_t{1} << 30) + 2));
+  EXPECT_EQ(largest_norm_bits(view, ranges, {}, 1), bits_of_sum((std::uint64_t{1} << 30) + 2));
   std::vector<double> zeros(5);
   const MatrixView<const double> zero{zeros.data(), 1, 5, 5, 1};
   find_ranges(zero, rule, std::span(ranges), 1);
-  EXPECT_EQ(largest_norm(zero, ranges, {}, 1), 0);
+  EXPECT_EQ(largest_norm_bits(zero, ranges, {}, 1), 0);
   scale_by_norms(zero, rule, std::span(ranges), 1);
   EXPECT_EQ(ranges[0].scale, 0);
 }
@@ -160,7 +160,7 @@ TEST(NormsOfCorners, DoubleDoubleElementsAreRoundedAwayFromZero) {
   const MatrixView<const DoubleDouble> view{x.data(), 3, 1, 1, 1};
   std::vector<VectorRange> ranges(3);
   find_ranges(view, rule_of(30, ScaleRule::norm, 1), std::span(ranges), 1);
-  EXPECT_EQ(largest_norm(view, ranges, {}, 1), 2 * norm_digits + 1);
+  EXPECT_EQ(largest_norm_bits(view, ranges, {}, 1), 2 * norm_digits + 1);
   EXPECT_EQ(away_from_zero({std::numeric_limits<double>::max(), 1}), std::numeric_limits<double>::max());
   EXPECT_EQ(away_from_zero({1, -0x1p-60}), 1);
 }

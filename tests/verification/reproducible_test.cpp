@@ -1,6 +1,6 @@
 // Tests of the accuracy `reproducible`: the same bits by words of 52 bits and by residues, on every engine of
-// the host, with any threads (integer_bits_test.cpp: with any workspace); those of the grid's definition where exponents prove it, and else
-// the correctly rounded ones.
+// the host, with any threads (integer_bits_test.cpp: with any workspace); those of the grid's definition
+// where exponents prove it, and else the correctly rounded ones.
 #include <gtest/gtest.h>
 
 #include <cmath>

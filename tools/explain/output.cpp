@@ -75,7 +75,8 @@ std::string bound_text(const std::optional<double>& bound) {
 
 std::string contract_text(const SchemeRow& row) {
   if (!row.errors) return "-";
-  return row.met ? (row.proved ? "met, proved" : "met") : "missed";
+  if (!row.met) return "missed";
+  return row.proved ? "met, proved" : "met";
 }
 
 void print_rows(const std::vector<SchemeRow>& rows) {

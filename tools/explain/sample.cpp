@@ -74,12 +74,18 @@ SchemeRun Sample<T>::run(const std::string& scheme, const std::string& engine) c
   const kintsugi_problem problem = this->problem();
   kintsugi_status status = kintsugi_plan_create(handle.get(), &problem, &options, &created);
   const Plan plan(created);
-  if (is_refusal(status)) return {kintsugi_last_error(), {}, {}, {}, {}};
+  if (is_refusal(status)) {
+    run.refusal = kintsugi_last_error();
+    return run;
+  }
   require("--schemes", status);
   run.plan = describe(plan);
   std::vector<T> c(rows_.size() * columns_.size());
   status = execute_product(handle.get(), plan, a_.data(), b_.data(), c.data());
-  if (is_refusal(status)) return {kintsugi_last_error(), run.plan, {}, {}, {}};
+  if (is_refusal(status)) {
+    run.refusal = kintsugi_last_error();
+    return run;
+  }
   require(scheme, status);
   run.report = read_description("report", [&](char* buffer, std::size_t capacity, std::size_t* needed) {
     return kintsugi_report(handle.get(), buffer, capacity, needed);

@@ -159,7 +159,8 @@ bool fill_rows(const void* row, const DeviceRows& rows, void* stream) {
   const auto first = reinterpret_cast<std::uintptr_t>(rows.first);
   Copy2d copy;
   copy.source.device = reinterpret_cast<std::uintptr_t>(row);
-  copy.source.pitch = copy.target.pitch = rows.pitch;
+  copy.source.pitch = rows.pitch;
+  copy.target.pitch = rows.pitch;
   copy.width_bytes = rows.bytes;
   for (std::size_t filled = 0; filled < rows.count; filled += copy.height) {
     copy.target.device = first + filled * rows.pitch;

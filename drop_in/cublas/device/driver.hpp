@@ -1,4 +1,4 @@
-// Functions of the CUDA driver. The driver that the program has loaded is asked; none is loaded for it.
+// Functions of the CUDA driver that the program has loaded; this library never loads one.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ std::optional<int> current_device();
 // Bytes of a device's memory; 0 if the driver does not tell.
 std::int64_t memory_bytes(int device);
 
-// True if the stream is being captured, or may not be asked because another one is.
+// True if the stream is being captured, or if the driver refuses to tell because another stream is.
 bool is_captured(void* stream);
 
 // A pool of the device's memory that keeps up to `kept` free bytes across synchronizations; nullptr where the
@@ -44,8 +44,8 @@ struct DeviceRows {
   std::size_t count;
 };
 
-// Enqueues the copy of `row` into all rows; false if the driver refuses, after which any of the rows may be
-// overwritten. Copies the rows that are there already, so that there are few copies.
+// Enqueues copies of `row` into all rows; false if the driver refuses, after which any of the rows may be
+// overwritten. Every copy doubles the number of filled rows, so that there are few.
 bool fill_rows(const void* row, const DeviceRows& rows, void* stream);
 
 }  // namespace kintsugi::cublas

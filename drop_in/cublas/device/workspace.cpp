@@ -37,11 +37,11 @@ void* pool_of(int device) {
 
 // A program that fills the device's memory with its own data must not fail for want of a workspace.
 std::int64_t workspace_limit(int device) {
-  constexpr std::int64_t most = std::int64_t{1} << 30;
-  constexpr std::int64_t part = 20;
+  constexpr std::int64_t max_default = std::int64_t{1} << 30;
+  constexpr std::int64_t memory_fraction = 20;  // one twentieth of the device's memory
   if (settings().workspace_limit != 0) return settings().workspace_limit;
   const std::int64_t bytes = memory_bytes(device);
-  return bytes > 0 ? std::min(most, bytes / part) : most;
+  return bytes > 0 ? std::min(max_default, bytes / memory_fraction) : max_default;
 }
 
 Workspace::Workspace(int device, std::size_t bytes, void* stream) : bytes_(bytes), stream_(stream) {

@@ -13,7 +13,7 @@ namespace kintsugi::cublas {
 
 namespace {
 
-// Products of single parts, by the numbers of kintsugi_type.
+// Names of cuBLAS's products, for steps that are not emulated; the index is a kintsugi_type.
 constinit Symbol real_products[] = {Symbol("cublasSgemm_v2_64"), Symbol("cublasDgemm_v2_64"),
                                     Symbol("cublasCgemm_v2_64"), Symbol("cublasZgemm_v2_64")};
 
@@ -25,8 +25,9 @@ std::int64_t min_order(const RoutineCall& call) {
   return call.is_solve() ? 1024 : 2048;
 }
 
-// cuBLAS's trsm of FP64 spends its time in blocks on the diagonal, which stay its own: dividing gains at most
-// 5 % at n = 8192 on an H200, and costs 9 % where no emulation accepts the solution's range.
+// True for trsm of FP64: cuBLAS spends its time in the blocks on the diagonal, which are not emulated.
+// Division gains at most 5 % at n = 8192 on an H200, and costs 9 % if no emulation accepts the solution's
+// range.
 bool gains_too_little(const RoutineCall& call) {
   return settings().policy == Policy::automatic && call.is_solve() && !drop_in::is_single(call.type);
 }
@@ -66,8 +67,10 @@ class RoutineAnswer {
 
  private:
   int run_steps(const Steps& steps) {
-    for (const Step& step : steps.all())
-      if (const int status = run_step(step); status != success) return status;
+    for (const Step& step : steps.all()) {
+      const int status = run_step(step);
+      if (status != success) return status;
+    }
     note(outcome_);
     return success;
   }

@@ -1,5 +1,5 @@
-// A call of a level-3 routine on its way: checked, divided into products that are emulated and calls that
-// cuBLAS answers, or forwarded whole.
+// Answer to a call of a level-3 routine: it is checked, then divided into emulated products and smaller calls
+// of cuBLAS, or forwarded as a whole.
 #pragma once
 
 #include "cublas/answer.hpp"
@@ -7,8 +7,8 @@
 
 namespace kintsugi::cublas {
 
-// A call of the real routine with arguments of the caller's types. Refers to a callable that lives as long as
-// the call.
+// Reference to a callable that calls the real routine with arguments of the caller's types; it must outlive
+// this object.
 class ForwardRoutine {
  public:
   template <class Callable>

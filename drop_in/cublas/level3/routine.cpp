@@ -11,7 +11,7 @@ namespace {
 
 bool is_ld(std::int64_t ld, std::int64_t rows) { return ld >= std::max<std::int64_t>(1, rows); }
 
-// cuBLAS takes op = T and C of real matrices alike; only what all versions accept is taken here.
+// True for the ops that every version of cuBLAS accepts; some also accept C for real matrices.
 bool is_op(const RoutineCall& call) {
   const bool is_complex = drop_in::is_complex(call.type);
   switch (call.routine) {
@@ -29,13 +29,16 @@ bool has_valid_modes(const RoutineCall& call) {
          (call.diag == diagonal_not_unit || call.diag == diagonal_unit);
 }
 
+// Rows of A as it is stored.
+std::int64_t rows_of_a(const RoutineCall& call) {
+  if (!call.is_update()) return call.order();
+  return call.op == KINTSUGI_OP_N ? call.n : call.k;
+}
+
 bool has_valid_sizes(const RoutineCall& call) {
-  const std::int64_t rows_of_a = call.is_update() && call.op == KINTSUGI_OP_N ? call.n
-                                 : call.is_update()                           ? call.k
-                                                                              : call.order();
   const bool has_b = call.routine == Routine::symm || call.routine == Routine::hemm;
-  return call.m >= 0 && call.n >= 0 && call.k >= 0 && is_ld(call.lda, rows_of_a) && is_ld(call.ldc, call.m) &&
-         (!has_b || is_ld(call.ldb, call.m));
+  return call.m >= 0 && call.n >= 0 && call.k >= 0 && is_ld(call.lda, rows_of_a(call)) &&
+         is_ld(call.ldc, call.m) && (!has_b || is_ld(call.ldb, call.m));
 }
 
 std::size_t element_bytes(kintsugi_type type) {
@@ -63,7 +66,8 @@ const char* reason_to_forward(const RoutineCall& call) {
   return lacks_one ? "a pointer is null" : nullptr;
 }
 
-// All scalars of the products of syrk are the caller's own; other routines need -1, 1 or a complex copy.
+// Scalars in device memory are possible for syrk alone, whose products have the caller's scalars; products of
+// the other routines need 1, -1 or a complex copy, which are in host memory.
 const char* reason_in_scalars(const RoutineCall& call, int pointer_mode) {
   if (pointer_mode != KINTSUGI_SCALARS_ON_HOST)
     return call.routine == Routine::syrk ? nullptr : "scalars of this routine are in device memory";

@@ -38,17 +38,17 @@ struct RoutineCall {
   bool is_solve() const { return routine == Routine::trsm; }
   bool is_on_left() const { return side == side_left; }
   // Order of the matrix that has one triangle: C of an update, else A.
-  std::int64_t order() const { return is_update() ? n : is_on_left() ? m : n; }
+  std::int64_t order() const { return !is_update() && is_on_left() ? m : n; }
 };
 
 // Type of the scalars: a real one for herk.
 kintsugi_type scalar_type(const RoutineCall& call);
 
-// Reason for which cuBLAS is called whatever the settings; nullptr: there is none. Arguments that are not
-// plainly valid are among them, since cuBLAS's own status then answers the caller.
+// Returns the reason for which cuBLAS answers the call under all settings; nullptr: there is none. An
+// argument that may be invalid is such a reason, so that the caller gets cuBLAS's own status.
 const char* reason_to_forward(const RoutineCall& call);
 
-// The same for what a call with its scalars on the host, or on the device, says.
+// Returns the same for the call's scalars, on the host or on the device.
 const char* reason_in_scalars(const RoutineCall& call, int pointer_mode);
 
 // Address of element (i, j) of a column-major matrix of that type.

@@ -9,19 +9,22 @@ namespace kintsugi::cublas {
 
 namespace {
 
-// Half of an order, as a multiple of 128 where it is larger, so that blocks stay aligned as A is.
+// Returns half of an order, rounded down to a multiple of 128 if it is larger, so that blocks are as aligned
+// as A is.
 std::int64_t half_of(std::int64_t order) {
   constexpr std::int64_t multiple = 128;
   const std::int64_t half = order / 2;
   return half <= multiple ? half : half / multiple * multiple;
 }
 
-// A block of C and of what multiplies it, `first` to `end` along the order.
+// Returns the call for indices first ... end - 1 of the order: the block on the diagonal of the triangular or
+// symmetric matrix, with the rows or columns of the other matrices that belong to it.
 RoutineCall block_of(const RoutineCall& call, std::int64_t first, std::int64_t end) {
   RoutineCall block = call;
   const kintsugi_type type = call.type;
   if (call.is_update()) {
-    block.m = block.n = end - first;
+    block.m = end - first;
+    block.n = end - first;
     const bool has_rows = call.op == KINTSUGI_OP_N;
     block.a = element_of(call.a, type, call.lda, has_rows ? first : 0, has_rows ? 0 : first);
     block.c = element_of(call.c, type, call.ldc, first, first);
@@ -36,17 +39,20 @@ RoutineCall block_of(const RoutineCall& call, std::int64_t first, std::int64_t e
   return block;
 }
 
-// The block beside the diagonal of a matrix with one triangle that stands for its rows [row, ...) and columns
-// [column, ...), and the op that makes it of the stored one.
-struct Beside {
-  const void* data;
-  int op;
+// A block of A beside its diagonal, as a product reads it.
+struct OffDiagonalBlock {
+  const void* data;  // the stored block
+  int op;            // op that makes the requested block of it
 };
-Beside beside(const RoutineCall& call, bool is_lower_block, std::int64_t half, int op_of_other) {
-  const bool is_stored = is_lower_block == (call.uplo == fill_lower);
-  const bool lies_below = call.uplo == fill_lower;
-  return {element_of(call.a, call.type, call.lda, lies_below ? half : 0, lies_below ? 0 : half),
-          is_stored ? KINTSUGI_OP_N : op_of_other};
+
+// Returns the lower left or upper right block of A, of which one is stored and the other is its transpose by
+// `transpose`. Row or column `half` is where the stored block begins.
+OffDiagonalBlock off_diagonal_block(const RoutineCall& call, bool is_lower_block, std::int64_t half,
+                                    int transpose) {
+  const bool lower_is_stored = call.uplo == fill_lower;
+  return {
+      .data = element_of(call.a, call.type, call.lda, lower_is_stored ? half : 0, lower_is_stored ? 0 : half),
+      .op = is_lower_block == lower_is_stored ? KINTSUGI_OP_N : transpose};
 }
 
 }  // namespace
@@ -54,9 +60,12 @@ Beside beside(const RoutineCall& call, bool is_lower_block, std::int64_t half, i
 StepScalars::StepScalars(const RoutineCall& call, int pointer_mode) : one{}, minus_one{}, alpha{}, beta{} {
   const bool is_single = drop_in::is_single(call.type);
   const auto put = [&](Scalar& target, double value) {
-    const auto narrow = static_cast<float>(value);
-    std::memcpy(target.bytes.data(), is_single ? static_cast<const void*>(&narrow) : &value,
-                is_single ? sizeof narrow : sizeof value);
+    const auto single = static_cast<float>(value);
+    if (is_single) {
+      std::memcpy(target.bytes.data(), &single, sizeof single);
+    } else {
+      std::memcpy(target.bytes.data(), &value, sizeof value);
+    }
   };
   put(one, 1);
   put(minus_one, -1);
@@ -95,14 +104,15 @@ void Steps::add_update(const RoutineCall& call) {
   add(second);
 }
 
-// Both halves of C: alpha times the block on A's diagonal plus beta C, then the block beside it added.
+// Computes both halves of C: first alpha times A's block on the diagonal times B plus beta C, then adds alpha
+// times the block beside the diagonal times the other half of B.
 void Steps::add_symmetric(const RoutineCall& call) {
   const std::int64_t half = half_of(call.order()), rest = call.order() - half;
   const int other = call.routine == Routine::hemm ? KINTSUGI_OP_C : KINTSUGI_OP_T;
   const RoutineCall first = block_of(call, 0, half), second = block_of(call, half, call.order());
   const auto product_with = [&](const RoutineCall& target, const RoutineCall& source, bool is_lower_block,
                                 std::int64_t inner) {
-    const Beside a = beside(call, is_lower_block, half, other);
+    const OffDiagonalBlock a = off_diagonal_block(call, is_lower_block, half, other);
     if (call.is_on_left())
       return cublas::product(call.type, a.op, KINTSUGI_OP_N, target.m, call.n, inner, call.alpha, a.data,
                              call.lda, source.b, call.ldb, scalars_.one.bytes.data(), target.c, call.ldc);
@@ -119,8 +129,8 @@ void Steps::add_symmetric(const RoutineCall& call) {
   add_product(to_second);
 }
 
-// The half of X that depends on no other, the product that takes it from the other half's right sides, and
-// that half.
+// Solves for the half of X that does not depend on the other one, subtracts its product from the right sides
+// of the other half, and solves for that.
 void Steps::add_solve(const RoutineCall& call) {
   const std::int64_t order = call.order(), half = half_of(order);
   const bool is_lower = (call.uplo == fill_lower) == (call.op == KINTSUGI_OP_N);  // of op(A)
@@ -128,8 +138,8 @@ void Steps::add_solve(const RoutineCall& call) {
   const RoutineCall first = block_of(call, 0, half), second = block_of(call, half, order);
   const RoutineCall& solved = begins_first ? first : second;
   RoutineCall other = begins_first ? second : first;
-  // The stored block is the one that op(A) has beside its diagonal.
-  const void* a = beside(call, call.uplo == fill_lower, half, KINTSUGI_OP_N).data;
+  // op of the stored block is the block of op(A) beside the diagonal.
+  const void* a = off_diagonal_block(call, call.uplo == fill_lower, half, KINTSUGI_OP_N).data;
   const Call product = call.is_on_left()
                            ? cublas::product(call.type, call.op, KINTSUGI_OP_N, other.m, call.n, solved.m,
                                              scalars_.minus_one.bytes.data(), a, call.lda, solved.c, call.ldc,

@@ -1,5 +1,6 @@
-// Steps of a level-3 routine: the matrix that has one triangle is halved by recursion; blocks beside its
-// diagonal are products, and blocks on it are smaller calls of the same routine, which cuBLAS answers.
+// Steps of a level-3 routine by recursion: the triangular or symmetric matrix is divided into two halves of
+// its order; the blocks beside the diagonal are products, the blocks on it smaller calls of the same routine,
+// which cuBLAS answers.
 #pragma once
 
 #include <array>
@@ -22,8 +23,8 @@ struct Step {
   bool emulates = false;                 // the product; else cuBLAS multiplies
 };
 
-// Scalars in host memory that the products need beside the caller's; values of the matrices' type. The copies
-// of alpha and beta, which are real for herk, are complex.
+// Scalars in host memory that the products need beside the caller's, as values of the matrices' type. alpha
+// and beta are complex copies of the real scalars of herk; other routines do not use them.
 struct StepScalars {
   struct alignas(16) Scalar {
     std::array<std::byte, 16> bytes;

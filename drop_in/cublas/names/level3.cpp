@@ -1,5 +1,5 @@
-// The exported names of level-3 routines that consist of products. A part of a call is a call with the same
-// types of integers, whose sizes are no larger than the caller's.
+// The exported names of level-3 routines that are divided into products. The smaller calls have integers of
+// the caller's type, which holds their sizes, since these are no larger than the caller's.
 #include "cublas/level3/answer.hpp"
 #include "names.hpp"
 
@@ -7,7 +7,7 @@ namespace kintsugi::cublas {
 
 namespace {
 
-// Calls the routine for parts; `forward` has the whole call's own arguments where nothing is divided.
+// Answers the call; `real` calls cuBLAS's routine, for the whole call or a smaller one.
 template <class Real>
 int answer_in_parts(Symbol& symbol, Handle handle, const RoutineCall& call, const Real& real) {
   if (!intercepts()) return real(call);

@@ -14,7 +14,7 @@ constinit Symbol real_matmul("cublasLtMatmul");
 constinit Symbol make_layout("cublasLtMatrixLayoutCreate");
 constinit Symbol destroy_layout("cublasLtMatrixLayoutDestroy");
 
-// Layout of a column (m x 1), or of what an op makes a column or row.
+// Layout of a vector, as a matrix with one column or one row.
 class VectorLayout {
  public:
   VectorLayout(std::int64_t rows, std::int64_t columns) {

@@ -16,7 +16,8 @@ constexpr bool is_activation(std::uint32_t epilogue) {
   return activation == epilogue_relu || activation == epilogue_gelu;
 }
 
-// A matrix of FP32 whose elements await the epilogue of the description, and what the caller gave besides.
+// An FP32 matrix D that holds the product, the call's description with the epilogue to apply to D, and the
+// call's other arguments.
 struct AwaitedEpilogue {
   void* handle;
   const void* description;
@@ -30,9 +31,9 @@ struct AwaitedEpilogue {
   int device;
 };
 
-// Enqueues the epilogue: cuBLASLt applies it to D as to a product, of inner dimension 1 and of zeros, that is
-// added to D. It reads and writes D once, and the function of GELU is cuBLAS's own. Returns the reason for
-// which it is not enqueued, or nullptr.
+// Enqueues the epilogue as a product of cuBLASLt: matrices of zeros with k = 1 are multiplied and added to D,
+// and cuBLASLt applies the epilogue to the sum. D is read and written once, and GELU is computed as cuBLAS
+// does. Returns the reason for which nothing was enqueued, or nullptr.
 const char* apply_epilogue(const AwaitedEpilogue& epilogue);
 
 }  // namespace kintsugi::cublas

@@ -1,5 +1,5 @@
-// cublasLtMatmul: its descriptors are read by the real getters, and what they say is a product, alone or with
-// a bias that is added to every column and an activation, is answered as those of cuBLAS are.
+// cublasLtMatmul. Its descriptors are read by the real getters. If they describe a product alone, or one with
+// a bias that is added to every column and an activation, the call is answered as one of cublasSgemm is.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -46,7 +46,7 @@ constexpr int fill_full = 2, column_order = 0;
 constinit Symbol description_getter("cublasLtMatmulDescGetAttribute");
 constinit Symbol layout_getter("cublasLtMatrixLayoutGetAttribute");
 
-// An attribute; `otherwise` where this version of cuBLAS does not have it.
+// Returns an attribute of a descriptor; `otherwise` if this version of cuBLAS does not have it.
 template <class T>
 T attribute(Symbol& getter, const void* descriptor, int name, T otherwise) {
   T value = otherwise;
@@ -71,8 +71,8 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 };
 
-// Complex matrices in two planes, and batches by pointers.
-bool is_unusual(const void* layout) {
+// True for complex matrices in two planes, and for batches by pointers.
+bool is_unsupported(const void* layout) {
   return attribute<std::int64_t>(layout_getter, layout, plane_offset, 0) != 0 ||
          attribute<std::uint32_t>(layout_getter, layout, batch_mode, 0) != 0;
 }
@@ -113,10 +113,10 @@ const void* one_of(kintsugi_type type) {
   return drop_in::is_single(type) ? static_cast<const void*>(one_and_zero<float>) : one_and_zero<double>;
 }
 
-// The product that the descriptors say; without a type where they say anything else.
-class Reading : public Origin {
+// The product that the descriptors describe; call().type is empty if they describe anything else.
+class MatmulOrigin : public Origin {
  public:
-  explicit Reading(const Matmul& matmul) : matmul_(matmul) {
+  explicit MatmulOrigin(const Matmul& matmul) : matmul_(matmul) {
     if (!matmul.lacks_a_descriptor()) read_descriptors();
   }
 
@@ -127,10 +127,11 @@ class Reading : public Origin {
     state.pointer_mode = pointer_mode_;
     return nullptr;
   }
-  // Reads what is rarely set, for calls that would be emulated alone: a getter takes tens of nanoseconds.
+  // Reads attributes that are rarely set; only for calls that are otherwise emulated, since a getter takes
+  // tens of nanoseconds.
   const char* other_arithmetic(kintsugi_type) const override {
     for (const void* layout : {matmul_.layout_a, matmul_.layout_b, matmul_.layout_d})
-      if (is_unusual(layout)) return "complex matrices in planes, or a batch by pointers";
+      if (is_unsupported(layout)) return "complex matrices in planes, or a batch by pointers";
     for (int pointer = a_scale_pointer; pointer <= d_scale_pointer; ++pointer)
       if (matmul_.described<const void*>(pointer, nullptr) != nullptr) return "scales of single matrices";
     if (matmul_.described(op_of_c, 0) != 0 || matmul_.described(fill_mode, fill_full) != fill_full)
@@ -139,19 +140,21 @@ class Reading : public Origin {
                                                                                     : nullptr;
   }
 
-  // An emulation adds the product to D, whose columns are the bias.
+  // Copies the bias into every column of D, to which the emulation then adds the product.
   const char* begin(const CallState& state) const override {
     if (finishes_ && is_captured(state.stream))
       return "the stream is being captured, and an epilogue needs memory";
     if (bias_ == nullptr) return nullptr;
     const std::size_t element = (drop_in::is_single(*call_.type) ? 4u : 8u) *
                                 (drop_in::is_complex(*call_.type) ? std::size_t{2} : std::size_t{1});
-    const DeviceRows columns{call_.c, static_cast<std::size_t>(call_.ldc) * element,
-                             static_cast<std::size_t>(call_.m) * element, static_cast<std::size_t>(call_.n)};
+    const DeviceRows columns{.first = call_.c,
+                             .pitch = static_cast<std::size_t>(call_.ldc) * element,
+                             .bytes = static_cast<std::size_t>(call_.m) * element,
+                             .count = static_cast<std::size_t>(call_.n)};
     return fill_rows(bias_, columns, state.stream) ? nullptr : "the driver does not copy the bias";
   }
 
-  // An activation, and the bias before it.
+  // Applies the activation, after the bias if there is one.
   const char* finish(const CallState& state) const override {
     if (!finishes_) return nullptr;
     return apply_epilogue({.handle = matmul_.handle,
@@ -182,7 +185,7 @@ class Reading : public Origin {
     if (takes_c(d, *type) && takes_epilogue(d, *type)) call_.type = type;
   }
 
-  // Scalars of the matrices' type, on the host or on the device.
+  // True if the scalars have the matrices' type and are all on the host or all on the device.
   bool has_plain_scalars(int type) const {
     return matmul_.described(scale_type, -1) == type &&
            (pointer_mode_ == KINTSUGI_SCALARS_ON_HOST || pointer_mode_ == KINTSUGI_SCALARS_ON_DEVICE) &&
@@ -204,14 +207,14 @@ class Reading : public Origin {
     return a_fits && b_fits;
   }
 
-  // D = alpha A B + beta C where C is not read, or is D.
+  // True if an emulation can take C: it is not read, or is D.
   bool takes_c(const Layout& d, kintsugi_type type) const {
     if (pointer_mode_ == KINTSUGI_SCALARS_ON_HOST && is_zero(matmul_.beta, type)) return true;
     return matmul_.c == matmul_.d && Layout(matmul_.layout_c) == d;
   }
 
-  // An epilogue of one real product whose C is not read. cuBLAS refuses a bias of complex types, so that its
-  // status must answer them, and has activations for FP32 alone.
+  // True if an emulation can take the epilogue: none, or that of a single product whose C is not read. A bias
+  // of complex types stays with cuBLAS, which refuses it by its status; activations exist for FP32 only.
   bool takes_epilogue(const Layout& d, kintsugi_type type) {
     const auto asked = matmul_.described(epilogue, epilogue_default);
     if (asked == epilogue_default) return true;
@@ -224,7 +227,8 @@ class Reading : public Origin {
     return (asked & epilogue_bias) == 0 || takes_bias(d, type);
   }
 
-  // cuBLAS reads the bias itself where it applies an activation.
+  // Takes over the bias unless cuBLAS adds it, with the activation, after the product. False if the bias has
+  // another type than D.
   bool takes_bias(const Layout& d, kintsugi_type type) {
     const int bias_type = matmul_.described(bias_data_type, -1);
     const auto* bias = matmul_.described<const void*>(bias_pointer, nullptr);
@@ -235,13 +239,14 @@ class Reading : public Origin {
     return true;
   }
 
-  // Writing the bias into D before the product, and reading it there, takes longer than cuBLAS's pass.
+  // True if cuBLAS adds the bias after the product: its pass over D takes less time than writing the bias
+  // into D before the product and reading it there.
   bool finishes_with_bias(kintsugi_type type) const {
     return type == KINTSUGI_F32 && !is_captured(matmul_.stream);
   }
 
-  // The pass over D takes 8 bytes an element, some 3 ps on an H100, and an emulated product of FP32 gains
-  // some 0.03 ps a multiplication.
+  // True if an emulation gains more than the pass over D for the activation costs: the pass moves 8 bytes per
+  // element, about 3 ps on an H100, and an emulation of FP32 gains about 0.03 ps per multiplication.
   bool pays_activation() const {
     constexpr std::int64_t min_products = 256;
     return settings().policy != Policy::automatic || call_.k >= min_products;
@@ -267,10 +272,23 @@ extern "C" __attribute__((visibility("default"))) int cublasLtMatmul(
   };
   if (!intercepts()) return forward();
   if (handle == nullptr) return forward();
-  const Matmul matmul{handle,   description, alpha,    a,         layout_a,        b,     layout_b, beta, c,
-                      layout_c, d,           layout_d, workspace, workspace_bytes, stream};
-  const Reading reading(matmul);
-  return answer(symbol, reading, reading.call(), Forward(forward));
+  const Matmul matmul{.handle = handle,
+                      .description = description,
+                      .alpha = alpha,
+                      .a = a,
+                      .layout_a = layout_a,
+                      .b = b,
+                      .layout_b = layout_b,
+                      .beta = beta,
+                      .c = c,
+                      .layout_c = layout_c,
+                      .d = d,
+                      .layout_d = layout_d,
+                      .workspace = workspace,
+                      .workspace_bytes = workspace_bytes,
+                      .stream = stream};
+  const MatmulOrigin origin(matmul);
+  return answer(symbol, origin, origin.call(), Forward(forward));
 }
 
 }  // namespace kintsugi::cublas

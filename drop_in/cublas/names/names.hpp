@@ -1,6 +1,6 @@
-// Parts that all exported functions share. Each makes a Call of its arguments and passes it on together with
-// a way to forward them unchanged. Scalars and matrices are void pointers, which the calling convention
-// passes alike.
+// Definition of exported functions. Each makes a Call of its arguments, for answer(), and a callable that
+// forwards the arguments unchanged. Scalars and matrices are declared as void pointers: the calling
+// convention passes all pointers alike.
 #pragma once
 
 #include <cstdint>

@@ -19,9 +19,9 @@ namespace kintsugi::cublas {
 
 namespace {
 
-// The maximum bounds the memory of programs that multiply ever new shapes.
+// Problems that are recorded one by one; a bound for programs that multiply ever new shapes.
 constexpr std::size_t max_problems = 10000;
-// Calls of a problem whose time is taken: the first ones, then one of an interval.
+// Sampled calls of a problem: the first ones, then one of every interval.
 constexpr std::int64_t first_samples = 4, sample_interval = 64;
 // Problems with a handle, which has a few kilobytes of device memory.
 constexpr std::size_t max_handles = 256;
@@ -36,10 +36,14 @@ Record& the_record() {
 }
 
 ProblemKey key_of(const char* symbol, const Call& call) {
-  return {symbol,     call.op_a,
-          call.op_b,  call.m,
-          call.n,     call.k,
-          call.count, call.site != nullptr ? std::string_view(call.site->name) : std::string_view()};
+  return {.symbol = symbol,
+          .op_a = call.op_a,
+          .op_b = call.op_b,
+          .m = call.m,
+          .n = call.n,
+          .k = call.k,
+          .count = call.count,
+          .site = call.site != nullptr ? std::string_view(call.site->name) : std::string_view()};
 }
 
 // The problem's record; nullptr where too many are kept.
@@ -61,7 +65,7 @@ void add(ProblemRecord& problem, const CallOutcome& outcome) {
   }
 }
 
-// Adds the times of the samples that the device has reached. Never waits.
+// Adds the times of the samples whose second event the device has passed. Never waits.
 void read_samples(ProblemRecord& problem) {
   std::erase_if(problem.pending, [&](const PendingSample& sample) {
     const std::optional<double> seconds = seconds_between(sample.first, sample.second);
@@ -81,7 +85,7 @@ void* take_event() {
   return event;
 }
 
-// Reads what only the device knows: waits for it where an emulated call has a sample.
+// Reads the pending samples and the reports of sampled emulations; waits for the device for the latter.
 void read_executions() {
   for (auto& [key, problem] : the_record().problems) {
     read_samples(problem);
@@ -91,14 +95,15 @@ void read_executions() {
   }
 }
 
-// Before the driver's own end, which comes before that of this library.
+// Runs by atexit(): this library's destructor, which writes the report, comes after the driver has shut down.
 void read_executions_at_exit() {
   if (drop_in::is_forked_child()) return;
   const std::lock_guard lock(record_mutex);
   if (record != nullptr) read_executions();
 }
 
-// After an execution, so that what the library and the driver made for it is still there then.
+// Registers read_executions_at_exit(). Called after an execution only: functions run in the reverse order of
+// their registration, so before those that the driver and the library registered during that execution.
 void read_at_exit() {
   if (!the_record().reads_at_exit) std::atexit(read_executions_at_exit);
   the_record().reads_at_exit = true;

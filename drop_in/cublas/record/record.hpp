@@ -19,8 +19,8 @@ struct CallOutcome {
 bool records_calls();
 void begin_to_record();
 
-// A call whose time on the device is taken: the first ones of a problem, then one of 64. Without events where
-// calls are not recorded, or the stream is captured.
+// Measures a call's time on the device by two events, if the call is sampled: the first ones of a problem,
+// then one of 64. Does nothing for other calls, if calls are not recorded, and under a capture.
 class CallSample {
  public:
   // `symbol` lives as long as the program.
@@ -29,8 +29,8 @@ class CallSample {
   CallSample(const CallSample&) = delete;
   CallSample& operator=(const CallSample&) = delete;
 
-  // The problem's own handle, whose report will describe this execution; nullptr for calls without a sample.
-  // Its first execution waits for the device.
+  // Handle of the problem, whose report will describe this execution; nullptr for calls that are not sampled.
+  // The handle's first execution waits for the device.
   kintsugi_handle handle() const { return handle_; }
   void note_execution() { was_executed_ = true; }
 
@@ -38,7 +38,7 @@ class CallSample {
   const char* symbol_;
   const Call& call_;
   void* stream_;
-  void* first_ = nullptr;  // events
+  void* first_ = nullptr;  // event before the call; nullptr: the call is not sampled
   void* second_ = nullptr;
   kintsugi_handle handle_ = nullptr;
   bool was_executed_ = false;  // with the handle

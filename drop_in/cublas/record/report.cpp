@@ -16,7 +16,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* op_name(int op) { return op == 0 ? "N" : op == 1 ? "T" : op == 2 ? "C" : "other"; }
+const char* op_name(int op) {
+  switch (op) {
+    case KINTSUGI_OP_N: return "N";
+    case KINTSUGI_OP_T: return "T";
+    case KINTSUGI_OP_C: return "C";
+    default: return "other";
+  }
+}
 
 std::string shape_of(const ProblemKey& key) {
   return std::string(op_name(key.op_a)) + " " + op_name(key.op_b) + ", m = " + std::to_string(key.m) +
@@ -42,7 +49,7 @@ Json counts_json(const ProblemRecord& problem) {
           {"reasons", reasons}};
 }
 
-// Mean of the sampled calls, times all calls; null without a sample.
+// Estimated seconds of all calls: their number times the mean of the sampled ones; null without a sample.
 Json device_seconds(const ProblemRecord& problem) {
   if (problem.sampled_calls == 0) return {};
   return problem.sampled_seconds / static_cast<double>(problem.sampled_calls) *

@@ -14,12 +14,13 @@ namespace kintsugi::cublas {
 
 namespace {
 
-// Never destroyed, since calls may come from other libraries' destructors. Two addresses have one site where
-// two loaded files have the same name and call at the same offset.
+// Sites by return address and by name. Two addresses have one site if two loaded files have the same name and
+// call at the same offset.
 struct Sites {
   std::unordered_map<const void*, const Site*> of_address;
   std::map<std::string, std::unique_ptr<Site>> of_name;
 };
+// Never destroyed, since calls may come from other libraries' destructors.
 Sites& all_sites() {
   static Sites* const all = new Sites;
   return *all;
@@ -34,7 +35,7 @@ const Site* new_site(Sites& all, const void* address, const drop_in::SitesFile& 
     site->rule = rule->second;
     site->has_rule = true;
   }
-  // A file without rules names no site on purpose: it is a profile's.
+  // A file without rules is one of a profile, which only records sites.
   if (!site->has_rule && !file.rules.empty())
     std::fprintf(stderr, "kintsugi: %s is not in the sites file: its calls are native\n", site->name.c_str());
   place->second = std::move(site);

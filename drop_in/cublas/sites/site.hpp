@@ -19,8 +19,8 @@ struct Site : drop_in::Place {
 // which may call exported functions too, can change it.
 extern thread_local const void* return_address;
 
-// The site of the call of this thread; nullptr without KINTSUGI_SITES, or without memory for it. Sites live as
-// long as the program.
+// The site of the call of this thread; nullptr without KINTSUGI_SITES, or without memory for it. Sites live
+// as long as the program.
 const Site* current_site();
 
 // One line on stderr, the first time, for a site whose rule cannot be kept.

@@ -88,12 +88,12 @@ void execute_on_device(const Plan& plan, const Operands& operands, Report& repor
   check_caller(plan, operands, queue);
   engine.prepare();
   const bool empty = problem.m == 0 || problem.n == 0 || problem.batch_count == 0;
-  const bool scales = problem.k == 0 || (!problem.device_scalars && operands.alpha.is_zero());
-  const bool selection_overwrites_report = !empty && !scales && begins_with_selection(plan);
+  const bool only_scales = problem.k == 0 || (!problem.device_scalars && operands.alpha.is_zero());
+  const bool selection_overwrites_report = !empty && !only_scales && begins_with_selection(plan);
   if (operands.device_report != nullptr && !selection_overwrites_report)
     engine.clear(queue, operands.device_report, sizeof(DeviceReport));
   if (empty) return;
-  if (scales) {
+  if (only_scales) {
     report.items_scaled = problem.batch_count;
     scale_all(plan, operands_of(plan, operands), queue);
   } else {

@@ -44,8 +44,18 @@ const DevicePrepared::Item* usable(const DevicePrepared* prepared, const SplitRu
 
 ItemSide item_side(const DeviceMatrix& matrix, std::int64_t index, const DevicePrepared::Item* prepared,
                    VectorRange* ranges, VectorNorm* norms) {
-  if (prepared == nullptr) return {{matrix, index, ranges, 1, norms}, ranges, nullptr};
-  return {{matrix, index, prepared->ranges, 1, prepared->norms, prepared->summary}, ranges, prepared};
+  if (prepared == nullptr) {
+    return {.side = {.matrix = matrix, .item = index, .ranges = ranges, .norms = norms},
+            .ranges = ranges,
+            .prepared = nullptr};
+  }
+  return {.side = {.matrix = matrix,
+                   .item = index,
+                   .ranges = prepared->ranges,
+                   .norms = prepared->norms,
+                   .summaries = prepared->summary},
+          .ranges = ranges,
+          .prepared = prepared};
 }
 
 // Returns the side if its ranges are still to be found; an empty side for a prepared operand.
@@ -53,8 +63,9 @@ DeviceSide without_prepared(const ItemSide& side) {
   return side.prepared == nullptr ? side.side : DeviceSide{};
 }
 
-// Returns the program's schedule; weights of fitted groups are found on the device.
-Schedule fitted_schedule(const Candidate& candidate) {
+// Returns the program's schedule, in which the device sets the weights of the groups whose residuals it fits
+// to the ranges.
+Schedule schedule_to_fit(const Candidate& candidate) {
   Schedule schedule = candidate.program.schedule;
   for (const int group : candidate.scheme->fitted_groups) schedule.group_exponents[group] = fitted_exponent;
   return schedule;
@@ -175,9 +186,16 @@ class ItemSteps {
     item.selected_ahead = true;
     find_ranges(item);
     select(item);
-    multiply_by_ozaki1(
-        {plan_, blocking_, queue_, item.a.side, item.b.side, c_, scalars_, item.selection, operands_.report},
-        workspace);
+    multiply_by_ozaki1({.plan = plan_,
+                        .blocking = blocking_,
+                        .queue = queue_,
+                        .a = item.a.side,
+                        .b = item.b.side,
+                        .c = c_,
+                        .scalars = scalars_,
+                        .selection = item.selection,
+                        .report = operands_.report},
+                       workspace);
     finish(item);
   }
 
@@ -186,8 +204,8 @@ class ItemSteps {
   Item with_candidate(Item item, int r, Workspace workspace) const {
     item.candidate = r;
     if (r > 0) {
-      restore_original(item.a);
-      restore_original(item.b);
+      use_matrix(item.a);
+      use_matrix(item.b);
     }
     take_block(item, workspace);
     if (candidate_of(item).checked)
@@ -204,7 +222,7 @@ class ItemSteps {
     for (int r = 0; r < static_cast<int>(candidates.size()); ++r) {
       if (!candidates[r].checked) continue;
       const Item& candidate = checked_items.emplace_back(with_candidate(source, r, workspace));
-      source.a = candidate.a;  // restored once, if at all
+      source.a = candidate.a;  // so that use_matrix() copies ranges once
       source.b = candidate.b;
     }
     const DeviceChecked& first = *checked_items.front().checked;
@@ -245,7 +263,8 @@ class ItemSteps {
     item.block = lay_out_block(plan_, candidate, candidate_blocking(plan_, candidate, blocking_), memory);
   }
 
-  void restore_original(ItemSide& side) const {
+  // Replaces a side's prepared slices by its matrix, with a copy of the ranges whose scales may be changed.
+  void use_matrix(ItemSide& side) const {
     if (side.prepared == nullptr) return;
     engine_.copy_on_device(queue_, side.ranges, side.side.ranges,
                            static_cast<std::size_t>(side.side.matrix.vectors()) * sizeof(VectorRange));
@@ -262,7 +281,12 @@ class ItemSteps {
       return side.prepared->slices.block(vectors.first, vectors.count);
     Slices slices = memory;
     slices.vectors = vectors.count;
-    splits.push_back({side.side, vectors.first, &rule, slices, item.selected_ahead, fit_of(item)});
+    splits.push_back({.side = side.side,
+                      .first = vectors.first,
+                      .rule = &rule,
+                      .slices = slices,
+                      .ranges_known = item.selected_ahead,
+                      .fit = fit_of(item)});
     return slices;
   }
   Slices plan_split_a(const Item& item, const ResultBlock& block, std::vector<DeviceSplit>& splits) const {
@@ -282,8 +306,8 @@ class ItemSteps {
     for_each_block(blocking_, c_.rows, c_.columns, [&](const ResultBlock& block) {
       std::vector<DeviceSplit> splits;
       splits.reserve(2);
-      if (begins_columns(block)) b = plan_split_b(item, block, splits);
-      if (begins_rows(block, blocking_, c_.rows)) a = plan_split_a(item, block, splits);
+      if (needs_split_of_columns(block)) b = plan_split_b(item, block, splits);
+      if (needs_split_of_rows(block, blocking_, c_.rows)) a = plan_split_a(item, block, splits);
       if (!splits.empty() && !is_split) engine_.split(queue_, splits, on_candidate(item, item.candidate));
       multiply_tiles(item, a, b, block, block);
     });
@@ -307,7 +331,7 @@ class ItemSteps {
         item.checked->multiply_magnitudes(part.row, part.rows, parts * part.column, parts * part.columns,
                                           item.block.scratch);
       }
-      engine_.multiply(queue_, fitted_schedule(candidate), a.block(part.row, part.rows),
+      engine_.multiply(queue_, schedule_to_fit(candidate), a.block(part.row, part.rows),
                        b.block(per_column * part.column, per_column * part.columns), sums, item.block.scratch,
                        fit_of(item), on_candidate(item, item.candidate));
       if (item.checked) {
@@ -319,17 +343,22 @@ class ItemSteps {
   }
 
   DeviceTile tile_of(const Item& item, const ResultBlock& block, std::int32_t candidate) const {
-    return {item.a.side, item.b.side,
-            c_,          item.a.side.item,
-            block.row,   block.column,
-            block.rows,  block.columns,
-            scalars_,    on_candidate(item, candidate)};
+    return {.a = item.a.side,
+            .b = item.b.side,
+            .c = c_,
+            .item = item.a.side.item,
+            .first_row = block.row,
+            .first_column = block.column,
+            .rows = block.rows,
+            .columns = block.columns,
+            .scalars = scalars_,
+            .condition = on_candidate(item, candidate)};
   }
 
   void recombine(const Candidate& candidate, const Accumulators& sums, const DeviceTile& tile) const {
     if (candidate.program.recombination == Recombination::residues)
       return engine_.recombine_residues(queue_, sums, candidate.program.residue_system(), tile);
-    const Schedule schedule = fitted_schedule(candidate);
+    const Schedule schedule = schedule_to_fit(candidate);
     std::array<int, max_groups> exponents{};
     for (int g = 0; g < schedule.sums(); ++g) exponents[g] = schedule.sum_exponent(g);
     engine_.recombine_weighted(queue_, sums, {exponents.data(), static_cast<std::size_t>(sums.groups)}, tile);

@@ -51,15 +51,16 @@ void release_kept_memory() noexcept {
 }
 
 DeviceBuffer allocate_on_device(const Plan& plan, std::size_t bytes, const char* what) {
-  DeviceBuffer block(plan, plan.queue, bytes);
-  if (block.pointer() == nullptr && bytes > 0)
+  DeviceBuffer buffer(plan, plan.queue, bytes);
+  if (buffer.pointer() == nullptr && bytes > 0)
     fail(Status::out_of_memory, "the device's allocator has no {} bytes for {}", bytes, what);
-  return block;
+  return buffer;
 }
 
 namespace {
 
-// Reports the adapted program, if residuals were fitted to another one than planned; as the host does.
+// Reports the program with the device's fit of residuals, if that differs from the planned one; as the host
+// does.
 void report_fit(const Plan& plan, const ResidualFit& fit, Report& report) {
   const Candidate& candidate = plan.candidates.front();
   if (candidate.scheme == nullptr || !candidate.scheme->fits_residuals()) return;

@@ -51,10 +51,11 @@ bool can_split(const Plan& plan) {
 // first item.
 DevicePrepared::Item lay_out_items(const Plan& plan, std::int64_t count, DevicePrepared& prepared) {
   const DeviceMatrix& matrix = prepared.matrix;
-  const bool elements = plan.prepared_candidate().program.multiplies_elements();
+  const bool by_elements = plan.prepared_candidate().program.multiplies_elements();
   DevicePrepared::Item first;
-  first.slices = make_slices(prepared.rule, SliceStorage::packed, elements ? matrix.rows : matrix.vectors(),
-                             elements ? matrix.columns : matrix.length());
+  first.slices =
+      make_slices(prepared.rule, SliceStorage::packed, by_elements ? matrix.rows : matrix.vectors(),
+                  by_elements ? matrix.columns : matrix.length());
   if (!can_split(plan)) first.slices.count = 0;
   const bool by_norms = prepared.rule.scales == ScaleRule::norm;
   const auto lay_out = [&](Workspace& memory) {
@@ -74,7 +75,8 @@ DevicePrepared::Item lay_out_items(const Plan& plan, std::int64_t count, DeviceP
 void split_items(const Plan& plan, std::int64_t count, const DevicePrepared::Item& first,
                  const DevicePrepared& prepared) {
   const DeviceEngine& engine = *plan.engine->device();
-  const DeviceSide operand{prepared.matrix, 0, first.ranges, count, first.norms};
+  const DeviceSide operand{
+      .matrix = prepared.matrix, .ranges = first.ranges, .items = count, .norms = first.norms};
   const bool by_norms = prepared.rule.scales == ScaleRule::norm;
   // Includes mean depths, which a call without a prepared operand may find too.
   const bool by_ranges = by_norms || prepared.matrix.type == ElementType::f32;
@@ -133,14 +135,14 @@ Prepared prepare_on_device(const Plan& plan, Side side, const void* data, bool b
   if (plan.queue.kind == QueueKind::host) plan.engine->device()->synchronize(plan.queue);
   prepared->copy.forget_queue();
   prepared->memory.forget_queue();
-  return {side,
-          problem.type,
-          problem.complex,
-          op == Op::conjugate_transpose,
-          side == Side::a ? problem.m : problem.n,
-          problem.k,
-          {},
-          prepared};
+  return {.side = side,
+          .type = problem.type,
+          .complex = problem.complex,
+          .conjugated = op == Op::conjugate_transpose,
+          .vectors = side == Side::a ? problem.m : problem.n,
+          .k = problem.k,
+          .items = {},
+          .device = prepared};
 }
 
 }  // namespace kintsugi::core

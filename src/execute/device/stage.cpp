@@ -28,7 +28,7 @@ Plan plan_of_item(const Plan& plan) {
   problem.ldc = std::max<std::int64_t>(problem.m, 1);
   problem.batch_kind = BatchKind::strided;
   problem.batch_count = 1;
-  item_plan.allocator = {};  // the caller's allocates host memory
+  item_plan.allocator = {};  // the caller's allocator gives host memory
   item_plan.queue = {};
   return item_plan;
 }
@@ -59,11 +59,11 @@ auto packed(const View& view) {
 template <class T>
 DeviceBuffer copy_to_device(const Plan& plan, const std::vector<T>& values) {
   const std::size_t bytes = values.size() * sizeof(T);
-  DeviceBuffer block(plan, plan.queue, bytes);
-  if (block.pointer() == nullptr && bytes > 0)
+  DeviceBuffer buffer(plan, plan.queue, bytes);
+  if (buffer.pointer() == nullptr && bytes > 0)
     fail(Status::out_of_memory, "the device has no {} bytes for a matrix", bytes);
-  if (bytes > 0) plan.engine->device()->copy_to_device(plan.queue, block.pointer(), values.data(), bytes);
-  return block;
+  if (bytes > 0) plan.engine->device()->copy_to_device(plan.queue, buffer.pointer(), values.data(), bytes);
+  return buffer;
 }
 
 // Adapts the scheme's program to the operands, whose ranges the host can find here.
@@ -115,6 +115,13 @@ void check_adapts(const Plan& plan, const Operands& operands) {
 }
 
 template <class T>
+void copy_elements(const MatrixView<T>& source, const MatrixView<T>& target) {
+  for (std::int64_t j = 0; j < source.columns; ++j) {
+    for (std::int64_t i = 0; i < source.rows; ++i) target(i, j) = source(i, j);
+  }
+}
+
+template <class T>
 void stage_item(const Plan& plan, const Operands& operands, std::int64_t index, DeviceReport* device_report,
                 Report& report) {
   const auto a = view_of_a<T>(plan.problem, operands.a, operands.prepared_a, index);
@@ -124,9 +131,7 @@ void stage_item(const Plan& plan, const Operands& operands, std::int64_t index, 
   adapt_to_ranges<T>(item_plan, a, b);
   std::vector<T> result(static_cast<std::size_t>(c.rows * c.columns));
   const MatrixView<T> dense{result.data(), c.rows, c.columns, 1, c.rows};
-  for (std::int64_t j = 0; !operands.beta.is_zero() && j < c.columns; ++j) {
-    for (std::int64_t i = 0; i < c.rows; ++i) dense(i, j) = c(i, j);
-  }
+  if (!operands.beta.is_zero()) copy_elements(c, dense);
   const DeviceBuffer device_a = copy_to_device(item_plan, packed(a));
   const DeviceBuffer device_b = copy_to_device(item_plan, packed(b));
   const DeviceBuffer device_c = copy_to_device(item_plan, result);
@@ -143,9 +148,7 @@ void stage_item(const Plan& plan, const Operands& operands, std::int64_t index, 
                                       result.size() * sizeof(T));
   read_device_report(item_plan, device_report, item_report);
   add_to_report(plan, item_plan, item_report, report);
-  for (std::int64_t j = 0; j < c.columns; ++j) {
-    for (std::int64_t i = 0; i < c.rows; ++i) c(i, j) = dense(i, j);
-  }
+  copy_elements(dense, c);
 }
 
 }  // namespace

@@ -6,9 +6,9 @@
 
 namespace kintsugi::core {
 
-// Copies each item densely to the device, multiplies there, copies C back. Programs are fitted to the
-// ranges as on the host, which can find them here. Returns when C is complete; nothing of C is written before
-// the product succeeded.
+// Copies each batch item densely to the device, multiplies there, copies C back. The host finds the ranges
+// and adapts programs to them before, as it does for products on the host. Returns when C is complete; no
+// item of C is written before its product succeeded.
 void stage(const Plan& plan, const Operands& operands, Report& report);
 
 }  // namespace kintsugi::core

@@ -61,26 +61,30 @@ class CheckedRun {
   // these, so speed may decide which candidate computes them.
   static constexpr double correctly_rounded = 0;
 
-  int span() const { return summarize(a_.ranges).dynamic_range + summarize(b_.ranges).dynamic_range; }
+  // Sum of the dynamic ranges of A's row and B's column with the largest ones.
+  int total_dynamic_range() const {
+    return summarize(a_.ranges).dynamic_range + summarize(b_.ranges).dynamic_range;
+  }
 
   void find_ranges_of(SideOf<T>& side, std::span<const double> inner_factors) {
     side.inner_factors = inner_factors;
     find_ranges(side.view, candidate(0).program.split_a, side.ranges, plan_.threads, inner_factors);
   }
 
-  // Sets the ranges of both sides to those of X and Y in A = X D and B = D^-1 Y, if these are narrower.
+  // Equilibrates the inner dimension (split/equilibrate.hpp): replaces A and B by A D^-1 and D B, for ranges
+  // and slices, if that makes dynamic ranges min_gain binades smaller.
   void equilibrate() {
-    const int before = span();
+    const int before = total_dynamic_range();
     if (before < min_gain) return;
     find_inner_ranges(a_.view, check_memory_.inner_a, plan_.threads);
     find_inner_ranges(b_.view, check_memory_.inner_b, plan_.threads);
     if (is_complex<T>) merge_ranges_of_parts(check_memory_.inner_a);
-    if (balance(check_memory_.inner_a, check_memory_.inner_b, check_memory_.factors_a,
-                check_memory_.factors_b) < min_gain)
-      return;
+    const int gain = find_inner_factors(check_memory_.inner_a, check_memory_.inner_b, check_memory_.factors_a,
+                                        check_memory_.factors_b);
+    if (gain < min_gain) return;
     find_ranges_of(a_, check_memory_.factors_a);
     find_ranges_of(b_, check_memory_.factors_b);
-    if (span() + min_gain <= before) return;
+    if (total_dynamic_range() + min_gain <= before) return;
     find_ranges_of(a_, {});
     find_ranges_of(b_, {});
   }
@@ -91,10 +95,11 @@ class CheckedRun {
   void leave_out_moduli() {
     // Bits of the product of both operands' largest squared norms. Half of them hold every sum
     // (Cauchy-Schwarz) of integers of norm_digits digits; a doubling of an operand's integers adds one bit.
-    const int norm_bits = largest_norm(a_.view, a_.ranges, a_.inner_factors, plan_.threads) +
-                          largest_norm(b_.view, b_.ranges, b_.inner_factors, plan_.threads);
+    const int norm_bits = largest_norm_bits(a_.view, a_.ranges, a_.inner_factors, plan_.threads) +
+                          largest_norm_bits(b_.view, b_.ranges, b_.inner_factors, plan_.threads);
     for (std::size_t r = 0; r + 1 < count_; ++r) {
-      Program& program = programs_[r] = candidate(r).program;
+      programs_[r] = candidate(r).program;
+      Program& program = programs_[r];
       const int doublings_a = program.split_a.top_exponent - norm_digits;
       const int doublings_b = program.split_b.top_exponent - norm_digits;
       if (doublings_a >= 0 && doublings_b >= 0)
@@ -133,15 +138,15 @@ class CheckedRun {
     const ResultBlock tile{0, 0, std::min(first_tile, c_.rows), std::min(first_tile, c_.columns)};
     const auto elements = static_cast<double>(tile.elements());
     std::size_t fastest = count_ - 1;
-    double least = elements * exact_sum_time_;
-    for (std::size_t r = 0; r + 1 < count_ && elements * products_time(r) < least; ++r) {
+    double least_time = elements * exact_sum_time_;
+    for (std::size_t r = 0; r + 1 < count_ && elements * products_time(r) < least_time; ++r) {
       use_candidate(r);
       std::fill_n(check_memory_.open, tile.elements(), ElementCheck::open);
       const auto open = static_cast<double>(multiply(r, tile, correctly_rounded, Write::nothing));
       const double time = elements * products_time(r) + open * exact_sum_time_;
-      if (time < least) {
+      if (time < least_time) {
         fastest = r;
-        least = time;
+        least_time = time;
       }
     }
     return fastest;
@@ -215,11 +220,11 @@ class CheckedRun {
   }
 
   ElementCheck check_of(const Program& program, const ResultBlock& block, double coefficient) const {
-    return {check_memory_.rounding_bounds_a.subspan(block.row, block.rows),
-            check_memory_.rounding_bounds_b.subspan(parts * block.column, parts * block.columns),
-            power_of_two(program.split_a.top_exponent + 1),
-            power_of_two(program.split_b.top_exponent + 1),
-            {coefficient, unit_roundoff(plan_.problem.type)}};
+    return {.rows = check_memory_.rounding_bounds_a.subspan(block.row, block.rows),
+            .columns = check_memory_.rounding_bounds_b.subspan(parts * block.column, parts * block.columns),
+            .largest_a = power_of_two(program.split_a.top_exponent + 1),
+            .largest_b = power_of_two(program.split_b.top_exponent + 1),
+            .demand = {.coefficient = coefficient, .unit_roundoff = unit_roundoff(plan_.problem.type)}};
   }
 
   // Marks the elements that a lower bound of |A||B| proves to meet the contract, which are most, before the
@@ -234,8 +239,13 @@ class CheckedRun {
     Accumulators sums = memory.sums;
     sums.rows = block.rows;
     sums.columns = slices_b.vectors;
-    plan_.engine->multiply({&magnitude_program.schedule, slices_a, slices_b, sums, Accumulator::int32,
-                            memory.scratch, plan_.threads});
+    plan_.engine->multiply({.schedule = &magnitude_program.schedule,
+                            .a = slices_a,
+                            .b = slices_b,
+                            .sums = sums,
+                            .accumulator = Accumulator::int32,
+                            .scratch = memory.scratch,
+                            .threads = plan_.threads});
     const Program& program = programs_[r];
     const int top_of_magnitudes =
         magnitude_program.split_a.top_exponent + magnitude_program.split_b.top_exponent;
@@ -259,8 +269,13 @@ class CheckedRun {
     Accumulators sums = memory_.sums;
     sums.rows = block.rows;
     sums.columns = slices_b_.vectors;
-    plan_.engine->multiply({&program.schedule, slices_a_, slices_b_, sums, candidate(r).accumulator,
-                            memory_.scratch, plan_.threads});
+    plan_.engine->multiply({.schedule = &program.schedule,
+                            .a = slices_a_,
+                            .b = slices_b_,
+                            .sums = sums,
+                            .accumulator = candidate(r).accumulator,
+                            .scratch = memory_.scratch,
+                            .threads = plan_.threads});
     const ElementCheck check = check_of(program, block, coefficient);
     return recombine_checked_residues(
         sums, program.residue_system(), a_.ranges.subspan(block.row, block.rows),

@@ -12,6 +12,7 @@ namespace kintsugi::core {
 
 namespace {
 
+// Number of a vector's non-zero elements, and the sum of their exponents.
 struct Exponents {
   std::int64_t elements = 0;
   std::int64_t sum = 0;
@@ -38,9 +39,9 @@ void find_depths(const View& operand, std::span<VectorRange> ranges, int threads
     for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t, auto x) {
       const double element = finite_or_zero(x);
       if (element == 0) return;
-      Exponents& own = exponents[static_cast<std::size_t>(v - first)];
-      ++own.elements;
-      own.sum += exponent_of(element);
+      Exponents& of_vector = exponents[static_cast<std::size_t>(v - first)];
+      ++of_vector.elements;
+      of_vector.sum += exponent_of(element);
     });
     for (std::int64_t v = first; v < last; ++v) {
       VectorRange& range = ranges[static_cast<std::size_t>(v)];

@@ -14,12 +14,13 @@ namespace kintsugi::core {
 
 namespace {
 
-// Up to 16 vectors of a piece of 32 inner indices as digits, with the weight of each vector's exponent.
+// Digits of up to 16 vectors' elements at half_piece (32) consecutive inner indices. The elements of one
+// vector share an exponent, of which weights[v] is the power of two.
 struct Fp16Piece {
-  static constexpr std::int64_t most_vectors = 16;
+  static constexpr std::int64_t max_vectors = 16;
 
-  std::int16_t digits[most_vectors][half_digits][half_piece];
-  float weights[most_vectors];
+  std::int16_t digits[max_vectors][half_digits][half_piece];
+  float weights[max_vectors];
 
   template <class View>
   void load(const TiledOperand<View>& operand, std::int64_t first, std::int64_t vectors, std::int64_t begin) {
@@ -60,27 +61,28 @@ float piece_value(const Fp16Piece& a, std::int64_t i, const Fp16Piece& b, std::i
   return half_value(sums);
 }
 
-// The panels of A and B with pairs of failing tiles, row panel by row panel.
+// Computes group 1 of the sums, one panel of A's rows after the other.
 template <class View>
 class FailingTiles {
  public:
   FailingTiles(const TiledOperand<View>& a, const TiledOperand<View>& b, const Accumulators& sums)
       : a_(a), b_(b), sums_(sums) {}
 
-  void add_panel(std::int64_t row) const {
+  // Sets group 1 of the rows of the panel that begins with row `row`.
+  void multiply_panel(std::int64_t row) const {
     const std::int64_t rows = std::min<std::int64_t>(a_.slices.tile_vectors, sums_.rows - row);
     for (std::int64_t j = 0; j < sums_.columns; ++j)
       std::fill_n(sums_.group<float>(1) + row + j * sums_.rows, rows, 0.0F);
     for (std::int64_t begin = 0; begin < a_.slices.k; begin += half_piece) {
       const std::int64_t index = begin / a_.slices.tile_depth;
       const bool row_fails = a_.slices.tile(row, index).fails != 0;
-      Fp16Piece piece;
-      bool loaded = false;
+      Fp16Piece piece_a;
+      bool is_loaded = false;  // only once a pair needs it
       for (std::int64_t column = 0; column < sums_.columns; column += b_.slices.tile_vectors) {
         if (!row_fails && b_.slices.tile(column, index).fails == 0) continue;
-        if (!loaded) piece.load(a_, row, rows, begin);
-        loaded = true;
-        add_pair(piece, row, rows, column, begin);
+        if (!is_loaded) piece_a.load(a_, row, rows, begin);
+        is_loaded = true;
+        add_pair(piece_a, row, rows, column, begin);
       }
     }
   }
@@ -115,7 +117,7 @@ bool add_failing_tiles(const TiledOperand<View>& a, const TiledOperand<View>& b,
 #pragma omp parallel for num_threads(workers_for(panels, threads)) schedule(static, 1)
   for (std::int64_t panel = 0; panel < panels; ++panel) {
     const FloatingEnvironment environment;
-    failing.add_panel(panel * a.slices.tile_vectors);
+    failing.multiply_panel(panel * a.slices.tile_vectors);
   }
   return true;
 }

@@ -20,8 +20,9 @@ struct TiledOperand {
   Slices slices;
 };
 
-// Writes sum 1: the products of every pair of tiles of which at least one fails, in half precision. Returns
-// false, without writing, if no tile of the block fails. View: OperandView of float or std::complex<float>.
+// Writes group 1 of `sums`: the products, in half precision, of every pair of tiles of A and B of which at
+// least one fails. Returns false, with nothing written, if no tile of the block fails. View: OperandView of
+// float or std::complex<float>.
 template <class View>
 bool add_failing_tiles(const TiledOperand<View>& a, const TiledOperand<View>& b, const Accumulators& sums,
                        int threads);

@@ -24,10 +24,10 @@ class NativeRun {
                                   view_of_c<T>(plan.problem, operands.c, item),
                                   plan.threads} {}
 
-  // Multiplies; returns how many elements were computed again. What is tested besides the product depends on
-  // sizes: the operands before it or C after it, whichever has fewer elements. With beta != 0, C is also
-  // tested before the product, which overwrites the values from which an element would be computed again. If
-  // neither test allows overwriting C, products go into a separate tile.
+  // Multiplies; returns how many elements were computed again. Tests the operands before the product or the
+  // sums after it, whichever have fewer elements. With beta != 0 an element that must be computed again needs
+  // its old value of C; so the sums are written to a separate tile unless a test before the product has shown
+  // that C may be overwritten.
   std::int64_t run() const {
     if (plan_.contract.coefficient == 0) {  // scheme `native` named without an accuracy
       multiply(check_, check_.alpha, check_.beta, check_.c);
@@ -57,9 +57,16 @@ class NativeRun {
   static bool is_sign(const T& x) { return x == T(1) || x == T(-1); }
 
   void multiply(const NativeCheck<T>& tile, const T& alpha, const T& beta, const MatrixView<T>& c) const {
-    plan_.engine->native(NativeProduct<T>{elements_of(tile.a), elements_of(tile.b).transposed(), c, alpha,
-                                          beta, plan_.threads, is_conjugated(tile.a), is_conjugated(tile.b),
-                                          fixed_order_, scratch_});
+    plan_.engine->native(NativeProduct<T>{.a = elements_of(tile.a),
+                                          .b = elements_of(tile.b).transposed(),
+                                          .c = c,
+                                          .alpha = alpha,
+                                          .beta = beta,
+                                          .threads = plan_.threads,
+                                          .conjugate_a = is_conjugated(tile.a),
+                                          .conjugate_b = is_conjugated(tile.b),
+                                          .fixed_order = fixed_order_,
+                                          .scratch = scratch_});
   }
 
   bool multiply_if_harmless() const {
@@ -106,10 +113,12 @@ std::int64_t multiply_natively(const Plan& plan, const Candidate& candidate, con
   if constexpr (is_double_double<T>) {  // the engines test every sum themselves (engines/pair_element.hpp)
     const Problem& problem = plan.problem;
     plan.engine->native(
-        NativeProduct<T>{view_of_a<T>(problem, operands.a, operands.prepared_a, item),
-                         view_of_b<T>(problem, operands.b, operands.prepared_b, item).transposed(),
-                         view_of_c<T>(problem, operands.c, item), scalar<T>(operands.alpha),
-                         scalar<T>(operands.beta), plan.threads});
+        NativeProduct<T>{.a = view_of_a<T>(problem, operands.a, operands.prepared_a, item),
+                         .b = view_of_b<T>(problem, operands.b, operands.prepared_b, item).transposed(),
+                         .c = view_of_c<T>(problem, operands.c, item),
+                         .alpha = scalar<T>(operands.alpha),
+                         .beta = scalar<T>(operands.beta),
+                         .threads = plan.threads});
     return 0;
   } else {
     const std::size_t scratch = native_scratch_bytes(plan, candidate, blocking);

@@ -83,7 +83,10 @@ class Ozaki1Product {
     side.slices.vectors = operand.rows;
     set_first_residuals(operand, ranges, side, threads_);
     int count = 0;
-    while (count < max_count && any_residual(side)) take_slice(side, count++, nullptr, nullptr, threads_);
+    while (count < max_count && any_residual(side)) {
+      take_slice(side, count, nullptr, nullptr, threads_);
+      ++count;
+    }
     return count;
   }
 
@@ -114,7 +117,8 @@ class Ozaki1Product {
     bool all_done = !any_residual(side);
     while (!all_done) {
       if (count_a_ == Ozaki1Parameters::max_slices) fail_slices('A', part);
-      take_slice(side, count_a_++, memory_.weights, memory_.slice_row_sums, threads_);
+      take_slice(side, count_a_, memory_.weights, memory_.slice_row_sums, threads_);
+      ++count_a_;
       all_done = true;
       for (std::int64_t v = 0; v < part.count; ++v) {
         std::int32_t& slices = memory_.slice_counts[v];
@@ -231,7 +235,8 @@ class Ozaki1Product {
     const Stopwatch watch(counts_.product_seconds);
     Schedule schedule = task_.program.schedule;
     schedule.terms = schedule.terms.first(static_cast<std::size_t>(count));
-    schedule.slices_a = schedule.groups = count;
+    schedule.slices_a = count;
+    schedule.groups = count;
     Accumulators products = make_accumulators(SumType::i64, rows, columns, count);
     products.data = memory_.products;
     Slices a = memory_.a.slices;
@@ -239,8 +244,13 @@ class Ozaki1Product {
     Slices b = slices_b;
     b.count = 1;
     b.data += static_cast<std::size_t>(q * b.slice_stride()) * b.element_bytes();
-    task_.plan.engine->multiply(
-        {&schedule, a, b, products, task_.candidate.accumulator, memory_.scratch, threads_});
+    task_.plan.engine->multiply({.schedule = &schedule,
+                                 .a = a,
+                                 .b = b,
+                                 .sums = products,
+                                 .accumulator = task_.candidate.accumulator,
+                                 .scratch = memory_.scratch,
+                                 .threads = threads_});
     return products;
   }
 
@@ -253,11 +263,11 @@ class Ozaki1Product {
   int count_b_ = 0;
 };
 
-// True if no vector can need more than the allowed slices: after s slices the residual is at most 2^(top - s
-// gain).
+// True if no vector can need more slices than are allowed: every slice takes at least successive_gain() bits,
+// from the largest element's highest bit down to the last bit of the smallest one.
 bool never_exceeds_slices(std::span<const VectorRange> ranges, const SplitRule& rule) {
-  const int longest = summarize(ranges).dynamic_range + 55;  // from the top to the last bit of a double
-  return divide_up(longest, rule.successive_gain()) <= Ozaki1Parameters::max_slices;
+  const int bits = summarize(ranges).dynamic_range + 55;  // 53 bits of the smallest element and two to spare
+  return divide_up(bits, rule.successive_gain()) <= Ozaki1Parameters::max_slices;
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ template <class T>
 struct Ozaki1Task {
   const Plan& plan;
   const Candidate& candidate;
-  const Program& program;  // fitted to the ranges
+  const Program& program;  // adapted to the ranges
   const Blocking& blocking;
   OperandView<T> a;  // vectors x k
   OperandView<T> b;

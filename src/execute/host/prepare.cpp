@@ -12,15 +12,15 @@ namespace kintsugi::core {
 namespace {
 
 HostBuffer allocate(const Plan& plan, std::size_t bytes) {
-  HostBuffer block(plan.allocator, bytes);
-  if (block.pointer() == nullptr && bytes > 0) {
+  HostBuffer buffer(plan.allocator, bytes);
+  if (buffer.pointer() == nullptr && bytes > 0) {
     fail(Status::out_of_memory, "the allocator has no {} bytes for a prepared operand", bytes);
   }
-  return block;
+  return buffer;
 }
 
-// Returns strides of a dense copy that are 1 exactly where the original's are: an engine that selects its way
-// by strides multiplies the copy as it does the original.
+// Returns a view, without memory, of a dense copy whose strides are 1 exactly where the original's are: an
+// engine that selects a kernel by strides then multiplies the copy as it does the original.
 template <class T>
 MatrixView<T> with_similar_strides(const MatrixView<const T>& source) {
   const auto dense_stride = [](std::int64_t stride, std::int64_t length) {
@@ -60,7 +60,8 @@ void split_item(const Plan& plan, Side side, const View& copy, Prepared::Item& i
     return accepts(each.acceptance, summary, summary, plan.problem.products());
   });
   if (candidate == plan.candidates.end() || candidate->scheme == nullptr) return;
-  const SplitRule& rule = item.rule = rule_of(*candidate);
+  item.rule = rule_of(*candidate);
+  const SplitRule& rule = item.rule;
   if (rule.kind == SplitKind::successive) return;  // both operands and the block decide the slice count
   if (rule.scales == ScaleRule::product) return;   // scales depend on both operands
   set_scales(item.ranges, rule);
@@ -96,13 +97,13 @@ Prepared prepare(const Plan& plan, Side side, const void* data, bool borrow) {
   const Problem& problem = plan.problem;
   if (problem.memory == MemorySpace::device) return prepare_on_device(plan, side, data, borrow);
   const Op op = side == Side::a ? problem.op_a : problem.op_b;
-  Prepared prepared{side,
-                    problem.type,
-                    problem.complex,
-                    op == Op::conjugate_transpose,
-                    side == Side::a ? problem.m : problem.n,
-                    problem.k,
-                    {}};
+  Prepared prepared{.side = side,
+                    .type = problem.type,
+                    .complex = problem.complex,
+                    .conjugated = op == Op::conjugate_transpose,
+                    .vectors = side == Side::a ? problem.m : problem.n,
+                    .k = problem.k,
+                    .items = {}};
   const std::int64_t stride = side == Side::a ? problem.stride_a : problem.stride_b;
   const bool serves_all_items = problem.batch_kind == BatchKind::strided && stride == 0;
   const std::int64_t count =

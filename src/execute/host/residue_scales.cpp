@@ -31,7 +31,7 @@ void raise_bits(const Accumulators& sums, std::span<std::int32_t> rows, std::spa
     for (std::int64_t i = 0; i < sums.rows; ++i) largest = std::max(largest, element(i, j));
     columns[j] = std::max(columns[j], bits_of_sum(largest));
   }
-  constexpr std::int64_t chunk = 64;  // contiguous rows of one column
+  constexpr std::int64_t chunk = 64;  // rows of one task, contiguous in every column
   const std::int64_t chunks = divide_up(sums.rows, chunk);
 #pragma omp parallel for num_threads(workers_for(chunks, threads)) schedule(static)
   for (std::int64_t c = 0; c < chunks; ++c) {
@@ -46,7 +46,8 @@ void raise_bits(const Accumulators& sums, std::span<std::int32_t> rows, std::spa
   }
 }
 
-// Finds U, the bits of the largest sums, for all of C, block by block.
+// Finds the bits of every row's and every column's largest sum of magnitudes, U of residue_scale.hpp, for all
+// of C.
 template <class T>
 void find_bits_of_products(const Plan& plan, const Blocking& blocking, SideOf<T>& a, SideOf<T>& b,
                            std::span<std::int32_t> rows, std::span<std::int32_t> columns,
@@ -56,13 +57,18 @@ void find_bits_of_products(const Plan& plan, const Blocking& blocking, SideOf<T>
   constexpr std::int64_t parts = parts_of<T>;
   Slices slices_b;
   for_each_block(blocking, plan.problem.m, plan.problem.n, [&](const ResultBlock& block) {
-    if (begins_columns(block)) slices_b = split_part(b, {block.column, block.columns}, plan.threads);
+    if (needs_split_of_columns(block)) slices_b = split_part(b, {block.column, block.columns}, plan.threads);
     const Slices slices_a = split_part(a, {block.row, block.rows}, plan.threads);
     Accumulators sums = memory.sums;
     sums.rows = block.rows;
     sums.columns = slices_b.vectors;
-    plan.engine->multiply({&magnitude_above_program.schedule, slices_a, slices_b, sums, Accumulator::int32,
-                           memory.scratch, plan.threads});
+    plan.engine->multiply({.schedule = &magnitude_above_program.schedule,
+                           .a = slices_a,
+                           .b = slices_b,
+                           .sums = sums,
+                           .accumulator = Accumulator::int32,
+                           .scratch = memory.scratch,
+                           .threads = plan.threads});
     raise_bits(sums, rows.subspan(block.row, block.rows),
                columns.subspan(parts * block.column, parts * block.columns), plan.threads);
   });
@@ -83,8 +89,10 @@ void scale_by_products(const Plan& plan, const Program& program, const Blocking&
   std::ranges::fill(columns, 0);
   find_bits_of_products(plan, blocking, a, b, rows, columns, workspace);
   if constexpr (is_complex<T>) {
-    for (std::size_t v = 0; v < columns.size(); v += 2)
-      columns[v] = columns[v + 1] = std::max(columns[v], columns[v + 1]);
+    for (std::size_t v = 0; v < columns.size(); v += 2) {
+      columns[v] = std::max(columns[v], columns[v + 1]);
+      columns[v + 1] = columns[v];
+    }
   }
   set_program(program, a, b);
   scale_by_bits(a.ranges, program.split_a, rows);

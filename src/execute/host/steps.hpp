@@ -23,6 +23,8 @@ struct SideOf {
   std::span<const double> inner_factors{};  // factors of the inner indices; empty: none
 };
 
+// Sets scales of vectors as for splits into integer words: the largest magnitude is scaled to 2^top_exponent,
+// with room for rounding up.
 inline void set_scales_as_words(std::span<VectorRange> ranges, const SplitRule& rule) {
   for (VectorRange& range : ranges) {
     if ((range.flags & VectorRange::all_zero) == 0) range.scale = rule.top_exponent - range.raised;
@@ -53,7 +55,9 @@ inline bool can_replace(const SplitRule& available, const SplitRule& wanted) {
   return shortened == wanted;
 }
 
-// Returns the slices of some rows of op(A) or columns of op(B).
+// Returns the slices of some rows of op(A) or columns of op(B): those of the prepared operand if they can be
+// used, else new ones in side.slices. A complex column may have two vectors in the view, and one or two in
+// the slices.
 template <class T>
 Slices split_part(const SideOf<T>& side, const Part& part, int threads) {
   const auto [first, count] = part;

@@ -47,10 +47,10 @@ int exponent_below(double limit) {
   return std::ldexp(1.0, exponent) < limit ? exponent : exponent - 1;
 }
 
-// Acceptance by exponents. A grid's unit is at most u_i = 2^(1 - top) times the power of two of a row's largest
-// exponent L_i, since the scale counts an exponent one higher at most, and |a_ip| < 2^(L_i + 1). Pairs of
-// non-zero elements lose at most u_i / 2 |b_pj| + v_j / 2 |a_ip| + u_i v_j / 4 each, together less than
-// pairs * 2^(2 - top) 2^(L_i + L_j) (1 + 2^-top), and |A||B| is at least pairs * 2^(L_i + L_j - depth)
+// Acceptance by exponents. A grid's unit is at most u_i = 2^(1 - top) times the power of two of a row's
+// largest exponent L_i, since the scale counts an exponent one higher at most, and |a_ip| < 2^(L_i + 1).
+// Pairs of non-zero elements lose at most u_i / 2 |b_pj| + v_j / 2 |a_ip| + u_i v_j / 4 each, together less
+// than pairs * 2^(2 - top) 2^(L_i + L_j) (1 + 2^-top), and |A||B| is at least pairs * 2^(L_i + L_j - depth)
 // (are_within_depth()), or by element 2^-range of both largest: relative to |a_ip||b_pj| a pair loses at most
 // 2^(1 - top + range). The last rounding adds u. Coefficients are integers times u, so a strict comparison
 // leaves room for the factor.

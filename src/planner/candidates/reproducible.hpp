@@ -14,9 +14,9 @@
 
 namespace kintsugi::core {
 
-// Returns the grid's candidate, by the scheme that was named (int52 or ozaki2) or the engine's faster one, and
-// after it those of `exact`. Double-double operands have the latter alone. Fails with contract_unreachable
-// under the policy native or another scheme, and with not_supported on a device.
+// Returns the grid's candidate, by the scheme that was named (int52 or ozaki2) or the engine's faster one,
+// and after it those of `exact`. Double-double operands have the latter alone. Fails with
+// contract_unreachable under the policy native or another scheme, and with not_supported on a device.
 std::vector<Candidate> reproducible_candidates(const Plan& plan);
 
 }  // namespace kintsugi::core

@@ -10,7 +10,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// Magnitudes are ordered as their bit patterns as signed integers, which all instruction sets can compare.
+// Bit patterns of magnitudes, in the order of the magnitudes; signed, since every instruction set compares
+// signed integers.
 template <class T>
 using Pattern = std::conditional_t<std::is_same_v<T, float>, std::int32_t, std::int64_t>;
 template <class T>
@@ -20,28 +21,36 @@ constexpr Pattern<T> pattern_of(T x) {
   return std::bit_cast<Pattern<T>>(x);
 }
 
-// Range from patterns; `below` is the pattern of the smallest non-zero magnitude, less one.
+// Makes a range of patterns; `below` is the pattern of the smallest non-zero magnitude, less one.
 template <class T>
 [[gnu::always_inline]] inline ValueRange as_range(Pattern<T> below, Pattern<T> largest) {
   if (largest == 0) return {};
-  return {static_cast<double>(std::bit_cast<T>(static_cast<Pattern<T>>(below + 1))),
-          static_cast<double>(std::bit_cast<T>(largest))};
+  return {.least = static_cast<double>(std::bit_cast<T>(static_cast<Pattern<T>>(below + 1))),
+          .largest = static_cast<double>(std::bit_cast<T>(largest))};
+}
+
+// Returns the magnitude's pattern less one; for zero the largest pattern, so that zeros do not count in a
+// minimum.
+template <class T>
+[[gnu::always_inline]] inline Pattern<T> below_magnitude(Pattern<T> magnitude) {
+  return (magnitude - 1) & all_but_sign<T>;
 }
 
 template <class T>
 [[gnu::always_inline]] inline ValueRange range(const T* x, std::int64_t count) {
-  Pattern<T> least = all_but_sign<T>;
+  Pattern<T> below_smallest = all_but_sign<T>;
   Pattern<T> largest = 0;
   for (std::int64_t l = 0; l < count; ++l) {
     const Pattern<T> magnitude = pattern_of(x[l]) & all_but_sign<T>;
-    const Pattern<T> below = (magnitude - 1) & all_but_sign<T>;  // zero: the largest pattern
-    least = below < least ? below : least;
+    const Pattern<T> below = below_magnitude<T>(magnitude);
+    below_smallest = below < below_smallest ? below : below_smallest;
     largest = magnitude > largest ? magnitude : largest;
   }
-  return as_range<T>(least, largest);
+  return as_range<T>(below_smallest, largest);
 }
 
-// Ranges of contiguous numbers that belong to one vector each.
+// Ranges of up to `lanes` rows, whose elements of one column are contiguous: lane l is row l, or one part of
+// a complex row.
 constexpr std::int64_t lanes = 128;
 template <class T>
 struct Lanes {
@@ -58,7 +67,7 @@ template <class T>
 [[gnu::always_inline]] inline void extend(const T* x, std::int64_t count, Lanes<T>& ranges) {
   for (std::int64_t l = 0; l < count; ++l) {
     const Pattern<T> magnitude = pattern_of(x[l]) & all_but_sign<T>;
-    const Pattern<T> below = (magnitude - 1) & all_but_sign<T>;  // zero: the largest pattern
+    const Pattern<T> below = below_magnitude<T>(magnitude);
     ranges.below[l] = below < ranges.below[l] ? below : ranges.below[l];
     ranges.largest[l] = magnitude > ranges.largest[l] ? magnitude : ranges.largest[l];
   }
@@ -95,8 +104,7 @@ void extend_lanes(const double* x, std::int64_t count, Lanes<double>& ranges) {
   extend_f64(x, count, ranges);
 }
 
-// Finds ranges of rows whose elements at one column are contiguous: `lanes` numbers at a time, column by
-// column.
+// Extends the ranges of the rows of a column-major matrix: `lanes` numbers of a column at a time.
 template <class T>
 void find_ranges_across(const MatrixView<const T>& matrix, ValueRange* ranges) {
   using Real = RealOf<T>;

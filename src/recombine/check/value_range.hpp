@@ -38,13 +38,14 @@ void find_ranges_of_rows(const MatrixView<const T>& matrix, ValueRange* ranges);
 bool all_at_least(const float* x, std::int64_t count, float least);
 bool all_at_least(const double* x, std::int64_t count, double least);
 
-// A matrix as lines of contiguous numbers (for complex elements their parts); one line if there are no gaps.
+// A matrix as its contiguous lines: columns if it is column-major, rows if it is row-major; the whole matrix
+// is one line if its leading dimension leaves no gaps. Complex elements are two numbers.
 template <class Real>
 struct Lines {
   Real* data;
-  std::int64_t length;
-  std::int64_t count;
-  std::int64_t stride;
+  std::int64_t length;  // numbers in a line
+  std::int64_t count;   // lines
+  std::int64_t stride;  // numbers from one line's first to the next one's
 
   Real* line(std::int64_t l) const { return data + l * stride; }
 };
@@ -55,9 +56,12 @@ auto lines_of(const MatrixView<T>& matrix) {
   using Real = std::conditional_t<std::is_const_v<T>, const RealOf<std::remove_const_t<T>>, RealOf<T>>;
   const MatrixView<T> view = matrix.row_stride == 1 ? matrix : matrix.transposed();
   constexpr std::int64_t parts = parts_of<std::remove_const_t<T>>;
-  Lines<Real> lines{reinterpret_cast<Real*>(view.data), parts * view.rows, view.columns,
-                    parts * view.column_stride};
-  if (lines.stride == lines.length) lines = {lines.data, lines.length * lines.count, 1, 0};
+  Lines<Real> lines{.data = reinterpret_cast<Real*>(view.data),
+                    .length = parts * view.rows,
+                    .count = view.columns,
+                    .stride = parts * view.column_stride};
+  if (lines.stride == lines.length)
+    return Lines<Real>{.data = lines.data, .length = lines.length * lines.count, .count = 1, .stride = 0};
   return lines;
 }
 

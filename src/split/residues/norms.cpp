@@ -16,16 +16,16 @@ namespace {
 // Elements of one vector that are processed together.
 constexpr int lanes = 64;
 
-// Adds the squares of magnitude_above() of 64 elements. The scale may exceed 2^1023 (it is below 2^1089),
-// hence two factors.
+// Adds the squares of magnitude_above() of `lanes` elements. The scale is below 2^1089 and may exceed
+// double's range, hence two factors.
 KINTSUGI_VECTORIZED void add_squares(const double* x, TwoFactors factors, std::uint64_t* squares) {
   for (int e = 0; e < lanes; ++e) {
     const double magnitude = x[e] < 0 ? -x[e] : x[e];
     const double scaled = magnitude * factors.first * factors.second;
     const auto truncated = static_cast<std::int32_t>(scaled);
-    const int above = static_cast<int>(static_cast<double>(truncated) < scaled) |
-                      (static_cast<int>(truncated == 0) & static_cast<int>(magnitude != 0));
-    const auto digits = static_cast<std::uint32_t>(truncated + above);
+    const int round_up = static_cast<int>(static_cast<double>(truncated) < scaled) |
+                         (static_cast<int>(truncated == 0) & static_cast<int>(magnitude != 0));
+    const auto digits = static_cast<std::uint32_t>(truncated + round_up);
     squares[e] += static_cast<std::uint64_t>(digits) * digits;
   }
 }
@@ -53,9 +53,9 @@ void load_bounds(const MatrixView<const DoubleDouble>& operand, std::span<const 
 
 // Calls visit(v, L), L of residue_scale.hpp, for vectors first ... last - 1 that are not zero.
 template <class View, class Visit>
-void visit_norms(const View& operand, std::span<const VectorRange> ranges,
-                 std::span<const double> inner_factors, std::int64_t first, std::int64_t last,
-                 const Visit& visit) {
+void visit_norm_bits(const View& operand, std::span<const VectorRange> ranges,
+                     std::span<const double> inner_factors, std::int64_t first, std::int64_t last,
+                     const Visit& visit) {
   std::array<Lanes, vectors_per_block> sums{};
   for (std::int64_t begin = 0; begin < operand.columns; begin += lanes) {
     const std::int64_t end = std::min(operand.columns, begin + lanes);
@@ -82,22 +82,22 @@ void scale_by_norms(const View& operand, const SplitRule& rule, std::span<Vector
   for (std::int64_t block = 0; block < blocks; ++block) {
     const FloatingEnvironment environment;
     const std::int64_t first = block * vectors_per_block;
-    visit_norms(operand, ranges, {}, first, std::min(operand.rows, first + vectors_per_block),
-                [&](std::int64_t v, int bits) { ranges[v].scale = norm_scale(ranges[v], rule, bits); });
+    visit_norm_bits(operand, ranges, {}, first, std::min(operand.rows, first + vectors_per_block),
+                    [&](std::int64_t v, int bits) { ranges[v].scale = norm_scale(ranges[v], rule, bits); });
   }
 }
 
 template <class View>
-int largest_norm(const View& operand, std::span<const VectorRange> ranges,
-                 std::span<const double> inner_factors, int threads) {
+int largest_norm_bits(const View& operand, std::span<const VectorRange> ranges,
+                      std::span<const double> inner_factors, int threads) {
   const std::int64_t blocks = divide_up(operand.rows, vectors_per_block);
   int largest = 0;
 #pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static) reduction(max : largest)
   for (std::int64_t block = 0; block < blocks; ++block) {
     const FloatingEnvironment environment;
     const std::int64_t first = block * vectors_per_block;
-    visit_norms(operand, ranges, inner_factors, first, std::min(operand.rows, first + vectors_per_block),
-                [&](std::int64_t, int bits) { largest = std::max(largest, bits); });
+    visit_norm_bits(operand, ranges, inner_factors, first, std::min(operand.rows, first + vectors_per_block),
+                    [&](std::int64_t, int bits) { largest = std::max(largest, bits); });
   }
   return largest;
 }
@@ -108,15 +108,15 @@ template void scale_by_norms(const MatrixView<const DoubleDouble>&, const SplitR
                              int);
 template void scale_by_norms(const EmbeddedView<float>&, const SplitRule&, std::span<VectorRange>, int);
 template void scale_by_norms(const EmbeddedView<double>&, const SplitRule&, std::span<VectorRange>, int);
-template int largest_norm(const MatrixView<const float>&, std::span<const VectorRange>,
-                          std::span<const double>, int);
-template int largest_norm(const MatrixView<const double>&, std::span<const VectorRange>,
-                          std::span<const double>, int);
-template int largest_norm(const MatrixView<const DoubleDouble>&, std::span<const VectorRange>,
-                          std::span<const double>, int);
-template int largest_norm(const EmbeddedView<float>&, std::span<const VectorRange>, std::span<const double>,
-                          int);
-template int largest_norm(const EmbeddedView<double>&, std::span<const VectorRange>, std::span<const double>,
-                          int);
+template int largest_norm_bits(const MatrixView<const float>&, std::span<const VectorRange>,
+                               std::span<const double>, int);
+template int largest_norm_bits(const MatrixView<const double>&, std::span<const VectorRange>,
+                               std::span<const double>, int);
+template int largest_norm_bits(const MatrixView<const DoubleDouble>&, std::span<const VectorRange>,
+                               std::span<const double>, int);
+template int largest_norm_bits(const EmbeddedView<float>&, std::span<const VectorRange>,
+                               std::span<const double>, int);
+template int largest_norm_bits(const EmbeddedView<double>&, std::span<const VectorRange>,
+                               std::span<const double>, int);
 
 }  // namespace kintsugi::core

@@ -14,10 +14,11 @@ namespace kintsugi::core {
 template <class View>
 void scale_by_norms(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads);
 
-// Returns the least L >= 0 with sum over p of D_vp^2 <= 2^L for all rows v of `operand`, D of norm_digits.
+// Returns the least L >= 0 with sum over p of D_vp^2 <= 2^L for all rows v of `operand`, where D_vp is the
+// magnitude in norm_digits bits, rounded up (arith/residue/residue_scale.hpp).
 // `inner_factors`: factors of the inner indices with which `ranges` was computed; empty: none.
 template <class View>
-int largest_norm(const View& operand, std::span<const VectorRange> ranges,
-                 std::span<const double> inner_factors, int threads);
+int largest_norm_bits(const View& operand, std::span<const VectorRange> ranges,
+                      std::span<const double> inner_factors, int threads);
 
 }  // namespace kintsugi::core

@@ -30,8 +30,10 @@ void multiply_magnitudes(const View& a, std::span<const VectorRange> ranges, con
   for (std::int64_t v = 0; v < a.rows; ++v) {
     const FloatingEnvironment environment;
     ExactSum sum;
-    for (std::int64_t p = 0; ranges[v].finite() && p < a.columns; ++p)
-      sum.add_product(std::fabs(static_cast<double>(a(v, p))), weights[p]);
+    if (ranges[v].finite()) {
+      for (std::int64_t p = 0; p < a.columns; ++p)
+        sum.add_product(std::fabs(static_cast<double>(a(v, p))), weights[p]);
+    }
     weighted[v] = sum.to_scaled();
   }
 }

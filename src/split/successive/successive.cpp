@@ -21,6 +21,7 @@ Element stored(std::int64_t integer) {
   }
 }
 
+// Sets the elements of vector v of slice s from index `filled` on, padding included, to zero.
 template <class Element>
 void clear(const Slices& slices, int s, std::int64_t v, std::int64_t filled) {
   Element* vector = slices.vector<Element>(s, v);
@@ -91,10 +92,10 @@ void set_first_residuals(const View& operand, std::span<const VectorRange> range
     const std::int64_t first = block * vectors_per_block;
     const std::int64_t last = std::min(operand.rows, first + vectors_per_block);
     std::fill(split.tops + first, split.tops + last, no_residual);
-    for (std::int64_t v = first; v < last; ++v) split.exponents(0, v) = 0;  // if a vector has no slice
+    for (std::int64_t v = first; v < last; ++v) split.exponents(0, v) = 0;  // stays for operands of zeros
     for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t p, auto x) {
-      Residual& residual = split.residuals[v * operand.columns + p] =
-          residual_of(ranges[v].finite() ? static_cast<double>(x) : 0.0);
+      const Residual residual = residual_of(ranges[v].finite() ? static_cast<double>(x) : 0.0);
+      split.residuals[v * operand.columns + p] = residual;
       split.tops[v] = std::max(split.tops[v], top_of(residual));
     });
   }

@@ -26,7 +26,7 @@ namespace kintsugi::core {
 // State of the split of one operand's block; the caller owns the memory.
 struct SuccessiveSplit {
   Slices slices;                         // as many slices as memory was provided for
-  MatrixView<std::int32_t> exponents{};  // (slice, vector); residuals all zero: as in the slice before
+  MatrixView<std::int32_t> exponents{};  // (slice, vector); a slice of zeros repeats that of the slice before
   Residual* residuals = nullptr;         // vectors x k
   std::int32_t* tops = nullptr;          // tau of each vector's current residuals
   int bits = 0;

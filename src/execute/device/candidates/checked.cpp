@@ -48,11 +48,18 @@ void DeviceChecked::begin() const { engine_.begin_checks(queue_, selection_, mem
 
 void DeviceChecked::find_rounding_bounds(const ResultBlock& block) const {
   const std::int64_t parts = plan_.problem.parts();
-  engine_.find_rounding_bounds(
-      queue_, {a_, program().split_a.top_exponent, memory_.rounding_bounds_a, block.row, block.rows},
-      {b_, program().split_b.top_exponent, memory_.rounding_bounds_b, parts * block.column,
-       parts * block.columns},
-      condition());
+  engine_.find_rounding_bounds(queue_,
+                               {.side = a_,
+                                .top_exponent = program().split_a.top_exponent,
+                                .bounds = memory_.rounding_bounds_a,
+                                .first = block.row,
+                                .vectors = block.rows},
+                               {.side = b_,
+                                .top_exponent = program().split_b.top_exponent,
+                                .bounds = memory_.rounding_bounds_b,
+                                .first = parts * block.column,
+                                .vectors = parts * block.columns},
+                               condition());
 }
 
 void DeviceChecked::split_rows(std::int64_t first, std::int64_t vectors) const {

@@ -55,7 +55,8 @@ struct FusedSide {
 
  private:
   DeviceSide with(VectorRange* vector_ranges, const Items& items) const {
-    return {matrix, items.first, vector_ranges, shared ? 1 : items.count};
+    return {
+        .matrix = matrix, .item = items.first, .ranges = vector_ranges, .items = shared ? 1 : items.count};
   }
 };
 
@@ -110,7 +111,7 @@ class FusedCall {
   void multiply_together(const Items& items) const {
     const bool conditional = plan_.candidates.size() > 1 || operands_.scalars.on_device();
     if (!conditional) {
-      multiply_candidate(0, items, {false, false});
+      multiply_candidate(0, items, {.conditional = false, .ranges_known = false});
       if (operands_.report == nullptr) return;
       summarize(items);
       select(items, a_.summaries == nullptr && b_.summaries == nullptr);
@@ -118,7 +119,7 @@ class FusedCall {
     }
     const int next = begin_chain(items);
     for (int r = next; r < static_cast<int>(emulations(plan_).size()); ++r)
-      multiply_candidate(r, items, {true, true});
+      multiply_candidate(r, items, {.conditional = true, .ranges_known = true});
     end_chain(items);
   }
 
@@ -145,7 +146,7 @@ class FusedCall {
   int begin_chain(const Items& items) const {
     if (finds_ranges_while_splitting()) {
       const bool multiplies_first = multiplies_before_selection();
-      const FusedSlices slices = split(0, items, all_of_c(), {false, false});
+      const FusedSlices slices = split(0, items, all_of_c(), {.conditional = false, .ranges_known = false});
       summarize(items);
       if (!multiplies_first) select(items, false);
       multiply(0, items, slices, all_of_c(), !multiplies_first);
@@ -162,8 +163,8 @@ class FusedCall {
     FusedSlices slices;
     for_each_block(blocking_, plan_.problem.m, plan_.problem.n, [&](const ResultBlock& block) {
       const FusedSlices made = split(r, items, block, conditions);
-      if (begins_rows(block, blocking_, plan_.problem.m)) slices.a = made.a;
-      if (begins_columns(block)) slices.b = made.b;
+      if (needs_split_of_rows(block, blocking_, plan_.problem.m)) slices.a = made.a;
+      if (needs_split_of_columns(block)) slices.b = made.b;
       multiply(r, items, slices, block, conditions.conditional);
     });
   }
@@ -208,11 +209,11 @@ class FusedCall {
                          b_.shared ? 1 : max_items_);
     std::vector<DeviceSplit> splits;
     splits.reserve(2);
-    if (begins_rows(block, blocking_, plan_.problem.m)) {
+    if (needs_split_of_rows(block, blocking_, plan_.problem.m)) {
       slices.a = plan_split(a_, candidate.program.split_a, slices.a, items, {block.row, block.rows},
                             conditions.ranges_known, splits);
     }
-    if (begins_columns(block)) {
+    if (needs_split_of_columns(block)) {
       slices.b = plan_split(b_, candidate.program.split_b, slices.b, items, {block.column, block.columns},
                             conditions.ranges_known, splits);
     }
@@ -259,10 +260,15 @@ class FusedCall {
     const Candidate& candidate = plan_.candidates[static_cast<std::size_t>(r)];
     engine_.multiply_fused(
         queue_,
-        {&candidate.program.schedule, slices.a, slices.b, a_.shared, b_.shared,
-         tile_of(a_.at(items, candidate.program.split_a), b_.at(items, candidate.program.split_b), items,
-                 block, on_candidate(conditional, r)),
-         items.count, clears_counters(items)},
+        {.schedule = &candidate.program.schedule,
+         .a = slices.a,
+         .b = slices.b,
+         .shares_a = a_.shared,
+         .shares_b = b_.shared,
+         .tile = tile_of(a_.at(items, candidate.program.split_a), b_.at(items, candidate.program.split_b),
+                         items, block, on_candidate(conditional, r)),
+         .items = items.count,
+         .has_cleared_counters = clears_counters(items)},
         memory_.scratch);
   }
 

@@ -22,12 +22,12 @@ struct Panel {
   std::int64_t columns;
 };
 
-// Returns BLAS's number of the op of an operand that is stored as it is used, or transposed; nothing if BLAS
-// has none.
+// Returns the op of DeviceBlasProduct (0, 1, 2: N, T, C of BLAS) for an operand that is stored transposed or
+// as it is used; nothing for a conjugate without transposition, which BLAS lacks.
 std::optional<int> blas_op(const DeviceMatrix& matrix, bool transposed) {
   const bool conjugated = matrix.complex() && matrix.conjugated;
-  if (conjugated && !transposed) return std::nullopt;
-  return conjugated ? 2 : transposed ? 1 : 0;
+  if (!transposed) return conjugated ? std::nullopt : std::optional(0);
+  return conjugated ? 2 : 1;
 }
 
 // Returns the matrix from batch item `item` and vector `vector` on.

@@ -28,13 +28,16 @@ class DeviceOzaki1Product {
     engine_.clear(task_.queue, memory_.unreachable, sizeof(std::int32_t));
     if (slice_counts_.counts != nullptr) find_slice_counts();
     for_each_block(task_.blocking, task_.c.rows, task_.c.columns, [&](const ResultBlock& block) {
-      if (begins_columns(block)) split_b({block.column, block.columns});
+      if (needs_split_of_columns(block)) split_b({block.column, block.columns});
       if (!a_is_split_) split_a({block.row, block.rows});
       multiply_block(block);
     });
-    kernels_.finish_item(task_.queue,
-                         {task_.selection, memory_.unreachable, task_.report, slice_counts_,
-                          ozaki1_device_slices(plan_), program_.ozaki1.fast && !is_exact_ozaki1(plan_)});
+    kernels_.finish_item(task_.queue, {.selection = task_.selection,
+                                       .unreachable = memory_.unreachable,
+                                       .report = task_.report,
+                                       .slice_counts = slice_counts_,
+                                       .slices = ozaki1_device_slices(plan_),
+                                       .fast = program_.ozaki1.fast && !is_exact_ozaki1(plan_)});
   }
 
  private:
@@ -88,16 +91,16 @@ class DeviceOzaki1Product {
   void multiply_block(const ResultBlock& block) const {
     const Blocking tiles{ozaki1_tile_edge, ozaki1_tile_edge};
     for_each_block(tiles, block.rows, block.columns, [&](const ResultBlock& part) {
-      const DeviceTile tile{task_.a,
-                            task_.b,
-                            task_.c,
-                            task_.a.item,
-                            block.row + part.row,
-                            block.column + part.column,
-                            part.rows,
-                            part.columns,
-                            task_.scalars,
-                            condition_};
+      const DeviceTile tile{.a = task_.a,
+                            .b = task_.b,
+                            .c = task_.c,
+                            .item = task_.a.item,
+                            .first_row = block.row + part.row,
+                            .first_column = block.column + part.column,
+                            .rows = part.rows,
+                            .columns = part.columns,
+                            .scalars = task_.scalars,
+                            .condition = condition_};
       multiply_tile(tile, part.row, plan_.problem.parts() * part.column);
     });
   }
@@ -153,7 +156,8 @@ class DeviceOzaki1Product {
   void multiply(const Slices& a, int p, const Slices& b, int q, const Accumulators& products) const {
     Schedule schedule = program_.schedule;
     schedule.terms = schedule.terms.first(static_cast<std::size_t>(products.groups));
-    schedule.slices_a = schedule.groups = products.groups;
+    schedule.slices_a = products.groups;
+    schedule.groups = products.groups;
     engine_.multiply(task_.queue, schedule, slices_from(a, p, products.groups), slices_from(b, q, 1),
                      products, memory_.scratch, nullptr, condition_);
   }
@@ -166,7 +170,7 @@ class DeviceOzaki1Product {
   DeviceOzaki1Memory memory_;
   DeviceBlockSliceCounts slice_counts_;
   DeviceCondition condition_;
-  bool a_is_split_ = false;  // true: all of A
+  bool a_is_split_ = false;  // the slices are those of all of A
 };
 
 }  // namespace
