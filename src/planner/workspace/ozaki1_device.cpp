@@ -62,7 +62,7 @@ DeviceBlockSliceCounts ozaki1_slice_counts(const Plan& plan) {
   const Ozaki1Parameters& parameters = program_of(plan).ozaki1;
   const std::int64_t rows = block_edge(problem.m, parameters.block);
   const std::int64_t columns = block_edge(problem.n, parameters.block);
-  return {.slice_counts = nullptr,
+  return {.counts = nullptr,
           .rows = rows,
           .vectors = problem.parts() * columns,
           .blocks_m = divide_up(problem.m, rows),
