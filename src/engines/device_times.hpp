@@ -52,11 +52,12 @@ struct NativeTimes {
 // Limits by which a plan decides on an emulation and on its number of candidates.
 struct DeviceThresholds {
   double max_time_ratio = 0.95;  // an emulation must be expected to take less than this part of native time
-  // A product that is expected to take less than this, in microseconds, is fast: it has at most two emulations.
+  // A product that is expected to take less than this, in microseconds, is fast and has at most two
+  // emulations.
   double two_candidates_time = 100;
   // max_time_ratio of fast products with two emulations: where the first one gains less, data of wide range,
   // which get the second, take up to 1.6 times as long as native.
-  double max_time_ratio_if_fast = 0.75;
+  double max_time_ratio_if_fast = 0.85;
   // Real vectors beside a prepared operand up to which there is one emulation: the early exits of another
   // candidate's kernels would take up to a tenth of the time.
   std::int64_t few_vectors = 128;

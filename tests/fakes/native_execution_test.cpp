@@ -30,7 +30,7 @@ TEST_F(Execution, NativeProductsAreOneCall) {
                     "cublasGemmEx op_a=0 op_b=0 m=40 n=30 k=100 type=0 result=0 compute=68 lda=40 "
                     "ldb=100 ldc=40 alpha={} beta=0 {}",
                     beta == 0 ? 2 : 1, stream.text())));
-    EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr("finish_native_f32 1x1x1")));
+    EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr("finish_native_f32 30x1x1")));
   }
 }
 
@@ -73,9 +73,9 @@ TEST_F(Execution, MagnitudesOfOperandsAreReadWhereKIsShort) {
   };
   EXPECT_THAT(kernels_of(32, 1), ElementsAre(HasSubstr("find_magnitudes_f32 256x1x1 "),
                                              HasSubstr("finish_native_f32 528x1x1 ")));
-  EXPECT_THAT(kernels_of(8192, 1), ElementsAre(HasSubstr("finish_native_f32 8192x1x1 ")));
+  EXPECT_THAT(kernels_of(8192, 1), ElementsAre(HasSubstr("finish_native_f32 4096x1x1 ")));
   EXPECT_THAT(kernels_of(32, std::numeric_limits<double>::infinity()),
-              ElementsAre(HasSubstr("finish_native_f32 8192x1x1 ")));
+              ElementsAre(HasSubstr("finish_native_f32 4096x1x1 ")));
 }
 
 TEST_F(Execution, NativeProductsOfRowMajorMatricesAreTheTransposedOnes) {
@@ -108,7 +108,7 @@ TEST_F(Execution, NativeBatchesAreOneCall) {
   call.run();
   EXPECT_THAT(events_with("cublasGemm"), ElementsAre(AllOf(HasSubstr("cublasGemmStridedBatchedEx "),
                                                            HasSubstr(" strides=21474836480,0,48 count=3 "))));
-  EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr("finish_native_f32 1x3x1")));
+  EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr("finish_native_f32 6x3x1")));
   Call pointers(8, 6, 4, stream);
   pointers.options.policy = "native";
   pointers.problem.batch_count = 3;

@@ -50,7 +50,7 @@ def text_with_includes(file):
         file = files.pop()
         if file in texts or file.name == "griddepcontrol.cuh":
             continue
-        texts[file] = re.sub(r"(?m)^__device__[^;{}]* (begins|begin_cluster)\(.*?^}", "", file.read_text(), flags=re.S)
+        texts[file] = re.sub(r"(?m)^__device__[^;{}]* (begin_split|begin_cluster)\(.*?^}", "", file.read_text(), flags=re.S)
         files += [SOURCE / "src" / name for name in re.findall(r'#include "(engines/cuda/[^"]+)"', texts[file])]
     return "".join(texts.values())
 
@@ -62,7 +62,7 @@ def test_kernels_launched_early_wait_for_earlier_ones():
     # A shard's name may have a macro's parameter in its middle, where its source file's has nothing.
     early = {first + rest.lstrip("_") for first, rest in
              re.findall(r'\{[\s\\]*"(\w+)"(?: #\w+ "(\w+)")?,[^{}]*waits_for_grid_dependency[\s\\]*\}', host_code)}
-    waits = re.compile(r"  begin_dependent_kernel\(\);|grid_dependency_wait\(\);|if \(!begins\(tasks\)\) return;|  begin_cluster\(shared\);")
+    waits = re.compile(r"  begin_dependent_kernel\(\);|grid_dependency_wait\(\);|if \(!begin_split\(tasks\)\) return;|  begin_cluster\(shared\);")
     waiting = {file.stem for file in folder.rglob("*.cu") if waits.search(text_with_includes(file))}
     assert len(early) >= 8 and early == waiting
 

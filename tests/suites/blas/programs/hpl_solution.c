@@ -6,10 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-typedef void (*product)(int, int, int, int, double, const double*, int, const double*, int, double, double*, int);
+typedef void (*product)(int, int, int, int, double, const double*, int, const double*, int, double, double*,
+                        int);
 
-void cblas_dgemv(int layout, int transposed, int m, int n, double alpha, const double* a, int lda, const double* x, int incx,
-                 double beta, double* y, int incy) {
+void cblas_dgemv(int layout, int transposed, int m, int n, double alpha, const double* a, int lda,
+                 const double* x, int incx, double beta, double* y, int incy) {
   const char* order = getenv("HPL_ORDER");
   const char* rank = getenv("OMPI_COMM_WORLD_RANK");
   if (order != NULL && rank != NULL && atoi(order) == n && atoi(rank) == 0 && alpha == -1 && incx == 1) {

@@ -1,5 +1,5 @@
-// Products and solutions of Eigen on a BLAS (EIGEN_USE_BLAS), each against the same numbers by Eigen's own loops;
-// then a hash of the products' bits.
+// Products and solutions of Eigen on a BLAS (EIGEN_USE_BLAS), each against the same numbers by Eigen's own
+// loops; then a hash of the products' bits.
 #define EIGEN_USE_BLAS
 #include <Eigen/Dense>
 #include <complex>

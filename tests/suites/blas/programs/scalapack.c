@@ -11,14 +11,15 @@ void blacs_gridinit_(int*, const char*, const int*, const int*);
 void blacs_gridinfo_(const int*, int*, int*, int*, int*);
 void blacs_exit_(const int*);
 int numroc_(const int*, const int*, const int*, const int*, const int*);
-void descinit_(int*, const int*, const int*, const int*, const int*, const int*, const int*, const int*, const int*, int*);
-void pdgemm_(const char*, const char*, const int*, const int*, const int*, const double*, const double*, const int*,
-             const int*, const int*, const double*, const int*, const int*, const int*, const double*, double*, const int*,
-             const int*, const int*);
-void pdgesv_(const int*, const int*, double*, const int*, const int*, const int*, int*, double*, const int*, const int*,
-             const int*, int*);
-void pdgemr2d_(const int*, const int*, const double*, const int*, const int*, const int*, double*, const int*, const int*,
-               const int*, const int*);
+void descinit_(int*, const int*, const int*, const int*, const int*, const int*, const int*, const int*,
+               const int*, int*);
+void pdgemm_(const char*, const char*, const int*, const int*, const int*, const double*, const double*,
+             const int*, const int*, const int*, const double*, const int*, const int*, const int*,
+             const double*, double*, const int*, const int*, const int*);
+void pdgesv_(const int*, const int*, double*, const int*, const int*, const int*, int*, double*, const int*,
+             const int*, const int*, int*);
+void pdgemr2d_(const int*, const int*, const double*, const int*, const int*, const int*, double*, const int*,
+               const int*, const int*, const int*);
 
 static const int zero = 0, one = 1;
 static int n, block, context, context_of_one, rows, columns, row, column;
@@ -30,7 +31,8 @@ typedef struct {
 } matrix;
 
 static double element(int i, int j, int seed) {
-  uint64_t x = ((uint64_t)i * 1000003u + (uint64_t)j) * 6364136223846793005u + (uint64_t)seed * 1442695040888963407u;
+  uint64_t x =
+      ((uint64_t)i * 1000003u + (uint64_t)j) * 6364136223846793005u + (uint64_t)seed * 1442695040888963407u;
   x ^= x >> 31, x *= 0x9e3779b97f4a7c15u, x ^= x >> 29;
   return (double)(int64_t)x * 0x1p-63 + (i == j && seed == 1 ? 4 : 0);
 }
@@ -48,7 +50,8 @@ static matrix make(int seed) {
   descinit_(result.description, &n, &n, &block, &block, &zero, &zero, &context, &ld, &status);
   for (int j = 0; j < k && seed != 0; ++j)
     for (int i = 0; i < m; ++i)
-      result.data[i + (size_t)j * (size_t)ld] = element(global_of(i, row, rows), global_of(j, column, columns), seed);
+      result.data[i + (size_t)j * (size_t)ld] =
+          element(global_of(i, row, rows), global_of(j, column, columns), seed);
   return result;
 }
 
@@ -57,14 +60,16 @@ static double* gather(const matrix* distributed, int is_first) {
   int description[9] = {1, -1, n, n, block, block, 0, 0, n}, status;
   double* whole = is_first ? malloc((size_t)n * (size_t)n * sizeof(double)) : NULL;
   if (is_first) descinit_(description, &n, &n, &n, &n, &zero, &zero, &context_of_one, &n, &status);
-  pdgemr2d_(&n, &n, distributed->data, &one, &one, distributed->description, whole, &one, &one, description, &context);
+  pdgemr2d_(&n, &n, distributed->data, &one, &one, distributed->description, whole, &one, &one, description,
+            &context);
   return whole;
 }
 
 static unsigned long long hash_of(const double* values) {
   const unsigned char* bytes = (const unsigned char*)values;
   uint64_t hash = 1469598103934665603u;
-  for (size_t i = 0; i < (size_t)n * (size_t)n * sizeof(double); ++i) hash = (hash ^ bytes[i]) * 1099511628211u;
+  for (size_t i = 0; i < (size_t)n * (size_t)n * sizeof(double); ++i)
+    hash = (hash ^ bytes[i]) * 1099511628211u;
   return hash;
 }
 
@@ -102,8 +107,8 @@ int main(int count, char** words) {
   blacs_gridinfo_(&context, &rows, &columns, &row, &column);
   matrix a = make(1), b = make(2), c = make(0);
   int* pivots = calloc((size_t)(n + block), sizeof(int));
-  pdgemm_("N", "N", &n, &n, &n, &factor, a.data, &one, &one, a.description, b.data, &one, &one, b.description, &none, c.data,
-          &one, &one, c.description);
+  pdgemm_("N", "N", &n, &n, &n, &factor, a.data, &one, &one, a.description, b.data, &one, &one, b.description,
+          &none, c.data, &one, &one, c.description);
   pdgesv_(&n, &n, a.data, &one, &one, a.description, pivots, b.data, &one, &one, b.description, &status);
   if (status != 0) fprintf(stderr, "pdgesv's status is %d\n", status);
   double *whole_c = gather(&c, rank == 0), *whole_x = gather(&b, rank == 0);
