@@ -27,22 +27,25 @@ class Trials:
                 "calls": sites.calls, "held": error <= program.limit}
 
 
-def greedy(trials, ladder):
-    """The fastest trial that held, found with at most a quarter of all combinations.
+def greedy(trials, levels):
+    """The fastest trial that held, found with at most a quarter of all combinations of levels, most accurate first.
 
     First the paper's descent; then exchanges of a level between two sites from the fastest trial on.
     """
-    budget = len(ladder)**len(trials.program.sites) // 4
-    run = lambda numbers: trials(ladder[number] for number in numbers)  # noqa: E731
+    budget = len(levels)**len(trials.program.sites) // 4
+
+    def run(numbers):
+        return trials(levels[number] for number in numbers)
+
     best = numbers = None
-    for found in descend(trials.program.sites, run, len(ladder) - 1):
+    for found in descend(trials.program.sites, run, len(levels) - 1):
         if best is None or (run(found)["held"] and run(found)["seconds"] < best["seconds"]):
             best, numbers = run(found), found
     improved = True
     while improved:
         improved = False
-        for candidate in exchanges(numbers, len(ladder) - 1):
-            if len(trials.steps) >= budget and tuple(ladder[number] for number in candidate) not in trials.steps:
+        for candidate in exchanges(numbers, len(levels) - 1):
+            if len(trials.steps) >= budget and tuple(levels[number] for number in candidate) not in trials.steps:
                 continue
             trial = run(candidate)
             if trial["held"] and trial["seconds"] < best["seconds"]:
@@ -52,7 +55,7 @@ def greedy(trials, ladder):
 
 
 def descend(sites, run, last):
-    """Yields each accepted step of section 3.4: levels of all sites as numbers of the ladder.
+    """Yields each accepted step of section 3.4: for every site the number of its level, 0 the most accurate.
 
     The site that takes most time is lowered; where that breaks the limit, the site before it is raised if it takes less
     time, else the step is taken back. Steps that hold the limit are accepted even if they are slower, since the next
@@ -94,7 +97,7 @@ def exchanges(numbers, last):
             yield [*numbers[:site], 0, *numbers[site + 1:]]
 
 
-def exhaustive(trials, ladder):
+def exhaustive(trials, levels):
     """The fastest of all combinations that holds."""
-    steps = [trials(levels) for levels in itertools.product(ladder, repeat=len(trials.program.sites))]
+    steps = [trials(chosen) for chosen in itertools.product(levels, repeat=len(trials.program.sites))]
     return min((step for step in steps if step["held"]), key=lambda step: step["seconds"])
