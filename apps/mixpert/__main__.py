@@ -39,7 +39,10 @@ def parse(words):
     parser.add_argument("--seed", type=int, default=1, help="of the inputs; default 1")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     parser.add_argument("--output", metavar="FILE", help="write the results as JSON, after each program")
-    return parser.parse_args(words)
+    options = parser.parse_args(words)
+    if options.repeats < 1 or options.validate < 0:
+        parser.error(f"--repeats {options.repeats} --validate {options.validate}: at least 1 and 0")
+    return options
 
 
 def make(kind, device, options, seed):

@@ -5,15 +5,21 @@ import numpy
 from mixpert.arrays import uniform
 
 
-def _inverse(products, xp, matrix, steps):
+def _native_product(device, a, b):
+    out = device.xp.empty((a.shape[0], b.shape[1]), a.dtype)
+    device.native(a, b, 1, 0, out)
+    return out
+
+
+def _inverse(device, matrix, steps):
     """Newton's iteration X <- X (2 I - A X) from the inverse of the diagonal.
 
     It converges for diagonally dominant and for triangular A, for those of n rows after log2(n) steps.
     """
-    identity = xp.eye(matrix.shape[0], dtype=matrix.dtype)
-    inverse = identity / xp.diagonal(matrix)[:, None]
+    identity = device.xp.eye(matrix.shape[0], dtype=matrix.dtype)
+    inverse = identity / device.xp.diagonal(matrix)[:, None]
     for _ in range(steps):
-        inverse = products(inverse, 2 * identity - products(matrix, inverse))
+        inverse = _native_product(device, inverse, 2 * identity - _native_product(device, matrix, inverse))
     return inverse
 
 
@@ -30,31 +36,22 @@ class HplAi:
         self.device, self.xp, self.n = device, device.xp, n
         self.block = min(1024, max(16, n // 8))
         self.a = uniform(self.xp, (n, n), 2 * seed, -0.5, 0.5)
-        # HPL-AI's matrix: the diagonal is the sum of the row's other magnitudes.
+        # HPL-AI's matrix: the diagonal is the sum of the row's magnitudes.
         self.a[self.xp.arange(n), self.xp.arange(n)] = self.xp.abs(self.a).sum(axis=1)
         self.b = uniform(self.xp, (n, 1), 2 * seed + 1, -0.5, 0.5)[:, 0].astype("float64")
 
     def factorize(self, sites, matrix):
         """Block LU in place: L has unit diagonal blocks, and the inverses of U's diagonal blocks are returned."""
         inverses = []
-        plain = self._plain(sites)
         for first in range(0, self.n, self.block):
             row = min(first + self.block, self.n)
-            inverses.append(_inverse(plain, self.xp, matrix[first:row, first:row], 5))
+            inverses.append(_inverse(self.device, matrix[first:row, first:row], 5))
             if row == self.n:
                 break
             panel = sites.product("solve_panel", matrix[row:, first:row], inverses[-1])
             matrix[row:, first:row] = panel
             sites.product("update_trailing", panel, matrix[first:row, row:], alpha=-1, beta=1, out=matrix[row:, row:])
         return inverses
-
-    def _plain(self, sites):
-        """Products outside the sites: native."""
-        def multiply(a, b):
-            out = self.xp.empty((a.shape[0], b.shape[1]), a.dtype)
-            sites.device.native(a, b, 1, 0, out)
-            return out
-        return multiply
 
     def run(self, sites, dtype="float32"):
         factors = self.a.astype(dtype)
@@ -142,7 +139,7 @@ class Cholesky:
             a[first:row, first:row] = diagonal
             if row == self.n:
                 break
-            inverse = _inverse(self._plain(sites), self.xp, diagonal, int(numpy.ceil(numpy.log2(block))))
+            inverse = _inverse(self.device, diagonal, int(numpy.ceil(numpy.log2(block))))
             panel = sites.product("solve_panel", a[row:, first:row], inverse.T)
             a[row:, first:row] = panel
             below = min(row + block, self.n)
@@ -157,8 +154,6 @@ class Cholesky:
             return
         sites.product("update_panel", panel[size:], panel[:size].T, -1, 1, a[below:, row:below])
         sites.product("update_trailing", panel[size:], panel[size:].T, -1, 1, a[below:, below:])
-
-    _plain = HplAi._plain
 
     def error(self, result, reference):
         return frobenius(self.xp, result, reference)
