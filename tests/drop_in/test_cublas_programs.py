@@ -94,6 +94,12 @@ class TestPolicies:
         assert len(run.real()) == 2 and not run.launches()
         assert program(*SMALL, policy="native").document["results"] == [32]
 
+    def test_accuracy_that_devices_lack_goes_to_cublas(self, program):
+        run = program(*LARGE, accuracy="reproducible", report="report.json")
+        assert len(run.real()) == 1 and not run.launches()
+        (problem,) = read_report(program.folder / "report.json")["problems"]
+        assert "no plan" in next(iter(problem["reasons"]))
+
     def test_emulate_forwards_nothing(self, program):
         run = program(*LARGE, *SMALL, policy="emulate")
         assert not run.real() and len(run.launches()) > 3
