@@ -133,7 +133,8 @@ std::vector<PaperFigure> mixpert_figures() {
            {{"k"}, {frobenius}},
            claims()},
           mixpert_levels_figure(),
-          mixpert_arithmetic_figure()};
+          mixpert_arithmetic_figure(),
+          mixpert_programs_figure()};
 }
 
 }  // namespace kintsugi::tools
