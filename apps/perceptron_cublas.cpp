@@ -111,9 +111,12 @@ int run(int count, char** words) {
   const DeviceMatrix w1 = weights(inputs, hidden, random), w2 = weights(hidden, hidden, random);
   const DeviceMatrix w3 = weights(hidden, inputs, random);
   DeviceMatrix h1(samples, hidden), h2(samples, hidden), y(samples, inputs);
-  first_layer(handle, x, w1, h1);
-  second_layer(handle, h1, w2, h2);
-  last_layer(handle, h2, w3, y);
+  constexpr int passes = 3;  // the first one waits for the loading of kernels
+  for (int pass = 0; pass < passes; ++pass) {
+    first_layer(handle, x, w1, h1);
+    second_layer(handle, h1, w2, h2);
+    last_layer(handle, h2, w3, y);
+  }
   apps::write_npy(words[4], y.get());
   return 0;
 }

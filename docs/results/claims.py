@@ -10,7 +10,7 @@ import re
 import sys
 
 import registry
-from hopper import fp64, sgemm
+from hopper import fp64, programs, sgemm
 from hopper.results import Results
 from hopper.text import EMPTY, table, wrapped
 
@@ -28,7 +28,7 @@ of that order. The reader's doubts that change no verdict: sizes of le-gemm's Fi
 its average over sizes; 10 % as "significant" in h2sgemm's underflow stands against 12.6 % measured; "better" is tested as "not \
 worse" for sums outside the unit.
 """
-PAGES = {"hopper-sgemm": sgemm, "hopper-fp64": fp64}
+PAGES = {"hopper-sgemm": sgemm, "hopper-fp64": fp64, "hopper-programs": programs}
 EXAMPLE = """examples:
   docs/results/claims.py --write
   docs/results/claims.py --sample 40 --seed 1
@@ -118,8 +118,8 @@ def page(judged, rules, hand):
             "[reproduction.json](reproduction.json) of `kintsugi reproduce` and the files in [hopper](hopper). Not to be " \
             "edited by hand. Criteria were committed before verdicts were computed by them; a change of one is a change of " \
             "claims.json and shows in its history.\n\n"
-    text += "Reasons and explanations stand in [accuracy.md](accuracy.md), [hopper-sgemm.md](hopper-sgemm.md) and " \
-            "[hopper-fp64.md](hopper-fp64.md).\n\n## Rules\n\n" + rules_text(rules)
+    text += "Reasons and explanations stand in [accuracy.md](accuracy.md), [hopper-sgemm.md](hopper-sgemm.md), " \
+            "[hopper-fp64.md](hopper-fp64.md) and [hopper-programs.md](hopper-programs.md).\n\n## Rules\n\n" + rules_text(rules)
     text += "## Judged by hand\n\n" + judged_again(judged, hand)
     text += " To repeat it: `docs/results/claims.py --sample 40 --seed N " \
             "> judged.json` writes claims with their criteria and measured values, without verdicts; fill in each " \

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """The studies of speed and errors on Hopper: runs their commands on a machine with a GPU, and writes
-docs/results/hopper-sgemm.md and hopper-fp64.md from what they left."""
+docs/results/hopper-sgemm.md, hopper-fp64.md and hopper-programs.md from what they left."""
 
 import argparse
 import importlib.machinery
 import importlib.util
+import os
 import pathlib
 import re
 import subprocess
@@ -12,15 +13,15 @@ import sys
 import tempfile
 import time
 
-from hopper import fp64, sgemm
+from hopper import fp64, programs, sgemm
 from hopper.cases import CASES, PHIS
 from hopper.results import Results
 
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
 DATA = HERE / "hopper"
-PARTS = ("sgemm", "fp64")
-PAGES = {"hopper-sgemm.md": sgemm, "hopper-fp64.md": fp64}
+PARTS = ("sgemm", "fp64", "programs")
+PAGES = {"hopper-sgemm.md": sgemm, "hopper-fp64.md": fp64, "hopper-programs.md": programs}
 # Folders of pictures: the files that are drawn together.
 DRAWN = {"sgemm-sizes": sgemm.SQUARES, "fp64-sizes": fp64.SQUARES,
          "fp64-moduli": tuple(fp64.moduli_case(phi) for phi in PHIS)}
@@ -38,9 +39,12 @@ def run_case(case, bundle, environment, folder, seconds):
         settings.write(case.settings + "\n")
         settings.flush()
         more = {"KINTSUGI_CONFIG": settings.name} if case.settings else {}
-        words = [bundle / case.words[0], *case.words[1:], *case.output(file)]
+        program = sys.executable if case.is_python() else bundle / case.words[0]
+        if case.is_python():
+            more["PYTHONPATH"] = os.pathsep.join([str(SOURCE / "apps"), environment.get("PYTHONPATH", "")])
+        words = [program, *case.words[1:], *case.output(file)]
         try:
-            done = subprocess.run([str(word) for word in words], env={**environment, **more}, capture_output=True,
+            done = subprocess.run([str(word) for word in words], cwd=SOURCE, env={**environment, **more}, capture_output=True,
                                   text=True, timeout=seconds)
             wrong = f"status {done.returncode}: {done.stderr.strip()[-500:]}" if done.returncode else ""
         except subprocess.TimeoutExpired:

@@ -18,7 +18,7 @@ namespace {
 
 // Calls of this library that the thread is in: what the library's own OpenBLAS, or the next BLAS, calls by
 // name comes back here.
-constinit thread_local int calls_under_way = 0;
+__attribute__((tls_model("initial-exec"))) constinit thread_local int calls_under_way = 0;
 
 class CallUnderWay {
  public:
@@ -97,6 +97,14 @@ void answer_checked(const Symbol& symbol, const Call& call, const Forward& forwa
 
 // ------------------------------------------------------------------ batches
 
+// Forwards a call of a native site before anything is checked or recorded, as the policy native does.
+// Returns false if the call must be answered here.
+bool forward_native_site(const void* return_address, const void* compiled_site, const Forward& forward) {
+  if (!has_sites() || settings().records_calls()) return false;
+  const Site* const site = site_of(return_address, compiled_site);
+  return site != nullptr && site->rule.is_native() && forward();
+}
+
 bool emulates_any(const std::vector<Group>& groups) noexcept try {
   for (const Group& group : groups)
     if (settings().policy == Policy::force || decide(group.product)->emulates) return true;
@@ -156,6 +164,7 @@ void answer(const Invocation& invocation, const Call& call, Forward forward) {
   const CallUnderWay under_way;
   // Taken first: if this call failed before it, the next call would get this call's site.
   const void* const compiled_site = take_compiled_site();
+  if (forward_native_site(invocation.return_address, compiled_site, forward)) return;
   const Symbol& symbol = invocation.symbol;
   if (has_conjugate_only_op(call) && forward()) return;
   if (const BadArgument bad = first_bad_argument(call); bad.number != 0)

@@ -147,6 +147,10 @@ void report_if_forced(const char* symbol, const std::string& why) {
 
 bool intercepts() {
   if (calls_under_way != 0 || settings().malformed) return false;
+  if (settings().sites && !records_calls()) {
+    const Site* const site = current_site();
+    return site == nullptr || !site->rule.is_native();
+  }
   return settings().policy != Policy::native || records_calls() || settings().sites.has_value();
 }
 

@@ -61,6 +61,20 @@ def test_every_program_natively_with_schemes_and_tuned(path):
             assert errors["bf16"] > 20 * row["native"]["error"], row["program"]
 
 
+def test_processes_that_share_a_device(path):
+    words = ["--most", "2", "--seconds", "0.05", "--levels", "native,fp16x3", "--json"]
+    result = subprocess.run([sys.executable, "-m", "mixpert.processes", *words], env={**os.environ, "PYTHONPATH": str(path)},
+                            capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr
+    schema = json.loads((SOURCE / "docs/schema/mixpert-processes.schema.json").read_text())
+    jsonschema.Draft7Validator(schema | {"additionalProperties": False}).validate(json.loads(result.stdout))
+    rows = {(row["processes"], row["level"]) for row in json.loads(result.stdout)["rows"]}
+    assert rows == {(1, "native"), (1, "fp16x3"), (2, "native"), (2, "fp16x3")}
+    refused = subprocess.run([sys.executable, "-m", "mixpert.processes", "--most", "0"], env={**os.environ, "PYTHONPATH": str(path)},
+                             capture_output=True, text=True)
+    assert refused.returncode == 2 and "--most 0 --seconds 0.3: at least 1 and above 0" in refused.stderr
+
+
 def test_a_limit_that_no_level_keeps_is_a_failure(path):
     result = run(path, "perceptron", "--limit", "1e-12")
     assert result.returncode == 1 and "of 1e-12" in result.stdout

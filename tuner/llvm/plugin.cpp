@@ -4,7 +4,7 @@
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Passes/PassPlugin.h>
 
-#include "data_flow.hpp"
+#include "flow/data_flow.hpp"
 #include "loop_sites.hpp"
 #include "routing.hpp"
 #include "sites.hpp"

@@ -1,4 +1,4 @@
-"""The runs of the studies on a GPU, most important first: commands of the program and of the programs that measure."""
+"""The runs of the studies on a GPU, most important first: commands of the program, of programs that measure, and of Python."""
 
 import dataclasses
 import shlex
@@ -12,12 +12,15 @@ class Case:
     seconds: float  # it is stopped after so many
     settings: str = ""  # the settings file, where there is one
 
+    def is_python(self):
+        return self.words[0] == "python3"
+
     def output(self, file):
-        return ["-o" if self.words[0] == "kintsugi" else "--json", str(file)]
+        return ["-o" if self.words[0] == "kintsugi" else "--output" if self.is_python() else "--json", str(file)]
 
     def text(self):
         """As a user types it."""
-        before = f"KINTSUGI_CONFIG=<(echo '{self.settings}') " if self.settings else ""
+        before = f"KINTSUGI_CONFIG=<(echo '{self.settings}') " if self.settings else "PYTHONPATH=apps " if self.is_python() else ""
         return before + shlex.join([*self.words, *self.output(f"{self.name}.json")])
 
 
@@ -123,4 +126,31 @@ FP64 = [
     of_fp64("fp64-sgemm-tc", "ozaki-fp16 fp16x3", squares(PAPER_SIZES[:3]), 40, "--type", "fp32", phi="1", repeat=1),
     of_fp64("fp64-16384", "fp64 ozaki2", "16384", 60, repeat=1),
 ]
-CASES = {case.name: case for case in SGEMM + FP64}
+K_MEANS = tuple((points, 1024, 256) for points in (4096, 8192, 16384, 32768, 65536))
+FEED_FORWARD = tuple((tokens, *layer) for layer in ((3072, 768), (768, 3072)) for tokens in (512, 2048, 8192))
+LANGUAGE_MODELS = tuple((2048, width, width) for width in (1024, 2048, 4096, 8192))
+MEASURED_SCHEMES = "fp16,bf16,tf32,fp16x3,fp16x3-wide,bf16x6"
+
+
+def of_mixpert(name, programs, seconds, *more):
+    return Case("programs", name, ("python3", "-m", "mixpert", *programs.split(), "--device", "cuda", "--repeats", "1", *more), seconds)
+
+
+def of_application(name, shapes, seconds, *more):
+    return bench("programs", name, "auto fp16x3 legemm", ",".join(map(shape_text, shapes)), seconds, *more)
+
+
+PROGRAMS = [
+    of_mixpert("mixpert-paper", "nearest-neighbours k-means perceptron bert-feed-forward query-key-value correlation", 120,
+               "--size", "paper", "--schemes", MEASURED_SCHEMES),
+    of_mixpert("mixpert-factorizations", "hpl-ai cholesky", 90, "--size", "paper", "--schemes", MEASURED_SCHEMES),
+    of_mixpert("mixpert-cholesky-search", "cholesky", 90, "--size", "16384", "--search", "exhaustive", "--validate", "20"),
+    of_mixpert("mixpert-perceptron-4096", "perceptron", 60, "--size", "4096", "--search", "exhaustive", "--validate", "20"),
+    Case("programs", "mixpert-processes", ("python3", "-m", "mixpert.processes", "--device", "cuda", "--size", "8192x32768",
+                                           "--levels", "native,auto,fp16x3,bf16x6,tf32,fp16", "--most", "5", "--seconds", "0.5"), 60),
+    of_application("programs-k-means", K_MEANS, 20),
+    of_application("programs-feed-forward", FEED_FORWARD, 20),
+    of_application("programs-language-models", LANGUAGE_MODELS, 30, "--distribution", "language-model"),
+    Case("programs", "programs-trade", ("python3", "docs/results/hopper/cublas_modes.py", "--sizes", "1024,2048,4096,8192"), 30),
+]
+CASES = {case.name: case for case in SGEMM + FP64 + PROGRAMS}

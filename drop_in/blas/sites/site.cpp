@@ -52,20 +52,33 @@ const Site* made_site(Sites& all, std::unique_ptr<Site> made, const drop_in::Sit
   return place->second.get();
 }
 
+// The site that a thread called from last: a call from there again takes neither lock nor look-up. Static
+// TLS takes two instructions.
+struct LastSite {
+  const void* address;  // return address or record of the compiler pass
+  const Site* site;
+};
+__attribute__((tls_model("initial-exec"))) constinit thread_local LastSite last_site{nullptr, nullptr};
+
 }  // namespace
 
 const Site* site_of(const void* return_address, const void* compiled_site) try {
   const auto& file = settings().sites;
   if (!file) return nullptr;
+  const void* const address = compiled_site != nullptr ? compiled_site : return_address;
+  if (last_site.site != nullptr && last_site.address == address) return last_site.site;
   const std::lock_guard lock(sites_mutex);
   Sites& all = all_sites();
-  const void* const address = compiled_site != nullptr ? compiled_site : return_address;
   const auto found = all.of_address.find(address);
-  if (found != all.of_address.end()) return found->second;
+  if (found != all.of_address.end()) {
+    last_site = {address, found->second};
+    return found->second;
+  }
   std::unique_ptr<Site> made = compiled_site != nullptr ? new_compiled_site(compiled_site) : nullptr;
   if (made == nullptr) made = new_site(return_address);
   const Site* const site = made_site(all, std::move(made), *file);
   all.of_address[address] = site;
+  last_site = {address, site};
   return site;
 } catch (const std::exception&) {  // No memory.
   return nullptr;

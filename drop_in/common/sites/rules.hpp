@@ -17,7 +17,8 @@ struct SiteRule {
 
   // True if the next BLAS multiplies: the rule says so, or it says nothing.
   bool is_native() const {
-    return policy == "native" || scheme == "native" || (scheme + accuracy + policy).empty();
+    return policy == "native" || scheme == "native" ||
+           (scheme.empty() && accuracy.empty() && policy.empty());
   }
 };
 

@@ -82,6 +82,7 @@ void read_samples(ProblemRecord& problem) {
   std::erase_if(problem.pending, [&](const PendingSample& sample) {
     const std::optional<double> seconds = seconds_between(sample.first, sample.second);
     if (!seconds) return false;
+    if (problem.sampled_calls == 0) problem.first_seconds = *seconds;
     problem.sampled_seconds += *seconds;
     ++problem.sampled_calls;
     the_record().free_events.insert(the_record().free_events.end(), {sample.first, sample.second});

@@ -49,11 +49,14 @@ Json counts_json(const ProblemRecord& problem) {
           {"reasons", reasons}};
 }
 
-// Estimated seconds of all calls: their number times the mean of the sampled ones; null without a sample.
+// Estimated seconds of all calls: their number times the mean of the sampled ones, without the first one if
+// there are others; null without a sample.
 Json device_seconds(const ProblemRecord& problem) {
   if (problem.sampled_calls == 0) return {};
-  return problem.sampled_seconds / static_cast<double>(problem.sampled_calls) *
-         static_cast<double>(problem.calls);
+  const bool has_others = problem.sampled_calls > 1;
+  const double seconds = problem.sampled_seconds - (has_others ? problem.first_seconds : 0);
+  const auto samples = static_cast<double>(problem.sampled_calls - (has_others ? 1 : 0));
+  return seconds / samples * static_cast<double>(problem.calls);
 }
 
 Json execution_json(const std::optional<drop_in::ExecutionSummary>& execution) {

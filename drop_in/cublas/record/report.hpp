@@ -38,6 +38,7 @@ struct ProblemRecord {
 
   std::int64_t sampled_calls = 0;  // whose time on the device was read
   double sampled_seconds = 0;
+  double first_seconds = 0;  // of the first one, which may wait for the loading of kernels
   std::vector<PendingSample> pending;
   bool is_sampling = false;          // a call with a sample is under way
   kintsugi_handle handle = nullptr;  // of emulated calls with a sample

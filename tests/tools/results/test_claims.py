@@ -18,8 +18,8 @@ RESULTS = SOURCE / "docs" / "results"
 sys.path.insert(0, str(RESULTS))
 import registry  # noqa: E402
 
-PAGES = ("accuracy.md", "hopper-sgemm.md", "hopper-fp64.md")
-DEVICE_STUDIES = ("hopper-sgemm", "hopper-fp64")
+PAGES = ("accuracy.md", "hopper-sgemm.md", "hopper-fp64.md", "hopper-programs.md")
+DEVICE_STUDIES = ("hopper-sgemm", "hopper-fp64", "hopper-programs")
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -281,7 +282,35 @@ def test_errors_are_those_over_native(bundle, tmp_path):
 
 @pytest.mark.skipif(not list((RESULTS / "hopper").glob("*.json")), reason="nothing is recorded yet")
 def test_the_pages_are_those_of_the_recorded_files(tmp_path):
-    assert write(RESULTS / "hopper", tmp_path) == [(RESULTS / name).read_text() for name in PAGES]
+    write(RESULTS / "hopper", tmp_path)
+    for name in (*PAGES, "hopper-programs.md"):
+        assert (tmp_path / name).read_text() == (RESULTS / name).read_text(), name
+
+
+def test_verdicts_on_programs_follow_the_rows(tmp_path):
+    """A tuned program that exceeds its limit, a slower one and a search that takes too many runs miss our goals."""
+    folder = tmp_path / "hopper"
+    shutil.copytree(RESULTS / "hopper", folder)
+    goals = ("own-programs-limits", "own-programs-never-slower", "own-tuner-runs")
+
+    def verdicts():
+        write(folder, tmp_path)
+        page = (tmp_path / "hopper-programs.md").read_text()
+        return [verdict_of(page, goal) for goal in goals]
+
+    assert verdicts() == 3 * ["**agrees**"]
+    changes = ((("mixpert-paper", "tuned", "error", 1.0), 0), (("mixpert-paper", "speedup", None, 0.9), 1),
+               (("mixpert-perceptron-4096", "tuned", "runs", 17), 2))
+    for (name, member, part, value), goal in changes:
+        file = folder / f"{name}.json"
+        document = json.loads(file.read_text())
+        row = document["rows"][0]
+        if part is None:
+            row[member] = value
+        else:
+            row[member][part] = value
+        file.write_text(json.dumps(document))
+        assert verdicts()[goal] == "**disagrees**", goals[goal]
 
 
 def test_bad_words_are_refused(tmp_path):

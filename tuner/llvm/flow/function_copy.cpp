@@ -15,9 +15,9 @@ namespace kintsugi::pass {
 namespace {
 
 // Follows a pointer through additions, casts and choices to where its memory comes from.
-class PointerWalk {
+class PointerOrigins {
  public:
-  explicit PointerWalk(const llvm::DataLayout& layout) : layout_(layout) {}
+  explicit PointerOrigins(const llvm::DataLayout& layout) : layout_(layout) {}
 
   void visit(const llvm::Value* pointer, std::optional<std::int64_t> offset) {
     llvm::APInt bytes(layout_.getIndexTypeSizeInBits(pointer->getType()), 0);
@@ -78,9 +78,9 @@ bool FunctionCopy::can_reach(const llvm::CallBase& from, const llvm::CallBase& t
 
 std::vector<PointedMemory> FunctionCopy::memory_of(const llvm::Value& pointer) const {
   if (!pointer.getType()->isPointerTy()) return {};
-  PointerWalk walk(function_->getParent()->getDataLayout());
-  walk.visit(&pointer, 0);
-  return walk.found();
+  PointerOrigins origins(function_->getParent()->getDataLayout());
+  origins.visit(&pointer, 0);
+  return origins.found();
 }
 
 void FunctionCopy::promote_variables() {

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "sites.hpp"
+#include "tuner/llvm/sites.hpp"
 
 namespace kintsugi::pass {
 
