@@ -31,10 +31,10 @@ constexpr std::array fitted_kinds{
     FittedKind{"own_native_f64", {"native.f64.tile_index"}},
     FittedKind{"own_native_c32", {"native.c32.tile_index"}},
     FittedKind{"own_native_c64", {"native.c64.tile_index"}},
-    FittedKind{"vendor_f32", {"native.f32.vendor_rate"}},
-    FittedKind{"vendor_f64", {"native.f64.vendor_rate"}},
-    FittedKind{"vendor_c32", {"native.c32.vendor_rate"}},
-    FittedKind{"vendor_c64", {"native.c64.vendor_rate"}},
+    FittedKind{"vendor_f32", {"native.f32.vendor_rate", "native.f32.unaligned_rate"}},
+    FittedKind{"vendor_f64", {"native.f64.vendor_rate", "native.f64.unaligned_rate"}},
+    FittedKind{"vendor_c32", {"native.c32.vendor_rate", "native.c32.unaligned_rate"}},
+    FittedKind{"vendor_c64", {"native.c64.vendor_rate", "native.c64.unaligned_rate"}},
     FittedKind{"tested_native", {"native_call.vendor_launch", "native_call.test_"}},
     FittedKind{"int8", {"int8_tiles."}},
     FittedKind{"calls", {"call.selection", "call.thrott", "call.result"}},
@@ -70,7 +70,7 @@ double penalty(double value, double before) {
 // Changes each cost once by the factor or its inverse, if that lowers the loss. Returns true if any changed.
 bool sweep(Costs& costs, std::span<const CostField> fields, const std::vector<double>& before,
            std::span<const Measurement* const> measurements, double factor, double& best) {
-  constexpr double max_change = 32;
+  constexpr double max_change = 64;
   bool improved = false;
   for (std::size_t i = 0; i < fields.size(); ++i) {
     double& value = *fields[i].value;

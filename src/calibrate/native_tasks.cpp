@@ -56,6 +56,11 @@ class NativeProduct {
     return (type_ == ElementType::c32 || type_ == ElementType::c64 ? 8.0 : 2.0) *
            static_cast<double>(shape_.m) * static_cast<double>(shape_.n) * static_cast<double>(shape_.k);
   }
+  bool is_aligned() const {
+    constexpr std::size_t line_alignment = 16;
+    return matrix_bytes(type_, shape_.m, 1) % line_alignment == 0 &&
+           matrix_bytes(type_, shape_.k, 1) % line_alignment == 0;
+  }
   std::string text() const { return fmt::format("{} {}", cuda::name_of(type_), shape_.text()); }
 
  private:
@@ -125,11 +130,12 @@ void measure_vendor_rate(Workbench& bench, ElementType type, const Shape& shape,
   const auto number = static_cast<std::size_t>(type);
   const NativeProduct product(bench, type, shape);
   const double operations = product.operations();
+  const bool is_aligned = product.is_aligned();
   const double measured = bench.microseconds(
       guess(product), [&](const Queue& queue, int step) { product.by_vendor(queue, step); });
   measurements.push_back({fmt::format("vendor_{}", cuda::name_of(type)), product.text(), measured,
-                          [operations, number](const cuda::Costs& costs) {
-                            return operations / costs.native[number].vendor_rate;
+                          [operations, number, is_aligned](const cuda::Costs& costs) {
+                            return operations / cuda::vendor_rate(costs.native[number], is_aligned);
                           }});
 }
 
@@ -178,13 +184,14 @@ std::vector<Task> vendor_tasks(Workbench& bench) {
 }
 
 std::vector<Task> native_tasks(Workbench& bench) {
-  constexpr std::array long_shapes{Shape{2048, 2048, 2048}, Shape{3072, 3072, 3072}, Shape{4096, 4096, 4096}};
+  constexpr std::array long_shapes{Shape{2048, 2048, 2048}, Shape{3072, 3072, 3072}, Shape{4096, 4096, 4096},
+                                   Shape{2047, 2047, 2047}, Shape{3071, 3071, 3071}};
   constexpr std::array shapes{Shape{64, 64, 64},       Shape{128, 128, 128},    Shape{256, 256, 256},
-                              Shape{512, 512, 512},    Shape{768, 768, 768},    Shape{1024, 1024, 1024},
-                              Shape{1536, 1536, 1536}, Shape{2048, 2048, 2048}, Shape{4096, 4096, 1024},
-                              Shape{4096, 4096, 128},  Shape{64, 64, 8192},     Shape{512, 512, 8192},
-                              Shape{3072, 3072, 1024}, Shape{2048, 6144, 512},  Shape{512, 4096, 2048},
-                              Shape{8192, 4096, 32},   Shape{512, 16384, 96}};
+                              Shape{384, 384, 384},    Shape{512, 512, 512},    Shape{768, 768, 768},
+                              Shape{1024, 1024, 1024}, Shape{1536, 1536, 1536}, Shape{2048, 2048, 2048},
+                              Shape{4096, 4096, 1024}, Shape{4096, 4096, 128},  Shape{64, 64, 8192},
+                              Shape{512, 512, 8192},   Shape{3072, 3072, 1024}, Shape{2048, 6144, 512},
+                              Shape{512, 4096, 2048},  Shape{8192, 4096, 32},   Shape{512, 16384, 96}};
   std::vector<Task> tasks;
   for (const ElementType type : {ElementType::f32, ElementType::f64, ElementType::c32, ElementType::c64}) {
     for (const Shape& shape : long_shapes) {

@@ -181,7 +181,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
                                                        : expected_multi_term_times(shape, costs);
     // A native product under a contract: the vendor's sums are tested, or our own kernel computes them.
     const NativeTimes native =
-        cuda::native_times({shape.type, shape.m, shape.n, shape.k, shape.items}, costs);
+        cuda::native_times({shape.type, shape.m, shape.n, shape.k, shape.items, shape.is_aligned}, costs);
     times.native = std::min(native.own, times.native + native.test());
     return times;
   }

@@ -172,9 +172,16 @@ DeviceFallbackChain faster_emulations(const Plan& plan, Emulations chain) {
   if (!is_fused(plan, wide) && !program.multiplies_elements() && !wide.acceptance.by_norms()) return {};
   const DeviceEngine& device = *plan.engine->device();
   const DeviceThresholds thresholds = device.thresholds();
-  const auto times = device.expected_times({program.schedule, program.format().id, element_type(problem),
-                                            problem.m, problem.n, problem.k, problem.batch_count,
-                                            problem.prepared_a, problem.prepared_b});
+  const auto times = device.expected_times({.schedule = program.schedule,
+                                            .format = program.format().id,
+                                            .type = element_type(problem),
+                                            .m = problem.m,
+                                            .n = problem.n,
+                                            .k = problem.k,
+                                            .items = problem.batch_count,
+                                            .prepared_a = problem.prepared_a,
+                                            .prepared_b = problem.prepared_b,
+                                            .is_aligned = has_aligned_lines(problem)});
   if (!times) return {};
   const bool is_fast = times->emulated < thresholds.two_candidates_time &&
                        !has_few_vectors_beside_prepared(problem, thresholds.few_vectors);

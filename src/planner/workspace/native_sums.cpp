@@ -11,8 +11,9 @@ NativeWay native_way(const Plan& plan, bool adds) {
   const Problem& problem = plan.problem;
   // A batch by pointers would need pointers to the sums in the workspace, which there are none of.
   if (adds && problem.batch_kind == BatchKind::pointers) return NativeWay::own_kernel;
-  const auto times = plan.engine->device()->native_times(
-      {element_type(problem), problem.m, problem.n, problem.k, problem.batch_count});
+  const auto times =
+      plan.engine->device()->native_times({element_type(problem), problem.m, problem.n, problem.k,
+                                           problem.batch_count, has_aligned_lines(problem)});
   if (!times) return NativeWay::vendor_sums;
   const bool own_is_faster =
       adds ? times->own_added < times->vendor_added : times->own < times->vendor_tested();

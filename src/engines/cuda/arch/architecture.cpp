@@ -28,6 +28,8 @@ bool Architecture::has_gemm_kernels() const {
   return !gemm_image.empty() && (engine_images().empty() || has_image(engine_images(), gemm_image));
 }
 
+bool Architecture::has_simt_split() const { return has_simt_split_kernel && has_gemm_kernels(); }
+
 const DmmaKernels* Architecture::available_dmma(ElementType type) const {
   return has_gemm_kernels() ? dmma[static_cast<std::size_t>(type)] : nullptr;
 }

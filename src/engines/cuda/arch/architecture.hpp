@@ -41,6 +41,9 @@ struct Architecture {
   // Tiles of the SIMT kernels, indexed by ElementType, in the order of the kernels.
   std::array<std::span<const SimtTile>, 4> simt_tiles;
 
+  // True if clusters can share the products of a tile (gemm/simt/simt_split_sm90a.cu).
+  bool has_simt_split_kernel = false;
+
   // Kernels for FP64 elements on tensor cores, indexed by ElementType; nullptr: the SIMT kernels multiply.
   std::array<const DmmaKernels*, 4> dmma = {};
 
@@ -53,6 +56,8 @@ struct Architecture {
   bool has_gemm_kernels() const;
   // fp16_bf16_accumulators, without those of product kernels that the library lacks.
   std::span<const Accumulator> available_fp16_bf16_accumulators() const;
+  // has_simt_split_kernel, false if the library lacks the kernel.
+  bool has_simt_split() const;
   // Returns the DMMA kernels for a type; nullptr if there are none or the library lacks them.
   const DmmaKernels* available_dmma(ElementType type) const;
 };

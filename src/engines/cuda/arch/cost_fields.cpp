@@ -85,6 +85,7 @@ void add_native(Fields& fields, Costs& costs) {
                  costs.native[i].tile_index[tile], clock_time);
     fields.add(fmt::format("native.{}.vendor_rate", type_names[i]), costs.native[i].vendor_rate,
                compute_rate);
+    fields.add(fmt::format("native.{}.unaligned_rate", type_names[i]), costs.native[i].unaligned_rate, none);
   }
   for (std::size_t i = 1; i < type_names.size(); ++i) {  // FP32 has the multi-term kernels
     fields.add(fmt::format("residues.{}.launches", type_names[i]), costs.residues[i].launches, none);

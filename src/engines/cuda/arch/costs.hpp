@@ -73,7 +73,8 @@ struct NativeCosts {
   // Time per inner index of as many tiles of ours as the device holds at once, for each of the type's tiles
   // (gemm/dmma/dmma_tiles.hpp on Hopper for FP64 and complex FP64, else gemm/simt/simt_tiles.hpp).
   std::array<double, 4> tile_index;
-  double vendor_rate;  // operations of the vendor library's kernels
+  double vendor_rate;     // operations of the vendor library's kernels
+  double unaligned_rate;  // vendor_rate where NativeShape::is_aligned is false, as a fraction of it
 };
 
 // Costs of products by residues besides those of multiplying their slices.

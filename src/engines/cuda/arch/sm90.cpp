@@ -109,6 +109,7 @@ const Architecture& sm90_architecture() {
       .fp16_bf16_accumulators = accumulators,
       .int52_rate = 1.0 / 32,
       .simt_tiles = {simt_tiles_f32, simt_tiles_f64, simt_tiles_c32, simt_tiles_c64},
+      .has_simt_split_kernel = true,
       .dmma = {nullptr, &dmma_f64, nullptr, &dmma_c64}};
   return table;
 }

@@ -20,20 +20,22 @@ double copy_time(const NativeShape& shape, const Costs& costs) {
 
 }  // namespace
 
+double vendor_rate(const NativeCosts& costs, bool is_aligned) {
+  return costs.vendor_rate * (is_aligned ? 1 : costs.unaligned_rate);
+}
+
 NativeTimes native_times(const NativeShape& shape, const Costs& costs) {
   const Architecture& architecture = current_architecture();
   const auto type = static_cast<std::size_t>(shape.type);
   const NativeCallCosts& call = costs.native_call;
   const NativeCosts& type_costs = costs.native[type];
   const DmmaKernels* dmma = architecture.available_dmma(shape.type);
-  const double index = dmma != nullptr
-                           ? dmma_time(*dmma, shape, type_costs.tile_index)
-                           : simt_time(architecture.simt_tiles[type], shape, type_costs.tile_index);
+  const double products = dmma != nullptr ? dmma_time(*dmma, shape, costs) : simt_time(shape, costs);
   const double operations = (shape.type == ElementType::c32 || shape.type == ElementType::c64 ? 8 : 2) *
                             elements_of(shape) * static_cast<double>(shape.k);
   const double copy_c = copy_time(shape, costs);
-  const double own = call.own_launch + index * (static_cast<double>(shape.k) + call.tile_ends) + copy_c;
-  const double vendor = call.vendor_launch + operations / type_costs.vendor_rate + copy_c;
+  const double own = call.own_launch + products + copy_c;
+  const double vendor = call.vendor_launch + operations / vendor_rate(type_costs, shape.is_aligned) + copy_c;
   const double operands = static_cast<double>(shape.m + shape.n) * static_cast<double>(shape.k) *
                           static_cast<double>(shape.items) * static_cast<double>(element_bytes(shape.type));
   const double test_by_sums = call.test_launch + call.test_read_time * copy_c;

@@ -6,6 +6,9 @@
 
 namespace kintsugi::core::cuda {
 
+// Operations of the vendor library's kernels for the type, in a microsecond.
+double vendor_rate(const NativeCosts& costs, bool is_aligned);
+
 NativeTimes native_times(const NativeShape& shape, const Costs& costs);
 
 }  // namespace kintsugi::core::cuda

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/cuda/cuda_driver.hpp"
+#include "engines/cuda/arch/costs.hpp"
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/common/items.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
@@ -41,8 +42,12 @@ std::int64_t blocks_of(const DmmaTask& task, const DmmaTile& tile) {
 
 }  // namespace
 
-double dmma_time(const DmmaKernels& kernels, const NativeShape& shape, std::span<const double> times) {
-  return fastest_tile(kernels.tiles, times, shape.m, shape.n, shape.items, sm_count()).time;
+double dmma_time(const DmmaKernels& kernels, const NativeShape& shape, const Costs& costs) {
+  const auto& times = costs.native[static_cast<std::size_t>(shape.type)].tile_index;
+  const double index_time =
+      fastest_tile(kernels.tiles, std::span<const double>(times), shape.m, shape.n, shape.items, sm_count())
+          .time;
+  return index_time * (static_cast<double>(shape.k) + costs.native_call.tile_ends);
 }
 
 void multiply_by_dmma(const Queue& queue, const DmmaKernels& kernels, const DeviceTile& tile) {

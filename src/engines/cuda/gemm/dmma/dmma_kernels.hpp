@@ -9,6 +9,8 @@
 
 namespace kintsugi::core::cuda {
 
+struct Costs;
+
 // Kernels of one element type. The operand of the matrix unit's columns is stored in shared memory along k or
 // in panels of its vectors (gemm/dmma/operand_copies.cuh); complex elements only along k.
 struct DmmaKernels {
@@ -17,8 +19,8 @@ struct DmmaKernels {
   std::span<const KernelName> in_panels;
 };
 
-// Expected time of a product per inner index, by the times of the tiles (NativeCosts::tile_index).
-double dmma_time(const DmmaKernels& kernels, const NativeShape& shape, std::span<const double> times);
+// Expected time of a product without its launch and its writes of C.
+double dmma_time(const DmmaKernels& kernels, const NativeShape& shape, const Costs& costs);
 
 // Computes C = alpha A B + beta C for the tile's batch items whose condition holds. Elements that
 // intermediate underflow or overflow may have spoiled are recomputed.

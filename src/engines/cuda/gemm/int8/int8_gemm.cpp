@@ -4,6 +4,7 @@
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
+#include "engines/cuda/gemm/native_times.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -77,7 +78,7 @@ DeviceTimes expected_residue_times(const DeviceShape& shape, const Costs& costs)
   const double operations = (is_complex ? 8 : 2) * result * static_cast<double>(shape.k);
   const auto items = static_cast<double>(shape.items);
   return {items * (residues.launches + products + residues.element_slice * groups * elements),
-          items * operations / costs.native[type].vendor_rate};
+          items * operations / vendor_rate(costs.native[type], shape.is_aligned)};
 }
 
 }  // namespace kintsugi::core::cuda

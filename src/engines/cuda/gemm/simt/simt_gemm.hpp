@@ -1,16 +1,19 @@
 // Native products by SIMT kernels: expected times, and products that follow a selection in one launch.
 #pragma once
 
-#include <span>
-
+#include "engines/cuda/arch/costs.hpp"
 #include "engines/cuda/gemm/simt/simt_tiles.hpp"
 #include "engines/cuda/select/ranges_task.hpp"
 #include "engines/device.hpp"
 
 namespace kintsugi::core::cuda {
 
-// Expected time per inner index, by the times of the tiles (NativeCosts::tile_index).
-double simt_time(std::span<const SimtTile> tiles, const NativeShape& shape, std::span<const double> times);
+// Expected time of a product without its launch and its writes of C.
+double simt_time(const NativeShape& shape, const Costs& costs);
+
+// Thread blocks that multiply_unsplit() gives to a tile of C, each with a part of k; 1 for other types than
+// FP32.
+std::int64_t blocks_per_tile(const DeviceTile& tile);
 
 // True if select_or_multiply_unsplit() takes the product and the selection, and needs no more time than two
 // launches.
