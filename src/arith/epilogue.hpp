@@ -27,8 +27,8 @@ KINTSUGI_HOST_DEVICE inline T epilogue(double sum, int exponent, T alpha, T beta
 }
 
 // alpha * sum + beta * c where alpha, beta or the old element is NaN or infinite; of the exact sum only the
-// sign matters. Finite products are left out instead of rounded first: a finite product does not matter
-// beside an infinity, and must not overflow to infinity.
+// sign matters. A finite product is left out: it changes nothing beside an infinity or NaN, and computed here
+// it might overflow to an infinity of its own.
 template <class T>
 KINTSUGI_HOST_DEVICE inline T special_epilogue(int sign, T alpha, T beta, const T* c) {
   const T product = std::isfinite(alpha) ? T(0) : alpha * static_cast<T>(sign);

@@ -31,7 +31,7 @@ enum class Overflow : std::uint8_t { infinity, nan, saturate };
 struct Format {
   FormatId id;
   const char* name;
-  bool floating;         // else: two's complement integer of `significand_bits` + 1 bits
+  bool floating;         // false: two's complement integers of `significand_bits` + 1 bits
   int significand_bits;  // including the implicit leading bit
   int exponent_bits;
   int min_exponent;  // 2^min_exponent is the smallest normal number
@@ -176,8 +176,8 @@ constexpr double power_of_two(int exponent) {
   return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
 }
 
-// x * 2^exponent with at most one rounding, for any exponent: only the last step can leave the range of
-// normal numbers.
+// x * 2^exponent with at most one rounding, for any exponent: all factors are above 1 or all are below 1, so
+// that a product that has become subnormal or infinite is not brought back.
 constexpr double times_power_of_two(double x, int exponent) {
   constexpr int step = 1000;
   if (-step < exponent && exponent < step) return x * power_of_two(exponent);
@@ -200,12 +200,13 @@ constexpr double decode(const Format& format, std::uint64_t stored) {
   const bool negative = ((pattern >> (format.exponent_bits + fraction_bits)) & 1) != 0;
   const int field = static_cast<int>((pattern >> fraction_bits) & all_ones(format.exponent_bits));
   const std::uint64_t fraction = pattern & all_ones(fraction_bits);
-  const bool top = field == static_cast<int>(all_ones(format.exponent_bits));
+  const bool has_top_exponent = field == static_cast<int>(all_ones(format.exponent_bits));
   double magnitude = 0;
-  if (top && (format.finite_top_exponent ? fraction == all_ones(fraction_bits) : fraction != 0)) {
+  if (has_top_exponent &&
+      (format.finite_top_exponent ? fraction == all_ones(fraction_bits) : fraction != 0)) {
     return std::bit_cast<double>(0x7ff8000000000000ULL);
   }
-  if (top && !format.finite_top_exponent) {
+  if (has_top_exponent && !format.finite_top_exponent) {
     magnitude = std::bit_cast<double>(0x7ff0000000000000ULL);
   } else if (field == 0) {
     magnitude = static_cast<double>(fraction) * power_of_two(format.min_quantum());

@@ -14,7 +14,8 @@ inline MagnitudeBits<T> magnitude_of(T x) {
   return std::bit_cast<Bits>(x) & (~Bits{0} >> 1);
 }
 
-// Extends the two numbers by the elements of one contiguous vector. Local copies let the loop be vectorised.
+// Extends the two numbers by the elements of one contiguous vector. Local copies let the compiler vectorise
+// the loop.
 template <class T>
 inline void extend_along(const T* vector, std::int64_t length, MagnitudeBits<T>& largest,
                          MagnitudeBits<T>& below_smallest) {
@@ -45,7 +46,8 @@ inline void extend_across(const T* elements, std::int64_t step, std::int64_t cou
   magnitudes = found;
 }
 
-// Compiled for every instruction set; `across` for the constant number of vectors of a whole block.
+// The loops above, compiled for every instruction set: across() with the constant number of vectors of a
+// whole block, for which the compiler unrolls it.
 KINTSUGI_VECTORIZED void along(const float* vector, std::int64_t length, std::uint32_t& largest,
                                std::uint32_t& below_smallest) {
   extend_along(vector, length, largest, below_smallest);
