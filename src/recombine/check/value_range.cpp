@@ -21,7 +21,7 @@ constexpr Pattern<T> pattern_of(T x) {
   return std::bit_cast<Pattern<T>>(x);
 }
 
-// Makes a range of patterns; `below` is the pattern of the smallest non-zero magnitude, less one.
+// Converts patterns to a range; `below` is the pattern of the smallest non-zero magnitude, less one.
 template <class T>
 [[gnu::always_inline]] inline ValueRange as_range(Pattern<T> below, Pattern<T> largest) {
   if (largest == 0) return {};
