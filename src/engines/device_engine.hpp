@@ -19,7 +19,8 @@ class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
 
-  // Makes the steps of one call, whose launches may go to the device together when all are made.
+  // Calls steps(), which issues the launches of one call. The launches may be sent to the device together,
+  // when steps() has returned.
   virtual void launch_together(const Queue& queue, const std::function<void()>& steps) const = 0;
   // Creates what later calls need but cannot create while a stream is captured.
   virtual void prepare() const = 0;
@@ -44,30 +45,31 @@ class DeviceCapabilities {
  public:
   virtual ~DeviceCapabilities() = default;
 
-  // Most rows and columns of C that multiply() takes at once. Blocks of products of floating-point slices are
-  // multiples of it, so that the order of additions does not depend on the workspace; integer sums are the
-  // same in any order.
+  // Largest number of rows, and of columns, of C that multiply() takes at once. Blocks of products of
+  // floating-point slices are multiples of it, so that the order of additions does not depend on the
+  // workspace; integer sums are the same in any order.
   virtual std::int64_t tile() const = 0;
   // Inner indices after which partial sums should be added outside the matrix unit, if a scheme lets the
   // caller choose.
   virtual std::int64_t preferred_block() const = 0;
-  // Bytes of scratch for multiply(), and the most that native() can use, a multiple of 256.
+  // Bytes of scratch memory that multiply() needs.
   virtual std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t rows,
                                     std::int64_t columns) const = 0;
+  // Largest number of bytes of scratch memory that native() can use, a multiple of 256.
   virtual std::size_t native_scratch_bytes() const = 0;
-  // True if there is a multiply_fused() for this schedule with the sums of that accumulator; else products
-  // are written as sums.
+  // True if multiply_fused() takes this schedule with the sums of that accumulator; otherwise multiply()
+  // writes the sums to memory for a recombination.
   virtual bool fuses(const Schedule& schedule, FormatId format, Accumulator accumulator,
                      ElementType type) const = 0;
   virtual std::size_t fused_scratch_bytes(const DeviceShape& shape) const = 0;
-  // Counters of multiply_fused() in that scratch memory.
+  // Counters that multiply_fused() has in its scratch memory.
   virtual DeviceCounters fused_counters(const DeviceShape& shape, std::byte* scratch) const = 0;
   // True if multiply() exits early when its condition does not hold; cuBLAS calls always run.
   virtual bool skips(const Schedule& schedule, FormatId format) const = 0;
-  // True if complex elements can be split by that rule of residues and recombined; else their parts are
-  // multiplied as real numbers.
+  // True if complex elements can be split by that rule of residues and recombined; otherwise they are
+  // multiplied as an embedding (base/embedding.hpp).
   virtual bool takes_complex_elements(const SplitRule& rule) const = 0;
-  // Most real moduli of residues that recombine_checked() takes.
+  // Largest number of real moduli that recombine_checked() takes.
   virtual int max_checked_moduli() const = 0;
   // True if split_by_norms() takes the split, which is of one batch item.
   virtual bool finds_norms(const DeviceSplit& split) const = 0;
@@ -100,15 +102,15 @@ class DeviceSplits {
   virtual void select(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                       const DeviceScalars& scalars, const DeviceCandidates& candidates,
                       DeviceSelection* selection, const DeviceReporting& reporting) const = 0;
-  // Makes one or two splits, in one launch if one kernel serves both or they are small. An operand that
+  // Computes one or two splits, in one launch if one kernel can do both or if they are small. An operand that
   // serves several batch items is split if the candidate is selected for any of them. Rules that scale by
   // norms need norms.
   virtual void split(const Queue& queue, std::span<const DeviceSplit> splits,
                      const DeviceCondition& condition) const = 0;
   // Does the work of find_ranges(), find_norms() and split() before selection, for rules that scale by norms,
-  // with one read of the operands. A vector can show by its norm that no proof for `coefficient` is possible
-  // (arith/residue/norm_proof.hpp). Then the candidate is not selected and its slices are not used, so thread
-  // blocks that know it stop writing slices.
+  // with one read of the operands. A vector's norm can rule out a proof of `coefficient` (rules_proof_out()
+  // of arith/residue/norm_proof.hpp). Then the candidate is not selected and its slices are not used, so that
+  // thread blocks stop writing slices once they know this.
   virtual void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits,
                               const DeviceScalars& scalars, double coefficient,
                               DeviceSelection* selection) const = 0;
@@ -123,8 +125,8 @@ class DeviceProducts {
  public:
   virtual ~DeviceProducts() = default;
 
-  // Multiplies slices. sums.rows is a multiple of 16, of which `rows` are used. `fit` has the
-  // scale of the residual for joint groups whose exponent is fitted_exponent.
+  // Multiplies slices. sums.rows is a multiple of 16; rows from a.vectors on are not used. `fit` has the
+  // scale of the residuals for joint groups whose exponent is fitted_exponent.
   virtual void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                         const Accumulators& sums, std::byte* scratch, const DeviceFit* fit,
                         const DeviceCondition& condition) const = 0;
@@ -157,10 +159,9 @@ class DeviceProducts {
   // Returns false, with nothing done, if the vendor library needs more scratch.
   virtual bool native(const Queue& queue, const DeviceBlasProduct& product, std::byte* scratch) const = 0;
   // Last step of native sums under a contract: C = alpha sums + beta C of the tile's batch items. `sums` has
-  // A B of the first item and of those after it; or it is C itself, with alpha A B in it and beta = 0.
-  // Elements that underflow or intermediate overflow may have spoiled are recomputed. `scratch`: memory for
-  // the operands' magnitudes, which are found first and may prove all sums; nullptr, with no bytes: the sums
-  // are tested without them.
+  // A B of these items; or it is C itself, which then has alpha A B, with beta = 0. Elements that underflow
+  // or intermediate overflow may have spoiled are recomputed. `scratch`: memory for the operands' magnitudes,
+  // which are found first and may prove all sums; nullptr, with no bytes: the sums are tested without them.
   virtual void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums,
                              std::byte* scratch, std::size_t scratch_bytes) const = 0;
 };

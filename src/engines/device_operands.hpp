@@ -21,7 +21,7 @@ constexpr std::size_t element_bytes(ElementType type) {
 
 // One matrix of each batch item.
 struct DeviceMatrix {
-  const void* data = nullptr;  // strided: matrix of item 0; else an array of pointers, in device memory
+  const void* data = nullptr;  // the matrix of item 0; if `pointers`, an array of matrices' addresses
   bool pointers = false;
   ElementType type = ElementType::f32;
   std::int64_t batch_stride = 0;  // elements from an item to the next
@@ -34,7 +34,7 @@ struct DeviceMatrix {
   bool conjugated = false;
 
   constexpr bool complex() const { return type == ElementType::c32 || type == ElementType::c64; }
-  // Number of real vectors, and their length.
+  // Number of real vectors of the operand, and their length.
   constexpr std::int64_t vectors() const { return complex() && right ? 2 * rows : rows; }
   constexpr std::int64_t length() const { return complex() ? 2 * columns : columns; }
 };
@@ -60,9 +60,9 @@ struct MergedSummary {
   std::uint32_t depth = 0;
 };
 
-// One operand of one batch item; `ranges` has one element for each of its vectors. Ranges, selection and
-// splits take several items at once: `item` and those after it, with contiguous ranges, and contiguous slices
-// slices.bytes() apart. In such a step a side may also have one item that serves all items of the other side.
+// One operand of one or more batch items, from `item` on; `ranges` has one element for each vector, those of
+// all items contiguous. Steps for several items are ranges, selection and splits; slices of successive items
+// are slices.bytes() apart. A side may have one item that serves all items of the other side.
 struct DeviceSide {
   DeviceMatrix matrix;
   std::int64_t item = 0;

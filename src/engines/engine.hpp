@@ -127,11 +127,11 @@ class EngineCosts {
   // Products of that format per unit of time, relative to the engine's native FP32 product.
   virtual double relative_rate(FormatId format) const = 0;
 
-  // Returns the costs of a call's steps under that rule, the product's where relative_rate() does not give
-  // it; zeros if products take all of the time.
+  // Returns the costs of a call's steps with slices of that rule; zeros if only products take time. The cost
+  // of products is 0 if it follows from relative_rate().
   virtual StepCosts step_costs(const SplitRule&) const { return {}; }
   virtual NativeCosts native_costs() const { return {}; }
-  // Seconds of the product of elements that is the unit of these costs; 0: unknown.
+  // Seconds that one multiply-add takes which is the unit of these costs; 0: unknown.
   virtual double product_seconds() const { return 0; }
   // Time of a native double-double product relative to one in FP32.
   virtual double native_double_double_time() const = 0;
