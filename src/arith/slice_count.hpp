@@ -42,8 +42,8 @@ struct SliceDepth {
     if (q >= b) return 0;
     return !fast ? a : q < a ? a - q : 0;
   }
-  // Number of slices that an error bound may assume of every vector: B's where nothing of A is left, else the
-  // fewer of A's and B's.
+  // Number of slices that an error bound may assume of every vector of A and B: `b` if nothing of A is left,
+  // else the smaller of `a` and `b`.
   KINTSUGI_HOST_DEVICE constexpr int least() const { return a_is_complete || b < a ? b : a; }
 };
 

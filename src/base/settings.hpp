@@ -94,7 +94,7 @@ SettingLayer environment_settings();
 // Appends what environment_settings() reads, as a text that tells two states of the environment apart:
 // "NAME=value" and a zero for each variable. Appending lets a caller keep the text's memory.
 void append_environment(std::string& text);
-// Returns the layer of such a text.
+// Returns the layer of the variables that append_environment() has written to the text.
 SettingLayer settings_of_environment(std::string_view text);
 
 // A variable of the environment that begins with KINTSUGI_ and names no setting.

@@ -26,14 +26,14 @@ struct DeviceCheck {
   double magnitude_unit = 0;
 };
 
-// Checked candidates of a plan, in order of their cost.
+// Checked candidates of a plan, the cheapest first.
 struct DeviceCheckedChain {
   static constexpr int max_candidates = DeviceReport::max_candidates;
 
   int first = 0;  // index of the first one among the plan's candidates
   int count = 0;
   double terms[max_candidates] = {};  // each candidate's cost: its products of slices, for one element of C
-  // Exponents of the candidates' largest integers, as in SplitRule.
+  // SplitRule::top_exponent of each candidate's splits of A and B.
   int top_a[max_candidates] = {};
   int top_b[max_candidates] = {};
   double exact_sum_cost = 0;  // cost of the exact sum of one element, in the unit of `terms`
@@ -45,7 +45,7 @@ struct DeviceCheckState {
   std::uint64_t open = 0;             // number of elements that the last candidate left open
   std::uint32_t is_rewritten = 0;     // 1 if another candidate has computed the block before
   std::uint32_t listed = 0;           // number of listed masks (DeviceOpenElements::list)
-  std::uint32_t taken = 0;            // number of those whose elements a thread block has begun to recompute
+  std::uint32_t taken = 0;            // number of listed masks that a thread block has begun to recompute
   std::uint32_t sampling_blocks = 0;  // thread blocks that have added to the sample
   // For each candidate, the sum over the sampled elements of the chance that the element stays open after it,
   // in units of 2^-chance_bits.
@@ -62,7 +62,7 @@ struct DeviceOpenElements {
   std::int64_t masks_per_column = 0;
   std::uint32_t* list = nullptr;  // indices of the masks that are not zero
   // True if open elements may be summed in their own type (FP32 or FP64) where nothing can overflow or
-  // underflow; else they are summed exactly.
+  // underflow; false if all are summed exactly.
   bool in_own_arithmetic = false;
 
   static constexpr std::int64_t row_multiple = 128;
@@ -107,9 +107,10 @@ KINTSUGI_HOST_DEVICE inline int cheapest_candidate(const DeviceCheckedChain& cha
 // of the elements of a block open; chain.count if summing these exactly is expected to take less time. Each
 // further bit of the integers halves the number of open elements.
 KINTSUGI_HOST_DEVICE inline int next_candidate(const DeviceCheckedChain& chain, int index, double open) {
+  constexpr int least_exponent = -60;  // 2^-60 of all elements is none
   double shares[DeviceCheckedChain::max_candidates] = {};
   for (int c = index + 1; c < chain.count; ++c)
-    shares[c] = times_power_of_two(open, std::max(chain.top_a[index] - chain.top_a[c], -60));
+    shares[c] = times_power_of_two(open, std::max(chain.top_a[index] - chain.top_a[c], least_exponent));
   if (index + 1 >= chain.count) return chain.count;
   double cost = 0;
   const int next = cheapest_candidate(chain, index + 1, shares, cost);

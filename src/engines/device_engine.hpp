@@ -1,6 +1,6 @@
 // Interface of an engine with its own memory: the steps of a call as work for a queue. All pointers are
 // device pointers unless a comment says otherwise. No step waits for the device, and decisions that depend on
-// data are made there.
+// data are made on the device.
 #pragma once
 
 #include <cstddef>
@@ -71,7 +71,7 @@ class DeviceCapabilities {
   virtual bool takes_complex_elements(const SplitRule& rule) const = 0;
   // Largest number of real moduli that recombine_checked() takes.
   virtual int max_checked_moduli() const = 0;
-  // True if split_by_norms() takes the split, which is of one batch item.
+  // True if split_by_norms() takes this split of one batch item.
   virtual bool finds_norms(const DeviceSplit& split) const = 0;
   // Returns nothing for a device that was never measured.
   virtual std::optional<DeviceTimes> expected_times(const DeviceShape& shape) const = 0;
@@ -98,7 +98,7 @@ class DeviceSplits {
   // Summarizes the ranges of each batch item of a side. A selection by ranges alone reads the summaries, and
   // not the range of every vector.
   virtual void summarize(const Queue& queue, const DeviceSide& side, MergedSummary* summaries) const = 0;
-  // Selects a candidate for each batch item, and writes as many selections; the report counts all of them.
+  // Selects a candidate for each batch item and writes one selection for each; the report counts them.
   virtual void select(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                       const DeviceScalars& scalars, const DeviceCandidates& candidates,
                       DeviceSelection* selection, const DeviceReporting& reporting) const = 0;
@@ -114,7 +114,8 @@ class DeviceSplits {
   virtual void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits,
                               const DeviceScalars& scalars, double coefficient,
                               DeviceSelection* selection) const = 0;
-  // Bounds, for each vector, the error of rounding its scaled elements to integers. Ranges are known.
+  // Finds, for each vector, bounds of the error of rounding its scaled elements to integers. The ranges must
+  // be known.
   virtual void find_rounding_bounds(const Queue& queue, const DeviceRoundingBounds& a,
                                     const DeviceRoundingBounds& b,
                                     const DeviceCondition& condition) const = 0;
@@ -130,14 +131,14 @@ class DeviceProducts {
   virtual void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                         const Accumulators& sums, std::byte* scratch, const DeviceFit* fit,
                         const DeviceCondition& condition) const = 0;
-  // Does the work of multiply() and recombine_weighted() in one kernel, without sums in memory, for tiles of
-  // any size, which affects no bit.
+  // Does the work of multiply() and recombine_weighted() in one kernel, without sums in memory. The tile may
+  // have any size; no bit depends on it.
   virtual void multiply_fused(const Queue& queue, const DeviceFusedProduct& product,
                               std::byte* scratch) const = 0;
   // Adds the tiles of slices with exponents per tile to the report.
   virtual void count_tiles(const Queue& queue, const DeviceTileCount& count, DeviceReport* report) const = 0;
   // Computes alpha * sum + beta * C with one rounding as the host's recombinations do, special values
-  // included. An exponent may be fitted_exponent, taken from the tile's selection.
+  // included. An exponent may be fitted_exponent: the one of the fit in the tile's selection.
   virtual void recombine_weighted(const Queue& queue, const Accumulators& sums,
                                   std::span<const int> exponents, const DeviceTile& tile) const = 0;
   virtual void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
@@ -156,7 +157,7 @@ class DeviceProducts {
   // Computes beta C.
   virtual void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item,
                      const DeviceScalars& scalars, const DeviceCondition& condition) const = 0;
-  // Returns false, with nothing done, if the vendor library needs more scratch.
+  // Multiplies by the vendor library. Returns false, with nothing done, if it needs more scratch memory.
   virtual bool native(const Queue& queue, const DeviceBlasProduct& product, std::byte* scratch) const = 0;
   // Last step of native sums under a contract: C = alpha sums + beta C of the tile's batch items. `sums` has
   // A B of these items; or it is C itself, which then has alpha A B, with beta = 0. Elements that underflow
@@ -172,9 +173,10 @@ class DeviceChecks {
  public:
   virtual ~DeviceChecks() = default;
 
-  // Selects for a batch item, if the chain's first candidate was selected, the one that is expected to be
-  // cheapest, from a sample of elements of the product; ranges are known. `state` is overwritten, and the
-  // report, if any, counts the item with its new candidate. No bit of `exact` depends on it.
+  // If the chain's first candidate was selected for a batch item, selects the candidate of the chain that is
+  // expected to be cheapest, by a sample of elements of the product. The ranges must be known. `state` is
+  // overwritten, and the report, if any, counts the item with its new candidate. No bit of a result for the
+  // accuracy `exact` depends on which candidate it is.
   virtual void choose_checked(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                               const DeviceCheckedChain& chain, DeviceSelection* selection,
                               DeviceCheckState* state, DeviceReport* report) const = 0;
@@ -184,13 +186,13 @@ class DeviceChecks {
                             DeviceCheckState* state) const = 0;
   // Like recombine_residues(), for the elements that pass the check; the others keep their values (undefined
   // with beta = 0) and are marked as open. Where the block was computed by another candidate before, elements
-  // that are not open keep their values too or, with beta = 0, may get the same once more.
+  // that are not open keep their values, too, or, with beta = 0, may be written again with the same values.
   virtual void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                                  const DeviceCheck& check, const DeviceTile& tile,
                                  const DeviceOpenElements& open) const = 0;
   // Called when candidate `index` of the chain has computed all tiles of a block of `elements` elements. If
-  // it was the block's current candidate, the current one becomes the next candidate whose products take less
-  // time than exact sums of the open elements; without such a candidate the block's chain ends.
+  // that is the block's current candidate, the next candidate whose products take less time than exact sums
+  // of the open elements becomes current; if there is none, the block's chain ends.
   virtual void advance_checks(const Queue& queue, const DeviceCheckedChain& chain, int index,
                               std::int64_t elements, DeviceCheckState* state) const = 0;
   // Last step of a block: sums its open elements exactly or, if allowed, in their own arithmetic, and rounds

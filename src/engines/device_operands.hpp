@@ -30,7 +30,7 @@ struct DeviceMatrix {
   std::int64_t row_stride = 0;
   std::int64_t column_stride = 0;
   // Complex operands are read as in base/embedding.hpp: op(B) has two real vectors for each column.
-  bool right = false;
+  bool right = false;  // the matrix is op(B)
   bool conjugated = false;
 
   constexpr bool complex() const { return type == ElementType::c32 || type == ElementType::c64; }
@@ -39,7 +39,8 @@ struct DeviceMatrix {
   constexpr std::int64_t length() const { return complex() ? 2 * columns : columns; }
 };
 
-// alpha and beta in the matrices' type: values, or addresses in device memory.
+// alpha and beta in the matrices' type: their addresses in device memory or, where these are null, their
+// values.
 struct DeviceScalars {
   std::complex<double> alpha = 1;
   std::complex<double> beta = 0;

@@ -58,13 +58,13 @@ struct DeviceRowSliceCounts {
   std::int64_t first = 0;
   Slices slices;
   DeviceSliceExponents exponents;
-  const double* weights = nullptr;  // |B| e of block j: element j k + p
+  const double* weights = nullptr;  // |B| e at inner index p, for block j of columns of C: element j k + p
   int bits = 0;                     // bits of the accuracy: u = 2^-bits
   DeviceBlockSliceCounts slice_counts;
   std::int32_t* unreachable = nullptr;
 };
 
-// Sums of a tile of C: rows of A and vectors of B are laid out as in the `products` of multiply().
+// Sums of a tile of C, laid out as the sums of multiply(): a column for each vector of B.
 struct DeviceProductSums {
   DeviceTile tile;
   DeviceSliceExponents rows;  // exponents from the tile's first row and vector on
@@ -117,7 +117,7 @@ class DeviceOzaki1 {
   virtual void multiply_counted(const Queue& queue, const DeviceProductSums& sums, const Slices& a,
                                 const Slices& b, const Accumulators& products, int first_a,
                                 int slice_b) const = 0;
-  // Adds such products to the sums.
+  // Adds the products that multiply_counted() has written to the sums.
   virtual void add_products(const Queue& queue, const DeviceProductSums& sums, const Accumulators& products,
                             int first_a, int slice_b) const = 0;
   // Computes C from the sums.

@@ -26,8 +26,8 @@ struct DeviceSplit {
   Slices slices;
   bool ranges_known = false;
   const DeviceFit* fit = nullptr;  // if not null, replaces the rule's residual_exponent and first_rounding
-  // True if this candidate is rarely selected. The split then gets few thread blocks: the kernel costs least
-  // if it exits early, and more if it runs.
+  // True if this candidate is rarely selected. The kernel then gets few thread blocks: its early exit takes
+  // the least time, a split that is computed takes more.
   bool unlikely = false;
   // True if ranges get `elements` and `depth`, too; allowed for FP32 vectors with fp16 slices and unknown
   // ranges.

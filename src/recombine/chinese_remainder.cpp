@@ -57,9 +57,10 @@ void set_digit(Integer& integer, std::uint64_t digit, int position) {
 
 // Sets the residues of weighted sums of three numbers below `modulus`. Each of the three products is below
 // 2^16: for such sums a multiplication by the reciprocal, rounded up, gives the exact quotient.
-KINTSUGI_VECTORIZED void weigh(const std::uint8_t* first, const std::uint8_t* second,
-                               const std::uint8_t* third, const std::array<std::uint32_t, 3>& weights,
-                               int modulus, std::uint8_t* residues) {
+KINTSUGI_VECTORIZED void set_weighted_residues(const std::uint8_t* first, const std::uint8_t* second,
+                                               const std::uint8_t* third,
+                                               const std::array<std::uint32_t, 3>& weights, int modulus,
+                                               std::uint8_t* residues) {
   const auto divisor = static_cast<std::uint64_t>(modulus);
   const std::uint64_t reciprocal = ((std::uint64_t{1} << 32) + divisor - 1) / divisor;
   for (int e = 0; e < lanes; ++e) {
@@ -170,7 +171,8 @@ const ChineseRemainder::Residues& ResidueLanes::of_part(std::int64_t part, std::
     // If there are two groups, the second is passed as the third, too, whose weight is 0.
     const int count = basis.has_root(t) ? 2 : 3;
     for (int s = 0; s < count; ++s) groups[s] = group_at(basis.first_slice(t) + s, modulus, i, j, sums[s]);
-    weigh(groups[0], groups[1], groups[count - 1], weights_.of(part, t), modulus, copies_[t].data());
+    set_weighted_residues(groups[0], groups[1], groups[count - 1], weights_.of(part, t), modulus,
+                          copies_[t].data());
     pointers_[t] = copies_[t].data();
   }
   return pointers_;

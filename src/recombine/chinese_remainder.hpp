@@ -44,7 +44,7 @@ class ChineseRemainder {
   // Computes the sums of `lanes` elements; residues[t] points to their residues modulo m_t.
   void sum_up(const Residues& residues, Sums& sums) const;
 
-  // Returns the integer N, |N| < M / 4, whose residues are those of `lane`.
+  // Returns the integer N, |N| < M / 4, of element `lane` from its sums.
   ExactNumber<residue_limbs> number(const Sums& sums, int lane) const;
 
  private:

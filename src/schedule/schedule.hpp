@@ -32,9 +32,9 @@ struct Term {
 // bits). With k_block = 0 the accumulator is the sum.
 //
 // If k_segment is not 0, k is cut into segments of at most about that length (Schedule::segment_length):
-// every segment has a sum of its own outside the engine, and these are added in ascending order. One chain of
-// fp32 additions over all blocks would lose about sqrt(blocks) units in the last place if all elements have
-// one sign.
+// every segment has a sum of its own outside the engine, and the segments' sums are added in the order of k.
+// One chain of fp32 additions over all blocks would lose about sqrt(blocks) units in the last place if all
+// elements have one sign.
 //
 // most_halvings: how often, at most, blocks are halved for a product with few elements or a short k on a
 // matrix unit that truncates; segments are shortened, too (Schedule::shortened).
@@ -141,7 +141,7 @@ constexpr Schedule make_schedule(const Structure<TermCount>& structure, int resc
           .group_exponents = group_exponents};
 }
 
-// The single product hi * hi, for baselines and the native product.
+// The single product of slice 0 of A and slice 0 of B, for baselines and the native product.
 inline constexpr Structure<1> single_product{{Term{0, 0, 0, false}}, 1, 1, 1, 0, 0};
 
 }  // namespace kintsugi::core

@@ -40,8 +40,8 @@ bool can_overflow(const SplitRule& rule, const RangeSummary& ranges);
 // residuals are scaled by more bits than the slices before them have, or where operands are FP64.
 bool sums_can_overflow(const Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t k);
 
-// True if an intermediate result on a grid of int8 digits can round to infinity though the exact one is
-// finite: the grid's neighbor of the type's largest number is a power of two.
+// True if an intermediate result on a grid of int8 digits can round to infinity though the exact result is
+// finite: the point of the grid above the type's largest number is the power of two that the type lacks.
 bool grid_can_overflow(const Program& program, OperandType type, const RangeSummary& a, const RangeSummary& b,
                        std::int64_t k);
 

@@ -20,15 +20,15 @@ bool set_mode(std::string_view value, Mode& mode) {
 // Sets the parameter; returns false if the scheme does not have it or its value is malformed.
 bool set_parameter(const Parameter& parameter, Program& program) {
   Ozaki1Parameters& rules = program.ozaki1;
-  const auto number = [&](int min, int max, auto& target) {
+  const auto set_number = [&](int min, int max, auto& target) {
     const auto value = parse_parameter(parameter.value, min, max);
     if (value) target = *value;
     return value.has_value();
   };
   if (parameter.key == "mode") return set_mode(parameter.value, rules.mode);
-  if (parameter.key == "slices") return number(1, Ozaki1Parameters::max_slices, rules.slices);
-  if (parameter.key == "block") return number(128, 65536, rules.block);
-  if (parameter.key == "k-block") return number(0, 65536, program.schedule.k_block);
+  if (parameter.key == "slices") return set_number(1, Ozaki1Parameters::max_slices, rules.slices);
+  if (parameter.key == "block") return set_number(128, 65536, rules.block);
+  if (parameter.key == "k-block") return set_number(0, 65536, program.schedule.k_block);
   if (parameter.key == "grid") {
     program.split_a.sigma_grid = program.split_b.sigma_grid = parameter.value == "sigma";
     return parameter.value == "sigma" || parameter.value == "integer";

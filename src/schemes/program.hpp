@@ -45,14 +45,14 @@ constexpr SplitRule scaled_split(const Format& format, const ScaledSlices& scale
   return rule;
 }
 
-// Split into int8 slices of scaled vectors, largest magnitudes in [2^6, 2^7): every slice is the rounded
-// residual of those before it, scaled by 2^residual_exponent.
+// Split into int8 slices of vectors whose largest magnitudes are scaled into [2^6, 2^7). Each slice after the
+// first is the rounded residual of all slices before it, multiplied by 2^residual_exponent.
 constexpr SplitRule quantised_split(int slices, int residual_exponent) {
   return scaled_split(
       int8, {.slices = slices, .residual_exponent = residual_exponent, .top_exponent = int8.max_exponent});
 }
 
-// Split into digits of one grid, with all bits of the integer format.
+// Split into digits of one grid, each of which uses all bits of the integer format.
 constexpr SplitRule grid_split(const Format& format, int slices) {
   SplitRule rule = scaled_split(format, {.slices = slices,
                                          .residual_exponent = format.significand_bits + 1,
@@ -109,8 +109,8 @@ struct Ozaki1Parameters {
 
   Mode mode = Mode::by_operand_type;
   int slices = 0;             // slices of each operand; 0: decided by the operands
-  bool fast = true;           // only products p + q <= d + 1, counted from 1
-  std::int64_t block = 1024;  // largest rows and columns of a block of C with its own number of slices
+  bool fast = true;           // only products of slices p and q with p + q <= d + 1, from 1
+  std::int64_t block = 1024;  // largest number of rows and columns of a block with its own slice counts
   // For the error bound: the smallest number of slices of a vector that still has a residual after them, and
   // the largest number of products that are added to an element.
   int min_slices = 2;
@@ -211,7 +211,7 @@ std::string scheme_name(const Scheme& scheme, const SchemeParameters& parameters
 // of k products.
 Program fitted_program(const Scheme& scheme, Program program, OperandType type, std::int64_t k);
 
-// Returns the scheme's own program, fitted likewise.
+// Returns the scheme's own program, fitted to that type and k.
 Program fitted_program(const Scheme& scheme, OperandType type, std::int64_t k);
 
 // All schemes, in the order of schemes/registry.cpp.

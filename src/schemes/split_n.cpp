@@ -33,15 +33,15 @@ const Format* floating_format(std::string_view name) {
 
 // Sets one of the values; returns false if the scheme has no such parameter or refuses its value.
 bool set_parameter(const Parameter& parameter, ParameterValues& values) {
-  const auto number = [&](int min, int max, int& target) {
+  const auto set_number = [&](int min, int max, int& target) {
     const auto value = parse_parameter(parameter.value, min, max);
     if (value) target = *value;
     return value.has_value();
   };
-  if (parameter.key == "a") return number(1, max_slices, values.a);
-  if (parameter.key == "b") return number(1, max_slices, values.b);
-  if (parameter.key == "scale") return number(0, 40, values.scale);
-  if (parameter.key == "block") return number(0, 65536, values.block);
+  if (parameter.key == "a") return set_number(1, max_slices, values.a);
+  if (parameter.key == "b") return set_number(1, max_slices, values.b);
+  if (parameter.key == "scale") return set_number(0, 40, values.scale);
+  if (parameter.key == "block") return set_number(0, 65536, values.block);
   if (parameter.key == "format") {
     values.format = floating_format(parameter.value);
     return values.format != nullptr;

@@ -29,7 +29,7 @@ struct SliceRounding {
   Real last_place;       // quantum of a number in [1, 2)
   Real truncation;       // 1: rounds towards zero; 0: to nearest
   Real smallest_kept;    // smaller magnitudes become zero
-  Real residual_factor;  // what is left is multiplied by it before the next slice
+  Real residual_factor;  // factor by which the residual is multiplied before the next slice
 };
 
 template <class Real>

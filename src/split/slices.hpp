@@ -69,7 +69,7 @@ struct Slices {
                                                  : reinterpret_cast<TileExponent*>(memory + slice_bytes());
   }
 
-  // Number of panels of tiles: all tiles of the same tile_vectors vectors.
+  // Number of panels of tiles. Such a panel is all tiles of the same tile_vectors vectors.
   std::int64_t tile_panels() const { return allocated_vectors / tile_vectors; }
 
   // Like place(), for the slices of batch items in a device's memory, items * bytes() bytes: first the slices
@@ -80,7 +80,7 @@ struct Slices {
     tile_weights = reinterpret_cast<float*>(memory + static_cast<std::size_t>(items) * slice_bytes());
     tile_failures = reinterpret_cast<std::int32_t*>(tile_weights + items * tile_panels() * tiles_of_vector());
   }
-  // Returns the slices of batch item `index` of those that place_items() has placed, with *this as the first.
+  // Returns the slices of batch item `index`, where *this has those of item 0 (place_items()).
   Slices item(std::int64_t index) const {
     Slices selected = *this;
     if (data == nullptr) return selected;

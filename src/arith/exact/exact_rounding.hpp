@@ -91,7 +91,7 @@ KINTSUGI_HOST_DEVICE LeadingWords leading_words(const ExactNumber<Limbs>& x) {
   std::uint64_t first = limb[0];  // the leading limb and the one below it
   std::uint64_t second = 0;
   std::uint32_t low_bits = 0;  // bitwise or of the words of all limbs below `second`
-  std::uint32_t below = 0;     // that of all limbs below limb l - 1
+  std::uint32_t below = 0;     // bitwise or of the words of all limbs below limb l - 1
   int exponent = x.exponent;   // exponent of the last bit of `first`
   for (int l = 1; l < Limbs; ++l) {
     const bool leads = limb[l] != 0;

@@ -71,8 +71,9 @@ KINTSUGI_HOST_DEVICE constexpr auto take_cluster(const std::array<ExactNumber<Li
   sum.negative = (sum.magnitude.limb[width - 1] >> 63) != 0;
   if (sum.negative) {
     const WideInteger<width> complement = sum.magnitude;
+    constexpr bool negates = true;
     sum.magnitude = {};
-    add_shifted(sum.magnitude, complement, 0, true);
+    add_shifted(sum.magnitude, complement, 0, negates);
   }
   return sum;
 }

@@ -47,8 +47,9 @@ struct ComplexModuli {
 // bits.
 inline constexpr ComplexModuli complex_moduli = [] {
   ComplexModuli moduli;
-  moduli.with_root = append_moduli(moduli.all, 0, true);
-  moduli.count = append_moduli(moduli.all, moduli.with_root, false);
+  constexpr bool with_roots = true;
+  moduli.with_root = append_moduli(moduli.all, 0, with_roots);
+  moduli.count = append_moduli(moduli.all, moduli.with_root, !with_roots);
   return moduli;
 }();
 

@@ -169,7 +169,7 @@ inline constexpr int min_driver_version = 12010;
   FUNCTION(error_name, "cuGetErrorName", (Result, const char**))                                        \
   FUNCTION(error_string, "cuGetErrorString", (Result, const char**))
 
-// Functions that only drivers for CUDA 12.5 and later have all of; nullptr with older ones.
+// Functions of which drivers for CUDA versions before 12.5 lack some; what the driver lacks is nullptr.
 #define KINTSUGI_CUDA_LATER_DRIVER(FUNCTION)                                                    \
   FUNCTION(stream_contexts, "cuStreamGetCtx_v2", (Stream, Context*, GreenContext*))             \
   FUNCTION(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", (int*))                  \

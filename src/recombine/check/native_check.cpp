@@ -294,7 +294,7 @@ std::int64_t finish_totals_of_tile(const NativeCheck<T>& check, const UnderflowL
       // 8 limits.
       if (elements.is_finite(i, j) && (!std::isfinite(c) || sum_of_magnitudes(check, i, j) >= limits.sum))
         continue;
-      c = elements.recompute(i, j, nullptr);
+      c = elements.recompute(i, j, nullptr);  // without beta c, which is zero
       ++recomputed_count;
     }
   }
