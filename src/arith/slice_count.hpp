@@ -105,7 +105,8 @@ class MagnitudeSum {
     const ExactNumber<2> sum = number();
     const int length = sum.magnitude.length();
     if (length == 0) return {};
-    const double fraction = rounded<double>(ExactNumber<2>{sum.magnitude, -length, false}, more_);
+    const double fraction =
+        rounded<double>(ExactNumber<2>{.magnitude = sum.magnitude, .exponent = -length}, more_);
     return fraction == 1 ? Scaled{0.5, unit_ + length + 1} : Scaled{fraction, unit_ + length};
   }
   KINTSUGI_HOST_DEVICE double finite() const {
@@ -116,7 +117,9 @@ class MagnitudeSum {
   KINTSUGI_HOST_DEVICE static constexpr int length(const Residual& x) {
     return 64 - leading_zeros(magnitude_of(x.significand));
   }
-  KINTSUGI_HOST_DEVICE constexpr ExactNumber<2> number() const { return {{{low(), high()}}, unit_, false}; }
+  KINTSUGI_HOST_DEVICE constexpr ExactNumber<2> number() const {
+    return {.magnitude = {{low(), high()}}, .exponent = unit_};
+  }
 
   Integer sum_ = 0;
   std::int32_t unit_;

@@ -57,6 +57,8 @@ KINTSUGI_HOST_DEVICE constexpr std::int64_t take_integer(Residual& residual, int
   }
   if (shift > 54) return 0;  // the residual, which has at most 53 bits, is below half the grid
   const std::int64_t floor = residual.significand >> shift;
+  // Added before the shift: half of the grid, or one unit less where `floor` is even, so that a tie stays
+  // even.
   const std::int64_t up_to_half = (std::int64_t{1} << (shift - 1)) - 1 + (floor & 1);
   const std::int64_t integer = (residual.significand + up_to_half) >> shift;
   residual.significand -= integer << shift;

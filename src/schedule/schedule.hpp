@@ -142,6 +142,7 @@ constexpr Schedule make_schedule(const Structure<TermCount>& structure, int resc
 }
 
 // The single product of slice 0 of A and slice 0 of B, for baselines and the native product.
-inline constexpr Structure<1> single_product{{Term{0, 0, 0, false}}, 1, 1, 1, 0, 0};
+inline constexpr Structure<1> single_product{
+    .terms = {Term{}}, .slices_a = 1, .slices_b = 1, .groups = 1, .k_block = 0, .k_step = 0};
 
 }  // namespace kintsugi::core

@@ -125,7 +125,10 @@ class ExactDigits {
     if (factor.significand == 0) return;
     KINTSUGI_ROLLED
     for (int d = x.first(); d <= x.last(); ++d)
-      add({static_cast<std::uint64_t>(x[d]), x.bottom() + digit_bits * d, negative, true}, factor);
+      add({.significand = static_cast<std::uint64_t>(x[d]),
+           .exponent = x.bottom() + digit_bits * d,
+           .negative = negative},
+          factor);
   }
 
   // Propagates carries, so that more additions fit: then all digits but the last, which has the sign, are in
@@ -284,7 +287,8 @@ KINTSUGI_HOST_DEVICE T rounded_part(const ExactPart& same, const ExactPart& othe
 template <class T>
 KINTSUGI_HOST_DEVICE T exact_epilogue(const ExactPart& x, T alpha, T beta, const T* c, std::int64_t* digits) {
   if (c == nullptr && alpha == T(1)) return x.magnitude.template rounded_magnitude<T>(x.negative);
-  return exact_detail::rounded_part<T>(x, x, alpha, beta, c == nullptr ? T(0) : *c, T(0), digits);
+  const ExactPart& unused = x;  // as the imaginary parts of alpha and beta are zero
+  return exact_detail::rounded_part<T>(x, unused, alpha, beta, c == nullptr ? T(0) : *c, T(0), digits);
 }
 
 template <ComplexElement Z>

@@ -90,7 +90,7 @@ KINTSUGI_HOST_DEVICE inline IntegerParts parts_of_integer(const WideInteger<2>& 
 KINTSUGI_HOST_DEVICE inline double sum_of_unlike_magnitudes(const IntegerParts& x, double unit, double c) {
   if (!(std::fabs(c) <= std::numeric_limits<double>::max())) return c;
   double factor = 1;
-  if (std::fabs(c) >= 0x1p1000) {  // no sum overflows but the last product
+  if (std::fabs(c) >= 0x1p1000) {  // scaled down, so that only the last product can overflow
     factor = 0x1p64;
     unit *= 0x1p-64;
     c *= 0x1p-64;
