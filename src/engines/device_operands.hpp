@@ -57,7 +57,7 @@ struct MergedSummary {
   std::uint32_t biased_largest = 0;      // exponent_bias + largest exponent
   std::uint32_t biased_smallest = 0;     // exponent_bias - smallest exponent
   std::uint32_t has_special = 0;         // 1 if a vector has NaN or infinities
-  std::uint32_t elements_below_max = 0;  // INT_MAX - RangeSummary::elements
+  std::uint32_t elements_below_max = 0;  // INT_MAX - RangeSummary::min_elements
   std::uint32_t depth = 0;
 };
 

@@ -23,8 +23,9 @@ struct DeviceTile {
   std::int64_t columns = 0;  // columns of C
   DeviceScalars scalars;
   DeviceCondition condition;
-  // Number of batch items from `item` on, each with its own selection. Only multiply_unsplit() and
-  // finish_native() take more than one; multiply_fused() reads DeviceFusedProduct::items instead.
+  // Number of batch items from `item` on, each with its own selection. Only multiply_unsplit(),
+  // select_or_multiply_unsplit() and finish_native() take more than one; multiply_fused() reads
+  // DeviceFusedProduct::items instead.
   std::int64_t items = 1;
 };
 

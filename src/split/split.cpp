@@ -18,8 +18,8 @@ namespace {
 
 // Number of vectors that the split writes, padding included.
 std::int64_t written_vectors(const Slices& slices) {
-  const bool panels = slices.storage == SliceStorage::panels;
-  return panels ? round_up(slices.vectors, Slices::panel_vectors) : slices.padded_vectors();
+  const bool has_panels = slices.storage == SliceStorage::panels;
+  return has_panels ? round_up(slices.vectors, Slices::panel_vectors) : slices.padded_vectors();
 }
 
 void clear_padding(const Slices& slices, std::int64_t first, std::int64_t last) {

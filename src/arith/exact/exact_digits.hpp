@@ -67,7 +67,7 @@ struct ExactWindow {
   int digits = 0;
 };
 
-// `products`: number of products in a sum.
+// Returns the window for sums of `products` products of elements of two vectors with these ranges.
 template <class T>
 KINTSUGI_HOST_DEVICE constexpr ExactWindow exact_window(const VectorRange& row, const VectorRange& column,
                                                         std::int64_t products) {
@@ -75,10 +75,11 @@ KINTSUGI_HOST_DEVICE constexpr ExactWindow exact_window(const VectorRange& row, 
   if (((row.flags | column.flags) & VectorRange::all_zero) != 0)
     return {Widths::sum_bottom, Widths::digits_for(0)};
   const int lowest = row.smallest + column.smallest - 2 * (std::numeric_limits<T>::digits - 1);
-  const int above = lowest > Widths::sum_bottom ? lowest - Widths::sum_bottom : 0;
-  const int bottom = Widths::sum_bottom + above / Widths::digit_bits * Widths::digit_bits;
+  const int skipped_bits = lowest > Widths::sum_bottom ? lowest - Widths::sum_bottom : 0;
+  const int bottom = Widths::sum_bottom + skipped_bits / Widths::digit_bits * Widths::digit_bits;
   const int sum_bits = 64 - leading_zeros(static_cast<std::uint64_t>(products));
-  return {bottom, Widths::digits_for(row.largest + column.largest + 2 + sum_bits - bottom)};
+  const int product_top = row.largest + column.largest + 2;  // every product is below 2^product_top
+  return {bottom, Widths::digits_for(product_top + sum_bits - bottom)};
 }
 
 // Sum over d of digit d times 2^(53 d + bottom); digits are Stride integers apart. Digits are zero until
