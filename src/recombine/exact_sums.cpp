@@ -60,7 +60,7 @@ std::size_t exact_scratch_bytes(std::int64_t length, int threads) {
 template <class T>
 void multiply_exactly(const OperandView<T>& a, const OperandView<T>& b, std::span<const VectorRange> rows,
                       std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
-                      const std::uint8_t* open, std::byte* scratch, int threads) {
+                      const std::uint8_t* states, std::byte* scratch, int threads) {
   const int workers = workers_for(c.columns, threads);
 #pragma omp parallel for num_threads(workers) schedule(static, 1)
   for (int worker = 0; worker < workers; ++worker) {
@@ -73,7 +73,7 @@ void multiply_exactly(const OperandView<T>& a, const OperandView<T>& b, std::spa
       if (!columns[v].finite()) continue;
       for (std::int64_t part = 0; part < parts_of<T>; ++part) gather(b, v + part, column + part * b.columns);
       for (std::int64_t i = 0; i < c.rows; ++i) {
-        if (!rows[i].finite() || (open != nullptr && open[i + j * c.rows] == 0)) continue;
+        if (!rows[i].finite() || (states != nullptr && states[i + j * c.rows] == 0)) continue;
         gather(a, i, row);
         T& element = c(i, j);
         element = rounded_element(row, column, a.columns, alpha, beta, beta == T(0) ? nullptr : &element);
