@@ -61,7 +61,7 @@ bool is_expected_faster(const Plan& plan, const Program& program) {
 
 SchemeVariant with_window(const Scheme& scheme, OperandType type) {
   if (!scheme.program.sized_by_type || type != OperandType::f32) return scheme;
-  return ozaki2_variant(schemes::ozaki2_default, scheme.program.split_a.scales);
+  return ozaki2_variant(schemes::ozaki2_moduli_for_f64, scheme.program.split_a.scales);
 }
 
 SchemeVariant ozaki2_variant(int moduli_count, ScaleRule scale) {

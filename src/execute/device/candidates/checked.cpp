@@ -27,7 +27,7 @@ DeviceCheckedChain DeviceChecked::chain() const {
   const double products = plan_.problem.complex ? 4 : 1;
   DeviceCheckedChain chain;
   chain.first = first_checked_index(plan_);
-  chain.exact_sum_terms = products * engine_.thresholds().exact_sum_terms;
+  chain.exact_sum_cost = products * engine_.thresholds().exact_sum_terms;
   for (const Candidate& candidate :
        product_candidates(plan_).subspan(static_cast<std::size_t>(chain.first))) {
     const Program& program = candidate.program;

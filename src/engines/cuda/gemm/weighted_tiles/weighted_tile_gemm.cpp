@@ -26,8 +26,8 @@ TensorMap weight_map(const Slices& slices, std::int64_t items, int panels, int t
   const auto size = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
   const std::uint64_t lengths[3]{size(slices.padded_vectors() / slices.tile_vectors),
                                  size(slices.tiles_of_vector()), size(items)};
-  const std::uint64_t strides[2]{size(slices.panels()) * sizeof(float),
-                                 size(slices.panels() * slices.tiles_of_vector()) * sizeof(float)};
+  const std::uint64_t strides[2]{size(slices.tile_panels()) * sizeof(float),
+                                 size(slices.tile_panels() * slices.tiles_of_vector()) * sizeof(float)};
   const std::uint32_t box[3]{static_cast<std::uint32_t>(panels), static_cast<std::uint32_t>(tiles), 1};
   const std::uint32_t steps[3]{1, 1, 1};
   check(driver().tensor_map_encode(&map, tensor_map_words, 3, slices.tile_weights, lengths, strides, box,
@@ -54,8 +54,8 @@ WeightedTileParams params_of(const DeviceFusedProduct& product) {
   params.weights_b = product.b.tile_weights;
   params.failures_a = product.a.tile_failures;
   params.failures_b = product.b.tile_failures;
-  params.panels_a = product.a.panels();
-  params.panels_b = product.b.panels();
+  params.panels_a = product.a.tile_panels();
+  params.panels_b = product.b.tile_panels();
   params.tiles_of_vector = static_cast<std::int32_t>(product.a.tiles_of_vector());
   return params;
 }

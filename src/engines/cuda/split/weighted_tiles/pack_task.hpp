@@ -29,7 +29,7 @@ struct PackTask {
   std::int32_t segments = 0;
   std::int32_t tile_vectors = 0;
   std::int32_t depth = 0;
-  std::int32_t depth_limit = 0;
+  std::int32_t mean_depth_limit = 0;
   DeviceCondition condition;
   std::int64_t served_items = 1;  // batch items whose selections decide if the launch's only item is split
 };

@@ -42,12 +42,12 @@ PackTask task_of(const DeviceSplit& split, const DeviceCondition& condition, std
           .item_bytes = static_cast<std::int64_t>(slices.slice_bytes()),
           .weights = slices.tile_weights,
           .failures = slices.tile_failures,
-          .panels = slices.panels(),
+          .panels = slices.tile_panels(),
           .tiles = slices.tiles_of_vector(),
           .segments = rule.slices,
           .tile_vectors = rule.tile_vectors,
           .depth = rule.tile_depth,
-          .depth_limit = rule.depth_limit,
+          .mean_depth_limit = rule.mean_depth_limit,
           .condition = condition,
           .served_items = served_items};
 }
@@ -79,8 +79,8 @@ void pack(const Queue& queue, const DeviceSplit& split, const DeviceCondition& c
 
 CountedPanels counted(const Slices& slices, bool shared) {
   if (slices.data == nullptr) return {};
-  return {slices.tile_failures, shared ? 0 : slices.panels(), divide_up(slices.vectors, slices.tile_vectors),
-          slices.tiles_of_vector()};
+  return {slices.tile_failures, shared ? 0 : slices.tile_panels(),
+          divide_up(slices.vectors, slices.tile_vectors), slices.tiles_of_vector()};
 }
 
 }  // namespace

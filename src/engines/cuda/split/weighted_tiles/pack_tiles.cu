@@ -85,7 +85,7 @@ __device__ void find_panel_exponents(const PackTask& task, const PackPart& part,
   if (inside && part.begin == 0) range->scale = -exponent;
 }
 
-// Finds the warp's contribution to the depths of the tiles (TileDepth), panel by panel.
+// Finds the warp's contribution to the depths of the tiles (TileExponentSum), panel by panel.
 __device__ void find_depths(const PackTask& task, PackStorage& storage) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -123,13 +123,13 @@ __device__ void find_depths(const PackTask& task, PackStorage& storage) {
 __device__ void finish_tile(const PackTask& task, const PackPart& part, PackStorage& storage, int number,
                             int panel) {
   const int tile_warps = task.depth / warp_length;
-  TileDepth depth;
+  TileExponentSum depth;
   for (int w = number * tile_warps; w < (number + 1) * tile_warps; ++w) {
     depth.largest = max(depth.largest, storage.largest[w][panel]);
     depth.sum += storage.sum[w][panel];
     depth.elements += storage.elements[w][panel];
   }
-  const bool fails = depth.elements > 0 && depth.exceeds(task.depth_limit);
+  const bool fails = depth.elements > 0 && depth.exceeds(task.mean_depth_limit);
   const int exponent = depth.elements == 0 || fails ? TileExponent::none : depth.largest;
   for (int w = number * tile_warps; w < (number + 1) * tile_warps; ++w) storage.exponent[w][panel] = exponent;
   const std::int64_t tile = part.begin / task.depth + number;
