@@ -23,11 +23,11 @@ DeviceChecked::DeviceChecked(const Plan& plan, int candidate, const Blocking& bl
       memory_(lay_out_device_checked(plan, blocking, checked_tile_size(plan, blocking), workspace)) {}
 
 DeviceCheckedChain DeviceChecked::chain() const {
-  // An exact sum of a complex element has four times as many products as one of its terms.
-  const double products = plan_.problem.complex ? 4 : 1;
+  // A product of two complex elements is four products in an exact sum; in a term it is one.
+  const double products_of_pair = plan_.problem.complex ? 4 : 1;
   DeviceCheckedChain chain;
   chain.first = first_checked_index(plan_);
-  chain.exact_sum_terms = products * engine_.thresholds().exact_sum_terms;
+  chain.exact_sum_terms = products_of_pair * engine_.thresholds().exact_sum_terms;
   for (const Candidate& candidate :
        product_candidates(plan_).subspan(static_cast<std::size_t>(chain.first))) {
     const Program& program = candidate.program;
@@ -108,7 +108,7 @@ DeviceCheck DeviceChecked::check() const {
 DeviceOpenElements DeviceChecked::open_elements(const ResultBlock& block) const {
   DeviceOpenElements open = memory_.open;
   open.masks_per_column = DeviceOpenElements::masks_for_rows(block.rows);
-  // Computes open elements as the native product does, if that is accurate enough.
+  // Open elements are computed as the native product computes them, if that meets the contract.
   open.in_own_arithmetic =
       allows_error(plan_) &&
       native_coefficient(plan_.problem.type, plan_.problem.products()) <= plan_.contract.coefficient;
