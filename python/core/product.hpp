@@ -18,6 +18,9 @@ struct Given {
 class Product {
  public:
   explicit Product(State& state) : state_(state) {}
+  ~Product();
+  Product(const Product&) = delete;
+  Product& operator=(const Product&) = delete;
 
   // False, with or without a Python error, where the product is left to the Python code; nothing has happened
   // then.
@@ -50,6 +53,7 @@ class Product {
   bool make_result(const Given& given);
   void restore_dimensions(Array& c) const;
   void fill_operands();
+  bool uses_null_stream() const { return operands_.queue.stream == nullptr; }
   Ref raise(kintsugi_status status, Ref cause) const;
 
   State& state_;
@@ -72,11 +76,11 @@ namespace kintsugi_python {
 template <typename Call>
 Ref Product::run(Call call) {
   fill_operands();
-  AllocationErrors errors;
+  AllocatingCall allocating(uses_null_stream());
   PyThreadState* const saved = PyEval_SaveThread();
   const kintsugi_status status = call(&operands_);
   PyEval_RestoreThread(saved);
-  return status == KINTSUGI_SUCCESS ? std::move(result_) : raise(status, errors.take_last());
+  return status == KINTSUGI_SUCCESS ? std::move(result_) : raise(status, allocating.take_last_error());
 }
 
 }  // namespace kintsugi_python

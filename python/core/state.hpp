@@ -26,6 +26,11 @@ struct DeviceMemory {
   State* state = nullptr;
   int device = 0;
   Ref held;  // dict: address -> tensor
+  // A workspace of an earlier call in the null stream, for the next one there; the stream's order keeps their
+  // work apart.
+  Ref spare;
+  uintptr_t spare_address = 0;
+  size_t spare_bytes = 0;
 };
 
 inline constexpr int most_devices = 64;

@@ -13,7 +13,7 @@ class Absent:
     """Stands in for the compiled path where there is none: it handles no call."""
 
     multiply = execute = staticmethod(lambda *_: NotImplemented)
-    thread = last = forget = accept_host = staticmethod(lambda *_: None)
+    thread = last = forget = release_memory = accept_host = staticmethod(lambda *_: None)
 
 
 core: Any = Absent
