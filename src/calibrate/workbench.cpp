@@ -23,6 +23,7 @@ void fill_numbers(const cuda::OwnedStream& stream, std::byte* target, std::size_
   stream.synchronize();
 }
 
+// Returns the median, and reorders the times.
 double median(std::vector<double>& times) {
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), middle, times.end());

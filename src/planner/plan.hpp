@@ -150,9 +150,9 @@ Blocking fit_blocking(const Plan& plan, std::size_t limit);
 // if it is the smallest.
 Blocking smaller_blocking(const Blocking& blocking, std::int64_t multiple);
 
-// Returns the number of rows and columns of whose multiples blocks consist. It is an engine's tile where bits
-// depend on the tiles, so that blocking does not move these. Fused and integer products have the same bits on
-// any tiles (engines/device.hpp): their blocks begin wherever slices can be cut.
+// Returns the number of which the rows and columns of every block are multiples. If bits depend on an
+// engine's tiles, it is the tile, so that blocking does not move the tiles. Fused and integer products have
+// the same bits on any tiles (engines/device.hpp): their blocks begin wherever slices can be cut.
 std::int64_t block_multiple(const Plan& plan);
 
 }  // namespace kintsugi::core

@@ -85,7 +85,8 @@ class ItemSteps {
     if (is_ozaki1(plan_)) return multiply_ozaki1(item, workspace);
     select_ahead(item, workspace);
     if (sums_exactly(plan_)) {
-      engine_.multiply_exactly(queue_, tile_of(item, all_of_c(), 0));
+      constexpr std::int32_t only_candidate = 0;
+      engine_.multiply_exactly(queue_, tile_of(item, all_of_c(), only_candidate));
     } else {
       const auto candidates = product_candidates(plan_);
       for (int c = 0; c < static_cast<int>(candidates.size()) && !candidates[c].checked; ++c)
@@ -130,7 +131,7 @@ class ItemSteps {
     item.selected_ahead = candidates.count > 1 || scalars_.on_device() || is_limited_by_exponent() ||
                           plan_.is_checked() || sums_exactly(plan_) || first().program.multiplies_elements();
     if (!item.selected_ahead) return;
-    item.split_ahead = needs_norms(plan_) && splits_by_norms(item, candidates.coefficient, workspace);
+    item.split_ahead = needs_norms(plan_) && try_split_by_norms(item, candidates.coefficient, workspace);
     if (!item.split_ahead) find_ranges(item);
     select(item);
   }
@@ -151,7 +152,7 @@ class ItemSteps {
 
   // Splits whole operands for the first candidate, which norms prove most often, in the step that finds their
   // norms. Returns false, with nothing done, if the engine has no such step for these operands.
-  bool splits_by_norms(Item item, double coefficient, Workspace workspace) const {
+  bool try_split_by_norms(Item item, double coefficient, Workspace workspace) const {
     if (blocking_.m < c_.rows || blocking_.n < c_.columns) return false;
     take_block(item, workspace);
     std::vector<DeviceSplit> splits;
@@ -230,12 +231,12 @@ class ItemSteps {
       source.a = checked_item.a;  // so that use_matrix() copies ranges once
       source.b = checked_item.b;
     }
-    const DeviceChecked& first = *checked_items.front().checked;
-    first.choose(operands_.report);
+    const DeviceChecked& first_checked = *checked_items.front().checked;
+    first_checked.choose(operands_.report);
     for_each_block(blocking_, c_.rows, c_.columns, [&](const ResultBlock& block) {
-      first.begin();
+      first_checked.begin();
       for (Item& checked_item : checked_items) multiply_checked_block(checked_item, block);
-      first.recompute(tile_of(item, block, item.candidate), block, operands_.report);
+      first_checked.recompute(tile_of(item, block, item.candidate), block, operands_.report);
     });
   }
 
@@ -261,6 +262,7 @@ class ItemSteps {
     multiply_tiles(item, a, b, block, checked_block);
   }
 
+  // Takes the memory of a block's products by the item's candidate; every candidate takes the same bytes.
   void take_block(Item& item, Workspace& workspace) const {
     const std::size_t block_bytes = max_block_bytes(plan_, blocking_);
     Workspace memory(workspace.take(block_bytes), block_bytes);
@@ -304,8 +306,9 @@ class ItemSteps {
                       {per_column * block.column, per_column * block.columns}, splits);
   }
 
+  // Splits and multiplies block after block by the item's candidate, which is not checked.
   void multiply_blocks(Item item) const {
-    const bool is_split = item.candidate == 0 && item.split_ahead;
+    const bool is_already_split = item.candidate == 0 && item.split_ahead;
     Slices a;
     Slices b;
     for_each_block(blocking_, c_.rows, c_.columns, [&](const ResultBlock& block) {
@@ -313,7 +316,8 @@ class ItemSteps {
       splits.reserve(2);
       if (needs_split_of_columns(block)) b = plan_split_b(item, block, splits);
       if (needs_split_of_rows(block, blocking_, c_.rows)) a = plan_split_a(item, block, splits);
-      if (!splits.empty() && !is_split) engine_.split(queue_, splits, on_candidate(item, item.candidate));
+      if (!splits.empty() && !is_already_split)
+        engine_.split(queue_, splits, on_candidate(item, item.candidate));
       multiply_tiles(item, a, b, block, block);
     });
   }

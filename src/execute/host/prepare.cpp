@@ -78,8 +78,9 @@ void split_item(const Plan& plan, Side side, const View& copy, Prepared::Item& i
 template <class T>
 Prepared::Item prepare_item(const Plan& plan, Side side, const void* data, std::int64_t index) {
   const Problem& problem = plan.problem;
-  const OperandView<T> source = side == Side::a ? view_of_a<T>(problem, data, nullptr, index)
-                                                : view_of_b<T>(problem, data, nullptr, index);
+  constexpr const Prepared* not_prepared = nullptr;
+  const OperandView<T> source = side == Side::a ? view_of_a<T>(problem, data, not_prepared, index)
+                                                : view_of_b<T>(problem, data, not_prepared, index);
   const MatrixView<const T>& matrix = elements_of(source);
   Prepared::Item item;
   MatrixView<T> target = with_similar_strides(matrix);

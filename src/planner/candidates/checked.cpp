@@ -129,8 +129,9 @@ std::vector<Candidate> norm_emulations(const Plan& plan, int third_moduli) {
   const DeviceEngine* device = plan.engine->device();
   const Contract& contract = plan.contract;
   if (device == nullptr || contract.checked_coefficient == 0) return {};
+  constexpr bool exact = false;
   const int bits = significant_bits(
-      contract.accuracy.is_of(OperandType::f32) ? OperandType::f32 : plan.problem.type, false);
+      contract.accuracy.is_of(OperandType::f32) ? OperandType::f32 : plan.problem.type, exact);
   const int first = contract.accuracy.is_of_type()
                         ? moduli_for(2 * (bits + 4) + 1, 1)
                         : moduli_for(5 - 2 * std::ilogb(contract.coefficient), plan.problem.products());

@@ -8,10 +8,10 @@
 
 namespace kintsugi::core {
 
-// True if only checked programs meet the contract. These are correct rounding; the contracts of FP64 and
-// double-double, for which integers are proved at narrow dynamic ranges alone; and on a device all contracts
-// that native does not meet, since the candidates with windows need native after them. No program meets a
-// contract that is smaller than the error of the last rounding: false.
+// True if only checked programs meet the contract. That holds for correct rounding; for the contracts of FP64
+// and double-double, since their integers are proved at narrow dynamic ranges alone; and on a device for all
+// contracts that native does not meet, since candidates with windows need native after them. False for a
+// contract below the error of the last rounding, which no program meets.
 bool needs_checks(const Plan& plan);
 
 // True if the fallback chain can consist of FP64 candidates that norms prove and a native kernel of the

@@ -85,6 +85,8 @@ std::optional<Candidate> by_residues(const Plan& plan) {
   return candidate;
 }
 
+// Returns the candidate on the grid: by the scheme that was named, else by the one that is faster on the
+// engine.
 std::optional<Candidate> grid_candidate(const Plan& plan) {
   const std::string& scheme = plan.request.scheme;
   auto words = scheme == schemes::ozaki2.name ? std::nullopt : offered(plan, schemes::int52);

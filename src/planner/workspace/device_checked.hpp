@@ -27,7 +27,7 @@ bool allows_error(const Plan& plan);
 struct DeviceCheckedMemory {
   RoundingBound* rounding_bounds_a = nullptr;
   RoundingBound* rounding_bounds_b = nullptr;
-  DeviceOpenElements open;  // open elements of one block of C
+  DeviceOpenElements open_elements;  // open elements of one block of C
   // Ranges, slices and sums of magnitudes, if allows_error(). Their scales are not those of the residues, so
   // they have ranges of their own.
   VectorRange* ranges_a = nullptr;

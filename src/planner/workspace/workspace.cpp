@@ -45,7 +45,8 @@ std::int64_t block_multiple(const Plan& plan) {
   return may_move_tiles ? Slices::vector_multiple : device->tile();
 }
 
-// Halves the memory of a native product on a device, or else the longer side of the blocks.
+// Halves the larger one of the two pieces of memory of a native product on a device, or else the longer side
+// of the blocks.
 Blocking smaller_blocking(const Blocking& blocking, std::int64_t multiple) {
   const auto halved = [](std::size_t bytes) { return bytes / 2 / workspace_alignment * workspace_alignment; };
   if (blocking.native_scratch_bytes + blocking.native_sum_bytes > 0) {

@@ -31,7 +31,7 @@ class DeviceChecked {
 
   // Returns the condition of this candidate's kernels: they exit early unless the candidate computes the
   // current block.
-  DeviceCondition condition() const { return {&memory_.open.state->current, candidate_}; }
+  DeviceCondition condition() const { return {&memory_.open_elements.state->current, candidate_}; }
 
   // Chooses the candidate with which each block of the item begins. Called for one of the candidates.
   void choose(DeviceReport* report) const;

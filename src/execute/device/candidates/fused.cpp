@@ -112,9 +112,12 @@ class FusedCall {
   void select(const Items& items, Overlap overlap) const {
     engine_.select(queue_, a_.at(items), b_.at(items), operands_.scalars, candidates_on_device(plan_),
                    memory_.selections,
-                   {operands_.report, begins_with_selection(plan_), overlap == Overlap::with_products});
+                   {.report = operands_.report,
+                    .begins = begins_with_selection(plan_),
+                    .overlaps_products = overlap == Overlap::with_products});
   }
 
+  // Puts the steps of some batch items into the queue, one launch of each kind for all of them.
   void multiply_together(const Items& items) const {
     const bool conditional = plan_.candidates.size() > 1 || operands_.scalars.on_device();
     if (!conditional) {
@@ -300,11 +303,13 @@ class FusedCall {
     }
     if (plan_.candidates.back().scheme != nullptr) return;
     const auto native = static_cast<std::int32_t>(plan_.candidates.size()) - 1;
+    constexpr bool conditional = true;
     const DeviceTile tile =
-        tile_of(a_.at(items), b_.at(items), items, all_of_c(), on_candidate(true, native));
+        tile_of(a_.at(items), b_.at(items), items, all_of_c(), on_candidate(conditional, native));
     if (!multiplies_before_selection()) return engine_.multiply_unsplit(queue_, tile);
-    engine_.select_or_multiply_unsplit(queue_, tile, candidates_on_device(plan_), memory_.selections,
-                                       {operands_.report, begins_with_selection(plan_), true});
+    engine_.select_or_multiply_unsplit(
+        queue_, tile, candidates_on_device(plan_), memory_.selections,
+        {.report = operands_.report, .begins = begins_with_selection(plan_), .overlaps_products = true});
   }
 
   const Plan& plan_;

@@ -155,12 +155,13 @@ class DeviceOzaki1Product {
 
   // Multiplies slices p, p + 1, ... of A by slice q of B, each into a group of its own.
   void multiply(const Slices& a, int p, const Slices& b, int q, const Accumulators& products) const {
+    constexpr const DeviceFit* no_fit = nullptr;
     Schedule schedule = program_.schedule;
     schedule.terms = schedule.terms.first(static_cast<std::size_t>(products.groups));
     schedule.slices_a = products.groups;
     schedule.groups = products.groups;
     engine_.multiply(task_.queue, schedule, slices_from(a, p, products.groups), slices_from(b, q, 1),
-                     products, memory_.scratch, nullptr, condition_);
+                     products, memory_.scratch, no_fit, condition_);
   }
 
   const DeviceOzaki1Task& task_;
