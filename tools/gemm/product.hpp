@@ -1,4 +1,4 @@
-// One candidate for the product; its constructor makes the plan, run() multiplies.
+// One product of the operands: the constructor makes its plan, run() multiplies.
 #pragma once
 
 #include <optional>
@@ -48,10 +48,11 @@ class RequestedProduct {
 
   const std::string& requested_scheme() const { return row_.requested_scheme; }
 
-  // Computes C; repeats short products to time them.
+  // Computes C and returns the row; repeats short products to time them. Can be called only once.
   Row run();
 
  private:
+  // Sets the settings in the handle and in the environment, from which the library reads some of them only.
   void set_flags(const std::vector<FlagValue>& flags);
   void plan(const kintsugi_options& options, const std::vector<FlagValue>& flags);
   void execute_once(Matrix& c);
