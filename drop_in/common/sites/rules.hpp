@@ -9,13 +9,13 @@
 
 namespace kintsugi::drop_in {
 
-// Options of the calls of a site; those that are "" are not set here.
+// Options of the calls of a site; an option that is "" is not set by the rule.
 struct SiteRule {
   std::string scheme;
   std::string accuracy;
   std::string policy;
 
-  // True if the next BLAS multiplies: the rule says so, or it says nothing.
+  // True if the library behind the drop-in multiplies: the rule says so, or it says nothing.
   bool is_native() const {
     return policy == "native" || scheme == "native" || (scheme + accuracy + policy).empty();
   }
