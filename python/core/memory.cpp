@@ -3,6 +3,8 @@
 namespace kintsugi_python {
 namespace {
 
+// Returns the address of new device memory, whose tensor `memory` holds; nullptr, and keeps the error, if
+// there is none.
 void* hold_bytes(DeviceMemory& memory, size_t bytes, size_t alignment) {
   uintptr_t address = 0;
   const Ref tensor = aligned_bytes(memory.state->torch, memory.device, bytes, alignment, address);
@@ -32,16 +34,17 @@ void deallocate(void* user, void* pointer, size_t) {
 }  // namespace
 
 Ref aligned_bytes(const Torch& torch, int device, size_t bytes, size_t alignment, uintptr_t& address) {
+  // Tries without room for alignment first: torch's tensors are usually aligned.
   for (const size_t size : {bytes, bytes + alignment}) {
     Ref tensor = torch.bytes(device, size);
     if (!tensor) return Ref();
     const Ref first = torch.address_of(tensor.get());
     if (!first) return Ref();
     address = reinterpret_cast<uintptr_t>(PyLong_AsVoidPtr(first.get()));
-    const uintptr_t past = address % alignment;
-    if (past == 0) return tensor;
+    const uintptr_t misalignment = address % alignment;
+    if (misalignment == 0) return tensor;
     if (size > bytes) {
-      address += alignment - past;
+      address += alignment - misalignment;
       return tensor;
     }
   }
@@ -60,7 +63,7 @@ void AllocationErrors::keep_current_error() {
 }
 
 bool use_torchs_memory(State& state, int device, kintsugi_options& options) {
-  if (device >= most_devices) return false;
+  if (device >= max_devices) return false;
   DeviceMemory& memory = state.memory[device];
   if (!memory.held) {
     memory.held = Ref(PyDict_New());

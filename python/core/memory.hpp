@@ -5,16 +5,16 @@
 
 namespace kintsugi_python {
 
-// Returns a tensor of at least `bytes` bytes; sets `address` to the first address in it that is a multiple of
-// `alignment`, a power of two.
+// Returns a tensor with at least `bytes` bytes from the first address in it that is a multiple of
+// `alignment`, and sets `address` to that. Returns an empty Ref, with a Python error, if torch has no memory.
 Ref aligned_bytes(const Torch& torch, int device, size_t bytes, size_t alignment, uintptr_t& address);
 
-// Puts the callbacks for the device into the options. False, maybe without a Python error, if that is
-// impossible: the device's number is too large.
+// Puts the allocator callbacks for the device into the options. Returns false if the device's number is too
+// large, or, with a Python error, if there is no memory.
 bool use_torchs_memory(State& state, int device, kintsugi_options& options);
 
-// Keeps the Python errors of this thread's allocations during its lifetime, so that they are not raised: the
-// library tries smaller blocks before it gives up.
+// During its lifetime keeps the Python errors of this thread's allocations, which are not raised: the library
+// tries smaller blocks of C before it gives up.
 class AllocationErrors {
  public:
   AllocationErrors() : outer_(current) { current = this; }
@@ -22,6 +22,7 @@ class AllocationErrors {
   AllocationErrors(const AllocationErrors&) = delete;
   AllocationErrors& operator=(const AllocationErrors&) = delete;
 
+  // Takes the current Python error as the last one of the innermost object of this thread.
   static void keep_current_error();
   Ref take_last() { return std::move(last_); }
 
