@@ -123,6 +123,14 @@ PyObject* forget(PyObject*, PyObject* capsule) {
   return Ref::borrowed(Py_None).release();
 }
 
+const char release_memory_doc[] =
+    "release_memory()\n--\n\nGives back to torch the workspaces that are kept for later calls.";
+
+PyObject* release_memory(PyObject* module, PyObject*) {
+  for (DeviceMemory& memory : state_of(module).memory) memory.spare = Ref();
+  return Ref::borrowed(Py_None).release();
+}
+
 const char accept_host_doc[] =
     "accept_host(accepted)\n--\n\n"
     "Sets whether multiply() handles products on the CPU that name no engine. It does not until the process\n"
@@ -166,6 +174,7 @@ PyMethodDef methods[] = {{"multiply", multiply, METH_VARARGS, multiply_doc},
                          {"thread", thread, METH_O, thread_doc},
                          {"last", last, METH_O, last_doc},
                          {"forget", forget, METH_O, forget_doc},
+                         {"release_memory", release_memory, METH_NOARGS, release_memory_doc},
                          {"accept_host", accept_host, METH_O, accept_host_doc},
                          {"bind", bind, METH_VARARGS, bind_doc},
                          {nullptr, nullptr, 0, nullptr}};

@@ -99,8 +99,11 @@ bool Product::announce_write() const {
 bool Product::take_workspace(size_t bytes) {
   constexpr size_t alignment = 256;  // of workspaces, by the library's rules
   if (bytes == 0 || device() == on_host) return true;
+  DeviceMemory* const memory = memory_of(state_, device());
+  if (memory == nullptr) return false;
   uintptr_t address = 0;
-  workspace_ = aligned_bytes(state_.torch, device(), bytes, alignment, address);
+  workspace_ = take_spare(*memory, uses_null_stream(), bytes, alignment, address);
+  if (!workspace_) workspace_ = aligned_bytes(state_.torch, device(), bytes, alignment, address);
   if (!workspace_) {
     if (!PyErr_ExceptionMatches(PyExc_Exception)) return false;
     PyErr_Clear();
@@ -109,6 +112,12 @@ bool Product::take_workspace(size_t bytes) {
   operands_.workspace = reinterpret_cast<void*>(address);
   operands_.workspace_size = bytes;
   return true;
+}
+
+Product::~Product() {
+  if (!workspace_ || PyErr_Occurred() != nullptr) return;
+  keep_spare(state_.memory[device()], uses_null_stream(), std::move(workspace_),
+             reinterpret_cast<uintptr_t>(operands_.workspace), operands_.workspace_size);
 }
 
 void Product::fill_operands() {

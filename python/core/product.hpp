@@ -18,6 +18,9 @@ struct Given {
 class Product {
  public:
   explicit Product(State& state) : state_(state) {}
+  ~Product();
+  Product(const Product&) = delete;
+  Product& operator=(const Product&) = delete;
 
   // Reads the arguments and makes or takes the result. Returns false, with or without a Python error, if the
   // product is left to the Python code; then nothing has been changed.
@@ -53,6 +56,7 @@ class Product {
   // Gives C the dimensions of length 1 that it lacks where A or B is a vector.
   void add_vector_dimensions(Array& c) const;
   void fill_operands();
+  bool uses_null_stream() const { return operands_.queue.stream == nullptr; }
   Ref raise(kintsugi_status status, Ref cause) const;
 
   State& state_;
@@ -75,11 +79,11 @@ namespace kintsugi_python {
 template <typename Call>
 Ref Product::run(Call call) {
   fill_operands();
-  AllocationErrors errors;
+  AllocatingCall allocating(uses_null_stream());
   PyThreadState* const saved = PyEval_SaveThread();
   const kintsugi_status status = call(&operands_);
   PyEval_RestoreThread(saved);
-  return status == KINTSUGI_SUCCESS ? std::move(result_) : raise(status, errors.take_last());
+  return status == KINTSUGI_SUCCESS ? std::move(result_) : raise(status, allocating.take_last_error());
 }
 
 }  // namespace kintsugi_python

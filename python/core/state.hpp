@@ -26,6 +26,11 @@ struct DeviceMemory {
   State* state = nullptr;
   int device = 0;
   Ref held;  // dict from addresses to the tensors whose memory the library has
+  // Workspace of an earlier call in the null stream, for the next call there; the stream's order keeps their
+  // work apart.
+  Ref spare;
+  uintptr_t spare_address = 0;
+  size_t spare_bytes = 0;
 };
 
 inline constexpr int max_devices = 64;

@@ -65,8 +65,20 @@ bool Torch::load(PyObject* module) {
   cuda_ = Ref(PyObject_GetAttrString(module, "cuda"));
   byte_ = Ref(PyObject_GetAttrString(module, "uint8"));
   if (!tensor_type_ || !empty_ || !cuda_ || !byte_) return false;
+  load_quick_functions(module);
   module_ = Ref::borrowed(module);
   return true;
+}
+
+void Torch::load_quick_functions(PyObject* module) {
+  const Ref part(PyObject_GetAttrString(module, "_C"));
+  const auto find = [&](const char* name) {
+    return Ref(part ? PyObject_GetAttrString(part.get(), name) : nullptr);
+  };
+  quick_device_ = find("_cuda_getDevice");
+  quick_stream_ = find("_cuda_getCurrentRawStream");
+  quick_is_capturing_ = find("_cuda_isCurrentStreamCapturing");
+  PyErr_Clear();
 }
 
 bool Torch::owns(PyObject* x) {
@@ -119,14 +131,30 @@ Ref Torch::empty(PyObject* example, PyObject* shape) const {
   return Ref(PyObject_CallMethodObjArgs(example, new_empty_.get(), shape, nullptr));
 }
 
+Ref Torch::current_device() const {
+  return quick_device_ ? Ref(PyObject_CallObject(quick_device_.get(), nullptr))
+                       : call_method(cuda_.get(), current_device_);
+}
+
+Ref Torch::address_of_stream(int device) const {
+  const Ref number(PyLong_FromLong(device));
+  if (!number) return Ref();
+  if (quick_stream_) return Ref(PyObject_CallFunctionObjArgs(quick_stream_.get(), number.get(), nullptr));
+  const Ref stream(PyObject_CallMethodObjArgs(cuda_.get(), current_stream_.get(), number.get(), nullptr));
+  return Ref(stream ? PyObject_GetAttr(stream.get(), cuda_stream_.get()) : nullptr);
+}
+
+bool Torch::is_known_not_to_capture() const {
+  if (!quick_is_capturing_) return false;
+  const Ref captures(PyObject_CallObject(quick_is_capturing_.get(), nullptr));
+  if (!captures) PyErr_Clear();
+  return captures.get() == Py_False;
+}
+
 bool Torch::find_stream(int device, kintsugi_queue& queue) const {
   int64_t current = 0;
-  if (!read_number(call_method(cuda_.get(), current_device_), current) || current != device) return false;
-  const Ref number(PyLong_FromLong(device));
-  if (!number) return false;
-  const Ref stream(PyObject_CallMethodObjArgs(cuda_.get(), current_stream_.get(), number.get(), nullptr));
-  if (!stream) return false;
-  const Ref address(PyObject_GetAttr(stream.get(), cuda_stream_.get()));
+  if (!read_number(current_device(), current) || current != device) return false;
+  const Ref address = address_of_stream(device);
   if (!address) return false;
   queue = {KINTSUGI_QUEUE_CUDA, 0, PyLong_AsVoidPtr(address.get())};
   return PyErr_Occurred() == nullptr;

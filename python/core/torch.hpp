@@ -33,6 +33,9 @@ class Torch {
   // one.
   bool find_stream(int device, kintsugi_queue& queue) const;
 
+  // True if the current stream is known not to be captured into a graph.
+  bool is_known_not_to_capture() const;
+
   // Returns a tensor of so many bytes on a device.
   Ref bytes(int device, size_t size) const;
   Ref address_of(PyObject* tensor) const;
@@ -40,6 +43,11 @@ class Torch {
  private:
   // Takes classes and functions of the imported module torch.
   bool load(PyObject* module);
+  // Loads functions of torch's C++ part, which take a tenth of the public ones' time; versions without them
+  // have the public ones.
+  void load_quick_functions(PyObject* module);
+  Ref current_device() const;
+  Ref address_of_stream(int device) const;
   bool is_true(PyObject* x, const Ref& attribute) const;
   bool returns_false(PyObject* x, const Ref& method) const;
 
@@ -48,6 +56,7 @@ class Torch {
   Ref name_, requires_grad_, is_conj_, is_neg_, dtype_, is_cuda_, is_cpu_, get_device_, shape_, stride_,
       data_ptr_, new_empty_;
   Ref current_device_, current_stream_, cuda_stream_;
+  Ref quick_device_, quick_stream_, quick_is_capturing_;  // null: this version has none
 };
 
 }  // namespace kintsugi_python

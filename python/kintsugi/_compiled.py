@@ -13,7 +13,7 @@ class Absent:
     """Replaces the compiled path if there is none; it computes nothing."""
 
     multiply = execute = staticmethod(lambda *_: NotImplemented)
-    thread = last = forget = accept_host = staticmethod(lambda *_: None)
+    thread = last = forget = release_memory = accept_host = staticmethod(lambda *_: None)
 
 
 core: Any = Absent

@@ -95,6 +95,12 @@ def last_report() -> dict[str, Any]:
     return _abi.read_json(lambda *buffer: library.kintsugi_report(this_thread.handle.pointer, *buffer))
 
 
+def release_caches() -> None:
+    """Gives back what calls leave for later ones: plans, launches, and device memory, torch's included."""
+    _abi.check(library.kintsugi_release_caches())
+    _compiled.core.release_memory()
+
+
 def schemes() -> list[dict[str, Any]]:
     """Returns the schemes: name, summary, program, bound, window and source of each (docs/schema/schemes.schema.json)."""
     return _abi.read_json(library.kintsugi_describe_schemes)["schemes"]

@@ -131,7 +131,7 @@ PaperFigure histogram_figure() {
                                            {"shapes", {"512x512x1024"}},
                                            {"histogram", {"true"}},
                                            {"max-elements", {"262144"}}}}},
-                     .drawn = {.dimensions = {"none"}},
+                     .drawn = {.dimensions = {"none"}, .measures = {}},
                      .claims = {{"le-gemm-hist-wmma", fp16_share_ratios},
                                 {"le-gemm-hist-mark", claim_over_markidis},
                                 {"le-gemm-hist-mark-mi210", claim_over_markidis_on_mi210},
