@@ -24,8 +24,9 @@ class Forward {
   int (*call_)(const void*);
 };
 
-// True if calls of this thread may be emulated now; else all are forwarded, among them those that come from
-// within a call of this library.
+// True if a call of this thread may be emulated or has to be recorded. False for calls that come from within
+// a call of this library, and under settings that neither emulate nor record anything: such calls are
+// forwarded at once.
 bool intercepts();
 
 // Source of the things on which a call depends besides its arguments: the stream, the pointer and math modes,

@@ -71,14 +71,14 @@ bool Torch::load(PyObject* module) {
 }
 
 void Torch::load_quick_functions(PyObject* module) {
-  const Ref part(PyObject_GetAttrString(module, "_C"));
+  const Ref compiled_module(PyObject_GetAttrString(module, "_C"));
   const auto find = [&](const char* name) {
-    return Ref(part ? PyObject_GetAttrString(part.get(), name) : nullptr);
+    return Ref(compiled_module ? PyObject_GetAttrString(compiled_module.get(), name) : nullptr);
   };
   quick_device_ = find("_cuda_getDevice");
   quick_stream_ = find("_cuda_getCurrentRawStream");
   quick_is_capturing_ = find("_cuda_isCurrentStreamCapturing");
-  PyErr_Clear();
+  PyErr_Clear();  // of functions that this version of torch lacks
 }
 
 bool Torch::owns(PyObject* x) {

@@ -96,7 +96,7 @@ def last_report() -> dict[str, Any]:
 
 
 def release_caches() -> None:
-    """Gives back what calls leave for later ones: plans, launches, and device memory, torch's included."""
+    """Releases what calls keep for later calls: plans, launches, and device memory, which torch gets back if it is torch's."""
     _abi.check(library.kintsugi_release_caches())
     _compiled.core.release_memory()
 

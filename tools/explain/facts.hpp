@@ -17,7 +17,7 @@ struct OperandFacts {
   std::optional<int> largest_exponent;  // of all vectors; nothing if all elements are zero or not finite
   std::optional<int> smallest_exponent;
   int widest_dynamic_range = 0;     // in binades
-  int median_dynamic_range = 0;     // lower median of the vectors'
+  int median_dynamic_range = 0;     // lower median over the vectors
   std::int64_t widest_vector = 0;   // index of the vector with the widest dynamic range
   std::int64_t largest_vector = 0;  // index of the vector with the largest exponent
   std::int64_t zeros = 0;

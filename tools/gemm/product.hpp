@@ -17,7 +17,7 @@ struct FlagValue {
   std::string name;         // "scheme"
   std::string environment;  // "KINTSUGI_SCHEME"
   std::string value;
-  bool environment_only = false;  // applies to the whole program: the library reads only the variable
+  bool environment_only = false;  // true: the library reads the variable alone, for the whole program
 };
 
 // One row of the table: request, plan, report and measurements.

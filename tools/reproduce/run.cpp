@@ -108,6 +108,7 @@ void add_analysis(Results& measured, const PaperFigure& figure, const ReproduceO
                                          : figure.analysis.make_document(options.quick);
   if (!options.recorded) {
     require_same_samples(file, document);
+    // Many rows in addition to those of sweeps are written like a sweep's, one on a line.
     write_text(file, figure.sweeps.empty() ? document.dump(1) + "\n" : results_text(document));
   }
   measured.analysis_rows = document.at("rows").size();

@@ -27,7 +27,7 @@ struct SitesFile {
 };
 
 // Reads the file that KINTSUGI_SITES names, if it names one, into `sites`. Returns false, with a message that
-// has the value, where the file cannot be read or is no sites file, or a setting contradicts it.
+// has the value, if the file cannot be read, is no sites file, or contradicts a setting.
 bool read_sites(const CommonSettings& settings, std::optional<SitesFile>& sites, std::string& message);
 
 }  // namespace kintsugi::drop_in
