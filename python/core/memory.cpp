@@ -3,11 +3,14 @@
 namespace kintsugi_python {
 namespace {
 
-// Memory of a captured call belongs to the graph, and no other call may write to it.
+// Returns true for calls whose memory later calls may use. Memory of a captured call belongs to the graph,
+// and no other call may write to it.
 bool may_share_memory(const DeviceMemory& memory, bool uses_null_stream) {
   return uses_null_stream && memory.state->torch.is_known_not_to_capture();
 }
 
+// Returns the address of device memory, a spare workspace or a new one, whose tensor `memory` holds; nullptr,
+// and keeps the error, if there is none.
 void* hold_bytes(DeviceMemory& memory, size_t bytes, size_t alignment) {
   uintptr_t address = 0;
   Ref tensor = take_spare(memory, AllocatingCall::uses_null_stream(), bytes, alignment, address);
@@ -44,16 +47,17 @@ void deallocate(void* user, void* pointer, size_t bytes) {
 }  // namespace
 
 Ref aligned_bytes(const Torch& torch, int device, size_t bytes, size_t alignment, uintptr_t& address) {
+  // Tries without room for alignment first: torch's tensors are usually aligned.
   for (const size_t size : {bytes, bytes + alignment}) {
     Ref tensor = torch.bytes(device, size);
     if (!tensor) return Ref();
     const Ref first = torch.address_of(tensor.get());
     if (!first) return Ref();
     address = reinterpret_cast<uintptr_t>(PyLong_AsVoidPtr(first.get()));
-    const uintptr_t past = address % alignment;
-    if (past == 0) return tensor;
+    const uintptr_t misalignment = address % alignment;
+    if (misalignment == 0) return tensor;
     if (size > bytes) {
-      address += alignment - past;
+      address += alignment - misalignment;
       return tensor;
     }
   }
@@ -68,12 +72,13 @@ Ref take_spare(DeviceMemory& memory, bool uses_null_stream, size_t bytes, size_t
 }
 
 void keep_spare(DeviceMemory& memory, bool uses_null_stream, Ref tensor, uintptr_t address, size_t bytes) {
-  constexpr size_t most_bytes = size_t{32} << 20;
-  const bool was_spare = !memory.spare && address == memory.spare_address;  // for a call that needed less
+  constexpr size_t max_bytes = size_t{32} << 20;
+  // Memory that take_spare() has given to this call has more bytes than the call needed.
+  const bool was_spare = !memory.spare && address == memory.spare_address;
   const size_t size = was_spare ? memory.spare_bytes : bytes;
-  if (!memory.spare) memory.spare_address = 0;
+  if (!memory.spare) memory.spare_address = 0;  // other memory may get that address later
   const bool is_better = !memory.spare || memory.spare_bytes < size;
-  if (!tensor || size > most_bytes || !is_better || !may_share_memory(memory, uses_null_stream)) return;
+  if (!tensor || size > max_bytes || !is_better || !may_share_memory(memory, uses_null_stream)) return;
   memory.spare = std::move(tensor);
   memory.spare_address = address;
   memory.spare_bytes = size;
@@ -91,7 +96,7 @@ void AllocatingCall::keep_current_error() {
 }
 
 DeviceMemory* memory_of(State& state, int device) {
-  if (device >= most_devices) return nullptr;
+  if (device >= max_devices) return nullptr;
   DeviceMemory& memory = state.memory[device];
   if (!memory.held) {
     memory.held = Ref(PyDict_New());

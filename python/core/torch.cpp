@@ -13,6 +13,7 @@ bool read_number(const Ref& object, int64_t& number) {
   return number != -1 || PyErr_Occurred() == nullptr;
 }
 
+// Reads a tuple of `count` numbers, each multiplied by `unit`.
 bool read_numbers(const Ref& tuple, int count, int64_t unit, int64_t* numbers) {
   if (!tuple || !PyTuple_Check(tuple.get()) || PyTuple_Size(tuple.get()) != count) return false;
   for (int i = 0; i < count; ++i) {
@@ -70,14 +71,14 @@ bool Torch::load(PyObject* module) {
 }
 
 void Torch::load_quick_functions(PyObject* module) {
-  const Ref part(PyObject_GetAttrString(module, "_C"));
+  const Ref compiled_module(PyObject_GetAttrString(module, "_C"));
   const auto find = [&](const char* name) {
-    return Ref(part ? PyObject_GetAttrString(part.get(), name) : nullptr);
+    return Ref(compiled_module ? PyObject_GetAttrString(compiled_module.get(), name) : nullptr);
   };
   quick_device_ = find("_cuda_getDevice");
   quick_stream_ = find("_cuda_getCurrentRawStream");
   quick_is_capturing_ = find("_cuda_isCurrentStreamCapturing");
-  PyErr_Clear();
+  PyErr_Clear();  // of functions that this version of torch lacks
 }
 
 bool Torch::owns(PyObject* x) {
@@ -98,13 +99,14 @@ bool Torch::read_geometry(PyObject* x, Array& array) const {
   const Ref shape(PyObject_GetAttr(x, shape_.get()));
   if (!shape || !PyTuple_Check(shape.get())) return false;
   const Py_ssize_t dimensions = PyTuple_Size(shape.get());
-  if (dimensions < 1 || dimensions >= most_dimensions) return false;
+  if (dimensions < 1 || dimensions >= max_dimensions) return false;
   array.dimensions = static_cast<int>(dimensions);
   const Ref data = call_method(x, data_ptr_);
   if (!data) return false;
   array.data = static_cast<char*>(PyLong_AsVoidPtr(data.get()));
   const int64_t size = element_size(array.type);
-  const uintptr_t alignment = array.type % 2 == 0 ? 4 : 8;  // of a real part
+  const bool is_single = array.type == KINTSUGI_F32 || array.type == KINTSUGI_C32;
+  const uintptr_t alignment = is_single ? 4 : 8;  // size of a part
   return array.data != nullptr && reinterpret_cast<uintptr_t>(array.data) % alignment == 0 &&
          read_numbers(shape, array.dimensions, 1, array.shape) &&
          read_numbers(call_method(x, stride_), array.dimensions, size, array.strides);
@@ -114,10 +116,11 @@ bool Torch::read(PyObject* x, Array& array) const {
   const Ref gradient(PyObject_GetAttr(x, requires_grad_.get()));
   if (gradient.get() != Py_False || !returns_false(x, is_conj_) || !returns_false(x, is_neg_)) return false;
   const Ref type(PyObject_GetAttr(x, dtype_.get()));
+  constexpr int type_count = 4;
   array.type = 0;
-  while (array.type < 4 && types_[array.type].get() != type.get()) ++array.type;
+  while (array.type < type_count && types_[array.type].get() != type.get()) ++array.type;
   int64_t device = 0;
-  if (array.type == 4 || !read_number(call_method(x, get_device_), device)) return false;
+  if (array.type == type_count || !read_number(call_method(x, get_device_), device)) return false;
   if (!is_true(x, device < 0 ? is_cpu_ : is_cuda_)) return false;
   array.device = device < 0 ? on_host : static_cast<int>(device);
   array.is_writeable = true;
