@@ -180,11 +180,10 @@ __device__ void summarize_sides(const SelectionTask& task, std::int64_t item, Ra
       known[side] = load(task.summaries[side] + item_of(side));
   }
   const int side_of_thread = static_cast<int>(threadIdx.x) / (threads / 2);
-  const bool has_to_read = task.summaries[side_of_thread] == nullptr;
   RangeExtremes found[2];
   extremes_by_block<threads>(
       task.ranges[side_of_thread] + item_of(side_of_thread) * task.vectors[side_of_thread],
-      has_to_read ? task.vectors[side_of_thread] : 0, staging, found);
+      task.summaries[side_of_thread] == nullptr ? task.vectors[side_of_thread] : 0, staging, found);
   selection.a = task.summaries[0] == nullptr ? found[0].summary() : known[0];
   selection.b = task.summaries[1] == nullptr ? found[1].summary() : known[1];
 }

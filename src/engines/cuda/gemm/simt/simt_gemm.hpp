@@ -9,16 +9,16 @@
 
 namespace kintsugi::core::cuda {
 
-// Expected time per inner index, by the times of the tiles (NativeCosts::tile_index).
+// Expected time of a product per inner index. `times`: those of the tiles (NativeCosts::tile_index).
 double simt_time(std::span<const SimtTile> tiles, const NativeShape& shape, std::span<const double> times);
 
-// True if select_or_multiply_unsplit() takes the product and the selection, and needs no more time than two
-// launches.
+// True if select_or_multiply_unsplit() can compute the product and the selection, and takes no more time than
+// two launches.
 bool selects_and_multiplies(const DeviceTile& tile, const SelectionTask& task);
 
-// Selects a candidate for each batch item and, where that is the one of the tile's condition, computes the
-// product as multiply_unsplit() does. The kernel before it has waited for the ranges and for everything that
-// uses the selections or the report.
+// Selects a candidate for each batch item, and computes the product as multiply_unsplit() does if that is the
+// candidate of the tile's condition. The kernel before it must have waited for the ranges, and for everything
+// that uses the selections or the report, because this one reads and writes them without a wait.
 void select_or_multiply_unsplit(const Queue& queue, const DeviceTile& tile, const SelectionTask& task);
 
 }  // namespace kintsugi::core::cuda
