@@ -22,8 +22,8 @@ std::span<const Architecture* const> architectures() {
 
 }  // namespace
 
-// A build without device code plans as one that has all of it; kernels_missing_reason() reports that
-// nothing can run.
+// In a build without device code the kernels count as present, so that plans can be made;
+// kernels_missing_reason() reports that nothing can run.
 bool Architecture::has_gemm_kernels() const {
   return !gemm_image.empty() && (engine_images().empty() || has_image(engine_images(), gemm_image));
 }

@@ -13,7 +13,7 @@ double elements_of(const NativeShape& shape) {
   return static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.items);
 }
 
-// Time to read or write C.
+// Time of a copy of C.
 double copy_time(const NativeShape& shape, const Costs& costs) {
   return elements_of(shape) * static_cast<double>(element_bytes(shape.type)) / costs.call.copy_rate;
 }
@@ -36,15 +36,16 @@ NativeTimes native_times(const NativeShape& shape, const Costs& costs) {
   const double copy_c = copy_time(shape, costs);
   const double own = call.own_launch + products + copy_c;
   const double vendor = call.vendor_launch + operations / vendor_rate(type_costs, shape.is_aligned) + copy_c;
-  const double operands = static_cast<double>(shape.m + shape.n) * static_cast<double>(shape.k) *
-                          static_cast<double>(shape.items) * static_cast<double>(element_bytes(shape.type));
+  const double operand_bytes = static_cast<double>(shape.m + shape.n) * static_cast<double>(shape.k) *
+                               static_cast<double>(shape.items) *
+                               static_cast<double>(element_bytes(shape.type));
   const double test_by_sums = call.test_launch + call.test_read_time * copy_c;
   return {.own = own,
           .own_added = own + 2 * copy_c,
           .vendor = vendor,
           .vendor_added = vendor + test_by_sums + 2 * copy_c,
           .test_by_sums = test_by_sums,
-          .test_by_operands = call.test_operands_launch + operands / costs.call.copy_rate};
+          .test_by_operands = call.test_operands_launch + operand_bytes / costs.call.copy_rate};
 }
 
 }  // namespace kintsugi::core::cuda

@@ -1,4 +1,4 @@
-// Expected times of native products on a device, by our own kernels and by the vendor library's.
+// Expected times of native products on a device, by the library's kernels and by cuBLAS.
 #pragma once
 
 #include "engines/cuda/arch/costs.hpp"

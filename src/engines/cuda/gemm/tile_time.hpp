@@ -10,9 +10,9 @@
 
 namespace kintsugi::core::cuda {
 
-// Returns the time of `count` tiles; `time`: that of as many tiles as the device holds at once. A thread
-// block that has an SM to itself takes two thirds of `time` where an SM holds several; with more than half as
-// many blocks as SMs the device gives some SMs two of them (measured with 100 and 120 blocks on 132 SMs).
+// Returns the time of `count` tiles. `time` is that of as many tiles as the device holds at once. If an SM
+// can hold several thread blocks, one that has the SM to itself takes two thirds of `time`. If there are more
+// than half as many thread blocks as SMs, some SMs get two of them (measured with 100 and 120 on 132 SMs).
 inline double tile_time(std::int64_t count, std::int64_t sm_count, int blocks_per_sm, double time) {
   constexpr double lone_block_time = 0.66;
   const auto tiles_of_an_sm = static_cast<double>(divide_up(count, sm_count));
@@ -21,8 +21,8 @@ inline double tile_time(std::int64_t count, std::int64_t sm_count, int blocks_pe
 }
 
 struct TileChoice {
-  std::size_t number = 0;  // index of the tile
-  double time = 0;         // expected time per inner index
+  std::size_t index = 0;  // of the tile
+  double time = 0;        // expected time per inner index
 };
 
 // Returns the fastest tile for `items` products of the given rows and columns. `times`: for each tile, the

@@ -7,7 +7,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Computes the thread block's tile of C; the kernels before this one have finished.
+// Computes the thread block's tile of C. The caller has waited for the kernels before this one.
 template <class T, int Tile>
 __device__ void multiply_tile(const DeviceTile& tile, KTiles<T, Tile>& tiles) {
   constexpr int side = Tile;
@@ -38,16 +38,15 @@ __device__ void multiply_tile_if_selected(const DeviceTile& tile) {
   if (holds(tile.condition, blockIdx.y)) multiply_tile<T, Tile>(tile, tiles);
 }
 
-// Selects the candidate of the thread block's batch item and computes the tile if this kernel's candidate was
-// selected. Every thread block of an item makes the same selection; the first one stores and reports it. The
-// kernel before this one, a product, has waited for the ranges, so they are read before the grid-dependency
-// wait.
+// Selects the candidate of the thread block's batch item, and computes the tile if it is this kernel's. Every
+// thread block of an item makes the same selection; the first one stores and reports it. The kernel before
+// this one, a product, has waited for the ranges, so they are read before the grid-dependency wait.
 template <int Tile>
 __device__ void select_or_multiply(const DeviceTile& tile, const SelectionTask& task) {
   using Tiles = KTiles<float, Tile>;
   using Staging = RangeStaging<simt_threads>;
   __shared__ bool selected;
-  __shared__ union {  // used by the selection, then by the product
+  __shared__ union {  // first for the selection, then for the product
     alignas(16) unsigned char staging[sizeof(Staging)];
     alignas(16) unsigned char tiles[sizeof(Tiles)];
   } memory;
@@ -55,12 +54,12 @@ __device__ void select_or_multiply(const DeviceTile& tile, const SelectionTask& 
   const std::int64_t item = blockIdx.y;
   DeviceSelection selection;
   select_by_block<simt_threads>(task, item, *reinterpret_cast<Staging*>(memory.staging), selection,
-                                [] { return 0U; });
+                                [] { return 0U; });  // without norms no candidate is proved by them
   if (threadIdx.x == 0) {
     selected = selection.candidate == tile.condition.candidate;
     if (blockIdx.x == 0) {
       task.selection[item] = selection;
-      if (task.reporting.report != nullptr) report(task.reporting, selection, false);
+      if (task.reporting.report != nullptr) report(task.reporting, selection, /*fits=*/false);
     }
   }
   __syncthreads();
@@ -88,8 +87,8 @@ KINTSUGI_SIMT(simt_c64_64, Complex<double>, 64, 1)
 KINTSUGI_SIMT(simt_c64_32, Complex<double>, 32, 2)
 #undef KINTSUGI_SIMT
 
-// Two thread blocks per SM leave 128 registers per thread. For compute capability 10.0, ptxas needs more in
-// the kernel that selects and computes the largest tile.
+// Two thread blocks per SM leave 128 registers per thread. For compute capability 10.0 ptxas needs more of
+// them in the kernel that selects and computes the largest tile.
 #if __CUDA_ARCH__ >= 1000
 inline constexpr int large_tile_blocks = 1;
 #else

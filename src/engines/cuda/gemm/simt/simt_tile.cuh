@@ -1,5 +1,5 @@
-// Tiles of products by SIMT kernels: operands in shared memory, sums in registers, every sum in ascending k by
-// fused multiply-add in the elements' own arithmetic.
+// Tiles of products by SIMT kernels: operands in shared memory, sums in registers, in ascending k by fused
+// multiply-add in the elements' own type.
 #pragma once
 
 #include <type_traits>
@@ -26,13 +26,12 @@ __device__ void add_product(Complex<T>& sum, const Complex<T>& x, const Complex<
          fused(x.imag(), y.real(), fused(x.real(), y.imag(), sum.imag()))};
 }
 
-// Elements of one step of k: `depth` inner indices of a tile's vectors. Padded against bank conflicts of
-// writes along k.
+// Elements of a step, which is `depth` inner indices of a tile's vectors. Padding avoids bank conflicts.
 template <class T, int Tile>
 struct KTile {
   static constexpr int tile = Tile;
   static constexpr int depth = simt_depth<T>(Tile);
-  static constexpr int chunk = 16 / static_cast<int>(sizeof(T));  // elements
+  static constexpr int chunk = 16 / static_cast<int>(sizeof(T));  // elements in 16 bytes
   static constexpr int pitch = tile + chunk;
 
   alignas(16) unsigned char bytes[depth * pitch * sizeof(T)];
@@ -47,11 +46,10 @@ struct KTiles {
   KTile<T, Tile> b[2];
 };
 
-// Patterns in which the threads of a thread block divide an operand's elements of a step among them:
-// neighboring lanes copy what is contiguous in memory, 16 bytes or one element each.
+// Pattern of the copies of a step: neighboring lanes copy neighbors in memory, 16 bytes or one element each.
 enum class SimtCopyPattern : std::uint8_t { chunks_along_vectors, elements_along_vectors, elements_along_k };
 
-// `view` begins at the tile's first vector.
+// Fastest pattern for an operand; `view` begins at the tile's first vector.
 template <class T, int Tile>
 __device__ SimtCopyPattern copy_pattern(const MatrixView<const T>& view) {
   if (view.column_stride < view.row_stride) return SimtCopyPattern::elements_along_k;
@@ -61,8 +59,7 @@ __device__ SimtCopyPattern copy_pattern(const MatrixView<const T>& view) {
                                    : SimtCopyPattern::elements_along_vectors;
 }
 
-// Copies of one thread to shared memory for every step. Complex elements, which may have to be conjugated,
-// pass through registers.
+// Copies of one thread for one operand. Complex elements pass through registers, where they are conjugated.
 template <class T, int Tile>
 class Loader {
  public:
@@ -90,8 +87,8 @@ class Loader {
     source_ = view.data + vector * view.row_stride + p_ * view.column_stride;
   }
 
-  // Begins to load the elements of the next step, which has `inner` of its inner indices, and zeros for the
-  // others. They are in `step` after end_load().
+  // Begins to load the elements of the next step. Its first `inner` inner indices are inside the operand, and
+  // the others become zeros. The elements are in `step` after end_load().
   __device__ void begin_load(Step& step, int inner) {
     if (pattern_ == SimtCopyPattern::chunks_along_vectors) {
       begin_load<SimtCopyPattern::chunks_along_vectors>(step, inner);
@@ -113,7 +110,7 @@ class Loader {
   }
 
  private:
-  // Vectors and inner indices from one copy of a thread to the next, and the number of its copies.
+  // Copies of a thread in a step: vectors and inner indices from one to the next, and their number.
   template <SimtCopyPattern Pattern>
   struct Copies {
     static constexpr bool chunks = Pattern == SimtCopyPattern::chunks_along_vectors;
@@ -126,25 +123,26 @@ class Loader {
   template <SimtCopyPattern Pattern>
   __device__ void begin_load(Step& step, int inner) {
     if (is_whole_ && inner == Step::depth) {
-      load<Pattern, true>(step, inner - p_);
+      load<Pattern, /*Whole=*/true>(step, inner - p_);
     } else {
-      load<Pattern, false>(step, inner - p_);
+      load<Pattern, /*Whole=*/false>(step, inner - p_);
     }
   }
+  // Starts the thread's copies. `Whole`: all exist; `inner_left`: inner indices left from its first one on.
   template <SimtCopyPattern Pattern, bool Whole>
   __device__ void load(Step& step, int inner_left) {
-    using Each = Copies<Pattern>;
+    using Pace = Copies<Pattern>;
     const std::int64_t source_step =
-        Each::along_k ? Each::vectors * matrix_.row_stride : Each::inner * matrix_.column_stride;
+        Pace::along_k ? Pace::vectors * matrix_.row_stride : Pace::inner * matrix_.column_stride;
     T* target = step.at(0, 0) + offset_;
     const T* source = source_;
 #pragma unroll
-    for (int e = 0; e < Each::count; ++e, source += source_step, target += target_step<Pattern>) {
-      const int vectors = e * Each::inner < inner_left ? vectors_left_ - e * Each::vectors : 0;
+    for (int e = 0; e < Pace::count; ++e, source += source_step, target += target_step<Pattern>) {
+      const int vectors = e * Pace::inner < inner_left ? vectors_left_ - e * Pace::vectors : 0;
       if constexpr (is_complex<T>) {
         element_[e] = Whole || vectors > 0 ? *source : T(0);
         if (matrix_.conjugated) element_[e] = {element_[e].real(), -element_[e].imag()};
-      } else if constexpr (!Each::chunks) {
+      } else if constexpr (!Pace::chunks) {
         copy_element(target, source, Whole || vectors > 0);
       } else if (Whole || vectors >= Step::chunk) {
         copy_aligned(target, source, 16);
@@ -153,6 +151,7 @@ class Loader {
       }
     }
   }
+  // Stores the complex elements that load() has read into registers.
   template <SimtCopyPattern Pattern>
   __device__ void store(Step& step) const {
     T* target = step.at(0, 0) + offset_;
@@ -176,21 +175,21 @@ class Loader {
   int vectors_left_;  // vectors of the tile from the thread's first one on
   int p_;             // inner index of the thread's first element
   int offset_;        // offset of the thread's first element in a step
-  T element_[is_complex<T> ? Tile * Step::depth / simt_threads : 1];
+  T element_[is_complex<T> ? Tile * Step::depth / simt_threads : 1];  // complex elements on their way
 };
 
-// Sums of one thread. Its rows and columns come in groups that one access reads; neighboring threads have
-// neighboring groups.
+// Sums of one thread, for groups of rows and columns that one access reads; neighbors have adjacent groups.
 template <class T, int Tile>
 class Sums {
  public:
   static constexpr int thread_side = Tile / simt_side;  // rows and columns of a thread
 
-  // Row and column in the tile of sum number e.
+  // Row and column in the tile of the thread's e-th sum.
   __device__ static Position position(int e) {
     return {tile_index(row_thread(), e % thread_side), tile_index(column_thread(), e / thread_side)};
   }
 
+  // Adds the products of inner index p of a step.
   __device__ void add(KTile<T, Tile>& a, KTile<T, Tile>& b, int p) {
     T x[thread_side];
     T y[thread_side];
@@ -203,15 +202,15 @@ class Sums {
     }
   }
 
-  // Stores sum number e at e * simt_threads + threadIdx.x.
+  // Stores the thread's e-th sum at e * simt_threads + threadIdx.x.
   __device__ void store(T* stored) const {
 #pragma unroll
     for (int e = 0; e < thread_side * thread_side; ++e)
       stored[e * simt_threads + threadIdx.x] = sum_[e / thread_side][e % thread_side];
   }
 
-  // Writes the elements and returns the sums that are not reliable; with beta != 0 their elements are left as
-  // they are.
+  // Writes the elements and returns the sums that are not reliable. If beta is not 0, the elements of such
+  // sums are left as they are, since their recomputation needs the old C.
   __device__ UnreliableSums write(const MatrixView<T>& c, const Scalars<T>& scalars,
                                   RealOf<T> min_sum) const {
     std::uint64_t unreliable = 0;
@@ -234,8 +233,8 @@ class Sums {
  private:
   static_assert(thread_side * thread_side <= 64);
 
-  // FP32 kernels need not find sums of zero: operands whose ranges prove their sums never reach them, since
-  // an emulation accepts such operands.
+  // FP32 kernels need not find sums of zero. These matter only if ranges prove the sums, and operands with
+  // such ranges never reach these kernels, because an emulation accepts them.
   static constexpr bool finds_zeros = std::is_same_v<RealOf<T>, double>;
 
   __device__ std::uint64_t zeros() const {
@@ -259,7 +258,7 @@ class Sums {
   static_assert(access_length * sizeof(T) == sizeof(int4) || access_length * sizeof(T) == sizeof(int2));
   using Access = std::conditional_t<access_length * sizeof(T) == sizeof(int4), int4, int2>;
 
-  // Row or column of the tile that is number r of a thread's own.
+  // Row or column of the tile that is the r-th of those that thread `thread` of a side has.
   __device__ static int tile_index(int thread, int r) {
     return (r / access_length * simt_side + thread) * access_length + r % access_length;
   }
@@ -281,7 +280,8 @@ struct InnerRange {
   std::int64_t count;
 };
 
-// Adds the products of the given inner indices for the tile of C that begins at (first_row, first_column).
+// Adds the products of the inner indices `inner` for the tile that begins at (first_row, first_column) of the
+// region `tile` of C.
 template <class T, int Tile>
 __device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int64_t first_column,
                        const InnerRange& inner, KTiles<T, Tile>& tiles, Sums<T, Tile>& sums) {
@@ -298,12 +298,12 @@ __device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int6
     a.end_load(tiles.a[current]);
     b.end_load(tiles.b[current]);
     __syncthreads();
-    if (k_left < depth) {  // no zeros are added past k: they would turn a sum of -0 into +0
+    if (k_left < depth) {  // products of the zeros after k are not added: they would turn a sum of -0 into +0
 #pragma unroll 1
       for (int p = 0; p < k_left; ++p) sums.add(tiles.a[current], tiles.b[current], p);
       return;
     }
-    // Copies of one operand at a time, so that their instructions do not wait for each other.
+    // The copies of one operand are issued at a time, so that these instructions do not wait for each other.
     if (k_left > depth) a.begin_load(tiles.a[current ^ 1], inner_of_step(k_left - depth));
 #pragma unroll
     for (int p = 0; p < depth / 2; ++p) sums.add(tiles.a[current], tiles.b[current], p);
