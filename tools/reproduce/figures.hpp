@@ -56,6 +56,7 @@ std::vector<PaperFigure> study_figures();
 std::vector<PaperFigure> mixpert_figures();
 PaperFigure mixpert_levels_figure();
 PaperFigure mixpert_arithmetic_figure();
+PaperFigure mixpert_programs_figure();
 std::vector<PaperFigure> dgemm_tc_figures();
 std::vector<PaperFigure> accumulation_figures();
 

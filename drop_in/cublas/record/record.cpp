@@ -35,6 +35,17 @@ Record& the_record() {
   return *record;
 }
 
+std::string_view type_name(const std::optional<kintsugi_type>& type) {
+  if (!type) return {};
+  switch (*type) {
+    case KINTSUGI_F32: return "fp32";
+    case KINTSUGI_F64: return "fp64";
+    case KINTSUGI_C32: return "c32";
+    case KINTSUGI_C64: return "c64";
+    default: return {};
+  }
+}
+
 ProblemKey key_of(const char* symbol, const Call& call) {
   return {.symbol = symbol,
           .op_a = call.op_a,
@@ -43,7 +54,8 @@ ProblemKey key_of(const char* symbol, const Call& call) {
           .n = call.n,
           .k = call.k,
           .count = call.count,
-          .site = call.site != nullptr ? std::string_view(call.site->name) : std::string_view()};
+          .site = call.site != nullptr ? std::string_view(call.site->name) : std::string_view(),
+          .type = type_name(call.type)};
 }
 
 // Returns the problem's record, which it adds if there is none; nullptr if too many are kept.

@@ -73,6 +73,7 @@ Json problem_json(const ProblemKey& key, const ProblemRecord& problem) {
                {"k", key.k},
                {"batch_count", key.count}};
   if (!key.site.empty()) json["site"] = std::string(key.site);
+  if (!key.type.empty()) json["type"] = std::string(key.type);
   json.update(counts_json(problem));
   json["device_seconds"] = device_seconds(problem);
   json["sampled_calls"] = problem.sampled_calls;

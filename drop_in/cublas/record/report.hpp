@@ -18,6 +18,7 @@ struct ProblemKey {
   int op_a, op_b;
   std::int64_t m, n, k, count;
   std::string_view site;  // name of the call site; "" without KINTSUGI_SITES
+  std::string_view type;  // of the matrices: fp32, fp64, c32 or c64; "" where cuBLAS answers other types
 
   auto operator<=>(const ProblemKey&) const = default;
 };

@@ -64,5 +64,7 @@ inline constexpr const char* escapes_truncation =
 
 // Figs. 12 and 13.
 PaperFigure histogram_figure();
+// Fig. 18.
+PaperFigure trade_figure();
 
 }  // namespace kintsugi::tools::le_gemm

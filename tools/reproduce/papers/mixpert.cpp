@@ -137,7 +137,8 @@ std::vector<PaperFigure> mixpert_figures() {
            .drawn = {.dimensions = {"k"}, .measures = {frobenius}},
            .claims = claims()},
           mixpert_levels_figure(),
-          mixpert_arithmetic_figure()};
+          mixpert_arithmetic_figure(),
+          mixpert_programs_figure()};
 }
 
 }  // namespace kintsugi::tools
