@@ -11,8 +11,8 @@
 namespace kintsugi::test {
 namespace {
 
-// Adds the products one by one, each by a fused multiply-add, in the order of base/embedding.hpp; and so those
-// of each of `parts` equal parts of k, whose sums are added in the end.
+// Adds the products of each of `parts` parts of k one by one, each by a fused multiply-add, in the order of
+// base/embedding.hpp, and in the end the parts' sums.
 template <class R, class View>
 R sequential_sum(const View& a, const View& b, std::int64_t i, std::int64_t v, std::int64_t parts = 1) {
   const std::int64_t length =

@@ -1,4 +1,4 @@
-// Native FP32 products of small matrices, whose inner indices are divided among the thread blocks of a cluster.
+// Native FP32 products of small matrices: the thread blocks of a cluster divide the inner indices of a tile.
 #pragma once
 
 #include <cstddef>
