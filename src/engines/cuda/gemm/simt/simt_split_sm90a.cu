@@ -28,7 +28,7 @@ __device__ InnerRange inner_range(std::int64_t k, int block, int blocks) {
   return {first, min(length, k - first)};
 }
 
-// Adds the parts of a sum in the order of the cluster's thread blocks. Each block has its part at `address` of
+// Adds the parts of a sum in the order of the thread blocks of a cluster. Each has its part at `address` of
 // its shared memory.
 __device__ float sum_of_parts(std::uint32_t address, int blocks) {
   float parts[simt_split_blocks];
