@@ -58,7 +58,7 @@ def work(number, options, barrier, results):
 
 
 def timed(device, program, level, seconds):
-    """How many correlations were made until the time was over, and how long they took."""
+    """Returns the number of correlations made until the time was over, and the seconds that they took."""
     begin = time.perf_counter()
     count = 0
     while time.perf_counter() - begin < seconds:

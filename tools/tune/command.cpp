@@ -79,7 +79,7 @@ constexpr const char* footer =
     "same command\n"
     "goes on after an interruption. The whole description: docs/TUNING.md.";
 
-// Options on the error and on the calls that are tuned.
+// Options that define the error and the calls that it is of.
 void add_error_options(CLI::App& command, TuneRequest& request) {
   command.add_option("--limit", request.limit, "Largest error of the program")->required();
   command.add_option("--library", request.library, "Whose calls are tuned: blas or cublas")
@@ -98,7 +98,7 @@ void add_error_options(CLI::App& command, TuneRequest& request) {
                      "File that the program writes, .npy, removed before each run [the sites' last outputs]");
 }
 
-// Options on the search and on the files.
+// Options of the search and of what is written.
 void add_search_options(CLI::App& command, TuneRequest& request) {
   command
       .add_option("--levels", request.levels, "Levels NAME or NAME@WEIGHT, the most accurate first [by type]")

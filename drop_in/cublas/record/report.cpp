@@ -95,14 +95,14 @@ void print_table(const Record& record) {
   std::fprintf(stderr, "kintsugi: calls of cuBLAS under policy %s\n%10s %10s %10s %12s  %s\n",
                policy_name(settings().policy), "calls", "emulated", "failed", "seconds",
                "problem: what multiplied");
-  const auto print = [](const ProblemRecord& problem, const std::string& text) {
+  const auto print_line = [](const ProblemRecord& problem, const std::string& text) {
     std::fprintf(stderr, "%10lld %10lld %10lld %12s  %s\n", static_cast<long long>(problem.calls),
                  static_cast<long long>(problem.calls - problem.native_calls),
                  static_cast<long long>(problem.failed_calls), seconds_text(problem).c_str(), text.c_str());
   };
   for (const auto& [key, problem] : record.problems)
-    print(problem, std::string(key.symbol) + " " + shape_of(key) + ": " + programs_of(problem));
-  if (record.others.calls > 0) print(record.others, "other problems");
+    print_line(problem, std::string(key.symbol) + " " + shape_of(key) + ": " + programs_of(problem));
+  if (record.others.calls > 0) print_line(record.others, "other problems");
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ PaperFigure trade_figure() {
             {{"schemes", {"fp16", "legemm", "native"}},
              {"accumulators", {a800}},
              {"types", {"fp32", "fp64"}},
-             {"distributions", {tested}},
+             {"distributions", {tested_distribution}},
              {"m", {"64"}},
              {"n", {"64"}},
              {"k", {"256", "512", "1024", "2048", "4096", "8192"}},

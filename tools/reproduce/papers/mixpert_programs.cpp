@@ -96,7 +96,7 @@ class Tuned {
     }
   }
 
-  // Returns the greedy search's result beside the best combination; null if level IV exceeds the limit.
+  // Returns the greedy search's result and the best of all combinations; null if level IV exceeds the limit.
   Json search(double limit) {
     problem_.limit = limit;
     const Levels most_accurate(names_.size(), 0);

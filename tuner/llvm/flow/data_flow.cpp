@@ -42,8 +42,8 @@ bool refers_to_zero(const llvm::Value* pointer) {
   return is_stored;
 }
 
-// Memory: a value of the function that is analysed, or the memory that is found by loading pointers from
-// there, each at a constant offset in bytes, as a member of a struct is.
+// Memory that a value of the analysed function points to, or that is reached from there by loading pointers,
+// each at a constant offset in bytes, as a member of a struct is.
 struct Object {
   const llvm::Value* base = nullptr;
   std::vector<std::int64_t> loads = {};
@@ -77,7 +77,7 @@ std::optional<std::int64_t> sum(std::optional<std::int64_t> x, std::optional<std
   return x && y ? std::optional(*x + *y) : std::nullopt;
 }
 
-// The memory that is reached from these pointers by the loads and the last offset of an object.
+// Returns what the loads and the last offset of an object reach from these pointers.
 Objects continued(Objects pointers, const Object& object) {
   for (Object& pointer : pointers) {
     if (object.loads.empty()) {

@@ -1,6 +1,7 @@
-// The half-precision program of tiles that fail Eq. 9 (docs/schemes/mixpert.md, section 4): digits of 8 bits
-// in fp16 fragments of mma.sync, from the original elements. One warp computes a fragment of 16 rows and 8
-// columns over all tiles that fail in its rows or columns; sums are in the order of the fragments of wgmma.
+// The half-precision program, for tiles that fail Eq. 9 (docs/schemes/mixpert.md, section 4). It makes digits
+// of 8 bits from the original elements and multiplies them as fp16 numbers by mma.sync. One warp computes a
+// fragment of 16 rows and 8 columns over all tiles that fail in its rows or columns. Its threads have the
+// sums that they have in a fragment of wgmma.
 #pragma once
 
 #include "arith/exponent.hpp"
@@ -11,19 +12,20 @@
 
 namespace kintsugi::core::cuda {
 
-// Inner indices of a vector that one thread holds: four threads share a piece, 32 inner indices with one
-// exponent. The instructions may multiply them in any order that is the same for A and B, since sums over a
-// piece are exact.
+// Inner indices of a piece that one thread holds. A piece is 32 inner indices of a vector, which have one
+// exponent, and four threads share it. The instructions may multiply inner indices in any order that is the
+// same for A and B, since sums over a piece are exact.
 inline constexpr int half_elements = half_piece / 4;
 
-// A thread's part of a vector in a piece: integers of 48 bits with signs, and the weight of the exponent.
+// A thread's elements of a piece: integers of 48 bits with signs, and the weight that the piece's exponent
+// gives.
 struct Fp16Vector {
   std::uint64_t integers[half_elements];
   std::uint32_t negative = 0;  // bit e: element e
   float weight;
 
-  // Elements begin ... begin + half_elements - 1 of a vector, with zeros from `end` on; NaN and infinities
-  // count as zeros. The four threads of a vector call it together.
+  // Takes elements begin ... begin + half_elements - 1 of a vector, with zeros from `end` on; NaN and
+  // infinities count as zeros. The four threads of a piece call it together.
   __device__ Fp16Vector(const float* vector, std::int64_t stride, std::int64_t begin, std::int64_t end,
                         int panel_exponent) {
     float elements[half_elements];
@@ -44,8 +46,8 @@ struct Fp16Vector {
     }
   }
 
-  // Digit `digit` of elements 2 pair and 2 pair + 1 in fp16, with the elements' signs: 1024 + d has the bits
-  // 0x6400 + d for 0 <= d < 1024, and 1024 is subtracted from it.
+  // Digit `digit` of elements 2 pair and 2 pair + 1 in fp16, with the elements' signs. A digit d is converted
+  // by the bits 0x6400 + d, which are those of 1024 + d for 0 <= d < 1024, and a subtraction of 1024.
   __device__ std::uint32_t digits(int digit, int pair) const {
     const int shift = half_digit_bits * (half_digits - 1 - digit);
     const auto low = static_cast<std::uint32_t>(integers[2 * pair] >> shift) & 0xffU;
@@ -56,12 +58,13 @@ struct Fp16Vector {
   }
 };
 
-// Digits of the warp's 16 rows: a thread has rows g and g + 8, g = lane / 4. The registers are those of A's
-// fragments for two instructions of 16 inner indices.
+// Digits of a piece of the warp's 16 rows. A thread has rows g and g + 8 with g = lane / 4. For each digit
+// there are the registers of A's fragments for two instructions, of 16 inner indices each.
 struct Fp16Rows {
   std::uint32_t digits[half_digits][2][4];
   float weights[2];
 
+  // Sets the digits of row g (r = 0) or g + 8 (r = 1).
   __device__ void load(int r, const Fp16Vector& row) {
     weights[r] = row.weight;
 #pragma unroll
@@ -73,7 +76,8 @@ struct Fp16Rows {
   }
 };
 
-// Digits of 8 columns: a thread has column lane / 4. `weights` are those of the two columns of its sums.
+// Digits of a piece of the warp's 8 columns. A thread has column lane / 4, but `weights` are those of the two
+// columns of its sums.
 struct Fp16Columns {
   std::uint32_t digits[half_digits][2][2];
   float weights[2];
@@ -91,8 +95,8 @@ struct Fp16Columns {
   }
 };
 
-// Adds one piece to the sums of a fragment. The products of digits s and w - s, for all s, have one sum;
-// these sums are added with w descending, as half_value() (arith/tile_arithmetic.hpp) adds them.
+// Adds the products of one piece to the sums of a fragment. The products of digits s and w - s for all s are
+// added first. These sums are added with w descending, as in half_value() (arith/tile_arithmetic.hpp).
 __device__ inline void add_half_piece(float (&sums)[4], const Fp16Rows& rows, const Fp16Columns& columns) {
   float value[4];
 #pragma unroll
@@ -113,7 +117,7 @@ __device__ inline void add_half_piece(float (&sums)[4], const Fp16Rows& rows, co
     sums[i] = __fmaf_rn(value[i], __fmul_rn(rows.weights[i / 2], columns.weights[i % 2]), sums[i]);
 }
 
-// The `count` vectors of a panel from `first` on, of one operand, and the weights of the panel's tiles.
+// One panel of an operand: vectors first ... first + count - 1, and the weights of their tiles.
 struct Fp16Panel {
   MatrixView<const float> elements;  // vectors x k
   std::int64_t first;
@@ -126,20 +130,20 @@ struct Fp16Panel {
     return __float_as_uint(__ldcg(weights + tile * stride)) >> 31 != 0;
   }
 
-  // Returns the thread's part of vector v of the panel in the piece that begins at inner index `piece`.
+  // Returns the thread's elements of vector v of the panel in the piece that begins at inner index `piece`.
   // Beyond the last vector the elements are zeros.
   __device__ Fp16Vector vector(int v, std::int64_t piece) const {
     const bool exists = v < count;
     const std::int64_t begin = piece + threadIdx.x % 4 * half_elements;
-    // The scale of a vector with NaN or infinities is not in `scales`; its elements of C do not use the sums.
+    // A vector with NaN or infinities has no scale in `scales`, and its elements of C do not use the sums.
     const int scale = exists && scales[v] != special_scale ? scales[v] : 0;
     return Fp16Vector(&elements(first + (exists ? v : 0), 0), elements.column_stride, begin,
                       exists ? elements.columns : 0, -scale);
   }
 };
 
-// Adds all pieces of the tiles that fail in the rows or in the columns, in ascending order of k. All threads
-// of a warp call it together.
+// Adds all pieces of the tiles that fail in the rows' panel `a` or in the columns' panel `b`, in ascending k.
+// `depth`: inner indices of a tile. All threads of a warp call it together.
 __device__ inline void add_half_fragment(float (&sums)[4], const Fp16Panel& a, const Fp16Panel& b,
                                          int depth) {
   const auto lane = static_cast<int>(threadIdx.x % 32);

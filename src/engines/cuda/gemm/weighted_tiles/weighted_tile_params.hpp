@@ -8,17 +8,20 @@
 
 namespace kintsugi::core::cuda {
 
-// Vectors that share a tile's exponent: 16 rows of A, 8 columns of B, so that the four elements of a thread
-// in a fragment of 16 x 8 of wgmma have one product of weights.
+// Vectors of a tile, which share an exponent: 16 rows of A or 8 columns of B. So the four elements of a
+// thread in a fragment of 16 x 8 of wgmma have the same product of weights.
 inline constexpr int weighted_tile_rows = 16;
 inline constexpr int weighted_tile_columns = 8;
 
-// Tile of a cluster: 256 rows, 128 in each thread block, whose consumer warpgroups have 64 each. The slices
-// of the 64 columns are loaded to both blocks. A thread holds 32 registers each of FP32 sums, combined high
-// integers and two INT32 accumulators: the weights 2^0 and 2^-7 first, then 2^-14 and 2^-21. With 96 columns
-// these would be 192, too many beside those of the epilogue and the half-precision program. m64n64k32 with
-// both operands in shared memory reads its 4 KB in the 32 cycles that it takes, so the matrix unit can be
-// busy for 4/5 of the time beside the copies into shared memory; conversions leave it less than that.
+// Tile of a cluster: 64 columns and 256 rows, of which each thread block has 128 and each of its consumer
+// warpgroups 64. The slices of the columns are loaded to both thread blocks.
+//
+// A thread holds 32 registers each of FP32 sums, of the combined high integers and of two INT32 accumulators,
+// for products of weights 2^0 and 2^-7 first and then for those of 2^-14 and 2^-21. With 96 columns these
+// would be 192 registers, too many together with those of the epilogue and the half-precision program. The
+// instruction m64n64k32 with both operands in shared memory reads its 4 KB in the 32 cycles that it takes.
+// With the copies into shared memory the matrix unit can therefore be busy for 4/5 of the time; because of
+// the conversions it is busy for less.
 struct WeightedTile {
   int slices_a;
   int slices_b;
@@ -30,8 +33,8 @@ struct WeightedTile {
   static constexpr int row_panels = rows / weighted_tile_rows;
   static constexpr int column_panels = columns / weighted_tile_columns;
 
-  // Weights of a stage, up to four tiles along k: those of the rows, then from column_weights on of the
-  // columns, both aligned for bulk copies.
+  // Weights in a stage, for up to four tiles along k: first those of the rows, then from byte column_weights
+  // on those of the columns. Both are aligned as bulk copies demand.
   static constexpr int column_weights = 128;
   static constexpr int weight_bytes = 256;
 
@@ -56,9 +59,10 @@ struct WeightedTileParams {
   TileSchedule schedule;
   bool shares_a = false;  // all batch items have the same slices
   bool shares_b = false;
-  std::int32_t k_tiles = 0;  // tiles along k in the pipeline's k-blocks, all-zero ones included
-  // As in Slices, of the first row and column of the region of C. Weights of the next tile along k are
-  // panels_a apart, those of the next batch item panels_a * tiles_of_vector.
+  std::int32_t k_tiles = 0;  // tiles along k in the pipeline's k-blocks, those of padding included
+  // Slices::tile_weights and Slices::tile_failures, from the first row or column of the region of C on.
+  // Weights of the next tile along k are panels_a (panels_b) further on, those of the next batch item
+  // tiles_of_vector times as far.
   const float* weights_a = nullptr;
   const float* weights_b = nullptr;
   const std::int32_t* failures_a = nullptr;

@@ -1,10 +1,12 @@
 // GEMM for Hopper of int8 slices with one exponent per tile of 16 rows, or 8 columns, and 32 to 256 inner
-// indices (docs/schemes/mixpert.md). For every tile along k the products of slices of weights 2^0 and 2^-7
-// are added in INT32, one sum for each weight, and both sums are combined and converted to FP32 in the same
-// registers; then those of weights 2^-14 and 2^-21. One fma adds the value of both, times the product of both
-// tiles' weights, to the element's sum. The two thread blocks of a cluster share the slices of B's columns by
-// multicast. In each thread block one thread loads tiles, and two warpgroups multiply 64 rows each, in turns:
-// one converts while the other's products run.
+// indices (docs/schemes/mixpert.md). For every tile along k the products of slices whose weight is 2^0 and
+// those whose weight is 2^-7 are added in INT32, one sum for each weight. Both sums are combined and
+// converted to FP32 in the same registers. The same follows for the weights 2^-14 and 2^-21. One fma adds the
+// value of all four, times the product of both tiles' weights, to the element's sum.
+//
+// The two thread blocks of a cluster share the slices of B's columns by multicast. In each thread block one
+// thread loads tiles, and two warpgroups multiply 64 rows each, in turn: one converts while the other's
+// products run.
 #pragma once
 
 #include "engines/cuda/gemm/weighted_tiles/half_precision.cuh"
@@ -16,8 +18,8 @@ namespace kintsugi::core::cuda {
 template <class Config>
 using WeightedIntegers = std::int32_t[Config::sums];
 
-// Issues the products x_i y_j with i + j = Weight over 32 inner indices. `Begins`: they are the first ones of
-// a tile.
+// Issues the products of slices i of A and j of B with i + j = Weight over 32 inner indices. `Begins`: they
+// are the first ones of a tile, with which sums begin.
 template <class Config, int Weight, bool Begins>
 __device__ __forceinline__ void add_weight(WeightedIntegers<Config>& sums, MatrixDescriptor a,
                                            MatrixDescriptor b) {
@@ -34,8 +36,8 @@ __device__ __forceinline__ void add_weight(WeightedIntegers<Config>& sums, Matri
   }
 }
 
-// Issues the products of weights First (added to `high`) and First + 1 (added to `low`) for instructions
-// Step, Step + 1, ... of a tile along k.
+// Issues the products of weights First (added to `high`) and First + 1 (added to `low`) for steps Step, Step
+// + 1 and so on of a tile along k; a step is 32 inner indices.
 template <class Config, int First, int Step = 0>
 __device__ __forceinline__ void add_steps(WeightedIntegers<Config>& high, WeightedIntegers<Config>& low,
                                           MatrixDescriptor a, MatrixDescriptor b) {
@@ -46,8 +48,8 @@ __device__ __forceinline__ void add_steps(WeightedIntegers<Config>& high, Weight
   }
 }
 
-// Multiplies the products of weights First and First + 1 of one tile along k, which begins at an instruction
-// of the pipeline's stage.
+// Computes the sums of the products of weights First and First + 1 of one tile along k, which begins at step
+// `first_step` of the pipeline's stage.
 template <class Config, int First>
 __device__ __forceinline__ void multiply_weights(WeightedIntegers<Config>& high,
                                                  WeightedIntegers<Config>& low,
@@ -66,14 +68,14 @@ __device__ __forceinline__ void multiply_weights(WeightedIntegers<Config>& high,
   if constexpr (Config::has_weight(First + 1)) warpgroup_fence_operand(low);
 }
 
-// RN32(128 high + low) of one element; HasLow is false if `low` has no products. At most 256 products of
-// 127 * 127 leave room for the factor in INT32.
+// 128 high + low of one element, rounded to FP32; HasLow is false if `low` has no products. INT32 holds the
+// sum, because `high` has at most 256 products of 127 * 127.
 template <bool HasLow>
 __device__ __forceinline__ float combined(std::int32_t high, std::int32_t low) {
   return __int2float_rn(HasLow ? high * 128 + low : high * 128);
 }
 
-// Weights of a warp's rows and of all columns of the tile of C, for one tile along k.
+// Weights of a warp's rows and of all columns of the tile of C, for tile `tile` along k of the k-block.
 template <class Config>
 struct TileWeights {
   float row;
@@ -110,7 +112,7 @@ __device__ __forceinline__ void add_values(float (&sums)[Config::sums], const fl
   }
 }
 
-// Adds one tile along k, number `tile` of its k-block.
+// Adds one tile along k, the `tile`-th of its k-block.
 template <class Config>
 __device__ __forceinline__ void add_k_tile(float (&sums)[Config::sums],
                                            WeightedTilePipelineState<Config>& pipeline, int tile,
@@ -136,7 +138,7 @@ __device__ __forceinline__ void add_k_tile(float (&sums)[Config::sums],
   add_values<Config>(sums, high, third, fourth, weights);
 }
 
-// Adds the products of failing tiles to `fp16_sums` for every fragment of the warp.
+// Sets the sums of failing tiles, in `fp16_sums`, for every fragment of the warp.
 template <class Config>
 __device__ void add_half_precision(float (&fp16_sums)[Config::sums], const WeightedTileParams& params,
                                    const WeightedTileSharedStorage<Config>& shared, const TileCoord& coord) {
@@ -146,26 +148,26 @@ __device__ void add_half_precision(float (&fp16_sums)[Config::sums], const Weigh
   const std::int64_t item_b = params.shares_b ? 0 : coord.item;
   const int row = warp * weighted_tile_rows;
   if (row >= shared.epilogue.rows) return;
-  const Fp16Panel a{view_of<const float>(params.tile.a.matrix, params.tile.a.item + coord.item),
-                    shared.epilogue.first_row + row,
-                    shared.epilogue.rows - row,
-                    shared.epilogue.scales + row,
-                    params.weights_a + item_a * params.panels_a * params.tiles_of_vector +
-                        (region.rows.first + row) / weighted_tile_rows,
-                    params.panels_a};
+  const Fp16Panel a{.elements = view_of<const float>(params.tile.a.matrix, params.tile.a.item + coord.item),
+                    .first = shared.epilogue.first_row + row,
+                    .count = shared.epilogue.rows - row,
+                    .scales = shared.epilogue.scales + row,
+                    .weights = params.weights_a + item_a * params.panels_a * params.tiles_of_vector +
+                               (region.rows.first + row) / weighted_tile_rows,
+                    .stride = params.panels_a};
   const MatrixView<const float> columns =
       view_of<const float>(params.tile.b.matrix, params.tile.b.item + coord.item);
 #pragma unroll 1
   for (int fragment = 0; fragment < Config::fragments; ++fragment) {
     const int column = fragment * weighted_tile_columns;
     if (column >= shared.epilogue.columns) break;
-    const Fp16Panel b{columns,
-                      shared.epilogue.first_column + column,
-                      shared.epilogue.columns - column,
-                      shared.epilogue.scales + WeightedTile::rows + column,
-                      params.weights_b + item_b * params.panels_b * params.tiles_of_vector +
-                          (region.columns.first + column) / weighted_tile_columns,
-                      params.panels_b};
+    const Fp16Panel b{.elements = columns,
+                      .first = shared.epilogue.first_column + column,
+                      .count = shared.epilogue.columns - column,
+                      .scales = shared.epilogue.scales + WeightedTile::rows + column,
+                      .weights = params.weights_b + item_b * params.panels_b * params.tiles_of_vector +
+                                 (region.columns.first + column) / weighted_tile_columns,
+                      .stride = params.panels_b};
     float sums[4] = {};
     add_half_fragment(sums, a, b, Config::depth);
 #pragma unroll
@@ -185,6 +187,7 @@ struct SumsOfPrograms {
   }
 };
 
+// Computes the work tiles of the cluster. The consumer warpgroups call it.
 template <class Config>
 __device__ void multiply_work_tiles(const WeightedTileParams& params,
                                     WeightedTileSharedStorage<Config>& shared, std::uint32_t tiles) {
@@ -193,7 +196,7 @@ __device__ void multiply_work_tiles(const WeightedTileParams& params,
   WholeTileScheduler scheduler(params.schedule);
   WorkTile work_tile;
   unsigned epilogue_parity = 0;
-  if (consumer == consumers - 1) order_barrier_arrive(consumer);
+  if (consumer == consumers - 1) order_barrier_arrive(consumer);  // lets the first warpgroup begin
   while (scheduler.next(cluster_index(), work_tile)) {
     if (is_not_selected(params, work_tile)) continue;
     float sums[Config::sums] = {};
