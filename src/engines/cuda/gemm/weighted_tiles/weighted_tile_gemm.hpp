@@ -9,7 +9,11 @@ namespace kintsugi::core::cuda {
 // True if there are kernels: FP32 elements, one exponent for each operand's tile.
 bool has_weighted_tile_gemm(const Schedule& schedule, FormatId format, ElementType type);
 
-// DeviceEngine::multiply_fused() of such a schedule; needs no scratch memory.
-void weighted_tile_gemm(const Queue& queue, const DeviceFusedProduct& product);
+// Bytes of scratch memory: sums of tiles that fail Eq. 9, one for each element of C.
+std::size_t weighted_tile_scratch_bytes(const DeviceShape& shape);
+
+// DeviceEngine::multiply_fused() of such a schedule. `scratch` has weighted_tile_scratch_bytes() of a shape
+// that is at least as large.
+void weighted_tile_gemm(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch);
 
 }  // namespace kintsugi::core::cuda
