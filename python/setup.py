@@ -30,8 +30,8 @@ def version():
 
 
 def built_library(folder):
-    """Builds library and compiled part alone, without program and tests; device code for all GPUs, since a wheel is used
-    elsewhere."""
+    """Builds the library and the compiled part alone, without program and tests, and returns the library's path. Device
+    code is that of all GPUs, since a wheel is used elsewhere."""
     options = ["-DCMAKE_BUILD_TYPE=Release", "-DKINTSUGI_TESTS=OFF", "-DKINTSUGI_TOOLS=OFF",
                f"-DKINTSUGI_PYTHON={sys.executable}", "-DKINTSUGI_DEVICE_CODE=on"]
     options += shlex.split(os.environ.get("CMAKE_ARGS", ""))
@@ -53,6 +53,7 @@ def callers_folders():
 
 
 def given_library(text):
+    """Returns the path of the library that LIBKINTSUGI names; ends the process if there is no such file."""
     folders = [folder.resolve() for folder in callers_folders()]
     for folder in folders:
         if (folder / text).is_file():

@@ -15,17 +15,17 @@ struct CalibrateRequest {
   bool json = false;
 };
 
-// Progress of a calibration, and the file that it writes.
-struct CalibrationState {
+// Contents of the library's progress reports.
+struct CalibrationProgress {
   Progress bar{"calibrating"};
-  std::string file;
+  std::string last_step;  // of the last report: the profile's file
 };
 
-void show_progress(void* user, double done, const char* step) {
-  constexpr std::int64_t steps = 1000;
-  auto& state = *static_cast<CalibrationState*>(user);
-  state.bar.show(static_cast<std::int64_t>(done * steps), steps);
-  state.file = step;  // the library's last progress report names the profile's file
+void show_progress(void* user, double fraction_done, const char* step) {
+  constexpr std::int64_t bar_steps = 1000;
+  auto& progress = *static_cast<CalibrationProgress*>(user);
+  progress.bar.show(static_cast<std::int64_t>(fraction_done * bar_steps), bar_steps);
+  progress.last_step = step;
 }
 
 Json read_profile(const std::string& file) {
@@ -48,15 +48,15 @@ void run_calibrate(const CalibrateRequest& request) {
   require_settings();
   std::string file;
   {
-    CalibrationState state;
+    CalibrationProgress progress;  // clears its bar at the end of this block, before anything is printed
     kintsugi_calibration calibration = KINTSUGI_CALIBRATION_INIT;
     calibration.file = request.output.empty() ? nullptr : request.output.c_str();
     calibration.quick = request.quick ? 1 : 0;
     calibration.blind = request.blind ? 1 : 0;
     calibration.progress = show_progress;
-    calibration.progress_user = &state;
+    calibration.progress_user = &progress;
     require("calibrate", kintsugi_calibrate(&calibration));
-    file = state.file;
+    file = progress.last_step;
   }
   const Json profile = read_profile(file);
   if (!request.json) return print_fits(file, profile);

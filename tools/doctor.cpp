@@ -34,13 +34,13 @@ const std::map<std::string, std::string>& purposes() {
   return texts;
 }
 
-void find_processor(DoctorFindings& findings) {
+void append_processor(DoctorFindings& findings) {
   findings.push_back({"processor", "ok", machine().processor, ""});
   for (const auto& flag : product_flags()) {
-    const bool has = machine().has(flag);
+    const bool is_present = machine().has(flag);
     findings.push_back(
-        {flag, has ? "ok" : "missing", purposes().at(flag),
-         has ? "" : "nothing to do: this processor, or its virtual machine, does not have it"});
+        {flag, is_present ? "ok" : "missing", purposes().at(flag),
+         is_present ? "" : "nothing to do: this processor, or its virtual machine, does not have it"});
   }
   findings.push_back({"threads", "ok", fmt::format("{} usable by this process", machine().threads), ""});
   findings.push_back({"memory", "ok",
@@ -50,7 +50,7 @@ void find_processor(DoctorFindings& findings) {
 }
 
 // Appends findings about engines; the requirements of an engine come before the engine itself.
-void find_engines(DoctorFindings& findings) {
+void append_engines(DoctorFindings& findings) {
   const Json document = describe_engines();
   for (const auto& engine : document.at("engines")) {
     for (const auto& requirement : engine.at("requirements")) {
@@ -65,7 +65,7 @@ void find_engines(DoctorFindings& findings) {
   }
 }
 
-void find_settings(DoctorFindings& findings) {
+void append_settings(DoctorFindings& findings) {
   if (const std::string& message = settings_table().malformed; !message.empty()) {
     findings.push_back({"settings", "malformed", message,
                         "correct it or unset it: until then every call fails with this message"});
@@ -78,42 +78,44 @@ void find_settings(DoctorFindings& findings) {
                         "names no setting" + (nearest.empty() ? "" : "; did you mean " + nearest + "?"),
                         "nothing to do if another program reads it; KINTSUGI_STRICT=1 makes it an error"});
   }
-  const std::size_t before = findings.size();
+  const std::size_t findings_before = findings.size();
   for (const auto& setting : settings_table().settings) {
     if (cell(setting, "source") == "default") continue;
     findings.push_back({"setting " + cell(setting, "name"), "ok",
                         fmt::format("{} (from the {})", cell(setting, "value"), cell(setting, "source")),
                         ""});
   }
-  if (findings.size() == before) findings.push_back({"settings", "ok", "all at their defaults", ""});
+  if (findings.size() == findings_before) findings.push_back({"settings", "ok", "all at their defaults", ""});
 }
 
-// Reports that a CPU needs no profile: no measured cost would change what the policy auto runs there
+// Says that a CPU needs no profile, since no measured cost would change what the policy auto runs there
 // (docs/design/calibration.md).
-void find_processor_profile(DoctorFindings& findings) {
+void append_processor_profile(DoctorFindings& findings) {
   findings.push_back({"profile of the processor", "ok",
                       "none is needed: native products are the fastest for fp32 and fp64 on every CPU "
                       "(`kintsugi calibrate` measures GPUs)",
                       ""});
 }
 
-DoctorFindings find_all() {
+DoctorFindings examine_machine() {
   DoctorFindings findings;
-  find_processor(findings);
-  find_processor_profile(findings);
-  find_engines(findings);
-  find_settings(findings);
+  append_processor(findings);
+  append_processor_profile(findings);
+  append_engines(findings);
+  append_settings(findings);
   return findings;
 }
 
 void print_text(const DoctorFindings& findings) {
+  constexpr std::size_t status_width = 9;
+  constexpr std::size_t gap = 2;  // between columns
   constexpr std::size_t detail_width = 76;
-  std::size_t width = 0;
-  for (const auto& finding : findings) width = std::max(width, finding.name.size());
-  const std::size_t indent = 11 + width + 2;
+  std::size_t name_width = 0;
+  for (const auto& finding : findings) name_width = std::max(name_width, finding.name.size());
+  const std::size_t indent = status_width + gap + name_width + gap;
   fmt::print("kintsugi {} (commit {}) on {}\n\n", kintsugi_version(), commit(), machine().system);
   for (const auto& finding : findings) {
-    fmt::print("{:<9}  {:<{}}  {}\n", finding.status, finding.name, width,
+    fmt::print("{:<{}}  {:<{}}  {}\n", finding.status, status_width, finding.name, name_width,
                wrapped(finding.detail, detail_width, indent));
     if (!finding.advice.empty()) {
       fmt::print("{:{}}-> {}\n", "", indent, wrapped(finding.advice, detail_width - 3, indent + 3));
@@ -122,7 +124,7 @@ void print_text(const DoctorFindings& findings) {
 }
 
 void run_doctor(bool json) {
-  const DoctorFindings findings = find_all();
+  const DoctorFindings findings = examine_machine();
   if (!json) {
     print_text(findings);
     return;

@@ -23,18 +23,18 @@ struct GenerateRequest {
   bool json = false;
 };
 
-struct Shape {
+struct MatrixShape {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
 };
 
-Shape parse_shape(const std::string& text) {
-  Shape shape;
+MatrixShape parse_matrix_shape(const std::string& text) {
+  MatrixShape shape;
   const char* last = text.data() + text.size();
   const auto rows = std::from_chars(text.data(), last, shape.rows);
-  const bool cross = rows.ec == std::errc() && rows.ptr != last && *rows.ptr == 'x';
-  const auto columns = cross ? std::from_chars(rows.ptr + 1, last, shape.columns) : rows;
-  if (!cross || columns.ec != std::errc() || columns.ptr != last || shape.rows < 0 || shape.columns < 0) {
+  const bool has_x = rows.ec == std::errc() && rows.ptr != last && *rows.ptr == 'x';
+  const auto columns = has_x ? std::from_chars(rows.ptr + 1, last, shape.columns) : rows;
+  if (!has_x || columns.ec != std::errc() || columns.ptr != last || shape.rows < 0 || shape.columns < 0) {
     fail("SHAPE", "\"{}\" is not of the form ROWSxCOLUMNS, such as 512x256", text);
   }
   return shape;
@@ -78,7 +78,7 @@ void run_generate(const GenerateRequest& request) {
   if (is_standard_output(request.output) && request.json)
     fail("-o", "- is standard output, where --json writes too; give a file");
   const lab::Distribution distribution = parse_distribution(request.distribution);
-  const Shape shape = parse_shape(request.shape);
+  const MatrixShape shape = parse_matrix_shape(request.shape);
   const bool complex = request.type.starts_with("c");
   const Type type = request.type == "dd"           ? Type::double_double
                     : request.type.ends_with("32") ? Type::float32

@@ -9,10 +9,10 @@
 namespace kintsugi::tools {
 
 struct Machine {
-  std::string system;     // "Linux 6.1.0 x86_64"
-  std::string processor;  // name of the model
-  std::vector<std::string> flags;
-  int threads = 0;  // usable by this process
+  std::string system;              // "Linux 6.1.0 x86_64"
+  std::string processor;           // name of the model
+  std::vector<std::string> flags;  // of /proc/cpuinfo
+  int threads = 0;                 // usable by this process
   double memory_bytes = 0;
   double available_bytes = 0;
 

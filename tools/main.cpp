@@ -90,7 +90,8 @@ int run(int count, char** words) {
   return flush_output();
 }
 
-int guarded(int count, char** words) {
+// Runs the program, reports every exception as one line, and returns the exit status.
+int run_and_report_errors(int count, char** words) {
   try {
     return run(count, words);
   } catch (const InputError& error) {
@@ -120,5 +121,5 @@ int guarded(int count, char** words) {
 int main(int count, char** words) {
   // A limit on file sizes is reported as an error of write(), instead of ending the program.
   std::signal(SIGXFSZ, SIG_IGN);
-  return kintsugi::tools::guarded(count, words);
+  return kintsugi::tools::run_and_report_errors(count, words);
 }

@@ -27,16 +27,18 @@ std::vector<std::string> setting_variables() {
   return names;
 }
 
-// Returns the defaults: without variables, and with an empty settings file.
+// Returns the settings with their defaults: without variables of the environment, and with an empty settings
+// file.
 Json default_settings() {
-  const HiddenVariables environment(setting_variables());
+  const HiddenVariables hidden(setting_variables());
   ::setenv("KINTSUGI_CONFIG", "/dev/null", 1);
   Json settings = describe_settings(nullptr).at("settings");
-  ::unsetenv("KINTSUGI_CONFIG");
+  ::unsetenv("KINTSUGI_CONFIG");  // a value that the variable had before comes back with `hidden`
   return settings;
 }
 
-// Returns the library's message without the call's name, since the line names the flag that caused the call.
+// Returns the library's message, without "kintsugi_set: " at its beginning, since the line of the message
+// names the flag that caused that call.
 std::string library_message(kintsugi_status status) {
   const std::string message = kintsugi_last_error();
   constexpr std::string_view call = "kintsugi_set: ";

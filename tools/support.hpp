@@ -22,8 +22,8 @@ using Json = nlohmann::ordered_json;
 
 // ---------------------------------------------------------------- the library
 
-// A status other than success, with the library's message. The user can correct the cause, unless it is an
-// internal error or one of the device.
+// A status other than success, with the library's message. The user can correct its cause, unless it is
+// unexpected: an internal error, or an error of the device.
 class LibraryError : public std::runtime_error {
  public:
   LibraryError(const std::string& subject, kintsugi_status status);
@@ -99,7 +99,8 @@ double read_number(const Json& number);
 
 // ------------------------------------------------------------------- text
 
-// Returns the text of a JSON value for a table: "" for null or a missing member, yes and no for booleans.
+// Returns a member of a JSON object as the text of a table's cell: "" for null or a missing member, yes and
+// no for booleans.
 std::string cell(const Json& object, const std::string& key);
 
 // ------------------------------------------------------------ command lines

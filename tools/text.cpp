@@ -54,7 +54,7 @@ std::vector<std::string> lines_of(const std::string& text, std::size_t width) {
   return lines;
 }
 
-// Widths of a column.
+// Widths that a column may have.
 struct Widths {
   std::size_t natural = 0;  // width of the widest cell
   std::size_t min = 0;      // smallest width to which cells can be wrapped
@@ -74,17 +74,17 @@ std::size_t total_of(const ColumnWidths& widths) {
   return std::accumulate(widths.begin(), widths.end(), gap * (widths.size() - 1));
 }
 
-// Returns the widths of some columns; the widest is narrowed until all fit into the output's width (0:
-// unlimited) or none can be narrower.
-ColumnWidths fit_widths(const std::vector<Widths>& all, const ColumnIndices& chosen,
+// Returns the widths of a group of columns: the natural ones, of which the widest is narrowed until all fit
+// into the output's width (0: unlimited) or none can be narrower.
+ColumnWidths fit_widths(const std::vector<Widths>& all, const ColumnIndices& group,
                         std::size_t output_width) {
   ColumnWidths widths;
-  for (const std::size_t column : chosen) widths.push_back(all[column].natural);
+  for (const std::size_t column : group) widths.push_back(all[column].natural);
   while (output_width > 0 && total_of(widths) > output_width) {
-    std::size_t widest = widths.size();
+    std::size_t widest = widths.size();  // of the columns that can be narrower; widths.size(): none
     for (std::size_t i = 0; i < widths.size(); ++i) {
-      const bool narrows = widths[i] > all[chosen[i]].min;
-      if (narrows && (widest == widths.size() || widths[i] > widths[widest])) widest = i;
+      const bool can_narrow = widths[i] > all[group[i]].min;
+      if (can_narrow && (widest == widths.size() || widths[i] > widths[widest])) widest = i;
     }
     if (widest == widths.size()) break;
     --widths[widest];
@@ -96,7 +96,7 @@ ColumnWidths fit_widths(const std::vector<Widths>& all, const ColumnIndices& cho
 std::vector<ColumnIndices> groups_of(const std::vector<Widths>& all, std::size_t output_width) {
   std::vector<ColumnIndices> groups{{0}};
   for (std::size_t column = 1; column < all.size(); ++column) {
-    ColumnIndices wider = groups.back();
+    ColumnIndices wider = groups.back();  // the last group with this column
     wider.push_back(column);
     const bool fits = output_width == 0 || total_of(fit_widths(all, wider, output_width)) <= output_width;
     if (fits || groups.back().size() == 1) {
@@ -108,23 +108,25 @@ std::vector<ColumnIndices> groups_of(const std::vector<Widths>& all, std::size_t
   return groups;
 }
 
-// Returns one row of cells, with as many lines as its longest cell.
-std::string row_text(const Cells& row, const ColumnIndices& chosen, const ColumnWidths& widths,
-                     const ColumnIndices& right) {
+// Returns the cells of a row in a group of columns, with as many lines as the longest cell.
+std::string row_text(const Cells& row, const ColumnIndices& group, const ColumnWidths& widths,
+                     const ColumnIndices& right_aligned) {
   std::vector<std::vector<std::string>> cells;
   std::size_t height = 1;
-  for (std::size_t i = 0; i < chosen.size(); ++i) {
-    cells.push_back(lines_of(row[chosen[i]], widths[i]));
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    cells.push_back(lines_of(row[group[i]], widths[i]));
     height = std::max(height, cells.back().size());
   }
   std::string text;
   for (std::size_t line = 0; line < height; ++line) {
     std::string line_text;
-    for (std::size_t i = 0; i < chosen.size(); ++i) {
-      const std::string part = line < cells[i].size() ? cells[i][line] : "";
-      const std::string space(widths[i] - std::min(widths[i], width_of(part)), ' ');
-      const bool aligned_right = std::find(right.begin(), right.end(), chosen[i]) != right.end();
-      line_text += std::string(i == 0 ? 0 : gap, ' ') + (aligned_right ? space + part : part + space);
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      const std::string text_of_cell = line < cells[i].size() ? cells[i][line] : "";
+      const std::string padding(widths[i] - std::min(widths[i], width_of(text_of_cell)), ' ');
+      const bool is_right_aligned =
+          std::find(right_aligned.begin(), right_aligned.end(), group[i]) != right_aligned.end();
+      line_text += std::string(i == 0 ? 0 : gap, ' ') +
+                   (is_right_aligned ? padding + text_of_cell : text_of_cell + padding);
     }
     text += line_text.substr(0, line_text.find_last_not_of(' ') + 1) + "\n";
   }
@@ -147,23 +149,25 @@ std::size_t output_columns() {
   return std::max<std::size_t>(size.ws_col, min_output_width);
 }
 
-std::string Table::text(std::size_t columns) const {
+std::string Table::text(std::size_t output_width) const {
   std::vector<Widths> all;
   for (std::size_t column = 0; column < rows_.front().size(); ++column)
     all.push_back(widths_of(rows_, column));
   std::string result;
-  for (const ColumnIndices& chosen : groups_of(all, columns)) {
-    const ColumnWidths widths = fit_widths(all, chosen, columns);
+  for (const ColumnIndices& group : groups_of(all, output_width)) {
+    const ColumnWidths widths = fit_widths(all, group, output_width);
     if (!result.empty()) result += "\n";
-    Cells rule(rows_.front().size());
-    for (std::size_t i = 0; i < chosen.size(); ++i) rule[chosen[i]] = std::string(widths[i], '-');
-    result += row_text(rows_.front(), chosen, widths, right_) + row_text(rule, chosen, widths, right_);
-    for (std::size_t i = 1; i < rows_.size(); ++i) result += row_text(rows_[i], chosen, widths, right_);
+    Cells underline(rows_.front().size());
+    for (std::size_t i = 0; i < group.size(); ++i) underline[group[i]] = std::string(widths[i], '-');
+    result += row_text(rows_.front(), group, widths, right_aligned_) +
+              row_text(underline, group, widths, right_aligned_);
+    for (std::size_t i = 1; i < rows_.size(); ++i)
+      result += row_text(rows_[i], group, widths, right_aligned_);
   }
   return result;
 }
 
-Progress::Progress(std::string what) : what_(std::move(what)), terminal_(::isatty(STDERR_FILENO) != 0) {}
+Progress::Progress(std::string what) : what_(std::move(what)), on_terminal_(::isatty(STDERR_FILENO) != 0) {}
 
 Progress::~Progress() {
   if (shown_) std::fputs("\r\033[K", stderr);
@@ -173,7 +177,7 @@ void Progress::show(std::int64_t done, std::int64_t total) {
   constexpr auto interval = std::chrono::milliseconds(100);
   constexpr int width = 40;
   const auto now = std::chrono::steady_clock::now();
-  if (!terminal_ || total <= 0 || (shown_ && now - last_ < interval)) return;
+  if (!on_terminal_ || total <= 0 || (shown_ && now - last_ < interval)) return;
   last_ = now;
   shown_ = true;
   const int filled =

@@ -21,14 +21,15 @@ class Table {
  public:
   explicit Table(std::vector<std::string> heads) : rows_{std::move(heads)} {}
   // Aligns a column of numbers to the right.
-  void align_right(std::size_t column) { right_.push_back(column); }
+  void align_right(std::size_t column) { right_aligned_.push_back(column); }
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   std::string text() const { return text(output_columns()); }
-  std::string text(std::size_t columns) const;
+  // Returns the table for an output of `output_width` columns of characters; 0: lines may have any length.
+  std::string text(std::size_t output_width) const;
 
  private:
   std::vector<std::vector<std::string>> rows_;
-  std::vector<std::size_t> right_;
+  std::vector<std::size_t> right_aligned_;
 };
 
 // A progress bar on stderr, if stderr is a terminal.
@@ -42,7 +43,7 @@ class Progress {
 
  private:
   std::string what_;
-  bool terminal_;
+  bool on_terminal_;
   bool shown_ = false;
   std::chrono::steady_clock::time_point last_;
 };

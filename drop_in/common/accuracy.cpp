@@ -8,9 +8,9 @@ namespace {
 
 // Coefficient of |A||B| that the type's own contract allows.
 double own_coefficient(kintsugi_type type, std::int64_t k) {
-  const double unit = is_single(type) ? 0x1p-24 : 0x1p-53;
+  const double unit_roundoff = is_single(type) ? 0x1p-24 : 0x1p-53;
   const double products = static_cast<double>(k) * (is_complex(type) ? 2 : 1);
-  return (products + 8) * unit;
+  return (products + 8) * unit_roundoff;
 }
 
 }  // namespace

@@ -32,16 +32,19 @@ static const char* file_of(const char* path) {
   return slash != NULL ? slash + 1 : path;
 }
 
-/* An address in the dynamic section: relocated by most dynamic linkers, an offset elsewhere. */
+/* Returns the address that a value of the dynamic section means. Most dynamic linkers have replaced it by the address;
+   others leave the offset from the beginning of the library. */
 static uintptr_t address_of(const struct link_map* map, uintptr_t value) {
   return value < map->l_addr ? map->l_addr + value : value;
 }
 
-/* Number of symbols: the largest index in the chains of DT_GNU_HASH, plus one. */
+/* Returns the number of symbols: the largest index in the chains of DT_GNU_HASH, plus one. The table is a head of four
+   words, the Bloom filter, the buckets, then a chain word for each symbol from `first` on, whose lowest bit ends a chain. */
 static size_t count_symbols(const uint32_t* hash) {
   const uint32_t bucket_count = hash[0];
   const uint32_t first = hash[1];
-  const uint32_t* buckets = (const uint32_t*)((const uintptr_t*)(hash + 4) + hash[2]);
+  const uint32_t bloom_words = hash[2];
+  const uint32_t* buckets = (const uint32_t*)((const uintptr_t*)(hash + 4) + bloom_words);
   const uint32_t* chains = buckets + bucket_count;
   uint32_t last = 0;
   for (uint32_t i = 0; i < bucket_count; ++i)
@@ -51,6 +54,7 @@ static size_t count_symbols(const uint32_t* hash) {
   return last + 1;
 }
 
+/* Fills `names` with the functions that the drop-in exports. */
 static void read_names(const struct link_map* map) {
   const ElfW(Sym)* symbols = NULL;
   const char* texts = NULL;
@@ -76,8 +80,8 @@ EXPORTED unsigned int la_version(unsigned int version) {
   return version < LAV_CURRENT ? version : LAV_CURRENT;
 }
 
-/* A library's cookie says whether it is the drop-in or the library below it, whose own look-ups are left as they are: they
-   are for the functions behind the drop-in. */
+/* Sets a library's cookie to 1 if it is the drop-in or libkintsugi, on which the drop-in is built. Look-ups of these two are
+   left as they are, since they look for the functions behind the drop-in. */
 EXPORTED unsigned int la_objopen(struct link_map* map, Lmid_t space, uintptr_t* cookie) {
   const char* file = file_of(map->l_name);
   if (space != LM_ID_BASE) return 0;
@@ -86,6 +90,7 @@ EXPORTED unsigned int la_objopen(struct link_map* map, Lmid_t space, uintptr_t* 
   return LA_FLG_BINDTO | LA_FLG_BINDFROM;
 }
 
+/* Returns the address to which a name is bound: the drop-in's, if it exports the name, for look-ups of other libraries. */
 EXPORTED uintptr_t la_symbind64(Elf64_Sym* symbol, unsigned int index, uintptr_t* from, uintptr_t* to,
                                 unsigned int* flags, const char* text) {
   (void)index, (void)to, (void)flags;

@@ -8,7 +8,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A text by the rules of kintsugi_plan_describe: describe(buffer, capacity, needed).
+// Reads a document of describe(buffer, capacity, needed), which has the rules of kintsugi_plan_describe.
 template <class Describe>
 std::optional<Json> read_document(const Describe& describe) {
   std::size_t needed = 0;
@@ -19,7 +19,7 @@ std::optional<Json> read_document(const Describe& describe) {
   return Json::parse(text);
 }
 
-// The first sentence on the choice follows the problem's and those of warnings.
+// Returns the first sentence on the choice. The sentence on the problem and those of warnings come before it.
 std::string choice_of(const Json& words) {
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::string sentence = words[i];

@@ -10,8 +10,8 @@
 
 namespace kintsugi::drop_in {
 
-// Values in force of the library's settings; nothing where the library refuses them, and
-// kintsugi_last_error() says why.
+// Returns the values of the library's settings that are in force, by name; nothing if the library refuses a
+// setting: kintsugi_last_error() then says why.
 std::optional<std::map<std::string, std::string>> library_settings();
 
 struct PlanSummary {
@@ -27,7 +27,7 @@ struct ExecutionSummary {
   std::int64_t recomputed_elements = 0;
   bool has_special_values = false;
 };
-// Report of the handle's last execution.
+// Returns what the report of the handle's last execution says.
 ExecutionSummary summary_of(kintsugi_handle handle);
 
 }  // namespace kintsugi::drop_in

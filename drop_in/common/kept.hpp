@@ -11,7 +11,7 @@
 
 namespace kintsugi::drop_in {
 
-// A value that is kept as long as the program lives, or the caller's own where too many are.
+// Pointer to a value that Kept keeps as long as the program lives; or owner of a value that is not kept.
 template <class Value>
 class Found {
  public:
@@ -25,14 +25,15 @@ class Found {
   std::unique_ptr<const Value> own_;
 };
 
-// A library has one for each pair of types. Key has operator==, Hash the members of std::hash.
+// Values by their keys. A library has at most one object for each pair of Key and Value, since the objects
+// would share `recent_`. Key has operator==, Hash the members of std::hash.
 template <class Key, class Value, class Hash>
 class Kept {
  public:
   constexpr explicit Kept(ForkSafeMutex& mutex) : mutex_(mutex) {}
 
-  // Returns the value of the key; make() makes it without the lock, since that may take long, and it is kept
-  // if keeps(value) says so.
+  // Returns the value of the key. If there is none yet, make() makes it, without the lock, since that may
+  // take long; it is kept if keeps(value) is true and not too many values are kept already.
   template <class Make, class Keeps>
   Found<Value> get(const Key& key, const Make& make, const Keeps& keeps) {
     Recent& latest = recent_[Hash()(key) % recent_count];
@@ -50,11 +51,11 @@ class Kept {
  private:
   using Values = std::unordered_map<Key, std::unique_ptr<const Value>, Hash>;
 
-  // A plan takes some kilobytes.
+  // Bounds the memory, of which a plan takes some kilobytes.
   static constexpr std::size_t max_values = 4096;
 
-  // The thread's last values, found without a lock. Without a destructor, since calls may come after those of
-  // a thread's objects.
+  // The values that the thread used last, which are found without a lock. Recent has no destructor: calls may
+  // come when the destructors of the thread's objects have run.
   struct Recent {
     Key key;
     const Value* value;
@@ -68,8 +69,8 @@ class Kept {
     return found == values().end() ? nullptr : found->second.get();
   }
 
-  // Returns the value that is kept for the key, this one or an earlier one; nullptr, and `made` stays the
-  // caller's, where too many are kept.
+  // Keeps `made`, unless another thread's value is kept for the key meanwhile. Returns the value that is
+  // kept; nullptr, and leaves `made` to the caller, if too many are kept.
   const Value* keep(const Key& key, std::unique_ptr<const Value>& made) {
     const std::lock_guard lock(mutex_);
     if (values().size() >= max_values) return nullptr;

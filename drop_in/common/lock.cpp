@@ -28,7 +28,8 @@ void in_parent() {
   making.unlock();
 }
 
-// A recursive mutex identifies its owner by a thread number, which is another one in the child.
+// Makes `making` anew instead of unlocking it: a recursive mutex identifies its owner by a thread number, and
+// the child's thread has another one than the parent's that locked it.
 void in_child() {
   forked = true;
   forget_record();

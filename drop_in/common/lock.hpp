@@ -7,7 +7,7 @@
 
 namespace kintsugi::drop_in {
 
-// Held while a value that is made once is made; a fork waits for it.
+// Returns the lock that is held while a MadeOnce makes its value; a fork waits until it is free.
 std::unique_lock<std::recursive_mutex> lock_making();
 
 // A value that is made at its first use and never destroyed, since products may come as late as from another

@@ -9,7 +9,8 @@ namespace kintsugi::drop_in {
 // with errno, if it cannot be written.
 bool write_file(const std::string& path, const std::string& contents);
 
-// Writes the report, %p in its name being the process's number; one line on stderr if it cannot be written.
+// Writes the report to the file `name`, in which %p stands for the process's number. Prints a line on stderr
+// if it cannot be written.
 void write_report_file(const std::string& name, const std::string& contents);
 
 // False in a forked child whose report would overwrite its parent's: one without %p in its name.

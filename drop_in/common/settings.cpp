@@ -21,7 +21,7 @@ bool is_policy(std::string_view name) {
   return name.empty() || name == "auto" || name == "emulate" || name == "native" || name == "force";
 }
 
-// A number of bytes as the library accepts it, with K, M or G if wanted.
+// Returns the bytes of a text that the library has accepted: a number, with K, M or G after it if wanted.
 std::int64_t bytes_of(const std::string& text) {
   char* end = nullptr;
   const std::int64_t number = std::strtoll(text.c_str(), &end, 10);
@@ -32,7 +32,7 @@ std::int64_t bytes_of(const std::string& text) {
   return number << shift;
 }
 
-// The library's own settings; false, with the library's message, where one is malformed.
+// Reads the library's own settings; returns false, with the library's message, if one is malformed.
 bool read_library_settings(CommonSettings& settings, std::string& message) {
   const std::string policy = variable("KINTSUGI_POLICY");
   if (!is_policy(policy)) {
@@ -52,7 +52,7 @@ bool read_library_settings(CommonSettings& settings, std::string& message) {
   return true;
 }
 
-// The settings of drop-ins alone.
+// Reads the settings that drop-ins alone have; returns false, with a message, if one is malformed.
 bool read_own_settings(CommonSettings& settings, std::string& message) {
   const std::string explain = variable("KINTSUGI_EXPLAIN");
   if (!explain.empty() && explain != "0" && explain != "1") {

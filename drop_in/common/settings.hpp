@@ -14,21 +14,21 @@ struct CommonSettings {
   std::string accuracy;              // as the library accepts it; "": that of the operands' type
   std::string scheme;                // "": the policy chooses
   std::int64_t workspace_limit = 0;  // bytes; 0: not set
-  bool explain = false;              // one line on stderr for each distinct problem
+  bool explain = false;              // true: prints a line on stderr for each distinct problem
   std::string report;                // file of the report at exit, "-" for a table on stderr; "": none
-  bool strict = false;
-  bool malformed = false;  // a setting was not accepted: every call is forwarded
+  bool strict = false;     // true: a malformed setting, or a forced emulation that fails, ends the program
+  bool malformed = false;  // true: a setting was not accepted, so every call is forwarded
 
   bool records_calls() const { return explain || !report.empty(); }
 };
 
-// Value of an environment variable; "" if it is not set.
+// Returns the value of an environment variable; "" if it is not set.
 std::string variable(const char* name);
 
-// Reads the settings; false, with a message that has the value, where one is malformed.
+// Reads the settings; returns false, with a message that has the value, if one is malformed.
 bool read_common_settings(CommonSettings& settings, std::string& message);
 
-// Marks the settings as malformed, with one line on stderr.
+// Marks the settings as malformed and prints a line about it on stderr.
 void refuse(CommonSettings& settings, const std::string& message);
 
 const char* policy_name(Policy policy);

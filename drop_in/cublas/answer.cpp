@@ -17,8 +17,8 @@ namespace kintsugi::cublas {
 
 namespace {
 
-// Depth of calls of this library in the thread: the real cuBLAS may call exported names, which come back
-// here.
+// Depth of calls of this library in the thread. It exceeds 1 where the real cuBLAS calls exported names,
+// which are those of this library again.
 constinit thread_local int calls_under_way = 0;
 
 // Getters of the real cuBLAS.
@@ -41,8 +41,8 @@ class Answer {
     const Decided decision = decide(call_, state_);
     if (!decision->emulates) return forward_as_planned(*decision);
     if (const char* reason = reason_in_scalars(call_, state_)) return forward(reason);
-    if (const char* reason = origin_.other_arithmetic(*call_.type)) return forward(reason);
-    if (const char* reason = origin_.begin(state_)) return forward(reason);
+    if (const char* reason = origin_.reason_in_arithmetic(*call_.type)) return forward(reason);
+    if (const char* reason = origin_.enqueue_before(state_)) return forward(reason);
     return emulate(*decision);
   }
 
@@ -51,12 +51,13 @@ class Answer {
     CallSample sample(symbol_.name(), call_, state_.stream);
     const std::string failure = cublas::emulate(decision, call_, state_, sample.handle());
     if (!failure.empty()) return forward_after_failure(failure);
-    if (const char* reason = origin_.finish(state_)) return forward_after_failure(reason);
+    if (const char* reason = origin_.enqueue_after(state_)) return forward_after_failure(reason);
     sample.note_execution();
     if (records_calls()) note({.candidates = decision.candidates, .why = decision.why, .failed = false});
     return success;
   }
 
+  // Forwards the call; if calls are recorded, measures the time of a sampled one.
   int forward_by_policy() {
     constexpr std::string_view why = "policy native forwards every call";
     if (!records_calls() || read_state(origin_, state_) != nullptr) return forward(why);
@@ -64,6 +65,8 @@ class Answer {
     return forward(why);
   }
 
+  // Forwards the call as decided, and measures the time of a sampled one. Without candidates there is no
+  // plan, which the policy `force` reports.
   int forward_as_planned(const Decision& decision) const {
     if (decision.candidates.empty() && settings().policy == Policy::force)
       return forward_after_failure(decision.why);
@@ -71,7 +74,7 @@ class Answer {
     return forward(decision.why);
   }
 
-  // C is as it was. A forced emulation that cannot run must not pass unnoticed.
+  // Forwards the call after an emulation that could not run. A forced one must not pass unnoticed.
   int forward_after_failure(const std::string& why) const {
     report_if_forced(symbol_.name(), why);
     if (records_calls()) note({.candidates = "", .why = why, .failed = true});
@@ -103,7 +106,7 @@ const char* HandleOrigin::read(CallState& state) const {
   return is_known ? nullptr : "cuBLAS does not know the handle";
 }
 
-const char* HandleOrigin::other_arithmetic(kintsugi_type type) const {
+const char* HandleOrigin::reason_in_arithmetic(kintsugi_type type) const {
   int math_mode = 0;
   if (call_real(get_math_mode, handle_, &math_mode) != success) return "cuBLAS does not tell the math mode";
   return reason_in_math_mode(math_mode, type);
@@ -122,7 +125,8 @@ const char* read_state(const Origin& origin, CallState& state) {
 
 std::string emulate(const Decision& decision, const Call& call, const CallState& state,
                     kintsugi_handle handle) {
-  // Under a capture memory would belong to the graph, so that the plan allocates it as the library does.
+  // Memory that is allocated under a capture belongs to the graph, so the library allocates it as it does
+  // elsewhere.
   const std::size_t bytes = is_captured(state.stream) ? 0 : decision.workspace_bytes;
   const Workspace workspace(state.device, bytes, state.stream);
   kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;

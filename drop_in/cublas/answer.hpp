@@ -24,12 +24,14 @@ class Forward {
   int (*call_)(const void*);
 };
 
-// True if calls of this thread may be emulated now; else all are forwarded, among them those that come from
-// within a call of this library.
+// True if a call of this thread may be emulated or has to be recorded. False for calls that come from within
+// a call of this library, and under settings that neither emulate nor record anything: such calls are
+// forwarded at once.
 bool intercepts();
 
-// Access to what a call depends on beside its arguments: the stream, the pointer and math modes, an epilogue.
-// Members that return text return the reason for which cuBLAS must answer the call, or nullptr.
+// Source of the things on which a call depends besides its arguments: the stream, the pointer and math modes,
+// an epilogue. Each member function returns the reason for which cuBLAS must answer the call; nullptr: there
+// is none.
 class Origin {
  public:
   Origin() = default;
@@ -39,12 +41,13 @@ class Origin {
 
   // Reads the stream and the pointer mode.
   virtual const char* read(CallState& state) const = 0;
-  // Returns a reason if the caller asked for arithmetic other than that of the types, such as TF32.
-  virtual const char* other_arithmetic(kintsugi_type type) const = 0;
-  // Enqueues the steps before an emulated product, such as the copy of a bias into C.
-  virtual const char* begin(const CallState& state) const = 0;
-  // Enqueues the steps after it. If they fail, cuBLAS answers the call and overwrites C.
-  virtual const char* finish(const CallState&) const { return nullptr; }
+  // Looks for arithmetic other than that of the types, such as TF32, for which the caller asked.
+  virtual const char* reason_in_arithmetic(kintsugi_type type) const = 0;
+  // Enqueues the steps before an emulated product, such as the copy of a bias into C. Whatever they have
+  // written into C, cuBLAS overwrites when it answers the call.
+  virtual const char* enqueue_before(const CallState& state) const = 0;
+  // Enqueues the steps after an emulated product. If they fail, cuBLAS answers the call and overwrites C.
+  virtual const char* enqueue_after(const CallState&) const { return nullptr; }
 };
 
 // Origin of functions whose handle has the stream and the modes.
@@ -53,14 +56,14 @@ class HandleOrigin : public Origin {
   explicit HandleOrigin(Handle handle) : handle_(handle) {}
 
   const char* read(CallState& state) const override;
-  const char* other_arithmetic(kintsugi_type type) const override;
-  const char* begin(const CallState&) const override { return nullptr; }
+  const char* reason_in_arithmetic(kintsugi_type type) const override;
+  const char* enqueue_before(const CallState&) const override { return nullptr; }
 
  private:
   Handle handle_;
 };
 
-// While one exists, calls of this thread come from within the library.
+// While an object exists, intercepts() is false in this thread: its calls come from within the library.
 class CallUnderWay {
  public:
   CallUnderWay();
@@ -72,16 +75,16 @@ class CallUnderWay {
 // Reads everything that a plan depends on; returns the reason for which cuBLAS must answer, or nullptr.
 const char* read_state(const Origin& origin, CallState& state);
 
-// Enqueues the emulated product; returns "" or the failure, after which C is as it was. The report of
-// `handle`, if there is one, then describes the execution.
+// Enqueues the emulated product. Returns ""; or the failure, after which the library has written nothing to
+// C. The report of `handle`, unless it is nullptr, will describe the execution.
 std::string emulate(const Decision& decision, const Call& call, const CallState& state,
                     kintsugi_handle handle = nullptr);
 
-// Says on stderr that an emulation which the policy `force` asked for does not run, and ends the program
-// where KINTSUGI_STRICT=1 says so. Does nothing under other policies.
+// Under the policy `force` prints on stderr that an emulation does not run, and ends the program with
+// KINTSUGI_STRICT=1. Does nothing under other policies.
 void report_if_forced(const char* symbol, const std::string& why);
 
-// Returns the status of the call. Enqueues work in the call's stream and never waits for the device.
+// Answers the call and returns its status. Enqueues work in the call's stream and never waits for the device.
 int answer(const Symbol& symbol, const Origin& origin, const Call& call, const Forward& forward);
 
 // Like answer() above, for functions with a handle.

@@ -16,7 +16,7 @@ inline constexpr int data_f32 = 0, data_f64 = 1, data_c32 = 4, data_c64 = 5;
 // Numbers of cublasComputeType_t.
 inline constexpr int compute_f32 = 68, compute_f64 = 70;
 
-// Numbers of cublasMath_t: two bits that name a mode, and bits of their own.
+// Numbers of cublasMath_t: the two lowest bits name a mode, other bits are independent flags.
 inline constexpr int math_mode_mask = 3;
 inline constexpr int tensor_op_math = 1;
 inline constexpr int pedantic_math = 2;

@@ -8,6 +8,7 @@ namespace kintsugi::cublas {
 
 namespace {
 
+// Returns the number of cudaDataType_t.
 int data_type(kintsugi_type type) {
   switch (type) {
     case KINTSUGI_F32: return data_f32;
@@ -20,8 +21,8 @@ int data_type(kintsugi_type type) {
 }  // namespace
 
 std::optional<kintsugi_type> type_of_all(const MatrixTypes& types, kintsugi_type type) {
-  const int asked = data_type(type);
-  return types.a == asked && types.b == asked && types.c == asked ? std::optional(type) : std::nullopt;
+  const int wanted = data_type(type);
+  return types.a == wanted && types.b == wanted && types.c == wanted ? std::optional(type) : std::nullopt;
 }
 
 std::optional<kintsugi_type> type_of(const MatrixTypes& types, int compute, int algorithm) {
@@ -55,7 +56,8 @@ Call strided(Call call, std::int64_t stride_a, std::int64_t stride_b, std::int64
              std::int64_t count) {
   call.batch = BatchKind::strided;
   call.count = count;
-  if (count == 1) return call;
+  if (count == 1)
+    return call;  // strides of 0, so that equal problems have one plan whatever strides they name
   call.stride_a = stride_a;
   call.stride_b = stride_b;
   call.stride_c = stride_c;
@@ -92,13 +94,13 @@ bool is_zero(const void* scalar, kintsugi_type type) {
 }
 
 const char* reason_in_math_mode(int math_mode, kintsugi_type type) {
-  const int named = math_mode & math_mode_mask;
-  if (named == pedantic_math) return "the handle's math mode is pedantic";
+  const int mode = math_mode & math_mode_mask;
+  if (mode == pedantic_math) return "the handle's math mode is pedantic";
   if (!drop_in::is_single(type)) {
-    const bool fixed_point = (math_mode & fixed_point_math_bit) != 0;
-    return fixed_point ? "the handle's math mode is cuBLAS's emulation of FP64" : nullptr;
+    const bool has_fixed_point = (math_mode & fixed_point_math_bit) != 0;
+    return has_fixed_point ? "the handle's math mode is cuBLAS's emulation of FP64" : nullptr;
   }
-  if (named == tf32_math || named == tensor_op_math) return "the handle's math mode allows TF32 or FP16";
+  if (mode == tf32_math || mode == tensor_op_math) return "the handle's math mode allows TF32 or FP16";
   return (math_mode & bf16x9_math_bit) != 0 ? "the handle's math mode is cuBLAS's emulation of FP32"
                                             : nullptr;
 }

@@ -16,7 +16,7 @@ enum class BatchKind : std::uint8_t { single, strided, pointers };
 
 struct Call {
   const Site* site = nullptr;         // nullptr without KINTSUGI_SITES
-  std::optional<kintsugi_type> type;  // nothing: types or arithmetic that are left to cuBLAS
+  std::optional<kintsugi_type> type;  // nothing: cuBLAS answers, because of the types or of the arithmetic
   int op_a = 0, op_b = 0;             // cublasOperation_t, whose numbers are those of kintsugi_op
   std::int64_t m = 0, n = 0, k = 0;
   const void* alpha = nullptr;
@@ -28,8 +28,8 @@ struct Call {
   void* c = nullptr;
   std::int64_t ldc = 0;
   BatchKind batch = BatchKind::single;
-  std::int64_t stride_a = 0, stride_b = 0, stride_c = 0;
-  std::int64_t count = 1;
+  std::int64_t stride_a = 0, stride_b = 0, stride_c = 0;  // for BatchKind::strided
+  std::int64_t count = 1;                                 // products of the batch
 };
 
 // Types of the matrices of a call, as cuBLAS numbers them.
@@ -48,7 +48,7 @@ std::optional<kintsugi_type> type_of(const MatrixTypes& types, int compute, int 
 Call product(std::optional<kintsugi_type> type, int op_a, int op_b, std::int64_t m, std::int64_t n,
              std::int64_t k, const void* alpha, const void* a, std::int64_t lda, const void* b,
              std::int64_t ldb, const void* beta, void* c, std::int64_t ldc);
-// Returns the batch of `count` such products, by strides or by arrays of pointers.
+// These return the batch of `count` such products, by strides or by arrays of pointers.
 Call strided(Call call, std::int64_t stride_a, std::int64_t stride_b, std::int64_t stride_c,
              std::int64_t count);
 Call by_pointers(Call call, std::int64_t count);
@@ -60,7 +60,8 @@ const char* reason_to_forward(const Call& call);
 // True if a scalar of that type in host memory is 0.
 bool is_zero(const void* scalar, kintsugi_type type);
 
-// Reason for which the handle's math mode leaves calls of this type to cuBLAS; nullptr: there is none.
+// Returns the reason for which the handle's math mode leaves calls of this type to cuBLAS; nullptr: there is
+// none.
 const char* reason_in_math_mode(int math_mode, kintsugi_type type);
 
 }  // namespace kintsugi::cublas

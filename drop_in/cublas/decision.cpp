@@ -86,7 +86,8 @@ bool is_temporary(kintsugi_status status) {
   return status == KINTSUGI_OUT_OF_MEMORY || status == KINTSUGI_DEVICE_ERROR;
 }
 
-// True for products of FP64 without a setting or a rule that asks for their emulation: speed alone decides.
+// True for products of FP64 whose emulation neither a setting nor a rule of the sites file asks for, so that
+// speed alone decides.
 bool is_fp64_by_default(const Call& call) {
   return call.site == nullptr && settings().policy == Policy::automatic && settings().scheme.empty() &&
          settings().accuracy.empty() && !drop_in::is_single(*call.type);
@@ -100,29 +101,31 @@ bool gains_too_little(const Call& call) {
   return is_fp64_by_default(call) && std::min({call.m, call.n, call.k}) < min_side;
 }
 
-// A plan by the rule of the call's site, or without sites by the settings.
+// Makes a plan by the rule of the call's site; without sites by the settings.
 kintsugi_status make_plan(const Call& call, const CallState& state, kintsugi_options options,
                           kintsugi_plan* plan) {
   const kintsugi_problem problem = problem_of(call, state);
   if (call.site == nullptr) return drop_in::make_fitting_plan(problem, options, settings().accuracy, plan);
-  const auto given = [](const std::string& value) { return value.empty() ? nullptr : value.c_str(); };
-  options.scheme = given(call.site->rule.scheme);
-  options.accuracy = given(call.site->rule.accuracy);
-  options.policy = given(call.site->rule.policy);
+  const auto null_if_empty = [](const std::string& value) { return value.empty() ? nullptr : value.c_str(); };
+  options.scheme = null_if_empty(call.site->rule.scheme);
+  options.accuracy = null_if_empty(call.site->rule.accuracy);
+  options.policy = null_if_empty(call.site->rule.policy);
   return kintsugi_plan_create(nullptr, &problem, &options, plan);
 }
 
-// True if cuBLAS multiplies when the plan is native; else the library's own native product does, in a fixed
-// order.
+// True if cuBLAS multiplies where the plan is native; false if the library's own native product does, in a
+// fixed order.
 bool leaves_native_to_cublas(const Call& call) {
-  const bool by_settings = settings().policy == Policy::automatic || settings().policy == Policy::native;
+  // Calls without a site are forwarded without a decision under the policy native.
   if (call.site == nullptr) return settings().policy == Policy::automatic;
-  if (!call.site->rule.scheme.empty()) return false;
-  return call.site->rule.policy.empty() ? by_settings : call.site->rule.policy == "auto";
+  const drop_in::SiteRule& rule = call.site->rule;
+  if (!rule.scheme.empty()) return false;
+  if (!rule.policy.empty()) return rule.policy == "auto";
+  return settings().policy == Policy::automatic || settings().policy == Policy::native;
 }
 
-// Decides by a new plan. Not under a capture: the first plan creates a handle of cuBLAS, which allocates
-// memory.
+// Decides by a new plan. A stream under capture gets none: the first plan creates a handle of cuBLAS, which
+// allocates memory.
 Decision new_decision(const Call& call, const CallState& state) {
   Decision decision;
   if (call.site != nullptr && call.site->rule.is_native()) {
@@ -163,6 +166,7 @@ Decision new_decision(const Call& call, const CallState& state) {
 
 constinit drop_in::Kept<Key, Decision, KeyHash> decisions(decisions_mutex);
 
+// True if a scalar of a type of FP64 in host memory is 1 or -1.
 bool is_unit(const void* scalar, kintsugi_type type) {
   const auto* parts = static_cast<const double*>(scalar);
   return std::abs(parts[0]) == 1 && (!drop_in::is_complex(type) || parts[1] == 0);
@@ -170,9 +174,9 @@ bool is_unit(const void* scalar, kintsugi_type type) {
 
 }  // namespace
 
-// Products of FP64 that are added to C with scalars of 1 or -1 are rounded in double. Other scalars need a
-// longer epilogue, which costs more than an emulation gains: 4096 x 8192 x 4096 takes 5.2 ms on an H200, with
-// cuBLAS 4.9.
+// Leaves products of FP64 that are added to C with scalars other than 1 and -1 to cuBLAS. With 1 and -1 the
+// epilogue rounds in double; other scalars need a longer epilogue, which costs more than the emulation gains:
+// 4096 x 8192 x 4096 takes 5.2 ms on an H200, by cuBLAS 4.9.
 const char* reason_in_scalars(const Call& call, const CallState& state) {
   if (!is_fp64_by_default(call)) return nullptr;
   const kintsugi_type type = *call.type;

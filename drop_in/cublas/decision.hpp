@@ -1,5 +1,5 @@
-// Decisions whether calls are emulated: the plan for a problem on a device, or cuBLAS; kept for later calls
-// of the same problem.
+// Decisions on calls: emulation, by the plan for a problem on a device, or cuBLAS. They are kept for later
+// calls of the same problem.
 #pragma once
 
 #include <kintsugi/kintsugi.h>
@@ -18,11 +18,11 @@ struct PlanDeleter {
 };
 
 struct Decision {
-  bool emulates = false;                               // else the real cuBLAS multiplies
-  std::unique_ptr<kintsugi_plan_s, PlanDeleter> plan;  // of an emulation
-  std::size_t workspace_bytes = 0;                     // of an emulation
+  bool emulates = false;                               // false: the real cuBLAS multiplies
+  std::unique_ptr<kintsugi_plan_s, PlanDeleter> plan;  // set if `emulates`
+  std::size_t workspace_bytes = 0;                     // of the plan
   std::string candidates;                              // names of the plan's programs, cheapest first
-  std::string why;                                     // one sentence
+  std::string why;                                     // one sentence on the decision
   bool is_final = true;  // false if the next call of the problem may be decided otherwise
 };
 
@@ -35,11 +35,11 @@ struct CallState {
 
 using Decided = drop_in::Found<Decision>;
 
-// Returns the reason for which cuBLAS answers a call whose decision is to emulate, because of alpha and beta;
+// Returns the reason in alpha and beta for which cuBLAS answers a call that was decided to be emulated;
 // nullptr: there is none.
 const char* reason_in_scalars(const Call& call, const CallState& state);
 
-// The decision on a call for which there is no reason_to_forward.
+// Returns the decision on a call for which reason_to_forward() has no reason.
 Decided decide(const Call& call, const CallState& state);
 
 }  // namespace kintsugi::cublas

@@ -15,8 +15,8 @@ struct Settings : drop_in::CommonSettings {
   std::optional<drop_in::SitesFile> sites;  // contents of the file that KINTSUGI_SITES names
 };
 
-// A malformed setting is one line on stderr at the first use, and under KINTSUGI_STRICT=1 the end of the
-// program.
+// Returns the settings, which the first use reads. A malformed one is a line on stderr then, and with
+// KINTSUGI_STRICT=1 ends the program.
 const Settings& settings();
 
 }  // namespace kintsugi::cublas

@@ -25,8 +25,8 @@
  *    context and with the same handle: otherwise the call is KINTSUGI_INVALID_ARGUMENT, and the capture goes
  *    on). Results that only the device has are read by kintsugi_report(), which waits. On a queue of kind
  *    KINTSUGI_QUEUE_HOST a call uses the default stream and returns when C is complete.
- *  - With alpha = 0 in device memory emulated products do not read A and B; native products, which the
- *    vendor's library computes, read them, and a NaN there reaches C.
+ *  - With alpha = 0 in device memory an emulated product does not read A and B. A native product, which the
+ *    vendor's library computes, reads them, and a NaN in A or B reaches C.
  *  - A device failure caused by an earlier call is reported by the first call that meets it.
  */
 #ifndef KINTSUGI_KINTSUGI_H
@@ -131,9 +131,10 @@ typedef struct kintsugi_problem {
   int32_t pointer_mode;                        /* kintsugi_pointer_mode, of alpha and beta */
   int32_t memory;                              /* kintsugi_memory, of A, B and C */
   int32_t batch_kind;                          /* kintsugi_batch_kind */
-  /* 1: the operand will come prepared, for the same accuracy, scheme and engine; the policy auto then does
-   * not count the time of its split. Nothing else depends on it, and the plan also takes operands that are
-   * not prepared. kintsugi_gemm finds it out from its operands. Shorter structs mean 0. */
+  /* 1: executions will pass this operand prepared, for the same accuracy, scheme and engine; the policy auto
+   * then does not count the time of its split. Nothing else depends on the member, and the plan also takes an
+   * operand that is not prepared. kintsugi_gemm ignores the member and looks at its operands. Structs too
+   * short to have it mean 0. */
   int32_t prepared_a, prepared_b;
 } kintsugi_problem;
 
@@ -144,7 +145,7 @@ typedef struct kintsugi_problem {
 /* ----------------------------------------------------------------- options */
 
 typedef enum kintsugi_queue_kind {
-  KINTSUGI_QUEUE_HOST = 0, /* the call returns when C is complete; device matrices: uses the default stream */
+  KINTSUGI_QUEUE_HOST = 0, /* the call returns when C is complete; device matrices: on the default stream */
   KINTSUGI_QUEUE_CUDA = 1  /* stream is a cudaStream_t */
 } kintsugi_queue_kind;
 
@@ -170,11 +171,10 @@ typedef struct kintsugi_options {
   int64_t workspace_limit; /* bytes; C is computed in blocks to fit, with the same bits */
   int32_t threads;
   int32_t reserved;
-  kintsugi_allocate
-      allocate; /* both or neither; device matrices: device memory, ordered in the queue's stream */
-  kintsugi_deallocate deallocate;
-  void* allocator_user;
-  kintsugi_queue queue; /* of executions that give none; a CUDA queue requires memory = KINTSUGI_DEVICE */
+  kintsugi_allocate allocate; /* with deallocate: both or neither; for device matrices: of device memory */
+  kintsugi_deallocate deallocate; /* device memory is taken and freed in the order of the queue's stream */
+  void* allocator_user;           /* passed to both as `user` */
+  kintsugi_queue queue; /* of executions that name none; a CUDA queue requires memory = KINTSUGI_DEVICE */
 } kintsugi_options;
 
 #define KINTSUGI_OPTIONS_INIT                                                                         \
@@ -213,7 +213,7 @@ KINTSUGI_API kintsugi_status kintsugi_set_log(kintsugi_handle handle, kintsugi_l
 typedef struct kintsugi_operands {
   size_t struct_size;
   const void* alpha;
-  const void* a; /* not read if alpha = 0, k = 0, or prepared_a is given; likewise b */
+  const void* a; /* not read if alpha = 0, k = 0, or prepared_a is given; b likewise with prepared_b */
   const void* b;
   const void* beta;
   void* c;                      /* its old elements are not read if beta = 0 */
@@ -222,8 +222,8 @@ typedef struct kintsugi_operands {
   void* workspace;       /* NULL with size 0: memory from the allocator callback, else from the library */
   size_t workspace_size; /* bytes; at least kintsugi_plan_workspace_size() if a workspace is given */
   kintsugi_queue
-      queue; /* kind 0: the plan's. One plan may run on several streams, each with a workspace of its own.
-              Shorter structs, from before the first device engine (version 0.1.0), mean kind 0. */
+      queue; /* kind 0: the queue of the plan's options. One plan may run on several streams at once if each
+              execution has a workspace of its own. Structs too short to have the member mean kind 0. */
 } kintsugi_operands;
 
 #define KINTSUGI_OPERANDS_INIT                                                                   \
@@ -251,9 +251,9 @@ KINTSUGI_API kintsugi_status kintsugi_plan_problem(kintsugi_plan plan, kintsugi_
 KINTSUGI_API kintsugi_status kintsugi_plan_describe(kintsugi_plan plan, char* buffer, size_t capacity,
                                                     size_t* needed);
 
-/* Makes a plan from its description: the described problem with the described settings, which here precede
- * the handle's. Of `options` only the allocator is used. The description's format version must be this
- * library's. */
+/* Makes a plan from its description: for the described problem, under the described settings, which here
+ * precede the handle's. Of `options` only allocator and queue are used. The description's format version must
+ * be one that this library knows. */
 KINTSUGI_API kintsugi_status kintsugi_plan_read(kintsugi_handle handle, const char* description,
                                                 const kintsugi_options* options, kintsugi_plan* plan);
 
@@ -279,7 +279,8 @@ KINTSUGI_API kintsugi_status kintsugi_prepare_borrowed(kintsugi_handle handle, k
  * stream of that context is captured, which would end the capture. */
 KINTSUGI_API void kintsugi_prepared_destroy(kintsugi_prepared prepared);
 
-/* Makes a plan, for the prepared operands that are given, executes it and destroys it. */
+/* Plans and executes one problem. The plan counts the operands that are given prepared as prepared, whatever
+ * the problem's prepared_a and prepared_b say. */
 KINTSUGI_API kintsugi_status kintsugi_gemm(kintsugi_handle handle, const kintsugi_problem* problem,
                                            const kintsugi_options* options,
                                            const kintsugi_operands* operands);
@@ -310,22 +311,23 @@ KINTSUGI_API kintsugi_status kintsugi_ddgemm(kintsugi_handle handle, kintsugi_la
                                              kintsugi_dd* c, int64_t ldc);
 
 /* kintsugi_gemm and the calls with BLAS's arguments keep the plans of up to 1024 problems for the whole
- * process, and up to 256 MiB of each device's memory that calls without a workspace took. This gives both
- * back: memory of a device as far as its streams have been synchronized. Calls that run meanwhile end as they
- * would have; later ones plan and allocate again. Always KINTSUGI_SUCCESS. */
+ * process, and up to 256 MiB of each device's memory that calls without a workspace took. This function gives
+ * both back, the memory of a device as far as its streams have been synchronized. It does not disturb calls
+ * that run meanwhile; later calls plan and allocate again. Always KINTSUGI_SUCCESS. */
 KINTSUGI_API kintsugi_status kintsugi_release_caches(void);
 
 /* ------------------------------------------------------------- calibration */
 
-/* Called before each step of a calibration, with the part of the work that is done, from 0 to 1. */
+/* Called before each step of a calibration with the fraction of the work that is done, from 0 to 1, and the
+ * step's name; at last with done = 1 and the name of the profile's file. */
 typedef void (*kintsugi_progress)(void* user, double done, const char* step);
 
 typedef struct kintsugi_calibration {
   size_t struct_size;
   const char*
-      file;      /* of the profile; NULL: $XDG_CONFIG_HOME/kintsugi/profiles/DEVICE.json, where calls look */
+      file; /* the profile's; NULL: $XDG_CONFIG_HOME/kintsugi/profiles/DEVICE.json, where calls look for it */
   int32_t quick; /* 1: fewer repetitions */
-  int32_t blind; /* 1: begins with what is known of other devices, to test how well a calibration does */
+  int32_t blind; /* 1: ignores the costs that the library has for this device, to test the calibration */
   kintsugi_progress progress; /* NULL: none */
   void* progress_user;
 } kintsugi_calibration;
@@ -335,17 +337,18 @@ typedef struct kintsugi_calibration {
 
 /* Measures the kernels and calls of the calling thread's device, which should be idle, for up to two minutes,
  * and writes a profile by which the policy auto decides from then on, in this process and in later ones
- * (docs/DEVICES.md). The profile's file is the step of the last report, with done = 1. Takes 1.8 GiB of the
- * device's memory, and for large products their workspaces. KINTSUGI_ENGINE_UNAVAILABLE: there is no device
- * whose kernels have costs; KINTSUGI_BAD_SETTING: the file cannot be written. */
+ * (docs/DEVICES.md). Takes 1.8 GiB of the device's memory, and for large products their workspaces.
+ * KINTSUGI_ENGINE_UNAVAILABLE: there is no device with kernels that can be calibrated; KINTSUGI_BAD_SETTING:
+ * the file cannot be written. */
 KINTSUGI_API kintsugi_status kintsugi_calibrate(const kintsugi_calibration* calibration);
 
 /* ------------------------------------------------------------ descriptions */
-/* All functions here write JSON by the rules of kintsugi_plan_describe. */
+/* All functions of this section write JSON into a buffer as kintsugi_plan_describe does. */
 
 /* Describes the handle's last execution: engine, number of batch items that each scheme multiplied, largest
- * dynamic ranges found, blocks of C. After work on device memory it waits for the device; a replayed graph
- * counts as an execution. Must not be called while a stream of the execution's context is captured. */
+ * dynamic ranges found, blocks of C. After work on device memory the function waits for the device; a
+ * replayed graph counts as an execution. Must not be called while a stream of the execution's context is
+ * captured. */
 KINTSUGI_API kintsugi_status kintsugi_report(kintsugi_handle handle, char* buffer, size_t capacity,
                                              size_t* needed);
 
@@ -355,8 +358,8 @@ KINTSUGI_API kintsugi_status kintsugi_describe_schemes(char* buffer, size_t capa
 /* Describes all engines: what each can do on this machine, and why not more. */
 KINTSUGI_API kintsugi_status kintsugi_describe_engines(char* buffer, size_t capacity, size_t* needed);
 
-/* Describes all settings: type, accepted values, default, and the value in effect for the handle (may be
- * NULL) with its source. */
+/* Describes all settings: type, accepted values, default, and the value in effect for calls with the handle
+ * (which may be NULL) with its source. */
 KINTSUGI_API kintsugi_status kintsugi_describe_settings(kintsugi_handle handle, char* buffer, size_t capacity,
                                                         size_t* needed);
 

@@ -77,7 +77,7 @@ inline void check(kintsugi_status status) {
   if (status != KINTSUGI_SUCCESS) throw Error(static_cast<Status>(status), kintsugi_last_error());
 }
 
-// ------------------------------------------------------------------- words
+// ------------------------------------------------------------------- enums
 
 enum class Op : std::int32_t {
   N = KINTSUGI_OP_N,  // op(X) = X
@@ -150,7 +150,7 @@ struct Problem {
   BatchKind batch_kind = BatchKind::strided;
   PointerMode pointer_mode = PointerMode::host;  // of alpha and beta
   Memory memory = Memory::host;                  // of A, B and C
-  // True if the operand will come prepared (kintsugi.h); gemm() finds it out from its operands.
+  // True if executions will pass the operand prepared (kintsugi.h); gemm() looks at its operands instead.
   bool prepared_a = false, prepared_b = false;
 
   // The problem as a struct of the C ABI.
@@ -193,15 +193,15 @@ struct Problem {
   template <Scalar T>
   static Problem dense(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::int64_t k,
                        Layout layout = Layout::column_major) {
-    const auto smallest = [layout](std::int64_t rows, std::int64_t columns) {
-      const std::int64_t line = layout == Layout::column_major ? rows : columns;
-      return line > 1 ? line : std::int64_t{1};
+    const auto smallest_ld = [layout](std::int64_t rows, std::int64_t columns) {
+      const std::int64_t line_length = layout == Layout::column_major ? rows : columns;
+      return line_length > 1 ? line_length : std::int64_t{1};
     };
     Problem p = of<T>(m, n, k);
     p.op_a = op_a, p.op_b = op_b, p.layout = layout;
-    p.lda = op_a == Op::N ? smallest(m, k) : smallest(k, m);
-    p.ldb = op_b == Op::N ? smallest(k, n) : smallest(n, k);
-    p.ldc = smallest(m, n);
+    p.lda = op_a == Op::N ? smallest_ld(m, k) : smallest_ld(k, m);
+    p.ldb = op_b == Op::N ? smallest_ld(k, n) : smallest_ld(n, k);
+    p.ldc = smallest_ld(m, n);
     return p;
   }
 
@@ -229,17 +229,17 @@ inline Queue cuda_queue(void* stream) { return {KINTSUGI_QUEUE_CUDA, 0, stream};
 // Options of a plan. An option that is not set comes from the handle, then from KINTSUGI_... in the
 // environment, the settings file, the default.
 struct Options {
-  std::optional<std::string> accuracy = {};     // one of those of kintsugi_options
+  std::optional<std::string> accuracy = {};     // one that kintsugi_options (kintsugi.h) lists
   std::optional<std::string> scheme = {};       // a name of schemes(): runs it or throws Error
   std::optional<std::string> engine = {};       // a name of engines(): runs on it or throws Error
   std::optional<std::string> policy = {};       // "auto", "emulate", "native"
-  std::optional<std::string> accumulator = {};  // reference engine: how the modelled matrix unit adds
-  std::int64_t workspace_limit = 0;             // bytes, 0: not set; C in blocks to fit, same bits
-  std::int32_t threads = 0;                     // 0: not set
-  kintsugi_allocate allocate = nullptr;         // both or neither; they must not throw
+  std::optional<std::string> accumulator = {};  // reference engine: matrix unit whose additions are modeled
+  std::int64_t workspace_limit = 0;      // bytes, 0: not set; C is computed in blocks to fit, same bits
+  std::int32_t threads = 0;              // 0: not set
+  kintsugi_allocate allocate = nullptr;  // allocate and deallocate: both or neither; they must not throw
   kintsugi_deallocate deallocate = nullptr;
-  void* allocator_user = nullptr;
-  Queue queue = {KINTSUGI_QUEUE_HOST, 0, nullptr};  // of executions that give none
+  void* allocator_user = nullptr;                   // passed to both as `user`
+  Queue queue = {KINTSUGI_QUEUE_HOST, 0, nullptr};  // of executions that name none
 
   // The options as a struct of the C ABI; it points to the strings of *this, which must outlive the result.
   kintsugi_options to_c() const {
@@ -264,8 +264,8 @@ struct Options {
 
 namespace detail {
 
-// Text that a describing function of the C ABI writes; `describe` is called with (buffer, capacity, &needed),
-// again if the text grew between two calls.
+// Returns the text that a describing function of the C ABI writes. `describe` is called with (buffer,
+// capacity, &needed) until the text fits, since it may grow between two calls.
 template <class Describe>
 std::string read_text(Describe describe) {
   std::size_t needed = 0;
@@ -342,7 +342,7 @@ class Handle {
 // with the same scheme and operand shape. Move-only.
 class Prepared {
  public:
-  // Takes ownership of an object of the C ABI.
+  // Takes ownership of the C ABI's object.
   explicit Prepared(kintsugi_prepared prepared) noexcept : prepared_(prepared) {}
   kintsugi_prepared native() const noexcept { return prepared_.get(); }
 
@@ -369,6 +369,7 @@ class Input {
 
 namespace detail {
 
+// Throws Error unless the problem is of that type and batch kind, with scalars on the host.
 inline void require(const Problem& problem, Type type, BatchKind batch_kind) {
   for (const Type each : {problem.type_a, problem.type_b, problem.type_c, problem.type_scalar}) {
     if (each == type) continue;
@@ -421,9 +422,9 @@ class Plan {
     plan_.reset(plan);
   }
 
-  // Makes a plan from a describe() text: the described problem with the described settings, which here
-  // precede the handle's. Of `options` only the allocator is used. Error invalid_argument: the text is no
-  // description, or one of another format version.
+  // Makes a plan from a describe() text: for the described problem, under the described settings, which here
+  // precede the handle's. Of `options` only allocator and queue are used. Error invalid_argument: the text is
+  // no description, or one of an unknown format version.
   static Plan read(const std::string& description, const Options& options = {},
                    const Handle* handle = nullptr) {
     const kintsugi_options o = options.to_c();
@@ -455,7 +456,7 @@ class Plan {
     run(&alpha, a, b, &beta, c, workspace, handle, queue);
   }
 
-  // The form of the C ABI, without checks of types: any types, scalars on a device, ...
+  // Executes operands of the C ABI, whose types are not checked: for any element type, scalars on a device.
   void execute(const kintsugi_operands& operands, Handle* handle = nullptr) const {
     check(kintsugi_plan_execute(handle != nullptr ? handle->native() : nullptr, native(), &operands));
   }
@@ -521,7 +522,8 @@ class Plan {
 
 // -------------------------------------------------------------------- gemm
 
-// Makes a plan, for the prepared operands that are given, and executes it. The problem's types must be T's.
+// Plans and executes one problem; its types must be T's. The plan counts the operands that are given prepared
+// as prepared.
 template <Scalar T>
 void gemm(const Problem& problem, std::type_identity_t<T> alpha, std::type_identity_t<Input<const T*>> a,
           std::type_identity_t<Input<const T*>> b, std::type_identity_t<T> beta, T* c,
@@ -533,9 +535,11 @@ void gemm(const Problem& problem, std::type_identity_t<T> alpha, std::type_ident
   check(kintsugi_gemm(handle != nullptr ? handle->native() : nullptr, &p, &o, &operands));
 }
 
-// One product. lda, ldb and ldc are those of A, B and C as stored, at least 1. In column-major order lda >= m
-// for Op::N and lda >= k otherwise, ldb >= k or n, ldc >= m; in row-major order lda >= k or m, ldb >= n or k,
-// ldc >= n.
+// One product. lda, ldb and ldc are the leading dimensions of A, B and C as stored. Each is at least 1 and at
+// least
+//                  lda, Op::N   lda, other   ldb, Op::N   ldb, other   ldc
+//   column-major       m            k            k            n         m
+//   row-major          k            m            n            k         n
 template <Scalar T>
 void gemm(Layout layout, Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::int64_t k,
           std::type_identity_t<T> alpha, std::type_identity_t<const T*> a, std::int64_t lda,
@@ -589,7 +593,7 @@ void gemm_pointer_batch(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::i
   Plan(problem, options, handle).execute(alpha, a, b, beta, c, {}, handle);
 }
 
-// Gives back the plans and the device memory that calls of gemm() have left for later ones.
+// Gives back the plans and the device memory that the library keeps for later calls of gemm().
 inline void release_caches() { check(kintsugi_release_caches()); }
 
 // ------------------------------------------------------------ descriptions

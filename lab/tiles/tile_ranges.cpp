@@ -19,7 +19,7 @@ constexpr int delta = 5;  // floor(log2 32)
 template <int Vectors>
 struct RandomTile {
   std::array<std::array<float, depth>, Vectors> elements;
-  core::TileDepth depths;
+  core::TileExponentSum depths;
 
   RandomTile(int binades, Random& random) {
     for (auto& vector : elements) {
@@ -100,7 +100,7 @@ RangeErrors measure_tile_ranges(int binades, std::int64_t tiles, std::uint64_t s
   for (std::int64_t tile = 0; tile < tiles; ++tile) {
     const RandomTile<16> a(binades, random);
     const RandomTile<8> b(binades, random);
-    const core::TileDepth& depths = a.depths;
+    const core::TileExponentSum& depths = a.depths;
     const auto above = static_cast<double>(depths.elements * (depths.largest - delta) - depths.sum);
     errors.delta += above / 16 / depth / static_cast<double>(tiles);
     failing += depths.exceeds(delta) ? 1 : 0;

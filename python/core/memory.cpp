@@ -3,13 +3,22 @@
 namespace kintsugi_python {
 namespace {
 
+// Returns true for calls whose memory later calls may use. Memory of a captured call belongs to the graph,
+// and no other call may write to it.
+bool may_share_memory(const DeviceMemory& memory, bool uses_null_stream) {
+  return uses_null_stream && memory.state->torch.is_known_not_to_capture();
+}
+
+// Returns the address of device memory, a spare workspace or a new one, whose tensor `memory` holds; nullptr,
+// and keeps the error, if there is none.
 void* hold_bytes(DeviceMemory& memory, size_t bytes, size_t alignment) {
   uintptr_t address = 0;
-  const Ref tensor = aligned_bytes(memory.state->torch, memory.device, bytes, alignment, address);
+  Ref tensor = take_spare(memory, AllocatingCall::uses_null_stream(), bytes, alignment, address);
+  if (!tensor) tensor = aligned_bytes(memory.state->torch, memory.device, bytes, alignment, address);
   const Ref key(tensor ? PyLong_FromVoidPtr(reinterpret_cast<void*>(address)) : nullptr);
   if (key && PyDict_SetItem(memory.held.get(), key.get(), tensor.get()) == 0)
     return reinterpret_cast<void*>(address);
-  AllocationErrors::keep_current_error();
+  AllocatingCall::keep_current_error();
   return nullptr;
 }
 
@@ -20,11 +29,17 @@ void* allocate(void* user, size_t bytes, size_t alignment) {
   return address;
 }
 
-void deallocate(void* user, void* pointer, size_t) {
+void deallocate(void* user, void* pointer, size_t bytes) {
   const PyGILState_STATE lock = PyGILState_Ensure();
   {
+    DeviceMemory& memory = *static_cast<DeviceMemory*>(user);
     const Ref key(PyLong_FromVoidPtr(pointer));
-    if (!key || PyDict_DelItem(static_cast<DeviceMemory*>(user)->held.get(), key.get()) != 0) PyErr_Clear();
+    if (key) {
+      keep_spare(memory, AllocatingCall::uses_null_stream(),
+                 Ref::borrowed(PyDict_GetItem(memory.held.get(), key.get())),
+                 reinterpret_cast<uintptr_t>(pointer), bytes);
+    }
+    if (!key || PyDict_DelItem(memory.held.get(), key.get()) != 0) PyErr_Clear();
   }
   PyGILState_Release(lock);
 }
@@ -32,45 +47,71 @@ void deallocate(void* user, void* pointer, size_t) {
 }  // namespace
 
 Ref aligned_bytes(const Torch& torch, int device, size_t bytes, size_t alignment, uintptr_t& address) {
+  // Tries without room for alignment first: torch's tensors are usually aligned.
   for (const size_t size : {bytes, bytes + alignment}) {
     Ref tensor = torch.bytes(device, size);
     if (!tensor) return Ref();
     const Ref first = torch.address_of(tensor.get());
     if (!first) return Ref();
     address = reinterpret_cast<uintptr_t>(PyLong_AsVoidPtr(first.get()));
-    const uintptr_t past = address % alignment;
-    if (past == 0) return tensor;
+    const uintptr_t misalignment = address % alignment;
+    if (misalignment == 0) return tensor;
     if (size > bytes) {
-      address += alignment - past;
+      address += alignment - misalignment;
       return tensor;
     }
   }
   return Ref();
 }
 
-thread_local AllocationErrors* AllocationErrors::current = nullptr;
+Ref take_spare(DeviceMemory& memory, bool uses_null_stream, size_t bytes, size_t alignment,
+               uintptr_t& address) {
+  address = memory.spare_address;
+  const bool fits = memory.spare && memory.spare_bytes >= bytes && address % alignment == 0;
+  return fits && may_share_memory(memory, uses_null_stream) ? std::move(memory.spare) : Ref();
+}
 
-void AllocationErrors::keep_current_error() {
+void keep_spare(DeviceMemory& memory, bool uses_null_stream, Ref tensor, uintptr_t address, size_t bytes) {
+  constexpr size_t max_bytes = size_t{32} << 20;
+  // Memory that take_spare() has given to this call has more bytes than the call needed.
+  const bool was_spare = !memory.spare && address == memory.spare_address;
+  const size_t size = was_spare ? memory.spare_bytes : bytes;
+  if (!memory.spare) memory.spare_address = 0;  // other memory may get that address later
+  const bool is_better = !memory.spare || memory.spare_bytes < size;
+  if (!tensor || size > max_bytes || !is_better || !may_share_memory(memory, uses_null_stream)) return;
+  memory.spare = std::move(tensor);
+  memory.spare_address = address;
+  memory.spare_bytes = size;
+}
+
+thread_local AllocatingCall* AllocatingCall::current = nullptr;
+
+void AllocatingCall::keep_current_error() {
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
   PyErr_Fetch(&type, &value, &trace);
   PyErr_NormalizeException(&type, &value, &trace);
   const Ref kept_type(type), kept_trace(trace);
   Ref kept(value);
-  if (current != nullptr) current->last_ = std::move(kept);
+  if (current != nullptr) current->last_error_ = std::move(kept);
 }
 
-bool use_torchs_memory(State& state, int device, kintsugi_options& options) {
-  if (device >= most_devices) return false;
+DeviceMemory* memory_of(State& state, int device) {
+  if (device >= max_devices) return nullptr;
   DeviceMemory& memory = state.memory[device];
   if (!memory.held) {
     memory.held = Ref(PyDict_New());
-    if (!memory.held) return false;
     memory.state = &state;
     memory.device = device;
   }
+  return memory.held ? &memory : nullptr;
+}
+
+bool use_torchs_memory(State& state, int device, kintsugi_options& options) {
+  DeviceMemory* const memory = memory_of(state, device);
+  if (memory == nullptr) return false;
   options.allocate = allocate;
   options.deallocate = deallocate;
-  options.allocator_user = &memory;
+  options.allocator_user = memory;
   return true;
 }
 

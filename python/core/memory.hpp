@@ -5,30 +5,51 @@
 
 namespace kintsugi_python {
 
-// Returns a tensor of at least `bytes` bytes; sets `address` to the first address in it that is a multiple of
-// `alignment`, a power of two.
+// Returns a tensor with at least `bytes` bytes from the first address in it that is a multiple of
+// `alignment`, and sets `address` to that. Returns an empty Ref, with a Python error, if torch has no memory.
 Ref aligned_bytes(const Torch& torch, int device, size_t bytes, size_t alignment, uintptr_t& address);
 
-// Puts the callbacks for the device into the options. False, maybe without a Python error, if that is
-// impossible: the device's number is too large.
+// Returns a tensor of an earlier call with at least `bytes` bytes, to which no other call writes; an empty
+// Ref if there is none. Sets `address` as aligned_bytes() does. Only memory of the null stream is used again,
+// since that stream exists as long as its device does; another stream might have the address of a destroyed
+// one.
+Ref take_spare(DeviceMemory& memory, bool uses_null_stream, size_t bytes, size_t alignment,
+               uintptr_t& address);
+
+// Keeps the memory of a call, whose work is in the stream, for the next call, unless it is large, or smaller
+// than the memory that is kept already.
+void keep_spare(DeviceMemory& memory, bool uses_null_stream, Ref tensor, uintptr_t address, size_t bytes);
+
+// Returns what is held for a device; nullptr if the device's number is too large, or, with a Python error, if
+// there is no memory.
+DeviceMemory* memory_of(State& state, int device);
+
+// Puts the allocator callbacks for the device into the options. Returns false if the device's number is too
+// large, or, with a Python error, if there is no memory.
 bool use_torchs_memory(State& state, int device, kintsugi_options& options);
 
-// Keeps the Python errors of this thread's allocations during its lifetime, so that they are not raised: the
-// library tries smaller blocks before it gives up.
-class AllocationErrors {
+// The call that this thread makes during the object's lifetime, as far as the allocator callbacks have to
+// know it, and the Python errors of its allocations. These are not raised: the library tries smaller blocks
+// of C before it gives up.
+class AllocatingCall {
  public:
-  AllocationErrors() : outer_(current) { current = this; }
-  ~AllocationErrors() { current = outer_; }
-  AllocationErrors(const AllocationErrors&) = delete;
-  AllocationErrors& operator=(const AllocationErrors&) = delete;
+  explicit AllocatingCall(bool uses_null_stream) : uses_null_stream_(uses_null_stream), outer_(current) {
+    current = this;
+  }
+  ~AllocatingCall() { current = outer_; }
+  AllocatingCall(const AllocatingCall&) = delete;
+  AllocatingCall& operator=(const AllocatingCall&) = delete;
 
+  static bool uses_null_stream() { return current != nullptr && current->uses_null_stream_; }
+  // Takes the current Python error as the last one of the innermost object of this thread.
   static void keep_current_error();
-  Ref take_last() { return std::move(last_); }
+  Ref take_last_error() { return std::move(last_error_); }
 
  private:
-  static thread_local AllocationErrors* current;
-  AllocationErrors* outer_;
-  Ref last_;
+  static thread_local AllocatingCall* current;
+  bool uses_null_stream_;
+  AllocatingCall* outer_;
+  Ref last_error_;
 };
 
 }  // namespace kintsugi_python

@@ -23,7 +23,8 @@ PyObject* declined() {
   return Ref::borrowed(Py_NotImplemented).release();
 }
 
-// The arguments of a call; the tuple keeps them alive.
+// Takes the arguments of a call from its tuple, which keeps them alive; returns false, with a Python error,
+// if there are more or fewer.
 template <int count>
 bool unpack(PyObject* tuple, PyObject* (&arguments)[count]) {
   if (PyTuple_Size(tuple) != count) {
@@ -42,23 +43,24 @@ const char multiply_doc[] =
 
 PyObject* multiply(PyObject* module, PyObject* tuple) {
   State& state = state_of(module);
-  PyObject* arguments[6 + option_count];
+  constexpr int first_option = 6;
+  PyObject* arguments[first_option + option_count];
   if (!unpack(tuple, arguments)) return nullptr;
   Thread* const thread = thread_of(arguments[0]);
   if (thread == nullptr) return nullptr;
   Product product(state);
   Options options;
-  PyObject* const* const given = arguments + 6;
+  PyObject* const* const given_options = arguments + first_option;
   if (!product.read({arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]}))
     return declined();
-  if (!options.read(given)) return declined();
+  if (!options.read(given_options)) return declined();
   if (product.device() != on_host) {
     if (!use_torchs_memory(state, product.device(), options.values)) return declined();
-  } else if (!state.host_is_ready && given[engine_option] == Py_None) {
+  } else if (!state.host_is_ready && given_options[engine_option] == Py_None) {
     return declined();
   }
   if (!product.announce_write()) return declined();
-  thread->remember(product.problem(), given, product.device());
+  thread->remember(product.problem(), given_options, product.device());
   return product
       .run([&](const kintsugi_operands* operands) {
         return state.library.gemm(thread->handle, &product.problem(), &options.values, operands);
@@ -83,9 +85,10 @@ PyObject* execute(PyObject* module, PyObject* tuple) {
   Product product(state);
   if (!product.read({arguments[4], arguments[5], arguments[6], arguments[7], arguments[8]}))
     return declined();
-  const bool fits = PyBytes_Size(arguments[2]) == sizeof(kintsugi_problem) &&
-                    std::memcmp(problem, &product.problem(), sizeof(kintsugi_problem)) == 0;
-  if (!fits || !product.take_workspace(workspace_size) || !product.announce_write()) return declined();
+  const bool is_plans_problem = PyBytes_Size(arguments[2]) == sizeof(kintsugi_problem) &&
+                                std::memcmp(problem, &product.problem(), sizeof(kintsugi_problem)) == 0;
+  if (!is_plans_problem || !product.take_workspace(workspace_size) || !product.announce_write())
+    return declined();
   thread->has_product = false;
   return product
       .run([&](const kintsugi_operands* operands) {
@@ -117,6 +120,14 @@ PyObject* forget(PyObject*, PyObject* capsule) {
   Thread* const thread = thread_of(capsule);
   if (thread == nullptr) return nullptr;
   thread->has_product = false;
+  return Ref::borrowed(Py_None).release();
+}
+
+const char release_memory_doc[] =
+    "release_memory()\n--\n\nGives back to torch the workspaces that are kept for later calls.";
+
+PyObject* release_memory(PyObject* module, PyObject*) {
+  for (DeviceMemory& memory : state_of(module).memory) memory.spare = Ref();
   return Ref::borrowed(Py_None).release();
 }
 
@@ -163,6 +174,7 @@ PyMethodDef methods[] = {{"multiply", multiply, METH_VARARGS, multiply_doc},
                          {"thread", thread, METH_O, thread_doc},
                          {"last", last, METH_O, last_doc},
                          {"forget", forget, METH_O, forget_doc},
+                         {"release_memory", release_memory, METH_NOARGS, release_memory_doc},
                          {"accept_host", accept_host, METH_O, accept_host_doc},
                          {"bind", bind, METH_VARARGS, bind_doc},
                          {nullptr, nullptr, 0, nullptr}};

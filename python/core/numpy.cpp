@@ -18,15 +18,18 @@ struct ArrayInterface {
   PyObject* description;
 };
 
+// Bits of ArrayInterface::flags.
 constexpr int aligned = 0x100;
 constexpr int native_order = 0x200;
 constexpr int writeable = 0x400;
 
-// The kintsugi_type of an element; -1: there is none.
+constexpr int32_t no_type = -1;
+
+// Returns the kintsugi_type of an element; no_type if there is none.
 int32_t type_of(char kind, int size) {
-  if (kind == 'f') return size == 4 ? 0 : size == 8 ? 1 : -1;
-  if (kind == 'c') return size == 8 ? 2 : size == 16 ? 3 : -1;
-  return -1;
+  if (kind == 'f') return size == 4 ? KINTSUGI_F32 : size == 8 ? KINTSUGI_F64 : no_type;
+  if (kind == 'c') return size == 8 ? KINTSUGI_C32 : size == 16 ? KINTSUGI_C64 : no_type;
+  return no_type;
 }
 
 }  // namespace
@@ -54,7 +57,7 @@ bool Numpy::read(PyObject* x, Array& array) const {
   array.dimensions = interface->dimensions;
   const bool is_plain = (interface->flags & (aligned | native_order)) == (aligned | native_order);
   // One dimension is kept free for a vector's row or column.
-  if (array.type < 0 || !is_plain || array.dimensions < 1 || array.dimensions >= most_dimensions)
+  if (array.type == no_type || !is_plain || array.dimensions < 1 || array.dimensions >= max_dimensions)
     return false;
   std::copy_n(interface->shape, array.dimensions, array.shape);
   std::copy_n(interface->strides, array.dimensions, array.strides);

@@ -9,6 +9,7 @@ namespace kintsugi_python {
 
 class Numpy {
  public:
+  // Imports numpy; returns false, with a Python error, if that fails.
   bool load();
 
   // Returns true for numpy's own class alone, since subclasses may define other products.

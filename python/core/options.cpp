@@ -5,7 +5,7 @@
 namespace kintsugi_python {
 namespace {
 
-// None means 0: not set.
+// Reads a number of Python; None leaves 0, which means that the option is not set.
 template <typename T>
 bool read_number(PyObject* value, T& number) {
   if (value == Py_None) return true;

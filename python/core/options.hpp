@@ -1,4 +1,4 @@
-// Options of a call, from what kintsugi.matmul() was given.
+// Options of a call, from the arguments of kintsugi.matmul().
 #pragma once
 
 #include <kintsugi/kintsugi.h>
@@ -7,14 +7,15 @@
 
 namespace kintsugi_python {
 
-// accuracy, scheme, engine, policy, threads, workspace_limit
+// Options in this order: the texts accuracy, scheme, engine, policy, then the numbers threads,
+// workspace_limit.
 inline constexpr int option_count = 6;
 inline constexpr int text_count = 4;
-inline constexpr int engine_option = 2;
+inline constexpr int engine_option = 2;  // index of engine
 
 class Options {
  public:
-  // False where Python code has to convert or refuse a value.
+  // Sets `values`; returns false if Python code has to convert or refuse an option.
   bool read(PyObject* const given[option_count]);
 
   kintsugi_options values = KINTSUGI_OPTIONS_INIT;
@@ -22,7 +23,7 @@ class Options {
  private:
   bool read_text(PyObject* value, Ref& kept, const char*& text);
 
-  Ref texts_[text_count];  // what the values point at
+  Ref texts_[text_count];  // the texts that `values` points at
 };
 
 }  // namespace kintsugi_python

@@ -6,24 +6,27 @@
 namespace kintsugi_python {
 namespace {
 
-// A batch of matrices as BLAS takes them; counts in elements.
+// A batch of matrices as BLAS takes them; distances in elements.
 struct Matrices {
   bool is_row_major;
   int64_t leading_dimension;
   int64_t stride;  // from one batch item to the next
 };
 
-// Elements from one of `lines` contiguous lines of `length` elements to the next; nothing if lines are not
-// contiguous, or overlap. Strides and `size`, that of an element, are in bytes.
+// Returns the elements from the beginning of one line to that of the next, of `lines` lines with `length`
+// elements each; nothing if lines are not contiguous, or overlap. Strides and the size of an element are in
+// bytes.
 std::optional<int64_t> leading_dimension(int64_t element_stride, int64_t line_stride, int64_t lines,
-                                         int64_t length, int64_t size) {
-  if (length > 1 && element_stride != size) return std::nullopt;
+                                         int64_t length, int64_t element_bytes) {
+  if (length > 1 && element_stride != element_bytes) return std::nullopt;
   if (lines == 1) return length;
-  if (line_stride % size != 0 || line_stride < length * size) return std::nullopt;
-  return line_stride / size;
+  if (line_stride % element_bytes != 0 || line_stride < length * element_bytes) return std::nullopt;
+  return line_stride / element_bytes;
 }
 
-// Bytes from one batch item to the next, where that is one number: outer dimensions continue inner ones.
+// Returns the bytes from one batch item to the next if all items are at the same distance, so that the stride
+// of each batch dimension is that of the next inner one times its length; else nothing. 0 for one item, and
+// for an array that is broadcast over all batch dimensions.
 std::optional<int64_t> uniform_step(const Array& array, const ProductShape& shape) {
   int64_t step = 0;
   int64_t items = 1;
@@ -38,23 +41,28 @@ std::optional<int64_t> uniform_step(const Array& array, const ProductShape& shap
   return step;
 }
 
+// Returns the array as BLAS takes it; nothing if BLAS cannot address it.
 std::optional<Matrices> as_matrices(const Array& array, const ProductShape& shape) {
   const int64_t size = element_size(array.type);
   const int64_t rows = array.rows();
   const int64_t columns = array.columns();
-  const int64_t down = array.strides[array.dimensions - 2];
-  const int64_t across = array.strides[array.dimensions - 1];
-  const std::optional<int64_t> by_rows = leading_dimension(across, down, rows, columns, size);
-  const std::optional<int64_t> by_columns = leading_dimension(down, across, columns, rows, size);
+  const int64_t row_stride = array.strides[array.dimensions - 2];
+  const int64_t column_stride = array.strides[array.dimensions - 1];
+  const std::optional<int64_t> ld_of_rows = leading_dimension(column_stride, row_stride, rows, columns, size);
+  const std::optional<int64_t> ld_of_columns =
+      leading_dimension(row_stride, column_stride, columns, rows, size);
   const std::optional<int64_t> step = uniform_step(array, shape);
-  if ((!by_rows && !by_columns) || !step || *step < 0 || *step % size != 0) return std::nullopt;
-  return Matrices{by_rows.has_value(), by_rows ? *by_rows : *by_columns, *step / size};
+  if ((!ld_of_rows && !ld_of_columns) || !step || *step < 0 || *step % size != 0) return std::nullopt;
+  return Matrices{.is_row_major = ld_of_rows.has_value(),
+                  .leading_dimension = ld_of_rows ? *ld_of_rows : *ld_of_columns,
+                  .stride = *step / size};
 }
 
 int32_t op_of(const Matrices& operand, const Matrices& c) {
   return operand.is_row_major == c.is_row_major ? KINTSUGI_OP_N : KINTSUGI_OP_T;
 }
 
+// Returns the array with a dimension of length 1 inserted at a position.
 Array with_dimension(const Array& array, int position) {
   Array result = array;
   for (int d = array.dimensions; d > position; --d) {
@@ -72,7 +80,7 @@ struct Extent {
   const char* end;
 };
 
-// The bytes that an array spans, gaps included.
+// Returns the bytes between the first and the last element of an array, with both and all gaps.
 Extent extent_of(const Array& array) {
   Extent extent{array.data, array.data + element_size(array.type)};
   for (int d = 0; d < array.dimensions; ++d) {
@@ -104,8 +112,9 @@ bool find_shape(const Array& a, const Array& b, ProductShape& shape) {
   }
   shape.sizes[shape.batch_dimensions] = a.rows();
   shape.sizes[shape.batch_dimensions + 1] = b.columns();
-  return std::find(shape.sizes, shape.sizes + shape.batch_dimensions + 2, 0) ==
-         shape.sizes + shape.batch_dimensions + 2;
+  const int64_t* const end = shape.sizes + shape.batch_dimensions + 2;
+  const bool is_empty = std::find<const int64_t*>(shape.sizes, end, 0) != end;
+  return !is_empty;
 }
 
 bool describe(const Array& a, const Array& b, const Array& c, const ProductShape& shape,
@@ -134,11 +143,11 @@ bool describe(const Array& a, const Array& b, const Array& c, const ProductShape
 }
 
 bool shares_no_memory(const Array& a, const Array& b, const Array& c, const kintsugi_problem& problem) {
-  const bool by_rows = problem.layout == KINTSUGI_ROW_MAJOR;
-  const int64_t lines = by_rows ? problem.m : problem.n;
-  const int64_t length = by_rows ? problem.n : problem.m;
-  const int64_t matrix = (lines - 1) * problem.ldc + length;
-  if (problem.batch_count > 1 && problem.stride_c < matrix) return false;
+  const bool is_row_major = problem.layout == KINTSUGI_ROW_MAJOR;
+  const int64_t lines = is_row_major ? problem.m : problem.n;
+  const int64_t length = is_row_major ? problem.n : problem.m;
+  const int64_t elements_of_item = (lines - 1) * problem.ldc + length;
+  if (problem.batch_count > 1 && problem.stride_c < elements_of_item) return false;
   const Extent extent = extent_of(c);
   return !overlap(extent, extent_of(a)) && !overlap(extent, extent_of(b));
 }

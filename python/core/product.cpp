@@ -7,12 +7,12 @@
 namespace kintsugi_python {
 namespace {
 
-// (batch..., m, n) without the dimensions that vectors do not have.
-Ref shape_of_result(const ProductShape& shape, bool without_row, bool without_column) {
-  int64_t sizes[most_dimensions];
+// Returns the tuple (batch..., m, n), without m if A is a vector and without n if B is one.
+Ref shape_of_result(const ProductShape& shape, bool a_is_vector, bool b_is_vector) {
+  int64_t sizes[max_dimensions];
   int64_t* end = std::copy_n(shape.sizes, shape.batch_dimensions, sizes);
-  if (!without_row) *end++ = shape.m();
-  if (!without_column) *end++ = shape.n();
+  if (!a_is_vector) *end++ = shape.m();
+  if (!b_is_vector) *end++ = shape.n();
   Ref tuple(PyTuple_New(end - sizes));
   if (!tuple) return tuple;
   for (Py_ssize_t i = 0; i < end - sizes; ++i) {
@@ -51,7 +51,7 @@ bool Product::read_scalars(const Given& given) {
   return given.out != Py_None || is_zero(beta_, a_.type);
 }
 
-void Product::restore_dimensions(Array& c) const {
+void Product::add_vector_dimensions(Array& c) const {
   if (a_is_vector_) c = with_row(c);
   if (b_is_vector_) c = with_column(c);
 }
@@ -70,16 +70,16 @@ bool Product::make_result(const Given& given) {
 }
 
 bool Product::choose_result(const Given& given) {
-  is_given_ = given.out != Py_None;
-  if (!is_given_) {
+  out_is_given_ = given.out != Py_None;
+  if (!out_is_given_) {
     if (!make_result(given)) return false;
-    restore_dimensions(c_);
+    add_vector_dimensions(c_);
     return describe(a_, b_, c_, shape_, problem_);
   }
   if (!read_array(given.out, c_) || c_.type != a_.type || c_.device != a_.device || !c_.is_writeable)
     return false;
   if (c_.dimensions + a_is_vector_ + b_is_vector_ != shape_.batch_dimensions + 2) return false;
-  restore_dimensions(c_);
+  add_vector_dimensions(c_);
   if (!std::equal(c_.shape, c_.shape + c_.dimensions, shape_.sizes)) return false;
   result_ = Ref::borrowed(given.out);
   return describe(a_, b_, c_, shape_, problem_) && shares_no_memory(a_, b_, c_, problem_);
@@ -92,15 +92,18 @@ bool Product::read(const Given& given) {
 }
 
 bool Product::announce_write() const {
-  if (!is_given_ || owner_ != Owner::torch) return true;
+  if (!out_is_given_ || owner_ != Owner::torch) return true;
   return bool(Ref(PyObject_CallFunctionObjArgs(state_.note_write.get(), result_.get(), nullptr)));
 }
 
 bool Product::take_workspace(size_t bytes) {
-  constexpr size_t alignment = 256;  // what the library asks for
+  constexpr size_t alignment = 256;  // of workspaces, by the library's rules
   if (bytes == 0 || device() == on_host) return true;
+  DeviceMemory* const memory = memory_of(state_, device());
+  if (memory == nullptr) return false;
   uintptr_t address = 0;
-  workspace_ = aligned_bytes(state_.torch, device(), bytes, alignment, address);
+  workspace_ = take_spare(*memory, uses_null_stream(), bytes, alignment, address);
+  if (!workspace_) workspace_ = aligned_bytes(state_.torch, device(), bytes, alignment, address);
   if (!workspace_) {
     if (!PyErr_ExceptionMatches(PyExc_Exception)) return false;
     PyErr_Clear();
@@ -109,6 +112,12 @@ bool Product::take_workspace(size_t bytes) {
   operands_.workspace = reinterpret_cast<void*>(address);
   operands_.workspace_size = bytes;
   return true;
+}
+
+Product::~Product() {
+  if (!workspace_ || PyErr_Occurred() != nullptr) return;
+  keep_spare(state_.memory[device()], uses_null_stream(), std::move(workspace_),
+             reinterpret_cast<uintptr_t>(operands_.workspace), operands_.workspace_size);
 }
 
 void Product::fill_operands() {

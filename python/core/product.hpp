@@ -1,4 +1,4 @@
-// One product: from Python objects to the arguments of the C ABI, its run and its result.
+// One product: the arguments of the C ABI from Python objects, its execution and its result.
 #pragma once
 
 #include "problem.hpp"
@@ -18,17 +18,22 @@ struct Given {
 class Product {
  public:
   explicit Product(State& state) : state_(state) {}
+  ~Product();
+  Product(const Product&) = delete;
+  Product& operator=(const Product&) = delete;
 
-  // False, with or without a Python error, where the product is left to the Python code; nothing has happened
-  // then.
+  // Reads the arguments and makes or takes the result. Returns false, with or without a Python error, if the
+  // product is left to the Python code; then nothing has been changed.
   bool read(const Given& given);
 
-  // Announces to autograd that a tensor given as `out` will change; false with a Python error set.
+  // Announces to autograd that a tensor given as `out` will change; returns false with a Python error if that
+  // fails.
   bool announce_write() const;
 
-  // On a device, a workspace of that many bytes from torch, which is released when the work is in the stream;
-  // torch reuses it in the stream's order. If torch has no memory for it, the plan's allocator is asked for
-  // less. On the CPU the library has its own.
+  // Takes a workspace of that many bytes on a device from torch. It is released when the work is in the
+  // stream, since torch reuses memory in the stream's order. If torch has no memory for it, the library later
+  // asks the plan's allocator for less. Does nothing on the CPU, where the library allocates. Returns false
+  // for an error that is to be raised, such as an interrupt.
   bool take_workspace(size_t bytes);
 
   const kintsugi_problem& problem() const { return problem_; }
@@ -48,14 +53,16 @@ class Product {
   bool read_scalars(const Given& given);
   bool choose_result(const Given& given);
   bool make_result(const Given& given);
-  void restore_dimensions(Array& c) const;
+  // Gives C the dimensions of length 1 that it lacks where A or B is a vector.
+  void add_vector_dimensions(Array& c) const;
   void fill_operands();
+  bool uses_null_stream() const { return operands_.queue.stream == nullptr; }
   Ref raise(kintsugi_status status, Ref cause) const;
 
   State& state_;
   Owner owner_ = Owner::none;
   Array a_, b_, c_;
-  bool a_is_vector_ = false, b_is_vector_ = false, is_given_ = false;
+  bool a_is_vector_ = false, b_is_vector_ = false, out_is_given_ = false;
   ProductShape shape_;
   alignas(16) char alpha_[16], beta_[16];
   kintsugi_problem problem_;
@@ -72,11 +79,11 @@ namespace kintsugi_python {
 template <typename Call>
 Ref Product::run(Call call) {
   fill_operands();
-  AllocationErrors errors;
+  AllocatingCall allocating(uses_null_stream());
   PyThreadState* const saved = PyEval_SaveThread();
   const kintsugi_status status = call(&operands_);
   PyEval_RestoreThread(saved);
-  return status == KINTSUGI_SUCCESS ? std::move(result_) : raise(status, errors.take_last());
+  return status == KINTSUGI_SUCCESS ? std::move(result_) : raise(status, allocating.take_last_error());
 }
 
 }  // namespace kintsugi_python

@@ -12,7 +12,8 @@
 
 namespace kintsugi_python {
 
-// One reference, given up with the object; empty where a call of Python failed.
+// One reference to a Python object, which the destructor gives up. A Ref of nullptr, the result of a failed
+// call of Python, is empty.
 class Ref {
  public:
   Ref() = default;
@@ -26,6 +27,7 @@ class Ref {
   }
   ~Ref() { Py_XDECREF(object_); }
 
+  // Returns a new reference to an object to which the caller has only a borrowed one.
   static Ref borrowed(PyObject* object) {
     Py_XINCREF(object);
     return Ref(object);

@@ -7,9 +7,9 @@
 namespace kintsugi_python {
 namespace {
 
-constexpr double exact_integers = 9007199254740992.0;  // 2^53: integers up to it are doubles
+constexpr double max_exact_integer = 9007199254740992.0;  // 2^53: double has all integers up to it
 
-// Stores the part rounded to T once; false where that overflows.
+// Stores the part rounded to T once; returns false if that overflows.
 template <typename T>
 bool store(double part, T& stored) {
   stored = static_cast<T>(part);
@@ -40,7 +40,7 @@ bool read_scalar(PyObject* value, int32_t type, void* scalar) {
   double imaginary = 0;
   if (has_type(value, PyLong_Type)) {
     real = PyLong_AsDouble(value);
-    if (!(std::fabs(real) <= exact_integers) || (real == -1 && PyErr_Occurred() != nullptr)) return false;
+    if (!(std::fabs(real) <= max_exact_integer) || (real == -1 && PyErr_Occurred() != nullptr)) return false;
   } else if (has_type(value, PyFloat_Type)) {
     real = PyFloat_AsDouble(value);
   } else if (has_type(value, PyComplex_Type) && is_complex(type)) {

@@ -7,10 +7,12 @@
 
 namespace kintsugi_python {
 
-// A number of Python as one of a kintsugi_type, at most 16 bytes; false for what Python code has to convert
-// or refuse: other classes, large integers, complex numbers for a real type, numbers beyond the type's range.
+// Writes a number of Python to `scalar`, at most 16 bytes, as a number of a kintsugi_type. Returns false for
+// values that Python code has to convert or refuse: other classes, large integers, complex numbers for a real
+// type, numbers beyond the type's range.
 bool read_scalar(PyObject* value, int32_t type, void* scalar);
 
+// True if a scalar of a kintsugi_type is 0.
 bool is_zero(const void* scalar, int32_t type);
 
 }  // namespace kintsugi_python

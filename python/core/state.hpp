@@ -1,5 +1,5 @@
-// State of the module: the library's functions, the classes it looks for, device memory that the library
-// holds.
+// State of the module: the library's functions, classes and functions of Python, and the device memory that
+// the library uses.
 #pragma once
 
 #include <kintsugi/kintsugi.h>
@@ -25,19 +25,24 @@ struct State;
 struct DeviceMemory {
   State* state = nullptr;
   int device = 0;
-  Ref held;  // dict: address -> tensor
+  Ref held;  // dict from addresses to the tensors whose memory the library has
+  // Workspace of an earlier call in the null stream, for the next call there; the stream's order keeps their
+  // work apart.
+  Ref spare;
+  uintptr_t spare_address = 0;
+  size_t spare_bytes = 0;
 };
 
-inline constexpr int most_devices = 64;
+inline constexpr int max_devices = 64;
 
 struct State {
   Library library;
   Numpy numpy;
   Torch torch;
-  Ref error_class;  // kintsugi.KintsugiError
-  Ref note_write;   // kintsugi._torch.note_write: tells torch that a tensor was modified in place
-  bool host_is_ready = false;
-  DeviceMemory memory[most_devices];
+  Ref error_class;             // kintsugi.KintsugiError
+  Ref note_write;              // kintsugi._torch.note_write: tells torch that a tensor was modified in place
+  bool host_is_ready = false;  // set by accept_host() (module.cpp)
+  DeviceMemory memory[max_devices];
 };
 
 }  // namespace kintsugi_python

@@ -1,4 +1,5 @@
-// State of a thread between calls: its handle, and the data from which its last product's plan can be made.
+// State of a thread between calls: its handle, and the problem and options of its last product, from which
+// the plan of that product can be made.
 #pragma once
 
 #include <kintsugi/kintsugi.h>
@@ -9,7 +10,7 @@ namespace kintsugi_python {
 
 struct Thread {
   kintsugi_handle handle;
-  bool has_product = false;
+  bool has_product = false;  // true: the members below are those of the thread's last product
   kintsugi_problem problem;
   Ref options[option_count];
   int device;
@@ -17,12 +18,13 @@ struct Thread {
   void remember(const kintsugi_problem& new_problem, PyObject* const given[option_count], int new_device);
 };
 
-// A capsule that owns a Thread; kintsugi/_abi.py keeps one beside the handle.
+// Returns a capsule that owns a Thread; kintsugi/_abi.py keeps one for each handle.
 Ref make_thread(PyObject* handle);
-// Null with a Python error where the object is no such capsule.
+// Returns the capsule's Thread; nullptr, with a Python error, if the object is no such capsule.
 Thread* thread_of(PyObject* capsule);
 
-// None, or (problem as bytes, options, device) of the last product; device is -1 on the CPU.
+// Returns (problem as bytes, options, device) of the last product, device -1 being the CPU; None if there is
+// none.
 Ref last_product(const Thread& thread);
 
 }  // namespace kintsugi_python

@@ -13,6 +13,7 @@ bool read_number(const Ref& object, int64_t& number) {
   return number != -1 || PyErr_Occurred() == nullptr;
 }
 
+// Reads a tuple of `count` numbers, each multiplied by `unit`.
 bool read_numbers(const Ref& tuple, int count, int64_t unit, int64_t* numbers) {
   if (!tuple || !PyTuple_Check(tuple.get()) || PyTuple_Size(tuple.get()) != count) return false;
   for (int i = 0; i < count; ++i) {
@@ -64,8 +65,20 @@ bool Torch::load(PyObject* module) {
   cuda_ = Ref(PyObject_GetAttrString(module, "cuda"));
   byte_ = Ref(PyObject_GetAttrString(module, "uint8"));
   if (!tensor_type_ || !empty_ || !cuda_ || !byte_) return false;
+  load_quick_functions(module);
   module_ = Ref::borrowed(module);
   return true;
+}
+
+void Torch::load_quick_functions(PyObject* module) {
+  const Ref compiled_module(PyObject_GetAttrString(module, "_C"));
+  const auto find = [&](const char* name) {
+    return Ref(compiled_module ? PyObject_GetAttrString(compiled_module.get(), name) : nullptr);
+  };
+  quick_device_ = find("_cuda_getDevice");
+  quick_stream_ = find("_cuda_getCurrentRawStream");
+  quick_is_capturing_ = find("_cuda_isCurrentStreamCapturing");
+  PyErr_Clear();  // of functions that this version of torch lacks
 }
 
 bool Torch::owns(PyObject* x) {
@@ -86,13 +99,14 @@ bool Torch::read_geometry(PyObject* x, Array& array) const {
   const Ref shape(PyObject_GetAttr(x, shape_.get()));
   if (!shape || !PyTuple_Check(shape.get())) return false;
   const Py_ssize_t dimensions = PyTuple_Size(shape.get());
-  if (dimensions < 1 || dimensions >= most_dimensions) return false;
+  if (dimensions < 1 || dimensions >= max_dimensions) return false;
   array.dimensions = static_cast<int>(dimensions);
   const Ref data = call_method(x, data_ptr_);
   if (!data) return false;
   array.data = static_cast<char*>(PyLong_AsVoidPtr(data.get()));
   const int64_t size = element_size(array.type);
-  const uintptr_t alignment = array.type % 2 == 0 ? 4 : 8;  // of a real part
+  const bool is_single = array.type == KINTSUGI_F32 || array.type == KINTSUGI_C32;
+  const uintptr_t alignment = is_single ? 4 : 8;  // size of a part
   return array.data != nullptr && reinterpret_cast<uintptr_t>(array.data) % alignment == 0 &&
          read_numbers(shape, array.dimensions, 1, array.shape) &&
          read_numbers(call_method(x, stride_), array.dimensions, size, array.strides);
@@ -102,10 +116,11 @@ bool Torch::read(PyObject* x, Array& array) const {
   const Ref gradient(PyObject_GetAttr(x, requires_grad_.get()));
   if (gradient.get() != Py_False || !returns_false(x, is_conj_) || !returns_false(x, is_neg_)) return false;
   const Ref type(PyObject_GetAttr(x, dtype_.get()));
+  constexpr int type_count = 4;
   array.type = 0;
-  while (array.type < 4 && types_[array.type].get() != type.get()) ++array.type;
+  while (array.type < type_count && types_[array.type].get() != type.get()) ++array.type;
   int64_t device = 0;
-  if (array.type == 4 || !read_number(call_method(x, get_device_), device)) return false;
+  if (array.type == type_count || !read_number(call_method(x, get_device_), device)) return false;
   if (!is_true(x, device < 0 ? is_cpu_ : is_cuda_)) return false;
   array.device = device < 0 ? on_host : static_cast<int>(device);
   array.is_writeable = true;
@@ -116,14 +131,30 @@ Ref Torch::empty(PyObject* example, PyObject* shape) const {
   return Ref(PyObject_CallMethodObjArgs(example, new_empty_.get(), shape, nullptr));
 }
 
+Ref Torch::current_device() const {
+  return quick_device_ ? Ref(PyObject_CallObject(quick_device_.get(), nullptr))
+                       : call_method(cuda_.get(), current_device_);
+}
+
+Ref Torch::address_of_stream(int device) const {
+  const Ref number(PyLong_FromLong(device));
+  if (!number) return Ref();
+  if (quick_stream_) return Ref(PyObject_CallFunctionObjArgs(quick_stream_.get(), number.get(), nullptr));
+  const Ref stream(PyObject_CallMethodObjArgs(cuda_.get(), current_stream_.get(), number.get(), nullptr));
+  return Ref(stream ? PyObject_GetAttr(stream.get(), cuda_stream_.get()) : nullptr);
+}
+
+bool Torch::is_known_not_to_capture() const {
+  if (!quick_is_capturing_) return false;
+  const Ref captures(PyObject_CallObject(quick_is_capturing_.get(), nullptr));
+  if (!captures) PyErr_Clear();
+  return captures.get() == Py_False;
+}
+
 bool Torch::find_stream(int device, kintsugi_queue& queue) const {
   int64_t current = 0;
-  if (!read_number(call_method(cuda_.get(), current_device_), current) || current != device) return false;
-  const Ref number(PyLong_FromLong(device));
-  if (!number) return false;
-  const Ref stream(PyObject_CallMethodObjArgs(cuda_.get(), current_stream_.get(), number.get(), nullptr));
-  if (!stream) return false;
-  const Ref address(PyObject_GetAttr(stream.get(), cuda_stream_.get()));
+  if (!read_number(current_device(), current) || current != device) return false;
+  const Ref address = address_of_stream(device);
   if (!address) return false;
   queue = {KINTSUGI_QUEUE_CUDA, 0, PyLong_AsVoidPtr(address.get())};
   return PyErr_Occurred() == nullptr;

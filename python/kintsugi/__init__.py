@@ -9,7 +9,7 @@ Arrays are numpy's or anything with DLPack, on the CPU or on a CUDA device; docs
 
 from kintsugi._abi import KintsugiError, library
 from kintsugi._dlpack import DeviceArray
-from kintsugi._gemm import engines, last_report, matmul, matmul_dd, schemes
+from kintsugi._gemm import engines, last_report, matmul, matmul_dd, release_caches, schemes
 from kintsugi._operands import Prepared
 from kintsugi._options import MissingEngineWarning
 from kintsugi._plans import Plan, explain, last_plan, plan
@@ -18,4 +18,4 @@ from kintsugi._prepare import prepare
 __version__ = library.kintsugi_version().decode()
 
 __all__ = ["DeviceArray", "KintsugiError", "MissingEngineWarning", "Plan", "Prepared", "engines", "explain", "last_plan",
-           "last_report", "matmul", "matmul_dd", "plan", "prepare", "schemes", "__version__"]
+           "last_report", "matmul", "matmul_dd", "plan", "prepare", "release_caches", "schemes", "__version__"]

@@ -12,15 +12,16 @@ AUDIT = FOLDER / "libkintsugi_cublas_audit.so"
 
 
 def environment(audit):
-    """That of the program. Ends the process where the package has no drop-in, or the linker would not take its path."""
+    """Returns the environment of the program. Ends the process if the package has no drop-in, or if its path has characters
+    that the dynamic linker does not take."""
     needed = [*LIBRARIES, *([AUDIT] if audit else [])]
     for library in needed:
         if not library.is_file():
             sys.exit(f"kintsugi run: there is no {library}: this package was built without the drop-in for cuBLAS")
         if " " in str(library) or ":" in str(library):
             sys.exit(f"kintsugi run: the dynamic linker takes no space and no colon in LD_PRELOAD: \"{library}\" has one")
-    before = os.environ.get("LD_PRELOAD", "")
-    preload = ":".join([*map(str, LIBRARIES), *([before] if before else [])])
+    given_preload = os.environ.get("LD_PRELOAD", "")
+    preload = ":".join([*map(str, LIBRARIES), *([given_preload] if given_preload else [])])
     return {**os.environ, "LD_PRELOAD": preload, **({"LD_AUDIT": str(AUDIT)} if audit else {})}
 
 

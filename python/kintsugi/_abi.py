@@ -90,11 +90,11 @@ def check(status: int) -> None:
 
 
 def read_json(describe: Callable[[Any, ctypes.c_size_t, Any], int]) -> Any:
-    """The JSON document that a function of the ABI writes, which is called with (buffer, capacity, needed)."""
+    """Returns the JSON document that a function of the ABI writes. It is called as describe(buffer, capacity, needed)."""
     needed = ctypes.c_size_t()
     check(describe(None, ctypes.c_size_t(0), ctypes.byref(needed)))
     capacity = 0
-    while needed.value > capacity:  # a text that grew in between is asked for again
+    while needed.value > capacity:  # a text that has grown since it was measured is asked for again
         capacity = needed.value
         buffer = ctypes.create_string_buffer(capacity)
         check(describe(buffer, ctypes.c_size_t(capacity), ctypes.byref(needed)))
@@ -120,8 +120,8 @@ class Owned:
 
 
 class _Thread(threading.local):
-    """State of one thread: its handle, since a handle serves one thread at a time, and the plan of its last product. Of
-    a product on the compiled path, the core keeps the problem and options instead of a plan."""
+    """State of one thread: its handle, since a handle serves one thread at a time, and the plan of its last product. After
+    a product on the compiled path, kintsugi._core keeps the product's problem and options instead of a plan."""
 
     def __init__(self) -> None:
         self.handle = Owned(library.kintsugi_destroy, library.kintsugi_create)

@@ -17,8 +17,8 @@ DOUBLE_DOUBLE = 4
 
 
 def as_array(x: Any, name: str) -> np.ndarray:
-    """x as an array without a copy where possible: arrays, stored tensors of torch, DLPack on the CPU, nested
-    lists."""
+    """Returns x as an array, without a copy where possible. x is an array, a stored tensor of torch, an object with DLPack
+    on the CPU, or a nested list."""
     if isinstance(x, np.ndarray):
         return x
     if _torch.is_tensor(x):
@@ -32,7 +32,7 @@ def as_array(x: Any, name: str) -> np.ndarray:
 
 
 def common_type(dtypes: list[np.dtype]) -> np.dtype:
-    """The type that a product of those is computed in."""
+    """Returns the type in which a product of operands of these types is computed."""
     dtype = np.result_type(*dtypes).newbyteorder("=")
     if dtype not in TYPES:
         names = ", ".join(str(kind) for kind in TYPES)
@@ -41,23 +41,24 @@ def common_type(dtypes: list[np.dtype]) -> np.dtype:
 
 
 def check_writable(out: np.ndarray) -> None:
-    """Raises ValueError unless no two elements share memory: every stride is larger than all that the smaller strides
-    span. That refuses some interleaved views too, which only as_strided makes."""
+    """Raises ValueError if the array is read-only or if two of its elements may share memory. They do not if every stride
+    is at least the number of bytes that the dimensions with smaller strides reach over. This test refuses some interleaved
+    views too, which only as_strided makes."""
     if not out.flags.writeable:
         raise ValueError("out is read-only")
-    span = out.itemsize
+    reach = out.itemsize
     for stride, length in sorted((abs(stride), length) for stride, length in zip(out.strides, out.shape) if length > 1):
-        if stride < span and out.size > 0:
+        if stride < reach and out.size > 0:
             raise ValueError(f"elements of out share memory: its shape is {out.shape} and its strides {out.strides} bytes")
-        span += stride * (length - 1)
+        reach += stride * (length - 1)
 
 
 @dataclasses.dataclass
 class Matrices:
     """A batch of matrices as a BLAS call takes them: unit stride along rows or columns."""
 
-    array: np.ndarray  # (..., rows, columns); kept alive
-    row_major: bool  # unit stride along the columns
+    array: np.ndarray  # (..., rows, columns); this reference keeps the memory alive
+    row_major: bool  # elements of a row are adjacent
     ld: int  # leading dimension, in elements
     offsets: np.ndarray  # of the batch items, in bytes
 
@@ -66,19 +67,21 @@ class Matrices:
         return self.array.ctypes.data
 
     def uniform_stride(self) -> int | None:
-        """Elements from one batch item to the next, where that is one number and not negative."""
+        """Returns the elements from one batch item to the next; None if the distances differ or are negative."""
         steps = np.diff(self.offsets)
         if steps.size == 0:
             return 0
-        uniform = (steps == steps[0]).all() and steps[0] >= 0 and steps[0] % self.array.itemsize == 0
-        return int(steps[0]) // self.array.itemsize if uniform else None
+        is_uniform = (steps == steps[0]).all() and steps[0] >= 0 and steps[0] % self.array.itemsize == 0
+        return int(steps[0]) // self.array.itemsize if is_uniform else None
 
     def pointers(self) -> ctypes.Array:
+        """Returns the addresses of the batch items."""
         return (ctypes.c_void_p * self.offsets.size)(*(self.address + int(offset) for offset in self.offsets))
 
 
 def _leading_dimension(element_stride: int, line_stride: int, lines: int, length: int, itemsize: int) -> int | None:
-    """Elements from one contiguous line of `length` elements to the next; None: BLAS cannot address these lines."""
+    """Returns the elements from the beginning of one line to that of the next, of `lines` lines with `length` elements;
+    None if BLAS cannot address them: a line is not contiguous, or lines overlap. Strides are in bytes."""
     if length > 1 and element_stride != itemsize:
         return None
     if lines == 1:
@@ -87,24 +90,24 @@ def _leading_dimension(element_stride: int, line_stride: int, lines: int, length
 
 
 def blas_matrices(array: np.ndarray, prefer_row_major: bool = True) -> Matrices | None:
-    """The array (..., rows, columns) as it lies in memory; None if BLAS cannot address it."""
+    """Returns the array (..., rows, columns) as it lies in memory; None if BLAS cannot address it."""
     rows, columns = array.shape[-2:]
     if array.size == 0:  # nothing is read or written, and numpy's strides mean nothing
         items = np.arange(int(np.prod(array.shape[:-2])), dtype=np.int64)
         return Matrices(array, True, max(columns, 1), items * max(rows * columns, 1) * array.itemsize)
-    down, across = array.strides[-2:]
-    by_rows = _leading_dimension(across, down, rows, columns, array.itemsize)
-    by_columns = _leading_dimension(down, across, columns, rows, array.itemsize)
-    if not array.flags.aligned or not array.dtype.isnative or (by_rows is None and by_columns is None):
+    row_stride, column_stride = array.strides[-2:]
+    ld_of_rows = _leading_dimension(column_stride, row_stride, rows, columns, array.itemsize)
+    ld_of_columns = _leading_dimension(row_stride, column_stride, columns, rows, array.itemsize)
+    if not array.flags.aligned or not array.dtype.isnative or (ld_of_rows is None and ld_of_columns is None):
         return None
-    row_major = by_rows is not None and (prefer_row_major or by_columns is None)
+    row_major = ld_of_rows is not None and (prefer_row_major or ld_of_columns is None)
     offsets = np.zeros(1, dtype=np.int64)
     for length, stride in zip(array.shape[:-2], array.strides[:-2]):
         offsets = np.add.outer(offsets, stride * np.arange(length, dtype=np.int64)).ravel()
-    return Matrices(array, row_major, by_rows if row_major else by_columns, offsets)
+    return Matrices(array, row_major, ld_of_rows if row_major else ld_of_columns, offsets)
 
 
 def readable(array: np.ndarray, dtype: np.dtype) -> Matrices:
-    """The array for reading: as it lies in memory if BLAS can address that, else a copy."""
+    """Returns the array for reading, in a type: as it lies in memory if BLAS can address that, else a copy."""
     array = array.astype(dtype, copy=False)
     return blas_matrices(array) or blas_matrices(np.array(array, order="C", copy=True))

@@ -1,4 +1,4 @@
-"""One product of arrays on the CPU: from operands to a problem of the C ABI, and from its plan to the result."""
+"""One product of arrays on the CPU: makes a problem of the C ABI from operands, and runs a plan of it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from kintsugi._tensors import Allocator
 
 
 def memory_of(out: Any) -> np.ndarray | None:
-    """The memory of an array or a tensor of torch; None if it is neither."""
+    """Returns the memory of an array or a tensor of torch as an array; None if `out` is neither."""
     return as_array(out, "out") if isinstance(out, np.ndarray) or _torch.is_tensor(out) else None
 
 
 class Call:
-    """One product of arrays: its operands, problem and result, ready to be planned and run. torch's tensors
-    are stored ones."""
+    """One product of arrays: its operands, problem and result, ready to be planned and run. Tensors of torch must be those
+    that _torch.as_stored() returns."""
 
     memory = _abi.HOST
 
@@ -39,23 +39,24 @@ class Call:
         self.beta = make_scalar(beta, "beta", self.dtype)
         if out is None and self.beta != 0:
             raise ValueError(f"beta = {self.beta} scales the old elements of out, and no out is given")
-        self.given = out
+        self.given_out = out
         self._choose_result(out)
         self.matrices_a, self.matrices_b = self._matrices(self.a), self._matrices(self.b)
         self._describe_problem(m, n, k)
 
     def make_allocator(self) -> Allocator | None:
-        """The allocator for workspaces; None: kintsugi's own."""
+        """Returns the allocator for workspaces; None: the library allocates."""
         return None
 
     def current(self) -> ContextManager[Any]:
-        """A context in which the call's device is the current one."""
+        """Returns a context in which the call's device is the current one."""
         return contextlib.nullcontext()
 
     def _operand(self, given: Any, side: str) -> Operand:
         return Operand(given, side, as_array)
 
     def _matrices(self, operand: Operand) -> Matrices | None:
+        """Returns the operand's matrices; None if it is prepared."""
         if operand.prepared is None:
             return self._read(operand)
         operand.check_prepared(self.batch, self.dtype, self.memory == _abi.DEVICE)
@@ -65,12 +66,13 @@ class Call:
         return readable(operand.broadcast(self.batch), self.dtype)
 
     def _result_shape(self) -> tuple[int, ...]:
+        """Returns the shape of the result, without the dimensions that vectors do not have."""
         rows = () if self.a.is_vector else self.shape[-2:-1]
         return self.batch + rows + (() if self.b.is_vector else self.shape[-1:])
 
     def _empty(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-        """Memory for a result: a tensor if an operand is one, else an array."""
-        if any(_torch.is_tensor(side.given) for side in (self.a, self.b)):
+        """Returns memory for a result: a tensor of torch if an operand is one, else an array."""
+        if any(_torch.is_tensor(operand.given) for operand in (self.a, self.b)):
             return _torch.empty(shape, dtype, "cpu")
         return np.empty(shape, dtype)
 
@@ -78,7 +80,7 @@ class Call:
         return self._empty(self._result_shape(), self.dtype)
 
     def _elements(self, out: Any) -> np.ndarray:
-        """The elements of a result, in its memory."""
+        """Returns the array of a result's elements, in its memory. Raises ValueError if it does not fit the product."""
         array = memory_of(out)
         if array is None or array.dtype != self.dtype or array.shape != self._result_shape():
             found = type(out).__name__ if array is None else f"{array.dtype} {array.shape}"
@@ -86,12 +88,16 @@ class Call:
         return array
 
     def _choose_result(self, out: Any) -> None:
+        """Chooses the memory for C, self.result. The product is written into out itself if BLAS can address out and it
+        shares no memory with an operand; else into a copy, from which _finish() copies it."""
         self._target = self._new_result() if out is None else out
         self._target_array = array = self._elements(self._target)
         check_writable(array)
         shaped = array.reshape(self.shape) if (self.a.is_vector or self.b.is_vector) else array
-        shared = any(side.array is not None and np.may_share_memory(array, side.array) for side in (self.a, self.b))
-        direct = None if shared or not np.may_share_memory(shaped, array) else blas_matrices(shaped)
+        is_shared = any(operand.array is not None and np.may_share_memory(array, operand.array)
+                        for operand in (self.a, self.b))
+        was_copied = not np.may_share_memory(shaped, array)  # by reshape()
+        direct = None if is_shared or was_copied else blas_matrices(shaped)
         self.result = direct or blas_matrices(np.array(shaped, order="C"))
         self._is_direct = direct is not None
 
@@ -110,22 +116,23 @@ class Call:
             struct_size=ctypes.sizeof(_abi.Problem), m=m, n=n, k=k, lda=lda, ldb=ldb, ldc=self.result.ld,
             batch_count=self.result.offsets.size, op_a=op_a, op_b=op_b, type_a=kind, type_b=kind, type_c=kind,
             type_scalar=kind, layout=_abi.ROW_MAJOR if row_major else _abi.COLUMN_MAJOR, memory=self.memory)
-        strides = [0 if side is None else side.uniform_stride()
-                   for side in (self.matrices_a, self.matrices_b, self.result)]
+        strides = [0 if matrices is None else matrices.uniform_stride()
+                   for matrices in (self.matrices_a, self.matrices_b, self.result)]
         if None in strides:
             self.problem.batch_kind = _abi.BATCH_POINTERS
         else:
             self.problem.stride_a, self.problem.stride_b, self.problem.stride_c = strides
 
     def _type(self) -> int:
-        """The operands' kintsugi_type."""
+        """Returns the operands' kintsugi_type."""
         return TYPES[self.dtype]
 
     def plan(self, accuracy: str | float | None, scheme: str | None, engine: str | None, policy: str | None,
              threads: int | None, workspace_limit: int | None) -> _abi.Owned:
-        """A plan of the call, whose expected times leave out the split of operands prepared with the same options."""
-        prepared = [side.prepared is not None and side.prepared._prepared_for == (accuracy, scheme, engine)
-                    for side in (self.a, self.b)]
+        """Returns a plan of the call. Its expected times do not count the split of operands that were prepared with the same
+        options."""
+        prepared = [operand.prepared is not None and operand.prepared._prepared_for == (accuracy, scheme, engine)
+                    for operand in (self.a, self.b)]
         self.problem.prepared_a, self.problem.prepared_b = prepared
         plan = make_plan(self.problem, make_options(accuracy, scheme, engine, policy, threads, workspace_limit),
                          self.make_allocator())
@@ -134,23 +141,24 @@ class Call:
         return plan
 
     def _operands(self) -> tuple[_abi.Operands, list[Any]]:
-        """The call's operands, and objects that have to live as long as they are used."""
+        """Returns the call's operands, and objects that have to live as long as the operands are used."""
         by_pointers = self.problem.batch_kind == _abi.BATCH_POINTERS
-        tables = [None if side is None else side.pointers() if by_pointers else side.address
-                  for side in (self.matrices_a, self.matrices_b, self.result)]
-        addresses = [ctypes.addressof(table) if isinstance(table, ctypes.Array) else table for table in tables]
-        prepared = [None if side.prepared is None else side.prepared._owned.pointer for side in (self.a, self.b)]
+        places = [None if matrices is None else matrices.pointers() if by_pointers else matrices.address
+                  for matrices in (self.matrices_a, self.matrices_b, self.result)]
+        addresses = [ctypes.addressof(place) if isinstance(place, ctypes.Array) else place for place in places]
+        prepared = [None if operand.prepared is None else operand.prepared._owned.pointer
+                    for operand in (self.a, self.b)]
         operands = _abi.Operands(struct_size=ctypes.sizeof(_abi.Operands), alpha=self.alpha.ctypes.data,
                                  beta=self.beta.ctypes.data, a=addresses[0], b=addresses[1], c=addresses[2],
                                  prepared_a=prepared[0], prepared_b=prepared[1])
-        return operands, tables
+        return operands, places
 
     def _queue(self) -> _abi.Queue:
         return _abi.Queue()
 
     def run(self, plan: _abi.Owned) -> Any:
-        """The result: what was given as out, or a new one."""
-        _torch.note_write(self.given)
+        """Runs a plan of the call and returns the result: the given out, or a new array or tensor."""
+        _torch.note_write(self.given_out)
         operands, _alive = self._operands()
         operands.queue = self._queue()
         with errors_of(plan.uses):
@@ -158,6 +166,7 @@ class Call:
         return self._finish()
 
     def _finish(self) -> Any:
+        """Copies the result into the target if it is elsewhere, and returns the target, or the number it is."""
         if not self._is_direct:
             self._target_array[...] = self.result.array.reshape(self._result_shape())
         return self._target[()] if isinstance(self._target, np.ndarray) else self._target

@@ -1,5 +1,5 @@
-"""The compiled path of products and plans, kintsugi._core, where the wheel has one for this Python. It takes the common
-case and gives NotImplemented for everything else, which the Python code does; results and errors are the same."""
+"""The compiled path of products and plans, kintsugi._core, if the wheel has one for this Python. Its functions compute the
+common cases and return NotImplemented for all others, which the Python code computes; results and errors are the same."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from kintsugi import _torch
 
 
 class Absent:
-    """Stands in for the compiled path where there is none: it handles no call."""
+    """Replaces the compiled path if there is none; it computes nothing."""
 
     multiply = execute = staticmethod(lambda *_: NotImplemented)
-    thread = last = forget = accept_host = staticmethod(lambda *_: None)
+    thread = last = forget = release_memory = accept_host = staticmethod(lambda *_: None)
 
 
 core: Any = Absent

@@ -14,14 +14,15 @@ from kintsugi._tensors import Allocator, Tensors, common_tensors, geometry
 
 
 def on_stream(tensors: Tensors) -> _abi.Queue:
-    """The tensors' stream; where their library is not known to have one, the call waits."""
+    """Returns the tensors' stream as a queue; an empty one, for which the call waits, if their library's streams are not
+    known."""
     stream = tensors.stream()
     return _abi.Queue() if stream is None else _abi.Queue(kind=_abi.QUEUE_CUDA, stream=stream)
 
 
 class DeviceCall(Call):
-    """One product of tensors on a device, put into their library's current stream and with memory of its allocator.
-    Where numpy's arrays have elements, this has geometries, and copies are the tensors' tensor."""
+    """One product of tensors on a device, put into their library's current stream and with memory of its allocator. In
+    place of arrays it has geometries, whose elements the CPU cannot read, and its copies are tensors of that library."""
 
     memory = _abi.DEVICE
 
@@ -45,6 +46,7 @@ class DeviceCall(Call):
         return strided(array, self.dtype) or self._dense(operand.given, operand.array.shape, array.shape)
 
     def _dense(self, tensor: Any, shape: tuple[int, ...], broadcast: tuple[int, ...]) -> Matrices:
+        """Returns the matrices of a dense copy of the tensor, reshaped and broadcast; keeps the copy."""
         self._copies.append(self.tensors.copy_of(tensor, shape, broadcast, self.dtype))
         return blas_matrices(geometry(self._copies[-1]))
 
@@ -57,8 +59,9 @@ class DeviceCall(Call):
         check_writable(array)
         rows = np.newaxis if self.a.is_vector else slice(None)
         columns = np.newaxis if self.b.is_vector else slice(None)
-        shared = any(side.array is not None and np.may_share_memory(array, side.array) for side in (self.a, self.b))
-        direct = None if shared else strided(array[..., rows, columns], self.dtype)
+        is_shared = any(operand.array is not None and np.may_share_memory(array, operand.array)
+                        for operand in (self.a, self.b))
+        direct = None if is_shared else strided(array[..., rows, columns], self.dtype)
         self.result = direct or self._dense(self._target, self.shape, self.shape)
         self._result_copy = None if direct is not None else self._copies[-1]
 
@@ -69,18 +72,19 @@ class DeviceCall(Call):
         if self._result_copy is not None:
             self.tensors.assign(self._target, self._result_copy.reshape(self._result_shape()))
         self.tensors.finish()
-        return self.tensors.as_result(self._target) if self.given is None else self.given
+        return self.tensors.as_result(self._target) if self.given_out is None else self.given_out
 
 
 def strided(array: np.ndarray, dtype: np.dtype) -> Matrices | None:
-    """The array as it lies in memory; None if it has another type, BLAS cannot address it, or its batch has no single
-    stride: pointers to batch items would have to be on the device."""
+    """Returns the array as it lies in memory; None if it has another type, if BLAS cannot address it, or if its batch items
+    are not at one distance: an array of pointers to them would have to be on the device."""
     matrices = blas_matrices(array) if array.dtype == dtype else None
     return None if matrices is None or matrices.uniform_stride() is None else matrices
 
 
 def _check_both_prepared(a: Any, b: Any) -> None:
-    """Raises ValueError if both operands are prepared and no tensor says of which library the result is to be."""
+    """Raises ValueError if both operands are prepared, on a device and without an out: no tensor then says of which library
+    the result is to be. Also if they were prepared in different memories."""
     if not (isinstance(a, Prepared) and isinstance(b, Prepared)):
         return
     if a.on_device != b.on_device:
@@ -93,6 +97,7 @@ def _check_both_prepared(a: Any, b: Any) -> None:
 
 
 def make_call(a: Any, b: Any, alpha: Any, beta: Any, out: Any) -> Call:
+    """Returns the product as a Call or a DeviceCall, by the memory that its operands are in."""
     stored = {name: _torch.as_stored(x, name) for name, x in (("a", a), ("b", b), ("out", out))}
     tensors = common_tensors({name: x for name, x in stored.items() if x is not None and not isinstance(x, Prepared)})
     if tensors is None:

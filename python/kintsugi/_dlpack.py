@@ -13,11 +13,12 @@ import numpy as np
 
 CUDA, CUDA_MANAGED = 2, 13  # DLDeviceType
 DEFAULT_STREAM = 1  # CUDA's default stream, as the protocol numbers streams
+_OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 _NEWEST_VERSION = (1, 0)
-_IS_READ_ONLY = 1
+_IS_READ_ONLY = 1  # DLPACK_FLAG_BITMASK_READ_ONLY
 _KINDS = {0: "i", 1: "u", 2: "f", 5: "c"}  # DLDataTypeCode
 
-# Capsules point at their names, so these live as long as the module.
+# Names of capsules. Capsules point at their names, so these live as long as the module.
 _PLAIN, _USED_PLAIN = b"dltensor", b"used_dltensor"
 _VERSIONED, _USED_VERSIONED = b"dltensor_versioned", b"used_dltensor_versioned"
 
@@ -48,10 +49,11 @@ class _ManagedVersioned(ctypes.Structure):
 
 
 def _of_python(name: str, result: Any, *arguments: Any) -> Any:
+    """Returns a function of Python's C API."""
     return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
 
 
-# Capsules as addresses, since one that is being destroyed must not be referred to again.
+# These take capsules as addresses: a capsule that is being destroyed must not get a new reference.
 _capsule_is_valid = _of_python("PyCapsule_IsValid", ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)
 _capsule_pointer = _of_python("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)
 _rename_capsule = _of_python("PyCapsule_SetName", ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)
@@ -60,16 +62,16 @@ _make_capsule = _of_python("PyCapsule_New", ctypes.py_object, ctypes.c_void_p, c
 
 
 class Driver:
-    """The functions of CUDA's driver that results need in memory of no other library."""
+    """Functions of CUDA's driver for results in memory that no other library allocates."""
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL("libcuda.so.1")
-        self._contexts: dict[int, ctypes.c_void_p] = {}  # primary ones, which every library shares; never released
+        self._contexts: dict[int, ctypes.c_void_p] = {}  # primary contexts, which all libraries share; never released
         self._call("cuInit", ctypes.c_uint(0))
 
     def _call(self, name: str, *arguments: Any) -> None:
         status = getattr(self._library, name)(*arguments)
-        if status == 2:
+        if status == _OUT_OF_MEMORY:
             raise MemoryError(f"{name}: the device has no memory left")
         if status != 0:
             raise RuntimeError(f"{name} failed with the driver's error {status}")
@@ -85,13 +87,13 @@ class Driver:
     @contextlib.contextmanager
     def device(self, number: int) -> Iterator[None]:
         """A context manager: inside, the device's primary context is the thread's current one."""
-        before = ctypes.c_void_p()
-        self._call("cuCtxGetCurrent", ctypes.byref(before))
+        outer_context = ctypes.c_void_p()
+        self._call("cuCtxGetCurrent", ctypes.byref(outer_context))
         self._call("cuCtxSetCurrent", self._context(number))
         try:
             yield
         finally:
-            self._call("cuCtxSetCurrent", before)
+            self._call("cuCtxSetCurrent", outer_context)
 
     def allocate(self, size: int) -> int:
         address = ctypes.c_void_p()
@@ -99,7 +101,7 @@ class Driver:
         return address.value or 0
 
     def free(self, device: int, address: int) -> None:
-        """Waits for the device, so that nobody still uses the memory."""
+        """Frees memory; waits for the device first, so that no work still uses it."""
         with self.device(device):
             self._call("cuMemFree_v2", ctypes.c_void_p(address))
 
@@ -114,8 +116,8 @@ def driver() -> Driver:
 
 
 class DeviceArray:
-    """An array in the memory of a CUDA device: what a product of arrays without a library of their own gives. numpy
-    does not read it; anything with from_dlpack takes it.
+    """An array in the memory of a CUDA device: the result of a product of arrays whose library takes no result by DLPack.
+    numpy cannot read it; every library with from_dlpack can take it.
 
     Attributes:
         shape, dtype: as numpy's.
@@ -133,7 +135,7 @@ class DeviceArray:
 
     @classmethod
     def empty(cls, shape: tuple[int, ...], dtype: np.dtype, device: int) -> DeviceArray:
-        """A new array in memory that it owns."""
+        """Returns a new array, which owns its memory."""
         size = math.prod(shape) * dtype.itemsize
         if size == 0:
             return cls(0, shape, None, dtype, device)
@@ -152,7 +154,7 @@ class DeviceArray:
 
     def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None,
                    dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
-        """Its elements are there already, so no stream has to wait for them."""
+        """Returns a capsule with the array. No stream has to wait for its elements, which are there already."""
         if copy or dl_device not in (None, self.__dlpack_device__()):
             raise BufferError("this array can only be used where it is: it is not copied, nor moved to another device")
         return _export(self)
@@ -161,7 +163,8 @@ class DeviceArray:
         return f"<kintsugi array on cuda:{self.device}, shape {self.shape}, {self.dtype}>"
 
 
-_exported: dict[int, tuple[Any, ...]] = {}  # what the consumers of capsules use, by the address that they hand back
+# Objects that the consumers of capsules use, by the address that their deleter passes back.
+_exported: dict[int, tuple[Any, ...]] = {}
 
 
 @_Deleter
@@ -171,7 +174,7 @@ def _delete_exported(managed: int) -> None:
 
 @_Destructor
 def _destroy_capsule(capsule: int) -> None:
-    if _capsule_is_valid(capsule, _PLAIN):  # nobody took it
+    if _capsule_is_valid(capsule, _PLAIN):  # no consumer took it, which would have renamed it
         _exported.pop(_capsule_pointer(capsule, _PLAIN), None)
 
 
@@ -194,7 +197,7 @@ def _export(array: DeviceArray) -> Any:
 
 
 def device_of(x: Any) -> int | None:
-    """The number of the CUDA device that x is on by DLPack; None: it is on none, or has no DLPack."""
+    """Returns the number of the CUDA device that x is on, by DLPack; None if it is on none, or has no DLPack."""
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
         return None
     kind, number = x.__dlpack_device__()

@@ -13,7 +13,7 @@ from kintsugi._pairs import PairCall, pair_scalar
 def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str | None = None,
            engine: str | None = None, policy: Literal["auto", "emulate", "native"] | None = None, alpha: Any = 1,
            beta: Any = 0, out: Any = None, threads: int | None = None, workspace_limit: int | None = None) -> Any:
-    """alpha * a @ b + beta * out.
+    """Returns alpha * a @ b + beta * out.
 
     Args:
         a: (..., m, k), or (k,) for one row; on the CPU an array, a nested list, a tensor of torch, whatever has
@@ -61,7 +61,8 @@ def matmul_dd(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: st
               engine: str | None = None, policy: Literal["auto", "emulate", "native"] | None = None, alpha: Any = 1,
               beta: Any = 0, out: Any = None, threads: int | None = None,
               workspace_limit: int | None = None) -> Any:
-    """alpha * a @ b + beta * out of double-double numbers, some 106 significant bits in two float64 words.
+    """Returns alpha * a @ b + beta * out of double-double numbers, which have some 106 significant bits in two float64
+    words.
 
     Args:
         a: (..., m, k, 2) or (k, 2) of float64, on the CPU: hi and lo of every number along the last axis. Any two
@@ -89,16 +90,22 @@ def matmul_dd(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: st
 
 
 def last_report() -> dict[str, Any]:
-    """Returns what this thread's last matmul() did: engine, how many products each scheme did, spans, blocks
-    (docs/schema/report.schema.json)."""
+    """Returns what this thread's last matmul() did: the engine, how many products each scheme computed, dynamic ranges,
+    blocks (docs/schema/report.schema.json)."""
     return _abi.read_json(lambda *buffer: library.kintsugi_report(this_thread.handle.pointer, *buffer))
 
 
+def release_caches() -> None:
+    """Releases what calls keep for later calls: plans, launches, and device memory, which torch gets back if it is torch's."""
+    _abi.check(library.kintsugi_release_caches())
+    _compiled.core.release_memory()
+
+
 def schemes() -> list[dict[str, Any]]:
-    """The schemes: name, summary, program, bound, window and source of each (docs/schema/schemes.schema.json)."""
+    """Returns the schemes: name, summary, program, bound, window and source of each (docs/schema/schemes.schema.json)."""
     return _abi.read_json(library.kintsugi_describe_schemes)["schemes"]
 
 
 def engines() -> list[dict[str, Any]]:
-    """The engines: what each can do on this machine, and why not more (docs/schema/engines.schema.json)."""
+    """Returns the engines: what each can do on this machine, and why not more (docs/schema/engines.schema.json)."""
     return _abi.read_json(library.kintsugi_describe_engines)["engines"]

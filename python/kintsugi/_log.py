@@ -9,7 +9,7 @@ from typing import Any
 
 SINK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p)
 
-# kintsugi_log_level to logging's.
+# Levels of the module logging by kintsugi_log_level.
 LEVELS = {1: logging.ERROR, 2: logging.INFO, 3: logging.DEBUG}
 
 logger = logging.getLogger("kintsugi")

@@ -16,7 +16,7 @@ class Prepared:
         side: "a" or "b", the side that it may stand on.
         shape: of the array that it was made of, (..., rows, columns).
         dtype: of its elements.
-        on_device: made of a tensor on a CUDA device, and for products of such.
+        on_device: True if it was made of a tensor on a CUDA device; it is then for products of such tensors.
     """
 
     def __init__(self, side: str, shape: tuple[int, ...], dtype: np.dtype, on_device: bool,
@@ -33,8 +33,8 @@ class Prepared:
 
 
 class Operand:
-    """A or B of a call: an array of two dimensions or more, or a prepared one. `read` gives an array, or the geometry
-    of a tensor."""
+    """A or B of a call: an array of two dimensions or more, or a prepared operand. read(given, side) returns an array, or
+    the geometry of a tensor."""
 
     def __init__(self, given: Any, side: str, read: Callable[[Any, str], np.ndarray]):
         self.given = given
@@ -51,6 +51,7 @@ class Operand:
         self.dtype = given.dtype if self.prepared is not None else self.array.dtype
 
     def check_prepared(self, batch: tuple[int, ...], dtype: np.dtype, on_device: bool) -> None:
+        """Raises ValueError unless the prepared operand fits a product of this batch, type and memory."""
         side = self.prepared.side
         if self.dtype != dtype:
             raise ValueError(f"{side} was prepared as {self.dtype} and the product is one of {dtype}; prepare "
@@ -67,7 +68,7 @@ class Operand:
 
 
 def make_scalar(value: Any, name: str, dtype: np.dtype) -> np.ndarray:
-    """alpha or beta in the type of the product."""
+    """Returns alpha or beta in the type of the product."""
     given = np.asarray(_torch.as_stored(value, name))
     if given.shape != () or given.dtype.kind not in "biufc":
         raise TypeError(f"{name} = {value!r} is no number")

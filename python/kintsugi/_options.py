@@ -1,4 +1,4 @@
-"""Plans of the C ABI: the options they are made with, the errors and warnings they give."""
+"""Options of the C ABI, and plans made with them: their errors, descriptions and warnings."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def make_options(accuracy: str | float | None, scheme: str | None, engine: str |
     def text(value: Any) -> bytes | None:
         return None if value is None else str(value).encode()
 
-    def number(value: int | None, name: str, most: int) -> int:
-        if value is not None and value > most:  # ctypes would keep only its low bits
-            raise ValueError(f"{name} = {value} is more than {most}")
+    def number(value: int | None, name: str, maximum: int) -> int:
+        if value is not None and value > maximum:  # ctypes would keep only its low bits
+            raise ValueError(f"{name} = {value} is more than {maximum}")
         return value or 0
 
     return _abi.Options(struct_size=ctypes.sizeof(_abi.Options), accuracy=text(accuracy), scheme=text(scheme),
@@ -36,9 +36,10 @@ def make_plan(problem: _abi.Problem, options: _abi.Options, allocator: Allocator
 
 @contextlib.contextmanager
 def errors_of(allocator: Allocator | None) -> Iterator[None]:
-    """If the call inside fails and an allocation failed, the error is raised from that of the tensors' library."""
+    """A context manager: if the call inside fails after a failed allocation, its error is raised from that of the tensors'
+    library."""
     if allocator is not None:
-        allocator.errors.clear()  # those of earlier calls of a plan
+        allocator.errors.clear()  # drops errors of earlier calls with the same plan
     try:
         yield
     except KintsugiError as error:
@@ -52,14 +53,14 @@ def describe(plan: _abi.Owned) -> dict[str, Any]:
 
 
 class MissingEngineWarning(RuntimeWarning):
-    """An engine that would be quicker cannot run here; products are right, and may take many times as long."""
+    """Warning that an engine that would be faster cannot run here: products are right but may take many times as long."""
 
 
 _warned = False
 
 
 def warn_once(plan: _abi.Owned) -> None:
-    """Gives matmul()'s caller the warnings of the process's first plan on the CPU for which no engine was named."""
+    """Warns matmul()'s caller of all that the process's first plan on the CPU without a named engine warns of."""
     global _warned
     if _warned:
         return

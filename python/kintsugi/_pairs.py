@@ -35,11 +35,12 @@ class PairCall(Call):
 
 
 def _holds_pairs(array: np.ndarray) -> bool:
+    """Returns True if the last axis has two adjacent words."""
     return array.ndim > 0 and array.shape[-1] == 2 and (array.size == 0 or array.strides[-1] == array.itemsize)
 
 
 def _as_pairs(array: np.ndarray, name: str) -> np.ndarray:
-    """(..., 2) float64 as (...) of pairs; not copied where hi and lo stand beside each other."""
+    """Returns an array (..., 2) of float64 as one (...) of pairs; it is not copied if hi and lo are adjacent."""
     if array.ndim < 2 or array.shape[-1] != 2 or array.dtype.kind not in "biuf":
         raise TypeError(f"{name} is {array.dtype} {array.shape}; double-double numbers are float64 with a last axis "
                         "of 2, hi and lo")
@@ -50,7 +51,7 @@ def _as_pairs(array: np.ndarray, name: str) -> np.ndarray:
 
 
 def pair_scalar(value: Any, name: str) -> complex:
-    """A number, or (hi, lo), as a pair."""
+    """Returns a number, or (hi, lo), as a pair."""
     words = np.asarray(value, dtype=np.float64).ravel()
     if words.size not in (1, 2) or np.ndim(value) > 1:
         raise TypeError(f"{name} = {value!r} is neither a number nor a pair (hi, lo)")

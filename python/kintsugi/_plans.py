@@ -1,4 +1,4 @@
-"""Plans: what a product does, made once and run as often as wanted."""
+"""Plans: they say what a product does, are made once and run as often as wanted."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ class Plan(dict):
         super().__init__(description)
         self._owned: _abi.Owned | None = None
         if owned is not None:
-            self._take(owned)
+            self._keep(owned)
 
-    def _take(self, owned: _abi.Owned) -> _abi.Owned:
+    def _keep(self, owned: _abi.Owned) -> _abi.Owned:
+        """Keeps the library's plan and what the compiled path needs of it."""
         problem = _abi.Problem(struct_size=ctypes.sizeof(_abi.Problem))
         _abi.check(library.kintsugi_plan_problem(owned.pointer, ctypes.byref(problem)))
         self._problem = bytes(problem)
@@ -43,11 +44,11 @@ class Plan(dict):
         return owned
 
     def _make_again(self) -> _abi.Owned:
-        return self._take(_abi.Owned(library.kintsugi_plan_destroy, library.kintsugi_plan_read,
+        return self._keep(_abi.Owned(library.kintsugi_plan_destroy, library.kintsugi_plan_read,
                                      this_thread.handle.pointer, json.dumps(self).encode(), None))
 
     def __call__(self, a: Any, b: Any, *, alpha: Any = 1, beta: Any = 0, out: Any = None) -> Any:
-        """alpha * a @ b + beta * out, as matmul() with the options of the plan.
+        """Returns alpha * a @ b + beta * out, as matmul() does with the options of the plan.
 
         Args:
             a, b, out: operands with the plan's shapes, element types, memory (host or device) and strides. Arrays
@@ -62,11 +63,11 @@ class Plan(dict):
         result = _compiled.core.execute(this_thread.compiled, self._address, self._problem, self._workspace_size, a, b,
                                         alpha, beta, out)
         if result is NotImplemented:
-            result = self._run(owned, a, b, alpha, beta, out)
+            result = self._run_in_python(owned, a, b, alpha, beta, out)
         this_thread.plan = owned
         return result
 
-    def _run(self, owned: _abi.Owned, a: Any, b: Any, alpha: Any, beta: Any, out: Any) -> Any:
+    def _run_in_python(self, owned: _abi.Owned, a: Any, b: Any, alpha: Any, beta: Any, out: Any) -> Any:
         call = make_call(a, b, alpha, beta, out)
         _check_fits(_abi.Problem.from_buffer_copy(self._problem), call)
         with call.current():
@@ -97,20 +98,22 @@ _NAMES: dict[str, dict[int, str]] = {
 }
 
 
-def _words(field: str, value: int) -> str:
+def _value_text(field: str, value: int) -> str:
+    """Returns the value of a problem's field in words, if there are words for it."""
     names = _NAMES.get(field) or _NAMES.get(field.rpartition("_")[0], {})
     return names.get(value, str(value))
 
 
 def _check_fits(planned: _abi.Problem, call: Call) -> None:
-    """Raises ValueError with all that differs. How a prepared operand lies does not matter."""
+    """Raises ValueError, with all differences, unless the call's problem is the plan's. The memory layout of a prepared
+    operand does not matter."""
     ignored = {"struct_size", "prepared_a", "prepared_b"}
     for side, operand in (("a", call.a), ("b", call.b)):
         if operand.prepared is not None:
             ignored |= {f"ld{side}", f"stride_{side}", f"op_{side}"}
     names = [name for name, _ in _abi.Problem._fields_ if name not in ignored]
     pairs = [(name, getattr(call.problem, name), getattr(planned, name)) for name in names]
-    different = [f"{name} is {_words(name, found)} and the plan has {_words(name, wanted)}"
+    different = [f"{name} is {_value_text(name, found)} and the plan has {_value_text(name, wanted)}"
                  for name, found, wanted in pairs if found != wanted]
     if different:
         raise ValueError(f"the plan is not for this product: {'; '.join(different)}. Shapes, element types, place and "
@@ -118,7 +121,7 @@ def _check_fits(planned: _abi.Problem, call: Call) -> None:
 
 
 def _example(x: Any, dtype: Any, name: str) -> Any:
-    """An array of that shape if x is a shape, else x itself."""
+    """Returns an array of the shape x if x is a shape, else x itself."""
     if not isinstance(x, tuple) or not all(isinstance(length, int) for length in x):
         return x
     if dtype is None:
@@ -129,7 +132,7 @@ def _example(x: Any, dtype: Any, name: str) -> Any:
 def plan(a: Any, b: Any, *, dtype: Any = None, out: Any = None, accuracy: str | float | None = None,
          scheme: str | None = None, engine: str | None = None, policy: Literal["auto", "emulate", "native"] | None = None,
          threads: int | None = None, workspace_limit: int | None = None) -> Plan:
-    """A plan for products of operands like these, to be called: plan(a, b), plan(a, b, out=c).
+    """Returns a plan for products of operands like these. It is called as plan(a, b) or plan(a, b, out=c).
 
     Args:
         a, b: what matmul() takes, of which shape, element type, place and memory layout count; or shapes, tuples of
@@ -153,7 +156,7 @@ def plan(a: Any, b: Any, *, dtype: Any = None, out: Any = None, accuracy: str | 
 def explain(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str | None = None,
             engine: str | None = None, policy: Literal["auto", "emulate", "native"] | None = None,
             threads: int | None = None, workspace_limit: int | None = None) -> Plan:
-    """The plan that matmul() would make with these arguments; nothing is multiplied. Errors as matmul()'s."""
+    """Returns the plan that matmul() would make with these arguments, and multiplies nothing. Raises what matmul() does."""
     call = make_call(a, b, 1, 0, None)
     with call.current():
         owned = call.plan(accuracy, scheme, engine, policy, threads, workspace_limit)
@@ -161,7 +164,7 @@ def explain(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str 
 
 
 def last_plan() -> Plan | None:
-    """The plan of this thread's last product; None before the first. If the product kept no plan, one is made again for
+    """Returns the plan of this thread's last product; None before the first. If the product kept no plan, one is made for
     the same problem and options, under the current settings."""
     last = _compiled.core.last(this_thread.compiled)
     if last is not None:

@@ -18,8 +18,8 @@ from kintsugi._tensors import Tensors, common_tensors, geometry
 
 
 def _read(source: Any, array: np.ndarray, dtype: np.dtype, tensors: Tensors | None) -> tuple[Matrices, Any]:
-    """The operand's matrices, and what has to live until they were read. Rows are stored as they lie, so that a
-    transpose is no copy; batches by one stride."""
+    """Returns the operand's matrices, and an object that has to live until they were read. They are the array as it lies in
+    memory, transposes included, if its batch items are at one distance and BLAS can address them; else a copy."""
     matrices = _device_calls.strided(array, dtype)
     if matrices is not None:
         return matrices, source
@@ -30,7 +30,7 @@ def _read(source: Any, array: np.ndarray, dtype: np.dtype, tensors: Tensors | No
 
 
 def _problem(side: str, shape: tuple[int, ...], dtype: np.dtype, matrices: Matrices, memory: int) -> _abi.Problem:
-    """A problem with this operand, whose other operand is a vector: what is prepared does not depend on the other."""
+    """Returns a problem with this operand, whose other operand is a vector: preparation does not depend on the other."""
     rows, columns = shape[-2:]
     m, n, k = (rows, 1, columns) if side == "a" else (1, columns, rows)
     kind = TYPES[dtype]

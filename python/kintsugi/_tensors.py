@@ -14,7 +14,7 @@ from kintsugi import _abi, _dlpack, _torch
 
 
 class _Memory:
-    """Device memory as numpy sees memory, for its arithmetic of shapes, strides and addresses alone."""
+    """Device memory as an array of numpy, which is used for numpy's arithmetic of shapes, strides and addresses alone."""
 
     def __init__(self, interface: dict[str, Any]):
         self.__array_interface__ = {key: interface[key] for key in ("shape", "typestr", "data", "strides", "version")
@@ -22,7 +22,7 @@ class _Memory:
 
 
 def geometry(tensor: Any) -> np.ndarray:
-    """An array of the tensor's type, shape, strides and address. Its elements are on the device: never read one."""
+    """Returns an array of the tensor's type, shape, strides and address. Its elements are on the device: never read one."""
     interface = tensor.__cuda_array_interface__
     if 0 in interface["shape"]:
         return np.empty(interface["shape"], np.dtype(interface["typestr"]))
@@ -30,11 +30,11 @@ def geometry(tensor: Any) -> np.ndarray:
 
 
 class Allocator:
-    """Allocator callbacks for kintsugi that take memory as tensors, so that it is reused in the order that the tensors'
-    library keeps. The object must live as long as a plan or a prepared operand may call it.
+    """Allocator callbacks for the C ABI that allocate tensors, so that their library reuses the memory in the order of its
+    streams. The object must live as long as a plan or a prepared operand may call it.
 
     Attributes:
-        errors: what allocations failed with; the library tries smaller ones before it gives up.
+        errors: the errors of failed allocations; the library tries smaller ones before it gives up.
     """
 
     def __init__(self, tensors: Tensors):
@@ -48,7 +48,7 @@ class Allocator:
                 tensor = tensors.empty((size,), np.dtype(np.uint8))
                 if geometry(tensor).ctypes.data % alignment != 0:
                     tensor = tensors.empty((size + alignment,), np.dtype(np.uint8))
-            except Exception as error:  # nothing passes through the library's frames
+            except Exception as error:  # no exception may pass through the C library's frames
                 errors.append(error)
                 return None
             address = geometry(tensor).ctypes.data
@@ -84,9 +84,9 @@ class _LibraryTensors:
     def owns(self, tensor: Any) -> bool:
         raise NotImplementedError
 
-    def accepts(self, x: Any, number: int | None) -> bool:
-        """Returns True if x can be multiplied with tensors of the CUDA device `number`."""
-        return self.owns(x) or (number is not None and _dlpack.device_of(x) == number)
+    def accepts(self, x: Any, device_number: int | None) -> bool:
+        """Returns True if x can be multiplied with tensors of that CUDA device."""
+        return self.owns(x) or (device_number is not None and _dlpack.device_of(x) == device_number)
 
     def adopt(self, tensor: Any) -> Any:
         """Returns the tensor as one of the library, without a copy."""
@@ -120,7 +120,7 @@ class TorchTensors(_LibraryTensors):
         return _torch.empty(shape, dtype, self.device)
 
     def copy_of(self, tensor: Any, shape: tuple[int, ...], broadcast: tuple[int, ...], dtype: np.dtype) -> Any:
-        """A dense copy, reshaped, then broadcast."""
+        """Returns a dense copy of the tensor, reshaped, then broadcast."""
         copy = self.empty(broadcast, dtype)
         copy.copy_(tensor.reshape(shape).expand(broadcast))
         return copy
@@ -159,7 +159,7 @@ class CupyTensors(_LibraryTensors):
             return self._cupy.empty(shape, dtype)
 
     def copy_of(self, tensor: Any, shape: tuple[int, ...], broadcast: tuple[int, ...], dtype: np.dtype) -> Any:
-        """A dense copy, reshaped, then broadcast."""
+        """Returns a dense copy of the tensor, reshaped, then broadcast."""
         copy = self.empty(broadcast, dtype)
         self.assign(copy, tensor.reshape(shape))
         return copy
@@ -181,8 +181,8 @@ class CupyTensors(_LibraryTensors):
 
 
 class DlpackTensors:
-    """Arrays that are known by DLPack alone. Their library's streams and allocator are not, so a call takes them in the
-    default stream, copies none, and returns when its work is done."""
+    """Arrays of which only DLPack is known, not their library's streams and allocator. So a call uses them in the default
+    stream, copies none, and returns when its work is done."""
 
     name = "DLPack"
 
@@ -191,7 +191,7 @@ class DlpackTensors:
         self._number = _dlpack.device_of(example)
         self.device = f"cuda:{self._number}"
 
-    def accepts(self, x: Any, number: int | None) -> bool:
+    def accepts(self, x: Any, device_number: int | None) -> bool:
         return _dlpack.device_of(x) == self._number
 
     def adopt(self, tensor: Any) -> _dlpack.DeviceArray:
@@ -201,6 +201,7 @@ class DlpackTensors:
         return _dlpack.DeviceArray.empty(shape, dtype, self._number)
 
     def copy_of(self, tensor: Any, shape: tuple[int, ...], broadcast: tuple[int, ...], dtype: np.dtype) -> Any:
+        """Raises ValueError: there is no allocator for a copy."""
         array = geometry(tensor)
         raise ValueError(f"an array of {array.dtype} {array.shape} with strides of {array.strides} bytes cannot be used "
                          f"for {dtype} {broadcast} without a copy, which kintsugi makes of torch's and CuPy's tensors "
@@ -210,14 +211,14 @@ class DlpackTensors:
         return None
 
     def stream(self) -> None:
-        """None: the call uses the default stream, and waits for it."""
+        """Returns None: the call uses the default stream, and waits for it."""
         return None
 
     def finish(self) -> None:
         pass
 
     def as_result(self, array: _dlpack.DeviceArray) -> Any:
-        """The array as one of the operands' library, if that library takes it."""
+        """Returns the array as one of the operands' library, if that library takes it; else the array itself."""
         if hasattr(self._example, "__array_namespace__"):
             library = self._example.__array_namespace__()
         else:
@@ -234,7 +235,8 @@ class DlpackTensors:
 
 
 def device_context(number: int) -> ContextManager[Any]:
-    """A context in which torch's current device is `number`: only torch's tensors take the compiled path."""
+    """Returns a context in which the device is torch's current one. (Of tensors on a device, the compiled path multiplies
+    torch's alone.)"""
     return sys.modules["torch"].cuda.device(number)
 
 
@@ -250,16 +252,16 @@ def _tensors_of(x: Any) -> Tensors | None:
 
 
 def common_tensors(given: dict[str, Any]) -> Tensors | None:
-    """The kind of the tensors among these arguments, by name: torch's or CuPy's if there is one, else DLPack's; None if
-    no argument is on a device. Raises TypeError if only some of them are on one device."""
+    """Returns the kind of tensors among these arguments, which are given by their names: torch's or CuPy's if one of them is
+    such, else DLPack's; None if no argument is on a device. Raises TypeError unless all of them are on one device."""
     found = {name: _tensors_of(x) for name, x in given.items()}
     on_device = {name: tensors for name, tensors in found.items() if tensors is not None}
     if not on_device:
         return None
     first = min(on_device, key=lambda name: isinstance(on_device[name], DlpackTensors))  # torch's and CuPy's before DLPack's
-    tensors, number = on_device[first], _dlpack.device_of(given[first])
+    tensors, device_number = on_device[first], _dlpack.device_of(given[first])
     for name, x in given.items():
-        if not tensors.accepts(x, number):
+        if not tensors.accepts(x, device_number):
             raise TypeError(f"{first} is a {tensors.name} tensor on {tensors.device} and {name} is not: a "
                             f"{type(x).__name__}{_place(x)}")
     return tensors

@@ -1,4 +1,4 @@
-"""torch's tensors, on any device. torch is not imported here: without an imported torch there is no tensor."""
+"""torch's tensors, on any device. torch is not imported here: as long as nobody has imported it there is no tensor."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ def is_tensor(x: Any) -> bool:
 
 
 def _is_lazy(tensor: Any) -> bool:
-    """Returns True if the elements are conjugates or negatives of what is in memory: x.conj(), x.conj().imag."""
+    """Returns True if the elements are conjugates or negatives of the numbers in memory: x.conj(), x.conj().imag."""
     return tensor.is_conj() or tensor.is_neg()
 
 
 def as_stored(x: Any, name: str) -> Any:
-    """A tensor without autograd whose memory has x's elements: x's own memory, or a copy where x is lazy,
-    since DLPack and addresses do not tell of that. What is no tensor comes back as it is."""
+    """Returns a tensor without autograd whose memory has x's elements: x's own memory, or a copy if x is lazy, since
+    neither DLPack nor an address tells that it is. Returns anything but a tensor as it is."""
     if not is_tensor(x):
         return x
     if x.requires_grad and sys.modules["torch"].is_grad_enabled():
@@ -40,14 +40,14 @@ def note_write(tensor: Any) -> None:
 
 
 def give_back(out: Any, stored: Any) -> Any:
-    """out, with the elements that were written into as_stored(out)."""
+    """Returns `out`, after the elements of `stored` were copied into it if as_stored(out) was a copy."""
     if is_tensor(out) and _is_lazy(out):
         out.detach().copy_(stored)
     return out
 
 
 def as_array(tensor: Any, name: str) -> np.ndarray:
-    """The memory of a stored tensor on the CPU."""
+    """Returns the memory of a stored tensor on the CPU as an array."""
     if tensor.device.type != "cpu":
         raise TypeError(f"{name} is a torch tensor on {tensor.device}; kintsugi takes those on cpu and cuda")
     return tensor.numpy()

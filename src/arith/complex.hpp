@@ -14,7 +14,7 @@
 namespace kintsugi::core {
 
 // factor * z as products and sums of parts. A factor without an imaginary part scales both parts as a real
-// factor does, so that an overflow of one part does not reach the other.
+// factor does: 0 * infinity from one part would make the other part NaN.
 template <ComplexElement Z>
 KINTSUGI_HOST_DEVICE Z times(const Z& factor, const Z& z) {
   if (factor.imag() == 0) return {factor.real() * z.real(), factor.real() * z.imag()};
@@ -65,8 +65,8 @@ T rounded_part(const ExactSum& same, const ExactSum& other, int sign, const std:
 }
 
 // factor * x in `Limbs` limbs where the factor is finite; else zero.
-template <int Limbs, int Others>
-KINTSUGI_HOST_DEVICE ExactNumber<Limbs> finite_product(const ExactNumber<Others>& x, double factor) {
+template <int Limbs, int OtherLimbs>
+KINTSUGI_HOST_DEVICE ExactNumber<Limbs> finite_product(const ExactNumber<OtherLimbs>& x, double factor) {
   if (!std::isfinite(factor)) return {};
   const auto product = times(x, exact(factor));
   return {WideInteger<Limbs>::shifted(product.magnitude, 0), product.exponent, product.negative};
@@ -77,7 +77,7 @@ KINTSUGI_HOST_DEVICE ExactNumber<Limbs> finite_product(double x, double factor) 
   return std::isfinite(x) ? finite_product<Limbs>(exact(x), factor) : ExactNumber<Limbs>{};
 }
 
-// factor * x by IEEE 754 where the factor is not finite; else 0. Only the sign of x matters, which is finite.
+// factor * x by IEEE 754 where the factor is not finite; else 0. x is finite, so that only its sign matters.
 template <int Limbs>
 KINTSUGI_HOST_DEVICE double special_product(const ExactNumber<Limbs>& x, double factor) {
   if (std::isfinite(factor)) return 0;
@@ -88,8 +88,8 @@ KINTSUGI_HOST_DEVICE inline double special_product(double x, double factor) {
   return std::isfinite(x) && std::isfinite(factor) ? 0 : x * factor;
 }
 
-// Like rounded_part() above, for exact numbers, and for any alpha and beta. Their imaginary parts are given
-// with `sign`: negated for the real part.
+// Like rounded_part() above, for exact numbers; alpha and beta may be infinite or NaN. The caller has
+// multiplied the imaginary parts of alpha and beta by the `sign` of rounded_part() above.
 template <class T, int Limbs>
 KINTSUGI_HOST_DEVICE T rounded_part(const ExactNumber<Limbs>& same, const ExactNumber<Limbs>& other,
                                     const Complex<double>& alpha, const Complex<double>& beta, double c_same,
@@ -97,7 +97,7 @@ KINTSUGI_HOST_DEVICE T rounded_part(const ExactNumber<Limbs>& same, const ExactN
   double special = special_product(same, alpha.real()) + special_product(c_same, beta.real());
   if (alpha.imag() != 0) special += special_product(other, alpha.imag());
   if (beta.imag() != 0) special += special_product(c_other, beta.imag());
-  if (special != 0) return static_cast<T>(special);
+  if (special != 0) return static_cast<T>(special);  // infinite or NaN
   constexpr int width = Limbs + 1;
   return rounded_sum<T>(
       std::array{finite_product<width>(same, alpha.real()), finite_product<width>(other, alpha.imag()),
@@ -115,7 +115,7 @@ KINTSUGI_HOST_DEVICE RealOf<Z> rounded_part(const ExactNumber<Limbs>& same, cons
   const T c_other = part == 0 ? old.imag() : old.real();
   if (alpha.imag() == T(0) && beta.imag() == T(0))
     return exact_epilogue(same, alpha.real(), beta.real(), c == nullptr ? nullptr : &c_same);
-  const T sign = part == 0 ? T(-1) : T(1);  // i i = -1
+  const T sign = part == 0 ? T(-1) : T(1);  // i * i = -1
   return rounded_part<T>(same, other, Complex<double>(alpha.real(), sign * alpha.imag()),
                          Complex<double>(beta.real(), sign * beta.imag()), c_same, c_other);
 }

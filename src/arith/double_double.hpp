@@ -15,24 +15,25 @@ namespace kintsugi::core {
 
 namespace exact_detail {
 
-// |x| - |high| with x's sign, high = RN(x): at most half a unit in the last place of high.
+// x - high for high = RN(x): at most half a unit in the last place of high.
 template <int Limbs>
 ExactNumber<Limbs + 1> residual_of(const ExactNumber<Limbs>& x, double high) {
-  const ExactNumber<1> part = exact(high);
-  const int shift = part.exponent - x.exponent;
-  if (high == 0 || shift < 0) return {};  // high is 0, x being below all doubles; or x has no bits below high
+  const ExactNumber<1> exact_high = exact(high);
+  const int shift = exact_high.exponent - x.exponent;
+  if (high == 0 || shift < 0) return {};  // x rounds to 0, or has no bits below high's
   const auto x_integer = WideInteger<Limbs + 1>::shifted(x.magnitude, 0);
-  const auto high_integer = WideInteger<Limbs + 1>::shifted(part.magnitude, shift);
-  const bool is_above = x_integer.less_than(high_integer);
-  ExactNumber<Limbs + 1> residual{is_above ? high_integer : x_integer, x.exponent, x.negative != is_above};
-  residual.magnitude.subtract(is_above ? x_integer : high_integer);
+  const auto high_integer = WideInteger<Limbs + 1>::shifted(exact_high.magnitude, shift);
+  const bool high_exceeds_x = x_integer.less_than(high_integer);
+  ExactNumber<Limbs + 1> residual{high_exceeds_x ? high_integer : x_integer, x.exponent,
+                                  x.negative != high_exceeds_x};
+  residual.magnitude.subtract(high_exceeds_x ? x_integer : high_integer);
   return residual;
 }
 
 }  // namespace exact_detail
 
-// x rounded once to the nearest double-double number: hi = RN(x), lo = RN(x - hi), each with double's bits at
-// its exponent, normalized so that hi is RN(hi + lo). Infinite where hi overflows.
+// x rounded once to the nearest double-double number: hi = RN(x), lo = RN(x - hi), each with all 53 bits of a
+// double at its own exponent, normalized so that hi is RN(hi + lo). Infinite where hi overflows.
 template <int Limbs>
 DoubleDouble rounded_to_pair(const ExactNumber<Limbs>& x) {
   const double high = rounded<double>(x);
@@ -54,8 +55,8 @@ namespace exact_detail {
 template <int Limbs>
 class DoubleDoubleTerms {
  public:
-  template <int Others>
-  void add(const ExactNumber<Others>& x) {
+  template <int OtherLimbs>
+  void add(const ExactNumber<OtherLimbs>& x) {
     if (x.magnitude.length() == 0) return;
     ExactNumber<Limbs>& term = terms_[count_++];
     term = {WideInteger<Limbs>::shifted(x.magnitude, 0), x.exponent, x.negative};
@@ -69,9 +70,9 @@ class DoubleDoubleTerms {
   }
 
  private:
-  // alpha's high and low word times x, and the four products of a word of beta and one of c.
+  // Two products of a word of alpha and x, four of a word of beta and a word of c.
   static constexpr std::size_t max_terms = 6;
-  static constexpr int width = Limbs + 6;
+  static constexpr int width = Limbs + 6;  // limbs of the wide integer: terms may lie some 380 bits apart
   static constexpr int bits = WideInteger<width>::bits;
   static constexpr int carries = 5;  // bits for the carries of six terms and the sign
 
@@ -93,18 +94,20 @@ class DoubleDoubleTerms {
 
   std::array<ExactNumber<Limbs>, max_terms> terms_{};
   std::size_t count_ = 0;
-  int top_ = std::numeric_limits<int>::min();
-  int bottom_ = std::numeric_limits<int>::max();
+  int top_ = std::numeric_limits<int>::min();     // exponent above the highest bit of all terms
+  int bottom_ = std::numeric_limits<int>::max();  // exponent of their lowest bit
 };
 
 }  // namespace exact_detail
 
-// Like special_epilogue() of real numbers (arith/epilogue.hpp); alpha, beta and c are normalized pairs.
+// Like special_epilogue() of real numbers (arith/epilogue.hpp). alpha, beta and c are normalized pairs, so
+// that the high words have the special values.
 inline DoubleDouble special_epilogue(int sign, const DoubleDouble& alpha, const DoubleDouble& beta,
                                      const DoubleDouble* c) {
   return special_epilogue<double>(sign, alpha.hi, beta.hi, c == nullptr ? nullptr : &c->hi);
 }
 
+// alpha * x + beta * c, rounded once to double-double; c is null when beta = 0.
 template <int Limbs>
 DoubleDouble exact_epilogue(const ExactNumber<Limbs>& x, const DoubleDouble& alpha, const DoubleDouble& beta,
                             const DoubleDouble* c) {

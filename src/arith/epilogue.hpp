@@ -18,17 +18,17 @@ KINTSUGI_HOST_DEVICE inline T epilogue(double sum, T alpha, T beta, const T* c) 
 
 // alpha * sum * 2^exponent + beta * c; `sum` is the recombined product in scaled units, 2^exponent undoes the
 // scales. For T = float every step but the addition is exact in double (24 + 24 bits; |exponent| <= 326 keeps
-// all powers normal), so the only roundings are that of the addition to double and the final one to float.
-// For T = double the product and the addition round, and the scaling if it gives a subnormal. c points at the
-// old element; it is null, and not read, when beta = 0.
+// all powers normal), so that only the addition, to double, and the last step, to float, round. For T =
+// double the product and the addition round, and the scaling if it gives a subnormal. c points at the old
+// element; it is null, and not read, when beta = 0.
 template <class T>
 KINTSUGI_HOST_DEVICE inline T epilogue(double sum, int exponent, T alpha, T beta, const T* c) {
   return epilogue(times_power_of_two(sum, exponent), alpha, beta, c);
 }
 
 // alpha * sum + beta * c where alpha, beta or the old element is NaN or infinite; of the exact sum only the
-// sign matters. Finite products are left out instead of rounded first: a finite product does not matter
-// beside an infinity, and must not overflow to infinity.
+// sign matters. A finite product is left out: it changes nothing beside an infinity or NaN, and computed here
+// it might overflow to an infinity of its own.
 template <class T>
 KINTSUGI_HOST_DEVICE inline T special_epilogue(int sign, T alpha, T beta, const T* c) {
   const T product = std::isfinite(alpha) ? T(0) : alpha * static_cast<T>(sign);

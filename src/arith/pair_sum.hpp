@@ -8,10 +8,10 @@
 
 namespace kintsugi::core {
 
-// add_product() adds x y to the sum; u = 2^-53. The product is hi hi, exact in two words, plus the two cross
-// products, which together with the neglected lo lo lose 4 u^2 |x y|; the three additions of low words lose
-// at most 3 u^2 |sum| + 10 u^2 |x y|, and the two-sums nothing. The result is a normalized pair. A sum of k
-// products loses at most (3 k + 14) u^2 (|a||b|), second orders included, where nothing underflows or
+// add_product() adds x y to the sum; u = 2^-53. The product is x_hi y_hi, exact in two words, plus the two
+// cross products. Rounding them and leaving out x_lo y_lo loses 4 u^2 |x y|; the three additions of low words
+// lose at most 3 u^2 |sum| + 10 u^2 |x y|, and the two-sums nothing. The result is a normalized pair. A sum
+// of k products loses at most (3 k + 14) u^2 (|a||b|), second orders included, where nothing underflows or
 // overflows: 3 u^2 for each of k - 1 sums, 14 u^2 for each product.
 //
 // Arithmetic works on doubles, or on vectors of several doubles; every operation is rounded once.
@@ -27,12 +27,12 @@ struct PairSum {
     const Vector crossed = A::fused(x_hi, y_lo, A::times(x_lo, y_hi));
     const Vector low = A::plus(A::fused_difference(x_hi, y_hi, product), crossed);
     const Vector sum = A::plus(hi, product);
-    const Vector part = A::minus(sum, hi);
-    const Vector error = A::plus(A::minus(hi, A::minus(sum, part)), A::minus(product, part));
+    const Vector added = A::minus(sum, hi);
+    const Vector error = A::plus(A::minus(hi, A::minus(sum, added)), A::minus(product, added));
     const Vector correction = A::plus(error, A::plus(lo, low));
     hi = A::plus(sum, correction);
-    const Vector other = A::minus(hi, sum);
-    lo = A::plus(A::minus(sum, A::minus(hi, other)), A::minus(correction, other));
+    const Vector corrected_by = A::minus(hi, sum);
+    lo = A::plus(A::minus(sum, A::minus(hi, corrected_by)), A::minus(correction, corrected_by));
   }
 };
 

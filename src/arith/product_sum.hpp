@@ -9,11 +9,13 @@
 
 namespace kintsugi::core {
 
-// FP64 sums are in units of 2^(first exponents of row and column - 800): no sum overflows, and what
-// underflows is below 2^-1800 of the largest product that the element can have.
+// FP64 sums are in units of 2^(e - 800), e the sum of the exponents of the row's and the column's first
+// slices: no sum overflows, and what underflows is below 2^-1800 of the largest product that the element can
+// have.
 inline constexpr int running_exponent = 800;
 
-// integer * 2^(800 - depth); `depth`: binades by which the exponents of both slices lie below the first ones.
+// integer * 2^(800 - depth); `depth`: binades by which the exponents of the two slices that were multiplied
+// lie, together, below those of the first slices.
 KINTSUGI_HOST_DEVICE inline double running_term(std::int64_t integer, int depth) {
   return times_power_of_two(static_cast<double>(integer), running_exponent - depth);
 }
@@ -29,10 +31,10 @@ KINTSUGI_HOST_DEVICE constexpr void add_product(WideInteger<Limbs>& sum, std::in
   const std::uint64_t high = offset == 0 ? sign : bits >> (64 - offset) | sign << offset;
   std::uint64_t carry = 0;
   for (int l = 0; l < Limbs; ++l) {  // no computed index of a limb: a kernel keeps limbs in registers
-    const std::uint64_t part = l < first ? 0 : l == first ? low : l == first + 1 ? high : sign;
+    const std::uint64_t addend = l < first ? 0 : l == first ? low : l == first + 1 ? high : sign;
     const std::uint64_t with_carry = sum.limb[l] + carry;
-    const std::uint64_t total = with_carry + part;
-    carry = (with_carry < carry ? 1U : 0U) + (total < part ? 1U : 0U);
+    const std::uint64_t total = with_carry + addend;
+    carry = (with_carry < carry ? 1U : 0U) + (total < addend ? 1U : 0U);
     sum.limb[l] = total;
   }
 }

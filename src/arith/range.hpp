@@ -14,15 +14,17 @@ struct VectorRange {
   enum Flag : std::uint32_t { has_nan = 1, has_plus_infinity = 2, has_minus_infinity = 4, all_zero = 8 };
 
   std::int32_t scale = 0;  // log2 of the factor that the split applies
-  // Exponents of the largest and the smallest non-zero finite magnitude; all_zero: see flags.
+  // Exponents of the largest and the smallest non-zero finite magnitude; not set if the flag all_zero is.
   std::int32_t largest = std::numeric_limits<std::int32_t>::min();
   std::int32_t smallest = std::numeric_limits<std::int32_t>::max();
-  // Largest exponent, where an exponent counts one higher if the seven leading significant bits are all ones:
-  // scaled by it, the largest magnitude lies in [63.5, 127), so none rounds to 128, which int8 lacks.
+  // Like `largest`, but the exponent of an element whose seven leading significant bits are all ones counts
+  // one higher. If int8's scale is set by it, the largest magnitude lies in [63.5, 127), so that no element
+  // rounds to 128, which int8 lacks.
   std::int32_t raised = std::numeric_limits<std::int32_t>::min();
-  std::uint32_t flags = all_zero;  // all_zero: no finite non-zero element
-  // Number of finite non-zero elements, and the sum over them of binades below `largest`; only a device
-  // computes the two.
+  std::uint32_t flags = all_zero;  // set while no element is finite and not zero
+  // Number of finite non-zero elements, and the sum, over these elements, of the binades by which each lies
+  // below `largest`. Devices find the two, and so does find_depths() (execute/host/depths.hpp); other host
+  // code leaves them unknown.
   std::int32_t elements = 0;
   std::int32_t depth = unknown_depth;
 
@@ -52,12 +54,12 @@ KINTSUGI_HOST_DEVICE constexpr void extend(VectorRange& range, T x) {
 
 // Sets the scale after all elements were added; it depends on integers alone.
 KINTSUGI_HOST_DEVICE constexpr void set_scale(VectorRange& range, const SplitRule& rule) {
-  const bool scales = rule.scale_vectors && (range.flags & VectorRange::all_zero) == 0;
-  const bool makes_room =
+  const bool is_scaled = rule.scale_vectors && (range.flags & VectorRange::all_zero) == 0;
+  const bool may_exceed_format =
       !rule.format->floating && (rule.kind == SplitKind::rounded_residuals ||
                                  rule.kind == SplitKind::grid_digits || rule.kind == SplitKind::tiles);
-  const int exponent = makes_room ? range.raised : range.largest;
-  range.scale = scales ? rule.top_exponent - exponent : 0;
+  const int exponent = may_exceed_format ? range.raised : range.largest;
+  range.scale = is_scaled ? rule.top_exponent - exponent : 0;
 }
 
 }  // namespace kintsugi::core

@@ -20,11 +20,11 @@ struct alignas(8) ResidualFit {
 // Cap: residuals of fp16's subnormal high parts are at most 2^-25, and 2^40 scales them to 2^15.
 inline constexpr int max_residual_exponent = 40;
 
-// Scale and first rounding for a first slice of `format` with p significant bits and a requested residual
-// scale of 2^requested; `largest`, the operands' largest exponent, is at most the format's (h2sgemm, Eq. 6,
-// less one: see schemes/h2sgemm.hpp). Rounded to nearest, residuals are at most 2^(largest - p). If `largest`
-// is the format's largest exponent, the high part is truncated, since it might round to infinity, and
-// residuals are below 2^(largest - p + 1).
+// Returns the residual exponent, at most `requested`, and the first slice's rounding. `format`, of p
+// significant bits, is that of the slices; `largest` is the operands' largest exponent, at most the format's.
+// The exponent is that of h2sgemm, Eq. 6, less one (schemes/h2sgemm.hpp says why). Residuals of a rounding to
+// nearest are at most 2^(largest - p). If `largest` is the format's largest exponent, the first slice is
+// truncated, since it might round to infinity, and residuals are below 2^(largest - p + 1).
 KINTSUGI_HOST_DEVICE constexpr ResidualFit fit_residual(const Format& format, int requested, int largest) {
   const bool truncates = largest >= format.max_exponent;
   const int allowed = format.max_exponent + format.significand_bits - largest - (truncates ? 1 : 0);

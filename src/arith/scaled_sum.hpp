@@ -26,11 +26,11 @@ KINTSUGI_HOST_DEVICE constexpr ScaledNumber scaled_product(double x, double y) {
   return {times_power_of_two(x, -exponent_x) * times_power_of_two(y, -exponent_y), exponent_x + exponent_y};
 }
 
-// x in units of 2^exponent, which is at least x's exponent: what underflows is far below the last bit of a
-// sum with a term of that exponent.
+// x in units of 2^exponent, where `exponent` is at least x's. Bits that underflow lie far below the last bit
+// of a sum that has a term with `exponent`.
 KINTSUGI_HOST_DEVICE constexpr double in_units_of(const ScaledNumber& x, int exponent) {
-  constexpr int far = -2000;
-  return x.fraction == 0 ? 0 : times_power_of_two(x.fraction, std::max(x.exponent - exponent, far));
+  constexpr int lowest_shift = -2000;
+  return x.fraction == 0 ? 0 : times_power_of_two(x.fraction, std::max(x.exponent - exponent, lowest_shift));
 }
 
 // Sum, in order, of at most four products of finite numbers, infinities or NaN: alpha (x + i y) + beta c has
@@ -55,7 +55,7 @@ class ScaledTotal {
     }
   }
 
-  // Returns the sum. Finite terms are scaled until the last step, and left out beside an infinity.
+  // Returns the sum. Finite terms are scaled until the last step, and left out beside an infinity or NaN.
   template <class Real>
   KINTSUGI_HOST_DEVICE constexpr Real value() const {
     if (special_ != 0) return static_cast<Real>(special_);

@@ -24,18 +24,17 @@ KINTSUGI_HOST_DEVICE inline bool enough_slices(const Scaled& row_sum, const Scal
   return 4 * static_cast<double>(k) * ratio * ratio > static_cast<double>(d + 1) * (d + 1);
 }
 
-// Numbers of slices that the rows of a block of C need: the most until Algorithm 3 has enough, over the rows
-// where it has, and the most until nothing is left, over the other rows.
+// Largest numbers of slices that rows of a block of C need.
 struct SliceCounts {
-  std::int32_t enough = 0;
-  std::int32_t exhausted = 0;
+  std::int32_t enough = 0;     // over the rows for which Algorithm 3 has enough slices (enough_slices())
+  std::int32_t exhausted = 0;  // over the other rows, which are split until their residuals are zero
 };
 
-// Numbers of slices of A and of B that a block of C multiplies, and the choice of their products.
+// Numbers of slices of A and of B that a block of C multiplies, and which of their products are computed.
 struct SliceDepth {
   int a = 0;
   int b = 0;
-  bool fast = false;           // only products p + q < a, counted from 0
+  bool fast = false;           // only products of slice p of A and q of B with p + q < a, p and q from 0
   bool a_is_complete = false;  // nothing of any row is left after `a` slices
 
   // Number of products of slice q of B.
@@ -43,15 +42,14 @@ struct SliceDepth {
     if (q >= b) return 0;
     return !fast ? a : q < a ? a - q : 0;
   }
-  // Number of slices that an error bound may assume of every vector: B's where nothing of A is left, else the
-  // fewer of A's and B's.
+  // Number of slices that an error bound may assume of every vector of A and B: `b` if nothing of A is left,
+  // else the smaller of `a` and `b`.
   KINTSUGI_HOST_DEVICE constexpr int least() const { return a_is_complete || b < a ? b : a; }
 };
 
-// Chooses the slices of a block (dgemm-tc, section 3.2). Where the row with the most slices is one
-// of which nothing is left, B is split until nothing is left of it either, and no product is left out. Rows
-// for which Algorithm 3 had enough may have a residual even then, so A's slices are exact only if there are
-// no such rows.
+// Chooses the slices of a block (dgemm-tc, section 3.2). If the row with the most slices was split until its
+// residuals were zero, B is split so, too, and no product is left out. Rows for which Algorithm 3 had enough
+// may have residuals even then, so A's slices are complete only if there are no such rows.
 KINTSUGI_HOST_DEVICE constexpr SliceDepth depth_of(const SliceCounts& slice_counts, int max_slices,
                                                    bool fast) {
   if (slice_counts.exhausted > 0 && slice_counts.exhausted >= slice_counts.enough) {
@@ -64,8 +62,9 @@ KINTSUGI_HOST_DEVICE constexpr SliceDepth depth_of(const SliceCounts& slice_coun
 }
 
 // Sum of up to 2^count_bits products of magnitudes in 128 bits, in units 2^(126 - count_bits) below the
-// largest product: the sum loses less than 2^(2 count_bits - 124) of the largest, and more() tells if it lost
-// anything. The sum is an integer, so the order of the products makes no difference.
+// largest product. Bits below the unit are dropped, less than 2^(2 count_bits - 124) of the largest product
+// in all, and more() tells if any was set. The sum is an integer, so the order of the products makes no
+// difference.
 class MagnitudeSum {
   __extension__ using Integer = unsigned __int128;
 
@@ -92,21 +91,22 @@ class MagnitudeSum {
     more_ = more_ || (shift > -128 ? kept << -shift : 0) != product;
     sum_ += kept;
   }
-  // Adds the integer, in the same units, of another sum.
+  // Adds another sum in the same units: its low(), high() and more().
   KINTSUGI_HOST_DEVICE constexpr void add(std::uint64_t low, std::uint64_t high, bool more) {
     sum_ += Integer{high} << 64 | low;
     more_ = more_ || more;
   }
   KINTSUGI_HOST_DEVICE constexpr std::uint64_t low() const { return static_cast<std::uint64_t>(sum_); }
   KINTSUGI_HOST_DEVICE constexpr std::uint64_t high() const { return static_cast<std::uint64_t>(sum_ >> 64); }
-  KINTSUGI_HOST_DEVICE constexpr bool more() const { return more_; }  // the sum exceeds low and high
+  KINTSUGI_HOST_DEVICE constexpr bool more() const { return more_; }  // bits were dropped
 
   // Returns the sum rounded once to double's significand, and to a finite double.
   KINTSUGI_HOST_DEVICE Scaled scaled() const {
     const ExactNumber<2> sum = number();
     const int length = sum.magnitude.length();
     if (length == 0) return {};
-    const double fraction = rounded<double>(ExactNumber<2>{sum.magnitude, -length, false}, more_);
+    const double fraction =
+        rounded<double>(ExactNumber<2>{.magnitude = sum.magnitude, .exponent = -length}, more_);
     return fraction == 1 ? Scaled{0.5, unit_ + length + 1} : Scaled{fraction, unit_ + length};
   }
   KINTSUGI_HOST_DEVICE double finite() const {
@@ -117,7 +117,9 @@ class MagnitudeSum {
   KINTSUGI_HOST_DEVICE static constexpr int length(const Residual& x) {
     return 64 - leading_zeros(magnitude_of(x.significand));
   }
-  KINTSUGI_HOST_DEVICE constexpr ExactNumber<2> number() const { return {{{low(), high()}}, unit_, false}; }
+  KINTSUGI_HOST_DEVICE constexpr ExactNumber<2> number() const {
+    return {.magnitude = {{low(), high()}}, .exponent = unit_};
+  }
 
   Integer sum_ = 0;
   std::int32_t unit_;

@@ -28,8 +28,8 @@ enum class SplitKind : std::uint8_t {
   tiles,
 };
 
-// Quantity that decides the scales of residues, so that |sum of a'_ip b'_pj| <= 2^sum_bits
-// (arith/residue/residue_scale.hpp):
+// Quantity that decides the scales of residues, so that |sum of a'_ip b'_pj| <= 2^sum_bits for the scaled
+// integers a' and b' (arith/residue/residue_scale.hpp).
 enum class ScaleRule : std::uint8_t {
   exponent,  // the largest exponent of each vector and k
   norm,      // norms of vectors, by Cauchy and Schwarz
@@ -45,9 +45,12 @@ constexpr const char* scale_rule_name(ScaleRule rule) {
 //     slice_1 = round(r_1), ... All steps but the roundings are exact in double: the residual of a rounding
 //     has no more bits than x.
 //   grid_digits: round(x * 2^(scale + (slices - 1) * residual_exponent)) in digits
-// residues: slice_s = round(x * 2^scale) mod moduli[s]; their sum has no meaning.
-// successive: the loop over a vector splits its elements; |slice_s| <= 2^residual_exponent.
-// tiles: x = sum over s of slice_s 2^(p - 6 - 7 s) + error with the tile's exponent p; its loop splits them.
+// This holds for rounded_residuals and grid_digits. The other kinds are:
+//   residues: slice_s = round(x * 2^scale) mod moduli[s]
+//   successive: |slice_s| <= 2^residual_exponent, its grid decided by the whole vector; split_element() below
+//     does not split it, split/successive/ does
+//   tiles: x = sum over s of slice_s 2^(p - 6 - 7 s) + error with the tile's exponent p; split_element() does
+//     not split it, split/tiles.cpp does
 struct SplitRule {
   const Format* format;
   int slices;
@@ -55,29 +58,30 @@ struct SplitRule {
   Rounding residual_rounding;
   int residual_exponent;
   // Each vector along k (a row of op(A), a column of op(B)) is multiplied by the power of two that brings its
-  // largest magnitude into [2^top_exponent, 2^(top_exponent + 1)), or higher where its ScaleRule allows it;
-  // else scale is 0.
+  // largest magnitude into [2^top_exponent, 2^(top_exponent + 1)), or higher where `scales` allows it. If
+  // scale_vectors is false, every scale is 0.
   bool scale_vectors;
   int top_exponent;
   SplitKind kind = SplitKind::rounded_residuals;
-  // Residues of complex elements (not of elements of an embedding, base/embedding.hpp): the basis of the
-  // slices.
+  // residues of complex elements: the moduli of the slices. Empty for real elements, also for those of an
+  // embedding (base/embedding.hpp).
   ComplexBasis complex_basis{};
   // residues: sums are at most 2^sum_bits.
   ScaleRule scales = ScaleRule::exponent;
   int sum_bits = 0;
-  // successive: rounded as fl((x + sigma) - sigma), positive remainders to a grid twice as coarse as negative
-  // ones.
+  // successive: slices are rounded as fl((x + sigma) - sigma), sigma a power of two. Doubles above sigma are
+  // twice as far apart as those below, so that positive residuals are rounded to a grid twice as coarse as
+  // that of negative ones.
   bool sigma_grid = false;
   // tiles: vectors and inner indices of a tile, and the mean number of binades below the tile's largest
   // element from which it fails Eq. 9 (arith/tile_exponent.hpp).
   int tile_vectors = 0;
   int tile_depth = 0;
-  int depth_limit = 0;
+  int mean_depth_limit = 0;
 
-  // log2 of the largest magnitude of the integers whose residues are slices. With scales by norms an element
-  // may be as large as its vector's norm. With scales by the product of magnitudes it may be 2^6 times
-  // larger: the product's digits do not resolve the small elements with which it is multiplied.
+  // log2 of a bound of the integers whose residues are slices, in the notation of residue_scale.hpp. By norm:
+  // an element is at most its vector's norm, at most 2^(sum_bits / 2), rounded up to a whole exponent. By
+  // product: an element is at most D 2^t with D <= 2^6 and t <= floor(sum_bits / 2).
   KINTSUGI_HOST_DEVICE constexpr int integer_bits() const {
     if (scales == ScaleRule::norm) return (sum_bits + 1) / 2;
     if (scales == ScaleRule::product) return sum_bits / 2 + 6;
@@ -155,7 +159,7 @@ KINTSUGI_HOST_DEVICE constexpr void split_element(const SplitRule& rule, double 
       return store(0, static_cast<std::uint64_t>(times_power_of_two(x < 0 ? -x : x, scale)));
     case SplitKind::magnitude_above: return store(0, magnitude_above(x, scale));
     case SplitKind::residues: return split_into_residues(rule.slices, rule.integer_bits(), x, scale, store);
-    case SplitKind::successive:
+    case SplitKind::successive:  // loops over vectors and tiles split these two
     case SplitKind::tiles: return;
   }
 }

@@ -18,7 +18,7 @@ struct Residual {
   std::int32_t exponent;
 };
 
-// top_of() a zero: the top of vectors whose residuals are all zero.
+// top_of() of a zero residual, and the top of a vector whose residuals are all zero.
 inline constexpr std::int32_t no_residual = std::numeric_limits<std::int32_t>::min();
 
 KINTSUGI_HOST_DEVICE constexpr Residual residual_of(double x) {
@@ -33,14 +33,14 @@ KINTSUGI_HOST_DEVICE constexpr std::uint64_t magnitude_of(std::int64_t integer) 
   return static_cast<std::uint64_t>(integer < 0 ? -integer : integer);
 }
 
-// ceil(log2 |residual|), or no_residual.
+// ceil(log2 |residual|); no_residual if the residual is zero.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t top_of(const Residual& residual) {
   if (residual.significand == 0) return no_residual;
   return residual.exponent + 64 - leading_zeros(magnitude_of(residual.significand) - 1);
 }
 
-// log2 of the grid of the slice whose vector's residuals have that top: no finer than double's last bit,
-// below which a slice would hold only zeros.
+// log2 of the grid of a vector's next slice of `bits` bits, where `top` is the largest top_of() of the
+// vector's residuals. The grid is no finer than 2^-1074, the last bit that a double can have.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t grid_of(std::int32_t top, int bits) {
   constexpr std::int32_t smallest = -1074;
   return top - bits > smallest ? top - bits : smallest;
@@ -50,13 +50,15 @@ KINTSUGI_HOST_DEVICE constexpr std::int32_t grid_of(std::int32_t top, int bits) 
 KINTSUGI_HOST_DEVICE constexpr std::int64_t take_integer(Residual& residual, int grid) {
   if (residual.significand == 0) return 0;  // the exponent of a zero is still the element's, however far away
   const int shift = grid - residual.exponent;
-  if (shift <= 0) {  // at most the slice's bits are left above the grid
+  if (shift <= 0) {  // the whole residual lies on the grid, and fits the slice's bits
     const std::int64_t integer = residual.significand << -shift;
     residual.significand = 0;
     return integer;
   }
-  if (shift > 54) return 0;  // a residual has 53 bits: below half the grid
+  if (shift > 54) return 0;  // the residual, which has at most 53 bits, is below half the grid
   const std::int64_t floor = residual.significand >> shift;
+  // Added before the shift: half of the grid, or one unit less where `floor` is even, so that a tie stays
+  // even.
   const std::int64_t up_to_half = (std::int64_t{1} << (shift - 1)) - 1 + (floor & 1);
   const std::int64_t integer = (residual.significand + up_to_half) >> shift;
   residual.significand -= integer << shift;
@@ -64,15 +66,14 @@ KINTSUGI_HOST_DEVICE constexpr std::int64_t take_integer(Residual& residual, int
 }
 
 // fl((residual + sigma) - sigma) / 2^grid of FP64 with sigma = 2^(top + 53 - bits) and grid = grid_of(top,
-// bits); subtracts it from the residual. Below sigma FP64's numbers are 2^grid apart, above it twice as far:
-// positive residuals are rounded to even integers. No grid is finer than FP64's, which has no digits below
-// 2^-1074.
+// bits); subtracts it from the residual. Below sigma doubles are 2^grid apart, above it twice as far:
+// positive residuals are rounded to even integers. Neither grid is finer than 2^-1074 (grid_of()).
 KINTSUGI_HOST_DEVICE constexpr std::int64_t take_integer_by_sigma(Residual& residual, std::int32_t top,
                                                                   int bits) {
   const std::int32_t grid = grid_of(top, bits);
   if (residual.significand <= 0) return take_integer(residual, grid);
-  const std::int32_t above = grid_of(top, bits - 1);
-  return take_integer(residual, above) * (std::int64_t{1} << (above - grid));
+  const std::int32_t coarse_grid = grid_of(top, bits - 1);
+  return take_integer(residual, coarse_grid) * (std::int64_t{1} << (coarse_grid - grid));
 }
 
 }  // namespace kintsugi::core

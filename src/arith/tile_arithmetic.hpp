@@ -60,9 +60,9 @@ KINTSUGI_HOST_DEVICE constexpr std::int8_t tile_segment(std::uint32_t integer, b
   return static_cast<std::int8_t>(negative ? -digit : digit);
 }
 
-// Value of a tile's four sums S_w = sum over i + j = w of x_i y_j, in units of 2^(p_x + p_y - 19): two
-// integers, each rounded to FP32, and one fma. Where each S_w is exact in FP32, fma(S_0, 128, S_1) is the
-// rounded integer too.
+// Value of a tile's four sums S_w = sum over i + j = w of x_i y_j, in units of 2^(p_x + p_y - 19), p_x and
+// p_y the tiles' exponents: two integers, each rounded to FP32, and one fma. Code that has the S_w in FP32,
+// all exact, may compute `high` as fma(S_0, 128, S_1), and `low` likewise: the bits are the same.
 KINTSUGI_HOST_DEVICE inline float tile_value(std::int32_t s0, std::int32_t s1, std::int32_t s2,
                                              std::int32_t s3) {
   const auto high = static_cast<float>(s0 * 128 + s1);
@@ -70,7 +70,7 @@ KINTSUGI_HOST_DEVICE inline float tile_value(std::int32_t s0, std::int32_t s1, s
   return std::fma(low, 0x1p-14F, high);
 }
 
-// 2^difference in FP32, where a tile's exponent is `difference` above the largest of its panel; 0 below -126.
+// 2^difference in FP32, where `difference` is a tile's exponent minus its panel's, at most 0; 0 below -126.
 KINTSUGI_HOST_DEVICE constexpr float tile_weight(int difference) {
   return difference < -126 ? 0.0F : std::bit_cast<float>(static_cast<std::uint32_t>(difference + 127) << 23);
 }
@@ -80,7 +80,8 @@ inline constexpr int half_digits = 6;
 inline constexpr int half_digit_bits = 8;
 inline constexpr int half_piece = 32;  // inner indices with one exponent and one sum
 
-// |x| in units of 2^(exponent - 47), rounded to nearest, ties to even; exponent >= that of x. Below 2^48.
+// |x| in units of 2^(exponent - 47), rounded to nearest, ties to even. `exponent` is at least x's, so that
+// the result is below 2^48.
 KINTSUGI_HOST_DEVICE constexpr std::uint64_t half_integer(float x, int exponent) {
   if (x == 0.0F) return 0;
   const NormalizedFloat number = normalized_float(x);
@@ -89,7 +90,7 @@ KINTSUGI_HOST_DEVICE constexpr std::uint64_t half_integer(float x, int exponent)
   return left < -25 ? 0 : format_detail::shift_right(number.significand, -left, Rounding::nearest_even);
 }
 
-// Digit s of such an integer, with the element's sign: -255 ... 255.
+// Digit s of a half_integer(), with the element's sign: -255 ... 255.
 KINTSUGI_HOST_DEVICE constexpr std::int16_t half_digit(std::uint64_t integer, bool negative, int s) {
   const auto digit = static_cast<std::int16_t>((integer >> (half_digit_bits * (half_digits - 1 - s))) &
                                                ((1U << half_digit_bits) - 1U));

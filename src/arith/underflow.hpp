@@ -26,8 +26,8 @@ namespace kintsugi::core {
 //   2. |s'| >= k P: as |s'| <= (1 + k u) (S + k eta),
 //      S >= (2 (1 + k u) / u - 1) k eta >= (1 + k u) k eta / u.
 //
-// A product of double-double numbers (arith/pair_sum.hpp) has three roundings that may underflow, and units
-// are 2^-106.
+// A product of double-double numbers (arith/pair_sum.hpp) has three roundings that may underflow, so that eta
+// is 3 * 2^-1075, and u is 2^-106; k u is bounded with 2^-104 instead.
 struct UnderflowLimits {
   double product = 0;  // P
   double sum = 0;      // k P

@@ -11,10 +11,10 @@ namespace kintsugi::core {
 // Weighted sum of floating-point accumulators, in double.
 class FloatingSum {
  public:
-  KINTSUGI_HOST_DEVICE constexpr explicit FloatingSum(int) {}
+  KINTSUGI_HOST_DEVICE constexpr explicit FloatingSum(int) {}  // as IntegerSum's, which needs the exponent
 
-  KINTSUGI_HOST_DEVICE constexpr void add(int exponent, float part) {
-    sum_ += power_of_two(exponent) * static_cast<double>(part);
+  KINTSUGI_HOST_DEVICE constexpr void add(int exponent, float accumulator) {
+    sum_ += power_of_two(exponent) * static_cast<double>(accumulator);
   }
   KINTSUGI_HOST_DEVICE constexpr double value() const { return sum_; }
 
@@ -30,8 +30,8 @@ class IntegerSum {
  public:
   KINTSUGI_HOST_DEVICE constexpr explicit IntegerSum(int smallest_exponent) : smallest_(smallest_exponent) {}
 
-  KINTSUGI_HOST_DEVICE constexpr void add(int exponent, std::int64_t part) {
-    sum_ += Integer{part} * (Integer{1} << (exponent - smallest_));
+  KINTSUGI_HOST_DEVICE constexpr void add(int exponent, std::int64_t accumulator) {
+    sum_ += Integer{accumulator} * (Integer{1} << (exponent - smallest_));
   }
   KINTSUGI_HOST_DEVICE constexpr double value() const {
     return static_cast<double>(sum_) * power_of_two(smallest_);
@@ -42,8 +42,8 @@ class IntegerSum {
   int smallest_;
 };
 
-// The class that sums parts of type `Part`.
-template <class Part>
+// The class that sums accumulators of type `Accumulator`.
+template <class Accumulator>
 struct WeightedSumOf;
 template <>
 struct WeightedSumOf<float> {

@@ -19,11 +19,12 @@ class WordSum {
  public:
   KINTSUGI_HOST_DEVICE constexpr explicit WordSum(int smallest_exponent) : smallest_(smallest_exponent) {}
 
-  KINTSUGI_HOST_DEVICE constexpr void add(int exponent, Integer part) {
-    const auto bits = static_cast<Unsigned>(part);
+  KINTSUGI_HOST_DEVICE constexpr void add(int exponent, Integer group_sum) {
+    const auto bits = static_cast<Unsigned>(group_sum);
     const bool negative = (bits >> 127) != 0;
-    const Unsigned size = negative ? -bits : bits;
-    const WideInteger<2> limbs{{static_cast<std::uint64_t>(size), static_cast<std::uint64_t>(size >> 64)}};
+    const Unsigned magnitude = negative ? -bits : bits;
+    const WideInteger<2> limbs{
+        {static_cast<std::uint64_t>(magnitude), static_cast<std::uint64_t>(magnitude >> 64)}};
     const auto shifted = WideInteger<Limbs>::shifted(limbs, exponent - smallest_);
     if (negative) {
       sum_.subtract(shifted);
@@ -35,7 +36,7 @@ class WordSum {
   KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> value() const { return signed_number(sum_, smallest_); }
 
  private:
-  using Unsigned = typename WideInteger<Limbs>::Double;
+  using Unsigned = typename WideInteger<Limbs>::TwoLimbs;
 
   WideInteger<Limbs> sum_;
   int smallest_;

@@ -40,7 +40,8 @@ inline constexpr std::int64_t parts_of = is_complex<T> ? 2 : 1;
 //   op(B), column j        (re b_0j, -im b_0j, re b_1j, -im b_1j, ...)   as vector 2 j: gives re c_ij
 //                          (im b_0j,  re b_0j, im b_1j,  re b_1j, ...)   as vector 2 j + 1: gives im c_ij
 //
-// A conjugated operand has the opposite sign of every im. Vectors 2 j and 2 j + 1 have equal magnitudes.
+// A conjugated operand has the opposite sign of every im. The elements of vectors 2 j and 2 j + 1 have the
+// same magnitudes, in another order.
 template <class T, class Element = std::complex<T>>
 struct EmbeddedView {
   MatrixView<const Element> matrix;  // vectors x k, before conjugation
@@ -57,20 +58,21 @@ struct EmbeddedView {
   constexpr T operator()(std::int64_t v, std::int64_t p) const {
     const Element& element = matrix(right ? v >> 1 : v, p >> 1);
     const bool gives_real_part = right && (v & 1) == 0;
-    // The odd elements are imaginary; of op(B)'s vectors that give imaginary parts of C, the even ones are.
+    // The elements with odd p are imaginary parts, except in op(B)'s vectors 2 j + 1: there those with even p
+    // are.
     const bool is_imaginary = ((p & 1) != 0) == (!right || gives_real_part);
     if (!is_imaginary) return element.real();
     return conjugated != gives_real_part ? -element.imag() : element.imag();
   }
 
-  // `number` whole vectors from `first` on; `first` is even where an element has two vectors.
-  constexpr EmbeddedView vectors(std::int64_t first, std::int64_t number) const {
-    const std::int64_t parts = right ? 2 : 1;
-    return {matrix.block(first / parts, 0, number / parts, matrix.columns), right, conjugated};
+  // `count` whole vectors from `first` on. In op(B), where a column has two vectors, both numbers are even.
+  constexpr EmbeddedView vectors(std::int64_t first, std::int64_t count) const {
+    const std::int64_t vectors_each = right ? 2 : 1;  // of a row of `matrix`
+    return {matrix.block(first / vectors_each, 0, count / vectors_each, matrix.columns), right, conjugated};
   }
 };
 
-// View through which the stages read an operand of element type T.
+// View through which every step, from the ranges to the products, reads an operand of element type T.
 template <class T>
 struct OperandViewOf {
   using type = MatrixView<const T>;

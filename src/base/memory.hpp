@@ -1,4 +1,4 @@
-// Memory of a call: the caller's allocator or the library's, and a workspace divided into parts.
+// Memory of a call: the caller's allocator or the library's, and a workspace divided into arrays.
 #pragma once
 
 #include <cstddef>
@@ -28,6 +28,7 @@ inline std::size_t array_bytes(std::int64_t rows, std::int64_t columns, std::siz
   return aligned_size(bytes);
 }
 
+// The caller's functions; null functions stand for the library's own allocation.
 struct Allocator {
   void* (*allocate)(void* user, std::size_t bytes, std::size_t alignment) = nullptr;
   void (*deallocate)(void* user, void* pointer, std::size_t bytes) = nullptr;
@@ -83,8 +84,8 @@ class HostBuffer {
   std::size_t bytes_ = 0;
 };
 
-// Gives out aligned parts of a workspace, from its beginning to its end. A counting workspace has no memory:
-// its parts are null, and taken() is the size of the workspace that the same calls need.
+// Gives out aligned arrays of a workspace, from its beginning to its end. A counting workspace has no memory:
+// its arrays are null, and taken() is the size of the workspace that the same calls need.
 class Workspace {
  public:
   Workspace(void* pointer, std::size_t bytes) : next_(static_cast<std::byte*>(pointer)), left_(bytes) {}
@@ -96,14 +97,14 @@ class Workspace {
   }
 
   std::byte* take(std::size_t bytes) {
-    const std::size_t piece = aligned_size(bytes);
-    if (piece > left_) {
+    const std::size_t array_size = aligned_size(bytes);
+    if (array_size > left_) {
       fail(Status::internal, "the plan's workspace size is too small: a step takes {} bytes, {} are left",
-           piece, left_);
+           array_size, left_);
     }
-    left_ -= piece;
-    taken_ += piece;
-    return counts_ ? nullptr : std::exchange(next_, next_ + piece);
+    left_ -= array_size;
+    taken_ += array_size;
+    return counts_ ? nullptr : std::exchange(next_, next_ + array_size);
   }
 
   // Returns an array of rows x columns elements.

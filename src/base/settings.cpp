@@ -124,7 +124,7 @@ template <class Visit>
 void for_each_variable(const Visit& visit) {
   const auto lock = lock_environment();
   for (char** element = environ; element != nullptr && *element != nullptr; ++element) {
-    if (**element != prefix.front()) continue;  // every call reads them all, and nearly all begin otherwise
+    if (**element != prefix.front()) continue;  // a short test, since every call reads all variables
     const std::string_view line(*element);
     const auto equals = line.find('=');
     const auto variable = line.substr(0, equals);
@@ -151,13 +151,13 @@ UnknownVariable with_nearest(std::string_view variable) {
   return {std::string(variable), nearest ? std::optional(std::string(prefix) + *nearest) : std::nullopt};
 }
 
-std::string variable(const char* name) {
+std::string environment_text(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
 
 std::string settings_file_path() {
-  if (const auto named = variable(config_variable.data()); !named.empty()) return named;
+  if (const auto named = environment_text(config_variable.data()); !named.empty()) return named;
   const std::string folder = config_folder();
   return folder.empty() ? folder : folder + "/settings";
 }
@@ -177,8 +177,8 @@ void read_line(SettingLayer& layer, std::string_view line, const std::string& wh
 }  // namespace
 
 std::string config_folder() {
-  if (const auto folder = variable("XDG_CONFIG_HOME"); !folder.empty()) return folder + "/kintsugi";
-  if (const auto home = variable("HOME"); !home.empty()) return home + "/.config/kintsugi";
+  if (const auto folder = environment_text("XDG_CONFIG_HOME"); !folder.empty()) return folder + "/kintsugi";
+  if (const auto home = environment_text("HOME"); !home.empty()) return home + "/.config/kintsugi";
   return {};
 }
 

@@ -50,7 +50,7 @@ void check_setting(const SettingDescription& setting, std::string_view value, st
 // Fails with bad_setting if only the environment may set the setting.
 void refuse_environment_only(const SettingDescription& setting, std::string_view where);
 
-// Parsed forms of checked values: bytes, and a whole number.
+// Return a value that check_setting() accepted as a number of bytes or as an integer.
 std::int64_t parse_bytes(std::string_view value);
 std::int64_t parse_integer(std::string_view value);
 
@@ -78,7 +78,8 @@ class SettingLayer {
   // Stores the default as this layer's value, so that sources of lower precedence do not count.
   void set_default(const SettingDescription& setting);
   const std::optional<std::string>& get(SettingId id) const { return values_[static_cast<std::size_t>(id)]; }
-  // Returns "name=value" and a zero for each value that is set: a text that differs if two layers differ.
+  // Returns "name=value" and a zero for each value that is set: two layers have equal texts only if they are
+  // equal.
   std::string text() const;
 
  private:
@@ -93,7 +94,7 @@ SettingLayer environment_settings();
 // Appends what environment_settings() reads, as a text that tells two states of the environment apart:
 // "NAME=value" and a zero for each variable. Appending lets a caller keep the text's memory.
 void append_environment(std::string& text);
-// Returns the layer of such a text.
+// Returns the layer of the variables that append_environment() has written to the text.
 SettingLayer settings_of_environment(std::string_view text);
 
 // A variable of the environment that begins with KINTSUGI_ and names no setting.

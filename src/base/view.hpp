@@ -33,9 +33,9 @@ struct MatrixView {
             space};
   }
 
-  // View of `number` whole rows from `first` on.
-  constexpr MatrixView vectors(std::int64_t first, std::int64_t number) const {
-    return block(first, 0, number, columns);
+  // View of `count` whole rows from `first` on; operands are viewed with their vectors as rows.
+  constexpr MatrixView vectors(std::int64_t first, std::int64_t count) const {
+    return block(first, 0, count, columns);
   }
 };
 

@@ -22,7 +22,7 @@ namespace {
 
 using namespace calibrate;
 
-// Returns the engine cuda, prepared for work; fails where it cannot run, or has no kernels to measure.
+// Returns the engine cuda, prepared for work. Fails if it cannot run here, or has no kernels to measure.
 const DeviceEngine& device_engine() {
   const Engine* engine = find_engine("cuda");
   if (engine == nullptr) fail(Status::engine_unavailable, "this library has no engine cuda");
@@ -38,6 +38,7 @@ const DeviceEngine& device_engine() {
   return device;
 }
 
+// Runs all tasks and returns their measurements.
 std::vector<Measurement> measure_all(const DeviceEngine& engine, bool quick,
                                      const CalibrationProgress& progress) {
   Workbench bench(engine, quick);
@@ -59,11 +60,12 @@ std::string today() {
   return text.data();
 }
 
-// Returns the costs from which the fit begins. `blind`: none that are known of the device by its name.
+// Returns the costs from which the fit begins: those in force or, if `blind`, those of the shipped profiles
+// of other devices, scaled to this one.
 cuda::Costs first_costs(const cuda::DeviceTraits& device, bool blind) {
   if (!blind) return cuda::current_costs();
   cuda::DeviceTraits nameless = device;
-  nameless.name.clear();
+  nameless.name.clear();  // so that no profile is this device's
   std::vector<cuda::Profile> others;
   for (const cuda::Profile& profile : cuda::shipped_profiles()) {
     if (profile.device.name != device.name) others.push_back(profile);
@@ -72,11 +74,12 @@ cuda::Costs first_costs(const cuda::DeviceTraits& device, bool blind) {
   return cuda::find_profile(nameless, others).profile.costs;
 }
 
-// Writes a profile's file. The text goes to FILE.partial, which is renamed when it is complete, so that other
-// processes read either the old profile or the new one. The file is opened before anything is measured, so
-// that a name that cannot be written fails at once.
+// The file of a profile. Text is written to FILE.partial, which is renamed when it is complete, so that other
+// processes read either the old profile or the new one.
 class ProfileFile {
  public:
+  // Opens FILE.partial. Called before anything is measured, so that a name that cannot be written fails at
+  // once.
   explicit ProfileFile(std::string file) : file_(std::move(file)), partial_(file_ + ".partial") {
     const std::filesystem::path path(file_);
     std::error_code error;
@@ -89,7 +92,7 @@ class ProfileFile {
   ProfileFile& operator=(const ProfileFile&) = delete;
   ~ProfileFile() {
     std::error_code error;
-    std::filesystem::remove(partial_, error);  // does not exist any more after a successful write()
+    std::filesystem::remove(partial_, error);  // a successful write() has renamed it
   }
 
   void write(const std::string& text) {
@@ -113,9 +116,9 @@ class ProfileFile {
 
 std::vector<Task> calibrate::all_tasks(Workbench& bench) {
   std::vector<Task> tasks;
-  for (const auto& part : {split_tasks, multi_term_tasks, vendor_tasks, native_tasks, int8_tasks, call_tasks,
-                           prepared_call_tasks})
-    std::ranges::move(part(bench), std::back_inserter(tasks));
+  for (const auto& tasks_of_kind : {split_tasks, multi_term_tasks, vendor_tasks, native_tasks, int8_tasks,
+                                    call_tasks, prepared_call_tasks})
+    std::ranges::move(tasks_of_kind(bench), std::back_inserter(tasks));
   return tasks;
 }
 

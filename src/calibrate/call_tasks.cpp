@@ -20,11 +20,13 @@ namespace {
 
 struct CallType {
   const char* name;
-  OperandType type;
+  OperandType type;  // of complex elements: type of their parts
   bool is_complex;
 };
 
-Problem problem_of(const CallType& type, const Shape& shape, bool prepared) {
+enum class OperandB : bool { given, prepared };
+
+Problem problem_of(const CallType& type, const Shape& shape, OperandB b) {
   return {.m = shape.m,
           .n = shape.n,
           .k = shape.k,
@@ -34,11 +36,12 @@ Problem problem_of(const CallType& type, const Shape& shape, bool prepared) {
           .type = type.type,
           .complex = type.is_complex,
           .memory = MemorySpace::device,
-          .prepared_b = prepared};
+          .prepared_b = b == OperandB::prepared};
 }
 
-// Returns a plan that has the fallback chain of the policy `auto`, even if native is expected to be faster.
-// Early exits of the kernels of a longer chain would count as time of the selection.
+// Returns a plan with the fallback chain of the policy `auto`, even if native is expected to be faster. The
+// chain of the policy `emulate` may be longer, and the early exits of its kernels would count as time of the
+// selection.
 Plan emulating_plan(const Problem& problem) {
   SettingLayer call;
   call.set(find_setting("policy"), "auto", "the calibration");
@@ -46,8 +49,8 @@ Plan emulating_plan(const Problem& problem) {
   return make_emulating_plan(problem, Settings(call, {}, {}, {}));
 }
 
-// Operands of repeated calls: every call gets other matrices A and B, so that caches hold none of them. B may
-// be prepared.
+// Operands of repeated calls. Consecutive calls get different matrices A and B, so that caches hold none of
+// them. B may be prepared.
 class CallOperands {
  public:
   CallOperands(Workbench& bench, const std::shared_ptr<const Plan>& plan)
@@ -59,13 +62,13 @@ class CallOperands {
     bench.fill(element_type(problem));
     if (!problem.prepared_b) return;
     for (int i = 0; i < std::max(2, matrices_beyond_caches(b_bytes_)); ++i)
-      prepared_.push_back(prepare(*plan, Side::b, bench.numbers(b_bytes_, i), true));
+      prepared_.push_back(prepare(*plan, Side::b, bench.matrix(b_bytes_, i), Original::borrowed));
   }
 
   void execute(const Queue& queue, int step) const {
     Operands operands;
-    operands.a = bench_.numbers(a_bytes_, 2 * step);
-    operands.b = bench_.numbers(b_bytes_, 2 * step + 1);
+    operands.a = bench_.matrix(a_bytes_, 2 * step);
+    operands.b = bench_.matrix(b_bytes_, 2 * step + 1);
     if (!prepared_.empty()) {
       operands.b = nullptr;
       operands.prepared_b = &prepared_[static_cast<std::size_t>(step) % prepared_.size()];
@@ -87,7 +90,7 @@ class CallOperands {
   std::vector<Prepared> prepared_;
 };
 
-// Expected time of a plan's emulation as `auto` decides by it.
+// Returns the model by which `auto` expects the time of the plan's emulation.
 std::function<double(const cuda::Costs&)> expected_time(const std::shared_ptr<const Plan>& plan) {
   const Problem& problem = plan->problem;
   const Candidate& candidate = plan->prepared_candidate();
@@ -119,10 +122,11 @@ void measure(Workbench& bench, const std::string& kind, const std::string& what,
 }
 
 Task call_task(Workbench& bench, const std::string& kind, const CallType& type, const Shape& shape,
-               bool prepared) {
-  const std::string what = fmt::format("{} {}{}", type.name, shape.text(), prepared ? ", B prepared" : "");
+               OperandB b) {
+  const std::string what =
+      fmt::format("{} {}{}", type.name, shape.text(), b == OperandB::prepared ? ", B prepared" : "");
   return {"calls, " + what, [=, &bench](std::vector<Measurement>& measurements) {
-            measure(bench, kind, what, problem_of(type, shape, prepared), measurements);
+            measure(bench, kind, what, problem_of(type, shape, b), measurements);
           }};
 }
 
@@ -145,20 +149,21 @@ std::vector<Task> call_tasks(Workbench& bench) {
                              Kind{"residues_c64", {"c64", OperandType::f64, true}}};
   std::vector<Task> tasks;
   for (const Kind& kind : kinds) {
-    for (const Shape& shape : shapes) tasks.push_back(call_task(bench, kind.name, kind.type, shape, false));
+    for (const Shape& shape : shapes)
+      tasks.push_back(call_task(bench, kind.name, kind.type, shape, OperandB::given));
   }
   return tasks;
 }
 
-// Few rows by square weights, as inference has them, and square products.
+// Products of few rows by square weights, as inference has them, and square products.
 std::vector<Task> prepared_call_tasks(Workbench& bench) {
   std::vector<Task> tasks;
   for (const std::int64_t n : {4096, 8192}) {
     for (const std::int64_t rows : {1, 2, 4, 8, 16, 32, 64})
-      tasks.push_back(call_task(bench, "prepared_calls", single_precision, {rows, n, n}, true));
+      tasks.push_back(call_task(bench, "prepared_calls", single_precision, {rows, n, n}, OperandB::prepared));
   }
   for (const std::int64_t n : {512, 1024, 2048, 4096})
-    tasks.push_back(call_task(bench, "prepared_calls", single_precision, {n, n, n}, true));
+    tasks.push_back(call_task(bench, "prepared_calls", single_precision, {n, n, n}, OperandB::prepared));
   return tasks;
 }
 

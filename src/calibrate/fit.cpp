@@ -15,11 +15,11 @@ namespace {
 using cuda::CostField;
 using cuda::Costs;
 
-// Measurements of one kind determine the costs whose names begin with one of these, and depend on those of
-// earlier kinds.
+// A kind of measurements, and the beginnings of the names of the costs that they determine. The expected
+// times of a kind also depend on costs that earlier kinds have determined.
 struct FittedKind {
   std::string_view kind;
-  std::array<std::string_view, 4> costs;
+  std::array<std::string_view, 4> cost_prefixes;
 };
 constexpr std::array fitted_kinds{
     FittedKind{"copy", {"call.copy_rate"}},
@@ -31,10 +31,10 @@ constexpr std::array fitted_kinds{
     FittedKind{"own_native_f64", {"native.f64.tile_index"}},
     FittedKind{"own_native_c32", {"native.c32.tile_index"}},
     FittedKind{"own_native_c64", {"native.c64.tile_index"}},
-    FittedKind{"vendor_f32", {"native.f32.vendor_rate"}},
-    FittedKind{"vendor_f64", {"native.f64.vendor_rate"}},
-    FittedKind{"vendor_c32", {"native.c32.vendor_rate"}},
-    FittedKind{"vendor_c64", {"native.c64.vendor_rate"}},
+    FittedKind{"vendor_f32", {"native.f32.vendor_rate", "native.f32.unaligned_rate"}},
+    FittedKind{"vendor_f64", {"native.f64.vendor_rate", "native.f64.unaligned_rate"}},
+    FittedKind{"vendor_c32", {"native.c32.vendor_rate", "native.c32.unaligned_rate"}},
+    FittedKind{"vendor_c64", {"native.c64.vendor_rate", "native.c64.unaligned_rate"}},
     FittedKind{"tested_native", {"native_call.vendor_launch", "native_call.test_"}},
     FittedKind{"int8", {"int8_tiles."}},
     FittedKind{"calls", {"call.selection", "call.thrott", "call.result"}},
@@ -44,33 +44,38 @@ constexpr std::array fitted_kinds{
     FittedKind{"residues_c64", {"residues.c64."}}};
 
 bool is_fitted(const FittedKind& kind, std::string_view cost) {
-  return std::ranges::any_of(
-      kind.costs, [&](std::string_view begin) { return !begin.empty() && cost.starts_with(begin); });
+  return std::ranges::any_of(kind.cost_prefixes, [&](std::string_view prefix) {
+    return !prefix.empty() && cost.starts_with(prefix);
+  });
 }
 
-// Huber loss of log(measured / expected), summed over the measurements: quadratic up to 10 % and linear
-// beyond, so that a shape that the model does not explain does not spoil the others.
+// Returns the Huber loss of log(measured / expected), summed over the measurements. It is quadratic up to 10
+// % and linear beyond, so that a shape which the model does not explain does not spoil the others.
 double loss(const Costs& costs, std::span<const Measurement* const> measurements) {
-  constexpr double quadratic = 0.1;
+  constexpr double max_quadratic = 0.1;
   double sum = 0;
   for (const Measurement* measurement : measurements) {
     const double deviation = std::abs(std::log(measurement->microseconds / measurement->expected(costs)));
-    sum += deviation < quadratic ? deviation * deviation : quadratic * (2 * deviation - quadratic);
+    sum +=
+        deviation < max_quadratic ? deviation * deviation : max_quadratic * (2 * deviation - max_quadratic);
   }
   return sum;
 }
 
-// Penalty of a change, so small that only costs that no measurement depends on keep their values for it.
+// Returns the penalty of a cost that has changed. It is so small that it matters only for costs on which no
+// measurement depends: they keep their values.
 double penalty(double value, double before) {
   constexpr double weight = 1e-4;
   const double change = std::log(value / before);
   return weight * change * change;
 }
 
-// Changes each cost once by the factor or its inverse, if that lowers the loss. Returns true if any changed.
+// Changes each cost once by the factor or its inverse if that lowers the loss, whose new value is stored in
+// `min_loss`. The fields refer to the costs; `before` has their values before the fit. Returns true if a cost
+// has changed.
 bool sweep(Costs& costs, std::span<const CostField> fields, const std::vector<double>& before,
-           std::span<const Measurement* const> measurements, double factor, double& best) {
-  constexpr double max_change = 32;
+           std::span<const Measurement* const> measurements, double factor, double& min_loss) {
+  constexpr double max_change = 64;
   bool improved = false;
   for (std::size_t i = 0; i < fields.size(); ++i) {
     double& value = *fields[i].value;
@@ -80,8 +85,8 @@ bool sweep(Costs& costs, std::span<const CostField> fields, const std::vector<do
       const double change = value / before[i];
       const double new_loss = loss(costs, measurements);
       if (change < max_change && change > 1 / max_change &&
-          new_loss + penalty(value, before[i]) < best + penalty(old, before[i])) {
-        best = new_loss;
+          new_loss + penalty(value, before[i]) < min_loss + penalty(old, before[i])) {
+        min_loss = new_loss;
         improved = true;
         break;
       }
@@ -91,16 +96,17 @@ bool sweep(Costs& costs, std::span<const CostField> fields, const std::vector<do
   return improved;
 }
 
-// Changes one cost after the other by smaller and smaller factors, each as long as the loss falls.
+// Fits the costs to which the fields refer: changes one after the other by a factor as long as that lowers
+// the loss, and then by a smaller one.
 void descend(Costs& costs, std::span<const CostField> fields,
              std::span<const Measurement* const> measurements) {
-  constexpr int max_sweeps = 30;  // sweeps of a factor
+  constexpr int max_sweeps = 30;  // sweeps with the same factor
   std::vector<double> before;
   for (const CostField& field : fields) before.push_back(*field.value);
-  double best = loss(costs, measurements);
+  double min_loss = loss(costs, measurements);
   for (double step = 0.4; step > 0.0005; step /= 2) {
     for (int sweeps = 0; sweeps < max_sweeps; ++sweeps) {
-      if (!sweep(costs, fields, before, measurements, 1 + step, best)) break;
+      if (!sweep(costs, fields, before, measurements, 1 + step, min_loss)) break;
     }
   }
 }

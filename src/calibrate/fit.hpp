@@ -9,8 +9,9 @@
 
 namespace kintsugi::core::calibrate {
 
-// Changes the costs so that the expected times of all measurements come near to the measured ones, beginning
-// with the given values; costs that no measurement depends on stay as they are. Returns how near they came.
+// Changes the costs, from the given values on, so that the expected times of all measurements come near the
+// measured ones. Costs on which no measurement depends stay as they are. Returns, for each kind of
+// measurement, how far the expected times still are from the measured ones.
 std::vector<cuda::ProfileFit> fit_costs(cuda::Costs& costs, std::span<const Measurement> measurements);
 
 }  // namespace kintsugi::core::calibrate

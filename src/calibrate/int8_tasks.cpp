@@ -13,13 +13,14 @@ namespace kintsugi::core::calibrate {
 
 namespace {
 
-// Slices of random bytes.
-Slices random_slices(Workbench& bench, int count, std::int64_t vectors, std::int64_t k, int number) {
+// Returns slices whose bytes are those of the FP32 numbers of matrix `index`: nearly random.
+Slices random_slices(Workbench& bench, int count, std::int64_t vectors, std::int64_t k, int index) {
   Slices slices = make_slices(int8, SliceStorage::packed, count, vectors, k);
-  slices.data = bench.numbers(slices.bytes(), number);
+  slices.data = bench.matrix(slices.bytes(), index);
   return slices;
 }
 
+// Measures the products of a shape with every tile.
 void measure(Workbench& bench, const Schedule& schedule, const Shape& shape,
              std::vector<Measurement>& measurements) {
   bench.fill(ElementType::f32);
@@ -30,17 +31,19 @@ void measure(Workbench& bench, const Schedule& schedule, const Shape& shape,
   for (std::size_t tile = 0; tile < tiles.size(); ++tile) {
     const cuda::Int8Shape modelled{shape.m, shape.n, shape.k, schedule.groups,
                                    static_cast<int>(schedule.terms.size())};
-    const auto expected = [modelled, tile, tiles, clusters](const cuda::Costs& costs) {
+    // The schedule of a tile has the time that it is expected to take.
+    const auto schedule_by = [modelled, tile, tiles, clusters](const cuda::Costs& costs) {
       return cuda::schedule_int8_tile(tiles[tile], tile, costs.int8_tiles[tile], modelled, clusters);
     };
-    const cuda::Int8TileVariant choice = expected(cuda::current_costs());
-    const double measured = bench.microseconds(choice.microseconds, [&](const Queue& queue, int step) {
+    const cuda::Int8TileVariant variant = schedule_by(cuda::current_costs());
+    const double measured = bench.microseconds(variant.microseconds, [&](const Queue& queue, int step) {
       cuda::int8_gemm(queue, schedule, random_slices(bench, schedule.slices_a, shape.m, shape.k, 2 * step),
                       random_slices(bench, schedule.slices_b, shape.n, shape.k, 2 * step + 1), sums, {},
-                      choice);
+                      variant);
     });
-    measurements.push_back({"int8", fmt::format("{}, tile {}", shape.text(), tile), measured,
-                            [expected](const cuda::Costs& costs) { return expected(costs).microseconds; }});
+    measurements.push_back(
+        {"int8", fmt::format("{}, tile {}", shape.text(), tile), measured,
+         [schedule_by](const cuda::Costs& costs) { return schedule_by(costs).microseconds; }});
   }
 }
 

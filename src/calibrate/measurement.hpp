@@ -1,4 +1,4 @@
-// Measurements of a device's kernels and calls, each with the model that its costs are fitted to.
+// Measurements of a device's kernels and calls, each with the model whose costs are fitted to it.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,16 @@ struct Shape {
 };
 
 struct Measurement {
-  std::string kind;  // the costs of one kind are fitted together
-  std::string what;
+  std::string kind;  // measurements of one kind determine the same costs (fit.cpp)
+  std::string what;  // what was measured, for messages
   double microseconds = 0;
-  std::function<double(const cuda::Costs&)> expected;  // microseconds
+  std::function<double(const cuda::Costs&)> expected;  // microseconds by the model with these costs
 };
 
-// Part of a calibration that takes at most some seconds.
+// One of the tasks of a calibration, which takes a few seconds at most.
 struct Task {
-  std::string what;
-  std::function<void(std::vector<Measurement>&)> run;
+  std::string what;                                    // what it measures, for progress messages
+  std::function<void(std::vector<Measurement>&)> run;  // appends the task's measurements
 };
 
 }  // namespace kintsugi::core::calibrate

@@ -16,16 +16,16 @@ namespace {
 
 using cuda::MultiTermVariant;
 
-// Slices and ranges of one operand.
+// Slices and ranges of one operand: of matrix `index`.
 class SplitOperand {
  public:
-  SplitOperand(Workbench& bench, const SplitRule& rule, std::int64_t vectors, std::int64_t k, int number)
+  SplitOperand(Workbench& bench, const SplitRule& rule, std::int64_t vectors, std::int64_t k, int index)
       : ranges_(static_cast<std::size_t>(vectors) * sizeof(VectorRange)),
         slices_(make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors, k)),
         memory_(slices_.bytes()) {
     const std::size_t bytes = static_cast<std::size_t>(vectors * k) * sizeof(float);
     slices_.data = memory_.data();
-    side_.matrix = {.data = bench.numbers(bytes, number),
+    side_.matrix = {.data = bench.matrix(bytes, index),
                     .rows = vectors,
                     .columns = k,
                     .row_stride = k,
@@ -45,7 +45,8 @@ class SplitOperand {
   DeviceSide side_;
 };
 
-// Operands of a product, several times, so that no cache has those of one when its turn comes again.
+// Several products of the same shape, each with operands of its own: so many that no cache still holds the
+// operands of one when it is computed again.
 class FusedProducts {
  public:
   FusedProducts(Workbench& bench, const Program& program, const Shape& shape) : program_(program) {
@@ -71,6 +72,7 @@ class FusedProducts {
     }
   }
 
+  // Returns the product for step `i`.
   const DeviceFusedProduct& at(int i) const {
     return products_[static_cast<std::size_t>(i) % products_.size()];
   }
@@ -81,6 +83,8 @@ class FusedProducts {
   std::vector<DeviceFusedProduct> products_;
 };
 
+// Returns C of the first product by this variant. C is filled with NaN before, so that missing elements
+// differ.
 std::vector<float> result_of(const Workbench& bench, const FusedProducts& products,
                              const MultiTermVariant& variant, const Shape& shape) {
   std::vector<float> c(static_cast<std::size_t>(shape.m * shape.n));
@@ -98,7 +102,7 @@ double microseconds_of(const MultiTermVariant& variant) {
   return std::visit([](const auto& given) { return given.microseconds; }, variant);
 }
 
-// All variants have to give the same bits, which is checked while results are small.
+// Fails unless all variants give the same bits. Large results are not checked, since that takes long.
 void check_bits(const Workbench& bench, const FusedProducts& products,
                 const std::vector<MultiTermVariant>& variants, const Shape& shape) {
   constexpr std::int64_t max_elements = 1 << 20;
@@ -111,6 +115,7 @@ void check_bits(const Workbench& bench, const FusedProducts& products,
   }
 }
 
+// Measures the products of a shape by every variant that might be selected.
 void measure(Workbench& bench, const std::string& scheme, const Shape& shape,
              std::vector<Measurement>& measurements) {
   bench.fill(ElementType::f32);
@@ -119,15 +124,16 @@ void measure(Workbench& bench, const std::string& scheme, const Shape& shape,
       program.schedule.shortened(static_cast<double>(shape.m) * static_cast<double>(shape.n), shape.k);
   const auto products = std::make_shared<FusedProducts>(bench, program, shape);
   const auto shared_program = std::make_shared<const Program>(program);
+  // The model, which outlives this function, reads the product's shape and schedule.
   DeviceFusedProduct modelled = products->at(0);
   modelled.schedule = &shared_program->schedule;
   const auto variants = cuda::multi_term_variants(modelled, cuda::current_costs().multi_term);
   check_bits(bench, *products, variants, shape);
   for (std::size_t i = 0; i < variants.size(); ++i) {
-    // A variant that is expected to take several times as long as the fastest is never chosen.
-    constexpr double irrelevant = 4;
+    // A variant that is expected to take so many times as long as the fastest is never selected.
+    constexpr double max_time_ratio = 4;
     const double expected = microseconds_of(variants[i]);
-    if (expected > irrelevant * microseconds_of(*std::ranges::min_element(variants, {}, microseconds_of)))
+    if (expected > max_time_ratio * microseconds_of(*std::ranges::min_element(variants, {}, microseconds_of)))
       continue;
     const double measured = bench.microseconds(expected, [&](const Queue& queue, int step) {
       cuda::multi_term_gemm(queue, products->at(step), variants[i], bench.scratch());

@@ -16,8 +16,8 @@ std::size_t matrix_bytes(ElementType type, std::int64_t rows, std::int64_t colum
   return static_cast<std::size_t>(rows * columns) * element_bytes(type);
 }
 
-// A column-major product without transposes. Every step has its operands elsewhere in memory, so that caches
-// do not hold them.
+// A column-major product without transposes. Consecutive steps have different operands, so that caches do not
+// hold them.
 class NativeProduct {
  public:
   NativeProduct(Workbench& bench, ElementType type, const Shape& shape)
@@ -25,7 +25,7 @@ class NativeProduct {
     bench.fill(type);
   }
 
-  void by_vendor(const Queue& queue, int step) const {
+  void multiply_by_vendor(const Queue& queue, int step) const {
     const auto& [m, n, k] = shape_;
     const DeviceBlasProduct product{.type = type_,
                                     .m = m,
@@ -42,13 +42,14 @@ class NativeProduct {
     if (!bench_.engine().native(queue, product, bench_.scratch()))
       fail(Status::device_error, "the vendor library refuses a product of {}", shape_.text());
   }
-  void by_vendor_tested(const Queue& queue, int step, bool tests_operands) const {
-    by_vendor(queue, step);
+  // `tests_operands`: the test reads the operands first, which may prove all sums; else it reads the sums.
+  void multiply_by_vendor_and_test(const Queue& queue, int step, bool tests_operands) const {
+    multiply_by_vendor(queue, step);
     bench_.engine().finish_native(queue, tile(step), tile(step).c,
                                   tests_operands ? bench_.scratch() : nullptr,
                                   tests_operands ? bench_.engine().native_scratch_bytes() : 0);
   }
-  void by_own_kernel(const Queue& queue, int step) const {
+  void multiply_by_own_kernel(const Queue& queue, int step) const {
     bench_.engine().multiply_unsplit(queue, tile(step));
   }
 
@@ -56,14 +57,19 @@ class NativeProduct {
     return (type_ == ElementType::c32 || type_ == ElementType::c64 ? 8.0 : 2.0) *
            static_cast<double>(shape_.m) * static_cast<double>(shape_.n) * static_cast<double>(shape_.k);
   }
+  bool is_aligned() const {
+    constexpr std::size_t line_alignment = 16;
+    return matrix_bytes(type_, shape_.m, 1) % line_alignment == 0 &&
+           matrix_bytes(type_, shape_.k, 1) % line_alignment == 0;
+  }
   std::string text() const { return fmt::format("{} {}", cuda::name_of(type_), shape_.text()); }
 
  private:
   const std::byte* a(int step) const {
-    return bench_.numbers(matrix_bytes(type_, shape_.m, shape_.k), 2 * step);
+    return bench_.matrix(matrix_bytes(type_, shape_.m, shape_.k), 2 * step);
   }
   const std::byte* b(int step) const {
-    return bench_.numbers(matrix_bytes(type_, shape_.k, shape_.n), 2 * step + 1);
+    return bench_.matrix(matrix_bytes(type_, shape_.k, shape_.n), 2 * step + 1);
   }
   DeviceTile tile(int step) const {
     const auto& [m, n, k] = shape_;
@@ -93,9 +99,9 @@ class NativeProduct {
   Shape shape_;
 };
 
-// Microseconds that a product might take, by which repetitions are chosen.
+// Returns the microseconds that a product might take, by which repetitions are chosen.
 double guess(const NativeProduct& product) {
-  constexpr double rate = 40e6;
+  constexpr double rate = 40e6;  // operations per microsecond
   constexpr double launch = 6;
   return launch + product.operations() / rate;
 }
@@ -104,7 +110,7 @@ void measure_vendor(Workbench& bench, const Shape& shape, std::vector<Measuremen
   static const Program program = find_scheme("fp16x3")->program;
   const NativeProduct product(bench, ElementType::f32, shape);
   const double measured = bench.microseconds(
-      guess(product), [&](const Queue& queue, int step) { product.by_vendor(queue, step); });
+      guess(product), [&](const Queue& queue, int step) { product.multiply_by_vendor(queue, step); });
   const DeviceShape modelled{.schedule = program.schedule,
                              .format = FormatId::fp16,
                              .type = ElementType::f32,
@@ -119,17 +125,18 @@ void measure_vendor(Workbench& bench, const Shape& shape, std::vector<Measuremen
                           }});
 }
 
-// Long products, by whose rate emulations of these types are judged.
+// Measures a long product of the vendor library: its rate is that with which emulations of the type compete.
 void measure_vendor_rate(Workbench& bench, ElementType type, const Shape& shape,
                          std::vector<Measurement>& measurements) {
-  const auto number = static_cast<std::size_t>(type);
+  const auto type_index = static_cast<std::size_t>(type);
   const NativeProduct product(bench, type, shape);
   const double operations = product.operations();
+  const bool is_aligned = product.is_aligned();
   const double measured = bench.microseconds(
-      guess(product), [&](const Queue& queue, int step) { product.by_vendor(queue, step); });
+      guess(product), [&](const Queue& queue, int step) { product.multiply_by_vendor(queue, step); });
   measurements.push_back({fmt::format("vendor_{}", cuda::name_of(type)), product.text(), measured,
-                          [operations, number](const cuda::Costs& costs) {
-                            return operations / costs.native[number].vendor_rate;
+                          [operations, type_index, is_aligned](const cuda::Costs& costs) {
+                            return operations / cuda::vendor_rate(costs.native[type_index], is_aligned);
                           }});
 }
 
@@ -141,25 +148,25 @@ void measure_native(Workbench& bench, ElementType type, const Shape& shape,
   measurements.push_back(
       {fmt::format("own_native_{}", name), product.text(),
        bench.microseconds(guess(product),
-                          [&](const Queue& queue, int step) { product.by_own_kernel(queue, step); }),
+                          [&](const Queue& queue, int step) { product.multiply_by_own_kernel(queue, step); }),
        [modelled](const cuda::Costs& costs) { return cuda::native_times(modelled, costs).own; }});
   for (const bool tests_operands : {false, true}) {
-    measurements.push_back({"tested_native", product.text() + (tests_operands ? ", operands" : ""),
-                            bench.microseconds(guess(product),
-                                               [&](const Queue& queue, int step) {
-                                                 product.by_vendor_tested(queue, step, tests_operands);
-                                               }),
-                            [modelled, tests_operands](const cuda::Costs& costs) {
-                              const NativeTimes times = cuda::native_times(modelled, costs);
-                              return times.vendor +
-                                     (tests_operands ? times.test_by_operands : times.test_by_sums);
-                            }});
+    measurements.push_back(
+        {"tested_native", product.text() + (tests_operands ? ", operands" : ""),
+         bench.microseconds(guess(product),
+                            [&](const Queue& queue, int step) {
+                              product.multiply_by_vendor_and_test(queue, step, tests_operands);
+                            }),
+         [modelled, tests_operands](const cuda::Costs& costs) {
+           const NativeTimes times = cuda::native_times(modelled, costs);
+           return times.vendor + (tests_operands ? times.test_by_operands : times.test_by_sums);
+         }});
   }
 }
 
 }  // namespace
 
-// Sizes that suit the vendor's kernels, since its time is expected at its best.
+// Measures sizes that suit the vendor library's kernels, since `auto` must win against its best times.
 std::vector<Task> vendor_tasks(Workbench& bench) {
   constexpr std::array shapes{
       Shape{256, 256, 256},    Shape{512, 512, 512},    Shape{1024, 1024, 1024},  Shape{2048, 2048, 2048},
@@ -178,13 +185,14 @@ std::vector<Task> vendor_tasks(Workbench& bench) {
 }
 
 std::vector<Task> native_tasks(Workbench& bench) {
-  constexpr std::array long_shapes{Shape{2048, 2048, 2048}, Shape{3072, 3072, 3072}, Shape{4096, 4096, 4096}};
+  constexpr std::array long_shapes{Shape{2048, 2048, 2048}, Shape{3072, 3072, 3072}, Shape{4096, 4096, 4096},
+                                   Shape{2047, 2047, 2047}, Shape{3071, 3071, 3071}};
   constexpr std::array shapes{Shape{64, 64, 64},       Shape{128, 128, 128},    Shape{256, 256, 256},
-                              Shape{512, 512, 512},    Shape{768, 768, 768},    Shape{1024, 1024, 1024},
-                              Shape{1536, 1536, 1536}, Shape{2048, 2048, 2048}, Shape{4096, 4096, 1024},
-                              Shape{4096, 4096, 128},  Shape{64, 64, 8192},     Shape{512, 512, 8192},
-                              Shape{3072, 3072, 1024}, Shape{2048, 6144, 512},  Shape{512, 4096, 2048},
-                              Shape{8192, 4096, 32},   Shape{512, 16384, 96}};
+                              Shape{384, 384, 384},    Shape{512, 512, 512},    Shape{768, 768, 768},
+                              Shape{1024, 1024, 1024}, Shape{1536, 1536, 1536}, Shape{2048, 2048, 2048},
+                              Shape{4096, 4096, 1024}, Shape{4096, 4096, 128},  Shape{64, 64, 8192},
+                              Shape{512, 512, 8192},   Shape{3072, 3072, 1024}, Shape{2048, 6144, 512},
+                              Shape{512, 4096, 2048},  Shape{8192, 4096, 32},   Shape{512, 16384, 96}};
   std::vector<Task> tasks;
   for (const ElementType type : {ElementType::f32, ElementType::f64, ElementType::c32, ElementType::c64}) {
     for (const Shape& shape : long_shapes) {

@@ -19,15 +19,18 @@ void measure_copy(Workbench& bench, std::vector<Measurement>& measurements) {
 }
 
 struct SplitShape : Shape {
-  bool splits_only_a = false;  // since B is prepared
+  bool splits_only_a = false;  // true: B is prepared
 };
 
-// One operand of a split, whose ranges and slices are in the results' memory.
+enum class Contiguous { along_k, across_vectors };  // order of the elements of an operand in memory
+
+// Returns the split of matrix `index` into memory at `next`, and moves `next` behind its ranges and slices.
 DeviceSplit split_of(Workbench& bench, const SplitRule& rule, std::int64_t vectors, std::int64_t k,
-                     bool along_k, int number, std::byte*& next) {
+                     Contiguous contiguous, int index, std::byte*& next) {
   const std::size_t bytes = static_cast<std::size_t>(vectors * k) * sizeof(float);
+  const bool along_k = contiguous == Contiguous::along_k;
   DeviceSplit split;
-  split.side.matrix = {.data = bench.numbers(bytes, number),
+  split.side.matrix = {.data = bench.matrix(bytes, index),
                        .rows = vectors,
                        .columns = k,
                        .row_stride = along_k ? k : 1,
@@ -41,7 +44,8 @@ DeviceSplit split_of(Workbench& bench, const SplitRule& rule, std::int64_t vecto
   return split;
 }
 
-// Column-major operands, so that A's vectors have a stride and B's are contiguous.
+// Measures the splits of a column-major A, whose vectors have a stride, and of a column-major B, whose
+// vectors are contiguous.
 void measure_splits(Workbench& bench, const Program& program, const SplitShape& shape,
                     std::vector<Measurement>& measurements) {
   const DeviceShape modelled{.schedule = program.schedule,
@@ -58,9 +62,10 @@ void measure_splits(Workbench& bench, const Program& program, const SplitShape& 
   const double measured = bench.microseconds(expected, [&](const Queue& queue, int step) {
     std::byte* next = bench.results();
     std::vector<DeviceSplit> splits{
-        split_of(bench, program.split_a, shape.m, shape.k, false, 2 * step, next)};
+        split_of(bench, program.split_a, shape.m, shape.k, Contiguous::across_vectors, 2 * step, next)};
     if (!shape.splits_only_a)
-      splits.push_back(split_of(bench, program.split_b, shape.n, shape.k, true, 2 * step + 1, next));
+      splits.push_back(
+          split_of(bench, program.split_b, shape.n, shape.k, Contiguous::along_k, 2 * step + 1, next));
     bench.engine().split(queue, splits, {});
   });
   measurements.push_back(

@@ -8,18 +8,19 @@
 
 namespace kintsugi::core::calibrate {
 
-// Copies; splits of FP32 operands.
+// Copies in device memory, and splits of FP32 operands.
 std::vector<Task> split_tasks(Workbench& bench);
 // Multi-term GEMM kernels in every tile, from slices to C.
 std::vector<Task> multi_term_tasks(Workbench& bench);
 // The vendor library's FP32 products, which FP32 emulations have to beat.
 std::vector<Task> vendor_tasks(Workbench& bench);
-// Native products under a contract, of every type: by our kernels, and by cuBLAS, followed by the
-// check for underflow and overflow.
+// Native products under a contract, of every type: by our kernels, and by cuBLAS with the test for underflow
+// and overflow after it.
 std::vector<Task> native_tasks(Workbench& bench);
-// int8 GEMM kernels in every tile, from residues of A and B to residues of C; no split, no recombination.
+// int8 GEMM kernels in every tile, from residues of A and B to residues of C, without split and
+// recombination.
 std::vector<Task> int8_tasks(Workbench& bench);
-// Whole emulated calls: FP32, and other types by residues.
+// Whole emulated calls: FP32 calls, and those of other types by residues.
 std::vector<Task> call_tasks(Workbench& bench);
 // Whole emulated FP32 calls with a prepared B.
 std::vector<Task> prepared_call_tasks(Workbench& bench);

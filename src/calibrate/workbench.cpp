@@ -8,7 +8,8 @@ namespace kintsugi::core::calibrate {
 
 namespace {
 
-// Fills memory with copies of a pattern whose length is odd, so that no two rows of a matrix are equal.
+// Fills memory with copies of a pattern of random numbers. Its length is odd, so that no two rows of a matrix
+// are equal.
 template <class T>
 void fill_numbers(const cuda::OwnedStream& stream, std::byte* target, std::size_t bytes) {
   std::vector<T> pattern((1 << 21) - 3);
@@ -22,6 +23,7 @@ void fill_numbers(const cuda::OwnedStream& stream, std::byte* target, std::size_
   stream.synchronize();
 }
 
+// Returns the median, and reorders the times.
 double median(std::vector<double>& times) {
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), middle, times.end());
@@ -31,7 +33,7 @@ double median(std::vector<double>& times) {
 }  // namespace
 
 Workbench::Workbench(const DeviceEngine& engine, bool quick)
-    : engine_(engine), rounds_(quick ? 3 : 7), numbers_(number_bytes), results_(result_bytes),
+    : engine_(engine), rounds_(quick ? 3 : 7), matrices_(matrix_bytes), results_(result_bytes),
       scratch_(scratch_bytes) {}
 
 void Workbench::fill(ElementType type) {
@@ -39,20 +41,21 @@ void Workbench::fill(ElementType type) {
   const std::size_t width = is_single ? sizeof(float) : sizeof(double);
   if (filled_width_ == width) return;
   const cuda::OwnedStream stream;
-  if (is_single) fill_numbers<float>(stream, numbers_.data(), number_bytes);
-  if (!is_single) fill_numbers<double>(stream, numbers_.data(), number_bytes);
+  if (is_single) fill_numbers<float>(stream, matrices_.data(), matrix_bytes);
+  if (!is_single) fill_numbers<double>(stream, matrices_.data(), matrix_bytes);
   filled_width_ = width;
 }
 
-std::byte* Workbench::numbers(std::size_t bytes, int number) const {
-  const std::size_t step = aligned_size(bytes);
-  const std::size_t count = std::max<std::size_t>(1, number_bytes / step);
-  return numbers_.data() + static_cast<std::size_t>(number) % count * step;
+std::byte* Workbench::matrix(std::size_t bytes, int index) const {
+  const std::size_t stride = aligned_size(bytes);
+  const std::size_t count = std::max<std::size_t>(1, matrix_bytes / stride);
+  return matrices_.data() + static_cast<std::size_t>(index) % count * stride;
 }
 
 double Workbench::microseconds(double expected, const std::function<void(const Queue&, int)>& step) const {
-  constexpr int steps = 8;
-  // Microseconds. Long products are repeated for longer, so that the device comes to its power limit.
+  constexpr int steps = 8;  // in the graph
+  // Times in microseconds. Long products are repeated for longer, so that the device comes to its power
+  // limit.
   constexpr double long_step = 300;
   const double round_time = expected < long_step ? 3e3 : 30e3;
   engine_.synchronize();
@@ -64,7 +67,7 @@ double Workbench::microseconds(double expected, const std::function<void(const Q
   const auto replay = [&] {
     for (int i = 0; i < replays; ++i) graph.launch(stream);
   };
-  replay();
+  replay();  // warms up
   std::vector<double> times;
   for (int round = 0; round < rounds_; ++round) times.push_back(stream.seconds_of(replay));
   return 1e6 * median(times) / (replays * steps);
@@ -74,9 +77,9 @@ double Workbench::copy_microseconds(std::size_t bytes) const {
   constexpr int copies = 4;
   const cuda::OwnedStream stream;
   const auto copy = [&] {
-    for (int i = 0; i < copies; ++i) stream.copy(results_.data(), numbers(bytes), bytes);
+    for (int i = 0; i < copies; ++i) stream.copy(results_.data(), matrix(bytes), bytes);
   };
-  copy();
+  copy();  // warms up
   std::vector<double> times;
   for (int round = 0; round < rounds_; ++round) times.push_back(stream.seconds_of(copy));
   return 1e6 * median(times) / copies;

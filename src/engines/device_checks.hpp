@@ -1,5 +1,5 @@
 // Candidates whose elements are checked, on a device: the check, the elements that it leaves open, and the
-// choice of the candidate that computes a block of C next. All pointers are device pointers.
+// decision which candidate computes a block of C next. All pointers are device pointers.
 #pragma once
 
 #include <algorithm>
@@ -19,34 +19,36 @@ struct DeviceCheck {
   double largest_a = 0;  // bounds of the integers' magnitudes
   double largest_b = 0;
   ElementDemand demand;
-  // Products of magnitudes rounded down, laid out as the sums; one unit of them is `magnitude_unit` in
-  // products of the integers. nullptr: there are none, and only the integers themselves can prove an element.
+  // Products of magnitudes rounded down, laid out as the sums; multiplied by magnitude_unit they are in the
+  // units of the integers' products. nullptr: there are none, and only the integers themselves can prove an
+  // element.
   const std::int64_t* magnitudes = nullptr;
   double magnitude_unit = 0;
 };
 
-// Checked candidates of a plan, in order of their cost.
+// Checked candidates of a plan, the cheapest first.
 struct DeviceCheckedChain {
   static constexpr int max_candidates = DeviceReport::max_candidates;
 
-  int first = 0;  // number of the first one among the plan's candidates
+  int first = 0;  // index of the first one among the plan's candidates
   int count = 0;
-  double terms[max_candidates] = {};  // products of slices for each element of C
-  // Exponents of the candidates' largest integers, as in SplitRule.
+  double terms[max_candidates] = {};  // each candidate's cost: its products of slices, for one element of C
+  // SplitRule::top_exponent of each candidate's splits of A and B.
   int top_a[max_candidates] = {};
   int top_b[max_candidates] = {};
-  double exact_sum_terms = 0;  // terms that take as long as the exact sum of one element
+  double exact_sum_cost = 0;  // cost of the exact sum of one element, in the unit of `terms`
 };
 
 // Progress of one block of C, and the sample by which the first candidate of a batch item is chosen.
 struct DeviceCheckState {
   DeviceSelection current;            // its candidate computes the block next
-  std::uint64_t open = 0;             // elements that the last candidate left open
+  std::uint64_t open = 0;             // number of elements that the last candidate left open
   std::uint32_t is_rewritten = 0;     // 1 if another candidate has computed the block before
   std::uint32_t listed = 0;           // number of listed masks (DeviceOpenElements::list)
-  std::uint32_t taken = 0;            // number of those whose elements a thread block has begun to recompute
+  std::uint32_t taken = 0;            // number of listed masks that a thread block has begun to recompute
   std::uint32_t sampling_blocks = 0;  // thread blocks that have added to the sample
-  // Chances, in units of 2^-chance_bits, that the sampled elements stay open after each candidate.
+  // For each candidate, the sum over the sampled elements of the chance that the element stays open after it,
+  // in units of 2^-chance_bits.
   static constexpr int chance_bits = 24;
   std::uint64_t chances[DeviceCheckedChain::max_candidates] = {};
 };
@@ -54,13 +56,13 @@ struct DeviceCheckState {
 // Elements of a block of C, or of a tile of it, that the last checked candidate left open.
 struct DeviceOpenElements {
   DeviceCheckState* state = nullptr;  // state of the block
-  // Bit i % 32 of masks[i / 32 + j masks_per_column] is set if element (i, j) is open. Columns begin with the
-  // block or tile and have bits for whole multiples of 128 rows.
+  // Bit i % 32 of masks[i / 32 + j masks_per_column] is set if element (i, j) of the block, or tile, is open.
+  // A column of masks has a bit for every row, their number rounded up to a multiple of 128.
   std::uint32_t* masks = nullptr;
   std::int64_t masks_per_column = 0;
   std::uint32_t* list = nullptr;  // indices of the masks that are not zero
   // True if open elements may be summed in their own type (FP32 or FP64) where nothing can overflow or
-  // underflow; else they are summed exactly.
+  // underflow; false if all are summed exactly.
   bool in_own_arithmetic = false;
 
   static constexpr std::int64_t row_multiple = 128;
@@ -71,14 +73,14 @@ struct DeviceOpenElements {
 
   // Open elements of the tile that begins at (row, column) of the block; `row` is a multiple of 128.
   DeviceOpenElements tile(std::int64_t row, std::int64_t column) const {
-    DeviceOpenElements part = *this;
-    part.masks += row / rows_per_mask + column * masks_per_column;
-    return part;
+    DeviceOpenElements elements = *this;
+    elements.masks += row / rows_per_mask + column * masks_per_column;
+    return elements;
   }
 };
 
-// Probability that the check leaves an element open whose sum is known to be within `deviation` of `sum`:
-// that a rounding boundary of results with `digits` bits lies in this interval.
+// Probability that the check leaves an element open whose exact value is within `deviation` of `sum`: the
+// probability that this interval contains a boundary at which the rounding to `digits` bits changes.
 KINTSUGI_HOST_DEVICE inline double chance_of_open(double sum, double deviation, int digits) {
   if (deviation == 0) return 0;
   if (sum == 0) return 1;
@@ -86,13 +88,14 @@ KINTSUGI_HOST_DEVICE inline double chance_of_open(double sum, double deviation, 
   return std::min(1.0, 2 * deviation / last_place);
 }
 
-// Returns the index in the chain of the cheapest candidate from `begin` on. `open`: shares of elements that
-// the candidates are expected to leave open. `cost`: in products of slices per element, exact sums included.
+// Returns the index in the chain of the cheapest candidate from `begin` on, and sets `cost` to its cost,
+// exact sums of open elements included. open[c] is the share of elements that candidate c is expected to
+// leave open.
 KINTSUGI_HOST_DEVICE inline int cheapest_candidate(const DeviceCheckedChain& chain, int begin,
                                                    const double* open, double& cost) {
   int cheapest = begin;
   for (int c = begin; c < chain.count; ++c) {
-    const double total = chain.terms[c] + chain.exact_sum_terms * open[c];
+    const double total = chain.terms[c] + chain.exact_sum_cost * open[c];
     if (c > begin && total >= cost) continue;
     cheapest = c;
     cost = total;
@@ -104,13 +107,14 @@ KINTSUGI_HOST_DEVICE inline int cheapest_candidate(const DeviceCheckedChain& cha
 // of the elements of a block open; chain.count if summing these exactly is expected to take less time. Each
 // further bit of the integers halves the number of open elements.
 KINTSUGI_HOST_DEVICE inline int next_candidate(const DeviceCheckedChain& chain, int index, double open) {
+  constexpr int least_exponent = -60;  // 2^-60 of all elements is none
   double shares[DeviceCheckedChain::max_candidates] = {};
   for (int c = index + 1; c < chain.count; ++c)
-    shares[c] = times_power_of_two(open, std::max(chain.top_a[index] - chain.top_a[c], -60));
+    shares[c] = times_power_of_two(open, std::max(chain.top_a[index] - chain.top_a[c], least_exponent));
   if (index + 1 >= chain.count) return chain.count;
   double cost = 0;
   const int next = cheapest_candidate(chain, index + 1, shares, cost);
-  return cost < chain.exact_sum_terms * open ? next : chain.count;
+  return cost < chain.exact_sum_cost * open ? next : chain.count;
 }
 
 }  // namespace kintsugi::core

@@ -28,8 +28,8 @@ class DeviceContexts {
   // called.
   virtual bool enter(const DeviceContext& context) const noexcept = 0;
   virtual void leave() const noexcept = 0;
-  // True if work of the calling thread's context may use memory of the given one: they are the same, or parts
-  // of the same.
+  // True if work of the calling thread's context may use memory of the given context: the two are the same,
+  // or green contexts that are parts of the same context.
   virtual bool reaches(const DeviceContext& context) const = 0;
   // Fails with invalid_argument if the stream belongs to another context than the calling thread's.
   virtual void check_stream(const Queue& queue) const = 0;

@@ -1,6 +1,6 @@
 // Interface of an engine with its own memory: the steps of a call as work for a queue. All pointers are
 // device pointers unless a comment says otherwise. No step waits for the device, and decisions that depend on
-// data are made there.
+// data are made on the device.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,8 @@ class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
 
-  // Makes the steps of one call, whose launches may go to the device together when all are made.
+  // Calls steps(), which issues the launches of one call. The launches may be sent to the device together,
+  // when steps() has returned.
   virtual void launch_together(const Queue& queue, const std::function<void()>& steps) const = 0;
   // Creates what later calls need but cannot create while a stream is captured.
   virtual void prepare() const = 0;
@@ -44,32 +45,33 @@ class DeviceCapabilities {
  public:
   virtual ~DeviceCapabilities() = default;
 
-  // Most rows and columns of C that multiply() takes at once. Blocks of products of floating-point slices are
-  // multiples of it, so that the order of additions does not depend on the workspace; integer sums are the
-  // same in any order.
+  // Largest number of rows, and of columns, of C that multiply() takes at once. Blocks of products of
+  // floating-point slices are multiples of it, so that the order of additions does not depend on the
+  // workspace; integer sums are the same in any order.
   virtual std::int64_t tile() const = 0;
   // Inner indices after which partial sums should be added outside the matrix unit, if a scheme lets the
   // caller choose.
   virtual std::int64_t preferred_block() const = 0;
-  // Bytes of scratch for multiply(), and the most that native() can use, a multiple of 256.
+  // Bytes of scratch memory that multiply() needs.
   virtual std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t rows,
                                     std::int64_t columns) const = 0;
+  // Largest number of bytes of scratch memory that native() can use, a multiple of 256.
   virtual std::size_t native_scratch_bytes() const = 0;
-  // True if there is a multiply_fused() for this schedule with the sums of that accumulator; else products
-  // are written as sums.
+  // True if multiply_fused() takes this schedule with the sums of that accumulator; otherwise multiply()
+  // writes the sums to memory for a recombination.
   virtual bool fuses(const Schedule& schedule, FormatId format, Accumulator accumulator,
                      ElementType type) const = 0;
   virtual std::size_t fused_scratch_bytes(const DeviceShape& shape) const = 0;
-  // Counters of multiply_fused() in that scratch memory.
+  // Counters that multiply_fused() has in its scratch memory.
   virtual DeviceCounters fused_counters(const DeviceShape& shape, std::byte* scratch) const = 0;
   // True if multiply() exits early when its condition does not hold; cuBLAS calls always run.
   virtual bool skips(const Schedule& schedule, FormatId format) const = 0;
-  // True if complex elements can be split by that rule of residues and recombined; else their parts are
-  // multiplied as real numbers.
+  // True if complex elements can be split by that rule of residues and recombined; otherwise they are
+  // multiplied as an embedding (base/embedding.hpp).
   virtual bool takes_complex_elements(const SplitRule& rule) const = 0;
-  // Most real moduli of residues that recombine_checked() takes.
+  // Largest number of real moduli that recombine_checked() takes.
   virtual int max_checked_moduli() const = 0;
-  // True if split_by_norms() takes the split, which is of one batch item.
+  // True if split_by_norms() takes this split of one batch item.
   virtual bool finds_norms(const DeviceSplit& split) const = 0;
   // Returns nothing for a device that was never measured.
   virtual std::optional<DeviceTimes> expected_times(const DeviceShape& shape) const = 0;
@@ -96,23 +98,24 @@ class DeviceSplits {
   // Summarizes the ranges of each batch item of a side. A selection by ranges alone reads the summaries, and
   // not the range of every vector.
   virtual void summarize(const Queue& queue, const DeviceSide& side, MergedSummary* summaries) const = 0;
-  // Selects a candidate for each batch item, and writes as many selections; the report counts all of them.
+  // Selects a candidate for each batch item and writes one selection for each; the report counts them.
   virtual void select(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                       const DeviceScalars& scalars, const DeviceCandidates& candidates,
                       DeviceSelection* selection, const DeviceReporting& reporting) const = 0;
-  // Makes one or two splits, in one launch if one kernel serves both or they are small. An operand that
+  // Computes one or two splits, in one launch if one kernel can do both or if they are small. An operand that
   // serves several batch items is split if the candidate is selected for any of them. Rules that scale by
   // norms need norms.
   virtual void split(const Queue& queue, std::span<const DeviceSplit> splits,
                      const DeviceCondition& condition) const = 0;
   // Does the work of find_ranges(), find_norms() and split() before selection, for rules that scale by norms,
-  // with one read of the operands. A vector can show by its norm that no proof for `coefficient` is possible
-  // (arith/residue/norm_proof.hpp). Then the candidate is not selected and its slices are not used, so thread
-  // blocks that know it stop writing slices.
+  // with one read of the operands. A vector's norm can rule out a proof of `coefficient` (rules_proof_out()
+  // of arith/residue/norm_proof.hpp). Then the candidate is not selected and its slices are not used, so that
+  // thread blocks stop writing slices once they know this.
   virtual void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits,
                               const DeviceScalars& scalars, double coefficient,
                               DeviceSelection* selection) const = 0;
-  // Bounds, for each vector, the error of rounding its scaled elements to integers. Ranges are known.
+  // Finds, for each vector, bounds of the error of rounding its scaled elements to integers. The ranges must
+  // be known.
   virtual void find_rounding_bounds(const Queue& queue, const DeviceRoundingBounds& a,
                                     const DeviceRoundingBounds& b,
                                     const DeviceCondition& condition) const = 0;
@@ -123,19 +126,19 @@ class DeviceProducts {
  public:
   virtual ~DeviceProducts() = default;
 
-  // Multiplies slices. sums.rows is a multiple of 16, of which `rows` are used. `fit` has the
-  // scale of the residual for joint groups whose exponent is fitted_exponent.
+  // Multiplies slices. sums.rows is a multiple of 16; rows from a.vectors on are not used. `fit` has the
+  // scale of the residuals for joint groups whose exponent is fitted_exponent.
   virtual void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                         const Accumulators& sums, std::byte* scratch, const DeviceFit* fit,
                         const DeviceCondition& condition) const = 0;
-  // Does the work of multiply() and recombine_weighted() in one kernel, without sums in memory, for tiles of
-  // any size, which affects no bit.
+  // Does the work of multiply() and recombine_weighted() in one kernel, without sums in memory. The tile may
+  // have any size; no bit depends on it.
   virtual void multiply_fused(const Queue& queue, const DeviceFusedProduct& product,
                               std::byte* scratch) const = 0;
   // Adds the tiles of slices with exponents per tile to the report.
   virtual void count_tiles(const Queue& queue, const DeviceTileCount& count, DeviceReport* report) const = 0;
   // Computes alpha * sum + beta * C with one rounding as the host's recombinations do, special values
-  // included. An exponent may be fitted_exponent, taken from the tile's selection.
+  // included. An exponent may be fitted_exponent: the one of the fit in the tile's selection.
   virtual void recombine_weighted(const Queue& queue, const Accumulators& sums,
                                   std::span<const int> exponents, const DeviceTile& tile) const = 0;
   virtual void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
@@ -154,13 +157,12 @@ class DeviceProducts {
   // Computes beta C.
   virtual void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item,
                      const DeviceScalars& scalars, const DeviceCondition& condition) const = 0;
-  // Returns false, with nothing done, if the vendor library needs more scratch.
+  // Multiplies by the vendor library. Returns false, with nothing done, if it needs more scratch memory.
   virtual bool native(const Queue& queue, const DeviceBlasProduct& product, std::byte* scratch) const = 0;
   // Last step of native sums under a contract: C = alpha sums + beta C of the tile's batch items. `sums` has
-  // A B of the first item and of those after it; or it is C itself, with alpha A B in it and beta = 0.
-  // Elements that underflow or intermediate overflow may have spoiled are recomputed. `scratch`: memory for
-  // the operands' magnitudes, which are found first and may prove all sums; nullptr, with no bytes: the sums
-  // are tested without them.
+  // A B of these items; or it is C itself, which then has alpha A B, with beta = 0. Elements that underflow
+  // or intermediate overflow may have spoiled are recomputed. `scratch`: memory for the operands' magnitudes,
+  // which are found first and may prove all sums; nullptr, with no bytes: the sums are tested without them.
   virtual void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums,
                              std::byte* scratch, std::size_t scratch_bytes) const = 0;
 };
@@ -171,9 +173,10 @@ class DeviceChecks {
  public:
   virtual ~DeviceChecks() = default;
 
-  // Selects for a batch item, if the chain's first candidate was selected, the one that is expected to be
-  // cheapest, from a sample of elements of the product; ranges are known. `state` is overwritten, and the
-  // report, if any, counts the item with its new candidate. No bit of `exact` depends on it.
+  // If the chain's first candidate was selected for a batch item, selects the candidate of the chain that is
+  // expected to be cheapest, by a sample of elements of the product. The ranges must be known. `state` is
+  // overwritten, and the report, if any, counts the item with its new candidate. No bit of a result for the
+  // accuracy `exact` depends on which candidate it is.
   virtual void choose_checked(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                               const DeviceCheckedChain& chain, DeviceSelection* selection,
                               DeviceCheckState* state, DeviceReport* report) const = 0;
@@ -183,13 +186,13 @@ class DeviceChecks {
                             DeviceCheckState* state) const = 0;
   // Like recombine_residues(), for the elements that pass the check; the others keep their values (undefined
   // with beta = 0) and are marked as open. Where the block was computed by another candidate before, elements
-  // that are not open keep their values too or, with beta = 0, may get the same once more.
+  // that are not open keep their values, too, or, with beta = 0, may be written again with the same values.
   virtual void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                                  const DeviceCheck& check, const DeviceTile& tile,
                                  const DeviceOpenElements& open) const = 0;
   // Called when candidate `index` of the chain has computed all tiles of a block of `elements` elements. If
-  // it was the block's current candidate, the current one becomes the next candidate whose products take less
-  // time than exact sums of the open elements; without such a candidate the block's chain ends.
+  // that is the block's current candidate, the next candidate whose products take less time than exact sums
+  // of the open elements becomes current; if there is none, the block's chain ends.
   virtual void advance_checks(const Queue& queue, const DeviceCheckedChain& chain, int index,
                               std::int64_t elements, DeviceCheckState* state) const = 0;
   // Last step of a block: sums its open elements exactly or, if allowed, in their own arithmetic, and rounds

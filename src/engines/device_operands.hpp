@@ -21,7 +21,7 @@ constexpr std::size_t element_bytes(ElementType type) {
 
 // One matrix of each batch item.
 struct DeviceMatrix {
-  const void* data = nullptr;  // strided: matrix of item 0; else an array of pointers, in device memory
+  const void* data = nullptr;  // the matrix of item 0; if `pointers`, an array of matrices' addresses
   bool pointers = false;
   ElementType type = ElementType::f32;
   std::int64_t batch_stride = 0;  // elements from an item to the next
@@ -30,16 +30,17 @@ struct DeviceMatrix {
   std::int64_t row_stride = 0;
   std::int64_t column_stride = 0;
   // Complex operands are read as in base/embedding.hpp: op(B) has two real vectors for each column.
-  bool right = false;
+  bool right = false;  // the matrix is op(B)
   bool conjugated = false;
 
   constexpr bool complex() const { return type == ElementType::c32 || type == ElementType::c64; }
-  // Number of real vectors, and their length.
+  // Number of real vectors of the operand, and their length.
   constexpr std::int64_t vectors() const { return complex() && right ? 2 * rows : rows; }
   constexpr std::int64_t length() const { return complex() ? 2 * columns : columns; }
 };
 
-// alpha and beta in the matrices' type: values, or addresses in device memory.
+// alpha and beta in the matrices' type: their addresses in device memory or, where these are null, their
+// values.
 struct DeviceScalars {
   std::complex<double> alpha = 1;
   std::complex<double> beta = 0;
@@ -56,13 +57,13 @@ struct MergedSummary {
   std::uint32_t biased_largest = 0;      // exponent_bias + largest exponent
   std::uint32_t biased_smallest = 0;     // exponent_bias - smallest exponent
   std::uint32_t has_special = 0;         // 1 if a vector has NaN or infinities
-  std::uint32_t elements_below_max = 0;  // INT_MAX - RangeSummary::elements
+  std::uint32_t elements_below_max = 0;  // INT_MAX - RangeSummary::min_elements
   std::uint32_t depth = 0;
 };
 
-// One operand of one batch item; `ranges` has one element for each of its vectors. Ranges, selection and
-// splits take several items at once: `item` and those after it, with contiguous ranges, and contiguous slices
-// slices.bytes() apart. In such a step a side may also have one item that serves all items of the other side.
+// One operand of one or more batch items, from `item` on; `ranges` has one element for each vector, those of
+// all items contiguous. Steps for several items are ranges, selection and splits; slices of successive items
+// are slices.bytes() apart. A side may have one item that serves all items of the other side.
 struct DeviceSide {
   DeviceMatrix matrix;
   std::int64_t item = 0;

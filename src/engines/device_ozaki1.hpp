@@ -11,11 +11,12 @@
 
 namespace kintsugi::core {
 
-// Exponents of slices, and their numbers.
+// Exponents of a side's slices, and the number of slices of each vector.
 struct DeviceSliceExponents {
   std::int32_t* exponents = nullptr;  // slice s, vector v: element s * stride + v
   std::int64_t stride = 0;
-  // Number of slices until a vector's remainder is 0; one more than the slices made if it is not.
+  // Number of slices after which a vector's residuals are 0; one more than the computed slices if they are
+  // not.
   std::int32_t* lengths = nullptr;
 
   DeviceSliceExponents from(std::int64_t first) const { return {exponents + first, stride, lengths + first}; }
@@ -38,8 +39,8 @@ struct DeviceSuccessiveSplit {
   Slices slices;
   int bits = 0;
   DeviceSliceExponents exponents;
-  // Vectors whose slices must sum to them completely. *unreachable becomes 1 if such a vector needs more
-  // slices, or if the exponents of its slices are further apart than `max_depth`.
+  // Vectors whose slices must add up to all of their elements' bits. *unreachable becomes 1 if such a vector
+  // needs more slices, or if the exponents of its slices are further apart than `max_depth`.
   enum class Complete : std::uint8_t {
     unchecked,    // no vector
     all_vectors,  // every vector
@@ -50,20 +51,20 @@ struct DeviceSuccessiveSplit {
   std::int32_t* unreachable = nullptr;
 };
 
-// Algorithm 3: slice counts that rows first ... of A need, whose slices are made. *unreachable becomes 1 if
-// there are not enough.
+// Algorithm 3: slice counts that the rows of A from `first` on need; their slices have been computed.
+// *unreachable becomes 1 if a row needs more slices than there are.
 struct DeviceRowSliceCounts {
   DeviceSide a;
   std::int64_t first = 0;
   Slices slices;
   DeviceSliceExponents exponents;
-  const double* weights = nullptr;  // |B| e of block j: element j k + p
+  const double* weights = nullptr;  // |B| e at inner index p, for block j of columns of C: element j k + p
   int bits = 0;                     // bits of the accuracy: u = 2^-bits
   DeviceBlockSliceCounts slice_counts;
   std::int32_t* unreachable = nullptr;
 };
 
-// Sums of a tile of C: rows of A and vectors of B are laid out as in the `products` of multiply().
+// Sums of a tile of C, laid out as the sums of multiply(): a column for each vector of B.
 struct DeviceProductSums {
   DeviceTile tile;
   DeviceSliceExponents rows;  // exponents from the tile's first row and vector on
@@ -86,8 +87,8 @@ struct DeviceProductSums {
   }
 };
 
-// End of a batch item: if it was unreachable, its selection becomes DeviceSelection::none. Adds to the
-// report.
+// Last step of a batch item: its selection becomes DeviceSelection::none if *unreachable is 1, and the report
+// counts its slices.
 struct DeviceOzaki1Item {
   DeviceSelection* selection = nullptr;
   const std::int32_t* unreachable = nullptr;
@@ -101,10 +102,10 @@ class DeviceOzaki1 {
  public:
   virtual ~DeviceOzaki1() = default;
 
-  // Makes the slices of one or two operands.
+  // Computes the slices of one or two operands.
   virtual void split_successively(const Queue& queue, std::span<const DeviceSuccessiveSplit> splits,
                                   const DeviceCondition& condition) const = 0;
-  // Computes |B| e of every block of C's columns.
+  // Computes the weights |B| e (DeviceRowSliceCounts::weights) for every block of columns of C.
   virtual void weigh_inner_indices(const Queue& queue, const DeviceSide& b,
                                    const DeviceBlockSliceCounts& slice_counts, double* weights,
                                    const DeviceCondition& condition) const = 0;
@@ -116,7 +117,7 @@ class DeviceOzaki1 {
   virtual void multiply_counted(const Queue& queue, const DeviceProductSums& sums, const Slices& a,
                                 const Slices& b, const Accumulators& products, int first_a,
                                 int slice_b) const = 0;
-  // Adds such products to the sums.
+  // Adds the products that multiply_counted() has written to the sums.
   virtual void add_products(const Queue& queue, const DeviceProductSums& sums, const Accumulators& products,
                             int first_a, int slice_b) const = 0;
   // Computes C from the sums.

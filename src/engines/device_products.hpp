@@ -23,7 +23,10 @@ struct DeviceTile {
   std::int64_t columns = 0;  // columns of C
   DeviceScalars scalars;
   DeviceCondition condition;
-  std::int64_t items = 1;  // multiply_unsplit() also takes the items after it, each with its own selection
+  // Number of batch items from `item` on, each with its own selection. Only multiply_unsplit(),
+  // select_or_multiply_unsplit() and finish_native() take more than one; multiply_fused() reads
+  // DeviceFusedProduct::items instead.
+  std::int64_t items = 1;
 };
 
 // Product of the vendor library in BLAS's terms: column-major.

@@ -11,7 +11,8 @@
 
 namespace kintsugi::core {
 
-// Result of fit_residual() for a batch item, with its weights where products of the vendor library read them.
+// Result of fit_residual() for a batch item, with the weights of products: cuBLAS reads its scalars here, in
+// device memory.
 struct DeviceFit {
   ResidualFit residual;
   float weight = 1;  // 2^-residual_exponent
@@ -32,7 +33,7 @@ struct DeviceSelection {
   std::uint32_t ruled_out = 0;  // used by split_by_norms() only
 };
 
-// Exponent of a group whose weight is that of the item's fit.
+// Stands in a schedule's group_exponents for the exponent of DeviceFit::weight, which only the device knows.
 inline constexpr int fitted_exponent = std::numeric_limits<std::int16_t>::min();
 
 // Condition of a step: its kernels exit early unless this candidate was selected. selection = nullptr: they
@@ -40,9 +41,9 @@ inline constexpr int fitted_exponent = std::numeric_limits<std::int16_t>::min();
 struct DeviceCondition {
   const DeviceSelection* selection = nullptr;
   std::int32_t candidate = 0;
-  // The selection was made before the preceding step began, so kernels read it before their grid-dependency
-  // wait and exit without waiting. The early exits of an unselected candidate's kernels then overlap the
-  // products of the preceding step.
+  // True if the selection was made before the preceding step began: kernels may then read it before their
+  // grid-dependency wait and exit without waiting, so that the early exits of an unselected candidate's
+  // kernels overlap the products of the preceding step.
   bool selected_earlier = false;
 };
 
@@ -69,20 +70,20 @@ struct DeviceReport {
   std::int64_t special = 0;      // items with NaN or infinities in A or B
   std::int32_t dynamic_range_a = 0;
   std::int32_t dynamic_range_b = 0;
-  std::int64_t fitted = 0;  // items whose residuals were fitted, and the last one's fit
-  ResidualFit fit;
+  std::int64_t fitted = 0;  // items whose residuals were fitted
+  ResidualFit fit;          // of the last of these items
   DeviceSliceCounts slices;
   std::int64_t recomputed = 0;  // elements of C that a check left open
   TileCounts tiles_a;           // tiles of A, for programs with exponents per tile
   TileCounts tiles_b;
 };
 
-// Report to which select() adds its items.
+// The report to which select() adds its items, and how.
 struct DeviceReporting {
   DeviceReport* report = nullptr;
   bool begins = false;  // true: the call's only selection, for all items; select() overwrites the report
-  // True: no step depends on the selection, so it may overlap the preceding step, multiply_fused(). A short
-  // product would otherwise wait for it.
+  // True if no step depends on the selection, so that its kernel may overlap the preceding step,
+  // multiply_fused(); a short product would otherwise wait for that kernel.
   bool overlaps_products = false;
 };
 

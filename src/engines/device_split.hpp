@@ -25,11 +25,13 @@ struct DeviceSplit {
   const SplitRule* rule = nullptr;
   Slices slices;
   bool ranges_known = false;
-  const DeviceFit* fit = nullptr;  // replaces the rule's own fit
-  // True if this candidate is rarely selected. The split then gets few thread blocks: the kernel costs least
-  // if it exits early, and more if it runs.
+  const DeviceFit* fit = nullptr;  // if not null, replaces the rule's residual_exponent and first_rounding
+  // True if this candidate is rarely selected. The kernel then gets few thread blocks: its early exit takes
+  // the least time, a split that is computed takes more.
   bool unlikely = false;
-  bool finds_depth = false;  // allowed for FP32 vectors with fp16 slices and unknown ranges
+  // True if ranges get `elements` and `depth`, too; allowed for FP32 vectors with fp16 slices and unknown
+  // ranges.
+  bool finds_depth = false;
   DeviceCounters cleared{};  // counters of a later product of one batch item; the split sets them to 0
 };
 

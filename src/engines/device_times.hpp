@@ -19,6 +19,7 @@ struct DeviceShape {
   std::int64_t items;
   bool prepared_a;  // its slices exist already
   bool prepared_b;
+  bool is_aligned = true;  // NativeShape::is_aligned
 };
 
 // Expected times in microseconds.
@@ -32,6 +33,7 @@ struct NativeShape {
   ElementType type = ElementType::f32;
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t items = 1;
+  bool is_aligned = true;  // leading dimensions of A and B are whole multiples of 16 bytes
 };
 
 // Expected times of native products under a contract, in microseconds: by our own kernels, which test every

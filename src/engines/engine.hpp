@@ -58,7 +58,7 @@ struct Requirement {
 // Costs per thread of a call's steps, in units of one multiply-add of the engine's native FP32 product of
 // large matrices.
 struct StepCosts {
-  double product = 0;  // per multiply-add of slices; 0: by relative_rate()
+  double product = 0;  // per multiply-add of slices; 0: it follows from relative_rate()
   double element = 0;  // per element of A or B: its range, and what its split costs for any number of slices
   double slice = 0;    // per element of a slice: its split
   double result = 0;   // per element of C: the recombination's rounding, alpha and beta
@@ -127,11 +127,11 @@ class EngineCosts {
   // Products of that format per unit of time, relative to the engine's native FP32 product.
   virtual double relative_rate(FormatId format) const = 0;
 
-  // Returns the costs of a call's steps under that rule, the product's where relative_rate() does not give
-  // it; zeros if products take all of the time.
+  // Returns the costs of a call's steps with slices of that rule; zeros if only products take time. The cost
+  // of products is 0 if it follows from relative_rate().
   virtual StepCosts step_costs(const SplitRule&) const { return {}; }
   virtual NativeCosts native_costs() const { return {}; }
-  // Seconds of the product of elements that is the unit of these costs; 0: unknown.
+  // Seconds of the multiply-add that is the unit of these costs; 0: unknown.
   virtual double product_seconds() const { return 0; }
   // Time of a native double-double product relative to one in FP32.
   virtual double native_double_double_time() const = 0;
@@ -166,8 +166,8 @@ class HostProducts {
 
 class Engine : public EngineCapabilities, public EngineCosts, public HostProducts {
  public:
-  // Returns the steps for matrices in the engine's own memory (engines/device_engine.hpp); nullptr: it works
-  // on host memory, by multiply() and native().
+  // Returns the steps for matrices in the engine's own memory (engines/device_engine.hpp); nullptr if the
+  // engine works on host memory, by multiply() and native().
   virtual const DeviceEngine* device() const { return nullptr; }
   // Returns the contexts to which that memory belongs (engines/device_context.hpp); nullptr if device() is.
   virtual const DeviceContexts* contexts() const { return nullptr; }

@@ -8,9 +8,10 @@
 
 namespace kintsugi::core {
 
-// Allocates the plan's workspace by allocate(bytes), whose result has pointer() and bytes(), and returns that
-// result. If the allocation fails, `blocking` becomes a smaller block of C, which gives the same bits. Fails
-// with out_of_memory if not even the smallest block fits. `allocator`: its name for the message.
+// Returns the plan's workspace, allocated by allocate(bytes), whose result has pointer() and bytes(). If the
+// allocation fails, `blocking` becomes smaller, which gives the same bits, until an allocation succeeds.
+// Fails with out_of_memory if there is no memory for the smallest block. `allocator`: its name for the
+// message.
 template <class Allocate>
 auto allocate_workspace(const Plan& plan, Blocking& blocking, const char* allocator,
                         const Allocate& allocate) {

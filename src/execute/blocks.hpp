@@ -1,4 +1,4 @@
-// Loops over blocks of C, and over parts of a length.
+// Loops over blocks of C, and over intervals of vectors.
 #pragma once
 
 #include <algorithm>
@@ -8,45 +8,49 @@
 
 namespace kintsugi::core {
 
-// Vectors of an operand, or rows or columns of C.
-struct Part {
+// Consecutive vectors of an operand, or rows or columns of C.
+struct Interval {
   std::int64_t first = 0;
   std::int64_t count = 0;
 };
 
-// Calls visit(part) for consecutive parts of at most `edge`.
+// Calls visit(interval) for the consecutive intervals of at most `edge` into which `whole` is cut.
 template <class Visit>
-void for_each_part(const Part& whole, std::int64_t edge, const Visit& visit) {
+void for_each_interval(const Interval& whole, std::int64_t edge, const Visit& visit) {
   for (std::int64_t done = 0; done < whole.count; done += edge)
-    visit(Part{whole.first + done, std::min(edge, whole.count - done)});
+    visit(Interval{whole.first + done, std::min(edge, whole.count - done)});
 }
 
-// A block of C, or a tile of one.
+// A block of C or of another matrix.
 struct ResultBlock {
-  std::int64_t row = 0;
+  std::int64_t row = 0;  // first row
   std::int64_t column = 0;
-  std::int64_t rows = 0;
+  std::int64_t rows = 0;  // number of rows
   std::int64_t columns = 0;
 
   std::int64_t elements() const { return rows * columns; }
+  // Returns `block`, which is a block of this one, as a block of the matrix of which this one is a block.
+  ResultBlock in_matrix(const ResultBlock& block) const {
+    return {row + block.row, column + block.column, block.rows, block.columns};
+  }
 };
 
-// Calls visit(block) for every block of an m x n matrix in column-major order of the blocks: columns of B are
-// split once, and rows of A once if one block has all of them.
+// Calls visit(block) for every block of an m x n matrix, in column-major order of the blocks. So columns of B
+// are split once, and rows of A once if one block has all of them.
 template <class Visit>
 void for_each_block(const Blocking& size, std::int64_t m, std::int64_t n, const Visit& visit) {
-  for_each_part({0, n}, size.n, [&](const Part& columns) {
-    for_each_part({0, m}, size.m, [&](const Part& rows) {
+  for_each_interval({0, n}, size.n, [&](const Interval& columns) {
+    for_each_interval({0, m}, size.m, [&](const Interval& rows) {
       visit(ResultBlock{rows.first, columns.first, rows.count, columns.count});
     });
   });
 }
 
-// True if the slices of the block before are not those of this block's rows of A.
+// True if the slices that the preceding block used are not those of this block's rows of A.
 inline bool needs_split_of_rows(const ResultBlock& block, const Blocking& size, std::int64_t m) {
   return block.column == 0 || size.m < m;
 }
-// True if the slices of the block before are not those of this block's columns of B.
+// True if the slices that the preceding block used are not those of this block's columns of B.
 inline bool needs_split_of_columns(const ResultBlock& block) { return block.row == 0; }
 
 }  // namespace kintsugi::core

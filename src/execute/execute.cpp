@@ -35,7 +35,8 @@ void scale_result(const MatrixView<T>& c, T beta) {
   }
 }
 
-// Finds the ranges of a side. Exponents do not depend on the candidate; set_program() sets its scales.
+// Finds the ranges of a side. Exponents do not depend on the candidate, so the rule of any candidate will do;
+// set_program() sets the scales of the selected one.
 template <class T>
 void find_side_ranges(SideOf<T>& side, const SplitRule& rule, int threads) {
   if (side.prepared != nullptr && !side.prepared->ranges.empty()) {
@@ -45,8 +46,8 @@ void find_side_ranges(SideOf<T>& side, const SplitRule& rule, int threads) {
   }
 }
 
-// True if the candidate's acceptance test passes and, unless the caller named the scheme, no result on a grid
-// can round to infinity before its final rounding.
+// True if the operands pass the candidate's acceptance test and, unless the caller named the scheme, no
+// element of C can become infinite on a grid although its correctly rounded value is finite.
 bool accepts(const Plan& plan, const Candidate& candidate, const RangeSummary& a, const RangeSummary& b) {
   const std::int64_t k = plan.problem.products();
   if (!accepts(candidate.acceptance, a, b, k)) return false;
@@ -56,8 +57,8 @@ bool accepts(const Plan& plan, const Candidate& candidate, const RangeSummary& a
 
 // Returns the index of the first candidate that accepts both sides.
 std::size_t select_candidate(const Plan& plan, const RangeSummary& a, const RangeSummary& b) {
-  for (std::size_t r = 0; r < plan.candidates.size(); ++r) {
-    if (accepts(plan, plan.candidates[r], a, b)) return r;
+  for (std::size_t index = 0; index < plan.candidates.size(); ++index) {
+    if (accepts(plan, plan.candidates[index], a, b)) return index;
   }
   fail(Status::contract_unreachable,
        "rows of A span up to {} binades and reach 2^{}, columns of B {} and 2^{}; accuracy {} is proved for "
@@ -78,7 +79,8 @@ void recombine(const Program& program, const Accumulators& sums, std::span<const
   }
 }
 
-// Returns rows of op(A) or columns of op(B), those of one block of C, as add_failing_tiles() reads them.
+// Returns the rows of op(A) or columns of op(B) of one block of C in the form in which add_failing_tiles()
+// reads them.
 template <class T>
 TiledOperand<OperandView<T>> tiled_operand(const SideOf<T>& side, const Slices& slices, std::int64_t first,
                                            std::int64_t count) {
@@ -87,9 +89,9 @@ TiledOperand<OperandView<T>> tiled_operand(const SideOf<T>& side, const Slices& 
           std::span<const VectorRange>(side.ranges).subspan(parts * first, parts * count), slices};
 }
 
-// Finishes the sums of a program with exponents per tile: counts the tiles that no earlier block had, and
-// computes the products of failing tiles as a second sum. Returns the sums to recombine: both, or the first
-// one if no tile fails.
+// Finishes the sums of a program with exponents per tile: counts the tiles of operands that no earlier block
+// had, and computes the products of failing tiles as a second group of sums. Returns the sums to recombine:
+// both groups, or the first alone if no tile fails.
 template <class T>
 Accumulators finish_tiled_sums(const ResultBlock& block, const SideOf<T>& a, const Slices& slices_a,
                                const SideOf<T>& b, const Slices& slices_b, const Accumulators& sums,
@@ -121,9 +123,10 @@ void run_program(const Plan& plan, const Blocking& blocking, const Program& prog
   Slices slices_a;
   Slices slices_b;
   for_each_block(blocking, c.rows, c.columns, [&](const ResultBlock& block) {
-    if (needs_split_of_columns(block)) slices_b = split_part(b, {block.column, block.columns}, plan.threads);
+    if (needs_split_of_columns(block))
+      slices_b = split_vectors(b, {block.column, block.columns}, plan.threads);
     if (needs_split_of_rows(block, blocking, c.rows))
-      slices_a = split_part(a, {block.row, block.rows}, plan.threads);
+      slices_a = split_vectors(a, {block.row, block.rows}, plan.threads);
     sums.rows = block.rows;
     sums.columns = slices_b.vectors;
     plan.engine->multiply({.schedule = &program.schedule,
@@ -154,7 +157,7 @@ struct ItemSelection {
   Program program{};  // the candidate's program, adapted to the ranges; empty for the native product
 };
 
-// Finds the ranges of both sides of a batch item and selects its candidate.
+// Finds the ranges of both sides of a batch item and selects its candidate. The ranges take workspace.
 template <class T>
 ItemSelection<T> select_for_item(const Plan& plan, const Operands& operands, std::int64_t item,
                                  Workspace& workspace) {
@@ -219,7 +222,7 @@ Ozaki1Task<T> ozaki1_task(const Plan& plan, const Blocking& blocking, const Item
           .c = c};
 }
 
-// Reports the program with the fewest slices that any block of C used, which decide the bound of all of C.
+// Reports the program with the fewest slices that any block of C used: they decide the bound for all of C.
 template <class T>
 void report_slices(Report& report, const Plan& plan, const ItemSelection<T>& selection) {
   const Candidate& candidate = plan.candidates[selection.candidate];
@@ -272,8 +275,8 @@ void multiply_item(const Plan& plan, const Operands& operands, std::int64_t item
   }
 }
 
-// Fails before any item of C is written if the ranges of some batch item make it fail. Finds no ranges if
-// they cannot.
+// Fails, before C of any batch item is written, if an item's ranges will make its product fail. Returns at
+// once if no ranges can make a product of this plan fail.
 template <class T>
 void check_ranges(const Plan& plan, const Blocking& blocking, const Operands& operands,
                   const Workspace& workspace) {
@@ -284,12 +287,12 @@ void check_ranges(const Plan& plan, const Blocking& blocking, const Operands& op
       });
   if (!can_fail_to_adapt && plan.candidates.back().acceptance.any_range()) return;
   for (std::int64_t item = 0; item < plan.problem.batch_count; ++item) {
-    Workspace fresh = workspace;
-    const ItemSelection<T> selection = select_for_item<T>(plan, operands, item, fresh);
+    Workspace item_workspace = workspace;
+    const ItemSelection<T> selection = select_for_item<T>(plan, operands, item, item_workspace);
     if (selection.program.recombination != Recombination::ozaki1) continue;
     const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, item);
     if constexpr (!is_double_double<T>)
-      check_ozaki1(ozaki1_task(plan, blocking, selection, operands, c), fresh);
+      check_ozaki1(ozaki1_task(plan, blocking, selection, operands, c), item_workspace);
   }
 }
 
@@ -362,7 +365,7 @@ void multiply_all(const Plan& plan, const Operands& operands, Report& report) {
   report.workspace_bytes = allocates ? memory.bytes() : plan.workspace_bytes;
   const Workspace workspace = allocates ? Workspace(memory.pointer(), memory.bytes())
                                         : Workspace(operands.workspace, operands.workspace_size);
-  const ShortCall short_call(plan.is_short && plan.threads > 1);
+  const ShortCall short_call(plan.is_short_call && plan.threads > 1);
   check_ranges<T>(plan, report.blocking, operands, workspace);
   for (std::int64_t item = 0; item < plan.problem.batch_count; ++item) {
     multiply_item<T>(plan, operands, item, workspace, report);

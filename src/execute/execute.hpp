@@ -22,17 +22,18 @@ namespace kintsugi::core {
 struct DevicePrepared;  // execute/device/prepare.hpp
 struct DeviceReport;    // engines/device.hpp
 
-// An operand split once and used in many executions: a dense copy of it, and its slices under the first
-// candidate of its plan that accepts its ranges (none if that is native). If an execution selects a candidate
-// with another split because of the other operand, it splits the copy again: a prepared operand never changes
-// a bit. Immutable.
+// An operand that is split once and used in many executions: a dense copy of the operand, and its slices
+// under the first candidate of its plan that accepts its ranges (no slices if that candidate is native). The
+// other operand of an execution may require a candidate with another split; then the execution splits the
+// copy, so that bits do not depend on preparation. Immutable.
 struct Prepared {
   struct Item {
     HostBuffer copy;  // vectors x k, dense, elements of the problem's type, not conjugated
-    // Strides of the copy. The one that is 1 is the original's, so that a native product keeps its bits.
+    // Strides of the copy. A stride is 1 exactly where the original's is, so that native products keep their
+    // bits.
     std::int64_t vector_stride;
     std::int64_t element_stride;
-    std::vector<VectorRange> ranges;  // empty for a native plan
+    std::vector<VectorRange> ranges;  // empty if the plan is native
     SplitRule rule;                   // split rule of the slices, if there are any
     HostBuffer slice_memory;
     Slices slices;
@@ -45,7 +46,8 @@ struct Prepared {
   std::int64_t vectors;  // rows of op(A), columns of op(B)
   std::int64_t k;
   std::vector<Item> items;
-  std::shared_ptr<const DevicePrepared> device{};  // set for an operand in device memory, which has no items
+  std::shared_ptr<const DevicePrepared>
+      device{};  // set for an operand in device memory; `items` is then empty
 };
 
 // Value of alpha or beta for any element type.
@@ -86,11 +88,11 @@ struct Operands {
   const Prepared* prepared_b = nullptr;
   void* workspace = nullptr;
   std::size_t workspace_size = 0;
-  // For matrices in device memory:
-  Queue queue;                         // a queue of kind host means the plan's queue
-  const void* device_alpha = nullptr;  // in device memory; if set, alpha and beta are ignored
+  // Members for matrices in device memory:
+  Queue queue;                         // a queue of kind host stands for the plan's queue
+  const void* device_alpha = nullptr;  // scalars in device memory; if set, alpha and beta are ignored
   const void* device_beta = nullptr;
-  DeviceReport* device_report = nullptr;  // in device memory; findings of the device
+  DeviceReport* device_report = nullptr;  // device memory for findings of the device
 };
 
 // Returns the queue of an execution on a device.
@@ -98,18 +100,22 @@ inline const Queue& queue_of(const Plan& plan, const Operands& operands) {
   return operands.queue.kind == QueueKind::host ? plan.queue : operands.queue;
 }
 
-// Computes C = alpha * op(A) * op(B) + beta * C for all batch items. If it fails before the first product, C
-// is unchanged; on the CPU nothing can fail after that. The report must be a new one.
+// Computes C = alpha * op(A) * op(B) + beta * C for all batch items. Fails with C unchanged, before the first
+// product; only a device can fail later. Precondition: the report is new.
 void execute(const Plan& plan, const Operands& operands, Report& report);
 
-// Checks a workspace that the caller gave. Fails with workspace_too_small or invalid_argument.
+// Checks the workspace that the caller gave. Fails with workspace_too_small or invalid_argument.
 void check_workspace(const Plan& plan, const Operands& operands);
 
-// Splits an operand for later executions. `borrow`: the original is not copied and must stay valid.
-Prepared prepare(const Plan& plan, Side side, const void* data, bool borrow);
+// A prepared operand keeps a copy of its original, or borrows an original in device memory, which must then
+// stay valid. Originals in host memory are always copied.
+enum class Original : std::uint8_t { copied, borrowed };
 
-// True if `prepared` has slices of one of the plan's candidates, so that an execution splits it again only if
-// the other operand requires another candidate.
+// Splits an operand for later executions.
+Prepared prepare(const Plan& plan, Side side, const void* data, Original original);
+
+// True if the prepared operand has slices of one of the plan's candidates. An execution of the plan then
+// splits it again only if the other operand requires another candidate.
 bool has_slices_of(const Plan& plan, const Prepared& prepared);
 
 }  // namespace kintsugi::core

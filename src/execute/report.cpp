@@ -19,16 +19,16 @@ Json adapted_json(const std::optional<Report::Adapted>& adapted) {
 Json candidates_json(const Report& report) {
   Json json = Json::array();
   if (report.plan == nullptr) return json;
-  for (std::size_t r = 0; r < report.plan->candidates.size(); ++r) {
-    if (report.items[r] == 0) continue;
-    Json candidate = candidate_json(report.plan->candidates[r]);
-    candidate["items"] = report.items[r];
+  for (std::size_t index = 0; index < report.plan->candidates.size(); ++index) {
+    if (report.items[index] == 0) continue;
+    Json candidate = candidate_json(report.plan->candidates[index]);
+    candidate["items"] = report.items[index];
     json.push_back(candidate);
   }
   return json;
 }
 
-// Returns the counts; slices and products are means over all blocks, in fast mode or not.
+// Returns the counts. Numbers of slices and products are means over all blocks, those in fast mode included.
 Json ozaki1_json(const Ozaki1Counts& counts) {
   if (counts.blocks == 0) return {};
   const auto mean = [&](std::int64_t sum) {
@@ -46,7 +46,8 @@ Json ozaki1_json(const Ozaki1Counts& counts) {
             {"summation", counts.summation_seconds}}}};
 }
 
-// Tiles of both operands and those that fail Eq. 9 of MixPert, whose products a half-precision program adds.
+// Returns the numbers of tiles of both operands, and of those that fail Eq. 9 of MixPert, whose products a
+// half-precision program computes.
 Json tiles_json(const Report& report) {
   if (report.tiles_a.tiles == 0) return {};
   const auto share = [](const TileCounts& counts) {

@@ -16,23 +16,23 @@ namespace kintsugi::core {
 
 // Record of what an execution did. The size is fixed, so that a call with a workspace allocates nothing.
 struct Report {
-  std::shared_ptr<const Plan> plan;  // that was executed, set by the caller; nullptr: none was
+  std::shared_ptr<const Plan> plan;  // plan that was executed, set by the caller; nullptr: no execution yet
   Blocking blocking;
   std::size_t workspace_bytes = 0;
   std::array<std::int64_t, Plan::max_candidates> items{};  // batch items that each candidate multiplied
-  std::int64_t items_scaled = 0;                           // only beta * C computed: alpha = 0 or k = 0
-  std::int64_t items_with_special_values = 0;              // NaN or infinities in A or B
-  // Elements of C that the first checked candidate did not prove to meet the contract; wider candidates
-  // rounded them correctly. In native products: elements that were computed again (execute/host/native.hpp),
-  // except in double-double products, where engines do not count them.
+  std::int64_t items_scaled = 0;  // items with alpha = 0 or k = 0, whose C is only scaled by beta
+  std::int64_t items_with_special_values = 0;  // items with NaN or infinities in A or B
+  // Emulations: elements of C that the first checked candidate did not prove to meet the contract, so that
+  // wider candidates rounded them correctly. Native products: elements that were computed again
+  // (execute/host/native.hpp); engines do not count them in double-double products.
   std::int64_t recomputed_elements = 0;
-  // Batch items whose operands the named program does not take, found only on the device; their C is NaN.
+  // Batch items whose operands the named program does not take, as only the device found; their C is NaN.
   std::int64_t items_unreachable = 0;
   bool ranges_known = false;  // false for a native plan, which finds no ranges
-  int dynamic_range_a = 0;    // largest over all items whose ranges were found
+  int dynamic_range_a = 0;    // largest dynamic range over all items whose ranges were found
   int dynamic_range_b = 0;
 
-  // The last batch item whose program was adapted to its operands, and that program.
+  // Program of the last batch item whose program was adapted to its operands.
   struct Adapted {
     const Scheme* scheme;
     Accumulator accumulator;

@@ -23,8 +23,8 @@ inline constexpr bool is_double_double = std::is_same_v<T, DoubleDouble>;
 
 constexpr bool is_finite(double x) { return x - x == 0; }
 
-// Returns the number that a pair in memory represents: for any two finite doubles their sum, whose hi may
-// overflow; if hi is NaN or infinite, that value, and lo is ignored.
+// Returns the number that a pair in memory represents. It is the sum of the two doubles, which may overflow,
+// if both are finite; if hi is NaN or infinite, it is hi, and lo is ignored.
 constexpr DoubleDouble normalized(const DoubleDouble& pair) {
   if (!is_finite(pair.hi)) return {pair.hi, 0};
   const auto sum = two_sum(pair.hi, pair.lo);
@@ -39,16 +39,16 @@ constexpr double leading_part(const DoubleDouble& pair) { return normalized(pair
 // Returns the finite number rounded to double away from zero; the largest double stays.
 constexpr double away_from_zero(const DoubleDouble& pair) {
   const DoubleDouble x = normalized(pair);
-  const bool is_below = x.hi > 0 ? x.lo > 0 : x.lo < 0;
+  const bool hi_is_below = x.hi > 0 ? x.lo > 0 : x.lo < 0;
   const double next = std::bit_cast<double>(std::bit_cast<std::uint64_t>(x.hi) + 1);
-  return is_below && is_finite(next) ? next : x.hi;
+  return hi_is_below && is_finite(next) ? next : x.hi;
 }
 
 // Returns the finite number rounded to double towards zero.
 constexpr double truncated(const DoubleDouble& pair) {
   const DoubleDouble x = normalized(pair);
-  const bool is_above = x.hi > 0 ? x.lo < 0 : x.lo > 0;
-  return is_above ? std::bit_cast<double>(std::bit_cast<std::uint64_t>(x.hi) - 1) : x.hi;
+  const bool hi_is_above = x.hi > 0 ? x.lo < 0 : x.lo > 0;
+  return hi_is_above ? std::bit_cast<double>(std::bit_cast<std::uint64_t>(x.hi) - 1) : x.hi;
 }
 
 }  // namespace kintsugi::core

@@ -31,7 +31,7 @@ enum class Overflow : std::uint8_t { infinity, nan, saturate };
 struct Format {
   FormatId id;
   const char* name;
-  bool floating;         // else: two's complement integer of `significand_bits` + 1 bits
+  bool floating;         // false: two's complement integers of `significand_bits` + 1 bits
   int significand_bits;  // including the implicit leading bit
   int exponent_bits;
   int min_exponent;  // 2^min_exponent is the smallest normal number
@@ -62,7 +62,11 @@ constexpr Parts take_apart(double x) {
   const auto bits = std::bit_cast<std::uint64_t>(x);
   const int field = static_cast<int>(bits >> 52) & 0x7ff;
   const std::uint64_t fraction = bits & 0xfffffffffffffULL;
-  Parts parts{(bits >> 63) != 0, false, false, field - 1023, fraction | (1ULL << 52)};
+  Parts parts{.negative = (bits >> 63) != 0,
+              .nan = false,
+              .infinite = false,
+              .exponent = field - 1023,
+              .significand = fraction | (1ULL << 52)};
   if (field == 0x7ff) {
     parts.nan = fraction != 0;
     parts.infinite = fraction == 0;
@@ -123,6 +127,7 @@ constexpr std::uint64_t infinity_pattern(const Format& format) {
   return all_ones(format.exponent_bits) << format.fraction_bits();
 }
 
+// Pattern of the result for a magnitude that is too large: an infinity, or else a finite one.
 constexpr std::uint64_t overflow_pattern(const Format& format, Rounding rounding, bool from_infinity) {
   if (rounding == Rounding::towards_zero && !from_infinity) return largest_finite_pattern(format);
   switch (format.overflow) {
@@ -144,9 +149,10 @@ constexpr std::uint64_t encode_magnitude(const Format& format, const Parts& part
   // Adding the significand with its implicit bit to the exponent field carries by itself, both from the
   // largest subnormal to the smallest normal number and from one binade to the next.
   const auto field = static_cast<std::uint64_t>(leading + format.bias() - 1);
-  if (leading > format.max_exponent) return overflow_pattern(format, rounding, false);
+  constexpr bool from_infinity = false;
+  if (leading > format.max_exponent) return overflow_pattern(format, rounding, from_infinity);
   const std::uint64_t pattern = (field << format.fraction_bits()) + rounded;
-  if (pattern > largest_finite_pattern(format)) return overflow_pattern(format, rounding, false);
+  if (pattern > largest_finite_pattern(format)) return overflow_pattern(format, rounding, from_infinity);
   if (subnormals == Subnormals::flush && pattern < (1ULL << format.fraction_bits())) return 0;
   return pattern;
 }
@@ -163,7 +169,8 @@ constexpr std::uint64_t encode(const Format& format, double x, Rounding rounding
   std::uint64_t pattern = 0;
   if (parts.nan) return nan_pattern(format) << format.storage_shift;
   if (parts.infinite) {
-    pattern = overflow_pattern(format, rounding, true);
+    constexpr bool from_infinity = true;
+    pattern = overflow_pattern(format, rounding, from_infinity);
   } else if (parts.significand != 0) {
     pattern = encode_magnitude(format, parts, rounding, subnormals);
   }
@@ -176,8 +183,8 @@ constexpr double power_of_two(int exponent) {
   return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
 }
 
-// x * 2^exponent with at most one rounding, for any exponent: only the last step can leave the range of
-// normal numbers.
+// x * 2^exponent with at most one rounding, for any exponent: all factors are above 1 or all are below 1, so
+// that a product that has become subnormal or infinite is not brought back.
 constexpr double times_power_of_two(double x, int exponent) {
   constexpr int step = 1000;
   if (-step < exponent && exponent < step) return x * power_of_two(exponent);
@@ -200,12 +207,13 @@ constexpr double decode(const Format& format, std::uint64_t stored) {
   const bool negative = ((pattern >> (format.exponent_bits + fraction_bits)) & 1) != 0;
   const int field = static_cast<int>((pattern >> fraction_bits) & all_ones(format.exponent_bits));
   const std::uint64_t fraction = pattern & all_ones(fraction_bits);
-  const bool top = field == static_cast<int>(all_ones(format.exponent_bits));
+  const bool has_top_exponent = field == static_cast<int>(all_ones(format.exponent_bits));
   double magnitude = 0;
-  if (top && (format.finite_top_exponent ? fraction == all_ones(fraction_bits) : fraction != 0)) {
+  if (has_top_exponent &&
+      (format.finite_top_exponent ? fraction == all_ones(fraction_bits) : fraction != 0)) {
     return std::bit_cast<double>(0x7ff8000000000000ULL);
   }
-  if (top && !format.finite_top_exponent) {
+  if (has_top_exponent && !format.finite_top_exponent) {
     magnitude = std::bit_cast<double>(0x7ff0000000000000ULL);
   } else if (field == 0) {
     magnitude = static_cast<double>(fraction) * power_of_two(format.min_quantum());

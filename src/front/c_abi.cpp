@@ -41,20 +41,23 @@ kintsugi_status guarded(Body&& body) noexcept {
   }
 }
 
+// Checks the arguments of kintsugi_prepare and returns the prepared operand. `target`, in which the caller
+// stores the result, is only checked.
 kintsugi_prepared checked_prepare(kintsugi_plan given, kintsugi_side side, const void* data,
-                                  const kintsugi_prepared* prepared, bool borrow) {
+                                  const kintsugi_prepared* target, Original original) {
   const FloatingEnvironment environment;
   check_not_null(given, "plan");
-  check_not_null(prepared, "prepared");
+  check_not_null(target, "prepared");
   if (side != KINTSUGI_A && side != KINTSUGI_B) {
     fail(Status::invalid_argument, "side = {} is neither 0 (A) nor 1 (B)", static_cast<int>(side));
   }
   const Plan& plan = *given->plan;
   check_data(plan.problem, data, side == KINTSUGI_A ? "a" : "b");
   check_engine_runs(plan);
-  return new kintsugi_prepared_s{prepare(plan, side == KINTSUGI_A ? Side::a : Side::b, data, borrow)};
+  return new kintsugi_prepared_s{prepare(plan, side == KINTSUGI_A ? Side::a : Side::b, data, original)};
 }
 
+// Writes as much of the text as the buffer takes, by the rules of kintsugi_plan_describe.
 void write_text(const std::string& text, char* buffer, size_t capacity, size_t* needed) {
   if (buffer == nullptr && capacity != 0) {
     fail(Status::invalid_argument, "buffer is null and capacity = {}", capacity);
@@ -66,7 +69,8 @@ void write_text(const std::string& text, char* buffer, size_t capacity, size_t* 
   buffer[length] = '\0';
 }
 
-// Multiplies with BLAS's arguments: all four types equal, the handle's settings.
+// Multiplies host matrices by BLAS's arguments: A, B, C and the scalars have one type, and the handle's
+// settings are in force.
 kintsugi_status gemm_of_type(kintsugi_type type, kintsugi_handle handle, kintsugi_layout layout,
                              kintsugi_op op_a, kintsugi_op op_b, int64_t m, int64_t n, int64_t k,
                              const void* alpha, const void* a, int64_t lda, const void* b, int64_t ldb,
@@ -182,12 +186,12 @@ kintsugi_status kintsugi_plan_execute(kintsugi_handle handle, kintsugi_plan plan
 
 kintsugi_status kintsugi_prepare(kintsugi_handle, kintsugi_plan plan, kintsugi_side side, const void* data,
                                  kintsugi_prepared* prepared) {
-  return guarded([&] { *prepared = checked_prepare(plan, side, data, prepared, false); });
+  return guarded([&] { *prepared = checked_prepare(plan, side, data, prepared, Original::copied); });
 }
 
 kintsugi_status kintsugi_prepare_borrowed(kintsugi_handle, kintsugi_plan plan, kintsugi_side side,
                                           const void* data, kintsugi_prepared* prepared) {
-  return guarded([&] { *prepared = checked_prepare(plan, side, data, prepared, true); });
+  return guarded([&] { *prepared = checked_prepare(plan, side, data, prepared, Original::borrowed); });
 }
 
 void kintsugi_prepared_destroy(kintsugi_prepared prepared) { delete prepared; }
@@ -253,13 +257,13 @@ kintsugi_status kintsugi_calibrate(const kintsugi_calibration* calibration) {
   return guarded([&] {
     const FloatingEnvironment environment;
     const kintsugi_calibration given = check_calibration(calibration);
-    const auto report = [&](double done, const std::string& step) {
+    const auto report_progress = [&](double done, const std::string& step) {
       if (given.progress != nullptr) given.progress(given.progress_user, done, step.c_str());
     };
-    const std::string file =
-        calibrate_device(given.file == nullptr ? "" : given.file, given.quick != 0, given.blind != 0, report);
-    plan_cache().clear();
-    report(1, file);
+    const std::string file = calibrate_device(given.file == nullptr ? "" : given.file, given.quick != 0,
+                                              given.blind != 0, report_progress);
+    plan_cache().clear();  // kept plans were made with the costs of the old profile
+    report_progress(1, file);
   });
 }
 

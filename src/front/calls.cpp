@@ -15,7 +15,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// The settings file is read once; a file that is wrong is reported by every call.
+// Returns the settings of the settings file, which the first call reads. If the file is wrong, every call
+// fails.
 const SettingLayer& settings_of_file() {
   static constinit MadeOnce layer(file_settings);
   return layer.get();
@@ -45,7 +46,8 @@ LogSink log_of(kintsugi_handle handle) {
   return sink;
 }
 
-// Writes one line per process to the log, in the first call whose sink takes it.
+// Logs the variables that begin with KINTSUGI_ and are no settings: one line per process, by the first call
+// whose sink takes errors.
 void log_unknown_variables(const LogSink& log) {
   static std::atomic_flag written;
   if (log.level < LogLevel::error || written.test()) return;
@@ -55,7 +57,7 @@ void log_unknown_variables(const LogSink& log) {
   if (!line.empty() && !written.test_and_set()) log.write(LogLevel::error, line);
 }
 
-// C is written: nothing that goes wrong from here on may make the call a failure.
+// C is written by now, so an error of the log must not become a failure of the call.
 void log_execution(const LogSink& log, const Report& report) noexcept {
   if (log.function == nullptr) return;
   try {
@@ -67,12 +69,12 @@ void log_execution(const LogSink& log, const Report& report) noexcept {
                             plan.problem.n, plan.problem.k, plan.problem.batch_count, plan.engine->name()));
     }
     if (log.level >= LogLevel::debug) log.write(LogLevel::debug, describe_report(report));
-  } catch (...) {  // an error of the log must not become one of the call
+  } catch (...) {
   }
 }
 
-// Returns the handle's memory for a device's report, which the first call allocates. Null without a handle
-// and for host or native plans, which need no device report.
+// Returns the handle's memory for the report of the current context's device, which the first call in the
+// context allocates. Null without a handle and for host or native plans, which need no device report.
 std::shared_ptr<const DeviceReportMemory> reserve_device_report(kintsugi_handle handle, const Plan& plan,
                                                                 const Queue& queue) {
   if (handle == nullptr || plan.problem.memory != MemorySpace::device || plan.is_native()) return nullptr;
@@ -83,18 +85,19 @@ std::shared_ptr<const Plan> make_uncached_plan(kintsugi_handle handle, const Pro
                                                const Settings& settings, const CheckedOptions& call) {
   check_queue_of(problem, call.queue);
   auto plan = std::make_shared<const Plan>(make_plan(problem, settings, call.allocator, call.queue));
-  // Allocates the report's memory now, since an execution may be captured in a graph, where nothing
-  // allocates.
+  // Allocates the report's memory now: an execution may be captured in a graph, and nothing can be allocated
+  // then.
   reserve_device_report(handle, *plan, plan->queue);
   return plan;
 }
 
-// Returns the key of the thread's present call: thread-local, so that its strings' memory is reused.
+// Returns the key of the call in memory of the thread, which its next call overwrites: calls thus reuse the
+// memory of the key's strings.
 PlanKey& key_of_call(kintsugi_handle handle, const Problem& problem, const CheckedOptions& call) {
   thread_local PlanKey key;
   key.problem = problem;
   key.allocator = call.allocator;
-  key.surroundings = surroundings_of(problem);  // the thread's device context, its OpenMP threads, fork depth
+  key.surroundings = surroundings_of(problem);
   key.settings.clear();
   call.append_settings(key.settings);
   if (handle != nullptr) key.settings += handle->settings_text;
@@ -103,13 +106,16 @@ PlanKey& key_of_call(kintsugi_handle handle, const Problem& problem, const Check
   return key;
 }
 
-// Uses the environment stored in the key, since another thread may have changed the process's meanwhile.
+// Makes the plan of the key with the environment that the key has: another thread may have changed the
+// process's environment meanwhile.
 std::shared_ptr<const Plan> make_plan_of_key(kintsugi_handle handle, const PlanKey& key,
                                              const CheckedOptions& call) {
   const Settings settings = settings_for(handle, call.layer(), settings_of_environment(key.environment));
   return std::make_shared<const Plan>(make_plan(key.problem, settings, call.allocator));
 }
 
+// Returns the kept plan of an equal call, or makes one and keeps it. For matrices on a device the key has the
+// device's context. For host matrices it has none, although a named engine may have planned for a device.
 std::shared_ptr<const Plan> cached_plan(kintsugi_handle handle, const Problem& problem,
                                         const CheckedOptions& call) {
   const PlanKey& key = key_of_call(handle, problem, call);
@@ -122,8 +128,9 @@ std::shared_ptr<const Plan> cached_plan(kintsugi_handle handle, const Problem& p
   return plan;
 }
 
-// Returns the plan for the prepared operands that are given. Under the policy auto, an operand that was
-// prepared for another program, and would have to be split again, counts as not prepared.
+// Returns the plan for a call that gives these prepared operands. It is first made as if each of them had the
+// slices that the plan needs. Under the policy auto, which counts the time of splits, it is made again if one
+// has other slices, since that operand has to be split again.
 std::shared_ptr<const Plan> plan_for(kintsugi_handle handle, Problem problem, const CheckedOptions& call,
                                      const GivenPrepared& given) {
   problem.prepared_a = given.a != nullptr;
@@ -137,18 +144,19 @@ std::shared_ptr<const Plan> plan_for(kintsugi_handle handle, Problem problem, co
   return problem == plan->problem ? plan : cached_plan(handle, problem, call);
 }
 
-// `queue` is that of the call's options, for operands that name none.
+// Executes the plan on the operands' queue, or on `queue` if the operands name none; a handle gets the
+// report.
 void execute_on(const Queue& queue, kintsugi_handle handle, const std::shared_ptr<const Plan>& plan,
                 const kintsugi_operands* operands) {
   const LogSink log = log_of(handle);
   Report report;
-  std::shared_ptr<const DeviceReportMemory> on_device;
+  std::shared_ptr<const DeviceReportMemory> device_report;
   try {
     Operands checked = check_operands(plan->problem, operands);
     if (checked.queue.kind == QueueKind::host) checked.queue = queue;
     check_engine_runs(*plan);
-    on_device = reserve_device_report(handle, *plan, checked.queue);
-    if (on_device != nullptr) checked.device_report = on_device->get();
+    device_report = reserve_device_report(handle, *plan, checked.queue);
+    if (device_report != nullptr) checked.device_report = device_report->get();
     execute(*plan, checked, report);
   } catch (const Error& error) {
     log.write(LogLevel::error, error.what());
@@ -157,7 +165,7 @@ void execute_on(const Queue& queue, kintsugi_handle handle, const std::shared_pt
   if (handle == nullptr) return;
   report.plan = plan;
   handle->report = std::move(report);
-  handle->device_report = std::move(on_device);
+  handle->device_report = std::move(device_report);
   log_execution(log, handle->report);
 }
 

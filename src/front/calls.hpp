@@ -1,5 +1,5 @@
-// Calls of the C ABI that plan or execute: settings in force, plans made or found, execution with report and
-// log.
+// Calls of the C ABI that plan or execute. They find the settings in force, make a plan or find a kept one,
+// and execute it with report and log.
 #pragma once
 
 #include <memory>
@@ -10,12 +10,13 @@
 
 namespace kintsugi::core {
 
-// Returns the settings in force for calls that set none.
+// Returns the settings in force for calls with the handle whose options set none.
 Settings settings_in_force(kintsugi_handle handle);
 
-// Returns a new plan for the caller to keep. Fails as make_plan() does, and for bad arguments.
+// Returns a new plan, which the caller keeps. Fails as make_plan() does, and for bad arguments.
 std::shared_ptr<const Plan> plan_of_caller(kintsugi_handle handle, const kintsugi_problem* problem,
                                            const kintsugi_options* options);
+// Returns a new plan for the described problem under the described settings (kintsugi_plan_read).
 std::shared_ptr<const Plan> plan_of_description(kintsugi_handle handle, const char* description,
                                                 const kintsugi_options* options);
 
@@ -23,8 +24,8 @@ std::shared_ptr<const Plan> plan_of_description(kintsugi_handle handle, const ch
 void execute_for_caller(kintsugi_handle handle, const std::shared_ptr<const Plan>& plan,
                         const kintsugi_operands* operands);
 
-// Executes the problem by the kept plan of an earlier call, or by a new one if there is none; a handle gets
-// the report.
+// Executes the problem by the plan that an earlier call left in the cache, or by a new one if there is none;
+// a handle gets the report.
 void multiply_for_caller(kintsugi_handle handle, const kintsugi_problem* problem,
                          const kintsugi_options* options, const kintsugi_operands* operands);
 

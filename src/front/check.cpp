@@ -19,8 +19,8 @@ constexpr std::size_t first_size(const kintsugi_options*) { return 104; }
 constexpr std::size_t first_size(const kintsugi_operands*) { return 80; }
 constexpr std::size_t first_size(const kintsugi_calibration*) { return 40; }
 
-// Returns the caller's struct; members that it is too short for have their defaults. A struct longer than
-// ours is a newer caller's; its bytes beyond the end of this version's must be zero.
+// Returns a copy of the caller's struct. Members that an older, shorter struct does not have get their
+// defaults. A struct longer than this version's is a newer caller's; its additional bytes must be zero.
 template <class Struct>
 Struct read_struct(const Struct* given, const Struct& defaults, const char* name) {
   check_not_null(given, name);
@@ -44,7 +44,8 @@ void check_reserved(std::int32_t reserved, const char* name) {
   if (reserved != 0) fail(Status::invalid_argument, "{}.reserved = {} must be 0", name, reserved);
 }
 
-// `member` of the struct `name`; empty if `name` is the value itself.
+// Fails unless the value is in 0...last. The message names it `name` followed by `member`: a struct and its
+// ".member", or a value that is in no struct.
 void check_enum(std::int32_t value, std::int32_t last, const char* name, const char* member = "") {
   if (value < 0 || value > last)
     fail(Status::invalid_argument, "{}{} = {} is not in 0...{}", name, member, value, last);
@@ -61,7 +62,8 @@ constexpr ForeignValue foreign_ops[] = {
     {'t', "the letter 't' of BLAS"}, {'C', "the letter 'C' of BLAS"}, {'c', "the letter 'c' of BLAS"}};
 constexpr ForeignValue foreign_layouts[] = {{101, "CBLAS's CblasRowMajor"}, {102, "CBLAS's CblasColMajor"}};
 
-// `accepted`: names of the values from 0 on.
+// Like check_enum(), with a message that lists the `accepted` values and says if the value is a `foreign`
+// one.
 void check_named_enum(std::int32_t value, std::int32_t last, const char* name, const char* accepted,
                       std::span<const ForeignValue> foreign) {
   if (value >= 0 && value <= last) return;
@@ -76,7 +78,8 @@ void check_op(std::int32_t op, const char* name) {
                    foreign_ops);
 }
 
-// Limit of sizes: sums of a few of them and their products with element sizes stay far below 2^63.
+// Largest size that is accepted: sums of a few sizes, and products of a size and an element's bytes, stay far
+// below 2^63.
 constexpr std::int64_t largest_count = std::int64_t{1} << 48;
 
 void check_size(std::int64_t value, const char* name) {
@@ -169,15 +172,16 @@ Queue check_queue(const kintsugi_queue& queue, const char* name) {
   return {static_cast<QueueKind>(queue.kind), queue.stream};
 }
 
-// Returns the settings that options have, under their names in the table.
-std::array<std::pair<const char*, const char*>, 5> texts_of(const kintsugi_options& options) {
+// Settings among the options, each with its name in the table of settings: those whose values are texts
+// (nullptr: not set), and those whose values are numbers (0: not set).
+std::array<std::pair<const char*, const char*>, 5> text_settings(const kintsugi_options& options) {
   return {{{"accuracy", options.accuracy},
            {"scheme", options.scheme},
            {"engine", options.engine},
            {"policy", options.policy},
            {"accumulator", options.accumulator}}};
 }
-std::array<std::pair<const char*, std::int64_t>, 2> numbers_of(const kintsugi_options& options) {
+std::array<std::pair<const char*, std::int64_t>, 2> number_settings(const kintsugi_options& options) {
   return {{{"workspace_limit", options.workspace_limit}, {"threads", options.threads}}};
 }
 
@@ -213,8 +217,8 @@ void check_data(const Problem& problem, const void* data, const char* name) {
   check_not_null(data, name);
   if (problem.batch_kind != BatchKind::pointers || problem.memory == MemorySpace::device) return;
   const auto* pointers = static_cast<const void* const*>(data);
-  for (std::int64_t element = 0; element < problem.batch_count; ++element) {
-    if (pointers[element] == nullptr) fail(Status::invalid_argument, "{}[{}] is null", name, element);
+  for (std::int64_t item = 0; item < problem.batch_count; ++item) {
+    if (pointers[item] == nullptr) fail(Status::invalid_argument, "{}[{}] is null", name, item);
   }
 }
 
@@ -297,21 +301,22 @@ void write_problem(const Problem& problem, kintsugi_problem* target) {
 
 SettingLayer CheckedOptions::layer() const {
   SettingLayer layer;
-  for (const auto& [name, value] : texts_of(given)) {
+  for (const auto& [name, value] : text_settings(given)) {
     if (value != nullptr) layer.set(find_setting(name), value, "options");
   }
-  for (const auto& [name, value] : numbers_of(given)) {
+  for (const auto& [name, value] : number_settings(given)) {
     if (value != 0) layer.set(find_setting(name), fmt::format("{}", value), "options");
   }
   return layer;
 }
 
-// Numbers have a fixed length and every text ends with a zero, which no text contains; a letter before it
-// tells an unset text from an empty one. So different options give different texts.
+// Different options append different texts: numbers have a fixed length, a text ends with a zero byte, which
+// it cannot contain, and the letter before the text distinguishes one that is not set ("n") from an empty one
+// ("t").
 void CheckedOptions::append_settings(std::string& text) const {
-  for (const auto& [name, value] : numbers_of(given))
+  for (const auto& [name, value] : number_settings(given))
     text.append(reinterpret_cast<const char*>(&value), sizeof value);
-  for (const auto& [name, value] : texts_of(given))
+  for (const auto& [name, value] : text_settings(given))
     text.append(value == nullptr ? "n" : "t").append(value == nullptr ? "" : value).append(1, '\0');
 }
 

@@ -12,16 +12,16 @@
 
 struct kintsugi_handle_s {
   kintsugi::core::SettingLayer settings;
-  std::string settings_text;  // settings.text()
+  std::string settings_text;  // settings.text(), stored since every call compares it (front/plan_cache.hpp)
   kintsugi_log log = nullptr;
   void* log_user = nullptr;
   kintsugi::core::Report report;
-  kintsugi::core::DeviceReports device_reports;
-  // Device's report of the last execution; nullptr if that ran on no device or was a native product.
+  kintsugi::core::DeviceReports device_reports;  // memory for the reports of devices, one per context
+  // Report of the device of the last execution; nullptr if no device ran it or it was a native product.
   std::shared_ptr<const kintsugi::core::DeviceReportMemory> device_report;
 };
 
-// The plan lives on in the report of a handle that executed it.
+// The plan is shared: the report of a handle that executed it may outlive kintsugi_plan_destroy().
 struct kintsugi_plan_s {
   std::shared_ptr<const kintsugi::core::Plan> plan;
 };

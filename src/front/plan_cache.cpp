@@ -38,7 +38,8 @@ PlanCache::Position PlanCache::find_position(const PlanKey& key, std::size_t has
   return found == last ? plans_.end() : found->second;
 }
 
-// A fork waits for this lock, so that a child finds the lists in a consistent state.
+// lock_shared_state() takes a lock for which fork() waits, so that a child finds the lists in a consistent
+// state.
 std::shared_ptr<const Plan> PlanCache::find(const PlanKey& key) {
   const auto lock = lock_shared_state();
   if (!plans_.empty() && plans_.front().key == key) return plans_.front().plan;
@@ -60,7 +61,7 @@ void PlanCache::keep(const PlanKey& key, const std::shared_ptr<const Plan>& plan
   std::list<Element> removed;  // destroyed after the lock is released
   const std::size_t hash = hash_of(key);
   const auto lock = lock_shared_state();
-  if (const Position before = find_position(key, hash); before != plans_.end()) remove(before, removed);
+  if (const Position older = find_position(key, hash); older != plans_.end()) remove(older, removed);
   if (plans_.size() == max_plans) remove(std::prev(plans_.end()), removed);
   positions_.emplace(hash, element.begin());
   plans_.splice(plans_.begin(), element);

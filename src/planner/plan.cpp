@@ -32,7 +32,7 @@ namespace {
        native_coefficient(problem.type, problem.products()));
 }
 
-// Returns checked candidates if the contract needs them and the policy allows them; else none.
+// Returns the checked candidates if the contract needs them and the policy allows them; else none.
 std::vector<Candidate> checked_by_policy(const Plan& plan) {
   const bool must_emulate =
       plan.request.policy == Policy::emulate || !native_meets(plan.contract, plan.problem);
@@ -64,35 +64,35 @@ void select_candidates(Plan& plan) {
   if (plan.candidates.empty()) fail_unreachable(plan);
 }
 
-// Seconds that the first candidate is expected to take on one thread; 0 without an emulation, or if the time
-// is not known.
+// Returns the seconds that the first candidate is expected to take on one thread; 0 if it is native or its
+// time is not known.
 double expected_seconds(const Plan& plan) {
   const Program& program = plan.candidates.front().program;
-  const bool is_counted = !plan.is_native() && (program.recombination == Recombination::weighted ||
-                                                program.recombination == Recombination::residues);
-  if (!is_counted) return 0;
+  const bool is_known = !plan.is_native() && (program.recombination == Recombination::weighted ||
+                                              program.recombination == Recombination::residues);
+  if (!is_known) return 0;
   return plan.engine->product_seconds() * static_cast<double>(plan.problem.batch_count) *
          expected_times(*plan.engine, program, plan.problem).emulated;
 }
 
-// Takes fewer threads for short calls. A thread that has less to do than min_seconds_of_thread costs as much
-// as it saves: a call has about eight parallel loops. Longer calls gain from threads on a busy machine too
-// (base/threads/workers.hpp).
+// Plans fewer threads for short calls. A call has about eight parallel loops, so that a thread which has less
+// to do than min_seconds_of_thread costs as much as it saves. Longer calls gain from threads even on a busy
+// machine (base/threads/workers.hpp).
 void limit_threads(Plan& plan) {
   constexpr double min_seconds_of_thread = 100e-6;
   constexpr double max_seconds_of_short_call = 20e-3;
   const double seconds = expected_seconds(plan);
   if (seconds == 0) return;
-  plan.is_short = seconds < max_seconds_of_short_call;
-  if (plan.is_short)
+  plan.is_short_call = seconds < max_seconds_of_short_call;
+  if (plan.is_short_call)
     plan.threads = std::clamp(static_cast<int>(seconds / min_seconds_of_thread), 1, plan.threads);
 }
 
 void set_workspace(Plan& plan) {
   plan.blocking = fit_blocking(plan, plan.request.workspace_limit);
-  // Host matrices on a device are copied in stages that take no host workspace.
-  const bool staged = plan.engine->device() != nullptr && plan.problem.memory == MemorySpace::host;
-  plan.workspace_bytes = staged ? 0 : workspace_bytes(plan, plan.blocking);
+  // An engine with a device copies host matrices there in stages, which take no host workspace.
+  const bool is_staged = plan.engine->device() != nullptr && plan.problem.memory == MemorySpace::host;
+  plan.workspace_bytes = is_staged ? 0 : workspace_bytes(plan, plan.blocking);
 }
 
 }  // namespace
@@ -140,15 +140,17 @@ bool runs_in_callers_context(const Plan& plan) {
 
 namespace {
 
+enum class Gain { expected, assumed };  // PlanRequest::assumes_gain
+
 Plan plan_with(const Problem& problem, const Settings& given, const Allocator& allocator, const Queue& queue,
-               bool assumes_gain) {
+               Gain gain) {
   Plan plan;
   plan.problem = problem;
   plan.allocator = allocator;
   plan.queue = queue;
   plan.settings = without_contradictions(given, problem);
   plan.request = read_request(plan.settings);
-  plan.request.assumes_gain = assumes_gain;
+  plan.request.assumes_gain = gain == Gain::assumed;
   plan.threads = usable_threads(plan.request.threads == 0 ? omp_get_max_threads() : plan.request.threads);
   plan.engine = &select_engine(problem, plan.request.engine, plan.warnings);
   if (plan.engine->device() != nullptr) {
@@ -166,11 +168,11 @@ Plan plan_with(const Problem& problem, const Settings& given, const Allocator& a
 
 Plan make_plan(const Problem& problem, const Settings& given, const Allocator& allocator,
                const Queue& queue) {
-  return plan_with(problem, given, allocator, queue, false);
+  return plan_with(problem, given, allocator, queue, Gain::expected);
 }
 
 Plan make_emulating_plan(const Problem& problem, const Settings& settings) {
-  return plan_with(problem, settings, {}, {}, true);
+  return plan_with(problem, settings, {}, {}, Gain::assumed);
 }
 
 }  // namespace kintsugi::core

@@ -28,13 +28,14 @@ struct Problem {
   BatchKind batch_kind = BatchKind::strided;
   MemorySpace memory = MemorySpace::host;  // memory of A, B and C
   bool device_scalars = false;             // alpha and beta are in device memory
-  bool prepared_a = false;                 // A will be a prepared operand; the policy auto alone uses this
+  bool prepared_a = false;                 // A will be a prepared operand; only the policy auto uses this
   bool prepared_b = false;
 
-  // Sizes of the real product that ranges, splits, schedules and bounds are about (base/embedding.hpp): each
-  // part of a complex element sums 2 k products, and each column of op(B) becomes two vectors.
+  // Sizes of the real product to which ranges, splits, schedules and bounds refer. For complex elements it is
+  // the embedding (base/embedding.hpp): each part of an element of C sums 2 k products, and each column of
+  // op(B) becomes two vectors.
   std::int64_t parts() const { return complex ? 2 : 1; }
-  std::int64_t products() const { return parts() * k; }
+  std::int64_t products() const { return parts() * k; }  // inner length: products that a sum has
   std::int64_t vectors_b() const { return parts() * n; }
 
   friend bool operator==(const Problem&, const Problem&) = default;
@@ -57,7 +58,8 @@ decltype(auto) with_element_type(const Problem& problem, Visit&& visit) {
                                           : visit.template operator()<double>();
 }
 
-// Returns the rows x columns view of a matrix with a leading dimension, after op except for its conjugation.
+// Returns the view of op(X), without the conjugation, of a stored matrix X with a leading dimension; op(X) is
+// rows x columns.
 template <class T>
 MatrixView<T> matrix_view(T* data, Layout layout, Op op, std::int64_t rows, std::int64_t columns,
                           std::int64_t ld) {

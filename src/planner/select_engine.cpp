@@ -10,20 +10,20 @@ namespace kintsugi::core {
 
 namespace {
 
-// Largest size or leading dimension of the problem. The leading dimension of a single row or column does not
-// count.
+// Returns the largest size or leading dimension of the problem. A leading dimension counts only if the matrix
+// has several lines, so that it is used.
 std::int64_t largest_size(const Problem& problem) {
-  const auto used = [&](std::int64_t ld, std::int64_t rows, std::int64_t columns, Op op) {
+  const auto ld_if_used = [&](std::int64_t ld, std::int64_t rows, std::int64_t columns, Op op) {
     const bool has_contiguous_columns = (problem.layout == Layout::column_major) == (op == Op::none);
     return (has_contiguous_columns ? columns : rows) > 1 ? ld : 0;
   };
   return std::max({problem.m, problem.vectors_b(), problem.products(),
-                   used(problem.lda, problem.m, problem.k, problem.op_a),
-                   used(problem.ldb, problem.k, problem.n, problem.op_b),
-                   used(problem.ldc, problem.m, problem.n, Op::none)});
+                   ld_if_used(problem.lda, problem.m, problem.k, problem.op_a),
+                   ld_if_used(problem.ldb, problem.k, problem.n, problem.op_b),
+                   ld_if_used(problem.ldc, problem.m, problem.n, Op::none)});
 }
 
-// False for double-double on a device: devices multiply it neither as residues nor natively.
+// False for double-double operands on a device, which multiplies them neither as residues nor natively.
 bool multiplies(const Engine& engine, OperandType type) {
   return type != OperandType::dd || engine.device() == nullptr;
 }
@@ -33,8 +33,8 @@ void check_settings_of(const Engine& engine) {
     fail(Status::bad_setting, "engine {}: {}", engine.name(), refused);
 }
 
-// Returns the first engine that works where the matrices are; host matrices are copied to a device only for
-// an engine that was named. Adds a warning for every engine before it that cannot run here.
+// Returns the first engine that can run here and works where the matrices are: host matrices are copied to a
+// device only if the caller names the engine. Adds a warning for each engine before it that cannot run here.
 const Engine& first_available_engine(const Problem& problem, std::int64_t size,
                                      std::vector<std::string>& warnings) {
   std::string reasons;

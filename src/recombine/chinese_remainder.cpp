@@ -47,7 +47,7 @@ Digits digits_of(const Integer& integer) {
   return digits;
 }
 
-// Sets the bits of a digit from bit `position` on, which are still zero.
+// Writes a digit into the integer's bits from bit `position` on, which must be zero.
 void set_digit(Integer& integer, std::uint64_t digit, int position) {
   const int limb = position / 64;
   const int offset = position % 64;
@@ -55,11 +55,12 @@ void set_digit(Integer& integer, std::uint64_t digit, int position) {
   if (offset + digit_bits > 64 && limb + 1 < residue_limbs) integer.limb[limb + 1] |= digit >> (64 - offset);
 }
 
-// Sets the residues of weighted sums of three numbers below `modulus`. Each product is below 2^16, so that
-// multiplying the sum by the reciprocal, rounded up, gives the exact quotient.
-KINTSUGI_VECTORIZED void weigh(const std::uint8_t* first, const std::uint8_t* second,
-                               const std::uint8_t* third, const std::array<std::uint32_t, 3>& weights,
-                               int modulus, std::uint8_t* residues) {
+// Sets the residues of weighted sums of three numbers below `modulus`. Each of the three products is below
+// 2^16: for such sums a multiplication by the reciprocal, rounded up, gives the exact quotient.
+KINTSUGI_VECTORIZED void set_weighted_residues(const std::uint8_t* first, const std::uint8_t* second,
+                                               const std::uint8_t* third,
+                                               const std::array<std::uint32_t, 3>& weights, int modulus,
+                                               std::uint8_t* residues) {
   const auto divisor = static_cast<std::uint64_t>(modulus);
   const std::uint64_t reciprocal = ((std::uint64_t{1} << 32) + divisor - 1) / divisor;
   for (int e = 0; e < lanes; ++e) {
@@ -71,7 +72,7 @@ KINTSUGI_VECTORIZED void weigh(const std::uint8_t* first, const std::uint8_t* se
 }  // namespace
 
 ChineseRemainder::ChineseRemainder(const ResidueSystem& system) : system_(system) {
-  const Integer product = product_without(-1);
+  const Integer product = product_without(no_modulus);
   digits_ = (product.length() + digit_bits - 1) / digit_bits;
   product_ = digits_of<Digits>(product);
   for (int t = 0; t < system_.count(); ++t) {
@@ -167,10 +168,11 @@ const ChineseRemainder::Residues& ResidueLanes::of_part(std::int64_t part, std::
   std::array<const std::uint8_t*, 3> groups{};
   for (int t = 0; t < basis.count(); ++t) {
     const int modulus = basis.modulus(t);
-    // With two groups the second also stands for the third, whose weight is 0.
+    // If there are two groups, the second is passed as the third, too, whose weight is 0.
     const int count = basis.has_root(t) ? 2 : 3;
     for (int s = 0; s < count; ++s) groups[s] = group_at(basis.first_slice(t) + s, modulus, i, j, sums[s]);
-    weigh(groups[0], groups[1], groups[count - 1], weights_.of(part, t), modulus, copies_[t].data());
+    set_weighted_residues(groups[0], groups[1], groups[count - 1], weights_.of(part, t), modulus,
+                          copies_[t].data());
     pointers_[t] = copies_[t].data();
   }
   return pointers_;

@@ -19,7 +19,8 @@ namespace kintsugi::core {
 // Limbs of 64 bits that hold the product of all moduli, which has 342 bits.
 inline constexpr int residue_limbs = 6;
 
-// Recombination by a set of moduli. With M their product and q_t the inverse of M / m_t modulo m_t,
+// Recombination by a set of moduli m_t. With r_t the residues, M the product of the moduli and q_t the
+// inverse of M / m_t modulo m_t, the integer is
 //   N = sum over t of ((r_t q_t) mod m_t) (M / m_t)   mod M.
 class ChineseRemainder {
  public:
@@ -32,7 +33,7 @@ class ChineseRemainder {
   static constexpr int max_digits = 9;
 
   struct Sums {
-    alignas(64) double quotient[lanes];           // the sum divided by the moduli's product
+    alignas(64) double quotient[lanes];           // the sum divided by M, then rounded to an integer
     alignas(64) double digit[max_digits][lanes];  // digits of the sum, signed and without carries
   };
 
@@ -43,13 +44,15 @@ class ChineseRemainder {
   // Computes the sums of `lanes` elements; residues[t] points to their residues modulo m_t.
   void sum_up(const Residues& residues, Sums& sums) const;
 
-  // Returns the integer N, |N| < M / 4, whose residues are those of `lane`.
+  // Returns the integer N, |N| < M / 4, of element `lane` from its sums.
   ExactNumber<residue_limbs> number(const Sums& sums, int lane) const;
 
  private:
   using Digits = std::array<double, max_digits>;
 
-  // Product of all moduli but modulus `excluded`; -1: of all.
+  static constexpr int no_modulus = -1;
+
+  // Product of all moduli but modulus `excluded`, or of all moduli (no_modulus).
   WideInteger<residue_limbs> product_without(int excluded) const;
   int inverse_of_cofactor(int t) const;
 
@@ -60,9 +63,8 @@ class ChineseRemainder {
   std::array<int, max_moduli> inverses_{};      // q_t
 };
 
-// Weights w, 0 <= w < m_t, of the group sums modulo m_t whose weighted sum is the residue of the real (part
-// 0) or the imaginary part (1): of two groups where -1 has a square root modulo m_t, else of three
-// (arith/residue/complex_residue.hpp).
+// Weights of ComplexBasis::part_weights(), computed once: the sums of a modulus' two or three groups,
+// multiplied by them, add up to the residue of the real part (part 0) or of the imaginary part (part 1).
 class PartWeights {
  public:
   explicit PartWeights(const ComplexBasis& basis);
@@ -88,8 +90,8 @@ class ResidueLanes {
  private:
   using Lanes = std::array<std::uint8_t, ChineseRemainder::lanes>;
 
-  // Residues of a group's sums: a pointer into the sums if these are bytes and all lanes exist, else to
-  // `copy`.
+  // Residues of a group's sums. Returns a pointer into the sums if these are residues already and no lane is
+  // past the last row; otherwise fills `copy` and returns a pointer to it.
   const std::uint8_t* group_at(int group, int modulus, std::int64_t i, std::int64_t column,
                                Lanes& copy) const;
 
@@ -106,15 +108,15 @@ using ElementIntegers = std::array<ExactNumber<residue_limbs>, static_cast<std::
 
 // Calls visit(i, j, integers) for every element whose row of A and column of B are finite. The sums have
 // `Parts` columns for each column of elements, or one if they are those of complex residues; `columns` always
-// has `Parts` ranges.
+// has `Parts` ranges for each.
 template <std::int64_t Parts, class Visit>
 void for_each_integer(const Accumulators& sums, const ResidueSystem& system,
                       std::span<const VectorRange> rows, std::span<const VectorRange> columns, int threads,
                       const Visit& visit) {
   const ChineseRemainder remainder(system);
   const PartWeights weights(system.basis);
-  const bool complex = !system.basis.empty();
-  const std::int64_t element_columns = complex ? sums.columns : sums.columns / Parts;
+  const bool has_complex_sums = !system.basis.empty();
+  const std::int64_t element_columns = has_complex_sums ? sums.columns : sums.columns / Parts;
 #pragma omp parallel for num_threads(workers_for(element_columns, threads)) schedule(static)
   for (std::int64_t j = 0; j < element_columns; ++j) {
     const FloatingEnvironment environment;
@@ -123,8 +125,9 @@ void for_each_integer(const Accumulators& sums, const ResidueSystem& system,
     std::array<ChineseRemainder::Sums, static_cast<std::size_t>(Parts)> integers;
     for (std::int64_t first = 0; first < sums.rows; first += ChineseRemainder::lanes) {
       for (std::int64_t part = 0; part < Parts; ++part)
-        remainder.sum_up(complex ? residues.of_part(part, first, j) : residues.at(first, Parts * j + part),
-                         integers[part]);
+        remainder.sum_up(
+            has_complex_sums ? residues.of_part(part, first, j) : residues.at(first, Parts * j + part),
+            integers[part]);
       const std::int64_t last = std::min(sums.rows, first + ChineseRemainder::lanes);
       for (std::int64_t i = first; i < last; ++i) {
         if (!rows[i].finite()) continue;

@@ -12,7 +12,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// Bytes of one worker: a row of A and the vectors of a column of B, contiguous.
+// Bytes of scratch memory of one worker: for copies of a row of A and of the vectors of a column of B.
 template <class T>
 std::size_t worker_bytes(std::int64_t length) {
   return array_bytes(1 + parts_of<T>, length, sizeof(RealOf<T>));
@@ -41,6 +41,7 @@ std::complex<T> rounded_element(const T* row, const T* column, std::int64_t leng
   return exact_epilogue(re, im, alpha, beta, c);
 }
 
+// Copies a vector to contiguous memory; double-double numbers are normalized.
 template <class View, class T>
 void gather(const View& vectors, std::int64_t v, T* target) {
   for (std::int64_t p = 0; p < vectors.columns; ++p) target[p] = vectors(v, p);
@@ -59,7 +60,7 @@ std::size_t exact_scratch_bytes(std::int64_t length, int threads) {
 template <class T>
 void multiply_exactly(const OperandView<T>& a, const OperandView<T>& b, std::span<const VectorRange> rows,
                       std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
-                      const std::uint8_t* open, std::byte* scratch, int threads) {
+                      const std::uint8_t* states, std::byte* scratch, int threads) {
   const int workers = workers_for(c.columns, threads);
 #pragma omp parallel for num_threads(workers) schedule(static, 1)
   for (int worker = 0; worker < workers; ++worker) {
@@ -72,7 +73,7 @@ void multiply_exactly(const OperandView<T>& a, const OperandView<T>& b, std::spa
       if (!columns[v].finite()) continue;
       for (std::int64_t part = 0; part < parts_of<T>; ++part) gather(b, v + part, column + part * b.columns);
       for (std::int64_t i = 0; i < c.rows; ++i) {
-        if (!rows[i].finite() || (open != nullptr && open[i + j * c.rows] == 0)) continue;
+        if (!rows[i].finite() || (states != nullptr && states[i + j * c.rows] == 0)) continue;
         gather(a, i, row);
         T& element = c(i, j);
         element = rounded_element(row, column, a.columns, alpha, beta, beta == T(0) ? nullptr : &element);

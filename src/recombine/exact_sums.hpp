@@ -15,12 +15,13 @@ template <class T>
 std::size_t exact_scratch_bytes(std::int64_t length, int threads);
 
 // C = RN(alpha A B + beta C) for finite rows and columns; a is m x k, b is n x k (op(B) transposed). With
-// beta = 0, C is not read. Each part of a complex element is rounded once. If `open` is not null, only the
-// elements (i, j) with open[i + j * c.rows] != 0 are computed. Elements of a row or column with NaN or
-// infinities are not written; write_special_values() writes them.
+// beta = 0, C is not read. Each part of a complex element is rounded once. If `states` is not null, elements
+// (i, j) whose state (ElementCheck::State, recombine/residues.hpp), states[i + j * c.rows], is closed are not
+// computed. Elements of a row or column with NaN or infinities are not written; write_special_values() writes
+// them.
 template <class T>
 void multiply_exactly(const OperandView<T>& a, const OperandView<T>& b, std::span<const VectorRange> rows,
                       std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
-                      const std::uint8_t* open, std::byte* scratch, int threads);
+                      const std::uint8_t* states, std::byte* scratch, int threads);
 
 }  // namespace kintsugi::core

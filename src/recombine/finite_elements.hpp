@@ -12,8 +12,9 @@
 namespace kintsugi::core {
 
 // Calls visit(i, j, element) for every element whose row of A and column of B are finite;
-// write_special_values() writes the others. `columns` has parts_of<T> vectors for each column of C, of the
-// same elements of B, so that looking at the first of them is enough.
+// write_special_values() writes the others. `columns` has parts_of<T> vectors for each column of C. Both
+// vectors of a complex column have the same elements of B, so that the first one tells whether they are
+// finite.
 template <class T, class Visit>
 void for_each_finite_element(std::span<const VectorRange> rows, std::span<const VectorRange> columns,
                              const MatrixView<T>& c, int threads, const Visit& visit) {

@@ -16,8 +16,8 @@ namespace {
 
 constexpr int digit_bits = 32;
 
-// Number of digits of sums whose terms begin at bit 0 ... depth: a product of 64 bits that is shifted within
-// a digit reaches into the two digits above its first.
+// Number of digits of sums whose terms begin at one of the bits 0 ... depth. A term of 64 bits that begins
+// inside a digit reaches into the two digits above it.
 int digits_for(int depth) { return depth / digit_bits + 3; }
 
 // Largest difference of the exponents of slice 0 and slice `last` of one vector, over all vectors.
@@ -59,11 +59,11 @@ void RunningSums::add(const Accumulators& products, const SliceExponents& expone
   for (std::int64_t j = 0; j < columns_; ++j) {
     const FloatingEnvironment environment;
     double* sums = sums_ + j * rows_;
-    const int column = exponents.columns(0, j) - exponents.columns(q, j);
+    const int column_depth = exponents.columns(0, j) - exponents.columns(q, j);
     for (int p = 0; p < products.groups; ++p) {
       const std::int64_t* integers = products.group<std::int64_t>(p) + j * rows_;
       for (std::int64_t i = 0; i < rows_; ++i) {
-        sums[i] += running_term(integers[i], column + exponents.rows(0, i) - exponents.rows(p, i));
+        sums[i] += running_term(integers[i], column_depth + exponents.rows(0, i) - exponents.rows(p, i));
       }
     }
   }
@@ -105,12 +105,12 @@ DigitSums::DigitSums(std::byte* memory, std::int64_t rows, std::int64_t columns,
 void DigitSums::add(const Accumulators& products, const SliceExponents& exponents, int q, int threads) const {
 #pragma omp parallel for num_threads(workers_for(columns_, threads)) schedule(static)
   for (std::int64_t j = 0; j < columns_; ++j) {
-    const int column = exponents.columns(q, j) - exponents.columns(last_b_, j);
+    const int column_position = exponents.columns(q, j) - exponents.columns(last_b_, j);
     for (std::int64_t i = 0; i < rows_; ++i) {
       std::int64_t* digits = digits_ + (i + j * rows_) * count_;
       for (int p = 0; p < products.groups; ++p) {
         const std::int64_t integer = products.group<std::int64_t>(p)[i + j * rows_];
-        add_to_digits(digits, integer, column + exponents.rows(p, i) - exponents.rows(last_a_, i));
+        add_to_digits(digits, integer, column_position + exponents.rows(p, i) - exponents.rows(last_a_, i));
       }
     }
   }

@@ -1,7 +1,8 @@
 // Sums of exact products of slices (Ozaki scheme I; dgemm-tc, step 3), element by element.
 //
-// Slice s of A's row i has the value 2^exponents.rows(s, i) times its integers, slice s of B's vector v
-// 2^exponents.columns(s, v) times its own. Exponents descend with s. A complex column of C has two vectors.
+// Slice s of row i of A is 2^exponents.rows(s, i) times its integers, slice s of vector v of B is
+// 2^exponents.columns(s, v) times its integers. Exponents descend with s. For a complex column of C, B has
+// two vectors.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,8 @@ struct SliceExponents {
   MatrixView<const std::int32_t> columns;  // (slice of B, vector)
 };
 
-// Sums in FP64, rounded after every product, in the order of the calls (arith/product_sum.hpp).
+// Sums in FP64, rounded after every addition of a product, which are in the order of the calls of add()
+// (arith/product_sum.hpp).
 class RunningSums {
  public:
   static std::size_t bytes(std::int64_t rows, std::int64_t columns);
@@ -44,12 +46,13 @@ class RunningSums {
 // Exact sums: integers in 32-bit digits, in units of the product of the last slices' exponents.
 class DigitSums {
  public:
-  // Bytes that suffice for slices of elements below 2^largest whose bits are multiples of 2^smallest.
+  // Bytes that suffice for slices of elements that are below 2^largest and multiples of 2^smallest.
   static std::size_t bytes(std::int64_t rows, std::int64_t columns, int smallest, int largest);
   // Sets the sums of count_a slices of A and count_b slices of B with these exponents to zero.
   DigitSums(std::byte* memory, std::int64_t rows, std::int64_t columns, const SliceExponents& exponents,
             int count_a, int count_b);
 
+  // Adds the same products as RunningSums::add().
   void add(const Accumulators& products, const SliceExponents& exponents, int q, int threads) const;
 
   // C = RN(alpha sum + beta C).

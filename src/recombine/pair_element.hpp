@@ -34,8 +34,8 @@ inline bool may_underflow(double x, double y) {
   return x != 0 && y != 0 && !(std::abs(x * y) >= underflow_limits<DoubleDouble>(1).product);
 }
 
-// True if underflow may have spoiled element (i, j) of alpha A B + beta C, in `sum`, its sum over k in
-// double-double arithmetic, or in the products with alpha and beta. a is m x k, b is n x k; c is null when
+// True if underflow may have spoiled element (i, j) of alpha A B + beta C: its sum over k in double-double
+// arithmetic, which is `sum`, or the products with alpha and beta. a is m x k, b is n x k; c is null when
 // beta = 0.
 inline bool may_underflow(const MatrixView<const DoubleDouble>& a, const MatrixView<const DoubleDouble>& b,
                           std::int64_t i, std::int64_t j, const DoubleDouble& sum, const DoubleDouble& alpha,
@@ -55,8 +55,8 @@ inline bool may_underflow(const MatrixView<const DoubleDouble>& a, const MatrixV
   return min_a * min_b < limits.product;
 }
 
-// Element (i, j) of alpha A B + beta C where double-double arithmetic fails: by IEEE rules if row i of A or
-// column j of B has special values, else the exact result rounded once. a is m x k, b is n x k; c is null
+// Element (i, j) of alpha A B + beta C where double-double arithmetic fails: by IEEE 754 rules if row i of A
+// or column j of B has special values, else the exact result rounded once. a is m x k, b is n x k; c is null
 // when beta = 0.
 inline DoubleDouble pair_element_beyond_range(const MatrixView<const DoubleDouble>& a,
                                               const MatrixView<const DoubleDouble>& b, std::int64_t i,

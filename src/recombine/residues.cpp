@@ -30,13 +30,13 @@ template <class T>
 std::int64_t recombine_checked_residues(const Accumulators& sums, const ResidueSystem& system,
                                         std::span<const VectorRange> rows,
                                         std::span<const VectorRange> columns, const ElementCheck& check,
-                                        T alpha, T beta, const MatrixView<T>& c, std::uint8_t* open,
-                                        bool write, int threads) {
+                                        T alpha, T beta, const MatrixView<T>& c, std::uint8_t* states,
+                                        bool writes, int threads) {
   std::atomic<std::int64_t> still_open = 0;
   const auto visit = [&](std::int64_t i, std::int64_t j, const Integers<T>& exact) {
-    std::uint8_t& state = open[i + j * sums.rows];
+    std::uint8_t& state = states[i + j * sums.rows];
     if (state == ElementCheck::closed) return;
-    // An element that was proved beforehand keeps deviation 0, with which every result passes.
+    // With deviation 0, which an element proved beforehand keeps, round_if_proved() accepts every result.
     ElementDeviations<T> deviations{};
     if (state == ElementCheck::open) {
       for (std::int64_t part = 0; part < parts_of<T>; ++part) {
@@ -49,7 +49,7 @@ std::int64_t recombine_checked_residues(const Accumulators& sums, const ResidueS
     T result;
     if (!round_if_proved<T, residue_limbs>(check.demand, exact, deviations, alpha, beta, old, result)) {
       still_open.fetch_add(1, std::memory_order_relaxed);
-    } else if (write) {
+    } else if (writes) {
       element = result;
       state = ElementCheck::closed;
     }

@@ -13,18 +13,19 @@
 
 namespace kintsugi::core {
 
-// C(i, j) = alpha 2^-(scale_i + scale_j) N_ij + beta C(i, j), rounded once, where N_ij is the integer below a
-// quarter of the moduli's product whose residues are those of sums_t(i, j) modulo the system's moduli. With
-// beta = 0, C is not read. `rows` and `columns` hold the ranges of A's rows and B's columns of this block;
-// elements of a row or column with NaN or infinities are not written; write_special_values writes them. For a
-// complex C, sums and `columns` are as in recombine_weighted, and each part is rounded once.
+// C(i, j) = alpha 2^-(scale_i + scale_j) N_ij + beta C(i, j), rounded once, where N_ij is the integer of
+// magnitude below a quarter of the moduli's product whose residue modulo modulus t is that of sums_t(i, j).
+// With beta = 0, C is not read. `rows` and `columns` hold the ranges of A's rows and B's columns of this
+// block; elements of a row or column with NaN or infinities are not written; write_special_values writes
+// them. For a complex C, sums and `columns` are as in recombine_weighted, and each part is rounded once.
 template <class T>
 void recombine_residues(const Accumulators& sums, const ResidueSystem& system,
                         std::span<const VectorRange> rows, std::span<const VectorRange> columns, T alpha,
                         T beta, const MatrixView<T>& c, int threads);
 
-// Data of the element checks. The rounding-error bounds of its row and column give the largest
-// deviation of (AB)_ij from the integer N_ij (arith/rounding_bound.hpp).
+// Data of the checks of elements. The rounding-error bounds of row i and column j bound the deviation of
+// (AB)_ij, in the units of the scaled integers, from the integer N_ij (largest_deviation() of
+// arith/rounding_bound.hpp).
 struct ElementCheck {
   // State of an element: closed (its result is written), open, or proved (accepted without a check).
   enum State : std::uint8_t { closed, open, proved };
@@ -36,15 +37,15 @@ struct ElementCheck {
   ElementDemand demand;
 };
 
-// Like recombine_residues(), but writes and closes only the elements that are proved, or that are open and
-// meet check.demand. `open` holds the ElementCheck::State of every element; (i, j) has the index i + j *
-// sums.rows. Returns the number of elements that are neither. With write = false, C and `open` stay
-// unchanged.
+// Like recombine_residues(), but accepts only elements that are proved already, or that are open and meet
+// check.demand: it writes and closes them. states[i + j * sums.rows] is the ElementCheck::State of element
+// (i, j). Returns the number of elements that stay open. With writes = false it only counts them: C and
+// `states` stay unchanged.
 template <class T>
 std::int64_t recombine_checked_residues(const Accumulators& sums, const ResidueSystem& system,
                                         std::span<const VectorRange> rows,
                                         std::span<const VectorRange> columns, const ElementCheck& check,
-                                        T alpha, T beta, const MatrixView<T>& c, std::uint8_t* open,
-                                        bool write, int threads);
+                                        T alpha, T beta, const MatrixView<T>& c, std::uint8_t* states,
+                                        bool writes, int threads);
 
 }  // namespace kintsugi::core

@@ -20,15 +20,15 @@ int smallest_exponent(const Accumulators& sums, std::span<const int> exponents) 
 }
 
 // Weighted sum of one element's accumulators.
-template <class Part>
+template <class Accumulator>
 class ElementSum {
  public:
   ElementSum(const Accumulators& sums, std::span<const int> exponents)
       : sums_(sums), exponents_(exponents), smallest_(smallest_exponent(sums, exponents)) {}
 
   double operator()(std::int64_t element) const {
-    typename WeightedSumOf<Part>::type sum(smallest_);
-    for (int g = 0; g < sums_.groups; ++g) sum.add(exponents_[g], sums_.group<Part>(g)[element]);
+    typename WeightedSumOf<Accumulator>::type sum(smallest_);
+    for (int g = 0; g < sums_.groups; ++g) sum.add(exponents_[g], sums_.group<Accumulator>(g)[element]);
     return sum.value();
   }
 
@@ -85,12 +85,12 @@ void recombine_words(const Accumulators& sums, int weight, std::span<const Vecto
   });
 }
 
-// Recombines exact sums: sum(index) is the ExactNumber of one accumulator element.
+// Recombines exact sums: sum(index) is, as ExactNumber, the weighted sum of the element with that index.
 template <class T, class Sum>
 void recombine_exactly(const Sum& sum, std::span<const VectorRange> rows,
                        std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
                        int threads) {
-  const auto part = [&](std::int64_t i, std::int64_t v) {
+  const auto unscaled = [&](std::int64_t i, std::int64_t v) {
     auto exact = sum(i + v * c.rows);
     exact.exponent -= rows[i].scale + columns[v].scale;
     return exact;
@@ -98,25 +98,25 @@ void recombine_exactly(const Sum& sum, std::span<const VectorRange> rows,
   for_each_finite_element(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& element) {
     const T* old = beta == T(0) ? nullptr : &element;
     if constexpr (is_complex<T>) {
-      element = exact_epilogue(part(i, 2 * j), part(i, 2 * j + 1), alpha, beta, old);
+      element = exact_epilogue(unscaled(i, 2 * j), unscaled(i, 2 * j + 1), alpha, beta, old);
     } else {
-      element = exact_epilogue(part(i, j), alpha, beta, old);
+      element = exact_epilogue(unscaled(i, j), alpha, beta, old);
     }
   });
 }
 
-// Recombines sums in double: sum(index) is that of one accumulator element.
+// Recombines sums in double: sum(index) is, in double, the weighted sum of the element with that index.
 template <class T, class Sum>
 void recombine(const Sum& sum, std::span<const VectorRange> rows, std::span<const VectorRange> columns,
                T alpha, T beta, const MatrixView<T>& c, int threads) {
   const auto exponent = [&](std::int64_t i, std::int64_t v) { return -(rows[i].scale + columns[v].scale); };
-  const auto part = [&](std::int64_t i, std::int64_t v) {
+  const auto unscaled = [&](std::int64_t i, std::int64_t v) {
     return times_power_of_two(sum(i + v * c.rows), exponent(i, v));
   };
   for_each_finite_element(rows, columns, c, threads, [&](std::int64_t i, std::int64_t j, T& element) {
     const T* old = beta == T(0) ? nullptr : &element;
     if constexpr (is_complex<T>) {
-      element = epilogue(Complex<double>(part(i, 2 * j), part(i, 2 * j + 1)), alpha, beta, old);
+      element = epilogue(Complex<double>(unscaled(i, 2 * j), unscaled(i, 2 * j + 1)), alpha, beta, old);
     } else {
       element = epilogue(sum(i + j * c.rows), exponent(i, j), alpha, beta, old);
     }

@@ -1,4 +1,4 @@
-// Recombination with power-of-two weights, with alpha and beta.
+// Recombination of sums whose weights are powers of two, with alpha and beta.
 #pragma once
 
 #include <span>

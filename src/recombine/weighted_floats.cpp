@@ -13,8 +13,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// Rows and columns of the block that is recombined at once: 16 columns of a row-major C are a cache line, and
-// 256 such lines fit the L1 cache.
+// Rows and columns of the block that is recombined at once: 16 columns of one row are a cache line of a
+// row-major C, and 256 such lines fit the L1 cache.
 constexpr std::int64_t max_rows = 256;
 constexpr std::int64_t max_columns = 16;
 
@@ -23,15 +23,16 @@ KINTSUGI_VECTORIZED void add_group(const float* group, double weight, std::int64
 }
 
 // Computes epilogue() of `count` rows of a column: element = alpha * sum * 2^-(row's scale + column's scale)
-// + beta * element, without the second summand unless `reads`. The power of two is made from its exponent
-// field.
+// + beta * element; without `reads_c` the second summand is left out. The power of two is made from its
+// exponent field.
 KINTSUGI_VECTORIZED void finish(const double* sums, const std::int32_t* row_scales, std::int32_t column_scale,
-                                double alpha, double beta, bool reads, std::int64_t count, float* elements) {
+                                double alpha, double beta, bool reads_c, std::int64_t count,
+                                float* elements) {
   for (std::int64_t i = 0; i < count; ++i) {
     const auto field = static_cast<std::uint64_t>(std::int64_t{1023 - column_scale - row_scales[i]}) << 52;
     const double product = alpha * (sums[i] * std::bit_cast<double>(field));
-    const double old = reads ? beta * static_cast<double>(elements[i]) : 0;
-    elements[i] = static_cast<float>(reads ? product + old : product);
+    const double old = reads_c ? beta * static_cast<double>(elements[i]) : 0;
+    elements[i] = static_cast<float>(reads_c ? product + old : product);
   }
 }
 
@@ -55,7 +56,7 @@ class Recombination {
       for (std::int64_t j = first; j < last; ++j) {
         const VectorRange& column = columns_[static_cast<std::size_t>(j)];
         if (!column.finite()) continue;
-        const Elements elements = column_of(row, j, count, scales, column.scale);
+        const Elements elements = results_of_column(row, j, count, scales, column.scale);
         float* target = &c_(row, j);
         for (std::int64_t i = 0; i < count; ++i) {
           if (all_finite || ranges[static_cast<std::size_t>(i)].finite())
@@ -71,20 +72,20 @@ class Recombination {
   using Elements = std::array<float, max_rows>;
 
   // Returns the results of `count` rows of a column.
-  Elements column_of(std::int64_t row, std::int64_t j, std::int64_t count, const RowScales& scales,
-                     std::int32_t scale) const {
+  Elements results_of_column(std::int64_t row, std::int64_t j, std::int64_t count, const RowScales& scales,
+                             std::int32_t scale) const {
     alignas(64) std::array<double, max_rows> sums;
-    alignas(64) Elements elements;  // old ones, then results
+    alignas(64) Elements elements;  // first the old elements of C, then the results
     std::fill_n(sums.begin(), count, 0.0);
     for (int g = 0; g < sums_.groups; ++g)
       add_group(sums_.group<float>(g) + row + j * sums_.rows,
                 power_of_two(exponents_[static_cast<std::size_t>(g)]), count, sums.data());
-    const bool reads = beta_ != 0;
-    if (reads) {
+    const bool reads_c = beta_ != 0;
+    if (reads_c) {
       for (std::int64_t i = 0; i < count; ++i) elements[static_cast<std::size_t>(i)] = c_(row + i, j);
     }
-    finish(sums.data(), scales.data(), scale, static_cast<double>(alpha_), static_cast<double>(beta_), reads,
-           count, elements.data());
+    finish(sums.data(), scales.data(), scale, static_cast<double>(alpha_), static_cast<double>(beta_),
+           reads_c, count, elements.data());
     return elements;
   }
 

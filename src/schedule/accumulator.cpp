@@ -13,12 +13,13 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double smallest_normal_float = 0x1p-126;
 
-// (1 + u)^roundings - 1, rounded upwards: expm1 and log1p are wrong by a few units in the last place, the
-// factor covers thousands.
+// (1 + u)^roundings - 1, rounded upwards: expm1 and log1p are wrong by a few units in the last place, and the
+// factor 1 + 2^-40 allows for thousands.
 double rounding_growth(double roundings, double u = 0x1p-24) {
   return std::expm1(roundings * std::log1p(u)) * (1 + 0x1p-40);
 }
 
+// Number of steps of the hardware (accumulator_block()) that a run of n products takes.
 double instructions(Accumulator accumulator, FormatId format, std::int64_t n) {
   const std::int64_t block = accumulator_block(accumulator, format);
   return static_cast<double>(n / block + (n % block != 0 ? 1 : 0));
@@ -57,9 +58,9 @@ double tensor_core_error(std::int64_t n, int extra_bits, double q) {
 }
 
 // cuBLAS: the run starts at zero in a kernel that cuBLAS selects, of tensor cores or of fused multiply-adds,
-// and is added to sum_0 with one rounding. The worst of the matrix units from the A100 on bounds the run;
-// cutting it into parts that are added in fp32 (split-k) saves more by shorter truncated runs than its
-// roundings cost.
+// and is added to sum_0 with one rounding. The worst of the matrix units from the A100 on bounds the run.
+// cuBLAS may cut it into shorter runs that are added in fp32 (split-k): these truncate less, by more than the
+// roundings of the additions cost.
 double vendor_error(FormatId format, std::int64_t n) {
   double run = sequential_error(n);
   for (const Accumulator unit : {Accumulator::a100, Accumulator::h200, Accumulator::h200_mma})
@@ -67,9 +68,10 @@ double vendor_error(FormatId format, std::int64_t n) {
   return run + rounding_growth(1) * (1 + run);
 }
 
-// A subnormal factor counts with the exponent of the smallest normal number: then 2^emax is at most
-// 2^min_exponent times the other factor (or times itself); a subnormal accumulator gives 2^-126. Every
-// product can lose one unit of that grid, and every result can be rounded to a multiple of 2^-149.
+// A tensor core treats a subnormal factor as if it had the exponent of the smallest normal number: then
+// 2^emax is at most 2^min_exponent times the other factor, or times 2^min_exponent if that is subnormal, too;
+// a subnormal accumulator counts with 2^-126. Every product can lose one unit of that grid, and every result
+// can be rounded to a multiple of 2^-149.
 double tensor_core_floor(Accumulator accumulator, FormatId id, std::int64_t n, double largest_operand) {
   const Format& format = *formats[static_cast<std::size_t>(id)];
   const double smallest = power_of_two(format.min_exponent);

@@ -1,6 +1,6 @@
 // Accumulators of the engines: their names, how each adds products, and an a-priori bound of its error. The
 // bit-exact models in engines/reference/models.hpp take their numbers from here; the planner and every engine
-// use this table.
+// use this table, too.
 #pragma once
 
 #include <array>
@@ -99,10 +99,10 @@ constexpr int accumulator_block(Accumulator accumulator, FormatId format) {
   return 1;
 }
 
-// True if partial sums are added outside the accumulator in fp64 and rounded to fp32 once, after the last;
-// else every addition outside is rounded to fp32. In fp32 the error of sums of one sign grows with the number
-// of k-blocks, to 2.6 times that of OpenBLAS at k = 2^18 in blocks of 64; on a CPU additions in fp64 cost
-// nothing measurable beside a block's products.
+// True if partial sums are added outside the accumulator in fp64, and the whole sum is rounded to fp32 once;
+// false if every addition outside is rounded to fp32. In fp32 the error of sums of one sign grows with the
+// number of k-blocks, to 2.6 times that of OpenBLAS at k = 2^18 in blocks of 64; on a CPU additions in fp64
+// cost nothing measurable beside a block's products.
 constexpr bool adds_outside_in_fp64(Accumulator accumulator) { return accumulator == Accumulator::fp32; }
 
 // Bits that a tensor core keeps of each addend below the last place of the largest addend's fp32 significand;
@@ -144,11 +144,11 @@ constexpr std::int64_t safe_products(Accumulator accumulator) {
 // the sum count, too. Combinations that are not supported give infinity.
 double accumulation_error(Accumulator accumulator, FormatId format, std::int64_t n);
 
-// Absolute part of the bound: subnormal sums and subnormal operands (CPUs' bf16 units flush them; tensor
-// cores give them the exponent of the smallest normal number, hence too coarse a grid). It holds for all
-// operands of magnitude at most largest_operand. For scaled operands it is usually far below every
-// result that occurs, but not always: fp16 with a subnormal factor loses up to 2^-39 of the other factor per
-// product on the H200.
+// Absolute part of the bound, for subnormal sums and subnormal operands. CPUs' bf16 units flush them to zero;
+// tensor cores align them as if they had the exponent of the smallest normal number, and truncate more of the
+// other addends than needed. It holds for all operands of magnitude at most largest_operand. For scaled
+// operands it is usually far below every result that occurs, but not always: fp16 with a subnormal factor
+// loses up to 2^-39 of the other factor per product on the H200.
 double accumulation_floor(Accumulator accumulator, FormatId format, std::int64_t n, double largest_operand);
 
 }  // namespace kintsugi::core

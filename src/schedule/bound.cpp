@@ -13,8 +13,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// |product of the term's slices| / (|a||b|) of each term, with the weights of the rest of the schedule
-// applied.
+// |product of the term's slices| / (|a||b|) of each term, weights included as in the ratios.
 std::vector<double> term_ratios(const Schedule& schedule, std::span<const double> ratios_a,
                                 std::span<const double> ratios_b) {
   std::vector<double> ratios;
@@ -22,18 +21,19 @@ std::vector<double> term_ratios(const Schedule& schedule, std::span<const double
   return ratios;
 }
 
-// Number of roundings in fp32 that a block's sum passes through outside the engine, each of all that was
-// added before: in its segment, then in the sum of segments. cuBLAS adds to one sum from beginning to end.
+// Number of additions in fp32, outside the engine, that the sum of the first k-block passes through: those in
+// its segment, then those of later segments. cuBLAS has no segments, and adds every term on its own.
 std::int64_t outside_roundings(const Schedule& schedule, Accumulator accumulator, std::int64_t k) {
   const std::int64_t segment = accumulator == Accumulator::cublas ? k : schedule.segment_length(k);
   const std::int64_t blocks = divide_up(segment, schedule.block_length(k));
   const std::int64_t later_segments = divide_up(k, segment) - 1;
   std::array<std::int64_t, max_groups> terms{};
   for (const Term& term : schedule.terms) ++terms[schedule.joint ? 0 : term.group];
-  const std::int64_t joined = schedule.joint ? schedule.groups : 1;
-  const std::int64_t parts =
-      accumulator == Accumulator::cublas ? *std::max_element(terms.begin(), terms.end()) : joined;
-  return later_segments + (schedule.joint ? blocks * parts - 1 : (blocks - 1) * parts);
+  const std::int64_t groups_per_sum = schedule.joint ? schedule.groups : 1;
+  const std::int64_t additions_per_block =
+      accumulator == Accumulator::cublas ? *std::max_element(terms.begin(), terms.end()) : groups_per_sum;
+  return later_segments +
+         (schedule.joint ? blocks * additions_per_block - 1 : (blocks - 1) * additions_per_block);
 }
 
 // 0 (exact) unless an accumulator can wrap within a block, where all terms of its group are summed.
@@ -54,7 +54,7 @@ double accumulation_bound(const Schedule& schedule, std::span<const double> rati
   const std::int64_t block = schedule.block_length(k);
   if (!format.floating) return integer_bound(schedule, accumulator, block);
   const bool alternating = schedule.k_step != 0 && schedule.k_step < block;
-  std::array<double, max_groups> held{};
+  std::array<double, max_groups> held{};  // magnitude in each group's accumulator, relative to |a||b|
   if (alternating) {
     for (std::size_t t = 0; t < ratios.size(); ++t) held[schedule.terms[t].group] += ratios[t];
   }

@@ -23,14 +23,14 @@ namespace kintsugi::core {
 //    fp16 products are multiples of 2^-48; rescale_exponent >= -24 keeps that so).
 //  - Outside the engine b blocks are added with b - 1 roundings of u = 2^-24 each; the first addition, to
 //    zero, is exact. Joint sums take an addition for every group of every block. With cuBLAS every term of a
-//    block is added outside: e(n) includes its rounding of what the block holds, and here that of the blocks
-//    before it is counted. Additions in fp64 (adds_outside_in_fp64) lose no more: two addends, rounded to
-//    fp64 and then to fp32, give what one rounding to fp32 gives (Figueroa, When is double rounding
-//    innocuous?, 1995: 53 >= 2 * 24 + 2), and for more addends b - 1 roundings of 2^-53 and the last of u are
-//    below 2 u.
+//    block is added outside: e(n) includes what this addition loses of the block's own terms, and the bound
+//    here counts what it loses of earlier blocks. Additions in fp64 (adds_outside_in_fp64) lose no more: two
+//    addends, rounded to fp64 and then to fp32, give what one rounding to fp32 gives (Figueroa, When is
+//    double rounding innocuous?, 1995: 53 >= 2 * 24 + 2), and for more addends b - 1 roundings of 2^-53 and
+//    the last of u are below 2 u.
 //  - Integer sums are exact: 0, or infinity where an accumulator may wrap within a block.
-// Second-order terms: every magnitude above is that of computed partial sums, each at most (1 + c) times the
-// exact one; with first-order losses that add up to f, the total loss is at most exp(f) - 1.
+// Second-order terms: the magnitudes above are those of computed partial sums, each at most (1 + c) times the
+// exact one. If all losses in terms of exact magnitudes add up to f, the total loss is at most exp(f) - 1.
 double accumulation_bound(const Schedule& schedule, std::span<const double> ratios_a,
                           std::span<const double> ratios_b, Accumulator accumulator, const Format& format,
                           std::int64_t k);

@@ -32,12 +32,12 @@ struct Term {
 // bits). With k_block = 0 the accumulator is the sum.
 //
 // If k_segment is not 0, k is cut into segments of at most about that length (Schedule::segment_length):
-// every segment has a sum of its own outside the engine, and these are added in ascending order. One chain of
-// fp32 additions over all blocks would lose about sqrt(blocks) units in the last place if all elements have
-// one sign.
+// every segment has a sum of its own outside the engine, and the segments' sums are added in the order of k.
+// One chain of fp32 additions over all blocks would lose about sqrt(blocks) units in the last place if all
+// elements have one sign.
 //
-// most_halvings: for a product with few elements or a short k, blocks are halved up to so many times, and
-// segments shortened, on a matrix unit that truncates (Schedule::shortened).
+// most_halvings: how often, at most, blocks are halved for a product with few elements or a short k on a
+// matrix unit that truncates; segments are shortened, too (Schedule::shortened).
 //
 // If `joint` is set, all groups are added to one sum, one after the other, each multiplied by its
 // 2^group_exponents[g]: terms are then added element by element instead of matrix by matrix.
@@ -58,13 +58,13 @@ struct Structure {
 
 inline constexpr int max_groups = 256;
 
-// Exponents per tile of slices (split/tiles.hpp). Groups are then the weights 2^(-7 g) within a tile: the
-// four sums over a tile's inner indices give one fp32 number (tile_value() of arith/tile_arithmetic.hpp),
-// which is multiplied by the weights of both tiles and added to sum 0 outside. Sum 1 is that of tiles that
-// failed Eq. 9, which the execution adds.
+// Sums of slices whose tiles have an exponent each (split/tiles.hpp). Group g has the weight 2^(-7 g) within
+// a tile. The four groups' sums over a tile's inner indices give one fp32 number (tile_value() of
+// arith/tile_arithmetic.hpp), which is multiplied by the weights of both tiles and added to sum 0, outside
+// the engine. Sum 1 is that of the tiles that failed Eq. 9; the execution computes it, not the engine.
 struct TileSums {
   std::int32_t depth = 0;      // inner indices of a tile, equal to k_block; 0: no exponents per tile
-  bool pair_exponent = false;  // both tiles of a product are shifted to the larger of their exponents
+  bool pair_exponent = false;  // both tiles of a product use the larger of their exponents
 };
 
 // Structure and weights at run time. The result is the sum over groups of 2^group_exponents[g] * sum_g.
@@ -87,14 +87,16 @@ struct Schedule {
   std::array<std::int16_t, max_groups> group_moduli{};
   TileSums tiles{};
 
-  // Number of sums outside the engine, and the exponent of the weight that each is still to be multiplied by.
+  // Number of sums outside the engine, and the exponent of the weight by which the recombination multiplies
+  // each. A joint sum has its weights already.
   int sums() const { return tiles.depth > 0 ? 2 : joint ? 1 : groups; }
   int sum_exponent(int sum) const { return joint ? 0 : group_exponents[static_cast<std::size_t>(sum)]; }
 
   // Returns the schedule for a C of `elements` elements, each a sum of k products, on a matrix unit that
   // truncates. A block's sum loses in proportion to the block's length, and a segment's sum in proportion to
-  // the root of its number of blocks. For a C of few elements the vendor's kernels divide k among the SMs and
-  // lose less, too. The limits are sizes up to which cuBLAS 13.0 did so on an H100 (docs/schemes/fp16x3.md).
+  // the root of its number of blocks. With few elements or a short k the schedule has to lose less than for
+  // other products, because the vendor's kernels do: for a C of few elements they divide k among the SMs. The
+  // limits are sizes up to which cuBLAS 13.0 did so on an H100 (docs/schemes/fp16x3.md).
   Schedule shortened(double elements, std::int64_t k) const {
     constexpr double few = 0x1p20;
     constexpr double many = 0x1p22;
@@ -105,8 +107,9 @@ struct Schedule {
     schedule.most_halvings = 0;
     schedule.k_block >>= halvings;
     if (halvings > 0) {
-      // At most 16 segments, of multiples of 64 (segment_length).
-      schedule.k_segment = std::max(k_segment >> (halvings == 1 ? 2 : 5), round_up(divide_up(k, 16), 64));
+      const int segment_halvings = halvings == 1 ? 2 : 5;
+      const std::int64_t least = round_up(divide_up(k, 16), 64);  // at most 16 segments of multiples of 64
+      schedule.k_segment = std::max(k_segment >> segment_halvings, least);
     }
     return schedule;
   }
@@ -138,7 +141,8 @@ constexpr Schedule make_schedule(const Structure<TermCount>& structure, int resc
           .group_exponents = group_exponents};
 }
 
-// The single product hi * hi, for baselines and the native product.
-inline constexpr Structure<1> single_product{{Term{0, 0, 0, false}}, 1, 1, 1, 0, 0};
+// The single product of slice 0 of A and slice 0 of B, for baselines and the native product.
+inline constexpr Structure<1> single_product{
+    .terms = {Term{}}, .slices_a = 1, .slices_b = 1, .groups = 1, .k_block = 0, .k_step = 0};
 
 }  // namespace kintsugi::core

@@ -15,8 +15,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// Error of one operand's split, in units of the scaled operand: |x - sum of slices| <= error |x| +
-// error_floor, |slice_s| 2^(-s r) <= ratios[s] |x| + floors[s].
+// Error of one operand's split, in units of the scaled operand, with r the rule's residual_exponent:
+// |x - sum of slices| <= error |x| + error_floor, and |slice_s| 2^(-s r) <= ratios[s] |x| + floors[s].
 struct SplitError {
   double error = 0;
   double error_floor = 0;
@@ -24,10 +24,10 @@ struct SplitError {
   std::vector<double> floors;
 };
 
-// log2 of the bound on the residual after `slices` roundings, relative to the power of two below |x|. Where
-// slices are rounded to nearest, the residual is at most half an ulp, 2^(e - p), and unless it equals that
-// power of two its leading bit is one lower, so that every slice gains p + 1 bits. Truncation gains p - 1
-// bits with the first slice (residual < one ulp) and p with each further one.
+// log2 of the bound on the residual after `slices` roundings, relative to the power of two 2^e below |x|.
+// Where slices are rounded to nearest, the residual is at most half an ulp, 2^(e - p). Unless it equals 2^(e
+// - p), its leading bit is one lower, so that every slice gains p + 1 bits. Truncation gains p - 1 bits with
+// the first slice (residual < one ulp) and p with each further one.
 int rest_exponent(const SplitRule& rule, int slices) {
   const int p = rule.format->significand_bits;
   const bool nearest =
@@ -35,7 +35,8 @@ int rest_exponent(const SplitRule& rule, int slices) {
   return nearest ? 1 - slices * (p + 1) : 1 - slices * p;
 }
 
-// log2 of the largest residual that an element keeps because the last slice's quantum is no smaller.
+// log2 of the largest residual that an element may keep because the last slice's format has no smaller
+// quantum.
 int quantum_exponent(const SplitRule& rule, int slices) {
   const Rounding rounding = slices == 1 ? rule.first_rounding : rule.residual_rounding;
   const int rounding_bit = rounding == Rounding::nearest_even ? 1 : 0;
@@ -43,9 +44,9 @@ int quantum_exponent(const SplitRule& rule, int slices) {
   return quantum - rounding_bit - rule.residual_exponent * (slices - 1);
 }
 
-// log2 of the largest residual of elements that are too small for a normal first slice: either the one that
-// the last slice's quantum causes, or the residual before the last slice (the whole element where a bit-cut
-// gave zero) without its p leading bits.
+// log2 of the largest residual of elements that are too small for a normal first slice. It is the larger of
+// two: the residual that the last slice's quantum causes, and the residual before the last slice (the whole
+// element where a bit-cut gave zero) without the p leading bits that the last slice takes.
 int floor_exponent(const SplitRule& rule, int slices) {
   const int by_quantum = quantum_exponent(rule, slices);
   if (slices == 1) return by_quantum;
@@ -95,17 +96,19 @@ int slice_exponent(const SplitRule& rule, int largest, int s) {
   return std::max(first - 1 + rest_exponent(rule, s), floor_exponent(rule, s)) + s * rule.residual_exponent;
 }
 
-SplitError split_error(const SplitRule& rule, bool window) {
+// `inside_window`: all elements are at least 2^lowest_exponent(), so that floating-point slices have no
+// floors.
+SplitError split_error(const SplitRule& rule, bool inside_window) {
   if (!rule.format->floating) return grid_error(rule);
   SplitError split;
   split.error = power_of_two(rest_exponent(rule, rule.slices));
-  split.error_floor = window ? 0 : power_of_two(floor_exponent(rule, rule.slices));
+  split.error_floor = inside_window ? 0 : power_of_two(floor_exponent(rule, rule.slices));
   for (int s = 0; s < rule.slices; ++s) {
     const double residual = s == 0 ? 1 : power_of_two(rest_exponent(rule, s));
-    const double rest_floor = s == 0 || window ? 0 : power_of_two(floor_exponent(rule, s));
+    const double rest_floor = s == 0 || inside_window ? 0 : power_of_two(floor_exponent(rule, s));
     // A slice is the rounded residual: larger than the residual by at most the slice's own rounding.
     split.ratios.push_back(residual * (1 + power_of_two(1 - rule.format->significand_bits)));
-    split.floors.push_back(rest_floor + (window ? 0 : power_of_two(floor_exponent(rule, s + 1))));
+    split.floors.push_back(rest_floor + (inside_window ? 0 : power_of_two(floor_exponent(rule, s + 1))));
   }
   return split;
 }
@@ -172,11 +175,11 @@ Accumulator unit_of(Accumulator accumulator) {
   return accumulator == Accumulator::cublas ? Accumulator::a100 : accumulator;
 }
 
-// Loss per unit of a stored factor multiplied by a subnormal one. A tensor core aligns such a product as if
-// the subnormal factor had the smallest normal exponent, and truncates up to block + 1 addends there
-// (schedule/accumulator.cpp); two subnormal factors set a grid of 2^(2 min_exponent), no finer than fp16's
-// products of them, which then lose nothing. The bf16 units of CPUs flush the factor, which may be as large
-// as 2^-126, to which later roundings add.
+// Loss of a product with a subnormal factor, per unit of the other factor as stored. A tensor core aligns
+// such a product as if the subnormal factor had the smallest normal exponent, and truncates up to block + 1
+// addends there (schedule/accumulator.cpp). Two subnormal factors set a grid of 2^(2 min_exponent), which is
+// fine enough for fp16's products of them: they lose nothing. The bf16 units of CPUs flush a subnormal
+// factor, which is below 2^-126, to zero; twice that allows for later roundings.
 double subnormal_loss(Accumulator accumulator, const Format& format) {
   if (accumulator == Accumulator::amx_bf16 || accumulator == Accumulator::avx512_bf16) return 0x1p-125;
   const Accumulator unit = unit_of(accumulator);
@@ -199,17 +202,17 @@ double underflow_loss(const Program& program, Accumulator accumulator, std::int6
 // Adds the floors of the engine's arithmetic: the loss of every product with a slice that may be subnormal.
 // Inside the window only residual slices can be subnormal.
 void add_engine_floors(ErrorBound& bound, const Program& program, Accumulator accumulator,
-                       const SplitError& a, const SplitError& b, bool a_window, bool b_window) {
+                       const SplitError& a, const SplitError& b, bool a_in_window, bool b_in_window) {
   const double loss = subnormal_loss(accumulator, program.format());
   for (const Term& term : program.schedule.terms) {
     const double unscale_a = power_of_two(-term.a * program.split_a.residual_exponent);
     const double unscale_b = power_of_two(-term.b * program.split_b.residual_exponent);
     // The stored factor is the slice times 2^(s r), and the term's weight undoes both powers.
-    if (term.a > 0 || !a_window) {
+    if (term.a > 0 || !a_in_window) {
       bound.floor_a += loss * unscale_a * b.ratios[term.b];
       bound.floor_both += loss * unscale_a * b.floors[term.b];
     }
-    if (term.b > 0 || !b_window) {
+    if (term.b > 0 || !b_in_window) {
       bound.floor_b += loss * unscale_b * a.ratios[term.a];
       bound.floor_both += loss * unscale_b * a.floors[term.a];
     }
@@ -240,17 +243,17 @@ void add_recombination(ErrorBound& bound, const Program& program, const SplitErr
 double relative_of(const Program& program, const ErrorBound& bound, std::int64_t k, int range_a,
                    int range_b) {
   const bool lowers_scale = !program.format().floating && program.split_a.kind != SplitKind::residues;
-  const int lowered = lowers_scale ? 1 : 0;  // binades
+  const int lowered_by = lowers_scale ? 1 : 0;  // binades
   const double products = program.format().floating ? 1 : static_cast<double>(std::max<std::int64_t>(k, 1));
-  const double min_a = power_of_two(program.split_a.top_exponent - lowered - range_a);
-  const double min_b = power_of_two(program.split_b.top_exponent - lowered - range_b);
+  const double min_a = power_of_two(program.split_a.top_exponent - lowered_by - range_a);
+  const double min_b = power_of_two(program.split_b.top_exponent - lowered_by - range_b);
   return bound.relative + bound.floor_a / min_a + bound.floor_b / min_b +
          bound.floor_both / products / (min_a * min_b);
 }
 
-// Like relative_of(), where elements lie on average `depth` binades below the largest ones, those of both
-// vectors of a pair added: n such pairs have a sum of magnitudes of at least n 2^(both tops - depth), and no
-// element is 2^(top + 1) or more.
+// Like relative_of(), where `depth` is the mean, over the pairs of elements that are multiplied, of the
+// binades by which both elements together lie below the largest ones of their vectors. n such pairs have a
+// sum of magnitudes of at least n 2^(top_a + top_b - depth), and every element is below 2^(top + 1).
 double relative_at_depth(const Program& program, const ErrorBound& bound, std::int64_t k, int depth) {
   const int top_a = program.split_a.top_exponent;
   const int top_b = program.split_b.top_exponent;
@@ -282,7 +285,7 @@ int max_bits(const SplitRule& rule) {
 
 // Smallest relative loss of a number with one bit more than the slices hold: half a unit of the last bit
 // held, which is 2^-bits of the number's leading power of two and more than 2^-(bits + 1) of the number. 0
-// where the operands decide how many bits the slices hold: then nothing can be said.
+// where the operands decide how many bits the slices hold, so that no loss is certain.
 double min_loss(const Program& program, const SplitRule& rule, OperandType type) {
   const bool is_fixed =
       program.recombination == Recombination::weighted ||
@@ -291,6 +294,7 @@ double min_loss(const Program& program, const SplitRule& rule, OperandType type)
   return is_fixed && bits < -std::ilogb(unit_roundoff(type)) ? power_of_two(-bits - 1) : 0;
 }
 
+// `before`, a relative bound of everything before it, together with the last rounding to the operands' type.
 double with_last_rounding(const Program& program, OperandType type, double before) {
   const bool fp32_sum = program.format().floating && program.schedule.sums() == 1;
   return fp32_sum && type == OperandType::f32 ? before : before + unit_roundoff(type) * (1 + before);
@@ -367,8 +371,9 @@ double split_loss(const Program& program) {
   if (program.recombination == Recombination::residues)
     return relative_of(program, integer_rounding(1), 1, 0, 0);
   if (has_tiles(program)) return relative_of(program, tile_split_bound(program, 1), 1, 0, 0);
-  const ErrorBound bound =
-      split_bound(program, split_error(program.split_a, true), split_error(program.split_b, true));
+  constexpr bool inside_window = true;
+  const ErrorBound bound = split_bound(program, split_error(program.split_a, inside_window),
+                                       split_error(program.split_b, inside_window));
   return relative_of(program, bound, 1, 0, 0);
 }
 

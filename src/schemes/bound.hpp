@@ -33,15 +33,15 @@ int window_range(const SplitRule& rule);
 // of the bound then come from the engine's arithmetic alone.
 bool in_window(const SplitRule& rule, const RangeSummary& ranges);
 
-// True if a finite operand can overflow a slice; there is no bound then.
+// True if a finite element can overflow a slice. error_bound() does not hold then.
 bool can_overflow(const SplitRule& rule, const RangeSummary& ranges);
 
 // True if the engine's fp32 sums of k products can overflow though the result does not. They can where
 // residuals are scaled by more bits than the slices before them have, or where operands are FP64.
 bool sums_can_overflow(const Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t k);
 
-// True if an intermediate result on a grid of int8 digits can round to infinity though the exact one is
-// finite: the grid's neighbor of the type's largest number is a power of two.
+// True if an intermediate result on a grid of int8 digits can round to infinity though the exact result is
+// finite: the point of the grid above the type's largest number is the power of two that the type lacks.
 bool grid_can_overflow(const Program& program, OperandType type, const RangeSummary& a, const RangeSummary& b,
                        std::int64_t k);
 
@@ -53,15 +53,15 @@ ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int
 // product inside the windows.
 double split_loss(const Program& program);
 
-// False if the program provably misses the coefficient for some product of two numbers of the type.
-// Coefficient 0 requires the correctly rounded result; for it, false if the program misses some sum. True
-// promises nothing.
+// False if, for some product of two numbers of the type, the program's error provably exceeds the
+// coefficient. Coefficient 0 stands for the correctly rounded result: false if the program does not give it
+// for some sum. True promises nothing.
 bool can_meet(const Program& program, OperandType type, double coefficient);
 
 // `bound` as one relative coefficient of (|A||B|)_ij, for scaled operands whose dynamic ranges are at most
 // range_a and range_b binades: the floors are then small multiples of every element. `bound` must be the
 // bound inside both windows for inner length k. The coefficient includes the last rounding to the operands'
-// type, except where there is none, because a single group's sum is fp32 already.
+// type, except where the result is a single sum in fp32, which needs no rounding.
 double relative_bound(const Program& program, const ErrorBound& bound, OperandType type, std::int64_t k,
                       int range_a, int range_b);
 

@@ -40,6 +40,7 @@ constexpr Program int52_program() {
   return {split, split, make_schedule(int52_structure<Words>, 0, exponents)};
 }
 
+// Returns the parameter that the scheme refuses; nullptr if there is none.
 inline const Parameter* configure_int52(Program& program, std::span<const Parameter> parameters) {
   for (const Parameter& parameter : parameters) {
     const auto words = parse_parameter(parameter.value, 1, 4);

@@ -2,7 +2,7 @@
 //
 //   a' = 2^s_i a  with max_p |a'_ip| < 127                 likewise the columns of B
 //   round(2^16 a') = 2^16 a0 + 2^8 a1 + a2                 a1, a2 in -128...127
-//   S0 = a0 b0,  S1 = a0 b1 + a1 b0,  S2 = a0 b2 + a1 b1 + a2 b0      int32, added up in 64 bits every 2^15
+//   S0 = a0 b0,  S1 = a0 b1 + a1 b0,  S2 = a0 b2 + a1 b1 + a2 b0      int32, in 64 bits after 2^15 indices
 //   C  = 2^-(s_i + t_j) (S0 + 2^-8 S1 + 2^-16 S2)          exact, then rounded
 //
 // The error is that of the grid, relative to the largest magnitude of each row and column, and that of the

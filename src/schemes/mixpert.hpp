@@ -35,7 +35,7 @@ constexpr SplitRule mixpert_split(int segments, int vectors) {
   return rule;
 }
 
-// Products x_i y_j with i + j < 4 of that many segments; TermCount of them.
+// Structure of the products x_i y_j with i + j < 4. TermCount is their number for these numbers of segments.
 template <int TermCount>
 constexpr Structure<TermCount> mixpert_structure(int segments_a, int segments_b) {
   Structure<TermCount> structure{.terms = {},
@@ -62,7 +62,8 @@ inline constexpr auto mixpert_structure_full = mixpert_structure<10>(4, 4);
 
 template <int TermCount>
 constexpr Program mixpert_program(const Structure<TermCount>& structure) {
-  // Units of the two sums outside: tile_value() and half_value() of arith/tile_arithmetic.hpp.
+  // -19 and -14 are the units of tile_value() and half_value() (arith/tile_arithmetic.hpp), whose values the
+  // two sums add.
   Program program{mixpert_split(structure.slices_a, mixpert_rows),
                   mixpert_split(structure.slices_b, mixpert_columns),
                   make_schedule(structure, 0, {-19, -14})};
@@ -70,6 +71,7 @@ constexpr Program mixpert_program(const Structure<TermCount>& structure) {
   return program;
 }
 
+// Returns the parameter that the scheme refuses; nullptr if there is none.
 inline const Parameter* configure_mixpert(Program& program, std::span<const Parameter> parameters) {
   for (const Parameter& parameter : parameters) {
     if (parameter.key == "tile") {
@@ -86,9 +88,9 @@ inline const Parameter* configure_mixpert(Program& program, std::span<const Para
   return nullptr;
 }
 
-// Sets Eq. 9's delta: the bits that a sum of k products loses in FP32.
+// Sets Eq. 9's delta, log2 k rounded down: the bits that a sum of k products loses in FP32.
 inline void fit_mixpert(Program& program, OperandType, std::int64_t k) {
-  program.split_a.depth_limit = program.split_b.depth_limit =
+  program.split_a.mean_depth_limit = program.split_b.mean_depth_limit =
       static_cast<int>(std::bit_width(static_cast<std::uint64_t>(k))) - 1;
 }
 

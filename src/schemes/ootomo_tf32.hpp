@@ -5,6 +5,8 @@
 //     main  = main  + [a0 b0]                      fp32 to nearest, outside the engine
 //     cross = cross + [a1 b0 + a0 b1]
 //   C = main + 2^-11 cross
+//
+// [...] is summed inside the tensor core.
 #pragma once
 
 #include "formats/tf32.hpp"

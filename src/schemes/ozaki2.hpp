@@ -2,7 +2,7 @@
 //
 //   a' = RN(2^s_i a)  with max_p |a'_ip| <= 2^b            likewise the columns of B
 //   a_t = a' mod m_t, between -128 and 127                 m = 256, 255, 253, 251, 247, ...
-//   S_t = a_t b_t                                          int32, added up in 64 bits every 2^16
+//   S_t = a_t b_t                                          int32, added up in 64 bits after 2^16 indices
 //   S   = the integer of magnitude below M / 4 with S = S_t mod m_t for all t, M the product of the moduli
 //   C   = RN(alpha 2^-(s_i + t_j) S + beta C)              exact but for this rounding
 //
@@ -26,21 +26,22 @@ namespace kintsugi::core::schemes {
 
 // Number of moduli unless the caller gives one: for FP64 operands 55 bits of every row and column at k =
 // 4096, for FP32 operands 28 bits there, for double-double operands 106 bits at k = 1024.
-inline constexpr int ozaki2_default = 16;
-inline constexpr int ozaki2_default_of_singles = 9;
-inline constexpr int ozaki2_default_of_pairs = 30;
+inline constexpr int ozaki2_moduli_for_f64 = 16;
+inline constexpr int ozaki2_moduli_for_f32 = 9;
+inline constexpr int ozaki2_moduli_for_dd = 30;
 
-constexpr int ozaki2_default_of(OperandType type) {
-  return type == OperandType::dd    ? ozaki2_default_of_pairs
-         : type == OperandType::f32 ? ozaki2_default_of_singles
-                                    : ozaki2_default;
+constexpr int ozaki2_default_moduli(OperandType type) {
+  return type == OperandType::dd    ? ozaki2_moduli_for_dd
+         : type == OperandType::f32 ? ozaki2_moduli_for_f32
+                                    : ozaki2_moduli_for_f64;
 }
 
+// The terms of all moduli; ozaki2_program() takes the first ones.
 inline constexpr auto ozaki2_structure = [] {
   Structure<max_moduli> structure{.terms = {},
-                                  .slices_a = ozaki2_default,
-                                  .slices_b = ozaki2_default,
-                                  .groups = ozaki2_default,
+                                  .slices_a = max_moduli,
+                                  .slices_b = max_moduli,
+                                  .groups = max_moduli,
                                   .k_block = 65536,
                                   .k_step = 0};
   for (int t = 0; t < max_moduli; ++t) {
@@ -69,6 +70,7 @@ constexpr std::optional<ScaleRule> find_scale_rule(std::string_view name) {
   return std::nullopt;
 }
 
+// Returns the parameter that the scheme refuses; nullptr if there is none.
 inline const Parameter* configure_ozaki2(Program& program, std::span<const Parameter> parameters) {
   std::optional<int> count;
   ScaleRule scales = ScaleRule::exponent;
@@ -83,14 +85,14 @@ inline const Parameter* configure_ozaki2(Program& program, std::span<const Param
       return &parameter;
     }
   }
-  program = ozaki2_program(count.value_or(ozaki2_default), scales);
+  program = ozaki2_program(count.value_or(ozaki2_moduli_for_f64), scales);
   program.sized_by_type = !count;
   return nullptr;
 }
 
 inline void fit_ozaki2(Program& program, OperandType type, std::int64_t k) {
   const ScaleRule scales = program.split_a.scales;
-  if (program.sized_by_type) program = ozaki2_program(ozaki2_default_of(type), scales);
+  if (program.sized_by_type) program = ozaki2_program(ozaki2_default_moduli(type), scales);
   const int count = program.split_a.slices;
   const auto k_bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(k - 1)));  // k <= 2^k_bits
   const int bits = (residue_bits(count) - k_bits) / 2;
@@ -115,7 +117,9 @@ inline constexpr auto ozaki2_complex_terms = [] {
   return terms;
 }();
 
-// Changes the program to the same integers modulo a basis of complex residues that holds as many bits.
+// Changes the program, of an embedding, to one that multiplies complex elements: its integers are the same,
+// taken modulo a basis of complex residues that holds as many bits. Leaves the program if there is no such
+// basis.
 inline void multiply_elements_by_ozaki2(Program& program) {
   const ComplexBasis basis = cheapest_basis(residue_bits(program.split_a.slices));
   if (basis.empty()) return;
@@ -149,7 +153,7 @@ inline constexpr Scheme ozaki2{
     .operands = {OperandType::f32, OperandType::f64, OperandType::dd},
     .program =
         [] {
-          Program program = ozaki2_program(ozaki2_default);
+          Program program = ozaki2_program(ozaki2_moduli_for_f64);
           program.sized_by_type = true;
           return program;
         }(),

@@ -2,8 +2,8 @@
 //
 //   a    = 2^c_A[1] a_1 + 2^c_A[2] a_2 + ...      integers, |a_p| <= 2^bits, k 2^(2 bits) <= 2^24; each row
 //                                                 and slice has a c_A
-//   T_pq = a_p b_q                                exact in fp32, hence in any matrix unit; blocks of k add as
-//                                                 integers
+//   T_pq = a_p b_q                                exact in fp32, hence in any matrix unit; sums over
+//                                                 several blocks of k are added as integers
 //   C    = sum over q, p of 2^(c_A[p] + c_B[q]) T_pq
 //
 // mode=dp, sp: number of slices by Algorithm 3, products p + q <= d + 1, sums in FP64. mode=cr: slices until

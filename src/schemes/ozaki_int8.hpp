@@ -48,6 +48,7 @@ inline constexpr std::array<Program, ozaki_int8_max_slices - ozaki_int8_min_slic
     ozaki_int8_program<2>(), ozaki_int8_program<3>(), ozaki_int8_program<4>(), ozaki_int8_program<5>(),
     ozaki_int8_program<6>(), ozaki_int8_program<7>(), ozaki_int8_program<8>()};
 
+// Returns the parameter that the scheme refuses; nullptr if there is none.
 inline const Parameter* configure_ozaki_int8(Program& program, std::span<const Parameter> parameters) {
   for (const Parameter& parameter : parameters) {
     const auto slices = parse_parameter(parameter.value, ozaki_int8_min_slices, ozaki_int8_max_slices);

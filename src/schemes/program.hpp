@@ -45,14 +45,14 @@ constexpr SplitRule scaled_split(const Format& format, const ScaledSlices& scale
   return rule;
 }
 
-// Split into int8 slices of scaled vectors, largest magnitudes in [2^6, 2^7): every slice is the rounded
-// residual of those before it, scaled by 2^residual_exponent.
+// Split into int8 slices of vectors whose largest magnitudes are scaled into [2^6, 2^7). Each slice after the
+// first is the rounded residual of all slices before it, multiplied by 2^residual_exponent.
 constexpr SplitRule quantised_split(int slices, int residual_exponent) {
   return scaled_split(
       int8, {.slices = slices, .residual_exponent = residual_exponent, .top_exponent = int8.max_exponent});
 }
 
-// Split into digits of one grid, with all bits of the integer format.
+// Split into digits of one grid, each of which uses all bits of the integer format.
 constexpr SplitRule grid_split(const Format& format, int slices) {
   SplitRule rule = scaled_split(format, {.slices = slices,
                                          .residual_exponent = format.significand_bits + 1,
@@ -69,7 +69,7 @@ enum class Recombination : std::uint8_t {
   // The integer with the given residues, by the Chinese remainder theorem; exact except for the last
   // rounding.
   residues,
-  // No slices and no engine's products: every element by a superaccumulator, rounded once.
+  // Without slices and products of an engine: a superaccumulator sums every element, which is rounded once.
   exact_sums,
   // Exact products of slices (Ozaki scheme I), as many as the operands need, summed in FP64 or exactly:
   // Ozaki1Parameters.
@@ -109,10 +109,10 @@ struct Ozaki1Parameters {
 
   Mode mode = Mode::by_operand_type;
   int slices = 0;             // slices of each operand; 0: decided by the operands
-  bool fast = true;           // only products p + q <= d + 1, counted from 1
-  std::int64_t block = 1024;  // largest rows and columns of a block of C with its own number of slices
-  // For the bound: smallest number of slices of a vector that still has a residual, and largest number of
-  // products that are added.
+  bool fast = true;           // only products of slices p and q with p + q <= d + 1, from 1
+  std::int64_t block = 1024;  // largest number of rows and columns of a block with its own slice counts
+  // For the error bound: the smallest number of slices of a vector that still has a residual after them, and
+  // the largest number of products that are added to an element.
   int min_slices = 2;
   int max_products = max_slices * max_slices;
 };
@@ -124,7 +124,7 @@ struct Program {
   Recombination recombination = Recombination::weighted;
   Ozaki1Parameters ozaki1{};
   bool sized_by_type = false;  // residues: the operands' type decides the number of moduli, not the caller
-  // Residues: scales leave the room that words of 52 bits need, so that the integers are those of int52.
+  // Residues: vectors are scaled as for words of 52 bits, so that the integers are those of the scheme int52.
   bool scales_as_words = false;
 
   const Format& format() const { return *split_a.format; }
@@ -144,7 +144,8 @@ struct Program {
   // of elements, instead of one per part as for an embedding.
   bool multiplies_elements() const { return !split_a.complex_basis.empty(); }
 
-  // Sets the scale of the residuals of both operands, and its inverse as weight of the cross terms' groups.
+  // Sets the scale of the residuals of both operands, and its inverse as the weight of each group of cross
+  // terms.
   void set_residual_exponent(int exponent, std::span<const int> cross_groups) {
     split_a.residual_exponent = split_b.residual_exponent = exponent;
     for (const int group : cross_groups) schedule.group_exponents[group] = -exponent;
@@ -195,7 +196,7 @@ struct Scheme {
   bool fits_residuals() const { return !fitted_groups.empty(); }
 };
 
-// Parameters of a scheme that a plan chooses; all others are those of the scheme's name.
+// Parameters of a scheme that the planner sets itself. A scheme's name may set others (find_scheme()).
 struct SchemeParameters {
   int moduli = 0;  // 0: not set
   ScaleRule scale = ScaleRule::exponent;
@@ -210,7 +211,7 @@ std::string scheme_name(const Scheme& scheme, const SchemeParameters& parameters
 // of k products.
 Program fitted_program(const Scheme& scheme, Program program, OperandType type, std::int64_t k);
 
-// Returns the scheme's own program, fitted likewise.
+// Returns the scheme's own program, fitted to that type and k.
 Program fitted_program(const Scheme& scheme, OperandType type, std::int64_t k);
 
 // All schemes, in the order of schemes/registry.cpp.

@@ -54,6 +54,7 @@ constexpr Program quantensor_program(const Structure<TermCount>& structure) {
   return {split, split, make_schedule(structure, 0, exponents)};
 }
 
+// Returns the parameter that the scheme refuses; nullptr if there is none.
 inline const Parameter* configure_quantensor(Program& program, std::span<const Parameter> parameters) {
   for (const Parameter& parameter : parameters) {
     const auto slices = parse_parameter(parameter.value, 1, 3);

@@ -83,7 +83,7 @@ std::span<const Scheme* const> all_schemes() { return registry; }
 
 namespace {
 
-const Scheme* find_base(std::string_view name) {
+const Scheme* find_registered(std::string_view name) {
   for (const Scheme* scheme : registry) {
     if (scheme->name == name) return scheme;
   }
@@ -105,7 +105,7 @@ std::vector<Parameter> read_parameters(std::string_view text) {
 Program configured(const Scheme& scheme, std::string_view text) {
   Program program = scheme.program;
   const std::vector<Parameter> parameters = read_parameters(text);
-  constexpr Parameter nothing{};  // refused where the name ends with a colon
+  constexpr Parameter nothing{};  // refused if the name ends with a colon, so that the message has "=" alone
   const Parameter* refused = &nothing;
   if (!parameters.empty()) {
     refused = scheme.configure != nullptr ? scheme.configure(program, parameters) : &parameters.front();
@@ -128,7 +128,7 @@ std::optional<int> parse_parameter(std::string_view value, int min, int max) {
 
 const Scheme* find_scheme(std::string_view name) {
   const auto colon = name.find(':');
-  const Scheme* base = find_base(name.substr(0, colon));
+  const Scheme* base = find_registered(name.substr(0, colon));
   if (base == nullptr || colon == std::string_view::npos) return base;
   const auto lock = lock_shared_state();
   // Plans point into this map, so that nothing is removed from it.

@@ -31,17 +31,17 @@ const Format* floating_format(std::string_view name) {
   return format != nullptr && format->floating && format->id != FormatId::fp64 ? format : nullptr;
 }
 
-// Returns false if the scheme has no such parameter or refuses its value.
-bool take(const Parameter& parameter, ParameterValues& values) {
-  const auto number = [&](int min, int max, int& target) {
+// Sets one of the values; returns false if the scheme has no such parameter or refuses its value.
+bool set_parameter(const Parameter& parameter, ParameterValues& values) {
+  const auto set_number = [&](int min, int max, int& target) {
     const auto value = parse_parameter(parameter.value, min, max);
     if (value) target = *value;
     return value.has_value();
   };
-  if (parameter.key == "a") return number(1, max_slices, values.a);
-  if (parameter.key == "b") return number(1, max_slices, values.b);
-  if (parameter.key == "scale") return number(0, 40, values.scale);
-  if (parameter.key == "block") return number(0, 65536, values.block);
+  if (parameter.key == "a") return set_number(1, max_slices, values.a);
+  if (parameter.key == "b") return set_number(1, max_slices, values.b);
+  if (parameter.key == "scale") return set_number(0, 40, values.scale);
+  if (parameter.key == "block") return set_number(0, 65536, values.block);
   if (parameter.key == "format") {
     values.format = floating_format(parameter.value);
     return values.format != nullptr;
@@ -81,7 +81,7 @@ std::vector<Term> listed_terms(std::string_view list, const std::vector<Term>& a
   return terms;
 }
 
-std::vector<Term> chosen_terms(const ParameterValues& values) {
+std::vector<Term> terms_of(const ParameterValues& values) {
   std::vector<Term> terms = all_terms(values.a, values.b);
   if (values.terms == nullptr) return terms;
   if (values.terms->value.starts_with('a')) return listed_terms(values.terms->value, terms);
@@ -90,8 +90,8 @@ std::vector<Term> chosen_terms(const ParameterValues& values) {
   return terms;
 }
 
-// Keeps the terms until the process ends: schedules point to them.
-std::span<const Term> keep(const std::vector<Term>& terms) {
+// Returns a copy of the terms that exists until the process ends, since schedules point to them.
+std::span<const Term> kept_terms(const std::vector<Term>& terms) {
   const auto less = [](const std::vector<Term>& x, const std::vector<Term>& y) {
     return std::lexicographical_compare(
         x.begin(), x.end(), y.begin(), y.end(),
@@ -109,16 +109,16 @@ const Parameter* configure_split_n(Program& program, std::span<const Parameter> 
   for (const Parameter& parameter : parameters) {
     const auto is_same = [&](const Parameter& other) { return other.key == parameter.key; };
     const bool repeated = std::count_if(parameters.begin(), parameters.end(), is_same) > 1;
-    if (repeated || !take(parameter, values)) return &parameter;
+    if (repeated || !set_parameter(parameter, values)) return &parameter;
   }
-  std::vector<Term> terms = chosen_terms(values);
+  std::vector<Term> terms = terms_of(values);
   if (terms.empty()) return values.terms;
   Schedule& schedule = program.schedule;
   for (std::size_t t = 0; t < terms.size(); ++t) {
     terms[t].group = static_cast<std::int16_t>(t);
     schedule.group_exponents[t] = -values.scale * (terms[t].a + terms[t].b);
   }
-  schedule.terms = keep(terms);
+  schedule.terms = kept_terms(terms);
   schedule.slices_a = values.a;
   schedule.slices_b = values.b;
   schedule.groups = static_cast<int>(terms.size());

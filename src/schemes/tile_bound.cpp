@@ -43,10 +43,10 @@ ErrorBound tile_split_bound(const Program& program, std::int64_t k) {
   return {.floor_a = a, .floor_b = b, .floor_both = static_cast<double>(k) * (a * b + left_out(program))};
 }
 
-// Each operation in FP32 loses at most u of what it has added up so far. An element meets one addition per
-// tile or piece, of at least 32 inner indices, except for the first, which adds to zero; the fma of H and L;
-// and the conversions of H and L, which together lose u, and nothing for k up to 2. The half-precision
-// program's fma instructions lose u, 2^-8 u, 2^-16 u and so on.
+// Each operation in FP32 loses at most u of what it has added up so far. A product of elements passes through
+// one addition for every later tile or piece, each of at least 32 inner indices; through the fma of
+// tile_value(); and through the conversions of its two integers to FP32, which together lose u, and nothing
+// for k up to 2. The half-precision program's fma instructions lose u, 2^-8 u, 2^-16 u and so on.
 ErrorBound tile_bound(const Program& program, std::int64_t k) {
   const ErrorBound split = tile_split_bound(program, k);
   const double additions = static_cast<double>(divide_up(k, half_piece)) + (k > 2 ? 1 : 0) + 0x1p-6;

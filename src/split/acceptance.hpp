@@ -20,12 +20,13 @@ struct Acceptance {
   std::int32_t mean_depth = 0;
   // Largest exponent of an operand's magnitudes that the program allows.
   std::int32_t exponent = any;
-  // Residues scaled by norms: R of arith/residue/residue_scale.hpp, and the exponent to which the largest
-  // magnitude is scaled at most. Norms must then prove every element (arith/residue/norm_proof.hpp). 0: norms
-  // are not used.
+  // Residues scaled by norms: norm_bits is R of arith/residue/residue_scale.hpp, norm_top_exponent the
+  // largest exponent to which a vector's largest magnitude is scaled. Norms must then prove every element
+  // (arith/residue/norm_proof.hpp). norm_bits = 0: norms are not used.
   std::int32_t norm_bits = 0;
   std::int32_t norm_top_exponent = 0;
-  // Exponents per tile: dynamic_range is that of all of an operand, since its rows share exponents.
+  // True for exponents per tile, which several rows share: dynamic_range is then that of the whole operand
+  // instead of a row.
   bool whole_operand = false;
 
   constexpr bool any_range() const { return dynamic_range == any; }

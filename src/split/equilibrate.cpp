@@ -11,14 +11,13 @@ namespace kintsugi::core {
 
 namespace {
 
-// Inner indices per loop iteration: a cache line of operands whose vectors are contiguous.
+// Inner indices per loop iteration: whole cache lines of operands whose vectors are contiguous.
 constexpr std::int64_t indices_per_block = 64;
 
-// Format of double: exponents of the largest binade and of the smallest subnormal number, explicit fraction
-// bits.
+// Format of double.
 constexpr int largest_exponent = 1023;
-constexpr int last_bit = -1074;
-constexpr int fraction_bits = 52;
+constexpr int last_bit = -1074;    // exponent of the smallest subnormal number
+constexpr int fraction_bits = 52;  // without the implicit bit
 
 template <class T>
 void extend(InnerRange& range, T x) {
@@ -28,8 +27,8 @@ void extend(InnerRange& range, T x) {
   range.smallest = std::min(range.smallest, exponent);
 }
 
-// Extends a range by a double-double number: by the exponent of its low word too, whose last bit must also be
-// kept.
+// Extends a range by a double-double number: `smallest` also by the low word, whose last bit must be kept,
+// too.
 void extend(InnerRange& range, const DoubleDouble& pair) {
   const DoubleDouble x = normalized(pair);
   extend(range, x.hi);
@@ -83,11 +82,11 @@ int find_inner_factors(std::span<const InnerRange> a, std::span<const InnerRange
     smallest = std::min(smallest, a[p].largest - b[p].largest);
     largest = std::max(largest, a[p].largest - b[p].largest);
   }
-  // Exponents of the ratios are centred on their middle: multiplying all of A or B by a power of two moves
-  // the middle and leaves every d_p as it is.
+  // Subtracting the middle of the ratios' exponents makes every d_p independent of powers of two by which all
+  // of A or B is multiplied, since these move the middle.
   const int middle = largest < smallest ? 0 : (largest + smallest) >> 1;
   for (std::size_t p = 0; p < a.size(); ++p) {
-    int d = 0;
+    int d = 0;  // d_p of the header
     if (a[p].has_elements() && b[p].has_elements()) {
       d = (a[p].largest - b[p].largest - middle) >> 1;
       d = std::clamp(d, std::max(least_shift(a[p]), -largest_shift(b[p])),

@@ -18,6 +18,7 @@ struct InnerRange {
   constexpr bool has_elements() const { return largest >= smallest; }
 };
 
+// Fills ranges[p] for every inner index p of `operand` (vectors x k).
 template <class View>
 void find_inner_ranges(const View& operand, std::span<InnerRange> ranges, int threads);
 
@@ -27,8 +28,9 @@ void merge_ranges_of_parts(std::span<InnerRange> ranges);
 
 // Computes factors 2^-d_p of A and 2^d_p of B after which the ratio of A's largest magnitude to B's is the
 // same at every inner index p, up to one binade. d_p depends on exponents alone and does not change if A or B
-// is multiplied by a power of two; it is limited so that no element of double's range overflows or loses its
-// last bit. Returns half the range of the ratios' exponents: without the limits, max d_p - min d_p.
+// is multiplied by a power of two; it is limited so that no element overflows double's range or loses its
+// last bit. Returns half the difference of the ratios' largest and smallest exponent: max d_p - min d_p, if
+// no limit took effect.
 int find_inner_factors(std::span<const InnerRange> a, std::span<const InnerRange> b,
                        std::span<double> factors_a, std::span<double> factors_b);
 

@@ -14,7 +14,8 @@ inline MagnitudeBits<T> magnitude_of(T x) {
   return std::bit_cast<Bits>(x) & (~Bits{0} >> 1);
 }
 
-// Extends the two numbers by the elements of one contiguous vector. Local copies let the loop be vectorised.
+// Extends the two numbers by the elements of one contiguous vector. Local copies let the compiler vectorise
+// the loop.
 template <class T>
 inline void extend_along(const T* vector, std::int64_t length, MagnitudeBits<T>& largest,
                          MagnitudeBits<T>& below_smallest) {
@@ -45,34 +46,35 @@ inline void extend_across(const T* elements, std::int64_t step, std::int64_t cou
   magnitudes = found;
 }
 
-// Compiled for every instruction set; `across` for the constant number of vectors of a whole block.
-KINTSUGI_VECTORIZED void along(const float* vector, std::int64_t length, std::uint32_t& largest,
-                               std::uint32_t& below_smallest) {
+// The loops above, compiled for every instruction set: extend_whole_block() with the constant number of
+// vectors of a whole block, for which the compiler unrolls it.
+KINTSUGI_VECTORIZED void extend_contiguous(const float* vector, std::int64_t length, std::uint32_t& largest,
+                                           std::uint32_t& below_smallest) {
   extend_along(vector, length, largest, below_smallest);
 }
-KINTSUGI_VECTORIZED void along(const double* vector, std::int64_t length, std::uint64_t& largest,
-                               std::uint64_t& below_smallest) {
+KINTSUGI_VECTORIZED void extend_contiguous(const double* vector, std::int64_t length, std::uint64_t& largest,
+                                           std::uint64_t& below_smallest) {
   extend_along(vector, length, largest, below_smallest);
 }
-KINTSUGI_VECTORIZED void across(const float* elements, std::int64_t step, std::int64_t length,
-                                Magnitudes<float>& magnitudes) {
+KINTSUGI_VECTORIZED void extend_whole_block(const float* elements, std::int64_t step, std::int64_t length,
+                                            Magnitudes<float>& magnitudes) {
   extend_across(elements, step, vectors_per_block, length, magnitudes);
 }
-KINTSUGI_VECTORIZED void across(const double* elements, std::int64_t step, std::int64_t length,
-                                Magnitudes<double>& magnitudes) {
+KINTSUGI_VECTORIZED void extend_whole_block(const double* elements, std::int64_t step, std::int64_t length,
+                                            Magnitudes<double>& magnitudes) {
   extend_across(elements, step, vectors_per_block, length, magnitudes);
 }
 
 template <class T>
-Magnitudes<T> find(const MatrixView<const T>& vectors) {
+Magnitudes<T> magnitudes_of(const MatrixView<const T>& vectors) {
   Magnitudes<T> magnitudes;
   if (vectors.row_stride == 1 && vectors.rows == vectors_per_block) {
-    across(vectors.data, vectors.column_stride, vectors.columns, magnitudes);
+    extend_whole_block(vectors.data, vectors.column_stride, vectors.columns, magnitudes);
   } else if (vectors.row_stride == 1) {
     extend_across(vectors.data, vectors.column_stride, vectors.rows, vectors.columns, magnitudes);
   } else if (vectors.column_stride == 1) {
     for (std::int64_t v = 0; v < vectors.rows; ++v)
-      along(&vectors(v, 0), vectors.columns, magnitudes.largest[v], magnitudes.below_smallest[v]);
+      extend_contiguous(&vectors(v, 0), vectors.columns, magnitudes.largest[v], magnitudes.below_smallest[v]);
   } else {
     for (std::int64_t v = 0; v < vectors.rows; ++v) {
       for (std::int64_t p = 0; p < vectors.columns; ++p)
@@ -84,7 +86,7 @@ Magnitudes<T> find(const MatrixView<const T>& vectors) {
 
 }  // namespace
 
-Magnitudes<float> find_magnitudes(const MatrixView<const float>& vectors) { return find(vectors); }
-Magnitudes<double> find_magnitudes(const MatrixView<const double>& vectors) { return find(vectors); }
+Magnitudes<float> find_magnitudes(const MatrixView<const float>& vectors) { return magnitudes_of(vectors); }
+Magnitudes<double> find_magnitudes(const MatrixView<const double>& vectors) { return magnitudes_of(vectors); }
 
 }  // namespace kintsugi::core

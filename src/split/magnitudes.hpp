@@ -16,8 +16,9 @@ namespace kintsugi::core {
 template <class T>
 using MagnitudeBits = std::conditional_t<std::is_same_v<T, float>, std::uint32_t, std::uint64_t>;
 
-// Largest magnitude of each vector of a block, and the smallest non-zero one minus one unit in the last
-// place: zero minus one wraps around to the largest integer, so that zeros do not count in the minimum.
+// Largest magnitude of each vector of a block, and the smallest non-zero magnitude minus one unit in the last
+// place. The unit is subtracted because zero minus one wraps around to the largest integer, so that zeros do
+// not count in the minimum.
 template <class T>
 struct Magnitudes {
   std::array<MagnitudeBits<T>, vectors_per_block> largest{};

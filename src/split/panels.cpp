@@ -1,7 +1,7 @@
-// Rounds a number to a multiple of its quantum q by an addition: in double (fp32) a magnitude below 2^51 q
-// (2^22 q) plus 1.5 * 2^52 q (1.5 * 2^23 q) is a sum whose last bit is q, so that the addition rounds to
-// nearest, ties to even, as encode() does; subtracting 1.5 * 2^52 q again is exact. All other operations are
-// exact, so that slices have the values of decode(encode()).
+// The split rounds a number to a multiple of its quantum q by an addition. In double, the sum of a magnitude
+// below 2^51 q and of 1.5 * 2^52 q has the last bit q, so that the addition rounds to nearest, ties to even,
+// as encode() does; subtracting 1.5 * 2^52 q again is exact. In fp32 the same holds with 2^22 and 2^23. All
+// other operations are exact, so that slices have the values of decode(encode()).
 #include "split/panels.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ struct SliceRounding {
   Real last_place;       // quantum of a number in [1, 2)
   Real truncation;       // 1: rounds towards zero; 0: to nearest
   Real smallest_kept;    // smaller magnitudes become zero
-  Real residual_factor;  // what is left is multiplied by it before the next slice
+  Real residual_factor;  // factor by which the residual is multiplied before the next slice
 };
 
 template <class Real>
@@ -68,7 +68,7 @@ inline void round_residuals(const SliceRounding<Real>& rounding, std::int64_t co
     const Real quantum = std::max(power, rounding.smallest_normal) * rounding.last_place;
     const Real rounder = quantum * Patterns<Real>::integer_rounder;
     Real rounded = (magnitude + rounder) - rounder;
-    // To nearest, `lower` is the same number.
+    // With rounding to nearest, `lower` is `rounded`.
     const Real lower = rounded - quantum * rounding.truncation;
     rounded = rounded > magnitude ? lower : rounded;
     rounded = magnitude < rounding.smallest_kept ? Real(0) : rounded;
@@ -114,15 +114,15 @@ KINTSUGI_VECTORIZED void scale_elements(const double* elements, const double* fa
 template <class T>
 void interleave(const MatrixView<const T>& operand, std::int64_t first, std::int64_t last, std::int64_t begin,
                 std::int64_t length, T* elements) {
-  const MatrixView<const T> part = operand.block(first, begin, last - first, length);
-  if (part.column_stride != 1) {
+  const MatrixView<const T> block = operand.block(first, begin, last - first, length);
+  if (block.column_stride != 1) {
     for (std::int64_t p = 0; p < length; ++p) {
-      for (std::int64_t v = 0; v < part.rows; ++v) elements[p * width + v] = part(v, p);
+      for (std::int64_t v = 0; v < block.rows; ++v) elements[p * width + v] = block(v, p);
     }
     return;
   }
-  for (std::int64_t v = 0; v < part.rows; ++v) {
-    const T* vector = &part(v, 0);
+  for (std::int64_t v = 0; v < block.rows; ++v) {
+    const T* vector = &block(v, 0);
     for (std::int64_t p = 0; p < length; ++p) elements[p * width + v] = vector[p];
   }
 }
@@ -135,8 +135,8 @@ void interleave(const EmbeddedView<T, Element>& operand, std::int64_t first, std
   }
 }
 
-// True if no slice of a scaled element |x| < 2^bound can exceed the format's largest number. In the loop
-// 2^bound is the bound of the residual that slice s rounds.
+// True if no slice of a scaled element |x| < 2^bound can exceed the format's largest number. In iteration s
+// of the loop, 2^bound is a bound of the residual that slice s rounds.
 bool slices_are_in_range(const SplitRule& rule, int bound) {
   const Format& format = *rule.format;
   for (int s = 0; s < rule.slices; ++s) {
@@ -144,9 +144,9 @@ bool slices_are_in_range(const SplitRule& rule, int bound) {
     // Rounding to nearest leaves at most half a quantum, truncation less than one; a bit-cut also leaves
     // magnitudes below the smallest normal number whole.
     const Rounding rounding = s == 0 ? rule.first_rounding : rule.residual_rounding;
-    const int halved = rounding == Rounding::nearest_even ? 1 : 0;
+    const int halvings = rounding == Rounding::nearest_even ? 1 : 0;
     const int smallest = rounding == Rounding::bit_cut ? format.min_exponent : format.min_quantum();
-    bound = std::max(bound - format.significand_bits, smallest) - halved + rule.residual_exponent;
+    bound = std::max(bound - format.significand_bits, smallest) - halvings + rule.residual_exponent;
   }
   return true;
 }

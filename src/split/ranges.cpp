@@ -23,9 +23,9 @@ void extend_block(const View& operand, std::span<const double> inner_factors, st
   });
 }
 
-// Like extend_block() without factors, for reals: exponents and raised exponents grow with the magnitude, so
-// those of the largest and the smallest element are the vector's. Vectors with NaN or infinities are looked
-// at element by element.
+// Like extend_block() without factors, for reals. Exponents and raised exponents grow with the magnitude, so
+// the largest and the smallest element decide a vector's range. Vectors with NaN or infinities are read
+// element by element.
 template <class T>
 void extend_block_by_magnitudes(const MatrixView<const T>& operand, std::int64_t first, std::int64_t last,
                                 std::span<VectorRange> ranges) {
@@ -101,16 +101,16 @@ template void find_ranges(const EmbeddedView<double>&, const SplitRule&, std::sp
 
 RangeSummary summarize(std::span<const VectorRange> ranges) {
   RangeSummary summary;
-  bool any = false;
+  bool has_vectors = false;
   for (const VectorRange& range : ranges) {
     summary.finite = summary.finite && range.finite();
     if ((range.flags & VectorRange::all_zero) != 0) continue;
     summary.dynamic_range = std::max(summary.dynamic_range, range.dynamic_range());
     summary.min_elements = std::min(summary.min_elements, range.elements);
     summary.depth = std::max(summary.depth, range.depth);
-    summary.largest = any ? std::max(summary.largest, range.largest) : range.largest;
-    summary.smallest = any ? std::min(summary.smallest, range.smallest) : range.smallest;
-    any = true;
+    summary.largest = has_vectors ? std::max(summary.largest, range.largest) : range.largest;
+    summary.smallest = has_vectors ? std::min(summary.smallest, range.smallest) : range.smallest;
+    has_vectors = true;
   }
   return summary;
 }

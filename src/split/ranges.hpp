@@ -16,25 +16,27 @@ template <class View>
 void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads,
                  std::span<const double> inner_factors = {});
 
-// Sets the scales of vectors, the first of which begins a tile, after all their elements were added. Vectors
-// that share tiles have one scale.
+// Sets the scales of the vectors by the exponents that `ranges` have. Vectors that share tiles get one scale;
+// the first vector must begin a tile.
 void set_scales(std::span<VectorRange> ranges, const SplitRule& rule);
 
 // Summary of a whole operand's ranges, by which windows are tested.
 struct RangeSummary {
   std::int32_t dynamic_range = 0;
-  std::int32_t largest = 0;  // largest exponent of all vectors; both 0 if the operand is zero
-  std::int32_t smallest = 0;
+  std::int32_t largest = 0;   // largest exponent of all vectors; 0 if the operand is zero
+  std::int32_t smallest = 0;  // smallest exponent of all vectors; 0 if the operand is zero
   bool finite = true;
-  // Over all vectors that are not zero: the smallest number of elements and the largest depth.
+  // Over all vectors that are not zero: the smallest VectorRange::elements and the largest
+  // VectorRange::depth.
   std::int32_t min_elements = std::numeric_limits<std::int32_t>::max();
   std::int32_t depth = 0;
 };
 
-// True if for any row and column that are multiplied the elements lie at most `depth` binades below the
-// largest on average, those of both added; vectors have k elements. The arithmetic mean of numbers 2^e_p is
-// at least their geometric mean: so |A||B| is at least the number of such pairs times 2^(both largest
-// exponents - depth), however small single elements are.
+// True if for every row and column, over the pairs of non-zero elements that are multiplied, the mean of the
+// binades by which the two elements lie below the largest of their vectors, added up, is at most `depth`.
+// Vectors have k elements. The arithmetic mean of numbers 2^e_p is at least their geometric mean, so |A||B|
+// is at least the number of pairs times 2^(sum of both largest exponents - depth), however small single
+// elements are.
 KINTSUGI_HOST_DEVICE constexpr bool are_within_depth(const RangeSummary& a, const RangeSummary& b,
                                                      std::int64_t k, std::int32_t depth) {
   if (a.depth == VectorRange::unknown_depth || b.depth == VectorRange::unknown_depth) return false;

@@ -36,8 +36,8 @@ KINTSUGI_VECTORIZED void add_pair_rounding_bounds(const double* high, const doub
     const double upper = nearest_integer(scaled);
     const double remainder = (scaled - upper) + low[e] * factors.first * factors.second;
     const double lower = nearest_integer(remainder);
-    // If high is no integer, `remainder` is none either, however it was rounded: low is less than half of
-    // high's last place.
+    // If `scaled` is no integer, `remainder` is none either, however it was rounded, since low is less than
+    // half of high's last place.
     const int differs =
         (lower != remainder) | ((lower == 0) & (low[e] != 0)) | ((upper == 0) & (high[e] != 0));
     const double integer = upper + lower;

@@ -16,9 +16,10 @@ namespace kintsugi::core {
 //   packed  the format's own bit patterns. Element p of vector v of slice s has the index s * slice_stride +
 //           v * vector_stride + p. Vectors from `vectors` to padded_vectors - 1 and elements from k to
 //           vector_stride - 1 are zero.
-//   panels  the same values widened to fp32, for kernels whose lanes are vectors: 16 vectors, a panel, are
-//           interleaved: element p of vector v has the index s * slice_stride + v / 16 * 16 * vector_stride +
-//           16 * p + v % 16. Vectors that fill the last panel are zero; nothing else is padded.
+//   panels  the same values converted to fp32, for kernels whose SIMD lanes are vectors. A panel is 16
+//           interleaved vectors: element p of vector v has the index s * slice_stride + v / 16 * 16 *
+//           vector_stride + 16 * p + v % 16. Vectors that fill the last panel are zero; nothing else is
+//           padded.
 enum class SliceStorage : std::uint8_t { packed, panels };
 
 struct Slices {
@@ -34,14 +35,14 @@ struct Slices {
   std::int64_t vectors = 0;            // vectors in this view
   std::int64_t allocated_vectors = 0;  // vectors of each slice in memory, a multiple of vector_multiple
   std::int64_t k = 0;
-  // Exponents per tile, those of a panel of `tile_vectors` vectors one after the other; stored after the
-  // slices. tile_depth = 0: none.
+  // Exponents per tile, stored after the slices: those of the first tile_vectors vectors one after the other,
+  // then those of the next. tile_depth is the number of inner indices of a tile; 0: there are no tiles.
   int tile_vectors = 0;
   int tile_depth = 0;
   TileExponent* tiles = nullptr;
-  // On a device these replace `tiles`. tile_weights[t * panels() + panel] is the weight of tile t of a panel
-  // (tile_weight() of arith/tile_arithmetic.hpp), -0 if the tile fails Eq. 9; tile_failures[panel] is the
-  // number of the panel's tiles that fail.
+  // On a device these two replace `tiles`. tile_weights[t * tile_panels() + panel] is the weight of tile t of
+  // a panel of tiles (tile_weight() of arith/tile_arithmetic.hpp), -0 if the tile fails Eq. 9;
+  // tile_failures[panel] is the number of the panel's tiles that fail.
   float* tile_weights = nullptr;
   std::int32_t* tile_failures = nullptr;
 
@@ -68,7 +69,8 @@ struct Slices {
                                                  : reinterpret_cast<TileExponent*>(memory + slice_bytes());
   }
 
-  std::int64_t panels() const { return allocated_vectors / tile_vectors; }
+  // Number of panels of tiles. Such a panel is all tiles of the same tile_vectors vectors.
+  std::int64_t tile_panels() const { return allocated_vectors / tile_vectors; }
 
   // Like place(), for the slices of batch items in a device's memory, items * bytes() bytes: first the slices
   // of all items, then the weights of all their tiles, then the panels' numbers of failing tiles.
@@ -76,16 +78,16 @@ struct Slices {
     data = memory;
     if (tile_depth == 0 || memory == nullptr) return;
     tile_weights = reinterpret_cast<float*>(memory + static_cast<std::size_t>(items) * slice_bytes());
-    tile_failures = reinterpret_cast<std::int32_t*>(tile_weights + items * panels() * tiles_of_vector());
+    tile_failures = reinterpret_cast<std::int32_t*>(tile_weights + items * tile_panels() * tiles_of_vector());
   }
-  // Returns the slices of batch item `index` of those that place_items() has placed, with *this as the first.
+  // Returns the slices of batch item `index`, where *this has those of item 0 (place_items()).
   Slices item(std::int64_t index) const {
     Slices selected = *this;
     if (data == nullptr) return selected;
     selected.data += static_cast<std::size_t>(index) * slice_bytes();
     if (tile_weights == nullptr) return selected;
-    selected.tile_weights += index * panels() * tiles_of_vector();
-    selected.tile_failures += index * panels();
+    selected.tile_weights += index * tile_panels() * tiles_of_vector();
+    selected.tile_failures += index * tile_panels();
     return selected;
   }
 
@@ -93,11 +95,11 @@ struct Slices {
     return tiles[v / tile_vectors * tiles_of_vector() + index];
   }
 
-  // View of `number` vectors from `first` on; `first` is a multiple of vector_multiple.
-  Slices block(std::int64_t first, std::int64_t number) const {
+  // View of `vector_count` vectors from `first` on; `first` is a multiple of vector_multiple.
+  Slices block(std::int64_t first, std::int64_t vector_count) const {
     Slices selected = *this;
     selected.data += static_cast<std::size_t>(first * vector_stride()) * element_bytes();
-    selected.vectors = number;
+    selected.vectors = vector_count;
     if (tiles != nullptr) selected.tiles += first / tile_vectors * tiles_of_vector();
     if (tile_weights != nullptr) {
       selected.tile_weights += first / tile_vectors;
@@ -109,8 +111,9 @@ struct Slices {
   // Returns the first element of a vector; the others follow at distances of element_stride().
   template <class T>
   T* vector(int slice, std::int64_t v) const {
-    const std::int64_t in_panel = storage == SliceStorage::panels ? v % panel_vectors : 0;
-    return reinterpret_cast<T*>(data) + slice * slice_stride() + (v - in_panel) * vector_stride() + in_panel;
+    const std::int64_t place_in_panel = storage == SliceStorage::panels ? v % panel_vectors : 0;
+    return reinterpret_cast<T*>(data) + slice * slice_stride() + (v - place_in_panel) * vector_stride() +
+           place_in_panel;
   }
   std::int64_t element_stride() const { return storage == SliceStorage::panels ? panel_vectors : 1; }
 };

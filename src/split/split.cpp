@@ -18,8 +18,8 @@ namespace {
 
 // Number of vectors that the split writes, padding included.
 std::int64_t written_vectors(const Slices& slices) {
-  const bool panels = slices.storage == SliceStorage::panels;
-  return panels ? round_up(slices.vectors, Slices::panel_vectors) : slices.padded_vectors();
+  const bool has_panels = slices.storage == SliceStorage::panels;
+  return has_panels ? round_up(slices.vectors, Slices::panel_vectors) : slices.padded_vectors();
 }
 
 void clear_padding(const Slices& slices, std::int64_t first, std::int64_t last) {
@@ -36,7 +36,7 @@ void clear_padding(const Slices& slices, std::int64_t first, std::int64_t last) 
   }
 }
 
-// Clears the vectors that are missing in the panel of vectors first ... last - 1.
+// Clears the vectors that the operand lacks in the panel of vectors first ... last - 1.
 void clear_rest_of_panel(const Slices& slices, std::int64_t first, std::int64_t last) {
   for (int s = 0; s < slices.count; ++s) {
     for (std::int64_t v = std::max(first, slices.vectors); v < last; ++v) {
@@ -71,9 +71,9 @@ void split_block_into(const View& operand, const SplitRule& rule, std::span<cons
   });
 }
 
-// Does what split_into_digits() does for a single word, by one addition: |x 2^scale| < 2^51, so that
-// x 2^scale + 1.5 * 2^52 is rounded to the nearest integer, ties to even, which the difference of the bit
-// patterns gives. NaN and infinities become 0.
+// Does what split_into_digits() does for a single word, by one addition. As |x 2^scale| < 2^51, the sum x
+// 2^scale + 1.5 * 2^52 is rounded to an integer, to nearest, ties to even. The difference of the bit patterns
+// of the sum and of 1.5 * 2^52 is the word. NaN and infinities become 0.
 template <class View>
 void split_block_into_word(const View& operand, std::span<const VectorRange> ranges, const Slices& slices,
                            std::int64_t first, std::int64_t last) {

@@ -19,8 +19,8 @@ template <class View>
 void split_operand(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
                    const Slices& slices, int threads, std::span<const double> inner_factors = {});
 
-// Number of slice vectors for each row or column of the caller's matrix: two for a column of complex elements
-// that is embedded in real ones.
+// Number of a slice's vectors for each row or column of the caller's matrix: two for a column of op(B) that
+// is embedded as real vectors.
 template <class T>
 std::int64_t slice_vectors_each(const MatrixView<const T>&, const SplitRule&) {
   return 1;
@@ -29,7 +29,7 @@ template <class T>
 std::int64_t slice_vectors_each(const EmbeddedView<T>& operand, const SplitRule& rule) {
   return operand.right && rule.complex_basis.empty() ? 2 : 1;
 }
-// Elements of each slice vector.
+// Number of elements of a slice's vector.
 template <class View>
 std::int64_t slice_length(const View& operand, const SplitRule& rule) {
   return rule.complex_basis.empty() ? operand.columns : operand.columns / 2;

@@ -12,24 +12,24 @@ namespace kintsugi::core {
 
 namespace {
 
-// Exponents of the non-zero elements of one vector of a tile; right only if none is subnormal.
-struct NormalDepths {
+// Like TileExponentSum, for one vector of a tile. Only right if no element is subnormal.
+struct NormalExponents {
   std::int32_t largest = TileExponent::none;
-  std::int32_t sum = 0;         // of exponents
-  std::int32_t elements = 0;    // number of non-zero elements
-  std::int32_t subnormals = 0;  // number of subnormal ones among them
+  std::int32_t sum = 0;
+  std::int32_t elements = 0;    // number of elements that are not zero
+  std::int32_t subnormals = 0;  // number of these that are subnormal
 };
 
-// Sets `depths` from `count` finite elements, at most deepest_tile. The exponent of a normal element after
+// Sets `exponents` from `count` finite elements, at most deepest_tile. The exponent of a normal element after
 // rounding to all segments (rounded_exponent()) is read from its bits after half a unit of the last kept bit
 // was added: where rounding reaches the next power of two, the addition carries into the exponent.
-KINTSUGI_VECTORIZED void find_normal_depths(const float* elements, std::int64_t count, int segments,
-                                            NormalDepths& depths) {
+KINTSUGI_VECTORIZED void find_normal_exponents(const float* elements, std::int64_t count, int segments,
+                                               NormalExponents& exponents) {
   const int dropped = 24 - segments * segment_bits;
   const std::int32_t half = dropped > 0 ? 1 << (dropped - 1) : 0;
   std::int32_t largest = TileExponent::none;
   std::int32_t sum = 0;
-  std::int32_t not_zero = 0;
+  std::int32_t nonzero = 0;
   std::int32_t subnormals = 0;
   for (std::int64_t p = 0; p < count; ++p) {
     const std::int32_t magnitude = std::bit_cast<std::int32_t>(elements[p]) & 0x7fffffff;
@@ -38,23 +38,23 @@ KINTSUGI_VECTORIZED void find_normal_depths(const float* elements, std::int64_t 
     const std::int32_t counted = nonzero_mask != 0 ? exponent : TileExponent::none;
     largest = largest > counted ? largest : counted;
     sum += exponent & nonzero_mask;
-    not_zero -= nonzero_mask;
+    nonzero -= nonzero_mask;
     subnormals -= magnitude < 0x800000 ? nonzero_mask : 0;
   }
-  depths = {.largest = largest, .sum = sum, .elements = not_zero, .subnormals = subnormals};
+  exponents = {.largest = largest, .sum = sum, .elements = nonzero, .subnormals = subnormals};
 }
 
-void add_depths(const float* elements, std::int64_t count, int segments, TileDepth& depths) {
-  NormalDepths normal;
-  find_normal_depths(elements, count, segments, normal);
+void add_exponents(const float* elements, std::int64_t count, int segments, TileExponentSum& exponents) {
+  NormalExponents normal;
+  find_normal_exponents(elements, count, segments, normal);
   if (normal.subnormals == 0) {
-    depths.largest = std::max(depths.largest, normal.largest);
-    depths.sum += normal.sum;
-    depths.elements += normal.elements;
+    exponents.largest = std::max(exponents.largest, normal.largest);
+    exponents.sum += normal.sum;
+    exponents.elements += normal.elements;
     return;
   }
   for (std::int64_t p = 0; p < count; ++p) {
-    if (elements[p] != 0.0F) depths.add(rounded_exponent(elements[p], segments));
+    if (elements[p] != 0.0F) exponents.add(rounded_exponent(elements[p], segments));
   }
 }
 
@@ -87,12 +87,13 @@ struct TileElements {
 
   float elements[max_vectors][deepest_tile];
   std::int64_t vectors;
-  std::int64_t depth;
+  std::int64_t depth;  // inner indices
 
+  // Loads `vector_count` vectors from `first` on, `length` elements of each from inner index `begin` on.
   template <class View>
-  void load(const View& operand, std::int64_t first, std::int64_t number, std::int64_t begin,
+  void load(const View& operand, std::int64_t first, std::int64_t vector_count, std::int64_t begin,
             std::int64_t length) {
-    vectors = number;
+    vectors = vector_count;
     depth = length;
     const auto load_element = [&](std::int64_t v, std::int64_t p) {
       const float x = operand(first + v, begin + p);
@@ -109,10 +110,10 @@ struct TileElements {
     }
   }
 
-  TileDepth depths(int segments) const {
-    TileDepth depths;
-    for (std::int64_t v = 0; v < vectors; ++v) add_depths(elements[v], depth, segments, depths);
-    return depths;
+  TileExponentSum exponents(int segments) const {
+    TileExponentSum exponents;
+    for (std::int64_t v = 0; v < vectors; ++v) add_exponents(elements[v], depth, segments, exponents);
+    return exponents;
   }
 };
 
@@ -153,18 +154,18 @@ void split_block_into_tiles(const View& operand, const SplitRule& rule, std::spa
     const std::int64_t panel_exponent = -ranges[v].scale;
     for (std::int64_t begin = 0; begin < slices.k; begin += rule.tile_depth) {
       tile.load(operand, v, vectors, begin, std::min<std::int64_t>(rule.tile_depth, slices.k - begin));
-      const TileDepth depths = tile.depths(rule.slices);
+      const TileExponentSum exponents = tile.exponents(rule.slices);
       TileExponent& exponent = slices.tile(v, begin / rule.tile_depth);
       exponent = {};
-      if (depths.elements != 0) {
-        exponent = {.exponent = static_cast<std::int16_t>(depths.largest),
-                    .difference = static_cast<std::int16_t>(depths.largest - panel_exponent),
-                    .fails = depths.exceeds(rule.depth_limit) ? 1 : 0};
+      if (exponents.elements != 0) {
+        exponent = {.exponent = static_cast<std::int16_t>(exponents.largest),
+                    .difference = static_cast<std::int16_t>(exponents.largest - panel_exponent),
+                    .fails = exponents.exceeds(rule.mean_depth_limit) ? 1 : 0};
       }
-      if (depths.elements == 0 || exponent.fails != 0) {
+      if (exponents.elements == 0 || exponent.fails != 0) {
         clear_segments(tile, slices, v, begin);
       } else {
-        write_segments(tile, depths.largest, slices, v, begin);
+        write_segments(tile, exponents.largest, slices, v, begin);
       }
     }
   }

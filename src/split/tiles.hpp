@@ -14,8 +14,8 @@ namespace kintsugi::core {
 // Marks the tiles of vectors first ... last - 1 as zero; nothing if the slices have none.
 void clear_tiles(const Slices& slices, std::int64_t first, std::int64_t last);
 
-// Writes exponents and segments of vectors first ... last - 1, of which the first begins a panel. `ranges`:
-// with the panels' scales, by set_scales(). View: OperandView of float or std::complex<float>.
+// Writes exponents and segments of vectors first ... last - 1, of which the first begins a panel. `ranges`
+// have the panels' scales (set_scales()). View: OperandView of float or std::complex<float>.
 template <class View>
 void split_block_into_tiles(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
                             const Slices& slices, std::int64_t first, std::int64_t last);

@@ -11,8 +11,8 @@
 
 namespace kintsugi::core {
 
-// Vectors processed together: 16 floats are one cache line, so that an operand whose vectors are strided in
-// memory is also read in whole lines.
+// Vectors processed together. An operand whose vectors are interleaved in memory is then read in whole cache
+// lines, of 16 floats each.
 inline constexpr std::int64_t vectors_per_block = 16;
 
 // x, or 0 in place of NaN and infinities, which slices cannot hold.
@@ -20,7 +20,7 @@ template <class T>
 double finite_or_zero(T x) {
   return x - x == T(0) ? static_cast<double>(x) : 0.0;
 }
-// Rounds double-double numbers towards zero, since only lower bounds of magnitudes read them as one double.
+// Rounds double-double numbers towards zero: only lower bounds of magnitudes take them as one double.
 inline double finite_or_zero(const DoubleDouble& x) {
   return is_finite(leading_part(x)) ? truncated(x) : 0.0;
 }
@@ -56,6 +56,7 @@ inline void load_elements(const MatrixView<const DoubleDouble>& operand,
   }
 }
 
+// Distance in memory, in elements of the caller's matrix, between an element of a vector and the next one.
 template <class T>
 std::int64_t element_stride(const MatrixView<T>& operand) {
   return operand.column_stride;
@@ -68,7 +69,8 @@ std::int64_t element_stride(const EmbeddedView<T>& operand) {
 // Calls visit(v, p, operand(v, p)) for vectors first...last - 1 and all p; for each v, p ascends.
 template <class View, class Visit>
 void for_each_element(const View& operand, std::int64_t first, std::int64_t last, Visit&& visit) {
-  // Elements whose stride is a power of two share one set of the L1 cache, which holds eight lines.
+  // Elements at strides of a power of two share one set of the L1 cache, which holds eight lines: not more
+  // than eight inner indices are then visited before the next vector.
   const std::int64_t chunk = element_stride(operand) == 1 ? 64 : 8;
   for (std::int64_t begin = 0; begin < operand.columns; begin += chunk) {
     const std::int64_t end = std::min(operand.columns, begin + chunk);

@@ -115,12 +115,12 @@ TEST(TileElements, WeightsArePowersOfTwo) {
 }
 
 TEST(TileDepths, SumBinadesBelowTheLargest) {
-  TileDepth depth;
+  TileExponentSum depth;
   for (const int exponent : {3, -7, 3, 1}) depth.add(exponent);  // 0 + 10 + 0 + 2 binades below
   EXPECT_EQ(depth.largest, 3);
   EXPECT_TRUE(depth.exceeds(2));
   EXPECT_FALSE(depth.exceeds(3));  // 12 = 4 * 3: the sum of Eq. 9 is 0
-  EXPECT_FALSE(TileDepth{}.exceeds(0));
+  EXPECT_FALSE(TileExponentSum{}.exceeds(0));
 }
 
 TEST(HalfPrecision, IntegersHave48BitsBelowThePiecesExponent) {

@@ -1,6 +1,7 @@
 """Unchanged programs with the cuBLAS drop-in, over the fake driver and the fake cuBLAS: policies, reports, ways in, no waiting."""
 
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -186,7 +187,7 @@ class TestReport:
         assert report["policy"] == "native" and report["cublas"] == str(FAKES / "libcublas.so.13")
         first, second = report["problems"]
         assert (first["symbol"], first["k"]) == ("cublasDgemm_v2", 0) and first["reasons"] == {"a size is 0": 2}
-        assert second == {"symbol": "cublasSgemm_v2", "op_a": "N", "op_b": "N", "m": 64, "n": 48, "k": 32, "batch_count": 1,
+        assert second == {"symbol": "cublasSgemm_v2", "type": "fp32", "op_a": "N", "op_b": "N", "m": 64, "n": 48, "k": 32, "batch_count": 1,
                           "calls": 2, "native_calls": 2, "emulated_calls": {}, "failed_calls": 0,
                           "reasons": {"policy native forwards every call": 2},
                           "device_seconds": 0.002, "sampled_calls": 2, "last_sampled_execution": None}
@@ -312,6 +313,38 @@ class TestSites:
     def test_settings_that_contradict(self, program, settings, message):
         run = program(*LARGE, sites=self.file(program, {}), **settings)
         assert message in run.stderr and len(run.real()) == 1
+
+    def test_the_tuner_searches_them(self, program):
+        """By weights and a command for the error, since the fakes have neither times nor results."""
+        run = program(*LARGE, preload=False, command=[
+            os.environ["TESTED_PROGRAM"], "tune-program", "--library", "cublas", "--limit", "0.1", "--metric", "command", "--command", "echo 0.05",
+            "--cost", "weights", "--levels", "native@1,fp16x3@0.4,ozaki2@0.3,fp16@0.1", "--json", "--"])
+        document = run.document
+        site, = document["sites"]
+        assert site["type"] == "s" and site["calls"] == 1 and site["level"] == "fp16"
+        assert [level["name"] for level in site["levels"]] == ["native", "fp16x3", "ozaki2", "fp16"]
+        assert site["multiplications"] == math.prod(map(int, LARGE[2:5]))
+        tuned = program(*LARGE, sites=program.folder / "sites.json")
+        assert tuned.launches() and not any(event.startswith("cublasSgemm") for event in tuned.real()) and tuned.stderr == ""
+
+    def test_the_tuner_finds_the_sites_of_a_program(self, tmp_path):
+        """apps/perceptron_cublas, whose native products the fake cuBLAS computes; emulated ones it does not, so their error is about 1."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("KINTSUGI_", "FAKE_"))}
+        environment |= {"LD_LIBRARY_PATH": str(FAKES), "FAKE_CUDA_MULTIPLY": "1", "FAKE_CUDA_NAME": "NVIDIA H200", "KINTSUGI_CONFIG": "",
+                        "HOME": str(tmp_path)}
+        words = ["tune-program", "--library", "cublas", "--cost", "weights", "--levels", "native@1,fp16x3@0.4,fp16@0.1", "--output", "Y.npy", "--json"]
+        for limit, level in (("1e-6", "native"), ("100", "fp16")):
+            result = subprocess.run([os.environ["TESTED_PROGRAM"], *words, "--limit", limit, "--", BUILD / "apps/perceptron_cublas", "48", "40", "56",
+                                     "Y.npy"], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+            assert result.returncode == 0, result.stderr
+            document = json.loads(result.stdout)
+            assert sorted(site["function"] for site in document["sites"]) == ["first_layer", "last_layer", "second_layer"]
+            assert {site["level"] for site in document["sites"]} == {level} and document["steps"][0]["error"] == 0
+
+    def test_the_tuner_needs_a_result_outside_the_device(self, program):
+        run = program(*LARGE, preload=False, command=[os.environ["TESTED_PROGRAM"], "tune-program", "--library", "cublas", "--limit", "0.1", "--"],
+                      check=False)
+        assert run.returncode == 2 and "--output: is needed with --library cublas" in run.stderr
 
     def test_outputs_are_refused(self, program):
         run = program(*LARGE, sites=self.file(program, {}, outputs="folder"))

@@ -21,7 +21,7 @@ DeviceCheckedChain chain_of_four() {
     chain.terms[c] = moduli[c];
     chain.top_a[c] = chain.top_b[c] = tops[c];
   }
-  chain.exact_sum_terms = 17000;
+  chain.exact_sum_cost = 17000;
   return chain;
 }
 

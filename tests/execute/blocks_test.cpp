@@ -46,13 +46,13 @@ TEST(Blocks, SplitAnOperandOnlyWhereItsVectorsBegin) {
   EXPECT_EQ(splits({8, 8}, 8, 8), std::pair(1, 1));
 }
 
-TEST(Blocks, ForEachPartCutsALengthAndSkipsAnEmptyOne) {
+TEST(Blocks, ForEachIntervalCutsALengthAndSkipsAnEmptyOne) {
   int count = 0;
-  for_each_part({5, 0}, 3, [&](const Part&) { ++count; });
+  for_each_interval({5, 0}, 3, [&](const Interval&) { ++count; });
   EXPECT_EQ(count, 0);
-  for_each_part({5, 7}, 3, [&](const Part& part) {
-    EXPECT_EQ(part.first, 5 + 3 * count++);
-    EXPECT_EQ(part.count, count == 3 ? 1 : 3);
+  for_each_interval({5, 7}, 3, [&](const Interval& interval) {
+    EXPECT_EQ(interval.first, 5 + 3 * count++);
+    EXPECT_EQ(interval.count, count == 3 ? 1 : 3);
   });
   EXPECT_EQ(count, 3);
 }

@@ -179,10 +179,10 @@ TEST_F(KnownCosts, AreFittedAndGiveTheSameDecisions) {
     Costs costs = shipped("NVIDIA H100 80GB HBM3").costs;
     measure_by(truth, measurements);
     for (const core::cuda::ProfileFit& fit : core::calibrate::fit_costs(costs, measurements)) {
-      EXPECT_LT(fit.median_deviation, 0.03) << fit.kind;
+      EXPECT_LT(fit.median_deviation, 0.05) << fit.kind;
       EXPECT_GT(fit.measurements, 0) << fit.kind;
     }
-    EXPECT_NEAR(costs.call.prepared_selection, truth.call.prepared_selection, 1);
+    EXPECT_NEAR(costs.call.prepared_selection, truth.call.prepared_selection, 2);
     EXPECT_NEAR(costs.call.selection, truth.call.selection, 2);
     EXPECT_EQ(decisions(costs), decisions(truth));
   }

@@ -56,6 +56,19 @@ TEST_F(Execution, SmallNativeProductsAndShortUpdatesUseSimtKernels) {
   expect_kernels(4096, 64, 0.5F, true);
 }
 
+// Small products with enough inner indices are divided among the thread blocks of clusters.
+TEST_F(Execution, ClustersShareTilesOfSmallNativeProducts) {
+  const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  const Stream stream;
+  Call call(384, 384, 384, stream);
+  call.options.policy = "native";
+  call.make_plan();
+  call.run();
+  EXPECT_THAT(events_with("cublasGemm"), IsEmpty());
+  EXPECT_THAT(events_with("cuLaunchKernel"),
+              ElementsAre(AllOf(HasSubstr("simt_split_f32 216x1x1 "), HasSubstr("cluster=6"))));
+}
+
 // With few inner indices, reading the operands takes less time than reading the sums; their magnitudes may
 // prove that no sum underflows or overflows.
 TEST_F(Execution, MagnitudesOfOperandsAreReadWhereKIsShort) {

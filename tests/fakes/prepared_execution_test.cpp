@@ -47,7 +47,7 @@ TEST_F(Execution, AutoPreparesTheSlicesThatManyRowsTake) {
             KINTSUGI_SUCCESS);
   EXPECT_THAT(events_with("cuLaunchKernel"),
               ElementsAre(HasSubstr("_fp16_with_depth "), HasSubstr(" select_candidate "),
-                          HasSubstr(" fp16_rescaled_small_tiles_"), HasSubstr(" simt_f32_32 ")))
+                          HasSubstr(" fp16_rescaled_small_tiles_"), HasSubstr(" simt_split_f32 ")))
       << "C is read, so the candidate is selected before the product writes C";
   many_rows.operands.prepared_b = nullptr;
   fake_cuda_forget();
@@ -91,7 +91,7 @@ TEST_F(Execution, FewVectorsTimesWeightsHaveOneEmulation) {
           << kintsugi_last_error();
       EXPECT_EQ(events_with("cuLaunchKernel bf16_").size(), few <= 128 ? 0U : 1U)
           << few << ", B: " << prepares_b;
-      EXPECT_EQ(events_with("cuLaunchKernel simt_f32_").size(), 1U) << few << ", B: " << prepares_b;
+      EXPECT_EQ(events_with("cuLaunchKernel simt_").size(), 1U) << few << ", B: " << prepares_b;
     }
   }
 }

@@ -145,7 +145,7 @@ bool emulates(const Engine& engine, const Problem& problem) {
   plan.engine = &engine;
   plan.contract.accuracy = accuracy_of_type(OperandType::f32);
   plan.contract.coefficient = contract_of_type(OperandType::f32, problem.k);
-  return !proved_emulations(plan, {.all = false, .native_follows = true}).empty();
+  return !proved_emulations(plan, {.include_slower = false, .native_follows = true}).empty();
 }
 
 // `auto` compares whole calls: faster products alone may not pay for splits and recombination.

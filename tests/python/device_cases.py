@@ -109,6 +109,7 @@ def library(torch):
     _compiled.bind(bound, kintsugi.KintsugiError)
     yield library
     _compiled.bind(_abi.library, kintsugi.KintsugiError)
+    kintsugi.release_caches()
 
 
 def values(*shape, dtype=np.float64, seed=1):
@@ -131,6 +132,68 @@ def test_workspaces_are_torchs_and_go_back(library):
     assert allocated == [a.nbytes, WORKSPACE] and library.addresses[0] % 256 == 0
     assert [tensor.array.nbytes for tensor in alive] == [a.nbytes]
     assert (result.array == a @ a).all()
+
+
+class Stream:
+    """Functions of torch's C++ part for device 0, with the stream and whether it is captured."""
+
+    def __init__(self, torch, address=0, is_captured=False):
+        self.address, self.is_captured = address, is_captured
+        torch._C = types.SimpleNamespace(_cuda_getDevice=lambda: 0, _cuda_getCurrentRawStream=lambda device: self.address,
+                                         _cuda_isCurrentStreamCapturing=lambda: self.is_captured)
+
+
+@pytest.fixture
+def stream(library, torch, monkeypatch):
+    stream = Stream(torch)
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(**vars(torch)))  # so that it is loaded anew
+    return stream
+
+
+def workspaces(library):
+    """Sizes of the workspaces that torch allocated for a product of 4 x 4."""
+    before = len(allocated)
+    a = DescribedTensor(values(4, 4))
+    assert (kintsugi.matmul(a, a).array == a.array @ a.array).all() and library.queues[-1][1] in (None, STREAM)
+    return allocated[before + 1 :]
+
+
+def test_calls_in_the_null_stream_share_a_workspace(library, stream, monkeypatch):
+    assert [workspaces(library) for _ in range(3)] == [[WORKSPACE], [], []] and len(set(library.addresses)) == 1
+    monkeypatch.setattr(sys.modules[__name__], "WORKSPACE", WORKSPACE + 1)  # more than what is kept
+    assert [workspaces(library) for _ in range(2)] == [[WORKSPACE], []]
+    monkeypatch.setattr(sys.modules[__name__], "WORKSPACE", WORKSPACE - 500)
+    assert workspaces(library) == []
+    monkeypatch.setattr(sys.modules[__name__], "WORKSPACE", WORKSPACE + 500)  # a call that needs less loses nothing
+    assert workspaces(library) == []
+    monkeypatch.setattr(sys.modules[__name__], "WORKSPACE", (32 << 20) + 1)  # too large to be kept
+    assert [workspaces(library) for _ in range(2)] == [[WORKSPACE], [WORKSPACE]]
+
+
+@pytest.mark.parametrize("other", [{"address": STREAM}, {"is_captured": True}])
+def test_other_streams_and_captures_have_workspaces_of_their_own(library, stream, other):
+    assert workspaces(library) == [WORKSPACE]
+    kept = library.addresses[-1]
+    for name, value in other.items():
+        setattr(stream, name, value)
+    assert workspaces(library) == [WORKSPACE] and library.addresses[-1] != kept
+    assert workspaces(library) == [WORKSPACE] and library.addresses[-1] != kept
+    stream.address, stream.is_captured = 0, False
+    assert workspaces(library) == [] and library.addresses[-1] == kept
+
+
+def test_release_caches_gives_workspaces_back(library, stream):
+    assert workspaces(library) == [WORKSPACE] and WORKSPACE in [tensor.array.nbytes for tensor in alive]
+    kintsugi.release_caches()
+    assert WORKSPACE not in [tensor.array.nbytes for tensor in alive] and workspaces(library) == [WORKSPACE]
+
+
+def test_a_plan_reuses_its_workspace(library, stream):
+    a, b = values(64, 48, dtype=np.float32), values(48, 32, dtype=np.float32)
+    plan = kintsugi.plan(a, b, scheme="fp16x3")
+    for _ in range(3):
+        assert (execute(plan, DescribedTensor(a), DescribedTensor(b)).array == a @ b).all()
+    assert allocated.count(plan["workspace_bytes"]) == 1 and len(set(library.workspaces)) == 1
 
 
 def test_the_options_of_a_repeated_call_are_the_same(library):

@@ -316,7 +316,7 @@ def test_a_wrong_product_of_a_batch_is_seen(program):
     environment = with_fake_blas(program, "{ static int calls; *element = ++calls == 3 ? sum + 1 : sum; }")
     result = program("bench", "int8x6", *TINY, "--batch", "3", environment=environment)
     assert result.status == 1
-    assert result.stderr.startswith("kintsugi: native: 8x12x16, element 2 of a batch of 3: the largest error of 96 "), result.stderr
+    assert result.stderr.startswith("kintsugi: native: 8x12x16, item 2 of a batch of 3: the largest error of 96 "), result.stderr
 
 
 @pytest.mark.parametrize(
@@ -375,7 +375,7 @@ def test_text(program):
 def test_text_of_a_batch(program):
     lines = program.ok("bench", "fp16x3", "--batch", "3", "--prepare", "b", *TINY).stdout.splitlines()
     assert lines[1] == "batch: 3 products in one call, with contiguous operands"
-    assert lines[2] == "prepared: b, split before the timed calls; native and reference loops take it as it is"
+    assert lines[2] == "prepared: b, split before the timed calls; native and reference loops split nothing"
 
 
 def test_help(program):

@@ -88,13 +88,63 @@ def test_names_and_flow_do_not_depend_on_the_level_or_the_build(tmp_path):
     assert [site["line"] for site in tables[0]] == [0] * 6
 
 
+def inputs(file, source):
+    """{site: (operand, site whose result it may hold)} without the source file's name."""
+    return {site["site"].removeprefix(f"{source}:"): {(edge["operand"], edge["site"].removeprefix(f"{source}:")) for edge in site["inputs"]}
+            for site in table(file)}
+
+
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
 def test_results_that_feed_calls(tmp_path, level):
-    found = {site["site"].removeprefix("flow.c:"): {(edge["operand"], edge["site"].removeprefix("flow.c:")) for edge in site["inputs"]}
-             for site in table(build(tmp_path, ["flow.c"], level))}
     chain, powers, either = (f"multiply_{name}:cblas_sgemm#" for name in ("chain", "powers", "either"))
-    assert found == {f"{chain}1": set(), f"{chain}2": {("A", f"{chain}1")}, f"{chain}3": {("A", f"{chain}1"), ("B", f"{chain}2")},
-                     f"{powers}1": {("B", f"{powers}1")}, f"{either}1": set(), f"{either}2": set()}
+    assert inputs(build(tmp_path, ["flow.c"], level), "flow.c") == {
+        f"{chain}1": set(), f"{chain}2": {("A", f"{chain}1")}, f"{chain}3": {("A", f"{chain}1"), ("B", f"{chain}2")},
+        f"{powers}1": {("B", f"{powers}1"), ("B", f"{chain}3")},
+        f"{either}1": set(), f"{either}2": {("A", f"{chain}1"), ("A", f"{either}1")}}
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O1", "-O2", "-O3"])
+def test_results_that_feed_calls_of_other_functions(tmp_path, level):
+    """Through arguments, a returned pointer and members of a struct; memory that nothing reads later has no edge."""
+    found = inputs(build(tmp_path, ["flow_across.c"], level), "flow_across.c")
+    square, cube, product, first, second = (f"{name}:cblas_dgemm#1" for name in ("square", "cube", "product", "step_first", "step_second"))
+    assert found == {square: set(), cube: {("A", square)}, product: {("A", cube), ("A", product)}, first: set(), second: {("A", first)}}
+
+
+FLOW = """#include <stdlib.h>
+void cblas_dgemm(int, int, int, int, int, int, double, const double*, int, const double*, int, double, double*, int);
+static void multiply_first(const double* a, double* c) { cblas_dgemm(102, 111, 111, 4, 4, 4, 1, a, 4, a, 4, 0, c, 4); }
+static void multiply_second(const double* a, double* c) { cblas_dgemm(102, 111, 111, 4, 4, 4, 1, a, 4, a, 4, 0, c, 4); }
+static double kept[16];
+struct Pair { double *x, *y; };
+static double* choose(double* one, double* other, int is_first) { return is_first ? one : other; }
+void g(void);
+"""
+
+
+@pytest.mark.parametrize("body, feeds", [
+    ("multiply_first(a, b); multiply_second(b, c);", True),
+    ("multiply_second(b, c); multiply_first(a, b);", False),
+    ("for (int i = 0; i < 3; ++i) { multiply_second(b, c); multiply_first(a, b); }", True),
+    ("multiply_first(a, b); multiply_second(c, b);", False),
+    ("multiply_first(a, kept); g(); multiply_second(kept, c);", True),
+    ("double* p = choose(b, c, flag); multiply_first(a, p); multiply_second(b, a);", True),
+    ("double* p = choose(a, c, flag); multiply_first(a, p); multiply_second(b, a);", False),
+    ("struct Pair pair = {b, c}; multiply_first(a, pair.x); multiply_second(pair.x, pair.y);", True),
+    ("struct Pair pair = {b, c}; multiply_first(a, pair.x); multiply_second(pair.y, a);", False),
+    ("struct Pair pair = {b, c}; multiply_first(a, b); multiply_second(pair.x, c);", True),
+    ("double* all = malloc(3 * 128); multiply_first(all, all + 16); multiply_second(all + 16, all + 32);", True),
+    ("double* all = malloc(3 * 128); multiply_first(all, all + 16); multiply_second(all, all + 32);", False),
+    ("if (flag) multiply_first(a, b); else multiply_second(b, c);", False),
+], ids=range(13))
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_flow_from_one_function_to_another(tmp_path, body, feeds, level):
+    (tmp_path / "calls.c").write_text(
+        FLOW + f"void f(int flag) {{ double *a = malloc(128), *b = malloc(128), *c = malloc(128); {body} free(a); free(b); free(c); }}\n")
+    compile(level, "-c", "calls.c", "-o", "calls.o", cwd=tmp_path)
+    found = inputs(tmp_path / "calls.o", "calls.c")
+    first, second = "multiply_first:cblas_dgemm#1", "multiply_second:cblas_dgemm#1"
+    assert (("A", first) in found[second]) == feeds and found[first] <= {("A", second), ("B", second)}
 
 
 def test_references_to_beta(tmp_path):

@@ -1,6 +1,8 @@
 """Loop nests that multiply matrices: which are found, why others are not, and who multiplies."""
 
 import itertools
+import json
+import os
 import re
 
 import numpy
@@ -38,8 +40,22 @@ def test_rules_multiply_in_place_of_loops(tmp_path, sites, name):
         return
     stdout, found = sites.run(program, rules)
     assert [line.split()[::2] for line in stdout.splitlines()] == [line.split()[::2] for line in plain], "all but the last bits"
-    assert list(found) == [name] and found[name]["source"]["callee"] == "loop"
-    assert found[name]["calls"] == 1 and found[name]["native_calls"] == 0
+    assert found[name]["source"]["callee"] == "loop" and found[name]["calls"] == 1 and found[name]["native_calls"] == 0
+    others = {site: one for site, one in found.items() if site != name}
+    assert others and all(one["native_calls"] == one["calls"] and one["seconds"] > 0 for one in others.values()), "loops that ran"
+
+
+def test_loops_are_tuned(tmp_path, sites):
+    """Profiled by the program's own loops, whose results are the reference; only a loose limit lowers them."""
+    program = build(tmp_path, "-O2")
+    for limit, expected in ((1e-12, "native"), (1, "fp16")):
+        words = ["tune-program", "--limit", limit, "--levels", "native@1,ozaki2:moduli=6@0.5,fp16@0.1", "--cost", "weights", "--min-share", 0,
+                 "-o", tmp_path / f"sites-{expected}.json", "--json", "--", program]
+        document = json.loads(run(os.environ["TESTED_PROGRAM"], *words, cwd=tmp_path).stdout)
+        levels = {site["site"]: site["level"] for site in document["sites"]}
+        assert set(levels) == {site for site in SITES if "every_second" not in site}, "all that BLAS could multiply"
+        assert levels["loops.c:in_variable:loop#1"] == expected
+        assert all(site["profiled_seconds"] > 0 and site["multiplications"] > 0 for site in document["sites"])
 
 
 def loop(body, header="size_t k = 0; k < n; ++k", before="", after=""):

@@ -20,51 +20,57 @@ struct AccuracyRequest {
   bool json = false;
 };
 
-// Number of rows of a method, and the worst figures over them.
-struct Worst {
+// Summary of a method's rows.
+struct MethodSummary {
   Method method;
   int rows = 0;
-  int in_window = 0;
-  int in_contract = 0;
-  double frobenius = 0;
-  double componentwise = 0;
-  double bound_share = 0;
+  int rows_with_bound = 0;   // rows in which the scheme's a-priori bound was checked
+  int rows_in_contract = 0;  // rows in which every element meets the contract of its type
+  double largest_frobenius = 0;
+  double largest_componentwise = 0;
+  double largest_bound_ratio = 0;  // largest error of an element over its a-priori bound
 };
 
-void add_row(const Json& row, Worst& worst) {
+void add_row(const Json& row, MethodSummary& summary) {
   const Json& errors = row.at("errors");
-  worst.rows += 1;
-  worst.in_contract += errors.at("within_contract_bound").get<bool>() ? 1 : 0;
-  worst.frobenius = std::max(worst.frobenius, read_number(errors.at("frobenius_relative")));
-  worst.componentwise = std::max(worst.componentwise, read_number(errors.at("max_componentwise")));
-  if (row.at("bound").is_null() || row.at("bound").at("held").is_null()) return;
-  worst.in_window += 1;
-  worst.bound_share = std::max(worst.bound_share, read_number(row.at("bound").at("largest_ratio")));
+  summary.rows += 1;
+  summary.rows_in_contract += errors.at("within_contract_bound").get<bool>() ? 1 : 0;
+  summary.largest_frobenius =
+      std::max(summary.largest_frobenius, read_number(errors.at("frobenius_relative")));
+  summary.largest_componentwise =
+      std::max(summary.largest_componentwise, read_number(errors.at("max_componentwise")));
+  const Json& bound = row.at("bound");
+  if (bound.is_null() || bound.at("held").is_null()) return;
+  summary.rows_with_bound += 1;
+  summary.largest_bound_ratio = std::max(summary.largest_bound_ratio, read_number(bound.at("largest_ratio")));
 }
 
-void print_summary(const std::vector<Method>& methods, const Json& rows) {
-  std::vector<Worst> all;
-  for (const Method& method : methods) all.push_back({method});
+bool is_of_method(const Json& row, const Method& method) {
+  return cell(row.at("problem"), "type") == type_text(method.type) && cell(row, "scheme") == method.scheme &&
+         cell(row, "engine") == method.engine && cell(row, "accumulator") == method.accumulator;
+}
+
+void print_summaries(const std::vector<Method>& methods, const Json& rows) {
+  std::vector<MethodSummary> summaries;
+  for (const Method& method : methods) summaries.push_back({method});
   for (const Json& row : rows) {
-    for (Worst& worst : all) {
-      if (cell(row.at("problem"), "type") == type_text(worst.method.type) &&
-          cell(row, "scheme") == worst.method.scheme && cell(row, "engine") == worst.method.engine &&
-          cell(row, "accumulator") == worst.method.accumulator)
-        add_row(row, worst);
+    for (MethodSummary& summary : summaries) {
+      if (is_of_method(row, summary.method)) add_row(row, summary);
     }
   }
   Table table({"type", "scheme", "engine", "accumulator", "rows", "worst frobenius", "worst componentwise",
-               "in contract", "in window", "worst error / bound"});
+               "in contract", "bound checked", "worst error / bound"});
   for (std::size_t column = 4; column < 10; ++column) table.align_right(column);
-  for (const Worst& worst : all) {
+  for (const MethodSummary& summary : summaries) {
     const auto error = [&](double value) {
-      return worst.rows == 0 ? std::string("-") : fmt::format("{:.2e}", value);
+      return summary.rows == 0 ? std::string("-") : fmt::format("{:.2e}", value);
     };
-    const auto& [type, scheme, engine, accumulator] = worst.method;
+    const auto& [type, scheme, engine, accumulator] = summary.method;
     table.add({type_text(type), scheme, engine, accumulator.empty() ? "-" : accumulator,
-               std::to_string(worst.rows), error(worst.frobenius), error(worst.componentwise),
-               std::to_string(worst.in_contract), scheme == "native" ? "-" : std::to_string(worst.in_window),
-               worst.in_window == 0 ? "-" : fmt::format("{:.3f}", worst.bound_share)});
+               std::to_string(summary.rows), error(summary.largest_frobenius),
+               error(summary.largest_componentwise), std::to_string(summary.rows_in_contract),
+               scheme == "native" ? "-" : std::to_string(summary.rows_with_bound),
+               summary.rows_with_bound == 0 ? "-" : fmt::format("{:.3f}", summary.largest_bound_ratio)});
   }
   fmt::print("{}", table.text());
 }
@@ -85,8 +91,8 @@ void require_bounds(const SweepOutcome& outcome) {
                             outcome.first_violation));
 }
 
-// Returns the request; if -o names standard output, that for --json without a file, since there is none to
-// continue.
+// Returns the request without -o and with --json if -o names standard output, which cannot be continued as a
+// file can; any other request as it is.
 AccuracyRequest with_standard_output(AccuracyRequest request) {
   if (!is_standard_output(request.output)) return request;
   request.output.clear();
@@ -105,7 +111,7 @@ void run_accuracy(const AccuracyRequest& given) {
   if (request.json) {
     fmt::print("{}", results_text(outcome.document));
   } else {
-    print_summary(methods_of(sweep), rows);
+    print_summaries(methods_of(sweep), rows);
     fmt::print("\n{}: {} rows, {} of them were there already\n", request.output, rows.size(),
                outcome.rows_before);
   }

@@ -28,10 +28,11 @@ std::vector<T> make_elements(std::int64_t rows, std::int64_t columns) {
 }
 
 template <class T>
-std::vector<T> generated(const CellKey& key, lab::Side side, std::int64_t rows, std::int64_t columns) {
+std::vector<T> generated(const SweepCase& sweep_case, lab::Side side, std::int64_t rows,
+                         std::int64_t columns) {
   std::vector<T> values = make_elements<T>(rows, columns);
   try {
-    lab::fill(lab::parse_distribution(key.distribution), side, key.seed,
+    lab::fill(lab::parse_distribution(sweep_case.distribution), side, sweep_case.seed,
               core::MatrixView<T>{values.data(), rows, columns, columns, 1});
   } catch (const std::runtime_error& error) {  // the type cannot hold the distribution's values
     fail("--distributions", "{}", error.what());
@@ -39,6 +40,7 @@ std::vector<T> generated(const CellKey& key, lab::Side side, std::int64_t rows, 
   return values;
 }
 
+// Returns the member "time" of a row: the one execution, and the making of its plan.
 Json time_document(double seconds, double plan_seconds) {
   return {{"seconds", seconds}, {"runs", 1}, {"plan_seconds", plan_seconds}};
 }
@@ -66,10 +68,10 @@ Json histogram_document(const std::vector<lab::ElementError>& elements,
 }
 
 template <class T>
-class TypedCell : public AccuracyCell {
+class TypedMatrices : public CaseMatrices {
  public:
-  TypedCell(const CellKey& key, const Sweep& sweep);
-  Json row(const Method& method) override;
+  TypedMatrices(const SweepCase& sweep_case, const Sweep& sweep);
+  Json measure(const Method& method) override;
 
  private:
   struct Result {
@@ -82,70 +84,73 @@ class TypedCell : public AccuracyCell {
   };
 
   core::MatrixView<const T> view_a() const {
-    return {a_.data(), key_.shape.m, key_.shape.k, key_.shape.k, 1};
+    return {a_.data(), case_.shape.m, case_.shape.k, case_.shape.k, 1};
   }
   core::MatrixView<const T> view_b() const {
-    return {b_.data(), key_.shape.k, key_.shape.n, key_.shape.n, 1};
+    return {b_.data(), case_.shape.k, case_.shape.n, case_.shape.n, 1};
   }
   core::MatrixView<const T> view_c(const std::vector<T>& c) const {
-    return {c.data(), key_.shape.m, key_.shape.n, key_.shape.n, 1};
+    return {c.data(), case_.shape.m, case_.shape.n, case_.shape.n, 1};
   }
   Result run(const Method& method) const;
   void execute(kintsugi_handle handle, const Method& method, const Plan& plan, Result& result) const;
-  const Result* native(const std::string& engine);
+  const Result* native_result(const std::string& engine);
   Json errors_of(const Result& result);
 
-  CellKey key_;
-  bool histogram_;
+  SweepCase case_;
+  bool adds_histogram_;
   std::vector<T> a_;
   std::vector<T> b_;
   std::optional<lab::ExactReference<T>> exact_;
   std::vector<long double> long_double_sums_;  // sums of the compared elements, computed for the first row
-  std::map<std::string, std::optional<Result>> native_;  // key: engine; nullopt: it has no native product
+  // Native products by engine; nullopt: the engine has none.
+  std::map<std::string, std::optional<Result>> native_results_;
 };
 
 template <class T>
-TypedCell<T>::TypedCell(const CellKey& key, const Sweep& sweep)
-    : key_(key), histogram_(sweep.histogram), a_(generated<T>(key, lab::Side::a, key.shape.m, key.shape.k)),
-      b_(generated<T>(key, lab::Side::b, key.shape.k, key.shape.n)) {
+TypedMatrices<T>::TypedMatrices(const SweepCase& sweep_case, const Sweep& sweep)
+    : case_(sweep_case), adds_histogram_(sweep.histogram),
+      a_(generated<T>(sweep_case, lab::Side::a, sweep_case.shape.m, sweep_case.shape.k)),
+      b_(generated<T>(sweep_case, lab::Side::b, sweep_case.shape.k, sweep_case.shape.n)) {
   lab::CheckOptions options;
-  options.work_limit = 0;
+  options.work_limit = 0;  // so that max_elements alone decides how many elements are compared
   options.max_elements = sweep.max_elements;
   options.seed = sample_seed;
   lab::Product<T> product;
   product.a = view_a();
   product.b = view_b();
-  exact_.emplace(product, key.shape.m, key.shape.n, options);
+  exact_.emplace(product, sweep_case.shape.m, sweep_case.shape.n, options);
 }
 
 template <class T>
-void TypedCell<T>::execute(kintsugi_handle handle, const Method& method, const Plan& plan,
-                           Result& result) const {
-  result.c = make_elements<T>(key_.shape.m, key_.shape.n);
+void TypedMatrices<T>::execute(kintsugi_handle handle, const Method& method, const Plan& plan,
+                               Result& result) const {
+  result.c = make_elements<T>(case_.shape.m, case_.shape.n);
   const auto start = std::chrono::steady_clock::now();
   require(method.scheme, execute_product(handle, plan, a_.data(), b_.data(), result.c.data()));
   result.seconds = seconds_since(start);
 }
 
 template <class T>
-typename TypedCell<T>::Result TypedCell<T>::run(const Method& method) const {
+typename TypedMatrices<T>::Result TypedMatrices<T>::run(const Method& method) const {
   const Handle handle = make_handle();
   Result result;
   const auto planning = std::chrono::steady_clock::now();
-  const Plan plan = make_plan(handle.get(), key_.shape, method);
+  const Plan plan = make_plan(handle.get(), case_.shape, method);
   result.plan_seconds = seconds_since(planning);
   execute(handle.get(), method, plan, result);
   result.bounds = bounds_of(describe(plan), report_of(handle.get()));
   return result;
 }
 
-// Returns the engine's native product, with which rows are compared; nullptr if it has none.
+// Returns the engine's native product, with which rows are compared; nullptr if it has none. Computes it
+// once.
 template <class T>
-const typename TypedCell<T>::Result* TypedCell<T>::native(const std::string& engine) {
-  const auto [found, is_new] = native_.try_emplace(engine);
+const typename TypedMatrices<T>::Result* TypedMatrices<T>::native_result(const std::string& engine) {
+  const auto [found, is_new] = native_results_.try_emplace(engine);
   if (is_new) {
     try {
-      Result result = run({key_.type, "native", engine, ""});
+      Result result = run({case_.type, "native", engine, ""});
       result.errors = exact_->measure(view_c(result.c), view_c(result.c), &result.elements);
       found->second = std::move(result);
     } catch (const LibraryError& error) {
@@ -156,20 +161,20 @@ const typename TypedCell<T>::Result* TypedCell<T>::native(const std::string& eng
 }
 
 template <class T>
-Json TypedCell<T>::errors_of(const Result& result) {
+Json TypedMatrices<T>::errors_of(const Result& result) {
   Json errors = errors_document(result.errors);
-  Json& mean = errors["mean_relative_long_double"];
+  errors["mean_relative_long_double"] = nullptr;
   if (!lab::has_80_bit_long_double) return errors;
   if (long_double_sums_.empty())
     long_double_sums_ = lab::long_double_sums(view_a(), view_b(), result.elements);
-  mean = number(lab::mean_relative_error(result.elements, long_double_sums_));
+  errors["mean_relative_long_double"] = number(lab::mean_relative_error(result.elements, long_double_sums_));
   return errors;
 }
 
 template <class T>
-Json TypedCell<T>::row(const Method& method) {
+Json TypedMatrices<T>::measure(const Method& method) {
   const bool is_native = method.scheme == "native";
-  const Result* baseline = native(method.engine);
+  const Result* baseline = native_result(method.engine);
   if (is_native && baseline == nullptr)
     fail("--schemes", "{} has no native product of {}", method.engine, type_text(method.type));
   Result measured;
@@ -179,7 +184,7 @@ Json TypedCell<T>::row(const Method& method) {
     measured.errors = exact_->measure(view_c(measured.c), native_c, &measured.elements);
   }
   const Result& result = is_native ? *baseline : measured;
-  Json row = row_key(key_, method);
+  Json row = row_key(case_, method);
   row["errors"] = errors_of(result);
   row["bound"] = check_bound<T>(result.bounds, view_a(), view_b(), result.elements);
   row["time"] = time_document(result.seconds, result.plan_seconds);
@@ -190,25 +195,25 @@ Json TypedCell<T>::row(const Method& method) {
                      {"engine", method.engine},
                      {"errors", baseline_errors(baseline->errors)},
                      {"time", time_document(baseline->seconds, baseline->plan_seconds)}};
-  if (histogram_) row["histogram"] = histogram_document(result.elements, baseline->elements);
+  if (adds_histogram_) row["histogram"] = histogram_document(result.elements, baseline->elements);
   return row;
 }
 
 }  // namespace
 
-Json row_key(const CellKey& cell, const Method& method) {
-  const auto& [m, n, k] = cell.shape;
-  return {{"problem", {{"m", m}, {"n", n}, {"k", k}, {"type", type_text(cell.type)}}},
-          {"distribution", cell.distribution},
-          {"seed", cell.seed},
+Json row_key(const SweepCase& sweep_case, const Method& method) {
+  const auto& [m, n, k] = sweep_case.shape;
+  return {{"problem", {{"m", m}, {"n", n}, {"k", k}, {"type", type_text(sweep_case.type)}}},
+          {"distribution", sweep_case.distribution},
+          {"seed", sweep_case.seed},
           {"scheme", method.scheme},
           {"engine", method.engine},
           {"accumulator", method.accumulator.empty() ? Json() : Json(method.accumulator)}};
 }
 
-std::unique_ptr<AccuracyCell> make_cell(const CellKey& key, const Sweep& sweep) {
-  if (key.type == Type::float32) return std::make_unique<TypedCell<float>>(key, sweep);
-  return std::make_unique<TypedCell<double>>(key, sweep);
+std::unique_ptr<CaseMatrices> make_matrices(const SweepCase& sweep_case, const Sweep& sweep) {
+  if (sweep_case.type == Type::float32) return std::make_unique<TypedMatrices<float>>(sweep_case, sweep);
+  return std::make_unique<TypedMatrices<double>>(sweep_case, sweep);
 }
 
 }  // namespace kintsugi::tools

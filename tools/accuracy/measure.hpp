@@ -1,4 +1,5 @@
-// One cell of a sweep (shape, type, distribution, seed): its matrices, their exact product, rows of errors.
+// One case of a sweep: the matrices of a shape, type, distribution and seed, their exact product, and rows
+// with the errors of methods on them.
 #pragma once
 
 #include <memory>
@@ -7,7 +8,7 @@
 
 namespace kintsugi::tools {
 
-struct CellKey {
+struct SweepCase {
   Shape shape;
   Type type = Type::float32;
   std::string distribution;
@@ -15,15 +16,17 @@ struct CellKey {
 };
 
 // Returns the members that identify a row of the document.
-Json row_key(const CellKey& cell, const Method& method);
+Json row_key(const SweepCase& sweep_case, const Method& method);
 
-class AccuracyCell {
+// The matrices of a case and their exact product.
+class CaseMatrices {
  public:
-  virtual ~AccuracyCell() = default;
-  // Returns the row of the document (docs/schema/accuracy.schema.json). The method must be of the cell's
-  // type. Throws LibraryError, contract_unreachable, if the scheme refuses these operands.
-  virtual Json row(const Method& method) = 0;
+  virtual ~CaseMatrices() = default;
+  // Multiplies by the method, which must be of the case's type, and returns the row of the document
+  // (docs/schema/accuracy.schema.json). Throws LibraryError, contract_unreachable, if the scheme refuses
+  // these operands.
+  virtual Json measure(const Method& method) = 0;
 };
-std::unique_ptr<AccuracyCell> make_cell(const CellKey& key, const Sweep& sweep);
+std::unique_ptr<CaseMatrices> make_matrices(const SweepCase& sweep_case, const Sweep& sweep);
 
 }  // namespace kintsugi::tools

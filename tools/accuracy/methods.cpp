@@ -19,15 +19,18 @@ std::string slice_format(const std::string& scheme, Type type) {
   return program.at("products") == 0 ? "" : cell(program.at("split_a"), "format");
 }
 
+// Returns the engine's accumulators for the format, in its order, that `wanted` names or includes by "first"
+// or "all".
 std::vector<std::string> accumulators_of(const Json& engine, const std::string& format,
                                          const std::vector<std::string>& wanted) {
   std::vector<std::string> result;
   const auto names = engine.at("accumulators").find(format);
   if (names == engine.at("accumulators").end()) return result;
   for (const auto& name : *names) {
-    const auto text = name.get<std::string>();
-    if ((result.empty() && contains(wanted, "first")) || contains(wanted, "all") || contains(wanted, text))
-      result.push_back(text);
+    const auto accumulator = name.get<std::string>();
+    const bool is_first = name == names->front();
+    if ((is_first && contains(wanted, "first")) || contains(wanted, "all") || contains(wanted, accumulator))
+      result.push_back(accumulator);
   }
   return result;
 }
@@ -35,9 +38,9 @@ std::vector<std::string> accumulators_of(const Json& engine, const std::string& 
 // Appends the methods that compute one scheme on operands of one type.
 void add_methods(const Sweep& sweep, const Json& engines, const std::string& scheme, Type type,
                  std::vector<Method>& methods) {
-  const bool native = scheme == "native";
-  if (!native && !contains(schemes_for(type), without_parameters(scheme))) return;
-  const std::string format = native ? "" : slice_format(scheme, type);
+  const bool is_native = scheme == "native";
+  if (!is_native && !contains(schemes_for(type), without_parameters(scheme))) return;
+  const std::string format = is_native ? "" : slice_format(scheme, type);
   for (const auto& engine : engines) {
     const std::string name = cell(engine, "name");
     if (!contains(sweep.engines, name)) continue;
@@ -64,7 +67,7 @@ std::vector<Method> methods_of(const Sweep& sweep) {
 
 Plan make_plan(kintsugi_handle handle, const Shape& shape, const Method& method) {
   // Variables of the environment are hidden, so that the method that the row names is what runs.
-  const HiddenVariables environment(
+  const HiddenVariables hidden(
       {"KINTSUGI_SCHEME", "KINTSUGI_POLICY", "KINTSUGI_ACCURACY", "KINTSUGI_ENGINE", "KINTSUGI_ACCUMULATOR"});
   const kintsugi_problem problem = row_major_problem(shape, method.type);
   kintsugi_options options = KINTSUGI_OPTIONS_INIT;
@@ -74,6 +77,7 @@ Plan make_plan(kintsugi_handle handle, const Shape& shape, const Method& method)
     options.accuracy = type_text(method.type);
   } else {
     options.scheme = method.scheme.c_str();
+    // Only the engine reference lets a call choose among accumulators.
     if (method.engine == "reference" && !method.accumulator.empty())
       options.accumulator = method.accumulator.c_str();
   }

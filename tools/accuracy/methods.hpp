@@ -10,7 +10,7 @@
 
 namespace kintsugi::tools {
 
-// One method of computation: it makes a row in every cell (shape, type, distribution, seed) of its type.
+// A method of computing products. A sweep has a row of each method for every shape, distribution and seed.
 struct Method {
   Type type = Type::float32;
   std::string scheme;
@@ -18,8 +18,8 @@ struct Method {
   std::string accumulator;  // "" for native
 };
 
-// Returns the methods; combinations that do not exist are left out, and a scheme without any method is an
-// error.
+// Returns the methods of a sweep. Combinations of scheme, type, engine and accumulator that do not exist are
+// left out; fails, naming --schemes, for a scheme of which no combination exists.
 std::vector<Method> methods_of(const Sweep& sweep);
 
 // Returns the problem C = A B, row-major and without padding.
@@ -44,7 +44,8 @@ kintsugi_status execute_product(kintsugi_handle handle, const Plan& plan, const 
   return kintsugi_plan_execute(handle, plan.get(), &data);
 }
 
-// Returns a split from a plan's description. Its strings refer to `split`, which must outlive it.
+// Returns the split that a member of a plan's description describes. Its strings refer to `split`, which must
+// outlive it.
 lab::SplitDescription description_of(const Json& split);
 
 }  // namespace kintsugi::tools

@@ -43,7 +43,7 @@ Json check_bound(const Json& bounds, core::MatrixView<const T> view_a, core::Mat
   double largest_ratio = 0;
   for (const auto& element : elements) {
     const double ratio = std::fabs(element.error) / lab::allowed_error<T>(coefficients, element, a, b);
-    largest_ratio = std::isnan(ratio) ? HUGE_VAL : std::max(largest_ratio, ratio);
+    largest_ratio = std::max(largest_ratio, std::isnan(ratio) ? HUGE_VAL : ratio);
   }
   bound["in_window"] = in_window;
   const bool is_promised = !a.overflows && !b.overflows;

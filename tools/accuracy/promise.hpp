@@ -11,8 +11,8 @@ namespace kintsugi::tools {
 // Returns the report of the handle's last execution.
 Json report_of(kintsugi_handle handle);
 
-// Returns the splits that ran and their bounds in and outside the window, from the plan or, if the scheme
-// fitted itself to the operands, from the report. Null for native.
+// Returns the splits that ran, and their bounds inside and outside the window. They come from the report if
+// the scheme adapted itself to the operands, else from the plan. Null for native.
 Json bounds_of(const Json& plan, const Json& report);
 
 // Returns the scheme's a-priori bound, and whether every compared element keeps it

@@ -11,11 +11,11 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Fails unless both documents have the same value of a member.
-void require_same(const std::string& file, const Json& old, const Json& now, const char* what) {
-  if (old == now) return;
-  fail(file, "its {} is {} and ours is {}; choose another -o, or remove the file to start again", what,
-       old.dump(), now.dump());
+// Fails unless a value of the file is that of this run. `name` says to the user which value it is.
+void require_same(const std::string& file, const Json& of_file, const Json& of_run, const char* name) {
+  if (of_file == of_run) return;
+  fail(file, "its {} is {} and ours is {}; choose another -o, or remove the file to start again", name,
+       of_file.dump(), of_run.dump());
 }
 
 const Json& processor_of(const Json& document) { return document.at("machine").at("processor"); }

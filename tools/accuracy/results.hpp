@@ -11,8 +11,8 @@ namespace kintsugi::tools {
 
 class AccuracyResults {
  public:
-  // With a `file` of "", results are kept in memory only. The rows of an existing file are taken over; it is
-  // refused if another version, commit or processor made it, or if it has rows that are not among `keys`.
+  // With a `file` of "", results are kept in memory only. The rows of an existing file are taken over. Fails
+  // if another version, commit or processor made that file, or if it has rows that are not among `keys`.
   AccuracyResults(std::string file, const Sweep& sweep, const std::vector<Json>& keys);
 
   bool has(const Json& key) const { return done_.contains(key.dump()); }
@@ -30,8 +30,8 @@ class AccuracyResults {
   std::string file_;
   Json head_;
   Json rows_ = Json::array();
-  std::set<std::string> done_;
-  bool changed_ = true;
+  std::set<std::string> done_;  // keys of rows_
+  bool changed_ = true;         // since the file was written
   std::chrono::steady_clock::time_point flushed_ = std::chrono::steady_clock::now();
 };
 

@@ -25,14 +25,14 @@ class SweepProgress {
       : name_(name), bar_(name), total_(static_cast<std::int64_t>(total)),
         terminal_(::isatty(STDERR_FILENO) != 0), last_(std::chrono::steady_clock::now()) {}
 
-  void show(std::size_t done, const CellKey& cell) {
+  void show(std::size_t done, const SweepCase& sweep_case) {
     constexpr auto interval = std::chrono::seconds(5);
     bar_.show(static_cast<std::int64_t>(done), total_);
     const auto now = std::chrono::steady_clock::now();
     if (terminal_ || now - last_ < interval) return;
     last_ = now;
-    fmt::print(stderr, "kintsugi {}: {} of {} rows, {} {}\n", name_, done, total_, cell.distribution,
-               shape_text(cell.shape));
+    fmt::print(stderr, "kintsugi {}: {} of {} rows, {} {}\n", name_, done, total_, sweep_case.distribution,
+               shape_text(sweep_case.shape));
   }
 
  private:
@@ -43,48 +43,50 @@ class SweepProgress {
   std::chrono::steady_clock::time_point last_;
 };
 
-std::vector<CellKey> cells_of(const Sweep& sweep) {
-  std::vector<CellKey> cells;
+std::vector<SweepCase> cases_of(const Sweep& sweep) {
+  std::vector<SweepCase> cases;
   for (const auto& distribution : sweep.distributions) {
     for (const Shape& shape : sweep.shapes) {
       for (const Type type : sweep.types) {
-        for (const std::uint64_t seed : sweep.seeds) cells.push_back({shape, type, distribution, seed});
+        for (const std::uint64_t seed : sweep.seeds) cases.push_back({shape, type, distribution, seed});
       }
     }
   }
-  return cells;
+  return cases;
 }
 
-std::vector<Json> keys_of(const std::vector<CellKey>& cells, const std::vector<Method>& methods) {
+std::vector<Json> keys_of(const std::vector<SweepCase>& cases, const std::vector<Method>& methods) {
   std::vector<Json> keys;
-  for (const CellKey& cell : cells) {
+  for (const SweepCase& sweep_case : cases) {
     for (const Method& method : methods) {
-      if (method.type == cell.type) keys.push_back(row_key(cell, method));
+      if (method.type == sweep_case.type) keys.push_back(row_key(sweep_case, method));
     }
   }
   return keys;
 }
 
-void measure_cell(const CellKey& key, const Sweep& sweep, const std::vector<Method>& methods,
+// Adds the rows of a case that `results` lacks.
+void measure_case(const SweepCase& sweep_case, const Sweep& sweep, const std::vector<Method>& methods,
                   AccuracyResults& results, SweepProgress& progress, SweepOutcome& outcome,
                   const InterruptionWatch& watch) {
-  std::unique_ptr<AccuracyCell> cell;
+  std::unique_ptr<CaseMatrices> matrices;
   for (const Method& method : methods) {
-    if (method.type != key.type || results.has(row_key(key, method))) continue;
-    if (!cell) cell = make_cell(key, sweep);
+    if (method.type != sweep_case.type || results.has(row_key(sweep_case, method))) continue;
+    if (!matrices) matrices = make_matrices(sweep_case, sweep);
     try {
-      results.add(cell->row(method));
+      results.add(matrices->measure(method));
     } catch (const LibraryError& error) {
       if (error.status() != KINTSUGI_CONTRACT_UNREACHABLE) throw;
-      if (outcome.refused++ == 0) outcome.first_refusal = key.distribution + ", " + error.what();
+      if (outcome.refused++ == 0) outcome.first_refusal = sweep_case.distribution + ", " + error.what();
     }
-    progress.show(results.size(), key);
+    progress.show(results.size(), sweep_case);
     if (watch.signal() != 0) return;
   }
 }
 
 // Throws Interrupted with a message about the file, which has all rows that were measured.
-[[noreturn]] void interrupted(const std::string& file, std::size_t done, std::size_t total, int signal) {
+[[noreturn]] void throw_interrupted(const std::string& file, std::size_t done, std::size_t total,
+                                    int signal) {
   if (file.empty()) throw Interrupted("interrupted; no -o names a file, so nothing is kept", signal);
   throw Interrupted(fmt::format("interrupted; {} has {} of {} rows, and running the same command again "
                                 "continues it",
@@ -110,8 +112,9 @@ void count_violations(SweepOutcome& outcome) {
   }
 }
 
-// Fails if a cell's exact elements, together with the errors of a few results, do not fit in memory.
-void require_elements(const Sweep& sweep, const Shape& shape) {
+// Fails if the exact values of the elements of C that are compared, and the errors of two products (a
+// scheme's and the native one), do not fit in memory.
+void require_memory_for_exact_elements(const Sweep& sweep, const Shape& shape) {
   constexpr double bytes_per_element =
       lab::ExactReference<double>::bytes_per_element + 2 * sizeof(lab::ElementError);
   const double elements = std::min(static_cast<double>(sweep.max_elements),
@@ -124,14 +127,15 @@ void require_elements(const Sweep& sweep, const Shape& shape) {
         elements, shape_text(shape), bytes, physical_memory());
 }
 
-// Fails before any measurement if sizes cannot be measured.
+// Fails before any measurement if matrices of a shape do not fit in memory. The order decides which flag the
+// message names: --max-elements where A and B fit but the exact elements do not.
 void require_sizes(const Sweep& sweep) {
   for (const Shape& shape : sweep.shapes) {
     for (const Type type : sweep.types) {
       require_memory("--shapes", shape.m, shape.k, type);
       require_memory("--shapes", shape.k, shape.n, type);
     }
-    require_elements(sweep, shape);
+    require_memory_for_exact_elements(sweep, shape);
     for (const Type type : sweep.types) require_memory("--shapes", shape.m, shape.n, type);
   }
 }
@@ -141,8 +145,8 @@ void require_sizes(const Sweep& sweep) {
 SweepOutcome run_sweep(const Sweep& sweep, const std::string& file, const std::string& name) {
   require_sizes(sweep);
   const std::vector<Method> methods = methods_of(sweep);
-  const std::vector<CellKey> cells = cells_of(sweep);
-  const std::vector<Json> keys = keys_of(cells, methods);
+  const std::vector<SweepCase> cases = cases_of(sweep);
+  const std::vector<Json> keys = keys_of(cases, methods);
   AccuracyResults results(file, sweep, keys);
   // Makes all plans once, so that one that the library refuses is reported before any measurement.
   for (const Method& method : methods) make_plan(make_handle().get(), sweep.shapes.front(), method);
@@ -151,9 +155,9 @@ SweepOutcome run_sweep(const Sweep& sweep, const std::string& file, const std::s
   SweepProgress progress(name, keys.size());
   const InterruptionWatch watch;
   try {
-    for (const CellKey& cell : cells) {
-      measure_cell(cell, sweep, methods, results, progress, outcome, watch);
-      if (watch.signal() != 0) interrupted(file, results.size(), keys.size(), watch.signal());
+    for (const SweepCase& sweep_case : cases) {
+      measure_case(sweep_case, sweep, methods, results, progress, outcome, watch);
+      if (watch.signal() != 0) throw_interrupted(file, results.size(), keys.size(), watch.signal());
     }
   } catch (...) {
     if (results.size() > 0) results.flush();

@@ -10,7 +10,7 @@ namespace kintsugi::tools {
 
 struct SweepOutcome {
   Json document;                // docs/schema/accuracy.schema.json
-  std::size_t rows_before = 0;  // number of rows that the file had already
+  std::size_t rows_before = 0;  // number of rows that the file had before the run
   int refused = 0;              // number of rows left out, since their scheme refuses their operands
   std::string first_refusal;
   int bound_violations = 0;  // number of rows beyond their scheme's a-priori bound

@@ -45,7 +45,7 @@ void require_known(const std::string& name, const std::vector<std::string>& word
 }
 
 // True if a scheme of kintsugi_describe_schemes() takes operands of the type.
-bool takes(const Json& scheme, Type type) {
+bool takes_type(const Json& scheme, Type type) {
   const Json& operands = scheme.at("operands");
   return std::find(operands.begin(), operands.end(), Json(type_text(type))) != operands.end();
 }
@@ -59,9 +59,9 @@ std::vector<Type> parse_types(const std::vector<std::string>& words) {
 
 // Checks names of schemes; the library checks their parameters when a plan is made.
 void check_schemes(const std::vector<std::string>& words) {
-  std::vector<std::string> bare;
-  for (const auto& word : words) bare.push_back(without_parameters(word));
-  require_known("schemes", bare, schemes_and_native({Type::float32, Type::float64}));
+  std::vector<std::string> names;
+  for (const auto& word : words) names.push_back(without_parameters(word));
+  require_known("schemes", names, schemes_and_native({Type::float32, Type::float64}));
 }
 
 void check_engines(const std::vector<std::string>& words) {
@@ -87,6 +87,8 @@ void check_accumulators(const std::vector<std::string>& words) {
   require_known("accumulators", words, known);
 }
 
+// Returns the shapes of --shapes and all combinations of --m, --n and --k, which have default values; without
+// --m, --n and --k the shapes of --shapes alone.
 std::vector<Shape> all_shapes(const SweepTexts& texts) {
   const auto list = [&](const char* name, std::vector<std::string> otherwise) {
     const auto found = texts.find(name);
@@ -111,6 +113,7 @@ std::string item_text(const std::string& file, const std::string& name, const Js
   fail(file, "\"{}\" holds {}, which is neither a word nor a whole number", name, item.dump());
 }
 
+// Returns the list that a member of a sweep plan gives: "max-elements" for max_elements.
 std::string list_of_member(const std::string& file, std::string name) {
   std::replace(name.begin(), name.end(), '_', '-');
   for (const auto& list : sweep_lists) {
@@ -120,7 +123,7 @@ std::string list_of_member(const std::string& file, std::string name) {
   fail(file, "\"{}\" is not a member of a sweep", name);
 }
 
-// Returns the words of a list without repetitions; `otherwise` if the list is not given.
+// Returns the words of a list without repetitions; those of `otherwise` if the list is not given.
 std::vector<std::string> words_of(const SweepTexts& texts, const char* name,
                                   const std::vector<std::string>& otherwise) {
   const auto found = texts.find(name);
@@ -186,7 +189,7 @@ std::vector<std::string> schemes_for(Type type) {
   std::vector<std::string> names;
   const Json schemes = describe_schemes();
   for (const auto& scheme : schemes.at("schemes")) {
-    if (takes(scheme, type)) names.push_back(cell(scheme, "name"));
+    if (takes_type(scheme, type)) names.push_back(cell(scheme, "name"));
   }
   return names;
 }

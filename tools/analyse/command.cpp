@@ -63,7 +63,7 @@ void print_products(const MixpertAnalysis& analysis) {
 
 void print_ranges(const MixpertAnalysis& analysis) {
   fmt::print(
-      "Tiles of 16 x 32 and 32 x 8 by the range of their elements (Eq. 9, k = 32), segments alone\n\n");
+      "Tiles of 16 x 32 and 32 x 8 by the range of their elements (Eq. 9, k = 32), by segments alone\n\n");
   Table table(
       {"binades", "Eq. 9 in u", "fail Eq. 9", "beyond 32:1", "error", "largest by |A||B|", "native FP32"});
   for (const lab::RangeErrors& row : analysis.ranges) {

@@ -19,7 +19,8 @@ struct PreparedDeleter {
 using OwnedPlan = std::unique_ptr<kintsugi_plan_s, PlanDeleter>;
 using OwnedPrepared = std::unique_ptr<kintsugi_prepared_s, PreparedDeleter>;
 
-// One product of uniform matrices by a scheme on the engine cpu, A row-major, B column-major.
+// One product of uniform matrices by a scheme on the engine cpu: C is square, A row-major, B column-major and
+// 2^-shift times as large as A.
 class CpuProduct {
  public:
   CpuProduct(const std::string& scheme, std::int64_t rows, std::int64_t length, std::uint64_t seed,
@@ -36,9 +37,10 @@ class CpuProduct {
     plan_.reset(plan);
   }
 
+  // Prepares both operands, so that later runs do not split them.
   void prepare() {
-    prepared_a_ = prepared(KINTSUGI_A, a_);
-    prepared_b_ = prepared(KINTSUGI_B, b_);
+    prepared_a_ = make_prepared(KINTSUGI_A, a_);
+    prepared_b_ = make_prepared(KINTSUGI_B, b_);
   }
 
   void run() {
@@ -55,7 +57,7 @@ class CpuProduct {
     require("analyse", kintsugi_plan_execute(nullptr, plan_.get(), &operands));
   }
 
-  // Median of three runs after the first.
+  // Returns the median of three runs, after one that warms caches.
   double seconds() {
     run();
     std::vector<double> times(3);
@@ -68,6 +70,7 @@ class CpuProduct {
     return times[1];
   }
 
+  // Returns the relative Frobenius error of C against sums in double.
   double frobenius_error() {
     run();
     double errors = 0;
@@ -104,7 +107,7 @@ class CpuProduct {
     return problem;
   }
 
-  OwnedPrepared prepared(kintsugi_side side, const std::vector<float>& data) const {
+  OwnedPrepared make_prepared(kintsugi_side side, const std::vector<float>& data) const {
     kintsugi_prepared prepared = nullptr;
     require("analyse", kintsugi_prepare(nullptr, plan_.get(), side, data.data(), &prepared));
     return OwnedPrepared(prepared);
@@ -120,10 +123,10 @@ class CpuProduct {
   OwnedPrepared prepared_b_;
 };
 
-double seconds_of(const std::string& scheme, std::int64_t size, bool prepared) {
-  CpuProduct product(scheme, size, size, 1);
-  if (prepared) product.prepare();
-  return product.seconds();
+constexpr std::uint64_t timing_seed = 1;
+
+double unprepared_seconds(const std::string& scheme, std::int64_t size) {
+  return CpuProduct(scheme, size, size, timing_seed).seconds();
 }
 
 PairError measure_pair(int shift, std::uint64_t seed) {
@@ -136,17 +139,19 @@ PairError measure_pair(int shift, std::uint64_t seed) {
 }  // namespace
 
 double prepared_seconds(const std::string& scheme, std::int64_t size) {
-  return seconds_of(scheme, size, true);
+  CpuProduct product(scheme, size, size, timing_seed);
+  product.prepare();
+  return product.seconds();
 }
 
 Overhead measure_overhead(std::int64_t size) {
-  const double total = seconds_of("mixpert-4", size, false);
-  const double prepared = seconds_of("mixpert-4", size, true);
-  const double deep = seconds_of("mixpert-4:tile=256", size, true);
+  const double total = unprepared_seconds("mixpert-4", size);
+  const double prepared = prepared_seconds("mixpert-4", size);
+  const double prepared_deep_tiles = prepared_seconds("mixpert-4:tile=256", size);
   return {.size = size,
           .total = total,
           .packing = std::max(total - prepared, 0.0),
-          .conversion = std::max((prepared - deep) * 8 / 7, 0.0)};
+          .conversion = std::max((prepared - prepared_deep_tiles) * 8 / 7, 0.0)};
 }
 
 MixpertAnalysis analyse_mixpert(const AnalyseRequest& request) {

@@ -11,26 +11,29 @@
 namespace kintsugi::tools {
 
 struct AnalyseRequest {
-  std::int64_t samples = 1'000'000;
-  std::int64_t tiles = 50;
+  std::int64_t samples = 1'000'000;  // random products of two numbers
+  std::int64_t tiles = 50;           // random products of two tiles for each range
   std::uint64_t seed = 1;
   std::vector<std::int64_t> sizes{256, 512, 1024};
   bool json = false;
 };
 
-// Errors of mixpert-4 with both rules for exponents, where all of B is 2^-shift times as large as A.
+// Frobenius errors of mixpert-4 with both rules for a tile's exponent, where B is 2^-shift times as large as
+// A.
 struct PairError {
   int shift = 0;
-  double operand = 0;  // Frobenius errors
-  double pair = 0;
+  double operand = 0;  // error with exponent=operand
+  double pair = 0;     // error with exponent=pair
 };
 
 // Seconds of one square product on the engine cpu, one thread.
 struct Overhead {
   std::int64_t size = 0;
   double total = 0;
-  double packing = 0;     // total minus the time with both operands prepared
-  double conversion = 0;  // INT32 sums converted every 32 inner indices: 8/7 of what tiles of 256 save
+  double packing = 0;  // total minus the time with both operands prepared
+  // Conversion of INT32 sums to FP32 every 32 inner indices. Tiles of 256 convert an eighth as often and so
+  // save 7/8 of it.
+  double conversion = 0;
 };
 
 struct MixpertAnalysis {

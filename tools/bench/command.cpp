@@ -26,32 +26,32 @@ std::string check_text(const Json& check) {
   return fmt::format("{:.2g} of its {}", read_number(check.at("largest_ratio")), cell(check, "promise"));
 }
 
-// Returns "fp64 (ozaki2)" if the data decided which scheme ran.
+// Returns the candidate's name, and the scheme that ran where the name is another one: "fp64 (ozaki2)".
 std::string name_text(const Json& row) {
   const std::string name = cell(row, "name");
   return name == cell(row, "scheme") ? name : name + " (" + cell(row, "scheme") + ")";
 }
 
-std::string shape_cell(const Json& row) {
+std::string problem_text(const Json& row) {
   const Json& problem = row.at("problem");
   return cell(problem, "m") + " x " + cell(problem, "n") + " x " + cell(problem, "k");
 }
 
-// Returns the ratio to the baseline; "-" if there is none, since the clock was too coarse.
+// Returns the ratio to the baseline; "-" if there is none, since the clock was too coarse for a time.
 std::string ratio_text(const Json& ratios, const std::string& baseline) {
   const auto found = ratios.find(baseline);
   return found == ratios.end() ? "-" : fmt::format("{:.3g}", found->get<double>());
 }
 
 void print_host_table(const Bench& bench, const Json& rows) {
-  std::vector<std::string> heads{"m x n x k", "candidate", "quickest", "median", "processor", "GFLOP/s"};
-  for (const auto& baseline : bench.baselines) heads.push_back("x " + baseline + " (processor)");
+  std::vector<std::string> heads{"m x n x k", "candidate", "quickest", "median", "CPU time", "GFLOP/s"};
+  for (const auto& baseline : bench.baselines) heads.push_back("x " + baseline + " (CPU time)");
   heads.insert(heads.end(), {"workspace", "largest error"});
   Table table(heads);
   for (std::size_t column = 2; column < heads.size(); ++column) table.align_right(column);
   for (const Json& row : rows) {
     const Json& time = row.at("time");
-    std::vector<std::string> cells{shape_cell(row),
+    std::vector<std::string> cells{problem_text(row),
                                    name_text(row),
                                    seconds_text(time.at("minimum")),
                                    seconds_text(time.at("median")),
@@ -89,7 +89,7 @@ void print_device_table(const Bench& bench, const Json& rows) {
   for (std::size_t column = 2; column < heads.size(); ++column) table.align_right(column);
   for (const Json& row : rows) {
     const Json& time = row.at("time");
-    std::vector<std::string> cells{shape_cell(row), name_text(row), seconds_text(time.at("median")),
+    std::vector<std::string> cells{problem_text(row), name_text(row), seconds_text(time.at("median")),
                                    spread_text(time), number_text(row.at("rate"), 1e-12)};
     for (const auto& baseline : bench.baselines) cells.push_back(ratio_text(row.at("ratios"), baseline));
     cells.insert(cells.end(), {percent_text(row.at("of_ceiling")), number_text(row.at("bandwidth"), 1e-9),
@@ -108,11 +108,11 @@ void print_calls_table(const Bench& bench, const Json& rows) {
   for (std::size_t column = 2; column < heads.size(); ++column) table.align_right(column);
   for (const Json& row : rows) {
     const double median = row.at("time").at("median");
-    std::vector<std::string> cells{shape_cell(row), name_text(row), seconds_text(median),
+    std::vector<std::string> cells{problem_text(row), name_text(row), seconds_text(median),
                                    spread_text(row.at("time"))};
     for (const auto& baseline : bench.baselines) {
-      const double of_baseline = median * row.at("ratios").at(baseline).get<double>();
-      cells.push_back(fmt::format("{:+.2f} us", 1e6 * (median - of_baseline)));
+      const double baseline_median = median * row.at("ratios").at(baseline).get<double>();
+      cells.push_back(fmt::format("{:+.2f} us", 1e6 * (median - baseline_median)));
     }
     cells.insert(cells.end(), {workspace_text(row.at("workspace_bytes")), check_text(row.at("check"))});
     table.add(cells);
@@ -131,19 +131,23 @@ void print_ceilings(const Json& ceilings) {
   fmt::print("{}\n", table.text());
 }
 
+// Prints the engine, which all rows except those of reference loops have in common.
+void print_engine(const Json& rows) {
+  const auto row = std::find_if(rows.begin(), rows.end(),
+                                [](const Json& candidate) { return !candidate.at("engine").is_null(); });
+  if (row == rows.end()) return;
+  fmt::print("{}\n", wrapped_for_output(cell(*row, "engine") + ": " + cell(*row, "engine_details"), 100, 2));
+}
+
 void print_text(const Bench& bench, const Json& result) {
   const Json& rows = result.at("rows");
   fmt::print("{}, {}, seed {}; threads: {}, rounds: {}\n", element_text(bench), bench.distribution,
              bench.seed, bench.threads, bench.repeat);
   if (bench.batch > 1) fmt::print("batch: {} products in one call, with contiguous operands\n", bench.batch);
   if (bench.prepare != "none")
-    fmt::print("prepared: {}, split before the timed calls; native and reference loops take it as it is\n",
+    fmt::print("prepared: {}, split before the timed calls; native and reference loops split nothing\n",
                bench.prepare);
-  for (const Json& row : rows) {
-    if (row.at("engine").is_null()) continue;
-    fmt::print("{}\n", wrapped_for_output(cell(row, "engine") + ": " + cell(row, "engine_details"), 100, 2));
-    break;
-  }
+  print_engine(rows);
   fmt::print("\n");
   if (bench.times_calls()) {
     fmt::print("host time of a call, from call to return, on an idle device; different problems: {}\n\n",
@@ -155,11 +159,11 @@ void print_text(const Bench& bench, const Json& result) {
   } else {
     print_host_table(bench, rows);
   }
-  const bool shortened = std::any_of(rows.begin(), rows.end(), [](const Json& row) {
+  const bool has_partial_c = std::any_of(rows.begin(), rows.end(), [](const Json& row) {
     return row.at("computed").at("m") != row.at("problem").at("m") ||
            row.at("computed").at("n") != row.at("problem").at("n");
   });
-  if (shortened)
+  if (has_partial_c)
     fmt::print(
         "\nReference loops computed only the first {0} rows and {0} columns of C, which their rates count.\n",
         bench.baseline_size);
@@ -169,8 +173,8 @@ void run(const BenchRequest& request) {
   require_settings();
   const Bench bench = make_bench(request);
   const bool to_standard_output = is_standard_output(request.output);
-  // Hides variables that would select something else than the candidates' names say.
-  const HiddenVariables environment(
+  // These variables would make a candidate run something else than its name says.
+  const HiddenVariables hidden(
       {"KINTSUGI_SCHEME", "KINTSUGI_POLICY", "KINTSUGI_ACCURACY", "KINTSUGI_ACCUMULATOR"});
   const Json result = run_bench(bench, to_standard_output ? "" : request.output);
   if (request.json || to_standard_output) return print(result);

@@ -13,19 +13,20 @@
 namespace kintsugi::tools {
 
 // Operands of a batch of products of one shape and type, row-major and contiguous, and C, to which all
-// contestants write in turn. Views are of reals: the parts of a complex A or C are adjacent columns, and B is
-// a copy by which the parts of A are multiplied to give those of C (base/embedding.hpp).
+// contestants write in turn. Views have real elements. Those of a complex A or C show the two parts of an
+// element as adjacent columns; that of a complex B is a view of its real embedding, by which the parts of A
+// are multiplied to give those of C (base/embedding.hpp).
 template <class T>
 struct BenchMatrices {
   BenchMatrices(const Bench& bench, const Shape& shape);
 
   Shape shape;
   std::int64_t batch;
-  std::int64_t parts;
+  std::int64_t parts;  // numbers in an element: 2 if complex
   std::vector<T> a, b, c;
 
-  // Views of one product of the batch. If elements are complex, a view of B is valid until that of another
-  // product is made.
+  // Views of one product of the batch. All complex products share the memory of the embedding of B, so a view
+  // of it is valid until view_b() of another product.
   core::MatrixView<const T> view_a(std::int64_t product) const {
     const std::int64_t columns = parts * shape.k;
     return {a.data() + product * shape.m * columns, shape.m, columns, columns, 1};
@@ -37,14 +38,14 @@ struct BenchMatrices {
   }
 
  private:
-  mutable std::vector<T> embedded_;
-  mutable std::int64_t embedded_product_ = -1;
+  mutable std::vector<T> embedded_b_;
+  mutable std::int64_t embedded_product_ = -1;  // product whose B embedded_b_ holds; -1: none
 };
 
-// Timing of one run.
+// Times of one round: of a run of the contestant, or means over the runs of its round.
 struct Round {
   double seconds = 0;
-  std::optional<double> processor_seconds;  // of all threads together; nullopt if a device computes
+  std::optional<double> processor_seconds;  // CPU time of all threads together; nullopt if a device computes
   lab::DeviceState state;                   // state of the device during the run
 };
 
@@ -55,24 +56,24 @@ class Contestant {
   virtual const std::string& name() const = 0;
   // Returns the shape of the elements of every C that it computes: all, or a leading block.
   virtual Shape shape() const = 0;
-  // Computes the elements into the host's C.
+  // Computes the elements of every C into BenchMatrices::c, which is in host memory.
   virtual void run() = 0;
   // Times the computation; call after run().
   virtual Round time_round() = 0;
   // Returns the timing method: clock, calls, stream or graph (docs/schema/bench.schema.json).
   virtual const char* timed_by() const = 0;
-  // Returns whether a product of the last run kept its promise.
+  // Judges by the promise of the contestant whether the errors of a product of the last run are allowed.
   virtual Verdict judge(std::int64_t product, const lab::ErrorReport& errors,
                         const std::vector<lab::ElementError>& elements) const = 0;
-  // Number of products of slices for each product of real matrices, four of which make a complex one; call
-  // after run().
+  // Returns the number of products of slices in a product of real matrices, of which a complex product has
+  // four; 0 if nothing is split. Call after run().
   virtual double products_each() const { return 0; }
-  // Returns the contestant's members of a row, from scheme to prepared (docs/schema/bench.schema.json); call
+  // Returns the members "scheme" to "prepared" of the contestant's row (docs/schema/bench.schema.json). Call
   // after run().
   virtual Json facts() const = 0;
 };
 
-// These return contestants. They fail, naming the candidate, if the library makes no plan for it.
+// These return contestants. The first two fail, naming the candidate, if the library makes no plan for it.
 template <class T>
 std::unique_ptr<Contestant> host_product(const Bench& bench, const std::string& candidate,
                                          BenchMatrices<T>& matrices);

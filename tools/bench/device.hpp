@@ -38,8 +38,8 @@ Json state_document(const lab::DeviceState& state);
 template <class T>
 struct BenchMatrices;
 
-// Copies of A, B and C, contiguous in device memory: so many sets that operands do not stay in the cache from
-// one run over all sets to the next, up to a limit.
+// Sets of A, B and C in device memory. Runs use one set after the other; there are so many of them, up to a
+// limit, that a set has left the cache before it is used again.
 template <class T>
 class DeviceOperands {
  public:

@@ -13,9 +13,10 @@ kintsugi_queue queue_of(const BenchDevice& device) {
   return {KINTSUGI_QUEUE_CUDA, 0, device.stream().native()};
 }
 
-// Times a series of executions by events before and after it; each execution uses the next set of operands.
-// If one takes less than a millisecond, the series is a graph that is replayed, so that the host's launch
-// time does not count; longer ones are launched as users do, while the device still runs earlier ones.
+// Times a series of executions by events before and after it; each execution uses the next set of operands. A
+// series of executions that take less than a millisecond each is a CUDA graph, so that the host's launch time
+// does not count. Longer executions are launched one by one, as programs do, while the device still runs
+// earlier ones.
 template <class T>
 class DeviceProduct : public LibraryProduct<T> {
  public:
@@ -23,7 +24,7 @@ class DeviceProduct : public LibraryProduct<T> {
                 const DeviceOperands<T>& operands)
       : LibraryProduct<T>(bench, name, matrices, queue_of(operands.device())), operands_(operands),
         workspace_(bench.by_gemm ? 0 : this->workspace_bytes()), times_calls_(bench.times_calls()),
-        calls_(bench.problems) {
+        call_timer_(bench.problems) {
     for (int set = 0; set < operands.sets(); ++set)
       prepared_.push_back(this->prepare(operands.a(set), operands.b(set)));
   }
@@ -36,7 +37,7 @@ class DeviceProduct : public LibraryProduct<T> {
 
  private:
   const lab::DeviceStream& stream() const { return operands_.device().stream(); }
-  void execute_set(int set, std::int64_t number = 0) const;
+  void execute_set(int set, std::int64_t call_index = 0) const;
   void execute_series() const;
   void launch_series() const;
   void plan_series();
@@ -44,28 +45,28 @@ class DeviceProduct : public LibraryProduct<T> {
   const DeviceOperands<T>& operands_;
   lab::DeviceMemory workspace_;
   bool times_calls_;
-  CallTimer calls_;
-  std::vector<Prepared> prepared_;  // one for each set
-  std::unique_ptr<lab::DeviceGraph> graph_;
-  int executions_ = 0;  // executions of a series; 0: not planned yet
+  CallTimer call_timer_;
+  std::vector<Prepared> prepared_;           // one for each set
+  std::unique_ptr<lab::DeviceGraph> graph_;  // of a series; nullptr: launched one by one
+  int executions_ = 0;                       // executions in a series; 0: not planned yet
 };
 
-// Fills C with NaN, multiplies, and copies C to the host.
+// Fills C with NaN, so that missing elements are detected, multiplies, and copies C to the host.
 template <class T>
 void DeviceProduct<T>::run() {
   std::vector<T>& c = this->matrices().c;
   const std::size_t bytes = c.size() * sizeof(T);
   auto* target = reinterpret_cast<std::byte*>(operands_.c(0));
-  stream().fill(target, 0xff, bytes);
+  stream().fill(target, byte_of_nan, bytes);
   execute_set(0);
   stream().download(c.data(), target, bytes);
   stream().synchronize();
 }
 
 template <class T>
-void DeviceProduct<T>::execute_set(int set, std::int64_t number) const {
+void DeviceProduct<T>::execute_set(int set, std::int64_t call_index) const {
   this->execute(operands_.a(set), operands_.b(set), operands_.c(set), workspace_.data(),
-                prepared_[static_cast<std::size_t>(set)], number);
+                prepared_[static_cast<std::size_t>(set)], call_index);
 }
 
 template <class T>
@@ -79,6 +80,7 @@ void DeviceProduct<T>::launch_series() const {
   execute_series();
 }
 
+// Decides from the time of one execution how many make a series, and whether the series is a graph.
 template <class T>
 void DeviceProduct<T>::plan_series() {
   constexpr double series_seconds = 0.05;
@@ -95,7 +97,7 @@ void DeviceProduct<T>::plan_series() {
 template <class T>
 Round DeviceProduct<T>::time_round() {
   if (times_calls_) {
-    return calls_.time(stream(), [this](std::int64_t number) { execute_set(0, number); });
+    return call_timer_.time(stream(), [this](std::int64_t call_index) { execute_set(0, call_index); });
   }
   if (executions_ == 0) plan_series();
   launch_series();

@@ -10,6 +10,7 @@ namespace kintsugi::tools {
 
 namespace {
 
+// Returns the CPU time that all threads of the process have used.
 double processor_seconds() {
   timespec time{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
@@ -29,12 +30,12 @@ Round time_on_host(const std::function<void()>& run) {
   Round quickest{.seconds = HUGE_VAL, .processor_seconds = HUGE_VAL, .state = {}};
   double sum = 0;
   for (int runs = 1; sum < enough_seconds;) {
-    const double before = processor_seconds();
+    const double processor_start = processor_seconds();
     const auto start = std::chrono::steady_clock::now();
-    for (int number = 0; number < runs; ++number) run();
+    for (int i = 0; i < runs; ++i) run();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     // The process's CPU-time clock sometimes does not advance, or goes back: such samples are dropped.
-    const double used = processor_seconds() - before;
+    const double used = processor_seconds() - processor_start;
     sum += seconds;
     if (seconds < min_seconds && sum < enough_seconds) {
       runs *= 2;
@@ -47,14 +48,14 @@ Round time_on_host(const std::function<void()>& run) {
 }
 
 Round CallTimer::time(const lab::DeviceStream& stream, const std::function<void(std::int64_t)>& call) {
-  const std::int64_t first_calls = next_ == 0 ? std::max(problems_, calls) : calls;
-  for (std::int64_t i = 0; i < first_calls; ++i) call(next_++);
+  const std::int64_t untimed_calls = next_call_ == 0 ? std::max(problems_, timed_calls) : timed_calls;
+  for (std::int64_t i = 0; i < untimed_calls; ++i) call(next_call_++);
   stream.synchronize();
   const auto start = std::chrono::steady_clock::now();
-  for (std::int64_t i = 0; i < calls; ++i) call(next_++);
+  for (std::int64_t i = 0; i < timed_calls; ++i) call(next_call_++);
   Round round;
   round.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() /
-                  static_cast<double>(calls);
+                  static_cast<double>(timed_calls);
   stream.synchronize();
   return round;
 }

@@ -32,7 +32,7 @@ kintsugi_problem problem_for(const Bench& bench, const Shape& shape, std::option
   return problem;
 }
 
-// Returns options that refer to `name`, which must outlive them.
+// Returns options with pointers into `name`, which must outlive them.
 kintsugi_options options_for(const Bench& bench, const std::string& name, const kintsugi_queue& queue) {
   kintsugi_options options = KINTSUGI_OPTIONS_INIT;
   options.queue = queue;
@@ -66,22 +66,24 @@ std::optional<kintsugi_side> prepared_side(const Bench& bench, const std::string
 }
 
 template <class T>
-Verdict contract_verdict(double coefficient, const std::vector<lab::ElementError>& elements) {
+Verdict judge_by_contract(double coefficient, const std::vector<lab::ElementError>& elements) {
   return verdict_of("contract", coefficient, elements, [coefficient](const lab::ElementError& element) {
     return coefficient * element.absolute + static_cast<double>(std::numeric_limits<T>::denorm_min());
   });
 }
 
-// Returns the details of an engine in `kintsugi engines`, among them the kernels of its native product.
-Json details_of(const Json& engine) {
+// Returns the details that `kintsugi engines` shows of an engine, among them the kernels of its native
+// product.
+Json details_of(const Json& engine_name) {
   const Json engines = describe_engines();
-  for (const Json& candidate : engines.at("engines")) {
-    if (candidate.at("name") == engine) return candidate.at("details");
+  for (const Json& engine : engines.at("engines")) {
+    if (engine.at("name") == engine_name) return engine.at("details");
   }
   return nullptr;
 }
 
-// Returns the candidate that ran; the first of several.
+// Returns the candidate that ran; the first of those that ran for items of the batch; the first of all if
+// none ran.
 Json candidate_that_ran(const Json& report) {
   for (const Json& candidate : report.at("candidates")) {
     if (candidate.at("items") != 0) return candidate;
@@ -115,8 +117,8 @@ Prepared LibraryProduct<T>::prepare(const T* a, const T* b) const {
 
 template <class T>
 void LibraryProduct<T>::execute(const T* a, const T* b, T* c, std::byte* workspace, const Prepared& prepared,
-                                std::int64_t number) const {
-  constexpr T one[2] = {1, 0};  // two parts, for complex scalars
+                                std::int64_t call_index) const {
+  constexpr T one[2] = {1, 0};  // real and imaginary part: alpha and beta are complex for complex matrices
   constexpr T zero[2] = {0, 0};
   kintsugi_operands data = KINTSUGI_OPERANDS_INIT;
   data.alpha = one;
@@ -128,7 +130,7 @@ void LibraryProduct<T>::execute(const T* a, const T* b, T* c, std::byte* workspa
   if (prepared_side_ == KINTSUGI_B) data.prepared_b = prepared.get();
   if (by_gemm_) {
     kintsugi_problem problem = problem_;
-    problem.k -= number % std::clamp<std::int64_t>(problem.k, 1, problems_);
+    problem.k -= call_index % std::clamp<std::int64_t>(problem.k, 1, problems_);
     return require(name_, kintsugi_gemm(handle_.get(), &problem, &options_, &data));
   }
   data.workspace = workspace_bytes_ > 0 ? workspace : nullptr;
@@ -145,9 +147,9 @@ Verdict LibraryProduct<T>::judge(std::int64_t product, const lab::ErrorReport& e
             .largest_ratio = nullptr,
             .held = errors.correctly_rounded_fraction == 1};
   const Json plan = describe(plan_);
-  if (name_ == "native") return contract_verdict<T>(errors.contract_bound, elements);
+  if (name_ == "native") return judge_by_contract<T>(errors.contract_bound, elements);
   if (is_contract(name_) || name_ == auto_candidate || name_ == native_policy)
-    return contract_verdict<T>(plan.at("contract").at("coefficient"), elements);
+    return judge_by_contract<T>(plan.at("contract").at("coefficient"), elements);
   const Json report = report_of(handle_.get());
   if (matrices_.batch > 1 && !report.value("adapted", Json()).is_null()) {
     fail("--batch", "{} is fitted to each of the {} products but reports only one fit, so no bound is known",
@@ -178,6 +180,8 @@ template <class T>
 double LibraryProduct<T>::products_each() const {
   const Json program = program_that_ran();
   if (program.is_null()) return 0;
+  // A split of complex elements makes slices of embeddings, so that its products are those of a complex
+  // product.
   const bool splits_elements = !program.at("split_a").value("complex_basis", Json()).is_null();
   return program.at("products").get<double>() / (splits_elements ? 4 : 1);
 }

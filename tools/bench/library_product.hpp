@@ -32,9 +32,10 @@ class LibraryProduct : public Contestant {
   std::size_t workspace_bytes() const { return workspace_bytes_; }
   // Prepares the operand that --prepare names, without copying it; nullptr if there is none.
   Prepared prepare(const T* a, const T* b) const;
-  // `number` counts the calls. Where several problems take turns, it selects the problem by its k.
+  // Multiplies by the plan, or by kintsugi_gemm for --call gemm. Where several problems take turns, which
+  // differ in k, `call_index` selects the problem.
   void execute(const T* a, const T* b, T* c, std::byte* workspace, const Prepared& prepared,
-               std::int64_t number = 0) const;
+               std::int64_t call_index = 0) const;
 
  private:
   // Returns the program of the candidate that ran; null for the native product.
@@ -47,7 +48,7 @@ class LibraryProduct : public Contestant {
   std::size_t workspace_bytes_ = 0;
   double plan_seconds_ = 0;
   std::optional<kintsugi_side> prepared_side_;
-  bool by_gemm_;
+  bool by_gemm_;  // true: execute() calls kintsugi_gemm
   std::int64_t problems_;
   kintsugi_problem problem_;
   kintsugi_options options_;

@@ -18,7 +18,7 @@ std::vector<T> make_elements(const Bench& bench, std::int64_t rows, std::int64_t
                                       .values);
 }
 
-// Returns an operand of all products of the batch, each from a seed of its own.
+// Returns one operand of all products of the batch, each generated from a seed of its own.
 template <class T>
 std::vector<T> generated(const Bench& bench, lab::Side side, std::int64_t rows, std::int64_t columns) {
   std::vector<T> values = make_elements<T>(bench, rows, columns);
@@ -46,22 +46,26 @@ BenchMatrices<T>::BenchMatrices(const Bench& bench, const Shape& size)
 template <class T>
 core::MatrixView<const T> BenchMatrices<T>::view_b(std::int64_t product) const {
   const std::int64_t columns = parts * shape.n;
-  const T* given = b.data() + product * shape.k * columns;
-  if (parts == 1) return {given, shape.k, columns, columns, 1};
+  const T* original = b.data() + product * shape.k * columns;
+  if (parts == 1) return {original, shape.k, columns, columns, 1};
   if (embedded_product_ != product) {
     embedded_product_ = product;
-    embedded_.resize(static_cast<std::size_t>(2 * shape.k * columns));
+    embedded_b_.resize(static_cast<std::size_t>(2 * shape.k * columns));
     for (std::int64_t p = 0; p < shape.k; ++p) {
-      T* straight = embedded_.data() + 2 * p * columns;
-      T* crossed = straight + columns;
+      // The rows by which the real and the imaginary parts of A's column p are multiplied.
+      T* times_real = embedded_b_.data() + 2 * p * columns;
+      T* times_imaginary = times_real + columns;
       for (std::int64_t j = 0; j < columns; j += 2) {
-        straight[j] = crossed[j + 1] = given[p * columns + j];
-        straight[j + 1] = given[p * columns + j + 1];
-        crossed[j] = -given[p * columns + j + 1];
+        const T real = original[p * columns + j];
+        const T imaginary = original[p * columns + j + 1];
+        times_real[j] = real;
+        times_real[j + 1] = imaginary;
+        times_imaginary[j] = -imaginary;
+        times_imaginary[j + 1] = real;
       }
     }
   }
-  return {embedded_.data(), 2 * shape.k, columns, columns, 1};
+  return {embedded_b_.data(), 2 * shape.k, columns, columns, 1};
 }
 
 template struct BenchMatrices<float>;

@@ -1,4 +1,5 @@
-// A baseline: a reference loop in an arithmetic wider than double, for the leading blocks of C only.
+// A baseline: a reference loop in an arithmetic wider than double. It computes only a leading block of every
+// C.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -54,8 +55,8 @@ Verdict ReferenceLoop<T>::judge(std::int64_t, const lab::ErrorReport&,
   const double unit_roundoff = std::ldexp(1.0, -std::numeric_limits<T>::digits);
   const double underflow = static_cast<double>(shape_.k) * std::numeric_limits<double>::denorm_min();
   return verdict_of("bound", relative, elements, [=](const lab::ElementError& element) {
-    const double before = relative * element.absolute + underflow;
-    return before + unit_roundoff * (std::fabs(element.exact) + before) +
+    const double unrounded = relative * element.absolute + underflow;
+    return unrounded + unit_roundoff * (std::fabs(element.exact) + unrounded) +
            static_cast<double>(std::numeric_limits<T>::denorm_min());
   });
 }

@@ -72,7 +72,8 @@ std::vector<std::string> parse_baselines(const std::vector<std::string>& words) 
   return baselines;
 }
 
-// Fails for options that only go with --call gemm on a device, unless that is given.
+// Fails for options that need --call gemm and --memory device without these, and for options that exclude
+// each other there.
 void require_calls(const Bench& bench) {
   if (bench.times_calls()) {
     if (bench.batch > 1 && contains(bench.baselines, vendor_call))
@@ -131,8 +132,8 @@ bool is_reference_loop(const std::string& name) {
 }
 
 bool is_contract(const std::string& candidate) {
-  return candidate == "fp32" || candidate == "fp64" || candidate == "exact" ||
-         candidate.find_first_of("0123456789.") == 0;
+  const bool is_tolerance = candidate.find_first_of("0123456789.") == 0;
+  return candidate == "fp32" || candidate == "fp64" || candidate == "exact" || is_tolerance;
 }
 
 // Returns the flag's number of threads, else that of the setting in environment or file, else OpenMP's:

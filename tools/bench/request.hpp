@@ -9,7 +9,7 @@
 
 namespace kintsugi::tools {
 
-// The request as the command line has it.
+// The request as the command line states it; add_bench() has the help of each member.
 struct BenchRequest {
   std::vector<std::string> candidates;
   std::vector<std::string> baselines{"native"};
@@ -32,14 +32,15 @@ struct BenchRequest {
   bool json = false;
 };
 
-// A checked request: known names, no duplicates; the library checks schemes, engine and limit.
+// A checked request: names are known and lists have no duplicates. The library checks the parameters of
+// schemes, the engine and the workspace limit when a plan is made.
 struct Bench {
   std::vector<std::string> candidates;
   // native, native_policy, vendor_call, schemes, and arithmetics of lab/reference/reference_loop.hpp
   std::vector<std::string> baselines;
   std::vector<Shape> shapes;
   std::int64_t batch = 1;        // products of a shape in one call, with contiguous operands
-  std::string prepare = "none";  // or a, b: the operand that is split before timing
+  std::string prepare = "none";  // operand that is split before timing: a, b or none
   bool by_gemm = false;          // times whole calls of kintsugi_gemm instead of executions of a plan
   std::int64_t problems = 1;     // different problems whose calls take turns; on a device only
   Type type = Type::float32;     // type of the parts of complex elements
@@ -54,7 +55,7 @@ struct Bench {
   std::int64_t baseline_size = 0;  // most rows and columns of C that reference loops compute
   bool no_ceilings = false;        // true: the device's ceilings are not measured
 
-  std::int64_t parts() const { return complex ? 2 : 1; }
+  std::int64_t parts() const { return complex ? 2 : 1; }  // numbers in an element
   // True if times are the host's, from call to return, of calls that a device executes later.
   bool times_calls() const { return by_gemm && on_device; }
   bool measures_ceilings() const { return on_device && !by_gemm && !no_ceilings; }
@@ -66,12 +67,12 @@ Json settings_of(const Bench& bench);
 // Returns fp32, fp64, c32 or c64.
 std::string element_text(const Bench& bench);
 
-// Name of the candidate that runs the operands' own contract under the policy auto.
+// Candidate: a call without options, under the policy auto and the contract of the operands' type.
 inline constexpr const char* auto_candidate = "auto";
-// Baseline of the operands' own contract under the policy native, which checks the sums; the baseline
-// `native` is the vendor library's product without checks.
+// Baseline: a call under the policy native and the contract of the operands' type, so that sums are checked.
+// The baseline `native` is the vendor library's product without checks.
 inline constexpr const char* native_policy = "policy:native";
-// Baseline where calls on a device are timed: a call of the vendor library itself.
+// Baseline for calls that are timed on a device: a call of the vendor library itself.
 inline constexpr const char* vendor_call = "cublas";
 // True for fp32, fp64, exact or a tolerance; other candidates are auto or schemes.
 bool is_contract(const std::string& candidate);

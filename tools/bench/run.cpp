@@ -20,22 +20,22 @@ constexpr std::int64_t elements_to_check = 4096;
 // Most products of a batch that are checked; they share the elements to check.
 constexpr std::int64_t products_to_check = 4;
 
-// Progress bar, which counts runs including the checked ones.
+// Progress bar over all rounds of all contestants; the check of a contestant counts as a round.
 struct BenchProgress {
   Progress bar{"bench"};
   std::int64_t done = 0;
   std::int64_t total = 0;
-  std::string file;  // "": none
+  std::string file;  // file of the document; "": none
   std::int64_t finished_shapes = 0;
   InterruptionWatch watch;
 
   void step() {
     bar.show(++done, total);
-    if (watch.signal() != 0) stop();
+    if (watch.signal() != 0) throw_interrupted();
   }
-  // Ends the program. Drops the times of an unfinished shape, since all times of a shape must come from one
-  // run.
-  [[noreturn]] void stop() const {
+  // The times of an unfinished shape are dropped, since all times of a shape must come from one run of the
+  // program.
+  [[noreturn]] void throw_interrupted() const {
     if (file.empty() || finished_shapes == 0)
       throw Interrupted("interrupted before the first shape was finished; nothing is kept", watch.signal());
     throw Interrupted(
@@ -51,12 +51,15 @@ std::vector<double> sorted(std::vector<double> values) {
   return values;
 }
 
-struct Timed {
+enum class Role : std::uint8_t { candidate, baseline };
+
+// A contestant, the result of its check, and its times.
+struct TimedContestant {
   std::unique_ptr<Contestant> contestant;
   std::int64_t batch = 1;
-  std::int64_t parts = 1;
-  bool is_baseline = false;
-  bool on_device = false;  // timed by events, not by the host's clock
+  std::int64_t parts = 1;  // numbers in an element: 2 if complex
+  Role role = Role::candidate;
+  bool on_device = false;  // true: timed by events of the device, not by the host's clock
   Json check = nullptr;
   std::string bits = {};  // hash of C from the check
   std::vector<Round> rounds = {};
@@ -71,18 +74,18 @@ struct Timed {
     return (all[(all.size() - 1) / 2] + all[all.size() / 2]) / 2;
   }
   // Returns the time for rates: the fastest on a host, which other programs only slow down; the median on a
-  // device, whose clocks vary both ways.
+  // device, whose clock frequencies vary both ways.
   double seconds() const { return on_device ? median() : times().front(); }
-  // Returns the least processor time on the host; nothing for a device.
-  std::optional<double> processor() const {
+  // Returns the least CPU time of a round; nothing for a device, or if the clock is too coarse for short
+  // runs.
+  std::optional<double> processor_seconds() const {
     if (on_device) return std::nullopt;
     std::vector<double> all;
     for (const Round& round : rounds) all.push_back(round.processor_seconds.value());
     const double fastest = sorted(all).front();
-    return std::isfinite(fastest) ? std::optional(fastest)
-                                  : std::nullopt;  // infinite if the clock is too coarse for short runs
+    return std::isfinite(fastest) ? std::optional(fastest) : std::nullopt;
   }
-  // Number of operations: two per product of elements, eight if complex.
+  // Returns the number of operations: two for each product of elements, eight if these are complex.
   double operations() const {
     const auto [m, n, k] = contestant->shape();
     return 2 * static_cast<double>(parts * parts * batch) * static_cast<double>(m) * static_cast<double>(n) *
@@ -91,12 +94,13 @@ struct Timed {
   double rate() const { return operations() / seconds(); }
 };
 
-// Results of the check of some products of a batch.
+// Verdict on some products of a batch, and their errors.
 struct Check {
   Verdict verdict;
   lab::ErrorReport errors;
 
-  // Adds another check: takes the worse verdict and errors of both, and counts the elements of both.
+  // Adds the check of other products: keeps the worse verdict and the larger errors, and counts the elements
+  // of both.
   void add(const Check& other) {
     if (read_number(other.verdict.largest_ratio) > read_number(verdict.largest_ratio))
       verdict = other.verdict;
@@ -123,8 +127,9 @@ Json check_document(const Check& check, std::int64_t batch) {
           {"correctly_rounded_fraction", errors.correctly_rounded_fraction}};
 }
 
-// Throws a Finding with the worst element in units in the last place. `product` describes the product.
-void require_held(const Contestant& contestant, const std::string& product, const Check& check,
+// Throws a Finding unless the promise was kept. The message names the element whose error is largest in units
+// in the last place; `product_text` says which product it belongs to.
+void require_held(const Contestant& contestant, const std::string& product_text, const Check& check,
                   const std::vector<lab::ElementError>& elements) {
   const auto& [verdict, errors] = check;
   if (verdict.held) return;
@@ -138,7 +143,7 @@ void require_held(const Contestant& contestant, const std::string& product, cons
                         errors.elements_checked, read_number(verdict.largest_ratio), verdict.promise);
   throw Finding(
       fmt::format("{}: {}: {}; element ({}, {}) is {:.17g} and should be {:.17g}; nothing was timed",
-                  contestant.name(), product, what, worst->i, worst->j, worst->computed, worst->exact));
+                  contestant.name(), product_text, what, worst->i, worst->j, worst->computed, worst->exact));
 }
 
 template <class T>
@@ -150,24 +155,25 @@ class BenchShape {
   std::vector<Json> rows();
 
  private:
-  void add(const std::string& name, bool baseline);
+  void add_contestant(const std::string& name, Role role);
   std::vector<std::int64_t> checked_products() const;
-  void check(Timed& timed);
+  void check(TimedContestant& timed);
   Check check_product(const Contestant& contestant, std::int64_t product);
+  // Returns the exact elements of the part of C that a contestant computes, for one product of the batch.
   const lab::ExactReference<T>& reference(const Shape& computed, std::int64_t product);
-  Json row_of(const Timed& timed) const;
-  void add_utilization(Json& row, const Timed& timed) const;
-  void add_ratios(Json& row, const Timed& timed) const;
+  Json row_of(const TimedContestant& timed) const;
+  void add_utilization(Json& row, const TimedContestant& timed) const;
+  void add_ratios(Json& row, const TimedContestant& timed) const;
 
   const Bench& bench_;
   BenchProgress& progress_;
   const BenchDevice* device_;
   BenchMatrices<T> matrices_;
   std::unique_ptr<DeviceOperands<T>> operands_;
-  // References for products of the batch: for all of C, and for the block that reference loops compute.
-  std::map<std::int64_t, std::unique_ptr<lab::ExactReference<T>>> for_all_of_c_;
-  std::map<std::int64_t, std::unique_ptr<lab::ExactReference<T>>> for_leading_block_;
-  std::vector<Timed> all_;
+  // Exact elements of all of C, and of the block that reference loops compute, by the product of the batch.
+  std::map<std::int64_t, std::unique_ptr<lab::ExactReference<T>>> references_for_c_;
+  std::map<std::int64_t, std::unique_ptr<lab::ExactReference<T>>> references_for_leading_block_;
+  std::vector<TimedContestant> contestants_;
 };
 
 // Makes all plans, so that errors are reported before anything is computed.
@@ -176,34 +182,34 @@ BenchShape<T>::BenchShape(const Bench& bench, const Shape& shape, const BenchDev
                           BenchProgress& progress)
     : bench_(bench), progress_(progress), device_(device), matrices_(bench, shape) {
   if (device != nullptr) operands_ = std::make_unique<DeviceOperands<T>>(*device, matrices_);
-  for (const auto& name : bench.candidates) add(name, false);
-  for (const auto& name : bench.baselines) add(name, true);
+  for (const auto& name : bench.candidates) add_contestant(name, Role::candidate);
+  for (const auto& name : bench.baselines) add_contestant(name, Role::baseline);
 }
 
 template <class T>
-void BenchShape<T>::add(const std::string& name, bool baseline) {
+void BenchShape<T>::add_contestant(const std::string& name, Role role) {
   if (is_reference_loop(name)) {
-    all_.push_back({.contestant = reference_loop<T>(bench_, name, matrices_),
-                    .batch = bench_.batch,
-                    .parts = 1,
-                    .is_baseline = baseline});
+    contestants_.push_back({.contestant = reference_loop<T>(bench_, name, matrices_),
+                            .batch = bench_.batch,
+                            .parts = 1,
+                            .role = role});
   } else if (name == vendor_call) {
-    all_.push_back({.contestant = vendor_product<T>(bench_, matrices_, *operands_),
-                    .batch = bench_.batch,
-                    .parts = bench_.parts(),
-                    .is_baseline = baseline,
-                    .on_device = true});
+    contestants_.push_back({.contestant = vendor_product<T>(bench_, matrices_, *operands_),
+                            .batch = bench_.batch,
+                            .parts = bench_.parts(),
+                            .role = role,
+                            .on_device = true});
   } else if (operands_ == nullptr) {
-    all_.push_back({.contestant = host_product<T>(bench_, name, matrices_),
-                    .batch = bench_.batch,
-                    .parts = bench_.parts(),
-                    .is_baseline = baseline});
+    contestants_.push_back({.contestant = host_product<T>(bench_, name, matrices_),
+                            .batch = bench_.batch,
+                            .parts = bench_.parts(),
+                            .role = role});
   } else {
-    all_.push_back({.contestant = device_product<T>(bench_, name, matrices_, *operands_),
-                    .batch = bench_.batch,
-                    .parts = bench_.parts(),
-                    .is_baseline = baseline,
-                    .on_device = true});
+    contestants_.push_back({.contestant = device_product<T>(bench_, name, matrices_, *operands_),
+                            .batch = bench_.batch,
+                            .parts = bench_.parts(),
+                            .role = role,
+                            .on_device = true});
   }
 }
 
@@ -218,11 +224,12 @@ std::vector<std::int64_t> BenchShape<T>::checked_products() const {
 
 template <class T>
 const lab::ExactReference<T>& BenchShape<T>::reference(const Shape& computed, std::int64_t product) {
-  auto& references = shape_text(computed) == shape_text(matrices_.shape) ? for_all_of_c_ : for_leading_block_;
+  const bool is_all_of_c = shape_text(computed) == shape_text(matrices_.shape);
+  auto& references = is_all_of_c ? references_for_c_ : references_for_leading_block_;
   auto& reference = references[product];
   if (reference == nullptr) {
     lab::CheckOptions options;
-    options.work_limit = 0;
+    options.work_limit = 0;  // so that max_elements alone decides how many elements are compared
     options.max_elements = elements_to_check / std::min(bench_.batch, products_to_check);
     options.seed = sample_seed;
     lab::Product<T> operands;
@@ -243,9 +250,9 @@ Check BenchShape<T>::check_product(const Contestant& contestant, std::int64_t pr
       reference(computed, product)
           .measure({c.data, c.rows, c.columns, c.row_stride, c.column_stride}, {}, &elements);
   const Check check{contestant.judge(product, errors, elements), errors};
-  const std::string batch =
-      bench_.batch > 1 ? fmt::format(", element {} of a batch of {}", product, bench_.batch) : "";
-  require_held(contestant, shape_text(computed) + batch, check, elements);
+  const std::string batch_text =
+      bench_.batch > 1 ? fmt::format(", item {} of a batch of {}", product, bench_.batch) : "";
+  require_held(contestant, shape_text(computed) + batch_text, check, elements);
   return check;
 }
 
@@ -260,7 +267,7 @@ std::string hash_of(const std::vector<T>& c) {
 
 // Checks a contestant. C is filled with NaN first, so that missing elements are detected.
 template <class T>
-void BenchShape<T>::check(Timed& timed) {
+void BenchShape<T>::check(TimedContestant& timed) {
   std::fill(matrices_.c.begin(), matrices_.c.end(), std::numeric_limits<T>::quiet_NaN());
   timed.contestant->run();
   timed.bits = hash_of(matrices_.c);
@@ -272,15 +279,15 @@ void BenchShape<T>::check(Timed& timed) {
   progress_.step();
 }
 
-Json time_document(const Timed& timed) {
+Json time_document(const TimedContestant& timed) {
   const std::vector<double> times = timed.times();
   return {{"minimum", times.front()},      {"median", timed.median()},
-          {"maximum", times.back()},       {"processor", number_or_null(timed.processor())},
+          {"maximum", times.back()},       {"processor", number_or_null(timed.processor_seconds())},
           {"rounds", timed.rounds.size()}, {"by", timed.contestant->timed_by()}};
 }
 
 template <class T>
-Json BenchShape<T>::row_of(const Timed& timed) const {
+Json BenchShape<T>::row_of(const TimedContestant& timed) const {
   const Contestant& contestant = *timed.contestant;
   const auto [m, n, k] = matrices_.shape;
   const Shape computed = contestant.shape();
@@ -288,7 +295,7 @@ Json BenchShape<T>::row_of(const Timed& timed) const {
       {"problem", {{"m", m}, {"n", n}, {"k", k}, {"type", element_text(bench_)}, {"batch", bench_.batch}}},
       {"distribution", bench_.distribution},
       {"name", contestant.name()},
-      {"kind", timed.is_baseline ? "baseline" : "candidate"}};
+      {"kind", timed.role == Role::baseline ? "baseline" : "candidate"}};
   row.update(contestant.facts());
   row["threads"] = bench_.threads;
   row["computed"] = {{"m", computed.m}, {"n", computed.n}};
@@ -301,9 +308,10 @@ Json BenchShape<T>::row_of(const Timed& timed) const {
   return row;
 }
 
-// Adds the fractions of the device's ceilings that were reached; the time of a call says nothing about them.
+// Adds the bandwidth, the fraction of the matrix units' ceiling that was reached, power and clock; null where
+// calls are timed, since the time of a call says nothing about them.
 template <class T>
-void BenchShape<T>::add_utilization(Json& row, const Timed& timed) const {
+void BenchShape<T>::add_utilization(Json& row, const TimedContestant& timed) const {
   if (bench_.times_calls()) {
     for (const char* name : {"bandwidth", "of_ceiling", "power_watts", "clock_mhz"}) row[name] = nullptr;
     return;
@@ -319,32 +327,34 @@ void BenchShape<T>::add_utilization(Json& row, const Timed& timed) const {
 }
 
 template <class T>
-void BenchShape<T>::add_ratios(Json& row, const Timed& timed) const {
+void BenchShape<T>::add_ratios(Json& row, const TimedContestant& timed) const {
   row["ratios"] = Json::object();
   row["processor_ratios"] = Json::object();
-  for (const Timed& other : all_) {
-    if (!other.is_baseline) continue;
+  for (const TimedContestant& other : contestants_) {
+    if (other.role != Role::baseline) continue;
     const std::string& name = other.contestant->name();
     row["ratios"][name] = timed.rate() / other.rate();
-    if (!timed.processor() || !other.processor()) continue;
+    const std::optional<double> own_seconds = timed.processor_seconds();
+    const std::optional<double> baseline_seconds = other.processor_seconds();
+    if (!own_seconds || !baseline_seconds) continue;
     row["processor_ratios"][name] =
-        timed.operations() / *timed.processor() / (other.operations() / *other.processor());
+        timed.operations() / *own_seconds / (other.operations() / *baseline_seconds);
   }
 }
 
 template <class T>
 std::vector<Json> BenchShape<T>::rows() {
-  for (Timed& timed : all_) check(timed);
-  // In both orders, since the temperature that one leaves slows the next.
+  for (TimedContestant& timed : contestants_) check(timed);
+  // Every other round is in reverse order, since a contestant that heats the processor slows the next one.
   for (int round = 0; round < bench_.repeat; ++round) {
-    for (std::size_t turn = 0; turn < all_.size(); ++turn) {
-      Timed& timed = all_[round % 2 == 0 ? turn : all_.size() - 1 - turn];
+    for (std::size_t turn = 0; turn < contestants_.size(); ++turn) {
+      TimedContestant& timed = contestants_[round % 2 == 0 ? turn : contestants_.size() - 1 - turn];
       timed.rounds.push_back(timed.contestant->time_round());
       progress_.step();
     }
   }
   std::vector<Json> rows;
-  for (const Timed& timed : all_) rows.push_back(row_of(timed));
+  for (const TimedContestant& timed : contestants_) rows.push_back(row_of(timed));
   return rows;
 }
 

@@ -5,8 +5,8 @@
 
 namespace kintsugi::tools {
 
-// Returns the document (docs/schema/bench.schema.json). It is written to `file`, unless that is "", after
-// every shape. Throws Finding for a result that breaks its promise; then nothing of its shape is timed.
+// Returns the document (docs/schema/bench.schema.json), and writes it to `file` after every shape unless
+// `file` is "". Throws Finding for a result that breaks its promise; then nothing of its shape is timed.
 Json run_bench(const Bench& bench, const std::string& file);
 
 }  // namespace kintsugi::tools

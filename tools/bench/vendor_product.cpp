@@ -10,17 +10,20 @@ namespace kintsugi::tools {
 
 namespace {
 
+constexpr int success = 0;       // CUBLAS_STATUS_SUCCESS
+constexpr int no_transpose = 0;  // CUBLAS_OP_N
+
 // cuBLAS with a handle of its own, opened as a program opens it.
 class Cublas {
  public:
   explicit Cublas(void* stream) {
-    const char* named = std::getenv("KINTSUGI_CUBLAS");
-    for (const char* file : {named == nullptr ? "libcublas.so.13" : named, "libcublas.so.12"}) {
+    const char* named_file = std::getenv("KINTSUGI_CUBLAS");
+    for (const char* file : {named_file == nullptr ? "libcublas.so.13" : named_file, "libcublas.so.12"}) {
       if (library_ == nullptr) library_ = ::dlopen(file, RTLD_NOW | RTLD_LOCAL);
     }
     const auto create = function<int (*)(void**)>("cublasCreate_v2");
     const auto set_stream = function<int (*)(void*, void*)>("cublasSetStream_v2");
-    if (create(&handle_) != 0 || set_stream(handle_, stream) != 0)
+    if (create(&handle_) != success || set_stream(handle_, stream) != success)
       fail("--baselines", "{}: cuBLAS cannot create a handle for the stream", vendor_call);
   }
   Cublas(const Cublas&) = delete;
@@ -28,7 +31,7 @@ class Cublas {
   ~Cublas() { function<int (*)(void*)>("cublasDestroy_v2")(handle_); }
 
   void* handle() const { return handle_; }
-  // Fails, naming it, if cuBLAS has no such function.
+  // Returns the function; fails, naming it, if cuBLAS cannot be opened or has no such function.
   template <class Function>
   Function function(const char* name) const {
     void* found = library_ == nullptr ? nullptr : ::dlsym(library_, name);
@@ -56,7 +59,7 @@ class VendorProduct : public Contestant {
   VendorProduct(const Bench& bench, BenchMatrices<T>& matrices, const DeviceOperands<T>& operands)
       : matrices_(matrices), operands_(operands), cublas_(operands.device().stream().native()),
         multiply_(cublas_.function<Multiply>(multiply_name<T>(bench.complex))), problems_(bench.problems),
-        calls_(bench.problems) {}
+        call_timer_(bench.problems) {}
 
   const std::string& name() const override { return name_; }
   Shape shape() const override { return matrices_.shape; }
@@ -64,13 +67,14 @@ class VendorProduct : public Contestant {
     const lab::DeviceStream& stream = operands_.device().stream();
     auto* target = reinterpret_cast<std::byte*>(operands_.c(0));
     const std::size_t bytes = matrices_.c.size() * sizeof(T);
-    stream.fill(target, 0xff, bytes);
+    stream.fill(target, byte_of_nan, bytes);
     multiply(0);
     stream.download(matrices_.c.data(), target, bytes);
     stream.synchronize();
   }
   Round time_round() override {
-    return calls_.time(operands_.device().stream(), [this](std::int64_t number) { multiply(number); });
+    return call_timer_.time(operands_.device().stream(),
+                            [this](std::int64_t call_index) { multiply(call_index); });
   }
   const char* timed_by() const override { return "calls"; }
   Verdict judge(std::int64_t, const lab::ErrorReport& errors,
@@ -89,16 +93,17 @@ class VendorProduct : public Contestant {
   }
 
  private:
-  // Row-major C is the column-major C^T = B^T A^T.
-  void multiply(std::int64_t number) const {
-    alignas(16) constexpr std::array<T, 2> one{1, 0};  // two parts, for complex scalars
+  // Computes C^T = B^T A^T, which is C in row-major order, for column-major cuBLAS. `call_index` selects the
+  // problem by its k, as LibraryProduct::execute() does.
+  void multiply(std::int64_t call_index) const {
+    alignas(16) constexpr std::array<T, 2> one{1, 0};  // real and imaginary part, for complex scalars
     alignas(16) constexpr std::array<T, 2> zero{0, 0};
     const auto m = static_cast<int>(matrices_.shape.m);
     const auto n = static_cast<int>(matrices_.shape.n);
-    const auto ld = static_cast<int>(matrices_.shape.k);
-    const auto k = ld - static_cast<int>(number % std::clamp<std::int64_t>(ld, 1, problems_));
-    if (multiply_(cublas_.handle(), 0, 0, n, m, k, one.data(), operands_.b(0), n, operands_.a(0), ld,
-                  zero.data(), operands_.c(0), n) != 0)
+    const auto full_k = static_cast<int>(matrices_.shape.k);
+    const auto k = full_k - static_cast<int>(call_index % std::clamp<std::int64_t>(full_k, 1, problems_));
+    if (multiply_(cublas_.handle(), no_transpose, no_transpose, n, m, k, one.data(), operands_.b(0), n,
+                  operands_.a(0), full_k, zero.data(), operands_.c(0), n) != success)
       fail("--baselines", "{} refuses {} x {} x {}", vendor_call, m, n, k);
   }
 
@@ -108,7 +113,7 @@ class VendorProduct : public Contestant {
   Cublas cublas_;
   Multiply multiply_;
   std::int64_t problems_;
-  CallTimer calls_;
+  CallTimer call_timer_;
 };
 
 }  // namespace

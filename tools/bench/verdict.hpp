@@ -18,8 +18,9 @@ struct Verdict {
   bool held = false;
 };
 
-// Returns the verdict. allowed(element) returns the largest error that the element may have. The error of
-// right special values is 0.
+// Returns the verdict on the elements of a product; allowed(element) is the largest error that an element may
+// have. An error of 0 is allowed always, also where allowed(element) is NaN, as for special values that are
+// right.
 template <class Allowed>
 Verdict verdict_of(const std::string& promise, double relative,
                    const std::vector<lab::ElementError>& elements, const Allowed& allowed) {
@@ -27,7 +28,7 @@ Verdict verdict_of(const std::string& promise, double relative,
   for (const auto& element : elements) {
     if (element.error == 0) continue;
     const double ratio = std::fabs(element.error) / allowed(element);
-    largest = std::isnan(ratio) ? HUGE_VAL : std::max(largest, ratio);
+    largest = std::max(largest, std::isnan(ratio) ? HUGE_VAL : ratio);
   }
   return {.promise = promise, .relative = relative, .largest_ratio = number(largest), .held = largest <= 1};
 }

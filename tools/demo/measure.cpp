@@ -12,7 +12,7 @@ namespace kintsugi::tools {
 namespace {
 
 // Returns why the engine cuda cannot be used; "" if it can.
-std::string device_reason() {
+std::string why_device_is_unusable() {
   const Json engines = describe_engines();
   for (const Json& engine : engines.at("engines")) {
     if (engine.at("name") == "cuda") return engine.at("available") == true ? "" : cell(engine, "reason");
@@ -20,14 +20,16 @@ std::string device_reason() {
   return "this library has no engine cuda";
 }
 
-BenchRequest bench_request(const DemoRequest& request, bool on_device) {
+// Returns the request for FP64 products in a memory, host or device.
+BenchRequest fp64_request(const DemoRequest& request, const std::string& memory) {
   BenchRequest bench;
   bench.shapes.clear();
+  const bool on_device = memory == "device";
   for (const std::int64_t size : request.sizes) bench.shapes.push_back(fmt::format("{}", size));
   if (bench.shapes.empty())
     bench.shapes =
         on_device ? std::vector<std::string>{"4096", "8192"} : std::vector<std::string>{"500", "1000"};
-  bench.memory = on_device ? "device" : "host";
+  bench.memory = memory;
   bench.type = "fp64";
   bench.candidates = {"fp64", "exact"};
   bench.repeat = 3;
@@ -35,22 +37,27 @@ BenchRequest bench_request(const DemoRequest& request, bool on_device) {
   return bench;
 }
 
+// Runs a benchmark whose document is not written to a file.
+Json bench_document(const BenchRequest& request) { return run_bench(make_bench(request), ""); }
+
 void run_on_host(const DemoRequest& request, Demo& demo) {
   for (const int threads : {1, 2}) {
-    BenchRequest bench = bench_request(request, false);
+    BenchRequest bench = fp64_request(request, "host");
     bench.threads = threads;
-    demo.runs.push_back(run_bench(make_bench(bench), ""));
+    demo.runs.push_back(bench_document(bench));
   }
 }
 
 void run_on_device(const DemoRequest& request, Demo& demo) {
-  BenchRequest bench = bench_request(request, true);
-  bench.type = "fp32";
-  bench.candidates = {"fp32"};
-  demo.runs.push_back(run_bench(make_bench(bench), ""));
-  demo.runs.push_back(run_bench(make_bench(bench_request(request, true)), ""));
+  const BenchRequest fp64 = fp64_request(request, "device");
+  BenchRequest fp32 = fp64;
+  fp32.type = "fp32";
+  fp32.candidates = {"fp32"};
+  demo.runs.push_back(bench_document(fp32));
+  demo.runs.push_back(bench_document(fp64));
 }
 
+// Returns the rows of a product of one size, in the order of the runs.
 std::vector<Json> rows_of(const Demo& demo, const std::string& name, std::int64_t size) {
   std::vector<Json> rows;
   for (const Json& run : demo.runs) {
@@ -72,6 +79,11 @@ void require_same_bits(const Demo& demo) {
   }
 }
 
+// Returns the row of a product from the run with 2 threads, the last on the host.
+Json row_with_two_threads(const Demo& demo, const std::string& name, std::int64_t size) {
+  return rows_of(demo, name, size).back();
+}
+
 double rounded_percent(const Json& row) {
   return 100 * row.at("check").at("correctly_rounded_fraction").get<double>();
 }
@@ -81,9 +93,9 @@ std::vector<std::string> host_sentences(const Demo& demo) {
   for (const std::int64_t size : demo_sizes(demo)) {
     if (!has_same_bits(demo, "native", size)) sizes_with_different_bits.push_back(fmt::format("{}", size));
   }
-  const std::int64_t size = demo_sizes(demo).back();
-  const Json native = rows_of(demo, "native", size).back();
-  const Json exact = rows_of(demo, "exact", size).back();
+  const std::int64_t size = demo_sizes(demo).back();  // the last that the user named
+  const Json native = row_with_two_threads(demo, "native", size);
+  const Json exact = row_with_two_threads(demo, "exact", size);
   const std::string vendor = product_text(native);
   const std::string bits =
       sizes_with_different_bits.empty()
@@ -121,11 +133,11 @@ std::vector<std::string> device_sentences(const Demo& demo) {
 
 Demo run_demo(const DemoRequest& request) {
   Demo demo;
-  const std::string reason = request.memory == "host" ? "" : device_reason();
-  if (request.memory == "device" && !reason.empty())
-    fail("--memory", "device: the engine cuda cannot be used: {}", reason);
-  demo.on_device = request.memory != "host" && reason.empty();
-  demo.why_host = reason;
+  const std::string why_no_device = request.memory == "host" ? "" : why_device_is_unusable();
+  if (request.memory == "device" && !why_no_device.empty())
+    fail("--memory", "device: the engine cuda cannot be used: {}", why_no_device);
+  demo.on_device = request.memory != "host" && why_no_device.empty();
+  demo.why_host = why_no_device;
   if (demo.on_device) {
     run_on_device(request, demo);
   } else {
@@ -159,6 +171,7 @@ std::vector<std::int64_t> demo_sizes(const Demo& demo) {
 std::vector<Json> demo_rows(const Demo& demo) {
   std::vector<Json> rows;
   for (const Json& run : demo.runs) rows.insert(rows.end(), run.at("rows").begin(), run.at("rows").end());
+  // Baselines before candidates, exact last.
   const auto key = [](const Json& row) {
     return std::make_tuple(row.at("problem").at("n").get<std::int64_t>(), cell(row.at("problem"), "type"),
                            row.at("kind") == "candidate", cell(row, "name") == "exact");

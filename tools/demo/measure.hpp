@@ -17,9 +17,9 @@ struct DemoRequest {
 
 struct Demo {
   bool on_device = false;
-  std::string why_host;  // why no GPU is used, unless the host was requested; else ""
-  std::vector<Json>
-      runs;  // documents of kintsugi bench: on the host one per number of threads, on a device one per type
+  std::string why_host;  // why no GPU is used; "" if one is, or if the host was requested
+  // Documents of kintsugi bench: on the host one with 1 thread, then one with 2; on a device FP32, then FP64.
+  std::vector<Json> runs;
 };
 
 // Runs FP64 products with 1 and 2 threads on the host; FP32 and FP64 products on a device. Throws Finding if

@@ -12,11 +12,14 @@ namespace kintsugi::tools {
 
 namespace {
 
+enum class YAxis : std::uint8_t { linear, logarithmic };
+
 // Returns a picture that plots value(check) of each row's check over n. The rows are results of rate_row().
 Picture check_picture(const std::vector<Json>& rows, const std::string& name, const std::string& label,
-                      bool logarithmic, const std::function<double(const Json& check)>& value) {
+                      YAxis y_axis, const std::function<double(const Json& check)>& value) {
   Looks looks(rows);
-  Chart chart{.title = label, .x_label = "m = n = k", .y_label = label, .log_y = logarithmic};
+  Chart chart{
+      .title = label, .x_label = "m = n = k", .y_label = label, .log_y = y_axis == YAxis::logarithmic};
   for (const Json& row : rows) {
     const Json& bench = row.at("bench");
     const std::string scheme = cell(row, "scheme");
@@ -38,13 +41,13 @@ std::vector<Figure> check_figures(const std::vector<Json>& rows) {
     std::copy_if(rows.begin(), rows.end(), std::back_inserter(rows_of_type),
                  [&](const Json& row) { return cell(row.at("problem"), "type") == type; });
     if (rows_of_type.empty()) continue;
-    figures.push_back(
-        {fmt::format("{}: largest error of the checked elements", type),
-         {check_picture(rows_of_type, "error", "largest |C - R| / (|A||B|), R exact", true, error)}});
+    figures.push_back({fmt::format("{}: largest error of the checked elements", type),
+                       {check_picture(rows_of_type, "error", "largest |C - R| / (|A||B|), R exact",
+                                      YAxis::logarithmic, error)}});
     figures.push_back(
         {fmt::format("{}: correctly rounded elements", type),
          {check_picture(rows_of_type, "rounded", "% of the checked elements that are correctly rounded",
-                        false, rounded)}});
+                        YAxis::linear, rounded)}});
   }
   return figures;
 }
@@ -103,16 +106,16 @@ std::vector<std::string> demo_cells(const Demo& demo, const Json& row) {
 }
 
 std::string demo_page(const Demo& demo, const std::string& command) {
-  std::vector<Source> files;
+  std::vector<Source> sources;
   std::vector<Json> rows;
   for (const Json& run : demo.runs) {
-    files.push_back({fmt::format("run {}", files.size() + 1), run, command});
+    sources.push_back({fmt::format("run {}", sources.size() + 1), run, command});
     for (const Json& row : run.at("rows")) rows.push_back(rate_row(run, row));
   }
   std::vector<Figure> figures = make_figures(rows);
   for (Figure& figure : check_figures(rows)) figures.push_back(std::move(figure));
   const char* title = demo.on_device ? "Kintsugi beside cuBLAS" : "Kintsugi beside OpenBLAS";
-  return report_page({title, preface_of(demo)}, files, rows, figures);
+  return report_page({title, preface_of(demo)}, sources, rows, figures);
 }
 
 }  // namespace kintsugi::tools

@@ -20,9 +20,9 @@ std::vector<std::string> schemes_to_explain(const ExplainRequest& request, Type 
            lab::accepted_names(without_parameters(name), "accepted:", known));
   }
   if (!request.schemes.empty()) return request.schemes;
-  std::vector<std::string> fitting = schemes_for(type);
-  fitting.emplace_back("native");
-  return fitting;
+  std::vector<std::string> all = schemes_for(type);
+  all.emplace_back("native");
+  return all;
 }
 
 template <class T>
@@ -36,15 +36,18 @@ Explanation explain(const ExplainedProblem& problem, const ExplainRequest& reque
   result.b = operand_facts(b);
   const auto schemes = schemes_to_explain(request, type_of<T>);
   result.contract = contract_of(request.accuracy, type_of<T>, problem.k);
-  const int span = std::max(result.a.widest_span, result.b.widest_span);
+  const int dynamic_range = std::max(result.a.widest_dynamic_range, result.b.widest_dynamic_range);
   kintsugi_problem described = row_major_problem({problem.m, problem.n, problem.k}, type_of<T>);
   described.prepared_a = problem.prepared == "a" ? 1 : 0;
   described.prepared_b = problem.prepared == "b" ? 1 : 0;
-  const auto chosen = [&](const char* policy) {
-    return choose(described, policy, request.accuracy, request.engine, span);
+  const auto choice_under = [&](const char* policy) {
+    return choose(described, policy, request.accuracy, request.engine, dynamic_range);
   };
-  const std::int64_t specials = result.a.nans + result.a.infinities + result.b.nans + result.b.infinities;
-  result.choices = {chosen("auto"), chosen("emulate"), span, specials};
+  result.choices = {
+      .by_default = choice_under("auto"),
+      .emulating = choice_under("emulate"),
+      .dynamic_range = dynamic_range,
+      .special_values = result.a.nans + result.a.infinities + result.b.nans + result.b.infinities};
   result.sampled_rows = sampled_vectors(result.a);
   result.sampled_columns = sampled_vectors(result.b);
   const Sample<T> sample(a, b, result.sampled_rows, result.sampled_columns);
@@ -57,17 +60,23 @@ Explanation explain(const ExplainedProblem& problem, const ExplainRequest& reque
   return result;
 }
 
-// Sets `proved` where bounds of |A||B| cannot: for the native product, which has none, and for the accuracy
-// exact. These are proved if the fallback chain has them and they take the operands.
-void mark_proved(Explanation& explanation) {
-  const bool finite = explanation.choices.specials == 0;
-  const bool exact = explanation.contract.accuracy == "exact";
+// True if the scheme is a candidate of the fallback chain that accepts the operands, all of whose elements
+// are finite.
+bool accepted_by_chain(const Choices& choices, const std::string& scheme) {
+  const std::vector<ChainCandidate>& candidates = choices.emulating.candidates;
+  return choices.special_values == 0 &&
+         std::any_of(candidates.begin(), candidates.end(), [&](const ChainCandidate& candidate) {
+           return candidate.scheme == scheme && candidate.accepts(choices.dynamic_range);
+         });
+}
+
+// Sets `proved` of the rows whose schemes have no bound of |A||B| that could prove the contract: of the
+// native product, and of all schemes if the accuracy is exact. They are proved by the test that the fallback
+// chain makes.
+void set_proved_by_chain(Explanation& explanation) {
+  const bool is_exact = explanation.contract.accuracy == "exact";
   for (SchemeRow& row : explanation.rows) {
-    if (row.scheme != "native" && !exact) continue;
-    row.proved = false;
-    for (const ChainCandidate& candidate : explanation.choices.emulating.candidates)
-      row.proved = row.proved ||
-                   (candidate.scheme == row.scheme && candidate.takes(explanation.choices.span) && finite);
+    if (row.scheme == "native" || is_exact) row.proved = accepted_by_chain(explanation.choices, row.scheme);
   }
 }
 
@@ -76,7 +85,7 @@ void run_explain(const ExplainRequest& request) {
   const ExplainedProblem problem = read_problem(request);
   Explanation explanation = problem.operands.type() == Type::float32 ? explain<float>(problem, request)
                                                                      : explain<double>(problem, request);
-  mark_proved(explanation);
+  set_proved_by_chain(explanation);
   if (request.json) {
     print_json(problem, explanation);
   } else {
@@ -112,7 +121,7 @@ std::string explain_footer() {
          "  kintsugi explain A.npy B.npy --transb T --engine reference --schemes fp16x3,h2sgemm:sb=6,native\n"
          "\n"
          "Errors are measured on up to 16 rows and 16 columns of the problem, with all of k; bits and\n"
-         "spans are those of all rows and columns.";
+         "dynamic ranges are those of all rows and columns.";
 }
 
 }  // namespace

@@ -10,14 +10,14 @@ namespace kintsugi::tools {
 namespace {
 
 struct VectorFacts {
-  int largest = std::numeric_limits<int>::min();
-  int smallest = std::numeric_limits<int>::max();
+  int largest_exponent = std::numeric_limits<int>::min();
+  int smallest_exponent = std::numeric_limits<int>::max();
   std::int64_t zeros = 0;
   std::int64_t nans = 0;
   std::int64_t infinities = 0;
 
-  bool has_finite_nonzero() const { return largest >= smallest; }
-  int span() const { return has_finite_nonzero() ? largest - smallest : 0; }
+  bool has_finite_nonzero() const { return largest_exponent >= smallest_exponent; }
+  int dynamic_range() const { return has_finite_nonzero() ? largest_exponent - smallest_exponent : 0; }
 };
 
 template <class T>
@@ -33,16 +33,17 @@ VectorFacts facts_of_vector(core::MatrixView<const T> vectors, std::int64_t v) {
       ++facts.zeros;
     } else {
       const int exponent = std::ilogb(x);
-      facts.largest = std::max(facts.largest, exponent);
-      facts.smallest = std::min(facts.smallest, exponent);
+      facts.largest_exponent = std::max(facts.largest_exponent, exponent);
+      facts.smallest_exponent = std::min(facts.smallest_exponent, exponent);
     }
   }
   return facts;
 }
 
-int median_of(std::vector<int> spans) {
-  const auto middle = spans.begin() + (std::ssize(spans) - 1) / 2;
-  std::nth_element(spans.begin(), middle, spans.end());
+// Returns the lower median.
+int median_of(std::vector<int> values) {
+  const auto middle = values.begin() + (std::ssize(values) - 1) / 2;
+  std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
 
@@ -57,21 +58,23 @@ OperandFacts operand_facts(core::MatrixView<const T> vectors) {
   OperandFacts facts;
   facts.vectors = vectors.rows;
   facts.length = vectors.columns;
-  std::vector<int> spans;
+  std::vector<int> dynamic_ranges;
   for (const VectorFacts& vector : all) {
-    const auto v = std::ssize(spans);
-    spans.push_back(vector.span());
+    const auto v = std::ssize(dynamic_ranges);
+    dynamic_ranges.push_back(vector.dynamic_range());
     facts.zeros += vector.zeros;
     facts.nans += vector.nans;
     facts.infinities += vector.infinities;
-    if (vector.span() > facts.widest_span) facts.widest_vector = v;
-    facts.widest_span = std::max(facts.widest_span, vector.span());
+    if (vector.dynamic_range() > facts.widest_dynamic_range) facts.widest_vector = v;
+    facts.widest_dynamic_range = std::max(facts.widest_dynamic_range, vector.dynamic_range());
     if (!vector.has_finite_nonzero()) continue;
-    if (!facts.largest || vector.largest > *facts.largest) facts.largest_vector = v;
-    facts.largest = std::max(facts.largest.value_or(vector.largest), vector.largest);
-    facts.smallest = std::min(facts.smallest.value_or(vector.smallest), vector.smallest);
+    const int largest = vector.largest_exponent;
+    const int smallest = vector.smallest_exponent;
+    if (!facts.largest_exponent || largest > *facts.largest_exponent) facts.largest_vector = v;
+    facts.largest_exponent = std::max(facts.largest_exponent.value_or(largest), largest);
+    facts.smallest_exponent = std::min(facts.smallest_exponent.value_or(smallest), smallest);
   }
-  facts.median_span = median_of(std::move(spans));
+  facts.median_dynamic_range = median_of(std::move(dynamic_ranges));
   return facts;
 }
 
@@ -81,10 +84,10 @@ template OperandFacts operand_facts(core::MatrixView<const double>);
 Json facts_document(const OperandFacts& facts) {
   return {{"vectors", facts.vectors},
           {"length", facts.length},
-          {"largest_exponent", facts.largest ? Json(*facts.largest) : Json()},
-          {"smallest_exponent", facts.smallest ? Json(*facts.smallest) : Json()},
-          {"widest_span", facts.widest_span},
-          {"median_span", facts.median_span},
+          {"largest_exponent", facts.largest_exponent ? Json(*facts.largest_exponent) : Json()},
+          {"smallest_exponent", facts.smallest_exponent ? Json(*facts.smallest_exponent) : Json()},
+          {"widest_span", facts.widest_dynamic_range},
+          {"median_span", facts.median_dynamic_range},
           {"zeros", facts.zeros},
           {"nans", facts.nans},
           {"infinities", facts.infinities}};

@@ -10,21 +10,21 @@
 namespace kintsugi::tools {
 
 // Facts about the vectors along k: rows of op(A), columns of op(B). Exponents are those of finite non-zero
-// elements; a span is a vector's dynamic range in binades, 0 if it has no such element.
+// elements; a vector without such elements has the dynamic range 0.
 struct OperandFacts {
   std::int64_t vectors = 0;
   std::int64_t length = 0;
-  std::optional<int> largest;  // exponents of all vectors; nothing if all elements are zero or not finite
-  std::optional<int> smallest;
-  int widest_span = 0;
-  int median_span = 0;  // lower median of the vectors' dynamic ranges
-  std::int64_t widest_vector = 0;
-  std::int64_t largest_vector = 0;  // vector with the largest exponent
+  std::optional<int> largest_exponent;  // of all vectors; nothing if all elements are zero or not finite
+  std::optional<int> smallest_exponent;
+  int widest_dynamic_range = 0;     // in binades
+  int median_dynamic_range = 0;     // lower median over the vectors
+  std::int64_t widest_vector = 0;   // index of the vector with the widest dynamic range
+  std::int64_t largest_vector = 0;  // index of the vector with the largest exponent
   std::int64_t zeros = 0;
   std::int64_t nans = 0;
   std::int64_t infinities = 0;
 
-  bool finite() const { return nans == 0 && infinities == 0; }
+  bool is_finite() const { return nans == 0 && infinities == 0; }
 };
 
 template <class T>

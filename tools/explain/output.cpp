@@ -6,7 +6,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-std::string power(const std::optional<int>& exponent) {
+std::string power_text(const std::optional<int>& exponent) {
   return exponent ? fmt::format("2^{}", *exponent) : "-";
 }
 
@@ -21,12 +21,13 @@ std::string source_text(const Json& source) {
 }
 
 void print_facts(const Explanation& explanation) {
-  Table table({"vectors", "count", "length", "largest", "smallest", "widest span", "median span", "zeros",
+  Table table({"vectors", "count", "length", "largest", "smallest", "widest range", "median range", "zeros",
                "NaN", "Inf"});
   for (std::size_t column = 1; column < 10; ++column) table.align_right(column);
   const auto add = [&](const char* name, const OperandFacts& facts) {
-    table.add({name, std::to_string(facts.vectors), std::to_string(facts.length), power(facts.largest),
-               power(facts.smallest), std::to_string(facts.widest_span), std::to_string(facts.median_span),
+    table.add({name, std::to_string(facts.vectors), std::to_string(facts.length),
+               power_text(facts.largest_exponent), power_text(facts.smallest_exponent),
+               std::to_string(facts.widest_dynamic_range), std::to_string(facts.median_dynamic_range),
                std::to_string(facts.zeros), std::to_string(facts.nans), std::to_string(facts.infinities)});
   };
   add("rows of op(A)", explanation.a);
@@ -40,6 +41,7 @@ std::string k_block_text(const SchemeRow& row) {
   return block == 0 ? "all" : std::to_string(block.get<std::int64_t>());
 }
 
+// Returns the percentage of elements that keep the promised bits; below 100 % unless all of them do.
 std::string kept_share(const SchemeRow& row) {
   if (!row.retained_a) return "-";
   const auto elements = static_cast<double>(row.retained_a->elements + row.retained_b->elements);
@@ -50,7 +52,8 @@ std::string kept_share(const SchemeRow& row) {
                               : fmt::format("{:.4g} %", std::min(almost_all, 100 * promised / elements));
 }
 
-// Returns the text for the operand that is further below its promise; the two may have different slices.
+// Returns the fewest bits that an element keeps, and the promised ones, of the operand that is further below
+// its promise: the operands may have different slices.
 std::string bits_text(const SchemeRow& row) {
   if (!row.retained_a) return "-";
   const auto rank = [](const lab::RetainedCounts& counts) {
@@ -61,8 +64,8 @@ std::string bits_text(const SchemeRow& row) {
   return fmt::format("{} of {}", worse.fewest, worse.promised_bits);
 }
 
-// Returns the text about the window. Integer formats have none ("any"), since the floors of their bound cover
-// small elements.
+// Returns "yes" or "no" for operands inside the scheme's window or not; "any" for integer formats, whose
+// windows have no lower end, since the floors of their bounds cover small elements.
 std::string window_text(const SchemeRow& row) {
   if (!row.in_window) return "-";
   if (!*row.in_window) return "no";
@@ -75,7 +78,7 @@ std::string bound_text(const std::optional<double>& bound) {
 
 std::string contract_text(const SchemeRow& row) {
   if (!row.errors) return "-";
-  if (!row.met) return "missed";
+  if (!row.meets_contract) return "missed";
   return row.proved ? "met, proved" : "met";
 }
 
@@ -103,14 +106,15 @@ std::string chain_text(const Choice& choice) {
     text += text.empty() ? "" : ", ";
     text += candidate.scheme;
     if (candidate.scheme == "native" && candidate.fixed_order) text += " in a fixed order";
-    if (candidate.dynamic_range) text += fmt::format(" (to {} binades)", *candidate.dynamic_range);
+    if (candidate.largest_dynamic_range)
+      text += fmt::format(" (to {} binades)", *candidate.largest_dynamic_range);
   }
   return text;
 }
 
 void print_choice(const Choice& choice) {
-  const std::string chosen = choice.taken ? choice.chosen()->scheme : "nothing";
-  std::string text = fmt::format("policy {}: {}; {}.", choice.policy, chosen, choice.reason);
+  const std::string scheme = choice.selected ? choice.selected_candidate()->scheme : "nothing";
+  std::string text = fmt::format("policy {}: {}; {}.", choice.policy, scheme, choice.reason);
   if (choice.candidates.size() > 1) text += fmt::format(" Fallback chain: {}.", chain_text(choice));
   fmt::print("{}\n", wrapped_for_output(text, 110, 2));
 }

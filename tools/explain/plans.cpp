@@ -9,32 +9,31 @@ namespace kintsugi::tools {
 namespace {
 
 ChainCandidate candidate_of(const Json& candidate) {
-  ChainCandidate result{cell(candidate, "scheme"),
-                        std::nullopt,
-                        0,
-                        candidate.at("accepted_by_norms").get<bool>(),
-                        candidate.at("checked").get<bool>(),
-                        candidate.at("fixed_order").get<bool>()};
+  ChainCandidate result{.scheme = cell(candidate, "scheme"),
+                        .largest_dynamic_range = {},
+                        .by_norms = candidate.at("accepted_by_norms").get<bool>(),
+                        .checked = candidate.at("checked").get<bool>(),
+                        .fixed_order = candidate.at("fixed_order").get<bool>()};
   if (!candidate.at("largest_dynamic_range").is_null())
-    result.dynamic_range = candidate.at("largest_dynamic_range").get<int>();
+    result.largest_dynamic_range = candidate.at("largest_dynamic_range").get<int>();
   if (candidate.contains("program")) result.products = candidate.at("program").at("products").get<int>();
   return result;
 }
 
-std::string reason_of(const Choice& choice, const Json& plan, int span) {
-  if (!choice.named.empty())
-    return fmt::format("{} is named by the settings ({}), so it runs whatever it costs", choice.named,
+std::string reason_of(const Choice& choice, const Json& plan, int dynamic_range) {
+  if (!choice.named_scheme.empty())
+    return fmt::format("{} is named by the settings ({}), so it runs whatever it costs", choice.named_scheme,
                        cell(plan.at("settings").at("scheme"), "source"));
-  if (!choice.taken)
-    return fmt::format("vectors span up to {} and no program is proved for more than {}", binades(span),
-                       *choice.candidates.back().dynamic_range);
+  if (!choice.selected)
+    return fmt::format("vectors span up to {} and no program is proved for more than {}",
+                       binades_text(dynamic_range), *choice.candidates.back().largest_dynamic_range);
   if (choice.candidates.front().by_norms)
     return "it runs unless the norms of all vectors, which the device finds, prove a candidate before it";
-  if (choice.checked())
+  if (choice.has_checked())
     return "residues; every element is checked against the accuracy, and elements that fail go to the next "
            "candidate";
-  if (*choice.taken > 0 || choice.chosen()->dynamic_range)
-    return "the first of the fallback chain that takes vectors of up to " + binades(span);
+  if (*choice.selected > 0 || choice.selected_candidate()->largest_dynamic_range)
+    return "the first of the fallback chain that takes vectors of up to " + binades_text(dynamic_range);
   return choice.policy == "auto"
              ? fmt::format("engine {} expects no emulation to be faster than its native product",
                            choice.engine)
@@ -43,10 +42,10 @@ std::string reason_of(const Choice& choice, const Json& plan, int span) {
 
 }  // namespace
 
-std::string binades(int span) { return fmt::format("{} binade{}", span, span == 1 ? "" : "s"); }
+std::string binades_text(int binades) { return fmt::format("{} binade{}", binades, binades == 1 ? "" : "s"); }
 
 Choice choose(const kintsugi_problem& problem, const std::string& policy, const std::string& accuracy,
-              const std::string& engine, int span) {
+              const std::string& engine, int dynamic_range) {
   const Handle handle = make_handle();
   kintsugi_options options = KINTSUGI_OPTIONS_INIT;
   options.policy = policy.c_str();
@@ -59,17 +58,28 @@ Choice choose(const kintsugi_problem& problem, const std::string& policy, const 
   const kintsugi_status status = kintsugi_plan_create(handle.get(), &problem, &options, &created);
   const Plan plan(created);
   if (status == KINTSUGI_CONTRACT_UNREACHABLE)
-    return {policy, "", {}, std::nullopt, kintsugi_last_error(), ""};
+    return {.policy = policy,
+            .engine = "",
+            .candidates = {},
+            .selected = {},
+            .reason = kintsugi_last_error(),
+            .named_scheme = ""};
   require("--engine", status);
   const Json description = describe(plan);
-  const std::string named = cell(description.at("settings").at("scheme"), "value");
-  Choice choice{policy, cell(description, "engine"), {}, std::nullopt, "", named};
+  Choice choice{.policy = policy,
+                .engine = cell(description, "engine"),
+                .candidates = {},
+                .selected = {},
+                .reason = "",
+                .named_scheme = cell(description.at("settings").at("scheme"), "value")};
   for (const auto& candidate : description.at("candidates")) {
     choice.candidates.push_back(candidate_of(candidate));
-    const ChainCandidate& last = choice.candidates.back();
-    if (!choice.taken && !last.by_norms && last.takes(span)) choice.taken = choice.candidates.size() - 1;
+    const ChainCandidate& added = choice.candidates.back();
+    // The norms are not known here, so candidates that only norms accept are passed over.
+    if (!choice.selected && !added.by_norms && added.accepts(dynamic_range))
+      choice.selected = choice.candidates.size() - 1;
   }
-  choice.reason = reason_of(choice, description, span);
+  choice.reason = reason_of(choice, description, dynamic_range);
   return choice;
 }
 
@@ -82,10 +92,13 @@ Contract contract_of(const std::string& accuracy, Type type, std::int64_t k) {
     }
   }
   if (name.empty()) name = type_text(type);
-  const auto length = static_cast<double>(k) + 8;
-  if (name == "reproducible") return {name, length * (type == Type::float32 ? 0x1p-24 : 0x1p-53)};
-  if (name == "fp32") return {name, length * 0x1p-24};
-  if (name == "fp64") return {name, length * 0x1p-53};
+  const auto unit_roundoffs = static_cast<double>(k) + 8;
+  const double fp32_coefficient = unit_roundoffs * 0x1p-24;
+  const double fp64_coefficient = unit_roundoffs * 0x1p-53;
+  // The accuracy reproducible allows the error of the operands' type and fixes the bits besides.
+  if (name == "reproducible") return {name, type == Type::float32 ? fp32_coefficient : fp64_coefficient};
+  if (name == "fp32") return {name, fp32_coefficient};
+  if (name == "fp64") return {name, fp64_coefficient};
   if (name == "exact") return {name, 0};
   return {name, parse_number("--accuracy", name)};
 }
@@ -93,17 +106,17 @@ Contract contract_of(const std::string& accuracy, Type type, std::int64_t k) {
 Json choice_document(const Choice& choice) {
   Json candidates = Json::array();
   for (const ChainCandidate& candidate : choice.candidates) {
-    candidates.push_back(
-        {{"scheme", candidate.scheme},
-         {"largest_dynamic_range", candidate.dynamic_range ? Json(*candidate.dynamic_range) : Json()},
-         {"products", candidate.products},
-         {"accepted_by_norms", candidate.by_norms},
-         {"checked", candidate.checked},
-         {"fixed_order", candidate.fixed_order}});
+    candidates.push_back({{"scheme", candidate.scheme},
+                          {"largest_dynamic_range",
+                           candidate.largest_dynamic_range ? Json(*candidate.largest_dynamic_range) : Json()},
+                          {"products", candidate.products},
+                          {"accepted_by_norms", candidate.by_norms},
+                          {"checked", candidate.checked},
+                          {"fixed_order", candidate.fixed_order}});
   }
   return {{"policy", choice.policy},
           {"candidates", candidates},
-          {"chosen", choice.taken ? Json(choice.chosen()->scheme) : Json()},
+          {"chosen", choice.selected ? Json(choice.selected_candidate()->scheme) : Json()},
           {"reason", choice.reason}};
 }
 

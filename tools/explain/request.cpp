@@ -9,18 +9,18 @@ namespace {
 void check_request(const ExplainRequest& request) {
   const bool has_sizes = request.m > 0 || request.n > 0 || request.k > 0;
   if (!request.files.a_file.empty()) {
-    if (has_sizes || request.generated())
+    if (has_sizes || request.is_generated())
       fail("--distribution", "{} is given: the problem is either two files, or sizes and a distribution",
            request.files.a_file);
     if (request.files.b_file.empty()) fail("B", "is missing");
     return;
   }
-  if (!has_sizes && !request.generated())
+  if (!has_sizes && !request.is_generated())
     fail("A", "is missing: give two files, or --m, --n, --k and --distribution");
   if (request.m == 0) fail("--m", "is missing");
   if (request.n == 0) fail("--n", "is missing");
   if (request.k == 0) fail("--k", "is missing");
-  if (!request.generated()) fail("--distribution", "is missing");
+  if (!request.is_generated()) fail("--distribution", "is missing");
 }
 
 template <class T>
@@ -79,7 +79,7 @@ ExplainedProblem problem_of_files(const ExplainRequest& request) {
 
 ExplainedProblem read_problem(const ExplainRequest& request) {
   check_request(request);
-  ExplainedProblem problem = request.generated() ? generated_problem(request) : problem_of_files(request);
+  ExplainedProblem problem = request.is_generated() ? generated_problem(request) : problem_of_files(request);
   problem.prepared = request.prepare;
   const Operands& operands = problem.operands;
   const bool is_plain_a = operands.transa == "N";

@@ -20,11 +20,11 @@ struct ExplainRequest {
   std::string type;      // "": the files' own, fp32
   std::string accuracy;  // "": that of the settings
   std::string engine;
-  std::string prepare = "none";      // or a, b: the operand that comes prepared
+  std::string prepare = "none";      // the operand that comes prepared: a, b or none
   std::vector<std::string> schemes;  // empty: all that take the operands' type, and native
   bool json = false;
 
-  bool generated() const { return !distribution.empty(); }
+  bool is_generated() const { return !distribution.empty(); }
 };
 
 // The problem; op(A) is m x k, op(B) k x n.
@@ -37,7 +37,8 @@ struct ExplainedProblem {
   std::string prepared;  // operand that comes prepared: a, b or none
 };
 
-// Reads or generates the operands. Fails, naming flag or file, if they make no problem with elements.
+// Reads or generates the operands. Fails, naming flag or file, if the request is contradictory or m, n or k
+// is 0.
 ExplainedProblem read_problem(const ExplainRequest& request);
 
 }  // namespace kintsugi::tools

@@ -7,17 +7,18 @@ namespace kintsugi::tools {
 
 namespace {
 
+// Returns contiguous copies of the sampled vectors.
 template <class T>
-std::vector<T> gathered(core::MatrixView<const T> vectors, const std::vector<std::int64_t>& chosen) {
+std::vector<T> gathered(core::MatrixView<const T> vectors, const std::vector<std::int64_t>& sampled) {
   std::vector<T> values;
-  values.reserve(static_cast<std::size_t>(std::ssize(chosen) * vectors.columns));
-  for (const std::int64_t v : chosen) {
+  values.reserve(static_cast<std::size_t>(std::ssize(sampled) * vectors.columns));
+  for (const std::int64_t v : sampled) {
     for (std::int64_t l = 0; l < vectors.columns; ++l) values.push_back(vectors(v, l));
   }
   return values;
 }
 
-// True for a status by which a scheme refuses operands or an engine for which it is not made.
+// True for a status by which a scheme refuses these operands, or an engine that cannot run it.
 bool is_refusal(kintsugi_status status) {
   return status == KINTSUGI_CONTRACT_UNREACHABLE || status == KINTSUGI_NOT_SUPPORTED;
 }
@@ -26,17 +27,18 @@ bool is_refusal(kintsugi_status status) {
 
 std::vector<std::int64_t> sampled_vectors(const OperandFacts& facts) {
   constexpr std::int64_t max_vectors = 16;
-  std::vector<std::int64_t> chosen;
+  std::vector<std::int64_t> sampled;
   if (facts.vectors <= max_vectors) {
-    for (std::int64_t v = 0; v < facts.vectors; ++v) chosen.push_back(v);
-    return chosen;
+    for (std::int64_t v = 0; v < facts.vectors; ++v) sampled.push_back(v);
+    return sampled;
   }
-  chosen = {facts.largest_vector, facts.widest_vector};
-  constexpr std::int64_t spread = max_vectors - 2;
-  for (std::int64_t i = 0; i < spread; ++i) chosen.push_back(i * (facts.vectors - 1) / (spread - 1));
-  std::sort(chosen.begin(), chosen.end());
-  chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
-  return chosen;
+  sampled = {facts.largest_vector, facts.widest_vector};
+  constexpr std::int64_t spread_vectors = max_vectors - 2;
+  for (std::int64_t i = 0; i < spread_vectors; ++i)
+    sampled.push_back(i * (facts.vectors - 1) / (spread_vectors - 1));
+  std::sort(sampled.begin(), sampled.end());
+  sampled.erase(std::unique(sampled.begin(), sampled.end()), sampled.end());
+  return sampled;
 }
 
 template <class T>

@@ -29,7 +29,7 @@ std::vector<std::int64_t> sampled_vectors(const OperandFacts& facts);
 template <class T>
 class Sample {
  public:
-  // Takes rows of `a` (op(A)) and of `b` (op(B) transposed); computes the exact elements.
+  // Copies the sampled rows of `a`, op(A), and of `b`, op(B) transposed, and computes the exact elements.
   Sample(core::MatrixView<const T> a, core::MatrixView<const T> b, std::vector<std::int64_t> rows,
          std::vector<std::int64_t> columns);
 

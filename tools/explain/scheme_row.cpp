@@ -10,34 +10,35 @@ namespace kintsugi::tools {
 
 namespace {
 
-// True if the operand is inside the split's window. Every finite operand is inside that of an integer format,
-// whose error is in the floors of the bound.
+// True if the operand is inside the split's window. An integer format's window has every finite operand: the
+// error of small elements is in the floors of its bound.
 bool is_in_window(const Json& split, const OperandFacts& facts) {
-  if (!facts.finite()) return false;
+  if (!facts.is_finite()) return false;
   const lab::SplitWindow window = lab::split_window(description_of(split));
-  if (window.integer || !facts.largest) return true;
-  if (window.scaled) return facts.widest_span <= window.dynamic_range;
-  return *facts.smallest >= window.smallest && *facts.largest <= window.largest;
+  if (window.integer || !facts.largest_exponent) return true;
+  if (window.scaled) return facts.widest_dynamic_range <= window.dynamic_range;
+  return *facts.smallest_exponent >= window.smallest && *facts.largest_exponent <= window.largest;
 }
 
-// Returns the smallest magnitude of an element `span` binades below its vector's largest, in units of the
-// split. Maxima of an integer format may be scaled one binade lower, to leave room for rounding.
-double min_of_span(const Json& split, int span) {
+// Returns the smallest magnitude of an element that is `binades` below its vector's largest, in units of the
+// split. An integer format may scale the largest element one binade lower, to leave room for rounding.
+double smallest_below_largest(const Json& split, int binades) {
   const lab::SplitDescription description = description_of(split);
   const bool reserves_rounding_bit = lab::split_window(description).reserves_rounding_bit;
-  return std::ldexp(1.0, description.top_exponent - (reserves_rounding_bit ? 1 : 0) - span);
+  return std::ldexp(1.0, description.top_exponent - (reserves_rounding_bit ? 1 : 0) - binades);
 }
 
-// Returns the smallest magnitude of the operand's elements, in units of the split.
+// Returns a magnitude that no non-zero element of the operand is below, in units of the split; 1 if all
+// elements are zero.
 double smallest_element(const Json& split, const OperandFacts& facts) {
-  if (!facts.largest) return 1;
-  if (!description_of(split).scale_vectors) return std::ldexp(1.0, *facts.smallest);
-  return min_of_span(split, facts.widest_span);
+  if (!facts.largest_exponent) return 1;
+  if (!description_of(split).scale_vectors) return std::ldexp(1.0, *facts.smallest_exponent);
+  return smallest_below_largest(split, facts.widest_dynamic_range);
 }
 
-// True if the recombination rounds the result; the engine's single sum already has the result's type
-// otherwise.
-bool rounds_last(const Json& schedule) {
+// True if the recombination rounds the result. It does not where the engine leaves a single sum, which has
+// the result's type already.
+bool recombination_rounds(const Json& schedule) {
   return !schedule.at("joint").get<bool>() && schedule.at("groups").get<int>() != 1;
 }
 
@@ -56,7 +57,8 @@ double largest_of_sample(const lab::BoundCoefficients& bound, const lab::VectorN
   return largest;
 }
 
-// True if the errors meet the contract. The lab's own check also allows for subnormal results.
+// True if the errors meet the contract. Where it is the contract of the report, the report's verdict decides,
+// which allows for subnormal results too.
 bool meets(const lab::ErrorReport& errors, const Contract& contract) {
   if (contract.accuracy == "exact") return errors.correctly_rounded_fraction == 1;
   return contract.coefficient == errors.contract_bound ? errors.within_contract_bound
@@ -82,36 +84,39 @@ lab::RetainedCounts SchemeRows<T>::retained(lab::Side side, const Json& split) {
   return found->second;
 }
 
-// Returns the bound of a product whose operands' smallest elements are min_a and min_b. The floors of the
-// bound are divided by these, since no non-zero element is smaller and zeros have no error. floor_both of an
-// integer format counts the loss of k products.
+// Divides the floors of the bound by min_a and min_b to make them relative to |A||B|: no non-zero element is
+// smaller, and zeros have no error. An integer format's floor_both is that of all k products of an element,
+// of which |A||B| has as many.
 template <class T>
-double SchemeRows<T>::bound_of_spans(const Json& program, const lab::BoundCoefficients& bound, double min_a,
-                                     double min_b) const {
+double SchemeRows<T>::bound_for_smallest(const Json& program, const lab::BoundCoefficients& bound,
+                                         double min_a, double min_b) const {
   constexpr double unit_roundoff = std::numeric_limits<T>::epsilon() / 2;
-  const bool integer = lab::split_window(description_of(program.at("split_a"))).integer;
-  const double products = integer ? static_cast<double>(sample_.a().columns) : 1;
-  const double before = bound.relative + bound.floor_a / min_a + bound.floor_b / min_b +
-                        bound.floor_both / products / (min_a * min_b);
-  return rounds_last(program.at("schedule")) ? before + unit_roundoff * (1 + before) : before;
+  const bool is_integer = lab::split_window(description_of(program.at("split_a"))).integer;
+  const double products = is_integer ? static_cast<double>(sample_.a().columns) : 1;
+  const double unrounded = bound.relative + bound.floor_a / min_a + bound.floor_b / min_b +
+                           bound.floor_both / products / (min_a * min_b);
+  return recombination_rounds(program.at("schedule")) ? unrounded + unit_roundoff * (1 + unrounded)
+                                                      : unrounded;
 }
 
 template <class T>
-std::optional<int> SchemeRows<T>::proved_span(const Json& program,
-                                              const lab::BoundCoefficients& bound) const {
+std::optional<int> SchemeRows<T>::proved_dynamic_range(const Json& program,
+                                                       const lab::BoundCoefficients& bound) const {
   using Limits = std::numeric_limits<T>;
   const Json& split_a = program.at("split_a");
   const Json& split_b = program.at("split_b");
-  const auto window_span = [](const Json& split) {
+  // Returns the window's dynamic range; that of all numbers of the type for an integer format, whose window
+  // has no lower end; -1 for a split that does not scale vectors.
+  const auto window_range = [](const Json& split) {
     const lab::SplitWindow window = lab::split_window(description_of(split));
     if (!window.scaled) return -1;
     return window.integer ? Limits::max_exponent - Limits::min_exponent + Limits::digits
                           : window.dynamic_range;
   };
-  for (int span = std::min(window_span(split_a), window_span(split_b)); span >= 0; --span) {
-    if (bound_of_spans(program, bound, min_of_span(split_a, span), min_of_span(split_b, span)) <=
-        contract_.coefficient)
-      return span;
+  for (int range = std::min(window_range(split_a), window_range(split_b)); range >= 0; --range) {
+    if (bound_for_smallest(program, bound, smallest_below_largest(split_a, range),
+                           smallest_below_largest(split_b, range)) <= contract_.coefficient)
+      return range;
   }
   return std::nullopt;
 }
@@ -123,8 +128,8 @@ Bound SchemeRows<T>::bound_of(const Json& program, const Json& coefficients, boo
   if (!in_window) return bound;
   const Json& split_a = program.at("split_a");
   const Json& split_b = program.at("split_b");
-  bound.spans_bound = bound_of_spans(program, bound.coefficients, smallest_element(split_a, facts_a_),
-                                     smallest_element(split_b, facts_b_));
+  bound.dynamic_range_bound = bound_for_smallest(
+      program, bound.coefficients, smallest_element(split_a, facts_a_), smallest_element(split_b, facts_b_));
   const auto norms_a = lab::vector_norms(sample_.a(), lab::split_window(description_of(split_a)));
   const auto norms_b = lab::vector_norms(sample_.b(), lab::split_window(description_of(split_b)));
   bound.sample_bound = largest_of_sample<T>(bound.coefficients, norms_a, norms_b, elements);
@@ -139,7 +144,7 @@ SchemeRow SchemeRows<T>::row(const std::string& scheme) {
   row.refusal = run.refusal;
   if (run.refusal.empty()) {
     row.errors = run.errors;
-    row.met = meets(run.errors, contract_);
+    row.meets_contract = meets(run.errors, contract_);
   }
   if (scheme == "native" || run.plan.is_null()) return row;
   const Json& candidate = run.plan.at("candidates").at(0);
@@ -147,7 +152,7 @@ SchemeRow SchemeRows<T>::row(const std::string& scheme) {
   row.k = a_.columns;
   row.accumulator = cell(candidate, "accumulator");
   Json coefficients = candidate.at("bound_in_window");
-  // Program as changed by a scheme that fits itself to the operands.
+  // A scheme that adapts itself to the operands reports the splits that ran and their bound.
   const Json adapted = run.report.is_null() ? Json() : run.report.at("adapted");
   if (!adapted.is_null()) {
     row.program["split_a"] = adapted.at("split_a");
@@ -160,8 +165,8 @@ SchemeRow SchemeRows<T>::row(const std::string& scheme) {
   row.in_window =
       is_in_window(row.program.at("split_a"), facts_a_) && is_in_window(row.program.at("split_b"), facts_b_);
   row.bound = bound_of(row.program, coefficients, *row.in_window, run.elements);
-  row.proved_span = proved_span(row.program, row.bound->coefficients);
-  row.proved = row.bound->spans_bound && *row.bound->spans_bound <= contract_.coefficient;
+  row.proved_dynamic_range = proved_dynamic_range(row.program, row.bound->coefficients);
+  row.proved = row.bound->dynamic_range_bound && *row.bound->dynamic_range_bound <= contract_.coefficient;
   return row;
 }
 
@@ -184,7 +189,7 @@ Json row_document(const SchemeRow& row) {
       {"in_window", row.in_window ? Json(*row.in_window) : Json()},
       {"bound", nullptr},
       {"errors", nullptr},
-      {"meets_contract", row.errors ? Json(row.met) : Json()},
+      {"meets_contract", row.errors ? Json(row.meets_contract) : Json()},
       {"proved", row.proved}};
   if (row.bound) {
     const lab::BoundCoefficients& bound = row.bound->coefficients;
@@ -192,7 +197,7 @@ Json row_document(const SchemeRow& row) {
                          {"floor_a", bound.floor_a},
                          {"floor_b", bound.floor_b},
                          {"floor_both", bound.floor_both},
-                         {"of_spans", optional_number(row.bound->spans_bound)},
+                         {"of_spans", optional_number(row.bound->dynamic_range_bound)},
                          {"of_sample", optional_number(row.bound->sample_bound)}};
   }
   if (row.errors) {

@@ -14,12 +14,12 @@
 
 namespace kintsugi::tools {
 
-// Bounds |C - AB| <= coefficient |A||B| for three sets of operands. The last two are missing if the operands
-// are outside the window.
+// Bounds of |C - AB| relative to |A||B| for three sets of operands. The last two are missing if the problem's
+// operands are outside the window.
 struct Bound {
-  lab::BoundCoefficients coefficients;  // inside the window, for any operands
-  std::optional<double> spans_bound;    // bound for all operands with these dynamic ranges
-  std::optional<double> sample_bound;   // largest of the sampled elements' own bounds
+  lab::BoundCoefficients coefficients;        // for all operands inside the window
+  std::optional<double> dynamic_range_bound;  // for all operands with the problem's dynamic ranges
+  std::optional<double> sample_bound;         // largest of the sampled elements' own bounds
 };
 
 struct SchemeRow {
@@ -28,17 +28,17 @@ struct SchemeRow {
   Json program;         // program of the plan; null for native and without a plan
   std::int64_t k = 0;   // inner length
   std::string accumulator;
-  std::optional<lab::RetainedCounts> retained_a;  // nothing for native
+  std::optional<lab::RetainedCounts> retained_a;  // nothing for native and without a plan
   std::optional<lab::RetainedCounts> retained_b;
   lab::SplitWindow window;  // window of the split of A
   std::optional<bool> in_window;
   std::optional<Bound> bound;
   std::optional<lab::ErrorReport> errors;
-  bool met = false;     // true: every element of the sample meets the contract
-  bool proved = false;  // true: the contract is proved for all elements
+  bool meets_contract = false;  // true: every element of the sample does
+  bool proved = false;          // true: the contract is proved for all elements
   // Largest dynamic range in binades for which the contract is proved; nothing if there is none, or if the
   // split does not scale vectors.
-  std::optional<int> proved_span;
+  std::optional<int> proved_dynamic_range;
 
   int products() const { return program.is_null() ? 0 : program.at("products").get<int>(); }
   // Returns the number of inner indices in a block of k (0: all of k); null without a program.
@@ -55,16 +55,18 @@ class SchemeRows {
       : a_(a), b_(b), facts_a_(facts_a), facts_b_(facts_b), sample_(sample), contract_(contract),
         engine_(std::move(engine)) {}
 
+  // Multiplies the sample by the scheme and returns the results.
   SchemeRow row(const std::string& scheme);
 
  private:
   // Returns the retained bits. Results are kept for reuse, since many schemes have the same split and
   // counting reads whole operands.
   lab::RetainedCounts retained(lab::Side side, const Json& split);
-  // Returns the bound for operands whose smallest elements, in units of the split, are these.
-  double bound_of_spans(const Json& program, const lab::BoundCoefficients& bound, double min_a,
-                        double min_b) const;
-  std::optional<int> proved_span(const Json& program, const lab::BoundCoefficients& bound) const;
+  // Returns the bound for operands whose non-zero elements are at least min_a and min_b, in units of the
+  // split.
+  double bound_for_smallest(const Json& program, const lab::BoundCoefficients& bound, double min_a,
+                            double min_b) const;
+  std::optional<int> proved_dynamic_range(const Json& program, const lab::BoundCoefficients& bound) const;
   Bound bound_of(const Json& program, const Json& coefficients, bool in_window,
                  const std::vector<lab::ElementError>& elements) const;
 

@@ -11,9 +11,9 @@ lab::ErrorReport measure_as(const Operands& operands, const Matrix* native, cons
                                 native != nullptr ? native->view<T>() : core::MatrixView<const T>{}, options);
 }
 
-// A real matrix, row-major.
+// A real matrix, row-major, for the parts of complex elements.
 template <class T>
-struct Parts {
+struct RealMatrix {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   std::vector<T> values = std::vector<T>(static_cast<std::size_t>(rows * columns));
@@ -32,9 +32,9 @@ std::complex<T> element(const Matrix& matrix, const std::string& trans, std::int
 
 // Returns an m x n matrix as m x 2 n: the parts of element (i, j) at (i, 2 j) and (i, 2 j + 1).
 template <class T>
-Parts<T> parts_of(const Matrix& matrix, const std::string& trans = "N") {
+RealMatrix<T> parts_of(const Matrix& matrix, const std::string& trans = "N") {
   const bool is_plain = trans == "N";
-  Parts<T> parts{is_plain ? matrix.rows : matrix.columns, 2 * (is_plain ? matrix.columns : matrix.rows)};
+  RealMatrix<T> parts{is_plain ? matrix.rows : matrix.columns, 2 * (is_plain ? matrix.columns : matrix.rows)};
   for (std::int64_t i = 0; i < parts.rows; ++i) {
     for (std::int64_t j = 0; j < parts.columns; j += 2) {
       const std::complex<T> value = element<T>(matrix, trans, i, j / 2);
@@ -45,13 +45,13 @@ Parts<T> parts_of(const Matrix& matrix, const std::string& trans = "N") {
   return parts;
 }
 
-// Returns the 2 k x 2 n embedding of a k x n op(B). Multiplied from the left by the parts of A (m x 2 k), it
-// gives the parts of A B.
+// Returns the 2 k x 2 n embedding of a k x n op(B). The parts of A (m x 2 k) times this embedding are the
+// parts of A B.
 template <class T>
-Parts<T> embedded_right(const Matrix& matrix, const std::string& trans) {
+RealMatrix<T> embedding_of_b(const Matrix& matrix, const std::string& trans) {
   const bool is_plain = trans == "N";
-  Parts<T> parts{2 * (is_plain ? matrix.rows : matrix.columns),
-                 2 * (is_plain ? matrix.columns : matrix.rows)};
+  RealMatrix<T> parts{2 * (is_plain ? matrix.rows : matrix.columns),
+                      2 * (is_plain ? matrix.columns : matrix.rows)};
   for (std::int64_t p = 0; p < parts.rows; p += 2) {
     for (std::int64_t j = 0; j < parts.columns; j += 2) {
       const std::complex<T> value = element<T>(matrix, trans, p / 2, j / 2);
@@ -68,16 +68,16 @@ Parts<T> embedded_right(const Matrix& matrix, const std::string& trans) {
 template <class T>
 lab::ErrorReport measure_parts(const Operands& operands, const Matrix* native, const Matrix& c,
                                const lab::CheckOptions& options) {
-  const Parts<T> a = parts_of<T>(operands.a, operands.transa);
-  const Parts<T> b = embedded_right<T>(operands.b, operands.transb);
-  const Parts<T> old = operands.c0 ? parts_of<T>(*operands.c0) : Parts<T>{};
-  const Parts<T> computed = parts_of<T>(c);
-  const Parts<T> native_parts = native != nullptr ? parts_of<T>(*native) : Parts<T>{};
+  const RealMatrix<T> a = parts_of<T>(operands.a, operands.transa);
+  const RealMatrix<T> b = embedding_of_b<T>(operands.b, operands.transb);
+  const RealMatrix<T> c0 = operands.c0 ? parts_of<T>(*operands.c0) : RealMatrix<T>{};
+  const RealMatrix<T> computed = parts_of<T>(c);
+  const RealMatrix<T> native_parts = native != nullptr ? parts_of<T>(*native) : RealMatrix<T>{};
   const lab::Product<T> product{a.view(),
                                 b.view(),
                                 operands.alpha.real(),
                                 operands.beta.real(),
-                                old.view(),
+                                c0.view(),
                                 operands.alpha.imag(),
                                 operands.beta.imag()};
   return lab::measure_errors<T>(product, computed.view(),
@@ -112,7 +112,8 @@ ContractVerdict judge(const Row& row) {
   }
   if (verdict.coefficient == 0)
     verdict.coefficient = errors.contract_bound;  // a scheme was named, but no accuracy
-  // The lab's own check of the type's bound also allows for subnormal results.
+  // If the accuracy is that of the operands' type, the report's verdict decides, which allows for
+  // subnormal results too.
   verdict.met = verdict.coefficient == errors.contract_bound
                     ? errors.within_contract_bound
                     : errors.max_componentwise <= verdict.coefficient;

@@ -7,14 +7,15 @@ namespace kintsugi::tools {
 
 inline constexpr std::uint64_t sample_seed = 1;
 
-// Sets row.errors. `native` is the native product's C, with which le-gemm's errors compare; nullptr: none.
+// Sets row.errors. `native` is the C of the native product, with which le-gemm's error measures compare;
+// nullptr: there is none.
 void measure(const Operands& operands, const Matrix* native, Row& row);
 
 // The accuracy by which a measured row is judged, and whether C meets it.
 struct ContractVerdict {
   std::string accuracy;
   double coefficient;  // of |A||B|; 0: C must be correctly rounded
-  bool named;          // false: it is the default, that of the operands' type
+  bool named;          // true: some setting names the accuracy; false: it is that of the operands' type
   bool met;
 };
 ContractVerdict judge(const Row& row);

@@ -74,25 +74,25 @@ std::unique_ptr<RequestedProduct> native_product(const Operands& operands,
   }
 }
 
-// The products of the table, and the native one for comparison. All plans are made before the first product
-// runs, so that an unknown name is reported at once.
-struct Candidates {
-  std::vector<RequestedProduct> rows;
-  std::unique_ptr<RequestedProduct> native;
+// The products of the table, and the native one with which they are compared. All plans are made before the
+// first product runs, so that an unknown name is reported at once.
+struct PlannedProducts {
+  std::vector<RequestedProduct> requested;   // the product of the flags, then those of --compare
+  std::unique_ptr<RequestedProduct> native;  // nullptr if none is needed, or --compare names it
 };
 
-Candidates plan_all(const Operands& operands, const GemmRequest& request) {
+PlannedProducts plan_all(const Operands& operands, const GemmRequest& request) {
   const auto flags = request.given_flags();
-  Candidates candidates;
-  candidates.rows.emplace_back(operands, flags);
-  for (const auto& scheme : request.compare) candidates.rows.emplace_back(operands, flags, scheme);
-  const bool listed =
+  PlannedProducts products;
+  products.requested.emplace_back(operands, flags);
+  for (const auto& scheme : request.compare) products.requested.emplace_back(operands, flags, scheme);
+  const bool compares_native =
       std::find(request.compare.begin(), request.compare.end(), "native") != request.compare.end();
-  if (request.check && !listed) candidates.native = native_product(operands, flags);
-  return candidates;
+  if (request.check && !compares_native) products.native = native_product(operands, flags);
+  return products;
 }
 
-// Fails if a named accuracy was not kept, by any scheme.
+// Fails if a setting names the accuracy and some product does not keep it.
 void require_accuracy(const std::vector<Row>& rows) {
   for (const auto& row : rows) {
     const ContractVerdict verdict = judge(row);
@@ -107,15 +107,20 @@ void run_gemm(const GemmRequest& request) {
   check_request(request);
   const Operands operands = read_operands(request.problem);
   if (!request.output.empty()) check_holds(request.output, operands.type(), operands.complex());
-  Candidates candidates = plan_all(operands, request);
-  Outcome outcome{request.problem, request.output, {}, nullptr, request.check, request.explain};
-  for (auto& candidate : candidates.rows) outcome.rows.push_back(candidate.run());
-  std::optional<Row> hidden_native;
-  if (candidates.native) hidden_native = candidates.native->run();
+  PlannedProducts products = plan_all(operands, request);
+  Outcome outcome{.request = request.problem,
+                  .output = request.output,
+                  .rows = {},
+                  .native = nullptr,
+                  .checked = request.check,
+                  .explained = request.explain};
+  for (auto& product : products.requested) outcome.rows.push_back(product.run());
+  std::optional<Row> unlisted_native;  // native product that is in no row of the table
+  if (products.native) unlisted_native = products.native->run();
   for (const auto& row : outcome.rows) {
     if (row.requested_scheme == "native") outcome.native = &row;
   }
-  if (hidden_native) outcome.native = &*hidden_native;
+  if (unlisted_native) outcome.native = &*unlisted_native;
   if (request.check) {
     for (auto& row : outcome.rows)
       measure(operands, outcome.native != nullptr ? &outcome.native->c : nullptr, row);

@@ -9,7 +9,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Names of what ran, from the report, since the data may decide on the scheme.
+// Names of what ran. They come from the report, since the data may decide which scheme runs.
 struct RunNames {
   std::string scheme;  // "none" if C was only scaled: alpha = 0, or an empty product
   std::string engine;
@@ -23,8 +23,8 @@ RunNames names_of_run(const Row& row) {
           cell(candidates.front(), "accumulator")};
 }
 
-// Returns the a-priori bound of what ran: the report's if the program was fitted to the operands, else that
-// of the plan's candidate; null for the native product.
+// Returns the a-priori bound of what ran: that of the report if the scheme adapted itself to the operands,
+// else that of the plan's candidate; null for the native product.
 Json bound_document(const Row& row) {
   const Json adapted = row.report.value("adapted", Json());
   if (!adapted.is_null()) return adapted.at("bound_in_window");
@@ -90,10 +90,11 @@ void print_remarks(const Row& row) {
   remark(errors.overflowed_references, "elements that rightly round to infinity");
 }
 
-const char* real_type_document(Type type) {
+const char* real_type_text(Type type) {
   return type == Type::float32 ? "fp32" : type == Type::float64 ? "fp64" : "dd";
 }
 
+// Returns p of the coefficient (k + 8) 2^-p.
 int contract_bits(const std::string& accuracy) {
   return accuracy == "fp32" ? 24 : accuracy == "fp64" ? 53 : 104;
 }
@@ -159,9 +160,9 @@ void print_plan(const Row& row) {
 
 const char* op_name(int op) { return op == KINTSUGI_OP_N ? "N" : op == KINTSUGI_OP_T ? "T" : "C"; }
 
-const char* type_document(const Operands& operands) {
+const char* element_type_text(const Operands& operands) {
   if (operands.complex()) return operands.type() == Type::float32 ? "c32" : "c64";
-  return real_type_document(operands.type());
+  return real_type_text(operands.type());
 }
 
 // Returns a number; for complex operands [real, imaginary], for double-double ones [hi, lo].
@@ -177,7 +178,7 @@ Json problem_document(const Operands& operands, const Outcome& outcome) {
           {"k", problem.k},
           {"op_a", operands.transa},
           {"op_b", operands.transb},
-          {"type", type_document(operands)},
+          {"type", element_type_text(operands)},
           {"layout", problem.layout == KINTSUGI_ROW_MAJOR ? "row-major" : "column-major"},
           {"stored_op_a", op_name(problem.op_a)},
           {"stored_op_b", op_name(problem.op_b)},
@@ -226,7 +227,7 @@ Json row_document(const Operands& operands, const Outcome& outcome, const Row& r
   return result;
 }
 
-// Returns {"scheme": {"value": "fp16", "source": "handle"}, ...}: the settings in force for the first row.
+// Returns the settings with which a row was made: {"scheme": {"value": "fp16", "source": "handle"}, ...}.
 Json settings_document(const Row& row) {
   Json result = Json::object();
   for (const auto& setting : row.settings.at("settings")) {

@@ -52,15 +52,15 @@ void check_same_type(const std::string& file, const Matrix& matrix, const std::s
                      const Matrix& first) {
   if (matrix.type() == first.type() && matrix.complex == first.complex) return;
   const bool complex = matrix.complex || first.complex;
-  const bool pairs = std::max(matrix.type(), first.type()) == Type::double_double && !complex;
+  const bool is_double_double = std::max(matrix.type(), first.type()) == Type::double_double && !complex;
   fail(file, "holds {}, {} holds {}: give --type {} or --type {} for all", matrix.element_type_name(),
        first_file, first.element_type_name(),
-       complex ? "c32"
-       : pairs ? "fp64"
-               : "fp32",
-       complex ? "c64"
-       : pairs ? "dd"
-               : "fp64");
+       complex            ? "c32"
+       : is_double_double ? "fp64"
+                          : "fp32",
+       complex            ? "c64"
+       : is_double_double ? "dd"
+                          : "fp64");
 }
 
 double round_scalar(const std::string& flag, const std::string& text, Type type) {
@@ -88,18 +88,19 @@ std::string operand_name(char name, const std::string& trans) {
   return trans == "N" ? std::string(1, name) : fmt::format("op({})", name);
 }
 
-struct Shape {
+struct MatrixShape {
   std::int64_t rows;
   std::int64_t columns;
 };
 
-Shape shape_of(const Matrix& matrix, const std::string& trans) {
-  return trans == "N" ? Shape{matrix.rows, matrix.columns} : Shape{matrix.columns, matrix.rows};
+// Returns the shape of op(matrix).
+MatrixShape shape_of(const Matrix& matrix, const std::string& trans) {
+  return trans == "N" ? MatrixShape{matrix.rows, matrix.columns} : MatrixShape{matrix.columns, matrix.rows};
 }
 
-// Returns the op with which the library gets a matrix that is stored in `matrix.order`, where the call's
-// layout is `order`. A matrix to be conjugated must be stored in `order`, since the library has no
-// conjugation without transposition.
+// Returns the op with which the library gets a matrix. To a call whose layout is `order`, a matrix in the
+// other order is a transpose. A complex matrix with trans C must be stored in `order`: in the other it would
+// have to be conjugated and not transposed, for which there is no op.
 kintsugi_op stored_op(const Matrix& matrix, const std::string& trans, Order order) {
   if (matrix.order == order)
     return trans == "N" ? KINTSUGI_OP_N : trans == "T" ? KINTSUGI_OP_T : KINTSUGI_OP_C;
@@ -110,14 +111,14 @@ std::int64_t leading_dimension(const Matrix& matrix) {
   return std::max<std::int64_t>(1, matrix.order == Order::row_major ? matrix.columns : matrix.rows);
 }
 
-void check_inner(const ProblemRequest& request, const Shape& a, const Shape& b) {
+void check_inner_dimensions(const ProblemRequest& request, const MatrixShape& a, const MatrixShape& b) {
   if (a.columns == b.rows) return;
   fail(request.b_file, "{} is {} x {} and {} is {} x {}: the inner dimensions {} and {} differ",
        operand_name('A', request.transa), a.rows, a.columns, operand_name('B', request.transb), b.rows,
        b.columns, a.columns, b.rows);
 }
 
-void read_c(Operands& operands, const ProblemRequest& request, const Shape& c) {
+void read_c(Operands& operands, const ProblemRequest& request, const MatrixShape& c) {
   if (request.c_file.empty()) {
     if (operands.beta != 0.0) fail("--beta", "{} needs a matrix C: give --c FILE", request.beta);
     return;
@@ -132,7 +133,7 @@ void read_c(Operands& operands, const ProblemRequest& request, const Shape& c) {
   operands.c0 = reordered(matrix, operands.order);
 }
 
-kintsugi_problem make_problem(const Operands& operands, const Shape& c, std::int64_t k) {
+kintsugi_problem make_problem(const Operands& operands, const MatrixShape& c, std::int64_t k) {
   kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
   const bool is_single = operands.type() == Type::float32;
   const std::int32_t real = operands.type() == Type::double_double ? KINTSUGI_DD
@@ -183,12 +184,13 @@ Operands read_operands(const ProblemRequest& request) {
   operands.a = read_operand(operands, request.a_file, request.type);
   operands.b = read_operand(operands, request.b_file, request.type);
   check_same_type(request.b_file, operands.b, request.a_file, operands.a);
-  const Shape a = shape_of(operands.a, request.transa);
-  const Shape b = shape_of(operands.b, request.transb);
-  check_inner(request, a, b);
+  const MatrixShape a = shape_of(operands.a, request.transa);
+  const MatrixShape b = shape_of(operands.b, request.transb);
+  check_inner_dimensions(request, a, b);
   operands.alpha = round_scalar("--alpha", request.alpha, operands);
   operands.beta = request.beta.empty() ? 0 : round_scalar("--beta", request.beta, operands);
-  const Shape c{a.rows, b.columns};
+  const MatrixShape c{a.rows, b.columns};
+  // stored_op() needs conjugated operands in C's order.
   if (operands.complex() && request.transa == "C") operands.a = reordered(operands.a, operands.order);
   if (operands.complex() && request.transb == "C") operands.b = reordered(operands.b, operands.order);
   read_c(operands, request, c);

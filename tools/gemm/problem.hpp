@@ -25,13 +25,13 @@ struct ProblemRequest {
   std::string order = "c";
 };
 
-// The operands in memory and the problem that describes them. C has the order of `--order`; an operand in the
-// other order is passed as stored, as the transpose of a matrix in C's order.
+// The operands in memory and the problem that describes them. C has the order of `--order`. An operand in the
+// other order is not copied: the problem has it as the transpose of a matrix in C's order.
 struct Operands {
   Matrix a;
   Matrix b;
   std::optional<Matrix> c0;        // old C, stored as C is
-  std::complex<double> alpha = 1;  // rounded to the operands' type; hi and lo for double-double
+  std::complex<double> alpha = 1;  // rounded to the operands' type; a double-double number as (hi, lo)
   std::complex<double> beta = 0;
   std::string transa;
   std::string transb;

@@ -33,7 +33,8 @@ void print_log(void*, kintsugi_log_level, const char* message) {
   fmt::print(stderr, "kintsugi log: {}\n", message);
 }
 
-bool chooses_scheme(const FlagValue& flag) {
+// True for settings that decide which scheme runs.
+bool decides_scheme(const FlagValue& flag) {
   return flag.name == "scheme" || flag.name == "policy" || flag.name == "accuracy";
 }
 
@@ -48,10 +49,10 @@ RequestedProduct::RequestedProduct(const Operands& operands, const std::vector<F
 RequestedProduct::RequestedProduct(const Operands& operands, const std::vector<FlagValue>& flags,
                                    const std::string& scheme)
     : operands_(operands), handle_(make_handle()) {
-  const HiddenVariables environment({"KINTSUGI_SCHEME", "KINTSUGI_POLICY", "KINTSUGI_ACCURACY"});
+  const HiddenVariables hidden({"KINTSUGI_SCHEME", "KINTSUGI_POLICY", "KINTSUGI_ACCURACY"});
   row_.requested_scheme = scheme;
   std::vector<FlagValue> kept = flags;
-  std::erase_if(kept, chooses_scheme);
+  std::erase_if(kept, decides_scheme);
   set_flags(kept);
   kintsugi_options options = KINTSUGI_OPTIONS_INIT;
   if (scheme == "native") {
@@ -88,7 +89,7 @@ void RequestedProduct::plan(const kintsugi_options& options, const std::vector<F
 namespace {
 
 template <class T>
-T scalar(const std::complex<double>& value) {
+T scalar_as(const std::complex<double>& value) {
   if constexpr (std::is_floating_point_v<T>) {
     return static_cast<T>(value.real());
   } else if constexpr (std::is_same_v<T, DoubleDouble>) {
@@ -102,8 +103,8 @@ T scalar(const std::complex<double>& value) {
 
 template <class T>
 void RequestedProduct::execute_once(Matrix& c) {
-  const T alpha = scalar<T>(operands_.alpha);
-  const T beta = scalar<T>(operands_.beta);
+  const T alpha = scalar_as<T>(operands_.alpha);
+  const T beta = scalar_as<T>(operands_.beta);
   kintsugi_operands data = KINTSUGI_OPERANDS_INIT;
   data.alpha = &alpha;
   data.a = operands_.a.data();

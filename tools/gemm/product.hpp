@@ -1,4 +1,4 @@
-// One candidate for the product; its constructor makes the plan, run() multiplies.
+// One product of the operands: the constructor makes its plan, run() multiplies.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ struct FlagValue {
   std::string name;         // "scheme"
   std::string environment;  // "KINTSUGI_SCHEME"
   std::string value;
-  bool environment_only = false;  // applies to the whole program: the library reads only the variable
+  bool environment_only = false;  // true: the library reads the variable alone, for the whole program
 };
 
 // One row of the table: request, plan, report and measurements.
@@ -48,10 +48,11 @@ class RequestedProduct {
 
   const std::string& requested_scheme() const { return row_.requested_scheme; }
 
-  // Computes C; repeats short products to time them.
+  // Computes C and returns the row; repeats short products to time them. Can be called only once.
   Row run();
 
  private:
+  // Sets the settings in the handle and in the environment, from which the library reads some of them only.
   void set_flags(const std::vector<FlagValue>& flags);
   void plan(const kintsugi_options& options, const std::vector<FlagValue>& flags);
   void execute_once(Matrix& c);

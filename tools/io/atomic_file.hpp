@@ -24,14 +24,15 @@ namespace atomic_file {
 // Name of the temporary file that a signal handler has to remove; "": none. It is a plain array, since the
 // handler must not use the heap.
 inline char pending[4096];
-// While `creating` is set, between creating the temporary file and storing its name, a signal is only noted
-// in `delayed`.
+// While `creating` is 1, between creating the temporary file and storing its name, the handler only records
+// the signal in `delayed_signal`.
 inline volatile std::sig_atomic_t creating = 0;
-inline volatile std::sig_atomic_t delayed = 0;
+inline volatile std::sig_atomic_t delayed_signal = 0;
 
+// Signal handler: removes the temporary file, then lets the signal end the program.
 extern "C" inline void kintsugi_remove_pending(int number) {
   if (creating != 0) {
-    delayed = number;
+    delayed_signal = number;
     return;
   }
   if (pending[0] != '\0') ::unlink(pending);
@@ -42,8 +43,8 @@ extern "C" inline void kintsugi_remove_pending(int number) {
 // Installs the handler only if the signal would end the program; an ignored one (nohup) stays ignored.
 inline void remove_pending_on_signals() {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction before {};
-    if (::sigaction(number, nullptr, &before) == 0 && before.sa_handler == SIG_DFL) {
+    struct sigaction current {};
+    if (::sigaction(number, nullptr, &current) == 0 && current.sa_handler == SIG_DFL) {
       ::signal(number, kintsugi_remove_pending);
     }
   }
@@ -100,7 +101,7 @@ class AtomicFile {
     atomic_file::remove_pending_on_signals();
     create();
     if (descriptor_ < 0) fail(path_, "cannot be written: {}", std::strerror(errno));
-    ::fchmod(descriptor_, mode());
+    ::fchmod(descriptor_, permissions());
   }
 
   ~AtomicFile() {
@@ -116,7 +117,7 @@ class AtomicFile {
     while (bytes > 0) {
       const ssize_t done = ::write(descriptor_, next, bytes);
       if (done < 0 && errno == EINTR) continue;
-      if (done < 0) failed();
+      if (done < 0) throw_write_error();
       next += done;
       bytes -= static_cast<std::size_t>(done);
       written_ += static_cast<std::size_t>(done);
@@ -126,11 +127,11 @@ class AtomicFile {
   // Gives the file its name, after its data are on the disk.
   void commit() {
     if (is_standard_output(path_)) return;
-    if (::fsync(descriptor_) != 0) failed();
+    if (::fsync(descriptor_) != 0) throw_write_error();
     const int descriptor = descriptor_;
     descriptor_ = -1;
-    if (::close(descriptor) != 0) failed();
-    if (::rename(temporary_.c_str(), target_.c_str()) != 0) failed();
+    if (::close(descriptor) != 0) throw_write_error();
+    if (::rename(temporary_.c_str(), target_.c_str()) != 0) throw_write_error();
     temporary_.clear();
     // Synchronizes the new name in the folder; errors are ignored, since some file systems cannot synchronize
     // folders.
@@ -142,27 +143,29 @@ class AtomicFile {
   }
 
  private:
-  // Flushes earlier output first.
+  // Opens a copy of the descriptor, after earlier output was flushed.
   void open_standard_output() {
     std::fflush(stdout);
     descriptor_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
     if (descriptor_ < 0) fail("standard output", "cannot be written: {}", std::strerror(errno));
   }
 
+  // Creates the temporary file; descriptor_ is negative and errno set if that fails.
   void create() {
     temporary_ = target_ + ".part-XXXXXX";
     atomic_file::creating = 1;
     descriptor_ = ::mkostemp(temporary_.data(), O_CLOEXEC);
-    const int error = errno;
+    const int creation_error = errno;
     if (descriptor_ >= 0 && temporary_.size() < sizeof(atomic_file::pending)) {
       std::memcpy(atomic_file::pending, temporary_.c_str(), temporary_.size() + 1);
     }
     atomic_file::creating = 0;
-    if (atomic_file::delayed != 0) atomic_file::kintsugi_remove_pending(atomic_file::delayed);
-    errno = error;
+    const int signal = atomic_file::delayed_signal;
+    if (signal != 0) atomic_file::kintsugi_remove_pending(signal);
+    errno = creation_error;
   }
 
-  [[noreturn]] void failed() {
+  [[noreturn]] void throw_write_error() {
     const int error = errno;
     if (is_standard_output(path_))
       fail("standard output", "cannot be written: {} (after {} bytes)", std::strerror(error), written_);
@@ -171,7 +174,7 @@ class AtomicFile {
   }
 
   // Returns the permissions of the file that is replaced, or those that a new file gets by default.
-  mode_t mode() const {
+  mode_t permissions() const {
     struct stat status {};
     if (::stat(target_.c_str(), &status) == 0) return status.st_mode & 0777;
     const mode_t mask = ::umask(0);

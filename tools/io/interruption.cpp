@@ -10,14 +10,15 @@ namespace kintsugi::tools {
 
 namespace {
 
-volatile std::sig_atomic_t arrived = 0;
+volatile std::sig_atomic_t arrived_signal = 0;
 
+// Signal handler: records the first signal; the second ends the program.
 extern "C" void kintsugi_note_interruption(int number) {
-  if (arrived != 0) {
+  if (arrived_signal != 0) {
     atomic_file::kintsugi_remove_pending(number);
     return;
   }
-  arrived = number;
+  arrived_signal = number;
   constexpr char line[] =
       "\nkintsugi: stopping after this step, when its results are saved; ^C again stops at once\n";
   const int error = errno;
@@ -28,21 +29,21 @@ extern "C" void kintsugi_note_interruption(int number) {
 }  // namespace
 
 InterruptionWatch::InterruptionWatch() {
-  arrived = 0;
-  for (int i = 0; i < 3; ++i) {
-    struct sigaction now {};
-    ::sigaction(watched[i], nullptr, &now);
-    before_[i] = now.sa_handler;
-    if (before_[i] != SIG_IGN) ::signal(watched[i], kintsugi_note_interruption);
+  arrived_signal = 0;
+  for (std::size_t i = 0; i < std::size(watched); ++i) {
+    struct sigaction current {};
+    ::sigaction(watched[i], nullptr, &current);
+    earlier_handlers_[i] = current.sa_handler;
+    if (earlier_handlers_[i] != SIG_IGN) ::signal(watched[i], kintsugi_note_interruption);
   }
 }
 
 InterruptionWatch::~InterruptionWatch() {
-  for (int i = 0; i < 3; ++i) {
-    if (before_[i] != SIG_IGN) ::signal(watched[i], before_[i]);
+  for (std::size_t i = 0; i < std::size(watched); ++i) {
+    if (earlier_handlers_[i] != SIG_IGN) ::signal(watched[i], earlier_handlers_[i]);
   }
 }
 
-int InterruptionWatch::signal() const { return arrived; }
+int InterruptionWatch::signal() const { return arrived_signal; }
 
 }  // namespace kintsugi::tools

@@ -1,7 +1,8 @@
-// Lets ^C interrupt long work at the next point where all results so far are on the disk.
+// Lets ^C interrupt long work, not at once but at the next point where all results so far are on the disk.
 #pragma once
 
 #include <csignal>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 
@@ -31,7 +32,7 @@ class InterruptionWatch {
 
  private:
   static constexpr int watched[] = {SIGINT, SIGTERM, SIGHUP};
-  void (*before_[3])(int) = {};
+  void (*earlier_handlers_[std::size(watched)])(int) = {};
 };
 
 }  // namespace kintsugi::tools

@@ -12,11 +12,13 @@ namespace kintsugi::tools {
 
 namespace {
 
+// These return x with all its bits, a double-double number normalized, for comparisons.
 double wide(double x) { return x; }
 DoubleDouble wide(const DoubleDouble& x) { return core::normalized(x); }
 
-// Returns x rounded once to nearest. A double-double number is rounded to float by its leading part hi; if hi
-// is halfway between two floats, lo decides.
+// These return x rounded once to nearest, to the type of the second argument, whose value is not used. A
+// double-double number is rounded to float by its leading part hi; if hi is halfway between two floats, lo
+// decides.
 float narrowed(double x, float) { return static_cast<float>(x); }
 double narrowed(const DoubleDouble& x, double) { return wide(x).hi; }
 float narrowed(const DoubleDouble& x, float) {
@@ -59,6 +61,7 @@ Rounded convert_elements(Matrix& matrix) {
 template <class T>
 void copy_elements(const Matrix& from, Matrix& to) {
   constexpr std::int64_t tile = 32;
+  // Strides differ, since the orders do.
   const T* source = from.data<T>();
   T* target = to.data<T>();
   for (std::int64_t i0 = 0; i0 < from.rows; i0 += tile) {

@@ -19,7 +19,8 @@ using core::DoubleDouble;
 enum class Type : std::uint8_t { float32, float64, double_double };
 enum class Order : std::uint8_t { row_major, column_major };  // numpy's C and Fortran order
 
-// Returns numpy's name and size of a type; for complex elements `type` is that of their parts.
+// These return numpy's name of a type, and its size in bytes; `type` is that of the parts if elements are
+// complex.
 inline const char* type_name(Type type, bool complex = false) {
   if (complex) return type == Type::float32 ? "complex64" : "complex128";
   if (type == Type::double_double) return "double-double";
@@ -30,6 +31,7 @@ inline std::size_t type_size(Type type, bool complex = false) {
   return (complex ? 2 : 1) * (type == Type::float32 ? sizeof(float) : sizeof(double));
 }
 
+// PartOf<T>::type is the type of the parts of a complex T, else T.
 template <class T>
 struct PartOf {
   using type = T;
@@ -44,8 +46,8 @@ inline constexpr Type type_of = std::is_same_v<T, float>          ? Type::float3
                                 : std::is_same_v<T, DoubleDouble> ? Type::double_double
                                                                   : Type::float64;
 
-// A contiguous matrix; complex elements are real and imaginary part. The leading dimension is the number of
-// columns (row-major) or rows (column-major).
+// A contiguous matrix; a complex element is two values, its real and its imaginary part. The leading
+// dimension is the number of columns (row-major) or rows (column-major).
 struct Matrix {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
@@ -53,7 +55,7 @@ struct Matrix {
   std::variant<std::vector<float>, std::vector<double>, std::vector<DoubleDouble>> values;
   bool complex = false;
 
-  Type type() const { return static_cast<Type>(values.index()); }
+  Type type() const { return static_cast<Type>(values.index()); }  // type of the parts, if complex
 
   const char* element_type_name() const { return type_name(type(), complex); }
 
@@ -93,8 +95,8 @@ void require_memory(const std::string& subject, std::int64_t rows, std::int64_t 
 Matrix make_matrix(const std::string& subject, std::int64_t rows, std::int64_t columns, Type type,
                    Order order, bool complex = false);
 
-// Number of elements (of complex matrices, of parts) that changed when they were rounded to a narrower type,
-// and how many of them became infinite.
+// Number of elements, or of parts of complex elements, that changed when they were rounded to a narrower
+// type, and how many of them became infinite.
 struct Rounded {
   std::int64_t changed = 0;
   std::int64_t overflowed = 0;

@@ -11,7 +11,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Fails if the name ends like neither format.
+// True for .npy files and for standard output, false for .mtx files; fails for other names.
 bool is_npy(const std::string& path) {
   if (is_standard_output(path)) return true;
   if (path.ends_with(".npy")) return true;
@@ -29,15 +29,15 @@ MatrixFile read_matrix(const std::string& path, std::optional<Type> type) {
     file.stored = file.matrix.type();
     if (type) file.rounded = convert(file.matrix, *type);
   } else {
-    const bool pairs = type == Type::double_double;
-    file.matrix = read_matrix_market(path, pairs ? Type::float64 : type.value_or(Type::float64));
-    if (pairs) convert(file.matrix, Type::double_double);
+    const bool is_double_double = type == Type::double_double;
+    file.matrix = read_matrix_market(path, is_double_double ? Type::float64 : type.value_or(Type::float64));
+    if (is_double_double) convert(file.matrix, Type::double_double);
   }
   return file;
 }
 
 void check_output(const std::string& path) {
-  is_npy(path);  // fails if no format has this name
+  is_npy(path);  // called only because it fails for names of neither format
   check_writable(path);
   if (is_standard_output(path) && ::isatty(STDOUT_FILENO) != 0)
     fail("-o", "- would write binary data (.npy) to the terminal; give a file or a pipe");

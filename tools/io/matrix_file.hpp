@@ -11,13 +11,13 @@ namespace kintsugi::tools {
 struct MatrixFile {
   Matrix matrix;
   Type stored = Type::float64;  // the file's own type; Matrix Market's text counts as float64
-  Rounded rounded;              // if it was converted to a narrower type
+  Rounded rounded;              // what conversion to a narrower type changed
 };
 
 // Reads a file as `type`, else as its own type.
 MatrixFile read_matrix(const std::string& path, std::optional<Type> type);
 
-// Fails unless `path` ends with a known suffix and a file of that name could be written.
+// Fails unless `path` names standard output, or ends with a known suffix and could be written.
 void check_output(const std::string& path);
 
 // Fails if a file of that suffix cannot store such elements: Matrix Market files of complex or double-double

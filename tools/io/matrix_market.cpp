@@ -21,10 +21,11 @@ constexpr std::string_view banner = "%%MatrixMarket";
 
 enum class Symmetry : std::uint8_t { general, symmetric, skew_symmetric };
 
+// Kind of file, from its first line.
 struct Kind {
-  bool coordinate = false;
-  bool pattern = false;
-  bool integer = false;
+  bool is_coordinate = false;  // entries have positions; false: an array
+  bool is_pattern = false;     // entries have positions alone, and the value 1
+  bool is_integer = false;
   Symmetry symmetry = Symmetry::general;
 };
 
@@ -51,7 +52,7 @@ class Lines {
     const auto end = text_.find('\n');
     line_ = text_.substr(0, end);
     text_ = end == std::string_view::npos ? std::string_view{} : text_.substr(end + 1);
-    ++number_;
+    ++line_number_;
     return true;
   }
   // Advances to the next line that is neither blank nor a comment.
@@ -71,42 +72,47 @@ class Lines {
     line_ = length == std::string_view::npos ? std::string_view{} : line_.substr(first + length);
     return result;
   }
+  // Reads the next word as an integer; `what` names it in messages.
   std::int64_t integer(std::string_view what) {
     const auto text = word();
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (text.empty()) bad("{} is missing", what);
-    if (error != std::errc() || end != text.data() + text.size()) bad("\"{}\" is not a {}", text, what);
+    if (text.empty()) fail_in_line("{} is missing", what);
+    if (error != std::errc() || end != text.data() + text.size())
+      fail_in_line("\"{}\" is not a {}", text, what);
     return value;
   }
+  // Fails if the line has another word.
   void expect_end() {
     const auto text = word();
-    if (!text.empty()) bad("\"{}\" is one value too many", text);
+    if (!text.empty()) fail_in_line("\"{}\" is one value too many", text);
   }
   template <class... Values>
-  [[noreturn]] void bad(fmt::format_string<Values...> text, Values&&... values) const {
-    fail(path_, "line {}: {}", number_, fmt::format(text, std::forward<Values>(values)...));
+  [[noreturn]] void fail_in_line(fmt::format_string<Values...> text, Values&&... values) const {
+    fail(path_, "line {}: {}", line_number_, fmt::format(text, std::forward<Values>(values)...));
   }
 
  private:
   const std::string& path_;
-  std::string_view text_;
-  std::string_view line_;
-  std::int64_t number_ = 0;
+  std::string_view text_;  // the lines after the current one
+  std::string_view line_;  // the words of the current line that are not read yet
+  std::int64_t line_number_ = 0;
 };
 
-// Reads a number, correctly rounded. from_chars() does not set the value if it is beyond T's range; strtof
-// and strtod then give the nearest subnormal or zero. A number that would round to infinity is an error.
+// Parses a number with correct rounding. from_chars() does not set the value if it is beyond T's range;
+// strtof and strtod then give the nearest subnormal or zero. A number that would round to infinity is an
+// error.
 template <class T>
-T read_number(const Lines& lines, std::string_view text, bool integer) {
-  if (text.empty()) lines.bad("a value is missing");
+T parse_value(const Lines& lines, std::string_view text, const Kind& kind) {
+  if (text.empty()) lines.fail_in_line("a value is missing");
   const auto digits = text.substr(text.front() == '+' ? 1 : 0);
   T value = 0;
   const char* last = digits.data() + digits.size();
   const auto [end, error] = std::from_chars(digits.data(), last, value);
-  const bool is_of_field = !integer || digits.find_first_not_of("0123456789-") == std::string_view::npos;
+  const bool is_of_field =
+      !kind.is_integer || digits.find_first_not_of("0123456789-") == std::string_view::npos;
   if (error == std::errc::invalid_argument || end != last || !is_of_field) {
-    lines.bad("\"{}\" is not {}", text, integer ? "an integer" : "a number");
+    lines.fail_in_line("\"{}\" is not {}", text, kind.is_integer ? "an integer" : "a number");
   }
   if (error == std::errc()) return value;
   const std::string copy(digits);
@@ -115,7 +121,7 @@ T read_number(const Lines& lines, std::string_view text, bool integer) {
   } else {
     value = std::strtod(copy.c_str(), nullptr);
   }
-  if (std::isinf(value)) lines.bad("{} is beyond the largest {}", text, type_name(type_of<T>));
+  if (std::isinf(value)) lines.fail_in_line("{} is beyond the largest {}", text, type_name(type_of<T>));
   return value;
 }
 
@@ -132,8 +138,11 @@ Kind read_banner(const std::string& path, Lines& lines) {
   if (field != "real" && field != "integer" && field != "pattern") {
     fail(path, "has field {}; real, integer and pattern are read", field);
   }
-  Kind kind{form == "coordinate", field == "pattern", field == "integer"};
-  if (kind.pattern && !kind.coordinate) fail(path, "has field pattern in an array; it needs coordinates");
+  Kind kind{.is_coordinate = form == "coordinate",
+            .is_pattern = field == "pattern",
+            .is_integer = field == "integer"};
+  if (kind.is_pattern && !kind.is_coordinate)
+    fail(path, "has field pattern in an array; it needs coordinates");
   const auto symmetries = {Symmetry::general, Symmetry::symmetric, Symmetry::skew_symmetric};
   const auto found = std::find_if(symmetries.begin(), symmetries.end(),
                                   [&](Symmetry candidate) { return symmetry == symmetry_name(candidate); });
@@ -154,6 +163,7 @@ struct Sizes {
 // Number of entries that an array file stores: all, or the lower triangle with or without the diagonal.
 std::int64_t stored_entries(const Kind& kind, std::int64_t rows, std::int64_t columns) {
   if (kind.symmetry == Symmetry::general) return rows * columns;
+  // Symmetric matrices are square.
   return kind.symmetry == Symmetry::symmetric ? rows * (rows + 1) / 2 : rows * (rows - 1) / 2;
 }
 
@@ -163,20 +173,22 @@ Sizes read_sizes(const std::string& path, Lines& lines, const Kind& kind) {
   Sizes sizes;
   sizes.rows = lines.integer("number of rows");
   sizes.columns = lines.integer("number of columns");
-  if (kind.coordinate) sizes.entries = lines.integer("number of entries");
+  if (kind.is_coordinate) sizes.entries = lines.integer("number of entries");
   lines.expect_end();
   if (sizes.rows < 0 || sizes.columns < 0 || sizes.entries < 0 || sizes.rows > max_size ||
       sizes.columns > max_size) {
-    lines.bad("sizes {} x {} with {} entries are out of range", sizes.rows, sizes.columns, sizes.entries);
+    lines.fail_in_line("sizes {} x {} with {} entries are out of range", sizes.rows, sizes.columns,
+                       sizes.entries);
   }
   if (kind.symmetry != Symmetry::general && sizes.rows != sizes.columns) {
-    lines.bad("a {} matrix cannot be {} x {}", symmetry_name(kind.symmetry), sizes.rows, sizes.columns);
+    lines.fail_in_line("a {} matrix cannot be {} x {}", symmetry_name(kind.symmetry), sizes.rows,
+                       sizes.columns);
   }
-  if (!kind.coordinate) sizes.entries = stored_entries(kind, sizes.rows, sizes.columns);
+  if (!kind.is_coordinate) sizes.entries = stored_entries(kind, sizes.rows, sizes.columns);
   return sizes;
 }
 
-// Sets an entry, and its mirror image if the file omits that.
+// Sets an entry, and the entry above the diagonal that follows from it by symmetry.
 template <class T>
 void set_entry(Matrix& matrix, Symmetry symmetry, std::int64_t i, std::int64_t j, T value) {
   T* entries = matrix.data<T>();
@@ -188,24 +200,27 @@ void set_entry(Matrix& matrix, Symmetry symmetry, std::int64_t i, std::int64_t j
 void check_position(const Lines& lines, const Kind& kind, const Sizes& sizes, std::int64_t i,
                     std::int64_t j) {
   if (i < 1 || i > sizes.rows || j < 1 || j > sizes.columns) {
-    lines.bad("entry ({}, {}) lies outside the {} x {} matrix", i, j, sizes.rows, sizes.columns);
+    lines.fail_in_line("entry ({}, {}) lies outside the {} x {} matrix", i, j, sizes.rows, sizes.columns);
   }
   if (kind.symmetry == Symmetry::symmetric && i < j) {
-    lines.bad("entry ({}, {}) lies above the diagonal; a symmetric file stores the lower triangle", i, j);
+    lines.fail_in_line("entry ({}, {}) lies above the diagonal; a symmetric file stores the lower triangle",
+                       i, j);
   }
   if (kind.symmetry == Symmetry::skew_symmetric && i <= j) {
-    lines.bad("entry ({}, {}) does not lie below the diagonal, all that a skew-symmetric file stores", i, j);
+    lines.fail_in_line(
+        "entry ({}, {}) does not lie below the diagonal, all that a skew-symmetric file stores", i, j);
   }
 }
 
 template <class T>
-void read_coordinates(Lines& lines, const Kind& kind, const Sizes& sizes, Matrix& matrix) {
+void read_coordinate_entry(Lines& lines, const Kind& kind, const Sizes& sizes, Matrix& matrix) {
   const std::int64_t i = lines.integer("row index");
   const std::int64_t j = lines.integer("column index");
   check_position(lines, kind, sizes, i, j);
-  const T value = kind.pattern ? T{1} : read_number<T>(lines, lines.word(), kind.integer);
-  const T before = matrix.data<T>()[i - 1 + (j - 1) * matrix.rows];
-  set_entry<T>(matrix, kind.symmetry, i - 1, j - 1, before + value);
+  const T value = kind.is_pattern ? T{1} : parse_value<T>(lines, lines.word(), kind);
+  // A file may repeat an entry; the values of its lines are added.
+  const T sum_of_earlier_lines = matrix.data<T>()[i - 1 + (j - 1) * matrix.rows];
+  set_entry<T>(matrix, kind.symmetry, i - 1, j - 1, sum_of_earlier_lines + value);
 }
 
 // Position of the next value of an array file: down the columns, of the lower triangle if only that is
@@ -235,16 +250,17 @@ void read_entries(const std::string& path, Lines& lines, const Kind& kind, const
   ArrayPosition position(kind, sizes.rows);
   for (std::int64_t entry = 0; entry < sizes.entries; ++entry) {
     if (!lines.next_data()) fail(path, "holds {} entries, {} are needed", entry, sizes.entries);
-    if (kind.coordinate) {
-      read_coordinates<T>(lines, kind, sizes, matrix);
+    if (kind.is_coordinate) {
+      read_coordinate_entry<T>(lines, kind, sizes, matrix);
     } else {
-      const T value = read_number<T>(lines, lines.word(), kind.integer);
+      const T value = parse_value<T>(lines, lines.word(), kind);
       set_entry<T>(matrix, kind.symmetry, position.i, position.j, value);
       position.advance();
     }
     lines.expect_end();
   }
-  if (lines.next_data()) lines.bad("more than the {} entries that the sizes announce", sizes.entries);
+  if (lines.next_data())
+    lines.fail_in_line("more than the {} entries that the sizes announce", sizes.entries);
 }
 
 template <class T>

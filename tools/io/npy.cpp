@@ -22,7 +22,7 @@ constexpr std::size_t longest_header = std::size_t{1} << 20;
 struct Header {
   Type type = Type::float64;
   bool complex = false;
-  bool swapped = false;  // byte order differs from this machine's
+  bool has_other_byte_order = false;  // than this machine
   Order order = Order::row_major;
   std::vector<std::int64_t> shape;
 };
@@ -35,6 +35,7 @@ class HeaderText {
   [[noreturn]] void malformed(std::string_view wanted) const {
     fail(path_, "has a malformed .npy header: {} is expected at character {}", wanted, position_);
   }
+  // Moves past the character if it is the next one after spaces.
   bool take(char wanted) {
     skip_spaces();
     if (position_ >= text_.size() || text_[position_] != wanted) return false;
@@ -44,16 +45,16 @@ class HeaderText {
   void expect(char wanted) {
     if (!take(wanted)) malformed(fmt::format("'{}'", wanted));
   }
-  bool at(char next) {
+  bool is_next(char wanted) {
     skip_spaces();
-    return position_ < text_.size() && text_[position_] == next;
+    return position_ < text_.size() && text_[position_] == wanted;
   }
   void expect_end() {
     skip_spaces();
     if (position_ != text_.size()) malformed("the end");
   }
   std::string_view string() {
-    const char quote = at('"') ? '"' : '\'';
+    const char quote = is_next('"') ? '"' : '\'';
     expect(quote);
     const auto end = text_.find(quote, position_);
     if (end == std::string_view::npos) malformed("a closing quote");
@@ -118,14 +119,14 @@ std::string dtype_name(std::string_view descriptor) {
 
 void read_descriptor(const std::string& path, HeaderText& text, Header& header) {
   constexpr const char* known = "float32, float64, complex64 and complex128 are read";
-  if (text.at('[')) fail(path, "has a structured dtype; {}", known);
+  if (text.is_next('[')) fail(path, "has a structured dtype; {}", known);
   const auto descriptor = text.string();
   const auto name = dtype_name(descriptor);
   header.complex = name == "complex64" || name == "complex128";
   if (!header.complex && name != "float32" && name != "float64") fail(path, "has dtype {}; {}", name, known);
   header.type = name == "float32" || name == "complex64" ? Type::float32 : Type::float64;
   constexpr char other = std::endian::native == std::endian::little ? '>' : '<';
-  header.swapped = descriptor.front() == other;
+  header.has_other_byte_order = descriptor.front() == other;
 }
 
 void read_shape(HeaderText& text, Header& header) {
@@ -143,7 +144,8 @@ Header parse_header(const std::string& path, std::string_view characters) {
   Header header;
   std::array<bool, 3> seen{};
   constexpr std::array<std::string_view, 3> keys{"descr", "fortran_order", "shape"};
-  // The type is checked last, so that a file of objects is reported as such for any shape.
+  // The number of dimensions is checked later, by data_bytes(), so that a file of objects is reported as such
+  // whatever its shape.
   text.expect('{');
   while (!text.take('}')) {
     const auto key = text.string();
@@ -155,7 +157,7 @@ Header parse_header(const std::string& path, std::string_view characters) {
     if (found == 0) read_descriptor(path, text, header);
     if (found == 1) header.order = text.boolean() ? Order::column_major : Order::row_major;
     if (found == 2) read_shape(text, header);
-    if (!text.take(',') && !text.at('}')) text.malformed("',' or '}'");
+    if (!text.take(',') && !text.is_next('}')) text.malformed("',' or '}'");
   }
   text.expect_end();
   for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -164,7 +166,9 @@ Header parse_header(const std::string& path, std::string_view characters) {
   return header;
 }
 
-std::size_t header_length(InputFile& file, std::size_t& offset) {
+// Reads up to the header's text. Returns the length of that text and sets `offset` to its position in the
+// file.
+std::size_t read_header_length(InputFile& file, std::size_t& offset) {
   std::array<unsigned char, 8> start{};
   const std::size_t got = file.read(start.data(), start.size());
   if (got < magic.size() || std::memcmp(start.data(), magic.data(), magic.size()) != 0) {
@@ -175,7 +179,7 @@ std::size_t header_length(InputFile& file, std::size_t& offset) {
   if (major < 1 || major > 3)
     fail(file.path(), "has .npy version {}.{}; 1, 2 and 3 are read", major, int{start[7]});
   std::array<unsigned char, 4> length{};
-  const std::size_t width = major == 1 ? 2 : 4;
+  const std::size_t width = major == 1 ? 2 : 4;  // bytes of the length, the least significant first
   if (file.read(length.data(), width) != width) fail(file.path(), "ends within its .npy header");
   offset = start.size() + width;
   std::size_t value = 0;
@@ -187,20 +191,21 @@ std::size_t header_length(InputFile& file, std::size_t& offset) {
 }
 
 // True if the file's float64 elements are the words of double-double numbers.
-bool has_pairs(const Header& header) {
+bool holds_double_double(const Header& header) {
   return header.type == Type::float64 && !header.complex && header.order == Order::row_major &&
          header.shape.size() == 3 && header.shape[2] == 2;
 }
 
+// Reads the header and sets `offset` to the position of the data in the file.
 Header read_header(InputFile& file, std::size_t& offset) {
-  std::string text(header_length(file, offset), '\0');
+  std::string text(read_header_length(file, offset), '\0');
   const std::size_t got = file.read(text.data(), text.size());
   if (got != text.size()) {
     fail(file.path(), "ends within its .npy header: {} of {} bytes are there", got, text.size());
   }
   offset += got;
   Header header = parse_header(file.path(), text);
-  if (has_pairs(header)) header.type = Type::double_double;
+  if (holds_double_double(header)) header.type = Type::double_double;
   return header;
 }
 
@@ -217,6 +222,7 @@ std::size_t data_bytes(const InputFile& file, const Header& header, std::size_t 
          "order, which are double-double numbers",
          header.shape.size(), shape_text(header.shape));
   }
+  // A shape of double-double numbers ends with their two words.
   std::size_t bytes =
       header.type == Type::double_double ? sizeof(double) : type_size(header.type, header.complex);
   for (const std::int64_t size : header.shape) {
@@ -261,13 +267,13 @@ void swap_bytes(Matrix& matrix) {
 // mapped with alignment.
 std::string header_bytes(const Matrix& matrix) {
   constexpr std::size_t alignment = 64;
-  constexpr std::size_t prefix = 10;
-  const bool pairs = matrix.type() == Type::double_double;
+  constexpr std::size_t prefix = 10;  // bytes before the dictionary: magic, version and length
+  const bool is_double_double = matrix.type() == Type::double_double;
   std::string text = fmt::format("{{'descr': '<{}{}', 'fortran_order': {}, 'shape': ({}, {}{}), }}",
                                  matrix.complex ? 'c' : 'f',
-                                 pairs ? sizeof(double) : type_size(matrix.type(), matrix.complex),
+                                 is_double_double ? sizeof(double) : type_size(matrix.type(), matrix.complex),
                                  matrix.order == Order::column_major ? "True" : "False", matrix.rows,
-                                 matrix.columns, pairs ? ", 2" : "");
+                                 matrix.columns, is_double_double ? ", 2" : "");
   const std::size_t total_bytes = (prefix + text.size() + 1 + alignment - 1) / alignment * alignment;
   text.append(total_bytes - prefix - text.size() - 1, ' ');
   text += '\n';
@@ -290,7 +296,7 @@ Matrix read_npy(const std::string& path) {
     fail(path, "holds {} bytes of data, {} are needed for {} {}", got, bytes,
          type_name(header.type, header.complex), shape_text(header.shape));
   }
-  if (header.swapped) swap_bytes(matrix);
+  if (header.has_other_byte_order) swap_bytes(matrix);
   return matrix;
 }
 

@@ -9,11 +9,11 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Requirement for a member of a document; a missing member counts as null.
-struct Member {
+// Requirement for the value of a member of a document; the value of a missing member is null.
+struct MemberRule {
   std::string path;  // "/problem/m"
   const char* expected;
-  bool (*fits)(const Json& value);
+  bool (*is_met)(const Json& value);
 };
 
 bool is_text(const Json& value) { return value.is_string() && !value.get_ref<const std::string&>().empty(); }
@@ -26,6 +26,7 @@ bool is_count(const Json& value) {
   return value.is_number_unsigned() || (value.is_number_integer() && value.get<std::int64_t>() >= 0);
 }
 
+// True for a finite number: infinities and NaN are texts in JSON.
 bool is_finite_number(const Json& value) { return value.is_number(); }
 
 bool is_number(const Json& value) {
@@ -53,13 +54,13 @@ bool is_distribution(const Json& value) {
   return true;
 }
 
-// True for words and numbers, alone or in lists.
+// True for an object of words and numbers, alone or in lists.
 bool is_settings(const Json& value) {
-  const auto is_list = [](const Json& setting) {
+  const auto is_setting = [](const Json& setting) {
     return !setting.is_object() &&
            std::all_of(setting.begin(), setting.end(), [](const Json& item) { return item.is_primitive(); });
   };
-  return value.is_object() && std::all_of(value.begin(), value.end(), is_list);
+  return value.is_object() && std::all_of(value.begin(), value.end(), is_setting);
 }
 
 bool is_histogram(const Json& value) {
@@ -71,8 +72,8 @@ bool is_histogram(const Json& value) {
          std::is_sorted(edges.begin(), edges.end()) && std::all_of(counts.begin(), counts.end(), is_count);
 }
 
-const std::vector<Member>& head_members() {
-  static const std::vector<Member> members{
+const std::vector<MemberRule>& head_members() {
+  static const std::vector<MemberRule> members{
       {"/version", "a text", is_text},
       {"/commit", "a text", is_text},
       {"/machine", "an object", [](const Json& value) { return value.is_object(); }},
@@ -81,8 +82,8 @@ const std::vector<Member>& head_members() {
   return members;
 }
 
-std::vector<Member> make_row_members() {
-  std::vector<Member> members{
+std::vector<MemberRule> make_row_members() {
+  std::vector<MemberRule> members{
       {"/problem/m", "a number from 1 up", is_size},
       {"/problem/n", "a number from 1 up", is_size},
       {"/problem/k", "a number from 1 up", is_size},
@@ -104,19 +105,20 @@ std::vector<Member> make_row_members() {
   return members;
 }
 
-const std::vector<Member>& row_members() {
-  static const std::vector<Member> members = make_row_members();
+const std::vector<MemberRule>& row_members() {
+  static const std::vector<MemberRule> members = make_row_members();
   return members;
 }
 
-const std::vector<Member>& bound_members() {
-  static const std::vector<Member> members{{"/bound/relative", "a number", is_number},
-                                           {"/bound/held", "true, false or null", is_boolean_or_null}};
+const std::vector<MemberRule>& bound_members() {
+  static const std::vector<MemberRule> members{{"/bound/relative", "a number", is_number},
+                                               {"/bound/held", "true, false or null", is_boolean_or_null}};
   return members;
 }
 
-const std::vector<Member>& baseline_members() {
-  static const std::vector<Member> members{{"/baseline/errors/frobenius_relative", "a number", is_number}};
+const std::vector<MemberRule>& baseline_members() {
+  static const std::vector<MemberRule> members{
+      {"/baseline/errors/frobenius_relative", "a number", is_number}};
   return members;
 }
 
@@ -145,17 +147,17 @@ bool is_ceilings(const Json& value) {
          (value.is_object() && value.contains("copy") && std::all_of(value.begin(), value.end(), is_ceiling));
 }
 
-// Returns members of the head that files of older versions may lack.
-const std::vector<Member>& bench_head_members() {
-  static const std::vector<Member> members{
+// Returns the rules for members of the head that files of older versions may lack.
+const std::vector<MemberRule>& bench_head_members() {
+  static const std::vector<MemberRule> members{
       {"/device", "null, or an object with a name", is_device},
       {"/ceilings", "null, or an object with copy and other positive rates", is_ceilings}};
   return members;
 }
 
-// Returns members of rows that a device computed.
-const std::vector<Member>& device_row_members() {
-  static const std::vector<Member> members{
+// Returns the rules for members of rows that a device computed.
+const std::vector<MemberRule>& device_row_members() {
+  static const std::vector<MemberRule> members{
       {"/bandwidth", "a positive number", is_positive},
       {"/products", "a number from 0 up or null",
        [](const Json& value) { return value.is_null() || is_count(value); }},
@@ -163,8 +165,8 @@ const std::vector<Member>& device_row_members() {
   return members;
 }
 
-const std::vector<Member>& bench_members() {
-  static const std::vector<Member> members{
+const std::vector<MemberRule>& bench_members() {
+  static const std::vector<MemberRule> members{
       {"/problem/m", "a number from 1 up", is_size},
       {"/problem/n", "a number from 1 up", is_size},
       {"/problem/k", "a number from 1 up", is_size},
@@ -196,13 +198,14 @@ const std::vector<Member>& bench_members() {
   return members;
 }
 
+// Fails for the first member that breaks its rule; `where` begins its name in the message.
 void check_members(const std::string& file, const std::string& where, const Json& object,
-                   const std::vector<Member>& members) {
-  for (const Member& member : members) {
-    const Json::json_pointer path(member.path);
+                   const std::vector<MemberRule>& rules) {
+  for (const MemberRule& rule : rules) {
+    const Json::json_pointer path(rule.path);
     const Json value = object.contains(path) ? object.at(path) : Json();
-    if (!member.fits(value))
-      fail(file, "{}{} is {}; expected: {}", where, member.path.substr(1), value.dump(), member.expected);
+    if (!rule.is_met(value))
+      fail(file, "{}{} is {}; expected: {}", where, rule.path.substr(1), value.dump(), rule.expected);
   }
 }
 
@@ -210,9 +213,9 @@ void check_members(const std::string& file, const std::string& where, const Json
 
 void check_accuracy(const std::string& file, const Json& document) {
   check_members(file, "", document, head_members());
-  int number = 0;
+  int row_number = 0;
   for (const Json& row : document.at("rows")) {
-    const std::string where = fmt::format("row {}: ", ++number);
+    const std::string where = fmt::format("row {}: ", ++row_number);
     check_members(file, where, row, row_members());
     if (row.contains("bound") && !row.at("bound").is_null()) check_members(file, where, row, bound_members());
     if (row.contains("baseline") && !row.at("baseline").is_null())
@@ -224,9 +227,9 @@ void check_bench(const std::string& file, const Json& document) {
   check_members(file, "", document, head_members());
   check_members(file, "", document, bench_head_members());
   const bool has_device = !document.value("device", Json()).is_null();
-  int number = 0;
+  int row_number = 0;
   for (const Json& row : document.at("rows")) {
-    const std::string where = fmt::format("row {}: ", ++number);
+    const std::string where = fmt::format("row {}: ", ++row_number);
     check_members(file, where, row, bench_members());
     if (row.at("time").value("by", "clock") == "clock") continue;
     if (!has_device) fail(file, "{}time/by is {}, and device is null", where, row.at("time").at("by").dump());

@@ -31,43 +31,44 @@ std::string joined_items(const Json& list) {
   return text;
 }
 
-// Returns the command that makes a file's rows.
-std::string command_of(const std::string& command_name, const Json& document, const std::string& name) {
+// Returns the command line that makes a file's rows.
+std::string command_of(const std::string& command_name, const Json& document, const std::string& file) {
   std::string command = "kintsugi " + command_name;
   for (const auto& [setting, value] : document.at("settings").items()) {
     std::string flag = " --" + setting;
     std::replace(flag.begin(), flag.end(), '_', '-');
     if (value == Json(false)) continue;
-    if (setting != "candidates") command += flag;  // candidates need no flag
+    if (setting != "candidates") command += flag;  // candidates are arguments without a flag
     if (!value.is_boolean()) command += " " + quoted(joined_items(value));
   }
-  return command + " -o " + quoted(name);
+  return command + " -o " + quoted(file);
 }
 
-Source read_results(const std::string& name) {
-  InputFile input(name);
-  Source file{name, Json::parse(input.read_rest(), nullptr, false), ""};
-  if (!file.document.is_object()) fail(name, "is not a JSON object");
-  const Json format = file.document.value("format", Json());
-  const Json version = file.document.value("format_version", Json());
-  const bool bench = format == "kintsugi.bench";
-  if (!bench && format != "kintsugi.accuracy")
-    fail(name, "its format is {}; kintsugi report reads those of kintsugi accuracy and kintsugi bench",
+Source read_results(const std::string& file) {
+  InputFile input(file);
+  Source source{.name = file, .document = Json::parse(input.read_rest(), nullptr, false), .command = ""};
+  if (!source.document.is_object()) fail(file, "is not a JSON object");
+  const Json format = source.document.value("format", Json());
+  const Json version = source.document.value("format_version", Json());
+  const bool is_bench = format == "kintsugi.bench";
+  if (!is_bench && format != "kintsugi.accuracy")
+    fail(file, "its format is {}; kintsugi report reads those of kintsugi accuracy and kintsugi bench",
          format.dump());
-  if (version != 1) fail(name, "its format_version is {}; this program reads 1", version.dump());
-  if (bench) {
-    check_bench(name, file.document);
+  if (version != 1) fail(file, "its format_version is {}; this program reads 1", version.dump());
+  if (is_bench) {
+    check_bench(file, source.document);
   } else {
-    check_accuracy(name, file.document);
+    check_accuracy(file, source.document);
   }
-  file.command = command_of(bench ? "bench" : "accuracy", file.document, name);
-  return file;
+  source.command = command_of(is_bench ? "bench" : "accuracy", source.document, file);
+  return source;
 }
 
-// Appends the file's rows in the form that make_figures() takes.
-void add_rows(const Source& file, std::vector<Json>& rows) {
-  for (const Json& row : file.document.at("rows"))
-    rows.push_back(file.document.at("format") == "kintsugi.bench" ? rate_row(file.document, row) : row);
+// Appends the source's rows in the form that make_figures() takes.
+void add_rows(const Source& source, std::vector<Json>& rows) {
+  const bool is_bench = source.document.at("format") == "kintsugi.bench";
+  for (const Json& row : source.document.at("rows"))
+    rows.push_back(is_bench ? rate_row(source.document, row) : row);
 }
 
 std::string title_of(const std::vector<Json>& rows) {
@@ -93,12 +94,12 @@ void run_report(const ReportRequest& request) {
   if (is_standard_output(request.output) && request.json)
     fail("-o", "- is standard output, where --json writes too; give a file");
   if (!request.folders.png.empty()) require_png("--png");
-  std::vector<Source> files;
+  std::vector<Source> sources;
   std::vector<Json> rows;
-  for (const auto& name : request.files) files.push_back(read_results(name));
-  for (const Source& file : files) add_rows(file, rows);
+  for (const auto& file : request.files) sources.push_back(read_results(file));
+  for (const Source& source : sources) add_rows(source, rows);
   const std::vector<Figure> figures = make_figures(rows);
-  const std::string page = report_page({title_of(rows), ""}, files, rows, figures);
+  const std::string page = report_page({.title = title_of(rows), .preface = ""}, sources, rows, figures);
   write_text(request.output, page);
   const auto pictures = write_pictures(request.folders, figures);
   if (is_standard_output(request.output)) return;

@@ -11,11 +11,12 @@ std::string size_text(const Json& row, const char* name) { return cell(row.at("p
 
 double size_number(const Json& row, const char* name) { return row.at("problem").at(name).get<double>(); }
 
+// Returns "64 x 64 x 256".
 std::string sizes_of(const Json& row) {
   return fmt::format("{} x {} x {}", size_text(row, "m"), size_text(row, "n"), size_text(row, "k"));
 }
 
-// Appends the type to the text; a missing type is fp32 and not shown.
+// Returns the text, followed by the type unless that is fp32.
 std::string with_type(const Json& row, const std::string& text) {
   return type_of(row) == "fp32" ? text : text + ", " + type_of(row);
 }
@@ -26,7 +27,7 @@ struct ParametricDistribution {
   std::optional<double> parameter;
 };
 
-ParametricDistribution parametric(const Json& row) {
+ParametricDistribution distribution_of(const Json& row) {
   const std::string text = cell(row, "distribution");
   const auto colon = text.find(':');
   if (colon != std::string::npos)
@@ -46,6 +47,7 @@ std::vector<std::string> parameters_of(const std::string& scheme) {
   return words;
 }
 
+// Returns the number of a word KEY=NUMBER; nothing for other words.
 std::optional<double> number_of(std::string_view word, const std::string& key) {
   if (!word.starts_with(key + "=")) return std::nullopt;
   word.remove_prefix(key.size() + 1);
@@ -55,6 +57,7 @@ std::optional<double> number_of(std::string_view word, const std::string& key) {
   return value;
 }
 
+// Returns the parameter of the row's scheme.
 std::optional<double> parameter_of(const Json& row, const std::string& key) {
   for (const auto& word : parameters_of(cell(row, "scheme"))) {
     const auto value = number_of(word, key);
@@ -76,10 +79,10 @@ std::string scheme_of(const Json& row) { return cell(row, "scheme"); }
 
 Dimension parameter_dimension(const std::string& key) {
   return {.label = key + " of the scheme",
-          .against = key,
+          .title_label = key,
           .logarithmic = key == "block",
           .value = [key](const Json& row) { return parameter_of(row, key); },
-          .group = cell_text,
+          .group = problem_text,
           .scheme = [key](const Json& row) { return without_parameter(cell(row, "scheme"), key); },
           .native_is_level = true};
 }
@@ -88,19 +91,20 @@ Dimension parameter_dimension(const std::string& key) {
 Dimension slices_dimension() {
   return {
       .label = "slices of each operand",
-      .against = "slices of each operand",
+      .title_label = "slices of each operand",
       .logarithmic = false,
       .value =
           [](const Json& row) {
             const auto slices = parameter_of(row, "a");
             return slices == parameter_of(row, "b") ? slices : std::nullopt;
           },
-      .group = cell_text,
+      .group = problem_text,
       .scheme =
           [](const Json& row) { return without_parameter(without_parameter(cell(row, "scheme"), "a"), "b"); },
       .native_is_level = true};
 }
 
+// Returns the size if both are equal.
 std::optional<double> equal_sizes(const Json& row, const char* x, const char* y) {
   if (size_text(row, x) != size_text(row, y)) return std::nullopt;
   return size_number(row, x);
@@ -108,7 +112,7 @@ std::optional<double> equal_sizes(const Json& row, const char* x, const char* y)
 
 Dimension against_k() {
   return {.label = "k",
-          .against = "k",
+          .title_label = "k",
           .logarithmic = true,
           .value = [](const Json& row) { return size_number(row, "k"); },
           .group =
@@ -121,7 +125,7 @@ Dimension against_k() {
 
 Dimension against_m_and_n() {
   return {.label = "m = n",
-          .against = "m = n",
+          .title_label = "m = n",
           .logarithmic = true,
           .value = [](const Json& row) { return equal_sizes(row, "m", "n"); },
           .group =
@@ -134,7 +138,7 @@ Dimension against_m_and_n() {
 
 Dimension against_squares() {
   return {.label = "m = n = k",
-          .against = "m = n = k",
+          .title_label = "m = n = k",
           .logarithmic = true,
           .value =
               [](const Json& row) {
@@ -146,12 +150,12 @@ Dimension against_squares() {
 
 Dimension against_distribution() {
   return {.label = "parameter of the distribution",
-          .against = "P",
+          .title_label = "P",
           .logarithmic = false,
-          .value = [](const Json& row) { return parametric(row).parameter; },
+          .value = [](const Json& row) { return distribution_of(row).parameter; },
           .group =
               [](const Json& row) {
-                return with_type(row, fmt::format("{}, {}", parametric(row).family, sizes_of(row)));
+                return with_type(row, fmt::format("{}, {}", distribution_of(row).family, sizes_of(row)));
               },
           .scheme = scheme_of};
 }
@@ -163,7 +167,7 @@ std::string type_of(const Json& row) {
   return type.empty() ? "fp32" : type;
 }
 
-std::string cell_text(const Json& row) {
+std::string problem_text(const Json& row) {
   return with_type(row, cell(row, "distribution") + ", " + sizes_of(row));
 }
 
@@ -174,6 +178,7 @@ std::vector<Dimension> dimensions_of(const std::vector<Json>& rows) {
   for (const Json& row : rows) {
     for (const auto& word : parameters_of(cell(row, "scheme"))) keys.insert(word.substr(0, word.find('=')));
   }
+  // The numbers of slices of A and B are one dimension.
   if (keys.erase("a") + keys.erase("b") == 2) dimensions.push_back(slices_dimension());
   for (const auto& key : keys) dimensions.push_back(parameter_dimension(key));
   return dimensions;

@@ -10,24 +10,26 @@
 
 namespace kintsugi::tools {
 
-// One such quantity. Rows of one group are in one figure, rows of one scheme text on one line.
+// One such quantity.
 struct Dimension {
-  std::string label;
-  std::string against;  // label within a title
+  std::string label;        // of the axis
+  std::string title_label;  // the same in a title, "... against k"
   bool logarithmic;
-  std::function<std::optional<double>(const Json&)> value;
-  std::function<std::string(const Json&)> group;
-  std::function<std::string(const Json&)> scheme;  // without the part on the x axis
-  bool native_is_level = false;                    // native has no such value: it is a level line
+  std::function<std::optional<double>(const Json& row)> value;  // of a row; nothing: the row is not drawn
+  std::function<std::string(const Json& row)> group;            // rows of one group are in one figure
+  // The row's scheme without the parameter on the x axis; rows with the same one are on one line.
+  std::function<std::string(const Json& row)> scheme;
+  bool native_is_level = false;  // true: native products have no such value and are drawn as horizontal lines
 };
 
-// Returns the dimensions for `rows`, which show the parameters of schemes that occur.
+// Returns the dimensions by which `rows` can be drawn: sizes, the distribution's parameter, and the
+// parameters of schemes that occur.
 std::vector<Dimension> dimensions_of(const std::vector<Json>& rows);
 
 // Returns fp32 or fp64.
 std::string type_of(const Json& row);
 
 // Returns "uniform, 64 x 64 x 256", with the type if it is not fp32.
-std::string cell_text(const Json& row);
+std::string problem_text(const Json& row);
 
 }  // namespace kintsugi::tools

@@ -22,13 +22,15 @@ struct Group {
   std::vector<const Json*> level_lines;  // native rows without an x, drawn as horizontal lines
 };
 
-std::size_t values_of(const Group& group) {
+// Returns the number of different x in the group.
+std::size_t count_values(const Group& group) {
   std::set<double> values;
   for (const Point& point : group.rows) values.insert(point.first);
   return values.size();
 }
 
-Group& group_named(std::vector<Group>& groups, const std::string& title) {
+// Returns the group with the title; adds it if there is none.
+Group& group_titled(std::vector<Group>& groups, const std::string& title) {
   const auto found =
       std::find_if(groups.begin(), groups.end(), [&](const Group& group) { return group.title == title; });
   if (found != groups.end()) return *found;
@@ -42,32 +44,34 @@ std::vector<Group> groups_of(const std::vector<Json>& rows, const Dimension& dim
   for (const Json& row : rows) {
     const auto x = dimension.value(row);
     const bool is_level_line = dimension.native_is_level && cell(row, "scheme") == "native";
-    const char* what = row.contains("rate") ? "rate" : "error";
+    const char* quantity = row.contains("rate") ? "rate" : "error";
     const auto title = [&] {
-      return fmt::format("{}: {} against {}", dimension.group(row), what, dimension.against);
+      return fmt::format("{}: {} against {}", dimension.group(row), quantity, dimension.title_label);
     };
-    if (x) group_named(groups, title()).rows.emplace_back(*x, &row);
-    if (!x && is_level_line) group_named(groups, title()).level_lines.push_back(&row);
+    if (x) group_titled(groups, title()).rows.emplace_back(*x, &row);
+    if (!x && is_level_line) group_titled(groups, title()).level_lines.push_back(&row);
   }
   for (Group& group : groups) {
     std::stable_sort(group.rows.begin(), group.rows.end(),
                      [](const Point& x, const Point& y) { return x.first < y.first; });
   }
-  std::erase_if(groups, [min_values](const Group& group) { return values_of(group) < min_values; });
+  std::erase_if(groups, [min_values](const Group& group) { return count_values(group) < min_values; });
   return groups;
 }
 
-// Returns the value of a measure. Rows may lack it: in an older file, from a machine without it, from an
-// engine without a native product. Native is not compared with itself.
+// Returns the value of a measure in a row. There is none in rows of older files, of machines that cannot
+// measure it and of engines without a native product, nor for the difference of native to itself.
 std::optional<double> value_of(const Json& row, const Measure& measure) {
-  const bool difference = measure.kind == MeasureKind::difference_to_native;
-  if (difference && cell(row, "scheme") == "native") return std::nullopt;
+  const bool is_difference = measure.kind == MeasureKind::difference_to_native;
+  if (is_difference && cell(row, "scheme") == "native") return std::nullopt;
   const Json values = measure.kind == MeasureKind::rate ? row : row.value("errors", Json::object());
   const Json value = values.value(measure.member, Json());
   if (value.is_null() || value == "nan") return std::nullopt;
   return read_number(value);
 }
 
+// Adds horizontal lines over the whole x range; of several rows of a line, such as seeds, the largest value
+// counts.
 void add_level_lines(Chart& chart, const Group& group, const Measure& measure, Looks& looks) {
   for (const Json* row : group.level_lines) {
     const auto value = value_of(*row, measure);
@@ -79,9 +83,10 @@ void add_level_lines(Chart& chart, const Group& group, const Measure& measure, L
   }
 }
 
-// True if ratios are within a small factor, which a plain axis from 0 shows best.
-bool has_plain_axis(const Chart& chart, const Measure& measure) {
-  constexpr double narrow = 20;
+// True if the measure is a ratio whose values are within a small factor, which a linear axis from 0 shows
+// best.
+bool has_linear_axis(const Chart& chart, const Measure& measure) {
+  constexpr double max_factor = 20;
   double smallest = HUGE_VAL;
   double largest = 0;
   for (const Series& series : chart.series) {
@@ -90,12 +95,15 @@ bool has_plain_axis(const Chart& chart, const Measure& measure) {
       largest = std::max(largest, point.second);
     }
   }
-  return measure.ratio && largest <= narrow * smallest;
+  return measure.ratio && largest <= max_factor * smallest;
 }
 
 Series contract_line(const Group& group) {
   const std::string type = type_of(*group.rows.front().second);
-  Series limit{fmt::format("{} contract, (k + 8) {}", type, type == "fp32" ? "2^-24" : "2^-53"), -1, 2, {}};
+  Series limit{.label = fmt::format("{} contract, (k + 8) {}", type, type == "fp32" ? "2^-24" : "2^-53"),
+               .colour = colour_of_text,
+               .style = 2,
+               .points = {}};
   for (const auto& [x, row] : group.rows)
     add_point(limit, x, read_number(row->at("errors").at("contract_bound")));
   return limit;
@@ -110,14 +118,14 @@ Chart make_chart(const Group& group, const Dimension& dimension, const Measure& 
     const auto value = value_of(*row, measure);
     if (value) add_point(series_in(chart, looks.series_of(*row, dimension.scheme(*row))), x, *value);
   }
-  // Removes schemes that occur with only one value of the parameter.
+  // A scheme with only one value of the parameter on the x axis makes no line.
   if (dimension.native_is_level)
     std::erase_if(chart.series, [](const Series& series) { return series.points.size() < 2; });
   add_level_lines(chart, group, measure, looks);
   // The contract bounds componentwise errors.
   if (std::string(measure.member) == "max_componentwise" && !chart.series.empty())
     chart.limits.push_back(contract_line(group));
-  chart.log_y = !has_plain_axis(chart, measure);
+  chart.log_y = !has_linear_axis(chart, measure);
   return chart;
 }
 
@@ -132,23 +140,23 @@ std::string remark_of(const Chart& chart) {
   return fmt::format("Not drawn: {} points with an infinite error; the table has them.", infinite);
 }
 
-// Returns a line of a histogram: the shares of elements whose error has a magnitude below each edge and not
-// below the previous one, both signs together.
-Series histogram_line(const Json& histogram, Series series) {
+// Returns the line with points (edge, share): the share of the elements whose error has a magnitude below
+// this edge and not below the previous one, both signs together.
+Series histogram_line(const Json& histogram, Series line) {
   const Json& edges = histogram.at("edges");
   const Json& counts = histogram.at("counts");
   double total = 0;
   for (const Json& count : counts) total += count.get<double>();
   const std::size_t middle = edges.size() / 2;  // index of the first positive edge
   for (std::size_t i = middle; i < edges.size(); ++i) {
-    const std::size_t mirror = edges.size() - i;
+    const std::size_t mirror = edges.size() - i;  // the bin of the same magnitudes with the other sign
     const double count = counts.at(i).get<double>() + (mirror == i ? 0 : counts.at(mirror).get<double>());
-    series.points.emplace_back(edges.at(i).get<double>(), total > 0 ? count / total : 0);
+    line.points.emplace_back(edges.at(i).get<double>(), total > 0 ? count / total : 0);
   }
-  return series;
+  return line;
 }
 
-// Removes bins at both ends in which no line has an element.
+// Removes bins at both ends in which no line has an element, all but one at either end.
 void trim(Chart& chart) {
   std::size_t first = SIZE_MAX;
   std::size_t last = 0;
@@ -168,7 +176,7 @@ void trim(Chart& chart) {
   }
 }
 
-// Adds a line, unless there is one with its label: if several files have the same cell, the first is drawn.
+// Adds a line, unless there is one with its label: if several files have the same row, the first is drawn.
 void add_histogram(Picture& picture, const Series& line) {
   const auto& drawn = picture.chart.series;
   const bool is_drawn = std::any_of(drawn.begin(), drawn.end(),
@@ -181,32 +189,33 @@ void add_histogram(Picture& picture, const Series& line) {
 }
 
 void add_histograms(const std::vector<Json>& rows, Looks& looks, std::vector<Figure>& figures) {
-  std::vector<Figure> found;
+  std::vector<Figure> histograms;
   for (const Json& row : rows) {
     const Json histogram = row.value("histogram", Json());
     if (histogram.is_null()) continue;
-    const std::string title = fmt::format("{}, seed {}: histogram", cell_text(row), cell(row, "seed"));
-    auto figure = std::find_if(found.begin(), found.end(),
+    const std::string title = fmt::format("{}, seed {}: histogram", problem_text(row), cell(row, "seed"));
+    auto figure = std::find_if(histograms.begin(), histograms.end(),
                                [&](const Figure& candidate) { return candidate.title == title; });
-    if (figure == found.end()) {
+    if (figure == histograms.end()) {
       Chart chart{.title = title,
                   .x_label = "|C - S| / |S|, S native",
                   .y_label = "share of the elements",
                   .log_y = false,
                   .steps = true,
                   .ticks_at_points = false};
-      figure = found.insert(found.end(), {title, {{.chart = chart, .name = "histogram"}}});
+      figure = histograms.insert(histograms.end(), {title, {{.chart = chart, .name = "histogram"}}});
     }
     add_histogram(figure->pictures.front(),
                   histogram_line(histogram, looks.series_of(row, cell(row, "scheme"))));
   }
-  for (Figure& figure : found) {
+  for (Figure& figure : histograms) {
     trim(figure.pictures.front().chart);
     figures.push_back(std::move(figure));
   }
 }
 
-bool takes(const std::vector<std::string>& wanted, const std::string& name) {
+// True if the list, of which an empty one selects all, has the name.
+bool selects(const std::vector<std::string>& wanted, const std::string& name) {
   return wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end();
 }
 
@@ -216,13 +225,14 @@ std::vector<Figure> make_figures(const std::vector<Json>& rows, const Selection&
   Looks looks(rows);
   std::vector<Figure> figures;
   for (const Dimension& dimension : dimensions_of(rows)) {
-    if (!takes(selection.dimensions, dimension.label)) continue;
+    if (!selects(selection.dimensions, dimension.label)) continue;
     for (const Group& group : groups_of(rows, dimension, selection.min_values)) {
       Figure figure{group.title, {}};
       for (std::size_t i = 0; i < measures.size(); ++i) {
-        if (!takes(selection.measures, measures[i].member)) continue;
-        Picture picture{make_chart(group, dimension, measures[i], looks), measures[i].member, "",
-                        static_cast<int>(i)};
+        if (!selects(selection.measures, measures[i].member)) continue;
+        Picture picture{.chart = make_chart(group, dimension, measures[i], looks),
+                        .name = measures[i].member,
+                        .measure = static_cast<int>(i)};
         if (picture.chart.series.empty()) continue;
         picture.remark = remark_of(picture.chart);
         figure.pictures.push_back(std::move(picture));

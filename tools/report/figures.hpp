@@ -17,7 +17,7 @@ struct Measure {
   const char* member;  // member of a row's errors; of the row if it is a rate
   const char* label;
   MeasureKind kind = MeasureKind::error;
-  bool ratio = false;  // true: has a plain y axis if the values are within a factor of 20
+  bool ratio = false;  // true: the y axis is linear from 0 if the values are within a factor of 20
 };
 inline constexpr std::array<Measure, 11> measures{{
     {"frobenius_relative", "Frobenius, |C - R| / |R|"},
@@ -56,9 +56,9 @@ struct Selection {
 
 // Returns figures of errors, or of the rates in rows of rate_row(): against k for each distribution and m, n;
 // against m = n for each distribution and k; against m = n = k; against a parameter of the distribution or of
-// the scheme. A figure needs two values or more, and has one picture for every measure in the rows. Then the
-// rooflines of devices, and the histograms, one figure for each cell that has them. fp32 and fp64 are in
-// separate figures.
+// the scheme. A figure needs two values of x or more, and has one picture for every measure in the rows.
+// After these come rooflines of devices, and histograms, one figure for each problem, distribution and seed.
+// fp32 and fp64 are in separate figures.
 std::vector<Figure> make_figures(const std::vector<Json>& rows, const Selection& selection = {});
 
 }  // namespace kintsugi::tools

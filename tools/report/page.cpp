@@ -29,21 +29,21 @@ std::string device_text(const Json& document) {
   const Json device = document.value("device", Json());
   if (device.is_null()) return "";
   std::string text = "; on " + cell(device, "name");
-  const char* before = ": at most ";
+  const char* separator = ": at most ";
   for (const auto& [name, ceiling] : document.at("ceilings").items()) {
-    text += fmt::format("{}{:.4g} T/s {}", before, 1e-12 * read_number(ceiling.at("rate")), name);
-    before = ", ";
+    text += fmt::format("{}{:.4g} T/s {}", separator, 1e-12 * read_number(ceiling.at("rate")), name);
+    separator = ", ";
   }
   return text;
 }
 
-std::string file_section(const Source& file) {
-  const Json& machine = file.document.at("machine");
+std::string source_item(const Source& source) {
+  const Json& machine = source.document.at("machine");
   return fmt::format(
       "<li>{}: {} rows; Kintsugi {}, commit {}; {}, {} threads, {}{}<br/><code>{}</code></li>\n",
-      escaped(file.name), file.document.at("rows").size(), escaped(cell(file.document, "version")),
-      escaped(cell(file.document, "commit")), escaped(cell(machine, "processor")), cell(machine, "threads"),
-      escaped(cell(machine, "system")), escaped(device_text(file.document)), escaped(file.command));
+      escaped(source.name), source.document.at("rows").size(), escaped(cell(source.document, "version")),
+      escaped(cell(source.document, "commit")), escaped(cell(machine, "processor")), cell(machine, "threads"),
+      escaped(cell(machine, "system")), escaped(device_text(source.document)), escaped(source.command));
 }
 
 bool is_drawn(const std::vector<Figure>& figures, int measure) {
@@ -55,7 +55,8 @@ bool is_drawn(const std::vector<Figure>& figures, int measure) {
   return false;
 }
 
-std::string choice_of_measure(const std::vector<Figure>& figures) {
+// Returns radio buttons for the measures that are drawn, of which the reader selects one.
+std::string measure_buttons(const std::vector<Figure>& figures) {
   std::string html;
   for (std::size_t i = 0; i < measures.size(); ++i) {
     if (!is_drawn(figures, static_cast<int>(i))) continue;
@@ -67,8 +68,8 @@ std::string choice_of_measure(const std::vector<Figure>& figures) {
   return html;
 }
 
-// Returns the CSS classes with which a figure is shown only if it has a picture of the measure that the
-// reader selected. A figure with a picture that belongs to no measure has none of them and is always shown.
+// Returns the CSS classes of a figure. With them it is shown only if it has a picture of the measure that the
+// reader selected; a figure with a picture that belongs to no measure gets none of them and is always shown.
 std::string classes_of(const Figure& figure) {
   std::string classes = "chart";
   for (const Picture& picture : figure.pictures) {
@@ -81,9 +82,9 @@ std::string classes_of(const Figure& figure) {
 std::string figure_section(const Figure& figure) {
   std::string html = "<section" + classes_of(figure) + ">\n<h2>" + escaped(figure.title) + "</h2>\n";
   for (const Picture& picture : figure.pictures) {
-    const std::string kind =
+    const std::string classes =
         picture.measure < 0 ? "" : fmt::format(" class=\"chart measure{}\"", picture.measure);
-    html += "<div" + kind + ">\n" + draw(picture.chart);
+    html += "<div" + classes + ">\n" + draw(picture.chart);
     if (!picture.remark.empty()) html += "<p>" + escaped(picture.remark) + "</p>\n";
     html += "</div>\n";
   }
@@ -92,7 +93,8 @@ std::string figure_section(const Figure& figure) {
 
 std::string error_text(const Json& error) { return fmt::format("{:.3g}", read_number(error)); }
 
-std::string verdict(const Json& value) {
+// Returns a table's cell: yes, a conspicuous no, or "-" for null.
+std::string yes_or_no_cell(const Json& value) {
   if (value.is_null()) return "<td>-</td>";
   return value.get<bool>() ? "<td>yes</td>" : "<td class=\"no\">no</td>";
 }
@@ -114,13 +116,14 @@ std::string error_table_row(const Json& row) {
   add(fmt::format("{:.1f} %", 100 * errors.at("correctly_rounded_fraction").get<double>()));
   add(row.at("baseline").is_null() ? "-"
                                    : error_text(row.at("baseline").at("errors").at("frobenius_relative")));
-  html += verdict(errors.at("within_contract_bound"));
+  html += yes_or_no_cell(errors.at("within_contract_bound"));
   add(bound.is_null() ? "-" : error_text(bound.at("relative")));
-  html += verdict(bound.is_null() ? Json() : bound.at("held"));
+  html += yes_or_no_cell(bound.is_null() ? Json() : bound.at("held"));
   return html + "</tr>\n";
 }
 
-std::string table_of(const std::vector<Json>& rows) {
+// Returns the table of all rows except those of rate_row(); "" if there are no others.
+std::string error_table(const std::vector<Json>& rows) {
   if (std::all_of(rows.begin(), rows.end(), is_rate_row)) return "";
   std::string html = "<h2>All rows</h2>\n<div class=\"wide\"><table>\n<thead><tr>";
   for (const char* head : {"distribution",
@@ -163,29 +166,29 @@ std::string legend_of(const std::vector<Json>& rows) {
         "and is drawn there.</p>\n";
   if (std::any_of(rows.begin(), rows.end(), is_rate_row))
     html +=
-        "<p>Rates are of one run a file: every result was checked, then all were timed in turns. A point is "
-        "the largest of its files. Colours are candidates and baselines, dashes and markers engines and "
-        "threads or devices.</p>\n";
+        "<p>Each file has the rates of one run: every result was checked, then all were timed in turns. A "
+        "point is the largest of its files. Colours are candidates and baselines, dashes and markers "
+        "engines and threads or devices.</p>\n";
   return html;
 }
 
 }  // namespace
 
-std::string report_page(const PageHead& head, const std::vector<Source>& files, const std::vector<Json>& rows,
-                        const std::vector<Figure>& figures) {
+std::string report_page(const PageHead& head, const std::vector<Source>& sources,
+                        const std::vector<Json>& rows, const std::vector<Figure>& figures) {
   std::string html =
       "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n"
       "<meta charset=\"utf-8\"/>\n<meta name=\"color-scheme\" content=\"light dark\"/>\n"
       "<meta name=\"viewport\" content=\"width=device-width\"/>\n<title>" +
       escaped(head.title) + "</title>\n<style>\n" + page_style() + "</style>\n</head>\n<body>\n<h1>" +
       escaped(head.title) + "</h1>\n<ul>\n";
-  for (const Source& file : files) html += file_section(file);
+  for (const Source& source : sources) html += source_item(source);
   html += "</ul>\n" + head.preface;
   html += legend_of(rows);
-  html += choice_of_measure(figures) + "<main>\n";
+  html += measure_buttons(figures) + "<main>\n";
   if (figures.empty()) html += "<p>No size and no parameter has two values: there is nothing to draw.</p>\n";
   for (const Figure& figure : figures) html += figure_section(figure);
-  return html + table_of(rows) + rate_table(rows) + "</main>\n</body>\n</html>\n";
+  return html + error_table(rows) + rate_table(rows) + "</main>\n</body>\n</html>\n";
 }
 
 }  // namespace kintsugi::tools

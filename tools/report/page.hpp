@@ -10,7 +10,7 @@ namespace kintsugi::tools {
 
 // A document with "version", "commit", "machine" and "rows", and the command that makes it.
 struct Source {
-  std::string name;
+  std::string name;  // of its file, or of the run
   Json document;
   std::string command;
 };
@@ -20,8 +20,9 @@ struct PageHead {
   std::string preface;  // XHTML before the figures
 };
 
-// Returns the page. `rows` are those of kintsugi accuracy and of rate_row(), for the tables; empty: no table.
-std::string report_page(const PageHead& head, const std::vector<Source>& files, const std::vector<Json>& rows,
-                        const std::vector<Figure>& figures);
+// Returns the page. `sources` are listed at its beginning. `rows`, of kintsugi accuracy and of rate_row(),
+// are for the tables at its end; without rows there is no table.
+std::string report_page(const PageHead& head, const std::vector<Source>& sources,
+                        const std::vector<Json>& rows, const std::vector<Figure>& figures);
 
 }  // namespace kintsugi::tools

@@ -12,13 +12,14 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Returns a file name: "uniform, m = 32" gives uniform-m-32, and "offset:-8" offset-minus8.
+// Returns a title as a part of a file name: "uniform, m = 32" gives uniform-m-32, "offset:-8" offset-minus8.
 std::string file_name(const std::string& title) {
   std::string name;
   char previous = ' ';
   for (const char c : title) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.';
-    if (plain) {
+    const bool is_kept =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.';
+    if (is_kept) {
       name += c;
     } else if (c == '-' && previous == ':') {
       name += "minus";
@@ -82,9 +83,9 @@ std::vector<std::string> write_pictures(const PictureFolders& folders, const std
   std::set<std::string> names;  // different titles may give the same name
   for (const Figure& figure : figures) {
     for (const Picture& picture : figure.pictures) {
-      const std::string first = file_name(figure.title) + "-" + file_name(picture.name);
-      std::string name = first;
-      for (int number = 2; !names.insert(name).second; ++number) name = fmt::format("{}-{}", first, number);
+      const std::string base = file_name(figure.title) + "-" + file_name(picture.name);
+      std::string name = base;
+      for (int suffix = 2; !names.insert(name).second; ++suffix) name = fmt::format("{}-{}", base, suffix);
       write_picture(folders, name, picture.chart, written);
     }
   }

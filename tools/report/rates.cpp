@@ -40,7 +40,7 @@ std::string number_text(const Json& number) {
 // Returns the batch count; files of older versions have no batches.
 std::int64_t batch_of(const Json& row) { return row.at("problem").value("batch", std::int64_t{1}); }
 
-// Returns the conditions that distinguish curves of the same scheme: device or threads, batch, prepared
+// Returns the conditions that distinguish lines of the same scheme: device or threads, batch, prepared
 // operand.
 std::string conditions_text(const Json& document, const Json& row) {
   std::string text =
@@ -77,18 +77,18 @@ std::string rate_table_row(const Json& row) {
 
 Json rate_row(const Json& document, const Json& row) {
   const Json& engine = row.at("engine");
-  const bool device = on_device(row);
+  const bool is_device_row = on_device(row);
   const double rate = read_number(row.at("rate"));
   return {{"problem", row.at("problem")},
           {"distribution", row.at("distribution")},
           {"scheme", row.at("name")},
           {"engine", engine.is_null() ? Json("plain loop") : engine},
           {"accumulator", conditions_text(document, row)},
-          {"rate", device ? Json() : Json(1e-9 * rate)},
-          {"device_rate", device ? Json(1e-12 * rate) : Json()},
+          {"rate", is_device_row ? Json() : Json(1e-9 * rate)},
+          {"device_rate", is_device_row ? Json(1e-12 * rate) : Json()},
           {"ratio_to_native", row.at("ratios").value("native", Json())},
           {"of_ceiling", row.value("of_ceiling", Json())},
-          {"ceilings", device ? document.at("ceilings") : Json()},
+          {"ceilings", is_device_row ? document.at("ceilings") : Json()},
           {"bench", row}};
 }
 

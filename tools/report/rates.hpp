@@ -1,4 +1,4 @@
-// Rows of kintsugi bench on pages.
+// Rows of kintsugi bench in the form of figures, and their table on a page.
 #pragma once
 
 #include <string>
@@ -8,10 +8,15 @@
 
 namespace kintsugi::tools {
 
-// Returns a row of kintsugi bench in the form for figures: its name as scheme; threads, batch and prepared
-// operand as accumulator, by which figures distinguish lines; "rate" in GFLOP/s and "ratio_to_native", null
-// if there is none; the row itself as "bench". A row of a device has the device's name instead of the
-// threads, "device_rate" in TFLOP/s instead of the rate, "of_ceiling" and the document's "ceilings".
+// Returns a row of kintsugi bench in the form that figures take, in which a row has a scheme, an engine and
+// an accumulator that distinguish lines. The members are:
+//   "scheme"           the row's name
+//   "accumulator"      threads (or the device's name), batch and prepared operand
+//   "rate"             in GFLOP/s; null for a device
+//   "device_rate"      in TFLOP/s; null for the host
+//   "ratio_to_native"  null if native was not timed
+//   "of_ceiling", "ceilings" of the document   null for the host
+//   "bench"            the row itself
 Json rate_row(const Json& document, const Json& row);
 bool is_rate_row(const Json& row);
 

@@ -13,17 +13,16 @@ namespace {
 struct Roofline {
   Chart chart;
   const Json* ceilings = nullptr;
-  std::set<std::string> formats;
+  std::set<std::string> formats;  // of the slices, whose units have ceilings
 };
 
-// Unit of the axes.
-constexpr double tera = 1e-12;
+constexpr double to_tera = 1e-12;
 
 // Returns the point of a row: operations per byte, and 10^12 operations per second.
-std::pair<double, double> place_of(const Json& bench) {
+std::pair<double, double> point_of(const Json& bench) {
   const Json& products = bench.at("products");
   const double operations = (products.is_null() ? 1 : read_number(products)) * read_number(bench.at("rate"));
-  return {operations / read_number(bench.at("bandwidth")), tera * operations};
+  return {operations / read_number(bench.at("bandwidth")), to_tera * operations};
 }
 
 Roofline& roofline_of(const Json& row, std::vector<Roofline>& rooflines) {
@@ -43,11 +42,12 @@ Roofline& roofline_of(const Json& row, std::vector<Roofline>& rooflines) {
 }
 
 double ceiling_of(const Roofline& roofline, const std::string& name) {
-  return tera * read_number(roofline.ceilings->at(name).at("rate"));
+  return to_tera * read_number(roofline.ceilings->at(name).at("rate"));
 }
 
-// Adds the lines of ceilings. The memory's line ends where the line of the fastest units begins. Lines that
-// would not reach the range of the points are left out.
+// Adds the lines of ceilings: horizontal ones for the units, and that of the memory, which rises from the
+// first point's x to the line of the fastest units. A unit's line begins where the memory allows its rate,
+// and is left out if that is beyond the last point.
 void add_ceilings(Roofline& roofline) {
   double first = std::numeric_limits<double>::infinity();
   double last = 0;
@@ -58,21 +58,23 @@ void add_ceilings(Roofline& roofline) {
     }
   }
   int style = 0;
-  double knee = 0;
-  const double memory = ceiling_of(roofline, "copy");
+  double knee = 0;  // operations per byte at which the memory's line meets that of the fastest units
+  const double bandwidth = ceiling_of(roofline, "copy");
   for (const std::string& format : roofline.formats) {
     const double rate = ceiling_of(roofline, format);
-    knee = std::max(knee, rate / memory);
-    if (rate / memory >= last) continue;
-    roofline.chart.limits.push_back({fmt::format("{} units, {:.4g} T/s", format, rate),
-                                     -1,
-                                     ++style,
-                                     {{std::max(first, rate / memory), rate}, {last, rate}}});
+    knee = std::max(knee, rate / bandwidth);
+    if (rate / bandwidth >= last) continue;
+    roofline.chart.limits.push_back({.label = fmt::format("{} units, {:.4g} T/s", format, rate),
+                                     .colour = colour_of_text,
+                                     .style = ++style,
+                                     .points = {{std::max(first, rate / bandwidth), rate}, {last, rate}}});
   }
   const double end = knee > 0 ? std::min(knee, last) : last;
   if (first < end) {
-    roofline.chart.limits.push_back(
-        {fmt::format("memory, {:.3g} TB/s", memory), -1, 0, {{first, memory * first}, {end, memory * end}}});
+    roofline.chart.limits.push_back({.label = fmt::format("memory, {:.3g} TB/s", bandwidth),
+                                     .colour = colour_of_text,
+                                     .style = 0,
+                                     .points = {{first, bandwidth * first}, {end, bandwidth * end}}});
   }
 }
 
@@ -84,7 +86,7 @@ void add_rooflines(const std::vector<Json>& rows, Looks& looks, std::vector<Figu
     if (!row.contains("ceilings") || row.at("ceilings").is_null()) continue;
     Roofline& roofline = roofline_of(row, rooflines);
     const Json& bench = row.at("bench");
-    series_in(roofline.chart, looks.series_of(row, cell(row, "scheme"))).points.push_back(place_of(bench));
+    series_in(roofline.chart, looks.series_of(row, cell(row, "scheme"))).points.push_back(point_of(bench));
     const std::string format = cell(bench, "format");
     if (roofline.ceilings->contains(format)) roofline.formats.insert(format);
   }

@@ -11,9 +11,11 @@ namespace kintsugi::tools {
 
 namespace {
 
-constexpr std::size_t values_in_words = 6;
-constexpr std::size_t names_in_words = 4;
+constexpr std::size_t max_listed_values = 6;
+constexpr std::size_t max_listed_names = 4;
 
+// True if the last value is larger than the first, and each at least (1 - tolerance) times the largest before
+// it.
 bool rises(const std::vector<double>& values, double tolerance) {
   double largest = values.front();
   for (const double value : values) {
@@ -39,13 +41,15 @@ void require_listed(const Json& claim, const Measured& measured) {
 
 std::string names_text(const std::vector<std::string>& names) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), names_in_words); ++i)
+  for (std::size_t i = 0; i < std::min(names.size(), max_listed_names); ++i)
     text += (i == 0 ? "" : "; ") + names[i];
-  return names.size() > names_in_words ? fmt::format("{} and {} more", text, names.size() - names_in_words)
-                                       : text;
+  return names.size() > max_listed_names
+             ? fmt::format("{} and {} more", text, names.size() - max_listed_names)
+             : text;
 }
 
-// Returns the verdict. Where the paper leaves something open, all alternatives have to meet the criterion.
+// Returns the verdict on alternatives, each with true if it meets the criterion. All of them have to: the
+// paper does not say which of them it means.
 Judgement by_alternatives(const std::map<std::string, bool>& alternatives,
                           const std::vector<std::string>& missed) {
   const auto held = std::count_if(alternatives.begin(), alternatives.end(),
@@ -125,7 +129,7 @@ std::string measured_text(const Measured& measured) {
   for (const SeriesValues& series : measured) {
     if (series.values.empty()) continue;
     text += fmt::format("{}{}: ", text.empty() ? "" : "; ", series.name);
-    if (series.values.size() <= values_in_words) {
+    if (series.values.size() <= max_listed_values) {
       for (std::size_t i = 0; i < series.values.size(); ++i)
         text += fmt::format("{}{:.3g}", i == 0 ? "" : ", ", series.values[i]);
     } else {

@@ -26,7 +26,8 @@ const Json& registered_claims();
 // Returns the claim with the id; fails if there is none, which is an error in the program.
 const Json& registered_claim(const std::string& id);
 
-// True if values meet a criterion of rules.forms.
+// True if the values meet the criterion, which has one of the forms of rules.forms; false if there is no
+// value.
 bool meets(const Json& criterion, const std::vector<double>& values);
 
 // Returns the verdict by the registry's rules. Fails for series that the claim does not list, which is an

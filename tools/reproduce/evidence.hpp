@@ -1,5 +1,5 @@
-// Rows of a figure's sweeps, and the queries by which claims read them. A row has the errors of one method on
-// one problem, distribution and seed.
+// Rows of a figure's sweeps and of its analysis, and the queries by which claims read them. A row of a sweep
+// has the errors of one method on one problem, distribution and seed.
 #pragma once
 
 #include <functional>
@@ -34,7 +34,6 @@ class NoSuchRow : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
-// All rows of a figure, and the queries by which claims read them.
 class Evidence {
  public:
   explicit Evidence(std::vector<Json> rows) : rows_(std::move(rows)) {}
@@ -43,10 +42,11 @@ class Evidence {
   // Returns the rows of a method, ordered by k, then m; fails if there is none.
   std::vector<Json> rows_of(const SchemeOnEngine& method, const Filter& filter) const;
   std::vector<double> errors(const SchemeOnEngine& method, const char* measure, const Filter& filter) const;
-  // Returns pairs of errors; fails if there is none.
+  // Returns the errors of x and y on the same problem, distribution and seed, in the order of x's rows; fails
+  // if there is no such pair.
   std::vector<ErrorPair> pairs(const SchemeOnEngine& x, const SchemeOnEngine& y, const char* measure,
                                const Filter& filter) const;
-  // Returns every k of the rows.
+  // Returns every k of the rows that pass the filter.
   std::set<double> lengths(const Filter& filter) const;
   double largest_k() const;
 
@@ -54,11 +54,11 @@ class Evidence {
   std::vector<Json> rows_;
 };
 
-Filter everywhere();
+Filter everywhere();  // passes all rows
 Filter in_distribution(const std::string& text);
 // Returns a filter for distributions NAME:P with P from `min` to `max`.
 Filter with_parameter(const std::string& name, double min, double max);
-Filter from_k(double min);
+Filter from_k(double min);  // passes rows with k >= min
 Filter at_k(double k);
 Filter both(const Filter& x, const Filter& y);
 

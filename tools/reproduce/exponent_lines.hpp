@@ -8,7 +8,7 @@
 
 namespace kintsugi::tools {
 
-// Numbers of the chart's colours, and of its dashes with their markers (Series::style).
+// Indices of a line's colour (Series::colour) and of its dashes and marker (Series::style).
 struct LineStyle {
   int colour = 0;
   int dashes = 0;

@@ -20,17 +20,17 @@ struct Claim {
 };
 
 struct PaperSweep {
-  std::string name;  // part of its file name; "" for the only sweep
+  std::string name;  // the sweep's file is FIGURE-NAME.json; "" for the only sweep: FIGURE.json
   SweepTexts lists;
 };
 
-// A document with "rows" that no sweep makes: all rows of a figure, or rows in addition to those of its
-// sweeps.
+// A document with a member "rows" that other code than a sweep makes: all rows of a figure, or rows in
+// addition to those of its sweeps.
 struct Analysis {
   std::string format;  // name in docs/schema: "slice-counts"
-  std::function<Json(bool quick)> document;
+  std::function<Json(bool quick)> make_document = {};
   std::function<std::vector<Figure>(const Json& document)> draw = {};  // set if there are no sweeps
-  std::string name = {};  // part of its file name if there are sweeps
+  std::string name = {};  // the document's file is FIGURE-NAME.json; "" if there are no sweeps: FIGURE.json
 };
 
 struct PaperFigure {
@@ -39,9 +39,9 @@ struct PaperFigure {
   std::string place;  // "Fig. 8, section 4.1"
   std::string subject;
   std::string conditions;  // conditions of the measurements, and how they differ from the paper's
-  std::vector<PaperSweep> sweeps;
-  Selection drawn;
-  std::vector<Claim> claims;
+  std::vector<PaperSweep> sweeps = {};
+  Selection drawn = {};  // pictures of the sweeps' rows
+  std::vector<Claim> claims = {};
   Analysis analysis = {};
 };
 
@@ -56,6 +56,7 @@ std::vector<PaperFigure> study_figures();
 std::vector<PaperFigure> mixpert_figures();
 PaperFigure mixpert_levels_figure();
 PaperFigure mixpert_arithmetic_figure();
+PaperFigure mixpert_programs_figure();
 std::vector<PaperFigure> dgemm_tc_figures();
 std::vector<PaperFigure> accumulation_figures();
 

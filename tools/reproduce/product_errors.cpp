@@ -14,10 +14,10 @@ namespace kintsugi::tools {
 
 namespace {
 
-constexpr std::int64_t quick_edge = 32;
-constexpr std::int64_t quick_length = 256;
-constexpr double limits[] = {1e-7, 1e-6, 1e-5,
-                             1e-4};  // differences below which shares of elements are counted
+constexpr std::int64_t quick_edge = 32;     // most rows, and columns, of C with --quick
+constexpr std::int64_t quick_length = 256;  // largest k with --quick
+// Relative differences to the native product below which the shares of elements are counted.
+constexpr double limits[] = {1e-7, 1e-6, 1e-5, 1e-4};
 
 using View = core::MatrixView<const float>;
 
@@ -47,10 +47,10 @@ float rounded_to_fp16(float value) {
   return std::fabs(rounded) > largest ? std::copysign(HUGE_VALF, value) : rounded;
 }
 
-// One cell of a study: operands, exact product, native product.
-class Cell {
+// Operands of one distribution, shape and seed of a study, with their exact and their native product.
+class StudyCase {
  public:
-  Cell(const ProductErrors& study, std::string distribution, const Shape& shape, std::uint64_t seed)
+  StudyCase(const ProductErrors& study, std::string distribution, const Shape& shape, std::uint64_t seed)
       : study_(study), distribution_(std::move(distribution)), shape_(shape), seed_(seed),
         a_(operand(study, distribution_, lab::Side::a, seed, shape.m, shape.k)),
         b_(operand(study, distribution_, lab::Side::b, seed, shape.k, shape.n)), exact_(make_exact()),
@@ -61,7 +61,7 @@ class Cell {
  private:
   lab::ExactReference<float> make_exact() const {
     lab::CheckOptions options;
-    options.work_limit = 0;
+    options.work_limit = 0;  // so that max_elements alone decides how many elements are compared
     options.max_elements = study_.max_elements;
     options.seed = sample_seed;
     lab::Product<float> product;
@@ -70,6 +70,7 @@ class Cell {
     return {product, shape_.m, shape_.n, options};
   }
   std::vector<float> run(const SchemeOnEngine& method) const;
+  // Returns the errors of a product, and fills `elements` with those of the compared elements.
   Json errors_of(const std::vector<float>& c, std::vector<lab::ElementError>& elements) const;
   Json shares_of(const std::vector<lab::ElementError>& elements) const;
 
@@ -83,7 +84,7 @@ class Cell {
   std::vector<float> native_;
 };
 
-std::vector<float> Cell::run(const SchemeOnEngine& method) const {
+std::vector<float> StudyCase::run(const SchemeOnEngine& method) const {
   std::vector<float> c(static_cast<std::size_t>(shape_.m * shape_.n));
   const Handle handle = make_handle();
   const Plan plan =
@@ -92,7 +93,7 @@ std::vector<float> Cell::run(const SchemeOnEngine& method) const {
   return c;
 }
 
-Json Cell::errors_of(const std::vector<float>& c, std::vector<lab::ElementError>& elements) const {
+Json StudyCase::errors_of(const std::vector<float>& c, std::vector<lab::ElementError>& elements) const {
   Json errors = errors_document(
       exact_.measure(row_major(c, shape_.m, shape_.n), row_major(native_, shape_.m, shape_.n), &elements));
   errors["mean_relative_long_double"] = nullptr;
@@ -104,7 +105,7 @@ Json Cell::errors_of(const std::vector<float>& c, std::vector<lab::ElementError>
   return errors;
 }
 
-Json Cell::shares_of(const std::vector<lab::ElementError>& elements) const {
+Json StudyCase::shares_of(const std::vector<lab::ElementError>& elements) const {
   Json shares = Json::array();
   for (const double limit : limits) {
     const auto below = std::count_if(elements.begin(), elements.end(), [&](const lab::ElementError& element) {
@@ -117,7 +118,7 @@ Json Cell::shares_of(const std::vector<lab::ElementError>& elements) const {
   return shares;
 }
 
-Json Cell::row(const SchemeOnEngine& method) const {
+Json StudyCase::row(const SchemeOnEngine& method) const {
   std::vector<float> c = run(method);
   if (study_.fp16_output) std::transform(c.begin(), c.end(), c.begin(), rounded_to_fp16);
   std::vector<lab::ElementError> elements;
@@ -140,13 +141,13 @@ Shape cut_down(const Shape& shape) {
 
 void add_rows(Json& rows, const ProductErrors& study, const std::string& distribution, const Shape& shape,
               std::uint64_t seed) {
-  const Cell cell(study, distribution, shape, seed);
-  std::set<std::string> measured;  // native rows have no accumulator, so several methods share them
+  const StudyCase study_case(study, distribution, shape, seed);
+  std::set<std::string> rows_made;  // native rows have no accumulator, so several methods share them
   for (const auto& scheme : study.schemes) {
     for (const SchemeOnEngine& method : study.methods) {
       const std::string accumulator = scheme == "native" ? "" : method.accumulator;
-      if (measured.insert(scheme + " " + method.engine + " " + accumulator).second)
-        rows.push_back(cell.row({scheme, method.engine, accumulator}));
+      if (rows_made.insert(scheme + " " + method.engine + " " + accumulator).second)
+        rows.push_back(study_case.row({scheme, method.engine, accumulator}));
     }
   }
 }
@@ -157,15 +158,16 @@ std::string positive_text(const std::string& distribution) { return distribution
 
 Json product_errors(const std::vector<ProductErrors>& studies, bool quick) {
   Json result = document("product-errors");
+  // "samples" tells a document of --quick from one of a full run.
   result["samples"] = quick ? quick_edge : studies.front().shapes.front().m;
   result["seed"] = sample_seed;
   result["rows"] = Json::array();
   for (const ProductErrors& study : studies) {
     for (const auto& distribution : study.distributions) {
-      std::set<std::string> done;  // distinct shapes, some of which --quick makes equal
+      std::set<std::string> shapes_done;  // --quick makes some shapes equal
       for (const Shape& full : study.shapes) {
         const Shape shape = quick ? cut_down(full) : full;
-        if (!done.insert(fmt::format("{}x{}x{}", shape.m, shape.n, shape.k)).second) continue;
+        if (!shapes_done.insert(fmt::format("{}x{}x{}", shape.m, shape.n, shape.k)).second) continue;
         for (const std::uint64_t seed : quick ? std::vector{study.seeds.front()} : study.seeds)
           add_rows(result["rows"], study, distribution, shape, seed);
       }

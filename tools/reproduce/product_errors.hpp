@@ -17,13 +17,13 @@ struct ProductErrors {
   std::vector<std::string> distributions;
   std::vector<Shape> shapes;
   std::vector<std::uint64_t> seeds;
-  std::string native = "reference";  // engine of the native product in Max_error and MRED
+  std::string native = "reference";  // engine whose native product Max_error and MRED compare with
   bool positive = false;             // operands are the distribution's absolute values
   bool fp16_output = false;          // results are rounded to FP16 before the comparison
   std::int64_t max_elements = 4096;
 };
 
-// Returns the distribution as in rows with `positive` set, such as "uniform, positive".
+// Returns the distribution's name in rows of a study with `positive` set, such as "uniform, positive".
 std::string positive_text(const std::string& distribution);
 
 // Returns a document of docs/schema/product-errors.schema.json. Its rows have the members of a sweep's rows
@@ -32,7 +32,8 @@ std::string positive_text(const std::string& distribution);
 // columns and 256 inner indices.
 Json product_errors(const std::vector<ProductErrors>& studies, bool quick);
 
-// Returns a filter for rows of product_errors() that compare with the engine's native product.
+// Returns a filter for the rows of product_errors() whose Max_error and MRED compare with this engine's
+// native product.
 Filter against_native(const std::string& engine);
 // Returns a filter for rows of sweeps, which have no member "native".
 Filter of_sweeps();

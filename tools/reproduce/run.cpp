@@ -20,8 +20,8 @@ std::string command_of(const PaperFigure& figure, const ReproduceOptions& option
                      options.quick ? " --quick" : "");
 }
 
-constexpr double quick_rows = 32;  // most rows, and columns
-constexpr double quick_length = 256;
+constexpr double quick_rows = 32;     // largest m, and n, with --quick
+constexpr double quick_length = 256;  // largest k with --quick
 
 std::string scaled_down(double size, double factor) {
   return fmt::format("{:.0f}", std::ceil(size / std::max(factor, 1.0)));
@@ -49,8 +49,8 @@ void scale_shapes(std::vector<std::string>& shapes) {
   }
 }
 
-// Returns lists for --quick. The sizes of a sweep keep their proportions, so that an axis has as many values
-// as before, or nearly.
+// Returns the lists of a sweep for --quick. Sizes keep their proportions, so that an axis of a chart has
+// nearly as many values as in a full run.
 SweepTexts quick_lists(SweepTexts lists) {
   for (auto& [name, words] : lists) {
     if (name == "seeds") words.resize(1);
@@ -61,13 +61,13 @@ SweepTexts quick_lists(SweepTexts lists) {
   return lists;
 }
 
-// Results of a figure's sweeps.
+// Results of a figure's sweeps and of its analysis.
 struct Results {
   std::vector<Source> sources;
-  std::vector<Json> rows;      // rows of sweeps
-  std::size_t other_rows = 0;  // number of rows of an analysis
+  std::vector<Json> rows;         // rows of the sweeps
+  std::size_t analysis_rows = 0;  // number of rows of the analysis
   std::vector<Figure> figures;
-  int refused = 0;
+  int refused = 0;  // number of rows left out, since their scheme refuses their operands
   int bound_violations = 0;
   std::string first_violation;
 };
@@ -89,8 +89,8 @@ Results run_sweeps(const PaperFigure& figure, const ReproduceOptions& options) {
   return measured;
 }
 
-// Fails if a file of --quick would overwrite one of a full run, or the reverse. (Sweeps detect this by their
-// rows.)
+// Fails if a document of --quick would overwrite one of a full run, or the reverse: their "samples" differ.
+// (run_sweep() detects this by the rows of its file.)
 void require_same_samples(const std::string& file, const Json& document) {
   if (!std::filesystem::exists(file)) return;
   InputFile input(file);
@@ -102,15 +102,16 @@ void require_same_samples(const std::string& file, const Json& document) {
 }
 
 void add_analysis(Results& measured, const PaperFigure& figure, const ReproduceOptions& options) {
-  const std::string& part = figure.analysis.name;
-  const std::string file = options.folder + "/" + figure.name + (part.empty() ? "" : "-" + part) + ".json";
+  const std::string suffix = figure.analysis.name.empty() ? "" : "-" + figure.analysis.name;
+  const std::string file = options.folder + "/" + figure.name + suffix + ".json";
   const Json document = options.recorded ? recorded_document(file, figure.analysis.format)
-                                         : figure.analysis.document(options.quick);
+                                         : figure.analysis.make_document(options.quick);
   if (!options.recorded) {
     require_same_samples(file, document);
+    // Many rows in addition to those of sweeps are written like a sweep's, one on a line.
     write_text(file, figure.sweeps.empty() ? document.dump(1) + "\n" : results_text(document));
   }
-  measured.other_rows = document.at("rows").size();
+  measured.analysis_rows = document.at("rows").size();
   if (figure.analysis.draw) measured.figures = figure.analysis.draw(document);
   measured.sources.push_back({file, document, command_of(figure, options)});
 }
@@ -118,7 +119,7 @@ void add_analysis(Results& measured, const PaperFigure& figure, const ReproduceO
 Results results_of(const PaperFigure& figure, const ReproduceOptions& options) {
   Results measured;
   if (!figure.sweeps.empty()) measured = run_sweeps(figure, options);
-  if (figure.analysis.document) add_analysis(measured, figure, options);
+  if (figure.analysis.make_document) add_analysis(measured, figure, options);
   return measured;
 }
 
@@ -136,11 +137,11 @@ Json measured_document(const Measured& measured) {
 Json claim_document(const Claim& claim, const Evidence& evidence, bool quick) {
   const Json& registered = registered_claim(claim.id);
   Measured measured;
-  std::string missing;
+  std::string missing_row;
   try {
     measured = claim.measure(evidence);
   } catch (const NoSuchRow& error) {
-    missing = error.what();
+    missing_row = error.what();
   }
   Json result = {{"id", claim.id},
                  {"kind", registered.at("kind")},
@@ -154,15 +155,15 @@ Json claim_document(const Claim& claim, const Evidence& evidence, bool quick) {
   const Judgement judgement = judge(registered, measured);
   result["verdict"] = judgement.verdict;
   result["reason"] = judgement.why;
-  if (!missing.empty()) {
-    result["reason"] = judgement.why + " (" + missing + ")";
+  if (!missing_row.empty()) {
+    result["reason"] = judgement.why + " (" + missing_row + ")";
   } else if (judgement.verdict != "agrees" && !claim.explanation.empty()) {
     result["reason"] = judgement.why + " " + claim.explanation;
   }
   return result;
 }
 
-// Returns the rows with their commits, which claims may query.
+// Returns the rows of all documents, each with its document's commit, by which claims may filter.
 std::vector<Json> rows_with_commits(const std::vector<Source>& sources) {
   std::vector<Json> rows;
   for (const Source& source : sources) {
@@ -227,7 +228,7 @@ Json reproduce_figure(const PaperFigure& figure, const ReproduceOptions& options
           {"commits", commits},
           {"page", page},
           {"pictures", write_pictures({.svg = pictures, .png = pictures}, measured.figures)},
-          {"rows", measured.rows.size() + measured.other_rows},
+          {"rows", measured.rows.size() + measured.analysis_rows},
           {"refused", measured.refused},
           {"bound_violations", measured.bound_violations},
           {"first_violation", measured.first_violation},

@@ -9,8 +9,8 @@ namespace kintsugi::tools {
 
 struct ReproduceOptions {
   std::string folder;
-  bool quick = false;     // m, n scaled down to 32, k to 256, one seed: no verdicts
-  bool recorded = false;  // uses the rows in the folder, made by any commit: nothing is run
+  bool quick = false;     // true: m and n are scaled down to 32, k to 256; one seed and no verdicts
+  bool recorded = false;  // true: runs nothing, reads the rows in the folder, whatever commit made them
 };
 
 // Writes NAME.json (NAME-SWEEP.json), NAME.html and pictures into the folder, continuing existing sweeps;

@@ -45,8 +45,8 @@ void print_json(const SitesRequest& request, const std::vector<sites::TableSite>
 std::string inputs_text(const sites::TableSite& site) {
   std::string text;
   for (const sites::SiteInput& input : site.record.inputs)
-    text +=
-        fmt::format("{}{} of {}#{}", text.empty() ? "" : ", ", input.operand, input.callee, input.ordinal);
+    text += fmt::format("{}{} of {}{}{}#{}", text.empty() ? "" : ", ", input.operand, input.function,
+                        input.function.empty() ? "" : ":", input.callee, input.ordinal);
   return text;
 }
 

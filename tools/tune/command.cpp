@@ -1,5 +1,5 @@
-// kintsugi tune-program: the cheapest precision of every call of BLAS under an error limit for the whole
-// program.
+// kintsugi tune-program: the cheapest precision of every call of BLAS or cuBLAS under an error limit for the
+// whole program.
 #include <memory>
 
 #include "command_line.hpp"
@@ -20,6 +20,8 @@ void check(const TuneRequest& request) {
          request.command.empty() ? "is missing: the metric command needs one" : "needs --metric command");
   if (request.metric == "command" && !request.output.empty())
     fail("--output", "has no use with --metric command, which compares no file");
+  if (!request.has_site_outputs() && request.metric != "command" && request.output.empty())
+    fail("--output", "is needed with --library cublas, whose results stay in device memory");
   check_writable(request.sites_file);
 }
 
@@ -57,7 +59,7 @@ constexpr const char* footer =
     "  kintsugi tune-program --limit 1e-5 --output Y.npy --validate 5 -- ./perceptron 128 96 160 Y.npy\n"
     "  KINTSUGI_SITES=sites.json kintsugi run --blas -- ./perceptron 128 96 160 Y.npy\n"
     "\n"
-    "The program runs under the BLAS drop-in, first to find its call sites, then with other levels at a "
+    "The program runs under the drop-in, first to find its call sites, then with other levels at a "
     "time: the most\n"
     "accurate ones at first; then the site that costs most is lowered by a level, as long as the program's "
     "error keeps the\n"
@@ -77,8 +79,12 @@ constexpr const char* footer =
     "same command\n"
     "goes on after an interruption. The whole description: docs/TUNING.md.";
 
-void add_options(CLI::App& command, TuneRequest& request) {
+// What the error is, and of which calls.
+void add_error_options(CLI::App& command, TuneRequest& request) {
   command.add_option("--limit", request.limit, "Largest error of the program")->required();
+  command.add_option("--library", request.library, "Whose calls are tuned: blas or cublas")
+      ->check(one_of({"blas", "cublas"}))
+      ->capture_default_str();
   command.add_option("--metric", request.metric, "frobenius, max or command")
       ->check(one_of({"frobenius", "max", "command"}))
       ->capture_default_str();
@@ -90,6 +96,10 @@ void add_options(CLI::App& command, TuneRequest& request) {
       ->capture_default_str();
   command.add_option("--output", request.output,
                      "File that the program writes, .npy, removed before each run [the sites' last outputs]");
+}
+
+// How levels are searched, and what is written.
+void add_search_options(CLI::App& command, TuneRequest& request) {
   command
       .add_option("--levels", request.levels, "Levels NAME or NAME@WEIGHT, the most accurate first [by type]")
       ->delimiter(',');
@@ -97,7 +107,8 @@ void add_options(CLI::App& command, TuneRequest& request) {
       ->check(one_of({"greedy", "estimated", "exhaustive"}))
       ->capture_default_str();
   command
-      .add_option("--cost", request.cost, "time in BLAS, or weights: multiplications by the levels' weights")
+      .add_option("--cost", request.cost,
+                  "time in the library, or weights: multiplications by the levels' weights")
       ->check(one_of({"time", "weights"}))
       ->capture_default_str();
   command.add_option("--repeat", request.repeat, "Runs of each combination, of which the quickest counts")
@@ -123,9 +134,11 @@ void add_options(CLI::App& command, TuneRequest& request) {
 void add_tune_program(CLI::App& program, Action& action) {
   auto request = std::make_shared<TuneRequest>();
   CLI::App* command = program.add_subcommand(
-      "tune-program", "Find the cheapest precision of every BLAS call of a program under an error limit");
+      "tune-program",
+      "Find the cheapest precision of every BLAS or cuBLAS call of a program under an error limit");
   command->footer(footer);
-  add_options(*command, *request);
+  add_error_options(*command, *request);
+  add_search_options(*command, *request);
   command->callback([request, &action] { action = [request] { run(*request); }; });
 }
 

@@ -61,10 +61,10 @@ Json step_json(const Tuning& tuning, const Step& step) {
 }
 
 Json arguments_json(const TuneRequest& request) {
-  return {{"limit", request.limit},         {"metric", request.metric}, {"command", request.command},
-          {"reference", request.reference}, {"output", request.output}, {"search", request.search},
-          {"cost", request.cost},           {"repeat", request.repeat}, {"min_share", request.min_share},
-          {"program", request.program}};
+  return {{"library", request.library},     {"limit", request.limit},         {"metric", request.metric},
+          {"command", request.command},     {"reference", request.reference}, {"output", request.output},
+          {"search", request.search},       {"cost", request.cost},           {"repeat", request.repeat},
+          {"min_share", request.min_share}, {"program", request.program}};
 }
 
 }  // namespace
@@ -93,6 +93,7 @@ Json tuning_document(const TuneRequest& request, const Tuning& tuning) {
 std::string tune_command(const TuneRequest& request) {
   std::string text =
       fmt::format("kintsugi tune-program --limit {:g} --metric {}", request.limit, request.metric);
+  if (request.library != "blas") text += " --library " + request.library;
   if (!request.command.empty()) text += " --command " + quoted(request.command);
   text +=
       fmt::format(" --reference {} --search {} --cost {}", request.reference, request.search, request.cost);
@@ -139,7 +140,7 @@ std::vector<std::string> site_cells(const TuneRequest& request, const Tuning& tu
 }
 
 std::vector<std::string> step_heads(const TuneRequest& request) {
-  return {"step", "levels", "error", request.cost == "time" ? "time in BLAS" : "cost", "verdict"};
+  return {"step", "levels", "error", request.cost == "time" ? "time of products" : "cost", "verdict"};
 }
 
 std::vector<std::string> step_cells(const TuneRequest& request, const Tuning& tuning, std::size_t i) {
@@ -157,7 +158,7 @@ std::vector<std::string> tuning_sentences(const TuneRequest& request, const Tuni
   std::vector<std::string> sentences{
       fmt::format("The error is {:.3g}, within the limit of {:g}.", outcome.error, request.limit),
       fmt::format("The {} is {}, where the first levels have {} ({:.3g} of it).",
-                  request.cost == "time" ? "time in BLAS" : "cost", cost_text(request, outcome.cost()),
+                  request.cost == "time" ? "time of products" : "cost", cost_text(request, outcome.cost()),
                   cost_text(request, first), first > 0 ? outcome.cost() / first : 1),
       fmt::format("{} of {:.0f} combinations were tried; this call ran the program {} times.",
                   combinations_tried(tuning), combinations(tuning.problem), tuning.runs_made)};

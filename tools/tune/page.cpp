@@ -122,7 +122,7 @@ std::string preface_of(const TuneRequest& request, const Tuning& tuning) {
 std::string tuning_page(const TuneRequest& request, const Tuning& tuning) {
   Json found = tuning_document(request, tuning);
   found["rows"] = found.at("steps");  // what the page counts
-  const std::string cost = request.cost == "time" ? "seconds in BLAS" : "cost";
+  const std::string cost = request.cost == "time" ? "seconds of products" : "cost";
   std::vector<Figure> figures;
   if (tuning.result.steps.size() > 1)
     figures.push_back({"The search",

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "report/pictures.hpp"
 #include "run/preload.hpp"
@@ -65,6 +66,39 @@ std::string last_line(const std::string& path) {
   return last;
 }
 
+// Returns the sites of the cuBLAS drop-in's report, which lists problems, with the members of the BLAS
+// drop-in's sites that the tuner reads. It has no data flow and no results.
+Json sites_of_problems(const Json& problems) {
+  std::map<std::string, Json> sites;
+  for (const Json& problem : problems) {
+    if (!problem.contains("site")) continue;
+    const std::string name = problem.at("site");
+    const auto colon = name.find(':'), at = name.rfind('@');
+    Json& site = sites[name];
+    if (site.is_null())
+      site = {{"site", name},
+              {"module", name.substr(0, colon)},
+              {"function", name.substr(colon + 1, at - colon - 1)},
+              {"calls", 0},
+              {"multiplications", 0.0},
+              {"seconds", 0.0},
+              {"inputs", Json::array()},
+              {"output", nullptr},
+              {"problems", Json::array()}};
+    double multiplications = problem.at("calls");
+    for (const char* const size : {"m", "n", "k", "batch_count"})
+      multiplications *= problem.at(size).get<double>();
+    site["calls"] = site.at("calls").get<std::int64_t>() + problem.at("calls").get<std::int64_t>();
+    site["multiplications"] = site.at("multiplications").get<double>() + multiplications;
+    if (problem.at("device_seconds").is_number())
+      site["seconds"] = site.at("seconds").get<double>() + problem.at("device_seconds").get<double>();
+    site["problems"].push_back(problem);
+  }
+  Json all = Json::array();
+  for (auto& [name, site] : sites) all.push_back(std::move(site));
+  return all;
+}
+
 Json read_json(const std::string& path) {
   std::ifstream file(path);
   return file ? Json::parse(file, nullptr, false) : Json();
@@ -73,7 +107,7 @@ Json read_json(const std::string& path) {
 }  // namespace
 
 Program::Program(const TuneRequest& request)
-    : request_(request), preload_(preload_of("kintsugi_blas", "PROGRAM")),
+    : request_(request), preload_(preload_of("kintsugi_" + request.library, "PROGRAM")),
       work_(std::filesystem::absolute(request.beside(".work")).string()) {}
 
 std::string Program::work_file(const std::string& name) const {
@@ -115,6 +149,8 @@ ProgramRun Program::run(const Json& rules, const std::string& outputs,
   run.output = last_line(work_file("log"));
   const Json report = read_json(work_file("report.json"));
   if (report.is_object() && report.contains("sites")) run.sites = report.at("sites");
+  if (report.is_object() && report.value("format", "") == "kintsugi.cublas-report")
+    run.sites = sites_of_problems(report.at("problems"));
   return run;
 }
 
@@ -122,8 +158,13 @@ ProgramRun Program::run(const Json& rules, const std::string& outputs,
 
 namespace {
 
-// "s" of sgemm_, cblas_sgemm and scipy_cblas_sgemm.
-std::string type_of_symbol(std::string symbol) {
+// Returns the letter that BLAS has for the type of a problem of a report: its member "type", else "s" of
+// sgemm_, cblas_sgemm and scipy_cblas_sgemm.
+std::string type_of(const Json& problem) {
+  static const std::map<std::string, std::string> letters{
+      {"fp32", "s"}, {"fp64", "d"}, {"c32", "c"}, {"c64", "z"}};
+  if (problem.contains("type")) return letters.at(problem.at("type"));
+  std::string symbol = problem.at("symbol");
   for (const std::string prefix : {"scipy_", "cblas_"})
     if (symbol.starts_with(prefix)) symbol.erase(0, prefix.size());
   return symbol.substr(0, 1);
@@ -139,7 +180,7 @@ TunedSite site_of(const Json& json) {
                  .seconds = json.at("seconds"),
                  .problems = json.at("problems"),
                  .inputs = {}};
-  if (!site.problems.empty()) site.type = type_of_symbol(site.problems.front().at("symbol"));
+  if (!site.problems.empty()) site.type = type_of(site.problems.front());
   for (const Json& input : json.at("inputs")) site.inputs.emplace_back(input.at("site"), input.at("calls"));
   std::stable_sort(site.inputs.begin(), site.inputs.end(),
                    [](const auto& one, const auto& other) { return one.second > other.second; });

@@ -15,6 +15,7 @@ struct Level {
 
 struct TuneRequest {
   double limit = 0;
+  std::string library = "blas";      // whose calls are tuned: blas or cublas
   std::string metric = "frobenius";  // or max, command
   std::string command;               // shell command, if the metric is "command"
   std::string reference = "native";  // or exact
@@ -28,6 +29,9 @@ struct TuneRequest {
   std::string sites_file = "sites.json";
   bool json = false;
   std::vector<std::string> program;
+
+  // The cuBLAS drop-in keeps no results of sites, which are in device memory.
+  bool has_site_outputs() const { return library == "blas"; }
 
   // Files beside the configuration: sites.report.json, sites.report.html, sites.state.json, sites.work.
   std::string beside(const std::string& ending) const {

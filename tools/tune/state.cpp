@@ -41,6 +41,7 @@ Json key_of(const TuneRequest& request) {
           {"program_file", version_of(request.program.front())},
           {"folder", std::filesystem::current_path().string()},
           {"seed", seed != nullptr ? Json(seed) : Json()},
+          {"drop_in", request.library},
           {"metric", request.metric},
           {"command", request.command},
           {"reference", request.reference},

@@ -44,7 +44,8 @@ class Tuner {
   // ---------------------------------------------------------------- runs
 
   ProgramRun run_program(const Json& rules, const std::string& outputs, std::optional<std::int64_t> seed) {
-    ProgramRun run = program_.run(rules, has_reference() ? outputs : "", seed);
+    const bool keeps_outputs = has_reference() && request_.has_site_outputs();
+    ProgramRun run = program_.run(rules, keeps_outputs ? outputs : "", seed);
     progress_.show(++tuning_.runs_made, expected_runs());
     // The program ends by the same ^C: its run counts for nothing.
     if (watch_.signal() != 0)
@@ -72,7 +73,8 @@ class Tuner {
     if (run.status != 0)
       fail(request_.program.front(), "the {} ended with status {}: {}", what, run.status, run.output);
     if (run.sites.is_null() || run.sites.empty())
-      fail(request_.program.front(), "the {} made no call of BLAS that the drop-in answers", what);
+      fail(request_.program.front(), "the {} made no call of {} that the drop-in answers", what,
+           request_.library == "blas" ? "BLAS" : "cuBLAS");
     return run;
   }
 
@@ -94,6 +96,7 @@ class Tuner {
     if (!has_reference() || std::filesystem::exists(done)) return;
     const ProgramRun run = required_run(reference_rules(), "making", seed, "reference run");
     const std::string made = program_.work_file("making");
+    std::filesystem::create_directories(made);
     if (!request_.output.empty()) {
       if (!std::filesystem::exists(request_.output))
         fail("--output", "the program wrote no {}", request_.output);

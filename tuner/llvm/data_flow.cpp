@@ -1,21 +1,21 @@
 #include "data_flow.hpp"
 
-#include <llvm/Analysis/CFG.h>
-#include <llvm/Analysis/LoopInfo.h>
-#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Constants.h>
-#include <llvm/IR/Dominators.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
-#include <llvm/Transforms/Utils/Cloning.h>
-#include <llvm/Transforms/Utils/PromoteMemToReg.h>
+#include <llvm/IR/Module.h>
 
-#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "function_copy.hpp"
 
 namespace kintsugi::pass {
 
 namespace {
-
-using Objects = llvm::SmallVector<const llvm::Value*, 4>;
 
 bool is_zero(const llvm::Value* value) {
   const auto* const constant = llvm::dyn_cast<llvm::Constant>(value);
@@ -42,94 +42,270 @@ bool refers_to_zero(const llvm::Value* pointer) {
   return is_stored;
 }
 
-// A copy of a function whose local variables are values, as far as they can be: the function itself may be
-// compiled without optimisation, in which every use of a pointer loads it again.
-class Copy {
- public:
-  explicit Copy(llvm::Function& function) : function_(llvm::CloneFunction(&function, values_)) {
-    dominators_.recalculate(*function_);
-    promote();
-    loops_.analyze(dominators_);
-  }
-  ~Copy() { function_->eraseFromParent(); }
-  Copy(const Copy&) = delete;
-  Copy& operator=(const Copy&) = delete;
+// Memory: a value of the function that is analysed, or what is found by loading pointers from there, each at a
+// constant offset in bytes, as a member of a struct is.
+struct Object {
+  const llvm::Value* base = nullptr;
+  std::vector<std::int64_t> loads = {};
+  std::optional<std::int64_t> offset =
+      0;  // of the pointer from the memory's first byte; nullopt: not constant
 
-  const llvm::CallBase& call_of(const CallSite& site) const {
-    return *llvm::cast<llvm::CallBase>(values_.lookup(site.call));
-  }
-
-  bool can_reach(const llvm::CallBase& from, const llvm::CallBase& to) const {
-    if (&from == &to) return loops_.getLoopFor(from.getParent()) != nullptr;
-    return llvm::isPotentiallyReachable(&from, &to, nullptr, &dominators_, &loops_);
-  }
-
-  Objects objects_of(const llvm::Value* pointer) {
-    Objects objects;
-    if (!pointer->getType()->isPointerTy()) return objects;
-    constexpr unsigned no_limit = 0;
-    llvm::getUnderlyingObjects(pointer, objects, &loops_, no_limit);
-    llvm::erase_if(objects, [](const llvm::Value* object) { return llvm::isa<llvm::ConstantData>(object); });
-    return objects;
-  }
-
- private:
-  void promote() {
-    std::vector<llvm::AllocaInst*> variables;
-    for (llvm::Instruction& instruction : function_->getEntryBlock())
-      if (auto* const variable = llvm::dyn_cast<llvm::AllocaInst>(&instruction))
-        if (llvm::isAllocaPromotable(variable)) variables.push_back(variable);
-    if (!variables.empty()) llvm::PromoteMemToReg(variables, dominators_);
-  }
-
-  llvm::ValueToValueMapTy values_;
-  llvm::Function* function_;
-  llvm::DominatorTree dominators_;
-  llvm::LoopInfo loops_;
+  bool operator==(const Object&) const = default;
 };
+using Objects = std::vector<Object>;
 
-bool have_common(const Objects& one, const Objects& other) {
-  return std::any_of(one.begin(), one.end(),
-                     [&](const llvm::Value* object) { return llvm::is_contained(other, object); });
+void add_objects(Objects& objects, const Objects& more) {
+  for (const Object& object : more)
+    if (!llvm::is_contained(objects, object)) objects.push_back(object);
+}
+
+bool is_same_memory(const Object& one, const Object& other) {
+  return one.base == other.base && one.loads == other.loads;
+}
+
+// True if two pointers may point to one matrix. In one function parts of a matrix count as the matrix;
+// through calls only pointers to one place do, since programs keep several matrices in one piece of memory.
+bool have_common(const Objects& one, const Objects& other, bool is_one_function) {
+  for (const Object& x : one)
+    for (const Object& y : other)
+      if (is_same_memory(x, y) && (is_one_function || !x.offset || !y.offset || x.offset == y.offset))
+        return true;
+  return false;
+}
+
+std::optional<std::int64_t> sum(std::optional<std::int64_t> x, std::optional<std::int64_t> y) {
+  return x && y ? std::optional(*x + *y) : std::nullopt;
+}
+
+// What is reached from these pointers by the loads and the last offset of an object.
+Objects continued(Objects pointers, const Object& object) {
+  for (Object& pointer : pointers) {
+    if (object.loads.empty()) {
+      pointer.offset = sum(pointer.offset, object.offset);
+      continue;
+    }
+    const std::size_t first = pointer.loads.size();
+    pointer.loads.insert(pointer.loads.end(), object.loads.begin(), object.loads.end());
+    pointer.loads[first] += pointer.offset.value_or(0);
+    pointer.offset = object.offset;
+  }
+  return pointers;
 }
 
 struct Operand {
   char name;
-  unsigned position;
+  Objects objects;
 };
 
-// Operands that a call reads: not C where beta is known to be zero.
-std::vector<Operand> operands_read(const CallSite& site, const llvm::CallBase& call) {
-  const GemmCallee& callee = site.callee;
-  std::vector<Operand> operands = {{'A', callee.a}, {'B', callee.b}};
-  const llvm::Value* const beta = call.getArgOperand(callee.beta);
-  if (!(callee.beta_is_reference ? refers_to_zero(beta) : is_zero(beta))) operands.push_back({'C', callee.c});
-  return operands;
-}
+// A site as one function sees it: its own call, or a call of a function that comes to the site.
+struct Effect {
+  CallSite* site;
+  const llvm::CallBase* position;
+  const llvm::CallBase* own_call;  // nullptr: the site is in a called function
+  std::vector<Operand> read;
+  Objects written;
+};
 
 bool has_all_arguments(const CallSite& site) { return site.call->arg_size() >= site.callee.arguments; }
 
-void add_inputs_of(CallSite& site, const std::vector<CallSite>& sites, Copy& copy) {
-  const llvm::CallBase& call = copy.call_of(site);
-  for (const Operand& operand : operands_read(site, call)) {
-    const Objects read = copy.objects_of(call.getArgOperand(operand.position));
-    for (const CallSite& other : sites) {
-      if (!has_all_arguments(other)) continue;
-      const llvm::CallBase& writer = copy.call_of(other);
-      const Objects written = copy.objects_of(writer.getArgOperand(other.callee.c));
-      if (have_common(read, written) && copy.can_reach(writer, call))
-        site.record.inputs.push_back({operand.name, other.record.callee, other.record.ordinal});
+class ModuleFlow;
+
+// Sites that a function comes to, in the memory that it sees.
+class FunctionFlow {
+ public:
+  FunctionFlow(ModuleFlow& module, llvm::Function& function, std::vector<CallSite>* sites);
+
+  const std::vector<Effect>& effects() const { return effects_; }
+  // Objects of this function's effects, as the caller of `call` sees them; local memory is left out, unless
+  // the function returns it.
+  Objects seen_by_caller(const Objects& objects, const llvm::CallBase& call, FunctionFlow& caller) const;
+  const Objects& returned() const { return returned_; }
+  Objects objects_of(const llvm::Value& pointer, int depth = 0);
+
+ private:
+  void add_own_effects(std::vector<CallSite>& sites);
+  void add_effects_of_calls();
+  void connect() const;
+  Objects objects_of_load(const llvm::LoadInst& load, int depth);
+
+  ModuleFlow& module_;
+  FunctionCopy copy_;
+  std::vector<Effect> effects_;
+  Objects returned_;
+};
+
+// The functions of a module that come to sites. Each is analysed once, after those that it calls.
+class ModuleFlow {
+ public:
+  explicit ModuleFlow(std::vector<FunctionSites>& all) {
+    for (FunctionSites& one : all) sites_[one.function] = &one.sites;
+  }
+
+  // The analysis of a function; nullptr where it comes to no site and returns no pointer, or calls itself and
+  // is not finished.
+  FunctionFlow* flow_of(llvm::Function* function) {
+    if (function == nullptr || !(relevant_.contains(function) || is_small_and_returns_pointer(*function)))
+      return nullptr;
+    const auto [place, is_new] = flows_.try_emplace(function);
+    if (is_new) {
+      const auto sites = sites_.find(function);
+      auto flow =
+          std::make_unique<FunctionFlow>(*this, *function, sites == sites_.end() ? nullptr : sites->second);
+      flows_[function] = std::move(flow);
+      return flows_[function].get();
+    }
+    return place->second.get();
+  }
+
+  void run() {
+    find_relevant();
+    const std::set<llvm::Function*> all = relevant_;
+    for (llvm::Function* const function : all) flow_of(function);
+  }
+
+ private:
+  // Such a function may return its argument, or a member of it. The limit bounds the pass's time.
+  static bool is_small_and_returns_pointer(const llvm::Function& function) {
+    constexpr unsigned most_instructions = 100;
+    return function.getReturnType()->isPointerTy() && !function.isDeclaration() &&
+           function.getInstructionCount() <= most_instructions;
+  }
+
+  // Functions with sites, and those that call such a function.
+  void find_relevant() {
+    std::vector<llvm::Function*> open;
+    for (const auto& [function, sites] : sites_) open.push_back(function);
+    while (!open.empty()) {
+      llvm::Function* const function = open.back();
+      open.pop_back();
+      if (!relevant_.insert(function).second) continue;
+      for (llvm::User* const user : function->users())
+        if (auto* const call = llvm::dyn_cast<llvm::CallBase>(user);
+            call != nullptr && call->getCalledFunction() == function)
+          open.push_back(call->getFunction());
+    }
+  }
+
+  std::map<llvm::Function*, std::vector<CallSite>*> sites_;
+  std::set<llvm::Function*> relevant_;
+  std::map<llvm::Function*, std::unique_ptr<FunctionFlow>> flows_;
+};
+
+FunctionFlow::FunctionFlow(ModuleFlow& module, llvm::Function& function, std::vector<CallSite>* sites)
+    : module_(module), copy_(function) {
+  if (sites != nullptr) add_own_effects(*sites);
+  add_effects_of_calls();
+  for (const llvm::Instruction& instruction : llvm::instructions(copy_.function()))
+    if (const auto* const end = llvm::dyn_cast<llvm::ReturnInst>(&instruction);
+        end != nullptr && end->getReturnValue() != nullptr)
+      add_objects(returned_, objects_of(*end->getReturnValue()));
+  connect();
+}
+
+// C is read unless beta is known to be zero.
+void FunctionFlow::add_own_effects(std::vector<CallSite>& sites) {
+  for (CallSite& site : sites) {
+    if (!has_all_arguments(site)) continue;
+    const GemmCallee& callee = site.callee;
+    const llvm::CallBase& call = copy_.copy_of(*site.call);
+    const auto objects = [&](unsigned position) { return objects_of(*call.getArgOperand(position)); };
+    Effect effect{
+        &site, &call, &call, {{'A', objects(callee.a)}, {'B', objects(callee.b)}}, objects(callee.c)};
+    const llvm::Value* const beta = call.getArgOperand(callee.beta);
+    if (!(callee.beta_is_reference ? refers_to_zero(beta) : is_zero(beta)))
+      effect.read.push_back({'C', effect.written});
+    effects_.push_back(std::move(effect));
+  }
+}
+
+void FunctionFlow::add_effects_of_calls() {
+  constexpr std::size_t most_effects = 256;  // bounds the time of deep trees of calls
+  for (const llvm::Instruction& instruction : llvm::instructions(copy_.function())) {
+    const auto* const call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+    const FunctionFlow* const called = call != nullptr ? module_.flow_of(call->getCalledFunction()) : nullptr;
+    if (called == nullptr) continue;
+    for (const Effect& inner : called->effects()) {
+      if (effects_.size() >= most_effects) return;
+      Effect effect{inner.site, call, nullptr, {}, called->seen_by_caller(inner.written, *call, *this)};
+      for (const Operand& operand : inner.read)
+        effect.read.push_back({operand.name, called->seen_by_caller(operand.objects, *call, *this)});
+      effects_.push_back(std::move(effect));
     }
   }
 }
 
+// Two sites of one call are connected where that function is analysed.
+void FunctionFlow::connect() const {
+  for (const Effect& reader : effects_) {
+    for (const Effect& writer : effects_) {
+      sites::SiteRecord& record = reader.site->record;
+      const sites::SiteRecord& other = writer.site->record;
+      const bool is_own = other.function == record.function;
+      // An inline function's record is the same in all files, whatever calls it there.
+      if (!is_own && record.file.empty() && !other.file.empty()) continue;
+      const bool is_own_pair = reader.position == reader.own_call && writer.position == writer.own_call;
+      for (const Operand& operand : reader.read) {
+        if (!have_common(operand.objects, writer.written, is_own_pair)) continue;
+        if (!copy_.can_reach(*writer.position, *reader.position)) continue;
+        const sites::SiteInput input{operand.name, other.callee, other.ordinal,
+                                     is_own ? std::string() : other.function, !is_own && other.file.empty()};
+        if (!llvm::is_contained(record.inputs, input)) record.inputs.push_back(input);
+      }
+    }
+  }
+}
+
+Objects FunctionFlow::seen_by_caller(const Objects& objects, const llvm::CallBase& call,
+                                     FunctionFlow& caller) const {
+  Objects seen;
+  for (const Object& object : objects) {
+    if (const auto* const argument = llvm::dyn_cast<llvm::Argument>(object.base)) {
+      if (argument->getArgNo() < call.arg_size())
+        add_objects(seen, continued(caller.objects_of(*call.getArgOperand(argument->getArgNo())), object));
+    } else if (llvm::isa<llvm::GlobalValue>(object.base)) {
+      add_objects(seen, {object});
+    } else if (llvm::any_of(returned_, [&](const Object& result) {
+                 return result.loads.empty() && result.base == object.base;
+               })) {
+      add_objects(seen, {{&call, object.loads, object.offset}});
+    }
+  }
+  return seen;
+}
+
+Objects FunctionFlow::objects_of(const llvm::Value& pointer, int depth) {
+  Objects objects;
+  for (const auto& [value, offset] : copy_.memory_of(pointer)) {
+    Objects origins;
+    const auto* const load = llvm::dyn_cast<llvm::LoadInst>(value);
+    const auto* const call = llvm::dyn_cast<llvm::CallBase>(value);
+    FunctionFlow* const called = call != nullptr ? module_.flow_of(call->getCalledFunction()) : nullptr;
+    if (load != nullptr) origins = objects_of_load(*load, depth);
+    if (called != nullptr) origins = called->seen_by_caller(called->returned(), *call, *this);
+    if (origins.empty()) origins = {{value}};
+    add_objects(objects, continued(origins, {nullptr, {}, offset}));
+  }
+  return objects;
+}
+
+// Returns what lies where the pointer was loaded from, and what this function has stored there.
+Objects FunctionFlow::objects_of_load(const llvm::LoadInst& load, int depth) {
+  constexpr int deepest = 4;
+  if (depth >= deepest) return {};
+  const Objects addresses = objects_of(*load.getPointerOperand(), depth + 1);
+  Objects objects = continued(addresses, {nullptr, {0}, 0});
+  for (const llvm::Instruction& instruction : llvm::instructions(copy_.function())) {
+    const auto* const store = llvm::dyn_cast<llvm::StoreInst>(&instruction);
+    if (store == nullptr || !store->getValueOperand()->getType()->isPointerTy()) continue;
+    constexpr bool is_one_function = false;  // members of a struct are told apart
+    if (have_common(objects_of(*store->getPointerOperand(), depth + 1), addresses, is_one_function))
+      add_objects(objects, objects_of(*store->getValueOperand(), depth + 1));
+  }
+  return objects;
+}
+
 }  // namespace
 
-void add_inputs(std::vector<CallSite>& sites) {
-  if (sites.empty()) return;
-  Copy copy(*sites.front().call->getFunction());
-  for (CallSite& site : sites)
-    if (has_all_arguments(site)) add_inputs_of(site, sites, copy);
-}
+void add_inputs(std::vector<FunctionSites>& all) { ModuleFlow(all).run(); }
 
 }  // namespace kintsugi::pass

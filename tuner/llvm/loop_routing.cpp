@@ -45,13 +45,34 @@ class Arguments {
   std::vector<llvm::Value*> values_;
 };
 
-llvm::FunctionCallee multiply_function(llvm::Module& module, const std::vector<llvm::Value*>& arguments) {
+// Returns a function of the drop-in that may be undefined when the program runs.
+llvm::FunctionCallee weak_function(llvm::Module& module, llvm::StringRef name, llvm::Type* result,
+                                   const std::vector<llvm::Value*>& arguments) {
   std::vector<llvm::Type*> types;
   for (const llvm::Value* const argument : arguments) types.push_back(argument->getType());
-  llvm::Type* const result = llvm::Type::getInt32Ty(module.getContext());
-  const llvm::FunctionCallee callee =
-      module.getOrInsertFunction("kintsugi_site_multiply", llvm::FunctionType::get(result, types, false));
+  llvm::FunctionCallee callee =
+      module.getOrInsertFunction(name, llvm::FunctionType::get(result, types, false));
+  if (auto* const function = llvm::dyn_cast<llvm::Function>(callee.getCallee());
+      function != nullptr && function->isDeclaration()) {
+    function->setLinkage(llvm::GlobalValue::ExternalWeakLinkage);
+    function->setDoesNotThrow();
+  }
   return callee;
+}
+
+// Calls kintsugi_site_loop_end() where the nest ends. The block is not on the way that passes the nest over.
+void add_end(const LoopProduct& product, const LoopAnalyses& analyses) {
+  llvm::BasicBlock* const end = llvm::SplitEdge(product.nest->getHeader(), product.nest->getExitBlock(),
+                                                &analyses.dominators, &analyses.loops);
+  llvm::Instruction* const last = end->getTerminator();
+  llvm::IRBuilder<> builder(last);
+  builder.SetCurrentDebugLocation(product.nest->getStartLoc());
+  llvm::FunctionCallee callee =
+      weak_function(*end->getModule(), "kintsugi_site_loop_end", builder.getVoidTy(), {});
+  llvm::Value* const is_defined = builder.CreateIsNotNull(callee.getCallee());
+  builder.SetInsertPoint(llvm::SplitBlockAndInsertIfThen(is_defined, last, false, nullptr,
+                                                         &analyses.dominators, &analyses.loops));
+  builder.CreateCall(callee);
 }
 
 }  // namespace
@@ -72,12 +93,9 @@ void route(const LoopProduct& product, llvm::GlobalVariable& record, const LoopA
   arguments.add_matrix(product.b, product.inner, product.column);
   arguments.add_matrix(product.c, product.row, product.column);
 
-  llvm::FunctionCallee callee = multiply_function(*preheader->getModule(), arguments.values());
-  if (auto* const function = llvm::dyn_cast<llvm::Function>(callee.getCallee());
-      function != nullptr && function->isDeclaration()) {
-    function->setLinkage(llvm::GlobalValue::ExternalWeakLinkage);
-    function->setDoesNotThrow();
-  }
+  add_end(product, analyses);
+  llvm::FunctionCallee callee = weak_function(*preheader->getModule(), "kintsugi_site_multiply",
+                                              builder.getInt32Ty(), arguments.values());
   llvm::Value* const is_defined = builder.CreateIsNotNull(callee.getCallee());
   llvm::Instruction* const end = llvm::SplitBlockAndInsertIfThen(is_defined, before, false, nullptr,
                                                                  &analyses.dominators, &analyses.loops);

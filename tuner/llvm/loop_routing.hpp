@@ -8,7 +8,7 @@
 namespace kintsugi::pass {
 
 // Inserts before the nest: if the weak symbol kintsugi_site_multiply() is defined and returns true, the nest
-// is passed over; else it runs unchanged.
+// is passed over; else it runs unchanged, and kintsugi_site_loop_end(), if defined, is called after it.
 void route(const LoopProduct& product, llvm::GlobalVariable& record, const LoopAnalyses& analyses);
 
 }  // namespace kintsugi::pass

@@ -43,7 +43,12 @@ class SitesPass : public llvm::PassInfoMixin<SitesPass> {
       if (!function.isDeclaration() && !function.hasAvailableExternallyLinkage())
         functions.push_back(&function);
     std::vector<llvm::GlobalVariable*> records;
-    for (llvm::Function* const function : functions) add_sites(*function, records);
+    std::vector<FunctionSites> all;
+    for (llvm::Function* const function : functions)
+      if (std::vector<CallSite> sites = sites_of(*function); !sites.empty())
+        all.push_back({function, std::move(sites)});
+    if (!all.empty()) add_inputs(all);
+    for (FunctionSites& one : all) add_sites(one, records);
     if (finds_loops_) {
       auto& manager = analyses.getResult<llvm::FunctionAnalysisManagerModuleProxy>(module).getManager();
       for (llvm::Function* const function : functions) {
@@ -57,19 +62,16 @@ class SitesPass : public llvm::PassInfoMixin<SitesPass> {
   }
 
  private:
-  static void add_sites(llvm::Function& function, std::vector<llvm::GlobalVariable*>& records) {
-    std::vector<CallSite> sites = sites_of(function);
-    if (sites.empty()) return;
-    add_inputs(sites);
-    llvm::OptimizationRemarkEmitter remarks(&function);
-    llvm::erase_if(sites, [&](const CallSite& site) {
+  static void add_sites(FunctionSites& one, std::vector<llvm::GlobalVariable*>& records) {
+    llvm::OptimizationRemarkEmitter remarks(one.function);
+    llvm::erase_if(one.sites, [&](const CallSite& site) {
       if (can_route(*site.call)) return false;
       remark_missed(remarks, site);
       return true;
     });
-    for (const CallSite& site : sites) {
+    for (const CallSite& site : one.sites) {
       remark_found(remarks, site);
-      records.push_back(make_record(*function.getParent(), site.record));
+      records.push_back(make_record(*one.function->getParent(), site.record));
       mark_found(route(*site.call, *records.back()));
     }
   }

@@ -10,7 +10,7 @@ namespace {
 
 struct Header {
   std::uint32_t magic = 0x5449534B;  // "KSIT"
-  std::uint32_t version = 1;
+  std::uint32_t version = 2;
   std::uint32_t bytes = 0;  // size of the whole record
   std::uint32_t ordinal = 0;
   std::uint32_t line = 0;
@@ -18,7 +18,8 @@ struct Header {
   std::uint32_t inputs = 0;  // number of them
 };
 struct InputHeader {
-  std::uint32_t operand = 0;
+  std::uint16_t operand = 0;
+  std::uint16_t is_inline = 0;
   std::uint32_t ordinal = 0;
 };
 
@@ -71,16 +72,20 @@ bool is_header(const Header& header) {
          header.bytes >= sizeof(Header) && header.bytes % record_alignment == 0;
 }
 
-std::string name(const SiteRecord& record, const std::string& callee, std::uint32_t ordinal, bool with_hash) {
+std::string file_text(const SiteRecord& record, bool with_hash) {
   constexpr const char* digits = "0123456789abcdef";
   constexpr int digit_bits = 4, hash_bits = 32;
-  std::string text = record.file.empty() ? "inline" : record.file;
-  if (with_hash && !record.file.empty()) {
-    text += '~';
-    for (int shift = hash_bits - digit_bits; shift >= 0; shift -= digit_bits)
-      text += digits[(record.path_hash >> shift) & 0xF];
-  }
-  return text + ":" + record.function + ":" + callee + "#" + std::to_string(ordinal);
+  std::string text = record.file;
+  if (!with_hash) return text;
+  text += '~';
+  for (int shift = hash_bits - digit_bits; shift >= 0; shift -= digit_bits)
+    text += digits[(record.path_hash >> shift) & 0xF];
+  return text;
+}
+
+std::string name(const std::string& file, const std::string& function, const std::string& callee,
+                 std::uint32_t ordinal) {
+  return (file.empty() ? "inline" : file) + ":" + function + ":" + callee + "#" + std::to_string(ordinal);
 }
 
 }  // namespace
@@ -93,20 +98,25 @@ std::uint32_t hash_of(const std::string& path) {
 }
 
 std::string site_name(const SiteRecord& record, bool with_hash) {
-  return name(record, record.callee, record.ordinal, with_hash);
+  const bool is_inline = record.file.empty();
+  return name(file_text(record, with_hash && !is_inline), record.function, record.callee, record.ordinal);
 }
 
 std::string site_name(const SiteRecord& record, const SiteInput& input, bool with_hash) {
-  return name(record, input.callee, input.ordinal, with_hash);
+  const bool is_own = input.function.empty();
+  const bool is_inline = is_own ? record.file.empty() : input.is_inline;
+  return name(is_inline ? "" : file_text(record, with_hash), is_own ? record.function : input.function,
+              input.callee, input.ordinal);
 }
 
 std::string encode(const SiteRecord& record) {
   std::string body;
   for (const SiteInput& input : record.inputs)
-    append(body, InputHeader{static_cast<std::uint32_t>(input.operand), input.ordinal});
+    append(body, InputHeader{static_cast<std::uint16_t>(input.operand),
+                             static_cast<std::uint16_t>(input.is_inline), input.ordinal});
   std::string texts;
   for (const std::string& text : {record.file, record.function, record.callee}) texts += text + '\0';
-  for (const SiteInput& input : record.inputs) texts += input.callee + '\0';
+  for (const SiteInput& input : record.inputs) texts += input.callee + '\0' + input.function + '\0';
   Header header{.ordinal = record.ordinal,
                 .line = record.line,
                 .path_hash = record.path_hash,
@@ -134,10 +144,14 @@ std::optional<DecodedRecord> decode(const char* data, std::size_t bytes) {
   for (SiteInput& input : record.inputs) {
     const auto read = reader.value<InputHeader>();
     input.operand = static_cast<char>(read.operand);
+    input.is_inline = read.is_inline != 0;
     input.ordinal = read.ordinal;
   }
   for (std::string* text : {&record.file, &record.function, &record.callee}) *text = reader.text();
-  for (SiteInput& input : record.inputs) input.callee = reader.text();
+  for (SiteInput& input : record.inputs) {
+    input.callee = reader.text();
+    input.function = reader.text();
+  }
   std::tie(record.ordinal, record.line, record.path_hash) =
       std::tie(header.ordinal, header.line, header.path_hash);
   if (!reader.is_whole) return std::nullopt;

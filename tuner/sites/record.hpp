@@ -13,11 +13,15 @@ namespace kintsugi::sites {
 inline constexpr const char* section_name = "kintsugi_sites";
 inline constexpr std::size_t record_alignment = 8;
 
-// Operand whose memory may hold the result of another call site of the same function.
+// Operand whose memory may hold the result of another call site of the same source file.
 struct SiteInput {
   char operand = 'A';  // A, B or C
   std::string callee;
   std::uint32_t ordinal = 0;  // number of the call that computes C
+  std::string function = {};  // symbol of the function with that call; "": the record's own
+  bool is_inline = false;     // that function is inline
+
+  bool operator==(const SiteInput&) const = default;
 };
 
 struct SiteRecord {

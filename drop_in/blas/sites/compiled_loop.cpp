@@ -1,11 +1,13 @@
 // Loop nests that the compiler pass proved to be products: multiplied here where the sites file has a rule
-// for them, else by the program's own loops.
+// for them, else by the program's own loops, which the record of calls counts as native calls.
+#include <chrono>
 #include <exception>
 #include <optional>
 
 #include "blas/answer.hpp"
 #include "blas/check.hpp"
 #include "blas/decision.hpp"
+#include "blas/report/record.hpp"
 #include "blas/settings.hpp"
 #include "compiled_site.hpp"
 #include "region.hpp"
@@ -85,17 +87,39 @@ bool is_wanted(const Call& call) {
          decide(call)->emulates;
 }
 
+constinit Symbol sgemm("cblas_sgemm", "SGEMM "), dgemm("cblas_dgemm", "DGEMM ");
+Symbol& gemm_symbol(kintsugi_type type) { return is_single(type) ? sgemm : dgemm; }
+
+// A nest of the program that runs in this thread and will be recorded. Nests call nothing, so there is only
+// one.
+struct RunningLoop {
+  Call call;
+  std::chrono::steady_clock::time_point start;
+};
+thread_local std::optional<RunningLoop> running_loop;
+
+void record_loop(const RunningLoop& loop) {
+  CallOutcome outcome;
+  outcome.why = "the program's own loops";
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - loop.start).count();
+  record_call(gemm_symbol(loop.call.type).name(), loop.call, outcome);
+  record_matrices(loop.call);
+}
+
 // Computes the product if an emulation is wanted; returns false if the program's loops must run.
 bool multiply(const LoopProduct& product, const void* record) try {
   if (!intercepts() || !has_sites() || product.m < 1 || product.n < 1 || product.k < 1) return false;
   std::optional<Call> call = gemm_of(product);
   if (!call) return false;
   call->site = site_of(nullptr, record);
-  if (!is_wanted(*call)) return false;
-  static constinit Symbol sgemm("cblas_sgemm", "SGEMM "), dgemm("cblas_dgemm", "DGEMM ");
+  if (!is_wanted(*call)) {
+    if (call->site != nullptr && settings().records_calls())
+      running_loop = RunningLoop{*call, std::chrono::steady_clock::now()};
+    return false;
+  }
   const auto forward = [&call] { return call_next_gemm(*call); };
   announce_compiled_site(record);
-  answer({is_single(product.type) ? sgemm : dgemm, nullptr}, *call, Forward(forward));
+  answer({gemm_symbol(product.type), nullptr}, *call, Forward(forward));
   return true;
 } catch (const std::exception&) {  // No memory, and C is as it was.
   return false;
@@ -118,6 +142,16 @@ extern "C" __attribute__((visibility("default"))) std::int32_t kintsugi_site_mul
                             .b = {b, b_row_stride, b_column_stride},
                             .c = {c, c_row_stride, c_column_stride}};
   return multiply(product, record) ? 1 : 0;
+}
+
+// Called after a nest that ran because kintsugi_site_multiply() returned 0.
+extern "C" __attribute__((visibility("default"))) void kintsugi_site_loop_end() {
+  if (!running_loop) return;
+  try {
+    record_loop(*running_loop);
+  } catch (const std::exception&) {  // The record lacks the nest.
+  }
+  running_loop.reset();
 }
 
 }  // namespace kintsugi::blas

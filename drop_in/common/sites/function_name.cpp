@@ -16,7 +16,7 @@ using Header = ElfW(Ehdr);
 using Section = ElfW(Shdr);
 using SymbolRecord = ElfW(Sym);
 
-// Reads `count` elements at an offset of the file; fewer where the file ends before.
+// Reads `count` elements at an offset of the file; fewer if the file ends before, none for an absurd count.
 template <class T>
 std::vector<T> read(std::ifstream& file, std::uint64_t offset, std::uint64_t count) {
   constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
@@ -35,7 +35,8 @@ bool is_elf(const std::vector<Header>& header) {
 }
 
 // Returns the name of the function symbol of `table` that covers a virtual address of the file.
-std::string covering(std::ifstream& file, const Section& table, const Section& names, std::uint64_t address) {
+std::string function_covering(std::ifstream& file, const Section& table, const Section& names,
+                              std::uint64_t address) {
   for (const SymbolRecord& symbol :
        read<SymbolRecord>(file, table.sh_offset, table.sh_size / sizeof(SymbolRecord))) {
     const bool is_function = ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_shndx != SHN_UNDEF;
@@ -49,7 +50,8 @@ std::string covering(std::ifstream& file, const Section& table, const Section& n
   return {};
 }
 
-// `address`: as the file's own tables count it.
+// Returns the name of the function in a file that covers an address, counted as the file's own tables count
+// it.
 std::string name_in(const char* path, std::uint64_t address) {
   std::ifstream file(path, std::ios::binary);
   const auto header = read<Header>(file, 0, 1);
@@ -57,7 +59,7 @@ std::string name_in(const char* path, std::uint64_t address) {
   const auto sections = read<Section>(file, header[0].e_shoff, header[0].e_shnum);
   for (const Section& section : sections)
     if (section.sh_type == SHT_SYMTAB && section.sh_link < sections.size())
-      return covering(file, section, sections[section.sh_link], address);
+      return function_covering(file, section, sections[section.sh_link], address);
   return {};
 }
 

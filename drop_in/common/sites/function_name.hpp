@@ -5,8 +5,8 @@
 
 namespace kintsugi::drop_in {
 
-// The function that covers a loaded address, by the table .symtab of the file; "" where the file was stripped
-// or cannot be read.
+// Returns the function that covers a loaded address, by the table .symtab of its file; "" if the file was
+// stripped or cannot be read.
 std::string function_in_file(const void* address);
 
 }  // namespace kintsugi::drop_in

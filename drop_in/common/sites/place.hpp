@@ -9,11 +9,11 @@ namespace kintsugi::drop_in {
 struct Place {
   std::string name;          // "module:function@0xoffset"
   std::string module;        // file name, without folders, of the program or library that calls
-  std::string function;      // symbol that covers the call; "" where the file has none
-  std::uint64_t offset = 0;  // of the return address in the module
+  std::string function;      // symbol that covers the call; "" if the file has none
+  std::uint64_t offset = 0;  // of the return address in the module; the address itself if there is no module
 };
 
-// The place of a call that returns to `return_address`.
+// Returns the place of a call that returns to `return_address`.
 Place place_of(const void* return_address);
 
 std::string without_folders(const std::string& path);

@@ -39,24 +39,24 @@ SiteRule rule_of(const Json& json, const std::string& site) {
   SiteRule rule;
   for (const auto& [name, value] : json.items()) {
     const std::string member = "sites: \"" + site + "\": " + name;
-    std::string* target = name == "scheme"     ? &rule.scheme
+    std::string* option = name == "scheme"     ? &rule.scheme
                           : name == "accuracy" ? &rule.accuracy
                           : name == "policy"   ? &rule.policy
                                                : nullptr;
-    require(target != nullptr, member + " is no member; accepted: scheme, accuracy, policy");
-    *target = text_of(value, member);
-    require(!target->empty(), member + " is empty");
+    require(option != nullptr, member + " is no member; accepted: scheme, accuracy, policy");
+    *option = text_of(value, member);
+    require(!option->empty(), member + " is empty");
   }
-  const std::string place = "sites: \"" + site + "\": ";
+  const std::string prefix = "sites: \"" + site + "\": ";
   require(
       rule.accuracy.empty() || is_accuracy(rule.accuracy),
-      place + "accuracy = \"" + rule.accuracy +
+      prefix + "accuracy = \"" + rule.accuracy +
           "\" is not accepted; accepted: fp32, fp64, dd, exact, reproducible, or a tolerance such as 1e-10");
   require(rule.policy.empty() || rule.policy == "auto" || rule.policy == "emulate" || rule.policy == "native",
-          place + "policy = \"" + rule.policy + "\" is not accepted; accepted: auto, emulate, native");
+          prefix + "policy = \"" + rule.policy + "\" is not accepted; accepted: auto, emulate, native");
   require(rule.policy != "native" || (rule.scheme + rule.accuracy).empty(),
-          place + "policy native takes neither scheme nor accuracy");
-  require(rule.scheme.empty() || rule.policy.empty(), place + "a scheme takes no policy");
+          prefix + "policy native takes neither scheme nor accuracy");
+  require(rule.scheme.empty() || rule.policy.empty(), prefix + "a scheme takes no policy");
   return rule;
 }
 

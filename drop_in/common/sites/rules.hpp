@@ -9,13 +9,13 @@
 
 namespace kintsugi::drop_in {
 
-// Options of the calls of a site; those that are "" are not set here.
+// Options of the calls of a site; an option that is "" is not set by the rule.
 struct SiteRule {
   std::string scheme;
   std::string accuracy;
   std::string policy;
 
-  // True if the next BLAS multiplies: the rule says so, or it says nothing.
+  // True if the library behind the drop-in multiplies: the rule says so, or it says nothing.
   bool is_native() const {
     return policy == "native" || scheme == "native" || (scheme + accuracy + policy).empty();
   }
@@ -27,7 +27,7 @@ struct SitesFile {
 };
 
 // Reads the file that KINTSUGI_SITES names, if it names one, into `sites`. Returns false, with a message that
-// has the value, where the file cannot be read or is no sites file, or a setting contradicts it.
+// has the value, if the file cannot be read, is no sites file, or contradicts a setting.
 bool read_sites(const CommonSettings& settings, std::optional<SitesFile>& sites, std::string& message);
 
 }  // namespace kintsugi::drop_in

@@ -42,7 +42,8 @@ struct PoolProperties {
 static_assert(sizeof(PoolProperties) == 88);
 constexpr int release_threshold = 4;  // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
 
-// Functions of the driver by the library's own names; null where the driver lacks one.
+// Functions of the driver: KINTSUGI_CUBLAS_DRIVER(f) expands f(name here, name in the driver, parameters) for
+// each. clang-format off
 #define KINTSUGI_CUBLAS_DRIVER(function)                                                             \
   function(context_device, "cuCtxGetDevice", (int*))                                                 \
       function(device_total_memory, "cuDeviceTotalMem_v2", (std::size_t*, int))                      \
@@ -60,14 +61,16 @@ constexpr int release_threshold = 4;  // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
                                               function(event_query, "cuEventQuery", (void*))         \
                                                   function(event_elapsed, "cuEventElapsedTime",      \
                                                            (float*, void*, void*))
+// clang-format on
 
+// The functions; null if the driver lacks one.
 struct Driver {
 #define KINTSUGI_CUBLAS_MEMBER(name, symbol, parameters) int(*name) parameters = nullptr;
   KINTSUGI_CUBLAS_DRIVER(KINTSUGI_CUBLAS_MEMBER)
 #undef KINTSUGI_CUBLAS_MEMBER
 };
 
-// A handle of cuBLAS exists, so the driver is loaded.
+// Looks the functions up in the driver that is loaded already: the caller has a handle of cuBLAS.
 Driver find_driver() {
   Driver driver;
   void* library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -103,7 +106,7 @@ bool is_captured(void* stream) {
   return driver.is_capturing != nullptr && (driver.is_capturing(stream, &status) != 0 || status != 0);
 }
 
-void* make_pool(int device, std::int64_t kept) {
+void* make_pool(int device, std::int64_t kept_bytes) {
   const Driver& driver = driver_once.get();
   PoolProperties properties;
   properties.location = device;
@@ -112,7 +115,7 @@ void* make_pool(int device, std::int64_t kept) {
                        driver.pool_allocate != nullptr && driver.memory_free != nullptr &&
                        driver.pool_trim != nullptr && driver.pool_create(&pool, &properties) == 0;
   if (!is_made) return nullptr;
-  auto threshold = static_cast<std::uint64_t>(kept);
+  auto threshold = static_cast<std::uint64_t>(kept_bytes);
   driver.pool_set_attribute(pool, release_threshold, &threshold);
   return pool;
 }
@@ -158,7 +161,7 @@ bool fill_rows(const void* row, const DeviceRows& rows, void* stream) {
   if (driver.copy_2d == nullptr) return false;
   const auto first = reinterpret_cast<std::uintptr_t>(rows.first);
   Copy2d copy;
-  copy.source.device = reinterpret_cast<std::uintptr_t>(row);
+  copy.source.device = reinterpret_cast<std::uintptr_t>(row);  // for the first copy; then the rows themselves
   copy.source.pitch = rows.pitch;
   copy.target.pitch = rows.pitch;
   copy.width_bytes = rows.bytes;

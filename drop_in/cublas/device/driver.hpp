@@ -7,33 +7,35 @@
 
 namespace kintsugi::cublas {
 
-// Number (CUdevice) of the device whose context is current in this thread; nothing if there is no driver or
-// no current context. Makes no context.
+// Returns the number (CUdevice) of the device whose context is current in this thread; nothing if there is no
+// driver or no current context. Makes no context.
 std::optional<int> current_device();
 
-// Bytes of a device's memory; 0 if the driver does not tell.
+// Returns the bytes of a device's memory; 0 if the driver does not tell.
 std::int64_t memory_bytes(int device);
 
 // True if the stream is being captured, or if the driver refuses to tell because another stream is.
 bool is_captured(void* stream);
 
-// A pool of the device's memory that keeps up to `kept` free bytes across synchronizations; nullptr where the
-// driver makes none.
-void* make_pool(int device, std::int64_t kept);
-// Memory from the pool, 256-byte aligned, for work in the stream; nullptr where none is to be had.
+// Makes a pool of the device's memory that keeps up to `kept_bytes` of freed memory when the device
+// synchronizes; nullptr if the driver makes none.
+void* make_pool(int device, std::int64_t kept_bytes);
+// Returns memory from the pool, 256-byte aligned, for work in the stream; nullptr if there is not enough.
 void* allocate_from(void* pool, std::size_t bytes, void* stream);
+// Frees memory of a pool after the work that the stream has now.
 void free_in_stream(void* memory, void* stream);
 // Gives the pool's free memory back to the device.
 void trim(void* pool);
 
-// An event of the current context that takes times; nullptr where the driver makes none.
+// Makes an event of the current context that records its time; nullptr if the driver makes none.
 void* make_event();
-// False if the driver refuses.
+// Enqueues the event; false if the driver refuses.
 bool record_event(void* event, void* stream);
-// Seconds between two events; nothing as long as the second one is not reached. Never waits.
+// Returns the seconds between two events; nothing as long as the device has not reached the second. Never
+// waits.
 std::optional<double> seconds_between(void* first, void* second);
 
-// Enqueues zero bytes; false if the driver refuses.
+// Enqueues that the memory is set to zero bytes; false if the driver refuses.
 bool set_to_zero(void* memory, std::size_t bytes, void* stream);
 
 // Rows of equal length in device memory.
@@ -45,7 +47,7 @@ struct DeviceRows {
 };
 
 // Enqueues copies of `row` into all rows; false if the driver refuses, after which any of the rows may be
-// overwritten. Every copy doubles the number of filled rows, so that there are few.
+// overwritten. Each copy fills as many rows as are filled already, so that few copies are needed.
 bool fill_rows(const void* row, const DeviceRows& rows, void* stream);
 
 }  // namespace kintsugi::cublas

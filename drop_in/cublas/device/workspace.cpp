@@ -21,7 +21,8 @@ struct DevicePool {
 };
 constinit std::array<DevicePool, max_devices> pools{};
 
-// A device number that is no index has no pool; the library's own memory then serves.
+// Returns the device's pool, which the first call makes; nullptr if it has none. The library then allocates
+// the workspace itself.
 void* pool_of(int device) {
   if (device < 0 || device >= max_devices) return nullptr;
   DevicePool& found = pools[static_cast<std::size_t>(device)];
@@ -35,13 +36,14 @@ void* pool_of(int device) {
 
 }  // namespace
 
-// A program that fills the device's memory with its own data must not fail for want of a workspace.
+// Limits the default to a small fraction of the memory, since a program that fills the device with its own
+// data must not fail for want of a workspace.
 std::int64_t workspace_limit(int device) {
   constexpr std::int64_t max_default = std::int64_t{1} << 30;
-  constexpr std::int64_t memory_fraction = 20;  // one twentieth of the device's memory
+  constexpr std::int64_t memory_divisor = 20;  // at most one twentieth of the device's memory
   if (settings().workspace_limit != 0) return settings().workspace_limit;
   const std::int64_t bytes = memory_bytes(device);
-  return bytes > 0 ? std::min(max_default, bytes / memory_fraction) : max_default;
+  return bytes > 0 ? std::min(max_default, bytes / memory_divisor) : max_default;
 }
 
 Workspace::Workspace(int device, std::size_t bytes, void* stream) : bytes_(bytes), stream_(stream) {

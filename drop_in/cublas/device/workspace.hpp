@@ -1,6 +1,6 @@
-// Device memory of emulated products, from a pool of the drop-in's own. The pool keeps what calls have freed,
-// up to the workspace limit, since mapping memory again after each synchronization takes longer than many
-// products; it is given back when the program destroys a handle of cuBLAS.
+// Device memory of emulated products, from a pool of the drop-in's own. The pool keeps the memory that calls
+// have freed, up to the workspace limit, since mapping memory again after each synchronization takes longer
+// than many products. When the program destroys a handle of cuBLAS, the pool gives that memory back.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,13 @@
 
 namespace kintsugi::cublas {
 
-// Most bytes of device memory that a call on the device takes: the setting, else a default.
+// Returns the most bytes of device memory that a call on the device takes: the setting, else a default.
 std::int64_t workspace_limit(int device);
 
 // Memory for the work that is enqueued in the stream while the object exists.
 class Workspace {
  public:
-  // Without memory where `bytes` is 0 or none is to be had.
+  // Allocates the memory; pointer() is nullptr if `bytes` is 0 or there is not enough memory.
   Workspace(int device, std::size_t bytes, void* stream);
   ~Workspace();
   Workspace(const Workspace&) = delete;

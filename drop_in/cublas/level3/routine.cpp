@@ -11,8 +11,9 @@ namespace {
 
 bool is_ld(std::int64_t ld, std::int64_t rows) { return ld >= std::max<std::int64_t>(1, rows); }
 
-// True for the ops that every version of cuBLAS accepts; some also accept C for real matrices.
-bool is_op(const RoutineCall& call) {
+// True for the ops that every version of cuBLAS accepts for the routine; some versions also accept C for real
+// matrices.
+bool has_valid_op(const RoutineCall& call) {
   const bool is_complex = drop_in::is_complex(call.type);
   switch (call.routine) {
     case Routine::syrk: return call.op == KINTSUGI_OP_N || call.op == KINTSUGI_OP_T;
@@ -24,12 +25,12 @@ bool is_op(const RoutineCall& call) {
 }
 
 bool has_valid_modes(const RoutineCall& call) {
-  return is_op(call) && (call.side == side_left || call.side == side_right) &&
+  return has_valid_op(call) && (call.side == side_left || call.side == side_right) &&
          (call.uplo == fill_lower || call.uplo == fill_upper) &&
          (call.diag == diagonal_not_unit || call.diag == diagonal_unit);
 }
 
-// Rows of A as it is stored.
+// Returns the rows of A as it is stored.
 std::int64_t rows_of_a(const RoutineCall& call) {
   if (!call.is_update()) return call.order();
   return call.op == KINTSUGI_OP_N ? call.n : call.k;
@@ -66,8 +67,9 @@ const char* reason_to_forward(const RoutineCall& call) {
   return lacks_one ? "a pointer is null" : nullptr;
 }
 
-// Scalars in device memory are possible for syrk alone, whose products have the caller's scalars; products of
-// the other routines need 1, -1 or a complex copy, which are in host memory.
+// Accepts scalars in device memory for syrk alone, whose products have the caller's alpha and beta. Products
+// of the other routines need 1, -1 or complex copies of real scalars as well (StepScalars), which are in host
+// memory.
 const char* reason_in_scalars(const RoutineCall& call, int pointer_mode) {
   if (pointer_mode != KINTSUGI_SCALARS_ON_HOST)
     return call.routine == Routine::syrk ? nullptr : "scalars of this routine are in device memory";

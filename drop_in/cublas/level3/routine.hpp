@@ -1,4 +1,4 @@
-// A routine of level 3 that consists of products, as the caller of cuBLAS wrote it.
+// A call of a level-3 routine that can be divided into products, as the caller of cuBLAS wrote it.
 #pragma once
 
 #include <kintsugi/kintsugi.h>
@@ -23,35 +23,37 @@ struct RoutineCall {
   int uplo = fill_lower;
   int op = KINTSUGI_OP_N;
   int diag = diagonal_not_unit;
-  std::int64_t m = 0, n = 0;  // of C; of B for trsm. syrk and herk: m = n
-  std::int64_t k = 0;         // syrk and herk
+  std::int64_t m = 0, n = 0;  // size of C; of B for trsm; m = n for syrk and herk
+  std::int64_t k = 0;         // for syrk and herk
   const void* alpha = nullptr;
   const void* a = nullptr;
   std::int64_t lda = 0;
-  const void* b = nullptr;  // symm and hemm
+  const void* b = nullptr;  // for symm and hemm
   std::int64_t ldb = 0;
-  const void* beta = nullptr;  // all but trsm
-  void* c = nullptr;           // B of trsm
+  const void* beta = nullptr;  // for all routines but trsm
+  void* c = nullptr;           // for trsm its B, which becomes the solution
   std::int64_t ldc = 0;
 
+  // syrk and herk add a product to one triangle of C.
   bool is_update() const { return routine == Routine::syrk || routine == Routine::herk; }
   bool is_solve() const { return routine == Routine::trsm; }
   bool is_on_left() const { return side == side_left; }
-  // Order of the matrix that has one triangle: C of an update, else A.
+  // Returns the order of the matrix of which one triangle is given: C of an update, else A.
   std::int64_t order() const { return !is_update() && is_on_left() ? m : n; }
 };
 
-// Type of the scalars: a real one for herk.
+// Returns the type of alpha and beta: a real one for herk, else that of the matrices.
 kintsugi_type scalar_type(const RoutineCall& call);
 
 // Returns the reason for which cuBLAS answers the call under all settings; nullptr: there is none. An
 // argument that may be invalid is such a reason, so that the caller gets cuBLAS's own status.
 const char* reason_to_forward(const RoutineCall& call);
 
-// Returns the same for the call's scalars, on the host or on the device.
+// Returns the reason in alpha, beta and their memory (host or device) for which cuBLAS answers the call;
+// nullptr: there is none.
 const char* reason_in_scalars(const RoutineCall& call, int pointer_mode);
 
-// Address of element (i, j) of a column-major matrix of that type.
+// These return the address of element (i, j) of a column-major matrix of that type.
 const void* element_of(const void* matrix, kintsugi_type type, std::int64_t ld, std::int64_t i,
                        std::int64_t j);
 void* element_of(void* matrix, kintsugi_type type, std::int64_t ld, std::int64_t i, std::int64_t j);

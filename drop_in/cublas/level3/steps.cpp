@@ -9,8 +9,8 @@ namespace kintsugi::cublas {
 
 namespace {
 
-// Returns half of an order, rounded down to a multiple of 128 if it is larger, so that blocks are as aligned
-// as A is.
+// Returns half of an order. A half above 128 is rounded down to a multiple of 128, so that the second block
+// is aligned like the matrix.
 std::int64_t half_of(std::int64_t order) {
   constexpr std::int64_t multiple = 128;
   const std::int64_t half = order / 2;
@@ -39,27 +39,25 @@ RoutineCall block_of(const RoutineCall& call, std::int64_t first, std::int64_t e
   return block;
 }
 
-// A block of A beside its diagonal, as a product reads it.
-struct OffDiagonalBlock {
-  const void* data;  // the stored block
-  int op;            // op that makes the requested block of it
-};
+// The two blocks of A beside the blocks on its diagonal.
+enum class OffDiagonal : std::uint8_t { lower_left, upper_right };
 
-// Returns the lower left or upper right block of A, of which one is stored and the other is its transpose by
-// `transpose`. Row or column `half` is where the stored block begins.
-OffDiagonalBlock off_diagonal_block(const RoutineCall& call, bool is_lower_block, std::int64_t half,
-                                    int transpose) {
-  const bool lower_is_stored = call.uplo == fill_lower;
-  return {
-      .data = element_of(call.a, call.type, call.lda, lower_is_stored ? half : 0, lower_is_stored ? 0 : half),
-      .op = is_lower_block == lower_is_stored ? KINTSUGI_OP_N : transpose};
+OffDiagonal stored_off_diagonal(const RoutineCall& call) {
+  return call.uplo == fill_lower ? OffDiagonal::lower_left : OffDiagonal::upper_right;
+}
+
+// Returns the address of the off-diagonal block in the triangle of A that is stored.
+const void* stored_block(const RoutineCall& call, std::int64_t half) {
+  const bool is_lower = stored_off_diagonal(call) == OffDiagonal::lower_left;
+  return element_of(call.a, call.type, call.lda, is_lower ? half : 0, is_lower ? 0 : half);
 }
 
 }  // namespace
 
+// Writes real parts alone: all scalars are real, and the imaginary parts of complex ones stay 0.
 StepScalars::StepScalars(const RoutineCall& call, int pointer_mode) : one{}, minus_one{}, alpha{}, beta{} {
   const bool is_single = drop_in::is_single(call.type);
-  const auto put = [&](Scalar& target, double value) {
+  const auto set_real_part = [&](Scalar& target, double value) {
     const auto single = static_cast<float>(value);
     if (is_single) {
       std::memcpy(target.bytes.data(), &single, sizeof single);
@@ -67,15 +65,16 @@ StepScalars::StepScalars(const RoutineCall& call, int pointer_mode) : one{}, min
       std::memcpy(target.bytes.data(), &value, sizeof value);
     }
   };
-  put(one, 1);
-  put(minus_one, -1);
+  set_real_part(one, 1);
+  set_real_part(minus_one, -1);
+  // Scalars of herk in device memory are not read: such calls are forwarded.
   if (call.routine != Routine::herk || pointer_mode != KINTSUGI_SCALARS_ON_HOST) return;
   const auto value_of = [&](const void* scalar) {
     return is_single ? static_cast<double>(*static_cast<const float*>(scalar))
                      : *static_cast<const double*>(scalar);
   };
-  put(alpha, value_of(call.alpha));
-  put(beta, value_of(call.beta));
+  set_real_part(alpha, value_of(call.alpha));
+  set_real_part(beta, value_of(call.beta));
 }
 
 void Steps::add(const RoutineCall& call) {
@@ -84,62 +83,70 @@ void Steps::add(const RoutineCall& call) {
   return call.is_solve() ? add_solve(call) : add_symmetric(call);
 }
 
-// C21 := alpha A2 op(A1) + beta C21, or C12 for an upper triangle.
+// Adds the product for the off-diagonal block of C between the updates of its diagonal blocks. With A1 and A2
+// the parts of op(A) that belong to the first and the second half, C21 := alpha A2 A1' + beta C21 for a lower
+// triangle and C12 := alpha A1 A2' + beta C12 for an upper one, where ' is the transpose (syrk) or the
+// conjugate transpose (herk).
 void Steps::add_update(const RoutineCall& call) {
   const std::int64_t half = half_of(call.n);
   const bool is_lower = call.uplo == fill_lower, is_hermitian = call.routine == Routine::herk;
   const RoutineCall first = block_of(call, 0, half), second = block_of(call, half, call.n);
-  const RoutineCall& rows = is_lower ? second : first;
-  const RoutineCall& columns = is_lower ? first : second;
-  const int other = is_hermitian ? KINTSUGI_OP_C : KINTSUGI_OP_T;
-  const Call product = cublas::product(
-      call.type, call.op == KINTSUGI_OP_N ? KINTSUGI_OP_N : other,
-      call.op == KINTSUGI_OP_N ? other : KINTSUGI_OP_N, rows.n, columns.n, call.k,
-      is_hermitian ? static_cast<const void*>(scalars_.alpha.bytes.data()) : call.alpha, rows.a, call.lda,
-      columns.a, call.lda, is_hermitian ? static_cast<const void*>(scalars_.beta.bytes.data()) : call.beta,
-      element_of(call.c, call.type, call.ldc, is_lower ? half : 0, is_lower ? 0 : half), call.ldc);
-  if (!is_emulated(product)) return add_native(call);
+  const RoutineCall& rows_of_c = is_lower ? second : first;
+  const RoutineCall& columns_of_c = is_lower ? first : second;
+  const int transpose = is_hermitian ? KINTSUGI_OP_C : KINTSUGI_OP_T;
+  const bool is_plain_a = call.op == KINTSUGI_OP_N;
+  const void* alpha = is_hermitian ? scalars_.alpha.bytes.data() : call.alpha;
+  const void* beta = is_hermitian ? scalars_.beta.bytes.data() : call.beta;
+  void* block_of_c = element_of(call.c, call.type, call.ldc, is_lower ? half : 0, is_lower ? 0 : half);
+  const Call product =
+      cublas::product(call.type, is_plain_a ? KINTSUGI_OP_N : transpose,
+                      is_plain_a ? transpose : KINTSUGI_OP_N, rows_of_c.n, columns_of_c.n, call.k, alpha,
+                      rows_of_c.a, call.lda, columns_of_c.a, call.lda, beta, block_of_c, call.ldc);
+  if (!decide_emulation(product)) return add_native(call);
   add(first);
   add_product(product);
   add(second);
 }
 
-// Computes both halves of C: first alpha times A's block on the diagonal times B plus beta C, then adds alpha
-// times the block beside the diagonal times the other half of B.
+// Computes both halves of C. The smaller calls set each half to alpha times A's block on the diagonal times
+// B's half, plus beta times C's half; then each half gets a product added: alpha times an off-diagonal block
+// of A times the other half of B. (The order of the factors is that of the call's side.)
 void Steps::add_symmetric(const RoutineCall& call) {
   const std::int64_t half = half_of(call.order()), rest = call.order() - half;
-  const int other = call.routine == Routine::hemm ? KINTSUGI_OP_C : KINTSUGI_OP_T;
+  const int transpose = call.routine == Routine::hemm ? KINTSUGI_OP_C : KINTSUGI_OP_T;
   const RoutineCall first = block_of(call, 0, half), second = block_of(call, half, call.order());
-  const auto product_with = [&](const RoutineCall& target, const RoutineCall& source, bool is_lower_block,
+  const void* a = stored_block(call, half);
+  const auto product_with = [&](const RoutineCall& target, const RoutineCall& source, OffDiagonal block,
                                 std::int64_t inner) {
-    const OffDiagonalBlock a = off_diagonal_block(call, is_lower_block, half, other);
+    const int op_a = block == stored_off_diagonal(call) ? KINTSUGI_OP_N : transpose;
     if (call.is_on_left())
-      return cublas::product(call.type, a.op, KINTSUGI_OP_N, target.m, call.n, inner, call.alpha, a.data,
-                             call.lda, source.b, call.ldb, scalars_.one.bytes.data(), target.c, call.ldc);
-    return cublas::product(call.type, KINTSUGI_OP_N, a.op, call.m, target.n, inner, call.alpha, source.b,
-                           call.ldb, a.data, call.lda, scalars_.one.bytes.data(), target.c, call.ldc);
+      return cublas::product(call.type, op_a, KINTSUGI_OP_N, target.m, call.n, inner, call.alpha, a, call.lda,
+                             source.b, call.ldb, scalars_.one.bytes.data(), target.c, call.ldc);
+    return cublas::product(call.type, KINTSUGI_OP_N, op_a, call.m, target.n, inner, call.alpha, source.b,
+                           call.ldb, a, call.lda, scalars_.one.bytes.data(), target.c, call.ldc);
   };
-  // The upper block of A multiplies the second part of B from the left, the first one from the right.
-  const Call to_first = product_with(first, second, !call.is_on_left(), rest);
-  const Call to_second = product_with(second, first, call.is_on_left(), half);
-  if (!is_emulated(to_first)) return add_native(call);
+  // The upper right block of A multiplies the second half of B from the left, the first half from the right.
+  const OffDiagonal block_for_first = call.is_on_left() ? OffDiagonal::upper_right : OffDiagonal::lower_left;
+  const OffDiagonal block_for_second = call.is_on_left() ? OffDiagonal::lower_left : OffDiagonal::upper_right;
+  const Call to_first = product_with(first, second, block_for_first, rest);
+  const Call to_second = product_with(second, first, block_for_second, half);
+  if (!decide_emulation(to_first)) return add_native(call);
   add(first);
   add(second);
   add_product(to_first);
   add_product(to_second);
 }
 
-// Solves for the half of X that does not depend on the other one, subtracts its product from the right sides
-// of the other half, and solves for that.
+// Solves for the half of X that does not depend on the other half, subtracts its product with the
+// off-diagonal block of op(A) from alpha times the right sides of the other half, and solves for that.
 void Steps::add_solve(const RoutineCall& call) {
   const std::int64_t order = call.order(), half = half_of(order);
   const bool is_lower = (call.uplo == fill_lower) == (call.op == KINTSUGI_OP_N);  // of op(A)
-  const bool begins_first = is_lower == call.is_on_left();
+  const bool starts_with_first = is_lower == call.is_on_left();
   const RoutineCall first = block_of(call, 0, half), second = block_of(call, half, order);
-  const RoutineCall& solved = begins_first ? first : second;
-  RoutineCall other = begins_first ? second : first;
-  // op of the stored block is the block of op(A) beside the diagonal.
-  const void* a = off_diagonal_block(call, call.uplo == fill_lower, half, KINTSUGI_OP_N).data;
+  const RoutineCall& solved = starts_with_first ? first : second;
+  RoutineCall other = starts_with_first ? second : first;
+  const void* a = stored_block(call, half);  // op of it is the off-diagonal block of op(A)
   const Call product = call.is_on_left()
                            ? cublas::product(call.type, call.op, KINTSUGI_OP_N, other.m, call.n, solved.m,
                                              scalars_.minus_one.bytes.data(), a, call.lda, solved.c, call.ldc,
@@ -147,10 +154,10 @@ void Steps::add_solve(const RoutineCall& call) {
                            : cublas::product(call.type, KINTSUGI_OP_N, call.op, call.m, other.n, solved.n,
                                              scalars_.minus_one.bytes.data(), solved.c, call.ldc, a, call.lda,
                                              call.alpha, other.c, call.ldc);
-  if (!is_emulated(product)) return add_native(call);
+  if (!decide_emulation(product)) return add_native(call);
   add(solved);
   add_product(product);
-  other.alpha = scalars_.one.bytes.data();
+  other.alpha = scalars_.one.bytes.data();  // the product has multiplied its right sides by alpha
   add(other);
 }
 
@@ -163,7 +170,7 @@ void Steps::add_product(const Call& product) {
       {.native = std::nullopt, .product = product, .decision = std::move(decision), .emulates = emulates});
 }
 
-bool Steps::is_emulated(const Call& product) {
+bool Steps::decide_emulation(const Call& product) {
   Decided decision = decide(product, state_);
   const char* reason = decision->emulates ? reason_in_scalars(product, state_) : nullptr;
   const bool emulates = decision->emulates && reason == nullptr;

@@ -15,16 +15,17 @@
 
 namespace kintsugi::cublas {
 
-// Either a product or a smaller call of the routine.
+// Either a smaller call of the routine, which cuBLAS answers, or a product.
 struct Step {
-  std::optional<RoutineCall> native;
+  std::optional<RoutineCall> native;  // the smaller call; nothing: the step is the product
   Call product = {};
-  std::optional<Decided> decision = {};  // of the product
-  bool emulates = false;                 // the product; else cuBLAS multiplies
+  std::optional<Decided> decision = {};  // on the product
+  bool emulates = false;                 // true: the product is emulated; false: cuBLAS multiplies
 };
 
-// Scalars in host memory that the products need beside the caller's, as values of the matrices' type. alpha
-// and beta are complex copies of the real scalars of herk; other routines do not use them.
+// Scalars of the matrices' type in host memory that products need besides the caller's alpha and beta.
+// `alpha` and `beta` are complex copies of the real scalars of herk, whose products are complex; other
+// routines pass the caller's scalars on and do not use them.
 struct StepScalars {
   struct alignas(16) Scalar {
     std::array<std::byte, 16> bytes;
@@ -40,11 +41,13 @@ class Steps {
   Steps(const CallState& state, const StepScalars& scalars, std::int64_t min_order)
       : state_(state), scalars_(scalars), min_order_(min_order) {}
 
-  // Appends the steps of the call: the call itself where no product of it would be emulated.
+  // Appends the steps of the call. A call whose largest product would not be emulated is a single step,
+  // itself.
   void add(const RoutineCall& call);
 
   const std::vector<Step>& all() const { return steps_; }
-  // The decision on the largest product, which is asked for first, and the reason for it.
+  // These return the decision on the largest product, which is the first that add() asks for, and the reason
+  // for it.
   const Decision& first_decision() const { return **first_; }
   const std::string& why() const { return why_; }
 
@@ -54,8 +57,9 @@ class Steps {
   void add_solve(const RoutineCall& call);
   void add_native(const RoutineCall& call);
   void add_product(const Call& product);
-  // Asks for the decision, and keeps the first one.
-  bool is_emulated(const Call& product);
+  // Decides on the product, and keeps the first decision for first_decision() and why(). Returns true if the
+  // product is to be emulated.
+  bool decide_emulation(const Call& product);
 
   const CallState& state_;
   const StepScalars& scalars_;

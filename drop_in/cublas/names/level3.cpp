@@ -1,5 +1,5 @@
-// The exported names of level-3 routines that are divided into products. The smaller calls have integers of
-// the caller's type, which holds their sizes, since these are no larger than the caller's.
+// The exported names of level-3 routines that are divided into products. The routine is called with integers
+// of the caller's type for smaller calls too, whose sizes are no larger than the caller's.
 #include "cublas/level3/answer.hpp"
 #include "names.hpp"
 
@@ -7,9 +7,9 @@ namespace kintsugi::cublas {
 
 namespace {
 
-// Answers the call; `real` calls cuBLAS's routine, for the whole call or a smaller one.
+// Answers the call. real(call) calls cuBLAS's routine, for the whole call or for a smaller one.
 template <class Real>
-int answer_in_parts(Symbol& symbol, Handle handle, const RoutineCall& call, const Real& real) {
+int answer_routine(Symbol& symbol, Handle handle, const RoutineCall& call, const Real& real) {
   if (!intercepts()) return real(call);
   return answer(symbol, handle, call, ForwardRoutine(real));
 }
@@ -17,10 +17,10 @@ int answer_in_parts(Symbol& symbol, Handle handle, const RoutineCall& call, cons
 template <class Int>
 int update(Symbol& symbol, Routine routine, kintsugi_type type, Handle handle, int uplo, int op, Int n, Int k,
            const void* alpha, const void* a, Int lda, const void* beta, void* c, Int ldc) {
-  const auto real = [&](const RoutineCall& part) {
-    return call_real(symbol, handle, part.uplo, part.op, static_cast<Int>(part.n), static_cast<Int>(part.k),
-                     part.alpha, part.a, static_cast<Int>(part.lda), part.beta, part.c,
-                     static_cast<Int>(part.ldc));
+  const auto real = [&](const RoutineCall& native) {
+    return call_real(symbol, handle, native.uplo, native.op, static_cast<Int>(native.n),
+                     static_cast<Int>(native.k), native.alpha, native.a, static_cast<Int>(native.lda),
+                     native.beta, native.c, static_cast<Int>(native.ldc));
   };
   RoutineCall call{.routine = routine, .type = type, .uplo = uplo, .op = op, .m = n, .n = n, .k = k};
   call.alpha = alpha;
@@ -29,17 +29,18 @@ int update(Symbol& symbol, Routine routine, kintsugi_type type, Handle handle, i
   call.beta = beta;
   call.c = c;
   call.ldc = ldc;
-  return answer_in_parts(symbol, handle, call, real);
+  return answer_routine(symbol, handle, call, real);
 }
 
 template <class Int>
 int symmetric(Symbol& symbol, Routine routine, kintsugi_type type, Handle handle, int side, int uplo, Int m,
               Int n, const void* alpha, const void* a, Int lda, const void* b, Int ldb, const void* beta,
               void* c, Int ldc) {
-  const auto real = [&](const RoutineCall& part) {
-    return call_real(symbol, handle, part.side, part.uplo, static_cast<Int>(part.m), static_cast<Int>(part.n),
-                     part.alpha, part.a, static_cast<Int>(part.lda), part.b, static_cast<Int>(part.ldb),
-                     part.beta, part.c, static_cast<Int>(part.ldc));
+  const auto real = [&](const RoutineCall& native) {
+    return call_real(symbol, handle, native.side, native.uplo, static_cast<Int>(native.m),
+                     static_cast<Int>(native.n), native.alpha, native.a, static_cast<Int>(native.lda),
+                     native.b, static_cast<Int>(native.ldb), native.beta, native.c,
+                     static_cast<Int>(native.ldc));
   };
   RoutineCall call{.routine = routine, .type = type, .side = side, .uplo = uplo, .m = m, .n = n};
   call.alpha = alpha;
@@ -50,16 +51,16 @@ int symmetric(Symbol& symbol, Routine routine, kintsugi_type type, Handle handle
   call.beta = beta;
   call.c = c;
   call.ldc = ldc;
-  return answer_in_parts(symbol, handle, call, real);
+  return answer_routine(symbol, handle, call, real);
 }
 
 template <class Int>
 int solve(Symbol& symbol, kintsugi_type type, Handle handle, int side, int uplo, int op, int diag, Int m,
           Int n, const void* alpha, const void* a, Int lda, void* b, Int ldb) {
-  const auto real = [&](const RoutineCall& part) {
-    return call_real(symbol, handle, part.side, part.uplo, part.op, part.diag, static_cast<Int>(part.m),
-                     static_cast<Int>(part.n), part.alpha, part.a, static_cast<Int>(part.lda), part.c,
-                     static_cast<Int>(part.ldc));
+  const auto real = [&](const RoutineCall& native) {
+    return call_real(symbol, handle, native.side, native.uplo, native.op, native.diag,
+                     static_cast<Int>(native.m), static_cast<Int>(native.n), native.alpha, native.a,
+                     static_cast<Int>(native.lda), native.c, static_cast<Int>(native.ldc));
   };
   RoutineCall call{.routine = Routine::trsm,
                    .type = type,
@@ -74,7 +75,7 @@ int solve(Symbol& symbol, kintsugi_type type, Handle handle, int side, int uplo,
   call.lda = lda;
   call.c = b;
   call.ldc = ldb;
-  return answer_in_parts(symbol, handle, call, real);
+  return answer_routine(symbol, handle, call, real);
 }
 
 }  // namespace

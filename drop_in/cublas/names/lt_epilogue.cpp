@@ -1,5 +1,7 @@
 #include "lt_epilogue.hpp"
 
+#include <kintsugi/kintsugi.h>
+
 #include <algorithm>
 
 #include "cublas/device/driver.hpp"
@@ -36,13 +38,16 @@ class VectorLayout {
 
 }  // namespace
 
-const char* apply_epilogue(const AwaitedEpilogue& e) {
+const char* apply_epilogue(const PendingEpilogue& e) {
   const auto bytes = static_cast<std::size_t>(std::max(e.m, e.n)) * sizeof(float);
   const Workspace zeros(e.device, bytes, e.stream);
   if (zeros.pointer() == nullptr || !set_to_zero(zeros.pointer(), bytes, e.stream))
     return "there is no memory for an epilogue";
-  const VectorLayout column(e.op_a == 0 ? e.m : 1, e.op_a == 0 ? 1 : e.m);
-  const VectorLayout row(e.op_b == 0 ? 1 : e.n, e.op_b == 0 ? e.n : 1);
+  // op(A) is a column, op(B) a row.
+  const bool is_plain_a = e.op_a == KINTSUGI_OP_N;
+  const bool is_plain_b = e.op_b == KINTSUGI_OP_N;
+  const VectorLayout column(is_plain_a ? e.m : 1, is_plain_a ? 1 : e.m);
+  const VectorLayout row(is_plain_b ? 1 : e.n, is_plain_b ? e.n : 1);
   if (column.get() == nullptr || row.get() == nullptr) return "cuBLAS makes no layout for an epilogue";
   constexpr float one = 1;
   const void* const scalar = &one;

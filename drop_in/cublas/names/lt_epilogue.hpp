@@ -16,9 +16,9 @@ constexpr bool is_activation(std::uint32_t epilogue) {
   return activation == epilogue_relu || activation == epilogue_gelu;
 }
 
-// An FP32 matrix D that holds the product, the call's description with the epilogue to apply to D, and the
-// call's other arguments.
-struct AwaitedEpilogue {
+// An FP32 matrix D that holds the product, the call's description, which has the epilogue to apply to D, and
+// other arguments of the call.
+struct PendingEpilogue {
   void* handle;
   const void* description;
   int op_a, op_b;
@@ -31,9 +31,9 @@ struct AwaitedEpilogue {
   int device;
 };
 
-// Enqueues the epilogue as a product of cuBLASLt: matrices of zeros with k = 1 are multiplied and added to D,
-// and cuBLASLt applies the epilogue to the sum. D is read and written once, and GELU is computed as cuBLAS
-// does. Returns the reason for which nothing was enqueued, or nullptr.
-const char* apply_epilogue(const AwaitedEpilogue& epilogue);
+// Enqueues the epilogue as a product of cuBLASLt: vectors of zeros (k = 1) are multiplied and their product
+// added to D, and cuBLASLt applies the epilogue to the sum. D is read and written once, and GELU is computed
+// as cuBLAS does. Returns the reason for which nothing was enqueued; nullptr: there is none.
+const char* apply_epilogue(const PendingEpilogue& epilogue);
 
 }  // namespace kintsugi::cublas

@@ -107,8 +107,9 @@ struct Matmul {
 };
 
 template <class T>
-constexpr T one_and_zero[] = {1, 0};
+constexpr T one_and_zero[] = {1, 0};  // real and imaginary part of 1
 
+// Returns the address of a scalar 1 of the type.
 const void* one_of(kintsugi_type type) {
   return drop_in::is_single(type) ? static_cast<const void*>(one_and_zero<float>) : one_and_zero<double>;
 }
@@ -127,9 +128,9 @@ class MatmulOrigin : public Origin {
     state.pointer_mode = pointer_mode_;
     return nullptr;
   }
-  // Reads attributes that are rarely set; only for calls that are otherwise emulated, since a getter takes
-  // tens of nanoseconds.
-  const char* other_arithmetic(kintsugi_type) const override {
+  // Reads the attributes that are rarely set. This comes last, for calls that nothing else leaves to cuBLAS,
+  // since each getter takes tens of nanoseconds.
+  const char* reason_in_arithmetic(kintsugi_type) const override {
     for (const void* layout : {matmul_.layout_a, matmul_.layout_b, matmul_.layout_d})
       if (is_unsupported(layout)) return "complex matrices in planes, or a batch by pointers";
     for (int pointer = a_scale_pointer; pointer <= d_scale_pointer; ++pointer)
@@ -141,22 +142,22 @@ class MatmulOrigin : public Origin {
   }
 
   // Copies the bias into every column of D, to which the emulation then adds the product.
-  const char* begin(const CallState& state) const override {
-    if (finishes_ && is_captured(state.stream))
+  const char* enqueue_before(const CallState& state) const override {
+    if (has_epilogue_after_ && is_captured(state.stream))
       return "the stream is being captured, and an epilogue needs memory";
     if (bias_ == nullptr) return nullptr;
-    const std::size_t element = (drop_in::is_single(*call_.type) ? 4u : 8u) *
-                                (drop_in::is_complex(*call_.type) ? std::size_t{2} : std::size_t{1});
+    const std::size_t element_bytes = (drop_in::is_single(*call_.type) ? 4u : 8u) *
+                                      (drop_in::is_complex(*call_.type) ? std::size_t{2} : std::size_t{1});
     const DeviceRows columns{.first = call_.c,
-                             .pitch = static_cast<std::size_t>(call_.ldc) * element,
-                             .bytes = static_cast<std::size_t>(call_.m) * element,
+                             .pitch = static_cast<std::size_t>(call_.ldc) * element_bytes,
+                             .bytes = static_cast<std::size_t>(call_.m) * element_bytes,
                              .count = static_cast<std::size_t>(call_.n)};
     return fill_rows(bias_, columns, state.stream) ? nullptr : "the driver does not copy the bias";
   }
 
   // Applies the activation, after the bias if there is one.
-  const char* finish(const CallState& state) const override {
-    if (!finishes_) return nullptr;
+  const char* enqueue_after(const CallState& state) const override {
+    if (!has_epilogue_after_) return nullptr;
     return apply_epilogue({.handle = matmul_.handle,
                            .description = matmul_.description,
                            .op_a = call_.op_a,
@@ -182,81 +183,84 @@ class MatmulOrigin : public Origin {
     if (a.count != d.count || b.count != d.count) return;
     set_call(a, b, d);
     if (!has_matching_sizes(a, b)) return;
-    if (takes_c(d, *type) && takes_epilogue(d, *type)) call_.type = type;
+    if (can_take_c(d, *type) && take_epilogue(d, *type)) call_.type = type;
   }
 
-  // True if the scalars have the matrices' type and are all on the host or all on the device.
+  // True if alpha and beta have the matrices' type and are both on the host or both on the device.
   bool has_plain_scalars(int type) const {
     return matmul_.described(scale_type, -1) == type &&
            (pointer_mode_ == KINTSUGI_SCALARS_ON_HOST || pointer_mode_ == KINTSUGI_SCALARS_ON_DEVICE) &&
            matmul_.alpha != nullptr && matmul_.beta != nullptr;
   }
 
+  // Sets all of call_ but its type.
   void set_call(const Layout& a, const Layout& b, const Layout& d) {
     const int op_a = matmul_.described(op_of_a, -1);
     call_ = strided(product(std::nullopt, op_a, matmul_.described(op_of_b, -1), d.rows, d.columns,
-                            op_a == 0 ? a.columns : a.rows, matmul_.alpha, matmul_.a, a.ld, matmul_.b, b.ld,
-                            matmul_.beta, matmul_.d, d.ld),
+                            op_a == KINTSUGI_OP_N ? a.columns : a.rows, matmul_.alpha, matmul_.a, a.ld,
+                            matmul_.b, b.ld, matmul_.beta, matmul_.d, d.ld),
                     a.stride, b.stride, d.stride, d.count);
   }
 
   bool has_matching_sizes(const Layout& a, const Layout& b) const {
-    const bool a_fits = call_.op_a == 0 ? a.rows == call_.m : a.columns == call_.m;
-    const bool b_fits = call_.op_b == 0 ? b.rows == call_.k && b.columns == call_.n
-                                        : b.columns == call_.k && b.rows == call_.n;
+    const bool a_fits = call_.op_a == KINTSUGI_OP_N ? a.rows == call_.m : a.columns == call_.m;
+    const bool b_fits = call_.op_b == KINTSUGI_OP_N ? b.rows == call_.k && b.columns == call_.n
+                                                    : b.columns == call_.k && b.rows == call_.n;
     return a_fits && b_fits;
   }
 
-  // True if an emulation can take C: it is not read, or is D.
-  bool takes_c(const Layout& d, kintsugi_type type) const {
+  // True if an emulation can take C: C is not read, or is D.
+  bool can_take_c(const Layout& d, kintsugi_type type) const {
     if (pointer_mode_ == KINTSUGI_SCALARS_ON_HOST && is_zero(matmul_.beta, type)) return true;
     return matmul_.c == matmul_.d && Layout(matmul_.layout_c) == d;
   }
 
-  // True if an emulation can take the epilogue: none, or that of a single product whose C is not read. A bias
-  // of complex types stays with cuBLAS, which refuses it by its status; activations exist for FP32 only.
-  bool takes_epilogue(const Layout& d, kintsugi_type type) {
-    const auto asked = matmul_.described(epilogue, epilogue_default);
-    if (asked == epilogue_default) return true;
-    const bool is_taken = is_activation(asked) ? type == KINTSUGI_F32 && pays_activation()
-                                               : asked == epilogue_bias && !drop_in::is_complex(type);
-    if (!is_taken || d.count != 1 || pointer_mode_ != KINTSUGI_SCALARS_ON_HOST ||
+  // Decides how the epilogue is applied; returns false if the call has one that stays with cuBLAS. An
+  // emulation takes that of a single product whose C is not read. A bias of complex types stays with cuBLAS,
+  // which refuses it by its status; activations exist for FP32 only.
+  bool take_epilogue(const Layout& d, kintsugi_type type) {
+    const auto requested = matmul_.described(epilogue, epilogue_default);
+    if (requested == epilogue_default) return true;
+    const bool is_supported = is_activation(requested)
+                                  ? type == KINTSUGI_F32 && gains_with_activation()
+                                  : requested == epilogue_bias && !drop_in::is_complex(type);
+    if (!is_supported || d.count != 1 || pointer_mode_ != KINTSUGI_SCALARS_ON_HOST ||
         !is_zero(matmul_.beta, type))
       return false;
-    finishes_ = is_activation(asked) || finishes_with_bias(type);
-    return (asked & epilogue_bias) == 0 || takes_bias(d, type);
+    has_epilogue_after_ = is_activation(requested) || adds_bias_after(type);
+    return (requested & epilogue_bias) == 0 || take_bias(d, type);
   }
 
-  // Takes over the bias unless cuBLAS adds it, with the activation, after the product. False if the bias has
-  // another type than D.
-  bool takes_bias(const Layout& d, kintsugi_type type) {
+  // Takes over the bias, unless cuBLAS adds it with the activation after the product. Returns false if the
+  // bias has another type than D.
+  bool take_bias(const Layout& d, kintsugi_type type) {
     const int bias_type = matmul_.described(bias_data_type, -1);
     const auto* bias = matmul_.described<const void*>(bias_pointer, nullptr);
     if (bias == nullptr || (bias_type != -1 && bias_type != d.type)) return false;
-    if (finishes_) return true;
+    if (has_epilogue_after_) return true;
     bias_ = bias;
-    call_.beta = one_of(type);
+    call_.beta = one_of(type);  // the product is added to the bias, which enqueue_before() copies into D
     return true;
   }
 
   // True if cuBLAS adds the bias after the product: its pass over D takes less time than writing the bias
   // into D before the product and reading it there.
-  bool finishes_with_bias(kintsugi_type type) const {
+  bool adds_bias_after(kintsugi_type type) const {
     return type == KINTSUGI_F32 && !is_captured(matmul_.stream);
   }
 
   // True if an emulation gains more than the pass over D for the activation costs: the pass moves 8 bytes per
   // element, about 3 ps on an H100, and an emulation of FP32 gains about 0.03 ps per multiplication.
-  bool pays_activation() const {
-    constexpr std::int64_t min_products = 256;
-    return settings().policy != Policy::automatic || call_.k >= min_products;
+  bool gains_with_activation() const {
+    constexpr std::int64_t min_k = 256;
+    return settings().policy != Policy::automatic || call_.k >= min_k;
   }
 
   const Matmul& matmul_;
   Call call_;
   int pointer_mode_ = 0;
-  const void* bias_ = nullptr;  // to be added before the product
-  bool finishes_ = false;       // cuBLAS applies the epilogue after the product
+  const void* bias_ = nullptr;       // bias that is copied into D before the product; nullptr: none is
+  bool has_epilogue_after_ = false;  // true: cuBLAS applies the epilogue after the product
 };
 
 }  // namespace

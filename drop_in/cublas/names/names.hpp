@@ -8,7 +8,8 @@
 #include "cublas/answer.hpp"
 #include "cublas/sites/site.hpp"
 
-// An exported function that passes its arguments, behind its symbol, to `function`.
+// Defines an exported function, which stores its return address and calls `function` with its symbol and its
+// arguments.
 #define KINTSUGI_CUBLAS_DEFINE(symbol_, parameters, function, ...)           \
   extern "C" __attribute__((visibility("default"))) int symbol_ parameters { \
     static constinit Symbol symbol(#symbol_);                                \

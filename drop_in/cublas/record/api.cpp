@@ -1,4 +1,4 @@
-// kintsugi_cublas_report().
+// The exported function kintsugi_cublas_report().
 #include <kintsugi/cublas.h>
 
 #include <algorithm>

@@ -19,20 +19,31 @@ namespace kintsugi::cublas {
 
 namespace {
 
-// Problems that are recorded one by one; a bound for programs that multiply ever new shapes.
+// Most problems that are recorded one by one; programs may multiply ever new shapes.
 constexpr std::size_t max_problems = 10000;
-// Sampled calls of a problem: the first ones, then one of every interval.
+// Sampled calls of a problem: the first ones, then one in every interval.
 constexpr std::int64_t first_samples = 4, sample_interval = 64;
-// Problems with a handle, which has a few kilobytes of device memory.
+// Most problems with a handle, which has a few kilobytes of device memory.
 constexpr std::size_t max_handles = 256;
 
-// Never destroyed, since the report is written after static objects have been.
+// Never destroyed, since the report is written after static objects were destroyed.
 Record* record = nullptr;
-constinit std::atomic<bool> is_asked_for = false;
+constinit std::atomic<bool> report_was_requested = false;  // by kintsugi_cublas_report()
 
 Record& the_record() {
   if (record == nullptr) record = new Record;
   return *record;
+}
+
+std::string_view type_name(const std::optional<kintsugi_type>& type) {
+  if (!type) return {};
+  switch (*type) {
+    case KINTSUGI_F32: return "fp32";
+    case KINTSUGI_F64: return "fp64";
+    case KINTSUGI_C32: return "c32";
+    case KINTSUGI_C64: return "c64";
+    default: return {};
+  }
 }
 
 ProblemKey key_of(const char* symbol, const Call& call) {
@@ -43,10 +54,11 @@ ProblemKey key_of(const char* symbol, const Call& call) {
           .n = call.n,
           .k = call.k,
           .count = call.count,
-          .site = call.site != nullptr ? std::string_view(call.site->name) : std::string_view()};
+          .site = call.site != nullptr ? std::string_view(call.site->name) : std::string_view(),
+          .type = type_name(call.type)};
 }
 
-// The problem's record; nullptr where too many are kept.
+// Returns the problem's record, which it adds if there is none; nullptr if too many are kept.
 ProblemRecord* find_or_add(const ProblemKey& key) {
   Record& all = the_record();
   const auto found = all.problems.find(key);
@@ -54,7 +66,7 @@ ProblemRecord* find_or_add(const ProblemKey& key) {
   return all.problems.size() < max_problems ? &all.problems[key] : nullptr;
 }
 
-void add(ProblemRecord& problem, const CallOutcome& outcome) {
+void count_call(ProblemRecord& problem, const CallOutcome& outcome) {
   ++problem.calls;
   ++problem.reasons[outcome.why];
   if (outcome.failed) ++problem.failed_calls;
@@ -68,15 +80,16 @@ void add(ProblemRecord& problem, const CallOutcome& outcome) {
 // Adds the times of the samples whose second event the device has passed. Never waits.
 void read_samples(ProblemRecord& problem) {
   std::erase_if(problem.pending, [&](const PendingSample& sample) {
-    const std::optional<double> seconds = seconds_between(sample.first, sample.second);
+    const std::optional<double> seconds = seconds_between(sample.before, sample.after);
     if (!seconds) return false;
     problem.sampled_seconds += *seconds;
     ++problem.sampled_calls;
-    the_record().free_events.insert(the_record().free_events.end(), {sample.first, sample.second});
+    the_record().free_events.insert(the_record().free_events.end(), {sample.before, sample.after});
     return true;
   });
 }
 
+// Returns an event that is free, or a new one.
 void* take_event() {
   std::vector<void*>& events = the_record().free_events;
   if (events.empty()) return make_event();
@@ -85,7 +98,7 @@ void* take_event() {
   return event;
 }
 
-// Reads the pending samples and the reports of sampled emulations; waits for the device for the latter.
+// Reads the pending samples and the reports of sampled emulations. Reading a report waits for the device.
 void read_executions() {
   for (auto& [key, problem] : the_record().problems) {
     read_samples(problem);
@@ -95,24 +108,27 @@ void read_executions() {
   }
 }
 
-// Runs by atexit(): this library's destructor, which writes the report, comes after the driver has shut down.
+// Runs by atexit(), since this library's destructor, which writes the report, runs after the driver has shut
+// down.
 void read_executions_at_exit() {
   if (drop_in::is_forked_child()) return;
   const std::lock_guard lock(record_mutex);
   if (record != nullptr) read_executions();
 }
 
-// Registers read_executions_at_exit(). Called after an execution only: functions run in the reverse order of
-// their registration, so before those that the driver and the library registered during that execution.
-void read_at_exit() {
+// Registers read_executions_at_exit(), once. Called after an execution only: functions of atexit() run in the
+// reverse order of their registration, so this one runs before those that the driver and the library
+// registered during that execution.
+void register_read_at_exit() {
   if (!the_record().reads_at_exit) std::atexit(read_executions_at_exit);
   the_record().reads_at_exit = true;
 }
 
-void begin_sample(ProblemRecord& problem) {
+// Reads earlier samples of the problem, and gives it a handle if a report is wanted.
+void prepare_sample(ProblemRecord& problem) {
   Record& all = the_record();
   read_samples(problem);
-  const bool needs_handle = problem.handle == nullptr && (is_asked_for || !settings().report.empty());
+  const bool needs_handle = problem.handle == nullptr && (report_was_requested || !settings().report.empty());
   if (needs_handle && all.handles < max_handles && kintsugi_create(&problem.handle) == KINTSUGI_SUCCESS)
     ++all.handles;
 }
@@ -126,8 +142,10 @@ __attribute__((destructor)) void write_report_at_exit() {
 
 }  // namespace
 
-bool records_calls() { return settings().records_calls() || is_asked_for.load(std::memory_order_relaxed); }
-void begin_to_record() { is_asked_for = true; }
+bool records_calls() {
+  return settings().records_calls() || report_was_requested.load(std::memory_order_relaxed);
+}
+void begin_to_record() { report_was_requested = true; }
 
 CallSample::CallSample(const char* symbol, const Call& call, void* stream)
     : symbol_(symbol), call_(call), stream_(stream) {
@@ -138,30 +156,31 @@ CallSample::CallSample(const char* symbol, const Call& call, void* stream)
     const bool is_sampled = problem != nullptr && !problem->is_sampling &&
                             (problem->calls < first_samples || problem->calls % sample_interval == 0);
     if (!is_sampled) return;
-    begin_sample(*problem);
-    first_ = take_event();
-    second_ = take_event();
-    if (first_ == nullptr || second_ == nullptr || !record_event(first_, stream)) {
-      first_ = nullptr;
+    prepare_sample(*problem);
+    event_before_ = take_event();
+    event_after_ = take_event();
+    if (event_before_ == nullptr || event_after_ == nullptr || !record_event(event_before_, stream)) {
+      event_before_ = nullptr;
       return;
     }
     problem->is_sampling = true;
     handle_ = problem->handle;
   } catch (const std::exception&) {  // No memory: the call has no sample.
-    first_ = nullptr;
+    event_before_ = nullptr;
   }
 }
 
 CallSample::~CallSample() {
-  if (first_ == nullptr) return;
+  if (event_before_ == nullptr) return;
   try {
     const std::lock_guard lock(record_mutex);
     ProblemRecord* problem = find_or_add(key_of(symbol_, call_));
     if (problem == nullptr) return;
     problem->is_sampling = false;
     problem->has_execution |= was_executed_ && handle_ != nullptr;
-    read_at_exit();
-    if (record_event(second_, stream_)) problem->pending.push_back({first_, second_});
+    register_read_at_exit();
+    if (record_event(event_after_, stream_))
+      problem->pending.push_back({.before = event_before_, .after = event_after_});
   } catch (const std::exception&) {  // The record lacks the sample.
   }
 }
@@ -170,9 +189,9 @@ void record_call(const char* symbol, const Call& call, const CallOutcome& outcom
   const ProblemKey key = key_of(symbol, call);
   const std::lock_guard lock(record_mutex);
   ProblemRecord* problem = find_or_add(key);
-  if (problem == nullptr) return add(the_record().others, outcome);
+  if (problem == nullptr) return count_call(the_record().others, outcome);
   const bool is_first = problem->calls == 0;
-  add(*problem, outcome);
+  count_call(*problem, outcome);
   if (is_first && settings().explain) print_explanation(key, outcome);
 }
 

@@ -19,13 +19,13 @@ struct CallOutcome {
 bool records_calls();
 void begin_to_record();
 
-// Measures a call's time on the device by two events, if the call is sampled: the first ones of a problem,
-// then one of 64. Does nothing for other calls, if calls are not recorded, and under a capture.
+// Measures a call's time on the device by two events, if the call is sampled: of a problem the first calls
+// are, then one of 64. Does nothing for other calls, if calls are not recorded, and under a capture.
 class CallSample {
  public:
-  // `symbol` lives as long as the program.
+  // Enqueues the first event. `symbol` must live as long as the program.
   CallSample(const char* symbol, const Call& call, void* stream);
-  ~CallSample();
+  ~CallSample();  // enqueues the second event
   CallSample(const CallSample&) = delete;
   CallSample& operator=(const CallSample&) = delete;
 
@@ -38,20 +38,20 @@ class CallSample {
   const char* symbol_;
   const Call& call_;
   void* stream_;
-  void* first_ = nullptr;  // event before the call; nullptr: the call is not sampled
-  void* second_ = nullptr;
+  void* event_before_ = nullptr;  // nullptr: the call is not sampled
+  void* event_after_ = nullptr;
   kintsugi_handle handle_ = nullptr;
-  bool was_executed_ = false;  // with the handle
+  bool was_executed_ = false;  // true: a plan was executed with the handle
 };
 
-// Adds a call; with KINTSUGI_EXPLAIN=1 a problem's first one is a line on stderr. `symbol` lives as long as
-// the program.
+// Adds a call to the record; with KINTSUGI_EXPLAIN=1 prints a line on stderr for the first call of a problem.
+// `symbol` must live as long as the program.
 void record_call(const char* symbol, const Call& call, const CallOutcome& outcome);
 
-// The document of the calls so far. Waits for the device.
+// Returns the document of the calls so far. Waits for the device.
 std::string current_report();
 
-// The child of a fork begins with an empty record; its caller holds record_mutex.
+// Empties the record in the child of a fork; the caller holds record_mutex.
 void forget_record();
 
 }  // namespace kintsugi::cublas

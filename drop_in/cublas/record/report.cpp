@@ -49,7 +49,8 @@ Json counts_json(const ProblemRecord& problem) {
           {"reasons", reasons}};
 }
 
-// Estimated seconds of all calls: their number times the mean of the sampled ones; null without a sample.
+// Returns the estimated seconds of all calls, their number times the mean of the sampled ones; null without a
+// sample.
 Json device_seconds(const ProblemRecord& problem) {
   if (problem.sampled_calls == 0) return {};
   return problem.sampled_seconds / static_cast<double>(problem.sampled_calls) *
@@ -72,6 +73,7 @@ Json problem_json(const ProblemKey& key, const ProblemRecord& problem) {
                {"k", key.k},
                {"batch_count", key.count}};
   if (!key.site.empty()) json["site"] = std::string(key.site);
+  if (!key.type.empty()) json["type"] = std::string(key.type);
   json.update(counts_json(problem));
   json["device_seconds"] = device_seconds(problem);
   json["sampled_calls"] = problem.sampled_calls;
@@ -91,14 +93,14 @@ void print_table(const Record& record) {
   std::fprintf(stderr, "kintsugi: calls of cuBLAS under policy %s\n%10s %10s %10s %12s  %s\n",
                policy_name(settings().policy), "calls", "emulated", "failed", "seconds",
                "problem: what multiplied");
-  const auto print = [](const ProblemRecord& problem, const std::string& text) {
+  const auto print_line = [](const ProblemRecord& problem, const std::string& text) {
     std::fprintf(stderr, "%10lld %10lld %10lld %12s  %s\n", static_cast<long long>(problem.calls),
                  static_cast<long long>(problem.calls - problem.native_calls),
                  static_cast<long long>(problem.failed_calls), seconds_text(problem).c_str(), text.c_str());
   };
   for (const auto& [key, problem] : record.problems)
-    print(problem, std::string(key.symbol) + " " + shape_of(key) + ": " + programs_of(problem));
-  if (record.others.calls > 0) print(record.others, "other problems");
+    print_line(problem, std::string(key.symbol) + " " + shape_of(key) + ": " + programs_of(problem));
+  if (record.others.calls > 0) print_line(record.others, "other problems");
 }
 
 }  // namespace

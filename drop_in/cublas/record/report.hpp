@@ -18,35 +18,36 @@ struct ProblemKey {
   int op_a, op_b;
   std::int64_t m, n, k, count;
   std::string_view site;  // name of the call site; "" without KINTSUGI_SITES
+  std::string_view type;  // of the matrices: fp32, fp64, c32 or c64; "" where cuBLAS answers other types
 
   auto operator<=>(const ProblemKey&) const = default;
 };
 
-// Events around a call whose time was not read yet.
+// Events before and after a call whose time was not read yet.
 struct PendingSample {
-  void* first;
-  void* second;
+  void* before;
+  void* after;
 };
 
 struct ProblemRecord {
   std::int64_t calls = 0;
   std::int64_t native_calls = 0;
-  std::int64_t failed_calls = 0;                            // of native_calls
-  std::map<std::string, std::int64_t> calls_of_candidates;  // emulated calls
-  std::map<std::string, std::int64_t> reasons;              // calls by the sentence on the choice
+  std::int64_t failed_calls = 0;                            // those of native_calls whose emulation failed
+  std::map<std::string, std::int64_t> calls_of_candidates;  // emulated calls by the names of the candidates
+  std::map<std::string, std::int64_t> reasons;              // all calls by the sentence on the choice
 
-  std::int64_t sampled_calls = 0;  // whose time on the device was read
+  std::int64_t sampled_calls = 0;  // calls whose time on the device was read
   double sampled_seconds = 0;
   std::vector<PendingSample> pending;
-  bool is_sampling = false;          // a call with a sample is under way
-  kintsugi_handle handle = nullptr;  // of emulated calls with a sample
-  bool has_execution = false;        // the handle has one that was not read
+  bool is_sampling = false;          // true: a sampled call is under way
+  kintsugi_handle handle = nullptr;  // executes the sampled emulations; nullptr: no report is wanted
+  bool has_execution = false;        // true: the handle's last execution was not read
   std::optional<drop_in::ExecutionSummary> last_execution;
 };
 
 struct Record {
   std::map<ProblemKey, ProblemRecord> problems;
-  ProblemRecord others;  // calls of problems beyond the most that are kept
+  ProblemRecord others;  // calls of all problems beyond the most that are recorded one by one
   std::vector<void*> free_events;
   std::size_t handles = 0;
   bool reads_at_exit = false;
@@ -54,10 +55,10 @@ struct Record {
 
 void print_explanation(const ProblemKey& key, const CallOutcome& outcome);
 
-// The document of docs/schema/cublas-report.schema.json.
+// Returns the document of docs/schema/cublas-report.schema.json.
 std::string report_document(const Record& record);
 
-// Writes to the file that KINTSUGI_REPORT names, or as a table to stderr.
+// Writes the report to the file that KINTSUGI_REPORT names; for "-" prints a table on stderr.
 void write_report(const Record& record);
 
 }  // namespace kintsugi::cublas

@@ -26,20 +26,21 @@ Sites& all_sites() {
   return *all;
 }
 
-const Site* new_site(Sites& all, const void* address, const drop_in::SitesFile& file) {
+// Returns the site of a return address that was not seen before.
+const Site* site_of_new_address(Sites& all, const void* address, const drop_in::SitesFile& file) {
   auto site = std::make_unique<Site>();
   static_cast<drop_in::Place&>(*site) = drop_in::place_of(address);
-  const auto [place, is_new] = all.of_name.try_emplace(site->name, nullptr);
-  if (!is_new) return place->second.get();
+  const auto [named_site, is_new] = all.of_name.try_emplace(site->name, nullptr);
+  if (!is_new) return named_site->second.get();
   if (const auto rule = file.rules.find(site->name); rule != file.rules.end()) {
     site->rule = rule->second;
     site->has_rule = true;
   }
-  // A file without rules is one of a profile, which only records sites.
+  // A file without rules asks for a profile, in which sites are only recorded.
   if (!site->has_rule && !file.rules.empty())
     std::fprintf(stderr, "kintsugi: %s is not in the sites file: its calls are native\n", site->name.c_str());
-  place->second = std::move(site);
-  return place->second.get();
+  named_site->second = std::move(site);
+  return named_site->second.get();
 }
 
 }  // namespace
@@ -53,7 +54,7 @@ const Site* current_site() try {
   Sites& all = all_sites();
   const auto found = all.of_address.find(return_address);
   if (found != all.of_address.end()) return found->second;
-  return all.of_address[return_address] = new_site(all, return_address, *file);
+  return all.of_address[return_address] = site_of_new_address(all, return_address, *file);
 } catch (const std::exception&) {  // No memory.
   return nullptr;
 }

@@ -1,5 +1,5 @@
-// Exact sums of products in digits that the caller stores: for kernels, whose threads have too few registers.
-// The host's sums are in arith/exact/exact_sum.hpp.
+// Exact sums of products whose digits the caller stores in memory, since a kernel's thread has too few
+// registers. The host's sums are in arith/exact/exact_sum.hpp.
 //
 // Digits of 53 bits are kept in 64-bit integers: a product of two doubles changes three digits, one of two
 // floats two, and carries are propagated once in a thousand products.
@@ -42,8 +42,8 @@ KINTSUGI_HOST_DEVICE constexpr ExactFactor exact_factor(float x) {
           bits >> 31 != 0, field != 0xff};
 }
 
-// Bit positions and digit counts of sums of up to 2^40 products of two finite T, and of those sums times a
-// third.
+// Bit positions and digit counts of sums of up to 2^40 products of two finite T (`sum_`), and of such sums
+// times a third T (`result_`).
 template <class T>
 struct ExactWidths {
   static constexpr int digit_bits = 53;
@@ -55,18 +55,19 @@ struct ExactWidths {
 
   static constexpr int sum_bottom = 2 * lowest;
   static constexpr int sum_digits = digits_for(2 * factor_bits + 40);
-  // Digits for alpha * x of two parts plus beta * c of two parts.
+  // A part of a complex result has two products with alpha and two with beta: two bits more than a product.
   static constexpr int result_bottom = 3 * lowest;
   static constexpr int result_digits = digits_for(3 * factor_bits + 42);
 };
 
-// Digits that hold every sum of products of a row and a column of `products` elements, the lowest one
-// beginning at 2^bottom, where a digit of the widest sum begins.
+// Digits that hold every sum of products of one row and one column. The lowest digit begins at 2^bottom,
+// which is also the beginning of a digit of ExactWidths' sums.
 struct ExactWindow {
   int bottom = 0;
   int digits = 0;
 };
 
+// Returns the window for sums of `products` products of elements of two vectors with these ranges.
 template <class T>
 KINTSUGI_HOST_DEVICE constexpr ExactWindow exact_window(const VectorRange& row, const VectorRange& column,
                                                         std::int64_t products) {
@@ -74,10 +75,11 @@ KINTSUGI_HOST_DEVICE constexpr ExactWindow exact_window(const VectorRange& row, 
   if (((row.flags | column.flags) & VectorRange::all_zero) != 0)
     return {Widths::sum_bottom, Widths::digits_for(0)};
   const int lowest = row.smallest + column.smallest - 2 * (std::numeric_limits<T>::digits - 1);
-  const int above = lowest > Widths::sum_bottom ? lowest - Widths::sum_bottom : 0;
-  const int bottom = Widths::sum_bottom + above / Widths::digit_bits * Widths::digit_bits;
+  const int skipped_bits = lowest > Widths::sum_bottom ? lowest - Widths::sum_bottom : 0;
+  const int bottom = Widths::sum_bottom + skipped_bits / Widths::digit_bits * Widths::digit_bits;
   const int sum_bits = 64 - leading_zeros(static_cast<std::uint64_t>(products));
-  return {bottom, Widths::digits_for(row.largest + column.largest + 2 + sum_bits - bottom)};
+  const int product_top = row.largest + column.largest + 2;  // every product is below 2^product_top
+  return {bottom, Widths::digits_for(product_top + sum_bits - bottom)};
 }
 
 // Sum over d of digit d times 2^(53 d + bottom); digits are Stride integers apart. Digits are zero until
@@ -85,7 +87,7 @@ KINTSUGI_HOST_DEVICE constexpr ExactWindow exact_window(const VectorRange& row, 
 template <int Stride>
 class ExactDigits {
  public:
-  using Double = WideInteger<2>::Double;
+  using TwoLimbs = WideInteger<2>::TwoLimbs;
   static constexpr int digit_bits = 53;
   static constexpr std::uint64_t mask = (std::uint64_t{1} << digit_bits) - 1;
   // Additions between two carries: each changes a digit by less than 2^53, and carry() leaves at most 2^53.
@@ -113,21 +115,25 @@ class ExactDigits {
   KINTSUGI_HOST_DEVICE void add_product(double x, double y) { add(exact_factor(x), exact_factor(y)); }
 
   KINTSUGI_HOST_DEVICE void add(const ExactFactor& a, const ExactFactor& b) {
-    const Double product = static_cast<Double>(a.significand) * b.significand;  // 106 bits
+    const TwoLimbs product = static_cast<TwoLimbs>(a.significand) * b.significand;  // 106 bits
     if (product != 0) add_long(product, a.exponent + b.exponent, a.negative != b.negative);
   }
 
   // Adds (-1)^negative * x * factor; x is a magnitude that make_magnitude() left.
-  template <int Others>
-  KINTSUGI_HOST_DEVICE void add_multiple(const ExactDigits<Others>& x, bool negative,
+  template <int OtherStride>
+  KINTSUGI_HOST_DEVICE void add_multiple(const ExactDigits<OtherStride>& x, bool negative,
                                          const ExactFactor& factor) {
     if (factor.significand == 0) return;
     KINTSUGI_ROLLED
     for (int d = x.first(); d <= x.last(); ++d)
-      add({static_cast<std::uint64_t>(x[d]), x.bottom() + digit_bits * d, negative, true}, factor);
+      add({.significand = static_cast<std::uint64_t>(x[d]),
+           .exponent = x.bottom() + digit_bits * d,
+           .negative = negative},
+          factor);
   }
 
-  // Propagates carries, so that more additions fit: digits are then in [0, 2^53), only the last signed.
+  // Propagates carries, so that more additions fit: then all digits but the last, which has the sign, are in
+  // [0, 2^53).
   KINTSUGI_HOST_DEVICE void carry() {
     constexpr std::int64_t base = std::int64_t{1} << digit_bits;
     KINTSUGI_ROLLED
@@ -160,7 +166,7 @@ class ExactDigits {
     if (first_ > last_) return 0;
     const auto high = static_cast<std::uint64_t>(digit(last_));
     const auto low = first_ < last_ ? static_cast<std::uint64_t>(digit(last_ - 1)) : std::uint64_t{0};
-    const int fill = leading_zeros(high);  // high bits that the digit below fills; at least 64 - 53
+    const int fill = leading_zeros(high);  // bits that come from the digit below; at least 11
     const int drop = fill < digit_bits ? digit_bits - fill : 0;
     bool sticky = (low & ((std::uint64_t{1} << drop) - 1)) != 0;
     KINTSUGI_ROLLED
@@ -200,7 +206,7 @@ class ExactDigits {
     return negative ? -static_cast<std::int64_t>(digit) : static_cast<std::int64_t>(digit);
   }
 
-  // Adds magnitude * 2^exponent, magnitude below 2^53.
+  // Adds (-1)^negative * magnitude * 2^exponent, magnitude below 2^53.
   KINTSUGI_HOST_DEVICE void add_short(std::uint64_t magnitude, int exponent, bool negative) {
     const auto position = static_cast<unsigned>(exponent - bottom_);
     const auto d = static_cast<int>(position / digit_bits);
@@ -209,9 +215,10 @@ class ExactDigits {
     digit(d) += signed_digit(magnitude << shift & mask, negative);
     digit(d + 1) += signed_digit(magnitude >> (digit_bits - shift), negative);
   }
-  // Adds magnitude * 2^exponent, magnitude below 2^106, in two halves of 53 bits: nvcc 13.0 compiles a
-  // 128-bit shift by a variable count to shifts and selects for counts on both sides of 64.
-  KINTSUGI_HOST_DEVICE void add_long(Double magnitude, int exponent, bool negative) {
+  // Adds (-1)^negative * magnitude * 2^exponent, magnitude below 2^106, in two halves of 53 bits: a 128-bit
+  // shift by a variable count would cost more, since nvcc 13.0 computes it for counts below and above 64 and
+  // selects.
+  KINTSUGI_HOST_DEVICE void add_long(TwoLimbs magnitude, int exponent, bool negative) {
     const auto position = static_cast<unsigned>(exponent - bottom_);
     const auto d = static_cast<int>(position / digit_bits);
     const unsigned shift = position % digit_bits;
@@ -230,7 +237,8 @@ class ExactDigits {
   int pending_ = 0;
 };
 
-// Sign and magnitude of one exact sum of products, before scalars and rounding.
+// Sign and magnitude of one exact sum of products, before scalars and rounding: of a real element, or of one
+// part of a complex one.
 struct ExactPart {
   ExactDigits<1> magnitude;
   bool negative;
@@ -280,7 +288,8 @@ KINTSUGI_HOST_DEVICE T rounded_part(const ExactPart& same, const ExactPart& othe
 template <class T>
 KINTSUGI_HOST_DEVICE T exact_epilogue(const ExactPart& x, T alpha, T beta, const T* c, std::int64_t* digits) {
   if (c == nullptr && alpha == T(1)) return x.magnitude.template rounded_magnitude<T>(x.negative);
-  return exact_detail::rounded_part<T>(x, x, alpha, beta, c == nullptr ? T(0) : *c, T(0), digits);
+  const ExactPart& unused = x;  // as the imaginary parts of alpha and beta are zero
+  return exact_detail::rounded_part<T>(x, unused, alpha, beta, c == nullptr ? T(0) : *c, T(0), digits);
 }
 
 template <ComplexElement Z>
@@ -289,6 +298,7 @@ KINTSUGI_HOST_DEVICE Z exact_epilogue(const ExactPart& x, const ExactPart& y, co
   using T = RealOf<Z>;
   using Scalar = Complex<T>;
   const Z old = c == nullptr ? Z() : *c;
+  // The real part has minus the products of two imaginary parts, hence the conjugates.
   return {exact_detail::rounded_part<T>(x, y, Scalar(alpha.real(), -alpha.imag()),
                                         Scalar(beta.real(), -beta.imag()), old.real(), old.imag(), digits),
           exact_detail::rounded_part<T>(y, x, Scalar(alpha.real(), alpha.imag()),

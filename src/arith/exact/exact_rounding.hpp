@@ -31,16 +31,16 @@ KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> signed_number(const WideIntege
   const std::uint64_t flips = 0 - std::uint64_t{number.negative};
   std::uint64_t carry = flips & 1U;
   for (int l = 0; l < Limbs; ++l) {
-    const auto limb = static_cast<typename WideInteger<Limbs>::Double>(sum.limb[l] ^ flips) + carry;
+    const auto limb = static_cast<typename WideInteger<Limbs>::TwoLimbs>(sum.limb[l] ^ flips) + carry;
     number.magnitude.limb[l] = static_cast<std::uint64_t>(limb);
     carry = static_cast<std::uint64_t>(limb >> 64);
   }
   return number;
 }
 
-// (-1)^negative * magnitude * 2^exponent rounded once to T, ties to even: subnormals to the bits that they
-// have, overflow to infinity, zero to +0. `sticky`: the true magnitude is larger by a fraction of its last
-// unit.
+// (-1)^negative * magnitude * 2^exponent rounded once to T, ties to even: a subnormal keeps the bits that its
+// exponent leaves it, overflow gives infinity, zero +0. `sticky`: the true magnitude is larger than
+// `magnitude` by a fraction of its last bit.
 template <class T>
 KINTSUGI_HOST_DEVICE T rounded(std::uint64_t magnitude, int exponent, bool negative, bool sticky) {
   using limits = std::numeric_limits<T>;
@@ -68,8 +68,8 @@ KINTSUGI_HOST_DEVICE T rounded(const ExactNumber<Limbs>& x, bool sticky = false)
                     sticky || x.magnitude.any_below(position));
 }
 
-// Largest |x.exponent| for rounded_ordinary(), which rounds without branches: no result is a subnormal
-// double, nor is a power of two that scales the leading 64 bits.
+// Largest |x.exponent| for rounded_ordinary(), which rounds without branches: up to it neither a double
+// result nor the power of two that scales the leading 64 bits is subnormal.
 inline constexpr int max_ordinary_exponent = 850;
 
 // The leading 96 bits of a magnitude, in 32-bit words of which the first is the leading non-zero one.
@@ -90,9 +90,9 @@ KINTSUGI_HOST_DEVICE LeadingWords leading_words(const ExactNumber<Limbs>& x) {
   const auto& limb = x.magnitude.limb;
   std::uint64_t first = limb[0];  // the leading limb and the one below it
   std::uint64_t second = 0;
-  std::uint32_t low_bits = 0;  // or of the limbs below `second`
-  std::uint32_t below = 0;
-  int exponent = x.exponent;  // exponent of the last bit of `first`
+  std::uint32_t low_bits = 0;  // bitwise or of the words of all limbs below `second`
+  std::uint32_t below = 0;     // bitwise or of the words of all limbs below limb l - 1
+  int exponent = x.exponent;   // exponent of the last bit of `first`
   for (int l = 1; l < Limbs; ++l) {
     const bool leads = limb[l] != 0;
     first = leads ? limb[l] : first;
@@ -109,9 +109,10 @@ KINTSUGI_HOST_DEVICE LeadingWords leading_words(const ExactNumber<Limbs>& x) {
           exponent - (leads ? 0 : 32)};
 }
 
-// x rounded once to T. Leading bits, the last one set if any bit below is, round as the whole integer does if
-// they are at least two more than the result's. A double is rounded where 64 bits are converted; a float,
-// which may be subnormal, by the last cast, from 32 bits that a double holds exactly.
+// x rounded once to T. The leading bits, the last one set if any lower bit is, round as the whole integer
+// does, provided that they are at least two more than the result's. A double is rounded where 64 bits are
+// converted. A float, which may be subnormal, is rounded by the last cast, from 32 bits that a double holds
+// exactly.
 template <class T, int Limbs>
 KINTSUGI_HOST_DEVICE T rounded_ordinary(const ExactNumber<Limbs>& x) {
   const LeadingWords leading = leading_words(x);
@@ -153,14 +154,14 @@ constexpr ExactNumber<Limbs + 1> times(const ExactNumber<Limbs>& x, const ExactN
   return product;
 }
 
-// x + y rounded once, in a window of two limbs more than x. Bits of the smaller number below the window only
-// decide on which side of a tie the sum lies: the window holds all bits of the larger number and 126 zeros
-// below, so a number that extends below the window cannot cancel the other.
-template <class T, int Limbs, int Others>
-KINTSUGI_HOST_DEVICE T rounded_sum(const ExactNumber<Limbs>& x, const ExactNumber<Others>& y) {
+// x + y rounded once, in a window of two limbs more than x. Bits below the window only decide on which side
+// of a tie the sum lies: the window holds all bits of the larger number and at least 126 zeros below them, so
+// a smaller number that reaches below the window is too small to cancel the larger one.
+template <class T, int Limbs, int OtherLimbs>
+KINTSUGI_HOST_DEVICE T rounded_sum(const ExactNumber<Limbs>& x, const ExactNumber<OtherLimbs>& y) {
   constexpr int width = Limbs + 2;
   constexpr int top = WideInteger<width>::bits - 2;
-  static_assert(Others <= Limbs);
+  static_assert(OtherLimbs <= Limbs);
   const int length_x = x.magnitude.length();
   const int length_y = y.magnitude.length();
   if (length_y == 0) return rounded<T>(x);
@@ -186,7 +187,7 @@ KINTSUGI_HOST_DEVICE T rounded_sum(const ExactNumber<Limbs>& x, const ExactNumbe
 }  // namespace exact_detail
 
 // alpha * x + beta * c rounded once; c is null when beta = 0. Where alpha, beta or c is NaN or infinite, the
-// result is that of IEEE arithmetic with the sign of x in place of x.
+// result is that of IEEE 754 arithmetic with x replaced by its sign.
 template <class T, int Limbs>
 KINTSUGI_HOST_DEVICE T exact_epilogue(const ExactNumber<Limbs>& x, T alpha, T beta, const T* c) {
   using namespace exact_detail;

@@ -57,29 +57,29 @@ void ExactSum::add(double x) {
     special_ += x;
     return;
   }
-  const Integer part = take_apart(x);
-  if (part.significand == 0) return;
-  const int position = part.exponent + one_position;
+  const Integer integer = take_apart(x);
+  if (integer.significand == 0) return;
+  const int position = integer.exponent + one_position;
   count_additions(1);
-  add_at(part.significand, position, part.negative);
+  add_at(integer.significand, position, integer.negative);
   include_digits(position / digit_bits, position / digit_bits + 2);
 }
 
 void ExactSum::add(const ExactSum& other) {
   special_ += other.special_;
-  const Magnitude parts = other.magnitude();
-  if (parts.last < parts.first) return;
+  const Magnitude sum = other.magnitude();
+  if (sum.last < sum.first) return;
   count_additions(1);
-  for (int i = parts.first; i <= parts.last; ++i) {
-    const auto digit = static_cast<std::int64_t>(parts.digit[i]);
-    digit_[i] += parts.negative ? -digit : digit;
+  for (int i = sum.first; i <= sum.last; ++i) {
+    const auto digit = static_cast<std::int64_t>(sum.digit[i]);
+    digit_[i] += sum.negative ? -digit : digit;
   }
-  include_digits(parts.first, parts.last);
+  include_digits(sum.first, sum.last);
 }
 
 void ExactSum::add_integer(std::uint64_t integer, int exponent, bool negative) {
   if (integer == 0) return;
-  const int below = std::max(0, -(exponent + one_position));
+  const int below = std::max(0, -(exponent + one_position));  // bits below the accumulator's last, all zero
   const int position = exponent + one_position + below;
   count_additions(1);
   add_at(integer >> below, position, negative);
@@ -103,19 +103,19 @@ void ExactSum::add_product(double a, double b) {
   include_digits(position / digit_bits, position / digit_bits + 4);
 }
 
-// A product of floats has 48 significant bits. It is added as 32 bits and a signed rest of at most 48 bits to
-// the next digit. A rest below 2^48 counts as 2^15 additions of 2^33, so a digit takes 2^14 products without
-// a carry. The range of digits that products of floats reach is a constant, so the loop does not update
-// first_ and last_.
+// A product of floats has 48 significant bits. Its lower bits are added to one digit, the signed rest, of at
+// most 48 bits, to the next. A rest below 2^48 counts as 2^15 additions of less than 2^33, so that 2^14
+// products may be added before carries are propagated. The range of digits that products of floats reach is a
+// constant, so the loop does not update first_ and last_.
 void ExactSum::add_products(const float* a, const float* b, std::int64_t count) {
   constexpr int log2_additions = 15;  // additions that one product counts as
-  constexpr std::int64_t block = max_pending >> log2_additions;
+  constexpr std::int64_t products_per_carry = max_pending >> log2_additions;
   constexpr int zero_bits = 53 - 48;  // trailing zeros of a product's significand as a double
   // Position of the last bit that may be set in a product of exponent e: e - 52 + zero_bits.
   constexpr int lowest = one_position - 298 - 52 + zero_bits;   // FLT_TRUE_MIN^2 = 2^-298
   constexpr int highest = one_position + 256 - 52 + zero_bits;  // FLT_MAX^2 < 2^256
-  for (std::int64_t start = 0; start < count; start += block) {
-    const std::int64_t end = std::min(count, start + block);
+  for (std::int64_t start = 0; start < count; start += products_per_carry) {
+    const std::int64_t end = std::min(count, start + products_per_carry);
     count_additions((end - start) << log2_additions);
     include_digits(lowest / digit_bits, highest / digit_bits + 1);
     for (std::int64_t l = start; l < end; ++l) {
@@ -219,15 +219,15 @@ void ExactSum::clear() {
 
 bool ExactSum::is_zero() const {
   if (!is_finite()) return false;
-  const Magnitude parts = magnitude();
-  return parts.last < parts.first;
+  const Magnitude sum = magnitude();
+  return sum.last < sum.first;
 }
 
 int ExactSum::sign() const {
   if (!is_finite()) return special_ > 0 ? 1 : special_ < 0 ? -1 : 0;
-  const Magnitude parts = magnitude();
-  if (parts.last < parts.first) return 0;
-  return parts.negative ? -1 : 1;
+  const Magnitude sum = magnitude();
+  if (sum.last < sum.first) return 0;
+  return sum.negative ? -1 : 1;
 }
 
 int ExactSum::leading_position(const Magnitude& magnitude) {
@@ -255,8 +255,8 @@ bool ExactSum::any_below(const Magnitude& magnitude, int position) {
   return false;
 }
 
-// Returns the magnitude rounded to nearest, ties to even, to `significand_bits` bits, with no bit below
-// 2^smallest_exponent.
+// Returns the magnitude rounded to nearest, ties to even, to `significand_bits` bits, or to fewer where bits
+// would lie below 2^smallest_exponent.
 ExactSum::Rounded ExactSum::round(const Magnitude& magnitude, int significand_bits, int smallest_exponent) {
   if (magnitude.last < magnitude.first) return {0, 0};
   const int leading = leading_position(magnitude) - one_position;
@@ -273,28 +273,28 @@ ExactSum::Rounded ExactSum::round(const Magnitude& magnitude, int significand_bi
 
 double ExactSum::to_double() const {
   if (!is_finite()) return special_;
-  const Magnitude parts = magnitude();
-  const Rounded rounded = round(parts, 53, -1074);
+  const Magnitude sum = magnitude();
+  const Rounded rounded = round(sum, 53, -1074);
   const double value = std::ldexp(static_cast<double>(rounded.significand), rounded.exponent);
-  return parts.negative ? -value : value;
+  return sum.negative ? -value : value;
 }
 
 float ExactSum::to_float() const {
   if (!is_finite()) return static_cast<float>(special_);
-  const Magnitude parts = magnitude();
-  const Rounded rounded = round(parts, 24, -149);
+  const Magnitude sum = magnitude();
+  const Rounded rounded = round(sum, 24, -149);
   const float value = std::ldexp(static_cast<float>(rounded.significand), rounded.exponent);
-  return parts.negative ? -value : value;
+  return sum.negative ? -value : value;
 }
 
 Scaled ExactSum::to_scaled() const {
   if (!is_finite()) return {};
-  const Magnitude parts = magnitude();
-  const Rounded rounded = round(parts, 53, -one_position);
+  const Magnitude sum = magnitude();
+  const Rounded rounded = round(sum, 53, -one_position);
   int exponent = 0;
   const double fraction = std::frexp(static_cast<double>(rounded.significand), &exponent);
   if (fraction == 0) return {};
-  return {parts.negative ? -fraction : fraction, std::int64_t{rounded.exponent} + exponent};
+  return {sum.negative ? -fraction : fraction, std::int64_t{rounded.exponent} + exponent};
 }
 
 }  // namespace kintsugi::core

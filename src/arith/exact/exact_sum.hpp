@@ -20,8 +20,8 @@ struct Scaled {
   std::int64_t exponent = 0;
 };
 
-// |a| / |b| for b not zero, with relative error 2^-52; below 2^-1022 less accurate, beyond double's range
-// infinite.
+// |a| / |b| for b not zero, with a relative error of 2^-52; the error is larger for results below 2^-1022,
+// and results beyond double's range are infinite.
 KINTSUGI_HOST_DEVICE inline double magnitude_ratio(const Scaled& a, const Scaled& b) {
   constexpr std::int64_t max_exponent = 4000;
   const std::int64_t exponent = a.exponent - b.exponent;
@@ -75,7 +75,7 @@ class ExactSum {
   static constexpr int digit_bits = 32;
   // Digits below the radix point. The last bit has weight 2^-3264: the lowest digit that a product of two
   // subnormals reaches (last bit 2^-2148) begins at 2^-2176 at the lowest, and multiply() lowers it by
-  // 2^-1074. The top is 2^3264, above 2^40 products of three times DBL_MAX (2^3112).
+  // 2^-1074. The top is 2^3264, above 2^40 products of three doubles (2^3112).
   static constexpr int digits_below_one = 102;
   static constexpr int digit_count = 2 * digits_below_one;
   // Position of 2^0, counted from the accumulator's last bit.

@@ -11,8 +11,8 @@ namespace kintsugi::core {
 
 namespace exact_detail {
 
-// Bits between clusters of terms: all terms that lie further below a cluster add up to less than one unit 64
-// bits below its last bit, whatever the cluster cancels to.
+// Empty bits that separate two clusters of terms. All terms below the gap add up to less than 2^-64 of the
+// last bit of the cluster above it, so that they never cancel a cluster that is not zero.
 inline constexpr int cluster_gap = 72;
 
 // Exponent of the first bit above all bits of x; the least int if x is zero.
@@ -33,17 +33,17 @@ KINTSUGI_HOST_DEVICE constexpr void sort_by_top(std::array<ExactNumber<Limbs>, C
 }
 
 // Adds x * 2^shift to a sum in two's complement, or subtracts it; shift >= 0.
-template <int Limbs, int Others>
-KINTSUGI_HOST_DEVICE constexpr void add_shifted(WideInteger<Limbs>& sum, const WideInteger<Others>& x,
+template <int Limbs, int OtherLimbs>
+KINTSUGI_HOST_DEVICE constexpr void add_shifted(WideInteger<Limbs>& sum, const WideInteger<OtherLimbs>& x,
                                                 int shift, bool negative) {
   std::uint64_t carry = negative ? 1 : 0;
   KINTSUGI_ROLLED
   for (int l = shift / 64; l < Limbs; ++l) {
     const std::uint64_t bits = x.bits_from(64 * l - shift);
-    const std::uint64_t part = negative ? ~bits : bits;
+    const std::uint64_t addend = negative ? ~bits : bits;
     const std::uint64_t with_carry = sum.limb[l] + carry;
-    const std::uint64_t total = with_carry + part;
-    carry = (with_carry < carry ? 1 : 0) + (total < part ? 1 : 0);
+    const std::uint64_t total = with_carry + addend;
+    carry = (with_carry < carry ? 1 : 0) + (total < addend ? 1 : 0);
     sum.limb[l] = total;
   }
 }
@@ -71,8 +71,9 @@ KINTSUGI_HOST_DEVICE constexpr auto take_cluster(const std::array<ExactNumber<Li
   sum.negative = (sum.magnitude.limb[width - 1] >> 63) != 0;
   if (sum.negative) {
     const WideInteger<width> complement = sum.magnitude;
+    constexpr bool negates = true;
     sum.magnitude = {};
-    add_shifted(sum.magnitude, complement, 0, true);
+    add_shifted(sum.magnitude, complement, 0, negates);
   }
   return sum;
 }
@@ -96,6 +97,7 @@ KINTSUGI_HOST_DEVICE T rounded_sum(std::array<ExactNumber<Limbs>, Count> terms) 
   while (next < count && !lost) {
     const auto next_cluster = take_cluster(terms, next);
     lost = next_cluster.magnitude.length() != 0;
+    // A rest of the other sign makes the magnitude smaller: one unit less, plus a fraction (`lost`).
     if (lost && next_cluster.negative != sum.negative) sum.magnitude.subtract({{1}});
   }
   return rounded<T>(sum, lost);

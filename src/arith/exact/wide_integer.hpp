@@ -11,7 +11,7 @@ namespace kintsugi::core {
 
 template <int Limbs>
 struct WideInteger {
-  __extension__ using Double = unsigned __int128;
+  __extension__ using TwoLimbs = unsigned __int128;
   static constexpr int bits = 64 * Limbs;
 
   std::array<std::uint64_t, Limbs> limb{};  // the least significant first
@@ -21,7 +21,7 @@ struct WideInteger {
                                                    int used = Limbs) {
     std::uint64_t carry = 0;
     for (int l = 0; l < used; ++l) {
-      const Double sum = static_cast<Double>(x.limb[l]) * factor + limb[l] + carry;
+      const TwoLimbs sum = static_cast<TwoLimbs>(x.limb[l]) * factor + limb[l] + carry;
       limb[l] = static_cast<std::uint64_t>(sum);
       carry = static_cast<std::uint64_t>(sum >> 64);
     }
@@ -31,7 +31,7 @@ struct WideInteger {
   KINTSUGI_HOST_DEVICE constexpr void subtract(const WideInteger& x) {
     std::uint64_t borrow = 0;
     for (int l = 0; l < Limbs; ++l) {
-      const Double difference = static_cast<Double>(limb[l]) - x.limb[l] - borrow;
+      const TwoLimbs difference = static_cast<TwoLimbs>(limb[l]) - x.limb[l] - borrow;
       limb[l] = static_cast<std::uint64_t>(difference);
       borrow = static_cast<std::uint64_t>(difference >> 64) & 1U;
     }
@@ -79,9 +79,9 @@ struct WideInteger {
     return found != 0;
   }
 
-  // floor(x * 2^shift) of an integer of another width; bits of it beyond this width must be zero.
-  template <int Others>
-  KINTSUGI_HOST_DEVICE static constexpr WideInteger shifted(const WideInteger<Others>& x, int shift) {
+  // floor(x * 2^shift), where x may have another width. The result must fit this width.
+  template <int OtherLimbs>
+  KINTSUGI_HOST_DEVICE static constexpr WideInteger shifted(const WideInteger<OtherLimbs>& x, int shift) {
     WideInteger result;
     for (int l = 0; l < Limbs; ++l) result.limb[l] = x.bits_from(64 * l - shift);
     return result;

@@ -1,9 +1,9 @@
 // Residues of complex integers: products modulo m by fewer than four real products of residues.
 //
-// Where -1 is a square modulo m, w w = -1, a + i b is represented by the two numbers a + w b and a - w b,
-// whose products with those of another factor represent the complex product: two products. For other m three
-// products are needed: with A = a a', B = b b' and S = (a + b)(a' + b') the product is (A - B) + i (S - A -
-// B). Both ways may be applied to sums over k instead of to single products.
+// Where -1 is a square modulo m, say of w, a + i b is represented by the two numbers a + w b and a - w b. The
+// products of two factors' a + w b, and of their a - w b, represent the complex product: two real products.
+// For other m three are needed: with A = a a', B = b b' and S = (a + b)(a' + b') the product is (A - B) + i
+// (S - A - B). Sums over k may take the place of single products in both.
 #pragma once
 
 #include <array>
@@ -24,9 +24,10 @@ constexpr int root_of_minus_one(int m) {
   return 0;
 }
 
-// Appends numbers up to 256 that are coprime to those before them, taken greedily, and returns the new count.
-// With `with_roots` only odd numbers that have a root of -1 are taken (their parts are found by halving).
-constexpr int take_moduli(std::array<int, max_moduli>& found, int count, bool with_roots) {
+// Appends numbers up to 256 to the first `count` of `found`, from above, each coprime to all before it, and
+// returns the new count. With `with_roots` only numbers that have a root of -1 are taken, and only odd ones:
+// parts are found from a + w b and a - w b by halving.
+constexpr int append_moduli(std::array<int, max_moduli>& found, int count, bool with_roots) {
   for (int candidate = 256; candidate > 2 && count < max_moduli; --candidate) {
     if (with_roots && (candidate % 2 == 0 || root_of_minus_one(candidate) == 0)) continue;
     bool coprime = true;
@@ -38,7 +39,7 @@ constexpr int take_moduli(std::array<int, max_moduli>& found, int count, bool wi
 
 struct ComplexModuli {
   std::array<int, max_moduli> all{};
-  int with_root = 0;
+  int with_root = 0;  // number of moduli with a root of -1, which are the first
   int count = 0;
 };
 
@@ -46,8 +47,9 @@ struct ComplexModuli {
 // bits.
 inline constexpr ComplexModuli complex_moduli = [] {
   ComplexModuli moduli;
-  moduli.with_root = take_moduli(moduli.all, 0, true);
-  moduli.count = take_moduli(moduli.all, moduli.with_root, false);
+  constexpr bool with_roots = true;
+  moduli.with_root = append_moduli(moduli.all, 0, with_roots);
+  moduli.count = append_moduli(moduli.all, moduli.with_root, !with_roots);
   return moduli;
 }();
 
@@ -75,8 +77,8 @@ constexpr int inverse_modulo(int x, int modulus) {
 
 }  // namespace residue_detail
 
-// Moduli of a complex product: the first `with_root` of the moduli with a root of -1 and the first `without`
-// of the others.
+// Moduli of a complex product: the first `with_root` ones of those with a root of -1, then the first
+// `without` ones of the others.
 struct ComplexBasis {
   int with_root = 0;
   int without = 0;
@@ -92,7 +94,8 @@ struct ComplexBasis {
   constexpr int first_slice(int t) const { return has_root(t) ? 2 * t : 2 * with_root + 3 * (t - with_root); }
   constexpr int modulus(int t) const { return residue_detail::complex_moduli.all[modulus_index(t)]; }
   constexpr int root(int t) const { return residue_detail::complex_constants.roots[modulus_index(t)]; }
-  // Weights, 0 ... modulus - 1, of the sums of modulus t's slices in part 0 or 1 of an element.
+  // Weights, 0 ... modulus - 1, by which the sums of modulus t's slices are multiplied to give part 0 (real)
+  // or 1 (imaginary) of an element, modulo modulus t.
   constexpr std::array<std::uint32_t, 3> part_weights(std::int64_t part, int t) const {
     using residue_detail::inverse_modulo;
     const int m = modulus(t);
@@ -113,7 +116,7 @@ struct ComplexBasis {
   }
 };
 
-// Like residue_bits() of real moduli, for a basis.
+// Like residue_bits(count), for the moduli of a basis.
 constexpr int residue_bits(const ComplexBasis& basis) {
   WideInteger<6> product{{1}};
   for (int t = 0; t < basis.count(); ++t) {

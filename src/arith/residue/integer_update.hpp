@@ -1,13 +1,13 @@
-// X u + c rounded once, in doubles: X is an integer of 126 bits and a sign from the remainder theorem, u a
-// power of two with a sign, c the old element of C times beta.
+// X u + c rounded once, in doubles: X is a signed integer of up to 126 bits from the Chinese remainder
+// theorem, u a power of two with a sign, c the old element of C times beta.
 //
 // X is cut into a signed part above 2^78 and two parts of 39 bits below it. A double holds each exactly, so
 // neither the sign nor the leading bit of X has to be found. A c of similar magnitude is cut at the same bits
-// and added part by part. The sum of the upper two parts is a double and an error; error and lowest part are
-// rounded to odd (the last bit is set if the sum is inexact), and the last addition rounds to nearest. That
-// is the exact result rounded once, since a number rounded to odd has more bits than the result (Boldo and
-// Melquiond, Emulation of FMA and correctly rounded sums, IEEE Trans. Comput. 57, 2008): the error is zero
-// below 2^92, and above that the lowest part is below the result's last bit.
+// and added part by part. The sum of the upper two parts is held as a double and its error. The sum of this
+// error and the lowest part is rounded to odd (its last bit is set if it is inexact), and added to the double
+// with rounding to nearest. That is the exact result rounded once, since a number rounded to odd has more
+// bits than the result (Boldo and Melquiond, Emulation of FMA and correctly rounded sums, IEEE Trans. Comput.
+// 57, 2008): the error is zero below 2^92, and above that the lowest part is below the result's last bit.
 //
 // Needs rounding to nearest and no contraction.
 #pragma once
@@ -28,8 +28,8 @@ namespace update_detail {
 
 inline constexpr int part_bits = 39;
 
-// Returns the integer of up to 52 bits times 2^shift: it is added to 2^(52 + shift), whose last bit is
-// 2^shift.
+// Returns the integer of up to 52 bits in `upper` and `lower`, times 2^shift. The integer is put into the
+// significand of 2^(52 + shift), whose last bit is 2^shift, and 2^(52 + shift) is subtracted.
 template <int shift>
 KINTSUGI_HOST_DEVICE constexpr double converted(std::uint32_t upper, std::uint32_t lower) {
   constexpr std::uint32_t exponent = static_cast<std::uint32_t>(1075 + shift) << 20;
@@ -86,11 +86,11 @@ KINTSUGI_HOST_DEVICE inline IntegerParts parts_of_integer(const WideInteger<2>& 
           converted<0>(words[1] & mask, words[0])};
 }
 
-// Returns X u + c where c is far larger or far smaller than most X u, or where 2^40 u exceeds c.
-KINTSUGI_HOST_DEVICE inline double unlike_sum(const IntegerParts& x, double unit, double c) {
+// Returns X u + c where |c| is not between 2^40 |u| and 2^128 |u|.
+KINTSUGI_HOST_DEVICE inline double sum_of_unlike_magnitudes(const IntegerParts& x, double unit, double c) {
   if (!(std::fabs(c) <= std::numeric_limits<double>::max())) return c;
   double factor = 1;
-  if (std::fabs(c) >= 0x1p1000) {  // no sum overflows but the last product
+  if (std::fabs(c) >= 0x1p1000) {  // scaled down, so that only the last product can overflow
     factor = 0x1p64;
     unit *= 0x1p-64;
     c *= 0x1p-64;
@@ -115,15 +115,15 @@ KINTSUGI_HOST_DEVICE inline double rounded_product(const WideInteger<2>& integer
   return std::fma(update_detail::parts_of_integer(integer).rounded(), unit, 0.0);  // -0 + 0 = 0
 }
 
-// Returns X u + c rounded once, likewise; c if it is not finite. inverse = 1 / u.
+// Returns X u + c rounded once, for the same u; c if it is not finite. inverse = 1 / u.
 KINTSUGI_HOST_DEVICE inline double rounded_update(const WideInteger<2>& integer, double unit, double inverse,
                                                   double c) {
   using namespace update_detail;
   const IntegerParts x = parts_of_integer(integer);
   const double old = c * inverse;
-  // The last bit of an `old` from 2^40 on is 2^-12 or more, so that the sums of all parts are exact.
+  // The last bit of an `old` of 2^40 or more is at least 2^-12, so that all sums of parts are exact.
   if (!(std::fabs(old) < 0x1p128 && std::fabs(old) >= 0x1p40) && c != 0)
-    return unlike_sum(x, unit, c) + 0.0;  // -0 + 0 = 0
+    return sum_of_unlike_magnitudes(x, unit, c) + 0.0;  // -0 + 0 = 0
   const double upper = nearest_multiple<2 * part_bits>(old);
   const double middle = nearest_multiple<part_bits>(old - upper);
   const IntegerParts sum{x.upper + upper, x.middle + middle, x.lowest + ((old - upper) - middle)};

@@ -2,9 +2,9 @@
 // product.
 //
 // Elements of a vector are in units of 2^(e - norm_digits), e the vector's largest exponent: |a_p| <= D_p,
-// the digits of its norm, and |a_p| >= d_p, which is |a_p| clipped and rounded down. With M and m the means
-// of D and d, g the grid of the scaled vector's integers, and r_i^2 the mean of d_i^2 divided by m_i^2, less
-// one:
+// the digits of its norm, and |a_p| >= d_p, which is |a_p| clipped and rounded down. M and m are the means of
+// D and d, g is the grid of the scaled vector's integers, r_i^2 is (mean of d_i^2) / m_i^2 - 1, and S is the
+// product of the scaled integers:
 //
 //   |AB - S|_ij  <=  sum over p of g_i |b_p| / 2 + g_j |a_p| / 2 + g_i g_j / 4
 //                <=  k (g_i M_j / 2 + g_j M_i / 2 + g_i g_j / 4)
@@ -35,13 +35,14 @@ struct VectorNorm {
   double spread = 0;         // r^2
 };
 
-// Scale factors of a vector's D and d. Clipping two binades above the typical exponent proves most for
-// uniform numbers, normal deviates and such deviates times exp(phi randn) up to phi = 2; a binade lower or
-// higher costs a factor of two.
+// Scale factors of a vector's D and d. Clipping two binades above the typical exponent proves the smallest
+// contracts for uniform numbers, normal deviates and such deviates times exp(phi randn) up to phi = 2; a
+// binade lower or higher costs a factor of two.
 struct NormScaling {
   TwoFactors digits{1, 1};
   std::int32_t below_largest = 0;  // binades below 2^largest at which |a_p| is clipped
-  double clipped = 1;              // factor from D's units to d's, which are norm_digits below the clip
+  // Factor from D's units to d's; a unit of d is norm_digits binades below the clip.
+  double clipped = 1;
 };
 
 KINTSUGI_HOST_DEVICE inline NormScaling norm_scaling(const VectorRange& range, std::int32_t typical) {
@@ -120,10 +121,10 @@ KINTSUGI_HOST_DEVICE inline bool is_proved(double deviation, double spread, doub
 
 }  // namespace norm_detail
 
-// True if a vector whose largest magnitude is scaled to the exponent `top` fails the proof even with a vector
-// like itself. Its products all count as not proved: most of them are not, and the split can leave out slices
-// that will not be multiplied. Split and selector kernel must decide alike, bit for bit: no multiplication
-// and addition are fused (-fmad=false).
+// True if a vector whose largest magnitude is scaled to the exponent `top` fails the proof even beside
+// another vector like itself. Then none of its products count as proved: few of them would be, and the split
+// can leave out slices that will not be multiplied. Split and selector kernel must decide alike, bit for bit,
+// so that no multiplication is fused with an addition (-fmad=false).
 KINTSUGI_HOST_DEVICE inline bool rules_proof_out(const VectorNorm& norm, std::int32_t top,
                                                  double coefficient) {
   const double grid = power_of_two(norm_digits - top) / norm.least;

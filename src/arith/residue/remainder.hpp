@@ -25,8 +25,8 @@ constexpr int moduli_in_limbs(int limbs) {
   return count;
 }
 
-// Constants of residues r and r' of one or two moduli: they add (coefficient r + coefficient' r') M / (their
-// moduli) to the integer, M being the product of all moduli.
+// Constants of two residues r and r', of different moduli m and m' or both of modulus m. The two add
+// (coefficient r + coefficient' r') M / (m m'), or M / m, to the integer; M is the product of all moduli.
 template <int Limbs>
 struct RemainderPair {
   std::uint32_t coefficients;                   // two of 16 bits, the first residue's in the low half
@@ -45,8 +45,8 @@ struct RemainderPair {
   }
 };
 
-// Constants of up to `Most` residues.
-template <int Limbs, int Most = moduli_in_limbs(Limbs)>
+// Constants of up to MaxResidues residues, two by two.
+template <int Limbs, int MaxResidues = moduli_in_limbs(Limbs)>
 struct RemainderTable {
   static constexpr int words = 2 * Limbs;
 
@@ -54,7 +54,7 @@ struct RemainderTable {
   // one.
   static constexpr int step = 4;
 
-  std::array<RemainderPair<Limbs>, (Most + step - 1) / step * step / 2> pairs{};
+  std::array<RemainderPair<Limbs>, (MaxResidues + step - 1) / step * step / 2> pairs{};
   std::array<std::uint32_t, words> minus_product{};  // -M in two's complement
   int count = 0;                                     // number of residues
 };
@@ -69,8 +69,8 @@ namespace residue_detail {
 
 inline constexpr int no_modulus = -1;
 
-// Product of all moduli except those of indices first_excluded and second_excluded, which may be the same
-// index, or no_modulus.
+// Product of all moduli except those with the indices first_excluded and second_excluded. The two may be
+// equal, or no_modulus.
 template <int Limbs>
 constexpr WideInteger<Limbs> product_of_moduli(const ResidueSystem& system, int first_excluded,
                                                int second_excluded) {
@@ -101,8 +101,8 @@ constexpr std::array<std::uint32_t, 2 * Limbs> words_of(const WideInteger<Limbs>
   return words;
 }
 
-// M / m times (weight / (M / m) modulo m) is `weight` modulo m and 0 modulo the other moduli; M / (m m')
-// divides M / m.
+// A residue's integer, M / m times (weight / (M / m) modulo m), is `weight` modulo m and 0 modulo the other
+// moduli. Where the factor is M / (m m'), the coefficient has the missing m'.
 template <int Limbs>
 constexpr RemainderPair<Limbs> remainder_pair(const ResidueSystem& system, const WeightedResidue& x,
                                               const WeightedResidue& y) {
@@ -122,17 +122,18 @@ constexpr RemainderPair<Limbs> remainder_pair(const ResidueSystem& system, const
 }  // namespace residue_detail
 
 // Table of the given residues, paired in the given order, as the kernels read them.
-template <int Limbs, int Most>
-constexpr RemainderTable<Limbs, Most> remainder_table(const ResidueSystem& system,
-                                                      std::span<const WeightedResidue> residues) {
+template <int Limbs, int MaxResidues>
+constexpr RemainderTable<Limbs, MaxResidues> remainder_table(const ResidueSystem& system,
+                                                             std::span<const WeightedResidue> residues) {
   using namespace residue_detail;
-  RemainderTable<Limbs, Most> table;
+  RemainderTable<Limbs, MaxResidues> table;
   table.count = static_cast<int>(residues.size());
   WideInteger<Limbs> minus_product;
   minus_product.subtract(product_of_moduli<Limbs>(system, no_modulus, no_modulus));
   table.minus_product = words_of(minus_product);
   for (std::size_t t = 0; t < residues.size(); t += 2) {
-    // If their number is odd, the last residue is paired with its own modulus at weight 0: one modulus.
+    // If the number of residues is odd, the last one is paired with a residue of the same modulus, of weight
+    // 0.
     const WeightedResidue padding{residues[t].modulus, 0};
     table.pairs[t / 2] =
         remainder_pair<Limbs>(system, residues[t], t + 1 < residues.size() ? residues[t + 1] : padding);
@@ -149,7 +150,8 @@ constexpr RemainderTable<Limbs> remainder_table(int count) {
                                                         std::span(residues).first(count));
 }
 
-// Most slices of a complex operand: with more, the product of the moduli exceeds three words of 64 bits.
+// Largest number of slices of a complex operand: with more, the product of the moduli exceeds three words of
+// 64 bits.
 inline constexpr int max_complex_slices = 64;
 constexpr int remainder_limbs(const ComplexBasis& basis) { return (residue_bits(basis) + 3 + 63) / 64; }
 
@@ -185,10 +187,11 @@ class RemainderSum {
 
   // Returns the integer in two's complement. Carries are propagated only here; the top word may wrap, since
   // the integer fits.
-  template <int Most>
-  KINTSUGI_HOST_DEVICE constexpr WideInteger<Limbs> integer(const RemainderTable<Limbs, Most>& table) const {
-    static_assert((Most + 1) / 2 <= max_pairs);
-    // The sum over M, rounded to nearest: how often M is subtracted.
+  template <int MaxResidues>
+  KINTSUGI_HOST_DEVICE constexpr WideInteger<Limbs> integer(
+      const RemainderTable<Limbs, MaxResidues>& table) const {
+    static_assert((MaxResidues + 1) / 2 <= max_pairs);
+    // Quotient of sum and M, rounded to nearest: how often M is subtracted.
     const std::uint32_t multiples_of_m =
         static_cast<std::uint32_t>(quotient_ >> 32) + (static_cast<std::uint32_t>(quotient_) >> 31);
     WideInteger<Limbs> sum;
@@ -205,8 +208,8 @@ class RemainderSum {
   }
 
   // Returns the integer times 2^exponent.
-  template <int Most>
-  KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> number(const RemainderTable<Limbs, Most>& table,
+  template <int MaxResidues>
+  KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> number(const RemainderTable<Limbs, MaxResidues>& table,
                                                            int exponent) const {
     return signed_number(integer(table), exponent);
   }
@@ -237,7 +240,7 @@ KINTSUGI_HOST_DEVICE constexpr std::uint32_t residue_of_sum(std::int32_t sum, st
 }
 
 // Like residue_of_sum(), in fewer instructions, for sums of at most 131,071 products of int8: a multiple of
-// the modulus is added that makes them positive.
+// the modulus is added that makes every such sum positive.
 class SumReduction {
  public:
   KINTSUGI_HOST_DEVICE constexpr explicit SumReduction(std::uint32_t modulus)

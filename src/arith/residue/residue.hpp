@@ -43,13 +43,13 @@ inline constexpr auto bits_of_residues = [] {
 
 }  // namespace residue_detail
 
-// Largest b such that the first `count` residues determine integers of magnitude up to 2^b: at most a quarter
-// of the product M of the moduli. Of these two bits one is the sign, and one makes it safe to round the
-// quotient by M.
+// Largest b such that the first `count` residues determine integers of magnitude up to 2^b: 2^b is at most a
+// quarter of the product M of the moduli. One of the two bits is the sign; with the other to spare, the
+// rounded quotient by M cannot be wrong.
 KINTSUGI_HOST_DEVICE constexpr int residue_bits(int count) { return residue_detail::bits_of_residues[count]; }
 
-// Integers of magnitude up to 2^171 are sums of limb_l 2^(42 l), |limb_l| <= 2^41, each exact in a double: a
-// residue takes a few exact products and sums, with AVX-512 for eight elements at once.
+// Integers of magnitude up to 2^171 are sums of limb_l 2^(42 l), |limb_l| <= 2^41. Limbs are doubles, so that
+// a residue takes a few exact products and sums, which AVX-512 computes for eight elements at once.
 inline constexpr int limb_bits = 42;
 inline constexpr int max_limbs = 5;
 
@@ -90,7 +90,8 @@ KINTSUGI_HOST_DEVICE constexpr double nearest_integer(double x) {
   return x < 0 ? -rounded : rounded;
 }
 
-// A power of two as two factors: x * first * second is exact unless it is below 2^-1000.
+// A power of two as two factors, neither of which overflows: x * first * second is exact unless it is below
+// 2^-1000.
 struct TwoFactors {
   double first;
   double second;
@@ -100,7 +101,7 @@ KINTSUGI_HOST_DEVICE constexpr TwoFactors two_factors(int exponent) {
   return {power_of_two(exponent / 2), power_of_two(exponent - exponent / 2)};
 }
 
-// Returns limb l of an integer and subtracts it. The higher limbs have been subtracted before.
+// Returns limb l of an integer and subtracts it; the caller has taken all higher limbs before.
 KINTSUGI_HOST_DEVICE constexpr double take_limb(double& integer, int l) {
   const double limb = l == 0 ? integer : nearest_small_integer(integer * power_of_two(-limb_bits * l));
   integer -= limb * power_of_two(limb_bits * l);

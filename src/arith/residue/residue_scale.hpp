@@ -19,9 +19,9 @@
 //   product   |sum a'_ip b'_pj| <= 2^(t_i + t_j) U_ij
 //                               <= 2^((R - L_i) / 2 + (R - L_j) / 2) min(2^L_i, 2^L_j) <= 2^R
 //
-// Neither scale is below the scale by exponents: sum of D_ip^2 <= k 2^30, U_ij <= k 2^12. Where t_i < 0 for a
-// norm, the scale by the exponent stays, which keeps |a'_i|^2 <= k 2^(2 b) <= 2^R, too; a product requires b
-// >= 6.
+// Neither scale is below the scale by exponents: sum of D_ip^2 <= k 2^30, U_ij <= k 2^12. A norm with t_i < 0
+// is not used: the scale by the exponent stays, which also keeps |a'_i|^2 <= k 2^(2 b) <= 2^R. A product
+// requires b >= 6, so that t_i >= 0.
 #pragma once
 
 #include <algorithm>
@@ -45,20 +45,21 @@ KINTSUGI_HOST_DEVICE constexpr int bits_of_sum(std::uint64_t sum) {
   return sum <= 1 ? 0 : 64 - leading_zeros(sum - 1);
 }
 
-// Exponent to which a vector's largest one is scaled: by its norm, or by the exponent where that is more.
-// sum_bits is R, norm_bits L.
+// Exponent that the vector's largest magnitude has after scaling: by its norm, or top_exponent where that is
+// more. sum_bits is R, norm_bits L.
 KINTSUGI_HOST_DEVICE constexpr int norm_top(int top_exponent, int sum_bits, int norm_bits) {
   const int doublings = (sum_bits - norm_bits) >> 1;
   return doublings < 0 ? top_exponent : std::max(top_exponent, norm_digits + doublings);
 }
 
-// log2 of the scale of a vector that is not zero; the parameter sum_bits is L, rule.sum_bits is R.
-KINTSUGI_HOST_DEVICE constexpr int norm_scale(const VectorRange& range, const SplitRule& rule, int sum_bits) {
-  return norm_top(rule.top_exponent, rule.sum_bits, sum_bits) - range.largest;
+// log2 of the scale of a vector that is not zero. norm_bits or product_bits is L, rule.sum_bits is R.
+KINTSUGI_HOST_DEVICE constexpr int norm_scale(const VectorRange& range, const SplitRule& rule,
+                                              int norm_bits) {
+  return norm_top(rule.top_exponent, rule.sum_bits, norm_bits) - range.largest;
 }
 
-constexpr int product_scale(const VectorRange& range, const SplitRule& rule, int sum_bits) {
-  return product_digits + ((rule.sum_bits - sum_bits) >> 1) - range.largest;
+constexpr int product_scale(const VectorRange& range, const SplitRule& rule, int product_bits) {
+  return product_digits + ((rule.sum_bits - product_bits) >> 1) - range.largest;
 }
 
 }  // namespace kintsugi::core

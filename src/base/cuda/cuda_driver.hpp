@@ -169,7 +169,7 @@ inline constexpr int min_driver_version = 12010;
   FUNCTION(error_name, "cuGetErrorName", (Result, const char**))                                        \
   FUNCTION(error_string, "cuGetErrorString", (Result, const char**))
 
-// Functions that only drivers for CUDA 12.5 and later have all of; nullptr with older ones.
+// Functions of which drivers for CUDA versions before 12.5 lack some; what the driver lacks is nullptr.
 #define KINTSUGI_CUDA_LATER_DRIVER(FUNCTION)                                                    \
   FUNCTION(stream_contexts, "cuStreamGetCtx_v2", (Stream, Context*, GreenContext*))             \
   FUNCTION(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", (int*))                  \
@@ -188,13 +188,13 @@ struct Driver {
   KINTSUGI_CUDA_LATER_DRIVER(KINTSUGI_CUDA_MEMBER)
 #undef KINTSUGI_CUDA_MEMBER
 
-  std::string reason;     // why no device can be used; empty: one can
+  std::string reason;     // why no device can be used; empty if one can
   bool complete = false;  // the driver has all functions; only a device may be missing
   int version = 0;        // 13000 is 13.0; 0: unknown
   int devices = 0;
   int fork_depth = 0;  // fork_depth() of the process that opened it (base/threads/fork.hpp)
 
-  // True if it updates kernels of graphs, and tells green contexts from others.
+  // True if the driver can change kernels of an instantiated graph, and tells green contexts from others.
   bool has_later_functions() const;
   std::string version_text() const;  // "13.0"
   // "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"
@@ -202,7 +202,8 @@ struct Driver {
 };
 
 // Returns the driver, opened and queried once; it stays open, since a driver must not be unloaded. In a child
-// of the process that opened it, a table whose reason says so and whose functions only return an error.
+// of the process that opened it, returns a table whose `reason` says so and whose functions only return an
+// error.
 const Driver& driver();
 
 // Fails with device_error, or out_of_memory, naming `what` was tried, unless the result is success.
@@ -219,8 +220,8 @@ std::uint64_t current_context_id();
 Device device_at(int index);
 int number_of(Device device);
 
-// Returns the device on which calls of this thread work: that of the current context, without a context the
-// first one. The driver must have a device.
+// Returns the device on which calls of this thread work: that of the current context, or the first device if
+// there is no context. The driver must have a device.
 Device device_in_use();
 
 // True if work for the stream is captured into a graph, or would break such a capture.

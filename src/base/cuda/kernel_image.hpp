@@ -17,7 +17,7 @@ using KernelImages = std::span<const KernelImage>;
 
 // Architectures for which device code was built.
 struct DeviceBuild {
-  std::string_view why_missing;  // and the option that changes that; empty if there is code
+  std::string_view why_missing;  // why there is no code, and the option that changes that; empty if there is
   // Compute capabilities with machine code (90 means 9.0). The first also has PTX.
   std::span<const int> architectures;
 

@@ -41,14 +41,14 @@ class OwnedStream {
   void synchronize() const;
 
   // Returns the seconds on the device from the start of the first step of `enqueue` to the end of the last
-  // one. `meanwhile` is called after all are in the stream, before waiting for them.
+  // one. `meanwhile` is called when all steps are in the stream, before the wait for them.
   double seconds_of(const std::function<void()>& enqueue, const std::function<void()>& meanwhile = {}) const;
 
  private:
   Stream stream_ = nullptr;
 };
 
-// A graph of the steps that `enqueue` put into the stream, which one call launches again.
+// A graph of the steps that `enqueue` put into the stream; launch() enqueues them all again.
 class OwnedGraph {
  public:
   OwnedGraph(const OwnedStream& stream, const std::function<void()>& enqueue);

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto busy_time = std::chrono::milliseconds(50);
 
 std::atomic<Clock::rep> busy_until{0};
-thread_local bool has_one_worker = false;
+thread_local bool has_one_thread = false;
 
 std::int64_t preemptions_of_thread() {
   rusage usage{};
@@ -30,19 +30,19 @@ std::int64_t preemptions_of_thread() {
 }  // namespace
 
 int workers_for(std::int64_t pieces, int threads) {
-  const int usable = has_one_worker ? 1 : usable_threads(threads);
+  const int usable = has_one_thread ? 1 : usable_threads(threads);
   return static_cast<int>(std::clamp<std::int64_t>(usable, 1, std::max<std::int64_t>(pieces, 1)));
 }
 
-ShortCall::ShortCall(bool is_short) : watches_(is_short) {
-  if (!watches_) return;
+ShortCall::ShortCall(bool is_short) : is_short_(is_short) {
+  if (!is_short_) return;
   preemptions_ = preemptions_of_thread();
-  has_one_worker = Clock::now().time_since_epoch().count() < busy_until.load(std::memory_order_relaxed);
+  has_one_thread = Clock::now().time_since_epoch().count() < busy_until.load(std::memory_order_relaxed);
 }
 
 ShortCall::~ShortCall() {
-  if (!watches_) return;
-  has_one_worker = false;
+  if (!is_short_) return;
+  has_one_thread = false;
   if (preemptions_of_thread() != preemptions_)
     busy_until.store((Clock::now() + busy_time).time_since_epoch().count(), std::memory_order_relaxed);
 }

@@ -86,8 +86,8 @@ void native_product(const NativeProduct<T>& task) {
 
 // Costs relative to one multiply-add of an OpenBLAS FP32 product (build/tests/step_rate; sums include the
 // page faults of a new workspace). Those of floating slices and of elements were read on an EPYC with AVX-512
-// (Zen 4, 0.020 ns), the others on an EPYC with AVX2 (0.024 ns). The rates that integer kernels claim are
-// rounded down, so times by them are multiplied by kernel_claim.
+// (Zen 4, 0.020 ns), the others on an EPYC with AVX2 (0.024 ns). The rates of integer kernels (relative_rate)
+// are rounded down; times that are computed from them are therefore multiplied by kernel_claim.
 constexpr double kernel_claim = 0.9;
 constexpr StepCosts floating_costs{
     .element = 55, .slice = 45, .result = 30, .sum = 60, .tile = Slices::panel_vectors};

@@ -38,7 +38,9 @@ void multiply_tile(const Multiplication& task, const Int52Kernels& kernels, int 
                    std::int64_t column, std::byte* scratch) {
   const std::int64_t rows = std::min(tile, task.sums.rows - row);
   const std::int64_t columns = std::min(tile, task.sums.columns - column);
-  Int52Sums sums{task.sums.group<Int52Sum>(group) + row + column * task.sums.rows, task.sums.rows, false};
+  Int52Sums sums{.data = task.sums.group<Int52Sum>(group) + row + column * task.sums.rows,
+                 .stride = task.sums.rows,
+                 .adds = false};
   for (const Term& term : task.schedule->terms) {
     if (term.group != group || all_zero(task.a, term.a, row, rows) ||
         all_zero(task.b, term.b, column, columns)) {

@@ -25,16 +25,17 @@ struct Int52Block {
 struct Int52Sums {
   Int52Sum* data;
   std::int64_t stride;
-  bool adds;  // true: the product is added to the sums; else it replaces them
+  bool adds;  // true: the product is added to the sums; false: it replaces them
 };
 
 struct Int52Kernels {
   const char* name;
 
-  // Products per unit of time relative to OpenBLAS's FP32 product; below the rates in docs/results/log.
+  // Products per unit of time relative to OpenBLAS's FP32 product: the rates in docs/results/log, rounded
+  // down.
   double relative_rate;
 
-  // Bytes of `packed`.
+  // Bytes of add_product()'s scratch memory `packed`.
   std::size_t packed_bytes;
 
   // Computes sums = a * b^T (or +=) modulo 2^128 for rows x columns only; length > 0.

@@ -19,7 +19,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// A tile of sums: those of `rows` x `columns` elements from (row, column) on; columns are `stride` apart.
+// Tile of `rows` x `columns` elements of C from (row, column) on, with its sums, whose columns are `stride`
+// apart.
 struct Tile {
   std::int64_t row;
   std::int64_t column;
@@ -71,35 +72,36 @@ void add_terms(const Multiplication& task, const Int8Kernels& kernels, int group
   }
 }
 
-// Computes residues = (sums, plus residues unless this is the first block) modulo the modulus.
+// Reduces the int32 sums of a block of k modulo the modulus, together with the residues of earlier blocks, if
+// any.
 KINTSUGI_VECTORIZED void reduce_sums(const std::uint32_t* sums, std::int64_t count, std::int32_t modulus,
-                                     bool first, std::uint8_t* residues) {
+                                     bool is_first_block, std::uint8_t* residues) {
   const double inverse = 1.0 / modulus;
-  const std::int32_t kept = first ? 0 : 0xff;
+  const std::int32_t mask_of_earlier = is_first_block ? 0 : 0xff;
   for (std::int64_t i = 0; i < count; ++i) {
-    const double sum =
-        static_cast<double>(static_cast<std::int32_t>(sums[i])) + static_cast<double>(kept & residues[i]);
+    const double sum = static_cast<double>(static_cast<std::int32_t>(sums[i])) +
+                       static_cast<double>(mask_of_earlier & residues[i]);
     const auto rest = static_cast<std::int32_t>(sum - nearest_small_integer(sum * inverse) * modulus);
     residues[i] = static_cast<std::uint8_t>(rest + (rest < 0 ? modulus : 0));
   }
 }
 
-// Reduces the tile's sums and adds them to the residues outside.
+// Reduces the tile's sums, together with those of earlier blocks, to the residues that are stored outside.
 void add_residues_outside(const Accumulators& sums, int group, std::int32_t modulus, const Tile& tile,
-                          bool first) {
+                          bool is_first_block) {
   for (std::int64_t j = 0; j < tile.columns; ++j) {
-    reduce_sums(tile.sums + j * tile.stride, tile.rows, modulus, first,
+    reduce_sums(tile.sums + j * tile.stride, tile.rows, modulus, is_first_block,
                 sums.group<std::uint8_t>(group) + tile.row + (tile.column + j) * sums.rows);
   }
 }
 
-void add_outside(const Accumulators& sums, int group, const Tile& tile, bool first) {
+void add_outside(const Accumulators& sums, int group, const Tile& tile, bool is_first_block) {
   for (std::int64_t j = 0; j < tile.columns; ++j) {
     std::int64_t* outside = sums.group<std::int64_t>(group) + tile.row + (tile.column + j) * sums.rows;
     const std::uint32_t* source = tile.sums + j * tile.stride;
     for (std::int64_t i = 0; i < tile.rows; ++i) {
       const auto sum = static_cast<std::int32_t>(source[i]);
-      outside[i] = first ? sum : outside[i] + sum;
+      outside[i] = is_first_block ? sum : outside[i] + sum;
     }
   }
 }
@@ -113,10 +115,11 @@ void multiply_tile(const Multiplication& task, const Int8Kernels& kernels, const
     for (std::int64_t begin = 0; begin < k; begin += block) {
       for (std::int64_t j = 0; j < tile.columns; ++j) std::fill_n(tile.sums + j * tile.stride, tile.rows, 0U);
       add_terms(task, kernels, g, tile, begin, std::min(k, begin + block), packed);
+      const bool is_first_block = begin == 0;
       if (task.sums.type == SumType::residue) {
-        add_residues_outside(task.sums, g, task.schedule->group_moduli[g], tile, begin == 0);
+        add_residues_outside(task.sums, g, task.schedule->group_moduli[g], tile, is_first_block);
       } else {
-        add_outside(task.sums, g, tile, begin == 0);
+        add_outside(task.sums, g, tile, is_first_block);
       }
     }
   }

@@ -1,6 +1,6 @@
 // Kernels for products of int8 slices: one family per file, each compiled with its own flags. This header
-// holds plain data only, since the linker could keep an inline function compiled with one family's flags for
-// all files.
+// holds plain data only: of an inline function in it, every family would compile a copy with its own flags,
+// and the linker would keep one of them for all files.
 #pragma once
 
 #include <cstddef>
@@ -21,16 +21,18 @@ struct Int8Block {
 struct Int8Kernels {
   const char* name;
 
-  // Products per unit of time relative to OpenBLAS's FP32 product; below the rates in docs/results/log.
+  // Products per unit of time relative to OpenBLAS's FP32 product: the rates in docs/results/log, rounded
+  // down.
   double relative_rate;
 
   // Edge of the largest tile of sums, a power of two times Slices::vector_multiple.
   std::int64_t tile;
 
-  // Bytes of `packed`.
+  // Bytes of add_product()'s scratch memory `packed`.
   std::size_t packed_bytes;
 
-  // Adds a * b^T to sums (tile x tile, column-major) modulo 2^32, at least for rows x columns of it.
+  // Adds a * b^T to `sums`, a column-major tile x tile array, modulo 2^32; at least for the first rows x
+  // columns of its elements.
   void (*add_product)(const Int8Block& block, std::byte* packed, std::uint32_t* sums);
 };
 

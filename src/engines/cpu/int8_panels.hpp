@@ -9,12 +9,14 @@
 
 namespace kintsugi::core {
 
-// Vectors in a panel, which are interleaved by groups of four k; one group of all 16 fills a register.
-constexpr std::int64_t int8_lanes = 16;
-constexpr std::int64_t int8_group = 4;
-constexpr std::int64_t int8_chunk = 64;  // inner indices read at once from one vector
+// A panel is 16 vectors, interleaved by groups of four elements: the first group of all 16 vectors fills a
+// register, then comes their second group, and so on.
+constexpr std::int64_t int8_lanes = 16;  // vectors of a panel
+constexpr std::int64_t int8_group = 4;   // elements of a group
+constexpr std::int64_t int8_chunk = 64;  // elements read at once from one vector; bytes of a register
 
-// Swaps the halves of pairs of registers: one step of a transposition of 32-bit elements.
+// Transposes, in each 128-bit lane of four registers at a time, 4 x 4 elements of 32 bits: the first half of
+// a transposition of 16 x 16 elements.
 static inline void transpose_quads(__m512i* rows) {
 #pragma GCC unroll 4
   for (int i = 0; i < 16; i += 4) {
@@ -44,7 +46,8 @@ static inline void store_groups(const __m512i* rows, std::byte* target) {
   }
 }
 
-// Packs one panel of `length` elements; beyond them, up to a whole chunk, it has zeros without the shift.
+// Packs one panel of vectors of `length` elements, each with its bits flipped where `shift` has ones. From
+// `length` to the end of a chunk the panel has zeros, which are not flipped.
 static inline void pack_panel(const std::int8_t* vectors, std::int64_t stride, std::int64_t length,
                               __m512i shift, std::byte* panel) {
   for (std::int64_t p = 0; p < length; p += int8_chunk) {

@@ -19,16 +19,16 @@ void call_gemm(int k, const double* a, int lda, const double* b, int ldb, double
   openblas().dgemm("T", "N", &edge, &edge, &k, &one, a, &lda, b, &ldb, &zero, sums, &edge);
 }
 
-// Adds the part of the tile inside the sums to them.
+// Adds a tile's sums over a block of k to those of earlier blocks, as far as the tile lies inside C.
 void add_outside(const Accumulators& sums, int group, std::int64_t row, std::int64_t column,
-                 const double* source, bool first) {
+                 const double* source, bool is_first) {
   const std::int64_t rows = std::min(tile, sums.rows - row);
   const std::int64_t columns = std::min(tile, sums.columns - column);
   for (std::int64_t j = 0; j < columns; ++j) {
     std::int64_t* target = sums.group<std::int64_t>(group) + row + (column + j) * sums.rows;
     const double* integers = source + j * tile;
     for (std::int64_t i = 0; i < rows; ++i) {
-      target[i] = (first ? 0 : target[i]) + static_cast<std::int64_t>(integers[i]);
+      target[i] = (is_first ? 0 : target[i]) + static_cast<std::int64_t>(integers[i]);
     }
   }
 }

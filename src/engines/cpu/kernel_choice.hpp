@@ -14,7 +14,7 @@ namespace kintsugi::core {
 template <class Kernels>
 struct KernelChoice {
   const Kernels* kernels;
-  std::string reason;  // why the named kernels are not taken; empty if they are
+  std::string reason;  // why `kernels` are not those that the setting names; empty if they are
 };
 
 // Returns the kernels of that name among the families that this CPU can execute, fastest first; "auto" is the

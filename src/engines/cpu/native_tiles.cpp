@@ -1,5 +1,5 @@
 // Native products in a fixed order. C is cut into tiles on a grid from its origin, and k into blocks of a
-// fixed length. The operands' parts for a tile and a block are copied into one form: vectors that are
+// fixed length. What a tile and a block need of both operands is copied into one form: vectors that are
 // contiguous along k, complex ones as real vectors of twice the length (base/embedding.hpp). One
 // single-threaded call of OpenBLAS multiplies them. Its arguments depend only on the product's shape and the
 // tile's position, and so does its order of additions. Sums of blocks are added outside in the order of k;
@@ -31,11 +31,16 @@ namespace kintsugi::core {
 
 namespace {
 
+// Values of the argument `right` of the functions that pack.
+constexpr bool left_operand = false;
+constexpr bool right_operand = true;
+
 constexpr std::int64_t tile = 128;     // rows of C, and columns of its embedding
 constexpr std::int64_t k_block = 256;  // inner indices of the embedding
 constexpr std::int64_t tile_elements = tile * tile;
 
-// Elements from a vector to the next. With a power of two many vectors would share few cache sets.
+// Elements from a packed vector to the next. If it were a power of two, all vectors would share few cache
+// sets.
 constexpr std::int64_t stride_of(std::int64_t length) { return length + 16; }
 
 // Scratch memory of one worker.
@@ -57,7 +62,7 @@ struct TileMemory {
         a(products + tile_elements), b(a + operand_bytes(k) / sizeof(Real)) {}
 
   double* sums;    // sums of the blocks' products
-  double* errors;  // rounding errors of adding the blocks, for FP64
+  double* errors;  // for FP64: sums of the rounding errors of `sums`; nullptr for FP32
   Real* products;  // sums of one block
   Real* a;         // vectors, contiguous along k
   Real* b;
@@ -79,7 +84,7 @@ void store_parts(const std::complex<Real>& x, bool right, bool conjugated, std::
   target[stride + 1] = x.real();
 }
 
-// Vectors copied at a time if the elements of different vectors are contiguous.
+// Number of vectors that are copied at a time if elements of adjacent vectors are contiguous.
 constexpr std::int64_t group = 16;
 
 template <std::int64_t Count, class T>
@@ -164,8 +169,9 @@ class NativeTile {
     const std::int64_t k = task_.a.columns;
     for (std::int64_t p = 0; p < k; p += k_block / parts) {
       const std::int64_t length = std::min(k_block / parts, k - p);
-      pack(task_.a.block(row_, p, rows_, length), false, task_.conjugate_a, memory_.a);
-      pack(task_.b.transposed().block(column_, p, columns_, length), true, task_.conjugate_b, memory_.b);
+      pack(task_.a.block(row_, p, rows_, length), left_operand, task_.conjugate_a, memory_.a);
+      pack(task_.b.transposed().block(column_, p, columns_, length), right_operand, task_.conjugate_b,
+           memory_.b);
       multiply_block(rows_, columns_ * parts, length * parts, memory_);
       add_block(memory_.products, memory_.sums, memory_.errors, count);
     }

@@ -9,7 +9,8 @@
 namespace kintsugi::core {
 
 // Scratch bytes of a product of m rows and n columns of reals (for a complex matrix, of its embedding:
-// base/embedding.hpp) with sums of k products, for one worker per tile, at most `threads` workers.
+// base/embedding.hpp) with sums of k products: memory for as many workers as there are tiles, at most
+// `threads`.
 std::size_t native_tiles_bytes(std::size_t real_bytes, std::int64_t m, std::int64_t n, std::int64_t k,
                                int threads);
 

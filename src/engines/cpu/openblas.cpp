@@ -53,21 +53,22 @@ void* open_pinned(const std::string& name) {
 }
 
 // Returns a function's address. The package scipy-openblas32 prefixes all names with "scipy_".
-void* find(void* library, const std::string& symbol) {
+void* address_of(void* library, const std::string& symbol) {
   void* plain = ::dlsym(library, symbol.c_str());
   return plain != nullptr ? plain : ::dlsym(library, ("scipy_" + symbol).c_str());
 }
 
+// Sets one function of the table; table.reason says which function was missing first.
 template <class Function>
-void find(OpenBlas& table, void* library, const char* symbol, Function& function) {
-  function = reinterpret_cast<Function>(find(library, symbol));
+void set_function(OpenBlas& table, void* library, const char* symbol, Function& function) {
+  function = reinterpret_cast<Function>(address_of(library, symbol));
   if (function == nullptr && table.reason.empty())
     table.reason = fmt::format("it has no function {}", symbol);
 }
 
 std::string describe(void* library, const OpenBlas& table) {
   const auto text = [&](const char* symbol) -> std::string {
-    const auto function = reinterpret_cast<char* (*)()>(find(library, symbol));
+    const auto function = reinterpret_cast<char* (*)()>(address_of(library, symbol));
     return function != nullptr ? function() : "unknown";
   };
   Dl_info info{};
@@ -76,7 +77,8 @@ std::string describe(void* library, const OpenBlas& table) {
                      found && info.dli_fname != nullptr ? info.dli_fname : "unknown");
 }
 
-// Returns why the opened copy is not the one that was named, or cannot be called; empty if it can.
+// Returns why the opened copy is not the one that the environment names, or cannot be called; empty if it can
+// be used.
 std::string refusal(const OpenBlas& table, const std::string& name) {
   if (!table.reason.empty()) return fmt::format("{} is not an OpenBLAS: {}", name, table.reason);
   if (table.details.find("USE64BITINT") != std::string::npos) {
@@ -89,12 +91,13 @@ std::string refusal(const OpenBlas& table, const std::string& name) {
   return {};
 }
 
+// Opens the library; a copy that is already loaded is used as it is.
 void* open(const std::string& name) {
   void* loaded = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   return loaded != nullptr ? loaded : open_pinned(name);
 }
 
-// Returns a message with that of dlopen(), which has just failed.
+// Returns a message that contains the one of dlopen(), which has just failed.
 std::string missing_reason(const std::string& name) {
   const char* error = ::dlerror();
   const std::string message = error != nullptr ? error : name;
@@ -129,8 +132,8 @@ struct ThreadHolders {
   int waiting = 0;
   int held = 0;    // number of threads, while there are users
   int before = 0;  // number of threads that the program had set
-  // The process was forked while there were users, none of which exists in the child: `before` still has to
-  // be restored.
+  // True in a child whose parent had users at the fork. These do not exist in the child, so that OpenBLAS
+  // still has their number of threads, and `before` has to be restored.
   bool abandoned = false;
 };
 ThreadHolders holders;
@@ -171,12 +174,12 @@ OpenBlas open_table() {
   }
   if (library == nullptr) return table;
   table.reason.clear();
-  find(table, library, "sgemm_", table.sgemm);
-  find(table, library, "dgemm_", table.dgemm);
-  find(table, library, "cgemm_", table.cgemm);
-  find(table, library, "zgemm_", table.zgemm);
-  find(table, library, "openblas_set_num_threads", table.set_num_threads);
-  find(table, library, "openblas_get_num_threads", table.get_num_threads);
+  set_function(table, library, "sgemm_", table.sgemm);
+  set_function(table, library, "dgemm_", table.dgemm);
+  set_function(table, library, "cgemm_", table.cgemm);
+  set_function(table, library, "zgemm_", table.zgemm);
+  set_function(table, library, "openblas_set_num_threads", table.set_num_threads);
+  set_function(table, library, "openblas_get_num_threads", table.get_num_threads);
   if (table.reason.empty()) table.details = describe(library, table);
   table.reason = refusal(table, name);
   // Registered after OpenBLAS's own handlers, so it runs before them in a fork.
@@ -197,7 +200,8 @@ OpenBlasThreads::OpenBlasThreads(int wanted) {
   const OpenBlas& blas = openblas();
   const int threads = usable_threads(wanted);
   std::unique_lock lock(holders.mutex);
-  // A call does not join the present holders while others wait, so that none waits forever.
+  // While other calls wait, a call does not join the present holders, since those calls could then wait
+  // forever.
   const bool joins = holders.held == threads && holders.waiting == 0;
   if (holders.users > 0 && !joins) {
     ++holders.waiting;

@@ -36,9 +36,9 @@ struct OpenBlas {
 // KINTSUGI_CPU_BLAS_KERNEL names another kernel.
 const OpenBlas& openblas();
 
-// Holds OpenBLAS at a number of threads during its lifetime, then restores the program's number. That number
-// is global to the program, and OpenBLAS adds in another order if it divides a call among threads, so a
-// constructor with another number waits until the present holders are destroyed. In a forked child the number
+// Holds OpenBLAS at a number of threads during its lifetime, then restores the program's number. OpenBLAS has
+// one such number for the whole program, and its order of additions depends on it. So a constructor that
+// wants another number than the present holders waits until these are destroyed. In a forked child the number
 // is one.
 class OpenBlasThreads {
  public:

@@ -13,10 +13,11 @@ namespace kintsugi::core {
 
 namespace {
 
-constexpr int weights = 4;  // groups of the schedule: i + j = 0 ... 3
+constexpr int weights = 4;  // number of weights: the schedule's groups i + j = 0 ... 3
 
-// Columns of a block of C. With fewer than a kernel's tile has, a thread's sums of four weights and of all
-// tiles stay in its L2 cache, and fit into small workspace limits.
+// Largest number of columns of a block of C: fewer than some kernels' tiles have, so that a thread's five
+// sums of each element (of four weights, and of all tiles) stay in its L2 cache and fit into small workspace
+// limits.
 constexpr std::int64_t most_columns = 64;
 
 std::int64_t block_columns(const Int8Kernels& kernels) { return std::min(kernels.tile, most_columns); }
@@ -32,7 +33,7 @@ struct Block {
 // Sums of a block, column-major: those of the four weights over a tile's inner indices, and of all tiles.
 struct Sums {
   std::array<std::uint32_t*, weights> of_weight;
-  float* outside;
+  float* outside;  // sums of all tiles
   std::int64_t stride;
 };
 

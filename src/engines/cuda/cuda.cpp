@@ -1,5 +1,5 @@
-// The engine cuda: NVIDIA GPUs. Splits, recombinations, SIMT products and products of 52-bit words are the
-// engine's own kernels, on Hopper also products of some schemes; cuBLAS computes other products of slices and
+// The engine cuda: NVIDIA GPUs. The library's kernels compute splits, recombinations, SIMT products, products
+// of 52-bit words and, on Hopper, products of some schemes. cuBLAS computes other products of slices and
 // native products.
 #include <algorithm>
 #include <array>
@@ -41,8 +41,8 @@ using namespace cuda;
 
 Address address(const void* pointer) { return reinterpret_cast<Address>(pointer); }
 
-// Reason why the engine cannot use a device; empty if it can. Machine code and PTX of all architectures begin
-// at compute capability 8.0 (cmake/DeviceChoice.cmake).
+// Reason why the engine cannot use a device; empty if it can. There is no device code for less than compute
+// capability 8.0 (cmake/DeviceChoice.cmake).
 std::string device_reason(Device device) {
   constexpr int min_compute_capability = 8;
   const int major = device_attribute(compute_capability_major, device);
@@ -50,7 +50,7 @@ std::string device_reason(Device device) {
   const bool is_old = major < min_compute_capability;
   const bool runs =
       !build.why_missing.empty() || build.runs_on(major, device_attribute(compute_capability_minor, device));
-  if (!is_old && runs) return {};  // every call asks: the driver is not asked for a name then
+  if (!is_old && runs) return {};  // comes before the driver is asked for a name, since every call comes here
   const std::string name = contexts().describe(number_of(device));
   if (is_old) return fmt::format("{}: {}.0 or newer is needed", name, min_compute_capability);
   return fmt::format(
@@ -65,6 +65,8 @@ std::string device_code_text() {
                      fmt::join(architectures, ", "), architectures.front());
 }
 
+// Requirements of the engine with the reasons why they are not met. If there is no driver or no device, what
+// depends on it is left out.
 std::vector<Requirement> find_requirements() {
   std::vector<Requirement> found{{"device code", device_code_text(), kernels_missing_reason()}};
   if (!driver().complete) {
@@ -84,7 +86,7 @@ std::vector<Requirement> find_requirements() {
   return found;
 }
 
-// Reason why the engine runs on no device; empty if there is none.
+// Reason why the engine runs on no device at all; empty if there is none.
 std::string find_common_reason() {
   for (const std::string& reason : {kernels_missing_reason(), driver().reason}) {
     if (!reason.empty()) return reason;
@@ -180,9 +182,10 @@ class CudaEngine final : public Engine, public DeviceEngine {
     const Costs& costs = profile->profile.costs;
     DeviceTimes times = shape.format == FormatId::int8 ? expected_residue_times(shape, costs)
                                                        : expected_multi_term_times(shape, costs);
-    // A native product under a contract: the vendor's sums are tested, or our own kernel computes them.
+    // A native product under a contract is computed by cuBLAS and its sums tested, or by the library's
+    // kernel.
     const NativeTimes native =
-        cuda::native_times({shape.type, shape.m, shape.n, shape.k, shape.items}, costs);
+        cuda::native_times({shape.type, shape.m, shape.n, shape.k, shape.items, shape.is_aligned}, costs);
     times.native = std::min(native.own, times.native + native.test());
     return times;
   }
@@ -211,19 +214,19 @@ class CudaEngine final : public Engine, public DeviceEngine {
   void launch_together(const Queue& queue, const std::function<void()>& steps) const override {
     LaunchRecording recording(queue);
     steps();
-    recording.launch();
+    recording.issue();
   }
   void copy_to_device(const Queue& queue, void* target, const void* host, std::size_t bytes) const override {
-    LaunchRecording::launch_recorded();
+    LaunchRecording::issue_recorded();
     check(driver().copy_to_device_async(address(target), host, bytes, queue.stream), "cuMemcpyHtoDAsync");
   }
   void copy_to_host(const Queue& queue, void* host, const void* source, std::size_t bytes) const override {
-    LaunchRecording::launch_recorded();
+    LaunchRecording::issue_recorded();
     check(driver().copy_to_host_async(host, address(source), bytes, queue.stream), "cuMemcpyDtoHAsync");
   }
   void copy_on_device(const Queue& queue, void* target, const void* source,
                       std::size_t bytes) const override {
-    LaunchRecording::launch_recorded();
+    LaunchRecording::issue_recorded();
     check(driver().copy_on_device_async(address(target), address(source), bytes, queue.stream),
           "cuMemcpyDtoDAsync");
   }
@@ -231,7 +234,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
     cuda::clear(queue, target, bytes);
   }
   void synchronize(const Queue& queue) const override {
-    LaunchRecording::launch_recorded();
+    LaunchRecording::issue_recorded();
     check(driver().stream_synchronize(queue.stream), "cuStreamSynchronize");
   }
   void synchronize() const override {
@@ -349,7 +352,8 @@ class CudaEngine final : public Engine, public DeviceEngine {
     return cuda::native(queue, product, scratch);
   }
 
-  // Plans stage operands in host memory, so these functions are never called.
+  // A plan copies operands in host memory to the device, so these functions for the host's memory are never
+  // called.
   void multiply(const Multiplication&) const override { refuse_host_memory(); }
   double native_double_double_time() const override { return 0; }  // no such products
   void native(const NativeProduct<float>&) const override { refuse_host_memory(); }

@@ -20,9 +20,10 @@
 
 namespace kintsugi::core {
 
-// Calls visitor.template operator()<Model>() with the model of that accumulator and format; returns false if
-// the engine does not multiply the format. This is the only place that maps names to models. cuBLAS, whose
-// kernels are unknown, gets the model of one of its units.
+// Calls visitor.template operator()<Model>() with the model of that accumulator and format, and returns true;
+// returns false if the engine does not multiply the format. This is the only place that maps names to models.
+// cuBLAS, whose kernels are unknown, gets the model of fused multiply-adds in fp32, one of the units that it
+// may use.
 template <FormatId Id, class Visitor>
 bool visit_model(Accumulator accumulator, Visitor&& visitor) {
   if (!supports(accumulator, Id)) return false;

@@ -61,8 +61,8 @@ class DecodedTile {
   std::int64_t length_;
 };
 
-// Runs the schedule for one element of C, in the order of the definition in schedule/schedule.hpp. Outside:
-// type of sums outside the matrix unit, float or double, or 64-bit integers for integer sums.
+// Runs the schedule for one element of C, in the order of the definition in schedule/schedule.hpp. `Outside`
+// is the type of sums outside the matrix unit: float, double, or an integer for integer sums.
 template <class Model, class Outside>
 class ElementSchedule {
  public:
@@ -93,7 +93,8 @@ class ElementSchedule {
       for (std::int64_t offset = 0; offset < length; offset += step) {
         add_terms(a, i, b, j, begin + offset, std::min(step, length - offset), inside);
       }
-      add_outside(inside, begin == first, outside);
+      const bool is_first_block = begin == first;
+      add_outside(inside, is_first_block, outside);
     }
   }
 
@@ -108,7 +109,7 @@ class ElementSchedule {
     }
   }
 
-  void add_outside(const std::array<Sum, max_groups>& inside, bool first,
+  void add_outside(const std::array<Sum, max_groups>& inside, bool is_first_block,
                    std::array<Outside, max_groups>& outside) const {
     for (int g = 0; g < schedule_.groups; ++g) {
       if constexpr (std::is_floating_point_v<Outside>) {
@@ -118,7 +119,7 @@ class ElementSchedule {
         }
       }
       const auto sum = static_cast<Outside>(inside[g]);
-      outside[g] = first ? sum : outside[g] + sum;
+      outside[g] = is_first_block ? sum : outside[g] + sum;
     }
   }
 
@@ -174,6 +175,7 @@ void multiply_with(const Multiplication& task, std::size_t scratch_of_thread) {
   }
 }
 
+// Adds a real product. The flags of conjugation, which the complex version below has, change nothing.
 template <class T>
 void add_product(T x, bool, T y, bool, T& sum) {
   sum = std::fma(x, y, sum);
@@ -240,8 +242,8 @@ class ReferenceEngine final : public Engine {
   }
 
   SliceStorage slice_storage(FormatId) const override { return SliceStorage::packed; }
-  // A model takes about as long per product as the scalar native one, or longer. 52-bit words rank last: none
-  // of the modeled matrix units has them.
+  // A model takes about as long per product as the scalar native one, or longer. 52-bit words rank last,
+  // because none of the modeled matrix units has them.
   double relative_rate(FormatId format) const override { return format == FormatId::int52 ? 1.0 / 64 : 1; }
 
   double native_double_double_time() const override { return 8; }
@@ -257,7 +259,8 @@ class ReferenceEngine final : public Engine {
 
   void multiply(const Multiplication& task) const override {
     if (task.schedule->tiles.depth > 0) return multiply_tiles_by_elements(task);
-    const std::size_t scratch = scratch_bytes(*task.schedule, task.a.format->id, task.a.k, 1);
+    constexpr int one_thread = 1;
+    const std::size_t scratch = scratch_bytes(*task.schedule, task.a.format->id, task.a.k, one_thread);
     const auto run = [&]<class Model>() {
       using Sum = typename Model::Sum;
       // int32 accumulators are added outside in 64 bits, and so are floating-point sums of integers.

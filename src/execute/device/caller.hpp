@@ -1,4 +1,5 @@
-// Check that a call comes from the context that its plan, its stream and its prepared operands belong to.
+// Check that the current context of a call's thread is one to which plan, stream and prepared operands
+// belong.
 #pragma once
 
 #include "execute/execute.hpp"

@@ -7,8 +7,8 @@
 
 namespace kintsugi::core {
 
-// Returns without waiting for the device, except with a queue of kind host. Findings of the device are
-// written to operands.device_report.
+// Puts all steps of the call into the queue. Waits for the device only with a queue of kind host. The device
+// writes what it finds to operands.device_report.
 void execute_on_device(const Plan& plan, const Operands& operands, Report& report);
 
 }  // namespace kintsugi::core

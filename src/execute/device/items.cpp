@@ -20,22 +20,23 @@ namespace {
 // One side of a batch item.
 struct ItemSide {
   DeviceSide side;
-  VectorRange* ranges = nullptr;                   // ranges of this call, not of the prepared operand
-  const DevicePrepared::Item* prepared = nullptr;  // has slices for the first candidate
+  VectorRange* ranges = nullptr;  // this call's memory for ranges, not the prepared operand's
+  const DevicePrepared::Item* prepared = nullptr;  // prepared operand whose slices this side uses
 };
 
-// One batch item, and the candidate that multiplies it.
+// One batch item, and a candidate that may multiply it.
 struct Item {
   ItemSide a;
   ItemSide b;
   DeviceSelection* selection = nullptr;
-  bool selected_ahead = false;  // ranges and selection are known before the first split
-  bool split_ahead = false;     // so are the first candidate's slices
+  bool selected_ahead = false;  // true: ranges are found and the selection is made before the first split
+  bool split_ahead = false;     // true: the first candidate's slices are made with the ranges
   int candidate = 0;
-  DeviceBlockMemory block;
-  std::optional<DeviceChecked> checked;
+  DeviceBlockMemory block;               // memory of the candidate's products
+  std::optional<DeviceChecked> checked;  // steps in addition, if the candidate is checked
 };
 
+// Returns the prepared operand of a batch item if it was prepared by the rule; else nullptr.
 const DevicePrepared::Item* usable(const DevicePrepared* prepared, const SplitRule& rule,
                                    std::int64_t index) {
   if (prepared == nullptr || prepared->items.empty() || !(prepared->rule == rule)) return nullptr;
@@ -58,13 +59,13 @@ ItemSide item_side(const DeviceMatrix& matrix, std::int64_t index, const DeviceP
           .prepared = prepared};
 }
 
-// Returns the side if its ranges are still to be found; an empty side for a prepared operand.
-DeviceSide without_prepared(const ItemSide& side) {
+// Returns the side if its ranges are still to be found, an empty side if a prepared operand has them.
+DeviceSide side_without_ranges(const ItemSide& side) {
   return side.prepared == nullptr ? side.side : DeviceSide{};
 }
 
-// Returns the program's schedule, in which the device sets the weights of the groups whose residuals it fits
-// to the ranges.
+// Returns the candidate's schedule, in which groups have the exponent fitted_exponent if the device fits
+// their residuals to the ranges and sets their weights.
 Schedule schedule_to_fit(const Candidate& candidate) {
   Schedule schedule = candidate.program.schedule;
   for (const int group : candidate.scheme->fitted_groups) schedule.group_exponents[group] = fitted_exponent;
@@ -77,24 +78,25 @@ class ItemSteps {
       : plan_(plan), engine_(*plan.engine->device()), queue_(queue), blocking_(blocking), operands_(operands),
         c_(operands.c), scalars_(operands.scalars) {}
 
-  // Queues ranges, selection, split, multiply and recombine; then the steps of selections that are no
-  // candidate.
+  // Puts the steps of a batch item into the queue: ranges, selection, split, multiply and recombine for each
+  // candidate that multiplies slices, and then the steps for every other selection.
   void multiply(std::int64_t index, Workspace workspace) const {
     Item item = take_item(index, workspace);
     if (is_ozaki1(plan_)) return multiply_ozaki1(item, workspace);
     select_ahead(item, workspace);
     if (sums_exactly(plan_)) {
-      engine_.multiply_exactly(queue_, tile_of(item, all_of_c(), 0));
+      constexpr std::int32_t only_candidate = 0;
+      engine_.multiply_exactly(queue_, tile_of(item, all_of_c(), only_candidate));
     } else {
       const auto candidates = product_candidates(plan_);
-      for (int r = 0; r < static_cast<int>(candidates.size()) && !candidates[r].checked; ++r)
-        multiply_blocks(with_candidate(item, r, workspace));
+      for (int c = 0; c < static_cast<int>(candidates.size()) && !candidates[c].checked; ++c)
+        multiply_blocks(with_candidate(item, c, workspace));
       if (plan_.is_checked()) multiply_checked(item, workspace);
     }
     if (item.selected_ahead) {
       finish(item);
     } else if (operands_.report != nullptr) {
-      select(item);
+      select(item);  // only for the report: the single candidate has run anyway
     }
   }
 
@@ -117,24 +119,26 @@ class ItemSteps {
     return item;
   }
 
-  // True if C becomes NaN where exponents exceed those for which the only program is fitted.
+  // True if the plan's only program is fitted for exponents up to a limit; C becomes NaN if operands exceed
+  // it.
   bool is_limited_by_exponent() const { return first().acceptance.exponent < Acceptance::any; }
 
-  // Finds ranges and selects a candidate if that must happen before any split, or if the ranges are not those
-  // of the vectors that are split. Ranges of a prepared operand are already known.
+  // Finds ranges and selects a candidate before any split if a kernel needs the selection, or if the ranges
+  // are those of other vectors than the split's. Else the split finds the ranges. Ranges of a prepared
+  // operand are already known.
   void select_ahead(Item& item, const Workspace& workspace) const {
     const DeviceCandidates candidates = candidates_on_device(plan_);
     item.selected_ahead = candidates.count > 1 || scalars_.on_device() || is_limited_by_exponent() ||
                           plan_.is_checked() || sums_exactly(plan_) || first().program.multiplies_elements();
     if (!item.selected_ahead) return;
-    item.split_ahead = needs_norms(plan_) && splits_by_norms(item, candidates.coefficient, workspace);
+    item.split_ahead = needs_norms(plan_) && try_split_by_norms(item, candidates.coefficient, workspace);
     if (!item.split_ahead) find_ranges(item);
     select(item);
   }
 
   void find_ranges(const Item& item) const {
-    const DeviceSide a = without_prepared(item.a);
-    const DeviceSide b = without_prepared(item.b);
+    const DeviceSide a = side_without_ranges(item.a);
+    const DeviceSide b = side_without_ranges(item.b);
     engine_.find_ranges(queue_, a, b, scalars_);
     if (needs_norms(plan_)) engine_.find_norms(queue_, a, b, scalars_);
   }
@@ -146,9 +150,9 @@ class ItemSteps {
                    {report, begins_report});
   }
 
-  // Splits whole operands for the first candidate while their norms are found, if the engine can: norms prove
-  // this candidate most often. Returns whether it did.
-  bool splits_by_norms(Item item, double coefficient, Workspace workspace) const {
+  // Splits whole operands for the first candidate, which norms prove most often, in the step that finds their
+  // norms. Returns false, with nothing done, if the engine has no such step for these operands.
+  bool try_split_by_norms(Item item, double coefficient, Workspace workspace) const {
     if (blocking_.m < c_.rows || blocking_.n < c_.columns) return false;
     take_block(item, workspace);
     std::vector<DeviceSplit> splits;
@@ -165,21 +169,22 @@ class ItemSteps {
     return first().scheme->fits_residuals() ? &item.selection->fit : nullptr;
   }
 
+  // Returns the condition of a candidate's kernels: they exit early unless the candidate is selected.
   DeviceCondition on_candidate(const Item& item, std::int32_t candidate) const {
     if (item.checked) return item.checked->condition();
     return {item.selected_ahead ? item.selection : nullptr, candidate};
   }
 
-  // Writes beta C where alpha is 0, the native product if selected, or NaN where no candidate accepts the
-  // item.
+  // Puts the steps for selections other than emulations into the queue: beta C if alpha is 0, the native
+  // product if native is selected, and NaN if no candidate accepts the item.
   void finish(const Item& item) const {
     if (scalars_.on_device())
       engine_.scale(queue_, c_, item.a.side.item, scalars_, {item.selection, DeviceSelection::scaled});
-    const bool fails = is_limited_by_exponent() || is_ozaki1(plan_);
+    const bool can_fail = is_limited_by_exponent() || is_ozaki1(plan_);
     const bool native_follows = plan_.candidates.back().scheme == nullptr;
-    const auto last = static_cast<std::int32_t>(plan_.candidates.size()) - 1;
-    if (native_follows || fails)
-      engine_.multiply_unsplit(queue_, tile_of(item, all_of_c(), fails ? DeviceSelection::none : last));
+    const auto native = static_cast<std::int32_t>(plan_.candidates.size()) - 1;
+    if (native_follows || can_fail)
+      engine_.multiply_unsplit(queue_, tile_of(item, all_of_c(), can_fail ? DeviceSelection::none : native));
   }
 
   void multiply_ozaki1(Item& item, const Workspace& workspace) const {
@@ -199,63 +204,65 @@ class ItemSteps {
     finish(item);
   }
 
-  // Returns the item with one of the candidates, which all use the same memory. Ranges of a prepared operand
-  // have the first candidate's scales, so scales of another are set in a copy.
-  Item with_candidate(Item item, int r, Workspace workspace) const {
-    item.candidate = r;
-    if (r > 0) {
+  // Returns the item with another candidate. All candidates use the same memory. The ranges of a prepared
+  // operand have the scales of the first candidate, so another candidate sets its scales in a copy.
+  Item with_candidate(Item item, int candidate, Workspace workspace) const {
+    item.candidate = candidate;
+    if (candidate > 0) {
       use_matrix(item.a);
       use_matrix(item.b);
     }
     take_block(item, workspace);
     if (candidate_of(item).checked)
-      item.checked.emplace(plan_, r, blocking_, queue_, item.a.side, item.b.side, item.selection, workspace);
+      item.checked.emplace(plan_, candidate, blocking_, queue_, item.a.side, item.b.side, item.selection,
+                           workspace);
     return item;
   }
 
-  // Computes block after block by the checked candidates, each of which may compute all of the block again,
-  // and recomputes the elements that the last one left open.
+  // Computes C block after block. Each checked candidate may compute a block again for elements that are
+  // still open; the elements that the last one leaves open are recomputed.
   void multiply_checked(const Item& item, const Workspace& workspace) const {
     std::vector<Item> checked_items;
     Item source = item;
     const auto candidates = product_candidates(plan_);
-    for (int r = 0; r < static_cast<int>(candidates.size()); ++r) {
-      if (!candidates[r].checked) continue;
-      const Item& candidate = checked_items.emplace_back(with_candidate(source, r, workspace));
-      source.a = candidate.a;  // so that use_matrix() copies ranges once
-      source.b = candidate.b;
+    for (int c = 0; c < static_cast<int>(candidates.size()); ++c) {
+      if (!candidates[c].checked) continue;
+      const Item& checked_item = checked_items.emplace_back(with_candidate(source, c, workspace));
+      source.a = checked_item.a;  // so that use_matrix() copies ranges once
+      source.b = checked_item.b;
     }
-    const DeviceChecked& first = *checked_items.front().checked;
-    first.choose(operands_.report);
+    const DeviceChecked& first_checked = *checked_items.front().checked;
+    first_checked.choose(operands_.report);
     for_each_block(blocking_, c_.rows, c_.columns, [&](const ResultBlock& block) {
-      first.begin();
-      for (Item& candidate : checked_items) multiply_checked_block(candidate, block);
-      first.recompute(tile_of(item, block, item.candidate), block, operands_.report);
+      first_checked.begin();
+      for (Item& checked_item : checked_items) multiply_checked_block(checked_item, block);
+      first_checked.recompute(tile_of(item, block, item.candidate), block, operands_.report);
     });
   }
 
   void multiply_checked_block(Item& item, const ResultBlock& block) const {
     item.checked->find_rounding_bounds(block);
-    const Blocking part_size = candidate_blocking(plan_, candidate_of(item), blocking_);
-    for_each_block(part_size, block.rows, block.columns, [&](const ResultBlock& part) {
-      multiply_checked_part(item, {block.row + part.row, block.column + part.column, part.rows, part.columns},
-                            block);
+    const Blocking divided = candidate_blocking(plan_, candidate_of(item), blocking_);
+    for_each_block(divided, block.rows, block.columns, [&](const ResultBlock& inner) {
+      multiply_inner_block(item, block.in_matrix(inner), block);
     });
     item.checked->advance(block);
   }
 
-  void multiply_checked_part(Item& item, const ResultBlock& part, const ResultBlock& block) const {
+  // Multiplies a block of C that lies in `checked_block`, whose open elements are recomputed together.
+  void multiply_inner_block(Item& item, const ResultBlock& block, const ResultBlock& checked_block) const {
     const std::int64_t parts = plan_.problem.parts();
     std::vector<DeviceSplit> splits;
     splits.reserve(2);
-    const Slices b = plan_split_b(item, part, splits);
-    const Slices a = plan_split_a(item, part, splits);
-    item.checked->split_columns(parts * part.column, parts * part.columns);
-    item.checked->split_rows(part.row, part.rows);
+    const Slices b = plan_split_b(item, block, splits);
+    const Slices a = plan_split_a(item, block, splits);
+    item.checked->split_columns(parts * block.column, parts * block.columns);
+    item.checked->split_rows(block.row, block.rows);
     if (!splits.empty()) engine_.split(queue_, splits, on_candidate(item, item.candidate));
-    multiply_tiles(item, a, b, part, block);
+    multiply_tiles(item, a, b, block, checked_block);
   }
 
+  // Takes the memory of a block's products by the item's candidate; every candidate takes the same bytes.
   void take_block(Item& item, Workspace& workspace) const {
     const std::size_t block_bytes = max_block_bytes(plan_, blocking_);
     Workspace memory(workspace.take(block_bytes), block_bytes);
@@ -272,11 +279,11 @@ class ItemSteps {
     side.prepared = nullptr;
   }
 
-  // Returns the vectors of one side as slices; adds nothing to `splits` if they are prepared. A prepared
-  // operand has slices of the program as planned; if the other operand may require another program, it has
-  // none.
+  // Returns the slices of some vectors of one side. If they are not prepared, adds the split that will make
+  // them to `splits`. A prepared operand has the slices of the planned program, or none if the other operand
+  // may require another program.
   Slices plan_split(const Item& item, const ItemSide& side, const SplitRule& rule, const Slices& memory,
-                    const Part& vectors, std::vector<DeviceSplit>& splits) const {
+                    const Interval& vectors, std::vector<DeviceSplit>& splits) const {
     if (side.prepared != nullptr && side.prepared->slices.data != nullptr)
       return side.prepared->slices.block(vectors.first, vectors.count);
     Slices slices = memory;
@@ -299,8 +306,9 @@ class ItemSteps {
                       {per_column * block.column, per_column * block.columns}, splits);
   }
 
+  // Splits and multiplies block after block by the item's candidate, which is not checked.
   void multiply_blocks(Item item) const {
-    const bool is_split = item.candidate == 0 && item.split_ahead;
+    const bool is_already_split = item.candidate == 0 && item.split_ahead;
     Slices a;
     Slices b;
     for_each_block(blocking_, c_.rows, c_.columns, [&](const ResultBlock& block) {
@@ -308,32 +316,32 @@ class ItemSteps {
       splits.reserve(2);
       if (needs_split_of_columns(block)) b = plan_split_b(item, block, splits);
       if (needs_split_of_rows(block, blocking_, c_.rows)) a = plan_split_a(item, block, splits);
-      if (!splits.empty() && !is_split) engine_.split(queue_, splits, on_candidate(item, item.candidate));
+      if (!splits.empty() && !is_already_split)
+        engine_.split(queue_, splits, on_candidate(item, item.candidate));
       multiply_tiles(item, a, b, block, block);
     });
   }
 
-  // Multiplies and recombines the tiles of `block`. checked_block: the block, or one that contains it, whose
-  // open elements are recomputed together.
+  // Multiplies and recombines the tiles of `block`. `checked_block`: the block, or a larger one that contains
+  // it, whose open elements are recomputed together.
   void multiply_tiles(Item& item, const Slices& a, const Slices& b, const ResultBlock& block,
                       const ResultBlock& checked_block) const {
     const Candidate& candidate = candidate_of(item);
     const Blocking tiles{engine_.tile(), tile_columns(plan_, candidate)};
     const std::int64_t parts = plan_.problem.parts();
     const std::int64_t per_column = vectors_per_column(plan_, candidate);
-    for_each_block(tiles, block.rows, block.columns, [&](const ResultBlock& part) {
+    for_each_block(tiles, block.rows, block.columns, [&](const ResultBlock& inner) {
       Accumulators sums = item.block.sums;
-      sums.rows = round_up(part.rows, sums_multiple);
-      sums.columns = round_up(per_column * part.columns, sums_multiple);
-      const ResultBlock block_of_c{block.row + part.row, block.column + part.column, part.rows, part.columns};
-      const DeviceTile tile = tile_of(item, block_of_c, item.candidate);
+      sums.rows = round_up(inner.rows, sums_multiple);
+      sums.columns = round_up(per_column * inner.columns, sums_multiple);
+      const DeviceTile tile = tile_of(item, block.in_matrix(inner), item.candidate);
       if (item.checked) {
-        item.checked->multiply_magnitudes(part.row, part.rows, parts * part.column, parts * part.columns,
+        item.checked->multiply_magnitudes(inner.row, inner.rows, parts * inner.column, parts * inner.columns,
                                           item.block.scratch);
       }
-      engine_.multiply(queue_, schedule_to_fit(candidate), a.block(part.row, part.rows),
-                       b.block(per_column * part.column, per_column * part.columns), sums, item.block.scratch,
-                       fit_of(item), on_candidate(item, item.candidate));
+      engine_.multiply(queue_, schedule_to_fit(candidate), a.block(inner.row, inner.rows),
+                       b.block(per_column * inner.column, per_column * inner.columns), sums,
+                       item.block.scratch, fit_of(item), on_candidate(item, item.candidate));
       if (item.checked) {
         item.checked->recombine(sums, tile, checked_block);
       } else {

@@ -1,5 +1,5 @@
-// Calls whose candidates a device computes in several steps, one batch item after the other: ranges,
-// selection, split, multiply, recombine.
+// Calls that a device computes in several steps, ranges, selection, split, multiply and recombine, one batch
+// item after the other.
 #pragma once
 
 #include "execute/device/operands.hpp"
@@ -7,6 +7,7 @@
 
 namespace kintsugi::core {
 
+// Puts the steps of all batch items into the queue.
 void multiply_items(const Plan& plan, const DeviceOperands& operands, const Queue& queue,
                     const Blocking& blocking, const Workspace& workspace);
 

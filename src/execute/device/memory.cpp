@@ -59,8 +59,7 @@ DeviceBuffer allocate_on_device(const Plan& plan, std::size_t bytes, const char*
 
 namespace {
 
-// Reports the program with the device's fit of residuals, if that differs from the planned one; as the host
-// does.
+// Reports the program with the device's fit of residuals, if the fit differs from the planned one.
 void report_fit(const Plan& plan, const ResidualFit& fit, Report& report) {
   const Candidate& candidate = plan.candidates.front();
   if (candidate.scheme == nullptr || !candidate.scheme->fits_residuals()) return;
@@ -70,8 +69,8 @@ void report_fit(const Plan& plan, const ResidualFit& fit, Report& report) {
   report.set_adapted(candidate, program, plan.problem.products());
 }
 
-// Reports blocks and their slices, and the program with that number of slices, from which the bound is
-// computed.
+// Reports the blocks and their numbers of slices, and the program with the fewest slices, from which the
+// bound is computed.
 void report_slices(const Plan& plan, const DeviceSliceCounts& found, Report& report) {
   Ozaki1Counts& counts = report.ozaki1;
   counts.blocks += found.blocks;
@@ -100,7 +99,7 @@ void read_device_report(const Plan& plan, const DeviceReport* device, Report& re
   engine.copy_to_host({}, &found, device, sizeof found);
   engine.synchronize(Queue{});
   static_assert(DeviceReport::max_candidates <= Plan::max_candidates);
-  for (std::size_t r = 0; r < DeviceReport::max_candidates; ++r) report.items[r] += found.items[r];
+  for (std::size_t c = 0; c < DeviceReport::max_candidates; ++c) report.items[c] += found.items[c];
   report.items_scaled += found.scaled;
   report.items_unreachable += found.unreachable;
   report.items_with_special_values += found.special;
@@ -117,7 +116,7 @@ void read_device_report(const Plan& plan, const DeviceReport* device, Report& re
 
 namespace {
 
-// Memory of reports whose handles are destroyed, for reuse.
+// Memory of reports whose handles were destroyed, for later handles.
 class SpareReports {
  public:
   void keep(const DeviceContext& context, DeviceReport* memory) noexcept try {
@@ -126,7 +125,8 @@ class SpareReports {
   } catch (...) {  // no host memory for the list: the report's device memory, a few bytes, is lost
   }
 
-  // Returns memory of the context, or nullptr if there is none. That of destroyed contexts is removed.
+  // Returns memory in the context, or nullptr if there is none. Forgets memory of contexts that were
+  // destroyed.
   DeviceReport* take(const DeviceContexts& contexts, const DeviceContext& context) {
     const std::lock_guard lock(mutex_);
     std::erase_if(spare_, [&](const Spare& spare) { return !ContextScope(contexts, spare.first).entered(); });
@@ -160,7 +160,7 @@ DeviceReport* allocate_report(const DeviceEngine& device) {
 
 }  // namespace
 
-// Waits first, since queued work of the memory's previous handle may still write to it.
+// Waits before the memory is cleared, since queued work of the previous handle may still write to it.
 DeviceReportMemory::DeviceReportMemory(const Engine& engine)
     : engine_(&engine), context_(engine.contexts()->current()),
       memory_(spare_reports().take(*engine.contexts(), context_)) {

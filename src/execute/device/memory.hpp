@@ -12,8 +12,8 @@
 
 namespace kintsugi::core {
 
-// Device memory from the plan's allocator, or else the engine's own, in the context that was current; freed
-// in that context, in the order of the queue.
+// Device memory from the plan's allocator, or else from the engine, in the context that is current when it is
+// allocated. It is freed in that context, in the order of the queue.
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
@@ -24,11 +24,11 @@ class DeviceBuffer {
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
   ~DeviceBuffer();
 
-  void* pointer() const { return pointer_; }  // nullptr: allocation failed
-  // The destructor will free without the queue, which may be gone by then; the owner must have waited for the
-  // device before.
-  void forget_queue();
+  void* pointer() const { return pointer_; }  // nullptr: the allocation failed, or bytes() is 0
   std::size_t bytes() const { return bytes_; }
+  // Lets the destructor free without the queue, which may be destroyed by then. The owner must wait for the
+  // device before it destroys the buffer.
+  void forget_queue();
 
  private:
   Allocator allocator_;
@@ -39,14 +39,14 @@ class DeviceBuffer {
   std::size_t bytes_ = 0;
 };
 
-// Frees memory that engines keep for later calls.
+// Frees the device memory that engines keep for later calls.
 void release_kept_memory() noexcept;
 
-// Allocates device memory. Fails with out_of_memory; the message has `what`.
+// Allocates device memory. Fails with out_of_memory; `what` names the memory in the message.
 DeviceBuffer allocate_on_device(const Plan& plan, std::size_t bytes, const char* what);
 
-// Waits for the device and adds its findings about an execution of the plan to the report. The memory's
-// context must be current.
+// Waits for the device and adds its findings about an execution of the plan to the report. Precondition: the
+// context of the memory `device` is current.
 void read_device_report(const Plan& plan, const DeviceReport* device, Report& report);
 
 // Memory for a device's report, in the context that is current at construction.
@@ -61,7 +61,8 @@ class DeviceReportMemory {
 
   DeviceReport* get() const { return memory_; }
   const DeviceContext& context() const { return context_; }
-  // Waits for the device. Fails with device_error if the context is gone. The report has its plan.
+  // Waits for the device and adds its findings to the report, whose plan must be set. Fails with device_error
+  // if the context was destroyed.
   void read(Report& report) const;
 
  private:
@@ -70,12 +71,12 @@ class DeviceReportMemory {
   DeviceReport* memory_;
 };
 
-// Reports of one handle, one for each context in which it was used: kernels write only into memory of their
-// own context.
+// Memory for the reports of one handle, one for each context in which it was used: kernels write only into
+// memory of their own context.
 class DeviceReports {
  public:
-  // Returns the report of the calling thread's context. The first call makes it, and fails with
-  // invalid_argument if that would break a capture of the queue's stream.
+  // Returns the memory of the calling thread's context, which the first call in the context allocates. Fails
+  // with invalid_argument if that would break a capture of the queue's stream.
   std::shared_ptr<const DeviceReportMemory> of_caller(const Engine& engine, const Queue& queue);
 
  private:

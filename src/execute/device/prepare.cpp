@@ -16,7 +16,7 @@ std::int64_t extent(const DeviceMatrix& matrix) {
   return (matrix.rows - 1) * matrix.row_stride + (matrix.columns - 1) * matrix.column_stride + 1;
 }
 
-// Copies every item, with the strides of the original.
+// Copies every batch item with the strides that it has, and lets prepared.matrix refer to the copy.
 void copy_original(const Plan& plan, std::int64_t count, DevicePrepared& prepared) {
   DeviceMatrix& matrix = prepared.matrix;
   if (matrix.pointers) {
@@ -41,14 +41,14 @@ void copy_original(const Plan& plan, std::int64_t count, DevicePrepared& prepare
   matrix.batch_stride = elements;
 }
 
-// True if slices do not depend on the other operand.
+// True if the operand can be split now, since its slices do not depend on the other operand.
 bool can_split(const Plan& plan) {
   const Candidate& candidate = plan.prepared_candidate();
   return !candidate.scheme->fits_residuals() && candidate.program.recombination != Recombination::ozaki1;
 }
 
-// Lays out ranges, norms, summaries and slices of all items, each kind contiguously; returns those of the
-// first item.
+// Allocates memory for ranges, norms, summaries and slices of all items, in which each kind is contiguous;
+// returns those of the first item.
 DevicePrepared::Item lay_out_items(const Plan& plan, std::int64_t count, DevicePrepared& prepared) {
   const DeviceMatrix& matrix = prepared.matrix;
   const bool by_elements = plan.prepared_candidate().program.multiplies_elements();
@@ -78,13 +78,13 @@ void split_items(const Plan& plan, std::int64_t count, const DevicePrepared::Ite
   const DeviceSide operand{
       .matrix = prepared.matrix, .ranges = first.ranges, .items = count, .norms = first.norms};
   const bool by_norms = prepared.rule.scales == ScaleRule::norm;
-  // Includes mean depths, which a call without a prepared operand may find too.
-  const bool by_ranges = by_norms || prepared.matrix.type == ElementType::f32;
-  if (by_ranges || !can_split(plan)) engine.find_ranges(plan.queue, operand, {}, {});
+  // For FP32 the ranges must have mean depths, which find_ranges() always finds and split() does not.
+  const bool finds_ranges_first = by_norms || prepared.matrix.type == ElementType::f32 || !can_split(plan);
+  if (finds_ranges_first) engine.find_ranges(plan.queue, operand, {}, {});
   if (by_norms) engine.find_norms(plan.queue, operand, {}, {});
   if (can_split(plan)) {
     const DeviceSplit split{
-        .side = operand, .rule = &prepared.rule, .slices = first.slices, .ranges_known = by_ranges};
+        .side = operand, .rule = &prepared.rule, .slices = first.slices, .ranges_known = finds_ranges_first};
     engine.split(plan.queue, {&split, 1}, {});
   }
   engine.summarize(plan.queue, operand, first.summary);
@@ -115,7 +115,7 @@ DevicePrepared::~DevicePrepared() {
   if (scope.entered()) engine->device()->synchronize_quietly();
 }
 
-Prepared prepare_on_device(const Plan& plan, Side side, const void* data, bool borrow) {
+Prepared prepare_on_device(const Plan& plan, Side side, const void* data, Original original) {
   const Problem& problem = plan.problem;
   const Op op = side == Side::a ? problem.op_a : problem.op_b;
   check_caller(plan, plan.queue);
@@ -127,7 +127,7 @@ Prepared prepare_on_device(const Plan& plan, Side side, const void* data, bool b
   const std::int64_t count =
       serves_all_items ? std::min<std::int64_t>(problem.batch_count, 1) : problem.batch_count;
   prepared->count = count;
-  if (!borrow) copy_original(plan, count, *prepared);
+  if (original == Original::copied) copy_original(plan, count, *prepared);
   if (count == 1) prepared->matrix.batch_stride = 0;  // overrides the stride of the original batch
   const Candidate& candidate = plan.prepared_candidate();
   const bool has_slices = candidate.scheme != nullptr && candidate.program.split_a.slices > 0;

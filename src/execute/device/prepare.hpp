@@ -11,9 +11,9 @@
 
 namespace kintsugi::core {
 
-// An operand in device memory, split once: slices and ranges for Plan::prepared_candidate(), and the original
-// or a copy of it, from which native products and special values are computed. For schemes whose slices
-// depend on the other operand it has ranges only.
+// An operand in device memory that is split once: slices and ranges for Plan::prepared_candidate(), and the
+// original or a copy of it, from which native products and special values are computed. It has ranges but no
+// slices if the slices of the scheme depend on the other operand.
 struct DevicePrepared {
   struct Item {
     VectorRange* ranges = nullptr;
@@ -31,13 +31,14 @@ struct DevicePrepared {
   DeviceContext context;  // context of its memory
   DeviceMatrix matrix;    // the borrowed original, or `copy`
   OperandStorage storage;
-  std::int64_t count = 0;   // batch items held; one item serves any batch
+  std::int64_t count = 0;   // number of batch items; a single one serves every item of a batch
   SplitRule rule{};         // split rule of the slices, if there are any
   std::vector<Item> items;  // batch items, contiguous in memory; none if only native products use it
   DeviceBuffer copy;        // copy of the original; empty if that is borrowed
   DeviceBuffer memory;      // memory of the items' ranges, norms, summaries and slices
 };
 
-Prepared prepare_on_device(const Plan& plan, Side side, const void* data, bool borrow);
+// Splits an operand in device memory on the plan's queue (prepare() of execute/execute.hpp).
+Prepared prepare_on_device(const Plan& plan, Side side, const void* data, Original original);
 
 }  // namespace kintsugi::core

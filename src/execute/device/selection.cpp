@@ -9,8 +9,8 @@ DeviceCandidates candidates_on_device(const Plan& plan) {
   DeviceCandidates result;
   result.count =
       static_cast<int>(plan.is_checked() ? product_candidates(plan).size() : plan.candidates.size());
-  for (int r = 0; r < result.count; ++r)
-    result.acceptances[r] = plan.candidates[static_cast<std::size_t>(r)].acceptance;
+  for (int c = 0; c < result.count; ++c)
+    result.acceptances[c] = plan.candidates[static_cast<std::size_t>(c)].acceptance;
   const ElementDemand demand{plan.contract.coefficient, unit_roundoff(plan.problem.type)};
   result.coefficient = demand.max_deviation();
   const Candidate& first = plan.candidates.front();

@@ -1,4 +1,4 @@
-// Properties of a plan that the selection of a candidate on a device needs.
+// The candidates of a plan as the selection on a device reads them.
 #pragma once
 
 #include "engines/device.hpp"

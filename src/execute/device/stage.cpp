@@ -42,7 +42,7 @@ T conjugated_if(bool conjugate, T x) {
   }
 }
 
-// Returns the vectors along k, contiguous.
+// Returns the elements of an operand vector by vector, each contiguous along k.
 template <class View>
 auto packed(const View& view) {
   const auto& matrix = elements_of(view);
@@ -66,7 +66,7 @@ DeviceBuffer copy_to_device(const Plan& plan, const std::vector<T>& values) {
   return buffer;
 }
 
-// Adapts the scheme's program to the operands, whose ranges the host can find here.
+// Adapts the scheme's program to the operands' ranges, which the host can find since it has the operands.
 template <class T>
 void adapt_to_ranges(Plan& item_plan, const OperandView<T>& a, const OperandView<T>& b) {
   Candidate& candidate = item_plan.candidates.front();
@@ -84,7 +84,7 @@ void adapt_to_ranges(Plan& item_plan, const OperandView<T>& a, const OperandView
 
 // Adds the report of one item's execution to the call's.
 void add_to_report(const Plan& plan, const Plan& item_plan, const Report& item_report, Report& report) {
-  for (std::size_t r = 0; r < report.items.size(); ++r) report.items[r] += item_report.items[r];
+  for (std::size_t c = 0; c < report.items.size(); ++c) report.items[c] += item_report.items[c];
   report.items_with_special_values += item_report.items_with_special_values;
   report.items_unreachable += item_report.items_unreachable;
   report.recomputed_elements += item_report.recomputed_elements;
@@ -102,7 +102,7 @@ void add_to_report(const Plan& plan, const Plan& item_plan, const Report& item_r
     report.set_adapted(candidate, candidate.program, plan.problem.products());
 }
 
-// Fails if a scheme cannot be adapted to some item of the batch, before C of any item is written.
+// Fails if the scheme cannot be adapted to some item of the batch. Called before C of any item is written.
 template <class T>
 void check_adapts(const Plan& plan, const Operands& operands) {
   const Scheme* scheme = plan.candidates.front().scheme;
@@ -121,6 +121,7 @@ void copy_elements(const MatrixView<T>& source, const MatrixView<T>& target) {
   }
 }
 
+// Multiplies one batch item. The device writes to device_report, whose findings are added to `report`.
 template <class T>
 void stage_item(const Plan& plan, const Operands& operands, std::int64_t index, DeviceReport* device_report,
                 Report& report) {

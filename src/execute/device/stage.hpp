@@ -6,9 +6,9 @@
 
 namespace kintsugi::core {
 
-// Copies each batch item densely to the device, multiplies there, copies C back. The host finds the ranges
-// and adapts programs to them before, as it does for products on the host. Returns when C is complete; no
-// item of C is written before its product succeeded.
+// Copies each batch item densely to the device, multiplies there, and copies C back. Before that the host
+// finds the ranges and adapts the program to them, as it does for products on the host. Returns when C is
+// complete. An item's C is written only after its product has succeeded.
 void stage(const Plan& plan, const Operands& operands, Report& report);
 
 }  // namespace kintsugi::core

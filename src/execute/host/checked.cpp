@@ -17,12 +17,13 @@ namespace kintsugi::core {
 
 namespace {
 
-// A candidate is taken if at most one element in `one_open_in` stays unproved. The candidate decides bits, so
-// the limit may not depend on an engine's speed. A product of double-double elements costs four.
+// The main candidate is the first that leaves at most one element in `one_open_in` unproved. It decides bits,
+// so that the limit may not depend on an engine's speed. An exact sum of double-double elements costs four
+// times as much, so fewer may stay unproved.
 template <class T>
 constexpr std::int64_t one_open_in = is_double_double<T> ? 64 : 16;
 
-// Smallest decrease of dynamic ranges, in binades, for which factors along k justify another pass over the
+// Smallest decrease of dynamic ranges, in binades, for which equilibration is worth another pass over the
 // operands.
 constexpr int min_gain = 16;
 
@@ -42,11 +43,13 @@ class CheckedRun {
   std::size_t run(Program& program, std::int64_t& recomputed_elements) {
     equilibrate();
     leave_out_moduli();
-    const std::size_t start = allows_error() ? find_proved_candidate() : find_fastest_candidate();
+    const std::size_t main_candidate = allows_error() ? find_proved_candidate() : find_fastest_candidate();
     split_columns_ = split_rows_ = -1;
-    for_each_block([&](const ResultBlock& block) { recomputed_elements += run_block(block, start); });
-    program = start + 1 == count_ ? candidate(start).program : programs_[start];
-    return first_ + start;
+    for_each_block(
+        [&](const ResultBlock& block) { recomputed_elements += run_block(block, main_candidate); });
+    program =
+        is_superaccumulator(main_candidate) ? candidate(main_candidate).program : programs_[main_candidate];
+    return first_ + main_candidate;
   }
 
  private:
@@ -54,14 +57,14 @@ class CheckedRun {
     return static_cast<std::size_t>(plan.checked_candidate() - plan.candidates.data());
   }
 
-  // Elements that multiply() writes; if nothing, it only counts open ones.
+  // multiply() writes the elements that pass the check, or writes nothing and only counts those that do not.
   enum class Write { nothing, proved };
 
-  // Coefficient of a check that only correctly rounded elements pass: every candidate gives the same bits of
-  // these, so speed may decide which candidate computes them.
+  // Coefficient of a check that only correctly rounded elements pass. All candidates give such elements the
+  // same bits, so speed may decide which candidate computes them.
   static constexpr double correctly_rounded = 0;
 
-  // Sum of the dynamic ranges of A's row and B's column with the largest ones.
+  // Returns the largest dynamic range of a row of A plus that of a column of B.
   int total_dynamic_range() const {
     return summarize(a_.ranges).dynamic_range + summarize(b_.ranges).dynamic_range;
   }
@@ -89,17 +92,18 @@ class CheckedRun {
     find_ranges_of(b_, {});
   }
 
-  // Leaves out moduli that sums do not need. The plan's moduli hold sums of k products of maxima. If norms
-  // show by the Cauchy-Schwarz inequality that sums are smaller, fewer moduli give the same integers
-  // (arith/residue/residue_scale.hpp), so no bit depends on it.
+  // Sets programs_ to the candidates' programs without moduli that sums do not need. The plan's moduli hold
+  // sums of k products of maxima. If norms show by the Cauchy-Schwarz inequality that sums are smaller, fewer
+  // moduli give the same integers (arith/residue/residue_scale.hpp), so that no bit changes.
   void leave_out_moduli() {
-    // Bits of the product of both operands' largest squared norms. Half of them hold every sum
-    // (Cauchy-Schwarz) of integers of norm_digits digits; a doubling of an operand's integers adds one bit.
+    // Bits of the product of both operands' largest squared norms, for operands scaled to integers of
+    // norm_digits digits. Half as many bits hold every sum (Cauchy-Schwarz). A candidate whose integers are
+    // larger needs one bit more for each doubling.
     const int norm_bits = largest_norm_bits(a_.view, a_.ranges, a_.inner_factors, plan_.threads) +
                           largest_norm_bits(b_.view, b_.ranges, b_.inner_factors, plan_.threads);
-    for (std::size_t r = 0; r + 1 < count_; ++r) {
-      programs_[r] = candidate(r).program;
-      Program& program = programs_[r];
+    for (std::size_t index = 0; !is_superaccumulator(index); ++index) {
+      programs_[index] = candidate(index).program;
+      Program& program = programs_[index];
       const int doublings_a = program.split_a.top_exponent - norm_digits;
       const int doublings_b = program.split_b.top_exponent - norm_digits;
       if (doublings_a >= 0 && doublings_b >= 0)
@@ -107,70 +111,75 @@ class CheckedRun {
     }
   }
 
-  const Candidate& candidate(std::size_t r) const { return plan_.candidates[first_ + r]; }
+  const Candidate& candidate(std::size_t index) const { return plan_.candidates[first_ + index]; }
+
+  // The last candidate is the superaccumulator; the others multiply residues.
+  bool is_superaccumulator(std::size_t index) const { return index + 1 == count_; }
 
   // True if the contract allows an error: then a lower bound of |A||B| can prove elements.
   bool allows_error() const { return plan_.contract.checked_coefficient > 0; }
 
-  bool is_whole(const ResultBlock& block) const { return block.elements() == c_.rows * c_.columns; }
+  bool is_all_of_c(const ResultBlock& block) const { return block.elements() == c_.rows * c_.columns; }
 
   template <class Visit>
   void for_each_block(const Visit& visit) const {
     core::for_each_block(blocking_, c_.rows, c_.columns, visit);
   }
 
-  // Returns the first candidate for which most elements are proved, else the last checked one. All elements
-  // of C count, so the result depends neither on blocks nor on the order of rows and columns.
+  // Returns the first candidate for which most elements are proved, or else the last that multiplies
+  // residues. All elements of C count, so that the result depends neither on blocks nor on the order of rows
+  // and columns.
   std::size_t find_proved_candidate() {
     const std::size_t last = count_ - 2;
-    for (std::size_t r = 0; r < last; ++r) {
-      use_candidate(r);
+    for (std::size_t index = 0; index < last; ++index) {
+      use_candidate(index);
       std::int64_t open = 0;
-      for_each_block([&](const ResultBlock& block) { open += prove(r, block); });
-      if (open * one_open_in<T> <= c_.rows * c_.columns) return r;
+      for_each_block([&](const ResultBlock& block) { open += prove(index, block); });
+      if (open * one_open_in<T> <= c_.rows * c_.columns) return index;
     }
     return last;
   }
 
-  // Returns the fastest candidate on the first tile, counting the elements that it leaves open; the last
-  // candidate is the superaccumulator.
+  // Returns the candidate that is expected to be fastest if it leaves as many elements open as on the first
+  // tile. Tries candidates as long as their products alone take less time than the fastest one so far.
   std::size_t find_fastest_candidate() {
     const ResultBlock tile{0, 0, std::min(first_tile, c_.rows), std::min(first_tile, c_.columns)};
     const auto elements = static_cast<double>(tile.elements());
     std::size_t fastest = count_ - 1;
     double least_time = elements * exact_sum_time_;
-    for (std::size_t r = 0; r + 1 < count_ && elements * products_time(r) < least_time; ++r) {
-      use_candidate(r);
-      std::fill_n(check_memory_.open, tile.elements(), ElementCheck::open);
-      const auto open = static_cast<double>(multiply(r, tile, correctly_rounded, Write::nothing));
-      const double time = elements * products_time(r) + open * exact_sum_time_;
+    for (std::size_t index = 0; !is_superaccumulator(index) && elements * products_time(index) < least_time;
+         ++index) {
+      use_candidate(index);
+      std::fill_n(check_memory_.states, tile.elements(), ElementCheck::open);
+      const auto open = static_cast<double>(multiply(index, tile, correctly_rounded, Write::nothing));
+      const double time = elements * products_time(index) + open * exact_sum_time_;
       if (time < least_time) {
-        fastest = r;
+        fastest = index;
         least_time = time;
       }
     }
     return fastest;
   }
 
-  // Expected time of one element by the candidate's residues.
-  double products_time(std::size_t r) const {
-    return static_cast<double>(programs_[r].schedule.terms.size()) *
-           expected_term(*plan_.engine, programs_[r], plan_.problem);
+  // Returns the expected time of one element by the candidate's residues.
+  double products_time(std::size_t index) const {
+    return static_cast<double>(programs_[index].schedule.terms.size()) *
+           expected_term(*plan_.engine, programs_[index], plan_.problem);
   }
 
   // True if multiplying the whole block by a wider candidate is expected to take less time than summing the
   // open elements exactly. Speed may decide, since wider candidates write correctly rounded elements only.
-  bool wider_candidate_pays(std::size_t r, std::int64_t open, const ResultBlock& block) const {
+  bool wider_candidate_pays(std::size_t index, std::int64_t open, const ResultBlock& block) const {
     return static_cast<double>(open) * exact_sum_time_ >
-           static_cast<double>(block.elements()) * products_time(r);
+           static_cast<double>(block.elements()) * products_time(index);
   }
 
   // Sets scales, rounding-error bounds and memory for a candidate; for all vectors, since neighboring blocks
   // need them too.
-  void use_candidate(std::size_t r) {
-    if (current_ == r) return;
-    current_ = r;
-    use_program(r);
+  void use_candidate(std::size_t index) {
+    if (current_ == index) return;
+    current_ = index;
+    use_program(index);
     find_rounding_bounds(a_.view, a_.ranges, a_.inner_factors, check_memory_.rounding_bounds_a,
                          plan_.threads);
     find_rounding_bounds(b_.view, b_.ranges, b_.inner_factors, check_memory_.rounding_bounds_b,
@@ -178,33 +187,36 @@ class CheckedRun {
   }
 
   // Sets the program of both sides and lays out the block memory; current slices become invalid.
-  void use_program(std::size_t r) {
-    set_program(programs_[r], a_, b_);
+  void use_program(std::size_t index) {
+    set_program(programs_[index], a_, b_);
     Workspace cursor = *workspace_;  // a copy: the blocks of all candidates take the same memory
-    memory_ = take_block(plan_, programs_[r], blocking_, a_, b_, cursor);
+    memory_ = take_block(plan_, programs_[index], blocking_, a_, b_, cursor);
     split_columns_ = split_rows_ = -1;
   }
 
-  // Computes one block; returns how many elements the candidate `start` left open.
-  std::int64_t run_block(const ResultBlock& block, std::size_t start) {
-    if (start + 1 == count_) {
-      std::fill_n(check_memory_.open, block.elements(), ElementCheck::open);
+  // Computes one block; returns how many elements the main candidate left open.
+  std::int64_t run_block(const ResultBlock& block, std::size_t main_candidate) {
+    if (is_superaccumulator(main_candidate)) {
+      std::fill_n(check_memory_.states, block.elements(), ElementCheck::open);
       recompute(block);
       return 0;
     }
-    // If C is one block, find_proved_candidate() has left the proofs of the candidate that it used last.
-    const bool is_already_proved = allows_error() && is_whole(block) && current_ == start;
-    use_candidate(start);
+    // If one block is all of C, its states are still those of the candidate that find_proved_candidate()
+    // proved last.
+    const bool is_already_proved = allows_error() && is_all_of_c(block) && current_ == main_candidate;
+    use_candidate(main_candidate);
     if (!allows_error()) {
-      std::fill_n(check_memory_.open, block.elements(), ElementCheck::open);
+      std::fill_n(check_memory_.states, block.elements(), ElementCheck::open);
     } else if (!is_already_proved) {
-      prove(start, block);
+      prove(main_candidate, block);
     }
-    const std::int64_t open = multiply(start, block, plan_.contract.checked_coefficient, Write::proved);
+    const std::int64_t open =
+        multiply(main_candidate, block, plan_.contract.checked_coefficient, Write::proved);
     std::int64_t still_open = open;
-    for (std::size_t r = start + 1; r + 1 < count_ && wider_candidate_pays(r, still_open, block); ++r) {
-      use_candidate(r);
-      still_open = multiply(r, block, correctly_rounded, Write::proved);
+    for (std::size_t index = main_candidate + 1;
+         !is_superaccumulator(index) && wider_candidate_pays(index, still_open, block); ++index) {
+      use_candidate(index);
+      still_open = multiply(index, block, correctly_rounded, Write::proved);
     }
     if (still_open > 0) recompute(block);
     return open;
@@ -215,7 +227,7 @@ class CheckedRun {
                      b_.view.vectors(parts * block.column, parts * block.columns),
                      a_.ranges.subspan(block.row, block.rows),
                      b_.ranges.subspan(parts * block.column, parts * block.columns), alpha_, beta_,
-                     c_.block(block.row, block.column, block.rows, block.columns), check_memory_.open,
+                     c_.block(block.row, block.column, block.rows, block.columns), check_memory_.states,
                      check_memory_.exact_scratch, plan_.threads);
   }
 
@@ -227,15 +239,15 @@ class CheckedRun {
             .demand = {.coefficient = coefficient, .unit_roundoff = unit_roundoff(plan_.problem.type)}};
   }
 
-  // Marks the elements that a lower bound of |A||B| proves to meet the contract, which are most, before the
-  // candidate's products are computed. Returns how many stay open.
-  std::int64_t prove(std::size_t r, const ResultBlock& block) {
-    std::fill_n(check_memory_.open, block.elements(), ElementCheck::open);
+  // Marks the elements for which a lower bound of |A||B| proves, before the candidate's products are
+  // computed, that they will meet the contract. Returns how many stay open.
+  std::int64_t prove(std::size_t index, const ResultBlock& block) {
+    std::fill_n(check_memory_.states, block.elements(), ElementCheck::open);
     set_program(magnitude_program, a_, b_);
     Workspace cursor = *workspace_;  // a copy: magnitudes overwrite the candidate's block memory
     const BlockMemory memory = take_block(plan_, magnitude_program, blocking_, a_, b_, cursor);
-    const Slices slices_a = split_part(a_, {block.row, block.rows}, plan_.threads);
-    const Slices slices_b = split_part(b_, {block.column, block.columns}, plan_.threads);
+    const Slices slices_a = split_vectors(a_, {block.row, block.rows}, plan_.threads);
+    const Slices slices_b = split_vectors(b_, {block.column, block.columns}, plan_.threads);
     Accumulators sums = memory.sums;
     sums.rows = block.rows;
     sums.columns = slices_b.vectors;
@@ -246,24 +258,24 @@ class CheckedRun {
                             .accumulator = Accumulator::int32,
                             .scratch = memory.scratch,
                             .threads = plan_.threads});
-    const Program& program = programs_[r];
+    const Program& program = programs_[index];
     const int top_of_magnitudes =
         magnitude_program.split_a.top_exponent + magnitude_program.split_b.top_exponent;
     const double unit =
         power_of_two(program.split_a.top_exponent + program.split_b.top_exponent - top_of_magnitudes);
     const ElementCheck check = check_of(program, block, plan_.contract.checked_coefficient);
-    prove_elements(sums, static_cast<int>(parts), check, unit, check_memory_.open, plan_.threads);
-    use_program(r);  // restores the candidate's program and memory
-    return std::count(check_memory_.open, check_memory_.open + block.elements(), ElementCheck::open);
+    prove_elements(sums, static_cast<int>(parts), check, unit, check_memory_.states, plan_.threads);
+    use_program(index);  // restores the candidate's program and memory
+    return std::count(check_memory_.states, check_memory_.states + block.elements(), ElementCheck::open);
   }
 
-  // Multiplies one block of C by candidate r, recombines it and checks every element. Returns how many
+  // Multiplies one block of C by a candidate, recombines it and checks every element. Returns how many
   // elements stay open.
-  std::int64_t multiply(std::size_t r, const ResultBlock& block, double coefficient, Write write) {
-    const Program& program = programs_[r];
+  std::int64_t multiply(std::size_t index, const ResultBlock& block, double coefficient, Write write) {
+    const Program& program = programs_[index];
     if (split_columns_ != block.column)
-      slices_b_ = split_part(b_, {block.column, block.columns}, plan_.threads);
-    if (split_rows_ != block.row) slices_a_ = split_part(a_, {block.row, block.rows}, plan_.threads);
+      slices_b_ = split_vectors(b_, {block.column, block.columns}, plan_.threads);
+    if (split_rows_ != block.row) slices_a_ = split_vectors(a_, {block.row, block.rows}, plan_.threads);
     split_columns_ = block.column;
     split_rows_ = block.row;
     Accumulators sums = memory_.sums;
@@ -273,14 +285,14 @@ class CheckedRun {
                             .a = slices_a_,
                             .b = slices_b_,
                             .sums = sums,
-                            .accumulator = candidate(r).accumulator,
+                            .accumulator = candidate(index).accumulator,
                             .scratch = memory_.scratch,
                             .threads = plan_.threads});
     const ElementCheck check = check_of(program, block, coefficient);
     return recombine_checked_residues(
         sums, program.residue_system(), a_.ranges.subspan(block.row, block.rows),
         b_.ranges.subspan(parts * block.column, parts * block.columns), check, alpha_, beta_,
-        c_.block(block.row, block.column, block.rows, block.columns), check_memory_.open,
+        c_.block(block.row, block.column, block.rows, block.columns), check_memory_.states,
         write == Write::proved, plan_.threads);
   }
 
@@ -294,13 +306,12 @@ class CheckedRun {
   T alpha_;
   T beta_;
   MatrixView<T> c_;
-  std::size_t first_;  // index in the plan of the first checked candidate; below, candidates count from it
-  std::size_t count_;  // number of checked candidates and the superaccumulator
+  std::size_t first_;  // index of the plan's first checked candidate, which has index 0 in this class
+  std::size_t count_;  // number of checked candidates, and one more: the superaccumulator
   CheckMemory check_memory_;
   double exact_sum_time_;  // expected time of an element by the superaccumulator
   Workspace* workspace_ = nullptr;
-  std::array<Program, Plan::max_candidates>
-      programs_{};              // one per checked candidate, with the moduli that these operands need
+  std::array<Program, Plan::max_candidates> programs_{};  // set by leave_out_moduli()
   std::size_t current_ = none;  // candidate of the current scales, bounds and memory
   BlockMemory memory_{};
   Slices slices_a_{};

@@ -1,4 +1,4 @@
-// Programs that check every computed element against the contract.
+// Checked programs on the host: every element that they compute is checked against the contract.
 #pragma once
 
 #include "execute/host/steps.hpp"
@@ -8,14 +8,16 @@ namespace kintsugi::core {
 
 // Computes C = alpha * A * B + beta * C by the checked candidates of a plan:
 //
-//   One candidate runs on all of C, and every element is checked (recombine/residues.hpp).
-//   Elements that do not pass are correctly rounded: by wider candidates, whose result counts if all numbers
-//   that AB may be round to it, and at last by a superaccumulator.
+//   One candidate, the main one, computes all of C, and every element is checked (recombine/residues.hpp).
+//   Elements that do not pass are recomputed and correctly rounded: by wider candidates, whose result counts
+//   only if it is proved to be correctly rounded, and at last by a superaccumulator.
 //
-// That candidate is the first for which most elements are proved, so bits depend on A and B alone, never on
-// blocks or threads. If the contract is the correctly rounded result itself, it is the fastest one on the
-// first tile. Returns the index of the candidate and its program, with the moduli that these operands need,
-// and adds the number of elements that did not pass.
+// The main candidate is the first for which most elements are proved, so that bits depend on A and B alone,
+// never on blocks or threads. For the contract `exact`, under which all candidates give the same bits, it is
+// the one that is fastest on the first tile of C.
+//
+// Returns the index of the main candidate. Sets `program` to its program, with the moduli that these operands
+// need, and adds the number of elements that did not pass to `recomputed_elements`.
 template <class T>
 std::size_t multiply_checked(const Plan& plan, const Blocking& blocking, SideOf<T>& a, SideOf<T>& b,
                              const Operands& operands, const MatrixView<T>& c, Workspace workspace,

@@ -13,17 +13,17 @@ namespace kintsugi::core {
 namespace {
 
 // Number of a vector's non-zero elements, and the sum of their exponents.
-struct Exponents {
+struct ExponentSum {
   std::int64_t elements = 0;
   std::int64_t sum = 0;
 };
 
-void set_depth(VectorRange& range, const Exponents& exponents) {
+void set_depth(VectorRange& range, const ExponentSum& exponents) {
   const std::int64_t depth = exponents.elements * range.largest - exponents.sum;
-  const bool known =
+  const bool is_known =
       exponents.elements <= std::numeric_limits<std::int32_t>::max() && depth < VectorRange::unknown_depth;
-  range.elements = known ? static_cast<std::int32_t>(exponents.elements) : 0;
-  range.depth = known ? static_cast<std::int32_t>(depth) : VectorRange::unknown_depth;
+  range.elements = is_known ? static_cast<std::int32_t>(exponents.elements) : 0;
+  range.depth = is_known ? static_cast<std::int32_t>(depth) : VectorRange::unknown_depth;
 }
 
 }  // namespace
@@ -35,13 +35,13 @@ void find_depths(const View& operand, std::span<VectorRange> ranges, int threads
   for (std::int64_t block = 0; block < blocks; ++block) {
     const std::int64_t first = block * vectors_per_block;
     const std::int64_t last = std::min(operand.rows, first + vectors_per_block);
-    std::array<Exponents, vectors_per_block> exponents{};
+    std::array<ExponentSum, vectors_per_block> exponents{};
     for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t, auto x) {
       const double element = finite_or_zero(x);
       if (element == 0) return;
-      Exponents& of_vector = exponents[static_cast<std::size_t>(v - first)];
-      ++of_vector.elements;
-      of_vector.sum += exponent_of(element);
+      ExponentSum& exponents_of_vector = exponents[static_cast<std::size_t>(v - first)];
+      ++exponents_of_vector.elements;
+      exponents_of_vector.sum += exponent_of(element);
     });
     for (std::int64_t v = first; v < last; ++v) {
       VectorRange& range = ranges[static_cast<std::size_t>(v)];

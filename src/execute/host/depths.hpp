@@ -7,8 +7,8 @@
 
 namespace kintsugi::core {
 
-// Sets elements and depth of every vector's range, which has its largest exponent. A depth of more than 31
-// bits stays unknown. View: OperandView of any element type.
+// Sets `elements` and `depth` of every vector's range. Precondition: `largest` is set. A sum of depths that
+// needs more than 31 bits is set to unknown_depth. View: OperandView of any element type.
 template <class View>
 void find_depths(const View& operand, std::span<VectorRange> ranges, int threads);
 

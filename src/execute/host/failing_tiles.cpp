@@ -14,14 +14,16 @@ namespace kintsugi::core {
 
 namespace {
 
-// Digits of up to 16 vectors' elements at half_piece (32) consecutive inner indices. The elements of one
-// vector share an exponent, of which weights[v] is the power of two.
+// Digits of the elements of up to 16 vectors at half_piece (32) consecutive inner indices. The elements of
+// vector v share an exponent: weights[v] is 2 to that exponent.
 struct Fp16Piece {
   static constexpr std::int64_t max_vectors = 16;
 
   std::int16_t digits[max_vectors][half_digits][half_piece];
   float weights[max_vectors];
 
+  // Loads vectors first, first + 1, ... at the inner indices begin, begin + 1, ... NaN, infinities and
+  // elements after the end of a vector become 0.
   template <class View>
   void load(const TiledOperand<View>& operand, std::int64_t first, std::int64_t vectors, std::int64_t begin) {
     const std::int64_t length = std::min<std::int64_t>(half_piece, operand.slices.k - begin);
@@ -49,7 +51,8 @@ struct Fp16Piece {
   }
 };
 
-float piece_value(const Fp16Piece& a, std::int64_t i, const Fp16Piece& b, std::int64_t j) {
+// Returns the product of vector i of `a` and vector j of `b` without their weights.
+float piece_product(const Fp16Piece& a, std::int64_t i, const Fp16Piece& b, std::int64_t j) {
   std::int32_t sums[half_digits] = {};
   for (int s = 0; s < half_digits; ++s) {
     for (int t = 0; t + s < half_digits; ++t) {
@@ -68,35 +71,36 @@ class FailingTiles {
   FailingTiles(const TiledOperand<View>& a, const TiledOperand<View>& b, const Accumulators& sums)
       : a_(a), b_(b), sums_(sums) {}
 
-  // Sets group 1 of the rows of the panel that begins with row `row`.
+  // Sets group 1 in the rows of the panel that begins at row `row`.
   void multiply_panel(std::int64_t row) const {
     const std::int64_t rows = std::min<std::int64_t>(a_.slices.tile_vectors, sums_.rows - row);
     for (std::int64_t j = 0; j < sums_.columns; ++j)
       std::fill_n(sums_.group<float>(1) + row + j * sums_.rows, rows, 0.0F);
     for (std::int64_t begin = 0; begin < a_.slices.k; begin += half_piece) {
-      const std::int64_t index = begin / a_.slices.tile_depth;
-      const bool row_fails = a_.slices.tile(row, index).fails != 0;
+      const std::int64_t tile_index = begin / a_.slices.tile_depth;
+      const bool tile_of_a_fails = a_.slices.tile(row, tile_index).fails != 0;
       Fp16Piece piece_a;
-      bool is_loaded = false;  // only once a pair needs it
+      bool is_loaded = false;  // piece_a is loaded when the first pair of tiles needs it
       for (std::int64_t column = 0; column < sums_.columns; column += b_.slices.tile_vectors) {
-        if (!row_fails && b_.slices.tile(column, index).fails == 0) continue;
+        if (!tile_of_a_fails && b_.slices.tile(column, tile_index).fails == 0) continue;
         if (!is_loaded) piece_a.load(a_, row, rows, begin);
         is_loaded = true;
-        add_pair(piece_a, row, rows, column, begin);
+        add_piece_products(piece_a, row, rows, column, begin);
       }
     }
   }
 
  private:
-  void add_pair(const Fp16Piece& piece_a, std::int64_t row, std::int64_t rows, std::int64_t column,
-                std::int64_t begin) const {
+  // Adds the products of piece_a and of the piece of B's tile that begins at vector `column`.
+  void add_piece_products(const Fp16Piece& piece_a, std::int64_t row, std::int64_t rows, std::int64_t column,
+                          std::int64_t begin) const {
     const std::int64_t columns = std::min<std::int64_t>(b_.slices.tile_vectors, sums_.columns - column);
     Fp16Piece piece_b;
     piece_b.load(b_, column, columns, begin);
     for (std::int64_t j = 0; j < columns; ++j) {
       for (std::int64_t i = 0; i < rows; ++i) {
         float& sum = sums_.group<float>(1)[row + i + (column + j) * sums_.rows];
-        sum = std::fma(piece_value(piece_a, i, piece_b, j), piece_a.weights[i] * piece_b.weights[j], sum);
+        sum = std::fma(piece_product(piece_a, i, piece_b, j), piece_a.weights[i] * piece_b.weights[j], sum);
       }
     }
   }

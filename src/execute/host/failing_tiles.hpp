@@ -1,4 +1,4 @@
-// The half-precision program of tiles that fail Eq. 9 (docs/schemes/mixpert.md).
+// The half-precision program for tiles that fail Eq. 9 of MixPert (docs/schemes/mixpert.md).
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace kintsugi::core {
 
-// One operand of a block of C: original elements, scales and slices of its vectors.
+// One operand of a block of C: the elements themselves, and the scales and slices of its vectors.
 template <class View>
 struct TiledOperand {
   View elements;
@@ -20,9 +20,9 @@ struct TiledOperand {
   Slices slices;
 };
 
-// Writes group 1 of `sums`: the products, in half precision, of every pair of tiles of A and B of which at
-// least one fails. Returns false, with nothing written, if no tile of the block fails. View: OperandView of
-// float or std::complex<float>.
+// Writes group 1 of `sums`: the sums of the half-precision products of those pairs of a tile of A and a tile
+// of B in which at least one tile fails. Returns false, with nothing written, if no tile fails. View:
+// OperandView of float or std::complex<float>.
 template <class View>
 bool add_failing_tiles(const TiledOperand<View>& a, const TiledOperand<View>& b, const Accumulators& sums,
                        int threads);

@@ -24,10 +24,11 @@ class NativeRun {
                                   view_of_c<T>(plan.problem, operands.c, item),
                                   plan.threads} {}
 
-  // Multiplies; returns how many elements were computed again. Tests the operands before the product or the
-  // sums after it, whichever have fewer elements. With beta != 0 an element that must be computed again needs
-  // its old value of C; so the sums are written to a separate tile unless a test before the product has shown
-  // that C may be overwritten.
+  // Multiplies; returns how many elements were computed again. A test of the operands before the product can
+  // show that no sum will be spoiled; else the sums are tested after the product. Both read memory, and the
+  // one that reads less comes first. With beta != 0 an element that must be computed again needs its old
+  // value of C. So the sums are written to tiles beside C, unless the operands show that C may be
+  // overwritten.
   std::int64_t run() const {
     if (plan_.contract.coefficient == 0) {  // scheme `native` named without an accuracy
       multiply(check_, check_.alpha, check_.beta, check_.c);
@@ -36,16 +37,17 @@ class NativeRun {
     const std::int64_t operand_elements = (check_.c.rows + check_.c.columns) * plan_.problem.k;
     const std::int64_t c_elements = check_.c.rows * check_.c.columns;
     const bool overwrites = check_.beta == T(0);
-    const bool c_is_smaller = (overwrites ? 1 : 2) * c_elements < operand_elements;
-    if (!c_is_smaller && multiply_if_harmless()) return 0;
+    // With beta != 0 the test of the sums reads C and the sums.
+    const bool tests_sums_first = (overwrites ? 1 : 2) * c_elements < operand_elements;
+    if (!tests_sums_first && multiply_if_harmless()) return 0;
     if (overwrites) return multiply_in_place();
     if constexpr (!is_complex<T>) {
-      if (c_is_smaller && is_sign(check_.alpha) && can_add_natively(check_)) {
+      if (tests_sums_first && is_sign(check_.alpha) && can_add_natively(check_)) {
         multiply(check_, check_.alpha, check_.beta, check_.c);
         return finish_native_totals(check_);
       }
     }
-    if (c_is_smaller && multiply_if_harmless()) return 0;
+    if (tests_sums_first && multiply_if_harmless()) return 0;
     return multiply_in_tiles();
   }
 
@@ -69,20 +71,22 @@ class NativeRun {
                                           .scratch = scratch_});
   }
 
+  // Multiplies if the operands show that no sum will be spoiled; else returns false with nothing done.
   bool multiply_if_harmless() const {
     if (!is_harmless_natively(check_)) return false;
     multiply(check_, check_.alpha, check_.beta, check_.c);
     return true;
   }
 
-  // Multiplies with beta = 0. Sums are tested before they are scaled, so the result does not depend on where
-  // a library applies alpha.
+  // Multiplies with beta = 0 and tests the sums in C. They are scaled by alpha after the test, so that the
+  // result does not depend on where a library applies alpha; only a sign is left to the library.
   std::int64_t multiply_in_place() const {
     const T alpha = is_sign(check_.alpha) ? check_.alpha : T(1);
     multiply(check_, alpha, T(0), check_.c);
     return finish_native_sums(check_, check_.c, is_sign(check_.alpha) ? T(1) : check_.alpha);
   }
 
+  // Multiplies tile by tile into memory of the stack, and adds the tested sums to C.
   std::int64_t multiply_in_tiles() const {
     alignas(64) std::array<std::byte, tile_bytes> memory;
     std::int64_t recomputed = 0;

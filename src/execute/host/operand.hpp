@@ -7,18 +7,20 @@
 
 namespace kintsugi::core {
 
+// Returns the pointer to the matrix of a batch item.
 template <class T>
 const T* batch_pointer(const void* data, BatchKind kind, std::int64_t stride, std::int64_t item) {
   if (kind == BatchKind::pointers) return static_cast<const T* const*>(data)[item];
   return static_cast<const T*>(data) + item * stride;
 }
 
+// Returns the prepared operand of a batch item; nullptr if the operand is not prepared.
 inline const Prepared::Item* prepared_item(const Prepared* prepared, std::int64_t item) {
   if (prepared == nullptr) return nullptr;
   return &prepared->items[prepared->items.size() == 1 ? 0 : static_cast<std::size_t>(item)];
 }
 
-// Returns a real or complex vectors x k matrix as the steps read it.
+// Returns a matrix of vectors x k in the form that the steps read: a complex one as its embedding.
 template <class T>
 OperandView<T> operand_view(const MatrixView<const T>& vectors, Side side, bool conjugated) {
   if constexpr (is_complex<T>) {
@@ -59,7 +61,7 @@ OperandView<T> view_of_b(const Problem& problem, const void* data, const Prepare
                          Side::b, problem.op_b == Op::conjugate_transpose);
 }
 
-// Returns the elements as they are stored, for native products.
+// Returns the matrix of elements of a view, without embedding and conjugation, for native products.
 template <class T>
 const MatrixView<const T>& elements_of(const MatrixView<const T>& view) {
   return view;

@@ -40,41 +40,46 @@ class Ozaki1Product {
         memory_(lay_out_ozaki1(task.plan, task.program, task.blocking, workspace)) {}
 
   void run() {
-    for_each_block([&](const Part& rows, const Part& columns) { multiply_block(rows, columns); });
+    for_each_block([&](const Interval& rows, const Interval& columns) { multiply_block(rows, columns); });
   }
 
-  // Makes every split that run() makes, without products.
+  // Makes every split that run() makes, without products: a split fails if it needs too many slices.
   void check() {
-    for_each_block([&](const Part& rows, const Part& columns) {
+    for_each_block([&](const Interval& rows, const Interval& columns) {
       const SliceDepth depth = find_depth(rows, columns);
-      for_each_part(rows, task_.blocking.m, [&](const Part& part) { split_a(part, depth); });
-      for_each_part(columns, parts * task_.blocking.n, [&](const Part& part) { split_b(part, depth); });
+      for_each_interval(rows, task_.blocking.m,
+                        [&](const Interval& rows_at_once) { split_a(rows_at_once, depth); });
+      for_each_interval(columns, parts * task_.blocking.n,
+                        [&](const Interval& columns_at_once) { split_b(columns_at_once, depth); });
     });
   }
 
  private:
+  // Calls visit(rows, columns) for every block of C that has its own number of slices. `columns` are vectors
+  // of B: two for a complex column of C.
   template <class Visit>
   void for_each_block(const Visit& visit) {
-    const Part all_rows{0, task_.c.rows};
-    const Part all_vectors{0, parts * task_.c.columns};
+    const Interval all_rows{0, task_.c.rows};
+    const Interval all_vectors{0, parts * task_.c.columns};
     const std::int64_t edge = parts * block_edge(task_.c.columns, parameters_.block);
-    for_each_part(all_vectors, edge, [&](const Part& columns) {
-      for_each_part(all_rows, block_edge(all_rows.count, parameters_.block),
-                    [&](const Part& rows) { visit(rows, columns); });
+    for_each_interval(all_vectors, edge, [&](const Interval& columns) {
+      for_each_interval(all_rows, block_edge(all_rows.count, parameters_.block),
+                        [&](const Interval& rows) { visit(rows, columns); });
     });
   }
 
-  std::span<const VectorRange> rows_of(const Part& part) const {
-    return task_.rows.subspan(part.first, part.count);
+  std::span<const VectorRange> ranges_of_rows(const Interval& rows) const {
+    return task_.rows.subspan(rows.first, rows.count);
   }
-  std::span<const VectorRange> columns_of(const Part& part) const {
-    return task_.columns.subspan(part.first, part.count);
+  std::span<const VectorRange> ranges_of_columns(const Interval& columns) const {
+    return task_.columns.subspan(columns.first, columns.count);
   }
 
-  [[noreturn]] void fail_slices(char operand, const Part& part) const {
+  [[noreturn]] void fail_slices(char operand, const Interval& vectors) const {
     fail(Status::contract_unreachable,
          "vectors {} to {} of {} need more than {} slices of {} bits: their elements span too many binades",
-         part.first, part.first + part.count - 1, operand, Ozaki1Parameters::max_slices, memory_.a.bits);
+         vectors.first, vectors.first + vectors.count - 1, operand, Ozaki1Parameters::max_slices,
+         memory_.a.bits);
   }
 
   // Algorithm 1, with at most `max_count` slices.
@@ -84,43 +89,48 @@ class Ozaki1Product {
     set_first_residuals(operand, ranges, side, threads_);
     int count = 0;
     while (count < max_count && any_residual(side)) {
-      take_slice(side, count, nullptr, nullptr, threads_);
+      constexpr double* no_weights = nullptr;
+      constexpr Scaled* no_row_sums = nullptr;
+      take_slice(side, count, no_weights, no_row_sums, threads_);
       ++count;
     }
     return count;
   }
 
-  void split_a(const Part& part, const SliceDepth& depth) {
+  void split_a(const Interval& rows, const SliceDepth& depth) {
     const Stopwatch watch(counts_.split_a_seconds);
-    count_a_ = split(memory_.a, task_.a.vectors(part.first, part.count), rows_of(part), depth.a);
-    if (parameters_.mode == Mode::cr && any_residual(memory_.a)) fail_slices('A', part);
+    count_a_ = split(memory_.a, task_.a.vectors(rows.first, rows.count), ranges_of_rows(rows), depth.a);
+    if (parameters_.mode == Mode::cr && any_residual(memory_.a)) fail_slices('A', rows);
   }
 
-  void split_b(const Part& part, const SliceDepth& depth) {
+  void split_b(const Interval& columns, const SliceDepth& depth) {
     const Stopwatch watch(counts_.split_b_seconds);
-    count_b_ = split(memory_.b, task_.b.vectors(part.first, part.count), columns_of(part), depth.b);
-    if (parameters_.mode == Mode::cr && any_residual(memory_.b)) fail_slices('B', part);
+    count_b_ =
+        split(memory_.b, task_.b.vectors(columns.first, columns.count), ranges_of_columns(columns), depth.b);
+    if (parameters_.mode == Mode::cr && any_residual(memory_.b)) fail_slices('B', columns);
   }
 
-  // Algorithms 1 and 3 together: makes slices of A's rows until each row has enough or its residual is 0.
-  // slice_counts[v] becomes the count d of a row that has enough, and -d of a row without residual.
-  void measure_rows(const Part& part) {
+  // Algorithms 1 and 3 together: makes slices of A's rows until each row has enough slices or its residual is
+  // 0. slice_counts[v] becomes d for a row that has enough with d slices, and -d for a row whose residual is
+  //    0
+  // after d slices.
+  void measure_rows(const Interval& rows) {
     const Stopwatch watch(counts_.split_a_seconds);
     SuccessiveSplit& side = memory_.a;
-    const OperandView<T> operand = task_.a.vectors(part.first, part.count);
+    const OperandView<T> operand = task_.a.vectors(rows.first, rows.count);
     const int bits = parameters_.mode == Mode::sp ? 24 : 53;
-    side.slices.vectors = part.count;
-    set_first_residuals(operand, rows_of(part), side, threads_);
-    multiply_magnitudes(operand, rows_of(part), memory_.weights, memory_.row_sums, threads_);
-    std::fill_n(memory_.slice_counts, part.count, 0);
+    side.slices.vectors = rows.count;
+    set_first_residuals(operand, ranges_of_rows(rows), side, threads_);
+    multiply_magnitudes(operand, ranges_of_rows(rows), memory_.weights, memory_.row_sums, threads_);
+    std::fill_n(memory_.slice_counts, rows.count, 0);
     count_a_ = 0;
-    bool all_done = !any_residual(side);
-    while (!all_done) {
-      if (count_a_ == Ozaki1Parameters::max_slices) fail_slices('A', part);
+    bool all_rows_done = !any_residual(side);
+    while (!all_rows_done) {
+      if (count_a_ == Ozaki1Parameters::max_slices) fail_slices('A', rows);
       take_slice(side, count_a_, memory_.weights, memory_.slice_row_sums, threads_);
       ++count_a_;
-      all_done = true;
-      for (std::int64_t v = 0; v < part.count; ++v) {
+      all_rows_done = true;
+      for (std::int64_t v = 0; v < rows.count; ++v) {
         std::int32_t& slices = memory_.slice_counts[v];
         if (slices != 0) continue;
         if (count_a_ >= 2 &&
@@ -129,25 +139,25 @@ class Ozaki1Product {
         } else if (side.tops[v] == no_residual) {
           slices = -count_a_;
         }
-        all_done = all_done && slices != 0;
+        all_rows_done = all_rows_done && slices != 0;
       }
     }
   }
 
   // Returns how many slices of A and B the products of a block of C need.
-  SliceDepth find_depth(const Part& rows, const Part& columns) {
+  SliceDepth find_depth(const Interval& rows, const Interval& columns) {
     if (parameters_.mode == Mode::cr)
       return {Ozaki1Parameters::max_slices, Ozaki1Parameters::max_slices, false};
     if (parameters_.slices != 0) return {parameters_.slices, parameters_.slices, parameters_.fast};
     {
       const Stopwatch watch(counts_.split_a_seconds);
-      sum_vectors(task_.b.vectors(columns.first, columns.count), columns_of(columns), memory_.weights,
+      sum_vectors(task_.b.vectors(columns.first, columns.count), ranges_of_columns(columns), memory_.weights,
                   threads_);
     }
     SliceCounts slice_counts;
-    for_each_part(rows, task_.blocking.m, [&](const Part& part) {
-      measure_rows(part);
-      for (std::int64_t v = 0; v < part.count; ++v) {
+    for_each_interval(rows, task_.blocking.m, [&](const Interval& rows_at_once) {
+      measure_rows(rows_at_once);
+      for (std::int64_t v = 0; v < rows_at_once.count; ++v) {
         slice_counts.enough = std::max(slice_counts.enough, memory_.slice_counts[v]);
         slice_counts.exhausted = std::max(slice_counts.exhausted, -memory_.slice_counts[v]);
       }
@@ -155,26 +165,28 @@ class Ozaki1Product {
     return depth_of(slice_counts, Ozaki1Parameters::max_slices, parameters_.fast);
   }
 
-  void multiply_block(const Part& rows, const Part& columns) {
+  void multiply_block(const Interval& rows, const Interval& columns) {
     const SliceDepth depth = find_depth(rows, columns);
     // Algorithm 3 has already split A if the workspace holds all of its rows.
     const bool holds_all_rows = rows.count <= task_.blocking.m;
     bool split_already = holds_all_rows && parameters_.mode != Mode::cr && parameters_.slices == 0;
     int max_a = 0;
     int max_b = 0;
-    for_each_part(columns, parts * task_.blocking.n, [&](const Part& part_b) {
-      split_b(part_b, depth);
+    for_each_interval(columns, parts * task_.blocking.n, [&](const Interval& columns_at_once) {
+      split_b(columns_at_once, depth);
       max_b = std::max(max_b, count_b_);
-      for_each_part(rows, task_.blocking.m, [&](const Part& part_a) {
-        if (!split_already) split_a(part_a, depth);
+      for_each_interval(rows, task_.blocking.m, [&](const Interval& rows_at_once) {
+        if (!split_already) split_a(rows_at_once, depth);
         split_already = holds_all_rows;
         max_a = std::max(max_a, count_a_);
-        multiply_parts(part_a, part_b, depth);
+        multiply_split_vectors(rows_at_once, columns_at_once, depth);
       });
     });
     count_block(depth, max_a, max_b);
   }
 
+  // Returns the number of A's slices that are multiplied by slice q of B; fast mode leaves out the smallest
+  // products.
   static int products_of(const SliceDepth& depth, int q, int count_a) {
     return depth.fast ? std::min(count_a, depth.a - q) : count_a;
   }
@@ -191,19 +203,20 @@ class Ozaki1Product {
     counts_.max_products = std::max(counts_.max_products, products);
   }
 
-  void multiply_parts(const Part& rows, const Part& columns, const SliceDepth& depth) {
-    for_each_part({0, columns.count}, ozaki1_vectors_at_once, [&](const Part& part) {
-      const Slices slices_b = memory_.b.slices.block(part.first, part.count);
+  void multiply_split_vectors(const Interval& rows, const Interval& columns, const SliceDepth& depth) {
+    for_each_interval({0, columns.count}, ozaki1_vectors_at_once, [&](const Interval& columns_at_once) {
+      const Slices slices_b = memory_.b.slices.block(columns_at_once.first, columns_at_once.count);
       const SliceExponents exponents{
           constant(memory_.a.exponents),
-          constant(memory_.b.exponents.block(0, part.first, memory_.b.exponents.rows, part.count))};
-      const Part part_of_c{columns.first + part.first, part.count};
+          constant(memory_.b.exponents.block(0, columns_at_once.first, memory_.b.exponents.rows,
+                                             columns_at_once.count))};
+      const Interval columns_of_c{columns.first + columns_at_once.first, columns_at_once.count};
       if (parameters_.mode == Mode::cr) {
-        const DigitSums sums(memory_.sums, rows.count, part.count, exponents, count_a_, count_b_);
-        sum_products(sums, rows, part_of_c, slices_b, exponents, depth);
+        const DigitSums sums(memory_.sums, rows.count, columns_at_once.count, exponents, count_a_, count_b_);
+        sum_products(sums, rows, columns_of_c, slices_b, exponents, depth);
       } else {
-        const RunningSums sums(memory_.sums, rows.count, part.count);
-        sum_products(sums, rows, part_of_c, slices_b, exponents, depth);
+        const RunningSums sums(memory_.sums, rows.count, columns_at_once.count);
+        sum_products(sums, rows, columns_of_c, slices_b, exponents, depth);
       }
     });
   }
@@ -212,9 +225,10 @@ class Ozaki1Product {
     return {view.data, view.rows, view.columns, view.row_stride, view.column_stride};
   }
 
-  // Algorithm 2 for one chunk of columns: q is the outer loop, p the inner one.
+  // Algorithm 2 for the columns of one step: the outer loop is over slices q of B; multiply_slice() has the
+  // inner one, over slices of A.
   template <class Sums>
-  void sum_products(const Sums& sums, const Part& rows, const Part& columns, const Slices& slices_b,
+  void sum_products(const Sums& sums, const Interval& rows, const Interval& columns, const Slices& slices_b,
                     const SliceExponents& exponents, const SliceDepth& depth) {
     for (int q = 0; q < count_b_; ++q) {
       const int count = products_of(depth, q, count_a_);
@@ -224,7 +238,7 @@ class Ozaki1Product {
       sums.add(products, exponents, q, threads_);
     }
     const Stopwatch watch(counts_.summation_seconds);
-    sums.finish(exponents, rows_of(rows), columns_of(columns), task_.alpha, task_.beta,
+    sums.finish(exponents, ranges_of_rows(rows), ranges_of_columns(columns), task_.alpha, task_.beta,
                 task_.c.block(rows.first, columns.first / parts, rows.count, columns.count / parts),
                 threads_);
   }
@@ -259,8 +273,8 @@ class Ozaki1Product {
   int threads_;
   Ozaki1Counts& counts_;
   Ozaki1Memory memory_;
-  int count_a_ = 0;  // slices of the current parts of A and B
-  int count_b_ = 0;
+  int count_a_ = 0;  // number of slices that the last split of A made
+  int count_b_ = 0;  // number of slices that the last split of B made
 };
 
 // True if no vector can need more slices than are allowed: every slice takes at least successive_gain() bits,

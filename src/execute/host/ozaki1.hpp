@@ -28,10 +28,11 @@ struct Ozaki1Task {
   MatrixView<T> c;
 };
 
-// Fails with contract_unreachable if an operand needs more slices than allowed. C is not touched.
+// Fails with contract_unreachable if an operand needs more slices than allowed. C is not read or written.
 template <class T>
 void check_ozaki1(const Ozaki1Task<T>& task, Workspace workspace);
 
+// Computes C and adds the counts and times of the product to `counts`.
 template <class T>
 void multiply_by_ozaki1(const Ozaki1Task<T>& task, Workspace workspace, Ozaki1Counts& counts);
 

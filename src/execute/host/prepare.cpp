@@ -19,8 +19,8 @@ HostBuffer allocate(const Plan& plan, std::size_t bytes) {
   return buffer;
 }
 
-// Returns a view, without memory, of a dense copy whose strides are 1 exactly where the original's are: an
-// engine that selects a kernel by strides then multiplies the copy as it does the original.
+// Returns a view, without memory, of a dense copy whose strides are 1 exactly where the original's are. An
+// engine that selects a kernel by strides then selects the same one for the copy and for the original.
 template <class T>
 MatrixView<T> with_similar_strides(const MatrixView<const T>& source) {
   const auto dense_stride = [](std::int64_t stride, std::int64_t length) {
@@ -47,6 +47,7 @@ MatrixView<const T> copy_operand(const MatrixView<const T>& source, MatrixView<T
   return {copy.data, copy.rows, copy.columns, copy.row_stride, copy.column_stride};
 }
 
+// Finds the ranges of a batch item and splits it, unless its slices depend on the other operand.
 template <class View>
 void split_item(const Plan& plan, Side side, const View& copy, Prepared::Item& item) {
   if (plan.widest_emulation() == nullptr) return;
@@ -77,8 +78,9 @@ void split_item(const Plan& plan, Side side, const View& copy, Prepared::Item& i
 template <class T>
 Prepared::Item prepare_item(const Plan& plan, Side side, const void* data, std::int64_t index) {
   const Problem& problem = plan.problem;
-  const OperandView<T> source = side == Side::a ? view_of_a<T>(problem, data, nullptr, index)
-                                                : view_of_b<T>(problem, data, nullptr, index);
+  constexpr const Prepared* not_prepared = nullptr;
+  const OperandView<T> source = side == Side::a ? view_of_a<T>(problem, data, not_prepared, index)
+                                                : view_of_b<T>(problem, data, not_prepared, index);
   const MatrixView<const T>& matrix = elements_of(source);
   Prepared::Item item;
   MatrixView<T> target = with_similar_strides(matrix);
@@ -93,9 +95,9 @@ Prepared::Item prepare_item(const Plan& plan, Side side, const void* data, std::
 
 }  // namespace
 
-Prepared prepare(const Plan& plan, Side side, const void* data, bool borrow) {
+Prepared prepare(const Plan& plan, Side side, const void* data, Original original) {
   const Problem& problem = plan.problem;
-  if (problem.memory == MemorySpace::device) return prepare_on_device(plan, side, data, borrow);
+  if (problem.memory == MemorySpace::device) return prepare_on_device(plan, side, data, original);
   const Op op = side == Side::a ? problem.op_a : problem.op_b;
   Prepared prepared{.side = side,
                     .type = problem.type,

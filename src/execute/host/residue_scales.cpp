@@ -11,7 +11,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// Sets the scales of a side by norms; takes those found with the prepared slices if these are used.
+// Sets the scales of a side by norms. If prepared slices are used, their scales are.
 template <class T>
 void scale_side_by_norms(SideOf<T>& side, int threads) {
   if (side.prepared == nullptr || side.prepared->slices.data == nullptr || side.prepared->rule != *side.rule)
@@ -19,7 +19,8 @@ void scale_side_by_norms(SideOf<T>& side, int threads) {
   for (std::size_t v = 0; v < side.ranges.size(); ++v) side.ranges[v].scale = side.prepared->ranges[v].scale;
 }
 
-// Raises the bits of every row's and column's largest sum to those of the sums of one block.
+// Raises `rows` and `columns`, the bits of the largest sum in every row and column of a block of C, to those
+// of these sums.
 void raise_bits(const Accumulators& sums, std::span<std::int32_t> rows, std::span<std::int32_t> columns,
                 int threads) {
   const auto element = [&](std::int64_t i, std::int64_t j) {
@@ -31,7 +32,7 @@ void raise_bits(const Accumulators& sums, std::span<std::int32_t> rows, std::spa
     for (std::int64_t i = 0; i < sums.rows; ++i) largest = std::max(largest, element(i, j));
     columns[j] = std::max(columns[j], bits_of_sum(largest));
   }
-  constexpr std::int64_t chunk = 64;  // rows of one task, contiguous in every column
+  constexpr std::int64_t chunk = 64;  // rows that one thread reads at a time, contiguous in every column
   const std::int64_t chunks = divide_up(sums.rows, chunk);
 #pragma omp parallel for num_threads(workers_for(chunks, threads)) schedule(static)
   for (std::int64_t c = 0; c < chunks; ++c) {
@@ -46,8 +47,7 @@ void raise_bits(const Accumulators& sums, std::span<std::int32_t> rows, std::spa
   }
 }
 
-// Finds the bits of every row's and every column's largest sum of magnitudes, U of residue_scale.hpp, for all
-// of C.
+// Finds the bits of the largest sum of magnitudes in every row and every column of C: U of residue_scale.hpp.
 template <class T>
 void find_bits_of_products(const Plan& plan, const Blocking& blocking, SideOf<T>& a, SideOf<T>& b,
                            std::span<std::int32_t> rows, std::span<std::int32_t> columns,
@@ -57,8 +57,9 @@ void find_bits_of_products(const Plan& plan, const Blocking& blocking, SideOf<T>
   constexpr std::int64_t parts = parts_of<T>;
   Slices slices_b;
   for_each_block(blocking, plan.problem.m, plan.problem.n, [&](const ResultBlock& block) {
-    if (needs_split_of_columns(block)) slices_b = split_part(b, {block.column, block.columns}, plan.threads);
-    const Slices slices_a = split_part(a, {block.row, block.rows}, plan.threads);
+    if (needs_split_of_columns(block))
+      slices_b = split_vectors(b, {block.column, block.columns}, plan.threads);
+    const Slices slices_a = split_vectors(a, {block.row, block.rows}, plan.threads);
     Accumulators sums = memory.sums;
     sums.rows = block.rows;
     sums.columns = slices_b.vectors;
@@ -88,7 +89,7 @@ void scale_by_products(const Plan& plan, const Program& program, const Blocking&
   std::ranges::fill(rows, 0);
   std::ranges::fill(columns, 0);
   find_bits_of_products(plan, blocking, a, b, rows, columns, workspace);
-  if constexpr (is_complex<T>) {
+  if constexpr (is_complex<T>) {  // both vectors of a complex column get the same scale
     for (std::size_t v = 0; v < columns.size(); v += 2) {
       columns[v] = std::max(columns[v], columns[v + 1]);
       columns[v + 1] = columns[v];

@@ -5,9 +5,9 @@
 
 namespace kintsugi::core {
 
-// Changes the scales of both sides, set by set_program(), as the program's ScaleRule says
-// (arith/residue/residue_scale.hpp). The workspace is free again afterwards. The two vectors of a complex
-// column get the same scale.
+// Replaces the scales that set_program() has set for both sides by those of the program's ScaleRule
+// (arith/residue/residue_scale.hpp). The two vectors of a complex column get the same scale. The workspace is
+// free again afterwards.
 template <class T>
 void set_residue_scales(const Plan& plan, const Program& program, const Blocking& blocking, SideOf<T>& a,
                         SideOf<T>& b, Workspace workspace);

@@ -12,26 +12,26 @@
 
 namespace kintsugi::core {
 
-// One operand of one batch item, as the steps pass it on.
+// One operand of one batch item with what the steps find out about it.
 template <class T>
 struct SideOf {
   OperandView<T> view;  // vectors x k
   std::span<VectorRange> ranges;
   const Prepared::Item* prepared = nullptr;
-  const SplitRule* rule = nullptr;          // split rule of the program being run
+  const SplitRule* rule = nullptr;          // split rule of the current program (set_program())
   Slices slices{};                          // memory for slices of one block
   std::span<const double> inner_factors{};  // factors of the inner indices; empty: none
 };
 
-// Sets scales of vectors as for splits into integer words: the largest magnitude is scaled to 2^top_exponent,
-// with room for rounding up.
+// Sets the scales that splits into integer words (int52) have: the largest magnitude is scaled to
+// 2^top_exponent, with room for rounding up.
 inline void set_scales_as_words(std::span<VectorRange> ranges, const SplitRule& rule) {
   for (VectorRange& range : ranges) {
     if ((range.flags & VectorRange::all_zero) == 0) range.scale = rule.top_exponent - range.raised;
   }
 }
 
-// Sets the program for which both sides are split from now on.
+// Sets the program for which both sides will be split, with the scales of its vectors.
 template <class T>
 void set_program(const Program& program, SideOf<T>& a, SideOf<T>& b) {
   a.rule = &program.split_a;
@@ -43,40 +43,41 @@ void set_program(const Program& program, SideOf<T>& a, SideOf<T>& b) {
   set_scales_as_words(b.ranges, *b.rule);
 }
 
-// True if slices under the rule `available` can be used as those of `wanted`: the rules are the same or, for
-// residues, the available slices have more moduli.
+// True if slices by the rule `available` can be used as slices by the rule `wanted`: the rules are the same,
+// or differ only in that the available slices are residues of real elements modulo more numbers.
 inline bool can_replace(const SplitRule& available, const SplitRule& wanted) {
   SplitRule shortened = available;
-  const bool real_residues = wanted.kind == SplitKind::residues && wanted.complex_basis.empty();
-  if (real_residues && wanted.scales == ScaleRule::exponent && wanted.slices <= available.slices) {
+  const bool is_real_residues = wanted.kind == SplitKind::residues && wanted.complex_basis.empty();
+  if (is_real_residues && wanted.scales == ScaleRule::exponent && wanted.slices <= available.slices) {
     shortened.slices = wanted.slices;
     shortened.sum_bits = wanted.sum_bits;
   }
   return shortened == wanted;
 }
 
-// Returns the slices of some rows of op(A) or columns of op(B): those of the prepared operand if they can be
-// used, else new ones in side.slices. A complex column may have two vectors in the view, and one or two in
-// the slices.
+// Returns the slices of consecutive rows of op(A) or columns of op(B): those of the prepared operand if they
+// can be used, else new ones in the memory of side.slices. A complex column has two vectors in the view; in
+// the slices it has one or two.
 template <class T>
-Slices split_part(const SideOf<T>& side, const Part& part, int threads) {
-  const auto [first, count] = part;
-  const std::int64_t vectors_each = slice_vectors_each(side.view, *side.rule);
+Slices split_vectors(const SideOf<T>& side, const Interval& rows_or_columns, int threads) {
+  const auto [first, count] = rows_or_columns;
+  const std::int64_t slice_vectors = slice_vectors_each(side.view, *side.rule);
   if (side.prepared != nullptr && side.prepared->slices.data != nullptr && side.inner_factors.empty() &&
       can_replace(side.prepared->rule, *side.rule) && side.prepared->slices.storage == side.slices.storage) {
-    Slices slices = side.prepared->slices.block(vectors_each * first, vectors_each * count);
+    Slices slices = side.prepared->slices.block(slice_vectors * first, slice_vectors * count);
     slices.count = side.rule->slices;
     return slices;
   }
   Slices slices = side.slices;
-  slices.vectors = vectors_each * count;
-  const std::int64_t parts = side.view.rows / elements_of(side.view).rows;
-  split_operand(side.view.vectors(parts * first, parts * count), *side.rule,
-                side.ranges.subspan(parts * first, parts * count), slices, threads, side.inner_factors);
+  slices.vectors = slice_vectors * count;
+  const std::int64_t view_vectors = side.view.rows / elements_of(side.view).rows;
+  split_operand(side.view.vectors(view_vectors * first, view_vectors * count), *side.rule,
+                side.ranges.subspan(view_vectors * first, view_vectors * count), slices, threads,
+                side.inner_factors);
   return slices;
 }
 
-// Takes the memory of a block's products; both sides get their slices.
+// Takes the memory of a block's products from the workspace, and gives both sides the memory of their slices.
 template <class T>
 BlockMemory take_block(const Plan& plan, const Program& program, const Blocking& blocking, SideOf<T>& a,
                        SideOf<T>& b, Workspace& workspace) {

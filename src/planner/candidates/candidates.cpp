@@ -16,14 +16,17 @@ namespace kintsugi::core {
 
 namespace {
 
-// Largest split_loss() under a contract of a type: 9 u, which is the contract at k = 1.
+constexpr bool inside_window = true;  // argument of error_bound(): operands are in the window of the split
+constexpr bool outside_window = false;
+
+// Returns the largest split_loss() under a contract of a type: 9 u, which is the contract at k = 1.
 double split_limit(const Contract& contract) {
   return contract.accuracy.is_of(OperandType::f32) ? 9 * 0x1p-24 : 9 * 0x1p-53;
 }
 
 // Shortens a fallback chain of increasing dynamic ranges to `max_candidates` candidates. If native follows,
-// the widest are removed, since native accepts their operands too. Else candidates that a wider one of the
-// same cost follows are removed first, and then those just before the widest.
+// the widest candidates are removed, since native accepts their operands too. Else those are removed first
+// that are followed by a wider one of the same cost, and then those just before the widest.
 void shorten(std::vector<Candidate>& chain, const Engine& engine, std::size_t max_candidates,
              bool native_follows) {
   while (chain.size() > max_candidates) {
@@ -40,28 +43,29 @@ void shorten(std::vector<Candidate>& chain, const Engine& engine, std::size_t ma
   }
 }
 
-// A candidate that accepts no wider range than one before it would never be reached. The range of a whole
-// operand is at least that of its rows, so that a candidate that tests the rows is not excluded by one that
-// tests the operand.
+// False if an earlier candidate accepts all operands that this one accepts. An earlier candidate that tests
+// the range of the whole operand does not do so for one that tests the ranges of rows, even with the same
+// limit: the range of an operand may exceed it although those of its rows do not.
 bool can_be_reached(const Candidate& candidate, const std::vector<Candidate>& earlier) {
   return std::ranges::all_of(earlier, [&](const Candidate& each) {
-    const bool excludes = candidate.acceptance.whole_operand || !each.acceptance.whole_operand;
-    return !excludes || candidate.acceptance.dynamic_range > each.acceptance.dynamic_range;
+    const bool is_comparable = candidate.acceptance.whole_operand || !each.acceptance.whole_operand;
+    return !is_comparable || candidate.acceptance.dynamic_range > each.acceptance.dynamic_range;
   });
 }
 
 // True if the emulation is expected to be faster than the native product by more than measurements scatter.
 bool is_expected_faster(const Plan& plan, const Program& program) {
+  constexpr double max_time_ratio = 0.95;
   if (program.recombination == Recombination::exact_sums) return false;
   const ExpectedTimes times = expected_times(*plan.engine, program, plan.problem);
-  return times.emulated < 0.95 * times.native;
+  return times.emulated < max_time_ratio * times.native;
 }
 
 }  // namespace
 
 SchemeVariant with_window(const Scheme& scheme, OperandType type) {
   if (!scheme.program.sized_by_type || type != OperandType::f32) return scheme;
-  return ozaki2_variant(schemes::ozaki2_default, scheme.program.split_a.scales);
+  return ozaki2_variant(schemes::ozaki2_moduli_for_f64, scheme.program.split_a.scales);
 }
 
 SchemeVariant ozaki2_variant(int moduli_count, ScaleRule scale) {
@@ -72,8 +76,10 @@ SchemeVariant ozaki2_variant(int moduli_count, ScaleRule scale) {
 
 double relative_cost(const Engine& engine, const Program& program) {
   if (program.recombination == Recombination::exact_sums) return std::numeric_limits<double>::infinity();
-  const double share = program.multiplies_elements() ? 0.25 : 1;  // share of an embedding's four products
-  // Sums that are converted to FP32 every tile take about as long as their products.
+  // A product of complex residues has k inner indices and n columns, one of the embedding 2 k and 2 n.
+  const double share = program.multiplies_elements() ? 0.25 : 1;
+  // With exponents per tile, sums are converted to FP32 after every tile, which takes about as long as the
+  // products.
   const double conversions = has_tiles(program) ? 2 : 1;
   return share * conversions * static_cast<double>(program.schedule.terms.size()) /
          engine.relative_rate(program.format().id);
@@ -124,7 +130,8 @@ bool is_fused(const Plan& plan, const Candidate& candidate) {
 
 bool sums_wrap(const Candidate& candidate, std::int64_t k) {
   return !candidate.program.format().floating &&
-         std::isinf(error_bound(candidate.program, candidate.accumulator, k, true, true).relative);
+         std::isinf(
+             error_bound(candidate.program, candidate.accumulator, k, inside_window, inside_window).relative);
 }
 
 Schedule schedule_of(const Problem& problem, const Candidate& candidate) {
@@ -136,7 +143,7 @@ Schedule schedule_of(const Problem& problem, const Candidate& candidate) {
 
 std::optional<Candidate> offered(const Plan& plan, const SchemeVariant& variant) {
   if (!variant.scheme->operands.contains(plan.problem.type)) return std::nullopt;
-  // A device runs programs with exponents per tile only if the caller names them, not in a fallback chain.
+  // On a device, programs with exponents per tile run only if the caller names them.
   if (has_tiles(variant.program) && plan.engine->device() != nullptr) return std::nullopt;
   Candidate candidate{.scheme = variant.scheme,
                       .acceptance = accepts_all,
@@ -158,11 +165,12 @@ int proved_depth(const Plan& plan, const Candidate& candidate) {
       !candidate.program.format().floating)
     return 0;
   const std::int64_t k = plan.problem.products();
-  const ErrorBound bound = error_bound(candidate.program, candidate.accumulator, k, false, false);
+  const ErrorBound bound =
+      error_bound(candidate.program, candidate.accumulator, k, outside_window, outside_window);
   const auto is_proved = [&](int depth) {
     return bound_at_depth(candidate.program, bound, plan.problem.type, k, depth) <= plan.contract.coefficient;
   };
-  constexpr int max_depth = 2 * (127 + 126);  // mean depths of two vectors of normal numbers at most
+  constexpr int max_depth = 2 * (127 + 126);  // two vectors of normal FP32 numbers have at most this together
   int depth = 0;
   while (depth < max_depth && is_proved(depth + 1)) ++depth;
   return depth;
@@ -178,7 +186,7 @@ std::optional<Proved> prove(const Plan& plan, const Candidate& candidate) {
   Proved proved{candidate, 0};
   if (!program.split_a.scale_vectors || !program.split_b.scale_vectors) return std::nullopt;
   if (contract.accuracy.is_of_type() && split_loss(program) > split_limit(contract)) return std::nullopt;
-  const ErrorBound bound = error_bound(program, candidate.accumulator, k, true, true);
+  const ErrorBound bound = error_bound(program, candidate.accumulator, k, inside_window, inside_window);
   int dynamic_range = std::min(window_range(program.split_a), window_range(program.split_b));
   while (dynamic_range >= 0 &&
          relative_bound(program, bound, type, k, dynamic_range, dynamic_range) > contract.coefficient)
@@ -186,7 +194,7 @@ std::optional<Proved> prove(const Plan& plan, const Candidate& candidate) {
   if (dynamic_range < 0) return std::nullopt;
   proved.candidate.acceptance.dynamic_range = dynamic_range;
   proved.candidate.acceptance.whole_operand = has_tiles(program);
-  // The floors hold everything that integer programs lose.
+  // An integer program's losses are all floors, which relative_bound() includes, here at dynamic range 0.
   proved.coefficient =
       program.format().floating ? bound.relative : relative_bound(program, bound, type, k, 0, 0);
   return proved;
@@ -196,13 +204,13 @@ std::vector<Candidate> proved_emulations(const Plan& plan, EmulationFilter filte
   std::vector<Proved> proved;
   for (const Scheme* scheme : all_schemes()) {
     const auto candidate = offered(plan, with_window(*scheme, plan.problem.type));
-    if (!candidate || !(filter.all || is_expected_faster(plan, candidate->program))) continue;
+    if (!candidate || !(filter.include_slower || is_expected_faster(plan, candidate->program))) continue;
     if (auto proof = prove(plan, *candidate)) {
       proof->candidate.acceptance.mean_depth = proved_depth(plan, *candidate);
       proved.push_back(*proof);
     }
   }
-  // At equal cost the more accurate one goes first.
+  // Candidates are sorted by cost, and at equal cost the more accurate one goes first.
   const auto rank = [&](const Proved& p) {
     return std::pair(relative_cost(*plan.engine, p.candidate.program), p.coefficient);
   };

@@ -15,20 +15,25 @@ namespace kintsugi::core {
 
 namespace {
 
-// Significant bits of a result of the type. For double-double: the bits of a correctly rounded number, most
-// of which are stored, or those that its contracts count.
+// Significant bits of a result of the type. A correctly rounded double-double number has 107 (nearly always);
+// the contracts of double-double count 104.
 int significant_bits(OperandType type, bool exact) {
   if (type == OperandType::dd) return exact ? 107 : 104;
   return type == OperandType::f32 ? 24 : 53;
 }
 
-// Bits of the integers that the candidates of a checked fallback chain keep of every vector. The first has
-// enough bits that a single product loses no more than the contract of its type (k = 1) or the tolerance
-// allows. Candidates of ten and of twenty-eight bits more serve rows and columns of wide dynamic ranges; the
-// superaccumulator computes the elements that no candidate proves. Exact results also have a candidate of
-// fifteen bits more, one modulus more than that of ten: it leaves open one of 32 elements that the latter
-// leaves open. Contracts that allow errors have one candidate on devices, since each candidate accepts other
-// elements with errors, and bits may not depend on how many elements others leave open.
+// Returns, for each candidate of a checked fallback chain, the bits of the integers to which it scales every
+// vector.
+//
+// The first candidate has enough bits that a single product loses no more than the contract of its type
+// (k = 1) or the tolerance allows. Candidates with 10 and 28 bits more serve rows and columns of wide dynamic
+// ranges. For exact results there is one with 15 bits more, too: it has one modulus more than that with 10
+// bits, and leaves open one of 32 elements that the latter leaves open. The superaccumulator computes the
+// elements that no candidate proves.
+//
+// Devices have one candidate for contracts that allow errors. With several, an element would get its bits
+// from the candidate that proves it, and how many candidates run depends on the number of open elements, that
+// is on other elements.
 std::vector<int> checked_bits(const Plan& plan) {
   const bool exact = plan.contract.coefficient == 0;
   int bits = significant_bits(plan.problem.type, exact) + 2;
@@ -40,8 +45,9 @@ std::vector<int> checked_bits(const Plan& plan) {
   return {bits, bits + 10, bits + 28};
 }
 
-// Returns the fewest moduli that hold sums of k products of `product_bits` bits; 0 if all moduli do not.
-int moduli_of(int product_bits, std::int64_t k) {
+// Returns the smallest number of moduli whose residues hold sums of k products of `product_bits` bits; 0 if
+// even max_moduli are too few.
+int moduli_for(int product_bits, std::int64_t k) {
   const auto k_bits =  // k <= 2^k_bits
       static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(k, 1) - 1)));
   for (int count = 2; count <= max_moduli; ++count) {
@@ -50,17 +56,18 @@ int moduli_of(int product_bits, std::int64_t k) {
   return 0;
 }
 
-// True if kernels of every product of such residues exit early on the plan's device unless selected.
+// True if the plan's device multiplies the candidate's residues by kernels that exit early unless the
+// candidate is selected.
 bool skips_products(const Plan& plan, const Candidate& candidate) {
   const DeviceEngine* device = plan.engine->device();
   return device != nullptr && device->skips(candidate.program.schedule, candidate.program.format().id);
 }
 
-// Moduli of the checked candidates of `exact` on a device, where the first has fifteen bits more than a
-// single product needs. Every further modulus divides the number of open elements by eight to thirty-two;
-// sixteen more serve vectors whose elements lie some fifty binades deep. A candidate that does not run costs
-// launches, 12 us, so shorter products have fewer candidates; the shortest have one of three moduli more,
-// which cost less than the elements that it would leave open without them.
+// Returns the numbers of moduli of the checked candidates of `exact` on a device. `first` moduli have 15 bits
+// more than a single product needs. Every further modulus divides the number of open elements by 8 to 32, and
+// 16 more serve vectors whose elements lie some fifty binades deep. The launches of a candidate that does not
+// run take 12 us, so that shorter products have fewer candidates. The shortest have a single one with three
+// moduli more, which cost less than summing the elements that it would leave open without them.
 std::vector<int> exact_moduli(const Plan& plan, int first) {
   constexpr double short_products = 0x1p28;
   constexpr double moderate_products = 0x1p31;
@@ -76,7 +83,8 @@ std::vector<int> exact_moduli(const Plan& plan, int first) {
   return {first, first + 2, first + (problem.type == OperandType::f32 ? 4 : 5), first + 16};
 }
 
-// Slices are stored in tiles of 128 vectors, so residues of a few long sums would take gigabytes of padding.
+// True for products of few elements of C over a long k. Slices are stored in tiles of 128 vectors, so that
+// residues of few long vectors would take gigabytes of padding.
 bool is_few_long_sums(const Problem& problem) {
   constexpr std::int64_t few = 1024;
   constexpr std::int64_t long_sum = 65536;
@@ -98,36 +106,38 @@ bool needs_checks(const Plan& plan) {
   const double coefficient = plan.contract.coefficient;
   if (coefficient == 0) return true;
   if (has_native_fallback(plan)) return false;
-  const bool native_takes_the_rest =
-      plan.engine->device() == nullptr || native_meets(plan.contract, plan.problem);
-  return coefficient >= unit_roundoff(plan.problem.type) &&
-         (plan.problem.type != OperandType::f32 || !native_takes_the_rest);
+  const bool needs_native = plan.engine->device() != nullptr;
+  const bool windows_suffice =
+      plan.problem.type == OperandType::f32 && (!needs_native || native_meets(plan.contract, plan.problem));
+  return coefficient >= unit_roundoff(plan.problem.type) && !windows_suffice;
 }
 
-// Returns candidates whose results norms prove, the fewest moduli first, none with more than `widest`. For a
-// contract of the type the first has as many moduli as elements of the type need, which are proved up to
-// phi = 1; the next has two more, for phi = 2 (measurements: docs/design/selection.md).
+// For a contract of the type the first candidate has as many moduli as elements of the type need: norms then
+// prove operands of the distribution (rand - 0.5) exp(phi randn) up to phi = 1. The second has two more, for
+// phi = 2 (measurements: docs/design/selection.md).
 //
-// The contract's coefficient k + 8 would allow a coarse split in a long sum, whose error a native product
-// never has: with random signs that typically deviates by 0.15 u |a_i| |b_j|, however long the sum is. Grids
-// of g <= 2^1.5 |a_i| 2^(-R / 2) with independent roundings give, for any operands,
+// The contract's coefficient, which grows with k, would allow a coarse split in a long sum. A native product
+// never has the error of such a split: with random signs it typically deviates by 0.15 u |a_i| |b_j|, however
+// long the sum is. Therefore the splits, whose scaled sums have R bits, are chosen by their own deviation.
+// Grids of g <= 2^1.5 |a_i| 2^(-R / 2) with independent roundings give, for any operands,
 //
 //   E |AB - S|^2 <= k (g_i^2 |b_j|^2 + g_j^2 |a_i|^2) / 12 = 4/3 |a_i|^2 |b_j|^2 / 2^R,
 //
-// below u / 16 |a_i| |b_j| for R = 2 (digits + 4) + 1. A tolerance is taken as it is, since the caller chose
-// it.
-std::vector<Candidate> norm_emulations(const Plan& plan, int widest) {
+// below u / 16 |a_i| |b_j| for R = 2 (bits + 4) + 1, with u = 2^-bits. A tolerance is taken as it is, since
+// the caller chose it.
+std::vector<Candidate> norm_emulations(const Plan& plan, int third_moduli) {
   const DeviceEngine* device = plan.engine->device();
   const Contract& contract = plan.contract;
   if (device == nullptr || contract.checked_coefficient == 0) return {};
-  const int digits = significant_bits(
-      contract.accuracy.is_of(OperandType::f32) ? OperandType::f32 : plan.problem.type, false);
+  constexpr bool exact = false;
+  const int bits = significant_bits(
+      contract.accuracy.is_of(OperandType::f32) ? OperandType::f32 : plan.problem.type, exact);
   const int first = contract.accuracy.is_of_type()
-                        ? moduli_of(2 * (digits + 4) + 1, 1)
-                        : moduli_of(5 - 2 * std::ilogb(contract.coefficient), plan.problem.products());
+                        ? moduli_for(2 * (bits + 4) + 1, 1)
+                        : moduli_for(5 - 2 * std::ilogb(contract.coefficient), plan.problem.products());
   if (first == 0) return {};
   std::vector<int> counts{first, first + 2};
-  if (widest > first + 2) counts.push_back(widest);
+  if (third_moduli > first + 2) counts.push_back(third_moduli);
   std::vector<Candidate> chain;
   for (const int count : counts) {
     auto candidate = offered(plan, ozaki2_variant(count, ScaleRule::norm));
@@ -141,9 +151,9 @@ std::vector<Candidate> norm_emulations(const Plan& plan, int widest) {
 
 namespace {
 
-// Returns the checked candidates of `exact` on a device whose kernels exit early: with at most as many moduli
-// as its check takes, and only such as multiply complex elements without embedding them. Empty: there are
-// none.
+// Returns the checked candidates of `exact` on a device whose kernels exit early. They have at most as many
+// moduli as the device's check takes, and multiply complex elements without embedding them. Empty if the
+// device has no such kernels.
 std::vector<Candidate> exact_on_device(const Plan& plan, int first) {
   std::vector<Candidate> chain;
   for (const int wanted : exact_moduli(plan, first)) {
@@ -158,11 +168,11 @@ std::vector<Candidate> exact_on_device(const Plan& plan, int first) {
   return chain;
 }
 
-// Returns the checked candidates, with those before them that norms prove.
+// Returns the checked candidates and, on a device, before them those that norms prove.
 std::vector<Candidate> checked_products(const Plan& plan) {
   std::vector<Candidate> chain;
   for (const int bits : checked_bits(plan)) {
-    const int count = moduli_of(2 * bits, plan.problem.products());
+    const int count = moduli_for(2 * bits, plan.problem.products());
     const auto candidate =
         count == 0 ? std::nullopt : offered(plan, ozaki2_variant(count, ScaleRule::exponent));
     if (!candidate) break;

@@ -13,25 +13,26 @@ namespace kintsugi::core {
 
 namespace {
 
-// Emulations of a fallback chain, cheapest first.
+// Emulations of a fallback chain. The optional one is the first of the chain; the others follow, cheapest
+// first.
 struct Emulations {
-  // Accepts most operands at the cost of by_range.front(), which accepts more of them.
+  // Has as many products as others.front() and multiplies faster, but accepts fewer operands: by mean depth.
   std::optional<Candidate> by_mean_depth;
-  std::vector<Candidate> by_range;
+  std::vector<Candidate> others;
 
-  std::size_t size() const { return by_range.size() + (by_mean_depth ? 1 : 0); }
+  std::size_t size() const { return others.size() + (by_mean_depth ? 1 : 0); }
 };
 
-// FP64's candidates have as many moduli as norms prove most often, two more and five more: with still more
-// moduli a product of any size takes longer than the native one.
+// Returns the candidates for FP64. The first has as many moduli as norms need for most operands, the others
+// have two and five more; with still more moduli a product of any size takes longer than the native one.
 Emulations emulations_by_norms(const Plan& plan) {
   constexpr int max_more = 5;
   std::vector<Candidate> chain = norm_emulations(plan);
   if (!chain.empty()) chain = norm_emulations(plan, chain.front().parameters.moduli + max_more);
-  return {.by_mean_depth = std::nullopt, .by_range = std::move(chain)};
+  return {.by_mean_depth = std::nullopt, .others = std::move(chain)};
 }
 
-bool cost_alike(const Plan& plan, const Candidate& x, const Candidate& y) {
+bool have_equal_cost(const Plan& plan, const Candidate& x, const Candidate& y) {
   return relative_cost(*plan.engine, x.program) == relative_cost(*plan.engine, y.program);
 }
 
@@ -40,9 +41,9 @@ bool rescales(const Schedule& schedule) {
                      [](const Term& term) { return term.rescales; });
 }
 
-// Returns the cheapest scheme that a device computes in one kernel without rescaling its sums, which takes
-// time. It is proved for operands whose elements lie at a moderate mean depth; candidates that rescale sums
-// accept wider dynamic ranges.
+// Returns the cheapest proved scheme that a device computes in one kernel and without rescaling sums, which
+// takes time. It accepts operands of moderate mean depths; schemes that rescale sums accept wider dynamic
+// ranges.
 std::optional<Candidate> fastest_at_depth(const Plan& plan) {
   constexpr int min_depth = 8;  // uniform and normally distributed numbers, and some deeper ones
   std::optional<Candidate> fastest;
@@ -84,107 +85,124 @@ Candidate in_larger_blocks(const Plan& plan, const Candidate& candidate) {
              : candidate;
 }
 
-// If a device computes any emulation in one kernel, the chain has only such emulations: their kernels exit
-// early when another candidate was selected. Of candidates with equal cost the one with the widest dynamic
-// range stays; another one that accepts by mean depth may stand before it. Other products cannot be made
-// conditional in a stream, so the chain has only one of them, in the k-blocks that the engine runs fastest;
-// it always runs. Complex operands are split into residues by elements, since for other formats the split of
-// the embedding takes longer than all products.
+// Returns the emulations of FP32 operands; the policy may still drop some.
+//
+// Complex operands are split into residues of their elements if possible, since for other formats the split
+// of the embedding takes longer than all products. Else the chain has the emulations that the device computes
+// in one kernel, which exits early if another candidate was selected. Of those with equal cost the one with
+// the widest dynamic range stays; one that accepts by mean depth may precede it. If the device has no such
+// kernels, the chain has a single emulation, in the k-blocks that the engine runs fastest. Its products
+// cannot be made conditional in a stream, so they always run.
 Emulations emulations_of(const Plan& plan) {
   if (const auto by_elements = proved_complex(plan)) {
-    Emulations chain{.by_mean_depth = std::nullopt, .by_range = norm_emulations(plan)};
-    chain.by_range.push_back(*by_elements);
+    Emulations chain{.by_mean_depth = std::nullopt, .others = norm_emulations(plan)};
+    chain.others.push_back(*by_elements);
     return chain;
   }
   std::vector<Candidate> fused;
-  std::vector<Candidate> others;
-  for (const Candidate& candidate : proved_emulations(plan, {.all = true, .native_follows = true})) {
-    std::vector<Candidate>& chain = is_fused(plan, candidate) ? fused : others;
-    if (!chain.empty() && cost_alike(plan, candidate, chain.back())) chain.pop_back();
+  std::vector<Candidate> unfused;
+  for (const Candidate& candidate :
+       proved_emulations(plan, {.include_slower = true, .native_follows = true})) {
+    std::vector<Candidate>& chain = is_fused(plan, candidate) ? fused : unfused;
+    if (!chain.empty() && have_equal_cost(plan, candidate, chain.back())) chain.pop_back();
     chain.push_back(candidate);
   }
   if (fused.empty()) {
-    if (others.empty()) return {};
-    Candidate only = in_larger_blocks(plan, others.front());
+    if (unfused.empty()) return {};
+    Candidate only = in_larger_blocks(plan, unfused.front());
     only.acceptance.mean_depth = 0;  // since its splits do not find mean depths
-    return {.by_mean_depth = std::nullopt, .by_range = {only}};
+    return {.by_mean_depth = std::nullopt, .others = {only}};
   }
-  Emulations chain{.by_mean_depth = std::nullopt, .by_range = std::move(fused)};
+  Emulations chain{.by_mean_depth = std::nullopt, .others = std::move(fused)};
   if (plan.problem.prepared_a || plan.problem.prepared_b) return chain;
   const auto fastest = fastest_at_depth(plan);
-  const Candidate& first = chain.by_range.front();
-  if (fastest && fastest->scheme != first.scheme && cost_alike(plan, *fastest, first)) {
+  const Candidate& first = chain.others.front();
+  if (fastest && fastest->scheme != first.scheme && have_equal_cost(plan, *fastest, first)) {
     chain.by_mean_depth = fastest;
-    if (chain.size() == DeviceReport::max_candidates) chain.by_range.pop_back();
+    // The native candidate is still to come.
+    if (chain.size() == DeviceReport::max_candidates) chain.others.pop_back();
   }
   return chain;
 }
 
-// True for a prepared operand beside few real vectors. A candidate that it was not prepared for would split
-// it again, with thousands of thread blocks whose early exits take up to a tenth of the product's time. A
-// batch, whose items share one such launch, was not measured.
-bool has_few_vectors_beside_prepared(const Problem& problem, std::int64_t few) {
+// True if one operand is prepared and the other has few real vectors. A candidate for which the operand was
+// not prepared would split it again, and the early exits of that split's thousands of thread blocks would
+// take up to a tenth of the product's time. False for batches, whose items share the launch: they were not
+// measured.
+bool multiplies_prepared_by_few(const Problem& problem, std::int64_t few) {
   if (problem.complex || problem.batch_count > 1) return false;
   return (problem.prepared_b && problem.m <= few) || (problem.prepared_a && problem.n <= few);
 }
 
-// Removes candidates that cost too much where they are not selected. A chain keeps its widest one, since
-// operands that no emulation accepts take several times as long as others, and the widest of those that cost
-// as little as any: of a fast product only these two, since two splits cost more than fp16x3 saves.
+// Removes candidates whose early exits cost more than the candidates save. A prepared operand that few
+// vectors multiply keeps the candidate for which it was prepared. A product of few microseconds keeps two:
+// the widest of the cheapest, and the widest of all, since operands that no emulation accepts take several
+// times as long as others. It does without the candidate by mean depth (fp16x3), which saves less than its
+// second split costs.
 void drop_candidates(Emulations& chain, double microseconds, const Problem& problem,
                      const DeviceThresholds& thresholds) {
-  if (has_few_vectors_beside_prepared(problem, thresholds.few_vectors)) {
-    chain = {.by_mean_depth = std::nullopt, .by_range = {chain.by_range.front()}};
+  if (multiplies_prepared_by_few(problem, thresholds.few_vectors)) {
+    chain = {.by_mean_depth = std::nullopt, .others = {chain.others.front()}};
   } else if (microseconds < thresholds.two_candidates_time && chain.size() > 2) {
-    chain = {.by_mean_depth = std::nullopt, .by_range = {chain.by_range.front(), chain.by_range.back()}};
+    chain = {.by_mean_depth = std::nullopt, .others = {chain.others.front(), chain.others.back()}};
   }
 }
 
-// Removes mean depths that the splits do not always compute. The split that computes ranges itself computes
-// mean depths only for the first candidate's fp16 slices; the kernel that computes ranges before the split
-// always does. Scalars in device memory and workspace limits decide which of them runs, and selection may not
-// depend on that.
+// Removes acceptance by mean depth unless mean depths are computed in every call. Ranges are computed by a
+// kernel before the split, which always computes mean depths, or by the split itself, which computes them for
+// fp16 slices of the first candidate alone. Scalars in device memory and workspace limits decide which of the
+// two it is, and the selection may not depend on these.
 void drop_unreliable_mean_depths(std::vector<Candidate>& chain) {
   const Candidate& first = chain.front();
   if (first.acceptance.mean_depth > 0 && first.program.format().id == FormatId::fp16) return;
   for (Candidate& candidate : chain) candidate.acceptance.mean_depth = 0;
 }
 
-// Returns the chain; a candidate that accepts by mean depth is its first. `wide` is by_range.front() before
-// candidates were dropped: prepared operands get its slices.
-DeviceFallbackChain chain_of(Emulations chain, const Candidate& wide) {
-  DeviceFallbackChain result{.candidates = std::move(chain.by_range), .candidate_when_prepared = {}};
-  if (chain.by_mean_depth) {
-    result.candidates.insert(result.candidates.begin(), *chain.by_mean_depth);
-    result.candidate_when_prepared = wide;
+// Returns the emulations as a chain that begins with by_mean_depth, if there is such a candidate.
+// `for_prepared` is the candidate whose slices prepared operands get: others.front() before candidates were
+// dropped.
+DeviceFallbackChain chain_of(Emulations emulations, const Candidate& for_prepared) {
+  DeviceFallbackChain result{.candidates = std::move(emulations.others), .candidate_when_prepared = {}};
+  if (emulations.by_mean_depth) {
+    result.candidates.insert(result.candidates.begin(), *emulations.by_mean_depth);
+    result.candidate_when_prepared = for_prepared;
   }
   drop_unreliable_mean_depths(result.candidates);
   return result;
 }
 
-// Returns the emulations if they are expected to be faster than native; else none, but prepared operands may
-// still get the slices of the first. A device whose times were not measured gets none.
+// Returns the emulations if they are expected to be faster than native. Else returns none, but still names
+// the candidate for prepared operands, since a call that saves the split may be faster. A device whose times
+// were not measured gets neither.
 DeviceFallbackChain faster_emulations(const Plan& plan, Emulations chain) {
   const Problem& problem = plan.problem;
   if (std::min({problem.m, problem.n, problem.k, problem.batch_count}) == 0) return {};
-  const Candidate wide = chain.by_range.front();
-  const Program& program = wide.program;
-  if (!is_fused(plan, wide) && !program.multiplies_elements() && !wide.acceptance.by_norms()) return {};
+  const Candidate for_prepared = chain.others.front();
+  const Program& program = for_prepared.program;
+  if (!is_fused(plan, for_prepared) && !program.multiplies_elements() && !for_prepared.acceptance.by_norms())
+    return {};
   const DeviceEngine& device = *plan.engine->device();
   const DeviceThresholds thresholds = device.thresholds();
-  const auto times = device.expected_times({program.schedule, program.format().id, element_type(problem),
-                                            problem.m, problem.n, problem.k, problem.batch_count,
-                                            problem.prepared_a, problem.prepared_b});
+  const auto times = device.expected_times({.schedule = program.schedule,
+                                            .format = program.format().id,
+                                            .type = element_type(problem),
+                                            .m = problem.m,
+                                            .n = problem.n,
+                                            .k = problem.k,
+                                            .items = problem.batch_count,
+                                            .prepared_a = problem.prepared_a,
+                                            .prepared_b = problem.prepared_b,
+                                            .is_aligned = has_aligned_lines(problem)});
   if (!times) return {};
   const bool is_fast = times->emulated < thresholds.two_candidates_time &&
-                       !has_few_vectors_beside_prepared(problem, thresholds.few_vectors);
+                       !multiplies_prepared_by_few(problem, thresholds.few_vectors);
   const double max_time_ratio = is_fast
                                     ? std::min(thresholds.max_time_ratio, thresholds.max_time_ratio_if_fast)
                                     : thresholds.max_time_ratio;
   if (!plan.request.assumes_gain && times->emulated >= max_time_ratio * times->native)
-    return {.candidates = {}, .candidate_when_prepared = wide};
+    return {.candidates = {}, .candidate_when_prepared = for_prepared};
   drop_candidates(chain, times->emulated, problem, thresholds);
-  return chain_of(std::move(chain), wide);
+  return chain_of(std::move(chain), for_prepared);
 }
 
 DeviceFallbackChain emulations_by_policy(const Plan& plan) {
@@ -192,10 +210,10 @@ DeviceFallbackChain emulations_by_policy(const Plan& plan) {
   Emulations chain = plan.problem.type == OperandType::f32 ? emulations_of(plan)
                      : has_native_fallback(plan)           ? emulations_by_norms(plan)
                                                            : Emulations{};
-  if (chain.by_range.empty()) return {};
+  if (chain.others.empty()) return {};
   if (plan.request.policy == Policy::automatic) return faster_emulations(plan, std::move(chain));
-  const Candidate wide = chain.by_range.front();
-  return chain_of(std::move(chain), wide);
+  const Candidate for_prepared = chain.others.front();
+  return chain_of(std::move(chain), for_prepared);
 }
 
 }  // namespace
@@ -203,8 +221,8 @@ DeviceFallbackChain emulations_by_policy(const Plan& plan) {
 DeviceFallbackChain device_candidates(const Plan& plan) {
   DeviceFallbackChain chain = emulations_by_policy(plan);
   Candidate native{.acceptance = accepts_all};
-  native.fixed_order =
-      !chain.candidates.empty();  // after emulations a kernel of ours, else the vendor library
+  // After emulations a kernel of ours multiplies, since a call of the vendor library cannot be conditional.
+  native.fixed_order = !chain.candidates.empty();
   chain.candidates.push_back(native);
   return chain;
 }

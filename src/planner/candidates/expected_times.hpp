@@ -14,15 +14,16 @@ struct ExpectedTimes {
   double native;
 };
 
-// Expected times of the program, which has weighted sums or residues (ranges, splits, products, recombination
-// and rounding), and of the native product in the problem's own arithmetic. Slices and their products are
-// padded to whole tiles of the engine. Prepared operands already have ranges and slices.
+// Returns the expected times of the emulation (ranges, splits, products, recombination, rounding) and of the
+// native product in the problem's own arithmetic. Precondition: the program recombines weighted sums or
+// residues. Products count in whole tiles of the engine, to which slices are padded. Ranges and slices of
+// prepared operands take no time.
 ExpectedTimes expected_times(const Engine& engine, const Program& program, const Problem& problem);
 
-// Expected time of one element of C, in the units of ExpectedTimes: one term of the program with its share of
-// the splits and of the recombination; and an exact sum of products, at ten to twelve nanoseconds a product
-// on CPUs of about 70 GFLOP/s in FP32.
+// Returns the expected time of one term of the program for one element of C, with its share of splits and
+// recombination, in the units of ExpectedTimes.
 double expected_term(const Engine& engine, const Program& program, const Problem& problem);
+// Returns the expected time of the exact sum of one element of C, in the same units.
 double expected_exact_sum(const Problem& problem);
 
 }  // namespace kintsugi::core

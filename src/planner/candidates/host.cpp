@@ -8,8 +8,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// Returns the native product: under the policy emulate by a program with a fixed order, else the fastest.
-// Double-double products and the reference engine's have only one order.
+// Returns the native product: under the policy emulate in a fixed order, else by the fastest program.
+// Products of double-double numbers, and those of the reference engine, have a fixed order anyway.
 Candidate native_candidate(const Plan& plan) {
   Candidate candidate{.acceptance = accepts_all};
   candidate.fixed_order = plan.request.policy == Policy::emulate || plan.problem.type == OperandType::dd ||
@@ -19,23 +19,24 @@ Candidate native_candidate(const Plan& plan) {
 
 }  // namespace
 
-// Compares products only, since splits and recombination take little time beside them. At n = 1024 sixteen
-// residues of FP64 reached 8.7 GFLOP/s on one core of a Zen 4 (docs/results/log), so thirty are expected
-// to reach about 4.6; the native loop reached 4.3 there.
+// Compares the times of products only, since splits and recombination take little time beside them. At n =
+// 1024 sixteen residues of FP64 reached 8.7 GFLOP/s on one core of a Zen 4 (docs/results/log), so that thirty
+// are expected to reach about 4.6; the native double-double loop reached 4.3 there.
 bool beats_native_double_double(const Plan& plan, const std::vector<Candidate>& chain) {
-  constexpr std::int64_t least = 1024;
+  constexpr std::int64_t min_size = 1024;
   const Problem& problem = plan.problem;
-  if (problem.type != OperandType::dd || std::min({problem.m, problem.n, problem.k}) < least) return false;
+  if (problem.type != OperandType::dd || std::min({problem.m, problem.n, problem.k}) < min_size) return false;
   return relative_cost(*plan.engine, chain.front().program) < plan.engine->native_double_double_time();
 }
 
 std::vector<Candidate> host_candidates(const Plan& plan) {
-  const bool native = native_meets(plan.contract, plan.problem);
+  const bool native_follows = native_meets(plan.contract, plan.problem);
   const Policy policy = plan.request.policy;
   std::vector<Candidate> chain;
   if (policy != Policy::native)
-    chain = proved_emulations(plan, {.all = policy == Policy::emulate || !native, .native_follows = native});
-  if (native) chain.push_back(native_candidate(plan));
+    chain = proved_emulations(plan, {.include_slower = policy == Policy::emulate || !native_follows,
+                                     .native_follows = native_follows});
+  if (native_follows) chain.push_back(native_candidate(plan));
   return chain;
 }
 

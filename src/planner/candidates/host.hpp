@@ -7,13 +7,12 @@
 
 namespace kintsugi::core {
 
-// True if residues are expected to be faster than the native double-double product. `chain`: the checked
-// candidates.
+// True if the checked candidates `chain` are expected to be faster than the native double-double product.
 bool beats_native_double_double(const Plan& plan, const std::vector<Candidate>& chain);
 
-// Returns the emulations that are proved to meet the contract (under the policy automatic only those expected
-// to be faster than a native product that meets it), followed by the native product if it meets the contract.
-// Empty if nothing meets it.
+// Returns the emulations that are proved to meet the contract, followed by the native product if it meets the
+// contract. If it does, the policy automatic leaves out emulations that are not expected to be faster. Empty
+// if nothing meets the contract.
 std::vector<Candidate> host_candidates(const Plan& plan);
 
 }  // namespace kintsugi::core

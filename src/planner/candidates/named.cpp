@@ -11,7 +11,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// Returns the accumulator for a scheme that was named; fails if the engine does not offer the one named.
+// Returns the accumulator for a scheme that was named. Fails with not_supported if the engine offers none, or
+// not the one that was named.
 Accumulator select_accumulator(const Plan& plan, const Program& program) {
   const Engine& engine = *plan.engine;
   const Format& format = program.format();
@@ -95,7 +96,8 @@ Candidate named_candidate(const Plan& plan) {
 std::int32_t largest_exponent(const Candidate& candidate, std::int64_t k) {
   if (candidate.scheme->adapt == nullptr) return Acceptance::any;
   if (candidate.scheme->fits_residuals()) return candidate.program.format().max_exponent;
-  const auto unchanged = [&](std::int32_t exponent) {
+  // Tests the exponent of both operands' largest magnitudes.
+  const auto leaves_program_unchanged = [&](std::int32_t exponent) {
     Program program = candidate.program;
     RangeSummary summary;
     summary.largest = exponent;
@@ -107,8 +109,8 @@ std::int32_t largest_exponent(const Candidate& candidate, std::int64_t k) {
     return program.split_a == candidate.program.split_a && program.split_b == candidate.program.split_b;
   };
   std::int32_t exponent = 127;
-  while (exponent > -149 && !unchanged(exponent)) --exponent;
-  if (unchanged(exponent)) return exponent;
+  while (exponent > -149 && !leaves_program_unchanged(exponent)) --exponent;
+  if (leaves_program_unchanged(exponent)) return exponent;
   fail(Status::not_supported,
        "scheme {} is fitted to the operands' exponents, which the host does not know of matrices in device "
        "memory",

@@ -5,13 +5,13 @@
 
 namespace kintsugi::core {
 
-// Returns the named scheme, which runs at any cost. Fails with bad_setting if no scheme has the name, and
-// with not_supported if the scheme does not go with the operands or the engine.
+// Returns the named scheme as a candidate for all operands, whatever it costs. Fails with bad_setting if no
+// scheme has the name, and with not_supported if the operands or the engine do not allow the scheme.
 Candidate named_candidate(const Plan& plan);
 
-// Largest exponent of operands that a device can take with this scheme: a device fits residuals
-// (Scheme::fitted_groups) but makes none of the other changes of a scheme's `adapt`. Fails if the program has
-// to be fitted for every operand.
+// Returns the largest exponent of operands for which a device can run the scheme. A device fits residuals
+// (Scheme::fitted_groups) but makes no other change of a scheme's `adapt`, so that `adapt` may not change the
+// program for these operands. Fails with not_supported if it changes the program for all operands.
 std::int32_t largest_exponent(const Candidate& candidate, std::int64_t k);
 
 }  // namespace kintsugi::core

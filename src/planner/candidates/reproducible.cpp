@@ -41,19 +41,27 @@ void check_request(const Plan& plan) {
   }
 }
 
-// Largest integer e with 2^e < limit.
+// Returns the largest integer e with 2^e < limit.
 int exponent_below(double limit) {
   const int exponent = std::ilogb(limit);
   return std::ldexp(1.0, exponent) < limit ? exponent : exponent - 1;
 }
 
-// Acceptance by exponents. A grid's unit is at most u_i = 2^(1 - top) times the power of two of a row's
-// largest exponent L_i, since the scale counts an exponent one higher at most, and |a_ip| < 2^(L_i + 1).
-// Pairs of non-zero elements lose at most u_i / 2 |b_pj| + v_j / 2 |a_ip| + u_i v_j / 4 each, together less
-// than pairs * 2^(2 - top) 2^(L_i + L_j) (1 + 2^-top), and |A||B| is at least pairs * 2^(L_i + L_j - depth)
-// (are_within_depth()), or by element 2^-range of both largest: relative to |a_ip||b_pj| a pair loses at most
-// 2^(1 - top + range). The last rounding adds u. Coefficients are integers times u, so a strict comparison
-// leaves room for the factor.
+// Returns the acceptance by exponents, which proves the contract as follows. L_i is the largest exponent of
+// row i, so that |a_ip| < 2^(L_i + 1); L_j is that of column j. Row i has the grid's unit u_i <= 2^(1 - top +
+// L_i), since the scale is that of an exponent which is at most one higher; column j has v_j.
+//
+// The rounded operands' product of a pair of non-zero elements differs from the pair's by at most
+//
+//   u_i / 2 |b_pj| + v_j / 2 |a_ip| + u_i v_j / 4.
+//
+// - Mean depth: all pairs together lose less than pairs * 2^(2 - top + L_i + L_j) (1 + 2^-top), and |A||B| is
+//   at least pairs * 2^(L_i + L_j - depth) (are_within_depth()).
+// - Dynamic range: an element is at least 2^-range of its vector's largest, so that every pair loses at most
+//   2^(1 - top + range) (1 + 2^-top) |a_ip||b_pj|.
+//
+// The last rounding adds u. Coefficients are integers times u, so that a strict comparison without the factor
+// 1 + 2^-top is also true with it.
 Acceptance acceptance_of(const Plan& plan) {
   const double allowed = plan.contract.coefficient - unit_roundoff(plan.problem.type);
   Acceptance acceptance;
@@ -62,7 +70,8 @@ Acceptance acceptance_of(const Plan& plan) {
   return acceptance;
 }
 
-// Residues of as many moduli as hold sums of k products of the grid's integers.
+// Returns the candidate by residues of as many moduli as hold sums of k products of the grid's integers;
+// nothing if even all moduli do not.
 std::optional<Candidate> by_residues(const Plan& plan) {
   const auto k = static_cast<std::uint64_t>(std::max<std::int64_t>(plan.problem.products(), 1));
   const int bits = 2 * grid_bits + static_cast<int>(std::bit_width(k - 1));
@@ -76,6 +85,8 @@ std::optional<Candidate> by_residues(const Plan& plan) {
   return candidate;
 }
 
+// Returns the candidate on the grid: by the scheme that was named, else by the one that is faster on the
+// engine.
 std::optional<Candidate> grid_candidate(const Plan& plan) {
   const std::string& scheme = plan.request.scheme;
   auto words = scheme == schemes::ozaki2.name ? std::nullopt : offered(plan, schemes::int52);
@@ -86,11 +97,12 @@ std::optional<Candidate> grid_candidate(const Plan& plan) {
              : residues;
 }
 
-// Returns the candidates of `exact`, of which all give the same bits, so that one may be left out.
+// Returns the candidates of `exact`, at most one less than a plan may have. All give the same bits, so that
+// one may be left out: the third, which has one modulus more than the second.
 std::vector<Candidate> exact_candidates(const Plan& plan) {
-  Plan exact = plan;
-  exact.contract = {.accuracy = {Accuracy::Kind::exact}};
-  std::vector<Candidate> chain = checked_emulations(exact);
+  Plan exact_plan = plan;
+  exact_plan.contract = {.accuracy = {Accuracy::Kind::exact}};
+  std::vector<Candidate> chain = checked_emulations(exact_plan);
   if (chain.size() == Plan::max_candidates) chain.erase(chain.begin() + 2);
   return chain;
 }

@@ -3,9 +3,9 @@
 //   a' = RN(2^s_i a)  with max_p |a'_ip| < 2^51 - 2^44          likewise the columns of B
 //   C  = RN(alpha 2^-(s_i + t_j) sum over p of a'_ip b'_pj + beta C)      exact but for this rounding
 //
-// The integers and the rounding are the same whether words of 52 bits (int52) or residues (ozaki2) multiply.
-// C is the correctly rounded result, which has the same bits by every program, where exponents do not prove
-// that this grid keeps the contract of the operands' type.
+// The integers and the rounding are the same whether words of 52 bits (int52) or residues (ozaki2) are
+// multiplied. Where exponents do not prove that this grid keeps the contract of the operands' type, C is the
+// correctly rounded result, which has the same bits by every program.
 #pragma once
 
 #include <vector>
@@ -14,9 +14,10 @@
 
 namespace kintsugi::core {
 
-// Returns the grid's candidate, by the scheme that was named (int52 or ozaki2) or the engine's faster one,
-// and after it those of `exact`. Double-double operands have the latter alone. Fails with
-// contract_unreachable under the policy native or another scheme, and with not_supported on a device.
+// Returns a candidate on the grid, by the scheme that was named (int52 or ozaki2) or the one that is faster
+// on the engine, and after it the candidates of `exact`. Double-double operands have the candidates of
+// `exact` alone. Fails with contract_unreachable under the policy native or with another scheme, and with
+// not_supported on a device.
 std::vector<Candidate> reproducible_candidates(const Plan& plan);
 
 }  // namespace kintsugi::core

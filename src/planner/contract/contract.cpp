@@ -6,9 +6,11 @@ namespace kintsugi::core {
 
 namespace {
 
-// A coefficient little larger than the last rounding's requires the correctly rounded result.
+// Returns Contract::checked_coefficient. A tolerance that is little larger than the last rounding's error
+// requires the correctly rounded result, as 0 does.
 double checked_coefficient(const Contract& contract, OperandType type) {
-  if (contract.accuracy.is_reproducible()) return 0;  // elements that the grid is not proved for
+  // Elements for which the grid of `reproducible` is not proved are correctly rounded.
+  if (contract.accuracy.is_reproducible()) return 0;
   if (contract.accuracy.is_of_type()) return contract_coefficient(contract.accuracy, 1);
   return contract.coefficient >= 2 * unit_roundoff(type) ? contract.coefficient : 0;
 }

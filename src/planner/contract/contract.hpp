@@ -11,11 +11,11 @@ namespace kintsugi::core {
 // The contract |C - AB| <= coefficient * (|A||B|)_ij, before alpha and beta.
 struct Contract {
   Accuracy accuracy;  // named by the caller, or that of the operands' type
-  // Coefficient for the problem's number of products. 0 if a scheme was named without an accuracy: then only
-  // the scheme's own bound holds.
+  // Coefficient for the problem's inner length. 0 if a scheme was named without an accuracy: then only the
+  // scheme's own bound holds.
   double coefficient = 0;
-  // Coefficient that an element check proves. For an accuracy of a type it is the contract at k = 1, since
-  // the growth with k would allow a coarse split whose error the native product never has.
+  // Coefficient that an element check has to prove. For an accuracy of a type it is the contract at k = 1: a
+  // contract that grows with k would allow a coarse split with errors that a native product never has.
   double checked_coefficient = 0;
 };
 

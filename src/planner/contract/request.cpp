@@ -12,7 +12,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// The settings table has checked the text already.
+// Reads the value of the setting `accuracy`, which the settings table has checked already.
 std::optional<Accuracy> read_accuracy(const std::string& text) {
   if (text.empty()) return std::nullopt;
   if (text == "exact") return Accuracy{Accuracy::Kind::exact};
@@ -68,7 +68,8 @@ void resolve_scheme_against_accuracy(Settings& settings, const Problem& problem)
   const std::string name = settings[SettingId::scheme].value;
   const std::string text = settings[SettingId::accuracy].value;
   const auto accuracy = read_accuracy(text);
-  // A scheme named beside `reproducible` selects the products of its grid: candidates/reproducible.cpp.
+  // Beside `reproducible` the scheme names the products on its grid (candidates/reproducible.cpp), which meet
+  // it.
   const Scheme* scheme =
       name.empty() || !accuracy || accuracy->is_reproducible() ? nullptr : find_scheme(name);
   if (scheme == nullptr || !scheme->operands.contains(problem.type) || problem.products() == 0) return;

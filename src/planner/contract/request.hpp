@@ -1,5 +1,5 @@
-// The caller's request to a plan: the settings in force, parsed once. Lower modules do not parse or compare
-// their text.
+// The caller's request to a plan: the settings in force, parsed once, so that no other file parses or
+// compares their texts.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace kintsugi::core {
 
-// Error of C that is allowed: that of products in a type, one rounding (exact), or a tolerance. A
-// reproducible product has the error of its type, and bits that depend on operands and scalars alone.
+// Error that C may have: that of products in a type, one rounding (exact), or a tolerance. A reproducible
+// product has at most the error of its type, and bits that depend on operands and scalars alone.
 struct Accuracy {
   enum class Kind : std::uint8_t { by_type, exact, tolerance, reproducible };
 
@@ -34,27 +34,27 @@ constexpr Accuracy accuracy_of_type(OperandType type) { return {Accuracy::Kind::
 // `automatic` emulates where that is expected to be faster.
 enum class Policy : std::uint8_t { automatic, emulate, native };
 
-// Name of the native product where a scheme is named. Its underflow and overflow are not tested, unless an
-// accuracy is set too.
+// Name by which the setting `scheme` selects the native product. Underflow and overflow in its sums are
+// tested only if an accuracy is set too.
 inline constexpr std::string_view native_scheme = "native";
 
 struct PlanRequest {
   std::optional<Accuracy> accuracy;  // nothing: accuracy of the operands' type
-  std::string scheme;                // name of the program to run; empty: selected by the policy
-  std::string engine;                // name; empty: any
+  std::string scheme;                // name of the scheme to run; empty: the policy selects
+  std::string engine;                // name of the engine; empty: any
   Policy policy = Policy::automatic;
   std::optional<Accumulator> accumulator;
   std::size_t workspace_limit = 0;  // bytes; 0: no limit
   int threads = 0;                  // 0: all available
-  // The policy automatic takes an emulation to be faster wherever there is one: calibration measures the
-  // fallback chains that it would choose.
+  // True: the policy automatic assumes that every emulation is faster than native. Calibration measures the
+  // fallback chains that result.
   bool assumes_gain = false;
 
   bool is_reproducible() const { return accuracy && accuracy->is_reproducible(); }
 };
 
-// Returns the settings after a reset: of two settings that exclude each other, the one from the less specific
-// source gets its default. Fails with bad_setting or contract_unreachable if both come from the same source.
+// Returns the settings, but of two that contradict each other the one from the less specific source has its
+// default. Fails with bad_setting or contract_unreachable if both come from the same source.
 Settings without_contradictions(Settings settings, const Problem& problem);
 
 // Parses the settings. Fails with bad_setting if the accumulator does not exist.

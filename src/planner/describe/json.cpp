@@ -34,8 +34,8 @@ const char* rounding_name(Rounding rounding) {
   return "";
 }
 
-// Names in documents. Readers of format version 1 know the first two, which therefore were not renamed with
-// their enumerators.
+// Returns the name of the kind in documents. The first two names differ from the enumerators, which were
+// renamed, since readers of format version 1 know these names.
 const char* kind_name(SplitKind kind) {
   switch (kind) {
     case SplitKind::rounded_residuals: return "hi_lo";
@@ -138,8 +138,11 @@ Json candidate_json(const Candidate& candidate) {
 }
 
 void add_bounds(Json& json, const Program& program, Accumulator accumulator, std::int64_t k) {
-  json["bound_in_window"] = bound_json(error_bound(program, accumulator, k, true, true));
-  json["bound_outside_window"] = bound_json(error_bound(program, accumulator, k, false, false));
+  constexpr bool inside_window = true;  // argument of error_bound(): operands are in the window of the split
+  constexpr bool outside_window = false;
+  json["bound_in_window"] = bound_json(error_bound(program, accumulator, k, inside_window, inside_window));
+  json["bound_outside_window"] =
+      bound_json(error_bound(program, accumulator, k, outside_window, outside_window));
 }
 
 }  // namespace kintsugi::core

@@ -15,15 +15,16 @@ using Json = nlohmann::ordered_json;
 // Returns the keys that every document begins with. Readers refuse a format_version unknown to them.
 Json json_document(const char* format, int format_version = 1);
 
-// Returns the document as text. File names need not be UTF-8: invalid bytes are replaced.
+// Returns the document as text. Bytes that are no UTF-8, as file names may contain, are replaced.
 std::string text_of(const Json& json);
 
 Json split_json(const SplitRule& rule);
-// `name`: the scheme's name with the parameters of the program.
+// Describes a scheme with this program. `name`: the scheme's name with the parameters of the program.
 Json scheme_json(const Scheme& scheme, const std::string& name, const Program& program);
 Json candidate_json(const Candidate& candidate);
 
-// Adds the error bounds of operands inside the windows of both splits, and of any operands without overflow.
+// Adds two error bounds of the program: for operands inside the windows of both splits, and for all operands
+// without overflow.
 void add_bounds(Json& json, const Program& program, Accumulator accumulator, std::int64_t k);
 
 }  // namespace kintsugi::core

@@ -11,8 +11,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// Version 1 had other names for members of candidates; problem and settings, which are read back, are the
-// same.
+// Version 1 had other names for members of candidates. It is still read, since problem and settings, which
+// alone are read back, are the same.
 constexpr int format_version = 2;
 
 Json plan_candidate_json(const Plan& plan, const Candidate& candidate) {
@@ -53,7 +53,7 @@ std::int64_t read_integer(const Json& json, const char* name) {
   return value.get<std::int64_t>();
 }
 
-// Returns the index of the value among the words that descriptions contain.
+// Returns the index of the member's value in `words`, the values that descriptions have.
 std::int32_t read_word(const Json& json, const char* name, std::initializer_list<const char*> words) {
   const std::string value = json.at(name).get<std::string>();
   const auto found = std::find(words.begin(), words.end(), value);
@@ -78,11 +78,12 @@ Problem read_problem(const Json& json) {
   problem.ldc = read_integer(json, "ldc");
   problem.op_a = read_op(json, "op_a");
   problem.op_b = read_op(json, "op_b");
+  const std::int32_t type_index = read_word(json, "type", {"fp32", "fp64", "c32", "c64", "dd"});
   constexpr std::array types{OperandType::f32, OperandType::f64, OperandType::f32, OperandType::f64,
                              OperandType::dd};
-  const std::int32_t type = read_word(json, "type", {"fp32", "fp64", "c32", "c64", "dd"});
-  problem.type = types[type];
-  problem.complex = type == 2 || type == 3;
+  constexpr std::array are_complex{false, false, true, true, false};
+  problem.type = types[type_index];
+  problem.complex = are_complex[type_index];
   problem.layout = static_cast<Layout>(read_word(json, "layout", {"column-major", "row-major"}));
   problem.batch_kind = static_cast<BatchKind>(read_word(json, "batch_kind", {"strided", "pointers"}));
   problem.batch_count = read_integer(json, "batch_count");

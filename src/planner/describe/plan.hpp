@@ -10,8 +10,8 @@ namespace kintsugi::core {
 
 std::string describe_plan(const Plan& plan);
 
-// Problem and settings of a plan's description, for reading a plan back. Reading fails with invalid_argument
-// if the text is not such a description of a known major version.
+// Problem and settings of a plan's description, from which the plan can be made again. Reading fails with
+// invalid_argument if the text is no description of a plan in a known format version.
 struct PlanDescription {
   Problem problem;  // as in the description, unchecked
   SettingLayer settings;

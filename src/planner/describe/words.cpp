@@ -50,6 +50,7 @@ std::string split_words(const SplitRule& rule) {
   return words;
 }
 
+// Returns words that follow the number of products.
 std::string term_words(const Program& program) {
   if (program.multiplies_elements())
     return "two of complex elements a modulus where -1 is a square, three a modulus elsewhere";
@@ -58,9 +59,8 @@ std::string term_words(const Program& program) {
   const Schedule& schedule = program.schedule;
   std::string words;
   for (const Term& term : schedule.terms) {
+    if (term.rescales) words = fmt::format("2^{} ({})", schedule.rescale_exponent, words);
     if (!words.empty()) words += " + ";
-    if (term.rescales)
-      words = fmt::format("2^{} ({}) + ", schedule.rescale_exponent, words.substr(0, words.size() - 3));
     words += fmt::format("a{} b{}", static_cast<int>(term.a), static_cast<int>(term.b));
   }
   return words;
@@ -130,7 +130,8 @@ std::string candidate_words(const Plan& plan, const Candidate& candidate) {
   return words + acceptance_words(candidate.acceptance);
 }
 
-std::string choice_words(const Plan& plan) {
+// Returns the reason of the fallback chain.
+std::string reason_words(const Plan& plan) {
   const std::string& scheme = plan.request.scheme;
   if (!scheme.empty()) {
     const std::string words = fmt::format("Scheme {} was named, so it runs whatever it costs", scheme);
@@ -166,10 +167,10 @@ std::vector<std::string> plan_words(const Plan& plan) {
       problem.n, problem.k, problem.batch_count, operand_words(problem), prepared_words(problem),
       plan.engine->name(), plan.engine->details(), plan.threads, plan.threads == 1 ? "" : "s"));
   for (const std::string& warning : plan.warnings) words.push_back("Warning: " + warning + ".");
-  words.push_back(choice_words(plan));
-  for (std::size_t r = 0; r < plan.candidates.size(); ++r) {
-    const std::string number = plan.candidates.size() == 1 ? "" : fmt::format("{}. ", r + 1);
-    words.push_back(number + candidate_words(plan, plan.candidates[r]));
+  words.push_back(reason_words(plan));
+  for (std::size_t index = 0; index < plan.candidates.size(); ++index) {
+    const std::string number = plan.candidates.size() == 1 ? "" : fmt::format("{}. ", index + 1);
+    words.push_back(number + candidate_words(plan, plan.candidates[index]));
   }
   if (problem.complex && plan.widest_emulation() != nullptr) {
     words.push_back(

@@ -1,4 +1,5 @@
-// Sizes of the blocks of C that each have their own number of slices (dgemm-tc, section 4.2).
+// Size of the blocks of C into which Ozaki scheme I divides C: each has its own number of slices (dgemm-tc,
+// section 4.2).
 #pragma once
 
 #include <algorithm>
@@ -8,7 +9,8 @@
 
 namespace kintsugi::core {
 
-// Rows or columns of each block if a length is cut into the fewest equal blocks of at most `max_edge`.
+// Returns the rows or columns of a block if `length` of them are cut into the fewest blocks of equal size
+// that have at most `max_edge`.
 inline std::int64_t block_edge(std::int64_t length, std::int64_t max_edge) {
   return divide_up(length, divide_up(length, std::min(max_edge, length)));
 }

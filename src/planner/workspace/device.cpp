@@ -11,7 +11,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// Rows and columns of the sums of one tile; a column of C has `sums_per_column` columns of sums.
+// Returns the rows and columns of the sums of one tile; a column of C has `sums_per_column` columns of sums.
 DeviceTileSize tile_size(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
                          std::int64_t sums_per_column) {
   return {round_up(std::min(blocking.m, plan.engine->device()->tile()), sums_multiple),
@@ -45,7 +45,7 @@ std::int64_t tile_columns(const Plan& plan, const Candidate& candidate) {
 
 bool begins_with_selection(const Plan& plan) {
   return plan.problem.batch_count == 1 && !plan.is_native() && !is_ozaki1(plan) &&
-         !has_tiles(plan.candidates.front().program);  // tiles are counted with the split
+         !has_tiles(plan.candidates.front().program);  // tiles are counted in the report before the selection
 }
 
 bool is_ozaki1(const Plan& plan) {
@@ -87,7 +87,9 @@ DeviceBlockMemory lay_out_block(const Plan& plan, const Candidate& candidate, co
   DeviceBlockMemory memory;
   memory.a = take_slices(program.split_a, blocking.m);
   memory.b = take_slices(program.split_b, vectors_per_column(plan, candidate) * blocking.n);
-  memory.sums = make_accumulators(program.sum_type(true), tile.rows, tile.columns, program.schedule.sums());
+  constexpr bool reduces_sums_modulo = true;  // devices store sums of residues modulo the moduli
+  memory.sums = make_accumulators(program.sum_type(reduces_sums_modulo), tile.rows, tile.columns,
+                                  program.schedule.sums());
   memory.sums.data = workspace.take(memory.sums.bytes());
   memory.scratch = workspace.take(scratch);
   return memory;
@@ -104,13 +106,13 @@ std::size_t block_bytes(const Plan& plan, const Candidate& candidate, const Bloc
 Blocking candidate_blocking(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
   if (!candidate.checked) return blocking;
   const std::size_t max_bytes = block_bytes(plan, *plan.checked_candidate(), blocking) / 2 * 3;
-  Blocking part = blocking;
-  while (block_bytes(plan, candidate, part) > max_bytes) {
-    const Blocking smaller = smaller_blocking(part, block_multiple(plan));
-    if (smaller == part) break;
-    part = smaller;
+  Blocking divided = blocking;
+  while (block_bytes(plan, candidate, divided) > max_bytes) {
+    const Blocking smaller = smaller_blocking(divided, block_multiple(plan));
+    if (smaller == divided) break;
+    divided = smaller;
   }
-  return part;
+  return divided;
 }
 
 std::size_t max_block_bytes(const Plan& plan, const Blocking& blocking) {

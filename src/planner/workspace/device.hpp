@@ -1,4 +1,4 @@
-// Parts of C that a fallback chain on a device multiplies at a time, and their memory.
+// Blocks and tiles of C that a fallback chain on a device multiplies one after the other, and their memory.
 #pragma once
 
 #include <cstddef>
@@ -14,28 +14,31 @@
 
 namespace kintsugi::core {
 
-// Multiple of rows and columns of sums in device memory: aligned for every kernel of the vendor library.
+// Rows and columns of sums in device memory are multiples of this number, which aligns them for every kernel
+// of the vendor library.
 inline constexpr std::int64_t sums_multiple = 16;
 
-// True if elements are summed exactly, without slices and products of an engine.
+// True if all elements are summed exactly, without slices and products of an engine.
 bool sums_exactly(const Plan& plan);
+// True if the plan runs Ozaki scheme I, which is a plan's only candidate.
 bool is_ozaki1(const Plan& plan);
+// True if candidates are accepted by norms; they are the first of the chain.
 bool needs_norms(const Plan& plan);
 // True if a call makes a single selection and writes nothing to the report before it.
 bool begins_with_selection(const Plan& plan);
 
-// Returns the emulations of the fallback chain whose products an engine computes, in order.
+// Returns the candidates that multiply slices, in order: all but native and the superaccumulator.
 std::span<const Candidate> product_candidates(const Plan& plan);
 
 // Vectors of op(B), and columns of sums, for each column of C: two where the parts of complex elements are
 // multiplied as real columns, else one.
 std::int64_t vectors_per_column(const Plan& plan, const Candidate& candidate);
 
-// Columns of C in a tile, so that no product has more columns than the engine's tile. Checked magnitudes
-// count as real columns.
+// Returns the columns of C in a tile whose products have at most as many columns as the engine's tile.
+// Checked candidates also multiply magnitudes, as real columns: two for a complex column.
 std::int64_t tile_columns(const Plan& plan, const Candidate& candidate);
 
-// Size of a tile of the real product of magnitudes that checks elements.
+// Returns the size of a tile of the real product of magnitudes, by which elements are checked.
 DeviceTileSize checked_tile_size(const Plan& plan, const Blocking& blocking);
 
 // Memory of one batch item, independent of its candidates.
@@ -58,14 +61,15 @@ struct DeviceBlockMemory {
 DeviceBlockMemory lay_out_block(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
                                 Workspace& workspace);
 
-// Returns the parts of a block that a candidate multiplies at a time. A later checked candidate, which seldom
-// runs, takes at most half as much memory again as the first one, if the block can be divided so far.
+// Returns the size of the blocks into which a candidate divides a block of the plan. A later checked
+// candidate seldom runs, so it divides the block until it takes at most 1.5 times the memory of the first
+// checked candidate, or the block cannot be divided further.
 Blocking candidate_blocking(const Plan& plan, const Candidate& candidate, const Blocking& blocking);
 
-// Bytes of a block for the candidate that needs most.
+// Returns the bytes of a block for the candidate that needs most.
 std::size_t max_block_bytes(const Plan& plan, const Blocking& blocking);
 
-// Bytes of workspace that execution takes.
+// Returns the bytes of workspace that an execution takes.
 std::size_t device_workspace_bytes(const Plan& plan, const Blocking& blocking);
 
 }  // namespace kintsugi::core

@@ -15,12 +15,12 @@ Slices take_magnitudes(const Plan& plan, const SplitRule& rule, std::int64_t vec
 }
 
 DeviceOpenElements take_open_elements(const Blocking& blocking, Workspace& workspace) {
-  DeviceOpenElements open;
-  open.state = workspace.take_array<DeviceCheckState>(1);
-  open.masks_per_column = DeviceOpenElements::masks_for_rows(blocking.m);
-  open.masks = workspace.take_array<std::uint32_t>(open.masks_per_column, blocking.n);
-  open.list = workspace.take_array<std::uint32_t>(open.masks_per_column, blocking.n);
-  return open;
+  DeviceOpenElements elements;
+  elements.state = workspace.take_array<DeviceCheckState>(1);
+  elements.masks_per_column = DeviceOpenElements::masks_for_rows(blocking.m);
+  elements.masks = workspace.take_array<std::uint32_t>(elements.masks_per_column, blocking.n);
+  elements.list = workspace.take_array<std::uint32_t>(elements.masks_per_column, blocking.n);
+  return elements;
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ DeviceCheckedMemory lay_out_device_checked(const Plan& plan, const Blocking& blo
   DeviceCheckedMemory memory;
   memory.rounding_bounds_a = workspace.take_array<RoundingBound>(problem.m);
   memory.rounding_bounds_b = workspace.take_array<RoundingBound>(problem.vectors_b());
-  memory.open = take_open_elements(blocking, workspace);
+  memory.open_elements = take_open_elements(blocking, workspace);
   if (!allows_error(plan)) return memory;
   memory.ranges_a = workspace.take_array<VectorRange>(problem.m);
   memory.ranges_b = workspace.take_array<VectorRange>(problem.vectors_b());

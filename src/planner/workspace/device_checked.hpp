@@ -14,20 +14,22 @@
 
 namespace kintsugi::core {
 
-// Rows and columns of the sums of the largest tile.
+// Rows and columns of the sums of a tile, of the largest one if tiles differ.
 struct DeviceTileSize {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
 };
 
-// True if the contract allows errors: then a lower bound of |A||B| can prove elements.
+// True if the contract allows errors. A product of magnitudes, which bounds |A||B| from below, can prove
+// elements then.
 bool allows_error(const Plan& plan);
 
 struct DeviceCheckedMemory {
   RoundingBound* rounding_bounds_a = nullptr;
   RoundingBound* rounding_bounds_b = nullptr;
-  DeviceOpenElements open;  // open elements of one block of C
-  // Ranges, slices and sums of magnitudes, whose scales differ from the residues'; if allows_error().
+  DeviceOpenElements open_elements;  // open elements of one block of C
+  // Ranges, slices and sums of magnitudes, if allows_error(). Their scales are not those of the residues, so
+  // they have ranges of their own.
   VectorRange* ranges_a = nullptr;
   VectorRange* ranges_b = nullptr;
   Slices slices_a;
@@ -37,7 +39,8 @@ struct DeviceCheckedMemory {
 DeviceCheckedMemory lay_out_device_checked(const Plan& plan, const Blocking& blocking,
                                            const DeviceTileSize& tile, Workspace& workspace);
 
-// Scratch bytes of the products of magnitudes, which run before the tile's other products.
+// Returns the scratch bytes of the products of magnitudes, which run before the other products of the tile
+// and use the same scratch.
 std::size_t magnitude_scratch_bytes(const Plan& plan, const DeviceTileSize& tile);
 
 }  // namespace kintsugi::core

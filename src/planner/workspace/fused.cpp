@@ -1,23 +1,23 @@
 #include "planner/workspace/fused.hpp"
-#include "planner/element_type.hpp"
 
 #include <algorithm>
-#include "engines/device_engine.hpp"
 
+#include "engines/device_engine.hpp"
 #include "planner/candidates/candidates.hpp"
+#include "planner/element_type.hpp"
 
 namespace kintsugi::core {
 
 namespace {
 
-std::size_t largest_slices(const Plan& plan, const Blocking& blocking) {
+std::size_t max_slice_bytes(const Plan& plan, const Blocking& blocking) {
   std::size_t max_bytes = 0;
   for (const Candidate& candidate : emulations(plan))
     max_bytes = std::max(max_bytes, fused_slices(plan, candidate, blocking).bytes());
   return max_bytes;
 }
 
-// Shape of a candidate's products.
+// Returns the shape of a candidate's products in one launch.
 DeviceShape shape_of(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
   const Program& program = candidate.program;
   return {.schedule = program.schedule,
@@ -31,14 +31,16 @@ DeviceShape shape_of(const Plan& plan, const Candidate& candidate, const Blockin
           .prepared_b = false};
 }
 
-std::size_t max_scratch(const Plan& plan, const Blocking& blocking) {
+std::size_t max_scratch_bytes(const Plan& plan, const Blocking& blocking) {
   std::size_t bytes = 0;
   for (const Candidate& candidate : emulations(plan))
     bytes = std::max(bytes, plan.engine->device()->fused_scratch_bytes(shape_of(plan, candidate, blocking)));
   return bytes;
 }
 
-DeviceCounters all_counters(const Plan& plan, const Blocking& blocking, std::byte* scratch) {
+// Returns the counters of the candidate that has most of them: one step clears these, whichever candidate is
+// selected.
+DeviceCounters most_counters(const Plan& plan, const Blocking& blocking, std::byte* scratch) {
   DeviceCounters counters;
   for (const Candidate& candidate : emulations(plan)) {
     const DeviceCounters candidate_counters =
@@ -66,12 +68,12 @@ bool covers_all(const Plan& plan, const Blocking& blocking) {
   return blocking.m >= plan.problem.m && blocking.n >= plan.problem.n;
 }
 
-// A launch with more batch items at once would not fill the device any better.
 std::int64_t items_at_once(const Plan& plan, const Blocking& blocking) {
-  constexpr std::int64_t enough_bytes = std::int64_t{256} << 20;  // bytes of slices
+  // With slices of so many bytes a launch fills the device; more batch items would not fill it any better.
+  constexpr std::int64_t enough_bytes = std::int64_t{256} << 20;
   if (!covers_all(plan, blocking)) return 1;
-  const auto bytes = static_cast<std::int64_t>(largest_slices(plan, blocking));
-  return std::clamp<std::int64_t>(enough_bytes / std::max<std::int64_t>(bytes, 1), 1,
+  const auto bytes_of_item = static_cast<std::int64_t>(max_slice_bytes(plan, blocking));
+  return std::clamp<std::int64_t>(enough_bytes / std::max<std::int64_t>(bytes_of_item, 1), 1,
                                   plan.problem.batch_count);
 }
 
@@ -84,16 +86,18 @@ FusedSlices fused_slices(const Plan& plan, const Candidate& candidate, const Blo
 
 FusedMemory lay_out_fused(const Plan& plan, const Blocking& blocking, Workspace& workspace) {
   const std::int64_t items = items_at_once(plan, blocking);
-  constexpr std::int64_t many_vectors = 16384;  // whose ranges take one thread block some 16 us
+  // One thread block takes about 16 us to read the ranges of so many vectors; those of more are summarized
+  // before the selection, by several thread blocks.
+  constexpr std::int64_t many_vectors = 16384;
   FusedMemory memory{};
   memory.rows = workspace.take_array<VectorRange>(items * plan.problem.m);
   memory.columns = workspace.take_array<VectorRange>(items * plan.problem.n);
   if (plan.problem.m > many_vectors) memory.row_summaries = workspace.take_array<MergedSummary>(items);
   if (plan.problem.n > many_vectors) memory.column_summaries = workspace.take_array<MergedSummary>(items);
   memory.selections = workspace.take_array<DeviceSelection>(items);
-  memory.scratch = workspace.take(max_scratch(plan, blocking));
-  if (memory.scratch != nullptr) memory.counters = all_counters(plan, blocking, memory.scratch);
-  memory.slices = workspace.take(static_cast<std::size_t>(items) * largest_slices(plan, blocking));
+  memory.scratch = workspace.take(max_scratch_bytes(plan, blocking));
+  if (memory.scratch != nullptr) memory.counters = most_counters(plan, blocking, memory.scratch);
+  memory.slices = workspace.take(static_cast<std::size_t>(items) * max_slice_bytes(plan, blocking));
   return memory;
 }
 

@@ -21,7 +21,7 @@ std::span<const Candidate> emulations(const Plan& plan);
 // True if one block is all of C.
 bool covers_all(const Plan& plan, const Blocking& blocking);
 
-// Number of batch items that are multiplied together.
+// Returns the number of batch items that one launch multiplies.
 std::int64_t items_at_once(const Plan& plan, const Blocking& blocking);
 
 // Slices of one batch item, or of one block of it if C is computed in blocks.
@@ -37,12 +37,12 @@ FusedSlices fused_slices(const Plan& plan, const Candidate& candidate, const Blo
 struct FusedMemory {
   VectorRange* rows;
   VectorRange* columns;
-  MergedSummary* row_summaries;     // nullptr: ranges are few enough for one thread block
-  MergedSummary* column_summaries;  // likewise
+  MergedSummary* row_summaries;     // nullptr: rows are so few that the selection reads their ranges
+  MergedSummary* column_summaries;  // likewise for columns
   DeviceSelection* selections;
-  std::byte* scratch;       // bytes of the candidate that needs most
-  DeviceCounters counters;  // counters in `scratch` of any candidate's products
-  std::byte* slices;        // bytes of the candidate with the largest slices
+  std::byte* scratch;       // for the candidate that needs most of it
+  DeviceCounters counters;  // counters in `scratch` of the candidate that has most
+  std::byte* slices;        // for the candidate with the largest slices
 };
 FusedMemory lay_out_fused(const Plan& plan, const Blocking& blocking, Workspace& workspace);
 

@@ -22,14 +22,16 @@ Slices take_slices(const Plan& plan, const SplitRule& rule, std::int64_t vectors
   return slices;
 }
 
-// Bytes of a block of the program, or of the magnitudes that are multiplied before it in the same memory.
-std::size_t larger_block(const Plan& plan, const Program& program, const Program& magnitudes,
-                         const Blocking& blocking, std::size_t beside_magnitudes) {
+// Returns the bytes of a block of the program, or those of a block of magnitudes if they are more: magnitudes
+// are multiplied before the program in the same memory. `bytes_beside`: bytes needed in addition to the block
+// of magnitudes.
+std::size_t larger_block_bytes(const Plan& plan, const Program& program, const Program& magnitudes,
+                               const Blocking& blocking, std::size_t bytes_beside) {
   const auto bytes = [&](const Program& block_program) {
     return bytes_of_layout(
         [&](Workspace& workspace) { lay_out_block(plan, block_program, blocking, workspace); });
   };
-  return std::max(bytes(program), bytes(magnitudes) + beside_magnitudes);
+  return std::max(bytes(program), bytes(magnitudes) + bytes_beside);
 }
 
 // Takes the memory of a candidate, which follows the ranges.
@@ -43,12 +45,12 @@ void lay_out_candidate(const Plan& plan, const Candidate& candidate, const Block
   } else if (program.recombination == Recombination::ozaki1) {
     lay_out_ozaki1(plan, program, blocking, workspace);
   } else if (program.split_a.scales == ScaleRule::product) {
-    const std::size_t bits =
+    const std::size_t product_bit_bytes =
         bytes_of_layout([&](Workspace& counter) { lay_out_product_bits(plan, counter); });
-    workspace.take(larger_block(plan, program, magnitude_above_program, blocking, bits));
+    workspace.take(larger_block_bytes(plan, program, magnitude_above_program, blocking, product_bit_bytes));
   } else if (candidate.checked) {
     lay_out_check(plan, blocking, workspace);
-    workspace.take(larger_block(plan, program, magnitude_program, blocking, 0));
+    workspace.take(larger_block_bytes(plan, program, magnitude_program, blocking, 0));
   } else {
     lay_out_block(plan, program, blocking, workspace);
   }
@@ -65,9 +67,9 @@ RangeMemory lay_out_ranges(const Plan& plan, Workspace& workspace) {
 
 BlockMemory lay_out_block(const Plan& plan, const Program& program, const Blocking& blocking,
                           Workspace& workspace) {
-  const bool elements = program.multiplies_elements();
-  const std::int64_t k = elements ? plan.problem.k : plan.problem.products();
-  const std::int64_t columns = (elements ? 1 : plan.problem.parts()) * blocking.n;
+  const bool by_elements = program.multiplies_elements();
+  const std::int64_t k = by_elements ? plan.problem.k : plan.problem.products();
+  const std::int64_t columns = (by_elements ? 1 : plan.problem.parts()) * blocking.n;
   BlockMemory memory;
   memory.a = take_slices(plan, program.split_a, blocking.m, k, workspace);
   memory.b = take_slices(plan, program.split_b, columns, k, workspace);
@@ -95,7 +97,7 @@ CheckMemory lay_out_check(const Plan& plan, const Blocking& blocking, Workspace&
   memory.inner_b = take_span<InnerRange>(problem.products(), workspace);
   memory.factors_a = take_span<double>(problem.products(), workspace);
   memory.factors_b = take_span<double>(problem.products(), workspace);
-  memory.open = workspace.take_array<std::uint8_t>(blocking.m, blocking.n);
+  memory.states = workspace.take_array<std::uint8_t>(blocking.m, blocking.n);
   memory.exact_scratch = lay_out_exact_sums(plan, workspace);
   return memory;
 }

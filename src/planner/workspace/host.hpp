@@ -1,4 +1,5 @@
-// Memory of one batch item on the host. Execution takes it and planning counts it by the same functions.
+// Memory of one batch item on the host. The same functions take it from the workspace in an execution and
+// count its bytes when a plan is made.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +33,8 @@ struct BlockMemory {
 BlockMemory lay_out_block(const Plan& plan, const Program& program, const Blocking& blocking,
                           Workspace& workspace);
 
-// Bit length of the largest sum in every row and column of the product of the operands' magnitudes;
-// ScaleRule::product takes the scales from it.
+// Bit lengths of the largest sum in every row and in every column of the product of the operands' magnitudes,
+// from which ScaleRule::product takes the scales.
 struct ProductBitMemory {
   std::span<std::int32_t> rows;
   std::span<std::int32_t> columns;
@@ -44,13 +45,13 @@ ProductBitMemory lay_out_product_bits(const Plan& plan, Workspace& workspace);
 struct CheckMemory {
   std::span<RoundingBound> rounding_bounds_a;
   std::span<RoundingBound> rounding_bounds_b;
-  // Equilibration along k (split/equilibrate.hpp): ranges at every inner index, and the factors of both
-  // sides.
+  // Equilibration along k (split/equilibrate.hpp): ranges of both sides' elements at every inner index, and
+  // the factors of both sides.
   std::span<InnerRange> inner_a;
   std::span<InnerRange> inner_b;
   std::span<double> factors_a;
   std::span<double> factors_b;
-  std::uint8_t* open = nullptr;  // elements of a block that are not yet written
+  std::uint8_t* states = nullptr;  // ElementCheck::State of every element of a block
   std::byte* exact_scratch = nullptr;
 };
 CheckMemory lay_out_check(const Plan& plan, const Blocking& blocking, Workspace& workspace);
@@ -58,7 +59,7 @@ CheckMemory lay_out_check(const Plan& plan, const Blocking& blocking, Workspace&
 // Takes the scratch of exact sums.
 std::byte* lay_out_exact_sums(const Plan& plan, Workspace& workspace);
 
-// Bytes of workspace for the candidate that needs most.
+// Returns the bytes of workspace for the candidate that needs most.
 std::size_t host_workspace_bytes(const Plan& plan, const Blocking& blocking);
 
 }  // namespace kintsugi::core

@@ -9,14 +9,16 @@ namespace kintsugi::core {
 
 // Ways to compute a native product under a contract.
 enum class NativeWay {
-  vendor_sums,      // the vendor's sums are tested: in C, or in the workspace before they are added to C
-  vendor_operands,  // the vendor's sums in C, which are tested unless the operands prove them
-  own_kernel        // a kernel of ours, which tests every sum itself
+  vendor_sums,  // the vendor library multiplies; its sums are tested, in C or, if beta is not 0, beside it
+  vendor_operands,  // the vendor library writes sums to C; they are tested unless the operands prove them
+  own_kernel        // a kernel of ours multiplies, and tests every sum itself
 };
-NativeWay native_way(const Plan& plan, bool adds);
+// Returns the way that is expected to be fastest. `adds_c`: beta is not 0, so that sums are tested before
+// they are added to C.
+NativeWay native_way(const Plan& plan, bool adds_c);
 
-// Bytes for the sums of all of C, or of as many items or columns as fit into 64 MiB; 0 if the sums are not
-// tested there.
+// Returns the bytes for the sums of all of C, or of as many items or columns as fit into 64 MiB; 0 if no sums
+// are tested in the workspace.
 std::size_t max_native_sum_bytes(const Plan& plan);
 
 }  // namespace kintsugi::core

@@ -18,7 +18,8 @@ constexpr int range_of_exact_slices = 40;
 constexpr int range_of_weights = 16;
 
 const Program& program_of(const Plan& plan) { return plan.candidates.front().program; }
-bool finds_slices(const Plan& plan) { return !is_exact_ozaki1(plan) && program_of(plan).ozaki1.slices == 0; }
+// True if the device counts the slices that the data need.
+bool counts_slices(const Plan& plan) { return !is_exact_ozaki1(plan) && program_of(plan).ozaki1.slices == 0; }
 
 Slices take_slices(const Plan& plan, std::int64_t vectors, Workspace& workspace) {
   Slices slices = make_slices(program_of(plan).format(), SliceStorage::packed, ozaki1_device_slices(plan),
@@ -47,7 +48,8 @@ int ozaki1_device_slices(const Plan& plan) {
   const auto slices_for = [&](int bits) { return static_cast<int>(divide_up(bits, bits_per_slice)); };
   int slices = 0;
   if (is_exact_ozaki1(plan)) {
-    // The slices reach from the top of the largest element to the last bit of the smallest.
+    // The slices reach from the top of the largest element to the last bit of the smallest: the dynamic
+    // range, and two bits more than the significand.
     const int element_bits = plan.problem.type == OperandType::f32 ? 26 : 55;
     slices = slices_for(range_of_exact_slices + element_bits);
   } else {
@@ -85,7 +87,7 @@ DeviceOzaki1Memory lay_out_device_ozaki1(const Plan& plan, const Blocking& block
   memory.exponents_a = take_exponents(memory.a, workspace);
   memory.exponents_b = take_exponents(memory.b, workspace);
   memory.unreachable = workspace.take_array<std::int32_t>(1);
-  if (finds_slices(plan)) {
+  if (counts_slices(plan)) {
     memory.weights = workspace.take_array<double>(counts.blocks_n, plan.problem.products());
     memory.slice_counts = workspace.take_array<SliceCounts>(counts.blocks_m, counts.blocks_n);
   }

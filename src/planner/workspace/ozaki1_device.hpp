@@ -13,22 +13,25 @@
 
 namespace kintsugi::core {
 
-// Rows and columns of C that are multiplied at once: twice as many tiles of 128 x 128 as an H200 has SMs.
+// Rows and columns of the part of C that one step multiplies: it has about twice as many tiles of 128 x 128
+// as an H200 has SMs.
 inline constexpr std::int64_t ozaki1_tile_edge = 2048;
-// Number of products of slices that are added at once.
+// Number of products of slices that one step adds.
 inline constexpr int ozaki1_products_at_once = 4;
 
 // True if sums are exact and C is correctly rounded (mode=cr).
 bool is_exact_ozaki1(const Plan& plan);
 
-// Number of slices of each operand that are made and multiplied for any data: the host does not wait for the
-// counts that the device finds.
+// Returns the number of slices of each operand that a device makes and multiplies whatever the data are: the
+// host does not wait for the counts that the device finds.
 int ozaki1_device_slices(const Plan& plan);
 
-// Returns the sizes of the blocks of C that each have their own number of slices; its pointers are null.
+// Returns the sizes of the blocks of C that each have their own number of slices. The pointer to the counts
+// is null.
 DeviceBlockSliceCounts ozaki1_slice_counts(const Plan& plan);
 
-// Returns the layout of products of slices for `rows` rows and `columns` columns of C; its pointer is null.
+// Returns the layout of products of slices for `rows` rows and `columns` columns of C. The pointer to the
+// data is null.
 Accumulators ozaki1_products(const Plan& plan, std::int64_t rows, std::int64_t columns);
 
 // All memory of a batch item.
@@ -37,7 +40,7 @@ struct DeviceOzaki1Memory {
   Slices b;
   DeviceSliceExponents exponents_a;
   DeviceSliceExponents exponents_b;
-  std::int32_t* unreachable = nullptr;
+  std::int32_t* unreachable = nullptr;  // set by the device if the operands need more slices than are made
   double* weights = nullptr;            // if slices are counted on the device
   SliceCounts* slice_counts = nullptr;  // if slices are counted on the device
   std::byte* products = nullptr;

@@ -25,6 +25,7 @@ SuccessiveSplit take_split(const Plan& plan, const SplitRule& rule, std::int64_t
   return split;
 }
 
+// Returns the bytes of the sums of one step. Exact sums (mode=cr) have digits for all exponents of the type.
 std::size_t sum_bytes(const Plan& plan, const Program& program, std::int64_t rows) {
   constexpr std::int64_t columns = ozaki1_vectors_at_once;
   if (program.ozaki1.mode != Ozaki1Parameters::Mode::cr) return RunningSums::bytes(rows, columns);

@@ -13,7 +13,7 @@
 
 namespace kintsugi::core {
 
-// Vectors of B whose products are held at once: one tile of an engine.
+// Vectors of B that one step multiplies: one tile of an engine.
 inline constexpr std::int64_t ozaki1_vectors_at_once = Slices::vector_multiple;
 
 struct Ozaki1Memory {
@@ -22,7 +22,7 @@ struct Ozaki1Memory {
   double* weights;         // weights of inner indices in Algorithm 3 of dgemm-tc (arith/slice_count.hpp)
   Scaled* row_sums;        // weighted sums of A's rows
   Scaled* slice_row_sums;  // weighted sums of the rows of one slice
-  // Number of slices that each row needs; negative: minus the number after which the residual is 0.
+  // Number of slices that each row needs. A negative number -s means that the residual is 0 after s slices.
   std::int32_t* slice_counts;
   std::byte* products;  // products of ozaki1_vectors_at_once vectors of one slice of B
   std::byte* sums;      // sums of as many elements as `products` has

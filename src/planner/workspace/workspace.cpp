@@ -36,14 +36,17 @@ std::size_t workspace_bytes(const Plan& plan, const Blocking& blocking) {
 
 std::int64_t block_multiple(const Plan& plan) {
   const DeviceEngine* device = plan.engine->device();
-  const auto fits_any = [](const Candidate& candidate) {
+  const auto has_same_bits_on_any_tiles = [](const Candidate& candidate) {
     return candidate.scheme == nullptr || candidate.program.recombination == Recombination::exact_sums ||
            !candidate.program.format().floating;
   };
-  const bool any = device == nullptr || is_fused(plan) || std::ranges::all_of(plan.candidates, fits_any);
-  return any ? Slices::vector_multiple : device->tile();
+  const bool may_move_tiles =
+      device == nullptr || is_fused(plan) || std::ranges::all_of(plan.candidates, has_same_bits_on_any_tiles);
+  return may_move_tiles ? Slices::vector_multiple : device->tile();
 }
 
+// Halves the larger one of the two pieces of memory of a native product on a device, or else the longer side
+// of the blocks.
 Blocking smaller_blocking(const Blocking& blocking, std::int64_t multiple) {
   const auto halved = [](std::size_t bytes) { return bytes / 2 / workspace_alignment * workspace_alignment; };
   if (blocking.native_scratch_bytes + blocking.native_sum_bytes > 0) {
@@ -61,37 +64,37 @@ Blocking smaller_blocking(const Blocking& blocking, std::int64_t multiple) {
 
 namespace {
 
-// Equal parts of a length, rounded up to the multiple.
-std::int64_t part_of(std::int64_t length, std::int64_t count, std::int64_t multiple) {
+// Returns the edge of `count` equal blocks of a length, rounded up to the multiple.
+std::int64_t edge_for(std::int64_t length, std::int64_t count, std::int64_t multiple) {
   return round_up(divide_up(length, count), multiple);
 }
 
-// Rows and columns that are split in all: columns of B once, rows of A for every panel of columns unless one
-// block has them all (execute/blocks.hpp). A block more costs its launches.
-std::int64_t split_cost(const Plan& plan, std::int64_t row_parts, std::int64_t column_parts) {
-  constexpr std::int64_t vectors_of_a_block = 128;
-  const std::int64_t passes = row_parts == 1 ? 1 : column_parts;
-  return passes * plan.problem.m + plan.problem.n + row_parts * column_parts * vectors_of_a_block;
+// Returns the number of vectors that are split if C has `blocks_m` times `blocks_n` blocks
+// (execute/blocks.hpp): columns of B once, and rows of A again for every column of blocks, unless one block
+// has all rows. The launches of a block count as so many vectors.
+std::int64_t split_cost(const Plan& plan, std::int64_t blocks_m, std::int64_t blocks_n) {
+  constexpr std::int64_t launch_cost = 128;
+  const std::int64_t splits_of_a = blocks_m == 1 ? 1 : blocks_n;
+  return splits_of_a * plan.problem.m + plan.problem.n + blocks_m * blocks_n * launch_cost;
 }
 
-// The blocking within the limit that splits least, where `fitting`, made by halving, is one. On an H200 FP64
-// products of n = 8192 within 1 GiB spent 3.3 of 15.3 ms on splitting A for each of four panels of columns.
-Blocking least_splitting(const Plan& plan, const Blocking& fitting, std::size_t limit) {
+// Returns the blocking within the limit that splits least; `halved` is a blocking within the limit that was
+// found by halving. On an H200 FP64 products of n = 8192 within 1 GiB spent 3.3 of 15.3 ms on splitting A for
+// each of four columns of blocks.
+Blocking least_splitting(const Plan& plan, const Blocking& halved, std::size_t limit) {
   const std::int64_t multiple = block_multiple(plan);
-  const auto parts_of = [](std::int64_t length, std::int64_t edge) { return divide_up(length, edge); };
-  constexpr std::int64_t most_parts = 16;  // bounds the time of planning
-  const std::int64_t max_row_parts = std::min(2 * parts_of(plan.problem.m, fitting.m), 2 * most_parts);
-  const std::int64_t max_column_parts = std::min(parts_of(plan.problem.n, fitting.n), most_parts);
-  Blocking best = fitting;
-  std::int64_t least =
-      split_cost(plan, parts_of(plan.problem.m, fitting.m), parts_of(plan.problem.n, fitting.n));
-  for (std::int64_t columns = 1; columns <= max_column_parts; ++columns) {
-    for (std::int64_t rows = 1; rows <= max_row_parts; ++rows) {
-      const Blocking blocking{part_of(plan.problem.m, rows, multiple),
-                              part_of(plan.problem.n, columns, multiple)};
-      const std::int64_t cost = split_cost(plan, rows, columns);
-      if (cost >= least || workspace_bytes(plan, blocking) > limit) continue;
-      least = cost;
+  constexpr std::int64_t max_blocks = 16;  // bounds the time of planning
+  const std::int64_t halved_m = divide_up(plan.problem.m, halved.m);
+  const std::int64_t halved_n = divide_up(plan.problem.n, halved.n);
+  Blocking best = halved;
+  std::int64_t min_cost = split_cost(plan, halved_m, halved_n);
+  for (std::int64_t blocks_n = 1; blocks_n <= std::min(halved_n, max_blocks); ++blocks_n) {
+    for (std::int64_t blocks_m = 1; blocks_m <= 2 * std::min(halved_m, max_blocks); ++blocks_m) {
+      const Blocking blocking{edge_for(plan.problem.m, blocks_m, multiple),
+                              edge_for(plan.problem.n, blocks_n, multiple)};
+      const std::int64_t cost = split_cost(plan, blocks_m, blocks_n);
+      if (cost >= min_cost || workspace_bytes(plan, blocking) > limit) continue;
+      min_cost = cost;
       best = blocking;
     }
   }

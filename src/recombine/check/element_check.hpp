@@ -16,9 +16,9 @@
 
 namespace kintsugi::core {
 
-// Condition that an element must meet, both parts of it if it is complex. For coefficient > 0 the deviation
-// and one rounding are at most coefficient |AB|, which is at most coefficient |A||B|. For coefficient 0 all
-// values within the deviation round to the same result, which is then the correctly rounded one.
+// Condition that an element must meet; of a complex one, both parts. If coefficient > 0, the deviation plus
+// one rounding must be at most coefficient |AB|, which is at most coefficient |A||B|. If it is 0, all values
+// within the deviation must round to the same result, which is then the correctly rounded one.
 struct ElementDemand {
   double coefficient = 0;
   double unit_roundoff = 0;
@@ -31,8 +31,8 @@ struct ElementDemand {
 
 namespace check_detail {
 
-// x + offset or x - offset; the offset is a non-negative integer in units of x's last place. The sum fits: x
-// is below a quarter of what the limbs hold, and deviations are far below x's bound.
+// x - offset if `down`, else x + offset; the offset is in units of 2^x.exponent. The sum fits: x is below a
+// quarter of what the limbs hold, and deviations are far smaller.
 template <int Limbs>
 KINTSUGI_HOST_DEVICE ExactNumber<Limbs> moved(const ExactNumber<Limbs>& x, const WideInteger<Limbs>& offset,
                                               bool down) {
@@ -82,7 +82,7 @@ KINTSUGI_HOST_DEVICE bool same_bits(const T& x, const T& y) {
 
 }  // namespace check_detail
 
-// True if |x - AB| and one rounding are at most coefficient |AB|.
+// True if the deviation of AB from `exact`, plus one rounding, is at most coefficient |AB|.
 template <int Limbs>
 KINTSUGI_HOST_DEVICE bool keeps(const ElementDemand& demand, const ExactNumber<Limbs>& exact,
                                 double deviation) {
@@ -90,13 +90,13 @@ KINTSUGI_HOST_DEVICE bool keeps(const ElementDemand& demand, const ExactNumber<L
   return deviation * (1 + 2 * demand.unit_roundoff) <= (demand.coefficient - demand.unit_roundoff) * least;
 }
 
-// True if the deviation and one rounding are at most coefficient |A||B|; `magnitudes` is a lower bound of
+// True if the deviation plus one rounding is at most coefficient |A||B|; `magnitudes` is a lower bound of
 // |A||B| in the integers' units.
 KINTSUGI_HOST_DEVICE inline bool keeps(const ElementDemand& demand, double magnitudes, double deviation) {
   return deviation == 0 || deviation * (1 + 0x1p-50) <= demand.max_deviation() * magnitudes;
 }
 
-// The integers of an element's parts, and bounds of how far AB's parts are from them.
+// The integers of an element's parts, and bounds of the deviations of AB's parts from them.
 template <class T, int Limbs>
 using ElementNumbers = std::array<ExactNumber<Limbs>, static_cast<std::size_t>(parts_of<T>)>;
 template <class T>
@@ -112,15 +112,15 @@ KINTSUGI_HOST_DEVICE KINTSUGI_OUTLINED T rounded_element(const ElementNumbers<T,
   }
 }
 
-// Rounds an element into `result`; returns true if it is proved to meet the condition. All values that AB can
-// have give one result if the corners of its parts' ranges do: the result is linear in the parts, and
-// rounding is monotone.
+// Rounds an element into `result`; returns true if it is proved to meet the condition. Each part of AB lies
+// in a range around its integer. All values in the ranges give one result if the ranges' ends (for complex
+// elements, the four corners) do, since the result is linear in the parts and rounding is monotone.
 template <class T, int Limbs>
 KINTSUGI_HOST_DEVICE bool round_if_proved(const ElementDemand& demand, const ElementNumbers<T, Limbs>& exact,
                                           const ElementDeviations<T>& deviations, T alpha, T beta, const T* c,
                                           T& result) {
   using namespace check_detail;
-  bool settled = true;  // decided without computing corners
+  bool settled = true;  // proved by the coefficient, or exact: one rounding of `exact` is enough
   for (std::size_t part = 0; part < exact.size(); ++part) {
     const bool kept = demand.coefficient > 0 && keeps(demand, exact[part], deviations[part]);
     settled = settled && (kept || deviations[part] == 0);

@@ -20,9 +20,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// Rows and columns of C that are checked together, and the length of the runs of numbers that a thread takes.
-constexpr std::int64_t tile = 128;
-constexpr std::int64_t run = 1 << 14;
+constexpr std::int64_t tile = 128;     // rows and columns of C that are checked together
+constexpr std::int64_t run = 1 << 14;  // contiguous numbers that a thread takes at a time
 
 template <class T>
 const MatrixView<const T>& elements_of(const MatrixView<const T>& view) {
@@ -35,8 +34,8 @@ const MatrixView<const std::complex<T>>& elements_of(const EmbeddedView<T>& view
 
 template <class T>
 UnderflowLimits limits_of(const NativeCheck<T>& check) {
-  const std::int64_t old = check.beta == T(0) ? 0 : parts_of<T>;  // products with beta
-  return underflow_limits<RealOf<T>>(check.a.columns + old);
+  const std::int64_t products_with_beta = check.beta == T(0) ? 0 : parts_of<T>;
+  return underflow_limits<RealOf<T>>(check.a.columns + products_with_beta);
 }
 
 // Sum of products that neither underflows nor overflows: products of FP32 numbers are normal FP64 numbers.
@@ -53,16 +52,16 @@ void add_products(const View& a, const View& b, std::int64_t i, std::int64_t v, 
   for (std::int64_t p = 0; p < a.columns; ++p) sum.add_product(a(i, p), b(v, p));
 }
 
-float finished(const WideSum& sum, float alpha, float beta, const float* c) {
+float rounded_real(const WideSum& sum, float alpha, float beta, const float* c) {
   return epilogue(sum.value, alpha, beta, c);
 }
-double finished(ExactSum& sum, double alpha, double beta, const double* c) {
+double rounded_real(ExactSum& sum, double alpha, double beta, const double* c) {
   return rounded_result(sum, alpha, beta, c);
 }
 
 // Element (i, j) of finite operands, recomputed; c is null when beta = 0.
 template <class T>
-T recomputed(const NativeCheck<T>& check, std::int64_t i, std::int64_t j, const T* c) {
+T recomputed_element(const NativeCheck<T>& check, std::int64_t i, std::int64_t j, const T* c) {
   using Real = RealOf<T>;
   SafeSum<Real> re, im;
   add_products<OperandView<T>, Real>(check.a, check.b, i, parts_of<T> * j, re);
@@ -74,13 +73,13 @@ T recomputed(const NativeCheck<T>& check, std::int64_t i, std::int64_t j, const 
       return exact_epilogue(re, im, check.alpha, check.beta, c);
     }
   } else {
-    return finished(re, check.alpha, check.beta, c);
+    return rounded_real(re, check.alpha, check.beta, c);
   }
 }
 
-// (|A||B|)_ij in double; terms that underflow or overflow there are far below or above every limit.
+// (|A||B|)_ij in double; products that underflow or overflow in double are far below or above every limit.
 template <class T>
-double magnitudes(const NativeCheck<T>& check, std::int64_t i, std::int64_t j) {
+double sum_of_magnitudes(const NativeCheck<T>& check, std::int64_t i, std::int64_t j) {
   double sum = 0;
   for (std::int64_t p = 0; p < check.a.columns; ++p)
     sum += std::abs(static_cast<double>(check.a(i, p)) * static_cast<double>(check.b(j, p)));
@@ -135,7 +134,7 @@ class TileCheck {
 
   // Returns the recomputed element, for one that is not valid.
   T recompute(std::int64_t i, std::int64_t j, const T* c) {
-    if (is_finite(i, j)) return recomputed(check_, i, j, c);
+    if (is_finite(i, j)) return recomputed_element(check_, i, j, c);
     return special_element<T>(check_.a, check_.b, i, j, check_.alpha, check_.beta, c);
   }
 
@@ -168,8 +167,8 @@ class TileCheck {
   std::array<ValueRange, tile> columns_;
 };
 
-// Calls visit(p) for p = 0 ... pieces - 1, in parallel, and combines the results by +=; each piece is work
-// enough for a thread.
+// Calls visit(p) for p = 0 ... pieces - 1, in parallel, and combines the results by +=. A piece should be
+// work enough for a thread.
 template <class Result, class Visit>
 Result reduce_over_pieces(std::int64_t pieces, int threads, const Visit& visit) {
   Result result{};
@@ -289,11 +288,13 @@ std::int64_t finish_totals_of_tile(const NativeCheck<T>& check, const UnderflowL
     for (std::int64_t i = 0; i < check.c.rows; ++i) {
       T& c = check.c(i, j);
       if (elements.is_valid(c, i, j)) continue;
-      // If the products are that large, underflow lost nothing that counts, and an overflow of the products
-      // or of the old element times beta stays or cancels. Otherwise the old element is zero: its product
-      // with beta is below 7 limits, and can_add_natively() requires zero or at least 8 limits.
-      if (elements.is_finite(i, j) && (!std::isfinite(c) || magnitudes(check, i, j) >= limits.sum)) continue;
-      c = elements.recompute(i, j, nullptr);
+      // If (|A||B|)_ij reaches the limit, underflow lost nothing that counts, and an element that is not
+      // finite stays: the products, or the old element times beta, overflow. Otherwise the old element is
+      // zero, since its product with beta is below 7 limits, and can_add_natively() requires zero or at least
+      // 8 limits.
+      if (elements.is_finite(i, j) && (!std::isfinite(c) || sum_of_magnitudes(check, i, j) >= limits.sum))
+        continue;
+      c = elements.recompute(i, j, nullptr);  // without beta c, which is zero
       ++recomputed_count;
     }
   }

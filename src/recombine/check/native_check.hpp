@@ -30,8 +30,8 @@ struct NativeCheck {
   }
 };
 
-// Finishes native sums: factor times `sums` is alpha A B. They lie in memory of its own or, with beta = 0, in
-// C's.
+// Writes C from native sums: factor times `sums` is alpha A B. The sums lie in memory of their own or, with
+// beta = 0, in C's.
 //
 // A sum at least as large as the limit of underflow_limits() (arith/underflow.hpp) is valid; so is a smaller
 // sum whose row of A and column of B have no products that underflow. All others, and sums that are not
@@ -41,13 +41,14 @@ struct NativeCheck {
 template <class T>
 std::int64_t finish_native_sums(const NativeCheck<T>& check, const MatrixView<T>& sums, T factor);
 
-// True if the old elements of a real C allow native sums, with alpha = 1 or -1, to be added to them
-// before the sums are checked by finish_native_totals().
+// True if, for a real C and alpha = 1 or -1, the native product may add its sums to the old elements of C
+// before anything is checked: finish_native_totals() then finds from the totals alone what was spoiled.
 template <class T>
 bool can_add_natively(const NativeCheck<T>& check);
 
 // Like finish_native_sums(), for totals alpha A B + beta C already in C. Underflow of a product is harmless
-// where the old element of C was large enough; can_add_natively() has made sure that all others were zero.
+// where the old element of C was large enough; can_add_natively() has made sure that all other old elements
+// were zero.
 template <class T>
 std::int64_t finish_native_totals(const NativeCheck<T>& check);
 

@@ -6,7 +6,7 @@
 namespace kintsugi::core {
 
 void prove_elements(const Accumulators& sums, int parts, const ElementCheck& check, double unit,
-                    std::uint8_t* open, int threads) {
+                    std::uint8_t* states, int threads) {
   const std::int64_t columns = sums.columns / parts;
   const auto is_proved = [&](std::int64_t i, std::int64_t v) {
     const double deviation =
@@ -20,7 +20,7 @@ void prove_elements(const Accumulators& sums, int parts, const ElementCheck& che
     for (std::int64_t i = 0; i < sums.rows; ++i) {
       bool proved = true;
       for (int part = 0; part < parts; ++part) proved = proved && is_proved(i, parts * j + part);
-      if (proved) open[i + j * sums.rows] = ElementCheck::proved;
+      if (proved) states[i + j * sums.rows] = ElementCheck::proved;
     }
   }
 }

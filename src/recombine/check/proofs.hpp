@@ -8,11 +8,12 @@
 
 namespace kintsugi::core {
 
-// Marks as proved the elements whose deviation and one rounding are at most check.demand.coefficient times a
-// lower bound of (|A||B|)_ij. The bound is `unit` times group 0 of `sums`, the product of magnitudes that
-// were rounded down; `unit` converts it to the units of the candidate's integer products. A complex element
-// is proved if both parts are. The state of element (i, j) is open[i + j * sums.rows].
+// Marks as proved the elements whose deviation plus one rounding is at most check.demand.coefficient times a
+// lower bound of (|A||B|)_ij. Group 0 of `sums` has the product of magnitudes that were rounded down;
+// multiplied by `unit` it is the lower bound in the units of the candidate's integer products. `parts` is 2
+// for complex elements, which are proved if both parts are, else 1. The state of element (i, j) is states[i +
+// j * sums.rows].
 void prove_elements(const Accumulators& sums, int parts, const ElementCheck& check, double unit,
-                    std::uint8_t* open, int threads);
+                    std::uint8_t* states, int threads);
 
 }  // namespace kintsugi::core

@@ -21,7 +21,7 @@ constexpr Pattern<T> pattern_of(T x) {
   return std::bit_cast<Pattern<T>>(x);
 }
 
-// Makes a range of patterns; `below` is the pattern of the smallest non-zero magnitude, less one.
+// Converts patterns to a range; `below` is the pattern of the smallest non-zero magnitude, less one.
 template <class T>
 [[gnu::always_inline]] inline ValueRange as_range(Pattern<T> below, Pattern<T> largest) {
   if (largest == 0) return {};
@@ -37,7 +37,7 @@ template <class T>
 }
 
 template <class T>
-[[gnu::always_inline]] inline ValueRange range(const T* x, std::int64_t count) {
+[[gnu::always_inline]] inline ValueRange find_range(const T* x, std::int64_t count) {
   Pattern<T> below_smallest = all_but_sign<T>;
   Pattern<T> largest = 0;
   for (std::int64_t l = 0; l < count; ++l) {
@@ -85,8 +85,8 @@ template <class T>
   return smallest >= pattern_of(least) && largest <= pattern_of(std::numeric_limits<T>::max());
 }
 
-KINTSUGI_VECTORIZED ValueRange range_f32(const float* x, std::int64_t count) { return range(x, count); }
-KINTSUGI_VECTORIZED ValueRange range_f64(const double* x, std::int64_t count) { return range(x, count); }
+KINTSUGI_VECTORIZED ValueRange range_f32(const float* x, std::int64_t count) { return find_range(x, count); }
+KINTSUGI_VECTORIZED ValueRange range_f64(const double* x, std::int64_t count) { return find_range(x, count); }
 KINTSUGI_VECTORIZED void extend_f32(const float* x, std::int64_t count, Lanes<float>& ranges) {
   extend(x, count, ranges);
 }

@@ -30,7 +30,8 @@ struct ValueRange {
 ValueRange range_of(const float* x, std::int64_t count);
 ValueRange range_of(const double* x, std::int64_t count);
 
-// Ranges of every row of a matrix, for complex elements over both parts; one of the matrix's strides is 1.
+// Range of each row of a matrix, of which one stride is 1. The range of complex elements is that of their
+// parts.
 template <class T>
 void find_ranges_of_rows(const MatrixView<const T>& matrix, ValueRange* ranges);
 

@@ -17,6 +17,7 @@ struct Residues {
   alignas(64) double im[residue_lanes];
 };
 
+// Sets the residues, modulo one modulus, of integers of `count` limbs; weights[l] is congruent to 2^(42 l).
 KINTSUGI_VECTORIZED void reduce_limbs(const ResidueLimbs& limbs, int count, const double* weights,
                                       std::int32_t modulus, double* residues) {
   alignas(64) double sums[residue_lanes] = {};

@@ -10,9 +10,10 @@
 
 namespace kintsugi::core {
 
-// Writes vectors first ... last - 1 of the slices; a vector is a row of op(A) or column of op(B), of complex
-// elements. `ranges` are those of the embedding, in which a column has two. `inner_factors`: factors of the
-// embedding's inner indices, equal for both parts of an element; empty: none.
+// Writes vectors first ... last - 1 of the slices; a vector is a row of op(A) or a column of op(B), of
+// complex elements. `ranges` are those of the embedding, which has two vectors, of equal scales, for a column
+// of op(B). `inner_factors`: factors of the embedding's inner indices, equal for both parts of an element;
+// empty: none.
 template <class T>
 void split_block_into_complex_residues(const EmbeddedView<T>& operand, const SplitRule& rule,
                                        std::span<const VectorRange> ranges, const Slices& slices,

@@ -40,6 +40,8 @@ struct Lanes {
   }
 };
 
+// Loads upper bounds of the magnitudes: the elements themselves, double-double numbers rounded away from
+// zero.
 template <class View>
 void load_bounds(const View& operand, std::span<const double> inner_factors, std::int64_t v,
                  std::int64_t begin, std::int64_t end, double* elements) {
@@ -51,7 +53,7 @@ void load_bounds(const MatrixView<const DoubleDouble>& operand, std::span<const 
     elements[p - begin] = finite_above(operand(v, p)) * (inner_factors.empty() ? 1 : inner_factors[p]);
 }
 
-// Calls visit(v, L), L of residue_scale.hpp, for vectors first ... last - 1 that are not zero.
+// Calls visit(v, L) for vectors first ... last - 1 that are not zero, with L as in residue_scale.hpp.
 template <class View, class Visit>
 void visit_norm_bits(const View& operand, std::span<const VectorRange> ranges,
                      std::span<const double> inner_factors, std::int64_t first, std::int64_t last,

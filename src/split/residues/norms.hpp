@@ -9,8 +9,8 @@
 
 namespace kintsugi::core {
 
-// Sets the scale of every row v of `operand` (vectors x k) by its norm, by ScaleRule::norm; ranges[v] must
-// have the row's exponents. NaN and infinities count as zeros.
+// Sets the scale of every row v of `operand` (vectors x k) as ScaleRule::norm says; ranges[v] must have the
+// row's exponents. NaN and infinities count as zeros.
 template <class View>
 void scale_by_norms(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads);
 

@@ -23,8 +23,9 @@ KINTSUGI_VECTORIZED void take_limbs(const double* x, TwoFactors factors, int cou
 
 namespace {
 
-// Limbs of double-double numbers: of high's nearest integer plus the integer nearest to the rest of high and
-// low together. The sum is within 1/2 and one rounding of the number.
+// Limbs of double-double numbers. Each limb is the sum of two: one of the integer nearest to high, and one of
+// the integer nearest to the rest of high plus low. Both integers together are within 1/2, and one rounding,
+// of the number.
 KINTSUGI_VECTORIZED void take_pair_limbs(const double* high, const double* low, TwoFactors factors, int count,
                                          ResidueLimbs& limbs) {
   alignas(64) double upper[lanes];
@@ -56,6 +57,7 @@ void load_limbs(const MatrixView<const DoubleDouble>& operand, std::span<const d
   take_pair_limbs(high, low, factors, count, limbs);
 }
 
+// Writes the residues modulo moduli[t] of integers of `count` limbs.
 KINTSUGI_VECTORIZED void store_residues(const ResidueLimbs& limbs, int count, int t, std::int8_t* target) {
   alignas(64) double sums[lanes];
   const double* weights = residue_detail::limb_residues[t].data();
@@ -72,8 +74,8 @@ KINTSUGI_VECTORIZED void store_residues(const ResidueLimbs& limbs, int count, in
 
 }  // namespace
 
-// Writes whole groups of `lanes` elements: slices are padded to a multiple of `lanes` with zeros, whose
-// residues are zeros.
+// Writes whole groups of `lanes` elements, also where fewer are left: vectors of slices are padded with zeros
+// to a multiple of `lanes`.
 template <class View>
 void split_block_into_residues(const View& operand, const SplitRule& rule,
                                std::span<const VectorRange> ranges, const Slices& slices,

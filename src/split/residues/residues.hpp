@@ -18,7 +18,7 @@ struct ResidueLimbs {
   alignas(64) double limb[max_limbs][residue_lanes];
 };
 
-// Limbs of the integers nearest to x * first * second.
+// Writes `count` limbs of each of the integers nearest to x[e] * factors.first * factors.second.
 void take_limbs(const double* x, TwoFactors factors, int count, ResidueLimbs& limbs);
 
 // Writes vectors first ... last - 1 of the slices: split_into_residues() of every element, NaN and infinities

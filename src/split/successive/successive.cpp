@@ -12,6 +12,7 @@ namespace kintsugi::core {
 
 namespace {
 
+// The integer as stored in a slice: fp16's bit pattern, or its value in panels (float) and fp64 slices.
 template <class Element>
 Element stored(std::int64_t integer) {
   if constexpr (std::is_same_v<Element, std::uint16_t>) {
@@ -44,19 +45,19 @@ void take_slice_of_vector(const SuccessiveSplit& split, int s, std::int64_t v, c
   }
   const int grid = grid_of(top, split.bits);
   split.exponents(s, v) = grid;
-  std::int32_t next = no_residual;
+  std::int32_t next_top = no_residual;
   ExactSum sum;
   for (std::int64_t p = 0; p < k; ++p) {
     Residual& residual = split.residuals[v * k + p];
     const std::int64_t integer =
         split.by_sigma ? take_integer_by_sigma(residual, top, split.bits) : take_integer(residual, grid);
     slice[p * stride] = stored<Element>(integer);
-    next = std::max(next, top_of(residual));
+    next_top = std::max(next_top, top_of(residual));
     if (weights != nullptr && integer != 0)
       sum.add_product(static_cast<double>(std::abs(integer)), weights[p]);
   }
   clear<Element>(split.slices, s, v, k);
-  split.tops[v] = next;
+  split.tops[v] = next_top;
   if (weights == nullptr) return;
   weighted[v] = sum.to_scaled();
   if (weighted[v].fraction != 0) weighted[v].exponent += grid;
@@ -92,7 +93,8 @@ void set_first_residuals(const View& operand, std::span<const VectorRange> range
     const std::int64_t first = block * vectors_per_block;
     const std::int64_t last = std::min(operand.rows, first + vectors_per_block);
     std::fill(split.tops + first, split.tops + last, no_residual);
-    for (std::int64_t v = first; v < last; ++v) split.exponents(0, v) = 0;  // stays for operands of zeros
+    for (std::int64_t v = first; v < last; ++v)
+      split.exponents(0, v) = 0;  // stays 0 if all elements are zero: then no slice is taken
     for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t p, auto x) {
       const Residual residual = residual_of(ranges[v].finite() ? static_cast<double>(x) : 0.0);
       split.residuals[v * operand.columns + p] = residual;

@@ -25,10 +25,11 @@ namespace kintsugi::core {
 
 // State of the split of one operand's block; the caller owns the memory.
 struct SuccessiveSplit {
-  Slices slices;                         // as many slices as memory was provided for
-  MatrixView<std::int32_t> exponents{};  // (slice, vector); a slice of zeros repeats that of the slice before
-  Residual* residuals = nullptr;         // vectors x k
-  std::int32_t* tops = nullptr;          // tau of each vector's current residuals
+  Slices slices;  // as many slices as memory was provided for
+  // Exponent of (slice, vector). A vector of zeros repeats its exponent in the slice before.
+  MatrixView<std::int32_t> exponents{};
+  Residual* residuals = nullptr;  // vectors x k
+  std::int32_t* tops = nullptr;   // tau of each vector's current residuals
   int bits = 0;
   bool by_sigma = false;
 };
@@ -39,6 +40,7 @@ template <class View>
 void set_first_residuals(const View& operand, std::span<const VectorRange> ranges,
                          const SuccessiveSplit& split, int threads);
 
+// True if an element has a residual that is not zero.
 bool any_residual(const SuccessiveSplit& split);
 
 // Computes slice s of all vectors, padding included. With `weights`, one number for each inner index, also

@@ -33,8 +33,8 @@ double round_above(double value) {
 
 bool is_inside(const Axis& axis, double value) {
   const double slack = tolerance * std::fabs(axis.to - axis.from);
-  const double measure = axis.measure(value);
-  return measure >= axis.from - slack && measure <= axis.to + slack;
+  const double scaled = axis.scaled(value);
+  return scaled >= axis.from - slack && scaled <= axis.to + slack;
 }
 
 void set_logarithmic_ends(Axis& axis, double smallest, double largest) {
@@ -45,8 +45,8 @@ void set_logarithmic_ends(Axis& axis, double smallest, double largest) {
   }
   double low = round_below(smallest);
   double high = round_above(largest);
-  if (high <=
-      low * (1 + tolerance)) {  // a single value that is a tick: the axis ends at the ticks next to it
+  const bool is_single_tick = high <= low * (1 + tolerance);
+  if (is_single_tick) {  // then the axis ends at the ticks next to it
     low = round_below(low * 0.6);
     high = round_above(high * 1.5);
   }
@@ -54,7 +54,7 @@ void set_logarithmic_ends(Axis& axis, double smallest, double largest) {
   axis.to = std::log10(high);
 }
 
-void set_plain_ends(Axis& axis, double smallest, double largest) {
+void set_linear_ends(Axis& axis, double smallest, double largest) {
   axis.from = std::min(0.0, smallest);
   axis.to = std::max(0.0, largest);
   if (axis.to == axis.from) axis.to += 1;
@@ -63,15 +63,16 @@ void set_plain_ends(Axis& axis, double smallest, double largest) {
   axis.to = step * std::ceil(axis.to / step - tolerance);
 }
 
+// True if labels of neighbouring ticks would overlap.
 bool collide(const std::vector<Tick>& ticks, const Axis& axis, const LabelExtent& extent) {
   for (std::size_t i = 1; i < ticks.size(); ++i) {
-    const double distance = std::fabs(axis.place(ticks[i].value) - axis.place(ticks[i - 1].value));
+    const double distance = std::fabs(axis.pixel(ticks[i].value) - axis.pixel(ticks[i - 1].value));
     if (distance < (extent(ticks[i].label) + extent(ticks[i - 1].label)) / 2) return true;
   }
   return false;
 }
 
-// Returns ticks at every n-th decade, each times some factors.
+// Returns ticks at every n-th power of ten, n being `every`, times each of the factors.
 std::vector<Tick> decades(const Axis& axis, int every, const std::vector<double>& factors) {
   std::vector<Tick> ticks;
   const int first = static_cast<int>(std::floor(axis.from));
@@ -85,6 +86,7 @@ std::vector<Tick> decades(const Axis& axis, int every, const std::vector<double>
   return ticks;
 }
 
+// Returns ticks at multiples of a step.
 std::vector<Tick> steps(const Axis& axis, double step) {
   std::vector<Tick> ticks;
   for (double i = std::ceil(axis.from / step - tolerance); i * step <= axis.to + tolerance * step; ++i)
@@ -94,18 +96,18 @@ std::vector<Tick> steps(const Axis& axis, double step) {
 
 }  // namespace
 
-double Axis::measure(double value) const { return logarithmic ? std::log10(value) : value; }
+double Axis::scaled(double value) const { return logarithmic ? std::log10(value) : value; }
 
-double Axis::place(double value) const {
-  return start + (measure(value) - from) / (to - from) * (end - start);
+double Axis::pixel(double value) const {
+  return start + (scaled(value) - from) / (to - from) * (end - start);
 }
 
 Axis axis_with_margin(bool logarithmic, const std::vector<double>& values, double start, double end) {
   Axis axis{.start = start, .end = end, .logarithmic = logarithmic};
   if (values.empty()) return axis;
   const auto [smallest, largest] = std::minmax_element(values.begin(), values.end());
-  axis.from = axis.measure(*smallest);
-  axis.to = axis.measure(*largest);
+  axis.from = axis.scaled(*smallest);
+  axis.to = axis.scaled(*largest);
   const double margin = axis.to > axis.from ? 0.03 * (axis.to - axis.from) : 0.5;
   axis.from -= margin;
   axis.to += margin;
@@ -119,15 +121,15 @@ Axis axis_between_ticks(bool logarithmic, const std::vector<double>& values, dou
   if (logarithmic) {
     set_logarithmic_ends(axis, *smallest, *largest);
   } else {
-    set_plain_ends(axis, *smallest, *largest);
+    set_linear_ends(axis, *smallest, *largest);
   }
   return axis;
 }
 
 std::string tick_label(double value) {
   const double magnitude = std::fabs(value);
-  const bool plain = magnitude == 0 || (magnitude >= 0.999e-3 && magnitude < 1e6);
-  if (plain) return fmt::format("{:.6g}", value);
+  const bool needs_no_exponent = magnitude == 0 || (magnitude >= 0.999e-3 && magnitude < 1e6);
+  if (needs_no_exponent) return fmt::format("{:.6g}", value);
   const std::string text = fmt::format("{:.2e}", value);  // "2.00e-07"
   const auto e = text.find('e');
   return fmt::format("{:g}e{}", std::stod(text.substr(0, e)), std::stoi(text.substr(e + 1)));

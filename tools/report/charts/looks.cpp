@@ -14,8 +14,8 @@ std::string label_of(const std::string& name, const Json& row) {
 
 std::string engine_of(const Json& row) { return cell(row, "engine") + cell(row, "accumulator"); }
 
-// Returns the index of a name; appends a new name.
-int index_of(std::vector<std::string>& names, const std::string& name) {
+// Returns the index of a name in the list, to which it appends a new name.
+int find_or_append(std::vector<std::string>& names, const std::string& name) {
   const auto found = std::find(names.begin(), names.end(), name);
   const auto index = static_cast<int>(found - names.begin());
   if (found == names.end()) names.push_back(name);
@@ -26,18 +26,18 @@ int index_of(std::vector<std::string>& names, const std::string& name) {
 
 Looks::Looks(const std::vector<Json>& rows) {
   for (const Json& row : rows) {
-    if (cell(row, "scheme") != "native") index_of(schemes_, cell(row, "scheme"));
-    index_of(engines_, engine_of(row));
+    if (cell(row, "scheme") != "native") find_or_append(schemes_, cell(row, "scheme"));
+    find_or_append(engines_, engine_of(row));
   }
 }
 
 Series Looks::series_of(const Json& row, const std::string& scheme) { return series_of(row, scheme, scheme); }
 
 Series Looks::series_of(const Json& row, const std::string& scheme, const std::string& name) {
-  return {label_of(name, row),
-          scheme == "native" ? -1 : index_of(schemes_, scheme),
-          index_of(engines_, engine_of(row)),
-          {}};
+  return {.label = label_of(name, row),
+          .colour = scheme == "native" ? colour_of_text : find_or_append(schemes_, scheme),
+          .style = find_or_append(engines_, engine_of(row)),
+          .points = {}};
 }
 
 Series& series_in(Chart& chart, const Series& wanted) {

@@ -1,4 +1,4 @@
-// Colors, dashes and names of lines, the same in every figure.
+// Colours, dashes, markers and labels of lines, the same in every figure.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace kintsugi::tools {
 
-// Colors distinguish schemes, dashes and markers engine and accumulator; names have all three.
+// Colours distinguish schemes, dashes and markers engine and accumulator; labels have all three.
 class Looks {
  public:
   explicit Looks(const std::vector<Json>& rows);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 
 #include "report/charts/axis.hpp"
 
@@ -12,7 +13,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Light and dark version of each color, with a contrast of 3 or more against the page.
+// Each colour for light and for dark mode, with a contrast of 3 or more against the page.
 constexpr std::array<std::pair<const char*, const char*>, 10> colours{{{"#2a6fdb", "#6ea8ff"},
                                                                        {"#c65d00", "#ff9d4d"},
                                                                        {"#1b7f3b", "#4fc978"},
@@ -25,7 +26,8 @@ constexpr std::array<std::pair<const char*, const char*>, 10> colours{{{"#2a6fdb
                                                                        {"#5a6472", "#a3adba"}}};
 constexpr std::array<const char*, 6> dashes{"", "7 3", "2 3", "9 3 2 3", "12 4", "4 2"};
 
-constexpr double left = 64;
+// Positions and sizes in pixels.
+constexpr double left = 64;  // left and upper edge of the plot
 constexpr double top = 40;
 constexpr double plot_width = 460;
 constexpr double legend_left = left + plot_width + 22;
@@ -34,17 +36,18 @@ constexpr double legend_line = 17;
 // Height of the row below a logarithmic y axis for points with the value 0, which the axis cannot show.
 constexpr double zero_row = 22;
 
-// Positions of values in pixels, including zeros.
+// The axes, and the pixel of a y of 0 on a logarithmic one.
 struct Places {
   Axis x;
   Axis y;
   double bottom = 0;       // lower edge of the plot
   bool has_zeros = false;  // y = 0 is drawn at the bottom, below the axis
 
-  double y_of(double value) const { return value == 0 && y.logarithmic ? bottom : y.place(value); }
+  double y_of(double value) const { return value == 0 && y.logarithmic ? bottom : y.pixel(value); }
 };
 
-bool drawable(const Chart& chart, const std::pair<double, double>& point) {
+// True if both axes can show the point.
+bool is_drawable(const Chart& chart, const std::pair<double, double>& point) {
   return std::isfinite(point.first) && (!chart.log_x || point.first > 0) && std::isfinite(point.second) &&
          (!chart.log_y || point.second >= 0);
 }
@@ -54,7 +57,7 @@ std::vector<std::pair<double, double>> drawable_points(const Chart& chart) {
   for (const auto* list : {&chart.series, &chart.limits}) {
     for (const Series& series : *list) {
       for (const auto& point : series.points) {
-        if (drawable(chart, point)) points.push_back(point);
+        if (is_drawable(chart, point)) points.push_back(point);
       }
     }
   }
@@ -68,9 +71,9 @@ Places places_of(const Chart& chart, double height) {
   places.bottom = top + height;
   for (const auto& [x, y] : drawable_points(chart)) {
     xs.push_back(x);
-    const bool zero = chart.log_y && y == 0;
-    places.has_zeros = places.has_zeros || zero;
-    if (!zero) ys.push_back(y);
+    const bool is_below_axis = chart.log_y && y == 0;
+    places.has_zeros = places.has_zeros || is_below_axis;
+    if (!is_below_axis) ys.push_back(y);
   }
   places.x = axis_with_margin(chart.log_x, xs, left, left + plot_width);
   places.y = axis_between_ticks(chart.log_y, ys, places.bottom - (places.has_zeros ? zero_row : 0), top);
@@ -91,14 +94,14 @@ std::string line_between(double x1, double y1, double x2, double y2, const char*
 std::string x_ticks(const Chart& chart, const Places& places) {
   std::vector<double> values;
   for (const auto& point : drawable_points(chart)) values.push_back(point.first);
-  const LabelExtent extent = [](const std::string& label) {
+  const LabelExtent label_width = [](const std::string& label) {
     return 7.0 * static_cast<double>(label.size()) + 10;
   };
   const auto ticks =
-      chart.ticks_at_points ? ticks_at(values, places.x, extent) : round_ticks(places.x, extent);
+      chart.ticks_at_points ? ticks_at(values, places.x, label_width) : round_ticks(places.x, label_width);
   std::string result;
   for (const Tick& tick : ticks) {
-    const double x = places.x.place(tick.value);
+    const double x = places.x.pixel(tick.value);
     result += line_between(x, top, x, places.bottom, "grid");
     result += text_at(x, places.bottom + 16, "middle", tick.label);
   }
@@ -106,7 +109,8 @@ std::string x_ticks(const Chart& chart, const Places& places) {
 }
 
 std::string y_ticks(const Chart& chart, const Places& places) {
-  auto ticks = round_ticks(places.y, [](const std::string&) { return 18.0; });
+  const LabelExtent label_height = [](const std::string&) { return 18.0; };
+  auto ticks = round_ticks(places.y, label_height);
   if (places.has_zeros) ticks.insert(ticks.begin(), Tick{0, "0"});
   std::string result;
   for (const Tick& tick : ticks) {
@@ -117,7 +121,7 @@ std::string y_ticks(const Chart& chart, const Places& places) {
   return result + text_at(4, top - 12, "start", chart.y_label);
 }
 
-// Returns a marker; `s` is its size relative to the usual one.
+// Returns the marker of a style at a point; `s` is its size relative to the usual one.
 std::string marker(int style, double x, double y, double s = 1) {
   const auto rectangle = [&](double width, double height) {
     return fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:g}\" height=\"{:g}\"/>", x - width / 2,
@@ -154,54 +158,60 @@ std::string stroke(const Series& series, const std::string& path, double width =
 
 // True if two lines coincide wherever both have a point, so that the later one would hide the earlier.
 bool coincide(const Series& earlier, const Series& later, const Chart& chart, const Places& places) {
-  constexpr double pixels = 1.5;
-  int shared = 0;
+  constexpr double max_distance = 1.5;  // in pixels
+  int shared_points = 0;
   for (const auto& point : earlier.points) {
     for (const auto& candidate : later.points) {
-      if (candidate.first != point.first || !drawable(chart, point) || !drawable(chart, candidate)) continue;
-      if (std::fabs(places.y_of(point.second) - places.y_of(candidate.second)) > pixels) return false;
-      ++shared;
+      if (candidate.first != point.first || !is_drawable(chart, point) || !is_drawable(chart, candidate))
+        continue;
+      if (std::fabs(places.y_of(point.second) - places.y_of(candidate.second)) > max_distance) return false;
+      ++shared_points;
     }
   }
-  return shared > 0;
+  return shared_points > 0;
 }
 
-// Returns the path of a line. It is drawn wider, by the number `covering` of later lines that coincide with
-// it, so that it shows on both sides of them.
-std::string line_of(const Chart& chart, const Series& series, const Places& places, int covering,
-                    bool markers) {
+enum class Markers : std::uint8_t { none, at_points };
+
+// Returns the path of a line, with its markers. It is the wider the more later lines, `covering_lines` of
+// them, coincide with it, so that it shows on both sides of them.
+std::string line_of(const Chart& chart, const Series& series, const Places& places, int covering_lines,
+                    Markers markers) {
   std::string path;
   std::string marks;
   for (const auto& point : series.points) {
-    if (!drawable(chart, point)) continue;
-    const double x = places.x.place(point.first);
+    if (!is_drawable(chart, point)) continue;
+    const double x = places.x.pixel(point.first);
     const double y = places.y_of(point.second);
     path += path.empty() ? "M" : chart.steps ? fmt::format("H{:.1f}L", x) : "L";
     path += fmt::format("{:.1f} {:.1f}", x, y);
-    if (markers) marks += marker(series.style, x, y, 1 + 0.5 * covering);
+    if (markers == Markers::at_points) marks += marker(series.style, x, y, 1 + 0.5 * covering_lines);
   }
-  return fmt::format("<g class=\"series {}\"><title>{}</title>{}{}</g>\n", class_of(series),
-                     escaped(series.label),
-                     stroke(series, path.empty() ? "M0 0" : path, line_width * (1 + 2 * covering)), marks);
+  return fmt::format(
+      "<g class=\"series {}\"><title>{}</title>{}{}</g>\n", class_of(series), escaped(series.label),
+      stroke(series, path.empty() ? "M0 0" : path, line_width * (1 + 2 * covering_lines)), marks);
 }
+
+// Returns how the lines of a chart are marked; a histogram has no markers.
+Markers markers_of(const Chart& chart) { return chart.steps ? Markers::none : Markers::at_points; }
 
 std::string lines_of(const Chart& chart, const Places& places) {
   std::string svg;
-  for (const Series& limit : chart.limits) svg += line_of(chart, limit, places, 0, false);
+  for (const Series& limit : chart.limits) svg += line_of(chart, limit, places, 0, Markers::none);
   for (std::size_t i = 0; i < chart.series.size(); ++i) {
-    int covering = 0;
+    int covering_lines = 0;
     for (std::size_t later = i + 1; later < chart.series.size(); ++later)
-      covering += coincide(chart.series[i], chart.series[later], chart, places) ? 1 : 0;
-    svg += line_of(chart, chart.series[i], places, covering, !chart.steps);
+      covering_lines += coincide(chart.series[i], chart.series[later], chart, places) ? 1 : 0;
+    svg += line_of(chart, chart.series[i], places, covering_lines, markers_of(chart));
   }
   return svg;
 }
 
-std::string legend_row(const Series& series, double y, bool markers) {
+std::string legend_row(const Series& series, double y, Markers markers) {
   const double x = legend_left;
   return fmt::format("<g class=\"{}\">{}{}</g>\n", class_of(series),
                      stroke(series, fmt::format("M{:.1f} {:.1f}h30", x, y)),
-                     markers ? marker(series.style, x + 15, y) : "") +
+                     markers == Markers::at_points ? marker(series.style, x + 15, y) : "") +
          text_at(x + 36, y + 4, "start", series.label);
 }
 
@@ -209,11 +219,11 @@ std::string legend(const Chart& chart) {
   std::string result;
   double y = top + 6;
   for (const Series& series : chart.series) {
-    result += legend_row(series, y, !chart.steps);
+    result += legend_row(series, y, markers_of(chart));
     y += legend_line;
   }
   for (const Series& limit : chart.limits) {
-    result += legend_row(limit, y, false);
+    result += legend_row(limit, y, Markers::none);
     y += legend_line;
   }
   return result;
@@ -238,19 +248,24 @@ std::string escaped(const std::string& text) {
 namespace {
 
 struct Palette {
-  const char* ink;
+  const char* ink;  // text and lines
   const char* paper;
-  const char* soft;
+  const char* soft;  // grid and borders
 };
 
-// Returns CSS rules with the colors written out, since some programs that show pictures lack CSS variables.
-std::string coloured_rules(const Palette& palette, bool dark) {
+enum class Mode : std::uint8_t { light, dark };
+
+// Returns CSS rules with the colours written out, since some programs that show pictures lack CSS variables.
+std::string coloured_rules(const Palette& palette, Mode mode) {
+  const auto in_mode = [mode](const std::pair<const char*, const char*>& colour) {
+    return mode == Mode::dark ? colour.second : colour.first;
+  };
   std::string rules = fmt::format(
       "body{{color:{0};background:{1}}}td,th{{border-color:{2}}}.no{{color:{3}}}.ink{{stroke:{0};fill:{0}}}"
       ".grid{{stroke:{2}}}.label,.heading{{fill:{0};stroke:none}}.paper{{fill:{1}}}",
-      palette.ink, palette.paper, palette.soft, dark ? colours.back().second : colours.back().first);
+      palette.ink, palette.paper, palette.soft, in_mode(colours.back()));
   for (std::size_t i = 0; i < colours.size(); ++i) {
-    rules += fmt::format(".c{0}{{stroke:{1};fill:{1}}}", i, dark ? colours[i].second : colours[i].first);
+    rules += fmt::format(".c{0}{{stroke:{1};fill:{1}}}", i, in_mode(colours[i]));
   }
   return rules;
 }
@@ -260,7 +275,8 @@ std::string coloured_rules(const Palette& palette, bool dark) {
 std::string chart_style() {
   const Palette light{"#1b1f24", "#ffffff", "#d8dee4"};
   const Palette dark{"#e6e8eb", "#15181c", "#363c44"};
-  return coloured_rules(light, false) + "\n@media (prefers-color-scheme:dark){" + coloured_rules(dark, true) +
+  return coloured_rules(light, Mode::light) + "\n@media (prefers-color-scheme:dark){" +
+         coloured_rules(dark, Mode::dark) +
          "}\n.line{fill:none;stroke-width:1.6}.grid{stroke-width:1}.label{font:12px sans-serif}"
          ".heading{font:bold 13px sans-serif}\n";
 }

@@ -1,4 +1,5 @@
-// A line chart as SVG: axes, ticks, lines with markers, a legend. Colors are rules for light and dark mode.
+// A line chart as SVG: axes, ticks, lines with markers, a legend. Colours are CSS rules for light and dark
+// mode.
 #pragma once
 
 #include <string>
@@ -7,10 +8,12 @@
 
 namespace kintsugi::tools {
 
+inline constexpr int colour_of_text = -1;
+
 struct Series {
   std::string label;
-  int colour = 0;                                 // -1: the color of text
-  int style = 0;                                  // dashes and marker
+  int colour = 0;                                 // index of a colour, or colour_of_text
+  int style = 0;                                  // index of dashes and of a marker
   std::vector<std::pair<double, double>> points;  // ordered by x
 };
 
@@ -29,7 +32,7 @@ struct Chart {
 // Returns the text escaped for XML.
 std::string escaped(const std::string& text);
 
-// Returns the rules for the classes that draw() uses, and the colors of both modes.
+// Returns the CSS rules for the classes that draw() uses, with the colours of both modes.
 std::string chart_style();
 
 // Returns the chart as SVG. A logarithmic y axis has a separate row for the value 0; infinite values, and x =

@@ -1,4 +1,4 @@
-// Parts of dgemm-tc's figures.
+// Distributions that dgemm-tc's figures share, and its figures of counts.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace kintsugi::tools {
 
-// Returns the paper's ranges.
+// Returns the distributions phi:P of the paper, by their ranges, the narrowest first.
 std::vector<std::string> dgemm_tc_distributions();
-// Returns the range's name in the registry's series: "phi = 0.1".
+// Returns the name of a distribution's range in the registry's series: "phi = 0.1".
 std::string dgemm_tc_range(const std::string& distribution);
 
 // Figs. 5 and 7, in dgemm_tc_counts.cpp.

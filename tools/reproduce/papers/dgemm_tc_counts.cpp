@@ -16,9 +16,9 @@ const std::string sp = "ozaki-fp16:grid=sigma:mode=sp";
 const std::string cr = "ozaki-fp16:grid=sigma:mode=cr";
 
 constexpr std::int64_t seed = 1;
-constexpr std::int64_t counted_edge = 64;  // rows and columns of C
-constexpr std::int64_t quick_edge = 16;
-constexpr std::int64_t block_rows[] = {1024, 3584};  // further blocks beside the square ones
+constexpr std::int64_t counted_edge = 64;           // rows and columns of C
+constexpr std::int64_t quick_edge = 16;             // the same with --quick
+constexpr std::int64_t tall_rows[] = {1024, 3584};  // rows of C that are tried besides, with the same columns
 
 template <class T>
 std::vector<T> operand(const std::string& distribution, lab::Side side, std::int64_t rows,
@@ -53,7 +53,8 @@ Json product_row(const std::string& scheme, const std::string& distribution, con
           {"error_free", report.at("error_free")}};
 }
 
-// Returns slice counts over k on a part of C. The SP mode has FP32 operands, for which it is made.
+// Returns the document of slice counts by scheme, range and k. The SP mode multiplies FP32 operands, the
+// others FP64 ones.
 Json counts_document(const std::vector<std::string>& schemes, bool quick) {
   Json result = document("slice-counts");
   result["samples"] = quick ? quick_edge : counted_edge;
@@ -69,14 +70,16 @@ Json counts_document(const std::vector<std::string>& schemes, bool quick) {
                                               : product_row<double>(scheme, distribution, {edge, edge, k}));
     }
   }
-  // With more rows of C, Algorithm 3 takes the largest d of more rows; the paper's blocks have 3584.
+  // Algorithm 3 takes the largest d over all rows of a block of C, so the number of rows matters; the paper's
+  // blocks have 3584. Tried for the first scheme of Fig. 5 only.
   if (schemes.front() == dp && !quick) {
-    for (const std::int64_t rows : block_rows)
+    for (const std::int64_t rows : tall_rows)
       result["rows"].push_back(product_row<double>(dp, "phi:0.1", {rows, edge, 7168}));
   }
   return result;
 }
 
+// Returns slices_a, slices_b or products.
 double count(const Json& row, const char* name) { return row.at("error_free").at(name).get<double>(); }
 
 // --------------------------------------------------------------- pictures
@@ -108,7 +111,8 @@ Filter of_scheme(const std::string& scheme) {
   return [scheme](const Json& row) { return cell(row, "scheme") == scheme; };
 }
 
-// Returns the rows of square blocks that pass the filter, ordered by k and range as they were made.
+// Returns the rows with square C that pass the filter, in the order of counts_document(): by scheme, then
+// range, the narrowest first, then k.
 std::vector<Json> rows_of(const Evidence& evidence, const Filter& filter) {
   std::vector<Json> rows;
   for (const Json& row : evidence.rows()) {
@@ -122,6 +126,7 @@ Filter with_length(std::int64_t k) {
   return [k](const Json& row) { return row.at("k") == k; };
 }
 
+// Returns the products of the DP mode at k = 7168, one series for each number of rows of C.
 Measured products_at_7168(const Evidence& evidence) {
   Measured measured;
   for (const Json& row : evidence.rows()) {
@@ -132,7 +137,7 @@ Measured products_at_7168(const Evidence& evidence) {
   return measured;
 }
 
-// Returns slice counts at the paper's ranges, the narrowest first, for each k.
+// Returns a series for each k: the slice counts at the paper's ranges, the narrowest first.
 std::function<Measured(const Evidence&)> slices_by_range(const std::string& scheme) {
   return [scheme](const Evidence& evidence) {
     Measured measured;
@@ -146,7 +151,7 @@ std::function<Measured(const Evidence&)> slices_by_range(const std::string& sche
   };
 }
 
-// Returns a member of one scheme's rows over that of another's.
+// Returns the counts of one scheme over those of another, `divisor`, at the same range and k.
 std::vector<double> count_ratios(const Evidence& evidence, const char* member, const std::string& scheme,
                                  const std::string& divisor, const Filter& filter) {
   const auto rows = rows_of(evidence, both(of_scheme(scheme), filter));
@@ -170,7 +175,7 @@ Measured cr_over_dp(const Evidence& evidence) {
           {"products", count_ratios(evidence, "products", cr, dp, everywhere())}};
 }
 
-// Returns the number of products over the mode's formula for the number of slices.
+// Returns the counted products over the number that the mode's formula gives for the row's slices.
 std::function<Measured(const Evidence&)> products_over(const std::string& scheme,
                                                        double (*formula)(const Json& row)) {
   return [=](const Evidence& evidence) {
@@ -185,24 +190,26 @@ std::function<Measured(const Evidence&)> products_over(const std::string& scheme
   };
 }
 
+// Formulas of the paper: the fast mode multiplies slices i and j with i + j up to the number of slices, the
+// other mode all of them.
 double fast_products(const Json& row) { return count(row, "slices_a") * (count(row, "slices_a") + 1) / 2; }
 double all_products(const Json& row) { return count(row, "slices_a") * count(row, "slices_b"); }
 
 PaperFigure counts_figure(const std::string& name, const std::string& place, const std::string& subject,
                           const std::vector<std::string>& schemes) {
-  return {name,
-          "dgemm-tc",
-          place,
-          subject,
-          "64 x 64 elements of C with k = 1024 to 10240, one block, so that Algorithm 3 sees fewer rows "
-          "and columns than the paper's blocks of 3584, whose rows are tried at k = 7168; Algorithms 1 "
-          "and 3 literally (grid=sigma), (rand - 0.5) exp(phi randn) as there; times are not compared, "
-          "since they are those of a CPU",
-          {},
-          {},
-          {},
-          {"slice-counts", [schemes](bool quick) { return counts_document(schemes, quick); },
-           [schemes](const Json& document) { return draw_counts(schemes.front(), document); }}};
+  return {.name = name,
+          .paper = "dgemm-tc",
+          .place = place,
+          .subject = subject,
+          .conditions =
+              "64 x 64 elements of C with k = 1024 to 10240, one block, so that Algorithm 3 sees fewer rows "
+              "and columns than the paper's blocks of 3584, whose rows are tried at k = 7168; Algorithms 1 "
+              "and 3 literally (grid=sigma), (rand - 0.5) exp(phi randn) as there; times are not compared, "
+              "since they are those of a CPU",
+          .analysis = {
+              .format = "slice-counts",
+              .make_document = [schemes](bool quick) { return counts_document(schemes, quick); },
+              .draw = [schemes](const Json& document) { return draw_counts(schemes.front(), document); }}};
 }
 
 }  // namespace

@@ -10,7 +10,8 @@ namespace {
 
 // Pairs of schemes; errors of the first are divided by errors of the second.
 using SchemePairs = std::vector<std::pair<std::string, std::string>>;
-using PairsAt = SchemePairs (*)(const OutsideSums& place);
+// Returns the pairs that a claim compares, with the element-wise scheme of a way to add partial sums outside.
+using PairsFor = SchemePairs (*)(const OutsideSums& way);
 
 std::vector<double> pair_ratios(const Evidence& evidence, const SchemePairs& schemes, const Sums& sums,
                                 const Filter& filter) {
@@ -27,26 +28,27 @@ Filter at_offsets(const Inputs& inputs, double min, double max) {
   return with_parameter(inputs.distribution, min, max);
 }
 
-// Returns a series for each kind of sums, place and inputs, over all offset exponents in the range.
-std::function<Measured(const Evidence&)> by_place(PairsAt schemes, const std::vector<Sums>& kinds, double min,
-                                                  double max) {
+// Returns a series for each kind of sums, way to add partial sums outside, and inputs, over all offset
+// exponents from `min` to `max`.
+std::function<Measured(const Evidence&)> by_way(PairsFor schemes, const std::vector<Sums>& kinds, double min,
+                                                double max) {
   return [=](const Evidence& evidence) {
     Measured measured;
     for (const Sums& sums : kinds) {
-      for (const OutsideSums& place : places) {
+      for (const OutsideSums& way : ways_outside) {
         for (const Inputs& inputs : all_inputs)
           measured.push_back(
-              {fmt::format("{}, {}, {}", inputs.name, sums.name, place.name),
-               pair_ratios(evidence, schemes(place), sums, both(place.rows, at_offsets(inputs, min, max)))});
+              {fmt::format("{}, {}, {}", inputs.name, sums.name, way.name),
+               pair_ratios(evidence, schemes(way), sums, both(way.rows, at_offsets(inputs, min, max)))});
       }
     }
     return measured;
   };
 }
 
-// Returns a series for each kind of sums, offset exponent and inputs; the element-wise order adds FP32 sums
-// outside every 16.
-std::function<Measured(const Evidence&)> by_offset(PairsAt schemes, const std::vector<Sums>& kinds,
+// Returns a series for each kind of sums, offset exponent and inputs. Partial sums of the element-wise order
+// are added outside in FP32, every 16 inner indices.
+std::function<Measured(const Evidence&)> by_offset(PairsFor schemes, const std::vector<Sums>& kinds,
                                                    const std::vector<int>& offsets) {
   return [=](const Evidence& evidence) {
     Measured measured;
@@ -62,17 +64,18 @@ std::function<Measured(const Evidence&)> by_offset(PairsAt schemes, const std::v
   };
 }
 
-Measured over_fp16_results(const Evidence& evidence) {
+// Returns the errors of all other schemes over those of fp16, a series for each kind of sums and inputs.
+Measured over_fp16(const Evidence& evidence) {
   Measured measured;
-  for (const Sums& sums : sums_beside_sgemm) {
+  for (const Sums& sums : sums_over_sgemm) {
     for (const Inputs& inputs : all_inputs) {
       const Filter range = at_offsets(inputs, -20, 0);
       auto values = pair_ratios(evidence, {{term_0, fp16}, {term_6, fp16}, {term_12, fp16}, {native, fp16}},
                                 sums, range);
-      for (const OutsideSums& place : places) {
-        const auto more = pair_ratios(
-            evidence, {{place.scheme(0), fp16}, {place.scheme(6), fp16}, {place.scheme(12), fp16}}, sums,
-            both(place.rows, range));
+      for (const OutsideSums& way : ways_outside) {
+        const auto more =
+            pair_ratios(evidence, {{way.scheme(0), fp16}, {way.scheme(6), fp16}, {way.scheme(12), fp16}},
+                        sums, both(way.rows, range));
         values.insert(values.end(), more.begin(), more.end());
       }
       measured.push_back({inputs.name + ", " + sums.name, values});
@@ -85,8 +88,8 @@ Filter with_fp16_output() {
   return [](const Json& row) { return cell(row, "output") == "fp16"; };
 }
 
-// Returns HGEMM's errors for several choices of the smallest offset exponent; FP16 results only with
-// sequential sums.
+// Returns HGEMM's errors for several choices of the smallest offset exponent. Results rounded to FP16 exist
+// for sequential sums only.
 Measured half_precision(const Evidence& evidence) {
   Measured measured;
   const auto add = [&](const Sums& sums, const std::string& output, const Filter& rows) {
@@ -102,6 +105,7 @@ Measured half_precision(const Evidence& evidence) {
   return measured;
 }
 
+// Returns the term-wise order's errors over the element-wise order's, on the H200's model.
 Measured orders_on_h200(const Evidence& evidence) {
   Measured measured;
   for (const Inputs& inputs : all_inputs)
@@ -111,6 +115,7 @@ Measured orders_on_h200(const Evidence& evidence) {
   return measured;
 }
 
+// Returns the errors of both orders over SGEMM's for inputs whose high slices are subnormal.
 Measured below_window(const Evidence& evidence) {
   Measured measured;
   for (const Sums& sums : kinds_of_sums) {
@@ -132,25 +137,26 @@ std::vector<std::string> fig8_distributions() {
 }
 
 PaperSweep fig8_sweep() {
-  return {"",
-          {{"schemes",
-            {fp16, term_0, term_6, term_12, element_wise(0), element_wise(6), element_wise(12), native}},
-           {"engines", {"reference", "cpu"}},
-           {"accumulators", {"fp32"}},
-           {"distributions", fig8_distributions()},
-           {"shapes", {"64x64x2816"}}}};
+  return {
+      .name = "",
+      .lists = {{"schemes",
+                 {fp16, term_0, term_6, term_12, element_wise(0), element_wise(6), element_wise(12), native}},
+                {"engines", {"reference", "cpu"}},
+                {"accumulators", {"fp32"}},
+                {"distributions", fig8_distributions()},
+                {"shapes", {"64x64x2816"}}}};
 }
 
-// Sweep of the current program, which adds partial sums outside in FP64.
-PaperSweep fig8_places() {
-  return {"places",
-          {{"schemes",
-            {element_wise(0), element_wise(6), element_wise(12), outside_every_64(0), outside_every_64(6),
-             outside_every_64(12)}},
-           {"engines", {"reference", "cpu"}},
-           {"accumulators", {"fp32"}},
-           {"distributions", fig8_distributions()},
-           {"shapes", {"64x64x2816"}}}};
+// Returns the sweep of a program that adds partial sums outside in FP64, as all do since commit 663a57e.
+PaperSweep fig8_fp64_outside() {
+  return {.name = "places",
+          .lists = {{"schemes",
+                     {element_wise(0), element_wise(6), element_wise(12), outside_every_64(0),
+                      outside_every_64(6), outside_every_64(12)}},
+                    {"engines", {"reference", "cpu"}},
+                    {"accumulators", {"fp32"}},
+                    {"distributions", fig8_distributions()},
+                    {"shapes", {"64x64x2816"}}}};
 }
 
 Analysis fig8_half_results() {
@@ -161,50 +167,52 @@ Analysis fig8_half_results() {
   study.shapes = {{64, 64, 2816}};
   study.seeds = {1};
   study.fp16_output = true;
-  return {"product-errors", [=](bool quick) { return product_errors({study}, quick); }, {}, "half-results"};
+  return {.format = "product-errors",
+          .make_document = [=](bool quick) { return product_errors({study}, quick); },
+          .name = "half-results"};
 }
 
 PaperSweep fig8_tensor_cores() {
-  return {"h200",
-          {{"schemes", {term_12, element_wise(12), native}},
-           {"engines", {"reference"}},
-           {"accumulators", {"h200"}},
-           {"distributions",
-            {"offset:-12", "offset:-8", "offset:-4", "offset:0", "offset-nonnegative:-12",
-             "offset-nonnegative:-8", "offset-nonnegative:-4", "offset-nonnegative:0"}},
-           {"shapes", {"64x64x2816"}}}};
+  return {.name = "h200",
+          .lists = {{"schemes", {term_12, element_wise(12), native}},
+                    {"engines", {"reference"}},
+                    {"accumulators", {"h200"}},
+                    {"distributions",
+                     {"offset:-12", "offset:-8", "offset:-4", "offset:0", "offset-nonnegative:-12",
+                      "offset-nonnegative:-8", "offset-nonnegative:-4", "offset-nonnegative:0"}},
+                    {"shapes", {"64x64x2816"}}}};
 }
 
-SchemePairs term_over_element(const OutsideSums& place) { return {{term_0, place.scheme(0)}}; }
-SchemePairs term_over_element_12(const OutsideSums& place) { return {{term_12, place.scheme(12)}}; }
-SchemePairs unscaled_over_sgemm(const OutsideSums& place) {
-  return {{term_0, native}, {place.scheme(0), native}};
+SchemePairs term_over_element(const OutsideSums& way) { return {{term_0, way.scheme(0)}}; }
+SchemePairs term_over_element_12(const OutsideSums& way) { return {{term_12, way.scheme(12)}}; }
+SchemePairs unscaled_over_sgemm(const OutsideSums& way) {
+  return {{term_0, native}, {way.scheme(0), native}};
 }
-SchemePairs unscaled_over_scaled(const OutsideSums& place) {
-  return {{term_0, term_12}, {place.scheme(0), place.scheme(12)}};
+SchemePairs unscaled_over_scaled(const OutsideSums& way) {
+  return {{term_0, term_12}, {way.scheme(0), way.scheme(12)}};
 }
-SchemePairs six_over_twelve(const OutsideSums& place) {
-  return {{term_6, term_12}, {place.scheme(6), place.scheme(12)}};
+SchemePairs six_over_twelve(const OutsideSums& way) {
+  return {{term_6, term_12}, {way.scheme(6), way.scheme(12)}};
 }
-SchemePairs element_over_sgemm(const OutsideSums& place) { return {{place.scheme(12), native}}; }
+SchemePairs element_over_sgemm(const OutsideSums& way) { return {{way.scheme(12), native}}; }
 SchemePairs term_over_sgemm(const OutsideSums&) { return {{term_12, native}}; }
 
 std::vector<Claim> fig8_claims() {
   return {{"h2sgemm-fig8-hgemm", half_precision,
            "Elements of one sign cancel nothing, so that the same product errs by 6e-6 before its result "
            "is rounded to FP16; below -14 fp16's own numbers have fewer bits."},
-          {"h2sgemm-fig8-largest", over_fp16_results},
-          {"h2sgemm-fig8-alike", by_place(term_over_element, kinds_of_sums, -20, 0), order_of_sums},
-          {"h2sgemm-fig8-near-0", by_place(term_over_element, kinds_of_sums, -2, 0), order_of_sums},
-          {"h2sgemm-fig8-unscaled", by_place(unscaled_over_sgemm, sums_beside_sgemm, -20, 0),
+          {"h2sgemm-fig8-largest", over_fp16},
+          {"h2sgemm-fig8-alike", by_way(term_over_element, kinds_of_sums, -20, 0), order_of_sums},
+          {"h2sgemm-fig8-near-0", by_way(term_over_element, kinds_of_sums, -2, 0), order_of_sums},
+          {"h2sgemm-fig8-unscaled", by_way(unscaled_over_sgemm, sums_over_sgemm, -20, 0),
            "Near offset exponent 0 the low slices hold nearly all their bits without a scale "
            "(h2sgemm-fig2), and sb = 0 errs there as sb = 12 does."},
           {"h2sgemm-fig8-gain", by_offset(unscaled_over_scaled, kinds_of_sums, {-12, -10, -8}),
            "The gain grows by a factor of four with two exponents and passes through 10 to 100."},
           {"h2sgemm-fig8-six", by_offset(six_over_twelve, kinds_of_sums, {-16, -12, -10})},
-          {"h2sgemm-fig8-element", by_place(element_over_sgemm, sums_beside_sgemm, -12, 0), order_of_sums},
-          {"h2sgemm-fig8-term", by_offset(term_over_sgemm, sums_beside_sgemm, {-12, -10, -8}), alike_sums},
-          {"h2sgemm-fig8-order", by_place(term_over_element_12, kinds_of_sums, -12, 0), order_of_sums},
+          {"h2sgemm-fig8-element", by_way(element_over_sgemm, sums_over_sgemm, -12, 0), order_of_sums},
+          {"h2sgemm-fig8-term", by_offset(term_over_sgemm, sums_over_sgemm, {-12, -10, -8}), alike_sums},
+          {"h2sgemm-fig8-order", by_way(term_over_element_12, kinds_of_sums, -12, 0), order_of_sums},
           {"own-order-h200", orders_on_h200,
            "A tensor core truncates. Term by term, all of k is summed in it, and the truncations add up "
            "with one sign; element by element, sums leave it every 16 and are added outside to nearest."},
@@ -213,18 +221,20 @@ std::vector<Claim> fig8_claims() {
 }
 
 PaperFigure fig8() {
-  PaperFigure figure{"h2sgemm-fig8",
-                     "h2sgemm",
-                     "Fig. 8, section 4.1",
-                     "error against the offset exponent",
-                     "sequential FP32 sums (engine reference) and OpenBLAS's (engine cpu) for the paper's "
-                     "NPU, of which there is no model, SGEMM's being of the same kind; element by element "
-                     "sums leave the unit every 16 and are added in FP32, rows of commit 663a57e, or in "
-                     "FP64, or leave it every 64; the H200 model beside them; 64 x 64 elements at k = 64 "
-                     "x 44",
-                     {fig8_sweep(), fig8_places(), fig8_tensor_cores()},
-                     {{"parameter of the distribution"}, {frobenius}},
-                     fig8_claims()};
+  PaperFigure figure{
+      .name = "h2sgemm-fig8",
+      .paper = "h2sgemm",
+      .place = "Fig. 8, section 4.1",
+      .subject = "error against the offset exponent",
+      .conditions =
+          "sequential FP32 sums (engine reference) and OpenBLAS's (engine cpu) for the paper's "
+          "NPU, of which there is no model, SGEMM's being of the same kind; element by element "
+          "sums leave the unit every 16 and are added in FP32, rows of commit 663a57e, or in "
+          "FP64, or leave it every 64; the H200 model beside them; 64 x 64 elements at k = 64 "
+          "x 44",
+      .sweeps = {fig8_sweep(), fig8_fp64_outside(), fig8_tensor_cores()},
+      .drawn = {.dimensions = {"parameter of the distribution"}, .measures = {frobenius}},
+      .claims = fig8_claims()};
   figure.analysis = fig8_half_results();
   return figure;
 }

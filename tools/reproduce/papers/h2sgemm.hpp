@@ -1,5 +1,5 @@
-// Definitions for h2sgemm's Figs. 8 and 9: schemes, kinds of sums, places where partial sums are added
-// outside the unit, inputs.
+// Definitions for h2sgemm's Figs. 8 and 9: schemes, kinds of sums, ways to add partial sums outside the unit,
+// inputs.
 #pragma once
 
 #include <string>
@@ -11,6 +11,7 @@ namespace kintsugi::tools::h2sgemm {
 
 inline constexpr const char* frobenius = "frobenius_relative";
 
+// The term-wise order; sb is the exponent of the low slice's scale.
 inline const std::string term_0 = "h2sgemm:sb=0";
 inline const std::string term_6 = "h2sgemm:sb=6";
 inline const std::string term_12 = "h2sgemm:sb=12";
@@ -24,11 +25,12 @@ inline const std::string fp16 = "fp16";
 struct Sums {
   std::string name;
   std::string engine;
-  std::string sgemm;  // engine of the SGEMM with which errors are compared
+  std::string sgemm;  // engine of the SGEMM whose errors are the divisor
 };
 inline const std::vector<Sums> kinds_of_sums{{"sequential sums", "reference", "reference"},
                                              {"OpenBLAS's sums", "cpu", "cpu"}};
-inline const std::vector<Sums> sums_beside_sgemm{
+// The kinds of sums where errors are divided by SGEMM's: the schemes' sums and SGEMM's may be of two engines.
+inline const std::vector<Sums> sums_over_sgemm{
     kinds_of_sums[0], kinds_of_sums[1], {"sequential sums over OpenBLAS's SGEMM", "reference", "cpu"}};
 
 inline SchemeOnEngine method_of(const Sums& sums, const std::string& scheme) {
@@ -40,31 +42,37 @@ inline SchemeOnEngine method_of(const Sums& sums, const std::string& scheme) {
 // since then it adds them in FP64 (CHANGELOG, Bits).
 inline constexpr const char* last_with_fp32_outside = "663a57e2e5d6";
 
-// Interval and type in which the element-wise order's partial sums are added outside the unit. The paper
-// does not say it.
+// A way to add the element-wise order's partial sums outside the unit: after how many inner indices, and in
+// which type. The paper does not say it.
 struct OutsideSums {
   std::string name;
   std::string (*scheme)(int sb);
   Filter rows;
 };
 
+// The element-wise order.
 inline std::string element_wise(int sb) { return fmt::format("h2sgemm-element:sb={}", sb); }
 inline std::string outside_every_64(int sb) {
   return fmt::format("split-n:a=2:b=2:terms=3:scale={}:block=64", sb);
 }
 
-inline Filter of_element_rows(bool fp32_outside) {
-  return [=](const Json& row) {
-    return !cell(row, "scheme").starts_with("h2sgemm-element") || cell(row, "accumulator") != "fp32" ||
-           (cell(row, "commit") == last_with_fp32_outside) == fp32_outside;
-  };
+inline bool is_element_wise_fp32(const Json& row) {
+  return cell(row, "scheme").starts_with("h2sgemm-element") && cell(row, "accumulator") == "fp32";
+}
+inline bool is_of_last_with_fp32(const Json& row) { return cell(row, "commit") == last_with_fp32_outside; }
+// Filters: rows of the element-wise order on the accumulator fp32 pass if their partial sums were added
+// outside in this type; all other rows pass.
+inline bool with_fp32_outside(const Json& row) {
+  return !is_element_wise_fp32(row) || is_of_last_with_fp32(row);
+}
+inline bool with_fp64_outside(const Json& row) {
+  return !is_element_wise_fp32(row) || !is_of_last_with_fp32(row);
 }
 
-inline const OutsideSums fp32_every_16{"FP32 sums outside every 16", element_wise, of_element_rows(true)};
-inline const OutsideSums fp64_every_16{"FP64 sums outside every 16", element_wise, of_element_rows(false)};
-inline const OutsideSums fp64_every_64{"FP64 sums outside every 64", outside_every_64,
-                                       of_element_rows(false)};
-inline const std::vector<OutsideSums> places{fp32_every_16, fp64_every_16, fp64_every_64};
+inline const OutsideSums fp32_every_16{"FP32 sums outside every 16", element_wise, with_fp32_outside};
+inline const OutsideSums fp64_every_16{"FP64 sums outside every 16", element_wise, with_fp64_outside};
+inline const OutsideSums fp64_every_64{"FP64 sums outside every 64", outside_every_64, with_fp64_outside};
+inline const std::vector<OutsideSums> ways_outside{fp32_every_16, fp64_every_16, fp64_every_64};
 
 // Inputs of Fig. 8 (a) and (b).
 struct Inputs {
@@ -73,6 +81,7 @@ struct Inputs {
 };
 inline const std::vector<Inputs> all_inputs{{"symmetric", "offset"}, {"non-negative", "offset-nonnegative"}};
 
+// Explanations of claims that do not agree.
 inline constexpr const char* alike_sums =
     "The sum of hi hi makes nearly all of the error, and it is added as SGEMM is: the two differ by a few "
     "hundredths, to either side. Adding the small terms first does not change that.";

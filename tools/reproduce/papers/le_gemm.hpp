@@ -20,17 +20,16 @@ inline const std::vector<std::string> schemes{"fp16",        "markidis", "ootomo
 inline constexpr const char* a800 = "a100";
 inline constexpr const char* sequential = "fp32";
 
-// The range of all comparisons in the paper (section 5), a range of our own, and language models' data
-// (section 5.5).
-inline const std::string tested = "uniform";
-inline const std::string positive = "uniform01";
-inline const std::string language = "language-model";
+inline const std::string tested_distribution = "uniform";      // all comparisons of the paper (section 5)
+inline const std::string positive_distribution = "uniform01";  // ours
+inline const std::string language_distribution = "language-model";  // language models' data (section 5.5)
 
 inline SchemeOnEngine on_reference(const char* accumulator, const std::string& scheme) {
   return {scheme, "reference", accumulator};
 }
 
-// The sums of the CPU's FP32 product, which the paper does not give: sweeps have sequential ones.
+// Order of the sums of the CPU's native FP32 product, which the paper does not give. Rows of sweeps compare
+// with sequential sums.
 struct CpuSums {
   std::string name;
   std::string engine;
@@ -45,7 +44,7 @@ inline ProductErrors on_the_a800(const std::vector<Shape>& shapes, const std::ve
   ProductErrors study;
   study.schemes = {"fp16", "markidis", "ootomo", ootomo_inside, "legemm"};
   study.methods = {on_reference(a800, "")};
-  study.distributions = {tested};
+  study.distributions = {tested_distribution};
   study.shapes = shapes;
   study.seeds = seeds;
   study.native = engine;
@@ -53,10 +52,11 @@ inline ProductErrors on_the_a800(const std::vector<Shape>& shapes, const std::ve
   return study;
 }
 
-inline const std::string outside = "sums outside";
-inline const std::string inside = "sums inside";
+// Labels of Ootomo's scheme with partial sums added outside the unit, and with all of k summed inside it.
+inline const std::string outside_label = "sums outside";
+inline const std::string inside_label = "sums inside";
 
-// Why le-gemm and Ootomo's scheme differ.
+// Explanation of why le-gemm and Ootomo's scheme differ.
 inline constexpr const char* escapes_truncation =
     "Sums that leave the unit are added in fp32 to nearest and escape the truncation that le-gemm's "
     "accumulators over all of k suffer. Where Ootomo's sums stay inside the two differ less, but le-gemm's "
@@ -64,5 +64,7 @@ inline constexpr const char* escapes_truncation =
 
 // Figs. 12 and 13.
 PaperFigure histogram_figure();
+// Fig. 18.
+PaperFigure trade_figure();
 
 }  // namespace kintsugi::tools::le_gemm

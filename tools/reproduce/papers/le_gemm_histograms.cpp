@@ -19,25 +19,27 @@ double share_below(const Json& row, double limit) {
     const double to = i == edges.size() ? HUGE_VAL : edges.at(i).get<double>();
     const auto count = counts.at(i).get<double>();
     total += count;
-    if (from >= -limit * (1 + 1e-9) && to <= limit * (1 + 1e-9)) below += count;
+    constexpr double edge_tolerance = 1 + 1e-9;  // edges are decimal numbers, rounded in the file
+    if (from >= -limit * edge_tolerance && to <= limit * edge_tolerance) below += count;
   }
   return below / total;
 }
 
-// Share in the histogram of the accuracy sweeps.
+// Share in the histogram of the sweep, which compares with sequential native sums.
 double sweep_share(const Evidence& evidence, const char* accumulator, const std::string& scheme,
                    double limit) {
   return share_below(evidence.rows_of(on_reference(accumulator, scheme), of_sweeps()).front(), limit);
 }
 
-// le-gemm's share of elements over that of a scheme.
+// le-gemm's share in the sweep's histogram over that of a scheme.
 double share_ratio(const Evidence& evidence, const char* accumulator, const std::string& scheme,
                    double limit) {
   return sweep_share(evidence, accumulator, "legemm", limit) /
          sweep_share(evidence, accumulator, scheme, limit);
 }
 
-// Limits for which shares are compared: the paper calls one histogram narrower than another without a number.
+// Limits of the difference to native for which shares are compared: the paper calls one histogram narrower
+// than another and gives no number.
 struct Limit {
   std::string name;
   double value;
@@ -105,8 +107,8 @@ Measured claim_over_markidis_on_mi210(const Evidence& evidence) {
 }
 
 Measured claim_over_ootomo(const Evidence& evidence) {
-  Measured measured = legemm_share_ratios(evidence, "ootomo", outside + ", ");
-  const auto others = legemm_share_ratios(evidence, ootomo_inside, inside + ", ");
+  Measured measured = legemm_share_ratios(evidence, "ootomo", outside_label + ", ");
+  const auto others = legemm_share_ratios(evidence, ootomo_inside, inside_label + ", ");
   measured.insert(measured.end(), others.begin(), others.end());
   return measured;
 }
@@ -114,34 +116,35 @@ Measured claim_over_ootomo(const Evidence& evidence) {
 }  // namespace
 
 PaperFigure histogram_figure() {
-  PaperFigure figure{"le-gemm-fig12-13",
-                     "le-gemm",
-                     "Figs. 12 and 13, section 5.3",
-                     "histograms of the relative difference to native fp32",
-                     "uniform on [-1, 1], the paper's range; 512 x 512 elements at the paper's k = 1024; "
-                     "the A100's model for the A800, sequential fp32 beside it; the native product is "
-                     "sequential fp32 or OpenBLAS's for the paper's CPU",
-                     {{"",
-                       {{"schemes", schemes},
-                        {"accumulators", {a800, sequential}},
-                        {"distributions", {tested}},
-                        {"shapes", {"512x512x1024"}},
-                        {"histogram", {"true"}},
-                        {"max-elements", {"262144"}}}}},
-                     {{"none"}, {}},
-                     {{"le-gemm-hist-wmma", fp16_share_ratios},
-                      {"le-gemm-hist-mark", claim_over_markidis},
-                      {"le-gemm-hist-mark-mi210", claim_over_markidis_on_mi210},
-                      {"le-gemm-hist-similar", claim_over_ootomo, escapes_truncation},
-                      {"le-gemm-hist-ooto", claim_over_ootomo, escapes_truncation}}};
-  figure.analysis = {"product-errors",
-                     [](bool quick) {
-                       return product_errors({on_the_a800({{512, 512, 1024}}, {1}, "reference"),
-                                              on_the_a800({{512, 512, 1024}}, {1}, "cpu")},
-                                             quick);
-                     },
-                     {},
-                     "shares"};
+  PaperFigure figure{.name = "le-gemm-fig12-13",
+                     .paper = "le-gemm",
+                     .place = "Figs. 12 and 13, section 5.3",
+                     .subject = "histograms of the relative difference to native fp32",
+                     .conditions =
+                         "uniform on [-1, 1], the paper's range; 512 x 512 elements at the paper's k = 1024; "
+                         "the A100's model for the A800, sequential fp32 beside it; the native product is "
+                         "sequential fp32 or OpenBLAS's for the paper's CPU",
+                     .sweeps = {{.name = "",
+                                 .lists = {{"schemes", schemes},
+                                           {"accumulators", {a800, sequential}},
+                                           {"distributions", {tested_distribution}},
+                                           {"shapes", {"512x512x1024"}},
+                                           {"histogram", {"true"}},
+                                           {"max-elements", {"262144"}}}}},
+                     .drawn = {.dimensions = {"none"}, .measures = {}},
+                     .claims = {{"le-gemm-hist-wmma", fp16_share_ratios},
+                                {"le-gemm-hist-mark", claim_over_markidis},
+                                {"le-gemm-hist-mark-mi210", claim_over_markidis_on_mi210},
+                                {"le-gemm-hist-similar", claim_over_ootomo, escapes_truncation},
+                                {"le-gemm-hist-ooto", claim_over_ootomo, escapes_truncation}}};
+  figure.analysis = {.format = "product-errors",
+                     .make_document =
+                         [](bool quick) {
+                           return product_errors({on_the_a800({{512, 512, 1024}}, {1}, "reference"),
+                                                  on_the_a800({{512, 512, 1024}}, {1}, "cpu")},
+                                                 quick);
+                         },
+                     .name = "shares"};
   return figure;
 }
 

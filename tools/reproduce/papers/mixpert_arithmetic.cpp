@@ -8,7 +8,9 @@ namespace kintsugi::tools {
 namespace {
 
 constexpr std::uint64_t seed = 1;
-constexpr int max_binades_within_32 = 4;  // most binades of exponents with which all tiles are within 32:1
+// Widest range of exponents, in binades, with which no tile has elements further apart than 32:1, the paper's
+// rule.
+constexpr int max_binades_within_32 = 4;
 
 Json value_row(const char* quantity, double value) {
   return {{"quantity", quantity}, {"value", number(value)}};
@@ -26,7 +28,8 @@ void add_products(Json& rows, std::int64_t samples) {
 
 void add_ranges(Json& rows, bool quick) {
   for (const int binades : {0, 2, max_binades_within_32, 6, 8, 10, 12, 16, 20, 24}) {
-    const lab::RangeErrors errors = lab::measure_tile_ranges(binades, quick ? 5 : 200, seed);
+    const std::int64_t tiles = quick ? 5 : 200;
+    const lab::RangeErrors errors = lab::measure_tile_ranges(binades, tiles, seed);
     rows.push_back({{"exponent", binades},
                     {"delta", number(errors.delta)},
                     {"failing", errors.failing},
@@ -39,20 +42,21 @@ void add_ranges(Json& rows, bool quick) {
 void add_times(Json& rows, bool quick) {
   const std::vector<std::int64_t> sizes =
       quick ? std::vector<std::int64_t>{64, 96} : std::vector<std::int64_t>{256, 512, 1024};
-  double share = 0;
+  double overhead_share = 0;  // mean over sizes
   for (const std::int64_t size : sizes) {
     const Overhead overhead = measure_overhead(size);
-    share += (overhead.packing + overhead.conversion) / overhead.total / static_cast<double>(sizes.size());
+    overhead_share +=
+        (overhead.packing + overhead.conversion) / overhead.total / static_cast<double>(sizes.size());
     rows.push_back({{"quantity", "time"},
                     {"size", size},
                     {"seconds", overhead.total},
                     {"packing", overhead.packing / overhead.total},
                     {"conversion", overhead.conversion / overhead.total}});
   }
-  rows.push_back(value_row("overhead", share));
-  const double eight = prepared_seconds("mixpert-4", sizes.back());
-  rows.push_back(value_row("level IV over II", eight / prepared_seconds("mixpert-2", sizes.back())));
-  rows.push_back(value_row("level IV over III", eight / prepared_seconds("mixpert-3", sizes.back())));
+  rows.push_back(value_row("overhead", overhead_share));
+  const double level_4 = prepared_seconds("mixpert-4", sizes.back());
+  rows.push_back(value_row("level IV over II", level_4 / prepared_seconds("mixpert-2", sizes.back())));
+  rows.push_back(value_row("level IV over III", level_4 / prepared_seconds("mixpert-3", sizes.back())));
 }
 
 Json make_document(bool quick) {
@@ -87,15 +91,16 @@ double value_of(const Evidence& evidence, const std::string& quantity) {
   throw NoSuchRow("no row has " + quantity);
 }
 
-// Returns series of one value each, named by pairs of series and quantity.
-std::function<Measured(const Evidence&)> values(std::vector<std::pair<std::string, std::string>> names) {
-  return [names = std::move(names)](const Evidence& evidence) {
+// Returns series of one value each, from pairs {name of the series, quantity of the row}.
+std::function<Measured(const Evidence&)> values(std::vector<std::pair<std::string, std::string>> pairs) {
+  return [pairs = std::move(pairs)](const Evidence& evidence) {
     Measured measured;
-    for (const auto& [series, quantity] : names) measured.push_back({series, {value_of(evidence, quantity)}});
+    for (const auto& [series, quantity] : pairs) measured.push_back({series, {value_of(evidence, quantity)}});
     return measured;
   };
 }
 
+// Returns level IV's error over native FP32's for the widest range within 32:1.
 Measured narrow_over_native(const Evidence& evidence) {
   for (const Json& row : evidence.rows()) {
     if (row.value("exponent", -1) == max_binades_within_32)
@@ -107,18 +112,17 @@ Measured narrow_over_native(const Evidence& evidence) {
 }  // namespace
 
 PaperFigure mixpert_arithmetic_figure() {
-  PaperFigure figure{"mixpert-arithmetic",
-                     "mixpert",
-                     "Eqs. 2, 5, 6 and 9, sections 3.2 and 3.3; section 3.3.1; Fig. 11, section 4.5",
-                     "products of segments and of tiles, and what packing and conversions take",
-                     "Eq. 6 enumerated; 2^22 random products of two numbers; 200 products of tiles of "
-                     "each range, by level IV's segments whether Eq. 9 fails or not; times of the engine "
-                     "cpu, one thread: packing is what prepared operands save, conversions are 8/7 of "
-                     "what tiles of 256 save",
-                     {},
-                     {},
-                     {},
-                     {"mixpert-arithmetic", make_document, draw_document}};
+  PaperFigure figure{
+      .name = "mixpert-arithmetic",
+      .paper = "mixpert",
+      .place = "Eqs. 2, 5, 6 and 9, sections 3.2 and 3.3; section 3.3.1; Fig. 11, section 4.5",
+      .subject = "products of segments and of tiles, and what packing and conversions take",
+      .conditions =
+          "Eq. 6 enumerated; 2^22 random products of two numbers; 200 products of tiles of "
+          "each range, by level IV's segments whether Eq. 9 fails or not; times of the engine "
+          "cpu, one thread: packing is what prepared operands save, conversions are 8/7 of "
+          "what tiles of 256 save",
+      .analysis = {.format = "mixpert-arithmetic", .make_document = make_document, .draw = draw_document}};
   figure.claims = {
       {"mixpert-split", values({{"to nearest", "split"}})},
       {"mixpert-expectation", values({{"enumerated", "expectation"}})},

@@ -23,8 +23,9 @@ std::string two_slices(int scale, int block) {
   return fmt::format("split-n:a=2:b=2:terms=4:scale={}:block={}", scale, block);
 }
 constexpr int unit_length = 16;  // inner length of an A100 instruction, after which sums are added outside
-const std::string best = two_slices(11, unit_length);
+const std::string best = two_slices(11, unit_length);  // by the study: residual scaled, sums outside
 
+// Returns the scheme of the two slices of `best` with fewer products.
 std::string with_terms(int terms) {
   return fmt::format("split-n:a=2:b=2:terms={}:scale=11:block={}", terms, unit_length);
 }
@@ -38,36 +39,36 @@ struct Variant {
   bool positive;
   double k;
 };
-const std::vector<Variant> variants{{"signs random, k = 1024", false, 1024},
-                                    {"signs random, k = 4096", false, 4096},
-                                    {"positive, k = 1024", true, 1024},
-                                    {"positive, k = 4096", true, 4096}};
+const std::vector<Variant> variants{{.name = "signs random, k = 1024", .positive = false, .k = 1024},
+                                    {.name = "signs random, k = 4096", .positive = false, .k = 4096},
+                                    {.name = "positive, k = 1024", .positive = true, .k = 1024},
+                                    {.name = "positive, k = 4096", .positive = true, .k = 4096}};
 
-Filter cells_of(const Variant& variant, const std::string& type) {
+Filter rows_of(const Variant& variant, const std::string& type) {
   return both(in_distribution(variant.positive ? positive_text(type) : type), at_k(variant.k));
 }
 
 // Returns the error averaged over seeds.
 double error_in(const Evidence& evidence, const SchemeOnEngine& method, const std::string& type,
                 const Variant& variant = variants.front(), const char* measure = study_error) {
-  return mean(evidence.errors(method, measure, cells_of(variant, type)));
+  return mean(evidence.errors(method, measure, rows_of(variant, type)));
 }
 
 using TypeValues = std::function<std::vector<double>(const std::string& type, const Variant& variant)>;
 
-// Returns a series for each variant and type.
-Measured by_variant(const TypeValues& values, const std::string& after = "") {
+// Returns a series for each variant and type, named by the type, `suffix` and the variant.
+Measured by_variant(const TypeValues& values, const std::string& suffix = "") {
   Measured measured;
   for (const Variant& variant : variants) {
     for (const auto& type : within_reach)
-      measured.push_back({fmt::format("{}{}, {}", type, after, variant.name), values(type, variant)});
+      measured.push_back({fmt::format("{}{}, {}", type, suffix, variant.name), values(type, variant)});
   }
   return measured;
 }
 
-// Returns the errors of a scheme over those of others.
+// Returns the errors of a scheme over those of each of the others.
 Measured over_others(const Evidence& evidence, const std::string& scheme,
-                     const std::vector<std::string>& others, const std::string& after = "") {
+                     const std::vector<std::string>& others, const std::string& suffix = "") {
   return by_variant(
       [&](const std::string& type, const Variant& variant) {
         std::vector<double> values;
@@ -76,9 +77,10 @@ Measured over_others(const Evidence& evidence, const std::string& scheme,
                            error_in(evidence, on_a100(other), type, variant));
         return values;
       },
-      after);
+      suffix);
 }
 
+// Returns the errors of `best` over those of the three other combinations of scaled and outside.
 Measured best_of_four(const Evidence& evidence) {
   return over_others(evidence, best, {two_slices(0, 0), two_slices(0, unit_length), two_slices(11, 0)});
 }
@@ -90,6 +92,7 @@ Measured outside_over_inside(const Evidence& evidence) {
   return measured;
 }
 
+// Returns by how much errors against the exact product differ from those against long double sums.
 Measured reference_differences(const Evidence& evidence) {
   Measured measured;
   for (const auto& type : type_distributions) {
@@ -103,12 +106,12 @@ const std::vector<std::string> seeds{"1", "2", "3", "4", "5"};
 const std::vector<std::string> shapes{"64x64x1024", "64x64x4096"};
 
 PaperSweep study_sweep(const std::vector<std::string>& schemes) {
-  return {"",
-          {{"schemes", schemes},
-           {"accumulators", {"a100"}},
-           {"distributions", type_distributions},
-           {"shapes", shapes},
-           {"seeds", seeds}}};
+  return {.name = "",
+          .lists = {{"schemes", schemes},
+                    {"accumulators", {"a100"}},
+                    {"distributions", type_distributions},
+                    {"shapes", shapes},
+                    {"seeds", seeds}}};
 }
 
 // Returns the analysis of these schemes on nonnegative elements.
@@ -120,7 +123,9 @@ Analysis positive_rows(const std::vector<std::string>& schemes) {
   study.shapes = {{64, 64, 1024}, {64, 64, 4096}};
   study.seeds = {1, 2, 3, 4, 5};
   study.positive = true;
-  return {"product-errors", [=](bool quick) { return product_errors({study}, quick); }, {}, "positive"};
+  return {.format = "product-errors",
+          .make_document = [=](bool quick) { return product_errors({study}, quick); },
+          .name = "positive"};
 }
 
 PaperFigure types_figure() {
@@ -128,20 +133,21 @@ PaperFigure types_figure() {
       "fp16",   two_slices(0, 0), two_slices(0, unit_length), two_slices(11, 0), best, "markidis",
       "ootomo", "native"};
   PaperFigure figure{
-      "study-types",
-      "fp16-emulation-study",
-      "first figure",
-      "sums inside or outside of the unit, residuals scaled or not, types 1 to 4",
-      "the A100's model, 64 x 64 elements, five seeds; the study gives neither sizes nor signs: k = 1024 "
-      "and 4096, signs random and all positive (types 1 to 3); two slices, all four products, so that "
-      "nothing but the two choices differs; outside: every 16 inner indices",
-      {study_sweep(schemes)},
-      {{"parameter of the distribution"}, {study_error, exact_error}},
-      {{"study-best", best_of_four},
-       {"study-outside", outside_over_inside},
-       {"study-ootomo",
-        [](const Evidence& evidence) { return over_others(evidence, "ootomo", {"markidis"}); }},
-       {"own-long-double", reference_differences}}};
+      .name = "study-types",
+      .paper = "fp16-emulation-study",
+      .place = "first figure",
+      .subject = "sums inside or outside of the unit, residuals scaled or not, types 1 to 4",
+      .conditions =
+          "the A100's model, 64 x 64 elements, five seeds; the study gives neither sizes nor signs: k = 1024 "
+          "and 4096, signs random and all positive (types 1 to 3); two slices, all four products, so that "
+          "nothing but the two choices differs; outside: every 16 inner indices",
+      .sweeps = {study_sweep(schemes)},
+      .drawn = {.dimensions = {"parameter of the distribution"}, .measures = {study_error, exact_error}},
+      .claims = {{"study-best", best_of_four},
+                 {"study-outside", outside_over_inside},
+                 {"study-ootomo",
+                  [](const Evidence& evidence) { return over_others(evidence, "ootomo", {"markidis"}); }},
+                 {"own-long-double", reference_differences}}};
   figure.analysis = positive_rows(schemes);
   return figure;
 }
@@ -157,27 +163,27 @@ Measured gains_of_terms(const Evidence& evidence) {
   });
 }
 
-// Returns the errors over native FP32's.
-Measured over_native(const Evidence& evidence, int terms, const std::string& after = "") {
+// Returns the errors with a number of terms over native FP32's.
+Measured over_native(const Evidence& evidence, int terms, const std::string& suffix = "") {
   return by_variant(
       [&](const std::string& type, const Variant& variant) {
         return std::vector<double>{error_in(evidence, on_a100(with_terms(terms)), type, variant) /
                                    error_in(evidence, native, type, variant)};
       },
-      after);
+      suffix);
 }
 
 Measured two_and_three_terms(const Evidence& evidence) {
   Measured measured = over_native(evidence, 2, ", two terms");
-  const auto part = over_native(evidence, 3, ", three terms");
-  measured.insert(measured.end(), part.begin(), part.end());
+  const auto three_terms = over_native(evidence, 3, ", three terms");
+  measured.insert(measured.end(), three_terms.begin(), three_terms.end());
   return measured;
 }
 
 Measured four_slices(const Evidence& evidence) {
   return {{"type1",
            {mean(ratios(evidence.pairs(on_a100(with_slices(4, "fp16", 11, unit_length)), native, study_error,
-                                       cells_of(variants.front(), "type1"))))}}};
+                                       rows_of(variants.front(), "type1"))))}}};
 }
 
 constexpr const char* below_subnormals =
@@ -192,29 +198,32 @@ PaperFigure terms_figure() {
   std::vector<std::string> slices;
   for (int count = 1; count <= 4; ++count) slices.push_back(with_slices(count, "fp16", 11, unit_length));
   PaperFigure figure{
-      "study-terms",
-      "fp16-emulation-study",
-      "second figure",
-      "error against the number of terms, and of slices",
-      "as in the first figure; the terms in the order 00, 01, 10, 11; slices: as many of A as of B, all "
-      "products, one seed at k = 1024",
-      {study_sweep(terms),
-       {"slices",
-        {{"schemes", slices},
-         {"accumulators", {"a100"}},
-         {"distributions", type_distributions},
-         {"shapes", {"64x64x1024"}}}}},
-      {{"terms of the scheme", "slices of each operand"}, {study_error}},
-      {{"study-more-terms", gains_of_terms,
-        "The second and the third term do. The fourth, lo lo, is smaller than what the two slices and "
-        "the fp32 sums lose."},
-       {"study-three-terms", two_and_three_terms, below_subnormals},
-       {"study-type3", [](const Evidence& evidence) { return over_native(evidence, 3); }, below_subnormals},
-       {"own-type4",
-        [](const Evidence& evidence) {
-          return Measured{{"type4", {error_in(evidence, on_a100(with_terms(3)), "type4")}}};
-        }},
-       {"own-slices", four_slices}}};
+      .name = "study-terms",
+      .paper = "fp16-emulation-study",
+      .place = "second figure",
+      .subject = "error against the number of terms, and of slices",
+      .conditions =
+          "as in the first figure; the terms in the order 00, 01, 10, 11; slices: as many of A as of B, all "
+          "products, one seed at k = 1024",
+      .sweeps = {study_sweep(terms),
+                 {.name = "slices",
+                  .lists = {{"schemes", slices},
+                            {"accumulators", {"a100"}},
+                            {"distributions", type_distributions},
+                            {"shapes", {"64x64x1024"}}}}},
+      .drawn = {.dimensions = {"terms of the scheme", "slices of each operand"}, .measures = {study_error}},
+      .claims = {
+          {"study-more-terms", gains_of_terms,
+           "The second and the third term do. The fourth, lo lo, is smaller than what the two slices and "
+           "the fp32 sums lose."},
+          {"study-three-terms", two_and_three_terms, below_subnormals},
+          {"study-type3", [](const Evidence& evidence) { return over_native(evidence, 3); },
+           below_subnormals},
+          {"own-type4",
+           [](const Evidence& evidence) {
+             return Measured{{"type4", {error_in(evidence, on_a100(with_terms(3)), "type4")}}};
+           }},
+          {"own-slices", four_slices}}};
   figure.analysis = positive_rows(terms);
   return figure;
 }
@@ -234,19 +243,21 @@ PaperFigure fp64_figure() {
   for (int slices = 1; slices <= 4; ++slices) schemes.push_back(with_slices(slices, "fp32", 24, 0));
   for (int slices = 1; slices <= 6; ++slices) schemes.push_back(with_slices(slices, "fp16", 11, unit_length));
   schemes.emplace_back("native");
-  return {"study-fp64",
-          "fp16-emulation-study",
-          "Ozaki's scheme (no figure is printed)",
-          "fp64 from fp32 and fp16 slices",
+  return {
+      .name = "study-fp64",
+      .paper = "fp16-emulation-study",
+      .place = "Ozaki's scheme (no figure is printed)",
+      .subject = "fp64 from fp32 and fp16 slices",
+      .conditions =
           "64 x 64 elements, k = 256; fp32 slices with sequential fp32 sums, fp16 slices on the A100's model",
-          {{"",
-            {{"schemes", schemes},
-             {"types", {"fp64"}},
-             {"accumulators", {"a100", "fp32"}},
-             {"distributions", {"uniform", "type1"}},
-             {"shapes", {"64x64x256"}}}}},
-          {{"slices of each operand"}, {exact_error}},
-          {{"own-fp64", fp64_ratios}}};
+      .sweeps = {{.name = "",
+                  .lists = {{"schemes", schemes},
+                            {"types", {"fp64"}},
+                            {"accumulators", {"a100", "fp32"}},
+                            {"distributions", {"uniform", "type1"}},
+                            {"shapes", {"64x64x256"}}}}},
+      .drawn = {.dimensions = {"slices of each operand"}, .measures = {exact_error}},
+      .claims = {{"own-fp64", fp64_ratios}}};
 }
 
 }  // namespace

@@ -28,13 +28,8 @@ const NamedSplit splits[] = {
     {"nearest, 2^12", {"fp16", 2, "nearest-even", "nearest-even", 12}},
     {"bit-cut and towards zero, 2^10", {"fp16", 2, "bit-cut", "towards-zero", 10}},
 };
-enum Work : std::uint8_t {
-  markidis,
-  egemm,
-  ootomo,
-  h2sgemm,
-  legemm
-};  // the papers of `splits`, in its order
+// Index in `splits`, named by a paper that uses the split.
+enum Work : std::uint8_t { markidis, egemm, ootomo, h2sgemm, legemm };
 
 Json split_row(const NamedSplit& named, int exponent, std::int64_t samples) {
   const auto bits = lab::retained_at_exponent(named.split, exponent, samples, seed);
@@ -71,7 +66,8 @@ std::vector<Figure> draw_document(const Json& document) {
   return {{"Bits of the splits of Table 1", {{.chart = chart, .name = "bits"}}}};
 }
 
-// Retained bits of the numbers inside the window.
+// Retained bits of the numbers inside the window. Bits are counted by the error, places as in a cut: the
+// figure's conditions define both.
 struct Kept {
   int fewest = fp32_bits;
   int fewest_places = fp32_bits;
@@ -143,18 +139,17 @@ Measured bits_of_halves(const Evidence& evidence) {
 }  // namespace
 
 PaperFigure h2sgemm_table_figure() {
-  PaperFigure figure{"h2sgemm-table1",
-                     "h2sgemm",
-                     "Table 1 (precision loss), section 2; le-gemm section 4.1",
-                     "bits that the splits into two fp16 slices keep",
-                     "2^18 random fp32 numbers of every exponent; claims are judged on exponents -1 to "
-                     "14, inside every split's window; a split keeps p bits where its error is at most "
-                     "2^-p of the number, as rounding to p bits to nearest, and p places where it is "
-                     "below 2^(1-p), as a cut; fp32 has 24",
-                     {},
-                     {},
-                     {},
-                     {"retained-bits", make_document, draw_document}};
+  PaperFigure figure{
+      .name = "h2sgemm-table1",
+      .paper = "h2sgemm",
+      .place = "Table 1 (precision loss), section 2; le-gemm section 4.1",
+      .subject = "bits that the splits into two fp16 slices keep",
+      .conditions =
+          "2^18 random fp32 numbers of every exponent; claims are judged on exponents -1 to "
+          "14, inside every split's window; a split keeps p bits where its error is at most "
+          "2^-p of the number, as rounding to p bits to nearest, and p places where it is "
+          "below 2^(1-p), as a cut; fp32 has 24",
+      .analysis = {.format = "retained-bits", .make_document = make_document, .draw = draw_document}};
   figure.claims = {
       {"h2sgemm-loss-markidis", losses_of_markidis,
        "A cut errs by up to a unit of its last place, twice as much as rounding: 22 places are left, "

@@ -12,10 +12,10 @@ namespace {
 
 constexpr int lowest_exponent = -26;
 constexpr int highest_exponent = 27;
-// Offset exponents for which the high slice is a normal number, as the equations assume. Some numbers of the
-// exponent after these round to infinity; from 16 on the high slice is always infinite.
+// Offset exponents from first_normal to last_normal give a normal high slice, as the equations assume.
 constexpr int first_normal = -14;
 constexpr int last_normal = 14;
+// Some numbers with the offset exponent 15 round to an infinite high slice; from 16 on all do.
 constexpr int last_finite = 15;
 constexpr std::uint64_t seed = 1;
 
@@ -127,20 +127,20 @@ std::vector<double> shares(const Evidence& evidence, int first, int last, const 
   return values;
 }
 
-struct ExponentSpan {
+struct ExponentRange {
   int first;
   int last;
   int sb;  // exponent of the low slice's scale
 };
 
-std::vector<double> fewest_over(const Evidence& evidence, const ExponentSpan& span) {
+std::vector<double> fewest_over(const Evidence& evidence, const ExponentRange& range) {
   std::vector<double> values;
-  for (int exponent = span.first; exponent <= span.last; ++exponent)
-    values.push_back(fewest_bits(evidence, exponent, span.sb));
+  for (int exponent = range.first; exponent <= range.last; ++exponent)
+    values.push_back(fewest_bits(evidence, exponent, range.sb));
   return values;
 }
 
-// Returns the largest difference between an equation and the simulation.
+// Returns the largest difference between an equation and the simulation where the high slice is normal.
 double difference(const Evidence& evidence, const std::string& name) {
   double largest = 0;
   for (int exponent = first_normal; exponent <= last_normal; ++exponent)
@@ -149,7 +149,7 @@ double difference(const Evidence& evidence, const std::string& name) {
   return largest;
 }
 
-// Returns the smallest exponent, counted down from 0, for which all numbers keep 23 of 24 bits.
+// Returns the smallest exponent down to which, from 0 on, all numbers keep 23 of 24 bits.
 int lower_end(const Evidence& evidence, int sb) {
   int first = 0;
   while (first > lowest_exponent && fewest_bits(evidence, first - 1, sb) >= 23) --first;
@@ -184,6 +184,7 @@ Measured rule_one(const Evidence& evidence) {
           {"offset -13", fewest_over(evidence, {.first = -13, .last = -13, .sb = 0})}};
 }
 
+// Returns by how many exponents the scale 2^12 extends the window.
 Measured shifted_by_twelve(const Evidence& evidence) {
   return {{"sb = 12", {static_cast<double>(lower_end(evidence, 0) - lower_end(evidence, 12))}}};
 }
@@ -201,15 +202,13 @@ Measured full_range_of_twelve(const Evidence& evidence) {
 }  // namespace
 
 PaperFigure h2sgemm_underflow_figure() {
-  PaperFigure figure{"h2sgemm-fig2",
-                     "h2sgemm",
-                     "Fig. 2, sections 3.1.2 and 3.1.3",
-                     "underflow of the low slice, and the bits that are kept",
-                     "2^18 random fp32 numbers of every exponent; high and low slice rounded to nearest even",
-                     {},
-                     {},
-                     {},
-                     {"underflow", make_document, draw_document}};
+  PaperFigure figure{
+      .name = "h2sgemm-fig2",
+      .paper = "h2sgemm",
+      .place = "Fig. 2, sections 3.1.2 and 3.1.3",
+      .subject = "underflow of the low slice, and the bits that are kept",
+      .conditions = "2^18 random fp32 numbers of every exponent; high and low slice rounded to nearest even",
+      .analysis = {.format = "underflow", .make_document = make_document, .draw = draw_document}};
   figure.claims = {
       {"h2sgemm-eqs-3-5", equations_hold},
       {"h2sgemm-gradual", gradual_at_0},

@@ -1,6 +1,6 @@
 // Kernel of AMX. TDPBSSD multiplies 16 vectors by 16 vectors of 64 signed bytes and adds to 16 x 16 sums,
-// modulo 2^32. In a tile of sums consecutive elements belong to consecutive vectors of a, so b's vectors are
-// the tile's rows.
+// modulo 2^32. Sums are stored column by column: consecutive sums belong to consecutive vectors of a. So a
+// row of a tile register, 16 sums, belongs to one vector of b, and b is the instruction's first operand.
 #if defined(__x86_64__) && defined(__linux__)
 
 #include "engines/cpu/int8_kernels.hpp"
@@ -14,8 +14,8 @@ constexpr std::int64_t lanes = int8_lanes;
 constexpr std::int64_t chunk = int8_chunk;
 constexpr std::int64_t tile_bytes = lanes * chunk;
 
-// Edge of a tile of C. Its sums and the packed parts of a and b, half a MiB together, stay in the L2 cache.
-// Tiles of 512 are not faster.
+// Rows and columns of a tile of C. Its sums and the packed operands, half a MiB together, stay in the L2
+// cache. Tiles of 512 are not faster.
 constexpr std::int64_t tile = 256;
 constexpr std::int64_t panels = tile / lanes;
 
@@ -54,11 +54,11 @@ void pack_rows(const std::int8_t* vectors, std::int64_t stride, std::int64_t len
 // of a, 6 and 7 two panels of b.
 void add_block(const std::byte* a, const std::byte* b, std::int64_t chunks, std::uint32_t* sums) {
   constexpr std::int64_t stride = tile * sizeof(std::uint32_t);
-  std::uint32_t* next = sums + lanes * tile;
+  std::uint32_t* next_columns = sums + lanes * tile;
   _tile_loadd(0, sums, stride);
   _tile_loadd(1, sums + lanes, stride);
-  _tile_loadd(2, next, stride);
-  _tile_loadd(3, next + lanes, stride);
+  _tile_loadd(2, next_columns, stride);
+  _tile_loadd(3, next_columns + lanes, stride);
   for (std::int64_t c = 0; c < chunks; ++c) {
     _tile_loadd(4, a + c * tile_bytes, chunk);
     _tile_loadd(6, b + c * tile_bytes, chunk);
@@ -71,8 +71,8 @@ void add_block(const std::byte* a, const std::byte* b, std::int64_t chunks, std:
   }
   _tile_stored(0, sums, stride);
   _tile_stored(1, sums + lanes, stride);
-  _tile_stored(2, next, stride);
-  _tile_stored(3, next + lanes, stride);
+  _tile_stored(2, next_columns, stride);
+  _tile_stored(3, next_columns + lanes, stride);
 }
 
 void add_product(const Int8Block& task, std::byte* packed, std::uint32_t* sums) {
@@ -82,15 +82,15 @@ void add_product(const Int8Block& task, std::byte* packed, std::uint32_t* sums) 
   const std::int64_t columns = (task.columns + multiple - 1) / multiple * multiple;
   _tile_loadconfig(&tile_shapes);
   for (std::int64_t p = 0; p < task.length; p += k_packed) {
-    const std::int64_t part = task.length - p < k_packed ? task.length - p : k_packed;
+    const std::int64_t step_length = task.length - p < k_packed ? task.length - p : k_packed;
     for (std::int64_t i = 0; i < rows; i += lanes) {
-      pack_panel(task.a + i * task.stride + p, task.stride, part, _mm512_setzero_si512(),
+      pack_panel(task.a + i * task.stride + p, task.stride, step_length, _mm512_setzero_si512(),
                  packed + i / lanes * panel_bytes);
     }
     for (std::int64_t j = 0; j < columns; j += lanes) {
-      pack_rows(task.b + j * task.stride + p, task.stride, part, packed_b + j / lanes * panel_bytes);
+      pack_rows(task.b + j * task.stride + p, task.stride, step_length, packed_b + j / lanes * panel_bytes);
     }
-    const std::int64_t chunks = (part + chunk - 1) / chunk;
+    const std::int64_t chunks = (step_length + chunk - 1) / chunk;
     for (std::int64_t i = 0; i < rows; i += multiple) {
       for (std::int64_t j = 0; j < columns; j += multiple) {
         add_block(packed + i / lanes * panel_bytes, packed_b + j / lanes * panel_bytes, chunks,

@@ -1,5 +1,6 @@
-// Products of floating slices eight at a time, with AVX2 and its fused multiply-adds: one panel of rows by 6,
-// 5 and 5 columns of a panel of b, since 12 accumulators, 2 vectors of a and one of b fill the 16 registers.
+// Products of floating slices eight at a time, with AVX2 and its fused multiply-adds: register blocks of one
+// panel of rows by 6, 5 and 5 of the 16 columns of a panel of b, since 12 accumulators, 2 vectors of a and
+// one of b are nearly all of the 16 registers.
 #if defined(__x86_64__)
 
 #include <immintrin.h>

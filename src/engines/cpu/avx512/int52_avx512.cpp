@@ -1,6 +1,6 @@
 // Kernel of AVX-512 IFMA. VPMADD52LUQ and VPMADD52HUQ add the low and the high 52 bits of products of
-// unsigned 52-bit integers to 64-bit sums. So the words of both operands are shifted by 2^51, and what the
-// shifts add is subtracted again:
+// unsigned 52-bit integers to 64-bit sums. So 2^51 is added to the words of both operands, and what this adds
+// to the sums is subtracted again:
 //   sum_p a_p b_p = sum_p (a_p + 2^51) (b_p + 2^51)
 //                    - 2^51 (sum_p (a_p + 2^51) + sum_p (b_p + 2^51)) + n 2^102
 // for n products, modulo 2^128.
@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::int64_t lanes = 8;
 
-// Sums held in registers: low and high ones of 16 rows and 4 columns, as many as four times the latency of
-// VPMADD52 times its rate.
+// Sums held in registers: the low and the high sums of 16 rows and 4 columns, 16 registers. That is more than
+// the latency of VPMADD52 times its rate, so that no instruction waits for a sum.
 constexpr std::int64_t panels = 2;
 constexpr std::int64_t panel_rows = panels * lanes;
 constexpr std::int64_t block_columns = 4;
@@ -40,12 +40,12 @@ struct Tile {
   std::uint64_t b[int52_tile * k_packed];
   std::uint64_t low[int52_tile * int52_tile];  // column-major
   std::uint64_t high[int52_tile * int52_tile];
-  std::uint64_t row_sums[int52_tile];  // sums of shifted words
+  std::uint64_t row_sums[int52_tile];  // sums of the words, 2^51 added to each
   std::uint64_t column_sums[int52_tile];
   std::int64_t products;  // number of products in each sum
 };
 
-// Returns words p ... p + 7 of a vector, shifted; zeros from `length` on.
+// Returns words p ... p + 7 of a vector, 2^51 added to each; zeros from index `length` on.
 inline __m512i shifted_words(const std::int64_t* vector, std::int64_t p, std::int64_t length) {
   const std::int64_t left = length - p;
   const auto inside = static_cast<__mmask8>(left >= lanes ? 0xff : (1 << left) - 1);
@@ -159,11 +159,11 @@ void add_block(const std::uint64_t* a, const std::uint64_t* b, std::int64_t leng
   }
 }
 
-// Prefetches words p ... p + k_packed - 1 of one vector, since the next packing would wait for memory.
-// Numbers from 0 on are vectors of a, those from int52_tile on are vectors of b.
-void prefetch(const Int52Block& block, std::int64_t p, std::int64_t number) {
-  const bool is_a = number < int52_tile;
-  const std::int64_t v = is_a ? number : number - int52_tile;
+// Prefetches words p ... p + k_packed - 1 of one vector, for which the next packing would otherwise wait.
+// `index` counts the vectors of a from 0 on and the vectors of b from int52_tile on.
+void prefetch(const Int52Block& block, std::int64_t p, std::int64_t index) {
+  const bool is_a = index < int52_tile;
+  const std::int64_t v = is_a ? index : index - int52_tile;
   if (v >= (is_a ? block.rows : block.columns) || p + k_packed > block.length) return;
   const std::int64_t* words = (is_a ? block.a : block.b) + v * block.stride + p;
   for (std::int64_t line = 0; line < k_packed; line += lanes) {
@@ -171,7 +171,8 @@ void prefetch(const Int52Block& block, std::int64_t p, std::int64_t number) {
   }
 }
 
-// Multiplies the packed operands. With each register block it prefetches one vector of the next step, at p.
+// Multiplies the packed operands. With each register block it prefetches one vector for the next step, which
+// begins at inner index p.
 void add_packed(const Int52Block& block, std::int64_t length, std::int64_t p, Tile& tile) {
   static_assert(int52_tile / block_columns * (int52_tile / panel_rows) >= 2 * int52_tile);
   std::int64_t next_vector = 0;
@@ -242,9 +243,10 @@ inline Integers negative(Integers x) {
   return add(complement, {_mm512_set1_epi64(1), _mm512_setzero_si512()});
 }
 
-// Adds the tile's sums to the accumulators, or stores them there; subtracts what the shift of the operands to
-// unsigned numbers added.
-void add_to_accumulators(const Tile& tile, const Int52Block& block, const Int52Sums& sums, bool add_to_them) {
+// Adds the tile's sums to the accumulators, or stores them there if not `adds`, less what the 2^51 in the
+// operands' words added to them.
+void add_to_accumulators(const Tile& tile, const Int52Block& block, const Int52Sums& sums, bool adds) {
+  // n 2^102 of the equation above.
   const Integers squares{_mm512_setzero_si512(), _mm512_set1_epi64(tile.products << (102 - 64))};
   for (std::int64_t j = 0; j < block.columns; ++j) {
     const auto column_sum = _mm512_set1_epi64(static_cast<std::int64_t>(tile.column_sums[j]));
@@ -259,7 +261,7 @@ void add_to_accumulators(const Tile& tile, const Int52Block& block, const Int52S
       const Integers products = add(shifted<52>(_mm512_loadu_si512(tile.high + element)), low);
       const Integers row = negative(shifted<51>(_mm512_loadu_si512(tile.row_sums + i)));
       const Integers words = add(add(products, row), column);
-      store(elements, add_to_them ? add(load(elements), words) : words);
+      store(elements, adds ? add(load(elements), words) : words);
     }
   }
 }
@@ -270,9 +272,9 @@ void add_product(const Int52Block& block, std::byte* packed, const Int52Sums& su
     const std::int64_t end = begin + max_products < block.length ? begin + max_products : block.length;
     clear(tile);
     for (std::int64_t p = begin; p < end; p += k_packed) {
-      const std::int64_t part = end - p < k_packed ? end - p : k_packed;
-      pack(block, p, part, tile);
-      add_packed(block, part, p + part, tile);
+      const std::int64_t step_length = end - p < k_packed ? end - p : k_packed;
+      pack(block, p, step_length, tile);
+      add_packed(block, step_length, p + step_length, tile);
     }
     add_to_accumulators(tile, block, sums, sums.adds || begin > 0);
   }

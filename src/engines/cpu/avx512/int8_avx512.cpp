@@ -1,5 +1,5 @@
 // Kernel of AVX-512 VNNI. VPDPBUSD multiplies unsigned by signed bytes and adds four products to each of 16
-// sums, modulo 2^32. So a is shifted by 128, and 128 times the sum of b is subtracted again:
+// sums, modulo 2^32. So 128 is added to the elements of a, and 128 times the sum of b is subtracted again:
 //   sum_p a_p b_p = sum_p (a_p + 128) b_p - 128 sum_p b_p.
 #if defined(__x86_64__)
 
@@ -21,12 +21,13 @@ constexpr std::int64_t panels = tile / lanes;
 constexpr std::int64_t k_packed = 512;
 constexpr std::int64_t panel_bytes = lanes * k_packed;
 
-// Sums held in registers: 4 x 4 of 16, more than the latency of VPDPBUSD times its rate.
+// Sums held in registers: 4 x 4 registers of 16 sums, more than the latency of VPDPBUSD times its rate, so
+// that no instruction waits for a sum.
 constexpr std::int64_t block_panels = 4;
 constexpr std::int64_t block_columns = 4;
 
 // Computes minus[j] = -128 times the sum of vector j of b.
-void shift_sums(const std::byte* b, std::int64_t columns, std::int64_t groups, std::uint32_t* minus) {
+void set_corrections(const std::byte* b, std::int64_t columns, std::int64_t groups, std::uint32_t* minus) {
   const __m512i shift = _mm512_set1_epi8(-128);  // 128 as an unsigned byte
   for (std::int64_t panel = 0; panel * lanes < columns; ++panel) {
     __m512i sums = _mm512_setzero_si512();
@@ -37,8 +38,8 @@ void shift_sums(const std::byte* b, std::int64_t columns, std::int64_t groups, s
   }
 }
 
-// As _mm512_dpbusd_epi32(), with which GCC 12 copies every sum of add_block() in each iteration and spills
-// one.
+// Does what _mm512_dpbusd_epi32() does. With that intrinsic GCC 12 copies every sum of add_block() in each
+// iteration and spills one.
 inline void add_products(__m512i& sums, __m512i unsigned_bytes, __m512i signed_bytes) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(unsigned_bytes), "v"(signed_bytes));
 }
@@ -84,7 +85,7 @@ void add_block(const std::byte* a, const std::byte* b, std::int64_t groups, cons
 void add_packed(const std::byte* a, std::int64_t rows, const std::byte* b, std::int64_t columns,
                 std::int64_t groups, std::uint32_t* sums) {
   alignas(64) std::uint32_t minus[tile];
-  shift_sums(b, columns, groups, minus);
+  set_corrections(b, columns, groups, minus);
   for (std::int64_t i = 0; i < rows; i += block_panels * lanes) {
     for (std::int64_t j = 0; j < columns; j += block_columns) {
       add_block(a + i / lanes * panel_bytes, b + j / lanes * panel_bytes + j % lanes * group, groups,
@@ -98,16 +99,16 @@ void add_product(const Int8Block& block, std::byte* packed, std::uint32_t* sums)
   constexpr std::int64_t block_rows = block_panels * lanes;
   const std::int64_t rows = (block.rows + block_rows - 1) / block_rows * block_rows;
   for (std::int64_t p = 0; p < block.length; p += k_packed) {
-    const std::int64_t part = block.length - p < k_packed ? block.length - p : k_packed;
+    const std::int64_t step_length = block.length - p < k_packed ? block.length - p : k_packed;
     for (std::int64_t i = 0; i < rows; i += lanes) {
-      pack_panel(block.a + i * block.stride + p, block.stride, part, _mm512_set1_epi8(-128),
+      pack_panel(block.a + i * block.stride + p, block.stride, step_length, _mm512_set1_epi8(-128),
                  packed + i / lanes * panel_bytes);
     }
     for (std::int64_t j = 0; j < block.columns; j += lanes) {
-      pack_panel(block.b + j * block.stride + p, block.stride, part, _mm512_setzero_si512(),
+      pack_panel(block.b + j * block.stride + p, block.stride, step_length, _mm512_setzero_si512(),
                  packed_b + j / lanes * panel_bytes);
     }
-    add_packed(packed, rows, packed_b, block.columns, (part + group - 1) / group, sums);
+    add_packed(packed, rows, packed_b, block.columns, (step_length + group - 1) / group, sums);
   }
 }
 

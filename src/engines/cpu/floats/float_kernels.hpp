@@ -18,11 +18,12 @@ inline constexpr std::int64_t float_panel = 16;
 inline constexpr std::int64_t float_rows = 96;
 inline constexpr std::int64_t float_columns = 64;
 
-// One product of slices in an accumulator: distances in elements from the first slice to the term's.
+// One product of slices in an accumulator: for each operand, the distance in elements from slice 0 to the
+// term's slice.
 struct FloatTerm {
   std::int64_t a;
   std::int64_t b;
-  bool rescales;  // the accumulator is multiplied by FloatBlock::rescale before
+  bool rescales;  // the accumulator is multiplied by FloatBlock::rescale before the term
 };
 
 // The terms of one accumulator group over one k-block, for a tile.
@@ -38,17 +39,18 @@ struct FloatBlock {
   std::int64_t term_count;
   float rescale;
   double weight;  // a power of two
-  // Every product of elements is zero or a normal number of fp32, so that it may be rounded by itself.
+  // True if every product of elements is zero or a normal number of fp32. It is then exact in fp32, and a
+  // kernel without fused multiply-adds may multiply and add separately.
   bool normal_products;
 };
 
 struct FloatKernels {
   const char* name;
 
-  // Products per unit of time relative to OpenBLAS's FP32 product, below the rates in docs/results/log; and
-  // where FloatBlock::normal_products is not set.
+  // Products per unit of time relative to OpenBLAS's FP32 product: the rates in docs/results/log, rounded
+  // down.
   double relative_rate;
-  double relative_rate_fused;
+  double relative_rate_fused;  // where FloatBlock::normal_products is not set
 
   // Adds weight * accumulator to the tile's sums. Those of rows i ... i + 15, i a multiple of 16, and column
   // j are contiguous at sums[i * float_columns + j * 16].

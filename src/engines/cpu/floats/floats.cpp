@@ -21,7 +21,7 @@ static_assert(float_rows % float_panel == 0 && float_columns % float_panel == 0)
 constexpr std::int64_t tile_elements = float_rows * float_columns;
 constexpr std::size_t tile_bytes = tile_elements * sizeof(double);
 
-// Products of integers, at most 2^24 each, whose sum is exact in double.
+// Number of products of integers, each product at most 2^24, whose sum is exact in double.
 constexpr std::int64_t exact_length = std::int64_t{1} << 28;
 
 std::vector<const FloatKernels*> find_families() {
@@ -43,9 +43,9 @@ KINTSUGI_VECTORIZED void store_floats(const double* source, std::int64_t count, 
   for (std::int64_t i = 0; i < count; ++i) target[i] = static_cast<float>(source[i]);
 }
 
-void add_integers(const double* source, std::int64_t count, bool first, std::int64_t* target) {
+void add_integers(const double* source, std::int64_t count, bool is_first, std::int64_t* target) {
   for (std::int64_t i = 0; i < count; ++i)
-    target[i] = (first ? 0 : target[i]) + static_cast<std::int64_t>(source[i]);
+    target[i] = (is_first ? 0 : target[i]) + static_cast<std::int64_t>(source[i]);
 }
 
 // True if every product of two elements is zero or a normal number of fp32.
@@ -55,7 +55,7 @@ bool has_normal_products(const Format& format) {
 
 // The terms of one accumulator group, as the kernels take them.
 struct GroupTerms {
-  // The most products that a scheme with floating slices has: split-n of eight slices a side.
+  // 64 is the largest number of products of a scheme with floating slices: split-n with eight slices a side.
   std::array<FloatTerm, 64> terms;
   std::int64_t count = 0;
 
@@ -71,8 +71,9 @@ struct GroupTerms {
   }
 };
 
-// Runs the schedule for one tile of C, as in schedule/schedule.hpp. Groups have accumulators of their own, so
-// that they are computed one after the other, unless `joint` adds them in every block.
+// Runs the schedule for one tile of C, as in schedule/schedule.hpp. Every group has its own sums, so that one
+// group is computed over all of k before the next; with `joint` all groups are added to one sum in every
+// block.
 class FloatTile {
  public:
   FloatTile(const Multiplication& task, const FloatKernels& kernels, std::int64_t row, std::int64_t column,
@@ -110,7 +111,8 @@ class FloatTile {
       add_segment(sum, begin, std::min(exact_length, task_.a.k - begin), sums_);
       for_each_panel_column<std::int64_t>(
           sum, [&](const double* source, std::int64_t count, std::int64_t* target) {
-            add_integers(source, count, begin == 0, target);
+            const bool is_first = begin == 0;
+            add_integers(source, count, is_first, target);
           });
     }
   }
@@ -145,7 +147,8 @@ class FloatTile {
     kernels_.add_block(block, sums);
   }
 
-  // Calls visit(sums, count, stored sums) for the rows of every panel and column inside C.
+  // Calls visit(sums, count, target), where `target` is in the stored sums, for the rows of every panel,
+  // column by column, as far as they lie inside C.
   template <class Stored, class Visit>
   void for_each_panel_column(int sum, const Visit& visit) const {
     for (std::int64_t j = 0; j < columns_; ++j) {

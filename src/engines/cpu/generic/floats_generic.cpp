@@ -1,4 +1,4 @@
-// Products of floating slices for any CPU: plain C++ that compilers vectorize.
+// Kernel for products of floating slices on any CPU: plain C++ that compilers vectorize.
 #include <bit>
 #include <cmath>
 

@@ -20,12 +20,13 @@ Int52Sum dot(const std::int64_t* a, const std::int64_t* b, std::int64_t length) 
 
 void add_product(const Int52Block& block, std::byte*, const Int52Sums& sums) {
   for (std::int64_t p = 0; p < block.length; p += k_block) {
-    const std::int64_t part = std::min(k_block, block.length - p);
+    const std::int64_t step_length = std::min(k_block, block.length - p);
     for (std::int64_t j = 0; j < block.columns; ++j) {
       for (std::int64_t i = 0; i < block.rows; ++i) {
         Int52Sum& sum = sums.data[i + j * sums.stride];
         const bool add = sums.adds || p > 0;
-        sum = (add ? sum : 0) + dot(block.a + i * block.stride + p, block.b + j * block.stride + p, part);
+        sum = (add ? sum : 0) +
+              dot(block.a + i * block.stride + p, block.b + j * block.stride + p, step_length);
       }
     }
   }

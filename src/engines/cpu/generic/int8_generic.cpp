@@ -56,12 +56,12 @@ void add_product(const Int8Block& block, std::byte* packed, std::uint32_t* sums)
   const std::int64_t rows = (block.rows + block_rows - 1) / block_rows * block_rows;
   const std::int64_t columns = (block.columns + block_columns - 1) / block_columns * block_columns;
   for (std::int64_t p = 0; p < block.length; p += k_packed) {
-    const std::int64_t part = std::min(k_packed, block.length - p);
-    widen(block.a + p, block.stride, rows, part, widened_a);
-    widen(block.b + p, block.stride, columns, part, widened_b);
+    const std::int64_t step_length = std::min(k_packed, block.length - p);
+    widen(block.a + p, block.stride, rows, step_length, widened_a);
+    widen(block.b + p, block.stride, columns, step_length, widened_b);
     for (std::int64_t j = 0; j < columns; j += block_columns) {
       for (std::int64_t i = 0; i < rows; i += block_rows) {
-        add_block(widened_a + i * k_packed, widened_b + j * k_packed, part, sums + j * tile + i);
+        add_block(widened_a + i * k_packed, widened_b + j * k_packed, step_length, sums + j * tile + i);
       }
     }
   }

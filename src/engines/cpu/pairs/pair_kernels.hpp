@@ -6,8 +6,8 @@
 
 namespace kintsugi::core {
 
-// Rows and columns of a tile of C, and inner indices packed at once: 240 KiB of a thread's stack. An element
-// is packed for 96 products; tiles of half the edge spent a quarter of the time on packing.
+// Rows and columns of a tile of C, and inner indices packed at once; a PairTile takes 240 KiB of a thread's
+// stack. A packed element serves 96 products; tiles of half the edge spent a quarter of the time on packing.
 inline constexpr std::int64_t pair_rows = 96;
 inline constexpr std::int64_t pair_columns = 96;
 inline constexpr std::int64_t pair_length = 32;

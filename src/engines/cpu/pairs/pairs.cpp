@@ -28,15 +28,15 @@ std::vector<const PairKernels*> find_families() {
 KINTSUGI_VECTORIZED void normalize(double* high, double* low, std::int64_t count) {
   for (std::int64_t e = 0; e < count; ++e) {
     const double sum = high[e] + low[e];
-    const double part = sum - high[e];
-    const double error = (high[e] - (sum - part)) + (low[e] - part);
+    const double added = sum - high[e];
+    const double error = (high[e] - (sum - added)) + (low[e] - added);
     high[e] = high[e] - high[e] == 0 ? sum : high[e];
     low[e] = sum - sum == 0 ? error : 0;
   }
 }
 
-// Packs elements (v, p) of `vectors`, v < width, p < length, with high and low words apart; missing elements
-// are zero.
+// Packs elements (v, p) of `vectors`, v < width, p < length: high[v + p width] and low[v + p width]; vectors
+// that the matrix does not have are zero.
 void pack(const MatrixView<const DoubleDouble>& vectors, std::int64_t width, std::int64_t length,
           double* high, double* low) {
   alignas(64) double line_high[std::max(pair_rows, pair_length)] = {};

@@ -22,11 +22,13 @@ std::span<const Architecture* const> architectures() {
 
 }  // namespace
 
-// A build without device code plans as one that has all of it; kernels_missing_reason() reports that
-// nothing can run.
+// In a build without device code the kernels count as present, so that plans can be made;
+// kernels_missing_reason() reports that nothing can run.
 bool Architecture::has_gemm_kernels() const {
   return !gemm_image.empty() && (engine_images().empty() || has_image(engine_images(), gemm_image));
 }
+
+bool Architecture::has_simt_split() const { return has_simt_split_kernel && has_gemm_kernels(); }
 
 const DmmaKernels* Architecture::available_dmma(ElementType type) const {
   return has_gemm_kernels() ? dmma[static_cast<std::size_t>(type)] : nullptr;

@@ -17,15 +17,15 @@
 namespace kintsugi::core::cuda {
 
 struct Architecture {
-  static constexpr int any = -1;
+  static constexpr int any = -1;  // matches every number
 
   std::string_view name;
   // Compute capability of the architecture's devices.
   int major = any;
   int minor = any;
 
-  // Name of the device-code image with the GEMM kernels, which a build for the GPUs of one machine may lack.
-  // Empty: there are no such kernels, and cuBLAS multiplies all slices but 52-bit ones.
+  // Name of the device-code image with the GEMM kernels. A build for the GPUs of one machine may lack the
+  // image. Empty: the architecture has no such kernels, and cuBLAS multiplies all slices except 52-bit ones.
   std::string_view gemm_image = {};
   std::span<const MultiTermKernels> multi_term = {};
   const Int8Kernels* int8 = nullptr;
@@ -35,11 +35,14 @@ struct Architecture {
 
   // Accumulators of fp16 and bf16 products, the preferred one first and cuBLAS's last.
   std::span<const Accumulator> fp16_bf16_accumulators;
-  // Rate of products of 52-bit slices, relative to native FP32 products.
+  // Rate of products of 52-bit slices, as a fraction of that of native FP32 products.
   double int52_rate = 0;
 
   // Tiles of the SIMT kernels, indexed by ElementType, in the order of the kernels.
   std::array<std::span<const SimtTile>, 4> simt_tiles;
+
+  // True if clusters can share the products of a tile (gemm/simt/simt_split_sm90a.cu).
+  bool has_simt_split_kernel = false;
 
   // Kernels for FP64 elements on tensor cores, indexed by ElementType; nullptr: the SIMT kernels multiply.
   std::array<const DmmaKernels*, 4> dmma = {};
@@ -53,6 +56,8 @@ struct Architecture {
   bool has_gemm_kernels() const;
   // fp16_bf16_accumulators, without those of product kernels that the library lacks.
   std::span<const Accumulator> available_fp16_bf16_accumulators() const;
+  // has_simt_split_kernel, false if the library lacks the kernel.
+  bool has_simt_split() const;
   // Returns the DMMA kernels for a type; nullptr if there are none or the library lacks them.
   const DmmaKernels* available_dmma(ElementType type) const;
 };

@@ -13,11 +13,13 @@ using enum CostScaling;
 
 constexpr std::array type_names{"f32", "f64", "c32", "c64"};  // indexed by ElementType
 
+// List of costs that grows field by field. Times are `clock_time` if they depend on the SMs' clock alone.
 class Fields {
  public:
   void add(std::string name, double& value, CostScaling scaling) {
     fields_.push_back({std::move(name), &value, scaling});
   }
+  // Adds the times of the first `count` tiles.
   template <std::size_t N>
   void add_tiles(std::string_view name, std::array<TileTimes, N>& tiles, std::size_t count = N) {
     for (std::size_t i = 0; i < count; ++i) {
@@ -32,7 +34,7 @@ class Fields {
 };
 
 void add_multi_term(Fields& fields, MultiTermCosts& costs) {
-  constexpr std::size_t six_term_tiles = 2;
+  constexpr std::size_t six_term_tiles = 2;  // the structure of six terms has one tile less than the others
   fields.add("multi_term.launch", costs.launch, none);
   fields.add("multi_term.two_sums_factor", costs.two_sums_factor, none);
   fields.add("multi_term.four_sums_factor", costs.four_sums_factor, none);
@@ -78,15 +80,17 @@ void add_native(Fields& fields, Costs& costs) {
   fields.add("native_call.test_launch", costs.native_call.test_launch, none);
   fields.add("native_call.test_read_time", costs.native_call.test_read_time, none);
   fields.add("native_call.test_operands_launch", costs.native_call.test_operands_launch, none);
-  constexpr std::array<std::size_t, 4> tiles{3, 4, 2, 3};
+  constexpr std::array<std::size_t, 4> tile_counts{3, 4, 2, 3};  // of the native kernels, by ElementType
   for (std::size_t i = 0; i < type_names.size(); ++i) {
-    for (std::size_t tile = 0; tile < tiles[i]; ++tile)
+    for (std::size_t tile = 0; tile < tile_counts[i]; ++tile)
       fields.add(fmt::format("native.{}.tile_index.{}", type_names[i], tile),
                  costs.native[i].tile_index[tile], clock_time);
     fields.add(fmt::format("native.{}.vendor_rate", type_names[i]), costs.native[i].vendor_rate,
                compute_rate);
+    fields.add(fmt::format("native.{}.unaligned_rate", type_names[i]), costs.native[i].unaligned_rate, none);
   }
-  for (std::size_t i = 1; i < type_names.size(); ++i) {  // FP32 has the multi-term kernels
+  // FP32 has no such costs, because it has the multi-term kernels.
+  for (std::size_t i = 1; i < type_names.size(); ++i) {
     fields.add(fmt::format("residues.{}.launches", type_names[i]), costs.residues[i].launches, none);
     fields.add(fmt::format("residues.{}.element_slice", type_names[i]), costs.residues[i].element_slice,
                memory_time);

@@ -1,4 +1,4 @@
-// Names of the costs, as profiles have them, and how each changes from one device to another.
+// Names that the costs have in profiles, and the change of each cost from one device to another.
 #pragma once
 
 #include <string>
@@ -9,8 +9,9 @@
 
 namespace kintsugi::core::cuda {
 
-// Change of a cost on a device of another size: times shrink with the clock of the SMs or with the memory
-// bandwidth, rates grow with what all SMs compute or with the memory bandwidth.
+// Change of a cost on a device of another size. A time shrinks in proportion to the clock of the SMs
+// (clock_time) or to the memory bandwidth (memory_time). A rate grows in proportion to what all SMs compute
+// (compute_rate) or to the memory bandwidth (memory_rate).
 enum class CostScaling { none, clock_time, memory_time, compute_rate, memory_rate };
 
 // Name of a type's costs, such as "c64".
@@ -22,7 +23,7 @@ struct CostField {
   CostScaling scaling;
 };
 
-// Returns all costs, in the order of costs.hpp.
+// Returns all costs, in the order of costs.hpp. The pointers are to the members of `costs`.
 std::vector<CostField> cost_fields(Costs& costs);
 
 }  // namespace kintsugi::core::cuda

@@ -1,4 +1,4 @@
-// Table of every device that has no table of its own. No such device was measured.
+// Table of all devices that have no table of their own. None of them was measured.
 #include "engines/cuda/arch/architecture.hpp"
 
 namespace kintsugi::core::cuda {

@@ -31,17 +31,20 @@ using Json = nlohmann::ordered_json;
 constexpr const char* format_name = "kintsugi.profile";
 constexpr int format_version = 1;
 
-// Multi-instance slices of a device and the whole device have different names and numbers of SMs.
+// True if a profile of one device holds for the other. An instance of a partitioned GPU (MIG) differs from
+// the whole GPU in name and number of SMs.
 bool is_same_device(const DeviceTraits& x, const DeviceTraits& y) {
   return x.name == y.name && x.major == y.major && x.minor == y.minor && x.sm_count == y.sm_count;
 }
 
-// Sum of the logarithmic differences of what a device computes and of what its memory moves.
+// Difference between devices: sum of the logarithmic differences of their SMs' total clock rates and of their
+// memory bandwidths.
 double distance(const DeviceTraits& x, const DeviceTraits& y) {
   return std::abs(std::log(x.sm_count * x.clock_mhz / (y.sm_count * y.clock_mhz))) +
          std::abs(std::log(x.memory_gb_per_s / y.memory_gb_per_s));
 }
 
+// Cost on device `to` that is `value` on device `from`.
 double scaled(double value, CostScaling scaling, const DeviceTraits& from, const DeviceTraits& to) {
   const double clock = to.clock_mhz / from.clock_mhz;
   const double memory = to.memory_gb_per_s / from.memory_gb_per_s;
@@ -55,8 +58,9 @@ double scaled(double value, CostScaling scaling, const DeviceTraits& from, const
   return value;
 }
 
-// Returns the profile of a file that calibration wrote for this device; nothing if there is none, or, with a
-// reason in `advice`, if it cannot be used.
+// Returns the profile in the file that calibration wrote for this device. Returns nullptr if there is no
+// file; or if the profile cannot be used, with the reason in `advice`. `advice` is also set if a used profile
+// may be out of date.
 std::unique_ptr<Profile> calibrated_profile(const DeviceTraits& device, std::string& advice) {
   const std::string file = profile_file(device);
   if (file.empty()) return nullptr;
@@ -114,7 +118,7 @@ std::string profile_text(const Profile& profile) {
                 {"driver_version", profile.driver_version},
                 {"date", profile.date}};
   Json& costs = document["costs"] = Json::object();
-  Costs copy = profile.costs;  // cost_fields() gives pointers through which costs can be set, too
+  Costs copy = profile.costs;  // cost_fields() gives pointers to members that are not const
   for (const CostField& field : cost_fields(copy)) costs[field.name] = *field.value;
   Json& fits = document["fits"] = Json::array();
   for (const ProfileFit& fit : profile.fits) {
@@ -163,19 +167,19 @@ std::string profile_file(const DeviceTraits& device) {
   if (folder.empty()) return {};
   std::string name;
   for (const char c : device.name) {
-    const bool is_part = std::isalnum(static_cast<unsigned char>(c)) != 0;
-    if (is_part) name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    if (!is_part && !name.empty() && name.back() != '-') name += '-';
+    const bool is_alphanumeric = std::isalnum(static_cast<unsigned char>(c)) != 0;
+    if (is_alphanumeric) name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (!is_alphanumeric && !name.empty() && name.back() != '-') name += '-';
   }
   return folder + "/profiles/" + name + ".json";
 }
 
 std::span<const Profile> shipped_profiles() {
   static const std::vector<Profile> profiles = [] {
-    std::vector<Profile> read;
+    std::vector<Profile> all;
     for (const char* const* text = shipped_profile_texts; *text != nullptr; ++text)
-      read.push_back(read_profile(*text, "a shipped profile"));
-    return read;
+      all.push_back(read_profile(*text, "a shipped profile"));
+    return all;
   }();
   return profiles;
 }
@@ -215,8 +219,10 @@ ProfileInForce find_profile(const DeviceTraits& device, std::span<const Profile>
 
 namespace {
 
+// Profile in force of each device; nullptr: not found yet, or to be found again.
 std::array<std::atomic<const ProfileInForce*>, max_devices> profiles_found{};
-// Profiles that were ever in force: calls that run meanwhile may read one that was replaced.
+// All profiles that were ever in force. They are kept, since a call in another thread may still read one that
+// was replaced.
 std::vector<std::unique_ptr<const ProfileInForce>> all_profiles_found;
 
 // Returns the shipped profiles of a device's architecture.
@@ -232,7 +238,7 @@ std::vector<Profile> shipped_for(const DeviceTraits& device) {
 }  // namespace
 
 const ProfileInForce* profile_in_force() {
-  static const ProfileInForce none{};
+  static const ProfileInForce none{};  // stands for "there is no profile" in profiles_found
   if (driver().devices == 0) return nullptr;
   const Device device = device_in_use();
   auto& found = profiles_found[static_cast<std::size_t>(number_of(device))];

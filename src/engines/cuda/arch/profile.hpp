@@ -12,19 +12,19 @@
 
 namespace kintsugi::core::cuda {
 
-// Properties in which devices of an architecture differ.
+// Properties by which a device and its costs are compared with others.
 struct DeviceTraits {
   std::string name;
   int major = 0;  // compute capability
   int minor = 0;
   int sm_count = 0;
   double clock_mhz = 0;
-  double memory_gb_per_s = 0;  // product of the memory's clock and bus width
+  double memory_gb_per_s = 0;  // bandwidth by the memory's clock and bus width
 };
 
 DeviceTraits traits_of(Device device);
 
-// Deviation of the measurements of one kind from the times that the costs give.
+// Agreement of the measurements of one kind with the times that the fitted costs give.
 struct ProfileFit {
   std::string kind;
   int measurements = 0;
@@ -34,7 +34,7 @@ struct ProfileFit {
 };
 
 struct Profile {
-  DeviceTraits device;
+  DeviceTraits device;  // device that was measured
   std::string library_version;
   int driver_version = 0;  // 13000 is CUDA 13.0
   std::string date;
@@ -42,13 +42,15 @@ struct Profile {
   std::vector<ProfileFit> fits;
 };
 
+// Returns the profile as JSON.
 std::string profile_text(const Profile& profile);
 
-// Reads a profile. Fails with bad_setting, naming `where`, if it is none or lacks a cost.
+// Reads a profile from JSON. Fails with bad_setting if the text is no profile or lacks a cost; the message
+// begins with `where`, the text's origin.
 Profile read_profile(std::string_view text, std::string_view where);
 
-// Returns the file that calibration writes for a device: $XDG_CONFIG_HOME/kintsugi/profiles/NAME.json. Empty:
-// there is no folder for settings.
+// Returns the file that calibration writes for a device, $XDG_CONFIG_HOME/kintsugi/profiles/NAME.json; empty
+// if there is no folder for settings.
 std::string profile_file(const DeviceTraits& device);
 
 // Returns the profiles that are part of the library.
@@ -59,25 +61,26 @@ Costs scaled_costs(const Profile& reference, const DeviceTraits& device);
 
 enum class ProfileOrigin { calibrated, shipped, scaled };
 
+// Profile by which calls on a device are planned.
 struct ProfileInForce {
   Profile profile;
   ProfileOrigin origin = ProfileOrigin::scaled;
-  std::string text;    // the profile and where it comes from
-  std::string advice;  // what would give better times; empty: nothing
+  std::string text;    // description of the profile and its origin
+  std::string advice;  // advice to the user on how to get a better profile; may be empty
 };
 
 // Returns the profile for a device: the one that was calibrated here, else the shipped one of that name, else
 // the shipped one of the most similar device of the architecture, scaled.
 ProfileInForce find_profile(const DeviceTraits& device, std::span<const Profile> shipped);
 
-// Returns the profile of the device in use, found once per device; nullptr if no device of its architecture
-// was measured.
+// Returns the profile in force for the device in use, which is found once per device; nullptr if no device of
+// its architecture was measured.
 const ProfileInForce* profile_in_force();
 
 // Returns the costs of that profile. Fails with internal if there is none.
 const Costs& current_costs();
 
-// Forgets what was found, so that a profile that was just written is read.
+// Forgets the profiles that were found, so that one that was just written is read.
 void reread_profiles();
 
 }  // namespace kintsugi::core::cuda

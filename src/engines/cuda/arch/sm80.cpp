@@ -1,6 +1,6 @@
-// Ampere and Ada, compute capability 8.x: machine code of the generic kernels begins here
-// (cmake/DeviceChoice.cmake). The architecture has no clusters, there are no product kernels of ours for it,
-// and nothing was measured on it.
+// Ampere and Ada, compute capability 8.x, the oldest architectures for which there is machine code of the
+// generic kernels (cmake/DeviceChoice.cmake). They have no clusters, the library has no product kernels for
+// them, and nothing was measured on them.
 #include "engines/cuda/arch/architecture.hpp"
 
 namespace kintsugi::core::cuda {

@@ -1,4 +1,4 @@
-// Hopper, compute capability 9.0: our kernels by TMA and wgmma, which run on no other architecture.
+// Hopper, compute capability 9.0. Its kernels use TMA and wgmma, and run on no other architecture.
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
 
@@ -46,7 +46,7 @@ const std::array<MultiTermKernels, 3> multi_term_kernels{
       .tiles = six_term_tiles,
       .tile_times = &MultiTermCosts::six_term_tiles,
       .kernels = {KINTSUGI_KERNEL("bf16_six_terms_128"), KINTSUGI_KERNEL("bf16_six_terms_64"),
-                  KINTSUGI_KERNEL("")},
+                  KINTSUGI_KERNEL("")},  // there is no third tile; empty names fill the arrays
       .small_tiles = {},
       .small_kernels = {KINTSUGI_KERNEL(""), KINTSUGI_KERNEL(""), KINTSUGI_KERNEL("")},
       .segmented_kernels = {KINTSUGI_KERNEL(""), KINTSUGI_KERNEL(""), KINTSUGI_KERNEL("")}}}};
@@ -72,7 +72,8 @@ const Int8Kernels int8_kernels{
   KINTSUGI_WEIGHTED_TILES(2, 2, depth), KINTSUGI_WEIGHTED_TILES(2, 3, depth),     \
       KINTSUGI_WEIGHTED_TILES(3, 2, depth), KINTSUGI_WEIGHTED_TILES(3, 3, depth), \
       KINTSUGI_WEIGHTED_TILES(4, 4, depth)
-// The paper's tiles, and the ones that are multiplied in the shortest time (docs/design/kernels.md).
+// Tiles of 32 inner indices are the paper's, those of 128 are multiplied in the shortest time
+// (docs/design/kernels.md).
 const std::array<WeightedTileKernel, 10> weighted_tile_kernels{
     {KINTSUGI_WEIGHTED_TILES_OF_DEPTH(32), KINTSUGI_WEIGHTED_TILES_OF_DEPTH(128)}};
 #undef KINTSUGI_WEIGHTED_TILES_OF_DEPTH
@@ -109,6 +110,7 @@ const Architecture& sm90_architecture() {
       .fp16_bf16_accumulators = accumulators,
       .int52_rate = 1.0 / 32,
       .simt_tiles = {simt_tiles_f32, simt_tiles_f64, simt_tiles_c32, simt_tiles_c64},
+      .has_simt_split_kernel = true,
       .dmma = {nullptr, &dmma_f64, nullptr, &dmma_c64}};
   return table;
 }

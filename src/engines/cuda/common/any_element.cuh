@@ -1,4 +1,4 @@
-// Splits of single elements by any rule.
+// Splits of single elements by any rule, and stores of slices.
 #pragma once
 
 #include "engines/cuda/common/operands.cuh"
@@ -7,7 +7,7 @@
 
 namespace kintsugi::core::cuda {
 
-// The host's tables of moduli, for constant memory.
+// The moduli's constants, which the host has in tables of its own, for constant memory.
 struct ModulusTable {
   ByteModulus byte_moduli[max_moduli];
   std::int32_t modulus[max_moduli];
@@ -26,7 +26,7 @@ static __constant__ constexpr ModulusTable modulus_table = [] {
   return table;
 }();
 
-// Like split_into_residues(), with tables in constant memory instead of the host's.
+// Does the same as split_into_residues(), with tables in constant memory instead of the host's.
 template <class Store>
 __device__ void split_into_any_residues(const SplitRule& rule, double x, int scale, Store&& store) {
   const int limb_count = limbs_of(rule.top_exponent + 1);
@@ -46,7 +46,7 @@ __device__ void split_into_any_residues(const SplitRule& rule, double x, int sca
   }
 }
 
-// Like split_element(), compiled only for the rules that a kernel of this kind has.
+// Does the same as split_element(), but is compiled only for the rules that a kernel of this kind has.
 template <ElementKind kind, class Store>
 __device__ void split_any(const SplitRule& rule, double x, int scale, Store&& store) {
   if constexpr (kind == ElementKind::digits) return split_into_digits(rule, x, scale, store);
@@ -66,6 +66,7 @@ __device__ void split_any(const SplitRule& rule, double x, int scale, Store&& st
   }
 }
 
+// Stores the lowest `bytes` bytes of a bit pattern.
 __device__ inline void store_pattern(std::byte* target, int bytes, std::uint64_t pattern) {
   switch (bytes) {
     case 1: *reinterpret_cast<std::uint8_t*>(target) = static_cast<std::uint8_t>(pattern); return;
@@ -75,14 +76,15 @@ __device__ inline void store_pattern(std::byte* target, int bytes, std::uint64_t
   }
 }
 
+// Rule of the task, with its pointer to the format set.
 __device__ inline SplitRule rule_of(const SplitTask& task) {
   SplitRule rule = task.rule;
   rule.format = &task.format;
   return rule;
 }
 
-// Rule of the task, with the fitted residual where there is a fit. Kernels of kinds without a fit do not load
-// one.
+// Rule of the task, in which the batch item's fit, if there is one, replaces the residual's scale and the
+// first rounding. Kernels whose kind never has a fit do not look for one.
 __device__ inline SplitRule fitted_rule_of(const SplitTask& task, ElementKind kind) {
   SplitRule rule = rule_of(task);
   if ((kind == ElementKind::fitted || kind == ElementKind::any) && task.fit != nullptr) {
@@ -93,7 +95,7 @@ __device__ inline SplitRule fitted_rule_of(const SplitTask& task, ElementKind ki
   return rule;
 }
 
-// Slices of the batch item that the thread block works on.
+// Address of the slices of the batch item that the thread block works on.
 __device__ inline std::byte* slices_of(const SplitTask& task) {
   return task.slices + item_of_block() * task.item_bytes;
 }
@@ -110,6 +112,7 @@ __device__ __noinline__ void write_any(const SplitTask& task, int scale, double 
   });
 }
 
+// Stores words by the widest accesses that their number allows; `target` is aligned to these.
 template <int words>
 __device__ void store_words(std::byte* target, const std::uint32_t (&w)[words]) {
   if constexpr (words == 1) {

@@ -7,11 +7,12 @@ namespace kintsugi::core::cuda {
 
 void clear(const Queue& queue, void* target, std::size_t bytes) {
   static const KernelName kernel{"clear", "clear_bytes", waits_for_grid_dependency};
-  constexpr std::size_t few = 4096;
+  constexpr std::size_t max_bytes_of_kernel = 4096;
   constexpr std::int64_t threads = 256;
   const auto address = reinterpret_cast<Address>(target);
-  if (bytes > few) {
-    LaunchRecording::launch_recorded();
+  if (bytes > max_bytes_of_kernel) {
+    LaunchRecording::
+        issue_recorded();  // a call of cuMemset is not recorded, so earlier launches have to come first
     return check(driver().set_bytes_async(address, 0, bytes, queue.stream), "cuMemsetD8Async");
   }
   launch(kernel, {}, threads, 0, queue, address, static_cast<std::int32_t>(bytes));

@@ -1,5 +1,5 @@
-// Clears a few bytes between kernels that overlap. cuMemsetD8Async would wait for the end of the kernel
-// before it and delay the next kernel until its own end.
+// Kernel that sets a few bytes to zero between kernels that overlap. cuMemsetD8Async would wait for the end
+// of the kernel before it, and the next kernel for the end of cuMemsetD8Async.
 #include <cstdint>
 
 #include "engines/cuda/ptx/griddepcontrol.cuh"

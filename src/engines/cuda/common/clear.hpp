@@ -7,6 +7,8 @@
 
 namespace kintsugi::core::cuda {
 
+// Sets bytes to zero in stream order: few of them by a kernel that may overlap others, more by
+// cuMemsetD8Async.
 void clear(const Queue& queue, void* target, std::size_t bytes);
 
 }  // namespace kintsugi::core::cuda

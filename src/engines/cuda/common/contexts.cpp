@@ -8,8 +8,9 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Returns the regular context of a stream's work, for the null stream that of the calling thread. For a green
-// context it is the primary context that the green one is part of. nullptr: the driver is too old to tell.
+// Returns the regular context in which a stream's work runs; for the null stream, the calling thread's. For a
+// green context it is the primary context that the green one is part of. nullptr: the driver is too old to
+// tell.
 Context regular_context(Stream stream) {
   Context regular = nullptr;
   GreenContext green = nullptr;
@@ -18,6 +19,7 @@ Context regular_context(Stream stream) {
   return regular;
 }
 
+// Number of the device that a context belongs to.
 int device_number_of(Context context) {
   check(driver().context_push(context), "cuCtxPushCurrent");
   Device device = 0;
@@ -49,19 +51,19 @@ class CudaContexts final : public DeviceContexts {
 
   bool reaches(const DeviceContext& context) const override {
     if (context == current()) return true;
-    const Context here = regular_context(nullptr);
-    const ContextScope scope(*this, context);
-    return scope.entered() && here != nullptr && here == regular_context(nullptr);
+    const Context regular_of_caller = regular_context(nullptr);
+    const ContextScope scope(*this, context);  // makes `context` current
+    return scope.entered() && regular_of_caller != nullptr && regular_of_caller == regular_context(nullptr);
   }
 
-  // A green context's stream accepts work while the primary context of its device is current. Drivers that
-  // cannot tell a green context from an independent one refuse the launch themselves.
+  // A stream of a green context accepts work while the primary context of its device is current, so regular
+  // contexts are compared. A driver that cannot tell them apart refuses the launch itself.
   void check_stream(const Queue& queue) const override {
     if (queue.stream == nullptr) return;
     Context caller_context = nullptr;
     Context stream_context = nullptr;
     check(driver().context_current(&caller_context), "cuCtxGetCurrent");
-    // If the driver does not tell, the first launch into the stream reports the error.
+    // If the driver does not tell the stream's context, the first launch into the stream reports the error.
     if (driver().stream_context(queue.stream, &stream_context) != 0 || stream_context == caller_context)
       return;
     const int device = device_number_of(stream_context);

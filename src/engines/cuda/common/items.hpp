@@ -1,4 +1,4 @@
-// Operands of a step without its first batch items.
+// Operands and tiles of a step without its first batch items, for steps that take several launches.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Returns the side without its first `count` batch items; ranges that serve all items stay.
+// Returns the side without its first `count` batch items. Ranges that all items share stay the same.
 inline DeviceSide from_item(DeviceSide side, std::int64_t count) {
   side.item += count;
   if (side.ranges != nullptr && side.items > 1) side.ranges += count * side.matrix.vectors();

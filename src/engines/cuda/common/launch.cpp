@@ -29,9 +29,9 @@ void set_attribute(Kernel kernel, int attribute, std::int64_t value, const char*
 
 }  // namespace
 
-// Code compiled for less than 9.0 has no grid-dependency wait (ptx/griddepcontrol.cuh), whatever device it
-// runs on; PTX of 8.0 that the driver compiles for Hopper has none either. So the decision is by the loaded
-// code's PTX version, which is the __CUDA_ARCH__ that the source was compiled with, for machine code too
+// Code that was compiled for less than 9.0 has no grid-dependency wait (ptx/griddepcontrol.cuh), whatever
+// device it runs on: PTX of 8.0 that the driver compiles for Hopper has none either. So the loaded code's PTX
+// version decides. It is the __CUDA_ARCH__ that the source was compiled with, for machine code too
 // (CUfunction_attribute in the driver's reference).
 bool KernelName::may_overlap() const {
   if (!waits_for_grid_dependency_) return false;
@@ -46,7 +46,7 @@ bool KernelName::may_overlap() const {
   return version.load(std::memory_order_relaxed) >= min_version;
 }
 
-// The limit never falls, since another thread may be about to launch with the larger size.
+// The limit is never lowered, since another thread may be about to launch with the larger size.
 void KernelName::allow_shared_bytes(std::int64_t bytes) const {
   const Kernel kernel = get();
   const std::lock_guard lock(mutex_);
@@ -67,10 +67,11 @@ void KernelName::prefer_shared_memory() const {
 
 namespace {
 
-// The default scheduling of clusters gives every thread block of a cluster an SM of its own. While another
-// kernel occupies SMs, some clusters then never start although free SMs would hold them: clusters of four
-// thread blocks while 100 of 132 SMs are occupied, and of two that share an SM with others while 80 are
-// (H100).
+// Sets the attributes of a launch and returns their number. Launches of clusters ask for few SMs, because the
+// default scheduling gives every thread block of a cluster an SM of its own. While another kernel occupies
+// SMs, some clusters then never start although the free SMs would hold them. On an H100 that happened to
+// clusters of four thread blocks while 100 of 132 SMs were occupied, and to clusters of two, whose thread
+// blocks can share an SM with others, while 80 were.
 unsigned attributes_of(const Launch& launch, std::array<LaunchAttribute, 3>& attributes) {
   unsigned count = 0;
   if (launch.overlaps) attributes[count++] = LaunchAttribute::overlapping();
@@ -81,6 +82,7 @@ unsigned attributes_of(const Launch& launch, std::array<LaunchAttribute, 3>& att
   return count;
 }
 
+// Loads the kernel and prepares it for a launch of this size.
 Launch make_launch(const KernelName& kernel, const Extent& grid, std::int64_t threads,
                    std::int64_t shared_bytes) {
   constexpr std::int64_t max_blocks_y = 65535;
@@ -90,13 +92,13 @@ Launch make_launch(const KernelName& kernel, const Extent& grid, std::int64_t th
   kernel.prefer_shared_memory();
   if (shared_bytes > 0) kernel.allow_shared_bytes(shared_bytes);
   const auto size = [](std::int64_t value) { return static_cast<unsigned>(value); };
-  return {&kernel,
-          kernel.get(),
-          {size(grid.x), size(grid.y), size(grid.z)},
-          size(threads),
-          size(shared_bytes),
-          static_cast<std::int32_t>(grid.cluster),
-          kernel.may_overlap()};
+  return {.name = &kernel,
+          .kernel = kernel.get(),
+          .grid = {size(grid.x), size(grid.y), size(grid.z)},
+          .threads = size(threads),
+          .shared_bytes = size(shared_bytes),
+          .cluster = static_cast<std::int32_t>(grid.cluster),
+          .overlaps = kernel.may_overlap()};
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 namespace kintsugi::core::cuda {
 
+// Extent of a grid in thread blocks.
 struct Extent {
   std::int64_t x = 1;
   std::int64_t y = 1;
@@ -27,22 +28,25 @@ std::string kernels_missing_reason();
 // belongs to no context.
 class KernelName {
  public:
-  // `waits_for_grid_dependency`: the kernel's source waits for the kernels before it
-  // (ptx/griddepcontrol.cuh), so that it may be launched earlier if that wait was compiled.
+  // `waits_for_grid_dependency`: the kernel's source has a wait for the kernels before it
+  // (ptx/griddepcontrol.cuh). If the wait was compiled into the loaded code, the kernel may begin before they
+  // have ended.
   constexpr KernelName(const char* file, const char* name, bool waits_for_grid_dependency = false)
       : file_(file), name_(name), waits_for_grid_dependency_(waits_for_grid_dependency) {}
 
+  // Returns the kernel, loaded.
   Kernel get() const;
   const char* name() const { return name_; }
   // True if the kernel may begin before the kernels in front of it have ended (programmatic dependent launch)
   // on the current device.
   bool may_overlap() const;
-  // Allows the kernel that much dynamic shared memory on the current device. More than 48 KB, static shared
-  // memory included, has to be requested on each device; threads may request different sizes.
+  // Allows the kernel `bytes` of dynamic shared memory on the current device. The driver demands such a
+  // request on each device for more than 48 KB, static shared memory included. Several threads may request
+  // different sizes.
   void allow_shared_bytes(std::int64_t bytes) const;
-  // Requests the largest share of shared memory, once for each device. An SM has to be idle before its memory
-  // is divided anew between shared memory and L1; so all kernels request the same share, and within a call
-  // nothing is divided anew.
+  // Requests the largest share of shared memory on the current device, once. An SM has to be idle before its
+  // memory is divided anew between shared memory and L1. So all kernels request the same share, and nothing
+  // is divided anew within a call.
   void prefer_shared_memory() const;
 
  private:
@@ -57,12 +61,12 @@ class KernelName {
   mutable std::array<std::atomic<int>, max_devices> ptx_versions_{};  // 0: not read yet
 };
 
-// Says in the definition of a KernelName what its argument `true` means.
+// Last argument of the constructor of KernelName.
 inline constexpr bool waits_for_grid_dependency = true;
 
 inline constexpr std::size_t max_launch_arguments = 8;
 
-// One argument of a kernel.
+// One argument of a kernel, in host memory.
 struct LaunchArgument {
   const void* data;
   std::size_t bytes;
@@ -76,14 +80,15 @@ struct Launch {
   unsigned threads = 0;
   unsigned shared_bytes = 0;
   std::int32_t cluster = 0;
-  bool overlaps = false;  // as KernelName::may_overlap()
+  bool overlaps = false;  // KernelName::may_overlap()
 };
 
-// Launches the kernel at once; fails with device_error, naming the kernel.
+// Launches the kernel without recording the launch; fails with device_error, naming the kernel.
 void launch_now(const Launch& launch, void* stream, void** arguments);
 
-// Launches the kernel, now or with the launches of a LaunchRecording; fails with device_error, naming the
-// kernel. A grid without thread blocks launches nothing. Arguments have the kernel's own types.
+// Launches the kernel immediately, or records the launch if the thread has a LaunchRecording for the stream;
+// fails with device_error, naming the kernel. A grid without thread blocks launches nothing. Arguments have
+// the types of the kernel's parameters.
 void launch_arguments(const KernelName& kernel, const Extent& grid, std::int64_t threads,
                       std::int64_t shared_bytes, const Queue& queue,
                       std::span<const LaunchArgument> arguments);
@@ -91,20 +96,21 @@ void launch_arguments(const KernelName& kernel, const Extent& grid, std::int64_t
 // Largest second extent of a grid; more batch items take several launches.
 inline constexpr std::int64_t max_launched_items = 65535;
 
-// Calls visit(first, number) for groups of batch items that one launch takes each.
+// Calls visit(first, count) for consecutive groups of batch items, each of which one launch takes.
 template <class Visit>
 void for_each_launch(std::int64_t items, const Visit& visit) {
   for (std::int64_t first = 0; first < items; first += max_launched_items)
     visit(first, std::min(max_launched_items, items - first));
 }
 
+// Does the same as launch_arguments() with any arguments.
 template <class... Arguments>
 void launch(const KernelName& kernel, const Extent& grid, std::int64_t threads, std::int64_t shared_bytes,
             const Queue& queue, const Arguments&... arguments) {
   static_assert(sizeof...(Arguments) <= max_launch_arguments);
-  const std::array<LaunchArgument, sizeof...(Arguments)> all{
+  const std::array<LaunchArgument, sizeof...(Arguments)> argument_list{
       LaunchArgument{static_cast<const void*>(&arguments), sizeof arguments}...};
-  launch_arguments(kernel, grid, threads, shared_bytes, queue, all);
+  launch_arguments(kernel, grid, threads, shared_bytes, queue, argument_list);
 }
 
 }  // namespace kintsugi::core::cuda

@@ -13,18 +13,21 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Properties that a kernel of a graph keeps: an update may change the others.
-struct SameOfLaunch {
+// Properties of a launch that a node of a graph keeps; an update of the graph may change the others.
+struct FixedProperties {
   Kernel kernel;
   unsigned threads;
   std::int32_t cluster;
   bool overlaps;
 
-  friend bool operator==(const SameOfLaunch&, const SameOfLaunch&) = default;
+  friend bool operator==(const FixedProperties&, const FixedProperties&) = default;
 };
 
-SameOfLaunch same_of(const Launch& launch) {
-  return {launch.kernel, launch.threads, launch.cluster, launch.overlaps};
+FixedProperties fixed_properties(const Launch& launch) {
+  return {.kernel = launch.kernel,
+          .threads = launch.threads,
+          .cluster = launch.cluster,
+          .overlaps = launch.overlaps};
 }
 
 KernelNode node_of(const Launch& launch, void** arguments) {
@@ -37,7 +40,8 @@ KernelNode node_of(const Launch& launch, void** arguments) {
   return node;
 }
 
-// Lets a thread build graphs while another one captures a stream: building allocates memory.
+// Lets the thread build graphs while another thread captures a stream. In the default mode the driver would
+// refuse the allocations that building makes.
 class RelaxedCaptureMode {
  public:
   RelaxedCaptureMode() { driver().exchange_capture_mode(&mode_); }
@@ -49,7 +53,8 @@ class RelaxedCaptureMode {
   int mode_ = relaxed_capture_mode;
 };
 
-// Builds a graph of kernels, each after the one before.
+// Builds a graph of kernels, each of which follows the one before. After a failure the driver is not called
+// any more.
 class GraphBuilder {
  public:
   GraphBuilder() { demand(driver().graph_create(&graph_, 0)); }
@@ -57,7 +62,7 @@ class GraphBuilder {
   GraphNode add(const Launch& launch, void** arguments) {
     const KernelNode node = node_of(launch, arguments);
     GraphNode added = nullptr;
-    demand(failed_ ? 1 : driver().graph_add_kernel(&added, graph_, nullptr, 0, &node));
+    if (!failed_) demand(driver().graph_add_kernel(&added, graph_, nullptr, 0, &node));
     if (launch.cluster > 0) {
       set(added, LaunchAttribute::cluster(launch.cluster));
       set(added, LaunchAttribute::cluster_on_few_sms());
@@ -70,16 +75,17 @@ class GraphBuilder {
   // Returns nullptr if the driver does not build the graph.
   GraphExec executable() {
     GraphExec exec = nullptr;
-    demand(failed_ ? 1 : driver().graph_instantiate(&exec, graph_, 0));
+    if (!failed_) demand(driver().graph_instantiate(&exec, graph_, 0));
     return failed_ ? nullptr : exec;
   }
   // The graph, which the caller destroys; nullptr if there is none.
   Graph graph() const { return graph_; }
 
  private:
+  // Records a failure.
   void demand(Result result) { failed_ = failed_ || result != 0; }
   void set(GraphNode node, const LaunchAttribute& attribute) {
-    // The union of values follows the number and four bytes of padding.
+    // attribute.value begins with four bytes of padding, after which the driver's union of values follows.
     if (!failed_) demand(driver().graph_set_attribute(node, attribute.id, attribute.value + 1));
   }
 
@@ -88,14 +94,15 @@ class GraphBuilder {
   bool failed_ = false;
 };
 
-// Launches of one stream that calls repeat. Its executable graph has the arguments of the last call.
+// Sequence of launches into one stream that calls repeat, with an executable graph from the third such call
+// on. The graph has the grids and arguments of the last call.
 class LaunchGraph {
  public:
   LaunchGraph(const DeviceContext& context, void* stream, const RecordedLaunches& recorded)
       : context_(context), stream_(stream) {
-    for (const Launch& launch : recorded.launches()) same_.push_back(same_of(launch));
+    for (const Launch& launch : recorded.launches()) fixed_.push_back(fixed_properties(launch));
   }
-  // A graph belongs to its context, with which it was freed if the context is destroyed.
+  // A graph belongs to its context. If the context is gone, the graph was freed with it.
   ~LaunchGraph() {
     if (graph_ == nullptr) return;
     const ContextScope scope(contexts(), context_);
@@ -107,15 +114,16 @@ class LaunchGraph {
   LaunchGraph(const LaunchGraph&) = delete;
   LaunchGraph& operator=(const LaunchGraph&) = delete;
 
+  // True if the graph can execute these launches with updated grids and arguments.
   bool serves(const DeviceContext& context, void* stream, const RecordedLaunches& recorded) const {
     return stream_ == stream && context_ == context &&
-           std::ranges::equal(same_, recorded.launches(), {}, {}, same_of);
+           std::ranges::equal(fixed_, recorded.launches(), {}, {}, fixed_properties);
   }
 
-  // Returns false, with nothing done, if there is no graph, or not yet.
+  // Executes the launches as a graph. Returns false, with nothing done, if there is no graph, or not yet.
   bool launch(const RecordedLaunches& recorded) {
     const std::lock_guard lock(mutex_);
-    if (++seen_ < least_seen) return false;
+    if (++calls_ < min_calls) return false;
     if (is_refused_ || (exec_ == nullptr && !build(recorded))) return false;
     for (std::size_t i = 0; i < nodes_.size() && !is_refused_; ++i) is_refused_ = !update(recorded, i);
     if (is_refused_) return false;
@@ -125,8 +133,9 @@ class LaunchGraph {
   }
 
  private:
-  // Building takes 100 us and more, so calls that are made a few times only do without.
-  static constexpr int least_seen = 3;
+  // Number of the call that builds the graph. Building takes 100 us and more, so calls that are made only
+  // once or twice do without a graph.
+  static constexpr int min_calls = 3;
 
   struct Node {
     GraphNode node;
@@ -150,15 +159,16 @@ class LaunchGraph {
     return !is_refused_;
   }
 
-  // Gives a kernel the grid and the arguments of a call, unless it has them.
+  // Gives the i-th kernel the grid and the arguments of a call, unless it has them already. Returns false if
+  // the driver refuses.
   bool update(const RecordedLaunches& recorded, std::size_t i) {
     Node& node = nodes_[i];
     const Launch& launch = recorded.launches()[i];
     const auto bytes = recorded.bytes_of(i);
-    const bool same = std::ranges::equal(node.launch.grid, launch.grid) &&
-                      node.launch.shared_bytes == launch.shared_bytes &&
-                      std::ranges::equal(node.arguments, bytes);
-    if (same) return true;
+    const bool is_up_to_date = std::ranges::equal(node.launch.grid, launch.grid) &&
+                               node.launch.shared_bytes == launch.shared_bytes &&
+                               std::ranges::equal(node.arguments, bytes);
+    if (is_up_to_date) return true;
     node.launch = launch;
     node.arguments.assign(bytes.begin(), bytes.end());
     auto pointers = recorded.pointers(i, node.arguments.data());
@@ -175,21 +185,23 @@ class LaunchGraph {
 
   DeviceContext context_;
   void* stream_;
-  std::vector<SameOfLaunch> same_;
+  std::vector<FixedProperties> fixed_;
   std::mutex mutex_;
-  int seen_ = 0;
+  int calls_ = 0;
   bool is_refused_ = false;  // the driver refused to build or to update it
-  Graph graph_ = nullptr;    // kept, since an update names its nodes
+  Graph graph_ = nullptr;    // kept, because an update of exec_ names the nodes of this graph
   GraphExec exec_ = nullptr;
   std::vector<Node> nodes_;
 };
 
-// Graphs by the launches that they serve, the last used first. Each has some 100 KB of device memory.
+// The graphs of the process, the last used one first. Each has some 100 KB of device memory.
 class LaunchGraphs {
  public:
+  // Returns the graph that serves these launches, a new one if there is none.
   std::shared_ptr<LaunchGraph> find(const DeviceContext& context, void* stream,
                                     const RecordedLaunches& recorded) {
-    std::shared_ptr<LaunchGraph> dropped;  // freed after the lock
+    std::shared_ptr<LaunchGraph>
+        dropped;  // declared before the lock, so that it is freed after the lock's end
     const auto lock = lock_shared_state();
     const auto found = std::ranges::find_if(
         graphs_, [&](const auto& graph) { return graph->serves(context, stream, recorded); });

@@ -11,9 +11,10 @@ namespace kintsugi::core::cuda {
 namespace {
 
 thread_local LaunchRecording* current_recording = nullptr;
-// Kept between calls, so that recording allocates no host memory.
+// Empty launches whose memory is kept between calls, so that recording allocates no host memory.
 thread_local RecordedLaunches spare_launches;
 
+// True if launches into the stream may be executed as a graph.
 bool can_record(void* stream) {
   if (!driver().has_later_functions() || may_be_captured(stream)) return false;
   Context regular = nullptr;
@@ -65,10 +66,11 @@ std::array<void*, max_launch_arguments> RecordedLaunches::pointers(std::size_t l
   return result;
 }
 
-// An allocator of the caller may call the library again: what was recorded before comes first.
+// A recording may begin while another one exists, since a caller's allocator may call the library again. The
+// launches of the outer call come first, so they are issued now.
 LaunchRecording::LaunchRecording(const Queue& queue)
     : stream_(queue.stream), records_(can_record(queue.stream)) {
-  launch_recorded();
+  issue_recorded();
   outer_ = std::exchange(current_recording, this);
   if (outer_ == nullptr) std::swap(recorded_, spare_launches);
 }
@@ -79,7 +81,7 @@ LaunchRecording::~LaunchRecording() {
   if (outer_ == nullptr) std::swap(recorded_, spare_launches);
 }
 
-void LaunchRecording::launch() {
+void LaunchRecording::issue() {
   if (recorded_.launches().empty()) return;
   if (!launch_as_graph(recorded_, stream_)) launch_one_by_one(recorded_, stream_);
   recorded_.clear();
@@ -90,15 +92,15 @@ bool LaunchRecording::record(const Launch& launch, const Queue& queue,
   LaunchRecording* recording = current_recording;
   if (recording == nullptr || !recording->records_) return false;
   if (recording->stream_ != queue.stream) {
-    recording->launch();
+    recording->issue();
     return false;
   }
   recording->recorded_.add(launch, arguments);
   return true;
 }
 
-void LaunchRecording::launch_recorded() {
-  if (current_recording != nullptr) current_recording->launch();
+void LaunchRecording::issue_recorded() {
+  if (current_recording != nullptr) current_recording->issue();
 }
 
 }  // namespace kintsugi::core::cuda

@@ -1,4 +1,4 @@
-// Launches of a call that are recorded, and then made together.
+// Launches of a call that are recorded first and then issued together.
 #pragma once
 
 #include <array>
@@ -35,28 +35,31 @@ class RecordedLaunches {
   std::vector<std::byte> bytes_;
 };
 
-// While it exists, launches of its thread into its stream are recorded. launch() makes them, as one graph
-// where the calls before had the same kernels (LaunchGraph): that takes the host 2 to 6 us where six launches
-// take 14. Recorded launches that were not made when it ends are dropped: the call failed.
+// While it exists, launches of its thread into its stream are recorded. issue() issues them: as one graph if
+// earlier calls had the same kernels (launch_as_graph), else one by one. A graph takes the host 2 to 6 us,
+// six launches 14. Recorded launches that were not issued when the recording ends are dropped, because the
+// call has failed then.
 class LaunchRecording {
  public:
-  // A stream in capture, and one of a part of the device (a green context), has its launches made at once.
+  // Launches into a stream that is being captured, or that belongs to a part of the device (a green context),
+  // are not recorded but issued immediately.
   explicit LaunchRecording(const Queue& queue);
   ~LaunchRecording();
   LaunchRecording(const LaunchRecording&) = delete;
   LaunchRecording& operator=(const LaunchRecording&) = delete;
 
-  void launch();
+  void issue();
 
-  // Records a launch; false: there is no recording of that stream.
+  // Records a launch. Returns false, with nothing recorded, if the thread has no recording for that stream.
   static bool record(const Launch& launch, const Queue& queue, std::span<const LaunchArgument> arguments);
-  // Makes the launches recorded by this thread, before a step that is no launch of a kernel.
-  static void launch_recorded();
+  // Issues the launches that this thread has recorded. It is called before a step that is not the launch of a
+  // kernel, and so cannot be recorded.
+  static void issue_recorded();
 
  private:
   void* stream_;
   bool records_;
-  LaunchRecording* outer_;
+  LaunchRecording* outer_;  // recording of the thread that this one interrupts
   RecordedLaunches recorded_;
 };
 

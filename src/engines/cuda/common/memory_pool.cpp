@@ -10,24 +10,26 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Pool of a device; pools belong to no context. Never destroyed, since the driver may be unloaded before.
+// Memory pool of a device. It belongs to no context, and is never destroyed, since the driver may be unloaded
+// before.
 struct DevicePool {
-  std::atomic<bool> tried = false;
+  std::atomic<bool> tried = false;         // true once the pool was created, or could not be
   std::atomic<MemoryPool> pool = nullptr;  // nullptr: the device has none
 };
 constinit std::array<DevicePool, max_devices> pools{};
 
+// Returns nullptr if the driver creates no pool.
 MemoryPool make_pool(Device device) {
   MemoryPoolProperties properties;
   properties.location = number_of(device);
   MemoryPool pool = nullptr;
   if (driver().pool_create(&pool, &properties) != 0) return nullptr;
-  std::uint64_t kept = kept_bytes_of_pool;
-  driver().pool_set_attribute(pool, pool_release_threshold, &kept);
+  std::uint64_t kept_bytes = kept_bytes_of_pool;
+  driver().pool_set_attribute(pool, pool_release_threshold, &kept_bytes);
   return pool;
 }
 
-MemoryPool pool_in_use() {
+MemoryPool pool_of_current_device() {
   const Device device = current_device();
   return device < max_devices ? pools[static_cast<std::size_t>(device)].pool.load() : nullptr;
 }
@@ -44,10 +46,10 @@ void prepare_pool() {
   device_pool.tried = true;
 }
 
-// Without a pool, or where the driver does not take it any more since the device was reset, the device's
-// default pool serves, which keeps nothing.
+// The device's default pool, which keeps no freed memory, serves if there is no pool of the library's, or if
+// the driver refuses that pool because the device was reset.
 Result allocate_in_stream(Address* result, std::size_t bytes, Stream stream) {
-  if (const MemoryPool pool = pool_in_use(); pool != nullptr) {
+  if (const MemoryPool pool = pool_of_current_device(); pool != nullptr) {
     const Result status = driver().pool_allocate_async(result, bytes, pool, stream);
     if (status == 0 || status == error_out_of_memory) return status;
   }

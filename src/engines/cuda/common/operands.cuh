@@ -19,23 +19,26 @@ __device__ inline bool is_unneeded(const SplitTasks& tasks) {
   if (is_zero(tasks.alpha)) return true;
   const DeviceCondition& condition = tasks.condition;
   if (condition.selection == nullptr) return false;
-  const auto is_other = [&](std::int64_t item) {
-    return __ldcg(&condition.selection[item].candidate) != condition.candidate;  // as holds() reads it
+  // True if the batch item selected another candidate. Bypasses L1 for the reason that holds() gives
+  // (recombine/tile.cuh).
+  const auto selected_other = [&](std::int64_t item) {
+    return __ldcg(&condition.selection[item].candidate) != condition.candidate;
   };
-  if (tasks.served_items == 1) return is_other(item_of_block());
-  bool selected = false;
+  if (tasks.served_items == 1) return selected_other(item_of_block());
+  bool is_selected = false;
   for (std::int64_t item = threadIdx.x; item < tasks.served_items; item += blockDim.x)
-    selected = selected || !is_other(item);
-  return __syncthreads_or(selected ? 1 : 0) == 0;
+    is_selected = is_selected || !selected_other(item);
+  return __syncthreads_or(is_selected ? 1 : 0) == 0;
 }
 
+// Sets the counters of a later product to 0, by the launch's first thread block.
 __device__ inline void clear_counters(const DeviceCounters& counters) {
   if (blockIdx.x != 0 || blockIdx.y != 0) return;
   for (std::int64_t i = threadIdx.x; i < counters.count; i += blockDim.x) counters.first[i] = 0;
 }
 
-// Begins a split kernel. Returns false if its slices are not needed; else the kernels before it have
-// finished, and the counters of the later product are cleared.
+// Begins a split kernel. Returns false if the kernel has to exit because no product needs its slices.
+// Otherwise it waits for the kernels before it and clears the counters of a later product.
 __device__ inline bool begin_split(const SplitTasks& tasks) {
   launch_dependents();
   if (tasks.condition.selected_earlier && is_unneeded(tasks)) {
@@ -48,7 +51,7 @@ __device__ inline bool begin_split(const SplitTasks& tasks) {
   return splits;
 }
 
-// Matrix of the batch item; nullptr if there is no data, as is allowed where k is 0.
+// Address of the batch item's matrix; nullptr if there is no data, as is allowed where k is 0.
 template <class T>
 __device__ const T* matrix_start(const DeviceMatrix& matrix, std::int64_t item) {
   if (matrix.data == nullptr) return nullptr;
@@ -62,13 +65,15 @@ __device__ const T* matrix_start(const DeviceMatrix& matrix, std::int64_t item) 
 template <class T>
 __device__ T real_element(const DeviceMatrix& matrix, const T* start, std::int64_t v, std::int64_t p) {
   if (!matrix.complex()) return start[v * matrix.row_stride + p * matrix.column_stride];
-  const bool even = matrix.right && (v & 1) == 0;
-  const bool imaginary = ((p & 1) != 0) == (!matrix.right || even);
+  const bool gives_real_part = matrix.right && (v & 1) == 0;
+  const bool is_imaginary = ((p & 1) != 0) == (!matrix.right || gives_real_part);
   const std::int64_t row = matrix.right ? v >> 1 : v;
-  const T part = start[2 * (row * matrix.row_stride + (p >> 1) * matrix.column_stride) + (imaginary ? 1 : 0)];
-  return imaginary && matrix.conjugated != even ? -part : part;
+  const std::int64_t element = row * matrix.row_stride + (p >> 1) * matrix.column_stride;
+  const T part = start[2 * element + (is_imaginary ? 1 : 0)];
+  return is_imaginary && matrix.conjugated != gives_real_part ? -part : part;
 }
 
+// The same element in FP64, for any type of matrix.
 __device__ inline double any_element(const DeviceMatrix& matrix, std::int64_t item, std::int64_t v,
                                      std::int64_t p) {
   switch (matrix.type) {
@@ -83,9 +88,9 @@ __device__ inline double any_element(const DeviceMatrix& matrix, std::int64_t it
   }
 }
 
-// Copies sixteen bytes of an operand to shared memory, bypassing registers; zeros where `bytes` is 0. (Other
-// counts below sixteen would be read correctly, but memcheck takes them for sixteen.) The copy is complete
-// for the thread after await_copies().
+// Starts a copy of sixteen bytes of an operand to shared memory, bypassing registers. `bytes` is 16, or 0 for
+// zeros without a read. (The instruction takes other numbers too, but memcheck reports them as reads of
+// sixteen bytes.) The copy is complete for the thread after await_copies().
 template <class Source>
 __device__ void copy_aligned(Source* shared, const Source* source, int bytes) {
   const auto target = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
@@ -93,7 +98,7 @@ __device__ void copy_aligned(Source* shared, const Source* source, int bytes) {
                : "memory");
 }
 
-// Like copy_aligned(), from a source that is aligned to its elements only.
+// Does the same from a source that is aligned to its elements only, and with zeros after any number of bytes.
 template <class Source>
 __device__ void copy_unaligned(Source* shared, const Source* source, int bytes) {
   constexpr int size = sizeof(Source);
@@ -106,38 +111,43 @@ __device__ void copy_unaligned(Source* shared, const Source* source, int bytes) 
   }
 }
 
+// Reads sixteen bytes of elements from shared memory.
 template <class Source>
 __device__ void read_chunk(const Source* shared, Source (&x)[sizeof(uint4) / sizeof(Source)]) {
   const uint4 bits = *reinterpret_cast<const uint4*>(shared);
   memcpy(x, &bits, sizeof bits);
 }
 
-// Adds up magnitudes over the threads whose numbers differ only in the bits of `lanes`; all of them get the
+// Lane bits with which add_over_lanes() adds over the whole warp.
+inline constexpr unsigned all_lane_bits = 31;
+
+// Adds up magnitudes over the lanes of a warp whose numbers differ only in `lane_bits`; all of them get the
 // result.
 template <class T>
-__device__ void add_over_lanes(Magnitudes<T>& magnitudes, unsigned lanes) {
+__device__ void add_over_lanes(Magnitudes<T>& magnitudes, unsigned lane_bits) {
   for (unsigned lane = 1; lane < 32; lane <<= 1) {
-    if ((lanes & lane) == 0) continue;
+    if ((lane_bits & lane) == 0) continue;
     Magnitudes<T> other;
     other.largest = __shfl_xor_sync(~0U, magnitudes.largest, lane);
-    other.below = __shfl_xor_sync(~0U, magnitudes.below, lane);
+    other.smallest_minus_1 = __shfl_xor_sync(~0U, magnitudes.smallest_minus_1, lane);
     other.flags = __shfl_xor_sync(~0U, magnitudes.flags, lane);
     magnitudes.add(other);
   }
 }
 
-// Matrix of the batch item that the thread block works on.
+// Address of the matrix of the batch item that the thread block works on.
 template <class T>
 __device__ const T* matrix_start(const SplitTask& task) {
   return matrix_start<T>(task.matrix, task.item + item_of_block());
 }
 
+// Range of vector `vector`, counted from the task's first one, in that batch item.
 __device__ inline VectorRange& range_of(const SplitTask& task, std::int64_t vector) {
   return task.ranges[item_of_block() * task.item_ranges + vector];
 }
 
-// Part of an operand that a thread block splits tile by tile: tile_vectors vectors, with all of their
-// elements or a part of them.
+// Part of an operand that a thread block splits tile by tile: elements begin ... end - 1 of tile_vectors
+// vectors.
 struct TilesPart {
   std::int64_t first_vector;
   std::int64_t begin;
@@ -151,8 +161,9 @@ struct TilesPart {
   }
 };
 
-// Task that the thread block belongs to; `block` becomes its number within that task.
-__device__ inline const SplitTask& task_of_block(const SplitTasks& tasks, std::int64_t& block) {
+// Returns the task that thread block `block` of a launch belongs to, and makes `block` its index within that
+// task.
+__device__ inline const SplitTask& enter_task(const SplitTasks& tasks, std::int64_t& block) {
   if (block < tasks.task[0].blocks) return tasks.task[0];
   block -= tasks.task[0].blocks;
   return tasks.task[1];

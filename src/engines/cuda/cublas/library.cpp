@@ -17,16 +17,18 @@ namespace {
 
 constexpr std::array file_names{"libcublas.so.13", "libcublas.so.12"};
 
-// Opens a library that is loaded already, else the file that the environment names.
+// Opens a library that is loaded already, else the file that the setting names. The setting's default is the
+// first of file_names, which stands for all of them. `file` becomes the name of the opened file, or of the
+// last one that was tried.
 void* open_library(std::string& file) {
   for (const char* name : file_names) {
     file = name;
     if (void* library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) return library;
   }
   const auto lock = lock_environment();
-  const std::string named = environment_only_value(SettingId::cublas);
-  std::vector<std::string> names{named};
-  if (named == file_names.front()) names.assign(file_names.begin(), file_names.end());
+  const std::string setting = environment_only_value(SettingId::cublas);
+  std::vector<std::string> names{setting};
+  if (setting == file_names.front()) names.assign(file_names.begin(), file_names.end());
   for (const std::string& name : names) {
     file = name;
     if (void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
@@ -34,14 +36,14 @@ void* open_library(std::string& file) {
   return nullptr;
 }
 
-// Loads a function. Returns its symbol if the library lacks it, else nullptr.
+// Looks up a function. Returns its symbol if the library lacks it, else nullptr.
 template <class Function>
 const char* load(void* library, Function& function, const char* symbol) {
   function = reinterpret_cast<Function>(::dlsym(library, symbol));
   return function == nullptr ? symbol : nullptr;
 }
 
-// Loads all functions. Returns the symbol of the first one that the library lacks, else nullptr.
+// Looks up all functions. Returns the symbol of the first one that the library lacks, else nullptr.
 const char* load_functions(void* library, Cublas& blas) {
   for (const char* missing :
        {load(library, blas.create, "cublasCreate_v2"), load(library, blas.version, "cublasGetVersion_v2"),
@@ -57,6 +59,7 @@ const char* load_functions(void* library, Cublas& blas) {
   return nullptr;
 }
 
+// True if the environment variable is set and is not 0.
 bool enables_emulation(const char* variable) {
   const auto lock = lock_environment();
   const char* value = std::getenv(variable);
@@ -89,19 +92,19 @@ const Cublas& cublas() {
   return library.get();
 }
 
-ComputeType native_compute_type(BlasHandle handle, bool wide) {
+ComputeType native_compute_type(BlasHandle handle, bool is_fp64) {
   // Bits of cublasMath_t: CUBLAS_FP32_EMULATED_BF16X9_MATH, CUBLAS_FP64_EMULATED_FIXEDPOINT_MATH.
   constexpr int bf16x9_math = 4;
   constexpr int fixed_point_math = 8;
   const Cublas& blas = cublas();
   int mode = 0;
   check_blas(blas.math_mode(handle, &mode), "cublasGetMathMode");
-  const bool enabled =
-      wide ? blas.emulates_fp64 || (mode & fixed_point_math) != 0 || enables_emulation_of_fp64()
-           : blas.emulates_fp32 || (mode & bf16x9_math) != 0 || enables_emulation_of_fp32();
-  int version = 0;
-  if (enabled) check_blas(blas.version(handle, &version), "cublasGetVersion");
-  if (wide) return version >= 130100 ? ComputeType::f64_pedantic : ComputeType::f64;
+  const bool is_emulation_enabled =
+      is_fp64 ? blas.emulates_fp64 || (mode & fixed_point_math) != 0 || enables_emulation_of_fp64()
+              : blas.emulates_fp32 || (mode & bf16x9_math) != 0 || enables_emulation_of_fp32();
+  int version = 0;  // stays 0, below all versions, if emulation is not enabled
+  if (is_emulation_enabled) check_blas(blas.version(handle, &version), "cublasGetVersion");
+  if (is_fp64) return version >= 130100 ? ComputeType::f64_pedantic : ComputeType::f64;
   return version >= 120900 ? ComputeType::f32_pedantic : ComputeType::f32;
 }
 

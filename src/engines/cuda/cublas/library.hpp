@@ -1,4 +1,4 @@
-// cuBLAS, opened at run time.
+// cuBLAS: its functions, and the library file in which they were found at run time.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +21,7 @@ inline constexpr int default_algorithm = -1;
 
 using BlasHandle = struct BlasHandleTag*;
 
+// Functions of cuBLAS; their parameters are in the order of its reference.
 struct Cublas {
   int (*create)(BlasHandle*) = nullptr;
   int (*version)(BlasHandle, int*) = nullptr;
@@ -43,20 +44,21 @@ struct Cublas {
 
   std::string reason;  // reason why it cannot be used; empty if it can
   std::string file;    // name of the opened file
-  // True if environment variables enabled emulation of FP32 or FP64 when cuBLAS was opened, since it may read
-  // them then.
+  // True if environment variables enabled emulation of FP32 or FP64 when cuBLAS was opened. cuBLAS may read
+  // them at that time, so later changes need not count.
   bool emulates_fp32 = false;
   bool emulates_fp64 = false;
 };
 
-// Returns the copy of cuBLAS that the program has loaded already, else the newest that the system finds.
+// Returns cuBLAS: the copy that the program has loaded already, else the file that the setting `cublas`
+// names, else the newest version that the system finds.
 const Cublas& cublas();
 
-// Compute type of FP32 or FP64 (`wide`) that is native arithmetic on that handle: the default type, unless
-// cuBLAS may emulate it. cuBLAS can since 12.9 (FP32) and 13.1 (FP64), and does where
-// CUBLAS_EMULATE_SINGLE_PRECISION, CUBLAS_EMULATE_DOUBLE_PRECISION or the handle's math mode let it. Pedantic
-// types "ensure standard arithmetic" (cublas_api.h), but are up to 15 % slower (H200).
-ComputeType native_compute_type(BlasHandle handle, bool wide);
+// Compute type by which products of FP64 (`is_fp64`) or FP32 data are native arithmetic on the handle: the
+// default type, unless cuBLAS may emulate it. cuBLAS can emulate FP32 since 12.9 and FP64 since 13.1, and
+// does so if CUBLAS_EMULATE_SINGLE_PRECISION, CUBLAS_EMULATE_DOUBLE_PRECISION or the handle's math mode allow
+// it. Pedantic types "ensure standard arithmetic" (cublas_api.h), but are up to 15 % slower (H200).
+ComputeType native_compute_type(BlasHandle handle, bool is_fp64);
 
 // Values of cublasStatus_t.
 inline constexpr int allocation_failed = 3;

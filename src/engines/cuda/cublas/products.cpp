@@ -17,30 +17,39 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// A handle of cuBLAS, and the stream, workspace and pointer mode that were last set for it.
+// Values of cublasPointerMode_t: alpha and beta are in host memory or in device memory.
+constexpr int host_scalars = 0;
+constexpr int device_scalars = 1;
+
+// A handle of cuBLAS with the stream, workspace and pointer mode that were last set for it, so that calls
+// need not set them again.
 struct KeptHandle {
   BlasHandle handle = nullptr;
-  std::uint64_t stream_id = 0;  // a later stream may have the address of a destroyed one, but never its id
+  // Id of the stream. Its address does not identify it: a later stream may have that of a destroyed one.
+  std::uint64_t stream_id = 0;
   std::byte* workspace = nullptr;
   std::size_t workspace_bytes = 0;
-  int pointer_mode = 0;
-  bool is_set = false;
+  int pointer_mode = host_scalars;
+  bool is_set = false;  // true if stream and workspace are known
 };
 
-// A cuBLAS handle, locked and set up for one queue. There is one for each context, since handles belong to
-// contexts; the handle of a destroyed context is never used again, and must not be destroyed without the
-// context. The lock is held for a short time, since calls only put work into a stream.
+// A cuBLAS handle, locked and set up for one queue. There is one handle for each context, since handles
+// belong to contexts. The handle of a destroyed context is never used again, and cannot be destroyed, because
+// that would need the context. The lock is held for a short time, since calls only put work into a stream.
 class LockedHandle {
  public:
+  // Locks the handle of the current context, and creates it if there is none.
   LockedHandle() : lock_(mutex()) {
     static std::map<std::uint64_t, KeptHandle> handles;  // key: the context's id
     kept_ = &handles[current_context_id()];
     if (kept_->handle == nullptr) check_blas(cublas().create(&kept_->handle), "cublasCreate");
   }
-  // Sets a workspace of no bytes too: otherwise cuBLAS would take memory of its own pool.
+  // Sets it up for the queue. A workspace of no bytes is set too, since cuBLAS would otherwise take memory of
+  // its own.
   LockedHandle(const Queue& queue, std::byte* workspace, std::size_t bytes, bool scalars_on_device)
       : LockedHandle() {
-    LaunchRecording::launch_recorded();
+    LaunchRecording::
+        issue_recorded();  // cuBLAS's launches are not recorded, so earlier ones have to come first
     unsigned long long id = 0;
     const bool has_id = !may_be_captured(queue.stream);  // asking for it would break a capture
     if (has_id) check(driver().stream_id(queue.stream, &id), "cuStreamGetId");
@@ -50,7 +59,7 @@ class LockedHandle {
     if (!is_same) set_stream(queue, memory, bytes);
     kept_->stream_id = id;
     kept_->is_set = has_id;
-    set_pointer_mode(scalars_on_device ? 1 : 0);
+    set_pointer_mode(scalars_on_device ? device_scalars : host_scalars);
   }
 
   BlasHandle get() const { return kept_->handle; }
@@ -77,49 +86,50 @@ class LockedHandle {
   KeptHandle* kept_ = nullptr;
 };
 
+// Types of a product of slices in cuBLAS.
 struct SliceType {
   DataType data;
   ComputeType compute;
   DataType sums = DataType::f32;
 };
 
-// Types of a format's slices in cuBLAS, which emulates products of FP32 and FP64 data alone, so that slices
-// of other formats need no pedantic type. TF32 slices are stored as FP32; their compute type is TF32's own
-// and no emulation.
+// Types for slices of a format. Only FP64 slices may need a pedantic type, because cuBLAS emulates products
+// of FP32 and FP64 data alone, and TF32 slices, which are stored as FP32, have a compute type of their own
+// that it does not emulate.
 SliceType type_of(const Format& format, BlasHandle handle) {
   switch (format.id) {
     case FormatId::fp16: return {DataType::f16, ComputeType::f32};
     case FormatId::bf16: return {DataType::bf16, ComputeType::f32};
     case FormatId::tf32:
       return {DataType::f32, ComputeType::f32_by_tf32};  // exact, since the slices are TF32 values
-    case FormatId::fp64: return {DataType::f64, native_compute_type(handle, true), DataType::f64};
+    case FormatId::fp64: return {DataType::f64, native_compute_type(handle, /*is_fp64=*/true), DataType::f64};
     case FormatId::int8: return {DataType::i8, ComputeType::i32, DataType::i32};
     default: fail(Status::internal, "cuBLAS does not multiply {}", format.name);
   }
 }
 
-// Host factor in the type that the product computes in.
+// Factor in host memory, in the type in which the product is computed.
 class HostFactor {
  public:
   HostFactor(ComputeType type, double value)
-      : type_(type), wide_(value), narrow_(static_cast<float>(value)),
+      : type_(type), fp64_(value), fp32_(static_cast<float>(value)),
         integer_(static_cast<std::int32_t>(value)) {}
 
   const void* pointer() const {
     if (type_ == ComputeType::i32) return &integer_;
-    const bool wide = type_ == ComputeType::f64 || type_ == ComputeType::f64_pedantic;
-    return wide ? static_cast<const void*>(&wide_) : &narrow_;
+    const bool is_fp64 = type_ == ComputeType::f64 || type_ == ComputeType::f64_pedantic;
+    return is_fp64 ? static_cast<const void*>(&fp64_) : &fp32_;
   }
 
  private:
   ComputeType type_;
-  double wide_;
-  float narrow_;
+  double fp64_;
+  float fp32_;
   std::int32_t integer_;
 };
 
-// One block of k of one term: sums(i, j) = weight a b + keep sums(i, j). For fitted terms both factors are in
-// device memory.
+// Product of one k-block of one term: sums = weight a b, plus the old sums if `keep` is true. A term with a
+// fit takes its weight from the fit, in device memory.
 struct TermCall {
   const void* a;
   const void* b;
@@ -130,10 +140,11 @@ struct TermCall {
   const DeviceFit* fit = nullptr;
 };
 
+// Products of the slices of two operands by cuBLAS; `rows`: rows of the sums, padding included.
 class TermProducts {
  public:
   TermProducts(const Queue& queue, const Slices& a, const Slices& b, std::int64_t rows, std::byte* scratch)
-      : handle_(queue, scratch, vendor_workspace_bytes, false), a_(a), b_(b),
+      : handle_(queue, scratch, vendor_workspace_bytes, /*scalars_on_device=*/false), a_(a), b_(b),
         type_(type_of(*a.format, handle_.get())), rows_(rows) {}
 
   void add(const TermCall& call) const {
@@ -142,17 +153,18 @@ class TermProducts {
     const void* alpha = weight.pointer();
     const void* beta = keep.pointer();
     if (call.fit != nullptr) {
-      // The device chose the residual's scale: cuBLAS reads alpha and beta from device memory.
+      // A kernel has fitted the residual's scale, so cuBLAS reads alpha and beta from device memory.
       alpha = &call.fit->weight;
       beta = call.keep ? &call.fit->one : &call.fit->zero;
     }
-    handle_.set_pointer_mode(call.fit != nullptr ? 1 : 0);
+    handle_.set_pointer_mode(call.fit != nullptr ? device_scalars : host_scalars);
+    constexpr int not_transposed = 0;
     constexpr int transposed = 1;
-    check_blas(
-        cublas().gemm(handle_.get(), transposed, 0, rows_, round_up(b_.vectors, column_multiple), call.k,
-                      alpha, call.a, type_.data, a_.vector_stride(), call.b, type_.data, b_.vector_stride(),
-                      beta, call.sums, type_.sums, rows_, type_.compute, default_algorithm),
-        "cublasGemmEx");
+    check_blas(cublas().gemm(handle_.get(), transposed, not_transposed, rows_,
+                             round_up(b_.vectors, column_multiple), call.k, alpha, call.a, type_.data,
+                             a_.vector_stride(), call.b, type_.data, b_.vector_stride(), beta, call.sums,
+                             type_.sums, rows_, type_.compute, default_algorithm),
+               "cublasGemmEx");
   }
 
   static constexpr std::int64_t column_multiple = 16;
@@ -165,12 +177,13 @@ class TermProducts {
   std::int64_t rows_;
 };
 
+// True if the term's weight is that of the batch item's fit.
 bool is_fitted(const Schedule& schedule, const Term& term) {
   return schedule.joint && schedule.group_exponents[term.group] == fitted_exponent;
 }
 
-// Factor alpha of term t: all later rescalings of its group and, where groups are joint, the group's weight.
-// So cuBLAS adds each term with its final weight.
+// Weight with which cuBLAS adds term t, its final one: the product of all later rescalings of its group and,
+// if groups are joint, of the group's weight.
 double weight_of_term(const Schedule& schedule, std::size_t t) {
   const Term& term = schedule.terms[t];
   int exponent = schedule.joint && !is_fitted(schedule, term) ? schedule.group_exponents[term.group] : 0;
@@ -185,16 +198,17 @@ std::int64_t k_block_of(const Schedule& schedule, const Slices& slices) {
   return schedule.block_length(slices.vector_stride());
 }
 
+// Address of a slice's vectors from inner index p on.
 std::byte* vectors_from(const Slices& slices, int slice, std::int64_t p) {
   return slices.data + static_cast<std::size_t>(slice * slices.slice_stride() + p) * slices.element_bytes();
 }
 
-// Adds every term of every k-block to the FP32 sum in memory, even where the schedule adds terms inside the
-// matrix unit: an accumulator there sums no more than one term of one k-block.
+// Adds every term of every k-block to the FP32 sums in memory, even if the schedule adds terms inside the
+// matrix unit, so that an accumulator of cuBLAS sums no more than one term of one k-block.
 void multiply_floating(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                        const Accumulators& sums, std::byte* scratch, const DeviceFit* fit) {
   const TermProducts products(queue, a, b, sums.rows, scratch);
-  std::array<bool, max_groups> begun{};
+  std::array<bool, max_groups> has_begun{};  // true for sums that have a term
   const std::int64_t k_block = k_block_of(schedule, a);
   for (std::int64_t p = 0; p < a.k; p += k_block) {
     for (std::size_t t = 0; t < schedule.terms.size(); ++t) {
@@ -205,15 +219,15 @@ void multiply_floating(const Queue& queue, const Schedule& schedule, const Slice
                     .sums = sums.group<float>(sum),
                     .k = std::min(k_block, a.vector_stride() - p),
                     .weight = weight_of_term(schedule, t),
-                    .keep = begun[sum],
+                    .keep = has_begun[sum],
                     .fit = is_fitted(schedule, term) ? fit : nullptr});
-      begun[sum] = true;
+      has_begun[sum] = true;
     }
   }
 }
 
-// Sums the terms of each group and k-block in int32, then adds that to the group's 64-bit sums or, reduced by
-// the group's modulus, to its residues.
+// Sums the terms of each group and k-block in int32, then adds that sum to the group's 64-bit integers or,
+// reduced by the group's modulus, to its residues.
 void multiply_integers(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                        const Accumulators& sums, std::byte* scratch) {
   auto* inside = reinterpret_cast<std::int32_t*>(scratch + aligned_size(vendor_workspace_bytes));
@@ -222,7 +236,7 @@ void multiply_integers(const Queue& queue, const Schedule& schedule, const Slice
     for (int g = 0; g < schedule.groups; ++g) {
       {  // releases the cuBLAS handle before the kernel below is launched
         const TermProducts products(queue, a, b, sums.rows, scratch);
-        bool begun = false;
+        bool has_begun = false;
         for (const Term& term : schedule.terms) {
           if (term.group != g) continue;
           products.add({.a = vectors_from(a, term.a, p),
@@ -230,15 +244,16 @@ void multiply_integers(const Queue& queue, const Schedule& schedule, const Slice
                         .sums = inside,
                         .k = std::min(k_block, a.vector_stride() - p),
                         .weight = 1,
-                        .keep = begun});
-          begun = true;
+                        .keep = has_begun});
+          has_begun = true;
         }
       }
-      const bool residues = sums.type == SumType::residue;
+      const bool are_residues = sums.type == SumType::residue;
       void* outside =
-          residues ? static_cast<void*>(sums.group<std::uint8_t>(g)) : sums.group<std::int64_t>(g);
-      add_outside(queue, inside, sums.group_stride(), residues ? schedule.group_moduli[g] : 0, p == 0,
-                  outside);
+          are_residues ? static_cast<void*>(sums.group<std::uint8_t>(g)) : sums.group<std::int64_t>(g);
+      const bool is_first_k_block = p == 0;
+      add_outside(queue, inside, sums.group_stride(), are_residues ? schedule.group_moduli[g] : 0,
+                  is_first_k_block, outside);
     }
   }
 }
@@ -258,13 +273,15 @@ void multiply_without_error(const Queue& queue, const Schedule& schedule, const 
                     .k = std::min(k_block, a.vector_stride() - p),
                     .weight = 1,
                     .keep = false});
-      add_exact_sums_outside(queue, inside, a.format->id == FormatId::fp64, sums.group_stride(), p == 0,
+      const bool inside_is_fp64 = a.format->id == FormatId::fp64;
+      const bool is_first_k_block = p == 0;
+      add_exact_sums_outside(queue, inside, inside_is_fp64, sums.group_stride(), is_first_k_block,
                              sums.group<std::int64_t>(term.group));
     }
   }
 }
 
-bool is_wide(ElementType type) { return type == ElementType::f64 || type == ElementType::c64; }
+bool is_fp64(ElementType type) { return type == ElementType::f64 || type == ElementType::c64; }
 
 DataType data_type(ElementType type) {
   switch (type) {
@@ -276,21 +293,22 @@ DataType data_type(ElementType type) {
   return DataType::c64;
 }
 
-// Scalar of a call in the type that the product takes. Aligned as cuDoubleComplex is: cuBLAS 13.1 reads it by
-// aligned instructions.
+// alpha or beta of a call, in host memory and in the element type. It is aligned as cuDoubleComplex is,
+// because cuBLAS 13.1 reads it by aligned instructions.
 class HostScalar {
  public:
-  HostScalar(ElementType type, std::complex<double> value) : type_(type), wide_(value), narrow_(value) {}
+  HostScalar(ElementType type, std::complex<double> value) : type_(type), fp64_(value), fp32_(value) {}
 
-  // The real part comes first.
-  const void* pointer() const { return is_wide(type_) ? static_cast<const void*>(&wide_) : &narrow_; }
+  // The real part comes first, so the address is that of a real scalar too.
+  const void* pointer() const { return is_fp64(type_) ? static_cast<const void*>(&fp64_) : &fp32_; }
 
  private:
   ElementType type_;
-  alignas(16) std::complex<double> wide_;
-  alignas(16) std::complex<float> narrow_;
+  alignas(16) std::complex<double> fp64_;
+  alignas(16) std::complex<float> fp32_;
 };
 
+// Result of a call of cuBLAS, with the name of the function.
 struct NativeCall {
   int status;
   const char* function;
@@ -298,7 +316,7 @@ struct NativeCall {
 
 NativeCall call_native(const DeviceBlasProduct& p, BlasHandle handle) {
   const DataType data = data_type(p.type);
-  const ComputeType compute = native_compute_type(handle, is_wide(p.type));
+  const ComputeType compute = native_compute_type(handle, is_fp64(p.type));
   const HostScalar host_alpha(p.type, p.scalars.alpha);
   const HostScalar host_beta(p.type, p.scalars.beta);
   const void* alpha = p.scalars.on_device() ? p.scalars.device_alpha : host_alpha.pointer();
@@ -325,10 +343,10 @@ NativeCall call_native(const DeviceBlasProduct& p, BlasHandle handle) {
 
 std::size_t multiply_scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t rows,
                                    std::int64_t columns) {
-  const bool needs_sums_of_block = format == FormatId::int8 || schedule.integer_sums;
-  const std::size_t element = format == FormatId::fp64 ? sizeof(double) : sizeof(std::int32_t);
+  const bool needs_sums_of_k_block = format == FormatId::int8 || schedule.integer_sums;
+  const std::size_t sum_bytes = format == FormatId::fp64 ? sizeof(double) : sizeof(std::int32_t);
   return aligned_size(vendor_workspace_bytes) +
-         (needs_sums_of_block ? array_bytes(rows, columns, element) : std::size_t{0});
+         (needs_sums_of_k_block ? array_bytes(rows, columns, sum_bytes) : std::size_t{0});
 }
 
 void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,

@@ -1,4 +1,5 @@
-// Products by cuBLAS: schedules term by term, and native products.
+// Products by cuBLAS: schedules term by term, and native products. engines/device_engine.hpp documents the
+// functions that have no comment here.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +8,8 @@
 
 namespace kintsugi::core::cuda {
 
-// Workspace of a cuBLAS call: as much as cuBLAS takes for itself where it is given none. With memory of the
-// call's own its results do not depend on what other streams do.
+// Bytes of the workspace of a cuBLAS call: as many as cuBLAS takes for itself if it is given none. Every call
+// is given memory of its own, so that its results do not depend on other streams.
 inline constexpr std::size_t vendor_workspace_bytes = std::size_t{32} << 20;
 
 std::size_t multiply_scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t rows,
@@ -17,7 +18,7 @@ void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, con
               const Accumulators& sums, std::byte* scratch, const DeviceFit* fit);
 bool native(const Queue& queue, const DeviceBlasProduct& product, std::byte* scratch);
 
-// Makes the handle of the current context, which allocates.
+// Creates the cuBLAS handle of the current context, which allocates memory, unless there is one.
 void prepare_blas();
 
 }  // namespace kintsugi::core::cuda

@@ -22,17 +22,19 @@ int tensor_map_type(const Format& format) {
 
 std::int32_t sm_count() { return device_attribute(sm_count_attribute, current_device()); }
 
-std::int32_t clusters_of(std::int32_t blocks) { return std::min(max_clusters, blocks / gemm_cluster_size); }
+std::int32_t clusters_of(std::int32_t sms) { return std::min(max_clusters, sms / gemm_cluster_size); }
 std::int32_t clusters_of_device() { return clusters_of(sm_count()); }
 
 TensorMap tensor_map(const Slices& slices, std::int64_t items, std::int64_t rows) {
   TensorMap map;
-  const auto size = static_cast<std::uint64_t>(slices.element_bytes());
+  const auto element_bytes = static_cast<std::uint64_t>(slices.element_bytes());
   const auto length = static_cast<std::uint64_t>(slices.vector_stride());
   const auto vectors = static_cast<std::uint64_t>(slices.padded_vectors());
   const std::uint64_t lengths[3]{length, vectors, static_cast<std::uint64_t>(slices.count * items)};
-  const std::uint64_t strides[2]{length * size, static_cast<std::uint64_t>(slices.slice_stride()) * size};
-  const std::uint32_t box[3]{static_cast<std::uint32_t>(128 / size), static_cast<std::uint32_t>(rows), 1};
+  const std::uint64_t strides[2]{length * element_bytes,
+                                 static_cast<std::uint64_t>(slices.slice_stride()) * element_bytes};
+  const std::uint32_t box[3]{static_cast<std::uint32_t>(128 / element_bytes),
+                             static_cast<std::uint32_t>(rows), 1};
   const std::uint32_t steps[3]{1, 1, 1};
   check(driver().tensor_map_encode(&map, tensor_map_type(*slices.format), 3, slices.data, lengths, strides,
                                    box, steps, 0, tensor_map_swizzle_128, tensor_map_promotion_256, 0),

@@ -8,12 +8,14 @@
 
 namespace kintsugi::core::cuda {
 
-// SMs of the current device, and clusters that it holds at once, at most max_clusters.
+// Number of SMs of the current device.
 std::int32_t sm_count();
-std::int32_t clusters_of(std::int32_t sm_count);
+// Number of clusters that a device with `sms` SMs, or the current device, holds at once, at most
+// max_clusters.
+std::int32_t clusters_of(std::int32_t sms);
 std::int32_t clusters_of_device();
 
-// Tensor map of the slices of `items` batch items; its boxes have `rows` vectors and 128 bytes of k of one
+// Tensor map of the slices of `items` batch items. A box of it has 128 bytes along k of `rows` vectors of one
 // slice.
 TensorMap tensor_map(const Slices& slices, std::int64_t items, std::int64_t rows);
 

@@ -25,19 +25,19 @@ __device__ bool is_not_selected(const Params& params, const WorkTile& work_tile)
   return !holds(params.tile.condition, params.schedule.coord(work_tile).item);
 }
 
-// A member is true if all batch items have the same slices and ranges of that operand.
+// Operands whose slices and ranges are the same for all batch items.
 struct SharedSides {
   bool a;
   bool b;
 };
 
-// Rows or columns of a tile, counted from the beginning of the region of C that a kernel was launched for.
+// Rows or columns of a tile, counted from the first one of the region of C for which a kernel was launched.
 struct TileRange {
   std::int64_t first;
   int count;
 
-  // Number of them inside a region of `region_size` rows or columns.
-  __device__ int inside(std::int64_t region_size) const {
+  // Number of them that are inside a region of `region_size` rows or columns.
+  __device__ int count_inside(std::int64_t region_size) const {
     return static_cast<int>(max(std::int64_t{0}, min(region_size - first, std::int64_t{count})));
   }
 };
@@ -49,8 +49,8 @@ __device__ inline int scale_of(const VectorRange& range) {
   return range.finite() ? range.scale : special_scale;
 }
 
-// Exponents with which the epilogue may compute in FP32 (EpilogueParams::load).
-inline constexpr int min_sum_exponent = -60;  // of sums other than zero
+// Limits of exponents within which the epilogue may compute in FP32 (EpilogueParams::load).
+inline constexpr int min_sum_exponent = -60;  // sums other than zero are at least 2^-60
 inline constexpr int max_sum_exponent = 58;   // sums are below 2^58
 inline constexpr int max_alpha_exponent = 40;
 inline constexpr int min_normal_exponent = -126;
@@ -62,10 +62,10 @@ struct EpilogueParams {
   static constexpr int epilogue_warps = EpilogueWarps;  // warps that load the parameters
 
   alignas(sizeof(int2)) int scales[Rows + Columns];  // scales of the rows, then of the columns
-  float* first;                                      // the tile's first element
-  std::int64_t first_row;                            // row in C
+  float* first_element;                              // of the tile
+  std::int64_t first_row;                            // of the tile in C
   std::int64_t first_column;
-  int rows;  // rows of the tile inside C
+  int rows;  // rows and columns of the tile that are inside C
   int columns;
   int item;  // batch item
   float alpha;
@@ -79,22 +79,23 @@ struct EpilogueParams {
     return fits;
   }
 
-  // Loads the parameters; all epilogue warps call it together. FP32 suffices if beta is 0 and the products
-  // with alpha and with both powers of two are normal numbers: then only the product with alpha rounds. fp16
-  // slices are multiples of 2^-24 below 2^16, low ones of 2^-36 where they are rescaled by 2^-12. Sums of at
-  // most 2^26 products are therefore zero or between 2^-60 and 2^58 in magnitude.
+  // Loads the parameters; all epilogue warps call it together, and `thread` is the index among their threads.
+  // FP32 suffices if beta is 0 and the products with alpha and with both powers of two are normal numbers,
+  // since then only the product with alpha rounds. The elements of fp16 slices are multiples of 2^-24 (low
+  // slices that are rescaled by 2^-12: of 2^-36) and below 2^16. Sums of at most 2^26 products are therefore
+  // zero, or between 2^-60 and 2^58 in magnitude.
   __device__ void load(const DeviceTile& tile, const SharedSides& shared, int batch_item,
                        const TileRange& tile_rows, const TileRange& tile_columns, int thread) {
     const Scalars<float> scalars(tile.scalars);
-    const int rows_inside = tile_rows.inside(tile.rows);
-    const int columns_inside = tile_columns.inside(tile.columns);
+    const int rows_inside = tile_rows.count_inside(tile.rows);
+    const int columns_inside = tile_columns.count_inside(tile.columns);
     const VectorRange* row_ranges =
         tile.a.ranges + (shared.a ? 0 : batch_item * tile.a.matrix.rows) + tile.first_row + tile_rows.first;
     const VectorRange* column_ranges = tile.b.ranges + (shared.b ? 0 : batch_item * tile.b.matrix.rows) +
                                        tile.first_column + tile_columns.first;
     const int alpha_exponent = static_cast<int>(__float_as_uint(scalars.alpha) >> 23 & 0xff) - 127;
-    // The result is multiplied by 2^-(row's scale + column's scale). Each scale may be as large, or as small,
-    // as keeps the result a normal number if the other scale is equal to it.
+    // The result is multiplied by 2^-(row's scale + column's scale). The limits of a scale are those that
+    // keep the result a normal number if the other scale has the same value.
     const int max_scale = (-min_normal_exponent + min_sum_exponent + alpha_exponent) / 2;
     const int min_scale = -((max_normal_exponent - max_sum_exponent - alpha_exponent - 1) / 2);
     bool fits =
@@ -114,7 +115,7 @@ struct EpilogueParams {
     if (thread == 0) {
       first_row = tile.first_row + tile_rows.first;
       first_column = tile.first_column + tile_columns.first;
-      first = &view_of<float>(tile.c, tile.item + batch_item)(first_row, first_column);
+      first_element = &view_of<float>(tile.c, tile.item + batch_item)(first_row, first_column);
       rows = rows_inside;
       columns = columns_inside;
       item = batch_item;
@@ -126,10 +127,12 @@ struct EpilogueParams {
 
 __device__ inline float float_power_of_two(int exponent) { return __int_as_float((127 + exponent) << 23); }
 
-// Elements alpha sum 2^-scales in FP32, for parameters that fits_fp32().
+// Epilogue that computes elements in FP32, for parameters of which fits_fp32() is true. As an argument of the
+// functions below an epilogue has reads_c (true if value() needs the old element of C), stores() (true if an
+// element with these scales is stored) and value() (the element).
 class Fp32Epilogue {
  public:
-  static constexpr bool reads = false;
+  static constexpr bool reads_c = false;
 
   __device__ explicit Fp32Epilogue(float alpha) : alpha_(alpha) {}
 
@@ -142,12 +145,13 @@ class Fp32Epilogue {
   float alpha_;
 };
 
-// Elements for any scalars and scales, as epilogue() computes them: exact in double but for the addition and
-// the last rounding. Elements of special vectors are not written. `Reads`: beta is not 0.
-template <bool Reads>
+// Epilogue for any scalars and scales. It computes elements as epilogue() does, in double, where only the
+// addition and the last conversion round. Elements of vectors with NaN or infinities are not stored.
+// `ReadsC`: beta is not 0.
+template <bool ReadsC>
 class GeneralEpilogue {
  public:
-  static constexpr bool reads = Reads;
+  static constexpr bool reads_c = ReadsC;
 
   __device__ GeneralEpilogue(float alpha, float beta) : alpha_(alpha), beta_(beta) {}
 
@@ -157,7 +161,7 @@ class GeneralEpilogue {
   template <class Sum>
   __device__ float value(Sum sum, int row_scale, int column_scale, float old) const {
     const double unscaled = static_cast<double>(sum) * power_of_two(-(row_scale + column_scale));
-    return epilogue(unscaled, alpha_, beta_, Reads ? &old : nullptr);
+    return epilogue(unscaled, alpha_, beta_, ReadsC ? &old : nullptr);
   }
 
  private:
@@ -165,43 +169,45 @@ class GeneralEpilogue {
   float beta_;
 };
 
-// Stores to global memory by inline assembly: the compiler would keep later loads of scales from shared
-// memory behind an ordinary store.
+// Stores an element by inline assembly. Across an ordinary store the compiler would not move later loads of
+// scales from shared memory ahead.
 __device__ inline void store_element(float* element, float value) {
   asm volatile("st.global.f32 [%0], %1;" ::"l"(element), "f"(value));
 }
 
-// Stores two neighbors of a row-major row: four threads write 32 bytes at once.
+// Stores two neighbors in a row of a row-major C; four threads together write 32 bytes.
 __device__ inline void store_pair(float* first, float x, float y) {
   asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(first), "f"(x), "f"(y));
 }
 
 // Methods of storing the elements of a tile.
 enum class StoreMode : std::uint8_t {
-  paired,         // row-major C that holds the whole tile: two neighbors at once
-  rows,           // other tiles of a row-major C: rows of 32 elements by whole warps
-  whole,          // other layouts, where C holds the whole tile: one by one
-  bounds_checked  // other layouts: those that are inside C, one by one
+  paired,         // two neighbors at once, for a tile that is whole inside a row-major C
+  rows,           // rows of 32 elements by whole warps, for other tiles of a row-major C
+  whole,          // one by one without a test, for a tile that is whole inside a C of another layout
+  bounds_checked  // one by one if they are inside C, for all other tiles
 };
 
+// Mode that is fastest for the tile.
 template <int Rows, int Columns, int EpilogueWarps>
 __device__ StoreMode store_mode(const EpilogueParams<Rows, Columns, EpilogueWarps>& params,
                                 const DeviceMatrix& c) {
   const bool is_whole = params.rows == Rows && params.columns == Columns;
   if (c.column_stride != 1) return is_whole ? StoreMode::whole : StoreMode::bounds_checked;
-  const bool pairs =
-      c.row_stride % 2 == 0 && reinterpret_cast<std::uintptr_t>(params.first) % sizeof(float2) == 0;
-  return is_whole && pairs ? StoreMode::paired : StoreMode::rows;
+  const bool allows_pairs =
+      c.row_stride % 2 == 0 && reinterpret_cast<std::uintptr_t>(params.first_element) % sizeof(float2) == 0;
+  return is_whole && allows_pairs ? StoreMode::paired : StoreMode::rows;
 }
 
-// Calls visit(r, e) for rows r = 0, 1 and columns e = 0, 1 of a pair of columns.
+// Calls visit(r, e) for the elements of a pair of columns: rows r = 0, 1 and columns e = 0, 1.
 template <class Visit>
 __device__ void for_each_of_pair(const Visit& visit) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) visit(i / 2, i % 2);
 }
 
-// Reads the pairs of columns `column`, `column` + 8, `column` + 16 ... of the tile where they lie inside C.
+// Reads the elements of C in the pairs of columns that begin with columns `column`, `column` + 8 and so on of
+// the tile, unless they are outside of C. `pair` is the address of the first of them.
 template <class IsInside, int Count>
 __device__ void read_pairs(const float* pair, int column, std::int64_t row_step, std::int64_t column_step,
                            const IsInside& is_inside, float (&pairs)[Count][2][2]) {
@@ -213,51 +219,51 @@ __device__ void read_pairs(const float* pair, int column, std::int64_t row_step,
   }
 }
 
-// Stores a thread's elements, several at once so that their loads of C are in flight together. `sums` is an
-// array or a class with operator[].
-template <StoreMode How, int Rows, int Columns, int EpilogueWarps, class Epilogue, class Sums>
+// Stores a thread's elements of the 64 rows from `row` on, several at once so that their loads of C are in
+// flight together. `sums` is an array or a class with operator[].
+template <StoreMode Mode, int Rows, int Columns, int EpilogueWarps, class Epilogue, class Sums>
 __device__ void store_sums(const EpilogueParams<Rows, Columns, EpilogueWarps>& params, const DeviceMatrix& c,
                            const Epilogue& epilogue, const Sums& sums, int row, int thread) {
-  constexpr int at_once = Epilogue::reads ? 2 : 4;  // pairs of columns, in two rows each
+  constexpr int at_once = Epilogue::reads_c ? 2 : 4;  // pairs of columns, in two rows each
   const int row_scales[2] = {params.scales[row + sum_row(thread, 0)],
                              params.scales[row + sum_row(thread, 2)]};
   const int column = sum_column(thread, 0);
   const int rows[2] = {row + sum_row(thread, 0), row + sum_row(thread, 2)};
   const std::int64_t row_step = 8 * c.row_stride;
   const std::int64_t column_step = c.column_stride;
-  float* first = params.first + rows[0] * c.row_stride + column * column_step;
+  float* element = params.first_element + rows[0] * c.row_stride + column * column_step;
   const auto is_inside = [&](int r, int j) {
-    return How != StoreMode::bounds_checked || (rows[r] < params.rows && j < params.columns);
+    return Mode != StoreMode::bounds_checked || (rows[r] < params.rows && j < params.columns);
   };
 #pragma unroll
   for (int begin = 0; begin < Columns / 8; begin += at_once) {
     float old[at_once][2][2] = {};
-    if constexpr (Epilogue::reads)
-      read_pairs(first, column + 8 * begin, row_step, column_step, is_inside, old);
+    if constexpr (Epilogue::reads_c)
+      read_pairs(element, column + 8 * begin, row_step, column_step, is_inside, old);
 #pragma unroll
-    for (int p = 0; p < at_once; ++p, first += 8 * column_step) {
+    for (int p = 0; p < at_once; ++p, element += 8 * column_step) {
       const int j = column + 8 * (begin + p);
       const int2 scales = *reinterpret_cast<const int2*>(&params.scales[Rows + j]);
       const auto value = [&](int r, int e) {
         const int scale = e == 0 ? scales.x : scales.y;
         return epilogue.value(sums[4 * (begin + p) + 2 * r + e], row_scales[r], scale, old[p][r][e]);
       };
-      if constexpr (How == StoreMode::paired) {
-        store_pair(first, value(0, 0), value(0, 1));
-        store_pair(first + row_step, value(1, 0), value(1, 1));
+      if constexpr (Mode == StoreMode::paired) {
+        store_pair(element, value(0, 0), value(0, 1));
+        store_pair(element + row_step, value(1, 0), value(1, 1));
         continue;
       }
       for_each_of_pair([&](int r, int e) {
         const int scale = e == 0 ? scales.x : scales.y;
         if (is_inside(r, j + e) && epilogue.stores(row_scales[r], scale))
-          store_element(first + r * row_step + e * column_step, value(r, e));
+          store_element(element + r * row_step + e * column_step, value(r, e));
       });
     }
   }
 }
 
-// Exchanges values between each two lanes whose numbers differ in LaneBit alone: the lane without the bit
-// gives its values whose index has IndexBit, and receives the other lane's values whose index lacks it.
+// Exchanges values between lanes whose numbers differ in LaneBit alone. The lane without the bit gives its
+// values whose index has IndexBit, and receives the other lane's values whose index lacks that bit.
 template <int LaneBit, int IndexBit, int Count>
 __device__ void exchange_bits(float (&values)[Count]) {
   const bool has_bit = (threadIdx.x & LaneBit) != 0;
@@ -271,9 +277,9 @@ __device__ void exchange_bits(float (&values)[Count]) {
   }
 }
 
-// Stores a warp's elements of a row-major C, 16 rows of the tile, in groups of 32 columns: the lanes
-// exchange sums until each has all 16 rows of one column of the group, and write 32 neighbors of a row
-// together. Rows need no alignment.
+// Stores a warp's elements, 16 rows of the tile, of a row-major C in groups of 32 columns. The lanes exchange
+// sums until each has all 16 rows of one column of the group; then they write 32 neighbors of a row together.
+// Rows need no alignment.
 template <int Rows, int Columns, int EpilogueWarps, class Epilogue, int Count>
 __device__ void store_rows(const EpilogueParams<Rows, Columns, EpilogueWarps>& params, const DeviceMatrix& c,
                            const Epilogue& epilogue, const float (&sums)[Count], int row, int thread) {
@@ -296,14 +302,15 @@ __device__ void store_rows(const EpilogueParams<Rows, Columns, EpilogueWarps>& p
       const int row_scale = params.scales[tile_row];
       if (tile_row >= params.rows || column >= params.columns || !epilogue.stores(row_scale, column_scale))
         continue;
-      float* element = params.first + tile_row * c.row_stride + column;
-      const float old = Epilogue::reads ? *element : 0.0F;
+      float* element = params.first_element + tile_row * c.row_stride + column;
+      const float old = Epilogue::reads_c ? *element : 0.0F;
       store_element(element, epilogue.value(group[i], row_scale, column_scale, old));
     }
   }
 }
 
-// Computes the elements of vectors with NaN or infinities.
+// Computes and stores the elements whose vectors have NaN or infinities. Threads 0 ... threads - 1 share
+// them.
 template <int Rows, int Columns, int EpilogueWarps>
 __device__ void store_special_elements(const EpilogueParams<Rows, Columns, EpilogueWarps>& params,
                                        const DeviceTile& tile, int thread, int threads) {
@@ -316,14 +323,14 @@ __device__ void store_special_elements(const EpilogueParams<Rows, Columns, Epilo
     const int i = e % params.rows;
     const int j = e / params.rows;
     if (params.scales[i] != special_scale && params.scales[Rows + j] != special_scale) continue;
-    float& element = params.first[i * tile.c.row_stride + j * tile.c.column_stride];
+    float& element = params.first_element[i * tile.c.row_stride + j * tile.c.column_stride];
     element = special_element<float>(operand_view<float>(a), operand_view<float>(b), params.first_row + i,
                                      params.first_column + j, params.alpha, params.beta,
                                      params.beta == 0.0F ? nullptr : &element);
   }
 }
 
-// Stores the elements inside C, in the best mode that does not need the whole tile to lie inside C.
+// Stores the elements that are inside C, for a tile that need not be whole.
 template <int Rows, int Columns, int EpilogueWarps, class Epilogue, class Sums>
 __device__ void store_any(const EpilogueParams<Rows, Columns, EpilogueWarps>& params, const DeviceMatrix& c,
                           const Epilogue& epilogue, const Sums& sums, int row, int thread) {
@@ -333,23 +340,23 @@ __device__ void store_any(const EpilogueParams<Rows, Columns, EpilogueWarps>& pa
   store_sums<StoreMode::bounds_checked>(params, c, epilogue, sums, row, thread);
 }
 
-// Stores a tile of C for any scalars and scales. All `threads` threads that hold its sums call it, each with
-// the sums of the 64 rows from `row` on.
+// Stores a tile of C for any scalars and scales. All `threads` threads that hold its sums call it. Each has
+// sums of the 64 rows from `row` on, and `thread` is its index among all these threads.
 template <int Rows, int Columns, int EpilogueWarps, class Sums>
 __device__ void store_general_tile(const Sums& sums, const DeviceTile& tile,
                                    const EpilogueParams<Rows, Columns, EpilogueWarps>& params, int row,
                                    int thread, int threads) {
   if (params.beta == 0.0F) {
-    store_any(params, tile.c, GeneralEpilogue<false>(params.alpha, params.beta), sums, row,
+    store_any(params, tile.c, GeneralEpilogue</*ReadsC=*/false>(params.alpha, params.beta), sums, row,
               thread % warpgroup);
   } else {
-    store_any(params, tile.c, GeneralEpilogue<true>(params.alpha, params.beta), sums, row,
+    store_any(params, tile.c, GeneralEpilogue</*ReadsC=*/true>(params.alpha, params.beta), sums, row,
               thread % warpgroup);
   }
   store_special_elements(params, tile, thread, threads);
 }
 
-// Stores a tile like store_general_tile(), in FP32 where that suffices.
+// Does the same as store_general_tile(), in FP32 if that suffices.
 template <FormatId SliceFormat, int Rows, int Columns, int EpilogueWarps, int Count>
 __device__ void store_tile(const float (&sums)[Count], const DeviceTile& tile,
                            const EpilogueParams<Rows, Columns, EpilogueWarps>& params, int row, int thread,

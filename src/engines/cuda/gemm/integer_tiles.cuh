@@ -7,14 +7,15 @@
 
 namespace kintsugi::core::cuda {
 
-// One step of k, with neighboring vectors adjacent; padded against bank conflicts of writes along k.
+// Integers of one step of k of a tile's vectors; those of neighboring vectors are adjacent. The padding
+// avoids bank conflicts of writes along k.
 template <class Word>
 struct IntegerStep {
   Word word[integer_depth][integer_tile + 1];
 };
 
-// Loads a step; sixteen threads load sixteen neighbors along k. word(vector of the tile, inner index of the
-// step) is an element.
+// Loads a step of integers word(vector of the tile, inner index of the step); sixteen threads load sixteen
+// neighbors along k.
 template <class Word, class Source>
 __device__ void load(IntegerStep<Word>& step, const Source& word) {
   const auto thread = static_cast<int>(threadIdx.x);
@@ -24,12 +25,13 @@ __device__ void load(IntegerStep<Word>& step, const Source& word) {
     step.word[p][v] = word(v, p);
 }
 
-// Sums of one thread, for rows and columns that are `integer_side` apart.
+// Sums of one thread, whose rows and columns are `integer_side` apart.
 template <class Word, class Sum>
 class IntegerSums {
   static constexpr int sums_per_side = integer_tile / integer_side;
 
  public:
+  // Adds the products of a step.
   __device__ void add(const IntegerStep<Word>& a, const IntegerStep<Word>& b) {
 #pragma unroll 4
     for (int p = 0; p < integer_depth; ++p) {
@@ -48,7 +50,8 @@ class IntegerSums {
     }
   }
 
-  // Writes the sums to a matrix of `rows` x `columns`, from (first_row, first_column) on.
+  // Writes the sums to a matrix of `rows` x `columns` sums, in which the tile begins at (first_row,
+  // first_column).
   __device__ void write(Sum* sums, std::int64_t rows, std::int64_t columns, std::int64_t first_row,
                         std::int64_t first_column) const {
 #pragma unroll

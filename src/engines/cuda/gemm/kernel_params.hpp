@@ -16,8 +16,8 @@ inline constexpr int term_block = 64;        // inner indices of a k-block, whic
 inline constexpr int term_segment = 8192;
 inline constexpr int term_threads = 384;
 
-// Sub-block `Index` of a k-block in Count sub-blocks, whose sums are added outside the matrix unit one by
-// one.
+// Sub-block `Index` of a k-block that is divided into `Count` sub-blocks. The sums of each sub-block are
+// added outside the matrix unit.
 template <int Count, int Index>
 struct KSubBlock {
   static constexpr int steps = term_block / 16 / Count;  // wgmma instructions per term
@@ -26,14 +26,14 @@ struct KSubBlock {
   static constexpr bool ends_block = Index + 1 == Count;
 };
 
-// Tile of a cluster, with the pipeline stages of each slice. A stage has half of the tile's rows and all of
-// its columns. Wide tiles read less shared memory per multiplication; narrow tiles are for products that have
-// few tiles.
+// Tile of a cluster, with the number of pipeline stages of each slice. A stage has half of the tile's rows
+// and all of its columns. Wide tiles read less shared memory per multiplication; narrow tiles serve products
+// that have few tiles.
 struct MultiTermTile {
   int columns;
   int stages[3];
-  // True if the first slice of A, which most terms read, is loaded into registers: that saves an eighth of
-  // shared memory's time.
+  // True if the first slice of A, which most terms read, is loaded into registers. That saves an eighth of
+  // the time of shared memory.
   bool high_in_registers;
 
   constexpr int stage_bytes() const { return (term_tile_rows / 2 + columns) * term_block * 2; }
@@ -54,23 +54,23 @@ struct MultiTermParams {
   bool shares_b = false;
   std::int32_t segment_blocks = 0;  // k-blocks of a segment (Schedule::segment_length)
   std::int32_t sub_blocks = 1;      // sub-blocks (KSubBlock) of a k-block: 1 or 2
-  float* partial_sums = nullptr;    // sent from one cluster to the next
-  // Sums of earlier segments of k: those of the tile that each cluster works on, then those of the tiles that
-  // are split along k. Not read if k is one segment.
+  float* partial_sums = nullptr;    // memory through which a cluster sends its sums to the next
+  // Sums of earlier segments of k: first one tile for each cluster, that on which it works; then the tiles
+  // that are split along k. Not used if k is one segment.
   float* segment_sums = nullptr;
   // counters_of_tile counters for each tile that is split along k; 0 before the launch.
   std::uint32_t* k_parts_added = nullptr;
-  std::uint32_t* clusters_begun = nullptr;  // used if tiles are split along k; 0 before and after
+  std::uint32_t* clusters_begun = nullptr;  // counter for number_cluster(), if tiles are split along k
   float rescale = 1;
 };
 
-// Tiles of one thread block, for products that have few larger tiles. Two tiles that are neighbors along the
-// rows make a cluster, and share the columns' slices.
+// Small tiles, which one thread block computes, for products that have few larger tiles. Two tiles of
+// neighboring rows are a cluster and share the slices of the columns.
 inline constexpr int small_tile_rows = 64;
 inline constexpr int small_tile_threads = 160;
 inline constexpr int max_stages = 8;  // of a small tile
-// Largest number of tiles of C whose segments of k have thread blocks of their own, and largest size of their
-// sums.
+// Largest number of tiles of C whose segments of k are computed in parallel, by thread blocks of their own,
+// and most bytes of their sums.
 inline constexpr std::int64_t max_segmented_tiles = 1024;
 inline constexpr std::int64_t max_segment_bytes = std::int64_t{64} << 20;
 
@@ -80,29 +80,30 @@ struct SmallTile {
   constexpr int stage_bytes(int slices) const {
     return slices * (small_tile_rows + columns) * term_block * 2;
   }
-  // Narrow tiles have registers for the accumulators of two k-blocks: the next block is multiplied before the
-  // stage of the last one is free.
+  // Fewest pipeline stages. Narrow tiles have registers for the accumulators of two k-blocks, and multiply
+  // the next k-block before the stage of the last one is free.
   constexpr int min_stages() const { return columns > 64 ? 1 : 2; }
-  // Wide tiles are for thread blocks with one segment of k: a thread has no registers for another 64 sums.
+  // True if a thread block can compute several segments of k. With wide tiles it cannot, because a thread has
+  // no registers for another 64 sums.
   constexpr bool adds_segments() const { return columns <= 64; }
   constexpr int shared_bytes(int slices, int stages) const { return stages * stage_bytes(slices) + 1024; }
 };
 
 struct SmallTileParams {
-  DeviceTile tile;  // as in MultiTermParams
-  std::int32_t row_pairs = 0;
+  DeviceTile tile;                  // as in MultiTermParams
+  std::int32_t row_pairs = 0;       // pairs of rows of tiles
   std::int32_t columns = 0;         // columns of tiles
   std::int32_t blocks = 0;          // k-blocks
   std::int32_t segment_blocks = 0;  // as in MultiTermParams
-  std::int32_t segments = 1;        // segments of k with thread blocks of their own; 1: none
+  std::int32_t segments = 1;        // segments of k that are computed in parallel; 1: none
   std::int32_t sub_blocks = 1;      // 1, 2 or 4
   std::int32_t stages = 0;
   bool shares_a = false;
   bool shares_b = false;
-  bool swapped = false;  // a is the schedule's b; terms are multiplied in the same order
+  bool swapped = false;  // the operands are exchanged; terms keep the schedule's order
   float rescale = 1;
-  // If segments have thread blocks of their own: sums of every segment of each tile, and how many of them
-  // have been stored, 0 before the launch.
+  // If segments are computed in parallel: sums of every segment of each tile, and number of segments of each
+  // tile that have been stored, which is 0 before the launch.
   float* segment_sums = nullptr;
   std::uint32_t* segments_done = nullptr;
 };

@@ -1,4 +1,4 @@
-// Epilogue of products in the elements' own arithmetic: alpha and beta, and recomputation of the elements
+// Epilogue of native products by the library's kernels: alpha and beta, and recomputation of the elements
 // that underflow, overflow or special values may have spoiled.
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace kintsugi::core::cuda {
 
-// True if a sum, in each of its parts, is finite and so large that the contract allows for what underflow may
-// have cost it (arith/underflow.hpp).
+// True if each part of a sum is finite, and so large that the contract allows for what underflow may have
+// cost it (arith/underflow.hpp).
 template <class Real>
 __device__ bool is_reliable(Real sum, Real min_sum) {
   return fabs(sum) >= min_sum && fabs(sum) <= std::numeric_limits<Real>::max();
@@ -21,9 +21,9 @@ __device__ bool is_reliable(const Complex<Real>& sum, Real min_sum) {
   return is_reliable(sum.real(), min_sum) && is_reliable(sum.imag(), min_sum);
 }
 
-// True if the ranges of a row and a column prove that the sum of their products does not overflow and that
-// the contract allows for what it may lose to underflow. cannot_underflow_or_overflow() of exact products is
-// stricter: there no bit of a product may be lost.
+// True if the ranges of a row and a column prove that the sum of their products does not overflow, and that
+// the contract allows for what the sum may lose to underflow. (cannot_underflow_or_overflow() in
+// recombine/checked is stricter: there no bit of a product may be lost.)
 template <class Real>
 __device__ bool is_reliable_by_ranges(const VectorRange& row, const VectorRange& column,
                                       std::int64_t products) {
@@ -51,13 +51,14 @@ __device__ T nan_element() {
   }
 }
 
-// True if a thread block's part of C is written without a product: NaN if no candidate was selected, beta C
-// if alpha is 0.
+// True if the thread block's part of C is written without a product: as NaN if no candidate was selected, or
+// as beta C if alpha is 0.
 template <class T>
 __device__ bool needs_no_product(const DeviceCondition& condition, const Scalars<T>& scalars) {
   return scalars.alpha == T(0) ||
          (condition.selection != nullptr && condition.candidate == DeviceSelection::none);
 }
+// Writes that part of C. Threads 0 ... threads - 1 share the elements.
 template <class T>
 __device__ void write_without_product(const DeviceCondition& condition, const Scalars<T>& scalars,
                                       const MatrixView<T>& c, int threads) {
@@ -84,7 +85,7 @@ struct Position {
   int column;
 };
 
-// A thread's sums that are not reliable, and those that are zero: a bit each.
+// Sums of a thread, a bit each: those that are not reliable, and those that are zero.
 struct UnreliableSums {
   std::uint64_t unreliable = 0;
   std::uint64_t zeros = 0;
@@ -99,8 +100,8 @@ __device__ bool has_zero_part(const T& x) {
   }
 }
 
-// Adds a sum of zero, which ranges prove, to an element that holds the old C. Returns false, with nothing
-// done, if the result's sign or value depends on the sign of that zero.
+// Makes an element that has the old C that of a sum which is zero, as ranges prove. Returns false, with
+// nothing done, if the result's sign or value depends on the sign of that zero.
 template <class T>
 __device__ bool add_zero_sum(const Scalars<T>& scalars, T& element) {
   const T scaled = times(scalars.beta, element);
@@ -109,8 +110,9 @@ __device__ bool add_zero_sum(const Scalars<T>& scalars, T& element) {
   return true;
 }
 
-// Recomputes the elements of unreliable sums, each in one thread, unless ranges prove their sums. c begins at
-// (row, column) of C; position_of(e) is the Position of the element of bit e.
+// Recomputes the elements of a thread's unreliable sums by this thread, unless ranges prove the sums. `c`
+// begins at (row, column) of C, and position_of(e) is the Position in it of the element that bit e stands
+// for.
 template <class T, class PositionOf>
 __device__ void recompute_unreliable(const DeviceTile& tile, std::int64_t row, std::int64_t column,
                                      const MatrixView<T>& c, const Scalars<T>& scalars,
@@ -123,7 +125,7 @@ __device__ void recompute_unreliable(const DeviceTile& tile, std::int64_t row, s
   const OperandView<T> view_b = operand_view<T>(b);
   const VectorRange* rows = ranges_of(tile.a, view_a.rows);
   const VectorRange* columns = ranges_of(tile.b, view_b.rows);
-  const bool adds = scalars.beta != T(0);
+  const bool adds_beta_c = scalars.beta != T(0);
 #pragma unroll 1
   for (std::uint64_t bits = sums.unreliable; bits != 0; bits &= bits - 1) {
     const int bit = __ffsll(static_cast<long long>(bits)) - 1;
@@ -133,12 +135,15 @@ __device__ void recompute_unreliable(const DeviceTile& tile, std::int64_t row, s
         rows != nullptr && columns != nullptr &&
         is_reliable_by_ranges<RealOf<T>>(rows[row + at.row], columns[parts_of<T> * (column + at.column)],
                                          view_a.columns);
-    // With beta = 0 the kernel has written these elements too. With another beta they still hold the old C;
-    // sums of zero are frequent where operands have a structure of zeros, as triangular ones have.
-    if (is_proved && !adds) continue;
+    // With beta = 0 the kernel has written the elements of unreliable sums too. With another beta these
+    // elements still have the old C. Sums of zero have a case of their own because they are frequent if
+    // operands have many zeros, as triangular matrices have.
+    if (is_proved && !adds_beta_c) continue;
     if (is_proved && (sums.zeros >> bit & 1) != 0 && add_zero_sum(scalars, element)) continue;
-    element = recomputed_element<T, 1>(view_a, view_b, row + at.row, column + at.column, scalars,
-                                       adds ? &element : nullptr, 0);
+    constexpr int lanes = 1;
+    constexpr int lane = 0;
+    element = recomputed_element<T, lanes>(view_a, view_b, row + at.row, column + at.column, scalars,
+                                           adds_beta_c ? &element : nullptr, lane);
   }
 }
 

@@ -13,12 +13,16 @@ double elements_of(const NativeShape& shape) {
   return static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.items);
 }
 
-// Time to read or write C.
+// Time of a copy of C.
 double copy_time(const NativeShape& shape, const Costs& costs) {
   return elements_of(shape) * static_cast<double>(element_bytes(shape.type)) / costs.call.copy_rate;
 }
 
 }  // namespace
+
+double vendor_rate(const NativeCosts& costs, bool is_aligned) {
+  return costs.vendor_rate * (is_aligned ? 1 : costs.unaligned_rate);
+}
 
 NativeTimes native_times(const NativeShape& shape, const Costs& costs) {
   const Architecture& architecture = current_architecture();
@@ -26,23 +30,22 @@ NativeTimes native_times(const NativeShape& shape, const Costs& costs) {
   const NativeCallCosts& call = costs.native_call;
   const NativeCosts& type_costs = costs.native[type];
   const DmmaKernels* dmma = architecture.available_dmma(shape.type);
-  const double index = dmma != nullptr
-                           ? dmma_time(*dmma, shape, type_costs.tile_index)
-                           : simt_time(architecture.simt_tiles[type], shape, type_costs.tile_index);
+  const double products = dmma != nullptr ? dmma_time(*dmma, shape, costs) : simt_time(shape, costs);
   const double operations = (shape.type == ElementType::c32 || shape.type == ElementType::c64 ? 8 : 2) *
                             elements_of(shape) * static_cast<double>(shape.k);
   const double copy_c = copy_time(shape, costs);
-  const double own = call.own_launch + index * (static_cast<double>(shape.k) + call.tile_ends) + copy_c;
-  const double vendor = call.vendor_launch + operations / type_costs.vendor_rate + copy_c;
-  const double operands = static_cast<double>(shape.m + shape.n) * static_cast<double>(shape.k) *
-                          static_cast<double>(shape.items) * static_cast<double>(element_bytes(shape.type));
+  const double own = call.own_launch + products + copy_c;
+  const double vendor = call.vendor_launch + operations / vendor_rate(type_costs, shape.is_aligned) + copy_c;
+  const double operand_bytes = static_cast<double>(shape.m + shape.n) * static_cast<double>(shape.k) *
+                               static_cast<double>(shape.items) *
+                               static_cast<double>(element_bytes(shape.type));
   const double test_by_sums = call.test_launch + call.test_read_time * copy_c;
   return {.own = own,
           .own_added = own + 2 * copy_c,
           .vendor = vendor,
           .vendor_added = vendor + test_by_sums + 2 * copy_c,
           .test_by_sums = test_by_sums,
-          .test_by_operands = call.test_operands_launch + operands / costs.call.copy_rate};
+          .test_by_operands = call.test_operands_launch + operand_bytes / costs.call.copy_rate};
 }
 
 }  // namespace kintsugi::core::cuda

@@ -14,10 +14,12 @@ namespace kintsugi::core::cuda {
 
 inline constexpr int warpgroup = 128;  // threads
 
-// Value of lane 0; the shuffle lets the compiler treat it as equal in all lanes of the warp.
+// Returns the value of lane 0. The shuffle tells the compiler that the value is equal in all lanes of the
+// warp.
 __device__ inline int uniform(int value) { return __shfl_sync(~0U, value, 0); }
 
-// threadIdx.x, read again at every call, so that it occupies no register while accumulators need them all.
+// Returns threadIdx.x. It is read anew in every call, so that it occupies no register while accumulators need
+// them all.
 __device__ inline int thread_number() {
   int number;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(number));
@@ -26,10 +28,10 @@ __device__ inline int thread_number() {
 
 __device__ inline int cluster_index() { return static_cast<int>(blockIdx.x) / gemm_cluster_size; }
 
-// Numbers the clusters in the order in which they begin. A cluster that waits only for lower numbers then
-// waits for clusters that are resident or have ended, which blockIdx does not guarantee. `begun` counts the
-// clusters and is 0 again after the last one, since the kernels of all candidates share it. All threads call
-// this function together; `number` is in shared memory.
+// Numbers the clusters in the order in which they begin; `number`, in shared memory, becomes that of this
+// cluster. A cluster that waits only for lower numbers then waits for clusters that are resident or have
+// ended, which blockIdx would not guarantee. `begun` counts the clusters. It is 0 again after the last one,
+// since the kernels of all candidates share it. All threads call the function together.
 __device__ inline void number_cluster(int& number, std::uint32_t* begun) {
   if (threadIdx.x == 0 && block_rank_in_cluster() == 0) {
     const std::uint32_t next = atomicInc(begun, gridDim.x / gemm_cluster_size - 1);
@@ -45,12 +47,12 @@ __device__ inline void number_cluster(int& number, std::uint32_t* begun) {
   cluster_sync();
 }
 
-// First address in dynamic shared memory that 128-byte swizzle allows for tiles.
+// First address in dynamic shared memory that is aligned as tiles with 128-byte swizzle have to be.
 __device__ inline std::uint32_t aligned_tiles(const void* memory) {
   return (shared_address(memory) + 1023) / 1024 * 1024;
 }
 
-// Initialises the barriers of the cluster and waits for the kernels before this one.
+// Initializes the barriers of the cluster and waits for the kernels before this one.
 template <class SharedStorage>
 __device__ void begin_cluster(SharedStorage& shared) {
   if (threadIdx.x == 0) {
@@ -62,8 +64,8 @@ __device__ void begin_cluster(SharedStorage& shared) {
   launch_dependents();
 }
 
-// Runs `produce` in the first warpgroup and `consume` in the others, with the registers per thread that
-// Config gives them.
+// Calls produce() in the first warpgroup and consume() in the others, with the registers per thread that
+// Config says.
 template <class Config, class Produce, class Consume>
 __device__ void specialize_warpgroups(const Produce& produce, const Consume& consume) {
   if (threadIdx.x < warpgroup) {

@@ -9,25 +9,26 @@
 
 namespace kintsugi::core::cuda {
 
-// Slices without the host's pointer to their format: elements are FP64 if `wide`, else fp16.
+// Slices (split/slices.hpp) without the host's pointer to their format.
 struct SliceArray {
   std::byte* data = nullptr;
-  bool wide = false;
+  bool is_fp64 = false;  // elements are FP64, else fp16
   std::int32_t count = 0;
-  std::int64_t length = 0;
+  std::int64_t length = 0;  // elements of a vector, without padding
   std::int64_t vector_stride = 0;
   std::int64_t slice_stride = 0;
 };
 
 inline SliceArray slice_array(const Slices& slices) {
-  return {slices.data,
-          slices.format->id == FormatId::fp64,
-          slices.count,
-          slices.k,
-          slices.vector_stride(),
-          slices.slice_stride()};
+  return {.data = slices.data,
+          .is_fp64 = slices.format->id == FormatId::fp64,
+          .count = slices.count,
+          .length = slices.k,
+          .vector_stride = slices.vector_stride(),
+          .slice_stride = slices.slice_stride()};
 }
 
+// A DeviceSuccessiveSplit without pointers to the host.
 struct SuccessiveTask {
   DeviceMatrix matrix;
   std::int64_t item = 0;
@@ -44,11 +45,13 @@ struct SuccessiveTask {
   std::int64_t blocks = 0;  // thread blocks
 };
 
+// The grid has the thread blocks of the first operand, then those of the second.
 struct SuccessiveTasks {
   SuccessiveTask task[2];
   DeviceCondition condition;
 };
 
+// Parameters of weigh_inner_indices.
 struct WeighingTask {
   DeviceSide b;
   DeviceBlockSliceCounts slice_counts;
@@ -56,6 +59,7 @@ struct WeighingTask {
   DeviceCondition condition;
 };
 
+// Parameters of find_slice_counts: a DeviceRowSliceCounts without pointers to the host.
 struct RowSliceCountsTask {
   DeviceSide a;
   std::int64_t first = 0;
@@ -68,22 +72,23 @@ struct RowSliceCountsTask {
   DeviceCondition condition;
 };
 
-// Integer matrices of `count` products, stored contiguously.
+// Integer matrices of `count` products of slices, a group of accumulators each: product g is that of slice
+// first_a + g of A and slice b of B.
 struct ProductGroups {
   std::int64_t* data = nullptr;
   std::int64_t group_stride = 0;
   std::int32_t count = 0;
-  std::int32_t first_a = 0;  // slice of A in the first product
-  std::int32_t b = 0;        // slice of B in all products
+  std::int32_t first_a = 0;
+  std::int32_t b = 0;
 };
 
-// Vectors per thread block of the split, and lanes per vector: eight neighboring vectors are whole sectors
-// where vectors are strided in memory.
+// Vectors per thread block of the split, and lanes per vector. Where vectors are adjacent in memory, eight
+// elements of one inner index are whole sectors.
 inline constexpr int successive_vectors = 8;
 inline constexpr int successive_lanes = 32;
 inline constexpr int successive_threads = successive_vectors * successive_lanes;
 
-// Inner indices that a thread block weighs, and the parts that each is summed in.
+// Inner indices that a thread block weighs, and threads that share the sum of each.
 inline constexpr int weighed_indices = 32;
 inline constexpr int weighing_parts = 8;
 

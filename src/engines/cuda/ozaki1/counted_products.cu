@@ -1,5 +1,5 @@
-// Products of those slices that few operands need (Algorithm 3 leaves them out elsewhere), computed only
-// where they are needed.
+// Products of the later slices, which Algorithm 3 leaves out in most blocks of C. They are computed only in
+// tiles that need them.
 #include "engines/cuda/gemm/integer_tiles.cuh"
 #include "engines/cuda/ozaki1/slice_elements.cuh"
 #include "engines/cuda/ozaki1/sums.cuh"
@@ -26,8 +26,8 @@ __device__ bool is_needed(const DeviceProductSums& sums, std::int64_t first_row,
 
 }  // namespace
 
-// Multiplies one group per blockIdx.z. Integers have 26 bits at most; sums of all k stay below 2^62
-// (fit_ozaki1).
+// Multiplies the slices of product blockIdx.z of `groups`. Their integers have 26 bits at most, and sums over
+// all of k stay below 2^62 (fit_ozaki1).
 extern "C" __global__ void __launch_bounds__(integer_threads, 2)
     multiply_counted_slices(const __grid_constant__ DeviceProductSums sums,
                             const __grid_constant__ SliceArray slices_a,
@@ -37,15 +37,15 @@ extern "C" __global__ void __launch_bounds__(integer_threads, 2)
   __shared__ IntegerStep<std::int32_t> a, b;
   const std::int64_t first_row = std::int64_t{blockIdx.x} * integer_tile;
   const std::int64_t first_column = std::int64_t{blockIdx.y} * integer_tile;
-  const int slice = groups.first_a + static_cast<int>(blockIdx.z);
-  if (!is_needed(sums, first_row, first_column, slice, groups.b)) return;
+  const int slice_of_a = groups.first_a + static_cast<int>(blockIdx.z);
+  if (!is_needed(sums, first_row, first_column, slice_of_a, groups.b)) return;
   IntegerSums<std::int32_t, std::int64_t> integers;
-  for (std::int64_t first = 0; first < slices_a.vector_stride; first += integer_depth) {
+  for (std::int64_t begin = 0; begin < slices_a.vector_stride; begin += integer_depth) {
     load(a, [&](int v, int p) {
-      return static_cast<std::int32_t>(slice_element(slices_a, slice, first_row + v, first + p));
+      return static_cast<std::int32_t>(slice_element(slices_a, slice_of_a, first_row + v, begin + p));
     });
     load(b, [&](int v, int p) {
-      return static_cast<std::int32_t>(slice_element(slices_b, groups.b, first_column + v, first + p));
+      return static_cast<std::int32_t>(slice_element(slices_b, groups.b, first_column + v, begin + p));
     });
     __syncthreads();
     integers.add(a, b);

@@ -1,4 +1,4 @@
-// Kernels for complex elements.
+// Kernels that turn exact sums into complex elements of C.
 #include "engines/cuda/ozaki1/exact_sums.cuh"
 
 namespace kintsugi::core::cuda {

@@ -1,4 +1,4 @@
-// Kernels for real elements.
+// Kernels that turn exact sums into real elements of C.
 #include "engines/cuda/ozaki1/exact_sums.cuh"
 
 namespace kintsugi::core::cuda {

@@ -1,4 +1,4 @@
-// Recombination of Ozaki scheme I: sums of products in FP64 (sums.cuh) become elements of C.
+// Kernels that turn sums of products in FP64 (sums.cuh) into elements of C.
 #include "arith/epilogue.hpp"
 #include "engines/cuda/ozaki1/sums.cuh"
 
@@ -6,6 +6,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
+// Recombination (recombine/elements.cuh) of FP64 sums.
 template <class T>
 class RunningSums {
  public:
@@ -23,6 +24,7 @@ class RunningSums {
   }
 
  private:
+  // Exponent of the unit of a sum, and the sum with that unit.
   __device__ int exponent(std::int64_t i, std::int64_t v) const {
     return exponent_at(sums_.rows, 0, i) + exponent_at(sums_.vectors, 0, v) - running_exponent;
   }

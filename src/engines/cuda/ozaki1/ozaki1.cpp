@@ -26,12 +26,17 @@ SuccessiveTask task_of(const DeviceSuccessiveSplit& split) {
           .blocks = split.slices.padded_vectors() / successive_vectors};
 }
 
-Extent extent_of(const DeviceTile& tile, std::int64_t columns) {
+// Grid of the kernels with a thread for each element; `columns`: columns of C or vectors of B.
+Extent grid_of(const DeviceTile& tile, std::int64_t columns) {
   return {divide_up(tile.rows, elements_threads), columns};
 }
 
-ProductGroups groups_of(const Accumulators& products, int first_a, int b) {
-  return {products.group<std::int64_t>(0), products.group_stride(), products.groups, first_a, b};
+ProductGroups groups_of(const Accumulators& products, int first_a, int slice_b) {
+  return {.data = products.group<std::int64_t>(0),
+          .group_stride = products.group_stride(),
+          .count = products.groups,
+          .first_a = first_a,
+          .b = slice_b};
 }
 
 class CudaOzaki1 final : public DeviceOzaki1 {
@@ -74,12 +79,12 @@ class CudaOzaki1 final : public DeviceOzaki1 {
   }
 
   void add_products(const Queue& queue, const DeviceProductSums& sums, const Accumulators& products,
-                    int first_a, int b) const override {
+                    int first_a, int slice_b) const override {
     static const KernelName running{"product_sums", "add_running_products"};
     static const KernelName exact{"product_sums", "add_exact_products"};
     const std::int64_t vectors = sums.tile.columns * (sums.tile.c.complex() ? 2 : 1);
-    const ProductGroups groups = groups_of(products, first_a, b);
-    launch(sums.exact ? exact : running, extent_of(sums.tile, vectors), elements_threads, 0, queue, sums,
+    const ProductGroups groups = groups_of(products, first_a, slice_b);
+    launch(sums.exact ? exact : running, grid_of(sums.tile, vectors), elements_threads, 0, queue, sums,
            groups);
   }
 
@@ -102,7 +107,7 @@ class CudaOzaki1 final : public DeviceOzaki1 {
                                                  KernelName{"finish_exact_complex_sums", "finish_exact_c32"},
                                                  KernelName{"finish_exact_complex_sums", "finish_exact_c64"}};
     launch((sums.exact ? exact : running)[static_cast<std::size_t>(sums.tile.c.type)],
-           extent_of(sums.tile, sums.tile.columns), elements_threads, 0, queue, sums);
+           grid_of(sums.tile, sums.tile.columns), elements_threads, 0, queue, sums);
   }
 
   void finish_item(const Queue& queue, const DeviceOzaki1Item& item) const override {

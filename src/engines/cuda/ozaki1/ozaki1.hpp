@@ -1,4 +1,4 @@
-// The kernels of Ozaki scheme I.
+// The engine's implementation of the steps of Ozaki scheme I.
 #pragma once
 
 #include "engines/device_ozaki1.hpp"

@@ -1,4 +1,5 @@
-// Products of slices, added to the sums of a tile: step 3 of dgemm-tc, src/recombine/ozaki1.cpp.
+// Addition of products of slices to the sums of a tile: step 3 of dgemm-tc. The host's counterpart is
+// src/recombine/ozaki1.cpp.
 #include "arith/product_sum.hpp"
 #include "engines/cuda/ozaki1/sums.cuh"
 
@@ -6,7 +7,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Calls visit(integer, slice of A) for those products of `groups` that belong to element (i, v).
+// Calls visit(integer, slice of A) for those products of `groups` that element (i, v) of the tile needs.
 template <class Visit>
 __device__ void for_each_product(const DeviceProductSums& sums, const ProductGroups& groups, std::int64_t i,
                                  std::int64_t v, const Visit& visit) {
@@ -18,10 +19,11 @@ __device__ void for_each_product(const DeviceProductSums& sums, const ProductGro
   }
 }
 
-// True for the products that the sums of a tile begin with.
+// True if no products were added to the sums of the tile before these ones.
 __device__ bool is_first(const ProductGroups& groups) { return groups.b == 0 && groups.first_a == 0; }
 
-// Calls visit(i, v) for the thread's element of the tile if there is something to add.
+// Calls visit(i, v) for the thread's element of the tile if the sum begins with these products or needs some
+// of them.
 template <class Visit>
 __device__ void visit_element(const DeviceProductSums& sums, const ProductGroups& groups,
                               const Visit& visit) {
@@ -40,10 +42,11 @@ extern "C" __global__ void __launch_bounds__(elements_threads)
   visit_element(sums, groups, [&](std::int64_t i, std::int64_t v) {
     double& target = running_sum(sums, i, v);
     double sum = is_first(groups) ? 0.0 : target;
-    const std::int32_t column = exponent_at(sums.vectors, 0, v) - exponent_at(sums.vectors, groups.b, v) +
-                                exponent_at(sums.rows, 0, i);
+    // Exponent of the unit of the product of the first slices, relative to the unit of slice groups.b of B.
+    const std::int32_t exponent = exponent_at(sums.vectors, 0, v) - exponent_at(sums.vectors, groups.b, v) +
+                                  exponent_at(sums.rows, 0, i);
     for_each_product(sums, groups, i, v, [&](std::int64_t integer, int a) {
-      sum += running_term(integer, column - exponent_at(sums.rows, a, i));
+      sum += running_term(integer, exponent - exponent_at(sums.rows, a, i));
     });
     target = sum;
   });
@@ -56,10 +59,11 @@ extern "C" __global__ void __launch_bounds__(elements_threads)
     WideInteger<DeviceProductSums::limbs> sum;
     if (!is_first(groups)) sum = exact_sum(sums, i, v);
     const int last = sums.slices - 1;
-    const std::int32_t column = exponent_at(sums.vectors, groups.b, v) - exponent_at(sums.vectors, last, v) -
-                                exponent_at(sums.rows, last, i);
+    // Exponent of the unit of slice groups.b of B, relative to the unit of the product of the last slices.
+    const std::int32_t exponent = exponent_at(sums.vectors, groups.b, v) -
+                                  exponent_at(sums.vectors, last, v) - exponent_at(sums.rows, last, i);
     for_each_product(sums, groups, i, v, [&](std::int64_t integer, int a) {
-      add_product(sum, integer, column + exponent_at(sums.rows, a, i));
+      add_product(sum, integer, exponent + exponent_at(sums.rows, a, i));
     });
     set_exact_sum(sums, i, v, sum);
   });

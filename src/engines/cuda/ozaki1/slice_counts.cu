@@ -1,7 +1,7 @@
-// Algorithm 3 of dgemm-tc on a device (on hosts: split/successive/slice_count.cpp), in sums of integers,
-// whose bits do not depend on the order of the threads. The sums drop bits of 2^-80 of the largest product
-// and less, and record only that they dropped some. The host's sums drop nothing; they are rounded to 53 bits
-// before they are compared.
+// Algorithm 3 of dgemm-tc; the host's counterpart is split/successive/slice_count.cpp. Sums are integers, so
+// that their bits do not depend on the order of the threads. They drop bits of at most 2^-80 of the largest
+// product, and record that they dropped some (MagnitudeSum). The host's sums drop nothing. Both are rounded
+// to 53 bits before they are compared.
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ozaki1/arguments.hpp"
 #include "engines/cuda/ozaki1/slice_elements.cuh"
@@ -14,6 +14,7 @@ namespace {
 
 constexpr int slice_count_warps = slice_count_threads / 32;
 
+// Number of bits of which 2^bits is at least `count`.
 __device__ int bits_of_count(std::int64_t count) {
   return count <= 1 ? 0 : 64 - leading_zeros(static_cast<std::uint64_t>(count - 1));
 }
@@ -22,7 +23,7 @@ __device__ int bits_of_count(std::int64_t count) {
 __device__ std::int32_t largest_of_block(std::int32_t value) {
   __shared__ std::int32_t warp_values[slice_count_warps];
   const std::int32_t largest = __reduce_max_sync(~0U, value);
-  __syncthreads();  // no thread reads warp_values any more
+  __syncthreads();  // no thread reads warp_values of an earlier call any more
   if (threadIdx.x % 32 == 0) warp_values[threadIdx.x / 32] = largest;
   __syncthreads();
   std::int32_t result = warp_values[0];
@@ -30,7 +31,8 @@ __device__ std::int32_t largest_of_block(std::int32_t value) {
   return result;
 }
 
-// Sum of the sums of all threads of a thread block; more() is true if any of them dropped bits.
+// Sum of the sums of all threads of a thread block, in all threads. Its more() is true if any of them dropped
+// bits.
 __device__ MagnitudeSum sum_of_block(MagnitudeSum sum) {
   __shared__ std::uint64_t low[slice_count_warps];
   __shared__ std::uint64_t high[slice_count_warps];
@@ -41,7 +43,7 @@ __device__ MagnitudeSum sum_of_block(MagnitudeSum sum) {
     const int other_more = __shfl_xor_sync(~0U, sum.more() ? 1 : 0, lane);
     sum.add(other_low, other_high, other_more != 0);
   }
-  __syncthreads();
+  __syncthreads();  // no thread reads the sums of an earlier call any more
   if (threadIdx.x % 32 == 0) {
     low[threadIdx.x / 32] = sum.low();
     high[threadIdx.x / 32] = sum.high();
@@ -67,11 +69,12 @@ __device__ Scaled weigh(const Element& x, const double* weights, std::int64_t le
   return sum_of_block(sum).scaled();
 }
 
-// Slice counts that a row of A asks for, in every block of C that it intersects.
+// Slice counts that one row of A needs in every block of C that it intersects.
 class RowSliceCounts {
  public:
   __device__ RowSliceCounts(const RowSliceCountsTask& task, std::int64_t row) : task_(task), row_(row) {}
 
+  // Raises the slice counts of these blocks to what the row needs.
   __device__ void find() const {
     const std::int32_t length = task_.exponents.lengths[row_];
     if (length == 0) return;
@@ -88,26 +91,28 @@ class RowSliceCounts {
   }
 
  private:
-  // Slice counts for block j of C's columns; both are 0 if task_.slices has too few slices to decide them.
+  // Slice counts that the row needs in block j of C's columns; `length` slices leave no residual of the row.
+  // Both counts are 0 if task_.slices has too few slices to decide them.
   __device__ SliceCounts slice_counts_of(std::int64_t j, std::int32_t length) const {
     const std::int64_t k = task_.slices.length;
     const double* weights = task_.weights + j * k;
-    Scaled whole;
+    Scaled weighed_row;  // needed from the second slice on
     for (std::int32_t count = 1; count <= task_.slices.count; ++count) {
       if (count == 2) {
-        whole = weigh(
+        weighed_row = weigh(
             [&](std::int64_t p) {
               return residual_of(any_element(task_.a.matrix, task_.a.item, task_.first + row_, p));
             },
             weights, k);
       }
-      if (count >= 2 && enough_slices(whole, weighed_slice(count - 1, weights), count, k, task_.bits))
+      if (count >= 2 && enough_slices(weighed_row, weighed_slice(count - 1, weights), count, k, task_.bits))
         return {count, 0};
       if (count == length) return {0, count};
     }
     return {};
   }
 
+  // Weighted sum of the magnitudes of slice s of the row.
   __device__ Scaled weighed_slice(int s, const double* weights) const {
     Scaled sum = weigh(
         [&](std::int64_t p) {
@@ -122,6 +127,7 @@ class RowSliceCounts {
   std::int64_t row_;
 };
 
+// Adds a block of C to the report's counts; `slices`: slices that were made of each operand.
 __device__ void count_block(DeviceSliceCounts& counts, const SliceDepth& depth, int slices) {
   const int b = min(depth.b, slices);
   int products = 0;
@@ -137,7 +143,8 @@ __device__ void count_block(DeviceSliceCounts& counts, const SliceDepth& depth, 
 
 }  // namespace
 
-// Computes |B| e for the blocks of C's columns.
+// Computes |B| e, e being a vector of ones, for each block of C's columns: for every inner index the sum of
+// the magnitudes of that block's columns of B.
 extern "C" __global__ void __launch_bounds__(weighed_indices* weighing_parts)
     weigh_inner_indices(const __grid_constant__ WeighingTask task) {
   if (!holds(task.condition)) return;
@@ -148,14 +155,15 @@ extern "C" __global__ void __launch_bounds__(weighed_indices* weighing_parts)
   const DeviceMatrix& matrix = task.b.matrix;
   const auto thread = static_cast<int>(threadIdx.x);
   const bool along_k = abs(matrix.column_stride) <= abs(matrix.row_stride);
+  // The thread's inner index and its share of the vectors. Neighboring threads read along the smaller stride.
   const int index = along_k ? thread % weighed_indices : thread / weighing_parts;
   const int part = along_k ? thread / weighed_indices : thread % weighing_parts;
   const std::int64_t p = std::int64_t{blockIdx.x} * weighed_indices + index;
-  const std::int64_t first = blockIdx.y * task.slice_counts.vectors;
-  const std::int64_t last = min(first + task.slice_counts.vectors, matrix.vectors());
+  const std::int64_t first_vector = blockIdx.y * task.slice_counts.vectors;
+  const std::int64_t end_vector = min(first_vector + task.slice_counts.vectors, matrix.vectors());
   const auto for_each = [&](const auto& visit) {
     if (p >= matrix.length()) return;
-    for (std::int64_t v = first + part; v < last; v += weighing_parts) {
+    for (std::int64_t v = first_vector + part; v < end_vector; v += weighing_parts) {
       if (task.b.ranges[v].finite()) visit(residual_of(any_element(matrix, task.b.item, v, p)));
     }
   };
@@ -184,12 +192,13 @@ extern "C" __global__ void __launch_bounds__(slice_count_threads)
   RowSliceCounts(task, blockIdx.x).find();
 }
 
+// Ends a batch item by one thread block (DeviceOzaki1Item).
 extern "C" __global__ void __launch_bounds__(slice_count_threads)
     finish_item(const __grid_constant__ DeviceOzaki1Item item) {
   DeviceSelection& selection = *item.selection;
   const bool selected = selection.candidate == 0;
   const bool unreachable = *item.unreachable != 0;
-  __syncthreads();
+  __syncthreads();  // all threads have read the selection that thread 0 now changes
   if (threadIdx.x == 0) {
     if (selected && unreachable) selection.candidate = DeviceSelection::none;
     if (item.report != nullptr) add_to_report(*item.report, selection);

@@ -1,4 +1,4 @@
-// Integers stored as elements of slices.
+// Integers that are stored as floating-point elements of slices.
 #pragma once
 
 #include "engines/cuda/ozaki1/arguments.hpp"
@@ -9,7 +9,7 @@ namespace kintsugi::core::cuda {
 __device__ inline void store_slice_element(const SliceArray& slices, int s, std::int64_t vector,
                                            std::int64_t p, std::int64_t integer) {
   const std::int64_t element = s * slices.slice_stride + vector * slices.vector_stride + p;
-  if (slices.wide) {
+  if (slices.is_fp64) {
     reinterpret_cast<double*>(slices.data)[element] = static_cast<double>(integer);
     return;
   }
@@ -18,10 +18,11 @@ __device__ inline void store_slice_element(const SliceArray& slices, int s, std:
   reinterpret_cast<std::uint16_t*>(slices.data)[element] = pattern;
 }
 
+// Reads such an integer.
 __device__ inline std::int64_t slice_element(const SliceArray& slices, int s, std::int64_t vector,
                                              std::int64_t p) {
   const std::int64_t element = s * slices.slice_stride + vector * slices.vector_stride + p;
-  if (slices.wide) return static_cast<std::int64_t>(reinterpret_cast<const double*>(slices.data)[element]);
+  if (slices.is_fp64) return static_cast<std::int64_t>(reinterpret_cast<const double*>(slices.data)[element]);
   float value = 0;
   asm("cvt.f32.f16 %0, %1;"
       : "=f"(value)

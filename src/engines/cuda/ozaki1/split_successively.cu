@@ -1,6 +1,6 @@
-// Algorithm 1 of dgemm-tc on a device (on hosts: split/successive/successive.cpp). Residuals are not stored:
-// each slice subtracts the slices before it from the element once more, which costs less than memory for
-// them.
+// Algorithm 1 of dgemm-tc; the host's counterpart is split/successive/successive.cpp. Residuals are not
+// stored: for each slice the slices before it are subtracted from the element once more, which costs less
+// than memory for residuals.
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ozaki1/arguments.hpp"
 #include "engines/cuda/ozaki1/slice_elements.cuh"
@@ -11,11 +11,13 @@ namespace kintsugi::core::cuda {
 namespace {
 
 struct SharedStorage {
-  std::int32_t tops[3][successive_vectors];  // tops of the residuals before slice s in row s % 3
-  std::int32_t grids[successive_vectors][max_successive_slices];
+  // tops[s % 3] has the top (top_of) of each vector's residuals before slice s: while slice s reads its tops
+  // and raises those of slice s + 1, the tops of slice s + 2 are cleared.
+  std::int32_t tops[3][successive_vectors];
+  std::int32_t grids[successive_vectors][max_successive_slices];  // grid of each slice so far
 };
 
-// Vector and lane of a thread: neighboring threads read along the smaller stride.
+// Vector (of the thread block) and lane of a thread. Neighboring threads read along the smaller stride.
 struct ThreadPosition {
   int v;
   int lane;
@@ -28,13 +30,15 @@ struct ThreadPosition {
   }
 };
 
-// Raises `shared` to `top`. Lanes of a vector differ in bits 3 and 4 of the thread's number in either layout.
+// Raises `shared`, which belongs to the thread's vector, to `top` if that is higher. Threads whose numbers
+// differ in bits 3 and 4 alone have the same vector in either layout, so they combine their tops first.
 __device__ void raise_top(std::int32_t& shared, std::int32_t top) {
   top = max(top, __shfl_xor_sync(~0U, top, 8));
   top = max(top, __shfl_xor_sync(~0U, top, 16));
   if ((threadIdx.x & 24U) == 0) atomicMax(&shared, top);
 }
 
+// Split of the vectors of a thread block. `vector_` is the thread's vector.
 class VectorSplit {
  public:
   __device__ VectorSplit(const SuccessiveTask& task, std::int64_t first_vector, SharedStorage& shared)
@@ -44,11 +48,10 @@ class VectorSplit {
     if (threadIdx.x < 3 * successive_vectors) shared_.tops[0][threadIdx.x] = no_residual;
     __syncthreads();
     raise_top(shared_.tops[0][position_.v], first_top());
-    for (int s = 0; s < task_.slices.count; ++s) take_slice(s);
+    for (int s = 0; s < task_.slices.count; ++s) make_slice(s);
     __syncthreads();
-    if (needed_slices_ < 0)
-      needed_slices_ =
-          task_.slices.count + (shared_.tops[task_.slices.count % 3][position_.v] == no_residual ? 0 : 1);
+    const bool has_residual = shared_.tops[task_.slices.count % 3][position_.v] != no_residual;
+    if (needed_slices_ < 0) needed_slices_ = task_.slices.count + (has_residual ? 1 : 0);
     if (position_.lane == 0 && vector_ < task_.vectors) finish();
   }
 
@@ -66,20 +69,21 @@ class VectorSplit {
     return top;
   }
 
-  __device__ void take_slice(int s) {
+  // Finds the grid of slice s, writes the slice and raises the tops of the residuals after it.
+  __device__ void make_slice(int s) {
     __syncthreads();
     const std::int32_t top = shared_.tops[s % 3][position_.v];
     if (threadIdx.x < successive_vectors) shared_.tops[(s + 2) % 3][threadIdx.x] = no_residual;
-    std::int32_t next = no_residual;
+    std::int32_t next_top = no_residual;
     if (top == no_residual) {
       if (needed_slices_ < 0) needed_slices_ = s;
       for (std::int64_t p = position_.lane; p < task_.slices.vector_stride; p += successive_lanes)
         store_slice_element(task_.slices, s, vector_, p, 0);
     } else {
       grid_ = grid_of(top, task_.bits);
-      next = write_slice(s);
+      next_top = write_slice(s);
     }
-    raise_top(shared_.tops[(s + 1) % 3][position_.v], next);
+    raise_top(shared_.tops[(s + 1) % 3][position_.v], next_top);
     if (s == 0) first_grid_ = grid_;
     if (position_.lane != 0) return;
     shared_.grids[position_.v][s] = grid_;
@@ -88,20 +92,22 @@ class VectorSplit {
 
   // Writes slice s and returns the top of the residuals after it.
   __device__ std::int32_t write_slice(int s) const {
-    std::int32_t next = no_residual;
+    std::int32_t next_top = no_residual;
     for (std::int64_t p = position_.lane; p < task_.slices.vector_stride; p += successive_lanes) {
       std::int64_t integer = 0;
       if (p < task_.slices.length) {
         Residual residual = element(p);
         for (int before = 0; before < s; ++before) take_integer(residual, shared_.grids[position_.v][before]);
         integer = take_integer(residual, grid_);
-        next = max(next, top_of(residual));
+        next_top = max(next_top, top_of(residual));
       }
       store_slice_element(task_.slices, s, vector_, p, integer);
     }
-    return next;
+    return next_top;
   }
 
+  // Stores the vector's number of slices, and marks the operand as unreachable if its slices do not suffice.
+  // One thread of the vector calls it.
   __device__ void finish() const {
     task_.exponents.lengths[vector_] = needed_slices_;
     using enum DeviceSuccessiveSplit::Complete;
@@ -111,13 +117,14 @@ class VectorSplit {
     if (too_deep || (has_residual && (task_.complete == all_vectors || is_needed()))) *task_.unreachable = 1;
   }
 
-  // True if a block of C with this vector needs all slices that the vector has.
+  // True if a block of C that this vector of B belongs to needs all slices of the vector.
   __device__ bool is_needed() const {
     const DeviceBlockSliceCounts& slice_counts = task_.slice_counts;
     const std::int64_t j = (task_.first + vector_) / slice_counts.vectors;
     for (std::int64_t i = 0; i < slice_counts.blocks_m; ++i) {
+      constexpr bool fast = true;
       const SliceDepth depth =
-          depth_of(slice_counts.counts[i + j * slice_counts.blocks_m], max_successive_slices, true);
+          depth_of(slice_counts.counts[i + j * slice_counts.blocks_m], max_successive_slices, fast);
       if (depth.a > 0 && !depth.fast) return true;
     }
     return false;
@@ -127,9 +134,9 @@ class VectorSplit {
   SharedStorage& shared_;
   ThreadPosition position_;
   std::int64_t vector_;
-  std::int32_t grid_ = 0;  // grid of the last slice that is not zero; 0 if all slices are
-  std::int32_t first_grid_ = 0;
-  std::int32_t needed_slices_ = -1;  // until no residual is left; -1: not known yet
+  std::int32_t grid_ = 0;        // grid of the last slice so far that is not zero; 0 if all slices are zero
+  std::int32_t first_grid_ = 0;  // grid of slice 0
+  std::int32_t needed_slices_ = -1;  // slices that leave no residual; -1: not known yet
 };
 
 }  // namespace
@@ -138,9 +145,9 @@ extern "C" __global__ void __launch_bounds__(successive_threads)
     split_successively(const __grid_constant__ SuccessiveTasks tasks) {
   if (!holds(tasks.condition)) return;
   __shared__ SharedStorage shared;
-  const bool second = blockIdx.x >= tasks.task[0].blocks;
-  const std::int64_t block = blockIdx.x - (second ? tasks.task[0].blocks : 0);
-  VectorSplit(tasks.task[second ? 1 : 0], block * successive_vectors, shared).run();
+  const bool is_of_second_task = blockIdx.x >= tasks.task[0].blocks;
+  const std::int64_t block = blockIdx.x - (is_of_second_task ? tasks.task[0].blocks : 0);
+  VectorSplit(tasks.task[is_of_second_task ? 1 : 0], block * successive_vectors, shared).run();
 }
 
 }  // namespace kintsugi::core::cuda

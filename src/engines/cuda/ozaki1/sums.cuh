@@ -1,4 +1,4 @@
-// Sums of a tile in memory, and the kernels that write them to C.
+// Sums of products of slices of a tile in device memory, and the kernels that turn them into elements of C.
 #pragma once
 
 #include "arith/product_sum.hpp"
@@ -9,11 +9,12 @@ namespace kintsugi::core::cuda {
 
 using ExactSumOfProducts = WideInteger<DeviceProductSums::limbs>;
 
+// Exponent of slice s of vector v.
 __device__ inline std::int32_t exponent_at(const DeviceSliceExponents& slices, int s, std::int64_t v) {
   return slices.exponents[s * slices.stride + v];
 }
 
-// Slices that make up element (i, v) of the tile.
+// Slices whose products are the sum of row i and vector v of the tile.
 __device__ inline SliceDepth depth_at(const DeviceProductSums& sums, std::int64_t i, std::int64_t v) {
   const DeviceBlockSliceCounts& slice_counts = sums.slice_counts;
   if (slice_counts.counts == nullptr) return {sums.slices, sums.slices, sums.fast};
@@ -23,11 +24,13 @@ __device__ inline SliceDepth depth_at(const DeviceProductSums& sums, std::int64_
   return depth_of(slice_counts.counts[block], sums.slices, sums.fast);
 }
 
+// FP64 sum of row i and vector v of the tile.
 __device__ inline double& running_sum(const DeviceProductSums& sums, std::int64_t i, std::int64_t v) {
   return reinterpret_cast<double*>(sums.sums)[i + v * sums.stride];
 }
 
-// Limb of an exact sum; limbs are stored apart, so that neighboring threads access neighboring words.
+// Limb of the exact sum of row i and vector v. Each limb is a matrix of its own, so that neighboring threads
+// access neighboring words.
 __device__ inline std::uint64_t& limb_of_sum(const DeviceProductSums& sums, std::int64_t i, std::int64_t v,
                                              int limb) {
   return reinterpret_cast<std::uint64_t*>(sums.sums)[i + (v + limb * sums.columns) * sums.stride];

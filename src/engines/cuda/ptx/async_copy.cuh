@@ -1,23 +1,23 @@
-// Asynchronous copies of single elements to shared memory, bypassing registers (PTX ISA: cp.async).
+// Asynchronous copies of a few bytes to shared memory, bypassing registers (PTX ISA: cp.async).
 #pragma once
 
 #include <cstdint>
 
 namespace kintsugi::core::cuda {
 
-// Copies four bytes; where `exists` is false it writes zeros and reads nothing.
+// Starts a copy of four bytes. If `exists` is false, zeros are written and nothing is read.
 __device__ inline void copy_4_bytes(std::uint32_t target, const void* source, bool exists) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(target), "l"(source), "r"(exists ? 4 : 0)
                : "memory");
 }
 
-// Copies eight bytes likewise.
+// Starts such a copy of eight bytes.
 __device__ inline void copy_8_bytes(std::uint32_t target, const void* source, bool exists) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(target), "l"(source), "r"(exists ? 8 : 0)
                : "memory");
 }
 
-// Copies sixteen bytes likewise, from a source that is aligned to them.
+// Starts such a copy of sixteen bytes, from a source that is aligned to sixteen bytes.
 __device__ inline void copy_16_bytes(std::uint32_t target, const void* source, bool exists) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source),
                "r"(exists ? 16 : 0)

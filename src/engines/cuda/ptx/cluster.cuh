@@ -23,9 +23,9 @@ __device__ inline std::uint32_t map_to_block(std::uint32_t address, unsigned blo
   return result;
 }
 
-// Arrival of all threads at the cluster's barrier. The relaxed form publishes no writes (a release waits for
-// all writes to device memory); the release form also orders reads before what other blocks write after their
-// wait.
+// Arrival of all threads at the cluster's barrier. The relaxed form makes no writes visible to other thread
+// blocks, and so does not wait for writes to device memory. The release form makes them visible, and orders
+// this thread block's reads before what other thread blocks write after their wait.
 __device__ inline void cluster_arrive_relaxed() {
   asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
 }

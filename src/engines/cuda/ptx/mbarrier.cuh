@@ -7,7 +7,8 @@
 
 namespace kintsugi::core::cuda {
 
-// Barrier whose phase completes when the expected arrivals and all announced bytes have been counted.
+// Barrier whose phase completes when all expected arrivals and all bytes that arrivals announced have been
+// counted.
 class Mbarrier {
  public:
   __device__ void initialise(unsigned arrivals) {
@@ -17,7 +18,7 @@ class Mbarrier {
   __device__ static void fence_initialisation() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
-  // Returns when the phase with that parity has completed.
+  // Returns when the phase with that parity has completed. Phases have parity 0, 1, 0, 1, ...
   __device__ void wait(unsigned parity) const {
     asm volatile(
         "{\n.reg .pred done;\nagain:\n"
@@ -26,7 +27,7 @@ class Mbarrier {
         "r"(parity)
         : "memory");
   }
-  // Like wait(), and makes writes of the other thread blocks of the cluster visible.
+  // Does the same, and makes what other thread blocks of the cluster wrote before their arrivals visible.
   __device__ void wait_cluster(unsigned parity) const {
     asm volatile(
         "{\n.reg .pred done;\nagain:\n"
@@ -35,6 +36,7 @@ class Mbarrier {
         "r"(parity)
         : "memory");
   }
+  // Arrives, and announces bytes of asynchronous copies that the phase has to wait for.
   __device__ void arrive_expect_tx(unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address()), "r"(bytes)
                  : "memory");
@@ -46,9 +48,9 @@ class Mbarrier {
   __device__ void arrive_after_copies() {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(address()) : "memory");
   }
-  // Arrives at the same barrier of another thread block of the cluster. Data that this thread has read may
-  // then be overwritten; its writes are not published to the other block, since such a release would wait for
-  // all writes to device memory.
+  // Arrives at the same barrier of another thread block of the cluster, to say that data which this thread
+  // has read may be overwritten. This thread's writes are not made visible to the other thread block: that
+  // would wait for all writes to device memory.
   __device__ void arrive_remote(unsigned block) {
     asm volatile(
         "{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, %0, %1;\n"

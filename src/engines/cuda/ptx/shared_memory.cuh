@@ -1,4 +1,4 @@
-// Addresses in shared memory.
+// Addresses in shared memory, and loads from them.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ __device__ inline float load_shared(std::uint32_t address) {
   asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(address) : "memory");
   return value;
 }
-// Four numbers from an address that is a multiple of 16.
+// Loads four numbers from an address that is a multiple of 16.
 __device__ inline void load_shared(std::uint32_t address, float* four) {
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
                : "=f"(four[0]), "=f"(four[1]), "=f"(four[2]), "=f"(four[3])

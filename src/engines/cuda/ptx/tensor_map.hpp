@@ -1,4 +1,4 @@
-// Descriptor of a tensor in device memory, as bulk copies use it.
+// Description of a tensor in device memory, which bulk copies (ptx/tma.cuh) take.
 #pragma once
 
 #include <cstdint>

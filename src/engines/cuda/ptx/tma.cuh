@@ -8,7 +8,8 @@
 
 namespace kintsugi::core::cuda {
 
-// Copies a box of rows x 128 bytes of one slice; its bytes count toward the barrier's phase.
+// Starts a copy of a box of one slice, 128 bytes along k of as many rows as the tensor map says. Its bytes
+// count toward the barrier's phase.
 __device__ inline void tma_load(std::uint32_t target, const TensorMap& map, const Mbarrier& barrier, int k,
                                 int row, int slice) {
   asm volatile(
@@ -18,8 +19,8 @@ __device__ inline void tma_load(std::uint32_t target, const TensorMap& map, cons
       : "memory");
 }
 
-// Copies the box to the same address in every thread block of the cluster that the mask `blocks` names; its
-// bytes count toward each block's barrier at the same address.
+// Starts a copy of the box to the same address in every thread block of the cluster whose bit is set in
+// `blocks`. Its bytes count toward the barrier at the same address of each of these thread blocks.
 __device__ inline void tma_load_multicast(std::uint32_t target, const TensorMap& map, const Mbarrier& barrier,
                                           int k, int row, int slice, std::uint16_t blocks) {
   asm volatile(

@@ -9,12 +9,12 @@
 namespace kintsugi::core::cuda {
 
 // Matrix descriptor of a tile in shared memory: rows of 128 bytes with 128-byte swizzle, 1024 bytes from one
-// group of eight rows to the next. Only the address differs between descriptors.
+// group of eight rows to the next. All descriptors differ in the address alone.
 class MatrixDescriptor {
  public:
   __device__ explicit MatrixDescriptor(std::uint32_t address) : low_(address >> 4 | leading_offset) {}
 
-  // Descriptor of the address `bytes` further on; `bytes` is a multiple of 16.
+  // Descriptor of the address that is `bytes` higher; `bytes` is a multiple of 16.
   __device__ MatrixDescriptor operator+(std::uint32_t bytes) const {
     MatrixDescriptor result = *this;
     result.low_ += bytes >> 4;
@@ -29,13 +29,13 @@ class MatrixDescriptor {
   }
 
  private:
-  static constexpr std::uint32_t leading_offset = 1U << 16;  // 1, unused where rows along k are swizzled
+  static constexpr std::uint32_t leading_offset = 1U << 16;  // 1, which is ignored for this swizzle
 
   std::uint32_t low_;
 };
 
-// Loads the A operand of the i-th instruction along k from a tile of 64 rows in that layout into registers:
-// 16 x 16 elements per warp (ldmatrix).
+// Loads the operand A of the i-th instruction along k into registers (ldmatrix), from a tile of 64 rows in
+// the layout of MatrixDescriptor at address `tile`: 16 x 16 elements for each warp.
 __device__ inline void load_a_fragment(std::uint32_t (&registers)[4], std::uint32_t tile, int i) {
   const unsigned thread = threadIdx.x % 128;
   const unsigned row = thread / 32 * 16 + thread % 16;
@@ -46,7 +46,7 @@ __device__ inline void load_a_fragment(std::uint32_t (&registers)[4], std::uint3
                : "memory");
 }
 
-// Bytes along k that one instruction reads of a tile's row.
+// Bytes of a tile's row that one instruction reads.
 inline constexpr int step_bytes = 32;
 
 __device__ inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -57,8 +57,8 @@ __device__ void wgmma_wait_group() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Groups) : "memory");
 }
 
-// Keeps the compiler from moving accesses to accumulators across this point; wgmma writes them
-// asynchronously, which the compiler does not take into account.
+// Keeps the compiler from moving accesses to accumulators across this point. wgmma writes accumulators
+// asynchronously, of which the compiler knows nothing.
 template <int Count>
 __device__ void warpgroup_fence_operand(float (&sums)[Count]) {
 #pragma unroll
@@ -116,7 +116,7 @@ __device__ void warpgroup_fence_operand(std::int32_t (&sums)[Count]) {
 #define KINTSUGI_INTEGERS_OF_256 KINTSUGI_INTEGERS_OF_192, KINTSUGI_INTEGERS_8(96), KINTSUGI_INTEGERS_8(104), KINTSUGI_INTEGERS_8(112), KINTSUGI_INTEGERS_8(120)
 // clang-format on
 
-// Computes D = A B + (keep ? D : 0) with A and B in shared memory.
+// Issues D = A B + (keep ? D : 0) with A and B in shared memory; `sums` is the thread's fragment of D.
 template <FormatId Format, int Columns>
 __device__ void wgmma(float (&sums)[Columns / 2], MatrixDescriptor a, MatrixDescriptor b, bool keep);
 
@@ -138,7 +138,7 @@ KINTSUGI_MULTIPLY(bf16, "bf16", 64, "32", "33", "34")
 KINTSUGI_MULTIPLY(bf16, "bf16", 128, "64", "65", "66")
 #undef KINTSUGI_MULTIPLY
 
-// Like wgmma() above, with A in registers as load_a_fragment() loads it.
+// Issues the same product with A in registers, as load_a_fragment() loads it.
 template <FormatId Format, int Columns>
 __device__ void wgmma(float (&sums)[Columns / 2], const std::uint32_t (&a)[4], MatrixDescriptor b, bool keep);
 
@@ -152,7 +152,7 @@ __device__ inline void wgmma<FormatId::fp16, 192>(float (&sums)[96], const std::
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits()), "r"(static_cast<int>(keep)));
 }
 
-// int8 product over 32 inner indices: 64 rows of A by 2 Count columns of B.
+// Issues the int8 product of 64 rows of A and 2 Count columns of B over 32 inner indices.
 template <int Count>
 __device__ void wgmma(std::int32_t (&sums)[Count], MatrixDescriptor a, MatrixDescriptor b, bool keep);
 
@@ -171,8 +171,8 @@ KINTSUGI_MULTIPLY(96, 192, "96", "97", "98")
 KINTSUGI_MULTIPLY(128, 256, "128", "129", "130")
 #undef KINTSUGI_MULTIPLY
 
-// int8 products of 64 rows over 32 inner indices. wgmma_first() begins new sums: its accumulators are outputs
-// alone, so that no register holds earlier values. wgmma_next() adds to them.
+// Issue int8 products of 64 rows over 32 inner indices. wgmma_first() begins new sums: its accumulators are
+// outputs alone, so that the compiler need not keep earlier values in registers. wgmma_next() adds to the sums.
 #define KINTSUGI_MULTIPLY(count, columns, a_number, b_number)                                               \
   __device__ inline void wgmma_first(std::int32_t(&sums)[count], MatrixDescriptor a, MatrixDescriptor b) {  \
     asm volatile("{\n.reg .pred keep;\nsetp.ne.b32 keep, 0, 0;\nwgmma.mma_async.sync.aligned.m64n" #columns \

@@ -17,17 +17,20 @@ struct WeightedSums {
   std::int64_t group_stride;  // sums from a group to the next
   std::int32_t groups;
   std::int32_t smallest_exponent;
-  std::int16_t exponents[max_groups];  // of the groups' weights; fitted_exponent: that of the selection's fit
+  // Exponents of the groups' weights. fitted_exponent stands for the one that the batch item's selection has
+  // (DeviceFit).
+  std::int16_t exponents[max_groups];
 };
 
+// Residues of sums modulo each of the moduli; a group is a modulus.
 struct ResidueSums {
   const std::uint8_t* data;
-  std::int64_t rows;
-  std::int64_t group_stride;
+  std::int64_t rows;          // residues from a column to the next
+  std::int64_t group_stride;  // residues from a group to the next
 };
 
-// Residues of the parts of elements, with the table that turns them into integers: each part has a column of
-// its own.
+// Residues of the parts of elements, with the table that turns them into integers. Each part of a complex
+// element has a column of its own.
 template <int Limbs>
 struct ResiduesOfParts {
   ResidueSums sums;
@@ -41,12 +44,13 @@ struct ResiduesOfElements {
   std::array<RemainderTable<Limbs, max_complex_slices>, 2> table;
 };
 
-// Limbs up to which there are kernels for residues of complex elements; with more limbs kernels take residues
-// of their parts.
+// Limbs up to which there are kernels for residues of complex elements (ResiduesOfElements). Integers of more
+// limbs are found from residues of the elements' parts (ResiduesOfParts).
 inline constexpr int max_element_limbs = 3;
 
-// Limbs of checked integers: few of 25 moduli, which are sums of at most 2^40 products of two integers of 70
-// bits and a sign, or most, of all moduli (planner/candidates/checked.cpp).
+// Limbs of the integers that are checked. The few limbs hold integers of 25 moduli, enough for sums of at
+// most 2^40 products of two signed 70-bit integers; the most limbs hold integers of all moduli
+// (planner/candidates/checked.cpp).
 inline constexpr int few_checked_limbs = 3;
 inline constexpr int most_checked_limbs = 6;
 static_assert(residue_bits(moduli_in_limbs(few_checked_limbs)) >= 2 * 70 + 41);
@@ -70,8 +74,8 @@ inline constexpr int warp_size = 32;
 inline constexpr int block_warps = 8;
 inline constexpr int block_threads = warp_size * block_warps;
 
-// Threads per block of kernels that take every element alone: a block has neighboring rows of one column of
-// the tile.
+// Threads per block of kernels in which a thread recombines one element: a thread block has neighboring rows
+// of one column of the tile.
 inline constexpr int elements_threads = 256;
 
 }  // namespace kintsugi::core::cuda

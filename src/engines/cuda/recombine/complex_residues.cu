@@ -1,4 +1,5 @@
-// Residues of complex matrices, for moduli whose product KINTSUGI_LIMBS limbs hold (shards.txt).
+// Kernels for residues of complex matrices whose moduli have a product of at most KINTSUGI_LIMBS limbs
+// (shards.txt).
 #include "engines/cuda/recombine/residues.cuh"
 
 namespace kintsugi::core::cuda {

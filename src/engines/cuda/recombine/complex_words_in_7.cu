@@ -1,4 +1,4 @@
-// Recombination of up to four words per vector, complex elements.
+// Kernels for complex operands whose elements have up to four 52-bit words in each part.
 #include "engines/cuda/recombine/words.cuh"
 
 namespace kintsugi::core::cuda {

@@ -1,4 +1,4 @@
-// An element from its exact sum, for any alpha and beta.
+// Writing of an element of C from its exact sum, for any alpha and beta.
 #pragma once
 
 #include "arith/complex.hpp"

@@ -17,6 +17,7 @@ namespace {
 // A kernel for each element type.
 using KernelsOfTypes = std::array<KernelName, 4>;
 
+// Kernels named `stem`, element type, `ending`: those for real elements are in image `file`.
 #define KINTSUGI_KERNELS(file, complex_file, stem, ending)                      \
   {                                                                             \
     KernelName{file, stem "_f32" ending}, KernelName{file, stem "_f64" ending}, \
@@ -29,7 +30,7 @@ const KernelName& kernel_of_type(const KernelsOfTypes& kernels, ElementType type
   return kernels[static_cast<std::size_t>(type)];
 }
 
-std::int64_t blocks_of(const DeviceTile& tile) {
+std::int64_t thread_blocks_of(const DeviceTile& tile) {
   return divide_up(tile.rows, block_rows) * divide_up(tile.columns, block_columns(tile.c.type));
 }
 
@@ -37,7 +38,8 @@ template <int Limbs>
 void launch_residues(const KernelsOfTypes& kernels, const Queue& queue, const ResidueSums& sums,
                      const ResidueSystem& system, const DeviceTile& tile) {
   const auto launch_with = [&](const auto& source) {
-    launch(kernel_of_type(kernels, tile.c.type), {blocks_of(tile)}, block_threads, 0, queue, tile, source);
+    launch(kernel_of_type(kernels, tile.c.type), {thread_blocks_of(tile)}, block_threads, 0, queue, tile,
+           source);
   };
   if (system.basis.empty()) {
     launch_with(ResiduesOfParts<Limbs>{sums, remainder_table<Limbs>(system.real_count)});
@@ -46,6 +48,8 @@ void launch_residues(const KernelsOfTypes& kernels, const Queue& queue, const Re
   }
 }
 
+// Recombines sums of 52-bit words. A single group has the products of one word of A and one of B, whose exact
+// sum fits in 2 limbs.
 void recombine_words(const Queue& queue, const WeightedSums& sums, const DeviceTile& tile) {
   static const KernelsOfTypes in_2 KINTSUGI_KERNELS("words_in_2", "words_in_2", "words_in_2", "");
   static const KernelsOfTypes in_7 KINTSUGI_KERNELS("words_in_7", "complex_words_in_7", "words_in_7", "");
@@ -63,18 +67,19 @@ void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<
                                                                  "_of_integers");
   if (sums.type == SumType::residue)
     fail(Status::internal, "engine cuda got sums of type {} to weigh", static_cast<int>(sums.type));
-  const auto used = exponents.first(static_cast<std::size_t>(sums.groups));
-  WeightedSums weighted{.data = sums.data,
-                        .rows = sums.rows,
-                        .group_stride = sums.group_stride(),
-                        .groups = sums.groups,
-                        .smallest_exponent = *std::min_element(used.begin(), used.end()),
-                        .exponents = {}};
-  std::transform(used.begin(), used.end(), weighted.exponents,
+  const auto group_exponents = exponents.first(static_cast<std::size_t>(sums.groups));
+  WeightedSums weighted{
+      .data = sums.data,
+      .rows = sums.rows,
+      .group_stride = sums.group_stride(),
+      .groups = sums.groups,
+      .smallest_exponent = *std::min_element(group_exponents.begin(), group_exponents.end()),
+      .exponents = {}};
+  std::transform(group_exponents.begin(), group_exponents.end(), weighted.exponents,
                  [](int exponent) { return static_cast<std::int16_t>(exponent); });
   if (sums.type == SumType::i128) return recombine_words(queue, weighted, tile);
   launch(kernel_of_type(sums.type == SumType::f32 ? weighted_floats : weighted_integers, tile.c.type),
-         {blocks_of(tile)}, block_threads, 0, queue, tile, weighted);
+         {thread_blocks_of(tile)}, block_threads, 0, queue, tile, weighted);
 }
 
 bool recombines(const ComplexBasis& basis) {
@@ -90,48 +95,56 @@ void recombine_residues(const Queue& queue, const Accumulators& sums, const Resi
     fail(Status::internal, "engine cuda got sums of type {} for residues", static_cast<int>(sums.type));
   const ResidueSums residues{reinterpret_cast<const std::uint8_t*>(sums.data), sums.rows,
                              sums.group_stride()};
+  // The kernels for residues of the parts of complex elements have 6 limbs, however few moduli there are.
   const int limbs = !system.basis.empty() ? remainder_limbs(system.basis)
-                    : tile.c.complex()    ? max_element_limbs + 1
+                    : tile.c.complex()    ? 6
                                           : remainder_limbs(system.real_count);
   if (limbs <= 2) return launch_residues<2>(in_2, queue, residues, system, tile);
   if (limbs == 3) return launch_residues<3>(in_3, queue, residues, system, tile);
   launch_residues<6>(in_6, queue, residues, system, tile);
 }
 
+namespace {
+
+constexpr std::int64_t threads = 256;  // per thread block of the kernels that scale C or add sums outside
+constexpr std::int64_t elements_of_thread = 4;  // in the kernels that add sums outside
+
+}  // namespace
+
 void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item, const DeviceScalars& scalars,
            const DeviceCondition& condition) {
   static const KernelsOfTypes kernels KINTSUGI_KERNELS("scale", "scale", "scale", "");
   ScaledMatrix matrix{c, item, scalars, condition};
-  if (c.column_stride < c.row_stride || c.rows == 1) {
+  const bool rows_are_contiguous = c.column_stride < c.row_stride || c.rows == 1;
+  if (rows_are_contiguous) {  // the kernel gets the transpose, whose columns are contiguous
     std::swap(matrix.c.rows, matrix.c.columns);
     std::swap(matrix.c.row_stride, matrix.c.column_stride);
   }
-  launch(kernel_of_type(kernels, c.type), {divide_up(matrix.c.rows, scaled_rows) * matrix.c.columns}, 256, 0,
-         queue, matrix);
+  launch(kernel_of_type(kernels, c.type), {divide_up(matrix.c.rows, scaled_rows) * matrix.c.columns}, threads,
+         0, queue, matrix);
 }
 
 void add_outside(const Queue& queue, const std::int32_t* inside, std::int64_t elements, int modulus,
-                 bool first, void* outside) {
+                 bool is_first_k_block, void* outside) {
   static const KernelName as_integers{"add_outside", "add_as_integers"};
   static const KernelName as_residues{"add_outside", "add_as_residues"};
-  constexpr std::int64_t threads = 256;
-  const Extent grid{divide_up(elements, 4 * threads)};
+  const Extent grid{divide_up(elements, elements_of_thread * threads)};
   if (modulus == 0) {
-    launch(as_integers, grid, threads, 0, queue, inside, elements, first, outside);
+    launch(as_integers, grid, threads, 0, queue, inside, elements, is_first_k_block, outside);
     return;
   }
   const auto divisor = static_cast<std::uint32_t>(modulus);
   const auto reciprocal = static_cast<std::uint32_t>((std::uint64_t{1} << 32) / divisor);
-  launch(as_residues, grid, threads, 0, queue, inside, elements, first, outside, divisor, reciprocal);
+  launch(as_residues, grid, threads, 0, queue, inside, elements, is_first_k_block, outside, divisor,
+         reciprocal);
 }
 
-void add_exact_sums_outside(const Queue& queue, const void* inside, bool wide, std::int64_t elements,
-                            bool first, std::int64_t* outside) {
+void add_exact_sums_outside(const Queue& queue, const void* inside, bool inside_is_fp64,
+                            std::int64_t elements, bool is_first_k_block, std::int64_t* outside) {
   static const KernelName add_floats{"add_outside", "add_floats_as_integers"};
   static const KernelName add_doubles{"add_outside", "add_doubles_as_integers"};
-  constexpr std::int64_t threads = 256;
-  launch(wide ? add_doubles : add_floats, {divide_up(elements, 4 * threads)}, threads, 0, queue, inside,
-         elements, first, outside);
+  launch(inside_is_fp64 ? add_doubles : add_floats, {divide_up(elements, elements_of_thread * threads)},
+         threads, 0, queue, inside, elements, is_first_k_block, outside);
 }
 
 }  // namespace kintsugi::core::cuda

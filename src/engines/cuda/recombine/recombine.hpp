@@ -1,4 +1,5 @@
-// Sums into C, SIMT products and beta C on a device. engines/device_engine.hpp documents the functions.
+// Recombination of sums into C, checks and recomputation of elements, SIMT products and beta C on a device.
+// engines/device_engine.hpp documents the functions that have no comment here.
 #pragma once
 
 #include <span>
@@ -30,13 +31,15 @@ void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatri
 void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item, const DeviceScalars& scalars,
            const DeviceCondition& condition);
 
-// Moves int32 sums of one block of k outside: those of a `first` block are stored, later ones added to 64-bit
-// integers or, where modulus is not 0, to residues 0 ... modulus - 1. Both arrays have `elements` elements.
+// Adds the int32 sums `inside` of one k-block to the sums `outside` of the earlier k-blocks; the first
+// k-block's are stored. `outside` has 64-bit integers or, if modulus is not 0, residues of one byte in 0 ...
+// modulus - 1. Both arrays have `elements` elements.
 void add_outside(const Queue& queue, const std::int32_t* inside, std::int64_t elements, int modulus,
-                 bool first, void* outside);
+                 bool is_first_k_block, void* outside);
 
-// Like add_outside(), for FP32 or FP64 (`wide`) sums that are integers.
-void add_exact_sums_outside(const Queue& queue, const void* inside, bool wide, std::int64_t elements,
-                            bool first, std::int64_t* outside);
+// Does the same as add_outside() without a modulus for sums `inside` that are integers in FP64
+// (`inside_is_fp64`) or FP32.
+void add_exact_sums_outside(const Queue& queue, const void* inside, bool inside_is_fp64,
+                            std::int64_t elements, bool is_first_k_block, std::int64_t* outside);
 
 }  // namespace kintsugi::core::cuda

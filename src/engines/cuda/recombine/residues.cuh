@@ -1,5 +1,6 @@
-// Recombination of residues of one tile, special values included: the device's version of
-// src/recombine/residues.cpp. Each number of limbs has a file of its own, since each takes long to compile.
+// Recombination of the residues of one tile, special values included. The host's counterpart is
+// src/recombine/residues.cpp. Kernels for each number of limbs are compiled by themselves (shards.txt), since
+// each take long to compile.
 #pragma once
 
 #include "arith/residue/integer_update.hpp"
@@ -23,16 +24,17 @@ __device__ void interleave(Word first, Word second, std::uint32_t (&rows)[divide
   }
 }
 
-// Adds residues of `count` rows, weighted for the remainder theorem, to their sums. A word has the residues
-// of all rows for one modulus.
-template <class Word, int Limbs, int Most, int count>
+// Adds the residues of `count` rows, weighted for the remainder theorem, to the rows' sums. A word has the
+// residues of all rows modulo one modulus.
+template <class Word, int Limbs, int MaxResidues, int count>
 __device__ void add_up(const std::uint8_t* residues, std::int64_t group_stride,
-                       const RemainderTable<Limbs, Most>& table, RemainderSum<Limbs> (&sums)[count]) {
+                       const RemainderTable<Limbs, MaxResidues>& table, RemainderSum<Limbs> (&sums)[count]) {
   static_assert(sizeof(Word) == count);
+  constexpr int step = RemainderTable<Limbs, MaxResidues>::step;
   // Words that are loaded before the first residue is used. Single rows are rare, so one step's words suffice
   // for them.
-  constexpr int loads_in_flight = count == 1 ? RemainderTable<Limbs, Most>::step : 16;
-  static_assert(loads_in_flight % RemainderTable<Limbs, Most>::step == 0);
+  constexpr int loads_in_flight = count == 1 ? step : 16;
+  static_assert(loads_in_flight % step == 0);
   int first = 0;
 #pragma unroll 1
   do {
@@ -45,8 +47,9 @@ __device__ void add_up(const std::uint8_t* residues, std::int64_t group_stride,
     }
 #pragma unroll
     for (int t = 0; t < loads_in_flight; t += 2) {
-      // Tables are padded with zeros to a multiple of `step`.
-      if (t > 0 && t % RemainderTable<Limbs, Most>::step == 0 && t >= residues_left) break;
+      // Only whole steps are compared with the number of residues, because tables are padded with zeros to a
+      // multiple of `step`.
+      if (t > 0 && t % step == 0 && t >= residues_left) break;
       const RemainderPair<Limbs>& pair = table.pairs[(first + t) / 2];
       std::uint32_t rows[divide_up(count, 2)];
       interleave<count>(words[t], words[t + 1], rows);
@@ -54,10 +57,12 @@ __device__ void add_up(const std::uint8_t* residues, std::int64_t group_stride,
       for (int r = 0; r < count; ++r) sums[r].add(pair, pair.multiple(rows[r / 2], r % 2));
     }
     first += loads_in_flight;
-  } while (Most > loads_in_flight && first < table.count);
+  } while (MaxResidues > loads_in_flight &&
+           first < table.count);  // the first comparison is known to the compiler
 }
 
-// Columns of residues per column of C: one for each part of its elements, or one for both parts.
+// Columns of residues for each column of C: one for each part of its elements, or one from which both parts
+// are found.
 template <class T, int Limbs>
 __device__ std::int64_t residue_columns(const ResiduesOfParts<Limbs>&) {
   return parts_of<T>;
@@ -78,12 +83,14 @@ __device__ const RemainderTable<Limbs, max_complex_slices>& table_of(const Resid
   return source.table[part];
 }
 
+// Address of the residue of element (i, j) of the tile modulo the first modulus.
 template <class T, class Source>
 __device__ const std::uint8_t* residues_at(const Source& source, std::int64_t i, std::int64_t j) {
   return source.sums.data + i + residue_columns<T>(source) * j * source.sums.rows;
 }
 
-// Adds up part `part` of `count` elements of a column; `residues` points to the first element's residues.
+// Adds the weighted residues of one part of `count` adjacent elements of a column to `sums`; `residues` is
+// the address of the first element's first residue.
 template <class T, class Word, class Source, int Limbs, int count>
 __device__ void add_up_part(const Source& source, const std::uint8_t* residues, int part,
                             RemainderSum<Limbs> (&sums)[count]) {
@@ -91,11 +98,11 @@ __device__ void add_up_part(const Source& source, const std::uint8_t* residues, 
   add_up<Word>(residues, source.sums.group_stride, table_of(source, part), sums);
 }
 
-// Calls visit(e, residues) for the thread's columns; `residues` points to the residue of the thread's first
-// row in that column, modulo the first modulus.
+// Calls visit(e, residues) for the thread's columns; `residues` is the address of the first residue of the
+// thread's first row in its e-th column.
 template <class T, class Source, class Visit>
 __device__ void for_each_column(const TileBlock<T>& block, const Source& source, const Visit& visit) {
-  const std::uint8_t* residues = residues_at<T>(source, block.tile_row(), block.tile_column(0));
+  const std::uint8_t* residues = residues_at<T>(source, block.row_in_tile(), block.column_in_tile(0));
 #pragma unroll 1
   for (int e = 0; e < TileBlock<T>::columns_each; ++e) {
     if (block.has(e)) visit(e, residues);
@@ -107,7 +114,8 @@ template <class T, int Limbs, class Source>
 class Residues {
  public:
   static constexpr int parts = static_cast<int>(parts_of<T>);
-  // True if elements are rounded together with old values of C.
+  // True if write_block() takes alpha = ±1 and beta = 0 or ±1, and rounds the sum of AB and beta C once
+  // (arith/residue/integer_update.hpp); else it takes alpha = 1 and beta = 0 alone.
   static constexpr bool updates = std::is_same_v<T, double> && Limbs == 2;
 
   __device__ explicit Residues(const Source& source) : source_(source) {}
@@ -162,7 +170,7 @@ class Residues {
     });
   }
 
-  // Updates the thread's rows of column e.
+  // Sets the thread's rows of its e-th column to alpha AB + beta C; `elements` are those of C.
   __device__ void update(const TileBlock<T>& block, const std::uint8_t* residues, int e,
                          const Scalars<T>& scalars, T (&elements)[rows_each]) const {
     RemainderSum<Limbs> sums[rows_each];
@@ -179,7 +187,7 @@ class Residues {
     }
   }
 
-  // Rounds part p of the thread's rows of column e.
+  // Rounds part p of the thread's rows of its e-th column.
   __device__ void round_part(const TileBlock<T>& block, const std::uint8_t* residues, int e, int p,
                              RealOf<T> (&result)[rows_each]) const {
     RemainderSum<Limbs> sums[rows_each];
@@ -193,7 +201,7 @@ class Residues {
   const Source& source_;
 };
 
-// `blocks`: thread blocks per SM at least, as many as registers allow.
+// `blocks`: least number of thread blocks per SM, as many as registers allow.
 #define KINTSUGI_RESIDUES(name, T, limbs, blocks, Source)                                           \
   extern "C" __global__ void __launch_bounds__(block_threads, blocks)                               \
       name(const __grid_constant__ DeviceTile tile, const __grid_constant__ Source<limbs> source) { \

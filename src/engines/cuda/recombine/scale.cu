@@ -6,16 +6,15 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Scales C; a thread block takes `scaled_rows` rows of a column. `matrix` is C transposed if C's rows are
-// contiguous.
+// Multiplies C by beta. A thread block takes `scaled_rows` rows of a column.
 template <class T>
 __device__ void scale(const ScaledMatrix& matrix) {
   if (!holds(matrix.condition)) return;
   const T beta = Scalars<T>(matrix.scalars).beta;
   if (beta == T(1)) return;
   const MatrixView<T> c = view_of<T>(matrix.c, matrix.item);
-  const std::int64_t blocks = divide_up(c.rows, scaled_rows);
-  const std::int64_t first = blockIdx.x % blocks * scaled_rows + threadIdx.x;
+  const std::int64_t blocks = divide_up(c.rows, scaled_rows);                  // thread blocks per column
+  const std::int64_t first = blockIdx.x % blocks * scaled_rows + threadIdx.x;  // the thread's first row
   const std::int64_t end = std::min(c.rows, first - threadIdx.x + scaled_rows);
   for (std::int64_t i = first; i < end; i += blockDim.x) {
     T& element = c(i, blockIdx.x / blocks);

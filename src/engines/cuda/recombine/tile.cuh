@@ -19,6 +19,7 @@ __device__ inline bool holds(const DeviceCondition& condition, std::int64_t item
          __ldcg(&condition.selection[item].candidate) == condition.candidate;
 }
 
+// View of batch item `item` of a matrix.
 template <class T>
 __device__ MatrixView<T> view_of(const DeviceMatrix& matrix, std::int64_t item) {
   T* data = matrix.pointers ? static_cast<T* const*>(const_cast<void*>(matrix.data))[item]
@@ -26,6 +27,7 @@ __device__ MatrixView<T> view_of(const DeviceMatrix& matrix, std::int64_t item) 
   return {data, matrix.rows, matrix.columns, matrix.row_stride, matrix.column_stride, MemorySpace::device};
 }
 
+// View of the real vectors of an operand (base/embedding.hpp).
 template <class T>
 __device__ OperandView<T> operand_view(const DeviceSide& side) {
   const MatrixView<const T> vectors = view_of<const T>(side.matrix, side.item);
@@ -36,6 +38,7 @@ __device__ OperandView<T> operand_view(const DeviceSide& side) {
   }
 }
 
+// Scalar at the address `on_device`, or `value` if that is nullptr.
 template <class T>
 __device__ T scalar(const std::complex<double>& value, const void* on_device) {
   if (on_device != nullptr) return *static_cast<const T*>(on_device);
@@ -56,13 +59,14 @@ struct Scalars {
         beta(scalar<T>(scalars.beta, scalars.device_beta)) {}
 };
 
+// beta c, and 0 for beta = 0 even if c is NaN or infinite.
 template <class T>
 __device__ T scaled(const T& beta, const T& c) {
   return beta == T(0) ? T(0) : scaled_element(beta, c);
 }
 
-// Rows per thread, adjacent in the sums. A thread has these rows in columns_each columns (TileBlock); a warp
-// takes a column.
+// Adjacent rows per thread. The threads of a warp have all rows of a column of the thread block, and every
+// thread has its rows of several columns (TileBlock::columns_each).
 inline constexpr int rows_each = block_rows / warp_size;
 
 // A thread's elements of one column, aligned for the widest accesses.
@@ -77,7 +81,7 @@ constexpr ElementType element_type() {
   return sizeof(T) == 4 ? ElementType::f32 : ElementType::f64;
 }
 
-// Part of C that a thread block recombines.
+// Block of a tile of C that a thread block recombines. `e` counts the columns of a thread.
 template <class T>
 class TileBlock {
  public:
@@ -93,50 +97,55 @@ class TileBlock {
              .block(tile.first_row + first_row_, tile.first_column + first_column_,
                     std::min<std::int64_t>(block_rows, tile.rows - first_row_),
                     std::min<std::int64_t>(columns, tile.columns - first_column_));
-    constexpr std::int64_t elements = std::max<std::int64_t>(1, 16 / sizeof(T));
+    constexpr std::int64_t elements_of_16_bytes = std::max<std::int64_t>(1, 16 / sizeof(T));
     staged_ = c_.row_stride != 1 || c_.rows % rows_each != 0 ||
-              reinterpret_cast<std::uintptr_t>(c_.data) % 16 != 0 || c_.column_stride % elements != 0;
+              reinterpret_cast<std::uintptr_t>(c_.data) % 16 != 0 ||
+              c_.column_stride % elements_of_16_bytes != 0;
   }
 
-  // The thread's first row and its e-th column within the block.
-  __device__ static int row() { return rows_each * lane(); }
-  __device__ static int column(int e) { return warp() + block_warps * e; }
-  __device__ bool has_column(int e) const { return column(e) < static_cast<int>(c_.columns); }
-  __device__ bool has(int e) const { return row() < static_cast<int>(c_.rows) && has_column(e); }
+  // The thread's first row and its e-th column, counted from the block's first ones.
+  __device__ static int row_in_block() { return rows_each * lane(); }
+  __device__ static int column_in_block(int e) { return warp() + block_warps * e; }
+  __device__ bool has_column(int e) const { return column_in_block(e) < static_cast<int>(c_.columns); }
+  // True if the thread has an element of C in its e-th column.
+  __device__ bool has(int e) const { return row_in_block() < static_cast<int>(c_.rows) && has_column(e); }
   __device__ int rows() const { return static_cast<int>(c_.rows); }
-  __device__ std::int64_t first_row() const { return first_row_; }
+  __device__ std::int64_t first_row_in_tile() const { return first_row_; }
   // Element of C of the block's row i and the thread's e-th column.
-  __device__ T* element(int i, int e) const { return &c_(i, column(e)); }
-  // Row and column within the tile; those of the block's first element if the thread has none.
-  __device__ std::int64_t tile_row() const {
-    return first_row_ + (row() < static_cast<int>(c_.rows) ? row() : 0);
+  __device__ T* element(int i, int e) const { return &c_(i, column_in_block(e)); }
+  // The same row and column, counted from the tile's first ones; the block's first row or column if the
+  // thread's lies beyond the edge of C, so that addresses computed from them are valid.
+  __device__ std::int64_t row_in_tile() const {
+    return first_row_ + (row_in_block() < static_cast<int>(c_.rows) ? row_in_block() : 0);
   }
-  __device__ std::int64_t tile_column(int e) const {
-    return first_column_ + (column(e) < static_cast<int>(c_.columns) ? column(e) : 0);
+  __device__ std::int64_t column_in_tile(int e) const {
+    return first_column_ + (column_in_block(e) < static_cast<int>(c_.columns) ? column_in_block(e) : 0);
   }
 
-  // True if all vectors are finite and every exponent(), which is then known, is at most
-  // max_ordinary_exponent in magnitude. All threads call it together.
+  // True if the block is ordinary: all its vectors are finite, and exponent() of every element is at most
+  // max_ordinary_exponent in magnitude. Stores the scales that exponent() reads. All threads call it
+  // together.
   __device__ bool is_ordinary(const DeviceTile& tile) const {
     static_assert(block_rows + parts * columns <= block_threads);
     const auto thread = static_cast<int>(threadIdx.x);
     bool ordinary = true;
     if (thread < block_rows + parts * columns) {
-      constexpr int largest = max_ordinary_exponent / 2;
+      constexpr int max_scale = max_ordinary_exponent / 2;
       const VectorRange& range = range_of(tile, thread);
       const int scale = range.scale;
       scales()[thread] = scale;
-      ordinary = range.finite() && -largest <= scale && scale <= largest;
+      ordinary = range.finite() && -max_scale <= scale && scale <= max_scale;
     }
     return __syncthreads_and(ordinary ? 1 : 0) != 0;
   }
   // Exponent that undoes the scales of the thread's row r and part p of column e.
   __device__ int exponent(int r, int e, int p) const {
-    return -(scales()[row() + r] + scales()[block_rows + parts * column(e) + p]);
+    return -(scales()[row_in_block() + r] + scales()[block_rows + parts * column_in_block(e) + p]);
   }
 
-  // Moves elements through shared memory if the threads' accesses do not suit C's layout. All threads call
-  // begin() before the first element is read, and end() after the last one was written.
+  // read() and write() access C itself, or a copy in shared memory if the threads' accesses do not suit C's
+  // layout. begin() copies the block there if C is read, and end() copies what was written back. All threads
+  // call begin() before the first element is read, and end() after the last one was written.
   __device__ void begin(bool reads_c) const {
     if (!staged_ || !reads_c) return;
     for_each_staged([](T& staged, T& element) { staged = element; });
@@ -148,23 +157,23 @@ class TileBlock {
     for_each_staged([](T& staged, T& element) { element = staged; });
   }
   __device__ RowsOfThread<T> read(int e) const {
-    if (!staged_) return *reinterpret_cast<const RowsOfThread<T>*>(&c_(row(), column(e)));
+    if (!staged_) return *reinterpret_cast<const RowsOfThread<T>*>(&c_(row_in_block(), column_in_block(e)));
     RowsOfThread<T> elements;
 #pragma unroll
-    for (int r = 0; r < rows_each; ++r) elements.rows[r] = staging(row() + r, column(e));
+    for (int r = 0; r < rows_each; ++r) elements.rows[r] = staging(row_in_block() + r, column_in_block(e));
     return elements;
   }
   __device__ void write(int e, const RowsOfThread<T>& elements) const {
     if (!staged_) {
-      *reinterpret_cast<RowsOfThread<T>*>(&c_(row(), column(e))) = elements;
+      *reinterpret_cast<RowsOfThread<T>*>(&c_(row_in_block(), column_in_block(e))) = elements;
       return;
     }
 #pragma unroll
-    for (int r = 0; r < rows_each; ++r) staging(row() + r, column(e)) = elements.rows[r];
+    for (int r = 0; r < rows_each; ++r) staging(row_in_block() + r, column_in_block(e)) = elements.rows[r];
   }
 
-  // Calls visit(i, j, element) for all of the thread's elements, i and j in the tile, row by row: for blocks
-  // that are rare enough not to need speed.
+  // Calls visit(i, j, element) for every 32nd row of the columns of the thread's warp; i and j count from the
+  // tile's first row and column. It serves blocks that are not ordinary, which are too rare to need speed.
   template <class Visit>
   __device__ void for_each_element(const Visit& visit) const {
 #pragma unroll 1
@@ -178,22 +187,22 @@ class TileBlock {
   __device__ static int lane() { return static_cast<int>(threadIdx.x % warp_size); }
   __device__ static int warp() { return static_cast<int>(threadIdx.x / warp_size); }
 
-  // Range of a vector of the block: its rows, then the vectors of its columns; the last one again beyond the
-  // edge.
-  __device__ const VectorRange& range_of(const DeviceTile& tile, int number) const {
-    if (number < block_rows)
-      return tile.a.ranges[tile.first_row + first_row_ + std::min<std::int64_t>(number, c_.rows - 1)];
-    const std::int64_t vector = std::min<std::int64_t>(number - block_rows, parts * c_.columns - 1);
+  // Range of vector `index` of the block: first come the block's rows, then the vectors of its columns.
+  // Beyond the edge of C it is the range of the last row or the last column's last vector.
+  __device__ const VectorRange& range_of(const DeviceTile& tile, int index) const {
+    if (index < block_rows)
+      return tile.a.ranges[tile.first_row + first_row_ + std::min<std::int64_t>(index, c_.rows - 1)];
+    const std::int64_t vector = std::min<std::int64_t>(index - block_rows, parts * c_.columns - 1);
     return tile.b.ranges[parts * (tile.first_column + first_column_) + vector];
   }
-  // Scales of those vectors.
+  // Scales of the block's vectors, in the order of range_of().
   __device__ static int* scales() {
     __shared__ int all[block_rows + parts * columns];
     return all;
   }
-  // Element in shared memory, which is an array of bytes, since elements have constructors and shared memory
-  // has none. Elements that a warp accesses together are in different banks, be they the same row of all
-  // lanes, consecutive rows or one row of all columns.
+  // Element of the copy of the block in shared memory. The memory is declared as bytes, because a shared
+  // variable may not have a constructor, as elements have. Elements that a warp accesses together are in
+  // different banks: row r of each lane's rows, consecutive rows, or one row of all columns.
   __device__ static T& staging(int row, int column) {
     constexpr int group = warp_size + warp_size / rows_each;
     constexpr int size = rows_each * group + 1;
@@ -201,7 +210,8 @@ class TileBlock {
     return reinterpret_cast<T*>(bytes)[column * size + row % rows_each * group + row / rows_each];
   }
 
-  // Calls visit(staged element, element of C); lanes follow C's contiguous lines.
+  // Calls visit(staged element, element of C) for a share of the block's elements; lanes have neighbors in
+  // memory.
   template <class Visit>
   __device__ void for_each_staged(const Visit& visit) const {
     const bool by_rows = c_.column_stride < c_.row_stride;
@@ -213,10 +223,10 @@ class TileBlock {
     }
   }
 
-  MatrixView<T> c_;
-  std::int64_t first_row_;
+  MatrixView<T> c_;         // the block of C
+  std::int64_t first_row_;  // of the block in the tile
   std::int64_t first_column_;
-  bool staged_;
+  bool staged_;  // elements are read and written through shared memory
 };
 
 // Writes an element with NaN or infinities in its vectors. Not inlined, since such elements are rare.
@@ -227,14 +237,14 @@ __device__ __noinline__ void write_special_element(const DeviceTile& tile, std::
                                 beta == T(0) ? nullptr : element);
 }
 
-// Writes one element of beta C. Not inlined: a complex product of four terms is rounded once, which needs
-// registers that other elements do not.
+// Writes one element of beta C. Not inlined, because the four terms of a complex product are rounded once,
+// which needs registers that other elements do not.
 template <class T>
 __device__ __noinline__ void write_scaled_element(T beta, T* element) {
   *element = scaled(beta, *element);
 }
 
-// Writes an element without any condition on alpha, on the scales, or on special values in its vectors.
+// Writes element (i, j) of the tile for any alpha, any scales and any special values in its vectors.
 template <class T, class Recombination>
 __device__ void write_any_element(const DeviceTile& tile, const Recombination& recombination,
                                   const Scalars<T>& scalars, std::int64_t i, std::int64_t j, T* element) {
@@ -250,8 +260,9 @@ __device__ void write_any_element(const DeviceTile& tile, const Recombination& r
   }
 }
 
-// Recombines a tile. Recombination::write_block writes a block whose vectors are all ordinary, for scalars
-// that Recombination::takes accepts; write_finite writes any element whose vectors are finite.
+// Recombines a tile. Recombination::write_block writes an ordinary block (TileBlock::is_ordinary) if
+// Recombination::takes is true for the scalars; Recombination::write_finite writes any element whose vectors
+// are finite.
 template <class T, class Recombination>
 __device__ void recombine_tile(const DeviceTile& tile, const Recombination& recombination) {
   if (!holds(tile.condition)) return;

@@ -1,4 +1,4 @@
-// Recombination of one tile with power-of-two weights, special values included: the device's version of
+// Recombination of one tile with power-of-two weights, special values included. The host's counterpart is
 // src/recombine/weighted.cpp.
 #include "arith/weighted_sum.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
@@ -10,7 +10,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Recombination of sums of type Part, which is float or std::int64_t.
+// Recombination of accumulators of type Part, which is float or std::int64_t.
 template <class T, class Part>
 class Weighted {
  public:
@@ -40,44 +40,49 @@ class Weighted {
     for (int p = 0; p < parts; ++p) {
       Sum sum(sums_.smallest_exponent);
       const Part* part = data(i, j) + p * sums_.rows;
-      for (int g = 0; g < sums_.groups; ++g) sum.add(exponent(g), part[g * sums_.group_stride]);
+      for (int g = 0; g < sums_.groups; ++g) sum.add(weight_exponent(g), part[g * sums_.group_stride]);
       product[p] = times_power_of_two(sum.value(), -(row_scale + column[p].scale));
     }
     *element = element_of(product, scalars, scalars.beta == T(0) ? nullptr : element);
   }
 
  private:
+  // A weighted sum of accumulators that can be an element of an array, for which it needs a default
+  // constructor.
   struct Sum : WeightedSumOf<Part>::type {
     __device__ explicit Sum(int smallest_exponent = 0) : WeightedSumOf<Part>::type(smallest_exponent) {}
   };
 
-  // Columns of a thread that are read together, as many as registers allow.
+  // Columns of a thread whose accumulators are loaded together, as many as registers allow.
   static constexpr int columns_together =
       std::max<int>(1, (sizeof(Part) == 4 ? 4 : 2) / parts / (sizeof(T) == 16 ? 2 : 1));
   static_assert(TileBlock<T>::columns_each % columns_together == 0);
 
-  __device__ int exponent(int group) const {
+  // Exponent of the weight of a group. Where the split scaled residuals by a power of two that was fitted to
+  // the batch item's operands, the selection has it, and the weight undoes it.
+  __device__ int weight_exponent(int group) const {
     const int exponent = sums_.exponents[group];
     return exponent == fitted_exponent ? -selection_->fit.residual.residual_exponent : exponent;
   }
+  // Address of the first group's accumulator of element (i, j) of the tile, or of its real part.
   __device__ const Part* data(std::int64_t i, std::int64_t j) const {
     return static_cast<const Part*>(sums_.data) + i + parts * j * sums_.rows;
   }
 
-  // Adds up the groups of the thread's columns first, first + 1, ...
+  // Adds up all groups' accumulators of columns_together columns of the thread from `first` on.
   __device__ void add_up(const TileBlock<T>& block, int first,
                          Sum (&sums)[columns_together][parts][rows_each]) const {
     const Part* column[columns_together];
 #pragma unroll
     for (int e = 0; e < columns_together; ++e) {
-      column[e] = data(block.tile_row(), block.tile_column(first + e));
+      column[e] = data(block.row_in_tile(), block.column_in_tile(first + e));
       for (auto& part : sums[e]) {
         for (Sum& sum : part) sum = Sum(sums_.smallest_exponent);
       }
     }
 #pragma unroll 1
     for (int g = 0; g < sums_.groups; ++g) {
-      const int weight = exponent(g);
+      const int exponent = weight_exponent(g);
       RowsOfThread<Part> loaded[columns_together][parts];
 #pragma unroll
       for (int e = 0; e < columns_together; ++e) {
@@ -91,12 +96,13 @@ class Weighted {
 #pragma unroll
         for (int p = 0; p < parts; ++p) {
 #pragma unroll
-          for (int r = 0; r < rows_each; ++r) sums[e][p][r].add(weight, loaded[e][p].rows[r]);
+          for (int r = 0; r < rows_each; ++r) sums[e][p][r].add(exponent, loaded[e][p].rows[r]);
         }
       }
     }
   }
 
+  // Writes the thread's rows of its e-th column.
   __device__ static void write_column(const TileBlock<T>& block, int e, const Sum (&sums)[parts][rows_each],
                                       const Scalars<T>& scalars) {
     RowsOfThread<T> elements{};
@@ -119,6 +125,7 @@ class Weighted {
     block.write(e, elements);
   }
 
+  // Returns alpha times the product plus beta c, rounded once; c is nullptr if beta is 0.
   __device__ static T element_of(const double (&product)[parts], const Scalars<T>& scalars, const T* c) {
     if constexpr (is_complex<T>) {
       return epilogue(Complex<double>(product[0], product[1]), scalars.alpha, scalars.beta, c);
@@ -133,7 +140,7 @@ class Weighted {
 
 }  // namespace
 
-// `blocks`: thread blocks per SM at least, as many as registers allow.
+// `blocks`: least number of thread blocks per SM, as many as registers allow.
 #define KINTSUGI_WEIGHTED(name, T, Part, blocks)                                                 \
   extern "C" __global__ void __launch_bounds__(block_threads, blocks)                            \
       name(const __grid_constant__ DeviceTile tile, const __grid_constant__ WeightedSums sums) { \

@@ -8,6 +8,7 @@
 
 namespace kintsugi::core::cuda {
 
+// Recombination (elements.cuh) of sums of words, which are added exactly in `Limbs` limbs.
 template <class T, int Limbs>
 class Words {
  public:

@@ -1,4 +1,4 @@
-// Recombination of one word per vector.
+// Kernels for operands whose elements have one 52-bit word each: their sums fit in 2 limbs.
 #include "engines/cuda/recombine/words.cuh"
 
 namespace kintsugi::core::cuda {

@@ -1,4 +1,4 @@
-// Recombination of up to four words per vector, real elements.
+// Kernels for real operands whose elements have up to four 52-bit words each.
 #include "engines/cuda/recombine/words.cuh"
 
 namespace kintsugi::core::cuda {

@@ -5,6 +5,7 @@
 
 namespace kintsugi::core::cuda {
 
+// True if the number of real type T at this address, or the complex number of such parts, is zero.
 template <class T>
 __device__ bool is_zero(const void* alpha, bool complex) {
   const T* parts = static_cast<const T*>(alpha);
@@ -14,8 +15,8 @@ __device__ bool is_zero(const void* alpha, bool complex) {
 __device__ inline bool is_zero(const Alpha& alpha) {
   if (alpha.device == nullptr) return alpha.is_zero;
   const bool complex = alpha.type == ElementType::c32 || alpha.type == ElementType::c64;
-  const bool wide = alpha.type == ElementType::f64 || alpha.type == ElementType::c64;
-  return wide ? is_zero<double>(alpha.device, complex) : is_zero<float>(alpha.device, complex);
+  const bool is_fp64 = alpha.type == ElementType::f64 || alpha.type == ElementType::c64;
+  return is_fp64 ? is_zero<double>(alpha.device, complex) : is_zero<float>(alpha.device, complex);
 }
 
 }  // namespace kintsugi::core::cuda

@@ -1,15 +1,14 @@
-// alpha, which decides whether operands are read.
+// Parameter by which kernels see that alpha is zero and operands need not be read.
 #pragma once
 
 #include "engines/device.hpp"
 
 namespace kintsugi::core::cuda {
 
-// alpha in the matrices' type: in device memory, or tested on the host.
 struct Alpha {
-  const void* device = nullptr;
-  bool is_zero = false;  // of a host value
-  ElementType type = ElementType::f32;
+  const void* device = nullptr;         // address of alpha in device memory; nullptr: alpha is the host's
+  bool is_zero = false;                 // true if the host's alpha is zero
+  ElementType type = ElementType::f32;  // of alpha in device memory
 };
 
 }  // namespace kintsugi::core::cuda

@@ -9,8 +9,9 @@
 
 namespace kintsugi::core::cuda {
 
-// Magnitudes, the number of finite non-zero elements, and the sum of their biased exponents. (Magnitudes is a
-// base, so that `elements` fills its padding: messages are half as long.)
+// Magnitudes, the number of finite non-zero elements, and the sum of their biased exponents. Magnitudes is a
+// base class, so that `elements` takes the place of its padding; otherwise messages between thread blocks
+// would be twice as long.
 template <class T>
 struct MagnitudesAndExponents : Magnitudes<T> {
   using Bits = typename Magnitudes<T>::Bits;
@@ -21,25 +22,26 @@ struct MagnitudesAndExponents : Magnitudes<T> {
 
   template <int count>
   __device__ void add(const T (&x)[count]) {
-    const bool finite = Magnitudes<T>::add(x);
+    const bool all_finite = Magnitudes<T>::add(x);
 #pragma unroll
-    for (int i = 0; i < count; ++i) add_exponent(x[i], finite);
+    for (int i = 0; i < count; ++i) add_exponent(x[i], all_finite);
   }
   __device__ void add(T x) {
     Magnitudes<T>::add(x);
-    add_exponent(x, false);
+    constexpr bool is_known_finite = false;
+    add_exponent(x, is_known_finite);
   }
-  // Adds x[i] to sums[i], for elements of adjacent vectors.
+  // Adds x[i], an element of the i-th of several adjacent vectors, to sums[i].
   template <int count>
   __device__ static void add_each(MagnitudesAndExponents (&sums)[count], const T (&x)[count]) {
     Magnitudes<T> magnitudes[count];
 #pragma unroll
     for (int i = 0; i < count; ++i) magnitudes[i] = sums[i];
-    const bool finite = Magnitudes<T>::add_each(magnitudes, x);
+    const bool all_finite = Magnitudes<T>::add_each(magnitudes, x);
 #pragma unroll
     for (int i = 0; i < count; ++i) {
       static_cast<Magnitudes<T>&>(sums[i]) = magnitudes[i];
-      sums[i].add_exponent(x[i], finite);
+      sums[i].add_exponent(x[i], all_finite);
     }
   }
   __device__ void add(const MagnitudesAndExponents& other) {
@@ -48,53 +50,56 @@ struct MagnitudesAndExponents : Magnitudes<T> {
     exponents += other.exponents;
   }
 
-  // Range with number of elements and depth, if 32 bits hold the depth. For vectors with subnormal elements
-  // the depth is unknown, since biased exponents do not tell how deep those lie.
+  // Range of the vector, with its number of elements and its depth if 32 bits hold the depth. For vectors
+  // with subnormal elements the depth stays unknown, since subnormal numbers of all magnitudes have the same
+  // biased exponent.
   __device__ VectorRange range() const {
     VectorRange result = Magnitudes<T>::range();
     constexpr std::uint32_t max_elements = 1U << 24;
     const std::uint64_t depth = std::uint64_t{elements} * (this->largest >> (digits - 1)) - exponents;
-    const bool normal = elements == 0 || this->below + 1 >= Bits{1} << (digits - 1);
+    const bool normal = elements == 0 || this->smallest_minus_1 + 1 >= Bits{1} << (digits - 1);
     if (elements > max_elements || depth >= VectorRange::unknown_depth || !normal) return result;
     result.elements = static_cast<std::int32_t>(elements);
     result.depth = static_cast<std::int32_t>(depth);
     return result;
   }
 
+  // Typical exponent: the mean exponent, rounded down.
   __device__ std::int32_t typical() const {
     constexpr int lowest = std::numeric_limits<T>::min_exponent - 2;  // exponent of biased exponent 0
     return elements == 0 ? 0 : static_cast<std::int32_t>(exponents / elements) + lowest;
   }
 
  private:
-  // Zeros have exponent 0 and add nothing; where all elements are finite, two shifts suffice.
-  __device__ void add_exponent(T x, bool finite) {
+  // Adds an element's biased exponent, and 1 to the number of elements; zeros have the biased exponent 0 and
+  // do not count. `is_known_finite` spares the test for NaN and infinities, so that two shifts suffice.
+  __device__ void add_exponent(T x, bool is_known_finite) {
     const Bits magnitude = std::bit_cast<Bits>(x) & Magnitudes<T>::without_sign;
-    if (!finite && magnitude >= Magnitudes<T>::infinity) return;
+    if (!is_known_finite && magnitude >= Magnitudes<T>::infinity) return;
     exponents += magnitude >> (digits - 1);
     elements += static_cast<std::uint32_t>((magnitude + Magnitudes<T>::without_sign) >> (8 * sizeof(T) - 1));
   }
 };
 static_assert(sizeof(MagnitudesAndExponents<double>) == 32);
 
-// Sum from which a vector's range is found.
+// Sum from which the split of a kind finds a vector's range.
 template <ElementKind kind, class T>
 using RangeSum =
     std::conditional_t<kind == ElementKind::fp16_with_depth, MagnitudesAndExponents<T>, Magnitudes<T>>;
 
-// Adds up sums over the threads whose numbers differ only in the bits of `lanes`; all of them get the result.
+// Adds up sums over the lanes of a warp whose numbers differ only in `lane_bits`; all of them get the result.
 template <class T>
-__device__ void add_over_lanes(MagnitudesAndExponents<T>& sum, unsigned lanes) {
-  add_over_lanes(static_cast<Magnitudes<T>&>(sum), lanes);
+__device__ void add_over_lanes(MagnitudesAndExponents<T>& sum, unsigned lane_bits) {
+  add_over_lanes(static_cast<Magnitudes<T>&>(sum), lane_bits);
   for (unsigned lane = 1; lane < 32; lane <<= 1) {
-    if ((lanes & lane) == 0) continue;
+    if ((lane_bits & lane) == 0) continue;
     sum.exponents += __shfl_xor_sync(~0U, sum.exponents, lane);
     sum.elements += __shfl_xor_sync(~0U, sum.elements, lane);
   }
 }
-__device__ inline void add_over_lanes(NormSums& sums, unsigned lanes) {
+__device__ inline void add_over_lanes(NormSums& sums, unsigned lane_bits) {
   for (unsigned lane = 1; lane < 32; lane <<= 1) {
-    if ((lanes & lane) == 0) continue;
+    if ((lane_bits & lane) == 0) continue;
     const NormSums other{
         __shfl_xor_sync(~0U, sums.squares, lane), __shfl_xor_sync(~0U, sums.magnitudes, lane),
         __shfl_xor_sync(~0U, sums.clipped, lane), __shfl_xor_sync(~0U, sums.clipped_squares, lane)};

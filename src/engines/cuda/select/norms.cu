@@ -1,5 +1,4 @@
-// Norms of all vectors, and the figures that prove products of the integers that norms scale
-// (arith/residue/norm_proof.hpp).
+// Norms of all vectors (VectorNorm), by which residues are scaled and proved (arith/residue/norm_proof.hpp).
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/alpha.cuh"
 #include "engines/cuda/select/norm_sums.cuh"
@@ -10,6 +9,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
+// Sums of a norm, with the scaling of the elements that are added.
 struct NormSum {
   NormScaling scaling;
   NormSums sums;
@@ -22,17 +22,19 @@ struct NormSum {
   __device__ void add(const NormSum& other) { sums.add(other.sums); }
 };
 
+// Task of sum_vectors() that finds norms.
 struct NormOfVector {
   const RangesTask& task;
 
+  // Index of the vector in the arrays of ranges and norms.
   __device__ std::int64_t index_of(std::int64_t vector) const {
     return item_of_block() * task.matrix.vectors() + vector;
   }
   __device__ NormSum begin(std::int64_t vector) const {
     return {norm_scaling(task.ranges[index_of(vector)], task.norms[index_of(vector)].typical), {}};
   }
-  __device__ static void add_over_lanes(NormSum& sum, unsigned lanes) {
-    cuda::add_over_lanes(sum.sums, lanes);
+  __device__ static void add_over_lanes(NormSum& sum, unsigned lane_bits) {
+    cuda::add_over_lanes(sum.sums, lane_bits);
   }
   __device__ void end(std::int64_t vector, const NormSum& sum) const {
     VectorNorm& norm = task.norms[index_of(vector)];
@@ -46,15 +48,16 @@ extern "C" __global__ void __launch_bounds__(ranges_threads)
     find_norms(const __grid_constant__ RangesTasks tasks) {
   begin_dependent_kernel();
   if (is_zero(tasks.alpha)) return;
-  const bool second = blockIdx.x >= tasks.task[0].blocks;
-  const RangesTask& task = tasks.task[second ? 1 : 0];
-  const std::int64_t first = (blockIdx.x - (second ? tasks.task[0].blocks : 0)) * ranges_vectors;
+  const bool is_of_second_task = blockIdx.x >= tasks.task[0].blocks;
+  const RangesTask& task = tasks.task[is_of_second_task ? 1 : 0];
+  const std::int64_t block = blockIdx.x - (is_of_second_task ? tasks.task[0].blocks : 0);  // within the task
+  const std::int64_t first_vector = block * ranges_vectors;
   const std::int64_t item = task.item + item_of_block();
-  const bool wide = task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;
-  if (wide) {
-    sum_vectors<double>(task.matrix, item, first, NormOfVector{task});
+  const bool is_fp64 = task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;
+  if (is_fp64) {
+    sum_vectors<double>(task.matrix, item, first_vector, NormOfVector{task});
   } else {
-    sum_vectors<float>(task.matrix, item, first, NormOfVector{task});
+    sum_vectors<float>(task.matrix, item, first_vector, NormOfVector{task});
   }
 }
 

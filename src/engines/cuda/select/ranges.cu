@@ -1,4 +1,4 @@
-// Exponents and flags of all vectors, for the selection of a candidate.
+// Ranges of all vectors, for the selection of a candidate.
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/alpha.cuh"
@@ -18,7 +18,9 @@ struct RangeOfVector {
   using Sum = std::conditional_t<sizeof(T) == 4, MagnitudesAndExponents<T>, Magnitudes<T>>;
 
   __device__ Sum begin(std::int64_t) const { return {}; }
-  __device__ static void add_over_lanes(Sum& sum, unsigned lanes) { cuda::add_over_lanes(sum, lanes); }
+  __device__ static void add_over_lanes(Sum& sum, unsigned lane_bits) {
+    cuda::add_over_lanes(sum, lane_bits);
+  }
   __device__ void end(std::int64_t vector, const Sum& sum) const {
     task.ranges[item_of_block() * task.matrix.vectors() + vector] = sum.range();
   }
@@ -30,8 +32,8 @@ struct RangeAndExponentOfVector {
   const RangesTask& task;
 
   __device__ MagnitudesAndExponents<T> begin(std::int64_t) const { return {}; }
-  __device__ static void add_over_lanes(MagnitudesAndExponents<T>& sum, unsigned lanes) {
-    cuda::add_over_lanes(sum, lanes);
+  __device__ static void add_over_lanes(MagnitudesAndExponents<T>& sum, unsigned lane_bits) {
+    cuda::add_over_lanes(sum, lane_bits);
   }
   __device__ void end(std::int64_t vector, const MagnitudesAndExponents<T>& sum) const {
     task.ranges[item_of_block() * task.matrix.vectors() + vector] = sum.range();
@@ -39,13 +41,14 @@ struct RangeAndExponentOfVector {
   }
 };
 
+// Finds the ranges of the vectors of a thread block.
 template <class T>
-__device__ void find_ranges_of(const RangesTask& task, std::int64_t first) {
+__device__ void find_ranges_of(const RangesTask& task, std::int64_t first_vector) {
   const std::int64_t item = task.item + item_of_block();
   if (task.norms == nullptr) {
-    sum_vectors<T>(task.matrix, item, first, RangeOfVector<T>{task});
+    sum_vectors<T>(task.matrix, item, first_vector, RangeOfVector<T>{task});
   } else {
-    sum_vectors<T>(task.matrix, item, first, RangeAndExponentOfVector<T>{task});
+    sum_vectors<T>(task.matrix, item, first_vector, RangeAndExponentOfVector<T>{task});
   }
 }
 
@@ -55,14 +58,15 @@ extern "C" __global__ void __launch_bounds__(ranges_threads)
     find_ranges(const __grid_constant__ RangesTasks tasks) {
   begin_dependent_kernel();
   if (is_zero(tasks.alpha)) return;
-  const bool second = blockIdx.x >= tasks.task[0].blocks;
-  const RangesTask& task = tasks.task[second ? 1 : 0];
-  const std::int64_t first = (blockIdx.x - (second ? tasks.task[0].blocks : 0)) * ranges_vectors;
-  const bool wide = task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;
-  if (wide) {
-    find_ranges_of<double>(task, first);
+  const bool is_of_second_task = blockIdx.x >= tasks.task[0].blocks;
+  const RangesTask& task = tasks.task[is_of_second_task ? 1 : 0];
+  const std::int64_t block = blockIdx.x - (is_of_second_task ? tasks.task[0].blocks : 0);  // within the task
+  const std::int64_t first_vector = block * ranges_vectors;
+  const bool is_fp64 = task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;
+  if (is_fp64) {
+    find_ranges_of<double>(task, first_vector);
   } else {
-    find_ranges_of<float>(task, first);
+    find_ranges_of<float>(task, first_vector);
   }
 }
 

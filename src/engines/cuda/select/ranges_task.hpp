@@ -1,4 +1,4 @@
-// Parameters of the kernels of ranges, norms and selection.
+// Parameters of the kernels that find ranges and norms, summarize ranges and select a candidate.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct RangesTask {
   DeviceMatrix matrix;
   std::int64_t item = 0;
   VectorRange* ranges = nullptr;
-  VectorNorm* norms = nullptr;  // nullptr: the kernel of ranges finds no typical exponents
-  std::int64_t blocks = 0;      // thread blocks
+  VectorNorm* norms = nullptr;  // nullptr: find_ranges finds no typical exponents
+  std::int64_t blocks = 0;      // thread blocks of one item
 };
 
 // The grid's first extent has the thread blocks of the first operand, then those of the second.
@@ -24,11 +24,11 @@ struct RangesTasks {
   Alpha alpha;
 };
 
-// Parameters of summarize_ranges. Thread blocks (x, y) have parts of the vectors of batch item y.
+// Parameters of summarize_ranges. Thread block (x, y) reads the x-th part of the ranges of batch item y.
 struct SummaryTask {
   const VectorRange* ranges = nullptr;
   std::int64_t vectors = 0;
-  std::int64_t vectors_per_block = 0;  // vectors per thread block
+  std::int64_t vectors_per_block = 0;
   MergedSummary* summaries = nullptr;
 };
 
@@ -36,7 +36,7 @@ struct SummaryTask {
 struct SelectionTask {
   const VectorRange* ranges[2] = {};
   const VectorNorm* norms[2] = {};
-  const MergedSummary* summaries[2] = {};  // nullptr: found from the ranges
+  const MergedSummary* summaries[2] = {};  // nullptr: the kernel summarizes the ranges itself
   std::int64_t vectors[2] = {};
   std::int64_t length = 0;  // elements of each vector
   bool is_shared[2] = {};   // true if all items have the same ranges
@@ -46,8 +46,9 @@ struct SelectionTask {
   DeviceReporting reporting;
 };
 
-inline constexpr std::int64_t ranges_vectors = 16;  // vectors per thread block
+// Vectors and threads per thread block of the kernels that find ranges and norms.
+inline constexpr std::int64_t ranges_vectors = 16;
 inline constexpr std::int64_t ranges_threads = 256;
-inline constexpr std::int64_t selection_threads = 512;
+inline constexpr std::int64_t selection_threads = 512;  // per thread block of the other kernels
 
 }  // namespace kintsugi::core::cuda

@@ -5,11 +5,13 @@
 
 namespace kintsugi::core::cuda {
 
-__device__ inline void count(std::int64_t& counter, std::int64_t number = 1) {
-  atomicAdd(reinterpret_cast<unsigned long long*>(&counter), static_cast<unsigned long long>(number));
+// Adds to a counter of the report atomically.
+__device__ inline void count(std::int64_t& counter, std::int64_t increment = 1) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(&counter), static_cast<unsigned long long>(increment));
 }
 
-// Adds a selection atomically: calls in several streams may add to one report.
+// Adds a batch item's selection to the report atomically, because calls in several streams may add to one
+// report.
 __device__ inline void add_to_report(DeviceReport& report, const DeviceSelection& selection) {
   switch (selection.candidate) {
     case DeviceSelection::scaled: count(report.scaled); return;

@@ -1,4 +1,4 @@
-// Rounding-error bounds of all vectors: the device's version of src/split/rounding_bounds.cpp.
+// Rounding-error bounds of all vectors. The host's counterpart is src/split/rounding_bounds.cpp.
 #include "arith/residue/residue.hpp"
 #include "arith/rounding_bound.hpp"
 #include "engines/cuda/select/rounding_bounds_task.hpp"
@@ -8,6 +8,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
+// Rounding-error bound of a part of a vector (RoundingBound), with the factors of the vector's scale.
 struct RoundingBoundSum {
   TwoFactors factors;
   double inexact = 0;
@@ -32,18 +33,19 @@ struct RoundingBoundSum {
   }
 };
 
+// Task of sum_vectors() that finds rounding-error bounds.
 struct RoundingBoundOfVector {
   const RoundingBoundsTask& task;
 
   // Empty sum, with the scale that the split will set for the vector.
   __device__ RoundingBoundSum begin(std::int64_t vector) const {
     const VectorRange& range = task.ranges[vector];
-    const bool zero = (range.flags & VectorRange::all_zero) != 0;
-    return {two_factors(zero ? 0 : task.top_exponent - range.largest)};
+    const bool is_zero = (range.flags & VectorRange::all_zero) != 0;
+    return {two_factors(is_zero ? 0 : task.top_exponent - range.largest)};
   }
-  __device__ static void add_over_lanes(RoundingBoundSum& sum, unsigned lanes) {
+  __device__ static void add_over_lanes(RoundingBoundSum& sum, unsigned lane_bits) {
     for (unsigned lane = 1; lane < 32; lane <<= 1) {
-      if ((lanes & lane) == 0) continue;
+      if ((lane_bits & lane) == 0) continue;
       sum.inexact += __shfl_xor_sync(~0U, sum.inexact, lane);
       sum.magnitudes += __shfl_xor_sync(~0U, sum.magnitudes, lane);
     }
@@ -59,14 +61,15 @@ extern "C" __global__ void __launch_bounds__(ranges_threads)
     find_rounding_bounds(const __grid_constant__ RoundingBoundsTasks tasks) {
   const DeviceCondition& condition = tasks.condition;
   if (condition.selection != nullptr && condition.selection->candidate != condition.candidate) return;
-  const bool second = blockIdx.x >= tasks.task[0].blocks;
-  const RoundingBoundsTask& task = tasks.task[second ? 1 : 0];
-  const std::int64_t first = task.first + (blockIdx.x - (second ? tasks.task[0].blocks : 0)) * ranges_vectors;
-  const bool wide = task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;
-  if (wide) {
-    sum_vectors<double>(task.matrix, task.item, first, RoundingBoundOfVector{task});
+  const bool is_of_second_task = blockIdx.x >= tasks.task[0].blocks;
+  const RoundingBoundsTask& task = tasks.task[is_of_second_task ? 1 : 0];
+  const std::int64_t block = blockIdx.x - (is_of_second_task ? tasks.task[0].blocks : 0);  // within the task
+  const std::int64_t first_vector = task.first + block * ranges_vectors;
+  const bool is_fp64 = task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;
+  if (is_fp64) {
+    sum_vectors<double>(task.matrix, task.item, first_vector, RoundingBoundOfVector{task});
   } else {
-    sum_vectors<float>(task.matrix, task.item, first, RoundingBoundOfVector{task});
+    sum_vectors<float>(task.matrix, task.item, first_vector, RoundingBoundOfVector{task});
   }
 }
 

@@ -1,4 +1,4 @@
-// Parameters of the kernel of rounding-error bounds.
+// Parameters of the kernel that finds rounding-error bounds.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct RoundingBoundsTask {
   int top_exponent = 0;                 // exponent of the largest integer to which elements are scaled
   RoundingBound* bounds = nullptr;      // of all vectors of the operand
   std::int64_t first = 0;               // first vector whose bounds are found
-  std::int64_t blocks = 0;  // thread blocks for the operand's vectors, ranges_vectors of them each
+  std::int64_t blocks = 0;              // thread blocks, each of which has ranges_vectors vectors
 };
 
 // The grid has the thread blocks of the first operand, then those of the second.

@@ -14,6 +14,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
+// Parameters for the items of the side from `first_item` on.
 RangesTask ranges_task(const DeviceSide& side, std::int64_t first_item) {
   const std::int64_t vectors = side.matrix.vectors();
   return {side.matrix, side.item + first_item, side.ranges + first_item * vectors,
@@ -46,39 +47,43 @@ void launch_ranges(const KernelName& kernel, const Queue& queue, const DeviceSid
 const KernelName ranges_kernel{"ranges", "find_ranges", waits_for_grid_dependency};
 const KernelName norms_kernel{"norms", "find_norms", waits_for_grid_dependency};
 
-enum class Found : std::uint8_t { ranges, norms };
+// Quantity that is found for each vector.
+enum class Quantity : std::uint8_t { ranges, norms };
 
-void find_of_equal_items(Found found, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
-                         const Alpha& alpha) {
+// Finds it for sides with equally many items, by parts if vectors are long.
+void find_together(Quantity quantity, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+                   const Alpha& alpha) {
   if (!has_long_vectors(a, b))
-    return launch_ranges(found == Found::ranges ? ranges_kernel : norms_kernel, queue, a, b, alpha);
-  const std::array sides{VectorsOfSide{a, 0, a.matrix.vectors(), true},
-                         VectorsOfSide{b, 0, b.matrix.vectors(), true}};
-  if (found == Found::ranges) return find_ranges_by_parts(queue, sides, alpha);
-  find_norms_by_parts(queue, sides, alpha, {});
+    return launch_ranges(quantity == Quantity::ranges ? ranges_kernel : norms_kernel, queue, a, b, alpha);
+  const std::array sides{VectorsOfSide{.side = a, .vectors = a.matrix.vectors(), .finds_depth = true},
+                         VectorsOfSide{.side = b, .vectors = b.matrix.vectors(), .finds_depth = true}};
+  if (quantity == Quantity::ranges) return find_ranges_by_parts(queue, sides, alpha);
+  const NormFindings no_findings{};
+  find_norms_by_parts(queue, sides, alpha, no_findings);
 }
 
-void find_of_sides(Found found, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
-                   const DeviceScalars& scalars) {
+// Finds it for any two sides.
+void find(Quantity quantity, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+          const DeviceScalars& scalars) {
   const Alpha alpha = alpha_of(scalars, a, b);
-  if (a.items == b.items) return find_of_equal_items(found, queue, a, b, alpha);
-  for (const DeviceSide& side : {a, b}) find_of_equal_items(found, queue, side, no_side(side.items), alpha);
+  if (a.items == b.items) return find_together(quantity, queue, a, b, alpha);
+  for (const DeviceSide& side : {a, b}) find_together(quantity, queue, side, no_side(side.items), alpha);
 }
 
 }  // namespace
 
-// A side whose ranges are known already is empty.
+// alpha has the type of either side; a side whose ranges are known already is empty and has no type.
 Alpha alpha_of(const DeviceScalars& scalars, const DeviceSide& a, const DeviceSide& b) {
   const DeviceSide& side = a.ranges != nullptr ? a : b;
   return {scalars.device_alpha, scalars.alpha == 0.0, side.matrix.type};
 }
 
 void find_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars) {
-  find_of_sides(Found::ranges, queue, a, b, scalars);
+  find(Quantity::ranges, queue, a, b, scalars);
 }
 
 void find_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars) {
-  find_of_sides(Found::norms, queue, a, b, scalars);
+  find(Quantity::norms, queue, a, b, scalars);
 }
 
 void find_rounding_bounds(const Queue& queue, const DeviceRoundingBounds& a, const DeviceRoundingBounds& b,

@@ -1,4 +1,5 @@
-// Selection of a candidate by ranges, by one thread block of `threads` threads for a batch item.
+// Selection of a batch item's candidate by one thread block of `threads` threads, from the ranges of the
+// item's vectors.
 #pragma once
 
 #include <climits>
@@ -12,14 +13,14 @@ namespace kintsugi::core::cuda {
 inline constexpr int range_ints = sizeof(VectorRange) / sizeof(int);
 static_assert(sizeof(VectorRange) % sizeof(int) == 0);
 
-// RangeExtremes of the ranges seen so far; `largest` stays INT_MIN while all vectors are zero.
+// Extremes of the ranges that a thread has read so far; `largest` stays INT_MIN while all vectors are zero.
 struct RangeExtremes {
-  std::int32_t dynamic_range;
-  std::int32_t largest;
-  std::int32_t smallest;
-  bool finite;
-  std::int32_t elements;
-  std::int32_t depth;
+  std::int32_t dynamic_range;  // largest
+  std::int32_t largest;        // largest exponent
+  std::int32_t smallest;       // smallest exponent
+  bool finite;                 // true if no vector has NaN or infinities
+  std::int32_t elements;       // least number of non-zero elements of a vector
+  std::int32_t depth;          // largest
 
   __device__ static RangeExtremes none() { return {0, INT_MIN, INT_MAX, true, INT_MAX, 0}; }
 
@@ -47,13 +48,13 @@ struct RangeExtremes {
   }
 };
 
-inline constexpr int ranges_per_load = 64;  // ranges that a warp loads together
-inline constexpr int loads_in_flight = 4;   // such loads in flight at the same time
-using LoadedRanges = int[ranges_per_load * range_ints / 32];
+inline constexpr int ranges_per_load = 64;                    // ranges that a warp loads together
+inline constexpr int loads_in_flight = 4;                     // such loads in flight at the same time
+using LoadedRanges = int[ranges_per_load * range_ints / 32];  // a lane's share of such a load
 
-// Loads up to `ranges_per_load` ranges so that neighboring lanes load neighboring ints: a range is longer
-// than one access, and with a lane for each range every sector would be fetched once per int. Bypasses L1,
-// which may hold lines of an earlier call where this kernel did not wait for that call.
+// Loads up to `ranges_per_load` ranges. Neighboring lanes load neighboring ints, because a range is longer
+// than one access: with a lane for each range every sector would be fetched once for each of its ints.
+// Bypasses L1, which may hold lines of an earlier call if this kernel did not wait for that call.
 __device__ inline void load_ranges(const VectorRange* ranges, std::int64_t count, LoadedRanges& loaded) {
   const int* source = reinterpret_cast<const int*>(ranges);
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -63,7 +64,7 @@ __device__ inline void load_ranges(const VectorRange* ranges, std::int64_t count
   }
 }
 
-// Shared memory of a thread block that summarizes ranges.
+// Shared memory of a thread block that summarizes ranges: what each warp has loaded and found.
 template <int threads>
 struct RangeStaging {
   static constexpr int warps = threads / 32;
@@ -72,7 +73,8 @@ struct RangeStaging {
   RangeExtremes extremes[warps];
 };
 
-// Adds the loaded ranges to `extremes`; the warp's shared memory turns ints by lane into ranges by lane.
+// Adds the loaded ranges to `extremes`. They go through the warp's shared memory, after which each lane has
+// whole ranges in place of single ints.
 __device__ inline void add_ranges(const LoadedRanges& loaded, std::int64_t count,
                                   int (&shared)[ranges_per_load * range_ints], RangeExtremes& extremes) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -87,8 +89,9 @@ __device__ inline void add_ranges(const LoadedRanges& loaded, std::int64_t count
   }
 }
 
-// Finds the extremes of the ranges of one operand, or of two operands. For two, each half of the warps calls
-// this with the ranges of one of them. The result is complete in thread 0.
+// Finds the extremes of the ranges of one operand (sides = 1) or of two operands. With two operands, the
+// first half of the warps calls it with the ranges of one and the second half with those of the other. The
+// result is complete in thread 0.
 template <int threads, int sides>
 __device__ void extremes_by_block(const VectorRange* ranges, std::int64_t vectors,
                                   RangeStaging<threads>& staging, RangeExtremes (&found)[sides]) {
@@ -121,25 +124,26 @@ __device__ void extremes_by_block(const VectorRange* ranges, std::int64_t vector
   }
 }
 
-// Added to largest exponents, and reduced by smallest ones, so that merged words are positive and only grow.
+// Bias of exponents in a MergedSummary: it is added to the largest exponent, and the smallest one is
+// subtracted from it, so that merged words are positive and only grow.
 inline constexpr std::int32_t exponent_bias = 1 << 20;
 
-// Merges extremes into a summary that other thread blocks merge theirs into.
+// Merges extremes into a summary, atomically, because other thread blocks merge theirs into it too.
 __device__ inline void merge(MergedSummary* summary, const RangeExtremes& extremes) {
   const bool is_zero = extremes.largest == INT_MIN;
-  const MergedSummary own{
+  const MergedSummary merged{
       .dynamic_range = static_cast<std::uint32_t>(extremes.dynamic_range),
       .biased_largest = static_cast<std::uint32_t>(is_zero ? 0 : exponent_bias + extremes.largest),
       .biased_smallest = static_cast<std::uint32_t>(is_zero ? 0 : exponent_bias - extremes.smallest),
       .has_special = extremes.finite ? 0U : 1U,
       .elements_below_max = static_cast<std::uint32_t>(INT_MAX - extremes.elements),
       .depth = static_cast<std::uint32_t>(extremes.depth)};
-  atomicMax(&summary->dynamic_range, own.dynamic_range);
-  atomicMax(&summary->biased_largest, own.biased_largest);
-  atomicMax(&summary->biased_smallest, own.biased_smallest);
-  atomicMax(&summary->has_special, own.has_special);
-  atomicMax(&summary->elements_below_max, own.elements_below_max);
-  atomicMax(&summary->depth, own.depth);
+  atomicMax(&summary->dynamic_range, merged.dynamic_range);
+  atomicMax(&summary->biased_largest, merged.biased_largest);
+  atomicMax(&summary->biased_smallest, merged.biased_smallest);
+  atomicMax(&summary->has_special, merged.has_special);
+  atomicMax(&summary->elements_below_max, merged.elements_below_max);
+  atomicMax(&summary->depth, merged.depth);
 }
 
 // Loads a summary, bypassing L1 as load_ranges() does.
@@ -169,22 +173,23 @@ template <int threads>
 __device__ void summarize_sides(const SelectionTask& task, std::int64_t item, RangeStaging<threads>& staging,
                                 DeviceSelection& selection) {
   const auto item_of = [&](int side) { return task.is_shared[side] ? 0 : item; };
-  RangeSummary known[2];
+  RangeSummary known[2];  // summaries that were made before
 #pragma unroll
   for (int side = 0; side < 2; ++side) {
     if (threadIdx.x == 0 && task.summaries[side] != nullptr)
       known[side] = load(task.summaries[side] + item_of(side));
   }
-  const int own = static_cast<int>(threadIdx.x) / (threads / 2);  // side of the thread's half of the block
+  const int side_of_thread = static_cast<int>(threadIdx.x) / (threads / 2);
   RangeExtremes found[2];
-  extremes_by_block<threads>(task.ranges[own] + item_of(own) * task.vectors[own],
-                             task.summaries[own] == nullptr ? task.vectors[own] : 0, staging, found);
+  extremes_by_block<threads>(
+      task.ranges[side_of_thread] + item_of(side_of_thread) * task.vectors[side_of_thread],
+      task.summaries[side_of_thread] == nullptr ? task.vectors[side_of_thread] : 0, staging, found);
   selection.a = task.summaries[0] == nullptr ? found[0].summary() : known[0];
   selection.b = task.summaries[1] == nullptr ? found[1].summary() : known[1];
 }
 
-// Returns the first candidate that is accepted. Bit i of `proved` is set if norms prove all elements of C for
-// candidate i.
+// Returns the first candidate that accepts the operands, or DeviceSelection::none. Bit i of `proved` is set
+// if norms prove all elements of C for candidate i.
 __device__ inline std::int32_t first_candidate(const DeviceCandidates& candidates, const RangeSummary& a,
                                                const RangeSummary& b, std::int64_t k, unsigned proved) {
   for (int candidate = 0; candidate < candidates.count; ++candidate) {
@@ -194,8 +199,8 @@ __device__ inline std::int32_t first_candidate(const DeviceCandidates& candidate
   return DeviceSelection::none;
 }
 
-// Sets the item's candidate and summaries, which are complete in thread 0. proved() returns the candidates
-// that norms prove, as first_candidate() takes them.
+// Sets the selection's candidate and summaries, which are complete in thread 0. proved() returns the bits of
+// the candidates that norms prove (first_candidate); all threads call it together.
 template <int threads, class Proved>
 __device__ void select_by_block(const SelectionTask& task, std::int64_t item, RangeStaging<threads>& staging,
                                 DeviceSelection& selection, const Proved& proved) {
@@ -207,6 +212,7 @@ __device__ void select_by_block(const SelectionTask& task, std::int64_t item, Ra
   selection.candidate = first_candidate(task.candidates, selection.a, selection.b, task.length, proved());
 }
 
+// Adds the selection to the report; `fits`: the item's residuals were fitted. One thread calls it.
 __device__ inline void report(const DeviceReporting& reporting, const DeviceSelection& selection, bool fits) {
   DeviceReport& report = *reporting.report;
   if (reporting.begins) report = {};

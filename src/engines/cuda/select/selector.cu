@@ -1,4 +1,5 @@
-// Selection of a candidate on the device, where the ranges are.
+// Kernels that select the candidate of each batch item on the device, so that the host need not wait for the
+// ranges.
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/select_by_block.cuh"
 
@@ -10,6 +11,7 @@ constexpr int warps = selection_threads / 32;
 
 using NormsOfSide = NormExtremes<DeviceReport::max_candidates>;
 
+// Combines the lanes' extremes; all lanes get the result.
 __device__ void max_over_warp(NormsOfSide& extremes) {
   const auto max_over_lanes = [](double& x) {
     for (int lane = 1; lane < 32; lane <<= 1) x = max(x, __shfl_xor_sync(~0U, x, lane));
@@ -19,7 +21,7 @@ __device__ void max_over_warp(NormsOfSide& extremes) {
   max_over_lanes(extremes.spread);
 }
 
-// RangeExtremes of one operand's norms under the scales of all candidates, complete in thread 0.
+// Extremes of one operand's norms under the scales of all candidates, complete in thread 0.
 __device__ NormsOfSide norm_extremes_by_block(const SelectionTask& task, int side, std::int64_t item) {
   constexpr int candidates = DeviceReport::max_candidates;
   __shared__ double warp_extremes[warps][candidates + 2];
@@ -36,7 +38,7 @@ __device__ NormsOfSide norm_extremes_by_block(const SelectionTask& task, int sid
     extremes.add(norm, tops, task.candidates.coefficient);
   }
   max_over_warp(extremes);
-  __syncthreads();  // no thread reads warp_extremes any more
+  __syncthreads();  // no thread reads the other operand's warp_extremes any more
   if (threadIdx.x % 32 == 0) {
     double* target = warp_extremes[threadIdx.x / 32];
     for (int c = 0; c < candidates; ++c) target[c] = extremes.grid[c];
@@ -54,6 +56,7 @@ __device__ NormsOfSide norm_extremes_by_block(const SelectionTask& task, int sid
   return extremes;
 }
 
+// Returns a bit for each candidate that norms prove, complete in thread 0.
 __device__ unsigned proved_candidates(const SelectionTask& task, std::int64_t item) {
   const NormsOfSide a = norm_extremes_by_block(task, 0, item);
   const NormsOfSide b = norm_extremes_by_block(task, 1, item);
@@ -64,6 +67,7 @@ __device__ unsigned proved_candidates(const SelectionTask& task, std::int64_t it
   return proved;
 }
 
+// Fit of the residuals to the item's largest exponent.
 __device__ DeviceFit fit_of(const DeviceCandidates& candidates, const DeviceSelection& selection) {
   DeviceFit fit;
   fit.residual = fit_residual(candidates.format, candidates.residual_exponent,
@@ -72,6 +76,7 @@ __device__ DeviceFit fit_of(const DeviceCandidates& candidates, const DeviceSele
   return fit;
 }
 
+// Selects the candidate of the thread block's batch item, reports it and stores it.
 template <bool by_norms>
 __device__ void select(const SelectionTask& task) {
   const DeviceReporting& reporting = task.reporting;
@@ -86,8 +91,9 @@ __device__ void select(const SelectionTask& task) {
   if (fits) selection.fit = fit_of(task.candidates, selection);
   task.selection[blockIdx.x] = selection;
   if (reporting.report != nullptr) report(reporting, selection, fits);
-  if (reporting.overlaps_products)
-    grid_dependency_wait();  // kernels that wait for this one then wait for the products too
+  // This kernel may have overlapped the products. It ends after them, so that kernels which wait for this one
+  // wait for the products too.
+  if (reporting.overlaps_products) grid_dependency_wait();
 }
 
 }  // namespace
@@ -95,21 +101,22 @@ __device__ void select(const SelectionTask& task) {
 extern "C" __global__ void __launch_bounds__(selection_threads)
     summarize_ranges(const __grid_constant__ SummaryTask task) {
   __shared__ RangeStaging<selection_threads> staging;
-  const std::int64_t first = blockIdx.x * task.vectors_per_block;
+  const std::int64_t first_vector = blockIdx.x * task.vectors_per_block;
+  const std::int64_t vectors = min(task.vectors_per_block, task.vectors - first_vector);
   RangeExtremes extremes[1];
-  extremes_by_block<selection_threads>(task.ranges + blockIdx.y * task.vectors + first,
-                                       min(task.vectors_per_block, task.vectors - first), staging, extremes);
+  extremes_by_block<selection_threads>(task.ranges + blockIdx.y * task.vectors + first_vector, vectors,
+                                       staging, extremes);
   if (threadIdx.x == 0) merge(task.summaries + blockIdx.y, extremes[0]);
 }
 
 extern "C" __global__ void __launch_bounds__(selection_threads)
     select_candidate(const __grid_constant__ SelectionTask task) {
-  select<false>(task);
+  select</*by_norms=*/false>(task);
 }
 
 extern "C" __global__ void __launch_bounds__(selection_threads)
     select_candidate_by_norms(const __grid_constant__ SelectionTask task) {
-  select<true>(task);
+  select</*by_norms=*/true>(task);
 }
 
 }  // namespace kintsugi::core::cuda

@@ -1,4 +1,10 @@
 // Sums over each vector of an operand, in either memory layout.
+//
+// The template parameter Task says what is summed. It has - begin(v), the empty sum to which a thread adds
+// elements of vector v; its type has add(x) for several elements and
+//   add(sum) for another sum;
+// - add_over_lanes(sum, lane_bits), which adds sums over the lanes whose numbers differ only in these bits;
+// - end(v, sum), which gets the sum over all of vector v.
 #pragma once
 
 #include "engines/cuda/common/operands.cuh"
@@ -6,8 +12,8 @@
 
 namespace kintsugi::core::cuda {
 
-// A vector read in memory order. For complex elements its numbers are those of the embedding's vector, in
-// another order.
+// A real vector of an operand, read in memory order. For complex elements it has the numbers of the
+// embedding's vector (base/embedding.hpp) in another order.
 template <class T>
 struct Line {
   const T* start;
@@ -15,6 +21,7 @@ struct Line {
   bool complex;
   bool negated;  // imaginary parts change their sign
 
+  // p-th number of the vector.
   __device__ T element(std::int64_t p) const {
     if (!complex) return __ldg(start + p * stride);
     const T part = __ldg(start + (p >> 1) * stride + (p & 1));
@@ -22,16 +29,24 @@ struct Line {
   }
 };
 
+// Vector `vector` of a batch item's operand.
 template <class T>
 __device__ Line<T> line_of(const DeviceMatrix& matrix, std::int64_t item, std::int64_t vector) {
-  if (!matrix.complex())
-    return {matrix_start<T>(matrix, item) + vector * matrix.row_stride, matrix.column_stride, false, false};
+  if (!matrix.complex()) {
+    return {.start = matrix_start<T>(matrix, item) + vector * matrix.row_stride,
+            .stride = matrix.column_stride,
+            .complex = false,
+            .negated = false};
+  }
   const auto* start = reinterpret_cast<const T*>(matrix_start<std::complex<T>>(matrix, item));
   const std::int64_t row = matrix.right ? vector >> 1 : vector;
-  // A column of B gives two vectors. The even one, for the real parts of C, has -im b; conjugation changes
-  // the sign of either.
-  const bool even = matrix.right && (vector & 1) == 0;
-  return {start + 2 * row * matrix.row_stride, 2 * matrix.column_stride, true, matrix.conjugated != even};
+  // A column of B gives two vectors. The even one, which gives the real parts of C, has -im b, the odd one im
+  // b. Conjugation changes both signs.
+  const bool gives_real_part = matrix.right && (vector & 1) == 0;
+  return {.start = start + 2 * row * matrix.row_stride,
+          .stride = 2 * matrix.column_stride,
+          .complex = true,
+          .negated = matrix.conjugated != gives_real_part};
 }
 
 namespace vector_detail {
@@ -54,19 +69,19 @@ __device__ void add_elements(const Line<T>& line, std::int64_t first, std::int64
   }
 }
 
-// Sums with one warp per vector.
+// Sums vectors whose elements are adjacent in memory, each by a warp.
 template <class T, class Task>
 __device__ void sum_along_k(const DeviceMatrix& matrix, std::int64_t item, std::int64_t first,
                             const Task& task) {
   for (int v = threadIdx.x / 32; v < ranges_vectors && first + v < matrix.vectors(); v += warps) {
     auto sum = task.begin(first + v);
     add_elements(line_of<T>(matrix, item, first + v), threadIdx.x % 32, 32, matrix.length(), sum);
-    task.add_over_lanes(sum, 31);
+    task.add_over_lanes(sum, all_lane_bits);
     if (threadIdx.x % 32 == 0) task.end(first + v, sum);
   }
 }
 
-// Sums with neighboring threads on neighboring vectors.
+// Sums vectors that are adjacent in memory: neighboring threads have neighboring vectors.
 template <class T, class Task>
 __device__ void sum_across(const DeviceMatrix& matrix, std::int64_t item, std::int64_t first,
                            const Task& task) {
@@ -79,7 +94,7 @@ __device__ void sum_across(const DeviceMatrix& matrix, std::int64_t item, std::i
     add_elements(line_of<T>(matrix, item, first + v), threadIdx.x / ranges_vectors,
                  ranges_threads / ranges_vectors, matrix.length(), sum);
   }
-  task.add_over_lanes(sum, 31 & ~(ranges_vectors - 1));
+  task.add_over_lanes(sum, all_lane_bits & ~(ranges_vectors - 1));  // lanes that have the same vector
   if (threadIdx.x % 32 < ranges_vectors) warp_sums[threadIdx.x / 32][v] = sum;
   __syncthreads();
   if (threadIdx.x >= ranges_vectors || !exists) return;
@@ -89,8 +104,7 @@ __device__ void sum_across(const DeviceMatrix& matrix, std::int64_t item, std::i
 
 }  // namespace vector_detail
 
-// Sums vectors first ... first + ranges_vectors - 1: each thread adds its share of a vector's elements to a
-// sum that begins as task.begin(v), and task.end(v, sum) takes the total. The order of additions depends on k
+// Sums vectors first ... first + ranges_vectors - 1 by a thread block. The order of additions depends on k
 // and the operand's layout alone.
 template <class T, class Task>
 __device__ void sum_vectors(const DeviceMatrix& matrix, std::int64_t item, std::int64_t first,

@@ -1,5 +1,5 @@
-// Largest and smallest magnitude of a vector, as bits: they give its range, at a fraction of the cost of
-// updating a range by every element.
+// Largest and smallest magnitude of a vector, as bits. The vector's range follows from them, at a fraction of
+// the cost of updating a range with every element.
 #pragma once
 
 #include <bit>
@@ -17,8 +17,9 @@ struct Magnitudes {
   static constexpr Bits without_sign = ~Bits{0} >> 1;
   static constexpr Bits infinity = sizeof(T) == 4 ? Bits{0x7f800000} : static_cast<Bits>(0x7ff0000000000000);
 
-  Bits largest = 0;         // largest finite magnitude
-  Bits below = ~Bits{0};    // smallest non-zero magnitude, less one
+  Bits largest = 0;  // largest finite magnitude
+  // Smallest non-zero magnitude, less one: zeros then become the largest number and need no test.
+  Bits smallest_minus_1 = ~Bits{0};
   std::uint32_t flags = 0;  // flags of special values
 
   KINTSUGI_HOST_DEVICE static constexpr Bits greater(Bits a, Bits b) { return a > b ? a : b; }
@@ -33,61 +34,62 @@ struct Magnitudes {
       return;
     }
     largest = greater(largest, magnitude);
-    below = lesser(below, magnitude - 1);
+    smallest_minus_1 = lesser(smallest_minus_1, magnitude - 1);
   }
 
   // Adds the elements; returns true if all are finite.
   template <int count>
   KINTSUGI_HOST_DEVICE constexpr bool add(const T (&x)[count]) {
-    Bits top = largest;
-    Bits bottom = below;
+    Bits new_largest = largest;
+    Bits new_smallest_minus_1 = smallest_minus_1;
     for (int i = 0; i < count; ++i) {
       const Bits magnitude = std::bit_cast<Bits>(x[i]) & without_sign;
-      top = greater(top, magnitude);
-      bottom = lesser(bottom, magnitude - 1);
+      new_largest = greater(new_largest, magnitude);
+      new_smallest_minus_1 = lesser(new_smallest_minus_1, magnitude - 1);
     }
-    if (top < infinity) {
-      largest = top;
-      below = bottom;
+    if (new_largest < infinity) {
+      largest = new_largest;
+      smallest_minus_1 = new_smallest_minus_1;
       return true;
     }
     for (int i = 0; i < count; ++i) add(x[i]);
     return false;
   }
 
-  // Adds x[i] to magnitudes[i], for elements of adjacent vectors; returns true if all are finite.
+  // Adds x[i], an element of the i-th of several adjacent vectors, to magnitudes[i]; returns true if all are
+  // finite.
   template <int count>
   KINTSUGI_HOST_DEVICE static constexpr bool add_each(Magnitudes (&magnitudes)[count], const T (&x)[count]) {
     Bits bits[count] = {};
-    Bits top = 0;
+    Bits largest_of_all = 0;
     for (int i = 0; i < count; ++i) {
       bits[i] = std::bit_cast<Bits>(x[i]) & without_sign;
-      top = greater(top, bits[i]);
+      largest_of_all = greater(largest_of_all, bits[i]);
     }
-    if (top >= infinity) {
+    if (largest_of_all >= infinity) {
       for (int i = 0; i < count; ++i) magnitudes[i].add(x[i]);
       return false;
     }
     for (int i = 0; i < count; ++i) {
       magnitudes[i].largest = greater(magnitudes[i].largest, bits[i]);
-      magnitudes[i].below = lesser(magnitudes[i].below, bits[i] - 1);
+      magnitudes[i].smallest_minus_1 = lesser(magnitudes[i].smallest_minus_1, bits[i] - 1);
     }
     return true;
   }
 
   KINTSUGI_HOST_DEVICE constexpr void add(const Magnitudes& other) {
     largest = greater(largest, other.largest);
-    below = lesser(below, other.below);
+    smallest_minus_1 = lesser(smallest_minus_1, other.smallest_minus_1);
     flags |= other.flags;
   }
 
-  // Range of the vector. Exponents, raised ones too, grow with magnitudes, so the largest and the smallest
-  // element give it.
+  // Range of the vector. The exponents in it, raised ones (VectorRange::raised) too, grow with the magnitude,
+  // so the largest and the smallest element suffice.
   KINTSUGI_HOST_DEVICE constexpr VectorRange range() const {
     VectorRange result;
     if (largest != 0) {
       extend(result, std::bit_cast<T>(largest));
-      extend(result, std::bit_cast<T>(static_cast<Bits>(below + 1)));
+      extend(result, std::bit_cast<T>(static_cast<Bits>(smallest_minus_1 + 1)));
     }
     result.flags |= flags;
     return result;

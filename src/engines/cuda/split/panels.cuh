@@ -1,5 +1,5 @@
-// Panels of adjacent vectors: a thread block holds a part of a panel in shared memory and writes its slices
-// transposed.
+// Panels: vectors that are adjacent in memory, as many as 64 bytes hold elements (not the panels of MixPert's
+// tiles). A thread block holds a part of a panel in shared memory and writes its slices transposed.
 #pragma once
 
 #include "engines/cuda/common/operands.cuh"
@@ -7,27 +7,29 @@
 
 namespace kintsugi::core::cuda {
 
+// Shape of a panel. Its elements of one inner index are contiguous, a line.
 template <class Source>
 struct Panel {
-  static constexpr int width = panel_bytes / sizeof(Source);  // vectors
-  static constexpr int chunk = sizeof(uint4) / sizeof(Source);
-  static constexpr int lanes = width / chunk;  // threads that read a line
+  static constexpr int width = panel_bytes / sizeof(Source);    // vectors
+  static constexpr int chunk = sizeof(uint4) / sizeof(Source);  // elements that a thread reads at once
+  static constexpr int lanes = width / chunk;                   // threads that read a line
   static constexpr int group_pitch = panel_group * width + panel_gap;
 
+  // Offset of element p of vector v in shared memory.
   __device__ static int shared_offset(int v, int p) {
     return p / panel_group * group_pitch + p % panel_group * width + v;
   }
 };
 
-// Part of a panel that a thread block holds, as a range of inner indices.
+// Part of a panel that a thread block holds: `length` inner indices of all its vectors.
 struct PanelPart {
   int first_vector;
   int first_element;
   int length;
 };
 
-// Starts copies of this thread block's part to shared memory, with zeros beyond the operand. A thread always
-// copies elements of the same vectors.
+// Starts copies of the thread block's part to shared memory, with zeros beyond the operand. All copies of a
+// thread are of the same vectors.
 template <class Shape, class Source>
 __device__ void start_loading(const SplitTask& task, const PanelPart& part, Source* shared) {
   const int v = static_cast<int>(threadIdx.x) % Shape::lanes * Shape::chunk;
@@ -40,17 +42,19 @@ __device__ void start_loading(const SplitTask& task, const PanelPart& part, Sour
   const int bytes = vectors > 0 ? static_cast<int>(vectors * sizeof(Source)) : 0;
   const bool aligned = reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0 &&
                        stride % Shape::chunk == 0 && bytes % sizeof(uint4) == 0;
-  const auto inside = static_cast<int>(std::min<std::int64_t>(task.length - part.first_element, part.length));
+  // Inner indices of the part that the operand has.
+  const auto existing =
+      static_cast<int>(std::min<std::int64_t>(task.length - part.first_element, part.length));
   // A step is a multiple of panel_group elements, so that a thread keeps its offset within groups.
   const int shared_step = Shape::shared_offset(0, step);
   const std::int64_t source_step = step * stride;
   Source* target = shared + Shape::shared_offset(v, first);
   if (aligned) {
     for (int p = first; p < part.length; p += step, source += source_step, target += shared_step)
-      copy_aligned(target, source, p < inside ? bytes : 0);
+      copy_aligned(target, source, p < existing ? bytes : 0);
   } else {
     for (int p = first; p < part.length; p += step, source += source_step, target += shared_step)
-      copy_unaligned(target, source, p < inside ? bytes : 0);
+      copy_unaligned(target, source, p < existing ? bytes : 0);
   }
 }
 
@@ -60,7 +64,7 @@ __device__ int loaded_vector() {
   return static_cast<int>(threadIdx.x) % Shape::lanes * Shape::chunk;
 }
 
-// Calls visit(elements) for what this thread loaded: one element of each of its vectors at a time.
+// Calls visit(elements) for each inner index that this thread loaded, with an element of each of its vectors.
 template <class Shape, class Source, class Visit>
 __device__ void visit_part(int length, const Source* shared, const Visit& visit) {
   const int step = static_cast<int>(blockDim.x) / Shape::lanes;
@@ -75,13 +79,14 @@ __device__ void visit_part(int length, const Source* shared, const Visit& visit)
   }
 }
 
-// Writes the part's slices. Four neighboring threads have four vectors, the next four threads the next group
-// of elements: eight neighboring groups of fp16 are a line of memory.
+// Writes the part's slices. Four neighboring threads write the same group of elements of four vectors, and
+// the next four threads the next group, so that a warp writes eight neighboring groups of a vector: for fp16
+// a whole cache line.
 template <class Shape, ElementKind kind, class Source>
 __device__ void write_part(const SplitTask& task, const PanelPart& part, const Source* shared,
                            const Scaling* scalings) {
   constexpr int vectors_together = 4;
-  constexpr int warps_across = Shape::width / vectors_together;  // divides the number of warps
+  constexpr int warps_across = Shape::width / vectors_together;  // a divisor of the number of warps
   constexpr int groups_of_warp = 32 / vectors_together;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;

@@ -1,5 +1,6 @@
-// Splits of vectors whose elements are contiguous: a thread block reads some vectors once and holds them in
-// shared memory. A vector has consecutive whole warps, task.vector_threads threads in all.
+// Splits of vectors whose elements are contiguous. A thread block reads some vectors once and holds them in
+// shared memory. Consecutive whole warps, task.vector_threads threads together, split a vector; `thread` is a
+// thread's index among them.
 #pragma once
 
 #include "engines/cuda/common/operands.cuh"
@@ -13,7 +14,8 @@ namespace rows {
 
 constexpr int elements_per_write = 8;
 
-// Copies the vector to shared memory, with zeros after its end; all copies are in flight at once.
+// Copies the vector to shared memory, with zeros after its end. The thread waits once, after it has started
+// all of its copies.
 template <class Source>
 __device__ void load_vector(const Source* source, const SplitTask& task, int thread, Source* row) {
   constexpr int chunk = sizeof(uint4) / sizeof(Source);
@@ -22,7 +24,7 @@ __device__ void load_vector(const Source* source, const SplitTask& task, int thr
   const int length = static_cast<int>(task.length);
   const int step = task.vector_threads * chunk;
   for (int p = thread * chunk; p < stride; p += step) {
-    const int bytes = max(min(length - p, chunk), 0) * static_cast<int>(sizeof(Source));
+    const int bytes = max(min(length - p, chunk), 0) * static_cast<int>(sizeof(Source));  // before the end
     if (aligned && bytes % sizeof(uint4) == 0) {
       copy_aligned(row + p, source + p, bytes);
     } else {
@@ -32,7 +34,7 @@ __device__ void load_vector(const Source* source, const SplitTask& task, int thr
   await_copies();
 }
 
-// Calls visit(elements) for the elements that this thread loaded.
+// Calls visit(elements) for the elements that this thread loaded, sixteen bytes at a time.
 template <class Source, class Visit>
 __device__ void visit_vector(const SplitTask& task, int thread, const Source* row, const Visit& visit) {
   constexpr int chunk = sizeof(uint4) / sizeof(Source);
@@ -45,12 +47,12 @@ __device__ void visit_vector(const SplitTask& task, int thread, const Source* ro
 }
 
 // Adds the sums of a vector's threads; the result is complete in the vector's first thread. All threads of
-// the block call it together.
+// the thread block call it together.
 template <class Sum>
 __device__ Sum whole_sum(const SplitTask& task, int thread, Sum sum) {
   __shared__ Sum warp_sums[rows_threads / 32];
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  add_over_lanes(sum, 31);
+  add_over_lanes(sum, all_lane_bits);
   if (threadIdx.x % 32 == 0) warp_sums[warp] = sum;
   __syncthreads();
   if (thread == 0) {
@@ -59,41 +61,43 @@ __device__ Sum whole_sum(const SplitTask& task, int thread, Sum sum) {
   return sum;
 }
 
-// Sets the vector's scaling, in its first thread; for a vector of padding it sets nothing. All threads of the
-// block call it together.
+// Finds the vector's scaling, which its first thread stores in `scaling`; for a vector of padding nothing is
+// stored. All threads of the thread block call it together.
 template <ElementKind kind, class Source>
 __device__ void find_scaling(const SplitTask& task, int vector, int thread, const Source* row,
                              Scaling& scaling) {
   RangeSum<kind, Source> sum;
-  const bool inside = vector < task.vectors;
-  if (inside) visit_vector(task, thread, row, [&](const auto& x) { sum.add(x); });
+  const bool exists = vector < task.vectors;
+  if (exists) visit_vector(task, thread, row, [&](const auto& x) { sum.add(x); });
   sum = whole_sum(task, thread, sum);
-  if (inside && thread == 0) scaling = finish_range(task, kind, vector, sum.range());
+  if (exists && thread == 0) scaling = finish_range(task, kind, vector, sum.range());
 }
 
-// Like find_scaling(), by norms, which this function finds.
+// Does the same from the vector's norm, which it finds too. `norm_scaling_of_vector` is shared memory for the
+// vector.
 template <class Source>
 __device__ void find_scaling_by_norms(const SplitTask& task, int vector, int thread, const Source* row,
                                       Scaling& scaling, NormScaling& norm_scaling_of_vector) {
   MagnitudesAndExponents<Source> sum;
-  const bool inside = vector < task.vectors;
-  if (inside) visit_vector(task, thread, row, [&](const auto& x) { sum.add(x); });
+  const bool exists = vector < task.vectors;
+  if (exists) visit_vector(task, thread, row, [&](const auto& x) { sum.add(x); });
   sum = whole_sum(task, thread, sum);
   if (thread == 0) norm_scaling_of_vector = norm_scaling(sum.range(), sum.typical());
   __syncthreads();
   const NormScaling& norms = norm_scaling_of_vector;
   NormSums norm_sums;
-  if (inside) {
+  if (exists) {
     visit_vector(task, thread, row, [&](const auto& x) {
 #pragma unroll
       for (const Source element : x) norm_sums.add(element, norms);
     });
   }
   norm_sums = whole_sum(task, thread, norm_sums);
-  if (inside && thread == 0)
+  if (exists && thread == 0)
     scaling = finish_norm(task, vector, sum.range(), norm_sums.norm(sum.typical(), norms, task.length));
 }
 
+// Writes the slices of the vector, unless they will not be used.
 template <ElementKind kind, class Source>
 __device__ void write_vector(const SplitTask& task, const Scaling& scaling, std::int64_t vector, int thread,
                              const Source* row) {
@@ -101,9 +105,10 @@ __device__ void write_vector(const SplitTask& task, const Scaling& scaling, std:
   const VectorWriter<kind> writer(task, scaling, vector);
   const int stride = static_cast<int>(task.vector_stride);
   for (int p = thread * elements_per_write; p < stride; p += task.vector_threads * elements_per_write)
-    writer.template write<elements_per_write, 1, true>(row + p, p);
+    writer.template write<elements_per_write, /*step=*/1, /*aligned=*/true>(row + p, p);
 }
 
+// Writes zeros to the slices of a vector of padding.
 __device__ inline void clear_vector(const SplitTask& task, std::int64_t vector, int thread) {
   for (std::int64_t p = thread * elements_per_write; p < task.vector_stride;
        p += task.vector_threads * elements_per_write)
@@ -112,16 +117,17 @@ __device__ inline void clear_vector(const SplitTask& task, std::int64_t vector, 
 
 }  // namespace rows
 
+// Splits the vectors of a thread block; `block` counts the thread blocks of the task.
 template <class Source, ElementKind kind>
 __device__ void split_rows(const SplitTask& task, std::int64_t block) {
   extern __shared__ __align__(sizeof(uint4)) unsigned char memory[];
   __shared__ Scaling scalings[rows_threads / 32];
-  const int v = static_cast<int>(threadIdx.x) / task.vector_threads;
+  const int v = static_cast<int>(threadIdx.x) / task.vector_threads;  // vector of the thread block
   const int thread = static_cast<int>(threadIdx.x) - v * task.vector_threads;
   const auto vector = static_cast<int>(block) * (static_cast<int>(blockDim.x) / task.vector_threads) + v;
-  const bool inside = vector < task.vectors;  // padding otherwise
+  const bool exists = vector < task.vectors;  // else it is padding
   Source* row = reinterpret_cast<Source*>(memory) + v * static_cast<int>(task.vector_stride);
-  if (inside) {
+  if (exists) {
     const Source* source = matrix_start<Source>(task) + (task.first + vector) * task.matrix.row_stride;
     rows::load_vector(source, task, thread, row);
   }
@@ -132,7 +138,7 @@ __device__ void split_rows(const SplitTask& task, std::int64_t block) {
     rows::find_scaling<kind>(task, vector, thread, row, scalings[v]);
   }
   __syncthreads();
-  if (inside) {
+  if (exists) {
     rows::write_vector<kind>(task, scalings[v], vector, thread, row);
   } else {
     rows::clear_vector(task, vector, thread);

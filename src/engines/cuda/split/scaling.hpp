@@ -1,4 +1,4 @@
-// Scale factors of one vector, and whether the hardware's arithmetic gives its slices.
+// Scale factors of one vector, and the test for arithmetic by which kernels split it fastest.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,14 @@
 namespace kintsugi::core::cuda {
 
 struct Scaling {
-  double first = 1;  // 2^scale in two factors; for digits 2^scale times the grid's factor
+  // Factors whose product is 2^scale, or for digits 2^scale times the grid's factor.
+  double first = 1;
   double second = 1;
   std::int32_t scale = 0;
-  bool plain = false;     // false: elements are split by arith/split_rule.hpp
-  bool left_out = false;  // true: the vector's slices will not be used
+  // True if the kernels' own FP32 or integer arithmetic gives the vector's slices; false if each element has
+  // to be split by arith/split_rule.hpp.
+  bool plain = false;
+  bool left_out = false;  // true: the vector's slices will not be used and are not written
 };
 
 KINTSUGI_HOST_DEVICE constexpr bool is_floating(ElementKind kind) {
@@ -24,24 +27,25 @@ KINTSUGI_HOST_DEVICE constexpr bool is_floating(ElementKind kind) {
          kind == ElementKind::bf16 || kind == ElementKind::tf32;
 }
 
-// True if all residuals of a vector fit in the format and in FP32, where its elements are at most 2^bound in
-// magnitude.
+// True if the residuals before every slice fit in the format and in FP32 for a vector of elements of
+// magnitude at most 2^bound.
 KINTSUGI_HOST_DEVICE constexpr bool residuals_fit(const SplitRule& rule, const Format& format, int bound) {
   for (int s = 0; s < rule.slices; ++s) {
     if (bound > format.max_exponent) return false;
     const Rounding rounding = s == 0 ? rule.first_rounding : rule.residual_rounding;
     // Exponent of the rounding error: 1/2 ulp of numbers below 2^bound, 1 ulp where bits are cut off.
-    int error = bound - 1 - format.significand_bits;
-    if (error < format.min_quantum() - 1) error = format.min_quantum() - 1;
-    if (rounding != Rounding::nearest_even) ++error;
-    if (rounding == Rounding::bit_cut && error < format.min_exponent) error = format.min_exponent;
-    bound = error + rule.residual_exponent;
+    int error_exponent = bound - 1 - format.significand_bits;
+    if (error_exponent < format.min_quantum() - 1) error_exponent = format.min_quantum() - 1;
+    if (rounding != Rounding::nearest_even) ++error_exponent;
+    if (rounding == Rounding::bit_cut && error_exponent < format.min_exponent)
+      error_exponent = format.min_exponent;
+    bound = error_exponent + rule.residual_exponent;  // of the next residual
   }
   return true;
 }
 
-// Largest bound for which residuals_fit() is true, as it is for all smaller bounds. The host computes it
-// once, except for fitted rules, so that kernels compare instead of searching.
+// Largest bound for which residuals_fit() is true; it is true for all smaller bounds too. The host computes
+// it once, except for fitted rules, so that kernels compare instead of searching.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t largest_fitting_bound(const SplitRule& rule,
                                                                   const Format& format) {
   for (int bound = format.max_exponent; bound >= format.min_quantum(); --bound) {
@@ -51,8 +55,8 @@ KINTSUGI_HOST_DEVICE constexpr std::int32_t largest_fitting_bound(const SplitRul
 }
 
 // True if FP32 arithmetic splits the vector exactly as the host's double arithmetic does. FP32 holds x
-// 2^scale exactly from 2^-126 on, and everywhere if the scale is not negative; the residual of a rounding is
-// a smaller multiple of the same last place, and so exact too.
+// 2^scale exactly if its magnitude is at least 2^-126, or if the scale is not negative. The residual of a
+// rounding is a smaller multiple of the same last place, and so exact too.
 KINTSUGI_HOST_DEVICE constexpr bool is_plain_floating(const VectorRange& range, std::int32_t largest_bound) {
   if (!range.finite()) return false;
   if ((range.flags & VectorRange::all_zero) != 0) return true;
@@ -67,8 +71,11 @@ KINTSUGI_HOST_DEVICE constexpr Scaling scaling_of(ElementKind kind, const Vector
   const int exponent =
       range.scale + (kind == ElementKind::digits ? (rule.slices - 1) * rule.residual_exponent : 0);
   const TwoFactors factors = two_factors(exponent);
-  return {factors.first, factors.second, range.scale,
-          floating ? is_plain_floating(range, largest_bound) : range.finite(), false};
+  return {.first = factors.first,
+          .second = factors.second,
+          .scale = range.scale,
+          .plain = floating ? is_plain_floating(range, largest_bound) : range.finite(),
+          .left_out = false};
 }
 
 }  // namespace kintsugi::core::cuda

@@ -1,6 +1,7 @@
-// Splits of adjacent vectors: the thread blocks of a cluster, of any power of two up to eight, hold a panel
-// of vectors, a part of k each, read it once and write it transposed. If the other operand's vectors are
-// contiguous along k, it has clusters of its own in the same launch, whose blocks work as in rows.cuh.
+// Splits of operands whose vectors are adjacent in memory. A cluster of 1, 2, 4 or 8 thread blocks holds a
+// panel of vectors, each thread block a part of k; it reads the panel once and writes its slices transposed.
+// If the other operand's vectors are contiguous along k, the same launch has clusters for it too, whose
+// thread blocks work as in rows.cuh.
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/select/norm_sums.cuh"
@@ -20,19 +21,20 @@ struct Exchange {
     Sum sum;
   };
 
-  Sum (&part_sums)[width];  // shared memory
-  Mailbox& mailbox;
+  // Both are in shared memory.
+  Sum (&part_sums)[width];  // sums over this thread block's part
+  Mailbox& mailbox;         // counts the sums that the thread block receives
 };
 
-// Add to a sum in shared memory, atomically.
+// The functions add_shared() add to a sum in shared memory, atomically.
 template <class Source>
 __device__ void add_shared(Magnitudes<Source>& target, const Magnitudes<Source>& magnitudes) {
   if constexpr (sizeof(Source) == 4) {
     atomicMax(&target.largest, magnitudes.largest);
-    atomicMin(&target.below, magnitudes.below);
+    atomicMin(&target.smallest_minus_1, magnitudes.smallest_minus_1);
   } else {
     atomicMax(reinterpret_cast<unsigned long long*>(&target.largest), magnitudes.largest);
-    atomicMin(reinterpret_cast<unsigned long long*>(&target.below), magnitudes.below);
+    atomicMin(reinterpret_cast<unsigned long long*>(&target.smallest_minus_1), magnitudes.smallest_minus_1);
   }
   if (magnitudes.flags != 0) atomicOr(&target.flags, magnitudes.flags);
 }
@@ -54,12 +56,13 @@ __device__ inline void add_shared(NormSums& target, const NormSums& sums) {
   add_shared(target.clipped_squares, sums.clipped_squares);
 }
 
-// Adds the sums of this thread's vectors to those of the thread block's part.
+// Adds this thread's sums, one for each vector that it loads elements of, to the sums over the thread block's
+// part.
 template <class Shape, class Sum>
 __device__ void gather(Sum (&sums)[Shape::chunk], const Exchange<Sum, Shape::width>& exchange) {
 #pragma unroll
   for (int i = 0; i < Shape::chunk; ++i) {
-    add_over_lanes(sums[i], 31U & ~(Shape::lanes - 1U));
+    add_over_lanes(sums[i], all_lane_bits & ~(Shape::lanes - 1U));
     if (threadIdx.x % 32 < Shape::lanes) add_shared(exchange.part_sums[loaded_vector<Shape>() + i], sums[i]);
   }
 }
@@ -70,9 +73,9 @@ __device__ unsigned received_bytes(const Exchange<Sum, width>&) {
   return width * cluster_size() * sizeof(typename Exchange<Sum, width>::Message);
 }
 
-// Sends this thread block's sum of every vector to every block of the cluster; neighboring threads send the
-// same vector's sum to different blocks. `received` has one message of every block for each vector. A block
-// that has whole vectors sends nothing.
+// Sends this thread block's sum of every vector to every thread block of the cluster; neighboring threads
+// send the same vector's sum to different thread blocks. `received` is where messages arrive: for each vector
+// one of every thread block. In a cluster of one thread block nothing is sent.
 template <class Sum, int width>
 __device__ void send(const Exchange<Sum, width>& exchange,
                      const typename Exchange<Sum, width>::Message* received) {
@@ -86,25 +89,27 @@ __device__ void send(const Exchange<Sum, width>& exchange,
   }
 }
 
-// Calls finish(v, sum) for each vector of the panel in one thread; neighboring threads have the messages of
-// different thread blocks about one vector, and add them up. Every block finishes all vectors.
+// Calls finish(v, sum) for each vector of the panel in one thread. Neighboring threads read the messages of
+// different thread blocks about one vector and add them up. Every thread block of the cluster does this for
+// all vectors.
 template <class Sum, int width, class Finish>
 __device__ void finish_sums(const Exchange<Sum, width>& exchange,
                             const typename Exchange<Sum, width>::Message* received, const Finish& finish) {
   const int blocks = cluster_size();
-  const int parts = width * blocks;
+  const int messages = width * blocks;
   if (blocks > 1) exchange.mailbox.wait();
-  // Whole warps take part, since lanes are added.
-  for (int i = static_cast<int>(threadIdx.x); i < max(parts, 32); i += static_cast<int>(blockDim.x)) {
+  // Whole warps take part, because sums are added over lanes.
+  for (int i = static_cast<int>(threadIdx.x); i < max(messages, 32); i += static_cast<int>(blockDim.x)) {
     Sum sum;
-    if (i < parts) sum = blocks > 1 ? received[i].sum : exchange.part_sums[i];
+    if (i < messages) sum = blocks > 1 ? received[i].sum : exchange.part_sums[i];
     add_over_lanes(sum, blocks - 1U);
-    if (i < parts && i % blocks == 0) finish(i / blocks, sum);
+    if (i < messages && i % blocks == 0) finish(i / blocks, sum);
   }
 }
 
-// Scaling of a vector. The cluster's first thread block writes the range; other blocks may read it before or
-// after that.
+// Returns the scaling of a vector from its known range, else from `range`. The cluster's first thread block
+// stores the range with its scale. Other thread blocks may read a known range before or after that, because
+// they set its scale anew.
 template <ElementKind kind>
 __device__ Scaling finish_panel_range(const SplitTask& task, int vector, VectorRange range) {
   VectorRange& known = range_of(task, vector);
@@ -121,14 +126,15 @@ __device__ Scaling finish_panel_range(const SplitTask& task, int vector, VectorR
   return scaling_of(kind, range, rule, task.largest_bound);
 }
 
-// Opens the mailboxes and sets their expected bytes, before any thread block may send.
+// Clears the thread block's sums, initializes its mailboxes and sets the number of bytes that they wait for.
+// Arrives at the cluster's barrier, for which the thread blocks wait before they send.
 template <int width, class... Sums>
 __device__ void begin(const Exchange<Sums, width>&... exchanges) {
-  const auto open = [](const auto& exchange) {
+  const auto initialise = [](const auto& exchange) {
     if (threadIdx.x < width) exchange.part_sums[threadIdx.x] = {};
-    if (threadIdx.x == 0) exchange.mailbox.open();
+    if (threadIdx.x == 0) exchange.mailbox.initialise();
   };
-  (open(exchanges), ...);
+  (initialise(exchanges), ...);
   __syncthreads();
   cluster_arrive_relaxed();
   if (threadIdx.x == 0) (exchanges.mailbox.expect(received_bytes(exchanges)), ...);
@@ -144,11 +150,11 @@ __device__ void send_first_sums(const PanelPart& part, const Source* shared,
   visit_part<Shape>(part.length, shared, [&](const auto& x) { Sum::add_each(sums, x); });
   gather<Shape>(sums, exchange);
   __syncthreads();
-  cluster_wait();  // the other blocks' mailboxes are open
+  cluster_wait();  // the other thread blocks' mailboxes are initialized
   send(exchange, received);
 }
 
-// Finds the scalings of the panel's vectors, by exponents or by norms that are known.
+// Finds the scalings of the panel's vectors from their exponents, or from norms that were found before.
 template <class Shape, ElementKind kind, class Source>
 __device__ void find_scalings(const SplitTask& task, const PanelPart& part, const Source* shared,
                               std::byte* messages, Scaling* scalings) {
@@ -167,21 +173,22 @@ __device__ void find_scalings(const SplitTask& task, const PanelPart& part, cons
   });
 }
 
-// Sums the norms of the block's part of each vector.
+// Adds what the thread block's part of each vector contributes to its norm to norm_exchange.part_sums.
 template <class Shape, class Source>
 __device__ void gather_norms(const PanelPart& part, const Source* shared,
-                             const NormScaling (&scalings)[Shape::width],
-                             const Exchange<NormSums, Shape::width>& exchange) {
+                             const NormScaling (&norm_scalings)[Shape::width],
+                             const Exchange<NormSums, Shape::width>& norm_exchange) {
   NormSums sums[Shape::chunk];
-  const NormScaling* const vector_scalings = scalings + loaded_vector<Shape>();
+  const NormScaling* const thread_scalings = norm_scalings + loaded_vector<Shape>();
   visit_part<Shape>(part.length, shared, [&](const auto& x) {
 #pragma unroll
-    for (int i = 0; i < Shape::chunk; ++i) sums[i].add(x[i], vector_scalings[i]);
+    for (int i = 0; i < Shape::chunk; ++i) sums[i].add(x[i], thread_scalings[i]);
   });
-  gather<Shape>(sums, exchange);
+  gather<Shape>(sums, norm_exchange);
 }
 
-// Like find_scalings(), by norms, which this function finds once the typical exponents are known.
+// Finds the scalings of the panel's vectors from their norms. A first exchange of messages finds ranges and
+// typical exponents, a second one norms.
 template <class Shape, class Source>
 __device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& part, const Source* shared,
                                        std::byte* messages, Scaling* scalings) {
@@ -209,7 +216,7 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& p
     norm_scalings[v] = norm_scaling(ranges[v], typical[v]);
   });
   __syncthreads();
-  cluster_arrive();  // the next exchange may overwrite the messages of the first one
+  cluster_arrive();  // this thread block has read its messages, which those of the second exchange overwrite
   gather_norms<Shape>(part, shared, norm_scalings, norm_exchange);
   __syncthreads();
   cluster_wait();
@@ -222,6 +229,7 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& p
   });
 }
 
+// Splits the thread block's part of a panel. `block` counts the thread blocks of the task.
 template <class Source, ElementKind kind>
 __device__ void split_columns(const SplitTask& task, std::int64_t block) {
   using Shape = Panel<Source>;
@@ -229,10 +237,11 @@ __device__ void split_columns(const SplitTask& task, std::int64_t block) {
   __shared__ Scaling scalings[Shape::width];
   const int blocks = cluster_size();
   const int length = static_cast<int>(task.vector_stride) / blocks;
-  const PanelPart part{static_cast<int>(block) / blocks * Shape::width, block_rank_in_cluster() * length,
-                       length};
+  const PanelPart part{.first_vector = static_cast<int>(block) / blocks * Shape::width,
+                       .first_element = block_rank_in_cluster() * length,
+                       .length = length};
   auto* shared = reinterpret_cast<Source*>(memory);
-  auto* messages = reinterpret_cast<std::byte*>(shared + Shape::shared_offset(0, length));
+  auto* messages = reinterpret_cast<std::byte*>(shared + Shape::shared_offset(0, length));  // after the part
   start_loading<Shape>(task, part, shared);
   if constexpr (kind == ElementKind::residues_by_norms) {
     find_scalings_by_norms<Shape>(task, part, shared, messages, scalings);
@@ -243,12 +252,13 @@ __device__ void split_columns(const SplitTask& task, std::int64_t block) {
   write_part<Shape, kind>(task, part, shared, scalings);
 }
 
-// All thread blocks of a cluster belong to one task: each task has whole clusters.
+// Splits the thread block's share of an operand. All thread blocks of a cluster belong to one task, because
+// the number of thread blocks of the first task is a multiple of the cluster's size.
 template <class Source, ElementKind kind>
 __device__ void split_rows_or_columns(const SplitTasks& tasks) {
   if (!begin_split(tasks)) return;
   std::int64_t block = blockIdx.x;
-  const SplitTask& task = task_of_block(tasks, block);
+  const SplitTask& task = enter_task(tasks, block);
   if (task.vector_threads != 0) {
     split_rows<Source, kind>(task, block);
   } else {
@@ -258,8 +268,8 @@ __device__ void split_rows_or_columns(const SplitTasks& tasks) {
 
 }  // namespace
 
-// An SM holds three thread blocks of all threads, or six of half as many: while some wait for elements or
-// messages, others write.
+// An SM holds three thread blocks of cluster_threads threads, or six of half as many. While some of them wait
+// for elements or messages, others write.
 #define KINTSUGI_SPLIT_COLUMNS(Source, kind)                                      \
   extern "C" __global__ void __launch_bounds__(cluster_threads, 3)                \
       split_columns_##Source##_##kind(const __grid_constant__ SplitTasks tasks) { \

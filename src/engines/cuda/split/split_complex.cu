@@ -1,5 +1,5 @@
-// Splits of complex operands into residues of elements: a thread block reads its vectors, whose ranges are
-// known, tile by tile.
+// Splits of complex operands into residues of complex elements. Ranges are known, and a thread block reads
+// its vectors tile by tile.
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/split/elements/complex_elements.hpp"
@@ -9,15 +9,15 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-constexpr int known_moduli = residue_detail::complex_moduli.count;
+constexpr int moduli_count = residue_detail::complex_moduli.count;
 
 struct ComplexModulusTable {
-  ComplexByteModulus moduli[known_moduli];
+  ComplexByteModulus moduli[moduli_count];
 };
 
 __constant__ constexpr ComplexModulusTable complex_modulus_table = [] {
   ComplexModulusTable table{};
-  for (int t = 0; t < known_moduli; ++t) {
+  for (int t = 0; t < moduli_count; ++t) {
     table.moduli[t] = complex_byte_modulus(residue_detail::complex_moduli.all[t],
                                            residue_detail::complex_constants.roots[t]);
   }
@@ -62,15 +62,17 @@ __device__ void load_tile(const SplitTask& task, std::int64_t first_vector, std:
   }
 }
 
-// Scaling of a row or column of complex elements. Its scale is written to the ranges of all real vectors of
-// the embedding that stand for it.
+// Returns the scaling of a row or column of complex elements, and stores its scale in the ranges of all real
+// vectors that stand for it (base/embedding.hpp).
 __device__ Scaling finish_ranges(const SplitTask& task, ElementKind kind, std::int64_t vector) {
-  const std::int64_t vectors = task.matrix.right ? 2 : 1;
-  for (std::int64_t other = 1; other < vectors; ++other)
-    finish_range(task, kind, vectors * vector + other, {});
-  return finish_range(task, kind, vectors * vector, {});
+  const std::int64_t real_vectors = task.matrix.right ? 2 : 1;
+  for (std::int64_t other = 1; other < real_vectors; ++other)
+    finish_range(task, kind, real_vectors * vector + other, {});
+  return finish_range(task, kind, real_vectors * vector, {});
 }
 
+// Writes all slices of the thread's elements. A modulus with a root of -1 has two slices, one without a root
+// three.
 template <class Digits, class Source>
 __device__ void write_elements(const SplitTask& task, const Scaling& scaling, std::int64_t offset,
                                const Source* re, const Source* im) {
@@ -109,7 +111,7 @@ __device__ void split_complex(const SplitTasks& tasks, ElementKind kind) {
   __shared__ Tile<Source> tile;
   __shared__ Scaling scalings[tile_vectors];
   std::int64_t block = blockIdx.x;
-  const SplitTask& task = task_of_block(tasks, block);
+  const SplitTask& task = enter_task(tasks, block);
   const TilesPart part(task, block);
   const std::int64_t first_vector = part.first_vector;
   const int v = static_cast<int>(threadIdx.x) / lanes_of_vector;

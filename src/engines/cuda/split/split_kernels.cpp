@@ -8,8 +8,9 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// `written`: the kind whose kernel writes parts. fp16_with_depth differs from fp16 in how ranges are found
-// alone, and split_parts has known ranges.
+// Kernels of a kind of element. `written` is the kind whose kernel split_parts_* serves this kind too:
+// fp16_with_depth differs from fp16 only in how ranges are found, and split_parts_* gets ranges that are
+// known.
 #define KINTSUGI_KERNELS_LIKE(type, Source, kind, written)                                     \
   {                                                                                            \
     ElementType::type, ElementKind::kind,                                                      \
@@ -35,8 +36,8 @@ const std::array<KernelOfKind, 10> kernels{{
     KINTSUGI_KERNELS_OF_KIND(f64, double, wide_residues),
 }};
 
-// Kernels that find norms. A norm needs the whole vector before any element can be scaled, so there are no
-// kernels for tiles and short vectors.
+// Kernels that find norms. An element can be scaled only when the norm of its whole vector is known, so there
+// are no such kernels for tiles and short vectors.
 const KernelOfKind norms_and_residues{
     ElementType::f64,
     ElementKind::residues_by_norms,
@@ -46,7 +47,8 @@ const KernelOfKind norms_and_residues{
     {"", ""},
     {"", ""}};
 
-// Kernel of fitted splits. Their time is small beside that of their products, so that a tile kernel suffices.
+// Kernel of fitted splits. These take little time compared with their products, so a kernel for tiles
+// suffices.
 const KernelOfKind fitted_kernel{ElementType::f32,
                                  ElementKind::fitted,
                                  {"", ""},
@@ -55,9 +57,10 @@ const KernelOfKind fitted_kernel{ElementType::f32,
                                  {"", ""},
                                  {"split_tiles", "split_tiles_float_fitted", waits_for_grid_dependency}};
 
+// Kernel that splits elements of any type by any rule.
 const KernelName any_kernel{"split_tiles", "split_tiles_double_any", waits_for_grid_dependency};
 
-// Kind of a split into integers whose kernel cannot overflow; `any` if there is none.
+// Kind of a split into int8 whose kernel cannot overflow under the rule; `any` if there is none.
 ElementKind integer_kind(const SplitRule& rule) {
   if (!rule.scale_vectors) return ElementKind::any;
   switch (rule.kind) {
@@ -84,10 +87,9 @@ ElementKind integer_kind(const SplitRule& rule) {
 }  // namespace
 
 ElementKind kind_of(const SplitRule& rule) {
-  const bool residuals_grow = rule.residual_exponent >= 0 && rule.residual_exponent <= 100;
-  const ElementKind floating =
-      rule.kind == SplitKind::rounded_residuals && residuals_grow ? ElementKind::fp16 : ElementKind::any;
-  if (floating == ElementKind::any && rule.format->floating) return ElementKind::any;
+  const bool fp32_scales_residuals = rule.residual_exponent >= 0 && rule.residual_exponent <= 100;
+  const bool splits_in_fp32 = rule.kind == SplitKind::rounded_residuals && fp32_scales_residuals;
+  if (rule.format->floating && !splits_in_fp32) return ElementKind::any;
   switch (rule.format->id) {
     case FormatId::fp16: return ElementKind::fp16;
     case FormatId::bf16: return ElementKind::bf16;

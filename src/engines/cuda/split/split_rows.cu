@@ -3,13 +3,13 @@
 
 namespace kintsugi::core::cuda {
 
-// `blocks`: thread blocks per SM, as many as registers allow without spills.
+// `blocks`: least number of thread blocks per SM, as many as registers allow without spills.
 #define KINTSUGI_SPLIT_ROWS(Source, kind, blocks)                              \
   extern "C" __global__ void __launch_bounds__(rows_threads, blocks)           \
       split_rows_##Source##_##kind(const __grid_constant__ SplitTasks tasks) { \
     if (!begin_split(tasks)) return;                                           \
     std::int64_t block = blockIdx.x;                                           \
-    const SplitTask& task = task_of_block(tasks, block);                       \
+    const SplitTask& task = enter_task(tasks, block);                          \
     split_rows<Source, ElementKind::kind>(task, block);                        \
   }
 

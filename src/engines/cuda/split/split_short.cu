@@ -1,6 +1,6 @@
-// Splits of many short vectors: a thread has eight elements of one vector, and 8, 16 or 32 threads of a warp
-// share a vector, whose range they find by shuffles. As many thread blocks as the device holds loop over
-// groups of vectors, and read the next group while they write slices.
+// Splits of many short vectors. A thread has eight elements of one vector, and the 8, 16 or 32 threads of a
+// warp that share a vector find its range by shuffles. A launch has as many thread blocks as the device
+// holds; each loops over groups of vectors and reads its next group while it writes slices.
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/select/norm_sums.cuh"
@@ -13,31 +13,35 @@ namespace {
 
 constexpr int threads = short_threads;
 
-// Vectors of a task that a thread block splits at once; their number, threads and lengths are powers of two.
+// Vectors of a task that a thread block splits at once. The number of vectors, the threads per vector and the
+// length are powers of two.
 struct VectorGroup {
   const SplitTask& task;
   std::int64_t first_vector;
-  int lanes_log;  // log2 of the threads per vector
+  int log2_lanes;  // of the threads per vector
 
+  // `group`: index among all groups of the launch, which are counted like thread blocks.
   __device__ VectorGroup(const SplitTasks& tasks, std::int64_t group)
-      : task(task_of_block(tasks, group)), lanes_log(31 - __clz(task.vector_threads)) {
-    first_vector = group * vectors();
+      : task(enter_task(tasks, group)), log2_lanes(31 - __clz(task.vector_threads)) {
+    first_vector = group * vectors();  // enter_task() has made `group` the index within the task
   }
-  __device__ int lanes() const { return 1 << lanes_log; }
-  __device__ int vectors() const { return threads >> lanes_log; }
-  __device__ int length() const { return elements_at_once << lanes_log; }
-  __device__ int own_vector() const { return static_cast<int>(threadIdx.x) >> lanes_log; }
+  __device__ int lanes() const { return 1 << log2_lanes; }
+  __device__ int vectors() const { return threads >> log2_lanes; }
+  __device__ int length() const { return elements_at_once << log2_lanes; }
+  // The thread's vector in the group and in the task, and the first of its elements.
+  __device__ int own_vector() const { return static_cast<int>(threadIdx.x) >> log2_lanes; }
   __device__ std::int64_t vector() const { return first_vector + own_vector(); }
   __device__ int element() const {
     return (static_cast<int>(threadIdx.x) & (lanes() - 1)) * elements_at_once;
   }
 };
 
-// True if threads read elements of their own vectors; otherwise they exchange what they read in shared
-// memory.
-__device__ bool reads_own(const DeviceMatrix& matrix) { return matrix.column_stride == 1; }
+// True if every thread reads the elements that it splits; otherwise threads exchange what they read through
+// shared memory.
+__device__ bool reads_own_elements(const DeviceMatrix& matrix) { return matrix.column_stride == 1; }
 
-// Elements that a thread reads in order to exchange them: neighboring threads read along the smaller stride.
+// Elements that a thread reads in order to exchange them: the first one, and the steps to the next ones.
+// Neighboring threads read along the smaller stride.
 struct ExchangedElements {
   int vector;  // index in the group
   int element;
@@ -64,31 +68,31 @@ __device__ void start_loading(const VectorGroup& group, Source (&x)[elements_at_
   const SplitTask& task = group.task;
   const DeviceMatrix& matrix = task.matrix;
   const Source* start = matrix_start<Source>(task);
-  if (reads_own(matrix)) {
-    const bool inside = group.vector() < task.vectors;
+  if (reads_own_elements(matrix)) {
+    const bool exists = group.vector() < task.vectors;
     const Source* source = start + (task.first + group.vector()) * matrix.row_stride;
     const bool aligned = reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0;
-    return load_elements(source, group.element(), inside ? task.length : 0, aligned, x);
+    return load_elements(source, group.element(), exists ? task.length : 0, aligned, x);
   }
   const ExchangedElements exchanged(group);
-  const std::int64_t first = group.first_vector + exchanged.vector;
+  const std::int64_t first_vector = group.first_vector + exchanged.vector;
   const Source* source =
-      start + (task.first + first) * matrix.row_stride + exchanged.element * matrix.column_stride;
+      start + (task.first + first_vector) * matrix.row_stride + exchanged.element * matrix.column_stride;
   const std::int64_t step =
       exchanged.vector_step * matrix.row_stride + exchanged.element_step * matrix.column_stride;
 #pragma unroll
   for (int i = 0; i < elements_at_once; ++i) {
-    const bool inside = first + i * exchanged.vector_step < task.vectors &&
+    const bool exists = first_vector + i * exchanged.vector_step < task.vectors &&
                         exchanged.element + i * exchanged.element_step < task.length;
-    x[i] = inside ? __ldg(source + i * step) : Source(0);
+    x[i] = exists ? __ldg(source + i * step) : Source(0);
   }
 }
 
-// Exchanges elements between threads if they did not read their own. All threads of the block call it
+// Exchanges elements between threads if they did not read their own. All threads of the thread block call it
 // together.
 template <class Source>
 __device__ void exchange(const VectorGroup& group, Source* memory, Source (&x)[elements_at_once]) {
-  if (reads_own(group.task.matrix)) return;
+  if (reads_own_elements(group.task.matrix)) return;
   const int pitch = group.length() + 1;
   const ExchangedElements exchanged(group);
   __syncthreads();  // the previous group has been read
@@ -103,6 +107,7 @@ __device__ void exchange(const VectorGroup& group, Source* memory, Source (&x)[e
   for (int i = 0; i < elements_at_once; ++i) x[i] = own_elements[i];
 }
 
+// Writes the slices of elements p, p + 1, ... of the writer's vector.
 template <ElementKind kind, class Source>
 __device__ void write_elements(const VectorWriter<kind>& writer, std::int64_t p,
                                const Source (&x)[elements_at_once]) {
@@ -119,31 +124,34 @@ __device__ void split_group(const VectorGroup& group, const Source (&x)[elements
   const int element = group.element();
   RangeSum<kind, Source> sum;
   sum.add(x);
-  add_over_lanes(sum, group.lanes() - 1U);
+  add_over_lanes(sum, group.lanes() - 1U);  // the bits that number the lanes of a vector
   if (element >= task.vector_stride) return;
   if (vector >= task.vectors) {
     if (vector < task.padded_vectors)
       write_zeros<elements_at_once>(task, vector * task.vector_stride + element);
     return;
   }
-  const Scaling scaling = finish_range(task, kind, vector, sum.range(), element == 0);
+  const bool stores_range = element == 0;
+  const Scaling scaling = finish_range(task, kind, vector, sum.range(), stores_range);
   write_elements(VectorWriter<kind>(task, scaling, vector), element, x);
 }
 
 template <class Source, ElementKind kind>
 __device__ void split_short(const SplitTasks& tasks) {
   if (!begin_split(tasks)) return;
+  // Elements of a group, and for each vector one element of padding; a vector has at least 8 threads.
   __shared__ Source memory[threads * elements_at_once + threads / 8];
   const std::int64_t groups = tasks.task[0].blocks + tasks.task[1].blocks;
   Source x[elements_at_once];
   start_loading(VectorGroup(tasks, blockIdx.x), x);
 #pragma unroll 1
-  for (std::int64_t group = blockIdx.x; group < groups; group += gridDim.x) {
-    const VectorGroup current(tasks, group);
-    exchange(current, memory, x);
+  for (std::int64_t index = blockIdx.x; index < groups; index += gridDim.x) {
+    const VectorGroup group(tasks, index);
+    exchange(group, memory, x);
     Source next[elements_at_once] = {};
-    if (group + gridDim.x < groups) start_loading(VectorGroup(tasks, group + gridDim.x), next);
-    split_group<Source, kind>(current, x);
+    const std::int64_t next_index = index + gridDim.x;
+    if (next_index < groups) start_loading(VectorGroup(tasks, next_index), next);
+    split_group<Source, kind>(group, x);
 #pragma unroll
     for (int i = 0; i < elements_at_once; ++i) x[i] = next[i];
   }

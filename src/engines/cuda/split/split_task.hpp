@@ -14,8 +14,8 @@ namespace kintsugi::core::cuda {
 enum class ElementKind : std::uint8_t {
   any,
   fp16,             // rounded residuals of f32
-  fp16_with_depth,  // as fp16; the vectors' depth is found with their range
-  fitted,           // as fp16; the batch item's fit completes the rule
+  fp16_with_depth,  // as fp16; the vectors' depths are found with their ranges
+  fitted,           // as fp16; the batch item's fit (DeviceFit) replaces the rule's residual scale
   bf16,
   tf32,
   quantised,          // rounded residuals of f32 in int8
@@ -25,8 +25,8 @@ enum class ElementKind : std::uint8_t {
   wide_residues,      // residues of integers of magnitude up to 2^93
 };
 
-// Proof by norms that a split finds: the coefficient to be proved, and a flag that is set if a vector rules
-// the proof out.
+// Proof by the norms that a split finds: the coefficient of |A||B| that is to be proved, and a flag that is
+// set if a vector's norm rules the proof out.
 struct NormFindings {
   double coefficient = 0;
   std::uint32_t* ruled_out = nullptr;
@@ -38,22 +38,22 @@ struct SplitTask {
   DeviceMatrix matrix;
   std::int64_t item = 0;
   VectorRange* ranges = nullptr;  // starts with vector `first`
-  std::int64_t item_ranges = 0;   // ranges from item to item
+  std::int64_t item_ranges = 0;   // ranges from an item to the next
   VectorNorm* norms = nullptr;    // starts with vector `first`; nullptr unless the rule scales by norms
-  std::int64_t first = 0;
+  std::int64_t first = 0;         // first vector of the operand that is split
   std::int64_t vectors = 0;
   std::int64_t padded_vectors = 0;
   std::int64_t length = 0;
   std::int64_t vector_stride = 0;
   std::int64_t slice_stride = 0;
   std::byte* slices = nullptr;
-  std::int64_t item_bytes = 0;  // bytes of slices from item to item
-  SplitRule rule{};             // its format is the member `format`
+  std::int64_t item_bytes = 0;  // bytes of slices from an item to the next
+  SplitRule rule{};             // its pointer to a format is the host's; rule_of() makes it point to `format`
   Format format{};
-  std::int32_t largest_bound = 0;  // for rounded residuals in the hardware's arithmetic (scaling.hpp)
+  std::int32_t largest_bound = 0;  // largest_fitting_bound() (scaling.hpp), for rounded residuals
   NormFindings found_norms;
   bool ranges_known = false;
-  const DeviceFit* fit = nullptr;   // replaces the rule's own residual
+  const DeviceFit* fit = nullptr;   // replaces the rule's own residual scale
   std::int32_t vector_threads = 0;  // threads per vector, if thread blocks hold whole vectors
   std::int64_t part_length = 0;     // elements of a vector per thread block, if blocks hold parts
   std::int64_t blocks = 0;          // thread blocks
@@ -62,10 +62,13 @@ struct SplitTask {
 // One or two splits of equally many batch items in one launch; the grid's second extent counts items.
 struct SplitTasks {
   SplitTask task[2];
-  DeviceCondition condition;  // one selection per item, or of all items that one operand serves
+  // Condition on the selections of the items. An operand that serves all items of a batch is split if any of
+  // its served_items selections has the candidate; otherwise served_items is 1, and each item has its own
+  // selection.
+  DeviceCondition condition;
   std::int64_t served_items = 1;
-  Alpha alpha;             // for splits before the selection
-  DeviceCounters cleared;  // by the first thread block, for a product that waits for the split
+  Alpha alpha;             // lets splits before the selection exit early if it is 0
+  DeviceCounters cleared;  // the first thread block sets them to 0 for a product that waits for the split
 };
 
 // Constants of the kernels that read tiles.
@@ -73,46 +76,47 @@ inline constexpr std::int64_t tile_vectors = 16;
 inline constexpr std::int64_t tile_length = 64;
 inline constexpr std::int64_t tile_threads = 256;
 
-// Threads per block of the kernels whose blocks hold whole vectors: at most and, where vectors are short, at
-// least.
+// Most and fewest threads per block of the kernels whose thread blocks hold whole vectors.
 inline constexpr std::int64_t rows_threads = 256;
 inline constexpr std::int64_t min_rows_threads = 128;
 
-// Constants of the kernels whose clusters hold panels: 64 bytes of each element's line.
-inline constexpr std::int64_t largest_cluster = 8;    // largest size that every device with clusters takes
-inline constexpr std::int64_t cluster_threads = 256;  // threads per block, at most
+// Constants of the kernels whose clusters hold panels: as many adjacent vectors as 64 bytes hold elements.
+inline constexpr std::int64_t largest_cluster = 8;    // largest size that every device with clusters allows
+inline constexpr std::int64_t cluster_threads = 256;  // most threads per block
 inline constexpr std::int64_t panel_bytes = 64;
 inline constexpr std::int64_t panel_group = 8;  // elements of a vector that a thread writes at once
 
-// Padding elements after eight lines of a panel: thirty-two threads that read eight groups of four vectors
-// then access all banks.
+// Elements of padding after every eight lines of a panel in shared memory (a line is one element of each
+// vector). The threads of a warp, which read eight groups of elements of four vectors, then access all banks.
 inline constexpr std::int64_t panel_gap = 4;
 
 // Constants of the kernels that split vectors in parts, with ranges that are known. Vectors of up to
 // long_stride elements are never divided.
 inline constexpr std::int64_t long_stride = 8192;
 inline constexpr std::int64_t parts_split_threads = 256;
-inline constexpr std::int64_t row_part_length = 8192;
+inline constexpr std::int64_t row_part_length = 8192;  // elements of a vector in a part, by traversal
 inline constexpr std::int64_t panel_part_length = 1024;
 inline constexpr std::int64_t tiles_part_length = 4096;
 
-// Threads per block, and thread blocks per SM, of the kernels for many short vectors.
-inline constexpr std::int64_t short_threads = 256;
-inline constexpr std::int64_t short_blocks = 3;
-inline constexpr std::int64_t short_stride = 256;  // largest stride of a short vector
-inline constexpr std::int64_t many_vectors = 16384;
+// Constants of the kernels for many short vectors.
+inline constexpr std::int64_t short_threads = 256;   // per thread block
+inline constexpr std::int64_t short_blocks = 3;      // thread blocks per SM
+inline constexpr std::int64_t short_stride = 256;    // largest stride of a short vector in its slices
+inline constexpr std::int64_t many_vectors = 16384;  // number of vectors from which on they are used
 
-// Bytes of one message about a part of a vector: magnitudes, for FP32 numbers without exponents, or sums of
-// norms.
+// Bytes of one message about a part of a vector: 16 for the magnitudes of FP32 numbers, 32 for magnitudes
+// with sums of exponents, for those of FP64 numbers and for sums of norms.
 constexpr std::int64_t panel_message_bytes(std::int64_t element_bytes, ElementKind kind) {
   return element_bytes == 4 && kind != ElementKind::fp16_with_depth ? 16 : 32;
 }
 
-// Shared memory of a thread block: its part of a panel, and the messages of all blocks of the cluster.
+// Bytes of shared memory of a thread block: its part of a panel, and the messages of all thread blocks of the
+// cluster.
 constexpr std::int64_t panel_part_bytes(std::int64_t element_bytes, std::int64_t vector_stride,
                                         std::int64_t blocks, ElementKind kind) {
   const std::int64_t width = panel_bytes / element_bytes;
-  return vector_stride / (blocks * panel_group) * (panel_group * width + panel_gap) * element_bytes +
+  const std::int64_t groups = vector_stride / (blocks * panel_group);  // of eight lines
+  return groups * (panel_group * width + panel_gap) * element_bytes +
          width * blocks * panel_message_bytes(element_bytes, kind);
 }
 

@@ -1,5 +1,5 @@
-// Splits of any operand: a thread block reads its vectors twice, tile by tile, or, if ranges are known, a
-// part of them once.
+// Splits of any operand, tile by tile. If ranges are not known, a thread block reads its vectors twice, first
+// for their ranges. If they are known, it reads a part of its vectors once.
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
@@ -14,10 +14,12 @@ constexpr int lanes_of_vector = tile_threads / tile_vectors;
 
 template <class Source>
 struct Tile {
-  // One element of padding per vector, so that accesses along either side are free of bank conflicts.
+  // Each vector has one element of padding, so that accesses along vectors and across them have no bank
+  // conflicts.
   Source element[tile_vectors][tile_length + 1];
 };
 
+// Element p of vector v of the operand.
 template <class Source, ElementKind kind>
 __device__ Source read_element(const SplitTask& task, std::int64_t v, std::int64_t p) {
   if constexpr (kind == ElementKind::any) {
@@ -38,9 +40,9 @@ __device__ void load_tile(const SplitTask& task, std::int64_t first_vector, std:
     const int e = static_cast<int>(threadIdx.x) + i * tile_threads;
     const int v = along_k ? e / tile_length : e % tile_vectors;
     const int p = along_k ? e % tile_length : e / tile_vectors;
-    const bool inside = first_vector + v < task.vectors && first_element + p < task.length;
+    const bool exists = first_vector + v < task.vectors && first_element + p < task.length;
     tile.element[v][p] =
-        inside ? read_element<Source, kind>(task, task.first + first_vector + v, first_element + p)
+        exists ? read_element<Source, kind>(task, task.first + first_vector + v, first_element + p)
                : Source(0);
   }
 }
@@ -58,10 +60,11 @@ __device__ VectorRange find_range(const SplitTask& task, std::int64_t first_vect
       sum.add(tile.element[v][p]);
     __syncthreads();
   }
-  add_over_lanes(sum, lanes_of_vector - 1);
+  add_over_lanes(sum, lanes_of_vector - 1);  // the bits that number the lanes of a vector
   return sum.range();
 }
 
+// Writes the slices of the tile's elements, or zeros for vectors of padding.
 template <class Source, ElementKind kind>
 __device__ void write_tile(const SplitTask& task, const Scaling& scaling, std::int64_t vector,
                            std::int64_t first_element, const Tile<Source>& tile) {
@@ -71,9 +74,10 @@ __device__ void write_tile(const SplitTask& task, const Scaling& scaling, std::i
   if (vector >= task.vectors)
     return write_zeros<count>(task, vector * task.vector_stride + first_element + p);
   const VectorWriter<kind> writer(task, scaling, vector);
-  writer.template write<count, 1>(&tile.element[v][p], first_element + p);
+  writer.template write<count, /*step=*/1>(&tile.element[v][p], first_element + p);
 }
 
+// Splits a part of an operand; tile and scalings are shared memory.
 template <class Source, ElementKind kind>
 __device__ void split_tiles_of(const SplitTask& task, const TilesPart& part, Tile<Source>& tile,
                                Scaling (&scalings)[tile_vectors]) {
@@ -94,8 +98,8 @@ __device__ void split_tiles_of(const SplitTask& task, const TilesPart& part, Til
   }
 }
 
-// Splits all parts in a loop: if few calls are expected to select the candidate, there are fewer thread
-// blocks than parts.
+// Splits part after part: a launch has fewer thread blocks than parts if few calls are expected to select the
+// candidate (SplitTraversal::max_launched).
 template <class Source, ElementKind kind>
 __device__ void split_tiles(const SplitTasks& tasks) {
   if (!begin_split(tasks)) return;
@@ -103,9 +107,9 @@ __device__ void split_tiles(const SplitTasks& tasks) {
   __shared__ Scaling scalings[tile_vectors];
   const std::int64_t parts = tasks.task[0].blocks + tasks.task[1].blocks;
 #pragma unroll 1
-  for (std::int64_t i = blockIdx.x; i < parts; i += gridDim.x) {
-    std::int64_t part = i;
-    const SplitTask& task = task_of_block(tasks, part);
+  for (std::int64_t index = blockIdx.x; index < parts; index += gridDim.x) {
+    std::int64_t part = index;
+    const SplitTask& task = enter_task(tasks, part);
     split_tiles_of<Source, kind>(task, TilesPart(task, part), tile, scalings);
     __syncthreads();
   }

@@ -23,8 +23,8 @@ namespace {
 struct SplitCall {
   DeviceCondition condition{};
   std::int64_t served_items = 1;  // batch items that each split serves
-  Alpha alpha{};                  // for splits before the selection
-  NormFindings norms{};
+  Alpha alpha{};                  // lets splits before the selection exit early if it is 0
+  NormFindings norms{};           // what splits that find norms test with them
 
   bool finds_norms() const { return norms.ruled_out != nullptr; }
 };
@@ -38,6 +38,7 @@ std::int32_t vector_threads(Traversal traversal, const Slices& slices) {
   return 0;
 }
 
+// Parameters of a split whose traversal needs `blocks` thread blocks.
 SplitTask task_of(const SplitTraversal& traversal, std::int64_t blocks, const SplitCall& call) {
   const DeviceSplit& split = *traversal.split;
   const Slices& slices = split.slices;
@@ -65,11 +66,13 @@ SplitTask task_of(const SplitTraversal& traversal, std::int64_t blocks, const Sp
           .blocks = blocks};
 }
 
+// Launches a kernel for grid.y batch items, in several launches if the grid's second extent cannot hold them
+// all.
 void launch_items(const Queue& queue, const KernelName& kernel, const Extent& grid, std::int64_t threads,
-                  std::int64_t shared, SplitTasks tasks) {
+                  std::int64_t shared_bytes, SplitTasks tasks) {
   for (std::int64_t first = 0; first < grid.y; first += max_launched_items) {
-    launch(kernel, {grid.x, std::min(grid.y - first, max_launched_items), 1, grid.cluster}, threads, shared,
-           queue, tasks);
+    const std::int64_t items = std::min(grid.y - first, max_launched_items);
+    launch(kernel, {grid.x, items, 1, grid.cluster}, threads, shared_bytes, queue, tasks);
     for (SplitTask& task : tasks.task) {
       task.item += max_launched_items;
       task.ranges += max_launched_items * task.item_ranges;
@@ -80,8 +83,9 @@ void launch_items(const Queue& queue, const KernelName& kernel, const Extent& gr
   }
 }
 
-// Launches splits of equally many batch items, with thread blocks in the order of `splits`. All splits have
-// the same traversal, or splits by clusters come first, since the first one's traversal selects the kernel.
+// Launches splits of equally many batch items, with thread blocks in the order of `splits`. The traversal of
+// the first split selects the kernel; so both have the same traversal, or the first goes by columns and the
+// second by rows, which the kernel for columns splits too.
 void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<const SplitTraversal> splits,
                    const SplitCall& call) {
   std::int64_t threads = 0;
@@ -91,18 +95,18 @@ void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<con
   tasks.served_items = call.served_items;
   tasks.alpha = call.alpha;
   std::int64_t blocks = 0;
-  std::int64_t shared = 0;
+  std::int64_t shared_bytes = 0;
   for (std::size_t i = 0; i < splits.size(); ++i) {
     const SplitTraversal& traversal = splits[i];
     tasks.task[i] = task_of(traversal, traversal.blocks(kernel, threads), call);
     blocks += tasks.task[i].blocks;
     if (traversal.split->cleared.count > 0) tasks.cleared = traversal.split->cleared;
-    if (kernel != nullptr) shared = std::max(shared, traversal.shared_bytes(*kernel, threads));
+    if (kernel != nullptr) shared_bytes = std::max(shared_bytes, traversal.shared_bytes(*kernel, threads));
   }
   const SplitTraversal& first = splits.front();
   blocks = std::min(blocks, first.max_launched(call.condition.selection != nullptr));
   launch_items(queue, kernel_name(kernel, first.traversal),
-               {blocks, first.split->side.items, 1, first.cluster}, threads, shared, tasks);
+               {blocks, first.split->side.items, 1, first.cluster}, threads, shared_bytes, tasks);
 }
 
 void split_one(const Queue& queue, const DeviceSplit& split, const SplitCall& call) {
@@ -111,19 +115,22 @@ void split_one(const Queue& queue, const DeviceSplit& split, const SplitCall& ca
   launch_splits(queue, kernel, {&traversal, 1}, call);
 }
 
-// Elements (2^18 FP32 numbers into two slices of fp16: 2 MiB) whose split takes about as long as a launch.
+// Number of elements whose split takes about as long as a launch (2^18 FP32 numbers into two slices of fp16:
+// 2 MiB).
 constexpr std::int64_t small_elements = std::int64_t{1} << 18;
-// Largest number of tiles of a small vector. The tile kernel reads a vector tile by tile, twice (range, then
-// split), so that for longer vectors a launch per operand takes less time.
+// Largest number of tiles of a small vector. The kernel for tiles reads a vector twice, for its range and for
+// its slices, so that for longer vectors a launch of a faster kernel for each operand takes less time.
 constexpr std::int64_t few_tiles = 4;
 
+// True if the kernel for tiles splits the operand in little more time than a launch takes.
 bool is_small(const DeviceSplit& split) {
   const std::int64_t stride = split.slices.vector_stride();
   return split.slices.padded_vectors() * stride <= small_elements && stride <= few_tiles * tile_length;
 }
 
-// Splits both operands in one launch, if one kernel splits both, or if both are small, by the tile kernel,
-// which splits any operand. Returns false, and launches nothing, if two launches are needed.
+// Splits both operands in one launch and returns true, if one kernel has the traversals of both; or if both
+// are small, by the kernel for tiles, which splits any operand. Returns false, with nothing launched, if two
+// launches are needed.
 bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, const SplitCall& call) {
   if (splits[0].side.items != splits[1].side.items) return false;
   const KernelOfKind* kernel = find_kernel(splits[0], call.finds_norms());
@@ -133,7 +140,8 @@ bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, con
   if (kernel != nullptr &&
       (both[0].traversal == Traversal::short_vectors || both[1].traversal == Traversal::short_vectors))
     both = {SplitTraversal{&splits[0], Traversal::short_vectors},
-            SplitTraversal{&splits[1], Traversal::short_vectors}};  // without the clusters of columns
+            SplitTraversal{&splits[1],
+                           Traversal::short_vectors}};  // drops the size of clusters, if there was one
   // The kernel that splits one operand by columns and the other by rows expects the first by columns.
   if (both[1].traversal == Traversal::columns) std::swap(both[0], both[1]);
   if (both[1].traversal == Traversal::columns)
@@ -148,8 +156,9 @@ bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, con
   return true;
 }
 
-// Splits complex elements into residues, with the ranges of the real vectors that the elements belong to.
-// Thread blocks have the same parts as those of a real operand.
+// Splits complex elements into residues. Their ranges are those of the real vectors that the elements belong
+// to; they are found before if they are not known. Thread blocks have the same parts as those of a real
+// operand.
 void split_complex(const Queue& queue, DeviceSplit split, const DeviceCondition& condition) {
   static const std::array<KernelName, 4> complex_kernels{
       KernelName{"split_complex", "split_complex_float_residues", waits_for_grid_dependency},
@@ -160,8 +169,8 @@ void split_complex(const Queue& queue, DeviceSplit split, const DeviceCondition&
   if (!splits_complex(*split.rule))
     fail(Status::internal, "engine cuda got complex elements to split into integers of {} bits",
          split.rule->top_exponent + 1);
-  const std::size_t number = (side.matrix.type == ElementType::c32 ? 0U : 2U) +
-                             (kind_of(*split.rule) == ElementKind::wide_residues ? 1U : 0U);
+  const std::size_t kernel_index = (side.matrix.type == ElementType::c32 ? 0U : 2U) +
+                                   (kind_of(*split.rule) == ElementKind::wide_residues ? 1U : 0U);
   if (!split.ranges_known) find_ranges(queue, side, no_side(side.items), {});
   split.ranges_known = true;
   SplitTasks tasks;
@@ -171,13 +180,12 @@ void split_complex(const Queue& queue, DeviceSplit split, const DeviceCondition&
   tasks.task[0] = task_of(traversal, traversal.blocks(nullptr, tile_threads), {condition});
   tasks.task[0].ranges = side.ranges + first_vector;
   tasks.task[0].norms = side.norms == nullptr ? nullptr : side.norms + first_vector;
-  launch_items(queue, complex_kernels[number], {tasks.task[0].blocks, side.items}, tile_threads, 0, tasks);
+  launch_items(queue, complex_kernels[kernel_index], {tasks.task[0].blocks, side.items}, tile_threads, 0,
+               tasks);
 }
 
-}  // namespace
-
-namespace {
-
+// Splits operands, in one launch if possible. An operand with a single item serves the items of the other
+// one.
 void split_all(const Queue& queue, std::span<const DeviceSplit> splits, const SplitCall& call) {
   if (splits.size() == 2 && split_together(queue, splits, call)) return;
   std::int64_t items = 1;
@@ -189,6 +197,7 @@ void split_all(const Queue& queue, std::span<const DeviceSplit> splits, const Sp
   }
 }
 
+// The vectors of the splits, for the kernels that find ranges and norms by parts.
 std::vector<VectorsOfSide> sides_of(std::span<const DeviceSplit> splits) {
   std::vector<VectorsOfSide> sides;
   for (const DeviceSplit& split : splits) {
@@ -198,16 +207,18 @@ std::vector<VectorsOfSide> sides_of(std::span<const DeviceSplit> splits) {
   return sides;
 }
 
-// Finds the ranges of operands whose vectors several thread blocks share, unless the ranges are known.
+// Finds the ranges of operands whose vectors several thread blocks share, unless the ranges are known, and
+// marks them as known.
 void find_long_ranges(const Queue& queue, std::span<DeviceSplit> splits) {
-  std::vector<DeviceSplit> shared;
+  std::vector<DeviceSplit> long_splits;
   for (DeviceSplit& split : splits) {
-    if (split.ranges_known || !choose_traversal(find_kernel(split, false), split).shares_vectors()) continue;
-    shared.push_back(split);
-    shared.back().side.norms = nullptr;
+    const KernelOfKind* kernel = find_kernel(split, /*by_norms=*/false);
+    if (split.ranges_known || !choose_traversal(kernel, split).shares_vectors()) continue;
+    long_splits.push_back(split);
+    long_splits.back().side.norms = nullptr;  // no typical exponents are needed
     split.ranges_known = true;
   }
-  const std::vector<VectorsOfSide> sides = sides_of(shared);
+  const std::vector<VectorsOfSide> sides = sides_of(long_splits);
   if (sides.size() == 2 && sides[0].side.items == sides[1].side.items)
     return find_ranges_by_parts(queue, sides, {});
   for (const VectorsOfSide& side : sides) find_ranges_by_parts(queue, {&side, 1}, {});
@@ -216,7 +227,7 @@ void find_long_ranges(const Queue& queue, std::span<DeviceSplit> splits) {
 }  // namespace
 
 bool finds_norms(const DeviceSplit& split) {
-  const KernelOfKind* kernel = find_kernel(split, true);
+  const KernelOfKind* kernel = find_kernel(split, /*by_norms=*/true);
   return kernel != nullptr && split.side.items == 1 && split.rule->complex_basis.empty() &&
          choose_traversal(kernel, split).traversal != Traversal::tiles;
 }
@@ -226,17 +237,19 @@ void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, con
   const SplitCall call{.alpha = alpha_of(scalars, splits.front().side, splits.front().side),
                        .norms = {coefficient, &selection->ruled_out}};
   clear(queue, &selection->ruled_out, sizeof(selection->ruled_out));
-  std::vector<DeviceSplit> unshared;
-  std::vector<DeviceSplit> shared;
-  for (const DeviceSplit& split : splits)
-    (choose_traversal(find_kernel(split, true), split).shares_vectors() ? shared : unshared).push_back(split);
-  split_all(queue, unshared, call);
-  if (shared.empty()) return;
-  const std::vector<VectorsOfSide> sides = sides_of(shared);
+  std::vector<DeviceSplit> whole_splits;  // by kernels that hold whole vectors and find the norms themselves
+  std::vector<DeviceSplit> long_splits;   // of vectors that several thread blocks share
+  for (const DeviceSplit& split : splits) {
+    const KernelOfKind* kernel = find_kernel(split, /*by_norms=*/true);
+    (choose_traversal(kernel, split).shares_vectors() ? long_splits : whole_splits).push_back(split);
+  }
+  split_all(queue, whole_splits, call);
+  if (long_splits.empty()) return;
+  const std::vector<VectorsOfSide> sides = sides_of(long_splits);
   find_ranges_by_parts(queue, sides, call.alpha);
   find_norms_by_parts(queue, sides, call.alpha, call.norms);
-  for (DeviceSplit& split : shared) split.ranges_known = true;
-  split_all(queue, shared, call);
+  for (DeviceSplit& split : long_splits) split.ranges_known = true;
+  split_all(queue, long_splits, call);
 }
 
 bool splits_complex(const SplitRule& rule) {
@@ -251,9 +264,9 @@ void split(const Queue& queue, std::span<const DeviceSplit> splits, const Device
   }
   if (!splits.empty() && splits.front().rule->kind == SplitKind::tiles)
     return pack_tiles(queue, splits, condition);
-  std::vector<DeviceSplit> all(splits.begin(), splits.end());
-  find_long_ranges(queue, all);
-  split_all(queue, all, {condition});
+  std::vector<DeviceSplit> with_ranges(splits.begin(), splits.end());
+  find_long_ranges(queue, with_ranges);
+  split_all(queue, with_ranges, {condition});
 }
 
 }  // namespace kintsugi::core::cuda

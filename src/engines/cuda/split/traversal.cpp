@@ -14,22 +14,23 @@ namespace {
 
 std::int64_t element_bytes(const KernelOfKind& kernel) { return kernel.type == ElementType::f32 ? 4 : 8; }
 
-// Shared memory of a thread block in a cluster of `cluster` thread blocks.
+// Bytes of shared memory of a thread block of the kernels for columns; `cluster`: thread blocks of a cluster.
 std::int64_t columns_bytes(const KernelOfKind& kernel, std::int64_t stride, std::int64_t cluster) {
   return panel_part_bytes(element_bytes(kernel), stride, cluster, kernel.kind);
 }
 
-// Number of SMs that a cluster takes; an SM holds as many of the cluster's thread blocks as shared memory and
-// the kernels' launch bounds allow.
+// Number of SMs that a cluster of `blocks` thread blocks takes. An SM holds as many of them as its shared
+// memory and the kernels' launch bounds allow.
 std::int64_t sms_of_cluster(std::int64_t blocks, std::int64_t bytes, std::int64_t max_bytes) {
   constexpr std::int64_t max_blocks_of_sm = 3;
   return divide_up(blocks, std::min(max_blocks_of_sm, max_bytes / bytes));
 }
 
-// Returns the smallest cluster whose thread blocks fit an SM three times while the launch fills the device; 0
-// if no cluster can hold a panel. The device places a cluster only in SMs of one GPC that are free at the
-// same time. A cluster that needs more free SMs of one GPC than a green context, a MIG slice or other kernels
-// leave never starts, so clusters are small.
+// Returns the size of the smallest cluster of which three thread blocks fit an SM and whose launch fills the
+// device. If none has both, it is the largest cluster that is allowed, and 0 if no cluster can hold a panel.
+// Clusters take few SMs, because the device places a cluster only in SMs of one GPC that are free at the same
+// time: one that needs more of them than a green context, a MIG slice or other kernels leave would never
+// start.
 std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split, std::int64_t max_bytes) {
   constexpr std::int64_t enough_blocks = 512;
   constexpr std::int64_t max_sms = 4;
@@ -51,8 +52,8 @@ std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split
 
 }  // namespace
 
-// Traversal::rows: a thread has 16 to 32 elements of its vector if the vector is long enough; twice or half
-// as many threads are slower (n = 4096: 40.5 and 39.7 us instead of 38.3).
+// A thread gets 16 to 32 elements of its vector if the vector is long enough. Twice or half as many threads
+// are slower (n = 4096: 40.5 and 39.7 us instead of 38.3).
 std::int64_t threads_per_vector(std::int64_t padded_length) {
   const auto wanted = static_cast<std::uint64_t>(divide_up(padded_length, 32));
   return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::bit_ceil(wanted)), 32, rows_threads);
@@ -80,8 +81,8 @@ std::int64_t SplitTraversal::shared_bytes(const KernelOfKind& kernel, std::int64
     case Traversal::tiles:
     case Traversal::short_vectors: return 0;
     case Traversal::parts: {
-      const std::int64_t line = panel_bytes + panel_gap * element_bytes(kernel) / panel_group;
-      return by_rows() ? 0 : part_length() * line;
+      const std::int64_t line_bytes = panel_bytes + panel_gap * element_bytes(kernel) / panel_group;
+      return by_rows() ? 0 : part_length() * line_bytes;
     }
     case Traversal::rows: return threads / threads_per_vector(stride()) * stride() * element_bytes(kernel);
     case Traversal::columns: return columns_bytes(kernel, stride(), cluster);
@@ -105,8 +106,8 @@ std::int64_t SplitTraversal::blocks(const KernelOfKind* kernel, std::int64_t thr
   return 0;
 }
 
-// Thread blocks that exit early take time to begin. So candidates after the first, which few calls select,
-// get no more thread blocks than the device holds at once.
+// Thread blocks that exit early take time to begin. So splits on a condition, those of candidates after the
+// first, which few calls select, get no more thread blocks than the device holds at once.
 std::int64_t SplitTraversal::max_launched(bool conditional) const {
   constexpr std::int64_t tiles_blocks = 2;  // per SM, as the kernels' registers allow
   constexpr std::int64_t parts_blocks = 3;
@@ -124,15 +125,15 @@ bool SplitTraversal::shares_vectors() const {
 
 std::int64_t SplitTraversal::part_length() const {
   if (traversal == Traversal::parts) return by_rows() ? row_part_length : panel_part_length;
-  const bool whole = !shares_vectors() || !split->ranges_known;
-  return whole ? std::max<std::int64_t>(stride(), 1) : tiles_part_length;
+  const bool takes_whole_vectors = !shares_vectors() || !split->ranges_known;
+  return takes_whole_vectors ? std::max<std::int64_t>(stride(), 1) : tiles_part_length;
 }
 
 SplitTraversal choose_traversal(const KernelOfKind* kernel, const DeviceSplit& split) {
   const DeviceMatrix& matrix = split.side.matrix;
   if (kernel == nullptr || kernel->kind == ElementKind::fitted) return {&split, Traversal::tiles};
-  // Tiles need by far the fewest thread blocks, and no clusters: a thousand clusters take 3 us to begin and
-  // exit.
+  // The kernel for tiles exits early in the least time: it has by far the fewest thread blocks and no
+  // clusters, of which a thousand take 3 us to begin and exit.
   if (split.unlikely) return {&split, Traversal::tiles};
   const bool by_norms = kernel->kind == ElementKind::residues_by_norms;
   if (!by_norms && split.slices.vector_stride() <= short_stride && split.slices.vectors >= many_vectors)

@@ -10,8 +10,8 @@
 
 namespace kintsugi::core {
 
-// Computes sum = fma(a[p], b[p], sum) in fp32, rounded to nearest even. For formats of 8 to 19 bits the
-// product is exact in fp32 or finer, so the fma is the exact product and one addition.
+// Computes sum = fma(a[p], b[p], sum) in fp32, rounded to nearest even: the exact product, and one rounded
+// addition.
 struct Fp32Nearest {
   using Element = float;
   using Sum = float;
@@ -84,8 +84,8 @@ struct Avx512Bf16 {
   static Sum run(const Element* a, const Element* b, std::int64_t n, Sum sum) {
     if (n > 0) sum = flush_subnormal(sum);
     for (std::int64_t p = 0; p < n; p += block) {
-      const bool pair = p + 1 < n;
-      sum = fma_flushed(pair ? a[p + 1] : 0.0F, pair ? b[p + 1] : 0.0F, sum);
+      const bool has_odd = p + 1 < n;
+      sum = fma_flushed(has_odd ? a[p + 1] : 0.0F, has_odd ? b[p + 1] : 0.0F, sum);
       sum = fma_flushed(a[p], b[p], sum);
     }
     return sum;

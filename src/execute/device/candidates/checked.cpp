@@ -23,11 +23,11 @@ DeviceChecked::DeviceChecked(const Plan& plan, int candidate, const Blocking& bl
       memory_(lay_out_device_checked(plan, blocking, checked_tile_size(plan, blocking), workspace)) {}
 
 DeviceCheckedChain DeviceChecked::chain() const {
-  // An exact sum of a complex element has four times as many products as one of its terms.
-  const double products = plan_.problem.complex ? 4 : 1;
+  // A product of two complex elements is four products in an exact sum; in a term it is one.
+  const double products_of_pair = plan_.problem.complex ? 4 : 1;
   DeviceCheckedChain chain;
   chain.first = first_checked_index(plan_);
-  chain.exact_sum_terms = products * engine_.thresholds().exact_sum_terms;
+  chain.exact_sum_cost = products_of_pair * engine_.thresholds().exact_sum_terms;
   for (const Candidate& candidate :
        product_candidates(plan_).subspan(static_cast<std::size_t>(chain.first))) {
     const Program& program = candidate.program;
@@ -41,10 +41,11 @@ DeviceCheckedChain DeviceChecked::chain() const {
 
 void DeviceChecked::choose(DeviceReport* report) const {
   const DeviceCheckedChain chain = this->chain();
-  if (chain.count > 1) engine_.choose_checked(queue_, a_, b_, chain, selection_, memory_.open.state, report);
+  if (chain.count > 1)
+    engine_.choose_checked(queue_, a_, b_, chain, selection_, memory_.open_elements.state, report);
 }
 
-void DeviceChecked::begin() const { engine_.begin_checks(queue_, selection_, memory_.open.state); }
+void DeviceChecked::begin() const { engine_.begin_checks(queue_, selection_, memory_.open_elements.state); }
 
 void DeviceChecked::find_rounding_bounds(const ResultBlock& block) const {
   const std::int64_t parts = plan_.problem.parts();
@@ -84,11 +85,12 @@ void DeviceChecked::split(const DeviceSide& side, VectorRange* ranges, const Spl
 
 void DeviceChecked::multiply_magnitudes(std::int64_t row, std::int64_t rows, std::int64_t column,
                                         std::int64_t columns, std::byte* scratch) {
+  constexpr const DeviceFit* no_fit = nullptr;
   if (!allows_error(plan_)) return;
   memory_.sums.rows = round_up(rows, sums_multiple);
   memory_.sums.columns = round_up(columns, sums_multiple);
   engine_.multiply(queue_, magnitude_program.schedule, memory_.slices_a.block(row, rows),
-                   memory_.slices_b.block(column, columns), memory_.sums, scratch, nullptr, condition());
+                   memory_.slices_b.block(column, columns), memory_.sums, scratch, no_fit, condition());
 }
 
 DeviceCheck DeviceChecked::check() const {
@@ -102,13 +104,14 @@ DeviceCheck DeviceChecked::check() const {
           .largest_b = power_of_two(program.split_b.top_exponent + 1),
           .demand = {plan_.contract.checked_coefficient, unit_roundoff(plan_.problem.type)},
           .magnitudes = reinterpret_cast<const std::int64_t*>(memory_.sums.data),
+          // A sum of magnitudes times this unit is in the scale of the candidate's sums.
           .magnitude_unit = power_of_two(top - top_of_magnitudes)};
 }
 
 DeviceOpenElements DeviceChecked::open_elements(const ResultBlock& block) const {
-  DeviceOpenElements open = memory_.open;
+  DeviceOpenElements open = memory_.open_elements;
   open.masks_per_column = DeviceOpenElements::masks_for_rows(block.rows);
-  // Computes open elements as the native product does, if that is accurate enough.
+  // Open elements are computed as the native product computes them, if that meets the contract.
   open.in_own_arithmetic =
       allows_error(plan_) &&
       native_coefficient(plan_.problem.type, plan_.problem.products()) <= plan_.contract.coefficient;
@@ -126,7 +129,7 @@ void DeviceChecked::advance(const ResultBlock& block) const {
   const DeviceCheckedChain chain = this->chain();
   const int index = candidate_ - chain.first;
   if (index + 1 < chain.count)
-    engine_.advance_checks(queue_, chain, index, block.elements(), memory_.open.state);
+    engine_.advance_checks(queue_, chain, index, block.elements(), memory_.open_elements.state);
 }
 
 void DeviceChecked::recompute(const DeviceTile& tile, const ResultBlock& block, DeviceReport* report) const {

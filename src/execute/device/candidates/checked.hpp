@@ -1,13 +1,14 @@
 // Steps of a checked plan on a device in addition to those of any plan (on the host:
 // execute/host/checked.hpp):
 //
-//   choose      the checked candidate that begins, by a sample of elements, if there are several
-//   bounds      of the rounding errors of a block's vectors, once their ranges are known
-//   magnitudes  split, and multiplied tile by tile, if the contract allows errors: a lower bound of |A||B|
-//   recombine   writes the elements that are proved to meet the contract; marks the others
-//   advance     to the next candidate, which computes the block again if that is expected to be worth it
-//   recompute   sums the elements that the last candidate left open, exactly or, where the contract allows
-//               it, in their own arithmetic, and rounds them once
+//   choose                if there are several checked candidates: the first to run, by a sample of elements
+//   find_rounding_bounds  bounds of the rounding errors of a block's vectors, whose ranges are known
+//   split_rows, ...       splits the operands' magnitudes, if the contract allows errors
+//   multiply_magnitudes   multiplies them tile by tile: a lower bound of |A||B|
+//   recombine             writes the elements that are proved to meet the contract; marks the others as open
+//   advance               goes on to the next candidate that is worth its time, to compute the block again
+//   recompute             sums the elements that the last candidate left open, exactly or, if the contract
+//                         allows it, in their own arithmetic, and rounds them once
 #pragma once
 
 #include <cstddef>
@@ -20,35 +21,37 @@
 
 namespace kintsugi::core {
 
-// One batch item under a checked plan, and one of its checked candidates. All candidates have the same
+// One batch item under a checked plan, and one of the plan's checked candidates. All of them use the same
 // memory.
 class DeviceChecked {
  public:
-  // candidate: number of the candidate in the plan. selection: of the batch item.
+  // `candidate`: index of the candidate in the plan. `selection`: selection of the batch item.
   DeviceChecked(const Plan& plan, int candidate, const Blocking& blocking, const Queue& queue,
                 const DeviceSide& a, const DeviceSide& b, DeviceSelection* selection, Workspace& workspace);
 
-  // Condition of the kernels of this candidate: they exit early unless it computes the current block.
-  DeviceCondition condition() const { return {&memory_.open.state->current, candidate_}; }
+  // Returns the condition of this candidate's kernels: they exit early unless the candidate computes the
+  // current block.
+  DeviceCondition condition() const { return {&memory_.open_elements.state->current, candidate_}; }
 
-  // Chooses the candidate that begins the item's blocks; called once for the first checked candidate.
+  // Chooses the candidate with which each block of the item begins. Called for one of the candidates.
   void choose(DeviceReport* report) const;
-  // Begins a block, before the steps of its first candidate.
+  // Begins a block. Called for one of the candidates, before the steps of all of them.
   void begin() const;
   void find_rounding_bounds(const ResultBlock& block) const;
-  // Split magnitudes of a block's rows of op(A), or of its columns of op(B): real vectors, as in a
-  // DeviceSplit.
+  // Split the magnitudes of a block's rows of op(A), or of its columns of op(B). These are real vectors, two
+  // for a complex column.
   void split_rows(std::int64_t first, std::int64_t vectors) const;
   void split_columns(std::int64_t first, std::int64_t vectors) const;
-  // Multiplies magnitudes of the tile whose vectors begin `row` and `column` vectors after the block's first
-  // ones.
+  // Multiplies the magnitudes of a tile, whose first vectors are vectors `row` of the rows and `column` of
+  // the columns that were split last.
   void multiply_magnitudes(std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns,
                            std::byte* scratch);
-  // Recombines a tile of the block.
+  // Recombines and checks a tile of the block.
   void recombine(const Accumulators& sums, const DeviceTile& tile, const ResultBlock& block) const;
-  // Ends the candidate's turn in a block, of which it has recombined all tiles.
+  // Decides which candidate computes the block next. Called when this one has recombined all tiles of it.
   void advance(const ResultBlock& block) const;
-  // Ends a block, after the steps of all candidates. `tile` is the whole block.
+  // Ends a block. Called for one of the candidates, after the steps of all of them. `tile` is the whole
+  // block.
   void recompute(const DeviceTile& tile, const ResultBlock& block, DeviceReport* report) const;
 
  private:

@@ -28,8 +28,8 @@ struct FusedSide {
   DeviceMatrix matrix;
   const DevicePrepared* prepared;
   bool shared;               // all items have the same slices
-  VectorRange* ranges;       // ranges of this call, not of the prepared operand
-  MergedSummary* summaries;  // summaries of the ranges, if they are many
+  VectorRange* ranges;       // this call's memory for ranges, not the prepared operand's
+  MergedSummary* summaries;  // memory for summaries of the ranges; nullptr: ranges are few, or prepared
 
   FusedSide(const DeviceMatrix& operand, const DevicePrepared* given, VectorRange* memory,
             MergedSummary* summary_memory)
@@ -40,15 +40,17 @@ struct FusedSide {
   const DevicePrepared::Item& prepared_item(std::int64_t item) const {
     return prepared->items[shared ? 0 : static_cast<std::size_t>(item)];
   }
+  // True if the operand was prepared by the rule.
   bool has(const SplitRule& rule) const { return prepared != nullptr && prepared->rule == rule; }
-  // Returns the side with exponents and flags; its scales may be of any rule.
+  // Returns the side of these items for steps that read exponents and flags alone: its scales may be those of
+  // any rule.
   DeviceSide at(const Items& items) const {
     DeviceSide side = with(prepared == nullptr ? ranges : prepared_item(items.first).ranges, items);
     side.summaries = prepared == nullptr ? summaries : prepared_item(items.first).summary;
     return side;
   }
-  // Returns the side with the scales of that rule. An operand prepared by another rule keeps its own scales
-  // for later calls.
+  // Returns the side of these items with the scales of the rule. Those of an operand that was prepared by
+  // another rule are set in this call's ranges, since later calls need the prepared ones.
   DeviceSide at(const Items& items, const SplitRule& rule) const {
     return with(has(rule) ? prepared_item(items.first).ranges : ranges, items);
   }
@@ -60,6 +62,8 @@ struct FusedSide {
   }
 };
 
+// Returns the prepared operand, or nullptr if it has no slices since it was prepared for native products
+// alone.
 const DevicePrepared* with_slices(const DevicePrepared* prepared) {
   return prepared == nullptr || prepared->items.empty() ? nullptr : prepared;
 }
@@ -81,12 +85,12 @@ class FusedCall {
 
  private:
   struct Conditions {
-    bool conditional;   // the candidate's kernels exit early unless it was selected
-    bool ranges_known;  // ranges were found before the split
+    bool conditional;   // true: the candidate's kernels exit early unless it was selected
+    bool ranges_known;  // true: ranges were found before the split
   };
 
-  // Largest number of items in a step. Kernels take the number of items from the operands
-  // (DeviceSide::items), which is 1 where all items share one. So it is 1 if all items share both operands.
+  // Returns the largest number of items in a step. Kernels take the number of items from the sides
+  // (DeviceSide::items), and a side that all items share says 1. So it is 1 if all items share both sides.
   std::int64_t max_items_for(const DeviceOperands& operands) const {
     const auto serves_all = [](const DeviceMatrix& matrix, const DevicePrepared* given) {
       const DevicePrepared* prepared = with_slices(given);
@@ -103,81 +107,91 @@ class FusedCall {
       if (side->summaries != nullptr) engine_.summarize(queue_, side->at(items), side->summaries);
     }
   }
-  void select(const Items& items, bool overlaps_products) const {
+  // The selection may overlap the products before it if no later step depends on it.
+  enum class Overlap : bool { none, with_products };
+  void select(const Items& items, Overlap overlap) const {
     engine_.select(queue_, a_.at(items), b_.at(items), operands_.scalars, candidates_on_device(plan_),
-                   memory_.selections, {operands_.report, begins_with_selection(plan_), overlaps_products});
+                   memory_.selections,
+                   {.report = operands_.report,
+                    .begins = begins_with_selection(plan_),
+                    .overlaps_products = overlap == Overlap::with_products});
   }
 
+  // Puts the steps of some batch items into the queue, one launch of each kind for all of them.
   void multiply_together(const Items& items) const {
     const bool conditional = plan_.candidates.size() > 1 || operands_.scalars.on_device();
     if (!conditional) {
       multiply_candidate(0, items, {.conditional = false, .ranges_known = false});
       if (operands_.report == nullptr) return;
+      // The single candidate has run anyway, so the selection is made for the report alone.
       summarize(items);
-      select(items, a_.summaries == nullptr && b_.summaries == nullptr);
+      const bool follows_products = a_.summaries == nullptr && b_.summaries == nullptr;
+      select(items, follows_products ? Overlap::with_products : Overlap::none);
       return;
     }
     const int next = begin_chain(items);
-    for (int r = next; r < static_cast<int>(emulations(plan_).size()); ++r)
-      multiply_candidate(r, items, {.conditional = true, .ranges_known = true});
+    for (int candidate = next; candidate < static_cast<int>(emulations(plan_).size()); ++candidate)
+      multiply_candidate(candidate, items, {.conditional = true, .ranges_known = true});
     end_chain(items);
   }
 
-  // True if products need not wait for the selection: the only emulation accepts most operands, and after any
-  // other selection all of C is written anew.
+  // True if the products of the only emulation are made before the selection. It accepts most operands, and
+  // if something else is selected all of C is written again, for which C must not have been read (beta = 0).
   bool multiplies_before_selection() const {
     return emulations(plan_).size() == 1 && finds_ranges_while_splitting() && operands_.scalars.beta == 0.0;
   }
   ResultBlock all_of_c() const { return {0, 0, plan_.problem.m, plan_.problem.n}; }
+  // True if the split of the first candidate finds the ranges. It has to split whole operands then, and the
+  // host has to know that alpha is not 0.
   bool finds_ranges_while_splitting() const {
     return covers_all(plan_, blocking_) && !operands_.scalars.on_device();
   }
-  // True if the first split clears the counters of the products: it always runs, and of one batch item only
-  // the products of one candidate count.
+  // True if the first split clears the counters of the products. That is possible if the split always runs,
+  // and if they are used once after it: by the products of the candidate that a single batch item selects.
   bool clears_counters(const Items& items) const {
     const Program& first = plan_.candidates.front().program;
     return finds_ranges_while_splitting() && items.count == 1 &&
            !(a_.has(first.split_a) && b_.has(first.split_b));
   }
 
-  // Begins the fallback chain: finds ranges and selects. If the first candidate's split finds the ranges, its
-  // products are made too, before the selection if multiplies_before_selection(); then end_chain() selects.
+  // Begins the fallback chain: finds ranges and selects. If the first candidate's split finds the ranges,
+  // also multiplies that candidate; if multiplies_before_selection(), the selection is left to end_chain().
   // Returns the first candidate that is still to be multiplied.
   int begin_chain(const Items& items) const {
     if (finds_ranges_while_splitting()) {
       const bool multiplies_first = multiplies_before_selection();
       const FusedSlices slices = split(0, items, all_of_c(), {.conditional = false, .ranges_known = false});
       summarize(items);
-      if (!multiplies_first) select(items, false);
+      if (!multiplies_first) select(items, Overlap::none);
       multiply(0, items, slices, all_of_c(), !multiplies_first);
       return 1;
     }
     engine_.find_ranges(queue_, a_.prepared == nullptr ? a_.at(items) : DeviceSide{},
                         b_.prepared == nullptr ? b_.at(items) : DeviceSide{}, operands_.scalars);
     summarize(items);
-    select(items, false);
+    select(items, Overlap::none);
     return 0;
   }
 
-  void multiply_candidate(int r, const Items& items, const Conditions& conditions) const {
+  void multiply_candidate(int candidate, const Items& items, const Conditions& conditions) const {
     FusedSlices slices;
     for_each_block(blocking_, plan_.problem.m, plan_.problem.n, [&](const ResultBlock& block) {
-      const FusedSlices made = split(r, items, block, conditions);
+      const FusedSlices made = split(candidate, items, block, conditions);
       if (needs_split_of_rows(block, blocking_, plan_.problem.m)) slices.a = made.a;
       if (needs_split_of_columns(block)) slices.b = made.b;
-      multiply(r, items, slices, block, conditions.conditional);
+      multiply(candidate, items, slices, block, conditions.conditional);
     });
   }
 
-  // Condition of a candidate's kernels. Kernels after the first candidate's products read the selection early
-  // if it was made before these products.
+  // Returns the condition of a candidate's kernels. Those of later candidates may read the selection before
+  // the preceding kernel has ended, if it was made before the first candidate's products.
   DeviceCondition on_candidate(bool conditional, std::int32_t candidate) const {
     return {conditional ? memory_.selections : nullptr, candidate,
             conditional && candidate > 0 && !multiplies_before_selection()};
   }
 
-  // True for a batch of small items, compared to which the early exits of a split of many thread blocks take
-  // long.
+  // True for a batch of items so small that the early exits of a split with many thread blocks take long in
+  // comparison.
   bool has_small_items() const {
     const Problem& problem = plan_.problem;
     return problem.batch_count > 1 &&
@@ -185,9 +199,10 @@ class FusedCall {
                engine_.thresholds().small_item_products;
   }
 
-  // Returns a prepared operand's slices, or the slices that the split added to `splits` will make.
+  // Returns the slices of a prepared operand; or else adds a split to `splits` and returns the slices that it
+  // will make.
   Slices plan_split(const FusedSide& side, const SplitRule& rule, const Slices& memory, const Items& items,
-                    const Part& vectors, bool ranges_known, std::vector<DeviceSplit>& splits) const {
+                    const Interval& vectors, bool ranges_known, std::vector<DeviceSplit>& splits) const {
     if (side.has(rule)) return side.prepared_item(items.first).slices.block(vectors.first, vectors.count);
     Slices slices = memory;
     slices.vectors = vectors.count;
@@ -200,9 +215,16 @@ class FusedCall {
     return slices;
   }
 
-  FusedSlices split(int r, const Items& items, const ResultBlock& block, const Conditions& conditions) const {
-    const Candidate& candidate = plan_.candidates[static_cast<std::size_t>(r)];
-    FusedSlices slices = fused_slices(plan_, candidate, blocking_);
+  const Program& program_of(int candidate) const {
+    return plan_.candidates[static_cast<std::size_t>(candidate)].program;
+  }
+
+  // Splits the operands' vectors that a block needs and the preceding block did not.
+  FusedSlices split(int candidate, const Items& items, const ResultBlock& block,
+                    const Conditions& conditions) const {
+    const Program& program = program_of(candidate);
+    FusedSlices slices =
+        fused_slices(plan_, plan_.candidates[static_cast<std::size_t>(candidate)], blocking_);
     const std::int64_t items_a = a_.shared ? 1 : max_items_;
     slices.a.place_items(memory_.slices, items_a);
     slices.b.place_items(memory_.slices + static_cast<std::size_t>(items_a) * slices.a.bytes(),
@@ -210,24 +232,23 @@ class FusedCall {
     std::vector<DeviceSplit> splits;
     splits.reserve(2);
     if (needs_split_of_rows(block, blocking_, plan_.problem.m)) {
-      slices.a = plan_split(a_, candidate.program.split_a, slices.a, items, {block.row, block.rows},
+      slices.a = plan_split(a_, program.split_a, slices.a, items, {block.row, block.rows},
                             conditions.ranges_known, splits);
     }
     if (needs_split_of_columns(block)) {
-      slices.b = plan_split(b_, candidate.program.split_b, slices.b, items, {block.column, block.columns},
+      slices.b = plan_split(b_, program.split_b, slices.b, items, {block.column, block.columns},
                             conditions.ranges_known, splits);
     }
-    for (DeviceSplit& split : splits) split.unlikely = r > 0 && has_small_items();
-    if (r == 0 && clears_counters(items)) splits.front().cleared = memory_.counters;
-    if (!splits.empty()) engine_.split(queue_, splits, on_candidate(conditions.conditional, r));
-    count_tiles(r, items, slices, block, on_candidate(conditions.conditional, r));
+    for (DeviceSplit& split : splits) split.unlikely = candidate > 0 && has_small_items();
+    if (candidate == 0 && clears_counters(items)) splits.front().cleared = memory_.counters;
+    if (!splits.empty()) engine_.split(queue_, splits, on_candidate(conditions.conditional, candidate));
+    count_tiles(program, items, slices, block, on_candidate(conditions.conditional, candidate));
     return slices;
   }
 
   // Counts the tiles of each operand once, for the report.
-  void count_tiles(int r, const Items& items, const FusedSlices& slices, const ResultBlock& block,
-                   const DeviceCondition& condition) const {
-    const Program& program = plan_.candidates[static_cast<std::size_t>(r)].program;
+  void count_tiles(const Program& program, const Items& items, const FusedSlices& slices,
+                   const ResultBlock& block, const DeviceCondition& condition) const {
     if (operands_.report == nullptr || program.schedule.tiles.depth == 0) return;
     DeviceTileCount count;
     count.shares_a = a_.shared;
@@ -255,39 +276,40 @@ class FusedCall {
             .items = items.count};
   }
 
-  void multiply(int r, const Items& items, const FusedSlices& slices, const ResultBlock& block,
+  void multiply(int candidate, const Items& items, const FusedSlices& slices, const ResultBlock& block,
                 bool conditional) const {
-    const Candidate& candidate = plan_.candidates[static_cast<std::size_t>(r)];
-    engine_.multiply_fused(
-        queue_,
-        {.schedule = &candidate.program.schedule,
-         .a = slices.a,
-         .b = slices.b,
-         .shares_a = a_.shared,
-         .shares_b = b_.shared,
-         .tile = tile_of(a_.at(items, candidate.program.split_a), b_.at(items, candidate.program.split_b),
-                         items, block, on_candidate(conditional, r)),
-         .items = items.count,
-         .has_cleared_counters = clears_counters(items)},
-        memory_.scratch);
+    const Program& program = program_of(candidate);
+    engine_.multiply_fused(queue_,
+                           {.schedule = &program.schedule,
+                            .a = slices.a,
+                            .b = slices.b,
+                            .shares_a = a_.shared,
+                            .shares_b = b_.shared,
+                            .tile = tile_of(a_.at(items, program.split_a), b_.at(items, program.split_b),
+                                            items, block, on_candidate(conditional, candidate)),
+                            .items = items.count,
+                            .has_cleared_counters = clears_counters(items)},
+                           memory_.scratch);
   }
 
-  // Ends the fallback chain: writes beta C where alpha is 0, and the native product where no emulation was
-  // selected. Selects before, if begin_chain() has not.
+  // Ends the fallback chain: writes beta C for items with alpha = 0, and the native product for items that
+  // selected no emulation. Makes the selection first if begin_chain() has left it.
   void end_chain(const Items& items) const {
-    for (std::int64_t e = 0; e < items.count; ++e) {
+    for (std::int64_t i = 0; i < items.count; ++i) {
       if (operands_.scalars.on_device()) {
-        engine_.scale(queue_, operands_.c, items.first + e, operands_.scalars,
-                      {memory_.selections + e, DeviceSelection::scaled});
+        engine_.scale(queue_, operands_.c, items.first + i, operands_.scalars,
+                      {memory_.selections + i, DeviceSelection::scaled});
       }
     }
     if (plan_.candidates.back().scheme != nullptr) return;
     const auto native = static_cast<std::int32_t>(plan_.candidates.size()) - 1;
+    constexpr bool conditional = true;
     const DeviceTile tile =
-        tile_of(a_.at(items), b_.at(items), items, all_of_c(), on_candidate(true, native));
+        tile_of(a_.at(items), b_.at(items), items, all_of_c(), on_candidate(conditional, native));
     if (!multiplies_before_selection()) return engine_.multiply_unsplit(queue_, tile);
-    engine_.select_or_multiply_unsplit(queue_, tile, candidates_on_device(plan_), memory_.selections,
-                                       {operands_.report, begins_with_selection(plan_), true});
+    engine_.select_or_multiply_unsplit(
+        queue_, tile, candidates_on_device(plan_), memory_.selections,
+        {.report = operands_.report, .begins = begins_with_selection(plan_), .overlaps_products = true});
   }
 
   const Plan& plan_;

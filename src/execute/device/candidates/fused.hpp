@@ -6,9 +6,9 @@
 
 namespace kintsugi::core {
 
-// Multiplies all batch items, as many at once as the workspace holds. A single candidate always runs. Of
-// several candidates, the first one's slices are made while ranges are found, and another's only for items
-// that select it.
+// Puts the steps of all batch items into the queue; one launch multiplies as many items as the workspace
+// holds. A single candidate always runs. Of several candidates the first gets its slices while ranges are
+// found, if the call allows it; kernels of the others exit early for items that did not select them.
 void multiply_fused(const Plan& plan, const DeviceOperands& operands, const Queue& queue,
                     const Blocking& blocking, const Workspace& workspace);
 

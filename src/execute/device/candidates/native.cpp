@@ -14,16 +14,16 @@ namespace kintsugi::core {
 
 namespace {
 
-// Batch items first_item, first_item + 1, ... and columns first_column, first_column + 1, ... of C.
-struct Panel {
+// Columns first_column, first_column + 1, ... of C in the batch items first_item, first_item + 1, ...
+struct ColumnPanel {
   std::int64_t first_item;
   std::int64_t items;
   std::int64_t first_column;
   std::int64_t columns;
 };
 
-// Returns the op of DeviceBlasProduct (0, 1, 2: N, T, C of BLAS) for an operand that is stored transposed or
-// as it is used; nothing for a conjugate without transposition, which BLAS lacks.
+// Returns the op of DeviceBlasProduct (0, 1, 2: N, T, C of BLAS) for an operand. `transposed`: the operand is
+// stored transposed. Nothing for a conjugate without transposition, which BLAS lacks.
 std::optional<int> blas_op(const DeviceMatrix& matrix, bool transposed) {
   const bool conjugated = matrix.complex() && matrix.conjugated;
   if (!transposed) return conjugated ? std::nullopt : std::optional(0);
@@ -50,9 +50,10 @@ class NativeProducts {
   void multiply() const {
     const DeviceScalars& scalars = call_.scalars;
     const bool has_contract = call_.plan.contract.coefficient != 0;
-    const bool adds = scalars.on_device() || scalars.beta != 0.0;
-    const bool is_tiny = !scalars.on_device() && has_contract && is_subnormal(scalars.alpha);
-    const bool has_sums = adds || is_tiny;  // true if sums are stored in memory other than C
+    const bool may_add_c = scalars.on_device() || scalars.beta != 0.0;
+    const bool has_tiny_alpha = !scalars.on_device() && has_contract && is_subnormal(scalars.alpha);
+    // True if sums are stored beside C, and alpha and beta are applied by a kernel of ours.
+    const bool has_sums = may_add_c || has_tiny_alpha;
     const NativeWay way = has_contract ? native_way(call_.plan, has_sums) : NativeWay::vendor_sums;
     if (way == NativeWay::own_kernel) {
       multiply_by_own_kernel(whole());
@@ -76,10 +77,11 @@ class NativeProducts {
     const auto is_below = [&](double x) { return x != 0 && std::abs(x) < least; };
     return is_below(alpha.real()) || is_below(alpha.imag());
   }
-  Panel whole() const { return {0, call_.plan.problem.batch_count, 0, call_.c.columns}; }
+  ColumnPanel whole() const { return {0, call_.plan.problem.batch_count, 0, call_.c.columns}; }
   bool swaps_operands() const { return call_.plan.problem.layout == Layout::row_major; }
 
-  // Multiplies as many whole items at once as the workspace holds sums of, else as many columns of one item.
+  // Multiplies panel after panel: as many whole batch items as the workspace has memory for their sums, or
+  // else as many columns of one item.
   void multiply_in_panels() const {
     const auto elements_of_workspace =
         static_cast<std::int64_t>(call_.blocking.native_sum_bytes / element_bytes(call_.c.type));
@@ -90,11 +92,12 @@ class NativeProducts {
         std::clamp<std::int64_t>(elements_of_workspace / (call_.c.rows * call_.c.columns), 1, batch_count);
     for (std::int64_t item = 0; item < batch_count; item += items) {
       for (std::int64_t j = 0; j < call_.c.columns; j += columns) {
-        const Panel panel{item, std::min(items, batch_count - item), j,
-                          std::min(columns, call_.c.columns - j)};
+        const ColumnPanel panel{item, std::min(items, batch_count - item), j,
+                                std::min(columns, call_.c.columns - j)};
         const DeviceMatrix sums = sums_of(panel);
         if (multiply_by_vendor(panel, sums, {})) {
-          engine_.finish_native(call_.queue, tile_of(panel), sums, nullptr, 0);
+          constexpr std::byte* no_scratch = nullptr;  // every sum is tested; the operands are not read
+          engine_.finish_native(call_.queue, tile_of(panel), sums, no_scratch, 0);
         } else {
           multiply_by_own_kernel(panel);
         }
@@ -102,8 +105,8 @@ class NativeProducts {
     }
   }
 
-  // Returns the matrix of a panel's sums in the workspace, in C's layout without padding.
-  DeviceMatrix sums_of(const Panel& panel) const {
+  // Returns the matrix of a panel's sums, in the workspace, in C's layout without gaps.
+  DeviceMatrix sums_of(const ColumnPanel& panel) const {
     DeviceMatrix sums = call_.c;
     sums.data = sums_;
     sums.batch_stride = call_.c.rows * panel.columns;
@@ -113,11 +116,11 @@ class NativeProducts {
     return sums;
   }
 
-  void multiply_by_own_kernel(const Panel& panel) const {
+  void multiply_by_own_kernel(const ColumnPanel& panel) const {
     engine_.multiply_unsplit(call_.queue, tile_of(panel));
   }
 
-  DeviceTile tile_of(const Panel& panel) const {
+  DeviceTile tile_of(const ColumnPanel& panel) const {
     return {.a = {.matrix = call_.a, .item = panel.first_item},
             .b = {.matrix = call_.b, .item = panel.first_item},
             .c = call_.c,
@@ -130,11 +133,11 @@ class NativeProducts {
             .items = panel.items};
   }
 
-  // Multiplies into a matrix of the panel's size, or into C if the panel is all of it. A row-major C is the
-  // column-major C^T = B^T A^T. Returns false, with nothing done, if cuBLAS has no such product, since an
-  // operand was prepared for other calls (a conjugate that is not also transposed, or pointers combined with
-  // strides), or needs more scratch.
-  bool multiply_by_vendor(const Panel& panel, const DeviceMatrix& result,
+  // Multiplies into `result`, which has the panel's size, or into C if the panel is all of C. A row-major C
+  // is computed as the column-major C^T = B^T A^T. Returns false, with nothing done, if cuBLAS has no such
+  // product or needs more scratch. It has none for some prepared operands: a conjugate without transposition,
+  // and pointers combined with strides.
+  bool multiply_by_vendor(const ColumnPanel& panel, const DeviceMatrix& result,
                           const DeviceScalars& scalars) const {
     const DeviceMatrix a = from_item_and_vector(call_.a, panel.first_item, 0);
     DeviceMatrix b = from_item_and_vector(call_.b, panel.first_item, panel.first_column);

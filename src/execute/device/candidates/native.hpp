@@ -1,5 +1,5 @@
-// Native products of a plan on a device: the vendor library's, whose sums are tested before they count as
-// results.
+// Native products of a plan on a device: products of the vendor library, whose sums are tested under a
+// contract, or of a kernel of ours.
 #pragma once
 
 #include "engines/device.hpp"
@@ -17,7 +17,8 @@ struct DeviceNativeCall {
   DeviceScalars scalars;
 };
 
-// Multiplies all items of the batch. Takes native_scratch_bytes and native_sum_bytes of the workspace.
+// Puts the products of all batch items into the queue. Takes native_scratch_bytes and native_sum_bytes of the
+// workspace.
 void multiply_natively(const DeviceNativeCall& call, Workspace workspace);
 
 }  // namespace kintsugi::core

@@ -43,7 +43,7 @@ class DeviceOzaki1Product {
  private:
   using Complete = DeviceSuccessiveSplit::Complete;
 
-  void split(const DeviceSide& side, const Part& vectors, Slices& slices,
+  void split(const DeviceSide& side, const Interval& vectors, Slices& slices,
              const DeviceSliceExponents& exponents, Complete complete) const {
     slices.vectors = vectors.count;
     const DeviceSuccessiveSplit split{.side = side,
@@ -57,11 +57,11 @@ class DeviceOzaki1Product {
                                       .unreachable = memory_.unreachable};
     kernels_.split_successively(task_.queue, {&split, 1}, condition_);
   }
-  void split_a(const Part& rows) {
+  void split_a(const Interval& rows) {
     split(task_.a, rows, memory_.a, memory_.exponents_a, Complete::unchecked);
     a_is_split_ = rows.count == task_.c.rows;
   }
-  void split_b(const Part& columns) {
+  void split_b(const Interval& columns) {
     const std::int64_t parts = plan_.problem.parts();
     split(task_.b, {parts * columns.first, parts * columns.count}, memory_.b, memory_.exponents_b,
           slice_counts_.counts != nullptr ? Complete::where_used : Complete::unchecked);
@@ -73,7 +73,7 @@ class DeviceOzaki1Product {
         task_.queue, slice_counts_.counts,
         static_cast<std::size_t>(slice_counts_.blocks_m * slice_counts_.blocks_n) * sizeof(SliceCounts));
     kernels_.weigh_inner_indices(task_.queue, task_.b, slice_counts_, memory_.weights, condition_);
-    for_each_part({0, task_.c.rows}, task_.blocking.m, [&](const Part& rows) {
+    for_each_interval({0, task_.c.rows}, task_.blocking.m, [&](const Interval& rows) {
       split_a(rows);
       kernels_.find_slice_counts(task_.queue,
                                  {.a = task_.a,
@@ -90,23 +90,23 @@ class DeviceOzaki1Product {
 
   void multiply_block(const ResultBlock& block) const {
     const Blocking tiles{ozaki1_tile_edge, ozaki1_tile_edge};
-    for_each_block(tiles, block.rows, block.columns, [&](const ResultBlock& part) {
+    for_each_block(tiles, block.rows, block.columns, [&](const ResultBlock& inner) {
       const DeviceTile tile{.a = task_.a,
                             .b = task_.b,
                             .c = task_.c,
                             .item = task_.a.item,
-                            .first_row = block.row + part.row,
-                            .first_column = block.column + part.column,
-                            .rows = part.rows,
-                            .columns = part.columns,
+                            .first_row = block.row + inner.row,
+                            .first_column = block.column + inner.column,
+                            .rows = inner.rows,
+                            .columns = inner.columns,
                             .scalars = task_.scalars,
                             .condition = condition_};
-      multiply_tile(tile, part.row, plan_.problem.parts() * part.column);
+      multiply_tile(tile, inner.row, plan_.problem.parts() * inner.column);
     });
   }
 
-  // Algorithm 2: q is the outer loop, p the inner one. The tile begins at row `row` and vector `vector` of
-  // the slices.
+  // Algorithm 2 for a tile, whose first vectors are vector `row` of A's slices and vector `vector` of B's.
+  // The outer loop is over slices q of B, the inner one over slices p of A.
   void multiply_tile(const DeviceTile& tile, std::int64_t row, std::int64_t vector) const {
     const std::int64_t vectors = plan_.problem.parts() * tile.columns;
     Accumulators products = ozaki1_products(plan_, tile.rows, tile.columns);
@@ -124,17 +124,18 @@ class DeviceOzaki1Product {
     const Slices a = memory_.a.block(row, tile.rows);
     const Slices b = memory_.b.block(vector, vectors);
     for (int q = 0; q < b.count; ++q) {
-      const int multiplied = sums.fast ? a.count - q : a.count;
-      add_slices(sums, 0, multiplied, q, products, [&](int p) { multiply(a, p, b, q, products); });
+      // Fast mode leaves out the smallest products, except in blocks whose counts require them.
+      const int always_multiplied = sums.fast ? a.count - q : a.count;
+      add_slices(sums, 0, always_multiplied, q, products, [&](int p) { multiply(a, p, b, q, products); });
       if (slice_counts_.counts == nullptr) continue;
-      add_slices(sums, multiplied, a.count, q, products,
+      add_slices(sums, always_multiplied, a.count, q, products,
                  [&](int p) { kernels_.multiply_counted(task_.queue, sums, a, b, products, p, q); });
     }
     kernels_.finish_sums(task_.queue, sums);
   }
 
-  // Adds the products of slices first ... end - 1 of A by slice q of B, a few at once; multiply(p) computes
-  // those from slice p on.
+  // Adds the products of slices first ... end - 1 of A by slice q of B, ozaki1_products_at_once at a time.
+  // multiply(p) computes products.groups of them, for slices p, p + 1, ...
   template <class Multiply>
   void add_slices(const DeviceProductSums& sums, int first, int end, int q, Accumulators& products,
                   const Multiply& multiply) const {
@@ -146,20 +147,21 @@ class DeviceOzaki1Product {
   }
 
   static Slices slices_from(const Slices& slices, int first, int count) {
-    Slices part = slices;
-    part.data += static_cast<std::size_t>(first * slices.slice_stride()) * slices.element_bytes();
-    part.count = count;
-    return part;
+    Slices result = slices;
+    result.data += static_cast<std::size_t>(first * slices.slice_stride()) * slices.element_bytes();
+    result.count = count;
+    return result;
   }
 
   // Multiplies slices p, p + 1, ... of A by slice q of B, each into a group of its own.
   void multiply(const Slices& a, int p, const Slices& b, int q, const Accumulators& products) const {
+    constexpr const DeviceFit* no_fit = nullptr;
     Schedule schedule = program_.schedule;
     schedule.terms = schedule.terms.first(static_cast<std::size_t>(products.groups));
     schedule.slices_a = products.groups;
     schedule.groups = products.groups;
     engine_.multiply(task_.queue, schedule, slices_from(a, p, products.groups), slices_from(b, q, 1),
-                     products, memory_.scratch, nullptr, condition_);
+                     products, memory_.scratch, no_fit, condition_);
   }
 
   const DeviceOzaki1Task& task_;

@@ -7,7 +7,7 @@
 
 namespace kintsugi::core {
 
-// A batch item whose ranges are known and whose candidate is selected, but which the report does not count
+// A batch item whose ranges are known and whose candidate is selected. The report does not count the item
 // yet.
 struct DeviceOzaki1Task {
   const Plan& plan;
@@ -21,8 +21,8 @@ struct DeviceOzaki1Task {
   DeviceReport* report;
 };
 
-// Computes C if the first candidate is selected. If the data need more slices than there are, the selection
-// becomes DeviceSelection::none.
+// Puts the steps that compute C into the queue; their kernels exit early unless the first candidate is
+// selected. If the operands need more slices than are made, the selection becomes DeviceSelection::none.
 void multiply_by_ozaki1(const DeviceOzaki1Task& task, Workspace workspace);
 
 }  // namespace kintsugi::core

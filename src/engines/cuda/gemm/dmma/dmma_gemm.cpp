@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/cuda/cuda_driver.hpp"
+#include "engines/cuda/arch/costs.hpp"
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/common/items.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
@@ -11,8 +12,9 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// True if the transpose of C is computed: where A is contiguous along k and B along its columns, B has the
-// panels that the unit's rows need and A the lines that its columns need, as they are in memory.
+// True if the kernel computes the transpose of C. The matrix unit's rows want an operand whose vectors are
+// adjacent in memory, its columns one that is contiguous along k. If B is of the first kind and A of the
+// second, B is given to the rows and A to the columns.
 bool swaps(const DeviceTile& tile) {
   return !tile.a.matrix.complex() && tile.a.matrix.column_stride < tile.a.matrix.row_stride &&
          tile.b.matrix.row_stride < tile.b.matrix.column_stride;
@@ -29,8 +31,9 @@ DmmaTask task_of(const DeviceTile& tile, const DmmaConfig& config) {
 
 std::int64_t tiles_of(const DmmaTask& task) { return std::int64_t{task.row_tiles} * task.column_tiles; }
 
-// Thread blocks per batch item. A block computes several short tiles, and then copies operands while it
-// writes sums; a long tile has a block of its own, which begins as an SM becomes free.
+// Thread blocks per batch item. If k is short a thread block computes several tiles, and copies the operands
+// of the next one while it writes the sums of the last. If k is long each tile has a thread block of its own,
+// which begins as soon as an SM is free.
 std::int64_t blocks_of(const DmmaTask& task, const DmmaTile& tile) {
   constexpr std::int64_t long_k = 2048;
   const std::int64_t resident_blocks = std::int64_t{sm_count()} * tile.blocks_per_sm;
@@ -41,21 +44,25 @@ std::int64_t blocks_of(const DmmaTask& task, const DmmaTile& tile) {
 
 }  // namespace
 
-double dmma_time(const DmmaKernels& kernels, const NativeShape& shape, std::span<const double> times) {
-  return fastest_tile(kernels.tiles, times, shape.m, shape.n, shape.items, sm_count()).time;
+double dmma_time(const DmmaKernels& kernels, const NativeShape& shape, const Costs& costs) {
+  const auto& times = costs.native[static_cast<std::size_t>(shape.type)].tile_index;
+  const double index_time =
+      fastest_tile(kernels.tiles, std::span<const double>(times), shape.m, shape.n, shape.items, sm_count())
+          .time;
+  return index_time * (static_cast<double>(shape.k) + costs.native_call.tile_ends);
 }
 
 void multiply_by_dmma(const Queue& queue, const DmmaKernels& kernels, const DeviceTile& tile) {
   const bool swapped = swaps(tile);
   const auto& times = current_costs().native[static_cast<std::size_t>(tile.c.type)].tile_index;
-  const std::size_t number =
+  const std::size_t index =
       fastest_tile(kernels.tiles, std::span<const double>(times), swapped ? tile.columns : tile.rows,
                    swapped ? tile.rows : tile.columns, tile.items, sm_count())
-          .number;
-  const DmmaTile& chosen = kernels.tiles[number];
+          .index;
+  const DmmaTile& chosen = kernels.tiles[index];
   const DeviceMatrix& column_operand = swapped ? tile.a.matrix : tile.b.matrix;
   const bool along_k = column_operand.complex() || column_operand.column_stride < column_operand.row_stride;
-  const KernelName& kernel = (along_k ? kernels.along_k : kernels.in_panels)[number];
+  const KernelName& kernel = (along_k ? kernels.along_k : kernels.in_panels)[index];
   for_each_launch(tile.items, [&](std::int64_t first, std::int64_t items) {
     const DmmaTask task = task_of(from_item(tile, first), chosen.config);
     launch(kernel, {blocks_of(task, chosen), items}, chosen.config.threads(), chosen.config.shared_bytes(),

@@ -2,9 +2,9 @@
 // native products (gemm/native_epilogue.cuh). Sums are FP64, rounded to nearest; their order depends on k
 // alone, so that bits depend on neither tiles nor layouts.
 //
-// Four producer warps copy operands into the pipeline's stages, the other warps multiply. A thread block
-// computes tiles blockIdx.x, blockIdx.x + gridDim.x ... of one batch item, and copies the next tile's
-// operands while the last tile's sums are written.
+// Four producer warps copy operands into the pipeline's stages, and the other warps multiply. A thread block
+// computes tiles blockIdx.x, blockIdx.x + gridDim.x and so on of one batch item. While the sums of a tile are
+// written, the operands of the next one are copied.
 #include "engines/cuda/gemm/dmma/warp_tile.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/ptx/mbarrier.cuh"
@@ -13,6 +13,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
+// Pipeline stages in shared memory, with their barriers. A stage has k_tiles k-tiles of A and of B.
 template <DmmaConfig Config>
 struct Stages {
   static constexpr std::uint32_t k_tile_bytes = (Config.rows + Config.columns) * dmma_line_bytes;
@@ -38,12 +39,13 @@ struct PipelineState {
   }
 };
 
-// Operands as the matrix unit's rows and columns: A's and B's vectors or, swapped, B's and A's.
+// Operands of the matrix unit for a region of C: `a` gives the unit's rows, `b` its columns. If the task is
+// swapped they are B and A, and `c` is the transpose of C.
 template <class T>
 struct DmmaProblem {
-  MatrixView<const T> a;  // vectors of the tile
+  MatrixView<const T> a;  // vectors x k
   MatrixView<const T> b;
-  MatrixView<T> c;  // transposed if swapped
+  MatrixView<T> c;
 
   __device__ explicit DmmaProblem(const DmmaTask& task) {
     const DeviceTile& tile = task.tile;
@@ -54,26 +56,27 @@ struct DmmaProblem {
     c = view_of<T>(tile.c, tile.item + blockIdx.y)
             .block(tile.first_row, tile.first_column, tile.rows, tile.columns);
     if (!task.swapped) return;
-    const MatrixView<const T> first = a;
+    const MatrixView<const T> a_as_called = a;
     a = b;
-    b = first;
+    b = a_as_called;
     c = {c.data, c.columns, c.rows, c.column_stride, c.row_stride, c.space};
   }
   __device__ static std::int64_t k(const DmmaTask& task) { return task.tile.a.matrix.columns; }
 };
 
-// First row and column of a tile. Tiles are numbered down the columns of a group of 1024 rows, so that tiles
-// computed at the same time share operands, which stay in L2.
+// First row and column of tile `index`. Tiles are counted column by column within groups of 1024 rows, so
+// that tiles computed at the same time share operands, which stay in L2.
 template <DmmaConfig Config>
-__device__ Position tile_position(const DmmaTask& task, int number) {
-  constexpr int group = 1024 / Config.rows;
+__device__ Position tile_position(const DmmaTask& task, int index) {
+  constexpr int group = 1024 / Config.rows;  // rows of tiles in a group
   const int tiles_in_group = group * task.column_tiles;
-  const int first = number / tiles_in_group * group;
-  const int rows = min(task.row_tiles - first, group);
-  const int index = number % tiles_in_group;
-  return {(first + index % rows) * Config.rows, index / rows * Config.columns};
+  const int first_row = index / tiles_in_group * group;  // row of tiles
+  const int rows = min(task.row_tiles - first_row, group);
+  const int index_in_group = index % tiles_in_group;
+  return {(first_row + index_in_group % rows) * Config.rows, index_in_group / rows * Config.columns};
 }
 
+// Work of a thread block: its producer warps call produce(), its consumer warps consume().
 template <class T, DmmaConfig Config, bool AlongK>
 class DmmaBlock {
  public:
@@ -84,6 +87,7 @@ class DmmaBlock {
       : task_(task), buffers_(buffers), problem_(task), tiles_(task.row_tiles * task.column_tiles),
         steps_(static_cast<int>(divide_up(DmmaProblem<T>::k(task), dmma_depth<T> * Config.k_tiles))) {}
 
+  // Initializes the barriers. All threads call it together.
   __device__ static void initialise(Buffers& buffers) {
     if (threadIdx.x == 0) {
       for (int s = 0; s < Config.stages; ++s) {
@@ -94,13 +98,14 @@ class DmmaBlock {
     __syncthreads();
   }
 
+  // Copies the operands of all tiles of the thread block.
   __device__ void produce() const {
     constexpr int depth = dmma_depth<T>;
     const int thread = static_cast<int>(threadIdx.x) - Config.consumer_warps() * warp_size;
     PipelineState<Config> state;
 #pragma unroll 1
-    for (int number = static_cast<int>(blockIdx.x); number < tiles_; number += static_cast<int>(gridDim.x)) {
-      const Position first = tile_position<Config>(task_, number);
+    for (int index = static_cast<int>(blockIdx.x); index < tiles_; index += static_cast<int>(gridDim.x)) {
+      const Position first = tile_position<Config>(task_, index);
       OperandCopies<T, Config.rows, Tile::a_along_k> a(problem_.a, first.row, thread);
       OperandCopies<T, Config.columns, AlongK> b(problem_.b, first.column, thread);
       std::int64_t k_left = DmmaProblem<T>::k(task_);
@@ -120,6 +125,7 @@ class DmmaBlock {
     await_copies();
   }
 
+  // Computes the warp's part of all tiles of the thread block.
   __device__ void consume() const {
     const int warp = static_cast<int>(threadIdx.x) / warp_size;
     constexpr int warps_along_rows = Config.rows / Config.warp_rows;
@@ -127,30 +133,33 @@ class DmmaBlock {
                              warp / warps_along_rows * Config.warp_columns};
     Tile sums(buffers_.bytes, buffers_.bytes + Buffers::b_bytes, warp_tile.row, warp_tile.column);
     if constexpr (is_complex<T>)
-      sums.conjugate(task_.tile.a.matrix.conjugated, task_.tile.b.matrix.conjugated);
+      sums.set_conjugation(task_.tile.a.matrix.conjugated, task_.tile.b.matrix.conjugated);
     PipelineState<Config> state;
 #pragma unroll 1
-    for (int number = static_cast<int>(blockIdx.x); number < tiles_; number += static_cast<int>(gridDim.x)) {
+    for (int index = static_cast<int>(blockIdx.x); index < tiles_; index += static_cast<int>(gridDim.x)) {
       sums.clear();
       if (steps_ > 0) sum_up(sums, state);
-      const Position first = tile_position<Config>(task_, number);
+      const Position first = tile_position<Config>(task_, index);
       write(sums, first.row + warp_tile.row, first.column + warp_tile.column);
     }
   }
 
  private:
+  // Copies the next k-tile of an operand, of which k has k_left inner indices or more.
   template <class Copies>
   __device__ static void copy(Copies& copies, std::uint32_t target, std::int64_t k_left) {
     if (copies.is_whole() && k_left >= dmma_depth<T>) {
-      copies.template copy<true>(target, dmma_depth<T>);
+      copies.template copy</*Whole=*/true>(target, dmma_depth<T>);
     } else {
-      copies.template copy<false>(target, static_cast<int>(std::min<std::int64_t>(k_left, dmma_depth<T>)));
+      copies.template copy</*Whole=*/false>(target,
+                                            static_cast<int>(std::min<std::int64_t>(k_left, dmma_depth<T>)));
     }
   }
 
-  // Multiplies all k-tiles of a tile of C; fragments are loaded while the previous ones are multiplied. A
-  // fragment holds half of a k-tile's inner indices, so a pipeline stage has `k_halves` fragments of every
-  // row of fragments of A; they are multiplied one k-half after the other, row by row.
+  // Multiplies all k-tiles of a tile of C; each fragment is loaded while the one before it is multiplied. A
+  // fragment has half of a k-tile's inner indices (a k-half), so a pipeline stage has `k_halves` fragments
+  // for each of A's `rows` rows of fragments. They are multiplied k-half by k-half and within a k-half row by
+  // row; q counts them.
   __device__ void sum_up(Tile& sums, PipelineState<Config>& state) const {
     constexpr int rows = Tile::row_fragments;
     constexpr int k_halves = 2 * Config.k_tiles;
@@ -182,11 +191,11 @@ class DmmaBlock {
       }
     }
   }
-  // Load fragments of a stage into one of two register buffers, which alternate: load_b() all fragments of B
-  // in a k-half, load_a() one fragment of A, that of a k-half and a row, which is number q of the stage.
+  // Loads all fragments of B in a k-half of a stage into one of two register buffers, which alternate.
   __device__ static void load_b(Tile& sums, int stage, int k_half) {
     sums.load_b(k_half % 2, k_tile_offset(stage, k_half / 2), k_half % 2);
   }
+  // Loads the fragment of A in a row and a k-half of a stage likewise; it is the stage's q-th.
   __device__ static void load_a(Tile& sums, int stage, int q, int k_half, int row) {
     sums.load_a(q % 2, k_tile_offset(stage, k_half / 2), k_half % 2, row);
   }
@@ -194,7 +203,7 @@ class DmmaBlock {
     return stage * Buffers::stage_bytes + k_tile * Buffers::k_tile_bytes;
   }
 
-  // Writes the sums of the warp's tile of C, which begins at (row, column).
+  // Writes the elements of the warp's tile, which begins at (row, column) of problem_.c.
   __device__ void write(const Tile& sums, std::int64_t row, std::int64_t column) const {
     const DeviceTile& tile = task_.tile;
     const Scalars<T> scalars(tile.scalars);
@@ -204,8 +213,9 @@ class DmmaBlock {
     const MatrixView<T> c = problem_.c.block(row, column, rows, columns);
     const auto min_sum =
         static_cast<double>(underflow_limits<double>(parts_of<T> * DmmaProblem<T>::k(task_)).sum);
-    const std::uint64_t unreliable = scalars.beta == T(0) ? store_elements<false>(sums, c, scalars, min_sum)
-                                                          : store_elements<true>(sums, c, scalars, min_sum);
+    const std::uint64_t unreliable = scalars.beta == T(0)
+                                         ? store_elements</*AddsBetaC=*/false>(sums, c, scalars, min_sum)
+                                         : store_elements</*AddsBetaC=*/true>(sums, c, scalars, min_sum);
     recompute(row, column, c, scalars, {unreliable, unreliable == 0 ? 0 : zeros(sums)});
   }
 
@@ -218,16 +228,16 @@ class DmmaBlock {
       for (int i = 0; i < Tile::row_fragments; ++i) {
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
-          if (sums.sum(i, j, e) == T(0)) found |= std::uint64_t{1} << number_of(i, j, e);
+          if (sums.sum(i, j, e) == T(0)) found |= std::uint64_t{1} << bit_of(i, j, e);
         }
       }
     }
     return found;
   }
 
-  // Writes the elements and returns a bit for each sum that is not reliable; if `Adds`, which means that beta
-  // is not 0, the elements of such sums are left as they are.
-  template <bool Adds>
+  // Writes the elements and returns a bit for each sum that is not reliable. If beta is not 0 (`AddsBetaC`),
+  // the elements of such sums are left as they are, since their recomputation needs the old C.
+  template <bool AddsBetaC>
   __device__ static std::uint64_t store_elements(const Tile& sums, const MatrixView<T>& c,
                                                  const Scalars<T>& scalars, double min_sum) {
     std::uint64_t unreliable = 0;
@@ -239,11 +249,12 @@ class DmmaBlock {
       T* element = first_of_column;
 #pragma unroll
       for (int i = 0; i < Tile::row_fragments; ++i, element += 16 * c.row_stride) {
-        asm volatile("" : "+l"(element));  // keeps addresses from being computed ahead, in registers
+        asm volatile(""
+                     : "+l"(element));  // keeps the compiler from computing addresses ahead, into registers
         T* const elements[4] = {element, element + next_column, element + next_row,
                                 element + next_row + next_column};
         T old[4];
-        if constexpr (Adds) {
+        if constexpr (AddsBetaC) {
 #pragma unroll
           for (int e = 0; e < 4; ++e) {
             if (exists(c, i, j, e)) old[e] = *elements[e];
@@ -254,57 +265,60 @@ class DmmaBlock {
           if (!exists(c, i, j, e)) continue;
           const T sum = sums.sum(i, j, e);
           if (!is_reliable(sum, min_sum)) {
-            unreliable |= std::uint64_t{1} << number_of(i, j, e);
-            if constexpr (Adds) continue;
+            unreliable |= std::uint64_t{1} << bit_of(i, j, e);
+            if constexpr (AddsBetaC) continue;
           }
           const T product = times(scalars.alpha, sum);
-          if constexpr (!Adds) *elements[e] = product;
-          if constexpr (Adds) *elements[e] = product + times(scalars.beta, old[e]);
+          if constexpr (!AddsBetaC) *elements[e] = product;
+          if constexpr (AddsBetaC) *elements[e] = product + times(scalars.beta, old[e]);
         }
       }
     }
     return unreliable;
   }
+  // True if element e of fragment (i, j) is inside C.
   __device__ static bool exists(const MatrixView<T>& c, int i, int j, int e) {
     return Tile::row(i, e) < c.rows && Tile::column(j, e) < c.columns;
   }
-  __device__ static constexpr int number_of(int i, int j, int e) {
+  // Bit that stands for element e of fragment (i, j).
+  __device__ static constexpr int bit_of(int i, int j, int e) {
     static_assert(Tile::row_fragments * Tile::column_fragments * 4 <= 64);
     return (j * Tile::row_fragments + i) * 4 + e;
   }
 
+  // Recomputes the elements of unreliable sums in the warp's tile `c`, which begins at (row, column) of
+  // problem_.c.
   __device__ void recompute(std::int64_t row, std::int64_t column, const MatrixView<T>& c,
                             const Scalars<T>& scalars, const UnreliableSums& unreliable) const {
     const bool swapped = task_.swapped;
     const MatrixView<T> c_as_called =
         swapped ? MatrixView<T>{c.data, c.columns, c.rows, c.column_stride, c.row_stride, c.space} : c;
-    recompute_unreliable(
-        task_.tile, task_.tile.first_row + (swapped ? column : row),
-        task_.tile.first_column + (swapped ? row : column), c_as_called, scalars, unreliable,
-        [&](int number) {
-          const int i = number / 4 % Tile::row_fragments;
-          const int j = number / 4 / Tile::row_fragments;
-          const int fragment_row = Tile::row(i, number % 4);
-          const int fragment_column = Tile::column(j, number % 4);
-          return swapped ? Position{fragment_column, fragment_row} : Position{fragment_row, fragment_column};
-        });
+    recompute_unreliable(task_.tile, task_.tile.first_row + (swapped ? column : row),
+                         task_.tile.first_column + (swapped ? row : column), c_as_called, scalars, unreliable,
+                         [&](int bit) {  // inverse of bit_of()
+                           const int i = bit / 4 % Tile::row_fragments;
+                           const int j = bit / 4 / Tile::row_fragments;
+                           const int tile_row = Tile::row(i, bit % 4);
+                           const int tile_column = Tile::column(j, bit % 4);
+                           return swapped ? Position{tile_column, tile_row} : Position{tile_row, tile_column};
+                         });
   }
 
   const DmmaTask& task_;
   Buffers& buffers_;
   DmmaProblem<T> problem_;
-  int tiles_;
-  int steps_;  // stages that a tile's k fills
+  int tiles_;  // tiles of the batch item
+  int steps_;  // pipeline stages that the k of a tile fills
 };
 
-// Writes every tile of the thread block without a product.
+// Writes every tile of the thread block without a product (needs_no_product).
 template <class T, DmmaConfig Config>
 __device__ void write_tiles_without_product(const DmmaTask& task) {
   const Scalars<T> scalars(task.tile.scalars);
   const MatrixView<T> c = DmmaProblem<T>(task).c;
-  for (int number = static_cast<int>(blockIdx.x); number < task.row_tiles * task.column_tiles;
-       number += static_cast<int>(gridDim.x)) {
-    const Position first = tile_position<Config>(task, number);
+  for (int index = static_cast<int>(blockIdx.x); index < task.row_tiles * task.column_tiles;
+       index += static_cast<int>(gridDim.x)) {
+    const Position first = tile_position<Config>(task, index);
     const std::int64_t rows = std::min<std::int64_t>(Config.rows, c.rows - first.row);
     const std::int64_t columns = std::min<std::int64_t>(Config.columns, c.columns - first.column);
     write_without_product(task.tile.condition, scalars, c.block(first.row, first.column, rows, columns),
@@ -312,6 +326,8 @@ __device__ void write_tiles_without_product(const DmmaTask& task) {
   }
 }
 
+// Computes the tiles of the thread block. `AlongK`: form in which the operand of the matrix unit's columns is
+// stored in shared memory (operand_copies.cuh).
 template <class T, DmmaConfig Config, bool AlongK>
 __device__ void multiply_tiles(const DmmaTask& task) {
   const DeviceCondition& condition = task.tile.condition;
@@ -328,7 +344,8 @@ __device__ void multiply_tiles(const DmmaTask& task) {
   const Block block(task, buffers);
   constexpr int registers = Config.consumer_registers;
   constexpr int producer_registers = Config.producer_registers();
-  // Registers per thread, summed over the warps, with which a block of 8 + 4 or of 4 + 4 warps is launched.
+  // Sum over the warps of the registers per thread with which a thread block of 8 + 4 or of 4 + 4 warps is
+  // launched.
   constexpr int launch_registers = Config.consumer_warps() == 8 ? 168 * 12 : 128 * 8;
   static_assert(registers == 0 ||
                 registers * Config.consumer_warps() + producer_registers * dmma_producer_warps <=
@@ -345,6 +362,7 @@ __device__ void multiply_tiles(const DmmaTask& task) {
 
 }  // namespace
 
+// `blocks`: least number of thread blocks per SM; `along_k`: AlongK of multiply_tiles().
 #define KINTSUGI_DMMA(name, T, config, blocks, along_k)                    \
   extern "C" __global__ void __launch_bounds__((config).threads(), blocks) \
       name(const __grid_constant__ DmmaTask task) {                        \

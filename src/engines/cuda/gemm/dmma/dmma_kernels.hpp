@@ -9,16 +9,18 @@
 
 namespace kintsugi::core::cuda {
 
-// Kernels of one element type. The operand of the matrix unit's columns is stored in shared memory along k or
-// in panels of its vectors (gemm/dmma/operand_copies.cuh); complex elements only along k.
+struct Costs;
+
+// Kernels of one element type, one for each tile. In shared memory the operand of the matrix unit's columns
+// is stored along k or in panels (gemm/dmma/operand_copies.cuh); complex elements are stored along k only.
 struct DmmaKernels {
   std::span<const DmmaTile> tiles;
-  std::span<const KernelName> along_k;  // one per tile
-  std::span<const KernelName> in_panels;
+  std::span<const KernelName> along_k;
+  std::span<const KernelName> in_panels;  // empty for complex elements
 };
 
-// Expected time of a product per inner index, by the times of the tiles (NativeCosts::tile_index).
-double dmma_time(const DmmaKernels& kernels, const NativeShape& shape, std::span<const double> times);
+// Expected time of a product without its launch and its writes of C.
+double dmma_time(const DmmaKernels& kernels, const NativeShape& shape, const Costs& costs);
 
 // Computes C = alpha A B + beta C for the tile's batch items whose condition holds. Elements that
 // intermediate underflow or overflow may have spoiled are recomputed.

@@ -41,8 +41,9 @@ __device__ std::uint32_t offset_of_element(int vector, int p) {
   }
 }
 
-// Copies of a producer thread for each k-tile. `Whole`: the tile has all of its vectors and the k-tile all of
-// its inner indices, so that elements are not tested for existence.
+// Copies of one producer thread: its share of `Vectors` vectors of an operand, one k-tile after the other. In
+// copy(), `Whole` says that the operand has all of these vectors and all inner indices of the k-tile, so that
+// no element has to be tested for existence.
 template <class T, int Vectors, bool AlongK>
 class OperandCopies;
 
@@ -92,15 +93,17 @@ class OperandCopies<double, Vectors, AlongK> {
  private:
   enum class DmmaCopyPattern { chunks_of_16_bytes, elements_along_k, elements_along_vectors };
 
-  // Address of the element `vectors` vectors and `p` inner indices after a thread's first element, which is
-  // at `target`. The swizzle is applied by XOR: each of the two steps changes bits of the chunk's number that
-  // are 0 in the first element's and that the other step leaves alone.
+  // Address of the element that is `vectors` vectors and `p` inner indices after the thread's first element,
+  // whose address is `target`. The swizzle is applied by XOR with the chunk's index. That is right because
+  // the bits which the two steps change are 0 in the index of the first element's chunk, and differ from each
+  // other.
   __device__ static constexpr std::uint32_t moved(std::uint32_t target, int vectors, int p) {
     if constexpr (AlongK) return (target ^ p / 8 % 2 * 64) + vectors * dmma_line_bytes;
     const std::uint32_t chunk = vectors / 8 % 2 * 4 ^ p % 8;
     return (target ^ chunk << 4) + (vectors / 16 * 16 + p) * dmma_line_bytes;
   }
 
+  // Copies the thread's elements one by one: every VectorStep-th vector and every PStep-th inner index.
   template <bool Whole, int VectorStep, int PStep>
   __device__ void copy_elements(std::uint32_t target, int k_left) const {
     const char* source = source_;
@@ -113,6 +116,7 @@ class OperandCopies<double, Vectors, AlongK> {
       }
     }
   }
+  // Copies the thread's elements in chunks of 16 bytes, two elements each.
   template <bool Whole>
   __device__ void copy_chunks(std::uint32_t target, int k_left) const {
     const char* from = source_;
@@ -128,7 +132,7 @@ class OperandCopies<double, Vectors, AlongK> {
         copy_chunk<Whole>(moved(target, 0, p), from, p_ + p < k_left ? rows_ - vector_ : 0);
     }
   }
-  // Copies two elements, of which `existing` exist.
+  // Copies a chunk of two elements, of which only the first `existing` may exist.
   template <bool Whole>
   __device__ static void copy_chunk(std::uint32_t target, const char* from, int existing) {
     if (Whole || existing >= 2) {
@@ -139,11 +143,11 @@ class OperandCopies<double, Vectors, AlongK> {
     }
   }
 
-  const char* source_;
+  const char* source_;  // the thread's first element of the next k-tile
   DmmaCopyPattern pattern_;
-  int rows_;        // existing vectors of the tile
-  int vector_, p_;  // vector and inner index of the thread's first element
-  std::uint32_t offset_;
+  int rows_;              // existing vectors of the tile
+  int vector_, p_;        // vector and inner index of the thread's first element
+  std::uint32_t offset_;  // offset of that element in the k-tile in shared memory
   std::int64_t row_bytes_, column_bytes_;
 };
 

@@ -2,10 +2,10 @@
 // matrix unit (PTX ISA: mma.m16n8k8, DMMA) and sums.
 //
 // Lane 4 g + t has rows g and g + 8 and inner indices t and t + 4 of A's 16 x 8 fragment, column g and the
-// same inner indices of B's 8 x 8 fragment, and columns 2 t and 2 t + 1 of the sums. Which element of C a row
-// or column of the unit stands for, and which inner index, is free as long as A, B and C agree: it is chosen
-// so that a lane's operands are contiguous. Inner index 2 t of half a k-tile is the unit's t, and 2 t + 1 its
-// t + 4.
+// same inner indices of B's 8 x 8 fragment, and columns 2 t and 2 t + 1 of the sums. The rows, columns and
+// inner indices of the unit may stand for those of the operands in any order, as long as A, B and C agree.
+// The order is chosen so that a lane's operands are contiguous in shared memory: inner indices 2 t and 2 t +
+// 1 of half a k-tile are the unit's t and t + 4.
 #pragma once
 
 #include "engines/cuda/gemm/dmma/operand_copies.cuh"
@@ -13,6 +13,8 @@
 
 namespace kintsugi::core::cuda {
 
+// Adds the product of a fragment of A (a_low and a_high: first and second inner index of the lane, each for
+// both of its rows) and a fragment of B to the sums.
 __device__ inline void multiply_fragments(double (&sums)[4], const double2& a_low, const double2& a_high,
                                           const double2& b) {
   asm volatile(
@@ -24,7 +26,7 @@ __device__ inline void multiply_fragments(double (&sums)[4], const double2& a_lo
 
 // Vector that row or column g of the unit stands for if vectors are stored along k. With this order the lanes
 // that one phase of a load serves access different banks.
-__device__ inline int spread(int g) { return g >> 1 | (g & 1) << 2; }
+__device__ inline int vector_of(int g) { return g >> 1 | (g & 1) << 2; }
 
 __device__ inline double2 load_two(const unsigned char* shared) {
   return *reinterpret_cast<const double2*>(shared);
@@ -33,7 +35,7 @@ __device__ inline double load_one(const unsigned char* shared) {
   return *reinterpret_cast<const double*>(shared);
 }
 
-// Base of tiles of real and complex numbers. A fragment has half of a k-tile's inner indices.
+// Base class of tiles of real and of complex numbers. A fragment has half of a k-tile's inner indices.
 template <int Rows, int Columns>
 struct WarpShape {
   static constexpr int row_fragments = Rows / 16;
@@ -43,8 +45,10 @@ struct WarpShape {
   __device__ static int t() { return static_cast<int>(threadIdx.x) % 4; }
 };
 
-// Tile with B along k or in panels (`AlongK`); A of real elements is in panels, A of complex elements along
-// k.
+// Warp's tile of Rows x Columns elements. `a` and `b` are the operands of the first stage in shared memory,
+// and the tile begins at (row, column) of the thread block's tile. B is stored along k if `AlongK`, else in
+// panels; A is stored in panels if elements are real, along k if they are complex. Fragments are loaded into
+// one of two register buffers.
 template <class T, int Rows, int Columns, bool AlongK>
 class WarpTile;
 
@@ -57,23 +61,25 @@ class WarpTile<double, Rows, Columns, AlongK> : public WarpShape<Rows, Columns> 
 
   __device__ WarpTile(const unsigned char* a, const unsigned char* b, int row, int column)
       : a_(a + (row + 2 * t()) * dmma_line_bytes),
-        b_(b + (column + (AlongK ? spread(g()) : 2 * t())) * dmma_line_bytes),
+        b_(b + (column + (AlongK ? vector_of(g()) : 2 * t())) * dmma_line_bytes),
         a_offset_{swizzled_chunk_offset(2 * t(), g()),
                   swizzled_chunk_offset(2 * t() + 1, g()) + dmma_line_bytes} {
     if constexpr (AlongK) {
-      b_offset_[0] = swizzled_chunk_offset(spread(g()), t());
-      b_offset_[1] = swizzled_chunk_offset(spread(g()), 4 + t());
+      b_offset_[0] = swizzled_chunk_offset(vector_of(g()), t());
+      b_offset_[1] = swizzled_chunk_offset(vector_of(g()), 4 + t());
     } else {  // offsets of the two inner indices, in the panel's first eight vectors
       b_offset_[0] = swizzled_chunk_offset(2 * t(), g() >> 1) + (g() & 1) * 8;
       b_offset_[1] = swizzled_chunk_offset(2 * t() + 1, g() >> 1) + (g() & 1) * 8 + dmma_line_bytes;
     }
   }
 
+  // Loads the fragment of row i of fragments in one half of a k-tile.
   __device__ void load_a(int buffer, std::uint32_t k_tile_offset, int k_half, int i) {
     const unsigned char* from = a_ + k_tile_offset + (i * 16 + k_half * 8) * dmma_line_bytes;
     a_fragment_[buffer][0] = load_two(from + a_offset_[0]);
     a_fragment_[buffer][1] = load_two(from + a_offset_[1]);
   }
+  // Loads all fragments of B in one half of a k-tile.
   __device__ void load_b(int buffer, std::uint32_t k_tile_offset, int k_half) {
     const unsigned char* from = b_ + k_tile_offset;
     if constexpr (AlongK) {
@@ -86,12 +92,14 @@ class WarpTile<double, Rows, Columns, AlongK> : public WarpShape<Rows, Columns> 
 #pragma unroll
       for (int j = 0; j < column_fragments; ++j) {
         const unsigned char* panel = from + j / 2 * 16 * dmma_line_bytes;
-        const std::uint32_t eighth = j % 2 * 64;  // the panel's other eight vectors are chunks c ^ 4
-        b_fragment_[buffer][j] = {load_one(panel + (b_offset_[0] ^ eighth)),
-                                  load_one(panel + (b_offset_[1] ^ eighth))};
+        const std::uint32_t other_half = j % 2 * 64;  // the panel's other eight vectors are chunks c ^ 4
+        b_fragment_[buffer][j] = {load_one(panel + (b_offset_[0] ^ other_half)),
+                                  load_one(panel + (b_offset_[1] ^ other_half))};
       }
     }
   }
+  // Adds the products of the loaded fragment of A and all loaded fragments of B to row i of the sums'
+  // fragments.
   __device__ void multiply(int i, int a_buffer, int b_buffer) {
 #pragma unroll
     for (int j = 0; j < column_fragments; ++j) {
@@ -125,9 +133,10 @@ class WarpTile<double, Rows, Columns, AlongK> : public WarpShape<Rows, Columns> 
   double sums_[Shape::row_fragments][column_fragments][4];
 };
 
-// Complex numbers: parts of A's elements are adjacent along k, (re a, im a), and B's element b gives the
-// columns (re b, -im b) of the real part and (im b, re b) of the imaginary part. Conjugates change signs of
-// B's parts alone: with signs s for A and s' for B the columns are (re b, -s s' im b) and (s' im b, s re b).
+// Tile of complex numbers. The parts (re a, im a) of A's elements are adjacent along k. B's element b gives
+// two columns: (re b, -im b) for the real part of C and (im b, re b) for its imaginary part. Conjugation
+// changes the signs of B's parts alone, even that of A: with s = -1 for a conjugated A, s' = -1 for a
+// conjugated B and 1 otherwise, the columns are (re b, -s s' im b) and (s' im b, s re b).
 template <int Rows, int Columns>
 class WarpTile<Complex<double>, Rows, Columns, true> : public WarpShape<Rows, Columns> {
  public:
@@ -136,16 +145,15 @@ class WarpTile<Complex<double>, Rows, Columns, true> : public WarpShape<Rows, Co
   static constexpr bool a_along_k = true;
 
   __device__ WarpTile(const unsigned char* a, const unsigned char* b, int row, int column)
-      : a_(a + (row + spread(g())) * dmma_line_bytes),
-        b_(b + (column + spread(g())) * dmma_line_bytes), offset_{
-                                                              swizzled_chunk_offset(spread(g()), t()),
-                                                              swizzled_chunk_offset(spread(g()), 4 + t())} {}
+      : a_(a + (row + vector_of(g())) * dmma_line_bytes), b_(b + (column + vector_of(g())) * dmma_line_bytes),
+        offset_{swizzled_chunk_offset(vector_of(g()), t()), swizzled_chunk_offset(vector_of(g()), 4 + t())} {}
 
-  __device__ void conjugate(bool a, bool b) {
+  // Sets the signs for operands that are conjugated or not.
+  __device__ void set_conjugation(bool a_is_conjugated, bool b_is_conjugated) {
     constexpr unsigned sign = 1U << 31;
-    real_part_signs_[1] = a == b ? sign : 0;
-    imaginary_part_signs_[0] = b ? sign : 0;
-    imaginary_part_signs_[1] = a ? sign : 0;
+    real_part_signs_[1] = a_is_conjugated == b_is_conjugated ? sign : 0;
+    imaginary_part_signs_[0] = b_is_conjugated ? sign : 0;
+    imaginary_part_signs_[1] = a_is_conjugated ? sign : 0;
   }
 
   __device__ void load_a(int buffer, std::uint32_t k_tile_offset, int k_half, int i) {
@@ -183,7 +191,7 @@ class WarpTile<Complex<double>, Rows, Columns, true> : public WarpShape<Rows, Co
     }
   }
   __device__ Complex<double> sum(int i, int j, int e) const { return {real_[i][j][e], imaginary_[i][j][e]}; }
-  __device__ static int row(int i, int e) { return i * 16 + spread(g()) + e / 2 * 8; }
+  __device__ static int row(int i, int e) { return i * 16 + vector_of(g()) + e / 2 * 8; }
   __device__ static int column(int j, int e) { return j * 8 + t() + e % 2 * 4; }
 
  private:

@@ -12,10 +12,12 @@ namespace kintsugi::core::cuda {
 void multiply_words(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                     const Accumulators& sums) {
   static const KernelName kernel{"int52_gemm", "multiply_words"};
-  const bool all = std::all_of(schedule.terms.begin(), schedule.terms.end(),
-                               [](const Term& term) { return term.group == term.a + term.b; }) &&
-                   static_cast<int>(schedule.terms.size()) == schedule.slices_a * schedule.slices_b;
-  if (!all || schedule.slices_a != schedule.slices_b || schedule.k_block != 0 || sums.type != SumType::i128)
+  const bool has_all_products =
+      std::all_of(schedule.terms.begin(), schedule.terms.end(),
+                  [](const Term& term) { return term.group == term.a + term.b; }) &&
+      static_cast<int>(schedule.terms.size()) == schedule.slices_a * schedule.slices_b;
+  if (!has_all_products || schedule.slices_a != schedule.slices_b || schedule.k_block != 0 ||
+      sums.type != SumType::i128)
     fail(Status::internal, "engine cuda got {} terms of {} and {} words to multiply", schedule.terms.size(),
          schedule.slices_a, schedule.slices_b);
   const WordProducts products{.a = a.vector<std::int64_t>(0, 0),

@@ -4,7 +4,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Multiplies one group per blockIdx.z. The slices are padded with zeros to whole tiles and steps.
+// Computes a tile of the sums of group blockIdx.z. The slices are padded with zeros to whole tiles and steps.
 extern "C" __global__ void __launch_bounds__(integer_threads, 2)
     multiply_words(const __grid_constant__ WordProducts products) {
   __shared__ IntegerStep<std::int64_t> a, b;
@@ -16,9 +16,9 @@ extern "C" __global__ void __launch_bounds__(integer_threads, 2)
   for (int s = max(0, group - products.words + 1); s <= min(group, products.words - 1); ++s) {
     const std::int64_t* slice_a = products.a + s * products.slice_stride_a + first_row * stride;
     const std::int64_t* slice_b = products.b + (group - s) * products.slice_stride_b + first_column * stride;
-    for (std::int64_t first = 0; first < stride; first += integer_depth) {
-      load(a, [&](int v, int p) { return slice_a[v * stride + first + p]; });
-      load(b, [&](int v, int p) { return slice_b[v * stride + first + p]; });
+    for (std::int64_t begin = 0; begin < stride; begin += integer_depth) {
+      load(a, [&](int v, int p) { return slice_a[v * stride + begin + p]; });
+      load(b, [&](int v, int p) { return slice_b[v * stride + begin + p]; });
       __syncthreads();
       sums.add(a, b);
       __syncthreads();

@@ -7,7 +7,8 @@
 
 namespace kintsugi::core::cuda {
 
-// Products of words. Group g is the sum of the products of slices s and g - s.
+// Operands and sums. The sum of group g is that of the products of slice s of A and slice g - s of B, for all
+// s.
 struct WordProducts {
   const std::int64_t* a = nullptr;
   const std::int64_t* b = nullptr;

@@ -4,12 +4,13 @@
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
+#include "engines/cuda/gemm/native_times.hpp"
 
 namespace kintsugi::core::cuda {
 
 namespace {
 
-// Sets the terms and moduli, group after group.
+// Sets the terms and moduli of the kernel's parameters, group after group.
 void set_terms(const Schedule& schedule, Int8Params& params) {
   std::uint16_t count = 0;
   for (int g = 0; g < schedule.groups; ++g) {
@@ -62,22 +63,23 @@ void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, co
 DeviceTimes expected_residue_times(const DeviceShape& shape, const Costs& costs) {
   const Architecture& architecture = current_architecture();
   const auto type = static_cast<std::size_t>(shape.type);
-  const ResidueCosts& residues = costs.residues[type];
+  const ResidueCosts& residue_costs = costs.residues[type];
   const auto product_of = [](std::int64_t x, std::int64_t y) {
     return static_cast<double>(x) * static_cast<double>(y);
   };
-  const double result = product_of(shape.m, shape.n);
+  const double elements_of_c = product_of(shape.m, shape.n);
   const double elements = (shape.prepared_a ? 0 : product_of(shape.m, shape.k)) +
-                          (shape.prepared_b ? 0 : product_of(shape.k, shape.n)) + result;
+                          (shape.prepared_b ? 0 : product_of(shape.k, shape.n)) + elements_of_c;
   const int groups = shape.schedule.groups;
-  const double products = choose_int8_tile(architecture.int8->tiles, costs.int8_tiles,
-                                           {shape.m, shape.n, shape.k, groups, groups}, clusters_of_device())
-                              .microseconds;
+  const double product_time =
+      choose_int8_tile(architecture.int8->tiles, costs.int8_tiles,
+                       {shape.m, shape.n, shape.k, groups, groups}, clusters_of_device())
+          .microseconds;
   const bool is_complex = shape.type == ElementType::c32 || shape.type == ElementType::c64;
-  const double operations = (is_complex ? 8 : 2) * result * static_cast<double>(shape.k);
+  const double operations = (is_complex ? 8 : 2) * elements_of_c * static_cast<double>(shape.k);
   const auto items = static_cast<double>(shape.items);
-  return {items * (residues.launches + products + residues.element_slice * groups * elements),
-          items * operations / costs.native[type].vendor_rate};
+  return {items * (residue_costs.launches + product_time + residue_costs.element_slice * groups * elements),
+          items * operations / vendor_rate(costs.native[type], shape.is_aligned)};
 }
 
 }  // namespace kintsugi::core::cuda

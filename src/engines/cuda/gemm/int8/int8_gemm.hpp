@@ -1,4 +1,5 @@
-// Products of int8 slices by our kernels for compute capability 9.0, all terms of a schedule in one launch.
+// Products of int8 slices by the library's kernels for compute capability 9.0, all terms of a schedule in one
+// launch.
 #pragma once
 
 #include "engines/cuda/gemm/int8/int8_tiles.hpp"
@@ -6,13 +7,14 @@
 
 namespace kintsugi::core::cuda {
 
+// True if the device has such kernels and they compute the schedule.
 bool has_int8_gemm(const Schedule& schedule, FormatId format);
 
-// Computes multiply() of a schedule that has_int8_gemm(), for any k: sums of integers or residues. Needs no
-// scratch memory.
+// Does what DeviceEngine::multiply() does, for a schedule of which has_int8_gemm() is true and any k. It
+// needs no scratch memory.
 void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                const Accumulators& sums, const DeviceCondition& condition);
-// Like int8_gemm() above, with a given tile.
+// Does the same with a given tile.
 void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                const Accumulators& sums, const DeviceCondition& condition, const Int8TileVariant& choice);
 

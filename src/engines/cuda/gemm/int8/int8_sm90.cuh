@@ -1,8 +1,8 @@
 // int8 GEMM for Hopper, all accumulator groups of a schedule in one launch. The terms of a group are added in
-// int32, and their sums are stored as 64-bit integers or, reduced in registers, as residues of one byte. The
-// two thread blocks of a cluster share the slices of C's rows or columns by multicast. In each thread block
-// one thread loads tiles, and two warpgroups multiply. The k-blocks of a group are divided into runs, each as
-// long as int32 holds its sum.
+// int32. Sums are stored as 64-bit integers or, reduced in registers, as residues of one byte. The two thread
+// blocks of a cluster share the slices of C's rows or columns by multicast. In each thread block one thread
+// loads tiles, and two warpgroups multiply. The k-blocks of a group are divided into runs so short that int32
+// holds the sum of each.
 #pragma once
 
 #include "arith/residue/remainder.hpp"
@@ -18,30 +18,31 @@ namespace kintsugi::core::cuda {
 template <Int8Tile Tile, SumType Type>
 struct Int8Config {
   static constexpr Int8Tile tile = Tile;
-  static constexpr bool reduces = Type == SumType::residue;
-  static constexpr int consumers = 2;  // warpgroups
+  static constexpr bool reduces = Type == SumType::residue;  // sums are stored as residues
+  static constexpr int consumers = 2;                        // warpgroups that multiply
   static_assert(Int8Tile::threads == warpgroup * (1 + consumers));
-  static constexpr int columns = tile.block_columns / consumers;
-  static constexpr int instructions = columns / 64;  // per 32 inner indices
-  static constexpr int sums = tile.block_rows / 2;   // per thread and instruction
+  static constexpr int columns = tile.block_columns / consumers;  // of a warpgroup
+  static constexpr int instructions = columns / 64;               // per 32 inner indices
+  static constexpr int sums = tile.block_rows / 2;                // per thread and instruction
 
   // Registers per consumer thread; with the producer's they fill the SM's register file.
   static constexpr int consumer_registers = 232;
   static constexpr int producer_registers = 504 - consumers * consumer_registers;
 
-  // k-blocks of a run, the last of a group excepted: int32 holds their sum and the residue of earlier runs,
-  // which is less than one product.
+  // k-blocks of every run but a group's last. int32 holds their sum together with the residue of earlier
+  // runs, which is smaller than one product can be.
   static constexpr int longest_run = static_cast<int>((int32_safe_products - 1) / Int8Tile::block_k);
 };
 
-// Accumulators of a thread, of 64 columns per instruction.
+// Accumulators of a thread, for each of the instructions.
 template <class Config>
 using Int8Sums = std::int32_t[Config::instructions][Config::sums];
 
+// Barriers of the pipeline stages: a stage's slices have arrived, and a stage may be filled again.
 template <class Config>
 struct Int8SharedStorage {
   Mbarrier full[Config::tile.stages];
-  Mbarrier free[Config::tile.stages];  // counts the consumers of both thread blocks
+  Mbarrier free[Config::tile.stages];  // counts the consumer warpgroups of both thread blocks
 
   __device__ void initialise() {
     for (int stage = 0; stage < Config::tile.stages; ++stage) {
@@ -69,7 +70,7 @@ class Int8PipelineState {
   __device__ Mbarrier& full() const { return shared_.full[stage_]; }
   __device__ void wait_full() const { full().wait(parity_); }
   __device__ void wait_free() const { shared_.free[stage_].wait(parity_ ^ 1); }
-  // Frees a stage that this warpgroup has multiplied.
+  // Frees a stage that this warpgroup has multiplied, in both thread blocks.
   __device__ void release(int stage) const {
     const unsigned thread = threadIdx.x % warpgroup;
     if (thread < gemm_cluster_size) shared_.free[stage].arrive_remote(thread);
@@ -82,23 +83,24 @@ class Int8PipelineState {
   unsigned parity_ = 0;
 };
 
-// Loads a tile of `Vectors` vectors of a slice to this thread block or, if `Shared`, this block's part of it
-// to both blocks.
-template <int Vectors, bool Shared>
+// Loads a k-block of `Vectors` vectors of a slice. If `IsShared`, both thread blocks of the cluster need the
+// same vectors, and this one loads its half of them to both; else it loads all of its own vectors to itself.
+template <int Vectors, bool IsShared>
 __device__ void load_vectors(std::uint32_t target, const TensorMap& map, Mbarrier& barrier, int k_block,
                              int first, int slice) {
-  constexpr int part = Vectors / gemm_cluster_size;
+  constexpr int half = Vectors / gemm_cluster_size;
   const int k = k_block * Int8Tile::block_k;
   const int rank = block_rank_in_cluster();
-  if constexpr (Shared) {
-    tma_load_multicast(target + rank * part * Int8Tile::block_k, map, barrier, k, first + rank * part, slice,
+  if constexpr (IsShared) {
+    tma_load_multicast(target + rank * half * Int8Tile::block_k, map, barrier, k, first + rank * half, slice,
                        (1 << gemm_cluster_size) - 1);
   } else {
     tma_load(target, map, barrier, k, first + rank * Vectors, slice);
   }
 }
 
-// Producer: one thread of the thread block loads all tiles.
+// Loads all k-blocks of all work tiles of the cluster. One thread of each thread block, the producer, calls
+// it.
 template <class Config>
 __device__ void load_slices(const TensorMap& a, const TensorMap& b, const Int8Params& params,
                             Int8SharedStorage<Config>& shared, std::uint32_t tiles) {
@@ -126,7 +128,8 @@ __device__ void load_slices(const TensorMap& a, const TensorMap& b, const Int8Pa
   }
 }
 
-// Issues the instructions of one k-block. `keep`: the products are added to `sums`; else they begin new sums.
+// Issues the instructions of one k-block. If `keep` is true the products are added to `sums`, else they begin
+// new sums.
 template <class Config>
 __device__ void multiply_k_block(Int8Sums<Config>& sums, const Int8PipelineState<Config>& pipeline,
                                  int consumer, bool keep) {
@@ -143,7 +146,8 @@ __device__ void multiply_k_block(Int8Sums<Config>& sums, const Int8PipelineState
   wgmma_commit_group();
 }
 
-// Multiplies `k_blocks` k-blocks. A stage is freed when the next block has been issued.
+// Multiplies `k_blocks` k-blocks; `keep` is that of the first one. While the instructions of one k-block run,
+// those of the next are issued already; then the first one's stage is freed.
 template <class Config>
 __device__ void multiply_k_blocks(Int8Sums<Config>& sums, Int8PipelineState<Config>& pipeline, int consumer,
                                   int k_blocks, bool keep) {
@@ -152,7 +156,7 @@ __device__ void multiply_k_blocks(Int8Sums<Config>& sums, Int8PipelineState<Conf
   pipeline.advance();
 #pragma unroll 1
   for (int left = k_blocks - 1; left > 0; --left, pipeline.advance()) {
-    multiply_k_block<Config>(sums, pipeline, consumer, true);
+    multiply_k_block<Config>(sums, pipeline, consumer, /*keep=*/true);
     wgmma_wait_group<1>();
     pipeline.release(previous_stage);
     previous_stage = pipeline.stage();
@@ -167,12 +171,12 @@ __device__ void multiply_k_blocks(Int8Sums<Config>& sums, Int8PipelineState<Conf
 __device__ inline void transpose_words(std::uint32_t (&words)[4], int thread) {
 #pragma unroll
   for (int bit = 1; bit <= 2; bit *= 2) {
-    const bool high = (thread & bit) != 0;
+    const bool has_bit = (thread & bit) != 0;
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
       if ((w & bit) != 0) continue;
-      const std::uint32_t other = __shfl_xor_sync(~0U, high ? words[w] : words[w + bit], bit);
-      (high ? words[w] : words[w + bit]) = other;
+      const std::uint32_t received = __shfl_xor_sync(~0U, has_bit ? words[w] : words[w + bit], bit);
+      (has_bit ? words[w] : words[w + bit]) = received;
     }
   }
 }
@@ -190,7 +194,9 @@ struct GroupSums {
 };
 
 // Stores a warpgroup's residues of all rows and 64 columns, one byte each. A thread has two adjacent rows of
-// every eight (PTX ISA: fragment of D of wgmma, here transposed); four threads store sixteen bytes together.
+// every eight (PTX ISA: fragment of D of wgmma, here transposed). Four threads exchange residues, after which
+// each stores sixteen adjacent ones. The unused parameter makes the signature that of the function for
+// integers.
 template <int Sums>
 __device__ void store_sums(const std::int32_t (&residues)[Sums], const GroupSums<std::uint8_t>& group, bool,
                            std::int64_t first_row, std::int64_t first_column, int thread) {
@@ -217,7 +223,7 @@ __device__ void store_sums(const std::int32_t (&residues)[Sums], const GroupSums
   }
 }
 
-// Stores int32 sums as 64-bit integers; after the first run adds them to those of earlier runs. A thread has
+// Stores int32 sums as 64-bit integers or, after the first run, adds them to the stored ones. A thread has
 // pairs of adjacent rows.
 template <int Sums>
 __device__ void store_sums(const std::int32_t (&sums)[Sums], const GroupSums<long long>& group,
@@ -243,7 +249,7 @@ __device__ void store_sums(const std::int32_t (&sums)[Sums], const GroupSums<lon
   }
 }
 
-// Stores the accumulators of instructions I, I + 1, ...
+// Stores the accumulators of instructions I, I + 1 and so on.
 template <class Config, int I = 0, class T>
 __device__ void store_tile(const Int8Sums<Config>& sums, const GroupSums<T>& group, bool is_first_run,
                            const TileCoord& coord, int consumer, int thread) {
@@ -260,6 +266,7 @@ __device__ void store_tile(const Int8Sums<Config>& sums, const GroupSums<T>& gro
   }
 }
 
+// Replaces the sums by their residues.
 template <class Config>
 __device__ void reduce(Int8Sums<Config>& sums, const SumReduction& reduction) {
 #pragma unroll
@@ -287,17 +294,19 @@ __device__ void multiply_work_tiles(const Int8Params& params, Int8SharedStorage<
 #pragma unroll 1
     for (int left = k_blocks; left > 0; left -= Config::longest_run) {
       const bool is_first_run = left == k_blocks;
-      multiply_k_blocks<Config>(sums, pipeline, consumer,
-                                left < Config::longest_run ? left : Config::longest_run,
-                                Config::reduces && !is_first_run);
+      const int run = left < Config::longest_run ? left : Config::longest_run;
+      const bool keeps_residues = Config::reduces && !is_first_run;
+      multiply_k_blocks<Config>(sums, pipeline, consumer, run, keeps_residues);
       if constexpr (Config::reduces) {
         reduce<Config>(sums, SumReduction(params.moduli[group]));
       } else {
         store_tile<Config>(sums, GroupSums<long long>(params, group), is_first_run, coord, consumer, thread);
       }
     }
-    if constexpr (Config::reduces)
-      store_tile<Config>(sums, GroupSums<std::uint8_t>(params, group), true, coord, consumer, thread);
+    if constexpr (Config::reduces) {
+      constexpr bool is_first_run = true;  // nothing was stored before
+      store_tile<Config>(sums, GroupSums<std::uint8_t>(params, group), is_first_run, coord, consumer, thread);
+    }
   }
 }
 

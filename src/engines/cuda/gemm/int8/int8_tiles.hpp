@@ -14,9 +14,10 @@
 
 namespace kintsugi::core::cuda {
 
-// Tile of a cluster. Its two thread blocks have the same rows of C or the same columns, and each block loads
-// half of their slices to both. In a thread block two warpgroups multiply all rows by half of the columns
-// each. B of the instruction is C's rows, so that a thread's accumulators are adjacent in memory.
+// Tile of a cluster. Its two thread blocks have the same rows of C or the same columns; each loads half of
+// the slices of these to both. In a thread block each of two warpgroups multiplies all rows by half of the
+// columns. The rows of C are operand B of the instruction, so that a thread's accumulators are adjacent in
+// memory.
 struct Int8Tile {
   int block_rows;  // rows of C per thread block
   int block_columns;
@@ -28,15 +29,16 @@ struct Int8Tile {
 
   constexpr int rows() const { return block_rows * (shares_rows ? 1 : gemm_cluster_size); }
   constexpr int columns() const { return block_columns * (shares_rows ? gemm_cluster_size : 1); }
-  // Vectors that a thread block loads.
+  // Vectors of A and of B that a thread block loads.
   constexpr int copied_rows() const { return block_rows / (shares_rows ? gemm_cluster_size : 1); }
   constexpr int copied_columns() const { return block_columns / (shares_rows ? 1 : gemm_cluster_size); }
   constexpr int stage_bytes() const { return (block_rows + block_columns) * block_k; }
   constexpr int shared_bytes() const { return stages * stage_bytes() + 1024; }
 };
 
-// Shared memory transfers 128 bytes per cycle. The wide tile's products read 85 of them and copies write 37;
-// for the narrow tile, which is for products that do not fill the wide one, they are 80 and 48.
+// Shared memory transfers 128 bytes per cycle. With the wide tile, products read 85 bytes per cycle and
+// copies write 37; with the narrow tile, which serves products that do not fill the wide one, they are 80 and
+// 48.
 inline constexpr std::array int8_tiles{
     Int8Tile{.block_rows = 192, .block_columns = 256, .shares_rows = false},
     Int8Tile{.block_rows = 256, .block_columns = 128, .shares_rows = true}};
@@ -48,15 +50,15 @@ struct Int8Term {
 };
 
 struct Int8Params {
-  // Items of the schedule are the groups in descending order, since the last groups have the most terms; its
-  // k_blocks are those of one term.
+  // The groups take the place of batch items in the schedule, in descending order, since the last groups have
+  // the most terms. Its k_blocks are those of one term.
   TileSchedule schedule;
   DeviceCondition condition;
   std::byte* sums = nullptr;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  std::uint16_t moduli[max_groups] = {};          // of the groups, if the products are of residues
-  std::uint16_t first_term[max_groups + 1] = {};  // of each group, and the number of terms
+  std::uint16_t moduli[max_groups] = {};          // of the groups, if sums are residues
+  std::uint16_t first_term[max_groups + 1] = {};  // first term of each group; then the number of terms
   Int8Term terms[max_groups] = {};
 
   KINTSUGI_HOST_DEVICE int group(const TileCoord& coord) const { return schedule.items - 1 - coord.item; }
@@ -66,6 +68,7 @@ struct Int8Params {
   }
 };
 
+// Sums that are computed: rows, columns and inner indices with padding.
 struct Int8Shape {
   std::int64_t rows;
   std::int64_t columns;
@@ -74,8 +77,9 @@ struct Int8Shape {
   int terms;
 };
 
+// Way to compute a product, with its expected time.
 struct Int8TileVariant {
-  std::size_t tile = 0;
+  std::size_t tile = 0;  // index
   TileSchedule schedule;
   double microseconds = 0;
 };
@@ -98,6 +102,7 @@ constexpr Int8TileVariant schedule_int8_tile(const Int8Tile& tile, std::size_t i
   return {index, schedule, waves * (k_blocks * times.block + times.tile)};
 }
 
+// Variant with the shortest expected time. `times`: those of the tiles.
 constexpr Int8TileVariant choose_int8_tile(std::span<const Int8Tile> tiles, std::span<const TileTimes> times,
                                            const Int8Shape& shape, std::int32_t clusters) {
   Int8TileVariant best;

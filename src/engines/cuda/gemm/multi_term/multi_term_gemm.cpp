@@ -16,17 +16,19 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Scratch memory: partial sums; the number of parts of k added to each, and of clusters that have begun; sums
-// of earlier segments, for every cluster's tile and for as many split tiles.
+// Scratch memory of a product has, in this order: partial sums of tiles that are split along k; for each of
+// these tiles the number of parts of k that have been added (k_part_counters), and the number of clusters
+// that have begun; sums of earlier segments of k, for the tile of every cluster and for as many split tiles.
 constexpr std::size_t partial_bytes =
     std::size_t{max_clusters} * term_tile_rows * max_tile_columns * sizeof(float);
 constexpr std::size_t k_part_counters = std::size_t{max_clusters} * counters_of_tile;
 constexpr std::size_t counter_bytes = (k_part_counters + 1) * sizeof(std::uint32_t);
-// Scratch memory of segments that are computed in parallel: the number of stored segments per tile,
-// then their sums.
+// If segments are computed in parallel, the third of these is instead: the number of stored segments of each
+// tile, then the sums of all segments.
 constexpr std::size_t segment_counter_bytes = max_segmented_tiles * sizeof(std::uint32_t);
 constexpr std::size_t segment_offset = aligned_size(partial_bytes) + aligned_size(counter_bytes);
 
+// Kernels that compute the schedule's terms; nullptr if there are none.
 const MultiTermKernels* find_kernels(const Schedule& schedule, FormatId format) {
   if (schedule.k_segment == 0 || schedule.k_step != 0 || schedule.joint) return nullptr;
   for (const MultiTermKernels& kernels : current_architecture().multi_term) {
@@ -38,6 +40,7 @@ const MultiTermKernels* find_kernels(const Schedule& schedule, FormatId format) 
   return nullptr;
 }
 
+// Rows and columns of C, inner indices and batch items.
 struct ProductSize {
   std::int64_t m;
   std::int64_t n;
@@ -45,21 +48,23 @@ struct ProductSize {
   std::int64_t items;
 };
 
+// Number of the schedule's k-blocks in a k-block of the kernels.
 std::int32_t sub_blocks(const Schedule& schedule) {
   return static_cast<std::int32_t>(term_block / schedule.k_block);
 }
 
 bool has_segments(const Schedule& schedule, std::int64_t k) { return schedule.segment_length(k) < k; }
 
-// True if segments of k may have thread blocks of their own. A k of 4096 has several segments if C has few
-// elements (Schedule::shortened); for a shorter k adding their sums would take at least as long as the
-// product.
+// True if segments of k may be computed in parallel, by thread blocks of their own. If C has few elements, k
+// is divided into several segments from 4096 on (Schedule::shortened). For a shorter k the addition of their
+// sums would take at least as long as the product.
 bool may_have_parallel_segments(const Schedule& schedule, std::int64_t k) {
   constexpr std::int64_t min_k = 4096;
   return k >= min_k && has_segments(schedule, k);
 }
 
-// Number of segments of k that thread blocks compute in parallel; 1: each thread block computes all segments.
+// Number of segments of k that are computed in parallel; 1: each thread block computes all segments of its
+// tile.
 std::int32_t parallel_segments(const Schedule& schedule, const ProductSize& size) {
   if (!may_have_parallel_segments(schedule, size.k)) return 1;
   const std::int64_t segments = divide_up(size.k, schedule.segment_length(size.k));
@@ -67,34 +72,36 @@ std::int32_t parallel_segments(const Schedule& schedule, const ProductSize& size
   return fits ? static_cast<std::int32_t>(segments) : 1;
 }
 
-// Number of tiles of 64 rows, for each of which segments are counted.
+// Number of small tiles; for each of them stored segments are counted.
 std::int64_t tiles_of(const SmallTileVariant& variant, std::int64_t items) {
   return items * variant.row_pairs * gemm_cluster_size * variant.columns;
 }
 
+// All variants that compute a product of this size, with their expected times.
 std::vector<MultiTermVariant> possible_variants(const MultiTermKernels& kernels, const ProductSize& size,
                                                 const Schedule& schedule, const MultiTermCosts& costs) {
-  const std::int32_t blocks = sm_count();
-  const std::int32_t clusters = clusters_of(blocks);
+  const std::int32_t sms = sm_count();
+  const std::int32_t clusters = clusters_of(sms);
   std::vector<MultiTermVariant> variants;
-  // Four sub-blocks: small tiles only.
+  // Only small tiles have kernels for four sub-blocks.
   const std::size_t cluster_tiles = sub_blocks(schedule) < 4 ? kernels.tiles.size() : 0;
   for (std::size_t tile = 0; tile < cluster_tiles; ++tile) {
     variants.emplace_back(choose_tile_schedule(kernels.tiles[tile], tile, (costs.*kernels.tile_times)[tile],
                                                size.m, size.n, size.items, size.k, sub_blocks(schedule),
                                                clusters, costs));
   }
-  const std::int32_t parallel = parallel_segments(schedule, size);
+  constexpr std::int32_t no_parallel_segments = 1;
+  const std::int32_t segments_of_product = parallel_segments(schedule, size);
   for (const bool swapped : {false, true}) {
     for (std::size_t tile = 0; tile < kernels.small_tiles.size(); ++tile) {
       const auto choose = [&](std::int32_t segments) {
         return choose_small_tile(kernels.small_tiles[tile], tile, swapped, size.m, size.n, size.items, size.k,
-                                 schedule.slices_a, sub_blocks(schedule), blocks, costs, segments);
+                                 schedule.slices_a, sub_blocks(schedule), sms, costs, segments);
       };
       if (!has_segments(schedule, size.k) || kernels.small_tiles[tile].adds_segments())
-        variants.emplace_back(choose(1));
-      if (parallel == 1) continue;
-      const SmallTileVariant variant = choose(parallel);
+        variants.emplace_back(choose(no_parallel_segments));
+      if (segments_of_product == no_parallel_segments) continue;
+      const SmallTileVariant variant = choose(segments_of_product);
       if (tiles_of(variant, size.items) <= max_segmented_tiles) variants.emplace_back(variant);
     }
   }
@@ -117,6 +124,7 @@ float rescale_of(const DeviceFusedProduct& product) {
   return std::ldexp(1.0F, product.schedule->rescale_exponent);
 }
 
+// k-blocks of a segment of k.
 std::int32_t segment_blocks_of(const Schedule& schedule, std::int64_t k) {
   return static_cast<std::int32_t>(schedule.segment_length(k) / term_block);
 }
@@ -124,7 +132,7 @@ std::int32_t segment_blocks_of(const Schedule& schedule, std::int64_t k) {
 void launch_variant(const ClusterTileVariant& variant, const DeviceFusedProduct& product, const Queue& queue,
                     std::byte* scratch) {
   const MultiTermKernels& kernels = kernels_of(product);
-  const MultiTermTile& shape = kernels.tiles[variant.tile];
+  const MultiTermTile& tile = kernels.tiles[variant.tile];
   MultiTermParams params;
   params.tile = product.tile;
   params.schedule = variant.schedule;
@@ -137,14 +145,14 @@ void launch_variant(const ClusterTileVariant& variant, const DeviceFusedProduct&
   params.clusters_begun = params.k_parts_added + k_part_counters;
   params.segment_sums = reinterpret_cast<float*>(scratch + segment_offset);
   params.rescale = rescale_of(product);
-  // Clears clusters_begun too, which follows k_parts_added.
+  // clusters_begun follows k_parts_added and is cleared with it.
   if (params.schedule.k_parts > 1 && !product.has_cleared_counters)
     clear(queue, params.k_parts_added, counter_bytes);
   launch(kernels.kernels[variant.tile],
          {gemm_cluster_size * std::int64_t{params.schedule.clusters}, 1, 1, gemm_cluster_size}, term_threads,
-         shape.shared_bytes(), queue,
+         tile.shared_bytes(), queue,
          tensor_map(product.a, product.shares_a ? 1 : product.items, term_tile_rows / gemm_cluster_size),
-         tensor_map(product.b, product.shares_b ? 1 : product.items, shape.columns / gemm_cluster_size),
+         tensor_map(product.b, product.shares_b ? 1 : product.items, tile.columns / gemm_cluster_size),
          params);
 }
 
@@ -161,9 +169,9 @@ DeviceFusedProduct transposed(DeviceFusedProduct product) {
   return product;
 }
 
-void launch_variant(const SmallTileVariant& variant, const DeviceFusedProduct& given, const Queue& queue,
-                    std::byte* scratch) {
-  const DeviceFusedProduct product = variant.swapped ? transposed(given) : given;
+void launch_variant(const SmallTileVariant& variant, const DeviceFusedProduct& product_as_called,
+                    const Queue& queue, std::byte* scratch) {
+  const DeviceFusedProduct product = variant.swapped ? transposed(product_as_called) : product_as_called;
   const MultiTermKernels& kernels = kernels_of(product);
   const SmallTile& tile = kernels.small_tiles[variant.tile];
   if (variant.stages < tile.min_stages())
@@ -173,7 +181,7 @@ void launch_variant(const SmallTileVariant& variant, const DeviceFusedProduct& g
   params.tile = product.tile;
   params.row_pairs = variant.row_pairs;
   params.columns = variant.columns;
-  // The vectors' stride is k, padded to whole k-blocks.
+  // The stride of vectors is k, padded to whole k-blocks.
   params.blocks = static_cast<std::int32_t>(product.a.vector_stride() / term_block);
   params.segment_blocks = segment_blocks_of(*product.schedule, product.a.vector_stride());
   params.segments = variant.segments;
@@ -206,7 +214,8 @@ bool has_multi_term_gemm(const Schedule& schedule, FormatId format, ElementType 
 
 namespace {
 
-// Scratch bytes for sums of segments that have thread blocks of their own, for the shape and any smaller one.
+// Bytes of scratch memory for parallel segments, their counters and sums, that suffice for the shape and any
+// smaller one.
 std::size_t segment_bytes_of(const DeviceShape& shape) {
   if (!may_have_parallel_segments(shape.schedule, shape.k)) return 0;
   if (find_kernels(shape.schedule, shape.format)->small_tiles.empty()) return 0;
@@ -218,7 +227,8 @@ std::size_t segment_bytes_of(const DeviceShape& shape) {
 
 }  // namespace
 
-// A schedule has at most as many clusters as tiles, for tiles of any width.
+// Sums of earlier segments need memory for at most as many tiles as C has, since a schedule has no more
+// clusters than tiles.
 std::size_t multi_term_scratch_bytes(const DeviceShape& shape) {
   if (!has_segments(shape.schedule, shape.k)) return segment_offset;
   const std::size_t parallel_bytes = segment_bytes_of(shape);
@@ -226,12 +236,11 @@ std::size_t multi_term_scratch_bytes(const DeviceShape& shape) {
   const double rows = static_cast<double>(round_up(shape.m, term_tile_rows));
   const double columns = static_cast<double>(shape.n + max_tile_columns);
   const double tile_bytes = static_cast<double>(shape.items) * rows * columns * sizeof(float);
-  const auto bytes = static_cast<std::size_t>(std::min(static_cast<double>(partial_bytes), tile_bytes));
-  return segment_offset + std::max(aligned_size(2 * bytes), parallel_bytes);
+  const auto sum_bytes = static_cast<std::size_t>(std::min(static_cast<double>(partial_bytes), tile_bytes));
+  return segment_offset + std::max(aligned_size(2 * sum_bytes), parallel_bytes);
 }
 
-// Returns all counters: of tiles that are split along k, and behind them of segments with thread blocks of
-// their own.
+// The counters of tiles that are split along k are followed by those of parallel segments.
 DeviceCounters multi_term_counters(const DeviceShape& shape, std::byte* scratch) {
   static_assert(segment_offset == aligned_size(partial_bytes) + aligned_size(counter_bytes));
   const std::size_t bytes =
@@ -259,7 +268,7 @@ void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, std:
 
 namespace {
 
-// Product of 64-bit numbers as a double, since it may exceed 64 bits.
+// x y in FP64, since the product may exceed 64 bits.
 double product_of(std::int64_t x, std::int64_t y) { return static_cast<double>(x) * static_cast<double>(y); }
 
 }  // namespace
@@ -269,47 +278,51 @@ double expected_split_time(const DeviceShape& shape, const CallCosts& costs) {
   const double elements = (shape.prepared_a ? 0 : product_of(shape.m, shape.k)) +
                           (shape.prepared_b ? 0 : product_of(shape.k, shape.n));
   const double bytes = static_cast<double>(shape.items) * elements * (4.0 + 2.0 * shape.schedule.slices_a);
-  constexpr std::int64_t long_vector = 13700;  // elements from which vectors may be divided, and read twice
+  constexpr std::int64_t long_vector = 13700;  // longer vectors may be divided and read twice
   if (shape.k > long_vector)
     return costs.split_launch_long + bytes / (costs.split_rate_long * costs.copy_rate);
-  const bool alone = shape.prepared_a || shape.prepared_b;
-  return (alone ? costs.split_launch_alone : costs.split_launch) +
+  const bool splits_one_operand = shape.prepared_a || shape.prepared_b;
+  return (splits_one_operand ? costs.split_launch_alone : costs.split_launch) +
          bytes / (costs.split_rate * costs.copy_rate);
 }
 
-// Beside short sides the vendor's kernels read at far less than memory bandwidth.
+// If C has a short side, cuBLAS's kernels read at far less than memory bandwidth.
 double expected_vendor_time(const DeviceShape& shape, const CallCosts& costs) {
   const std::int64_t side = std::min(shape.m, shape.n);
   const bool is_short = 16 <= side && side <= 128;
   const bool is_shorter = 2 <= side && side < 16;
-  const double multiplied = is_short ? costs.native_rate_short : costs.native_rate;
-  double read = costs.copy_rate;
-  if (is_short) read = costs.native_read_short;
-  if (is_shorter) read = costs.native_read_shortest;
-  const double result = product_of(shape.m, shape.n);
-  const double numbers = product_of(shape.m, shape.k) + product_of(shape.k, shape.n) + result;
+  const double multiply_rate = is_short ? costs.native_rate_short : costs.native_rate;
+  double read_rate = costs.copy_rate;
+  if (is_short) read_rate = costs.native_read_short;
+  if (is_shorter) read_rate = costs.native_read_shortest;
+  const double elements_of_c = product_of(shape.m, shape.n);
+  const double elements = product_of(shape.m, shape.k) + product_of(shape.k, shape.n) + elements_of_c;
   const auto items = static_cast<double>(shape.items);
-  return std::max(costs.native_ends + items * 2 * result * static_cast<double>(shape.k) / multiplied,
-                  costs.native_launch + items * 4 * numbers / read);
+  const double operations = items * 2 * elements_of_c * static_cast<double>(shape.k);
+  return std::max(costs.native_ends + operations / multiply_rate,
+                  costs.native_launch + items * 4 * elements / read_rate);
 }
 
-// Expected times of 70 measured shapes, alone, prepared and in a batch: 65 are 0.94 to 1.2 times the measured
-// time, the others up to 1.4 times (docs/results/log).
+// Expected times were compared with the measured ones for 70 shapes (single products, with prepared operands
+// and in a batch). They are 0.94 to 1.2 times as long for 65 shapes, and up to 1.4 times for the others
+// (docs/results/log).
 DeviceTimes expected_multi_term_times(const DeviceShape& shape, const Costs& device_costs) {
   const CallCosts& costs = device_costs.call;
   const MultiTermKernels& kernels = *find_kernels(shape.schedule, shape.format);
   const auto items = static_cast<double>(shape.items);
-  // The time of more items grows in proportion; their tiles would exceed the counters.
-  const std::int64_t counted = std::min<std::int64_t>(shape.items, 1024);
+  // Schedules count tiles in 32 bits, so they are made for 1024 items at most. The time of more items grows
+  // in proportion.
+  const std::int64_t scheduled_items = std::min<std::int64_t>(shape.items, 1024);
   const double product_time =
-      items / static_cast<double>(counted) *
-      microseconds(fastest(possible_variants(kernels, {shape.m, shape.n, shape.k, counted}, shape.schedule,
-                                             device_costs.multi_term)));
-  // Times of tiles were measured with tiles alone, when the chip was below its power limit.
-  const double slower = 1 + costs.throttling * std::min(1.0, product_time / costs.throttled_product);
+      items / static_cast<double>(scheduled_items) *
+      microseconds(fastest(possible_variants(kernels, {shape.m, shape.n, shape.k, scheduled_items},
+                                             shape.schedule, device_costs.multi_term)));
+  // The costs of tiles were measured by products alone, with the chip below its power limit; in calls long
+  // products are slower.
+  const double slowdown = 1 + costs.throttling * std::min(1.0, product_time / costs.throttled_product);
   const double selection = shape.prepared_a || shape.prepared_b ? costs.prepared_selection : costs.selection;
   const double result_time = costs.result_time * items * 4 * product_of(shape.m, shape.n) / costs.copy_rate;
-  return {expected_split_time(shape, costs) + slower * product_time + selection + result_time,
+  return {expected_split_time(shape, costs) + slowdown * product_time + selection + result_time,
           expected_vendor_time(shape, costs)};
 }
 

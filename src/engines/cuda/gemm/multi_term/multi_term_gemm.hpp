@@ -1,4 +1,5 @@
-// Products of a scheme's terms by our kernels for compute capability 9.0, from slices to C in one launch.
+// Products of a scheme's terms by the library's kernels for compute capability 9.0, from slices to C in one
+// launch.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +11,17 @@
 
 namespace kintsugi::core::cuda {
 
-// True if a kernel computes these terms with the sums of the accumulator h200.
+// True if a kernel computes the schedule's terms, with sums of the same bits as the accumulator h200.
 bool has_multi_term_gemm(const Schedule& schedule, FormatId format, ElementType type);
 
-// Bytes for the partial sums that clusters exchange, and for the sums of earlier segments of k.
+// Bytes of scratch memory for counters, for the partial sums that clusters exchange and for sums of segments
+// of k.
 std::size_t multi_term_scratch_bytes(const DeviceShape& shape);
 
-// All counters in scratch memory that products of the shape may use.
+// All counters in scratch memory that products of the shape may use. They must be 0 when a product begins.
 DeviceCounters multi_term_counters(const DeviceShape& shape, std::byte* scratch);
 
-// One way to compute a product, with the same bits as any other: tiles of clusters in waves, or small tiles.
+// Way to compute a product: by tiles of clusters, or by small tiles. All ways give the same bits.
 using MultiTermVariant = std::variant<ClusterTileVariant, SmallTileVariant>;
 
 // All variants that can compute the product, with their expected times, always in the same order.
@@ -32,9 +34,10 @@ void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, cons
                      std::byte* scratch);
 void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch);
 
-// Expected time to split the operands that are not prepared; and of the vendor library's FP32 product at its
-// best: between sizes that suit it, it takes up to twice as long.
+// Expected time to split the operands that are not prepared.
 double expected_split_time(const DeviceShape& shape, const CallCosts& costs);
+// Expected time of cuBLAS's FP32 product if the shape suits cuBLAS. For other shapes cuBLAS takes up to twice
+// as long.
 double expected_vendor_time(const DeviceShape& shape, const CallCosts& costs);
 
 // Expected times of a call on a device with these costs.

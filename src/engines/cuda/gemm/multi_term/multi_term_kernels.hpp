@@ -12,16 +12,16 @@
 
 namespace kintsugi::core::cuda {
 
-// Kernels of one structure, with their tiles.
+// Kernels of one structure, one of each kind for each tile.
 struct MultiTermKernels {
   std::span<const Term> terms;
   FormatId format;
   std::span<const MultiTermTile> tiles;
   std::array<TileTimes, 3> MultiTermCosts::*tile_times;  // member of a device's costs with the tiles' times
-  std::array<KernelName, 3> kernels;                     // one per tile
+  std::array<KernelName, 3> kernels;
   std::span<const SmallTile> small_tiles;
   std::array<KernelName, 3> small_kernels;
-  std::array<KernelName, 3> segmented_kernels;  // small tiles, segments with own thread blocks
+  std::array<KernelName, 3> segmented_kernels;  // small tiles whose segments of k are computed in parallel
 };
 
 }  // namespace kintsugi::core::cuda

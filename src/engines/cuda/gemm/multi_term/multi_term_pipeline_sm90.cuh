@@ -10,8 +10,8 @@
 
 namespace kintsugi::core::cuda {
 
-inline constexpr int block_k = term_block;
-inline constexpr int block_tile_rows = 64 * consumers;
+inline constexpr int block_k = term_block;              // inner indices of a k-block
+inline constexpr int block_tile_rows = 64 * consumers;  // rows of a tile in a thread block
 static_assert(term_tile_rows == gemm_cluster_size * block_tile_rows &&
               term_threads == warpgroup * (1 + consumers));
 static_assert(counters_of_tile == gemm_cluster_size * consumers);
@@ -33,14 +33,16 @@ struct MultiTermConfig {
   static constexpr int a_bytes = block_tile_rows * block_k * 2;  // bytes of a slice's tile of A
   static constexpr int stage_bytes = tile.stage_bytes();
 
+  // Stages of all slices are numbered together; this is the first one of a slice.
   static constexpr int first_stage(int slice) {
     return slice == 0 ? 0 : first_stage(slice - 1) + tile.stages[slice - 1];
   }
   static constexpr int stages = first_stage(slices);
   static_assert(tile.shared_bytes() == stages * stage_bytes + 1024);
 
-  // True if the wgmma issued so far are committed as a group before this term, so that a later wait frees the
-  // stages that they read: before terms that rescale the accumulators or, if there are none, before the last.
+  // True if the instructions issued so far are committed as a group before this term, so that a wait for that
+  // group frees the stages which they read. That is so before the first term, before terms that rescale the
+  // accumulators and, if no term does, before the last term.
   static constexpr bool commits_before(int term) {
     if (term == 0 || structure.terms[term].rescales) return true;
     if (term + 1 < terms) return false;
@@ -49,23 +51,24 @@ struct MultiTermConfig {
     }
     return true;
   }
+  // True if this term or a later one reads the slice.
   static constexpr bool is_used_from(int slice, int term) {
     for (int t = term; t < terms; ++t) {
       if (structure.terms[t].a == slice || structure.terms[t].b == slice) return true;
     }
     return false;
   }
-  // True if a wait before this term for the wgmma group committed last frees the slice: its last term is in
-  // that group. `term` == `terms` means after all terms.
+  // True if a wait before this term for the group that was committed last frees the slice's stage, because
+  // the last term that reads the slice is in that group. term = terms stands for the end of all terms.
   static constexpr bool is_free_at(int slice, int term) {
     if (term < terms && is_used_from(slice, term)) return false;
-    int before = term - 1;
-    while (!commits_before(before)) --before;
-    return is_used_from(slice, before);
+    int first_of_group = term - 1;
+    while (!commits_before(first_of_group)) --first_of_group;
+    return is_used_from(slice, first_of_group);
   }
 };
 
-// Calls visit(std::integral_constant) for slices first, first + 1, ...
+// Calls visit(std::integral_constant) for slices First, First + 1 and so on.
 template <class Config, int First = 0, class Visit>
 __device__ void for_each_slice(const Visit& visit) {
   if constexpr (First < Config::slices) {
@@ -77,11 +80,11 @@ __device__ void for_each_slice(const Visit& visit) {
 template <class Config>
 struct MultiTermSharedStorage {
   Mbarrier full[Config::stages];
-  Mbarrier free[Config::stages];  // counts the consumers of both thread blocks
+  Mbarrier free[Config::stages];  // counts the consumer warpgroups of both thread blocks
   EpilogueParams<block_tile_rows, Config::columns, warpgroup / 32 - 1> epilogue;
-  Mbarrier epilogue_ready;
-  Mbarrier epilogue_read;
-  int cluster;  // number of the cluster; consumers have no register for it
+  Mbarrier epilogue_ready;  // the parameters have been loaded
+  Mbarrier epilogue_read;   // the parameters have been read and may be overwritten
+  int cluster;              // number of the cluster, which consumers have no register for
 
   __device__ void initialise() {
     cluster = cluster_index();
@@ -120,7 +123,7 @@ class MultiTermPipelineState {
   __device__ Mbarrier& full(int slice) const { return shared_.full[stage_[slice]]; }
   __device__ void wait_full(int slice) const { full(slice).wait(parity_[slice]); }
   __device__ void wait_free(int slice) const { shared_.free[stage_[slice]].wait(parity_[slice] ^ 1); }
-  // Frees the stages of slices that no term from `Term` on reads.
+  // Frees the stages that a wait before term `Term` frees (Config::is_free_at), in both thread blocks.
   template <int Term>
   __device__ void release_before() const {
     const unsigned thread = threadIdx.x % warpgroup;
@@ -138,21 +141,21 @@ class MultiTermPipelineState {
   unsigned parity_[Config::slices];
 };
 
-// Index of a batch item's first slice in the tensor.
+// Index of a batch item's first slice in the tensor map; `shared`: all items have the same slices.
 __device__ inline int first_slice(bool shared, const TileCoord& coord, int slices) {
   return shared ? 0 : coord.item * slices;
 }
 
 // True if other candidates were selected for all batch items. All threads call it together.
 __device__ inline bool none_is_selected(const DeviceCondition& condition, int items) {
-  bool selected = false;
+  bool is_selected = false;
   for (int item = static_cast<int>(threadIdx.x); item < items; item += term_threads)
-    selected = selected || holds(condition, item);
-  return __syncthreads_or(selected ? 1 : 0) == 0;
+    is_selected = is_selected || holds(condition, item);
+  return __syncthreads_or(is_selected ? 1 : 0) == 0;
 }
 
-// Loads a k-block of one slice. Each thread block of the cluster loads its share of the tile of B, to both
-// blocks.
+// Loads a k-block of one slice. Each thread block of the cluster loads its own tile of A, and its half of the
+// tile of B to both thread blocks.
 template <class Config>
 __device__ void load_slice(const TensorMap& a, const TensorMap& b, const MultiTermParams& params,
                            const MultiTermPipelineState<Config>& pipeline, const TileCoord& coord, int rank,
@@ -170,7 +173,7 @@ __device__ void load_slice(const TensorMap& a, const TensorMap& b, const MultiTe
                      (1 << gemm_cluster_size) - 1);
 }
 
-// Producer: one thread of the thread block loads all slices.
+// Loads all slices of all work tiles of the cluster. One thread of each thread block, the producer, calls it.
 template <class Config>
 __device__ void load_slices(const TensorMap& a, const TensorMap& b, const MultiTermParams& params,
                             MultiTermSharedStorage<Config>& shared, std::uint32_t tiles) {

@@ -1,4 +1,4 @@
-// Kernels of fp16x3 and fp16x3-wide for few tiles whose segments of k have thread blocks of their own.
+// Kernels of fp16x3 and fp16x3-wide for small tiles whose segments of k are computed in parallel.
 #include "engines/cuda/gemm/multi_term/multi_term_small_sm90.cuh"
 
 namespace kintsugi::core::cuda {
@@ -7,7 +7,8 @@ namespace kintsugi::core::cuda {
   extern "C" __global__ void __cluster_dims__(gemm_cluster_size, 1, 1) __launch_bounds__(                   \
       small_tile_threads, 2) name(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, \
                                   const __grid_constant__ SmallTileParams params) {                         \
-    multiply_small_tile<SmallTileConfig<structure, FormatId::fp16, tile, true>>(a, b, params);              \
+    using Config = SmallTileConfig<structure, FormatId::fp16, tile, /*ParallelSegments=*/true>;             \
+    multiply_small_tile<Config>(a, b, params);                                                              \
   }
 KINTSUGI_SEGMENTED_TILES(fp16_segmented_tiles_32, fp16x3_structure, small_tiles[0])
 KINTSUGI_SEGMENTED_TILES(fp16_segmented_tiles_64, fp16x3_structure, small_tiles[1])

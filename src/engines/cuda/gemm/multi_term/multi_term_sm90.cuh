@@ -1,8 +1,8 @@
 // Multi-term GEMM for Hopper: C = alpha * (sum of the schedule's terms) + beta * C in one pass over k. Every
-// tile of a slice is loaded once for all its terms. Accumulators are added to FP32 registers after every 64
-// or 32 inner indices (multi_term_small_sm90.cuh also has 16); the epilogue writes C. The two thread blocks
-// of a cluster share the slices of B's columns by multicast. In each thread block one thread loads tiles, and
-// two warpgroups multiply 64 rows each.
+// tile of a slice is loaded once for all terms that read it. The accumulators of the matrix unit are added to
+// sums in FP32 registers after every 64 or 32 inner indices (in multi_term_small_sm90.cuh also after 16), and
+// the epilogue writes C. The two thread blocks of a cluster share the slices of B's columns by multicast. In
+// each thread block one thread loads tiles, and two warpgroups multiply 64 rows each.
 #pragma once
 
 #include "engines/cuda/gemm/multi_term/multi_term_pipeline_sm90.cuh"
@@ -14,7 +14,9 @@ namespace kintsugi::core::cuda {
 // Offset of a consumer warpgroup's rows in a tile of A, in bytes.
 __device__ inline std::uint32_t rows_offset(int consumer) { return consumer * 64 * block_k * 2; }
 
-// A warpgroup's rows of A for instructions First ... First + Steps - 1, in registers or in shared memory.
+// Operand A of a warpgroup for instructions First ... First + Steps - 1 of a k-block: its rows, in shared
+// memory or, if `InRegisters`, loaded into registers by load(). `address` is that of the rows in shared
+// memory.
 template <bool InRegisters, int First, int Steps>
 struct Rows {
   MatrixDescriptor tile;
@@ -38,19 +40,22 @@ struct Rows<true, First, Steps> {
   __device__ const Fragment& step(int i) const { return steps[i]; }
 };
 
-// Issues one term over the sub-block of a k-block that one accumulator sums.
+// Issues one term over a sub-block of a k-block. If `begins_sums`, the term is the first one of the
+// accumulators.
 template <class Config, class SubBlock, class OperandA>
-__device__ void add_term(float (&sums)[Config::sums], const OperandA& a, MatrixDescriptor b, bool first) {
+__device__ void add_term(float (&sums)[Config::sums], const OperandA& a, MatrixDescriptor b,
+                         bool begins_sums) {
 #pragma unroll
   for (int i = 0; i < SubBlock::steps; ++i)
-    wgmma<Config::format, Config::columns>(sums, a.step(i), b + i * step_bytes, i > 0 || !first);
+    wgmma<Config::format, Config::columns>(sums, a.step(i), b + i * step_bytes, i > 0 || !begins_sums);
 }
 
-// A warpgroup's rows of A's slice 0, which most terms read.
+// A warpgroup's rows of slice 0 of A, which most terms read.
 template <class Config, class SubBlock>
 using HighRows = Rows<Config::tile.high_in_registers, SubBlock::first_step, SubBlock::steps>;
 
-// Commits the wgmma before this term and, if the term rescales the accumulators, waits for them.
+// Commits the instructions before this term. If the term rescales the accumulators, waits for these
+// instructions and rescales; the other warpgroup may issue its instructions meanwhile.
 template <class Config, class SubBlock, int T>
 __device__ void commit_before_term(float (&sums)[Config::sums],
                                    const MultiTermPipelineState<Config>& pipeline, int consumer,
@@ -69,7 +74,7 @@ __device__ void commit_before_term(float (&sums)[Config::sums],
   }
 }
 
-// Issues terms T, T + 1, ... into one accumulator.
+// Issues terms T, T + 1 and so on into the same accumulators.
 template <class Config, class SubBlock, int T>
 __device__ void add_terms(float (&sums)[Config::sums], const HighRows<Config, SubBlock>& a0,
                           const MultiTermPipelineState<Config>& pipeline, int consumer, float rescale) {
@@ -88,8 +93,8 @@ __device__ void add_terms(float (&sums)[Config::sums], const HighRows<Config, Su
   }
 }
 
-// Multiplies all terms over one sub-block of a k-block. Stages are freed as early as possible after the last
-// sub-block.
+// Multiplies all terms over one sub-block of a k-block. After the last sub-block each stage is freed as early
+// as possible.
 template <class Config, class SubBlock>
 __device__ void multiply_sub_block(float (&sums)[Config::sums],
                                    const MultiTermPipelineState<Config>& pipeline, int consumer,
@@ -114,25 +119,28 @@ __device__ void multiply_sub_block(float (&sums)[Config::sums],
   if constexpr (SubBlock::ends_block) pipeline.template release_before<Config::terms>();
 }
 
-// Multiplies sub-blocks Index, Index + 1, ... of a k-block; the accumulators are added to `sums` after each.
+// Multiplies sub-blocks Index, Index + 1 and so on of a k-block; the accumulators `inside` are added to
+// `sums` after each.
 template <class Config, int Count, int Index = 0>
-__device__ void add_block(float (&sums)[Config::sums], float (&inside)[Config::sums],
-                          const MultiTermPipelineState<Config>& pipeline, int consumer, float rescale) {
+__device__ void add_k_block(float (&sums)[Config::sums], float (&inside)[Config::sums],
+                            const MultiTermPipelineState<Config>& pipeline, int consumer, float rescale) {
   if constexpr (Index < Count) {
     multiply_sub_block<Config, KSubBlock<Count, Index>>(inside, pipeline, consumer, rescale);
 #pragma unroll
     for (int i = 0; i < Config::sums; ++i) sums[i] += inside[i];
-    add_block<Config, Count, Index + 1>(sums, inside, pipeline, consumer, rescale);
+    add_k_block<Config, Count, Index + 1>(sums, inside, pipeline, consumer, rescale);
   }
 }
 
-// Sums of a tile in device memory, in the order in which the threads of a warpgroup hold them.
+// Address in device memory of a consumer warpgroup's sums of tile `tile`.
 template <class Config>
 __device__ float4* sums_of_tile(float* memory, int tile, int consumer) {
   const std::int64_t index =
       (std::int64_t{tile} * gemm_cluster_size + block_rank_in_cluster()) * consumers + consumer;
   return reinterpret_cast<float4*>(memory) + index * (Config::sums / 4 * warpgroup);
 }
+// Address of the partial sums of a tile that is split along k, and the counter of the parts of k that they
+// contain.
 template <class Config>
 __device__ float4* partial_sums_of(const MultiTermParams& params, const WorkTile& work_tile, int consumer) {
   return sums_of_tile<Config>(params.partial_sums, params.schedule.split_index(work_tile), consumer);
@@ -144,7 +152,7 @@ __device__ inline std::uint32_t* k_parts_added(const MultiTermParams& params, co
          consumer;
 }
 
-// Hands the sums of this part of k to the cluster that continues the tile.
+// Stores the sums over k up to the end of this part, for the cluster that computes the next part of the tile.
 template <class Config>
 __device__ void send_partial_sums(const float (&sums)[Config::sums], const MultiTermParams& params,
                                   const WorkTile& work_tile, int consumer, int thread) {
@@ -157,8 +165,8 @@ __device__ void send_partial_sums(const float (&sums)[Config::sums], const Multi
                  : "memory");
 }
 
-// Waits for the sums of the part of k before this one and reads them. That part is computed by a cluster
-// that began earlier (TileSchedule), so that the wait ends.
+// Waits for the sums over k up to the beginning of this part and reads them. The wait ends, because the part
+// before this one is computed by a cluster that began earlier (TileSchedule).
 template <class Config>
 __device__ void receive_partial_sums(float (&sums)[Config::sums], const MultiTermParams& params,
                                      const WorkTile& work_tile, int consumer, int thread) {
@@ -170,8 +178,8 @@ __device__ void receive_partial_sums(float (&sums)[Config::sums], const MultiTer
             [](float& sum, float received) { sum = received; });
 }
 
-// Sums of the earlier segments of k. They stay in device memory, since the accumulators need all registers.
-// Those of a split tile are read and written by every cluster that computes a part of its k.
+// Address of the sums of the earlier segments of k. They stay in device memory, since the accumulators need
+// all registers. Those of a split tile are read and written by every cluster that computes a part of its k.
 template <class Config>
 __device__ float4* earlier_segments(const MultiTermParams& params, const WorkTile& work_tile, int cluster,
                                     int consumer) {
@@ -180,13 +188,14 @@ __device__ float4* earlier_segments(const MultiTermParams& params, const WorkTil
   return sums_of_tile<Config>(params.segment_sums, tile, consumer);
 }
 
+// Adds the sums of the earlier segments to those of this one; the earlier ones are the first summand.
 template <class Config>
 __device__ void add_earlier_segments(float (&sums)[Config::sums], const float4* earlier, int thread) {
   read_sums(earlier, sums, thread, [](float& sum, float before) { sum = before + sum; });
 }
 
-// Ends a segment of k that is not the last: adds its sums to those of the earlier segments and starts the
-// next segment at zero.
+// Ends a segment of k that is not the last one: adds its sums to those of the earlier segments in memory, and
+// sets the sums to zero for the next segment. `is_first`: there are no earlier segments.
 template <class Config>
 __device__ void end_segment(float (&sums)[Config::sums], float4* earlier, bool is_first, int thread) {
   if (!is_first) add_earlier_segments<Config>(sums, earlier, thread);
@@ -195,25 +204,26 @@ __device__ void end_segment(float (&sums)[Config::sums], float4* earlier, bool i
   for (float& sum : sums) sum = 0;
 }
 
-// Adds all k-blocks of a work tile to `sums`.
+// Adds all k-blocks of a work tile to `sums`. `cluster` is a reference to shared memory, because there is no
+// register for it.
 template <class Config>
-__device__ void add_blocks(float (&sums)[Config::sums], const MultiTermParams& params,
-                           const WorkTile& work_tile, MultiTermPipelineState<Config>& pipeline,
-                           const int& cluster, int consumer) {
+__device__ void add_k_blocks(float (&sums)[Config::sums], const MultiTermParams& params,
+                             const WorkTile& work_tile, MultiTermPipelineState<Config>& pipeline,
+                             const int& cluster, int consumer) {
   float inside[Config::sums];
   int k_block = params.schedule.first_block(work_tile);
 #pragma unroll 1
   while (k_block < params.schedule.end_block(work_tile)) {
-    const int rest_of_segment = params.segment_blocks - k_block % params.segment_blocks;
+    const int rest_of_segment = params.segment_blocks - k_block % params.segment_blocks;  // in k-blocks
     const int stop = min(params.schedule.end_block(work_tile), k_block + rest_of_segment);
     if (params.sub_blocks == 2) {
 #pragma unroll 1
       for (; k_block < stop; ++k_block, pipeline.advance())
-        add_block<Config, 2>(sums, inside, pipeline, consumer, params.rescale);
+        add_k_block<Config, 2>(sums, inside, pipeline, consumer, params.rescale);
     } else {
 #pragma unroll 1
       for (; k_block < stop; ++k_block, pipeline.advance())
-        add_block<Config, 1>(sums, inside, pipeline, consumer, params.rescale);
+        add_k_block<Config, 1>(sums, inside, pipeline, consumer, params.rescale);
     }
     if (k_block % params.segment_blocks == 0 && k_block < params.schedule.k_blocks) {
       end_segment<Config>(sums, earlier_segments<Config>(params, work_tile, cluster, consumer),
@@ -222,7 +232,8 @@ __device__ void add_blocks(float (&sums)[Config::sums], const MultiTermParams& p
   }
 }
 
-// Loads the epilogue's parameters of every tile while it is multiplied, in the producer's other warps.
+// Loads the epilogue's parameters for every work tile of the cluster while the tile is multiplied. The
+// producer warpgroup's other warps call it.
 template <class Config>
 __device__ void load_epilogue_params(const MultiTermParams& params, MultiTermSharedStorage<Config>& shared) {
   const int thread = static_cast<int>(threadIdx.x) - 32;
@@ -243,6 +254,7 @@ __device__ void load_epilogue_params(const MultiTermParams& params, MultiTermSha
   }
 }
 
+// Computes the work tiles of the cluster. The consumer warpgroups call it.
 template <class Config>
 __device__ void multiply_work_tiles(const MultiTermParams& params, MultiTermSharedStorage<Config>& shared,
                                     std::uint32_t tiles) {
@@ -252,7 +264,7 @@ __device__ void multiply_work_tiles(const MultiTermParams& params, MultiTermShar
   WorkTile work_tile;
   unsigned epilogue_parity = 0;
   float sums[Config::sums];
-  if (consumer == consumers - 1) order_barrier_arrive(consumer);
+  if (consumer == consumers - 1) order_barrier_arrive(consumer);  // lets the first warpgroup begin
   while (scheduler.next(shared.cluster, work_tile)) {
     if (is_not_selected(params, work_tile)) continue;
     if (params.schedule.receives_partial_sums(work_tile)) {
@@ -261,7 +273,7 @@ __device__ void multiply_work_tiles(const MultiTermParams& params, MultiTermShar
 #pragma unroll
       for (float& sum : sums) sum = 0;
     }
-    add_blocks<Config>(sums, params, work_tile, pipeline, shared.cluster, consumer);
+    add_k_blocks<Config>(sums, params, work_tile, pipeline, shared.cluster, consumer);
     if (params.schedule.sends_partial_sums(work_tile)) {
       send_partial_sums<Config>(sums, params, work_tile, consumer, thread_number() % warpgroup);
     } else {

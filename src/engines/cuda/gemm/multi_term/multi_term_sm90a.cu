@@ -1,4 +1,4 @@
-// Kernels of fp16x3, fp16x3-wide and bf16x6.
+// Kernels of fp16x3, fp16x3-wide and bf16x6 for tiles of clusters.
 #include "engines/cuda/gemm/multi_term/multi_term_sm90.cuh"
 
 namespace kintsugi::core::cuda {

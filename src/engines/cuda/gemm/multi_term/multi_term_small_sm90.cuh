@@ -1,151 +1,21 @@
-// Multi-term GEMM for Hopper where C has few tiles, or one short side: tiles of 64 rows, two thread blocks
-// per SM. In each thread block one warpgroup multiplies and one thread loads tiles. Sums are added in the
-// order of multi_term_sm90.cuh, with the same bits. If tiles are few and k is long, every segment of k of a
-// tile has a thread block of its own, and the last block to finish adds the segments' sums in ascending
-// order.
+// Multi-term GEMM for Hopper by small tiles, for products with few tiles or a C with one short side. A tile
+// has 64 rows, and an SM holds two thread blocks. In each thread block one warpgroup multiplies and one
+// thread loads tiles. Sums are added in the order of multi_term_sm90.cuh, with the same bits. If tiles are
+// few and k is long, segments of k are computed in parallel: each has a thread block of its own, and the one
+// that ends last adds the sums of all segments in ascending order.
 #pragma once
 
-#include <algorithm>
 #include <type_traits>
 
-#include "engines/cuda/gemm/epilogue.cuh"
-#include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
+#include "engines/cuda/gemm/multi_term/multi_term_small_pipeline_sm90.cuh"
 #include "engines/cuda/gemm/multi_term/multi_term_sums_sm90.cuh"
 #include "engines/cuda/ptx/wgmma.cuh"
 
 namespace kintsugi::core::cuda {
 
-// `ParallelSegments`: every segment of k of a tile has a thread block of its own.
-template <auto TermStructure, FormatId SliceFormat, SmallTile Tile, bool ParallelSegments = false>
-struct SmallTileConfig {
-  static constexpr auto structure = TermStructure;
-  static constexpr FormatId format = SliceFormat;
-  static constexpr int columns = Tile.columns;
-  static constexpr int slices = structure.slices_a;
-  static constexpr int terms = static_cast<int>(structure.terms.size());
-  static constexpr bool rescales =
-      std::ranges::any_of(structure.terms, [](const Term& term) { return term.rescales; });
-  static constexpr int sums = columns / 2;  // per thread
-  static constexpr int threads = 128;       // threads that multiply
-  static_assert(threads + 32 == small_tile_threads);
-
-  static constexpr int a_bytes = small_tile_rows * term_block * 2;  // bytes of a slice's tile of A
-  static constexpr int b_bytes = columns * term_block * 2;
-  static constexpr int stage_bytes = Tile.stage_bytes(slices);
-  static constexpr int min_stages = Tile.min_stages();
-  static constexpr bool parallel_segments = ParallelSegments;
-  static constexpr bool adds_segments = !ParallelSegments && Tile.adds_segments();
-};
-
-template <class Config>
-struct SmallTileSharedStorage {
-  Mbarrier full[max_stages];
-  Mbarrier free[max_stages];  // counts the consumers of both thread blocks
-  EpilogueParams<small_tile_rows, Config::columns, Config::threads / 32> epilogue;
-  std::uint32_t segments_before;  // segments of the tile that ended before this block's own
-
-  __device__ void initialise() {
-    for (int stage = 0; stage < max_stages; ++stage) {
-      full[stage].initialise(1);
-      free[stage].initialise(gemm_cluster_size);
-    }
-  }
-};
-
-// Coordinates of the tile, or of the segment of a tile, that a thread block computes.
-template <class Config>
-struct SmallTileCoord {
-  int item;  // batch item
-  int row;   // row of tiles
-  int column;
-  int segment = 0;
-  int first_block = 0;  // first k-block
-
-  // Clusters that run at the same time have the same segment of neighboring tiles.
-  __device__ explicit SmallTileCoord(const SmallTileParams& params) {
-    const int tiles = params.row_pairs * params.columns;
-    item = cluster_index() / tiles;
-    const int tile_pair = cluster_index() % tiles;
-    if constexpr (Config::parallel_segments) {
-      segment = item % params.segments;
-      item /= params.segments;
-      first_block = segment * params.segment_blocks;
-    }
-    column = tile_pair / params.row_pairs;
-    row = tile_pair % params.row_pairs * gemm_cluster_size + block_rank_in_cluster();
-  }
-
-  __device__ int end_block(const SmallTileParams& params) const {
-    return Config::parallel_segments ? min(params.blocks, first_block + params.segment_blocks)
-                                     : params.blocks;
-  }
-  __device__ int tile(const SmallTileParams& params) const {
-    return (item * params.row_pairs * gemm_cluster_size + row) * params.columns + column;
-  }
-};
-
-// Pipeline state: index of the stage, which holds a k-block of all slices, and its mbarrier phase.
-template <class Config>
-class SmallTilePipelineState {
- public:
-  __device__ SmallTilePipelineState(SmallTileSharedStorage<Config>& shared, std::uint32_t memory, int count)
-      : shared_(shared), memory_(memory), count_(count) {}
-
-  __device__ void advance() {
-    if (++stage_ == count_) {
-      stage_ = 0;
-      parity_ ^= 1;
-    }
-  }
-  __device__ std::uint32_t a(int slice) const {
-    return memory_ + stage_ * Config::stage_bytes + slice * Config::a_bytes;
-  }
-  __device__ std::uint32_t b(int slice) const {
-    return memory_ + stage_ * Config::stage_bytes + Config::slices * Config::a_bytes +
-           slice * Config::b_bytes;
-  }
-  __device__ Mbarrier& full() const { return shared_.full[stage_]; }
-  __device__ void wait_full() const { full().wait(parity_); }
-  __device__ void wait_free() const { shared_.free[stage_].wait(parity_ ^ 1); }
-  // Frees the stage before this one in both thread blocks, each of which loads its share of the tile of B.
-  __device__ void release_previous() const {
-    const int previous = (stage_ == 0 ? count_ : stage_) - 1;
-    if (threadIdx.x < gemm_cluster_size) shared_.free[previous].arrive_remote(threadIdx.x);
-  }
-
- private:
-  SmallTileSharedStorage<Config>& shared_;
-  std::uint32_t memory_;
-  int count_;
-  int stage_ = 0;
-  unsigned parity_ = 0;
-};
-
-// Producer: one thread. Each thread block of the cluster loads its share of the tile of B, to both blocks.
-template <class Config>
-__device__ void fill_stages(const TensorMap& a, const TensorMap& b, const SmallTileParams& params,
-                            const SmallTileCoord<Config>& coord, SmallTilePipelineState<Config> stages) {
-  constexpr int columns_per_block = Config::columns / gemm_cluster_size;
-  const int rank = block_rank_in_cluster();
-  const int first_a = params.shares_a ? 0 : coord.item * Config::slices;
-  const int first_b = params.shares_b ? 0 : coord.item * Config::slices;
-#pragma unroll 1
-  for (int k_block = coord.first_block; k_block < coord.end_block(params); ++k_block, stages.advance()) {
-    stages.wait_free();
-    stages.full().arrive_expect_tx(Config::stage_bytes);
-#pragma unroll
-    for (int slice = 0; slice < Config::slices; ++slice) {
-      tma_load(stages.a(slice), a, stages.full(), k_block * term_block, coord.row * small_tile_rows,
-               first_a + slice);
-      tma_load_multicast(stages.b(slice) + rank * columns_per_block * term_block * 2, b, stages.full(),
-                         k_block * term_block, coord.column * Config::columns + rank * columns_per_block,
-                         first_b + slice, (1 << gemm_cluster_size) - 1);
-    }
-  }
-}
-
-// Issues terms T, T + 1, ... of one sub-block of a k-block, and calls meanwhile() while they are in flight:
-// before the accumulators are rescaled or, in schedules that do not rescale them, after all terms.
+// Issues terms T, T + 1 and so on of one sub-block of a k-block, and calls meanwhile() while they are in
+// flight: before the accumulators are rescaled or, if no term rescales them, after all terms. `swapped`: a
+// and b of a term are exchanged.
 template <class Config, class SubBlock, int T = 0, class Meanwhile>
 __device__ __forceinline__ void issue_terms(float (&sums)[Config::sums],
                                             const SmallTilePipelineState<Config>& stages, bool swapped,
@@ -176,8 +46,8 @@ __device__ __forceinline__ void issue_terms(float (&sums)[Config::sums],
   }
 }
 
-// Sums of a segment of k (Schedule::k_segment). The products of each k-block are added outside the matrix
-// unit as `Count` sums. One sub-block is multiplied while the one before it finishes and is added.
+// Sums of a segment of k (Schedule::k_segment). Each k-block has `Count` sub-blocks, whose sums are added
+// outside the matrix unit. A sub-block is multiplied while the one before it ends and is added.
 template <class Config, int Count>
 class SegmentSums {
  public:
@@ -186,7 +56,8 @@ class SegmentSums {
   __device__ SegmentSums(const SmallTileParams& params, const SmallTilePipelineState<Config>& stages)
       : params_(params), next_(stages) {}
 
-  // Adds `k_blocks` k-blocks, at least one. Even and odd sub-blocks have accumulators of their own.
+  // Adds `k_blocks` k-blocks, of which there is at least one. Even and odd sub-blocks have accumulators of
+  // their own, unless registers do not suffice (min_stages is 1): then sub-blocks are multiplied one by one.
   __device__ __forceinline__ void add_blocks(int k_blocks) {
     if constexpr (Config::min_stages == 1) {
       Sums inside;
@@ -207,7 +78,7 @@ class SegmentSums {
   using First = SubBlock<0>;
   using Last = SubBlock<Count - 1>;
 
-  // Issues that sub-block of the k-block at `next_`, and calls meanwhile() while its terms are in flight.
+  // Issues a sub-block of the k-block at stage `next_`, and calls meanwhile() while its terms are in flight.
   template <class SubBlock, class Meanwhile>
   __device__ __forceinline__ void multiply(Sums& inside, const Meanwhile& meanwhile) {
     if constexpr (SubBlock::begins_block) next_.wait_full();
@@ -219,8 +90,9 @@ class SegmentSums {
   __device__ __forceinline__ void multiply(Sums& inside) {
     multiply<SubBlock>(inside, [] {});
   }
-  // Waits until at most `Younger` sub-blocks are in flight and adds this one's accumulators to the sums. If
-  // the sub-block ends its k-block, the block is in the stage before `next_`.
+  // Waits until at most `Younger` sub-blocks, issued after this one, are in flight, and adds this one's
+  // accumulators to the sums. If it ends its k-block, the k-block's stage is freed; that is the one before
+  // `next_`.
   template <class SubBlock, int Younger>
   __device__ __forceinline__ void add(Sums& inside) {
     wgmma_wait_group<Younger>();
@@ -229,11 +101,14 @@ class SegmentSums {
 #pragma unroll
     for (int i = 0; i < Config::sums; ++i) sums[i] += inside[i];
   }
+  // Multiplies a sub-block into `inside`, while the sub-block before it, whose accumulators are `before`, is
+  // added.
   template <class SubBlock, class Before>
   __device__ __forceinline__ void multiply_and_add(Sums& inside, Sums& before) {
     multiply<SubBlock>(inside, [&] { add<Before, 1>(before); });
   }
 
+  // Multiplies and adds sub-blocks Index, Index + 1 and so on of a k-block, one after the other.
   template <int Index = 0>
   __device__ __forceinline__ void add_one_by_one(Sums& inside) {
     if constexpr (Index < Count) {
@@ -243,6 +118,7 @@ class SegmentSums {
     }
   }
 
+  // Adds k-blocks of one sub-block each. Even and odd k-blocks have accumulators of their own.
   __device__ __forceinline__ void add_whole_blocks(int k_blocks) {
     Sums even, odd;
     multiply<First>(even);
@@ -257,7 +133,7 @@ class SegmentSums {
     add<First, 0>(odd);
   }
 
-  // Multiplies sub-blocks Index, Index + 1, ... of a k-block, each while the one before it is added.
+  // Multiplies sub-blocks Index, Index + 1 and so on of a k-block, each while the one before it is added.
   template <int Index = 1>
   __device__ __forceinline__ void multiply_rest(Sums& even, Sums& odd) {
     if constexpr (Index < Count) {
@@ -266,6 +142,7 @@ class SegmentSums {
       multiply_rest<Index + 1>(even, odd);
     }
   }
+  // Adds k-blocks of several sub-blocks each. Even and odd sub-blocks have accumulators of their own.
   __device__ __forceinline__ void add_divided_blocks(int k_blocks) {
     static_assert(Count % 2 == 0);
     Sums even, odd;
@@ -276,19 +153,20 @@ class SegmentSums {
       multiply_rest(even, odd);
       multiply_and_add<First, Last>(even, odd);
     }
-    // Never true. ptxas of CUDA 13.0 serializes the loop's wgmma unless some path out of it waits for `even`
-    // alone.
+    // This condition is never true. Without a path out of the loop that waits for `even` alone, ptxas of CUDA
+    // 13.0 serializes the loop's wgmma.
     if (k_block > k_blocks) return add<First, 0>(even);
     multiply_rest(even, odd);
     add<Last, 0>(odd);
   }
 
   const SmallTileParams& params_;
-  SmallTilePipelineState<Config> next_;
+  SmallTilePipelineState<Config> next_;  // stage of the sub-block that is multiplied next
 };
 
-// Adds the sums of all segments of k in ascending order. Tiles with too few registers for a second set of
-// sums are used only if k is one segment, or if segments have thread blocks of their own.
+// Computes the thread block's sums into segment.sums. Several segments of k are added in ascending order.
+// Tiles without registers for a second set of sums (adds_segments is false) are used only if k is one segment
+// or if segments are computed in parallel, so that the thread block has one segment.
 template <class Config, int Count>
 __device__ __forceinline__ void add_segments(SegmentSums<Config, Count>& segment,
                                              const SmallTileParams& params,
@@ -296,21 +174,21 @@ __device__ __forceinline__ void add_segments(SegmentSums<Config, Count>& segment
   if constexpr (!Config::adds_segments) {
     segment.add_blocks(coord.end_block(params) - coord.first_block);
   } else {
-    float all[Config::sums] = {};
+    float total[Config::sums] = {};
 #pragma unroll 1
     for (int k_block = 0; k_block < params.blocks; k_block += params.segment_blocks) {
 #pragma unroll
       for (float& sum : segment.sums) sum = 0;
       segment.add_blocks(min(params.blocks - k_block, params.segment_blocks));
 #pragma unroll
-      for (int i = 0; i < Config::sums; ++i) all[i] += segment.sums[i];
+      for (int i = 0; i < Config::sums; ++i) total[i] += segment.sums[i];
     }
 #pragma unroll
-    for (int i = 0; i < Config::sums; ++i) segment.sums[i] = all[i];
+    for (int i = 0; i < Config::sums; ++i) segment.sums[i] = total[i];
   }
 }
 
-// Sums of a segment of a tile of 64 rows, in device memory.
+// Address in device memory of the sums of a segment of the tile.
 template <class Config>
 __device__ float4* sums_of_segment(const SmallTileParams& params, const SmallTileCoord<Config>& coord,
                                    int segment) {
@@ -318,8 +196,9 @@ __device__ float4* sums_of_segment(const SmallTileParams& params, const SmallTil
   return reinterpret_cast<float4*>(params.segment_sums) + index * (Config::sums / 4 * Config::threads);
 }
 
-// Stores the sums of this thread block's segment. Returns true in the tile's last block to do so, where
-// `sums` are then those of all segments, added in ascending order. No block waits for another.
+// Stores the sums of this thread block's segment. In the thread block of the tile that does so last it
+// returns true, and `sums` are then those of all segments, added in ascending order. No thread block waits
+// for another.
 template <class Config>
 __device__ bool reduce_if_last_segment(float (&sums)[Config::sums], const SmallTileParams& params,
                                        SmallTileSharedStorage<Config>& shared,
@@ -375,6 +254,7 @@ __device__ void compute_tile(const SmallTileParams& params, SmallTileSharedStora
   store_tile<Config::format>(sums, params.tile, shared.epilogue, 0, thread, Config::threads);
 }
 
+// Body of the kernels: one warpgroup computes the tile, and one thread loads operands.
 template <class Config>
 __device__ __forceinline__ void multiply_small_tile(const TensorMap& a, const TensorMap& b,
                                                     const SmallTileParams& params) {

@@ -1,4 +1,4 @@
-// Kernels of fp16x3 and fp16x3-wide for few tiles.
+// Kernels of fp16x3 and fp16x3-wide for small tiles.
 #include "engines/cuda/gemm/multi_term/multi_term_small_sm90.cuh"
 
 namespace kintsugi::core::cuda {

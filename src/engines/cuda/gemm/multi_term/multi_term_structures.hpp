@@ -1,4 +1,4 @@
-// Structures that have kernels, and their tiles.
+// Structures that have multi-term GEMM kernels, and the kernels' tiles.
 #pragma once
 
 #include <array>
@@ -39,12 +39,12 @@ inline constexpr Structure<6> bf16x6_structure{
     .k_segment = term_segment,
     .most_halvings = 1};
 
-// Tiles of fp16x3 (joined_tiles: all terms are added to joint sums without rescaling), of fp16x3-wide
+// Tiles of fp16x3 (joined_tiles: all terms are added to the same sums without rescaling), of fp16x3-wide
 // (rescaled_tiles) and of bf16x6 (six_term_tiles), under the names that their costs have in profiles.
 //
-// Stages of low slices are freed before those of high ones, so that fewer suffice. Where the sums are
-// rescaled, the matrix unit is idle for longer, and reading A's high slices from registers wins some of that
-// time back (n = 8192: 206 TFLOP/s instead of 199); without rescaling there are too few registers for that,
+// Low slices have fewer stages, because these are freed earlier than those of high slices. If sums are
+// rescaled the matrix unit is idle for longer, and reading A's high slice from registers wins some of that
+// time back (n = 8192: 206 TFLOP/s instead of 199). Without rescaling there are too few registers for that,
 // and nothing would be gained. Narrower tiles gain nothing by it, and small tiles lose a twentieth.
 inline constexpr std::array joined_tiles{
     MultiTermTile{.columns = 192, .stages = {3, 2, 0}, .high_in_registers = false},
@@ -59,6 +59,7 @@ inline constexpr std::array six_term_tiles{
     MultiTermTile{.columns = 64, .stages = {4, 3, 2}, .high_in_registers = false}};
 
 // Small tiles of two fp16 slices.
-inline constexpr std::array small_tiles{SmallTile{32}, SmallTile{64}, SmallTile{128}};
+inline constexpr std::array small_tiles{SmallTile{.columns = 32}, SmallTile{.columns = 64},
+                                        SmallTile{.columns = 128}};
 
 }  // namespace kintsugi::core::cuda

@@ -1,4 +1,4 @@
-// Sums of a tile in device memory, in the order in which the threads of a warpgroup hold them.
+// Storage of a warpgroup's sums in device memory, in the order in which its threads hold them.
 #pragma once
 
 #include "engines/cuda/gemm/warp_specialization.cuh"

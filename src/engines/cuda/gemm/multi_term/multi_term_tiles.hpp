@@ -1,4 +1,4 @@
-// Variants of computing a product, and their choice by expected time.
+// Ways (variants) to compute a product by the multi-term GEMM kernels, with their expected times.
 #pragma once
 
 #include <algorithm>
@@ -12,14 +12,15 @@
 
 namespace kintsugi::core::cuda {
 
+// Variant by tiles of clusters.
 struct ClusterTileVariant {
-  std::size_t tile = 0;
+  std::size_t tile = 0;  // index
   TileSchedule schedule;
   double microseconds = 0;
 };
 
-// Time of a k-block of a small tile whose products are added outside the matrix unit as several sums,
-// relative to one sum.
+// Time of a k-block of a small tile with several sub-blocks, relative to a k-block with one. `alone`: the
+// tile has an SM of its own.
 constexpr double block_factor(const SmallTile& tile, std::int32_t sub_blocks, bool alone,
                               const MultiTermCosts& costs) {
   if (sub_blocks == 1 || tile.columns == 32) return 1;
@@ -27,9 +28,9 @@ constexpr double block_factor(const SmallTile& tile, std::int32_t sub_blocks, bo
   return alone ? costs.four_sums_factor_alone : costs.four_sums_factor;
 }
 
-// Schedule and expected time of a tile, for rows, columns and inner indices of each of `items` products, on a
-// device that holds `clusters` clusters.
-constexpr ClusterTileVariant choose_tile_schedule(const MultiTermTile& tile, std::size_t number,
+// Variant by tile `index`, for rows, columns and inner indices of each of `items` products, on a device that
+// holds `clusters` clusters.
+constexpr ClusterTileVariant choose_tile_schedule(const MultiTermTile& tile, std::size_t index,
                                                   const TileTimes& times, std::int64_t rows,
                                                   std::int64_t columns, std::int64_t items, std::int64_t k,
                                                   std::int32_t sub_blocks, std::int32_t clusters,
@@ -41,48 +42,50 @@ constexpr ClusterTileVariant choose_tile_schedule(const MultiTermTile& tile, std
       make_tile_schedule(count(rows, term_tile_rows), count(columns, tile.columns),
                          static_cast<std::int32_t>(items), count(k, term_block), clusters);
   const int waves = schedule.waves + (schedule.split_tiles() > 0 ? 1 : 0);
-  const double all = static_cast<double>(std::int64_t{schedule.waves} * schedule.k_blocks +
-                                         k_blocks_of_split_tiles(schedule));
+  const double k_blocks_of_cluster = static_cast<double>(std::int64_t{schedule.waves} * schedule.k_blocks +
+                                                         k_blocks_of_split_tiles(schedule));
   const double block_time = times.block * (sub_blocks == 1 ? 1 : costs.two_sums_factor);
-  return {number, schedule, costs.launch + all * block_time + waves * times.tile};
+  return {index, schedule, costs.launch + k_blocks_of_cluster * block_time + waves * times.tile};
 }
 
+// Variant by small tiles.
 struct SmallTileVariant {
-  std::size_t tile = 0;
-  bool swapped = false;  // rows of tiles are columns of the product
-  std::int32_t row_pairs = 0;
-  std::int32_t columns = 0;  // columns of tiles
-  std::int32_t stages = 0;
-  std::int32_t segments = 1;  // segments of k with thread blocks of their own; 1: none
+  std::size_t tile = 0;        // index
+  bool swapped = false;        // rows of tiles are columns of the product
+  std::int32_t row_pairs = 0;  // pairs of rows of tiles
+  std::int32_t columns = 0;    // columns of tiles
+  std::int32_t stages = 0;     // pipeline stages
+  std::int32_t segments = 1;   // segments of k that are computed in parallel; 1: none
   double microseconds = 0;
 };
 
-// Bytes that hold the sums of all segments of k, for any tiles; none if there is one segment, or if the sums
-// exceed max_segment_bytes: then the tiles fill the device, and segments need no thread blocks of their own.
+// Bytes that hold the sums of all segments of k, for tiles of any size. There is no result if k is one
+// segment, or if the sums exceed max_segment_bytes: tiles then fill the device, and segments need not be
+// computed in parallel.
 constexpr std::optional<std::int64_t> segment_sum_bytes(std::int64_t rows, std::int64_t columns,
                                                         std::int64_t items, std::int64_t segments) {
-  constexpr std::int64_t widest = 128;
-  const double elements = static_cast<double>(round_up(rows, widest)) *
-                          static_cast<double>(round_up(columns, widest)) * static_cast<double>(items);
+  constexpr std::int64_t max_side = 128;  // of a tile, or of a pair of tiles
+  const double elements = static_cast<double>(round_up(rows, max_side)) *
+                          static_cast<double>(round_up(columns, max_side)) * static_cast<double>(items);
   const double bytes = elements * static_cast<double>(segments) * sizeof(float);
   if (segments == 1 || bytes > static_cast<double>(max_segment_bytes)) return std::nullopt;
   return static_cast<std::int64_t>(bytes);
 }
 
-// Expected time of a small tile, for a product as in choose_tile_schedule() with `slices` slices of each
-// operand. `segments`: segments of k with thread blocks of their own; 1: none.
+// Variant by small tile `index`, for a product as in choose_tile_schedule() with `slices` slices of each
+// operand. `segments`: segments of k that are computed in parallel; 1: none.
 constexpr SmallTileVariant choose_small_tile(const SmallTile& tile, std::size_t index, bool swapped,
                                              std::int64_t rows, std::int64_t columns, std::int64_t items,
                                              std::int64_t k, int slices, std::int32_t sub_blocks,
                                              std::int32_t sm_count, const MultiTermCosts& costs,
                                              std::int32_t segments = 1) {
   constexpr std::int64_t shared_bytes = 227 << 10;  // most that a thread block can have; an SM has 1 KB more
-  const double cache = tile.columns > 32 ? costs.cache_rate : costs.narrow_cache_rate;
+  const double cache_rate = tile.columns > 32 ? costs.cache_rate : costs.narrow_cache_rate;
   const std::int64_t blocks = divide_up(k, term_block);
-  const std::int64_t vector_bytes = slices * term_block * 2;  // of a k-block
+  const std::int64_t vector_bytes = slices * term_block * 2;  // of a vector in a k-block
   const double operand_bytes = static_cast<double>(items * (rows + columns) * blocks * vector_bytes);
   if (swapped) std::swap(rows, columns);
-  SmallTileVariant variant{index, swapped};
+  SmallTileVariant variant{.tile = index, .swapped = swapped};
   variant.row_pairs = static_cast<std::int32_t>(divide_up(rows, small_tile_rows * gemm_cluster_size));
   variant.columns = static_cast<std::int32_t>(divide_up(columns, tile.columns));
   variant.segments = segments;
@@ -103,9 +106,10 @@ constexpr SmallTileVariant choose_small_tile(const SmallTile& tile, std::size_t 
   // Bytes of the segments' sums, which are written and read.
   const double sum_bytes =
       segments == 1 ? 0 : 2.0 * static_cast<double>(tiles * small_tile_rows * tile.columns) * sizeof(float);
-  variant.microseconds = costs.launch + tiles_per_sm * costs.small_tile +
-                         std::max({computed_time, operand_bytes / costs.memory_rate, loaded_bytes / cache}) +
-                         (segments == 1 ? 0 : costs.segment_sums + sum_bytes / costs.memory_rate);
+  variant.microseconds =
+      costs.launch + tiles_per_sm * costs.small_tile +
+      std::max({computed_time, operand_bytes / costs.memory_rate, loaded_bytes / cache_rate}) +
+      (segments == 1 ? 0 : costs.segment_sums + sum_bytes / costs.memory_rate);
   return variant;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <span>
 
 #include "base/cuda/cuda_driver.hpp"
@@ -10,6 +11,7 @@
 #include "engines/cuda/common/items.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
+#include "engines/cuda/gemm/simt/simt_split.hpp"
 #include "engines/cuda/gemm/tile_time.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 
@@ -21,65 +23,133 @@ using SimtKernels = std::array<KernelName, 3>;  // in the order of the architect
 
 #define KINTSUGI_SIMT(name) \
   KernelName { "simt_gemm", name, waits_for_grid_dependency }
-const std::array<SimtKernels, 4> of_types{
+const std::array<SimtKernels, 4> kernels_of_types{
     {{{KINTSUGI_SIMT("simt_f32_128"), KINTSUGI_SIMT("simt_f32_64"), KINTSUGI_SIMT("simt_f32_32")}},
      {{KINTSUGI_SIMT("simt_f64_128"), KINTSUGI_SIMT("simt_f64_64"), KINTSUGI_SIMT("simt_f64_32")}},
      {{KINTSUGI_SIMT("simt_c32_64"), KINTSUGI_SIMT("simt_c32_32"), KINTSUGI_SIMT("")}},
      {{KINTSUGI_SIMT("simt_c64_64"), KINTSUGI_SIMT("simt_c64_32"), KINTSUGI_SIMT("")}}}};
-// They select the candidate first.
-const SimtKernels selecting{KINTSUGI_SIMT("select_or_simt_f32_128"), KINTSUGI_SIMT("select_or_simt_f32_64"),
-                            KINTSUGI_SIMT("select_or_simt_f32_32")};
+// Kernels that select the candidate first.
+const SimtKernels selecting_kernels{KINTSUGI_SIMT("select_or_simt_f32_128"),
+                                    KINTSUGI_SIMT("select_or_simt_f32_64"),
+                                    KINTSUGI_SIMT("select_or_simt_f32_32")};
 #undef KINTSUGI_SIMT
 
-std::int64_t blocks_of(std::int64_t rows, std::int64_t columns, const SimtTile& shape) {
-  return divide_up(rows, shape.side) * divide_up(columns, shape.side);
+// Number of tiles of C.
+std::int64_t tiles_of(std::int64_t rows, std::int64_t columns, const SimtTile& tile) {
+  return divide_up(rows, tile.side) * divide_up(columns, tile.side);
 }
 
-// Returns the times of the tiles: of the device's profile, if it is of SIMT tiles; else relative ones.
+// Returns the times of the tiles: those of the device's profile for FP32, as the profile's times for FP64 may
+// be of DMMA tiles; else the relative times of SimtTile, which suffice to compare tiles.
 std::array<double, 4> times_of(std::size_t type, std::span<const SimtTile> tiles) {
   const ProfileInForce* profile = profile_in_force();
-  const bool is_single = type == static_cast<std::size_t>(ElementType::f32) ||
-                         type == static_cast<std::size_t>(ElementType::c32);
-  if (profile != nullptr && is_single) return profile->profile.costs.native[type].tile_index;
+  const bool is_fp32 = type == static_cast<std::size_t>(ElementType::f32) ||
+                       type == static_cast<std::size_t>(ElementType::c32);
+  if (profile != nullptr && is_fp32) return profile->profile.costs.native[type].tile_index;
   std::array<double, 4> times{};
-  std::ranges::transform(tiles, times.begin(), [](const SimtTile& shape) { return double{shape.time}; });
+  std::ranges::transform(tiles, times.begin(), [](const SimtTile& tile) { return double{tile.time}; });
   return times;
 }
 
 struct ChosenTile {
-  std::size_t number;
+  std::size_t index;
   std::int64_t blocks;  // thread blocks of a batch item
 };
+
+double time_of_whole_tiles(const NativeShape& shape, const Costs& costs) {
+  const auto type = static_cast<std::size_t>(shape.type);
+  const std::span<const double> times(costs.native[type].tile_index);
+  return fastest_tile(current_architecture().simt_tiles[type], times, shape.m, shape.n, shape.items,
+                      sm_count())
+             .time *
+         (static_cast<double>(shape.k) + costs.native_call.tile_ends);
+}
+
+// A way to divide the inner indices of FP32 products among the thread blocks of clusters.
+struct Split {
+  std::int64_t blocks = 1;  // thread blocks per tile; 1: the indices are not divided
+  double time = std::numeric_limits<double>::infinity();
+};
+
+// Clusters of so many thread blocks that the device holds at once: the SMs of a cluster belong to one GPC,
+// which has 16 or 18.
+std::int64_t resident_clusters(std::int64_t blocks) {
+  constexpr std::int64_t sms_of_gpc = 16;
+  return sm_count() / sms_of_gpc * (sms_of_gpc * simt_tiles_f32[simt_split_tile].blocks_per_sm / blocks);
+}
+
+// A thread block is no faster with an SM to itself, since its short part of k leaves it waiting for memory.
+Split fastest_split(const NativeShape& shape, const Costs& costs) {
+  constexpr double sums_time = 0.5;  // microseconds in which a cluster adds its parts of a tile
+  Split best;
+  if (shape.type != ElementType::f32 || shape.k == 0 || !current_architecture().has_simt_split()) return best;
+  const std::int64_t tiles = tiles_of(shape.m, shape.n, simt_tiles_f32[simt_split_tile]) * shape.items;
+  for (std::int64_t blocks = 2; blocks <= simt_split_blocks; ++blocks) {
+    const std::int64_t length = split_length(shape.k, blocks);
+    if (divide_up(shape.k, length) < blocks) continue;  // a thread block would have nothing to multiply
+    const auto waves =
+        static_cast<double>(divide_up(tiles, std::max<std::int64_t>(1, resident_clusters(blocks))));
+    const double time = sums_time + waves * (static_cast<double>(length) + costs.native_call.tile_ends) *
+                                        costs.native[0].tile_index[simt_split_tile];
+    if (time < best.time) best = {blocks, time};
+  }
+  return best;
+}
+
+void multiply_split(const Queue& queue, const DeviceTile& tile, std::int64_t blocks) {
+  static const KernelName kernel{"simt_split_sm90a", "simt_split_f32", waits_for_grid_dependency};
+  const std::int64_t tiles = tiles_of(tile.rows, tile.columns, simt_tiles_f32[simt_split_tile]);
+  for_each_launch(tile.items, [&](std::int64_t first, std::int64_t items) {
+    launch(kernel, {.x = tiles * blocks, .y = items, .cluster = blocks}, simt_threads, 0, queue,
+           from_item(tile, first));
+  });
+}
 
 ChosenTile choose_tile(const DeviceTile& tile) {
   const auto type = static_cast<std::size_t>(tile.c.type);
   const std::span<const SimtTile> tiles = current_architecture().simt_tiles[type];
-  const std::size_t number = fastest_tile(tiles, std::span<const double>(times_of(type, tiles)), tile.rows,
-                                          tile.columns, tile.items, sm_count())
-                                 .number;
-  return {number, blocks_of(tile.rows, tile.columns, tiles[number])};
+  const std::size_t index = fastest_tile(tiles, std::span<const double>(times_of(type, tiles)), tile.rows,
+                                         tile.columns, tile.items, sm_count())
+                                .index;
+  return {index, tiles_of(tile.rows, tile.columns, tiles[index])};
 }
 
 }  // namespace
 
-double simt_time(std::span<const SimtTile> tiles, const NativeShape& shape, std::span<const double> times) {
-  return fastest_tile(tiles, times, shape.m, shape.n, shape.items, sm_count()).time;
+// Costs of a device without a profile say nothing of clusters.
+std::int64_t blocks_per_tile(const DeviceTile& tile) {
+  const ProfileInForce* profile = profile_in_force();
+  if (profile == nullptr) return 1;
+  const NativeShape shape{.type = tile.c.type,
+                          .m = tile.rows,
+                          .n = tile.columns,
+                          .k = tile.a.matrix.columns,
+                          .items = tile.items};
+  const Split split = fastest_split(shape, profile->profile.costs);
+  return split.time < time_of_whole_tiles(shape, profile->profile.costs) ? split.blocks : 1;
+}
+
+double simt_time(const NativeShape& shape, const Costs& costs) {
+  return std::min(time_of_whole_tiles(shape, costs), fastest_split(shape, costs).time);
 }
 
 void multiply_unsplit(const Queue& queue, const DeviceTile& tile) {
   if (const DmmaKernels* dmma = current_architecture().available_dmma(tile.c.type); dmma != nullptr)
     return multiply_by_dmma(queue, *dmma, tile);
+  if (const std::int64_t blocks = blocks_per_tile(tile); blocks > 1)
+    return multiply_split(queue, tile, blocks);
   const ChosenTile chosen = choose_tile(tile);
-  const KernelName& kernel = of_types[static_cast<std::size_t>(tile.c.type)][chosen.number];
+  const KernelName& kernel = kernels_of_types[static_cast<std::size_t>(tile.c.type)][chosen.index];
   for_each_launch(tile.items, [&](std::int64_t first, std::int64_t items) {
     launch(kernel, {chosen.blocks, items}, simt_threads, 0, queue, from_item(tile, first));
   });
 }
 
-// Every thread block reads the ranges of its item, in place of one thread block of a kernel more: a launch
-// (4.4 us of the host) against bytes from L2.
+// In one launch every thread block reads the ranges of its batch item; with a selector kernel one thread
+// block reads them. So the time of a launch (4.4 us of the host) is saved, and more bytes are read from L2.
 bool selects_and_multiplies(const DeviceTile& tile, const SelectionTask& task) {
-  constexpr double max_bytes = 16 << 20;  // that all thread blocks read
+  constexpr double max_bytes = 16 << 20;  // bytes of ranges that all thread blocks read
+  // Vectors whose ranges are read: those of an operand that was summarized before are not.
   const auto vectors_of = [&](int side) { return task.summaries[side] == nullptr ? task.vectors[side] : 0; };
   const bool by_ranges = !task.candidates.needs_norms() && !task.candidates.fits;
   return tile.c.type == ElementType::f32 && by_ranges && tile.items <= max_launched_items &&
@@ -90,7 +160,7 @@ bool selects_and_multiplies(const DeviceTile& tile, const SelectionTask& task) {
 
 void select_or_multiply_unsplit(const Queue& queue, const DeviceTile& tile, const SelectionTask& task) {
   const ChosenTile chosen = choose_tile(tile);
-  launch(selecting[chosen.number], {chosen.blocks, tile.items}, simt_threads, 0, queue, tile, task);
+  launch(selecting_kernels[chosen.index], {chosen.blocks, tile.items}, simt_threads, 0, queue, tile, task);
 }
 
 }  // namespace kintsugi::core::cuda

@@ -1,304 +1,13 @@
-// Native products by SIMT kernels: every sum in ascending k, by fused multiply-add in the elements' own
-// arithmetic.
-#include <type_traits>
-
-#include "engines/cuda/common/operands.cuh"
-#include "engines/cuda/gemm/native_epilogue.cuh"
-#include "engines/cuda/gemm/simt/simt_tiles.hpp"
-#include "engines/cuda/ptx/async_copy.cuh"
+// Native products by SIMT kernels, a thread block for each tile of C.
+#include "engines/cuda/gemm/simt/simt_tile.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
-#include "engines/cuda/ptx/shared_memory.cuh"
 #include "engines/cuda/select/select_by_block.cuh"
 
 namespace kintsugi::core::cuda {
 
 namespace {
 
-__device__ float fused(float x, float y, float sum) { return __fmaf_rn(x, y, sum); }
-__device__ double fused(double x, double y, double sum) { return __fma_rn(x, y, sum); }
-
-// Adds x y to `sum`, in the order of an embedding's products (base/embedding.hpp).
-template <class T>
-__device__ void add_product(T& sum, T x, T y) {
-  sum = fused(x, y, sum);
-}
-template <class T>
-__device__ void add_product(Complex<T>& sum, const Complex<T>& x, const Complex<T>& y) {
-  sum = {fused(x.imag(), -y.imag(), fused(x.real(), y.real(), sum.real())),
-         fused(x.imag(), y.real(), fused(x.real(), y.imag(), sum.imag()))};
-}
-
-// Elements of one step of k: `depth` inner indices of a tile's vectors. Padded against bank conflicts of
-// writes along k.
-template <class T, int Tile>
-struct KTile {
-  static constexpr int tile = Tile;
-  static constexpr int depth = simt_depth<T>(Tile);
-  static constexpr int chunk = 16 / static_cast<int>(sizeof(T));  // elements
-  static constexpr int pitch = tile + chunk;
-
-  alignas(16) unsigned char bytes[depth * pitch * sizeof(T)];
-
-  __device__ T* at(int p, int vector) { return reinterpret_cast<T*>(bytes) + p * pitch + vector; }
-};
-
-// Two steps of both operands in shared memory: while one is multiplied, the next one is loaded.
-template <class T, int Tile>
-struct KTiles {
-  KTile<T, Tile> a[2];
-  KTile<T, Tile> b[2];
-};
-
-// Patterns in which the threads of a thread block divide an operand's elements of a step among them:
-// neighboring lanes copy what is contiguous in memory, 16 bytes or one element each.
-enum class SimtCopyPattern : std::uint8_t { chunks_along_vectors, elements_along_vectors, elements_along_k };
-
-// `view` begins at the tile's first vector.
-template <class T, int Tile>
-__device__ SimtCopyPattern copy_pattern(const MatrixView<const T>& view) {
-  if (view.column_stride < view.row_stride) return SimtCopyPattern::elements_along_k;
-  const bool aligned = view.row_stride == 1 && view.column_stride % KTile<T, Tile>::chunk == 0 &&
-                       reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0;
-  return aligned && !is_complex<T> ? SimtCopyPattern::chunks_along_vectors
-                                   : SimtCopyPattern::elements_along_vectors;
-}
-
-// Copies of one thread to shared memory for every step. Complex elements, which may have to be conjugated,
-// pass through registers.
-template <class T, int Tile>
-class Loader {
- public:
-  using Step = KTile<T, Tile>;
-
-  __device__ Loader(const DeviceSide& side, std::int64_t first, std::int64_t vectors)
-      : matrix_(side.matrix), is_whole_(vectors >= Tile) {
-    const MatrixView<const T> view = view_of<const T>(side.matrix, side.item + blockIdx.y)
-                                         .block(first, 0, side.matrix.rows - first, side.matrix.columns);
-    pattern_ = copy_pattern<T, Tile>(view);
-    const int lanes = pattern_ == SimtCopyPattern::elements_along_k       ? Step::depth
-                      : pattern_ == SimtCopyPattern::chunks_along_vectors ? Tile / Step::chunk
-                                                                          : Tile;
-    const int lane = static_cast<int>(threadIdx.x) % lanes;
-    const int line = static_cast<int>(threadIdx.x) / lanes;
-    const int vector = pattern_ == SimtCopyPattern::elements_along_k       ? line
-                       : pattern_ == SimtCopyPattern::chunks_along_vectors ? lane * Step::chunk
-                                                                           : lane;
-    p_ = pattern_ == SimtCopyPattern::elements_along_k ? lane : line;
-    offset_ = p_ * Step::pitch + vector;
-    vectors_left_ = static_cast<int>(std::min<std::int64_t>(vectors, Tile)) - vector;
-    source_ = view.data + vector * view.row_stride + p_ * view.column_stride;
-  }
-
-  // Begins to load the elements of the next step, which has `inner` of its inner indices, and zeros for the
-  // others. They are in `step` after end_load().
-  __device__ void begin_load(Step& step, int inner) {
-    if (pattern_ == SimtCopyPattern::chunks_along_vectors) {
-      begin_load<SimtCopyPattern::chunks_along_vectors>(step, inner);
-    } else if (pattern_ == SimtCopyPattern::elements_along_k) {
-      begin_load<SimtCopyPattern::elements_along_k>(step, inner);
-    } else {
-      begin_load<SimtCopyPattern::elements_along_vectors>(step, inner);
-    }
-    source_ += Step::depth * matrix_.column_stride;
-  }
-  __device__ void end_load(Step& step) const {
-    if constexpr (!is_complex<T>) {
-      await_copies();
-    } else if (pattern_ == SimtCopyPattern::elements_along_k) {
-      store<SimtCopyPattern::elements_along_k>(step);
-    } else {
-      store<SimtCopyPattern::elements_along_vectors>(step);
-    }
-  }
-
- private:
-  // Vectors and inner indices from one copy of a thread to the next, and the number of its copies.
-  template <SimtCopyPattern Pattern>
-  struct Copies {
-    static constexpr bool chunks = Pattern == SimtCopyPattern::chunks_along_vectors;
-    static constexpr bool along_k = Pattern == SimtCopyPattern::elements_along_k;
-    static constexpr int vectors = along_k ? simt_threads / Step::depth : 0;
-    static constexpr int inner = along_k ? 0 : simt_threads * (chunks ? Step::chunk : 1) / Tile;
-    static constexpr int count = Tile * Step::depth / simt_threads / (chunks ? Step::chunk : 1);
-  };
-
-  template <SimtCopyPattern Pattern>
-  __device__ void begin_load(Step& step, int inner) {
-    if (is_whole_ && inner == Step::depth) {
-      load<Pattern, true>(step, inner - p_);
-    } else {
-      load<Pattern, false>(step, inner - p_);
-    }
-  }
-  template <SimtCopyPattern Pattern, bool Whole>
-  __device__ void load(Step& step, int inner_left) {
-    using Each = Copies<Pattern>;
-    const std::int64_t source_step =
-        Each::along_k ? Each::vectors * matrix_.row_stride : Each::inner * matrix_.column_stride;
-    T* target = step.at(0, 0) + offset_;
-    const T* source = source_;
-#pragma unroll
-    for (int e = 0; e < Each::count; ++e, source += source_step, target += target_step<Pattern>) {
-      const int vectors = e * Each::inner < inner_left ? vectors_left_ - e * Each::vectors : 0;
-      if constexpr (is_complex<T>) {
-        element_[e] = Whole || vectors > 0 ? *source : T(0);
-        if (matrix_.conjugated) element_[e] = {element_[e].real(), -element_[e].imag()};
-      } else if constexpr (!Each::chunks) {
-        copy_element(target, source, Whole || vectors > 0);
-      } else if (Whole || vectors >= Step::chunk) {
-        copy_aligned(target, source, 16);
-      } else {
-        copy_unaligned(target, source, vectors * static_cast<int>(sizeof(T)));
-      }
-    }
-  }
-  template <SimtCopyPattern Pattern>
-  __device__ void store(Step& step) const {
-    T* target = step.at(0, 0) + offset_;
-#pragma unroll
-    for (int e = 0; e < Copies<Pattern>::count; ++e, target += target_step<Pattern>) *target = element_[e];
-  }
-  __device__ static void copy_element(T* target, const T* source, bool exists) {
-    if constexpr (sizeof(T) == 4) {
-      copy_4_bytes(shared_address(target), source, exists);
-    } else {
-      copy_8_bytes(shared_address(target), source, exists);
-    }
-  }
-  template <SimtCopyPattern Pattern>
-  static constexpr int target_step = Copies<Pattern>::inner* Step::pitch + Copies<Pattern>::vectors;
-
-  const DeviceMatrix& matrix_;
-  const T* source_;
-  SimtCopyPattern pattern_;
-  bool is_whole_;     // the operand has all vectors of the tile
-  int vectors_left_;  // vectors of the tile from the thread's first one on
-  int p_;             // inner index of the thread's first element
-  int offset_;        // offset of the thread's first element in a step
-  T element_[is_complex<T> ? Tile * Step::depth / simt_threads : 1];
-};
-
-// Sums of one thread. Its rows and columns come in groups that one access reads; neighboring threads have
-// neighboring groups.
-template <class T, int Tile>
-class Sums {
- public:
-  static constexpr int thread_side = Tile / simt_side;  // rows and columns of a thread
-
-  // Row and column in the tile of sum number e.
-  __device__ static Position position(int e) {
-    return {tile_index(row_thread(), e % thread_side), tile_index(column_thread(), e / thread_side)};
-  }
-
-  __device__ void add(KTile<T, Tile>& a, KTile<T, Tile>& b, int p) {
-    T x[thread_side];
-    T y[thread_side];
-    read(a, p, row_thread(), x);
-    read(b, p, column_thread(), y);
-#pragma unroll
-    for (int c = 0; c < thread_side; ++c) {
-#pragma unroll
-      for (int r = 0; r < thread_side; ++r) add_product(sum_[c][r], x[r], y[c]);
-    }
-  }
-
-  // Writes the elements and returns the sums that are not reliable; with beta != 0 their elements are left as
-  // they are.
-  __device__ UnreliableSums write(const MatrixView<T>& c, const Scalars<T>& scalars,
-                                  RealOf<T> min_sum) const {
-    std::uint64_t unreliable = 0;
-#pragma unroll
-    for (int e = 0; e < thread_side * thread_side; ++e) {
-      const Position at = position(e);
-      if (at.row >= c.rows || at.column >= c.columns) continue;
-      const T& sum = sum_[e / thread_side][e % thread_side];
-      if (!is_reliable(sum, min_sum)) {
-        unreliable |= std::uint64_t{1} << e;
-        if (scalars.beta != T(0)) continue;
-      }
-      const T product = times(scalars.alpha, sum);
-      T& element = c(at.row, at.column);
-      element = scalars.beta == T(0) ? product : product + times(scalars.beta, element);
-    }
-    return {unreliable, finds_zeros && unreliable != 0 ? zeros() : 0};
-  }
-
- private:
-  static_assert(thread_side * thread_side <= 64);
-
-  // FP32 kernels need not find sums of zero: operands whose ranges prove their sums never reach them, since
-  // an emulation accepts such operands.
-  static constexpr bool finds_zeros = std::is_same_v<RealOf<T>, double>;
-
-  __device__ std::uint64_t zeros() const {
-    std::uint64_t found = 0;
-#pragma unroll
-    for (int e = 0; e < thread_side * thread_side; ++e) {
-      if (sum_[e / thread_side][e % thread_side] == T(0)) found |= std::uint64_t{1} << e;
-    }
-    return found;
-  }
-
-  // A warp has eight threads along the rows and four along the columns.
-  __device__ static int row_thread() {
-    return static_cast<int>(threadIdx.x) % 8 + static_cast<int>(threadIdx.x) / 32 % 2 * 8;
-  }
-  __device__ static int column_thread() {
-    return static_cast<int>(threadIdx.x) / 8 % 4 + static_cast<int>(threadIdx.x) / 64 * 4;
-  }
-
-  static constexpr int access_length = std::min(KTile<T, Tile>::chunk, thread_side);  // elements
-  static_assert(access_length * sizeof(T) == sizeof(int4) || access_length * sizeof(T) == sizeof(int2));
-  using Access = std::conditional_t<access_length * sizeof(T) == sizeof(int4), int4, int2>;
-
-  // Row or column of the tile that is number r of a thread's own.
-  __device__ static int tile_index(int thread, int r) {
-    return (r / access_length * simt_side + thread) * access_length + r % access_length;
-  }
-
-  __device__ static void read(KTile<T, Tile>& step, int p, int thread, T (&values)[thread_side]) {
-#pragma unroll
-    for (int r = 0; r < thread_side; r += access_length) {
-      const Access access = *reinterpret_cast<const Access*>(step.at(p, tile_index(thread, r)));
-      memcpy(&values[r], &access, sizeof access);
-    }
-  }
-
-  T sum_[thread_side][thread_side] = {};
-};
-
-template <class T, int Tile>
-__device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int64_t first_column,
-                       KTiles<T, Tile>& tiles, Sums<T, Tile>& sums) {
-  constexpr int depth = simt_depth<T>(Tile);
-  Loader<T, Tile> a(tile.a, tile.first_row + first_row, tile.rows - first_row);
-  Loader<T, Tile> b(tile.b, tile.first_column + first_column, tile.columns - first_column);
-  const auto inner_of_step = [&](std::int64_t k) { return static_cast<int>(min(k, std::int64_t{depth})); };
-  std::int64_t k_left = tile.a.matrix.columns;
-  int current = 0;
-  a.begin_load(tiles.a[current], inner_of_step(k_left));
-  b.begin_load(tiles.b[current], inner_of_step(k_left));
-#pragma unroll 1
-  for (; k_left > 0; k_left -= depth, current ^= 1) {
-    a.end_load(tiles.a[current]);
-    b.end_load(tiles.b[current]);
-    __syncthreads();
-    if (k_left < depth) {  // no zeros are added past k: they would turn a sum of -0 into +0
-#pragma unroll 1
-      for (int p = 0; p < k_left; ++p) sums.add(tiles.a[current], tiles.b[current], p);
-      return;
-    }
-    // Copies of one operand at a time, so that their instructions do not wait for each other.
-    if (k_left > depth) a.begin_load(tiles.a[current ^ 1], inner_of_step(k_left - depth));
-#pragma unroll
-    for (int p = 0; p < depth / 2; ++p) sums.add(tiles.a[current], tiles.b[current], p);
-    if (k_left > depth) b.begin_load(tiles.b[current ^ 1], inner_of_step(k_left - depth));
-#pragma unroll
-    for (int p = depth / 2; p < depth; ++p) sums.add(tiles.a[current], tiles.b[current], p);
-  }
-}
-
-// Computes the thread block's tile of C; the kernels before this one have finished.
+// Computes the thread block's tile of C. The caller has waited for the kernels before this one.
 template <class T, int Tile>
 __device__ void multiply_tile(const DeviceTile& tile, KTiles<T, Tile>& tiles) {
   constexpr int side = Tile;
@@ -313,7 +22,7 @@ __device__ void multiply_tile(const DeviceTile& tile, KTiles<T, Tile>& tiles) {
   if (needs_no_product(tile.condition, scalars))
     return write_without_product(tile.condition, scalars, c, simt_threads);
   Sums<T, Tile> sums;
-  sum_up(tile, first_row, first_column, tiles, sums);
+  sum_up(tile, first_row, first_column, {0, tile.a.matrix.columns}, tiles, sums);
   const auto min_sum =
       static_cast<RealOf<T>>(underflow_limits<RealOf<T>>(parts_of<T> * tile.a.matrix.columns).sum);
   recompute_unreliable(tile, tile.first_row + first_row, tile.first_column + first_column, c, scalars,
@@ -329,16 +38,15 @@ __device__ void multiply_tile_if_selected(const DeviceTile& tile) {
   if (holds(tile.condition, blockIdx.y)) multiply_tile<T, Tile>(tile, tiles);
 }
 
-// Selects the candidate of the thread block's batch item and computes the tile if this kernel's candidate was
-// selected. Every thread block of an item makes the same selection; the first one stores and reports it. The
-// kernel before this one, a product, has waited for the ranges, so they are read before the grid-dependency
-// wait.
+// Selects the candidate of the thread block's batch item, and computes the tile if it is this kernel's. Every
+// thread block of an item makes the same selection; the first one stores and reports it. The kernel before
+// this one, a product, has waited for the ranges, so they are read before the grid-dependency wait.
 template <int Tile>
 __device__ void select_or_multiply(const DeviceTile& tile, const SelectionTask& task) {
   using Tiles = KTiles<float, Tile>;
   using Staging = RangeStaging<simt_threads>;
   __shared__ bool selected;
-  __shared__ union {  // used by the selection, then by the product
+  __shared__ union {  // first for the selection, then for the product
     alignas(16) unsigned char staging[sizeof(Staging)];
     alignas(16) unsigned char tiles[sizeof(Tiles)];
   } memory;
@@ -346,12 +54,12 @@ __device__ void select_or_multiply(const DeviceTile& tile, const SelectionTask& 
   const std::int64_t item = blockIdx.y;
   DeviceSelection selection;
   select_by_block<simt_threads>(task, item, *reinterpret_cast<Staging*>(memory.staging), selection,
-                                [] { return 0U; });
+                                [] { return 0U; });  // without norms no candidate is proved by them
   if (threadIdx.x == 0) {
     selected = selection.candidate == tile.condition.candidate;
     if (blockIdx.x == 0) {
       task.selection[item] = selection;
-      if (task.reporting.report != nullptr) report(task.reporting, selection, false);
+      if (task.reporting.report != nullptr) report(task.reporting, selection, /*fits=*/false);
     }
   }
   __syncthreads();
@@ -379,8 +87,8 @@ KINTSUGI_SIMT(simt_c64_64, Complex<double>, 64, 1)
 KINTSUGI_SIMT(simt_c64_32, Complex<double>, 32, 2)
 #undef KINTSUGI_SIMT
 
-// Two thread blocks per SM leave 128 registers per thread. For compute capability 10.0, ptxas needs more in
-// the kernel that selects and computes the largest tile.
+// Two thread blocks per SM leave 128 registers per thread. For compute capability 10.0 ptxas needs more of
+// them in the kernel that selects and computes the largest tile.
 #if __CUDA_ARCH__ >= 1000
 inline constexpr int large_tile_blocks = 1;
 #else

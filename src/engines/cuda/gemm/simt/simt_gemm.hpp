@@ -1,24 +1,27 @@
 // Native products by SIMT kernels: expected times, and products that follow a selection in one launch.
 #pragma once
 
-#include <span>
-
+#include "engines/cuda/arch/costs.hpp"
 #include "engines/cuda/gemm/simt/simt_tiles.hpp"
 #include "engines/cuda/select/ranges_task.hpp"
 #include "engines/device.hpp"
 
 namespace kintsugi::core::cuda {
 
-// Expected time per inner index, by the times of the tiles (NativeCosts::tile_index).
-double simt_time(std::span<const SimtTile> tiles, const NativeShape& shape, std::span<const double> times);
+// Expected time of a product without its launch and its writes of C.
+double simt_time(const NativeShape& shape, const Costs& costs);
 
-// True if select_or_multiply_unsplit() takes the product and the selection, and needs no more time than two
-// launches.
+// Number of thread blocks of multiply_unsplit() that share a tile of C, each with a part of k; 1 for other
+// types than FP32.
+std::int64_t blocks_per_tile(const DeviceTile& tile);
+
+// True if select_or_multiply_unsplit() can compute the product and the selection, and takes no more time than
+// two launches.
 bool selects_and_multiplies(const DeviceTile& tile, const SelectionTask& task);
 
-// Selects a candidate for each batch item and, where that is the one of the tile's condition, computes the
-// product as multiply_unsplit() does. The kernel before it has waited for the ranges and for everything that
-// uses the selections or the report.
+// Selects a candidate for each batch item, and computes the product as multiply_unsplit() does if that is the
+// candidate of the tile's condition. The kernel before it must have waited for the ranges, and for everything
+// that uses the selections or the report, because this one reads and writes them without a wait.
 void select_or_multiply_unsplit(const Queue& queue, const DeviceTile& tile, const SelectionTask& task);
 
 }  // namespace kintsugi::core::cuda

@@ -7,28 +7,28 @@
 
 namespace kintsugi::core::cuda {
 
-inline constexpr int simt_side = 16;  // threads along a tile's rows and columns
+inline constexpr int simt_side = 16;  // threads along a tile's rows, and along its columns
 inline constexpr int simt_threads = simt_side * simt_side;
 
-// Inner indices of a step: every thread copies 32 bytes of each operand.
+// Inner indices of a step, in which every thread copies 32 bytes of each operand.
 template <class T>
 constexpr int simt_depth(int tile) {
   return 32 * simt_threads / (tile * static_cast<int>(sizeof(T)));
 }
 
-// Tile of C. Wide tiles multiply more per element that they read; narrow tiles are for C that has few wide
-// ones.
+// Tile of C. Wide tiles multiply more often each element that they read; narrow tiles serve a C that has few
+// wide ones.
 struct SimtTile {
-  int side;           // rows and columns of C
-  int blocks_per_sm;  // thread blocks per SM
-  float time;         // time of as many tiles as a device holds at once; unit: that of the narrowest tiles
+  int side;           // rows, and columns
+  int blocks_per_sm;  // thread blocks that an SM holds
+  float time;  // time of as many tiles as a device holds at once, relative to that for the narrowest tiles
 
   constexpr int rows() const { return side; }
   constexpr int columns() const { return side; }
 };
 
-// Times of real elements are measured on an H200. Those of complex elements, which need twice the registers
-// each, are those of FP64 with twice the side.
+// Times of real elements were measured on an H200. For complex elements they are taken from FP64 tiles of
+// twice the side.
 inline constexpr std::array simt_tiles_f32{SimtTile{.side = 128, .blocks_per_sm = 2, .time = 5.4F},
                                            SimtTile{.side = 64, .blocks_per_sm = 2, .time = 1.85F},
                                            SimtTile{.side = 32, .blocks_per_sm = 2, .time = 1}};

@@ -58,7 +58,7 @@ __device__ FailingSide rows_of(const WeightedTileParams& params, std::int64_t it
   const DeviceSide& side = params.tile.a;
   const std::int64_t slices_item = params.shares_a ? 0 : item;
   const std::int64_t panel = range.first / weighted_tile_rows;
-  const int count = range.inside(params.tile.rows);
+  const int count = range.count_inside(params.tile.rows);
   const std::int64_t first = params.tile.first_row + range.first;
   return {view_of<const float>(side.matrix, side.item + item),
           first,
@@ -75,7 +75,7 @@ __device__ FailingSide columns_of(const WeightedTileParams& params, std::int64_t
   const DeviceSide& side = params.tile.b;
   const std::int64_t slices_item = params.shares_b ? 0 : item;
   const std::int64_t panel = range.first / weighted_tile_columns;
-  const int count = range.inside(params.tile.columns);
+  const int count = range.count_inside(params.tile.columns);
   const std::int64_t first = params.tile.first_column + range.first;
   return {view_of<const float>(side.matrix, side.item + item),
           first,

@@ -10,6 +10,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
+// Kernel that computes the schedule; nullptr if there is none.
 const WeightedTileKernel* find_kernel(const Schedule& schedule) {
   const Architecture& architecture = current_architecture();
   if (!architecture.has_gemm_kernels()) return nullptr;
@@ -20,14 +21,15 @@ const WeightedTileKernel* find_kernel(const Schedule& schedule) {
   return found == architecture.weighted_tiles.end() ? nullptr : &*found;
 }
 
-// Tensor map of the weights of `items` batch items; its boxes have `panels` panels and `tiles` tiles along k.
+// Tensor map of the tiles' weights of `items` batch items. A box of it has the weights of `tiles` tiles along
+// k of `panels` panels.
 TensorMap weight_map(const Slices& slices, std::int64_t items, int panels, int tiles) {
   TensorMap map;
-  const auto size = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
-  const std::uint64_t lengths[3]{size(slices.padded_vectors() / slices.tile_vectors),
-                                 size(slices.tiles_of_vector()), size(items)};
-  const std::uint64_t strides[2]{size(slices.panels()) * sizeof(float),
-                                 size(slices.panels() * slices.tiles_of_vector()) * sizeof(float)};
+  const auto extent = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+  const std::uint64_t lengths[3]{extent(slices.padded_vectors() / slices.tile_vectors),
+                                 extent(slices.tiles_of_vector()), extent(items)};
+  const std::uint64_t strides[2]{extent(slices.tile_panels()) * sizeof(float),
+                                 extent(slices.tile_panels() * slices.tiles_of_vector()) * sizeof(float)};
   const std::uint32_t box[3]{static_cast<std::uint32_t>(panels), static_cast<std::uint32_t>(tiles), 1};
   const std::uint32_t steps[3]{1, 1, 1};
   check(driver().tensor_map_encode(&map, tensor_map_words, 3, slices.tile_weights, lengths, strides, box,
@@ -55,13 +57,15 @@ WeightedTileParams params_of(const DeviceFusedProduct& product, const WeightedTi
   params.weights_b = product.b.tile_weights;
   params.failures_a = product.a.tile_failures;
   params.failures_b = product.b.tile_failures;
-  params.panels_a = product.a.panels();
-  params.panels_b = product.b.panels();
+  params.panels_a = product.a.tile_panels();
+  params.panels_b = product.b.tile_panels();
   params.tiles_of_vector = static_cast<std::int32_t>(product.a.tiles_of_vector());
   params.failing_sums = reinterpret_cast<float*>(scratch);
   return params;
 }
 
+// One launch takes all items: the planner lets 256 MiB of slices be multiplied at once (items_at_once()), and
+// those of an item take 32 KiB at least.
 void multiply_failing_tiles(const Queue& queue, WeightedTileParams params, std::int64_t items, int depth) {
   static const KernelName kernel{"failing_tiles_sm90a", "multiply_failing_tiles", waits_for_grid_dependency};
   const std::int64_t blocks =

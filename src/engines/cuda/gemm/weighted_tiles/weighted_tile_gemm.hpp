@@ -1,12 +1,13 @@
-// Products of int8 slices with exponents per tile by our kernels for compute capability 9.0, from slices to
-// C.
+// Products of int8 slices with exponents per tile by the library's kernels for compute capability 9.0, from
+// slices to C in one launch.
 #pragma once
 
 #include "engines/device.hpp"
 
 namespace kintsugi::core::cuda {
 
-// True if there are kernels: FP32 elements, one exponent for each operand's tile.
+// True if there is a kernel for the schedule: elements are FP32, and each tile of an operand has one
+// exponent.
 bool has_weighted_tile_gemm(const Schedule& schedule, FormatId format, ElementType type);
 
 // Bytes of scratch memory: sums of tiles that fail Eq. 9, one for each element of C.

@@ -8,8 +8,8 @@
 
 namespace kintsugi::core::cuda {
 
-// Vectors that share a tile's exponent: 16 rows of A, 8 columns of B, so that the four elements of a thread
-// in a fragment of 16 x 8 of wgmma have one product of weights.
+// Vectors of a tile, which share an exponent: 16 rows of A or 8 columns of B. So the four elements of a
+// thread in a fragment of 16 x 8 of wgmma have the same product of weights.
 inline constexpr int weighted_tile_rows = 16;
 inline constexpr int weighted_tile_columns = 8;
 
@@ -28,8 +28,8 @@ struct WeightedTile {
   static constexpr int threads = 384;
   static constexpr int row_panels = rows / weighted_tile_rows;
 
-  // Weights of a stage, up to four tiles along k: those of the rows, then from column_weights on of the
-  // columns, both aligned for bulk copies.
+  // Weights in a stage, for up to four tiles along k: first those of the rows, then from byte column_weights
+  // on those of the columns. Both are aligned as bulk copies demand.
   static constexpr int column_weights = 128;
   static constexpr int weight_bytes = 384;
 
@@ -69,9 +69,10 @@ struct WeightedTileParams {
   TileSchedule schedule;
   bool shares_a = false;  // all batch items have the same slices
   bool shares_b = false;
-  std::int32_t k_tiles = 0;  // tiles along k in the pipeline's k-blocks, all-zero ones included
-  // As in Slices, of the first row and column of the region of C. Weights of the next tile along k are
-  // panels_a apart, those of the next batch item panels_a * tiles_of_vector.
+  std::int32_t k_tiles = 0;  // tiles along k in the pipeline's k-blocks, those of padding included
+  // Slices::tile_weights and Slices::tile_failures, from the first row or column of the region of C on.
+  // Weights of the next tile along k are panels_a (panels_b) further on, those of the next batch item
+  // tiles_of_vector times as far.
   const float* weights_a = nullptr;
   const float* weights_b = nullptr;
   const std::int32_t* failures_a = nullptr;

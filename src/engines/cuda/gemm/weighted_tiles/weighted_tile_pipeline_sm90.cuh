@@ -33,7 +33,7 @@ struct WeightedTileConfig {
   static constexpr int consumer_registers = 224;
   static constexpr int producer_registers = 504 - consumers * consumer_registers;
 
-  // First slice of A that has a product of weight 2^(-7 weight); the others follow it.
+  // First slice of A that has a product of weight 2^(-7 weight).
   static constexpr int first_slice(int weight) { return weight < slices_b ? 0 : weight - slices_b + 1; }
   static constexpr bool has_weight(int weight) { return weight <= slices_a + slices_b - 2; }
 };
@@ -45,8 +45,8 @@ struct WeightedTileSharedStorage {
   Mbarrier full[stages];
   Mbarrier free[stages];  // counts the consumer warps of both thread blocks
   EpilogueParams<WeightedTile::rows, Config::columns, warpgroup / 32 - 1> epilogue;
-  Mbarrier epilogue_ready;
-  Mbarrier epilogue_read;
+  Mbarrier epilogue_ready;  // the parameters have been loaded
+  Mbarrier epilogue_read;   // the parameters have been read and may be overwritten
   unsigned failing_panels;  // bit p: a tile of panel p, of those of has_failures(), fails Eq. 9
 
   __device__ void initialise() {
@@ -82,8 +82,8 @@ class WeightedTilePipelineState {
   __device__ Mbarrier& full() const { return shared_.full[stage_]; }
   __device__ void wait_full() const { full().wait(parity_); }
   __device__ void wait_free() const { shared_.free[stage_].wait(parity_ ^ 1); }
-  // Frees the stage for this warp, in both thread blocks, each of which loads its share of the tile of B.
-  // Every warp arrives, since each has read weights.
+  // Says that this warp has read the stage, in both thread blocks, since each of them loads a part of the
+  // tile of B. Every warp calls it, because every warp reads weights.
   __device__ void release() const {
     __syncwarp();
     const unsigned lane = threadIdx.x % 32;
@@ -105,8 +105,8 @@ struct WeightedTileMaps {
   const TensorMap& weights_b;
 };
 
-// Loads one k-block of all slices. Each thread block of the cluster loads its share of the tile of B, to both
-// blocks.
+// Loads one k-block of all slices, and its weights. Each thread block of the cluster loads its half of the
+// tile of B to both.
 template <class Config>
 __device__ void load_stage(const WeightedTileMaps& maps, const WeightedTileParams& params,
                            const WeightedTilePipelineState<Config>& pipeline, const TileCoord& coord,
@@ -139,7 +139,8 @@ __device__ void load_stage(const WeightedTileMaps& maps, const WeightedTileParam
            k / Config::depth, item_b);
 }
 
-// Producer: one thread of the thread block loads all tiles.
+// Loads all k-blocks of all work tiles of the cluster. One thread of each thread block, the producer, calls
+// it.
 template <class Config>
 __device__ void load_slices(const WeightedTileMaps& maps, const WeightedTileParams& params,
                             WeightedTileSharedStorage<Config>& shared, std::uint32_t tiles) {
@@ -155,7 +156,7 @@ __device__ void load_slices(const WeightedTileMaps& maps, const WeightedTilePara
   }
 }
 
-// Rows and columns of this thread block's part of a work tile, in the region of C.
+// Rows and columns of this thread block's part of a work tile.
 template <class Config>
 struct WeightedTileRegion {
   TileRange rows;
@@ -167,24 +168,25 @@ struct WeightedTileRegion {
         columns{std::int64_t{coord.column} * Config::columns, Config::columns} {}
 };
 
-// True if a tile of panel `panel` fails Eq. 9. The panels of the work tile's rows are counted first, then
-// those of its columns.
+// True if a tile of panel `panel` fails Eq. 9. The panels of the work tile's rows come first, then those of
+// its columns.
 template <class Config>
 __device__ bool has_failures(const WeightedTileParams& params, const TileCoord& coord,
                              const WeightedTileRegion<Config>& region, int panel) {
-  const bool of_row = panel < WeightedTile::row_panels;
-  const int inside =
-      of_row ? region.rows.inside(params.tile.rows) : region.columns.inside(params.tile.columns);
-  const int vectors = of_row ? weighted_tile_rows : weighted_tile_columns;
-  const int number = of_row ? panel : panel - WeightedTile::row_panels;
-  if (number * vectors >= inside) return false;
-  const std::int64_t item = (of_row ? params.shares_a : params.shares_b) ? 0 : coord.item;
-  const std::int64_t first = item * (of_row ? params.panels_a : params.panels_b) +
-                             (of_row ? region.rows.first : region.columns.first) / vectors;
-  return __ldcg((of_row ? params.failures_a : params.failures_b) + first + number) != 0;
+  const bool is_of_rows = panel < WeightedTile::row_panels;
+  const int inside = is_of_rows ? region.rows.count_inside(params.tile.rows)
+                                : region.columns.count_inside(params.tile.columns);
+  const int vectors = is_of_rows ? weighted_tile_rows : weighted_tile_columns;
+  const int index = is_of_rows ? panel : panel - WeightedTile::row_panels;
+  if (index * vectors >= inside) return false;
+  const std::int64_t item = (is_of_rows ? params.shares_a : params.shares_b) ? 0 : coord.item;
+  const std::int64_t first = item * (is_of_rows ? params.panels_a : params.panels_b) +
+                             (is_of_rows ? region.rows.first : region.columns.first) / vectors;
+  return __ldcg((is_of_rows ? params.failures_a : params.failures_b) + first + index) != 0;
 }
 
-// Loads the epilogue's parameters of every tile while it is multiplied, in the producer's other warps.
+// Loads the epilogue's parameters for every work tile of the cluster while the tile is multiplied. The
+// producer warpgroup's other warps call it.
 template <class Config>
 __device__ void load_epilogue_params(const WeightedTileParams& params,
                                      WeightedTileSharedStorage<Config>& shared) {

@@ -1,10 +1,13 @@
 // GEMM for Hopper of int8 slices with one exponent per tile of 16 rows, or 8 columns, and 32 to 256 inner
-// indices (docs/schemes/mixpert.md). For every tile along k the products of slices of weights 2^0 and 2^-7
-// are added in INT32 and both sums, combined as one integer, are converted to FP32; then those of weights
-// 2^-14 and 2^-21. One fma adds the value of both, times the product of both tiles' weights, to the element's
-// sum. The two thread blocks of a cluster share the slices of B's columns by multicast. In each thread block
-// one thread loads tiles, and two warpgroups multiply 64 rows each, in turns: one converts while the other's
-// products run. Another kernel has multiplied the tiles that fail Eq. 9; their slices are zero here.
+// indices (docs/schemes/mixpert.md). For every tile along k the products of slices whose weight is 2^0 and
+// those whose weight is 2^-7 are added in INT32. Both sums, combined as one integer, are converted to FP32.
+// The same follows for the weights 2^-14 and 2^-21. One fma adds the value of all four, times the product of
+// both tiles' weights, to the element's sum. Another kernel has multiplied the tiles that fail Eq. 9; their
+// slices are zero here.
+//
+// The two thread blocks of a cluster share the slices of B's columns by multicast. In each thread block one
+// thread loads tiles, and two warpgroups multiply 64 rows each, in turn: one converts while the other's
+// products run.
 #pragma once
 
 #include "engines/cuda/gemm/weighted_tiles/failing_sums.cuh"
@@ -16,8 +19,8 @@ namespace kintsugi::core::cuda {
 template <class Config>
 using WeightedIntegers = std::int32_t[Config::sums];
 
-// Issues the products x_i y_j with i + j = Weight over 32 inner indices. `Begins`: they are the first ones of
-// a tile.
+// Issues the products of slices i of A and j of B with i + j = Weight over 32 inner indices. `Begins`: they
+// are the first ones of a tile, with which sums begin.
 template <class Config, int Weight, bool Begins>
 __device__ __forceinline__ void add_weight(WeightedIntegers<Config>& sums, MatrixDescriptor a,
                                            MatrixDescriptor b) {
@@ -145,7 +148,7 @@ __device__ __forceinline__ void add_values(float (&sums)[Config::sums], const fl
   }
 }
 
-// Adds one tile along k, number `tile` of its k-block.
+// Adds one tile along k, the `tile`-th of its k-block.
 template <class Config>
 __device__ __forceinline__ void add_k_tile(float (&sums)[Config::sums],
                                            WeightedTilePipelineState<Config>& pipeline, int tile,
@@ -192,6 +195,7 @@ struct SumsOfPrograms {
   }
 };
 
+// Computes the work tiles of the cluster. The consumer warpgroups call it.
 template <class Config>
 __device__ void multiply_work_tiles(const WeightedTileParams& params,
                                     WeightedTileSharedStorage<Config>& shared, std::uint32_t tiles) {
@@ -200,7 +204,7 @@ __device__ void multiply_work_tiles(const WeightedTileParams& params,
   WholeTileScheduler scheduler(params.schedule);
   WorkTile work_tile;
   unsigned epilogue_parity = 0;
-  if (consumer == consumers - 1) order_barrier_arrive(consumer);
+  if (consumer == consumers - 1) order_barrier_arrive(consumer);  // lets the first warpgroup begin
   while (scheduler.next(cluster_index(), work_tile)) {
     if (is_not_selected(params, work_tile)) continue;
     float sums[Config::sums] = {};

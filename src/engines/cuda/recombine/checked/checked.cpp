@@ -35,13 +35,14 @@ void recombine_checked(const Queue& queue, const Accumulators& sums, const Resid
   static const CheckedKernels in_3_limbs{
       KernelName{"checked_residues_in_3", "checked_f32"}, KernelName{"checked_residues_in_3", "checked_f64"},
       KernelName{"checked_residues_c32", "checked_c32"}, KernelName{"checked_residues_c64", "checked_c64"}};
+  // Complex elements have few limbs, so there are no kernels for them here.
   static const CheckedKernels in_6_limbs{KernelName{"checked_residues_in_6", "checked_f32"},
                                          KernelName{"checked_residues_in_6", "checked_f64"},
                                          KernelName{"", ""}, KernelName{"", ""}};
   const bool complex = tile.c.complex();
   const int limbs = complex ? remainder_limbs(system.basis) : remainder_limbs(system.real_count);
-  const int available = complex ? few_checked_limbs : most_checked_limbs;
-  if (sums.type != SumType::residue || complex == system.basis.empty() || limbs > available)
+  const int max_limbs = complex ? few_checked_limbs : most_checked_limbs;
+  if (sums.type != SumType::residue || complex == system.basis.empty() || limbs > max_limbs)
     fail(Status::internal, "cannot check sums of type {} ({} real moduli, {} complex)",
          static_cast<int>(sums.type), system.real_count, system.basis.count());
   const ResidueSums residues{reinterpret_cast<const std::uint8_t*>(sums.data), sums.rows,
@@ -71,8 +72,8 @@ struct ExactKernel {
   std::int64_t shared_bytes;
 };
 
-// Number of thread blocks: one for every `exact_warps` elements of the tile, of which a warp takes one at a
-// time, and at most max_exact_blocks.
+// Number of thread blocks of a kernel whose warps compute one element at a time: as many as give each element
+// of the tile a warp, and at most max_exact_blocks.
 std::int64_t exact_blocks(const DeviceTile& tile) {
   return std::min(divide_up(tile.rows * tile.columns, std::int64_t{exact_warps}), max_exact_blocks);
 }
@@ -91,15 +92,15 @@ void multiply_exactly(const Queue& queue, const DeviceTile& tile) {
 
 void recompute(const Queue& queue, const DeviceTile& block, const DeviceOpenElements& open,
                DeviceReport* report) {
-  static const KernelName list{"chain", "list_open_masks", waits_for_grid_dependency};
+  static const KernelName list_masks{"chain", "list_open_masks", waits_for_grid_dependency};
   static const std::array<ExactKernel, 4> kernels{
       ExactKernel{{"exact_products", "recompute_f32"}, recompute_shared_bytes<float>},
       ExactKernel{{"exact_products", "recompute_f64"}, recompute_shared_bytes<double>},
       ExactKernel{{"exact_products", "recompute_c32"}, recompute_shared_bytes<Complex<float>>},
       ExactKernel{{"exact_products", "recompute_c64"}, recompute_shared_bytes<Complex<double>>}};
   const std::int64_t masks = open.masks_per_column * block.columns;
-  launch(list, {std::min(divide_up(masks, list_threads), max_list_blocks)}, list_threads, 0, queue, open,
-         masks);
+  launch(list_masks, {std::min(divide_up(masks, list_threads), max_list_blocks)}, list_threads, 0, queue,
+         open, masks);
   const ExactKernel& kernel = kernels[static_cast<std::size_t>(block.c.type)];
   launch(kernel.name, {exact_blocks(block)}, exact_warps * exact_lanes, kernel.shared_bytes, queue, block,
          open, report);
@@ -110,13 +111,13 @@ void choose_checked(const Queue& queue, const DeviceSide& a, const DeviceSide& b
                     DeviceReport* report) {
   static const KernelName kernel{"sample", "sample_open_elements", waits_for_grid_dependency};
   const std::int64_t length = a.matrix.length();
-  const bool single = a.matrix.type == ElementType::f32 || a.matrix.type == ElementType::c32;
+  const bool is_single = a.matrix.type == ElementType::f32 || a.matrix.type == ElementType::c32;
   const SampleTask task{
       .sides = {a, b},
       .vectors = {std::min(a.matrix.vectors(), sample_vectors), std::min(b.matrix.vectors(), sample_vectors)},
       .length = std::min(length, sample_length),
       .step = std::max(length / sample_length, std::int64_t{1}),
-      .digits = single ? 24 : 53,
+      .digits = is_single ? 24 : 53,
       .parts = a.matrix.complex() ? 2.0 : 1.0,
       .chain = chain,
       .selection = selection,

@@ -1,4 +1,4 @@
-// Kernels for real elements, for one number of limbs.
+// Kernels for real elements and integers of KINTSUGI_LIMBS limbs (shards.txt).
 #include "engines/cuda/recombine/checked/checked_residues.cuh"
 
 namespace kintsugi::core::cuda {

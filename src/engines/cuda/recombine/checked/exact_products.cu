@@ -1,7 +1,7 @@
-// Elements that are summed exactly and rounded once: src/recombine/exact_sums.cpp for one tile, or for its
-// open elements. A warp takes an element; each lane sums a share of the products in its own digits, and the
-// lanes' digits are added up at the end. Open elements may instead be summed in their own arithmetic, with
-// the same shares.
+// Exact sums, rounded once, of all elements of a tile or of its open elements; the host's counterpart is
+// src/recombine/exact_sums.cpp. A warp takes an element at a time: each lane sums a share of the products in
+// digits of its own, and the lanes' digits are added up at the end. Open elements may instead be summed in
+// their own type (FP32 or FP64), with the same share of the products for each lane.
 #include "engines/cuda/recombine/checked/exact_lanes.hpp"
 #include "engines/cuda/recombine/tile.cuh"
 #include "engines/device_checks.hpp"
@@ -11,7 +11,7 @@ namespace kintsugi::core::cuda {
 namespace {
 
 constexpr unsigned all_lanes = ~0U;
-constexpr int unrolled = 4;
+constexpr int loads_in_flight = 4;  // elements of each vector that a lane loads before it uses the first
 
 template <class Real>
 __device__ Real sum_over_lanes(Real x) {
@@ -19,26 +19,27 @@ __device__ Real sum_over_lanes(Real x) {
   return x;
 }
 
-// Calls visit(x, y) for a lane's share of the products of vector i of A and vector v of B.
+// Calls visit(x, y) for a lane's share of the products x y of vector i of A and vector v of B, and for zeros
+// beyond their end.
 template <class Real, class View, class Visit>
 __device__ void for_each_product(const View& a, const View& b, std::int64_t i, std::int64_t v, int lane,
                                  const Visit& visit) {
-  for (std::int64_t begin = lane; begin < a.columns; begin += unrolled * exact_lanes) {
-    Real x[unrolled];
-    Real y[unrolled];
+  for (std::int64_t begin = lane; begin < a.columns; begin += loads_in_flight * exact_lanes) {
+    Real x[loads_in_flight];
+    Real y[loads_in_flight];
 #pragma unroll
-    for (int u = 0; u < unrolled; ++u) {
+    for (int u = 0; u < loads_in_flight; ++u) {
       const std::int64_t p = begin + u * exact_lanes;
       x[u] = p < a.columns ? a(i, p) : Real(0);
       y[u] = p < a.columns ? b(v, p) : Real(0);
     }
 #pragma unroll
-    for (int u = 0; u < unrolled; ++u) visit(x[u], y[u]);
+    for (int u = 0; u < loads_in_flight; ++u) visit(x[u], y[u]);
   }
 }
 
-// True if no product of elements of these vectors, and no sum of k products, overflows or loses a bit to
-// underflow.
+// True if neither a product of elements of these vectors nor a sum of k such products overflows or loses a
+// bit to underflow.
 template <class Real>
 __device__ bool cannot_underflow_or_overflow(const VectorRange& row, const VectorRange& column,
                                              std::int64_t k) {
@@ -73,7 +74,7 @@ __device__ bool needs_few_digits(const DeviceTile& tile, std::int64_t i, std::in
   return fits;
 }
 
-// Sums elements exactly in `Digits` digits, which must hold their sums.
+// Computes elements by a warp. Exact sums have `Digits` digits, which must hold them.
 template <class T, int Digits>
 class ExactSummation {
  public:
@@ -97,10 +98,12 @@ class ExactSummation {
 
  private:
   // Exponent of the first digit of the sum of row i and vector v. It does not depend on the number of
-  // products.
+  // products, so any number will do for exact_window().
   __device__ int bottom(std::int64_t i, std::int64_t v) const {
-    return Digits == all_digits<T> ? Widths::sum_bottom
-                                   : exact_window<Real>(tile_.a.ranges[i], tile_.b.ranges[v], 1).bottom;
+    constexpr std::int64_t any_number_of_products = 1;
+    return Digits == all_digits<T>
+               ? Widths::sum_bottom
+               : exact_window<Real>(tile_.a.ranges[i], tile_.b.ranges[v], any_number_of_products).bottom;
   }
 
   __device__ void sum_in_own_arithmetic(std::int64_t i, std::int64_t j, T& element) const {
@@ -125,8 +128,9 @@ class ExactSummation {
     __syncwarp();
   }
 
-  // Adds up the lanes' digits into `target`; digits first ... last may differ from zero. Returns the sum of
-  // the products with a factor that is NaN or infinite.
+  // Sums the products of row i and vector v exactly into the digits `target`, of which first ... last may
+  // differ from zero. Returns the sum of the products with a factor that is NaN or infinite, which the digits
+  // leave out.
   __device__ Real sum_part(std::int64_t i, std::int64_t v, std::int64_t* target, int& first,
                            int& last) const {
     ExactDigits<exact_lanes> sum(&memory_.lanes[0][lane_], bottom(i, v));
@@ -142,12 +146,13 @@ class ExactSummation {
     first = __reduce_min_sync(all_lanes, sum.first());
     last = __reduce_max_sync(all_lanes, sum.last());
     __syncwarp();
-    const int after = min(last + 2, Digits - 1);  // last digit that a carry can reach
-    for (int d = first + lane_; d <= after; d += exact_lanes) {
+    const int last_reached = min(last + 2, Digits - 1);  // last digit that a carry can reach
+    for (int d = first + lane_; d <= last_reached; d += exact_lanes) {
       std::int64_t total = 0;
 #pragma unroll 8
-      for (int s = 0; s < exact_lanes; ++s) {
-        std::int64_t& digit = memory_.lanes[d][(s + lane_) % exact_lanes];
+      for (int l = 0; l < exact_lanes; ++l) {
+        // Lanes begin with different columns of the digits, so that they access different banks.
+        std::int64_t& digit = memory_.lanes[d][(l + lane_) % exact_lanes];
         total += digit;
         digit = 0;
       }
@@ -157,8 +162,8 @@ class ExactSummation {
     return sum_over_lanes(special);
   }
 
-  // Writes the element, in one lane: by IEEE arithmetic if there were NaN or infinities, else the exact
-  // result rounded once.
+  // Writes the element: by IEEE arithmetic if there were NaN or infinities, else the exact result rounded
+  // once. One lane calls it.
   __device__ void round_once(std::int64_t i, std::int64_t j, const Real (&special)[parts],
                              const int (&first)[parts], const int (&last)[parts], T& element) const {
     const T* old = scalars_.beta == T(0) ? nullptr : &element;
@@ -175,14 +180,15 @@ class ExactSummation {
     }
   }
 
+  // Returns part p of the sum as sign and magnitude; bottom, first and last are those of its digits.
   __device__ ExactPart part(int p, int bottom, int first, int last) const {
-    ExactPart result{ExactDigits<1>(memory_.part[p], bottom), false};
+    ExactPart result{.magnitude = ExactDigits<1>(memory_.part[p], bottom), .negative = false};
     result.magnitude.set_bounds(first, last);
-    result.negative = result.magnitude.make_magnitude();
+    result.negative = result.magnitude.make_magnitude();  // true if it changed the sign
     return result;
   }
 
-  // Returns alpha sum + beta C in the element's own arithmetic.
+  // Returns alpha times the sum plus beta C, each operation rounded in the element's own type.
   __device__ T epilogue_of(const Real (&parts_of_sum)[parts], const T* old) const {
     T sum;
     if constexpr (is_complex<T>) {
@@ -203,7 +209,8 @@ class ExactSummation {
   bool in_own_arithmetic_;
 };
 
-// Sets the digits of a warp of the thread block to zero and returns them.
+// Sets the digits of a warp of the thread block to zero and returns them. All lanes of the warp call it
+// together.
 template <class T, int Digits>
 __device__ ExactLanes<T, Digits>& clear_lanes(int warp) {
   extern __shared__ std::int64_t shared[];
@@ -214,6 +221,7 @@ __device__ ExactLanes<T, Digits>& clear_lanes(int warp) {
   return *reinterpret_cast<ExactLanes<T, Digits>*>(digits);
 }
 
+// Computes all elements of a tile exactly.
 template <class T>
 __device__ void compute_elements(const DeviceTile& tile) {
   if (!holds(tile.condition)) return;
@@ -222,11 +230,12 @@ __device__ void compute_elements(const DeviceTile& tile) {
   const std::int64_t first = std::int64_t{blockIdx.x} * exact_warps + warp;
   if (first >= elements) return;
   constexpr int digits = all_digits<T>;
-  const ExactSummation<T, digits> summation(tile, false, clear_lanes<T, digits>(warp));
+  constexpr bool in_own_arithmetic = false;
+  const ExactSummation<T, digits> summation(tile, in_own_arithmetic, clear_lanes<T, digits>(warp));
   const MatrixView<T> c = view_of<T>(tile.c, tile.item);
-  for (std::int64_t number = first; number < elements; number += std::int64_t{gridDim.x} * exact_warps) {
-    const std::int64_t i = tile.first_row + number % tile.rows;
-    const std::int64_t j = tile.first_column + number / tile.rows;
+  for (std::int64_t index = first; index < elements; index += std::int64_t{gridDim.x} * exact_warps) {
+    const std::int64_t i = tile.first_row + index % tile.rows;
+    const std::int64_t j = tile.first_column + index / tile.rows;
     summation.recompute(i, j, c(i, j));
   }
 }
@@ -240,27 +249,29 @@ struct TakenMasks {
   std::uint32_t bits[max_count];
   std::uint32_t indices[max_count];  // indices in DeviceOpenElements::masks
 
-  // Calls visit(index of the mask, bit of the element) for open elements warp, warp + warps, ...
+  // Calls visit(index of the mask, bit of the element) for the share of open elements that warp `warp` of
+  // `warps` has: elements warp, warp + warps, warp + 2 warps and so on, in the order of masks and bits.
   template <class Visit>
   __device__ void for_each(int warp, int warps, const Visit& visit) const {
-    int number = 0;
+    int element = 0;
 #pragma unroll 1
     for (unsigned mask = 0; mask < count; ++mask) {
 #pragma unroll 1
       for (std::uint32_t open_rows = bits[mask]; open_rows != 0; open_rows &= open_rows - 1) {
-        if (number++ % warps == warp) visit(indices[mask], __ffs(static_cast<int>(open_rows)) - 1);
+        if (element++ % warps == warp) visit(indices[mask], __ffs(static_cast<int>(open_rows)) - 1);
       }
     }
   }
 };
 
-// Takes the next listed masks for the thread block, several if there are enough for all thread blocks.
+// Takes the next of the `listed` masks for the thread block: max_count at once if that leaves none of the
+// thread blocks without a mask, else one. taken.count is 0 if no masks are left.
 __device__ void take_masks(const DeviceOpenElements& open, std::uint32_t listed, TakenMasks& taken) {
   __syncthreads();  // no warp reads the previous masks any more
   if (threadIdx.x == 0) {
-    const unsigned each = listed >= TakenMasks::max_count * gridDim.x ? TakenMasks::max_count : 1;
-    const std::uint32_t first = atomicAdd(&open.state->taken, each);
-    taken.count = first < listed ? min(each, listed - first) : 0;
+    const unsigned masks_at_once = listed >= TakenMasks::max_count * gridDim.x ? TakenMasks::max_count : 1;
+    const std::uint32_t first = atomicAdd(&open.state->taken, masks_at_once);
+    taken.count = first < listed ? min(masks_at_once, listed - first) : 0;
     for (unsigned mask = 0; mask < taken.count; ++mask) {
       taken.indices[mask] = open.list[first + mask];
       taken.bits[mask] = open.masks[taken.indices[mask]];
@@ -280,20 +291,25 @@ struct OpenPosition {
         j(tile.first_column + mask_index / open.masks_per_column) {}
 };
 
-// Recomputes, by one warp, the elements of these masks whose sums need all digits.
+// Recomputes the elements of these masks whose sums need all digits. Warp 0 alone calls it, because such
+// digits take the shared memory of all warps.
 template <class T>
 __device__ void recompute_wide_elements(const DeviceTile& tile, const DeviceOpenElements& open,
                                         const TakenMasks& taken) {
   constexpr int digits = all_digits<T>;
-  const ExactSummation<T, digits> summation(tile, open.in_own_arithmetic, clear_lanes<T, digits>(0));
+  constexpr int warp = 0;
+  constexpr int warps = 1;
+  const ExactSummation<T, digits> summation(tile, open.in_own_arithmetic, clear_lanes<T, digits>(warp));
   const MatrixView<T> c = view_of<T>(tile.c, tile.item);
-  taken.for_each(0, 1, [&](std::uint32_t mask_index, int bit) {
+  taken.for_each(warp, warps, [&](std::uint32_t mask_index, int bit) {
     const OpenPosition position(tile, open, mask_index, bit);
     if (!needs_few_digits<T>(tile, position.i, position.j))
       summation.recompute(position.i, position.j, c(position.i, position.j));
   });
 }
 
+// Recomputes the open elements of a block of C whose masks list_open_masks has listed, and counts them in the
+// report.
 template <class T>
 __device__ void recompute_listed_elements(const DeviceTile& tile, const DeviceOpenElements& open,
                                           DeviceReport* report) {
@@ -326,7 +342,7 @@ __device__ void recompute_listed_elements(const DeviceTile& tile, const DeviceOp
 
 }  // namespace
 
-// `blocks`: thread blocks per SM that recompute, as many as registers allow.
+// `blocks`: least number of thread blocks per SM of the kernel recompute_*, as many as registers allow.
 #define KINTSUGI_EXACT(type, T, blocks)                                                         \
   extern "C" __global__ void __launch_bounds__(exact_warps* exact_lanes)                        \
       exact_##type(const __grid_constant__ DeviceTile tile) {                                   \

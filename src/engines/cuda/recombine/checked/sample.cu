@@ -1,6 +1,6 @@
-// Selection of the first checked candidate of a batch item by a sample of the elements of its product, each
-// of them summed in FP64: the chance that a candidate leaves an element open follows from its sum and from
-// the rounding-error bounds of its row and column.
+// Selection of the checked candidate that computes a batch item first, by a sample of the elements of its
+// product, each of them summed in FP64. The chance that a candidate leaves an element open follows from the
+// element's sum and from the rounding-error bounds of its row and column.
 #include <algorithm>
 #include <type_traits>
 
@@ -20,8 +20,8 @@ __device__ double sum_over_warp(double x) {
   return x;
 }
 
-// A vector scaled so that its largest element is at least 1 and below 2, with the errors of rounding it to
-// the integers of each candidate.
+// A vector scaled so that its largest magnitude is at least 1 and below 2, with what bounds the errors of
+// rounding it to the integers of each candidate.
 template <class T>
 class SampledVector {
  public:
@@ -39,6 +39,8 @@ class SampledVector {
     return range_.finite() && (range_.flags & VectorRange::all_zero) == 0;
   }
 
+  // Returns element p and counts it in the bounds of all candidates. `tops`: exponents of the candidates'
+  // largest integers.
   __device__ double take(std::int64_t p, const int (&tops)[candidates]) {
     const double x =
         static_cast<double>(real_element(matrix_, start_, vector_, p)) * factors_.first * factors_.second;
@@ -51,7 +53,9 @@ class SampledVector {
     return x;
   }
 
-  // Bounds of the whole vector from the elements that all lanes of the warp took: one in `factor`.
+  // Rounding-error bound of the whole vector for candidate c, whose largest integers have exponent `top`. The
+  // lanes of the warp took one element of `factor` together, so their sums count `factor` times. All lanes
+  // call it together.
   __device__ RoundingBound bound(int c, int top, double factor) const {
     return {sum_over_warp(inexact_[c]) * factor, sum_over_warp(magnitudes_) * factor * power_of_two(top)};
   }
@@ -66,15 +70,16 @@ class SampledVector {
   double inexact_[candidates] = {};
 };
 
-// Index of sampled vector `number` of `count`. The sampled vectors are spread evenly, but at no fixed
-// distance, since operands may repeat themselves.
-__device__ std::int64_t sampled_vector(std::int64_t number, std::int64_t count, std::int64_t vectors) {
+// Index, among all `vectors` of an operand, of the i-th of `count` sampled ones. Each is at a pseudo-random
+// place in its share of the vectors: a fixed distance could meet a period of the operand.
+__device__ std::int64_t sampled_vector(std::int64_t i, std::int64_t count, std::int64_t vectors) {
   const std::int64_t share = vectors / count;
-  const auto scattered = static_cast<std::uint32_t>(number) * 2654435761U;
-  return number * share + static_cast<std::int64_t>(scattered >> 8) % share;
+  const auto hash = static_cast<std::uint32_t>(i) * 2654435761U;  // Knuth's multiplicative hash
+  return i * share + static_cast<std::int64_t>(hash >> 8) % share;
 }
 
-// Adds the chances that the warp's element stays open to the sample.
+// Computes sampled element `pair` of the product by the warp, and adds the chances that the candidates leave
+// it open to the block's state.
 template <class T>
 __device__ void add_chances(const SampleTask& task, std::int64_t pair) {
   SampledVector<T> a(task.sides[0],
@@ -90,21 +95,22 @@ __device__ void add_chances(const SampleTask& task, std::int64_t pair) {
     sum = fma(a.take(p, task.chain.top_a), b.take(p, task.chain.top_b), sum);
   }
   const double factor = static_cast<double>(task.sides[0].matrix.length()) / static_cast<double>(task.length);
-  sum = sum_over_warp(sum) * sqrt(factor);  // standard deviation of a sum with random signs
+  // A sum of products with random signs grows as the square root of their number.
+  sum = sum_over_warp(sum) * sqrt(factor);
 #pragma unroll
   for (int c = 0; c < candidates; ++c) {
     const int top_a = task.chain.top_a[c];
     const int top_b = task.chain.top_b[c];
     const double deviation = largest_deviation(a.bound(c, top_a, factor), b.bound(c, top_b, factor),
                                                power_of_two(top_a + 1), power_of_two(top_b + 1));
-    if (lane != 0 || c >= task.chain.count) continue;
+    if (lane != 0 || c >= task.chain.count) continue;  // after bound(), which needs all lanes
     const double chance = chance_of_open(sum * power_of_two(top_a + top_b), deviation, task.digits);
     atomicAdd(reinterpret_cast<unsigned long long*>(&task.state->chances[c]),
               static_cast<unsigned long long>(times_power_of_two(chance, DeviceCheckState::chance_bits)));
   }
 }
 
-// True in all threads of the last thread block to call this; then the chances are complete.
+// True in all threads of the thread block that calls it last, for which the chances are complete.
 __device__ bool is_last_block(DeviceCheckState& state) {
   __shared__ bool last;
   __threadfence();
@@ -117,22 +123,23 @@ __device__ bool is_last_block(DeviceCheckState& state) {
   return last;
 }
 
-// Selects the candidate that is expected to be cheapest, in one thread, and corrects the report, which counts
-// the item with the chain's first candidate.
+// Selects the candidate that is expected to be cheapest and corrects the report, which has counted the item
+// with the chain's first candidate. One thread calls it.
 __device__ void select_cheapest(const SampleTask& task) {
-  const double elements = static_cast<double>(task.vectors[0] * task.vectors[1]);
-  double open[candidates] = {};
+  const double sampled_elements = static_cast<double>(task.vectors[0] * task.vectors[1]);
+  double open_shares[candidates] = {};
   for (int c = 0; c < task.chain.count; ++c) {
     const double chances = static_cast<double>(__ldcg(&task.state->chances[c]));
-    open[c] = std::min(1.0, task.parts * chances / elements / (1 << DeviceCheckState::chance_bits));
+    open_shares[c] =
+        std::min(1.0, task.parts * chances / sampled_elements / (1 << DeviceCheckState::chance_bits));
   }
   double cost = 0;
-  const int cheapest = cheapest_candidate(task.chain, 0, open, cost);
+  const int cheapest = cheapest_candidate(task.chain, 0, open_shares, cost);
   if (cheapest == 0) return;
   task.selection->candidate = task.chain.first + cheapest;
   if (task.report == nullptr) return;
   auto* items = reinterpret_cast<unsigned long long*>(task.report->items);
-  atomicAdd(items + task.chain.first, ~0ULL);
+  atomicAdd(items + task.chain.first, ~0ULL);  // subtracts 1
   atomicAdd(items + task.chain.first + cheapest, 1ULL);
 }
 

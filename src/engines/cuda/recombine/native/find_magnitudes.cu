@@ -1,5 +1,5 @@
 // Least and largest magnitudes of both operands of a native product, which may prove that no sum underflows
-// or overflows: for a product with few inner indices they are read in less time than its sums.
+// or overflows. With few inner indices the operands are read in less time than the sums.
 #include "base/view.hpp"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/recombine/native/finish_task.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int loads_in_flight = 8;
 
-// Bits of magnitudes, which are ordered as the numbers are.
+// Bits of a number's magnitude as an integer; these integers are ordered as the magnitudes are.
 template <class Real>
 struct MagnitudeBits;
 template <>
@@ -18,14 +18,14 @@ struct MagnitudeBits<float> {
   using Bits = std::uint32_t;
   static constexpr Bits infinity = 0x7f800000;
   __device__ static Bits of(float x) { return __float_as_uint(x) & 0x7fffffff; }
-  __device__ static double number(Bits bits) { return __uint_as_float(bits); }
+  __device__ static double value(Bits bits) { return __uint_as_float(bits); }
 };
 template <>
 struct MagnitudeBits<double> {
   using Bits = unsigned long long;
   static constexpr Bits infinity = 0x7ff0000000000000;
   __device__ static Bits of(double x) { return __double_as_longlong(x) & 0x7fffffffffffffff; }
-  __device__ static double number(Bits bits) { return __longlong_as_double(static_cast<long long>(bits)); }
+  __device__ static double value(Bits bits) { return __longlong_as_double(static_cast<long long>(bits)); }
 };
 
 // Least and largest magnitude of the numbers seen so far, as bits.
@@ -52,9 +52,10 @@ struct MagnitudeExtremes {
     largest = max(largest, other.largest);
     has_special |= other.has_special;
   }
-  __device__ MagnitudeExtremes of_lane(int distance) const {
-    return {__shfl_xor_sync(~0U, least, distance), __shfl_xor_sync(~0U, largest, distance),
-            __shfl_xor_sync(~0U, has_special, distance)};
+  // Returns the extremes of the lane whose number differs in the bits `lane_mask`.
+  __device__ MagnitudeExtremes of_partner(int lane_mask) const {
+    return {__shfl_xor_sync(~0U, least, lane_mask), __shfl_xor_sync(~0U, largest, lane_mask),
+            __shfl_xor_sync(~0U, has_special, lane_mask)};
   }
 };
 
@@ -66,6 +67,8 @@ __device__ int threads_per_line(std::int64_t length) {
   return result;
 }
 
+// Extremes of the thread's share of an operand that thread blocks 0 ... blocks - 1 read together, this one
+// being `block`.
 template <class Real>
 __device__ MagnitudeExtremes<Real> extremes_of_thread(const OperandLines& operand, int block, int blocks) {
   const int width = threads_per_line(operand.length);
@@ -76,20 +79,21 @@ __device__ MagnitudeExtremes<Real> extremes_of_thread(const OperandLines& operan
   const int lane = static_cast<int>(threadIdx.x) % width;
   const int line_in_group = static_cast<int>(threadIdx.x) / width;
   MagnitudeExtremes<Real> extremes{MagnitudeExtremes<Real>::infinity, 0, 0};
-  // Thread blocks take chunks in turn: those of a group of lines, then those of the next group or batch item.
+  // Thread blocks take chunks in turn: first all chunks of a group of lines, then those of the next group,
+  // then those of the next batch item.
 #pragma unroll 1
   for (std::int64_t index = block; index < chunks * line_groups * operand.items; index += blocks) {
     const std::int64_t line = index / chunks % line_groups * lines_at_once + line_in_group;
     if (line >= operand.lines) continue;
     const std::int64_t begin = index % chunks * chunk + lane;
     const std::int64_t item = index / (chunks * line_groups);
-    const Real* first =
+    const Real* first_number =
         static_cast<const Real*>(operand.data) + item * operand.item_stride + line * operand.stride;
     Real numbers[loads_in_flight];
 #pragma unroll
     for (int i = 0; i < loads_in_flight; ++i) {
-      const std::int64_t at = begin + i * width;
-      numbers[i] = at < operand.length ? first[at] : Real(0);
+      const std::int64_t position = begin + i * width;
+      numbers[i] = position < operand.length ? first_number[position] : Real(0);
     }
 #pragma unroll
     for (const Real x : numbers) extremes.add(x);
@@ -102,22 +106,22 @@ __device__ void find_magnitudes(const MagnitudesTask& task) {
   launch_dependents();
   grid_dependency_wait();
   constexpr int warps = MagnitudesTask::threads / 32;
-  __shared__ MagnitudeExtremes<Real> of_warps[warps];
+  __shared__ MagnitudeExtremes<Real> warp_extremes[warps];
   const int block = static_cast<int>(blockIdx.x);
-  const bool of_a = block < task.blocks_of_a;
+  const bool reads_a = block < task.blocks_of_a;
   MagnitudeExtremes<Real> extremes =
-      of_a ? extremes_of_thread<Real>(task.operands[0], block, task.blocks_of_a)
-           : extremes_of_thread<Real>(task.operands[1], block - task.blocks_of_a,
-                                      MagnitudesTask::blocks - task.blocks_of_a);
+      reads_a ? extremes_of_thread<Real>(task.operands[0], block, task.blocks_of_a)
+              : extremes_of_thread<Real>(task.operands[1], block - task.blocks_of_a,
+                                         MagnitudesTask::blocks - task.blocks_of_a);
 #pragma unroll
-  for (int distance = 1; distance < 32; distance *= 2) extremes.add(extremes.of_lane(distance));
-  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = extremes;
+  for (int lane_mask = 1; lane_mask < 32; lane_mask *= 2) extremes.add(extremes.of_partner(lane_mask));
+  if (threadIdx.x % 32 == 0) warp_extremes[threadIdx.x / 32] = extremes;
   __syncthreads();
   if (threadIdx.x != 0) return;
 #pragma unroll 1
-  for (int warp = 1; warp < warps; ++warp) extremes.add(of_warps[warp]);
-  task.records[block] = {MagnitudeBits<Real>::number(extremes.least),
-                         MagnitudeBits<Real>::number(extremes.largest), extremes.has_special};
+  for (int warp = 1; warp < warps; ++warp) extremes.add(warp_extremes[warp]);
+  task.records[block] = {MagnitudeBits<Real>::value(extremes.least),
+                         MagnitudeBits<Real>::value(extremes.largest), extremes.has_special};
 }
 
 }  // namespace

@@ -15,12 +15,14 @@ namespace {
 
 bool is_single(ElementType type) { return type == ElementType::f32 || type == ElementType::c32; }
 
+// Magnitude of alpha, or for complex numbers an upper bound of it: the sum of its parts' magnitudes.
 double magnitude_bound(const std::complex<double>& alpha) {
   return std::abs(alpha.real()) + std::abs(alpha.imag());
 }
 
-// Few lines are read in long pieces, so that no thread is idle. A small C has tiles enough for all SMs, a
-// large one has large tiles, whose threads have many loads under way.
+// Shape of the tiles in which the sums of `tile` are tested. Where there are few lines a tile has more of
+// each, so that no thread is idle. A small C is cut into enough tiles for all SMs; a large C has large tiles,
+// whose threads have many loads in flight.
 FinishTile finish_tile(const DeviceTile& tile) {
   constexpr int max_elements_of_thread = 32;
   const bool lines_are_rows = tile.c.column_stride < tile.c.row_stride;
@@ -28,44 +30,47 @@ FinishTile finish_tile(const DeviceTile& tile) {
   const std::int64_t lines = lines_are_rows ? tile.rows : tile.columns;
   FinishTile shape;
   if (lines <= 32) {
-    shape.log2_span = 8;
+    shape.log2_line_length = 8;
   } else if (length > 64 && length <= 128) {
-    shape.log2_span = 7;
+    shape.log2_line_length = 7;
   }
-  const std::int64_t pieces = divide_up(length, shape.span()) * tile.items;
-  const std::int64_t for_all_sms = 2 * sm_count() / pieces + 1;  // tiles in the direction of lines
-  const std::int64_t few =
-      divide_up(divide_up(lines, for_all_sms), shape.lines_at_once()) * shape.lines_at_once();
-  shape.lines = static_cast<int>(std::min<std::int64_t>(few, max_elements_of_thread * shape.lines_at_once()));
+  const std::int64_t tiles_along_lines = divide_up(length, shape.line_length()) * tile.items;
+  const std::int64_t tiles_across_lines = 2 * sm_count() / tiles_along_lines + 1;  // two tiles for each SM
+  const std::int64_t lines_for_all_sms =
+      divide_up(divide_up(lines, tiles_across_lines), shape.lines_at_once()) * shape.lines_at_once();
+  const std::int64_t max_lines = max_elements_of_thread * shape.lines_at_once();
+  shape.lines = static_cast<int>(std::min(lines_for_all_sms, max_lines));
   return shape;
 }
 
-// Sums in C's own memory (`in_place`) have been multiplied by alpha, which may have scaled up what had
-// underflowed; others have not.
+// Sums in C's own memory (`in_place`) have been multiplied by alpha, which may have scaled up sums that had
+// underflowed. Sums in other memory have not been multiplied by alpha.
 FinishTask finish_task(const DeviceTile& tile, bool in_place) {
   const std::int64_t products = (tile.c.complex() ? 2 : 1) * tile.a.matrix.columns;
-  const bool single = is_single(tile.c.type);
+  const bool is_fp32 = is_single(tile.c.type);
   const UnderflowLimits limits =
-      single ? underflow_limits<float>(products) : underflow_limits<double>(products);
+      is_fp32 ? underflow_limits<float>(products) : underflow_limits<double>(products);
   const double alpha = magnitude_bound(tile.scalars.alpha);
-  const double largest =
-      single ? double{std::numeric_limits<float>::max()} : std::numeric_limits<double>::max();
+  const double largest_number =
+      is_fp32 ? double{std::numeric_limits<float>::max()} : std::numeric_limits<double>::max();
   FinishTask task;
   task.min_sum = in_place ? limits.sum * std::fmax(alpha, 1) : limits.sum;
   task.min_product = limits.product;
   task.tile = finish_tile(tile);
   const bool lines_are_rows = tile.c.column_stride < tile.c.row_stride;
-  task.tiles_of_rows =
-      static_cast<unsigned int>(divide_up(tile.rows, lines_are_rows ? task.tile.lines : task.tile.span()));
-  task.tiles =
-      task.tiles_of_rows * divide_up(tile.columns, lines_are_rows ? task.tile.span() : task.tile.lines);
+  task.tiles_of_rows = static_cast<unsigned int>(
+      divide_up(tile.rows, lines_are_rows ? task.tile.lines : task.tile.line_length()));
+  task.tiles = task.tiles_of_rows *
+               divide_up(tile.columns, lines_are_rows ? task.tile.line_length() : task.tile.lines);
   task.min_proved_product = limits.product / std::fmin(alpha, 1);
-  // A factor of 2 is more than all roundings of a sum.
-  task.max_proved_product = largest / (2 * static_cast<double>(products) * std::fmax(alpha, 1));
+  // The factor of 2 is more than all roundings of a sum can contribute.
+  task.max_proved_product = largest_number / (2 * static_cast<double>(products) * std::fmax(alpha, 1));
   return task;
 }
 
-// Returns the items from `item` on of an operand; no data if its numbers are not contiguous along a side.
+// Returns an operand's batch items from `item` on as lines, whole items as one line where they are
+// contiguous. `data` is nullptr if numbers are contiguous along neither dimension, or items have addresses of
+// their own.
 OperandLines lines_of(const DeviceMatrix& matrix, std::int64_t item, std::int64_t items) {
   const bool along_k = matrix.column_stride == 1;
   if (matrix.pointers || (!along_k && matrix.row_stride != 1)) return {};
@@ -85,35 +90,37 @@ OperandLines lines_of(const DeviceMatrix& matrix, std::int64_t item, std::int64_
   return lines;
 }
 
-double numbers_of(const OperandLines& operand) {
+double count_numbers(const OperandLines& operand) {
   return static_cast<double>(operand.length) * static_cast<double>(operand.lines) *
          static_cast<double>(operand.items);
 }
 
-// True if magnitudes of the operands can prove sums in C.
+// True if the operands' magnitudes can prove sums that lie in C, and the scratch memory suffices to find
+// them.
 bool can_look_at_operands(const DeviceTile& tile, std::size_t scratch_bytes) {
-  constexpr std::size_t bytes = MagnitudesTask::blocks * sizeof(Magnitudes);
+  constexpr std::size_t bytes = MagnitudesTask::blocks * sizeof(MagnitudeRecord);
   const double alpha = magnitude_bound(tile.scalars.alpha);
   return scratch_bytes >= bytes && tile.a.matrix.columns > 0 && !tile.scalars.on_device() && alpha > 0 &&
          std::isfinite(alpha);
 }
 
-// Launches the kernel that finds the magnitudes of both operands, and returns whether it does.
+// Launches the kernel that finds the magnitudes of both operands and makes the kernels of `task` read them.
+// Returns false, with nothing done, if the layout of an operand does not allow that.
 bool find_magnitudes(const Queue& queue, const DeviceTile& tile, std::byte* scratch, FinishTask& task) {
-  static const KernelName single{"find_magnitudes", "find_magnitudes_f32", waits_for_grid_dependency};
-  static const KernelName twice{"find_magnitudes", "find_magnitudes_f64", waits_for_grid_dependency};
+  static const KernelName fp32_kernel{"find_magnitudes", "find_magnitudes_f32", waits_for_grid_dependency};
+  static const KernelName fp64_kernel{"find_magnitudes", "find_magnitudes_f64", waits_for_grid_dependency};
   MagnitudesTask magnitudes{
       {lines_of(tile.a.matrix, tile.a.item, tile.items), lines_of(tile.b.matrix, tile.b.item, tile.items)}};
   if (magnitudes.operands[0].data == nullptr || magnitudes.operands[1].data == nullptr) return false;
-  const double part_of_a = numbers_of(magnitudes.operands[0]) /
-                           (numbers_of(magnitudes.operands[0]) + numbers_of(magnitudes.operands[1]));
+  const double share_of_a = count_numbers(magnitudes.operands[0]) /
+                            (count_numbers(magnitudes.operands[0]) + count_numbers(magnitudes.operands[1]));
   magnitudes.blocks_of_a =
-      std::clamp(static_cast<int>(part_of_a * MagnitudesTask::blocks), 1, MagnitudesTask::blocks - 1);
-  magnitudes.records = reinterpret_cast<Magnitudes*>(scratch);
+      std::clamp(static_cast<int>(share_of_a * MagnitudesTask::blocks), 1, MagnitudesTask::blocks - 1);
+  magnitudes.records = reinterpret_cast<MagnitudeRecord*>(scratch);
   task.records = magnitudes.records;
   task.records_of_a = magnitudes.blocks_of_a;
-  launch(is_single(tile.c.type) ? single : twice, {MagnitudesTask::blocks}, MagnitudesTask::threads, 0, queue,
-         magnitudes);
+  launch(is_single(tile.c.type) ? fp32_kernel : fp64_kernel, {MagnitudesTask::blocks},
+         MagnitudesTask::threads, 0, queue, magnitudes);
   return true;
 }
 
@@ -131,21 +138,22 @@ void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatri
   FinishTask task = finish_task(tile, in_place);
   std::int64_t blocks = task.tiles;
   if (in_place && can_look_at_operands(tile, scratch_bytes) && find_magnitudes(queue, tile, scratch, task)) {
-    // Blocks that find all sums proved have to be few, and enough for the memory bandwidth if they are not.
-    constexpr std::int64_t blocks_of_sm = 4;
-    blocks = std::min(blocks, blocks_of_sm * sm_count());
+    // If the magnitudes prove all sums, thread blocks only read the records and exit, so there should be few
+    // of them. Four on each SM are enough to use the whole memory bandwidth if the sums have to be read.
+    constexpr std::int64_t blocks_per_sm = 4;
+    blocks = std::min(blocks, blocks_per_sm * sm_count());
   }
   for_each_launch(tile.items, [&](std::int64_t first, std::int64_t items) {
-    DeviceTile part = tile;
-    part.item += first;
-    part.a.item += first;
-    part.b.item += first;
-    DeviceMatrix part_sums = sums;
-    if (!in_place)
-      part_sums.data = static_cast<const std::byte*>(sums.data) +
-                       static_cast<std::size_t>(first * sums.batch_stride) * element_bytes(sums.type);
-    launch(kernels[static_cast<std::size_t>(tile.c.type)], {blocks, items}, native_threads, 0, queue, part,
-           part_sums, task);
+    DeviceTile launch_tile = tile;
+    launch_tile.item += first;
+    launch_tile.a.item += first;
+    launch_tile.b.item += first;
+    DeviceMatrix launch_sums = sums;
+    if (!in_place)  // else the kernel finds the sums of an item where it finds C
+      launch_sums.data = static_cast<const std::byte*>(sums.data) +
+                         static_cast<std::size_t>(first * sums.batch_stride) * element_bytes(sums.type);
+    launch(kernels[static_cast<std::size_t>(tile.c.type)], {blocks, items}, native_threads, 0, queue,
+           launch_tile, launch_sums, task);
   });
 }
 

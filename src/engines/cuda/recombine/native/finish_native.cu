@@ -1,6 +1,6 @@
 // Last step of products that the vendor library computed: elements that underflow, overflow or special values
-// may have spoiled are recomputed. The host's counterpart is recombine/check/native_check.hpp, which sums
-// FP64 elements exactly; here their products are rounded once each (recomputed_element.cuh).
+// may have spoiled are recomputed. The host's counterpart is recombine/check/native_check.hpp. It recomputes
+// FP64 elements exactly, whereas here each product in an FP64 sum is rounded (recomputed_element.cuh).
 #include <cstring>
 
 #include "arith/underflow.hpp"
@@ -14,18 +14,19 @@ namespace {
 
 constexpr int max_vectors = FinishTile::max_vectors;
 
-// Magnitudes of a tile's rows of A and columns of B, as the bits of FP64 numbers, which are ordered as
-// integers are. The tile's rows come first.
+// Ranges of the rows of A and columns of B that a tile of C belongs to; the rows come first. Magnitudes are
+// the bits of FP64 numbers, which compare as integers in the same order.
 struct TileRanges {
   static constexpr unsigned long long infinity = 0x7ff0000000000000ULL;
 
+  // Bits of special[]: an element of the vector is infinite, or NaN.
   static constexpr unsigned int an_infinity = 1;
   static constexpr unsigned int a_nan = 2;
 
   unsigned long long least[max_vectors];    // least magnitudes other than zero; infinity if there are none
   unsigned long long largest[max_vectors];  // largest finite magnitudes
-  unsigned int special[max_vectors];        // bits: an element is infinite, an element is NaN
-  unsigned int needed[max_vectors];         // 1 if the vector has an element of C whose sum is unreliable
+  unsigned int special[max_vectors];
+  unsigned int needed[max_vectors];  // 1 if an unreliable sum belongs to the vector
 
   __device__ void clear() {
     for (int v = static_cast<int>(threadIdx.x); v < max_vectors; v += native_threads) {
@@ -65,32 +66,36 @@ struct VectorExtremes {
   }
 };
 
+// One tile of the sums of a batch item, by a thread block. `item` counts from the first item of the launch.
 template <class T>
 class NativeTile {
  public:
   using Real = RealOf<T>;
 
-  // `number`: tile of the batch item.
   __device__ NativeTile(const DeviceTile& tile, const DeviceMatrix& sums, const FinishTask& task,
-                        TileRanges& ranges, std::int64_t item, std::int64_t number)
+                        TileRanges& ranges, std::int64_t item, std::int64_t tile_index)
       : tile_(tile), task_(task), ranges_(ranges), in_place_(sums.data == tile.c.data),
         scalars_(tile.scalars), item_(item) {
     lines_are_rows_ = tile.c.column_stride < tile.c.row_stride;
-    const int rows_of_tile = lines_are_rows_ ? task.tile.lines : task.tile.span();
-    const int columns_of_tile = lines_are_rows_ ? task.tile.span() : task.tile.lines;
-    first_row_ = number % task.tiles_of_rows * rows_of_tile;
-    first_column_ = number / task.tiles_of_rows * columns_of_tile;
-    const std::int64_t rows = std::min<std::int64_t>(rows_of_tile, tile.rows - first_row_);
-    const std::int64_t columns = std::min<std::int64_t>(columns_of_tile, tile.columns - first_column_);
-    sums_ =
-        view_of<T>(sums, (in_place_ ? tile.item : 0) + item).block(first_row_, first_column_, rows, columns);
-    first_row_ += tile.first_row;
-    first_column_ += tile.first_column;
+    const int rows_of_tile = lines_are_rows_ ? task.tile.lines : task.tile.line_length();
+    const int columns_of_tile = lines_are_rows_ ? task.tile.line_length() : task.tile.lines;
+    const std::int64_t row_of_sums = tile_index % task.tiles_of_rows * rows_of_tile;
+    const std::int64_t column_of_sums = tile_index / task.tiles_of_rows * columns_of_tile;
+    const std::int64_t rows = std::min<std::int64_t>(rows_of_tile, tile.rows - row_of_sums);
+    const std::int64_t columns = std::min<std::int64_t>(columns_of_tile, tile.columns - column_of_sums);
+    // Sums are in place only if `tile` is all of C, so that their rows and columns are those of C. Other sums
+    // begin with the first item and the first element of `tile`.
+    const std::int64_t item_of_sums = (in_place_ ? tile.item : 0) + item;
+    sums_ = view_of<T>(sums, item_of_sums).block(row_of_sums, column_of_sums, rows, columns);
+    first_row_ = row_of_sums + tile.first_row;
+    first_column_ = column_of_sums + tile.first_column;
     c_ = view_of<T>(tile.c, tile.item + item).block(first_row_, first_column_, rows, columns);
     min_sum_ = static_cast<Real>(task.min_sum);
     const int lines = static_cast<int>(lines_are_rows_ ? rows : columns);
     const int length = static_cast<int>(lines_are_rows_ ? columns : rows);
-    count_ = inside_line() < length ? divide_up(max(lines - line(0), 0), task.tile.lines_at_once()) : 0;
+    // The thread has every lines_at_once()-th line from its first one on.
+    element_count_ =
+        position_in_line() < length ? divide_up(max(lines - line(0), 0), task.tile.lines_at_once()) : 0;
   }
 
   __device__ void finish() const {
@@ -99,10 +104,11 @@ class NativeTile {
       return;
     }
     const unsigned int unreliable = write_reliable();
-    if (is_nan(scalars_.alpha)) return write_all(unreliable);
+    if (is_nan(scalars_.alpha)) return write_unreliable(unreliable);  // all of them become NaN
     if (__syncthreads_or(unreliable != 0 ? 1 : 0) == 0) return;
     find_ranges(unreliable);
-    recompute(accept_by_ranges(unreliable));
+    const unsigned int still_unreliable = write_proved_by_ranges(unreliable);
+    recompute(still_unreliable);
   }
 
  private:
@@ -115,23 +121,28 @@ class NativeTile {
     }
   }
 
-  // Lanes of a warp have neighbors of one line, and a thread's elements are lines_at_once() lines apart; its
-  // first count_ elements exist.
-  __device__ int inside_line() const { return static_cast<int>(threadIdx.x) & (task_.tile.span() - 1); }
-  __device__ int line(int e) const {
-    return (static_cast<int>(threadIdx.x) >> task_.tile.log2_span) + task_.tile.lines_at_once() * e;
+  // Position, line, row and column in the tile of the thread's e-th element, of which the first
+  // element_count_ exist. Lanes of a warp have neighbors in one line, and a thread's elements are
+  // lines_at_once() lines apart.
+  __device__ int position_in_line() const {
+    return static_cast<int>(threadIdx.x) & (task_.tile.line_length() - 1);
   }
-  __device__ int row(int e) const { return lines_are_rows_ ? line(e) : inside_line(); }
-  __device__ int column(int e) const { return lines_are_rows_ ? inside_line() : line(e); }
+  __device__ int line(int e) const {
+    return (static_cast<int>(threadIdx.x) >> task_.tile.log2_line_length) + task_.tile.lines_at_once() * e;
+  }
+  __device__ int row(int e) const { return lines_are_rows_ ? line(e) : position_in_line(); }
+  __device__ int column(int e) const { return lines_are_rows_ ? position_in_line() : line(e); }
+  // Distance in memory between a thread's elements.
   __device__ std::int64_t step(const MatrixView<T>& matrix) const {
     return task_.tile.lines_at_once() * (lines_are_rows_ ? matrix.row_stride : matrix.column_stride);
   }
 
   __device__ void scale() const {
 #pragma unroll 1
-    for (int e = 0; e < count_; ++e) write_scaled_element(scalars_.beta, &c_(row(e), column(e)));
+    for (int e = 0; e < element_count_; ++e) write_scaled_element(scalars_.beta, &c_(row(e), column(e)));
   }
 
+  // True if the sum's magnitude shows that neither underflow nor overflow spoiled it.
   __device__ bool is_reliable(Real x) const {
     return fabs(x) >= min_sum_ && fabs(x) <= std::numeric_limits<Real>::max();
   }
@@ -144,31 +155,31 @@ class NativeTile {
     const T product = times(scalars_.alpha, sum);
     return old == nullptr ? product : product + times(scalars_.beta, *old);
   }
+  // Writes the thread's e-th element; a sum in place is the element already.
   __device__ void write(int e, const T& sum) const {
     if (in_place_) return;
     T& c = c_(row(e), column(e));
     c = total(sum, scalars_.beta == T(0) ? nullptr : &c);
   }
 
-  // Writes the elements whose sums are large enough to be right, and returns a bit for each of the others,
-  // which are unreliable. All loads of a group come before its stores, across which the compiler may not move
-  // loads.
+  // Writes the elements whose sums are reliable and returns a bit for each of the thread's other elements.
   __device__ unsigned int write_reliable() const {
     unsigned int unreliable = 0;
     if (in_place_ || scalars_.beta == T(0)) {
       constexpr int group = 64 / sizeof(T);
 #pragma unroll 1
-      for (int e = 0; e < count_; e += group) write_group<group, false>(e, unreliable);
+      for (int e = 0; e < element_count_; e += group) write_group<group, /*AddsBetaC=*/false>(e, unreliable);
     } else {
       constexpr int group = 16 / sizeof(T);
 #pragma unroll 1
-      for (int e = 0; e < count_; e += group) write_group<group, true>(e, unreliable);
+      for (int e = 0; e < element_count_; e += group) write_group<group, /*AddsBetaC=*/true>(e, unreliable);
     }
     return unreliable;
   }
-  // Writes elements first ... first + Count - 1 and sets the bits of unreliable sums in `unreliable`.
-  // `Adds`: beta C is added to the products of sums that are not in place.
-  template <int Count, bool Adds>
+  // Writes those of elements first ... first + Count - 1 whose sums are reliable, and sets the bits of the
+  // others in `unreliable`. All loads of the group come before its stores, because the compiler may not move
+  // loads across stores.
+  template <int Count, bool AddsBetaC>
   __device__ void write_group(int first, unsigned int& unreliable) const {
     T sum[Count];
     T old[Count];
@@ -176,23 +187,23 @@ class NativeTile {
     T* written = &c_(row(first), column(first));
 #pragma unroll
     for (int e = 0; e < Count; ++e) {
-      if (first + e >= count_) continue;
+      if (first + e >= element_count_) continue;
       sum[e] = read[e * step(sums_)];
-      if constexpr (Adds) old[e] = written[e * step(c_)];
+      if constexpr (AddsBetaC) old[e] = written[e * step(c_)];
     }
 #pragma unroll
     for (int e = 0; e < Count; ++e) {
-      if (first + e >= count_) continue;
+      if (first + e >= element_count_) continue;
       if (!is_reliable(sum[e])) {
         unreliable |= 1U << (first + e);
-      } else if (Adds || !in_place_) {
-        written[e * step(c_)] = total(sum[e], Adds ? &old[e] : nullptr);
+      } else if (AddsBetaC || !in_place_) {
+        written[e * step(c_)] = total(sum[e], AddsBetaC ? &old[e] : nullptr);
       }
     }
   }
 
-  // Writes the elements that write_reliable() left, for alpha = NaN, which makes each of them NaN.
-  __device__ void write_all(unsigned int unreliable) const {
+  // Writes the unreliable elements without recomputing them.
+  __device__ void write_unreliable(unsigned int unreliable) const {
     for (; unreliable != 0; unreliable &= unreliable - 1) {
       const int e = __ffs(static_cast<int>(unreliable)) - 1;
       write(e, sums_(row(e), column(e)));
@@ -213,27 +224,27 @@ class NativeTile {
     __syncthreads();
   }
 
-  // Finds the ranges of vectors first ... first + count - 1 of an operand, which are vectors `number`,
-  // number + 1, ... of ranges_. Lanes of a warp read neighbors in memory.
+  // Finds the needed ranges of vectors first ... first + count - 1 of an operand, which are stored in ranges_
+  // from index `first_range` on. Lanes of a warp read neighbors in memory.
   __device__ void find_ranges_of(const DeviceSide& operand, std::int64_t first, std::int64_t count,
-                                 int number) const {
+                                 int first_range) const {
     const MatrixView<const T> vectors = view_of<const T>(operand.matrix, operand.item + item_);
     const int lane = static_cast<int>(threadIdx.x) % warp_size;
     const int warp = static_cast<int>(threadIdx.x) / warp_size;
     constexpr int warps = native_threads / warp_size;
     if (vectors.column_stride < vectors.row_stride) {
       for (int v = warp; v < count; v += warps) {
-        if (ranges_.needed[number + v] == 0) continue;
+        if (ranges_.needed[first_range + v] == 0) continue;
         VectorExtremes extremes;
         for (std::int64_t p = lane; p < vectors.columns; p += warp_size) extremes.add(vectors(first + v, p));
-        extremes.add_to(ranges_, number + v);
+        extremes.add_to(ranges_, first_range + v);
       }
     } else {
       for (int v = lane; v < count; v += warp_size) {
-        if (ranges_.needed[number + v] == 0) continue;
+        if (ranges_.needed[first_range + v] == 0) continue;
         VectorExtremes extremes;
         for (std::int64_t p = warp; p < vectors.columns; p += warps) extremes.add(vectors(first + v, p));
-        extremes.add_to(ranges_, number + v);
+        extremes.add_to(ranges_, first_range + v);
       }
     }
   }
@@ -245,25 +256,27 @@ class NativeTile {
     return is_finite(x.real()) && is_finite(x.imag());
   }
 
-  // True if the operands show that in a finite sum nothing underflowed, or that NaN is right. (cuBLAS returns
-  // NaN for some infinities too.)
-  __device__ bool is_valid(const T& sum, int i, int j, double min_product) const {
-    const int v = static_cast<int>(c_.rows) + j;
-    const unsigned int special = ranges_.special[i] | ranges_.special[v];
+  // True if the ranges of row i and column j of the tile prove the sum: a finite one in which nothing
+  // underflowed, or NaN where an operand has a NaN. (NaN alone proves nothing, since cuBLAS returns it for
+  // some infinities too.)
+  __device__ bool ranges_prove(const T& sum, int i, int j, double min_product) const {
+    const int column_range = static_cast<int>(c_.rows) + j;
+    const unsigned int special = ranges_.special[i] | ranges_.special[column_range];
     if (!is_finite(sum)) return (special & TileRanges::a_nan) != 0 && is_nan(sum);
     const double least = __longlong_as_double(static_cast<long long>(ranges_.least[i])) *
-                         __longlong_as_double(static_cast<long long>(ranges_.least[v]));
+                         __longlong_as_double(static_cast<long long>(ranges_.least[column_range]));
     return special == 0 && least >= min_product;
   }
 
-  // Writes the elements that their vectors' ranges prove, and returns a bit for each of the others.
-  __device__ unsigned int accept_by_ranges(unsigned int unreliable) const {
+  // Writes those of the unreliable elements that their vectors' ranges prove, and returns the bits of the
+  // others.
+  __device__ unsigned int write_proved_by_ranges(unsigned int unreliable) const {
     const double min_product = task_.min_product / fmin(alpha_magnitude(), 1.0);
     unsigned int still_unreliable = 0;
     for (; unreliable != 0; unreliable &= unreliable - 1) {
       const int e = __ffs(static_cast<int>(unreliable)) - 1;
       const T sum = sums_(row(e), column(e));
-      if (is_valid(sum, row(e), column(e), min_product)) {
+      if (ranges_prove(sum, row(e), column(e), min_product)) {
         write(e, sum);
       } else {
         still_unreliable |= 1U << e;
@@ -272,7 +285,8 @@ class NativeTile {
     return still_unreliable;
   }
 
-  // Recomputes the elements of a warp's threads one after the other, with all lanes together.
+  // Recomputes the unreliable elements of all threads of a warp. All lanes work on one element at a time: on
+  // the first that is left of the first lane, `source`, that has one.
   __device__ void recompute(unsigned int unreliable) const {
     DeviceSide a = tile_.a;
     DeviceSide b = tile_.b;
@@ -306,28 +320,28 @@ class NativeTile {
   bool in_place_;
   Scalars<T> scalars_;
   std::int64_t item_;
-  std::int64_t first_row_;  // row and column of C where the tile begins
+  std::int64_t first_row_;  // the tile's first row in the whole C
   std::int64_t first_column_;
   MatrixView<T> c_;
   MatrixView<T> sums_;
   Real min_sum_;
   bool lines_are_rows_;
-  int count_;
+  int element_count_;  // elements of the thread
 };
 
 // True if the operands' magnitudes prove all sums. All threads of the block call it together.
 __device__ bool operands_prove_sums(const FinishTask& task) {
   constexpr int warps = native_threads / warp_size;
-  __shared__ double least[2][warps];
+  __shared__ double least[2][warps];  // of the records that each warp read: of A, of B
   __shared__ double largest[2][warps];
   const int thread = static_cast<int>(threadIdx.x);
-  const Magnitudes own = task.records[thread];
-  if (__syncthreads_or(own.has_special != 0 ? 1 : 0) != 0) return false;
+  const MagnitudeRecord record = task.records[thread];
+  if (__syncthreads_or(record.has_special != 0 ? 1 : 0) != 0) return false;
 #pragma unroll
   for (int operand = 0; operand < 2; ++operand) {
     const bool is_of_operand = (thread < task.records_of_a) == (operand == 0);
-    double low = is_of_operand ? own.least : std::numeric_limits<double>::infinity();
-    double high = is_of_operand ? own.largest : 0;
+    double low = is_of_operand ? record.least : std::numeric_limits<double>::infinity();
+    double high = is_of_operand ? record.largest : 0;
 #pragma unroll
     for (int distance = 1; distance < warp_size; distance *= 2) {
       low = fmin(low, __shfl_xor_sync(~0U, low, distance));
@@ -361,13 +375,14 @@ __device__ void finish_tiles(const DeviceTile& tile, const DeviceMatrix& sums, c
   if (task.records != nullptr && operands_prove_sums(task)) return;
   __shared__ TileRanges ranges;
 #pragma unroll 1
-  for (std::int64_t number = blockIdx.x; number < task.tiles; number += gridDim.x)
-    NativeTile<T>(tile, sums, task, ranges, blockIdx.y, number).finish();
+  for (std::int64_t index = blockIdx.x; index < task.tiles; index += gridDim.x)
+    NativeTile<T>(tile, sums, task, ranges, blockIdx.y, index).finish();
 }
 
 }  // namespace
 
-// Two thread blocks per SM at least: with its own choice, of three, ptxas spills registers on sm_80.
+// The launch bounds ask for two thread blocks per SM: without them ptxas chooses three and spills registers
+// on sm_80.
 #define KINTSUGI_FINISH_NATIVE(name, T)                                                        \
   extern "C" __global__ void __launch_bounds__(native_threads, 2)                              \
       name(const __grid_constant__ DeviceTile tile, const __grid_constant__ DeviceMatrix sums, \

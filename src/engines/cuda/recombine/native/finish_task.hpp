@@ -7,9 +7,9 @@ namespace kintsugi::core::cuda {
 
 inline constexpr int native_threads = 256;
 
-// Magnitudes of a part of an operand: the least one other than zero (infinity if there is none) and the
-// largest finite one.
-struct Magnitudes {
+// Record of the magnitudes of a part of an operand: the least one other than zero (infinity if there is none)
+// and the largest finite one.
+struct MagnitudeRecord {
   double least;
   double largest;
   std::int64_t has_special;  // 1 if a number is NaN or infinite
@@ -25,40 +25,44 @@ struct OperandLines {
   std::int64_t item_stride = 0;
 };
 
-// Parameters of find_magnitudes: one thread of finish_native_* reads the record of each of its thread blocks.
+// Parameters of find_magnitudes. Each of its thread blocks leaves a record; in finish_native_* thread t of
+// every thread block reads record t, so there are as many records as threads.
 struct MagnitudesTask {
   static constexpr int blocks = native_threads;
   static constexpr int threads = 256;
 
   OperandLines operands[2];
   int blocks_of_a = 0;  // the others find the magnitudes of B
-  Magnitudes* records = nullptr;
+  MagnitudeRecord* records = nullptr;
 };
 
 // Shape of the tiles of C in which sums are tested. A line is a row or a column of C, whichever is contiguous
-// in memory. A thread tests at most 32 elements.
+// in memory. A thread tests at most 32 elements of a tile.
 struct FinishTile {
   static constexpr int max_vectors = 288;  // rows and columns of a tile
 
-  int log2_span = 6;  // of the elements of a line in a tile: 6 to 8
-  int lines = 64;     // at most 32 times the lines that the threads read at once
+  int log2_line_length = 6;  // 6 to 8
+  int lines = 64;            // at most 32 times lines_at_once()
 
-  constexpr int span() const { return 1 << log2_span; }
-  constexpr int lines_at_once() const { return native_threads >> log2_span; }
+  // Elements of a line in a tile, and lines that the threads read at once: an element a thread.
+  constexpr int line_length() const { return 1 << log2_line_length; }
+  constexpr int lines_at_once() const { return native_threads >> log2_line_length; }
 };
 
 // Parameters that all tiles of a launch of finish_native_* share.
 struct FinishTask {
-  double min_sum = 0;      // least sum that is right by its size alone
-  double min_product = 0;  // least product that does not underflow, before alpha multiplies it
+  double min_sum = 0;  // a sum of at least this magnitude is reliable
+  // Products of two elements, without alpha, do not underflow if their magnitude is at least this one.
+  double min_product = 0;
   FinishTile tile{};
   unsigned int tiles_of_rows = 0;  // tiles along a column of C
   std::int64_t tiles = 0;          // tiles of an item
-  // Magnitudes of the operands, nullptr if they are not known. No sum need be read if they prove all of them.
-  const Magnitudes* records = nullptr;
+  // Records of find_magnitudes, first those of A; nullptr if the magnitudes are not known. If they prove all
+  // sums, the kernel reads none of these.
+  const MagnitudeRecord* records = nullptr;
   int records_of_a = 0;
-  // Sums of products within these limits neither underflow nor overflow, whether alpha has multiplied them or
-  // not.
+  // Limits of the magnitudes of products of two elements. If all products are within them, no sum underflows
+  // or overflows, with or without alpha.
   double min_proved_product = 0;
   double max_proved_product = 0;
 };

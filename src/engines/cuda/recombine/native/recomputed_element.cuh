@@ -9,6 +9,7 @@
 
 namespace kintsugi::core::cuda {
 
+// Combines the values of lanes 0 ... Lanes - 1 of a warp; all of them get the result.
 template <int Lanes, class Combine, class Value>
 __device__ Value over_lanes(Value x, const Combine& combine) {
 #pragma unroll
@@ -17,14 +18,14 @@ __device__ Value over_lanes(Value x, const Combine& combine) {
 }
 template <int Lanes>
 __device__ double sum_over(double x) {
-  return over_lanes<Lanes>(x, [](double p, double q) { return p + q; });
+  return over_lanes<Lanes>(x, [](double a, double b) { return a + b; });
 }
 
-// Recomputes an FP32 element in FP64: products are exact there, and neither they nor their sums underflow or
+// Recomputes an FP32 element in FP64, where products are exact and neither products nor sums underflow or
 // overflow. NaN and infinities give what IEEE 754 says.
 template <class T, int Lanes>
-__device__ T recomputed_narrow(const OperandView<T>& a, const OperandView<T>& b, std::int64_t i,
-                               std::int64_t j, const Scalars<T>& scalars, const T* old, int lane) {
+__device__ T recomputed_fp32(const OperandView<T>& a, const OperandView<T>& b, std::int64_t i, std::int64_t j,
+                             const Scalars<T>& scalars, const T* old, int lane) {
   double sum[parts_of<T>] = {};
 #pragma unroll 1
   for (std::int64_t p = lane; p < a.columns; p += Lanes) {
@@ -41,8 +42,8 @@ __device__ T recomputed_narrow(const OperandView<T>& a, const OperandView<T>& b,
   }
 }
 
-// Sum of an FP64 row and column in units of its largest product; `special` gets the sum of the products with
-// a factor that is not finite.
+// Sum of the products of row i and vector v, both FP64, in units of the largest of them. Products with a
+// factor that is not finite are added to `special` instead.
 template <int Lanes, class View>
 __device__ ScaledNumber scaled_sum(const View& a, const View& b, std::int64_t i, std::int64_t v, int lane,
                                    double& special) {
@@ -58,7 +59,7 @@ __device__ ScaledNumber scaled_sum(const View& a, const View& b, std::int64_t i,
     }
   }
   special = sum_over<Lanes>(special);
-  highest = over_lanes<Lanes>(highest, [](int p, int q) { return std::max(p, q); });
+  highest = over_lanes<Lanes>(highest, [](int e, int f) { return std::max(e, f); });
   double sum = 0;
 #pragma unroll 1
   for (std::int64_t p = lane; p < a.columns; p += Lanes) {
@@ -69,8 +70,8 @@ __device__ ScaledNumber scaled_sum(const View& a, const View& b, std::int64_t i,
   return {sum_over<Lanes>(sum), highest};
 }
 
-// Adds factor times the FP64 sum of row i and vector v. Products are rounded once each, in units of the
-// largest.
+// Adds `factor` times the sum of the products of row i and vector v to `total`, as its term `Position`. Each
+// product is rounded once, in units of the largest.
 template <int Position, int Lanes, class View>
 __device__ void add_scaled_sum(ScaledTotal& total, const View& a, const View& b, std::int64_t i,
                                std::int64_t v, double factor, int lane) {
@@ -83,8 +84,9 @@ __device__ void add_scaled_sum(ScaledTotal& total, const View& a, const View& b,
   }
 }
 
+// Recomputes an FP64 element whatever the exponents of its products are.
 template <class T, int Lanes>
-__device__ T recomputed_wide(const OperandView<T>& a, const OperandView<T>& b, std::int64_t i, std::int64_t j,
+__device__ T recomputed_fp64(const OperandView<T>& a, const OperandView<T>& b, std::int64_t i, std::int64_t j,
                              const Scalars<T>& scalars, const T* old, int lane) {
   const T& alpha = scalars.alpha;
   const T& beta = scalars.beta;
@@ -112,15 +114,16 @@ __device__ T recomputed_wide(const OperandView<T>& a, const OperandView<T>& b, s
   }
 }
 
-// Element (i, j) of alpha A B + beta C by the contract of its type, whatever the exponents are; old = nullptr
-// where beta is 0. Lanes 0 ... Lanes - 1 of a warp work together, and all get the element.
+// Element (i, j) of alpha A B + beta C, within the contract of its type whatever the exponents are. `old` is
+// the element of C, nullptr if beta is 0. Lanes 0 ... Lanes - 1 of a warp work together, and all get the
+// element; `lane` is the calling one.
 template <class T, int Lanes>
 __device__ T recomputed_element(const OperandView<T>& a, const OperandView<T>& b, std::int64_t i,
                                 std::int64_t j, const Scalars<T>& scalars, const T* old, int lane) {
   if constexpr (std::is_same_v<RealOf<T>, float>) {
-    return recomputed_narrow<T, Lanes>(a, b, i, j, scalars, old, lane);
+    return recomputed_fp32<T, Lanes>(a, b, i, j, scalars, old, lane);
   } else {
-    return recomputed_wide<T, Lanes>(a, b, i, j, scalars, old, lane);
+    return recomputed_fp64<T, Lanes>(a, b, i, j, scalars, old, lane);
   }
 }
 

@@ -1,4 +1,5 @@
-// One-byte slices of a few elements of one vector: quantised, digits, residues.
+// One-byte slices of a few elements of one vector: rounded residuals (`quantised`), digits of a grid,
+// residues. `offset`: place of the first element in each slice.
 #pragma once
 
 #include "engines/cuda/common/any_element.cuh"
@@ -6,7 +7,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Stores the low bytes of the integers, four per word.
+// Stores the low byte of each integer; four of them are a word.
 template <int count>
 __device__ void store_bytes(std::byte* target, const std::uint32_t (&integers)[count]) {
   std::uint32_t words[count / 4];
@@ -19,20 +20,20 @@ __device__ void store_bytes(std::byte* target, const std::uint32_t (&integers)[c
   store_words(target, words);
 }
 
-// Writes slices of rounded residuals. |x 2^scale| < 127 and residuals are at most 1/2 before they are scaled,
-// so that nothing saturates. Bits that FP32 cannot hold are far below the last slice.
+// Writes slices of rounded residuals. Nothing saturates, because |x 2^scale| < 127 and residuals are at most
+// 1/2 before they are scaled. Bits that FP32 cannot hold are far below the last slice.
 template <int count>
 __device__ void write_quantised(const SplitTask& task, const Scaling& scaling, const float (&x)[count],
                                 std::int64_t offset) {
   const float residual_factor = static_cast<float>(power_of_two(task.rule.residual_exponent));
-  const auto first = static_cast<float>(scaling.first);
-  const auto second = static_cast<float>(scaling.second);
+  const auto first_factor = static_cast<float>(scaling.first);
+  const auto second_factor = static_cast<float>(scaling.second);
   float residual[count];
 #pragma unroll
-  for (int i = 0; i < count; ++i) residual[i] = x[i] * first * second;
+  for (int i = 0; i < count; ++i) residual[i] = x[i] * first_factor * second_factor;
   std::byte* target = slices_of(task) + offset;
   for (int s = 0; s < task.rule.slices; ++s) {
-    constexpr float units = 0x1.8p23F;  // adding it leaves an integer in the low bits of an FP32 number
+    constexpr float units = 0x1.8p23F;  // a sum with it has the nearest integer in its low bits
     std::uint32_t integers[count];
 #pragma unroll
     for (int i = 0; i < count; ++i) {
@@ -45,6 +46,7 @@ __device__ void write_quantised(const SplitTask& task, const Scaling& scaling, c
   }
 }
 
+// Sets digits[i] to those of the integer nearest to x[i], scaled.
 template <class Source, int count>
 __device__ void to_digits(const Scaling& scaling, const Source (&x)[count], ByteDigits (&digits)[count]) {
 #pragma unroll
@@ -54,6 +56,7 @@ __device__ void to_digits(const Scaling& scaling, const Source (&x)[count], Byte
   }
 }
 
+// Writes slices of digits, the last slice first, because the least significant digit comes first.
 template <class Source, int count>
 __device__ void write_digits(const SplitTask& task, const Scaling& scaling, const Source (&x)[count],
                              std::int64_t offset) {
@@ -82,6 +85,7 @@ __device__ void to_digits(const Scaling& scaling, const Source (&x)[count], Wide
   }
 }
 
+// Writes slices of residues, which follow from the digits of the elements' integers.
 template <class Digits, class Source, int count>
 __device__ void write_residues(const SplitTask& task, const Scaling& scaling, const Source (&x)[count],
                                std::int64_t offset) {

@@ -6,8 +6,9 @@
 
 namespace kintsugi::core::cuda {
 
-// One modulus: the balanced residues of 256^i (`real`), and those of 256^i times the root of -1; without a
-// root, those of 256^i again.
+// Constants of one modulus: by `real` the digits of real parts become residues. low, high and top are the
+// weights of the digits of imaginary parts, as in ByteModulus: the balanced residues of 256^i times the root
+// of -1, or of 256^i if the modulus has no such root.
 struct ComplexByteModulus {
   ByteModulus real;
   std::uint32_t low = 0;
@@ -15,6 +16,7 @@ struct ComplexByteModulus {
   std::uint32_t top = 0;
 };
 
+// `root`: a root of -1 modulo the modulus, 0 if there is none.
 constexpr ComplexByteModulus complex_byte_modulus(int modulus, int root) {
   ComplexByteModulus result{byte_modulus(modulus)};
   int power = (root == 0 ? 1 : root) % modulus;
@@ -29,24 +31,26 @@ constexpr ComplexByteModulus complex_byte_modulus(int modulus, int root) {
   return result;
 }
 
-KINTSUGI_HOST_DEVICE constexpr std::int32_t plain_sum(ByteDigits digits, std::uint32_t low,
-                                                      std::uint32_t high, std::uint32_t) {
+// Sum of the products of digits and weights.
+KINTSUGI_HOST_DEVICE constexpr std::int32_t weighted_sum(ByteDigits digits, std::uint32_t low,
+                                                         std::uint32_t high, std::uint32_t) {
   return add_byte_products(digits.high, high, add_byte_products(digits.low, low, 0));
 }
-KINTSUGI_HOST_DEVICE constexpr std::int32_t plain_sum(const WideByteDigits& digits, std::uint32_t low,
-                                                      std::uint32_t high, std::uint32_t top) {
-  return add_byte_products(digits.top, top, plain_sum(digits.low, low, high, top));
+KINTSUGI_HOST_DEVICE constexpr std::int32_t weighted_sum(const WideByteDigits& digits, std::uint32_t low,
+                                                         std::uint32_t high, std::uint32_t top) {
+  return add_byte_products(digits.top, top, weighted_sum(digits.low, low, high, top));
 }
 
-// Residues that stand for a complex integer a + i b modulo m: a + w b and a - w b with a root w, else a, b
-// and a + b. Sums are below 2^21, and so quotients are exact: 2^21 (inverse modulus - 2^32) < 2^32.
+// Residues that stand for a complex integer a + i b modulo m: a + w b and a - w b if -1 has a root w modulo
+// m, else a, b and a + b. Quotients are exact, because sums are below 2^21 and 2^21 (inverse modulus - 2^32)
+// < 2^32.
 template <class Digits>
 KINTSUGI_HOST_DEVICE constexpr void complex_residues(const Digits& re, const Digits& im,
                                                      const ComplexByteModulus& modulus, bool has_root,
                                                      std::int32_t (&residues)[3]) {
   const ByteModulus& real = modulus.real;
-  const std::int32_t a = plain_sum(re, real.low, real.high, real.top) + real.offset;
-  const std::int32_t b = plain_sum(im, modulus.low, modulus.high, modulus.top);
+  const std::int32_t a = weighted_sum(re, real.low, real.high, real.top) + real.offset;
+  const std::int32_t b = weighted_sum(im, modulus.low, modulus.high, modulus.top);  // w b if there is a root
   residues[0] = residue_of_bytes(has_root ? a + b : a, real);
   residues[1] = residue_of_bytes(has_root ? a - b : b + real.offset, real);
   residues[2] = has_root ? 0 : residue_of_bytes(a + b, real);

@@ -1,4 +1,4 @@
-// Slices of a few elements of one vector, for all kinds of element.
+// Slices of a few elements of one vector, for every ElementKind.
 #pragma once
 
 #include <type_traits>
@@ -8,11 +8,12 @@
 
 namespace kintsugi::core::cuda {
 
-// Writes slices of a vector, a few elements at a time.
+// Writes slices of a vector, a few elements at a time: together if the vector is plain (Scaling::plain), else
+// one by one.
 template <ElementKind kind>
 class VectorWriter {
   static constexpr bool floating = is_floating(kind);
-  static constexpr ElementKind arithmetic =
+  static constexpr ElementKind format =
       kind == ElementKind::fitted || kind == ElementKind::fp16_with_depth ? ElementKind::fp16 : kind;
 
  public:
@@ -21,8 +22,8 @@ class VectorWriter {
     if constexpr (floating) split_ = FloatingSplit(task, fitted_rule_of(task, kind), scaling, vector);
   }
 
-  // Writes elements `first` ... first + count - 1, which are in shared memory, `step` apart. `aligned`: the
-  // first one is aligned to 16 bytes.
+  // Writes elements first ... first + count - 1, which are in shared memory, `step` apart. `aligned` says
+  // that the first one is aligned to 16 bytes.
   template <int count, int step, bool aligned = false, class Source>
   __device__ void write(const Source* elements, std::int64_t first) const {
     if (!is_plain()) {
@@ -37,18 +38,18 @@ class VectorWriter {
     }
   }
 
-  // True if several elements are written at once; otherwise they go through write_element().
+  // True if write_plain() may write the vector's elements; otherwise write_element() has to.
   __device__ bool is_plain() const { return kind != ElementKind::any && scaling_.plain; }
 
   __device__ void write_element(double x, std::int64_t element) const {
     write_any<kind>(task_, scaling_.scale, x, offset_of(element));
   }
 
-  // Writes elements `first` ... first + count - 1 of a vector that is_plain().
+  // Writes elements first ... first + count - 1 of a vector for which is_plain() is true.
   template <int count, class Source>
   __device__ void write_plain(const Source (&x)[count], std::int64_t first) const {
     if constexpr (floating) {
-      write_floating<arithmetic>(split_, x, first);
+      write_floating<format>(split_, x, first);
     } else if constexpr (kind == ElementKind::quantised) {
       write_quantised(task_, scaling_, x, offset_of(first));
     } else if constexpr (kind == ElementKind::digits) {
@@ -60,6 +61,7 @@ class VectorWriter {
   }
 
  private:
+  // Place of the vector's element in each slice.
   __device__ std::int64_t offset_of(std::int64_t element) const {
     return vector_ * task_.vector_stride + element;
   }
@@ -81,10 +83,10 @@ class VectorWriter {
   const SplitTask& task_;
   Scaling scaling_;
   std::int32_t vector_;  // 32 bits: slices of more vectors exceed any memory
-  FloatingSplit split_;
+  FloatingSplit split_;  // used if `floating`
 };
 
-// Writes the zeros of padding to all slices.
+// Writes `count` zeros of padding to each slice, from `offset` on.
 template <int count>
 __device__ void write_zeros(const SplitTask& task, std::int64_t offset) {
   const int bytes = task.format.storage_bytes;

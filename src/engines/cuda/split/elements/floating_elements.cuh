@@ -6,7 +6,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Packs the patterns of two numbers into one word; unpack_pair() returns the numbers.
+// Packs the bit patterns of two rounded numbers into one word; unpack_pair() gives the rounded numbers.
 template <ElementKind kind, bool nearest>
 __device__ std::uint32_t pack_pair(float low, float high) {
   std::uint32_t word = 0;
@@ -42,10 +42,10 @@ __device__ std::uint32_t tf32_pattern(float x) {
   return bits & ~0x1fffU;
 }
 
-// Writes one slice of `residual`, which becomes the next residual, except after the last slice, where the
-// residual is not used.
+// Writes `residual`, rounded to nearest or towards zero, as a slice, and subtracts the slice from it. After
+// the last slice (`last`) it does not subtract, because no residual is needed any more.
 template <ElementKind kind, bool nearest, int count>
-__device__ void take_rounded_slice(float (&residual)[count], bool last, std::byte* target) {
+__device__ void write_rounded_slice(float (&residual)[count], bool last, std::byte* target) {
   if constexpr (kind == ElementKind::tf32) {
     std::uint32_t words[count];
 #pragma unroll
@@ -75,29 +75,33 @@ __device__ void take_rounded_slice(float (&residual)[count], bool last, std::byt
 // Writes a bit-cut (truncated) slice, which has no gradual underflow: an element below the normal numbers
 // gives a zero of its sign, and the whole element remains as residual.
 template <ElementKind kind, int count>
-__device__ void take_cut_slice(float (&residual)[count], std::byte* target) {
+__device__ void write_cut_slice(float (&residual)[count], std::byte* target) {
   constexpr float smallest_normal = kind == ElementKind::fp16 ? 0x1p-14F : 0x1p-126F;
-  float kept[count];
-  float below[count];
+  float normal[count];
+  float subnormal[count];
 #pragma unroll
   for (int i = 0; i < count; ++i) {
-    const bool is_below = fabsf(residual[i]) < smallest_normal;
-    kept[i] = is_below ? copysignf(0.0F, residual[i]) : residual[i];
-    below[i] = is_below ? residual[i] : 0.0F;
+    const bool is_subnormal = fabsf(residual[i]) < smallest_normal;
+    normal[i] = is_subnormal ? copysignf(0.0F, residual[i]) : residual[i];
+    subnormal[i] = is_subnormal ? residual[i] : 0.0F;
   }
-  take_rounded_slice<kind, false>(kept, false, target);
+  constexpr bool nearest = false;
+  constexpr bool last = false;
+  write_rounded_slice<kind, nearest>(normal, last, target);
 #pragma unroll
   for (int i = 0; i < count; ++i) {
-    // The addition gives +0 for zeros, as -0 - (-0) does.
-    residual[i] = kept[i] + below[i];
+    // One of the terms is zero. The addition gives +0 for two zeros, as -0 - (-0) does.
+    residual[i] = normal[i] + subnormal[i];
   }
 }
 
 // Parameters of a vector's floating-point slices, in registers.
 struct FloatingSplit {
-  float first = 1;  // 2^scale in two factors, or in one if FP32 holds it; both are exact for plain vectors
-  float second = 1;
-  float residual = 1;  // factor of each residual
+  // 2^scale as a product of two factors; the second is 1 if FP32 holds 2^scale. Products with both are exact
+  // for plain vectors.
+  float first_factor = 1;
+  float second_factor = 1;
+  float residual_factor = 1;
   int slices = 0;
   Rounding first_rounding = Rounding::nearest_even;
   Rounding residual_rounding = Rounding::nearest_even;
@@ -107,44 +111,46 @@ struct FloatingSplit {
   FloatingSplit() = default;
   __device__ FloatingSplit(const SplitTask& task, const SplitRule& rule, const Scaling& scaling,
                            std::int64_t vector)
-      : residual(static_cast<float>(power_of_two(rule.residual_exponent))), slices(task.rule.slices),
+      : residual_factor(static_cast<float>(power_of_two(rule.residual_exponent))), slices(task.rule.slices),
         first_rounding(rule.first_rounding), residual_rounding(task.rule.residual_rounding),
         slice_bytes(task.slice_stride * task.format.storage_bytes),
         target(slices_of(task) + vector * task.vector_stride * task.format.storage_bytes) {
     const bool one_factor_suffices = scaling.scale >= -126 && scaling.scale <= 127;
-    first = static_cast<float>(one_factor_suffices ? scaling.first * scaling.second : scaling.first);
-    second = one_factor_suffices ? 1.0F : static_cast<float>(scaling.second);
+    first_factor = static_cast<float>(one_factor_suffices ? scaling.first * scaling.second : scaling.first);
+    second_factor = one_factor_suffices ? 1.0F : static_cast<float>(scaling.second);
   }
 };
 
+// Writes `residual` as a slice and makes it the next residual, which is not used after the last slice.
 template <ElementKind kind, int count>
-__device__ void take_slice(Rounding rounding, float (&residual)[count], bool last, std::byte* target) {
+__device__ void write_slice(Rounding rounding, float (&residual)[count], bool last, std::byte* target) {
   if (rounding == Rounding::nearest_even) {
-    take_rounded_slice<kind, true>(residual, last, target);
+    write_rounded_slice<kind, /*nearest=*/true>(residual, last, target);
   } else if (rounding == Rounding::towards_zero) {
-    take_rounded_slice<kind, false>(residual, last, target);
+    write_rounded_slice<kind, /*nearest=*/false>(residual, last, target);
   } else {
-    take_cut_slice<kind>(residual, target);
+    write_cut_slice<kind>(residual, target);
   }
 }
 
+// Writes all slices of elements `element`, element + 1, ... of the vector.
 template <ElementKind kind, int count>
 __device__ void write_floating(const FloatingSplit& split, const float (&x)[count], std::int64_t element) {
   constexpr int bytes = kind == ElementKind::tf32 ? 4 : 2;
   float residual[count];
 #pragma unroll
-  for (int i = 0; i < count; ++i) residual[i] = x[i] * split.first;
-  if (split.second != 1.0F) {
+  for (int i = 0; i < count; ++i) residual[i] = x[i] * split.first_factor;
+  if (split.second_factor != 1.0F) {
 #pragma unroll
-    for (int i = 0; i < count; ++i) residual[i] *= split.second;
+    for (int i = 0; i < count; ++i) residual[i] *= split.second_factor;
   }
   std::byte* target = split.target + element * bytes;
-  take_slice<kind>(split.first_rounding, residual, split.slices == 1, target);
+  write_slice<kind>(split.first_rounding, residual, split.slices == 1, target);
   for (int s = 1; s < split.slices; ++s) {
 #pragma unroll
-    for (int i = 0; i < count; ++i) residual[i] *= split.residual;
+    for (int i = 0; i < count; ++i) residual[i] *= split.residual_factor;
     target += split.slice_bytes;
-    take_slice<kind>(split.residual_rounding, residual, s + 1 == split.slices, target);
+    write_slice<kind>(split.residual_rounding, residual, s + 1 == split.slices, target);
   }
 }
 

@@ -1,4 +1,4 @@
-// Digits and residues of integers, four bytes per instruction.
+// Digits and residues of integers, by instructions that multiply four pairs of bytes.
 #pragma once
 
 #include <bit>
@@ -10,65 +10,71 @@
 
 namespace kintsugi::core::cuda {
 
-// An integer of magnitude up to 2^62 as eight digits of 8 bits in -128 ... 127, least significant first; the
-// last has the sign.
+// An integer of magnitude up to 2^62 as eight balanced digits, signed bytes in -128 ... 127, the least
+// significant one first.
 struct ByteDigits {
   std::uint32_t low;
   std::uint32_t high;
 };
 
-// Balanced digits of an integer. Adding half of the base to every digit carries as balanced digits do; the
-// exclusive or takes the halves off without a carry.
+// Balanced digits of an integer. The addition of half of the base to every digit carries where a digit above
+// 127 has to become negative; the exclusive or then takes the halves off without a carry.
 KINTSUGI_HOST_DEVICE constexpr ByteDigits balanced_digits(std::int64_t integer) {
   constexpr std::uint64_t halves = 0x0080808080808080;
   const std::uint64_t digits = (static_cast<std::uint64_t>(integer) + halves) ^ halves;
   return {static_cast<std::uint32_t>(digits), static_cast<std::uint32_t>(digits >> 32)};
 }
 
-// As ByteDigits, for integers of at most 94 bits in twelve digits.
+// An integer of magnitude below 2^94 as twelve balanced digits.
 struct WideByteDigits {
   ByteDigits low;
   std::uint32_t top;
 };
 
-// Digits of `integer`, an integer of magnitude below 2^94: its two parts are integers that a double holds.
+// Digits of `integer`, a double that is an integer of magnitude below 2^94. It is cut into two integers that
+// 64 bits hold, for which a conversion exists.
 KINTSUGI_HOST_DEVICE constexpr WideByteDigits wide_balanced_digits(double integer) {
   __extension__ using Wide = unsigned __int128;
-  constexpr int part = 48;
+  constexpr int low_bits = 48;
   constexpr Wide halves = static_cast<Wide>(0x00808080U) << 64 | 0x8080808080808080U;
-  const double high = nearest_small_integer(integer * power_of_two(-part));
-  const double low = integer - high * power_of_two(part);
-  const Wide sum = (static_cast<Wide>(static_cast<std::int64_t>(high)) << part) +
+  const double high = nearest_small_integer(integer * power_of_two(-low_bits));
+  const double low = integer - high * power_of_two(low_bits);
+  const Wide sum = (static_cast<Wide>(static_cast<std::int64_t>(high)) << low_bits) +
                    static_cast<Wide>(static_cast<std::int64_t>(low));
   const Wide digits = (sum + halves) ^ halves;
   return {{static_cast<std::uint32_t>(digits), static_cast<std::uint32_t>(digits >> 32)},
           static_cast<std::uint32_t>(digits >> 64)};
 }
 
-// One modulus: the balanced residues of 256^i, and constants that reduce a sum of digit products.
+// Constants of one modulus: weights of the digits, by which a sum of products of digits and weights is
+// congruent to the integer, and constants that reduce such a sum to a residue.
 struct ByteModulus {
+  // Weights of digits 0 ... 3, 4 ... 7 and 8 ... 11, as signed bytes: the balanced residues of 256^i.
   std::uint32_t low = 0;
   std::uint32_t high = 0;
   std::uint32_t top = 0;
   std::int32_t modulus = 0;
   std::uint32_t inverse = 0;  // 2^32 / modulus, rounded up
   std::int32_t offset = 0;    // a multiple of the modulus that makes sums positive
-  // Added to the product of a sum and the inverse, so that remainders are small_residue()'s residues.
+  // Added to the product of a sum and the inverse, so that the remainders are the residues of
+  // small_residue().
   std::uint64_t shift = 0;
-  // Constants of the FP32 reduction of sums of eight products. Sums that start with `float_start` are the
-  // bits of FP32 integers in 2^23 ... 2^24.
+  // Constants of residue_by_float(), which reduces sums of eight products. Sums that start with `float_start`
+  // are, read as FP32 numbers, integers in 2^23 ... 2^24.
   std::int32_t float_start = 0;
   float float_inverse = 0;
   float float_rounding = 0;  // adding it rounds to an integer, which is in the low bits
 };
 
-// Least value of small_residue(): 128 - modulus, or for small moduli, whose remainders of magnitude up to
-// modulus / 2 it adds the modulus to once, modulus - modulus / 2.
+// Least residue that small_residue() returns. It adds the modulus to remainders below 128 - modulus, and
+// remainders are at least -(modulus / 2). So the least residue is 128 - modulus, unless that is above modulus
+// / 2, the largest remainder: then the modulus is added to every remainder once.
 constexpr std::int32_t min_residue(int modulus) {
   return 128 - modulus <= modulus / 2 ? 128 - modulus : modulus - modulus / 2;
 }
 
-// Offset that makes sums of magnitude up to `max_sum` positive, and no less than the least residue.
+// Multiple of the modulus that makes sums of magnitude up to `max_sum` positive and at least as large as the
+// least residue.
 constexpr std::int32_t residue_offset(int modulus, int max_sum) { return (max_sum / modulus + 2) * modulus; }
 
 // Largest magnitude of a sum of products of eight digits and the modulus's weights.
@@ -83,10 +89,14 @@ constexpr int max_sum_of_digits(const ByteModulus& modulus) {
   return 128 * result;
 }
 
-// Sets the constants of residue_by_float(). Sums start at a multiple of the modulus, which changes only the
-// quotient, plus `centre`, which turns remainders nearest to zero into small_residue()'s residues. A quotient
-// that is larger by `correction` cancels the start's own low byte. The start is as near to 2^23 as the sums
-// allow, since rounding errors grow with it: 2^17 higher, some quotients by 255 are wrong.
+// Sets the constants of residue_by_float(), which reduces a sum s modulo m to s - q m, q being (s + centre) /
+// m rounded to nearest. `centre` moves the remainders from those nearest to zero to those of small_residue().
+//
+// Sums start at float_start, so that they are, as FP32 numbers, quotient * m + centre + s, positive and at
+// least 2^23. After the multiplication by 1 / m, float_rounding subtracts `quotient` again and adds
+// `correction`: a quotient that is larger by `correction` cancels the low byte of `start`, which is in the
+// sum too. The start is as near to 2^23 as the sums allow, since rounding errors grow with it: with a start
+// that is 2^17 higher some quotients by 255 are wrong.
 constexpr void set_float_constants(ByteModulus& result) {
   constexpr int float_unit = 1 << 23;
   const int modulus = result.modulus;
@@ -100,6 +110,7 @@ constexpr void set_float_constants(ByteModulus& result) {
   result.float_rounding = static_cast<float>(float_unit / 2 * 3 + correction - quotient);
 }
 
+// Constants of a modulus.
 constexpr ByteModulus byte_modulus(int modulus) {
   ByteModulus result;
   int power = 1 % modulus;
@@ -129,22 +140,24 @@ KINTSUGI_HOST_DEVICE constexpr std::int32_t add_byte_products(std::uint32_t a, s
 #endif
 }
 
-// Residue, counted from the least residue on, of a sum of digit products and the modulus's offset. Sums are
-// below 2^19, also after the least residue is subtracted, and so the quotient is exact: 2^19 (inverse modulus
-// - 2^32) < 2^32.
+// Residue of a sum of digit products and ByteModulus::offset, in small_residue()'s range. The quotient is
+// exact, because sums are below 2^19, also after the least residue is subtracted, and 2^19 (inverse modulus -
+// 2^32) < 2^32.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t residue_of_bytes(std::int32_t sum, const ByteModulus& modulus) {
   const auto quotient = static_cast<std::int32_t>(
       (static_cast<std::uint64_t>(static_cast<std::uint32_t>(sum)) * modulus.inverse + modulus.shift) >> 32);
   return sum - quotient * modulus.modulus;
 }
 
+// `start` plus the products of eight digits and their weights.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t sum_of_bytes(ByteDigits digits, const ByteModulus& modulus,
                                                          std::int32_t start) {
   return add_byte_products(digits.high, modulus.high, add_byte_products(digits.low, modulus.low, start));
 }
 
-// Returns an integer whose low byte is the residue of a sum of eight digit products and float_start. A test
-// shows for every such sum and modulus that the FP32 quotient is the nearest integer.
+// Returns an integer whose low byte is the residue of a sum of eight digit products and float_start.
+// tests/engines/cuda/split_elements_test.cpp shows for every modulus and sum that the FP32 quotient is the
+// nearest integer.
 KINTSUGI_HOST_DEVICE inline std::uint32_t residue_by_float(std::int32_t sum, const ByteModulus& modulus) {
 #ifdef __CUDA_ARCH__
   const std::uint32_t quotient =

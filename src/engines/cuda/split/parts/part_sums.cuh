@@ -1,8 +1,12 @@
 // Sums over parts of vectors, in either memory layout.
 //
-// A task has a type Sum. begin(v) is the sum to which a thread adds its elements of vector v; add(sum, x)
-// adds elements of one vector; add_each(sums, x) adds x[i], an element of another vector each, to sums[i];
-// end(v, sum) takes the sum over a part of the vector. A thread has at most `max_adjacent` adjacent vectors.
+// The template parameter Task says what is summed. It has
+// - a type Sum;
+// - begin(v), the empty sum to which a thread adds elements of vector v;
+// - add(sum, x), which adds the elements x of one vector;
+// - add_each(sums, x), which adds x[i], an element of the i-th of several adjacent vectors, to sums[i];
+// - end(v, sum), which gets the sum over one part of vector v;
+// - max_adjacent, the largest number of adjacent vectors that a thread sums.
 #pragma once
 
 #include "engines/cuda/common/operands.cuh"
@@ -11,12 +15,12 @@
 
 namespace kintsugi::core::cuda {
 
-// Elements of a part, from `begin` up to, not including, `end`.
-struct Part {
+// Elements begin ... end - 1 of a vector.
+struct VectorPart {
   std::int64_t begin;
   std::int64_t end;
 
-  __device__ Part(const PartsTask& task, std::int64_t part)
+  __device__ VectorPart(const PartsTask& task, std::int64_t part)
       : begin(part * task.part_length), end(min(begin + task.part_length, task.matrix.length())) {}
 };
 
@@ -32,9 +36,11 @@ __device__ void load_aligned(const T* source, T (&x)[count]) {
   memcpy(x, &bits, sizeof bits);
 }
 
-// Adds contiguous elements, sixteen bytes at a time. `start` is aligned.
+// Adds a warp's part of a vector whose elements are contiguous, sixteen bytes at a time. `start`, the
+// vector's first element, is aligned to them.
 template <class T, class Task>
-__device__ void add_aligned(const T* start, const Part& part, const Task& task, typename Task::Sum& sum) {
+__device__ void add_aligned(const T* start, const VectorPart& part, const Task& task,
+                            typename Task::Sum& sum) {
   constexpr int chunk = sizeof(uint4) / sizeof(T);
   constexpr int unrolled = 4;
   constexpr int step = 32 * chunk;
@@ -56,8 +62,10 @@ __device__ void add_aligned(const T* start, const Part& part, const Task& task, 
   }
 }
 
+// Adds a warp's part of any vector, element by element.
 template <class T, class Task>
-__device__ void add_line(const Line<T>& line, const Part& part, const Task& task, typename Task::Sum& sum) {
+__device__ void add_line(const Line<T>& line, const VectorPart& part, const Task& task,
+                         typename Task::Sum& sum) {
   constexpr int unrolled = 8;
   for (std::int64_t p = part.begin + threadIdx.x % 32; p < part.end; p += unrolled * 32) {
     T x[unrolled];
@@ -67,13 +75,13 @@ __device__ void add_line(const Line<T>& line, const Part& part, const Task& task
   }
 }
 
-// Sums a part of a vector per warp.
+// Sums one part of one vector by each warp.
 template <class T, class Task>
 __device__ void add_along_k(const PartsTask& parts, std::int64_t block, const Task& task) {
-  const std::int64_t unit = block * (parts_threads / 32) + threadIdx.x / 32;
-  if (unit >= parts.vectors * parts.parts) return;
-  const std::int64_t vector = unit / parts.parts;
-  const Part part(parts, unit % parts.parts);
+  const std::int64_t warp_of_launch = block * (parts_threads / 32) + threadIdx.x / 32;
+  if (warp_of_launch >= parts.vectors * parts.parts) return;
+  const std::int64_t vector = warp_of_launch / parts.parts;
+  const VectorPart part(parts, warp_of_launch % parts.parts);
   const Line<T> line = line_of<T>(parts.matrix, parts.item + item_of_block(), parts.first + vector);
   typename Task::Sum sum = task.begin(vector);
   if (!line.complex && line.stride == 1 && is_aligned(line.start)) {
@@ -81,27 +89,30 @@ __device__ void add_along_k(const PartsTask& parts, std::int64_t block, const Ta
   } else {
     add_line(line, part, task, sum);
   }
-  add_over_lanes(sum, 31);
+  add_over_lanes(sum, all_lane_bits);
   if (threadIdx.x % 32 == 0) task.end(vector, sum);
 }
 
-// Shared memory of a thread block that reads parts of a panel: one sum per warp and vector.
+// Bytes of shared memory of a thread block that reads a part of a panel: room for one sum of each warp and
+// vector.
 inline constexpr int part_sum_bytes = 64;
 inline constexpr int part_memory_bytes =
     parts_threads / 32 * (parts_panel_bytes / sizeof(float)) * part_sum_bytes;
 
-// Vectors `vector` ... `vector` + chunk - 1, whose elements of one inner index are adjacent in memory if
-// chunk is more than 1.
+// Vectors vector ... vector + chunk - 1 of an operand. If chunk is more than 1, their elements of one inner
+// index are adjacent in memory.
 template <class T, int chunk>
 struct AdjacentLines {
   const PartsTask& parts;
   std::int64_t vector;
   Line<T> line;
 
-  __device__ AdjacentLines(const PartsTask& task, std::int64_t index)
-      : parts(task), vector(index), line(line_of<T>(task.matrix, task.item + item_of_block(),
-                                                    task.first + min(index, task.vectors - 1))) {}
+  __device__ AdjacentLines(const PartsTask& task, std::int64_t first_vector)
+      : parts(task), vector(first_vector),
+        line(line_of<T>(task.matrix, task.item + item_of_block(),
+                        task.first + min(first_vector, task.vectors - 1))) {}
 
+  // Loads the vectors' elements of inner index p, and zeros for vectors that do not exist.
   __device__ void load(std::int64_t p, T (&x)[chunk]) const {
     if constexpr (chunk > 1) {
       if (vector + chunk <= parts.vectors) return load_aligned(line.start + p * line.stride, x);
@@ -114,7 +125,8 @@ struct AdjacentLines {
   }
 };
 
-// Sums a part of a panel of vectors per thread block; neighboring threads have neighboring vectors.
+// Sums one part of a panel of adjacent vectors by each thread block; neighboring threads have neighboring
+// vectors.
 template <class T, int chunk, class Task>
 __device__ void add_across(const PartsTask& parts, std::int64_t block, const Task& task, std::byte* memory) {
   constexpr int width = parts_panel_bytes / sizeof(T);
@@ -126,14 +138,14 @@ __device__ void add_across(const PartsTask& parts, std::int64_t block, const Tas
   static_assert(sizeof(Sum) <= part_sum_bytes);
   auto& warp_sums = *reinterpret_cast<Sum(*)[warps][width]>(memory);
   const std::int64_t panels = (parts.vectors + width - 1) / width;
-  const Part part(parts, block / panels);
-  const std::int64_t panel = block % panels * width;
+  const VectorPart part(parts, block / panels);
+  const std::int64_t first_vector = block % panels * width;  // of the panel
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread % lanes * chunk;
-  const AdjacentLines<T, chunk> vectors(parts, panel + lane);
+  const AdjacentLines<T, chunk> vectors(parts, first_vector + lane);
   Sum sums[chunk];
 #pragma unroll
-  for (int i = 0; i < chunk; ++i) sums[i] = task.begin(min(panel + lane + i, parts.vectors - 1));
+  for (int i = 0; i < chunk; ++i) sums[i] = task.begin(min(first_vector + lane + i, parts.vectors - 1));
   for (std::int64_t p = part.begin + thread / lanes; p < part.end; p += unrolled * lines) {
     T x[unrolled][chunk] = {};
 #pragma unroll
@@ -145,18 +157,19 @@ __device__ void add_across(const PartsTask& parts, std::int64_t block, const Tas
   }
 #pragma unroll
   for (int i = 0; i < chunk; ++i) {
-    add_over_lanes(sums[i], 31U & ~(lanes - 1U));
+    add_over_lanes(sums[i], all_lane_bits & ~(lanes - 1U));  // lanes of a warp that have the same vectors
     if (thread % 32 < lanes) warp_sums[thread / 32][lane + i] = sums[i];
   }
   __syncthreads();
-  if (thread >= width || panel + thread >= parts.vectors) return;
+  if (thread >= width || first_vector + thread >= parts.vectors) return;
   Sum sum = warp_sums[0][thread];
 #pragma unroll 1
   for (int warp = 1; warp < warps; ++warp) sum.add(warp_sums[warp][thread]);
-  task.end(panel + thread, sum);
+  task.end(first_vector + thread, sum);
 }
 
-// Reads the operand as sum_vectors() does. `memory` has part_memory_bytes.
+// Sums what thread block `block` of the operand's has to read, along k or across k as sum_vectors() does.
+// `memory` is shared memory of part_memory_bytes.
 template <class T, class Task>
 __device__ void add_part(const PartsTask& parts, std::int64_t block, const Task& task, std::byte* memory) {
   const DeviceMatrix& matrix = parts.matrix;

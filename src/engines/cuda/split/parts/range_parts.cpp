@@ -22,10 +22,11 @@ bool is_along_k(const DeviceMatrix& matrix) {
   return std::abs(matrix.column_stride) <= std::abs(matrix.row_stride);
 }
 
+// Parameters for the items of the side from `first_item` on.
 PartsTask task_of(const VectorsOfSide& vectors, std::int64_t first_item) {
   const DeviceSide& side = vectors.side;
   const DeviceMatrix& matrix = side.matrix;
-  const bool wide = matrix.type == ElementType::f64 || matrix.type == ElementType::c64;
+  const bool is_fp64 = matrix.type == ElementType::f64 || matrix.type == ElementType::c64;
   const bool along_k = is_along_k(matrix);
   PartsTask task;
   task.matrix = matrix;
@@ -37,12 +38,12 @@ PartsTask task_of(const VectorsOfSide& vectors, std::int64_t first_item) {
   task.vectors = vectors.vectors;
   task.part_length = along_k ? part_along_k : part_across;
   task.parts = divide_up(matrix.length(), task.part_length);
-  const std::int64_t units =
+  const std::int64_t blocks =
       along_k ? divide_up(vectors.vectors * task.parts, parts_threads / 32)
-              : divide_up(vectors.vectors, parts_panel_bytes / (wide ? 8 : 4)) * task.parts;
-  task.part_blocks = vectors.vectors == 0 ? 0 : units;
+              : divide_up(vectors.vectors, parts_panel_bytes / (is_fp64 ? 8 : 4)) * task.parts;
+  task.part_blocks = vectors.vectors == 0 ? 0 : blocks;
   task.vector_blocks = divide_up(vectors.vectors, parts_threads);
-  task.finds_depth = wide ? side.norms != nullptr : vectors.finds_depth;
+  task.finds_depth = is_fp64 ? side.norms != nullptr : vectors.finds_depth;
   task.sums_exponents = task.finds_depth || side.norms != nullptr;
   if (vectors.rule != nullptr) {
     task.top_exponent = vectors.rule->top_exponent;
@@ -51,29 +52,31 @@ PartsTask task_of(const VectorsOfSide& vectors, std::int64_t first_item) {
   return task;
 }
 
+// Launches three kernels one after the other: `begin` clears the sums of all vectors, `add` adds what the
+// parts contribute, `end` turns the sums into ranges or norms.
 void launch_steps(const Queue& queue, std::span<const VectorsOfSide> sides, PartsTasks tasks,
                   const KernelName& begin, const KernelName& add, const KernelName& end) {
   for_each_launch(sides.front().side.items, [&](std::int64_t first, std::int64_t items) {
     for (std::size_t i = 0; i < sides.size(); ++i) tasks.task[i] = task_of(sides[i], first);
-    const std::int64_t vectors = tasks.task[0].vector_blocks + tasks.task[1].vector_blocks;
-    launch(begin, {vectors, items}, parts_threads, 0, queue, tasks);
-    launch(add, {tasks.task[0].part_blocks + tasks.task[1].part_blocks, items}, parts_threads, 0, queue,
-           tasks);
-    launch(end, {vectors, items}, parts_threads, 0, queue, tasks);
+    const std::int64_t vector_blocks = tasks.task[0].vector_blocks + tasks.task[1].vector_blocks;
+    const std::int64_t part_blocks = tasks.task[0].part_blocks + tasks.task[1].part_blocks;
+    launch(begin, {vector_blocks, items}, parts_threads, 0, queue, tasks);
+    launch(add, {part_blocks, items}, parts_threads, 0, queue, tasks);
+    launch(end, {vector_blocks, items}, parts_threads, 0, queue, tasks);
   });
 }
 
 }  // namespace
 
 bool has_long_vectors(const DeviceSide& a, const DeviceSide& b) {
-  constexpr std::int64_t long_vector = 4096;
-  constexpr std::int64_t longest_whole = std::int64_t{1} << 16;
-  constexpr std::int64_t enough_blocks = 1024;
+  constexpr std::int64_t min_long = 4096;
+  constexpr std::int64_t max_whole = std::int64_t{1} << 16;  // longer vectors are always read by parts
+  constexpr std::int64_t enough_blocks = 1024;               // thread blocks that fill a device
   const std::int64_t length = std::max(a.matrix.length(), b.matrix.length());
   const std::int64_t blocks =
       (divide_up(a.matrix.vectors(), ranges_vectors) + divide_up(b.matrix.vectors(), ranges_vectors)) *
       a.items;
-  return blocks > 0 && (length > longest_whole || (length > long_vector && blocks < enough_blocks));
+  return blocks > 0 && (length > max_whole || (length > min_long && blocks < enough_blocks));
 }
 
 void find_ranges_by_parts(const Queue& queue, std::span<const VectorsOfSide> sides, const Alpha& alpha) {

@@ -1,6 +1,6 @@
-// Ranges and norms of long vectors, part by part, by three kernels each: begin_*, add_*, end_*. Between
-// begin_* and end_* the memory of a vector's range or norm holds sums, to which all parts are added by atomic
-// operations on integers.
+// Ranges and norms of long vectors, part by part. Three kernels find ranges and three find norms: begin_*
+// clears sums, add_* adds what each part contributes by atomic operations on integers, end_* turns the sums
+// into ranges or norms. Until end_* the sums are in the memory of the vector's range or norm.
 #include <bit>
 
 #include "engines/cuda/common/operands.cuh"
@@ -15,6 +15,7 @@ namespace {
 
 using Counter = unsigned long long;
 
+// Range and norm of vector `vector`, counted from the task's first one, in the thread block's batch item.
 __device__ VectorRange& range_of(const PartsTask& task, std::int64_t vector) {
   return task.ranges[item_of_block() * task.item_vectors + vector];
 }
@@ -22,15 +23,17 @@ __device__ VectorNorm& norm_of(const PartsTask& task, std::int64_t vector) {
   return task.norms[item_of_block() * task.item_vectors + vector];
 }
 
-// Sum of exponents. Where typical exponents are wanted it is stored in the norm's `mean`, elsewhere in the
-// range's `depth`, whose 32 bits suffice wherever depths are known.
+// Sum of a vector's biased exponents. If the operand has norms the sum is stored in the norm's `mean`.
+// Otherwise it is stored in the range's `depth`: its 32 bits suffice for every vector whose depth will be
+// known.
 __device__ Counter* exponents_of(const PartsTask& task, std::int64_t vector) {
   return reinterpret_cast<Counter*>(&norm_of(task, vector).mean);
 }
 __device__ unsigned* exponents_of(VectorRange& range) { return reinterpret_cast<unsigned*>(&range.depth); }
 
-// Sums of a norm, stored in the norm's memory; its typical exponent is kept in the range's `scale` meanwhile.
-// Kernels that use both contents read and write the norm as 64-bit words, as the sums are.
+// Sums of a norm, stored in the norm's memory. The norm's typical exponent is kept in the range's `scale`
+// meanwhile. Kernels that need the norm itself read and write it as the 64-bit words of the sums, since the
+// same memory must not be accessed as two types.
 static_assert(sizeof(VectorNorm) == sizeof(NormSums) && alignof(VectorNorm) == alignof(NormSums));
 __device__ NormSums& norm_sums_of(const PartsTask& task, std::int64_t vector) {
   return reinterpret_cast<NormSums&>(norm_of(task, vector));
@@ -45,11 +48,11 @@ __device__ VectorNorm norm_of_words(const NormSums& words) {
   memcpy(&norm, &words, sizeof norm);
   return norm;
 }
-__device__ void add_atomically(std::uint64_t& target, std::uint64_t number) {
-  atomicAdd(reinterpret_cast<Counter*>(&target), static_cast<Counter>(number));
+__device__ void add_atomically(std::uint64_t& target, std::uint64_t term) {
+  atomicAdd(reinterpret_cast<Counter*>(&target), static_cast<Counter>(term));
 }
 
-// Task of add_part() that finds ranges and adds them to those of the vectors.
+// Task of add_part() (part_sums.cuh) that finds the ranges of parts and adds them to the vectors' ranges.
 template <class T, bool with_exponents>
 struct RangeOfPart {
   const PartsTask& task;
@@ -62,7 +65,6 @@ struct RangeOfPart {
   __device__ static void add(Sum& sum, const T (&x)[count]) {
     sum.add(x);
   }
-  // Adds x[i] to sums[i], for elements of adjacent vectors.
   template <int count>
   __device__ static void add_each(Sum (&sums)[count], const T (&x)[count]) {
     Sum::add_each(sums, x);
@@ -90,6 +92,7 @@ struct RangeOfPart {
   }
 };
 
+// Sums of a norm, with the scaling of the elements that are added.
 struct NormSum {
   NormScaling scaling;
   NormSums sums;
@@ -97,14 +100,19 @@ struct NormSum {
   __device__ void add(const NormSum& other) { sums.add(other.sums); }
 };
 
-__device__ void add_over_lanes(NormSum& sum, unsigned lanes) { cuda::add_over_lanes(sum.sums, lanes); }
+__device__ void add_over_lanes(NormSum& sum, unsigned lane_bits) {
+  cuda::add_over_lanes(sum.sums, lane_bits);
+}
 
+// Task of add_part() that adds what parts contribute to the norms of the vectors.
 template <class T>
 struct NormOfPart {
   const PartsTask& task;
 
   using Sum = NormSum;
-  static constexpr int max_adjacent = sizeof(T) == 8 ? 2 : 1;  // four would need too many registers
+  // FP32 vectors are not read four at a time, as sixteen bytes would allow: four sums need too many
+  // registers.
+  static constexpr int max_adjacent = sizeof(T) == 8 ? 2 : 1;
 
   __device__ Sum begin(std::int64_t vector) const {
     const VectorRange& range = range_of(task, vector);
@@ -121,20 +129,21 @@ struct NormOfPart {
     for (int i = 0; i < count; ++i) sums[i].sums.add(x[i], sums[i].scaling);
   }
   __device__ void end(std::int64_t vector, const Sum& sum) const {
-    NormSums& all = norm_sums_of(task, vector);
-    add_atomically(all.squares, sum.sums.squares);
-    add_atomically(all.magnitudes, sum.sums.magnitudes);
-    add_atomically(all.clipped, sum.sums.clipped);
-    add_atomically(all.clipped_squares, sum.sums.clipped_squares);
+    NormSums& vector_sums = norm_sums_of(task, vector);
+    add_atomically(vector_sums.squares, sum.sums.squares);
+    add_atomically(vector_sums.magnitudes, sum.sums.magnitudes);
+    add_atomically(vector_sums.clipped, sum.sums.clipped);
+    add_atomically(vector_sums.clipped_squares, sum.sums.clipped_squares);
   }
 };
 
-__device__ bool is_wide(const PartsTask& task) {
+__device__ bool is_fp64(const PartsTask& task) {
   return task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;
 }
 
-// Task of a thread block of a kernel that reads parts; `block` becomes its number within that task.
-__device__ const PartsTask& task_of_part(const PartsTasks& tasks, std::int64_t& block) {
+// Returns the task that thread block `block` of a kernel that reads parts belongs to, and makes `block` its
+// index within that task.
+__device__ const PartsTask& enter_task(const PartsTasks& tasks, std::int64_t& block) {
   if (block < tasks.task[0].part_blocks) return tasks.task[0];
   block -= tasks.task[0].part_blocks;
   return tasks.task[1];
@@ -144,14 +153,15 @@ __device__ const PartsTask& task_of_part(const PartsTasks& tasks, std::int64_t& 
 template <class Visit>
 __device__ void visit_vector(const PartsTasks& tasks, const Visit& visit) {
   std::int64_t block = blockIdx.x;
-  const bool second = block >= tasks.task[0].vector_blocks;
-  const PartsTask& task = tasks.task[second ? 1 : 0];
-  if (second) block -= tasks.task[0].vector_blocks;
+  const bool is_of_second_task = block >= tasks.task[0].vector_blocks;
+  const PartsTask& task = tasks.task[is_of_second_task ? 1 : 0];
+  if (is_of_second_task) block -= tasks.task[0].vector_blocks;
   const std::int64_t vector = block * parts_threads + threadIdx.x;
   if (vector < task.vectors) visit(task, vector);
 }
 
-// Completes a range from the sum of biased exponents, as MagnitudesAndExponents::range() and typical() do.
+// Completes a vector's range, and its norm's typical exponent, from the sum of biased exponents. It computes
+// what MagnitudesAndExponents::range() and typical() compute.
 template <class T>
 __device__ void end_range(const PartsTask& task, std::int64_t vector) {
   using Limits = std::numeric_limits<T>;
@@ -163,11 +173,11 @@ __device__ void end_range(const PartsTask& task, std::int64_t vector) {
   const bool is_zero = (range.flags & VectorRange::all_zero) != 0;
   const std::uint64_t largest = is_zero ? 0 : static_cast<std::uint64_t>(range.largest - lowest);
   const std::uint64_t depth = elements * largest - exponents;
-  const bool normal = is_zero || range.smallest > lowest;
-  const bool known =
-      task.finds_depth && elements <= max_elements && depth < VectorRange::unknown_depth && normal;
-  range.elements = known ? static_cast<std::int32_t>(elements) : 0;
-  range.depth = known ? static_cast<std::int32_t>(depth) : VectorRange::unknown_depth;
+  const bool has_no_subnormal = is_zero || range.smallest > lowest;
+  const bool depth_is_known =
+      task.finds_depth && elements <= max_elements && depth < VectorRange::unknown_depth && has_no_subnormal;
+  range.elements = depth_is_known ? static_cast<std::int32_t>(elements) : 0;
+  range.depth = depth_is_known ? static_cast<std::int32_t>(depth) : VectorRange::unknown_depth;
   if (task.norms != nullptr) {
     norm_of(task, vector).typical =
         elements == 0 ? 0 : static_cast<std::int32_t>(exponents / elements) + lowest;
@@ -182,7 +192,7 @@ extern "C" __global__ void __launch_bounds__(parts_threads)
   if (is_zero(tasks.alpha)) return;
   visit_vector(tasks, [](const PartsTask& task, std::int64_t vector) {
     VectorRange range;
-    range.depth = 0;
+    range.depth = 0;  // an empty sum of exponents
     range_of(task, vector) = range;
     if (task.norms != nullptr) *exponents_of(task, vector) = 0;
   });
@@ -193,14 +203,14 @@ extern "C" __global__ void __launch_bounds__(parts_threads, 3)
   begin_dependent_kernel();
   if (is_zero(tasks.alpha)) return;
   std::int64_t block = blockIdx.x;
-  const PartsTask& task = task_of_part(tasks, block);
+  const PartsTask& task = enter_task(tasks, block);
   __shared__ __align__(sizeof(uint4)) std::byte memory[part_memory_bytes];
-  if (!is_wide(task)) {
-    add_part<float>(task, block, RangeOfPart<float, true>{task}, memory);
+  if (!is_fp64(task)) {
+    add_part<float>(task, block, RangeOfPart<float, /*with_exponents=*/true>{task}, memory);
   } else if (task.sums_exponents) {
-    add_part<double>(task, block, RangeOfPart<double, true>{task}, memory);
+    add_part<double>(task, block, RangeOfPart<double, /*with_exponents=*/true>{task}, memory);
   } else {
-    add_part<double>(task, block, RangeOfPart<double, false>{task}, memory);
+    add_part<double>(task, block, RangeOfPart<double, /*with_exponents=*/false>{task}, memory);
   }
 }
 
@@ -209,7 +219,7 @@ extern "C" __global__ void __launch_bounds__(parts_threads)
   begin_dependent_kernel();
   if (is_zero(tasks.alpha)) return;
   visit_vector(tasks, [](const PartsTask& task, std::int64_t vector) {
-    if (is_wide(task)) {
+    if (is_fp64(task)) {
       end_range<double>(task, vector);
     } else {
       end_range<float>(task, vector);
@@ -231,10 +241,12 @@ extern "C" __global__ void __launch_bounds__(parts_threads, 3)
     add_norm_parts(const __grid_constant__ PartsTasks tasks) {
   begin_dependent_kernel();
   if (is_zero(tasks.alpha)) return;
-  std::int64_t block = gridDim.x - 1 - blockIdx.x;  // from the end, which was read last
-  const PartsTask& task = task_of_part(tasks, block);
+  // Thread blocks take parts from the operands' end on: the kernel before this one read the end last, so it
+  // is in L2.
+  std::int64_t block = gridDim.x - 1 - blockIdx.x;
+  const PartsTask& task = enter_task(tasks, block);
   __shared__ __align__(sizeof(uint4)) std::byte memory[part_memory_bytes];
-  if (is_wide(task)) {
+  if (is_fp64(task)) {
     add_part<double>(task, block, NormOfPart<double>{task}, memory);
   } else {
     add_part<float>(task, block, NormOfPart<float>{task}, memory);

@@ -1,6 +1,7 @@
-// Ranges and norms of long vectors: many thread blocks read a part of a vector each, and add what they found
-// to the vector's range or norm by atomic operations on integers. The order of additions does not matter, so
-// the bits are those of the kernels that read whole vectors (select/ranges.cu, select/norms.cu).
+// Ranges and norms of long vectors. Many thread blocks or warps read a part of a vector each and add what
+// they found to the vector's range or norm by atomic operations on integers. The order of such additions does
+// not matter, so the bits are those of the kernels that read whole vectors (select/ranges.cu,
+// select/norms.cu).
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@ struct VectorsOfSide {
   DeviceSide side;
   std::int64_t first = 0;
   std::int64_t vectors = 0;
-  bool finds_depth = false;         // for FP32; FP64 vectors have depths if the side has norms
-  const SplitRule* rule = nullptr;  // rule whose proof norms may rule out
+  bool finds_depth = false;  // for FP32 vectors; depths of FP64 vectors are found if the side has norms
+  const SplitRule* rule = nullptr;  // rule whose proof a vector's norm may rule out
 };
 
 // True if ranges and norms of these operands are found by parts: vectors have more than 2^16 elements, or
@@ -27,8 +28,8 @@ bool has_long_vectors(const DeviceSide& a, const DeviceSide& b);
 // norms.
 void find_ranges_by_parts(const Queue& queue, std::span<const VectorsOfSide> sides, const Alpha& alpha);
 
-// Finds norms from known ranges and typical exponents. `findings`: flag that is set if a vector rules the
-// proof out.
+// Finds norms, once find_ranges_by_parts() has found ranges and typical exponents. `findings` has the flag
+// that is set if a vector rules the proof out; it may be empty.
 void find_norms_by_parts(const Queue& queue, std::span<const VectorsOfSide> sides, const Alpha& alpha,
                          const NormFindings& findings);
 

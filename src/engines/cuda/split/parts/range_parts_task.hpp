@@ -1,4 +1,4 @@
-// Parameters of the kernels of long vectors' ranges and norms.
+// Parameters of the kernels that find ranges and norms of long vectors by parts.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ struct PartsTask {
   std::int64_t part_length = 0;    // elements; a multiple of 512
   std::int64_t part_blocks = 0;    // thread blocks that read parts
   std::int64_t vector_blocks = 0;  // thread blocks with a thread for each vector
-  bool sums_exponents = false;     // for depths or typical exponents
+  bool sums_exponents = false;     // true if depths or typical exponents are wanted
   bool finds_depth = false;
-  std::int32_t top_exponent = 0;  // top exponent of the rule whose proof norms may rule out
-  std::int32_t sum_bits = 0;
+  std::int32_t top_exponent = 0;  // of the rule whose proof a vector's norm may rule out
+  std::int32_t sum_bits = 0;      // of the same rule
 };
 
 struct PartsTasks {
@@ -34,7 +34,8 @@ struct PartsTasks {
 };
 
 inline constexpr std::int64_t parts_threads = 256;
-// Elements of a part: along k a warp has a part, across k a thread block has a part of a panel of 128 bytes.
+// Elements of a vector in a part. Along k a warp reads a part of one vector; across k a thread block reads a
+// part of a panel, of as many adjacent vectors as 128 bytes hold elements.
 inline constexpr std::int64_t part_along_k = 4096;
 inline constexpr std::int64_t part_across = 1024;
 inline constexpr std::int64_t parts_panel_bytes = 128;

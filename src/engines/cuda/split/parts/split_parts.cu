@@ -1,6 +1,8 @@
 // Splits of vectors that no thread block or cluster holds, part by part, once their ranges are known. The
-// parts that were read last are split first, while they are in L2: from the operand's end on if ranges alone
-// were found, from its beginning on if norms were found after them, from the end on.
+// parts that the kernels before it (range_parts.cu) read last are split first, because they are still in L2.
+// The kernel that finds ranges reads from the operand's beginning to its end, so after it the last part is
+// split first. The kernel that finds norms, which follows where norms are wanted, reads from the end to the
+// beginning, so after it the first part is split first.
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/split/elements/row_elements.cuh"
@@ -13,17 +15,18 @@ namespace {
 // Scaling of a vector whose range is known. Several threads compute it; `stores` is true for the thread that
 // stores the scale.
 __device__ Scaling known_scaling(const SplitTask& task, ElementKind kind, std::int64_t vector, bool stores) {
-  VectorRange& known = range_of(task, vector);
-  VectorRange range = known;
+  VectorRange& stored_range = range_of(task, vector);
+  VectorRange range = stored_range;
   const SplitRule rule = rule_of(task);
   scale_range(task, rule, vector, range);
-  if (stores) known.scale = range.scale;
+  if (stores) stored_range.scale = range.scale;
   Scaling scaling = scaling_of(kind, range, rule, task.largest_bound);
   scaling.left_out = task.found_norms.ruled_out != nullptr && *task.found_norms.ruled_out != 0;
   return scaling;
 }
 
-// Writes elements. Those that are written one by one are read again, so that registers need not hold them.
+// Writes the slices of elements p, p + 1, ..., which are in x. Where they are written one by one, each is
+// read again from memory, because a loop over x that is not unrolled could not keep x in registers.
 template <ElementKind kind, class Source>
 __device__ void write_elements(const VectorWriter<kind>& writer, const Source* source, std::int64_t p,
                                std::int64_t length, const Source (&x)[elements_at_once]) {
@@ -33,10 +36,11 @@ __device__ void write_elements(const VectorWriter<kind>& writer, const Source* s
     writer.write_element(p + i < length ? source[p + i] : Source(0), p + i);
 }
 
-// Splits a part of a contiguous vector.
+// Splits a part of a vector whose elements are contiguous; `block` counts the thread blocks of the task.
 template <class Source, ElementKind kind>
 __device__ void split_part_of_row(const SplitTask& task, std::int64_t block) {
   __shared__ Scaling scaling;
+  // A vector's stride is its padded length.
   const std::int64_t parts = (task.vector_stride + task.part_length - 1) / task.part_length;
   const std::int64_t vector = block / parts;
   const std::int64_t begin = block % parts * task.part_length;
@@ -51,14 +55,15 @@ __device__ void split_part_of_row(const SplitTask& task, std::int64_t block) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0;
   Source x[elements_at_once];
   load_elements(source, p, task.length, aligned, x);
-  if (threadIdx.x == 0) scaling = known_scaling(task, kind, vector, begin == 0);
+  const bool stores_scale = begin == 0;
+  if (threadIdx.x == 0) scaling = known_scaling(task, kind, vector, stores_scale);
   __syncthreads();
   if (scaling.left_out) return;
   const VectorWriter<kind> writer(task, scaling, vector);
 #pragma unroll 1
   while (p < end) {
     Source next[elements_at_once];
-    load_elements(source, p + step, p + step < end ? task.length : 0, aligned, next);
+    load_elements(source, p + step, p + step < end ? task.length : 0, aligned, next);  // zeros after the part
     write_elements(writer, source, p, task.length, x);
     p += step;
 #pragma unroll
@@ -66,7 +71,7 @@ __device__ void split_part_of_row(const SplitTask& task, std::int64_t block) {
   }
 }
 
-// Splits a part of a panel of adjacent vectors; neighboring thread blocks have neighboring panels.
+// Splits a part of a panel (panels.cuh); neighboring thread blocks have neighboring panels.
 template <class Source, ElementKind kind>
 __device__ void split_part_of_panel(const SplitTask& task, std::int64_t block) {
   using Shape = Panel<Source>;
@@ -74,32 +79,35 @@ __device__ void split_part_of_panel(const SplitTask& task, std::int64_t block) {
   __shared__ Scaling scalings[Shape::width];
   const std::int64_t panels = task.padded_vectors / Shape::width;
   const std::int64_t begin = block / panels * task.part_length;
-  const PanelPart part{static_cast<int>(block % panels) * Shape::width, static_cast<int>(begin),
-                       static_cast<int>(min(task.part_length, task.vector_stride - begin))};
+  const PanelPart part{.first_vector = static_cast<int>(block % panels) * Shape::width,
+                       .first_element = static_cast<int>(begin),
+                       .length = static_cast<int>(min(task.part_length, task.vector_stride - begin))};
   auto* shared = reinterpret_cast<Source*>(memory);
   start_loading<Shape>(task, part, shared);
   const int vector = part.first_vector + static_cast<int>(threadIdx.x);
+  const bool stores_scale = begin == 0;
   if (threadIdx.x < Shape::width && vector < task.vectors)
-    scalings[threadIdx.x] = known_scaling(task, kind, vector, begin == 0);
+    scalings[threadIdx.x] = known_scaling(task, kind, vector, stores_scale);
   await_copies();
   __syncthreads();
   write_part<Shape, kind>(task, part, shared, scalings);
 }
 
-// Splits all parts in a loop: if few calls are expected to select the candidate, there are fewer thread
-// blocks than parts.
+// Splits part after part: a launch has fewer thread blocks than parts if few calls are expected to select the
+// candidate (SplitTraversal::max_launched).
 template <class Source, ElementKind kind>
 __device__ void split_parts(const SplitTasks& tasks) {
   if (!begin_split(tasks)) return;
   const std::int64_t parts = tasks.task[0].blocks + tasks.task[1].blocks;
 #pragma unroll 1
   for (std::int64_t i = blockIdx.x; i < parts; i += gridDim.x) {
-    std::int64_t part = tasks.task[0].found_norms.ruled_out != nullptr ? i : parts - 1 - i;
-    const SplitTask& task = task_of_block(tasks, part);
+    const bool norms_were_found = tasks.task[0].found_norms.ruled_out != nullptr;
+    std::int64_t block = norms_were_found ? i : parts - 1 - i;  // the parts that were read last come first
+    const SplitTask& task = enter_task(tasks, block);
     if (task.matrix.column_stride == 1) {
-      split_part_of_row<Source, kind>(task, part);
+      split_part_of_row<Source, kind>(task, block);
     } else {
-      split_part_of_panel<Source, kind>(task, part);
+      split_part_of_panel<Source, kind>(task, block);
     }
     __syncthreads();
   }

@@ -12,8 +12,8 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Finds the ranges that are not known yet, those of both operands in one launch if they have equally many
-// items.
+// Finds the ranges that are not known yet: those of both operands in one launch, if the operands have equally
+// many items.
 void find_unknown_ranges(const Queue& queue, std::span<const DeviceSplit> splits) {
   const auto side_to_read = [](const DeviceSplit& split) {
     return split.ranges_known ? no_side(split.side.items) : split.side;
@@ -42,16 +42,17 @@ PackTask task_of(const DeviceSplit& split, const DeviceCondition& condition, std
           .item_bytes = static_cast<std::int64_t>(slices.slice_bytes()),
           .weights = slices.tile_weights,
           .failures = slices.tile_failures,
-          .panels = slices.panels(),
+          .panels = slices.tile_panels(),
           .tiles = slices.tiles_of_vector(),
           .segments = rule.slices,
           .tile_vectors = rule.tile_vectors,
-          .depth = rule.tile_depth,
-          .depth_limit = rule.depth_limit,
+          .tile_depth = rule.tile_depth,
+          .mean_depth_limit = rule.mean_depth_limit,
           .condition = condition,
           .served_items = served_items};
 }
 
+// Makes the task one of the items that come `items` later.
 void advance(PackTask& task, std::int64_t items) {
   task.item += items;
   task.ranges += items * task.item_ranges;
@@ -61,6 +62,7 @@ void advance(PackTask& task, std::int64_t items) {
   if (task.condition.selection != nullptr) task.condition.selection += items;
 }
 
+// Splits one operand. `served_items`: batch items of the call.
 void pack(const Queue& queue, const DeviceSplit& split, const DeviceCondition& condition,
           std::int64_t served_items) {
   static const KernelName kernel{"pack_tiles", "pack_tiles", waits_for_grid_dependency};
@@ -71,16 +73,19 @@ void pack(const Queue& queue, const DeviceSplit& split, const DeviceCondition& c
   PackTask task = task_of(split, condition, items == 1 ? served_items : 1);
   clear(queue, task.failures, static_cast<std::size_t>(items * task.panels) * sizeof(std::int32_t));
   const std::int64_t blocks = task.vector_groups * divide_up(task.vector_stride, pack_length);
-  for_each_launch(items, [&](std::int64_t, std::int64_t number) {
-    launch(kernel, {blocks, number}, pack_threads, 0, queue, task);
-    advance(task, number);
+  for_each_launch(items, [&](std::int64_t, std::int64_t launched_items) {
+    launch(kernel, {blocks, launched_items}, pack_threads, 0, queue, task);
+    advance(task, launched_items);
   });
 }
 
-CountedPanels counted(const Slices& slices, bool shared) {
+// Panels of one operand; `shared`: all items have the same slices.
+CountedPanels counted_panels(const Slices& slices, bool shared) {
   if (slices.data == nullptr) return {};
-  return {slices.tile_failures, shared ? 0 : slices.panels(), divide_up(slices.vectors, slices.tile_vectors),
-          slices.tiles_of_vector()};
+  return {.failures = slices.tile_failures,
+          .item_panels = shared ? 0 : slices.tile_panels(),
+          .panels = divide_up(slices.vectors, slices.tile_vectors),
+          .tiles = slices.tiles_of_vector()};
 }
 
 }  // namespace
@@ -94,12 +99,15 @@ void pack_tiles(const Queue& queue, std::span<const DeviceSplit> splits, const D
 
 void count_tiles(const Queue& queue, const DeviceTileCount& count, DeviceReport* report) {
   static const KernelName kernel{"pack_tiles", "count_tiles", waits_for_grid_dependency};
-  CountTask task{counted(count.a, count.shares_a), counted(count.b, count.shares_b), count.condition, report};
-  for_each_launch(count.items, [&](std::int64_t, std::int64_t number) {
-    launch(kernel, {1, number}, count_threads, 0, queue, task);
-    task.a.failures += task.a.failures == nullptr ? 0 : number * task.a.item_panels;
-    task.b.failures += task.b.failures == nullptr ? 0 : number * task.b.item_panels;
-    if (task.condition.selection != nullptr) task.condition.selection += number;
+  CountTask task{.a = counted_panels(count.a, count.shares_a),
+                 .b = counted_panels(count.b, count.shares_b),
+                 .condition = count.condition,
+                 .report = report};
+  for_each_launch(count.items, [&](std::int64_t, std::int64_t items) {
+    launch(kernel, {1, items}, count_threads, 0, queue, task);
+    task.a.failures += task.a.failures == nullptr ? 0 : items * task.a.item_panels;
+    task.b.failures += task.b.failures == nullptr ? 0 : items * task.b.item_panels;
+    if (task.condition.selection != nullptr) task.condition.selection += items;
   });
 }
 

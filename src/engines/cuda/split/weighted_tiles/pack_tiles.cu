@@ -1,5 +1,5 @@
-// Split into int8 segments with exponents per tile (docs/schemes/mixpert.md, sections 1 and 2), of operands
-// in any layout whose ranges are known. A thread block reads 32 vectors x 256 inner indices once into shared
+// Split into int8 segments with exponents per tile (docs/schemes/mixpert.md, sections 1 and 2), for operands
+// in any layout whose ranges are known. A thread block reads 256 inner indices of 32 vectors once into shared
 // memory, finds the exponents of the tiles, and writes all segments, four inner indices of a vector at a
 // time.
 #include "arith/tile_arithmetic.hpp"
@@ -13,25 +13,30 @@ namespace kintsugi::core::cuda {
 namespace {
 
 constexpr int warps = pack_threads / 32;
-constexpr int warp_length = 32;  // inner indices of a warp, those of the shallowest tile
+constexpr int warp_length = 32;  // inner indices of a warp: as many as the shallowest tile has
 static_assert(warps * warp_length == pack_length);
-constexpr int max_panels = pack_vectors / 8;
+constexpr int max_panels = pack_vectors / 8;  // a panel has at least 8 vectors
 
 // In one access a warp reads four of its 32 vectors: eight lanes share a vector's 32 inner indices.
 constexpr int vectors_at_once = 4;
 constexpr int indices_of_lane = 4;
 
 struct PackStorage {
-  float element[pack_vectors][pack_length + 1];  // padded: accesses along either side have no bank conflicts
-  // Largest exponent, sum of exponents and number of elements over a warp's 32 inner indices, by panel.
+  // A vector has one element of padding, so that accesses along vectors and across them have no bank
+  // conflicts.
+  float element[pack_vectors][pack_length + 1];
+  // Largest exponent, sum of exponents and number of non-zero elements, for each warp's inner indices and
+  // each panel.
   std::int32_t largest[warps][max_panels];
   std::int32_t sum[warps][max_panels];
   std::int32_t elements[warps][max_panels];
   std::int32_t panel_exponent[max_panels];
-  std::int32_t exponent[warps][max_panels];  // of tiles; TileExponent::none: the segments are zero
+  // Exponent of the tile that the warp's inner indices belong to. TileExponent::none: its segments are zero.
+  std::int32_t exponent[warps][max_panels];
 };
 
-// Part of an operand that a thread block splits.
+// Part of an operand that a thread block splits: pack_length inner indices from `begin` on of pack_vectors
+// vectors.
 struct PackPart {
   std::int64_t first_vector;
   std::int64_t begin;
@@ -41,14 +46,14 @@ struct PackPart {
 __device__ bool is_unneeded(const PackTask& task) {
   if (task.condition.selection == nullptr) return false;
   if (task.served_items == 1) return !holds(task.condition, item_of_block());
-  bool selected = false;
+  bool is_selected = false;
   for (std::int64_t item = threadIdx.x; item < task.served_items; item += blockDim.x)
-    selected = selected || holds(task.condition, item);
-  return __syncthreads_or(selected ? 1 : 0) == 0;
+    is_selected = is_selected || holds(task.condition, item);
+  return __syncthreads_or(is_selected ? 1 : 0) == 0;
 }
 
-// Loads the part, zeros beyond the operand and for NaN and infinities; neighboring threads read along the
-// smaller stride.
+// Loads the part; elements beyond the operand, NaN and infinities become zero. Neighboring threads read along
+// the smaller stride.
 __device__ void load_part(const PackTask& task, const PackPart& part, PackStorage& storage) {
   const DeviceMatrix& matrix = task.matrix;
   const float* start = matrix_start<float>(matrix, task.item + item_of_block());
@@ -67,8 +72,8 @@ __device__ void load_part(const PackTask& task, const PackPart& part, PackStorag
   }
 }
 
-// Finds the exponents of the panels, and stores the scales of their vectors if the part has their first
-// elements. The first warp calls it.
+// Finds the exponents of the part's panels; the part that has their first elements stores the scales of their
+// vectors too. The first warp calls it, with a lane for each vector.
 __device__ void find_panel_exponents(const PackTask& task, const PackPart& part, PackStorage& storage) {
   constexpr int none = std::numeric_limits<std::int32_t>::min();
   const auto v = static_cast<int>(threadIdx.x);
@@ -76,16 +81,16 @@ __device__ void find_panel_exponents(const PackTask& task, const PackPart& part,
   VectorRange* range = task.ranges + item_of_block() * task.item_ranges + part.first_vector + v;
   int exponent = inside && (range->flags & VectorRange::all_zero) == 0 ? range->raised : none;
 #pragma unroll
-  for (int lane = 1; lane < 16; lane *= 2) {
-    const int other = __shfl_xor_sync(~0U, exponent, lane);
-    if (lane < task.tile_vectors) exponent = max(exponent, other);
+  for (int distance = 1; distance < 16; distance *= 2) {
+    const int other = __shfl_xor_sync(~0U, exponent, distance);
+    if (distance < task.tile_vectors) exponent = max(exponent, other);
   }
   if (exponent == none) exponent = 0;
   if (v % task.tile_vectors == 0) storage.panel_exponent[v / task.tile_vectors] = exponent;
   if (inside && part.begin == 0) range->scale = -exponent;
 }
 
-// Finds the warp's contribution to the depths of the tiles (TileDepth), panel by panel.
+// Finds the warp's contribution to the depths of the tiles (TileExponentSum), panel by panel.
 __device__ void find_depths(const PackTask& task, PackStorage& storage) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -119,20 +124,23 @@ __device__ void find_depths(const PackTask& task, PackStorage& storage) {
   }
 }
 
-// Finds the exponent and the weight of tile `number` of a panel, and tests Eq. 9. Each tile has one thread.
-__device__ void finish_tile(const PackTask& task, const PackPart& part, PackStorage& storage, int number,
+// Finds the exponent and the weight of one tile, and tests Eq. 9, by one thread. tile_index and panel count
+// from the part's first tile and panel. A tile that fails Eq. 9 gets the weight -0, by which products tell it
+// from an empty one.
+__device__ void finish_tile(const PackTask& task, const PackPart& part, PackStorage& storage, int tile_index,
                             int panel) {
-  const int tile_warps = task.depth / warp_length;
-  TileDepth depth;
-  for (int w = number * tile_warps; w < (number + 1) * tile_warps; ++w) {
+  const int tile_warps = task.tile_depth / warp_length;
+  TileExponentSum depth;
+  for (int w = tile_index * tile_warps; w < (tile_index + 1) * tile_warps; ++w) {
     depth.largest = max(depth.largest, storage.largest[w][panel]);
     depth.sum += storage.sum[w][panel];
     depth.elements += storage.elements[w][panel];
   }
-  const bool fails = depth.elements > 0 && depth.exceeds(task.depth_limit);
+  const bool fails = depth.elements > 0 && depth.exceeds(task.mean_depth_limit);
   const int exponent = depth.elements == 0 || fails ? TileExponent::none : depth.largest;
-  for (int w = number * tile_warps; w < (number + 1) * tile_warps; ++w) storage.exponent[w][panel] = exponent;
-  const std::int64_t tile = part.begin / task.depth + number;
+  for (int w = tile_index * tile_warps; w < (tile_index + 1) * tile_warps; ++w)
+    storage.exponent[w][panel] = exponent;
+  const std::int64_t tile = part.begin / task.tile_depth + tile_index;
   if (tile >= task.tiles) return;
   const std::int64_t panel_index = part.first_vector / task.tile_vectors + panel;
   const float weight =
@@ -141,15 +149,16 @@ __device__ void finish_tile(const PackTask& task, const PackPart& part, PackStor
   if (fails) atomicAdd(task.failures + item_of_block() * task.panels + panel_index, 1);
 }
 
-// |x| 2^shift, rounded to nearest, ties to even, as tile_integer() gives it. Both factors are normal powers
-// of two, so only the conversion rounds; a subnormal product is rounded before, but is converted to 0 anyway.
+// |x| 2^shift, rounded to nearest, ties to even, as tile_integer() gives it. 2^shift is multiplied in two
+// factors that are normal numbers, so only the conversion rounds. (A subnormal product is rounded before, but
+// is converted to 0 anyway.)
 __device__ std::uint32_t scaled_integer(float x, int shift) {
   const int first = min(shift, 127);
   const float scaled = fabsf(x) * __int_as_float((first + 127) << 23);
   return __float2uint_rn(scaled * __int_as_float((shift - first + 127) << 23));
 }
 
-// Writes the segments of the warp's inner indices.
+// Writes the segments of the warp's inner indices, of all vectors of the part.
 __device__ void write_segments(const PackTask& task, const PackPart& part, const PackStorage& storage) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -184,7 +193,7 @@ __device__ void write_segments(const PackTask& task, const PackPart& part, const
   }
 }
 
-// Adds one item's tiles of an operand. All threads of the thread block call it together.
+// Adds one item's tiles of an operand to the counts. All threads of the thread block call it together.
 __device__ void add_panels(const CountedPanels& counted, TileCounts& counts) {
   if (counted.failures == nullptr) return;
   const std::int32_t* failures = counted.failures + item_of_block() * counted.item_panels;
@@ -210,7 +219,7 @@ extern "C" __global__ void __launch_bounds__(pack_threads) pack_tiles(const __gr
   __syncthreads();
   const int panels = pack_vectors / task.tile_vectors;
   const auto thread = static_cast<int>(threadIdx.x);
-  if (thread < panels * (pack_length / task.depth))
+  if (thread < panels * (pack_length / task.tile_depth))
     finish_tile(task, part, storage, thread / panels, thread % panels);
   __syncthreads();
   write_segments(task, part, storage);

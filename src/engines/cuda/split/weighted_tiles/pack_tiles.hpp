@@ -7,10 +7,11 @@
 
 namespace kintsugi::core::cuda {
 
-// DeviceEngine::split() for such rules: finds ranges where they are not known, then reads each operand once.
+// Does what DeviceEngine::split() does, for rules of SplitKind::tiles: finds ranges that are not known, then
+// reads each operand once.
 void pack_tiles(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceCondition& condition);
 
-// DeviceEngine::count_tiles().
+// Does what DeviceEngine::count_tiles() does.
 void count_tiles(const Queue& queue, const DeviceTileCount& count, DeviceReport* report);
 
 }  // namespace kintsugi::core::cuda

@@ -1,0 +1,22 @@
+// Native FP32 products of small matrices, whose inner indices are divided among the thread blocks of a cluster.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/view.hpp"
+#include "engines/cuda/gemm/simt/simt_tiles.hpp"
+
+namespace kintsugi::core::cuda {
+
+inline constexpr std::size_t simt_split_tile = 1;  // index of the tiles in simt_tiles_f32
+inline constexpr int simt_split_blocks = 7;        // most thread blocks of a cluster; 8 leave SMs idle (H100)
+
+// Inner indices of each of `blocks` thread blocks, except for the last one: whole steps, since single inner
+// indices take several times as long.
+constexpr std::int64_t split_length(std::int64_t k, std::int64_t blocks) {
+  return round_up(divide_up(k, blocks),
+                  std::int64_t{simt_depth<float>(simt_tiles_f32[simt_split_tile].side)});
+}
+
+}  // namespace kintsugi::core::cuda
