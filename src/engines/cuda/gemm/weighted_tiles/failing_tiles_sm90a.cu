@@ -15,7 +15,7 @@ constexpr int warps = failing_threads / 32;
 constexpr int panels_of_side = 8;  // of a thread block's rows, and of its columns
 static_assert(failing_rows == panels_of_side * weighted_tile_rows);
 static_assert(failing_columns == panels_of_side * weighted_tile_columns);
-static_assert(warps == panels_of_side);
+static_assert(warps == panels_of_side + 1);
 
 // Panels of the thread block that fail, one bit each.
 struct PanelMasks {
@@ -143,16 +143,20 @@ __device__ void read_elements(const FailingSide& side, int v, std::int64_t piece
   }
 }
 
-__device__ Fp16Vector decode(const FailingSide& side, const int* scales, int v, std::int64_t piece) {
-  float elements[half_elements];
-  read_elements(side, v, piece, elements);
-  return Fp16Vector(elements, -scales[v]);
-}
+// 32 inner indices of a tile that fails.
+struct Piece {
+  static constexpr std::int64_t none = -1;  // begin behind the last piece
 
-// Decodes the panels that the products of a tile need, one at a time by each warp: all panels of rows if one
-// of columns fails, else those that fail, and panels of columns likewise.
-__device__ void decode_piece(const FailingSide& a, const FailingSide& b, const PanelMasks& masks,
-                             std::int64_t piece, FailingStorage& storage) {
+  std::int64_t begin = none;
+  PanelMasks masks;
+  unsigned panels_of_warp;  // that the warp decodes: panels of rows, then of columns
+
+  __device__ bool exists() const { return begin != none; }
+};
+
+// Panels that the products of a tile need, divided among the warps: all panels of rows if one of columns
+// fails, else those that fail, and panels of columns likewise. If one panel fails, each warp has one.
+__device__ unsigned find_panels_of_warp(const PanelMasks& masks) {
   constexpr unsigned all_panels = (1U << panels_of_side) - 1;
   const auto lane = static_cast<int>(threadIdx.x) % 32;
   const auto warp = static_cast<int>(threadIdx.x) / 32;
@@ -160,73 +164,142 @@ __device__ void decode_piece(const FailingSide& a, const FailingSide& b, const P
   const unsigned columns = masks.rows != 0 ? all_panels : masks.columns;
   const unsigned needed = rows | columns << panels_of_side;
   const int rank = __popc(needed & ((1U << lane) - 1));
-  const bool is_own = (needed >> lane & 1U) != 0 && rank % warps == warp;
-#pragma unroll 1
-  for (unsigned own = __ballot_sync(~0U, is_own ? 1 : 0); own != 0; own &= own - 1) {
-    const int panel = __ffs(static_cast<int>(own)) - 1;
-    if (panel < panels_of_side) {
-      const int v = panel * weighted_tile_rows + lane / 4;
-      store_rows_of_panel(storage.rows, panel, decode(a, storage.row_scales, v, piece),
-                          decode(a, storage.row_scales, v + 8, piece));
-    } else {
-      const int v = (panel - panels_of_side) * weighted_tile_columns + lane / 4;
-      store_columns_of_panel(storage.columns, panel - panels_of_side,
-                             decode(b, storage.column_scales, v, piece));
+  return __ballot_sync(~0U, (needed >> lane & 1U) != 0 && rank % warps == warp ? 1 : 0);
+}
+
+// Iterates over the pieces of the tiles that find_failing_tiles() has found, in ascending order of k.
+class FailingPieces {
+ public:
+  __device__ FailingPieces(const FailingStorage& storage, std::int64_t first_tile, int depth, std::int64_t k)
+      : storage_(storage), first_tile_(first_tile), depth_(depth), k_(k), left_(storage.failing_tiles[0]) {}
+
+  // Returns the next piece, or one that does not exist; then it is not called again.
+  __device__ Piece next() {
+    begin_ += half_piece;
+    if (begin_ >= end_) begin_tile();
+    return {begin_, masks_, panels_of_warp_};
+  }
+
+ private:
+  __device__ void begin_tile() {
+    while (left_ == 0) {
+      if (++word_ == warps) {
+        begin_ = Piece::none;
+        return;
+      }
+      left_ = storage_.failing_tiles[word_];
     }
+    const int tile = word_ * 32 + __ffs(static_cast<int>(left_)) - 1;
+    left_ &= left_ - 1;
+    masks_ = storage_.panels[tile];
+    panels_of_warp_ = find_panels_of_warp(masks_);
+    begin_ = (first_tile_ + tile) * depth_;
+    end_ = min(begin_ + depth_, k_);
+  }
+
+  const FailingStorage& storage_;
+  std::int64_t first_tile_;
+  int depth_;
+  std::int64_t k_;
+  int word_ = 0;
+  unsigned left_;  // tiles of the word that are still to come
+  PanelMasks masks_{};
+  unsigned panels_of_warp_ = 0;
+  std::int64_t begin_ = 0;
+  std::int64_t end_ = 0;
+};
+
+// A thread's elements of one panel: of two rows, or of one column.
+struct PanelElements {
+  float low[half_elements];
+  float high[half_elements];
+};
+
+// Number of the first panel of a mask; negative if it has none.
+__device__ int first_panel(unsigned panels) { return __ffs(static_cast<int>(panels)) - 1; }
+
+__device__ void read_panel(const FailingSide& a, const FailingSide& b, int panel, std::int64_t piece,
+                           PanelElements& elements) {
+  const auto lane = static_cast<int>(threadIdx.x) % 32;
+  if (panel < panels_of_side) {
+    const int v = panel * weighted_tile_rows + lane / 4;
+    read_elements(a, v, piece, elements.low);
+    read_elements(a, v + 8, piece, elements.high);
+  } else {
+    read_elements(b, (panel - panels_of_side) * weighted_tile_columns + lane / 4, piece, elements.low);
   }
 }
 
-__device__ void add_to_sums(float (&sums)[4][32], const Fp16Rows& rows, const Fp16Columns& columns) {
+__device__ void decode_panel(const PanelElements& elements, int panel, FailingStorage& storage) {
+  const auto lane = static_cast<int>(threadIdx.x) % 32;
+  if (panel < panels_of_side) {
+    const int* scales = storage.row_scales + panel * weighted_tile_rows + lane / 4;
+    store_rows_of_panel(storage.rows, panel, Fp16Vector(elements.low, -scales[0]),
+                        Fp16Vector(elements.high, -scales[8]));
+  } else {
+    const int* scales = storage.column_scales + (panel - panels_of_side) * weighted_tile_columns + lane / 4;
+    store_columns_of_panel(storage.columns, panel - panels_of_side, Fp16Vector(elements.low, -scales[0]));
+  }
+}
+
+__device__ void add_to_sums(float (&sums)[4][32], const FailingStorage& storage, int row_panel,
+                            const Fp16Columns& columns) {
   const auto lane = static_cast<int>(threadIdx.x) % 32;
   float lane_sums[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i) lane_sums[i] = sums[i][lane];
-  add_half_piece(lane_sums, rows, columns);
+  add_half_piece(lane_sums, storage.rows, row_panel, columns);
 #pragma unroll
   for (int i = 0; i < 4; ++i) sums[i][lane] = lane_sums[i];
 }
 
-// Multiplies a piece. Every warp has one panel of columns for the failing panels of rows, and one panel of
-// rows for the failing panels of columns, so that a single failing panel occupies all warps.
+// Multiplies a piece. A warp has one panel of columns for the failing panels of rows, and one panel of rows
+// for the failing panels of columns, so that a single failing panel occupies all warps but the last one,
+// which only decodes.
 __device__ void multiply_piece(const PanelMasks& masks, FailingStorage& storage) {
   const auto warp = static_cast<int>(threadIdx.x) / 32;
+  if (warp == panels_of_side) return;
   if (masks.rows != 0) {
     const Fp16Columns columns(storage.columns, warp);
 #pragma unroll 1
-    for (unsigned left = masks.rows; left != 0; left &= left - 1) {
-      const int panel = __ffs(static_cast<int>(left)) - 1;
-      add_to_sums(storage.sums[panel][warp], Fp16Rows(storage.rows, panel), columns);
-    }
+    for (unsigned left = masks.rows; left != 0; left &= left - 1)
+      add_to_sums(storage.sums[first_panel(left)][warp], storage, first_panel(left), columns);
   }
-  if (masks.columns != 0 && (masks.rows >> warp & 1U) == 0) {
-    const Fp16Rows rows(storage.rows, warp);
+  if ((masks.rows >> warp & 1U) != 0) return;
 #pragma unroll 1
-    for (unsigned left = masks.columns; left != 0; left &= left - 1) {
-      const int panel = __ffs(static_cast<int>(left)) - 1;
-      add_to_sums(storage.sums[warp][panel], rows, Fp16Columns(storage.columns, panel));
-    }
+  for (unsigned left = masks.columns; left != 0; left &= left - 1) {
+    const Fp16Columns columns(storage.columns, first_panel(left));
+    add_to_sums(storage.sums[warp][first_panel(left)], storage, warp, columns);
   }
 }
 
-// Multiplies all failing tiles that find_failing_tiles() has found, in ascending order of k.
-__device__ void multiply_tiles(const FailingSide& a, const FailingSide& b, std::int64_t first, int depth,
+// Multiplies all failing tiles that find_failing_tiles() has found. A warp reads the elements of its first
+// panel of the next piece while it multiplies.
+__device__ void multiply_tiles(const FailingSide& a, const FailingSide& b, std::int64_t first_tile, int depth,
                                FailingStorage& storage) {
+  FailingPieces pieces(storage, first_tile, depth, a.elements.columns);
+  Piece piece = pieces.next();
+  PanelElements elements;
+  const auto read_first = [&](const Piece& of) {
+    if (of.exists() && of.panels_of_warp != 0)
+      read_panel(a, b, first_panel(of.panels_of_warp), of.begin, elements);
+  };
+  read_first(piece);
 #pragma unroll 1
-  for (int word = 0; word < warps; ++word) {
+  while (piece.exists()) {
+    unsigned left = piece.panels_of_warp;
+    if (left != 0) decode_panel(elements, first_panel(left), storage);
 #pragma unroll 1
-    for (std::uint32_t left = storage.failing_tiles[word]; left != 0; left &= left - 1) {
-      const int tile = word * 32 + __ffs(static_cast<int>(left)) - 1;
-      const PanelMasks masks = storage.panels[tile];
-      const std::int64_t begin = (first + tile) * depth;
-      const std::int64_t end = min(begin + depth, a.elements.columns);
-#pragma unroll 1
-      for (std::int64_t piece = begin; piece < end; piece += half_piece) {
-        decode_piece(a, b, masks, piece, storage);
-        __syncthreads();
-        multiply_piece(masks, storage);
-        __syncthreads();
-      }
+    for (left &= left - 1; left != 0; left &= left - 1) {
+      read_panel(a, b, first_panel(left), piece.begin, elements);
+      decode_panel(elements, first_panel(left), storage);
     }
+    const Piece next = pieces.next();
+    __syncthreads();
+    read_first(next);
+    multiply_piece(piece.masks, storage);
+    __syncthreads();
+    piece = next;
   }
 }
 
@@ -236,7 +309,7 @@ __device__ void store_failing_sums(const WeightedTileParams& params, const Faili
                                    const FailingStorage& storage) {
   const auto warp = static_cast<int>(threadIdx.x) / 32;
   const auto lane = static_cast<int>(threadIdx.x) % 32;
-  if (warp * weighted_tile_rows >= a.count) return;
+  if (warp == panels_of_side || warp * weighted_tile_rows >= a.count) return;
   const FailingSums target(params, item_of_block());
   for (int panel = 0; panel * weighted_tile_columns < b.count; ++panel) {
     if ((a.failing_panels >> warp & 1U) == 0 && (b.failing_panels >> panel & 1U) == 0) continue;

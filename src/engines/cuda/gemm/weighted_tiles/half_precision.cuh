@@ -145,24 +145,6 @@ __device__ void store_columns_of_panel(Fp16ColumnPiece<Panels>& piece, int panel
   if (lane % 4 == 0) piece.weights[panel][lane / 4] = column.weight;
 }
 
-// A thread's registers of A, of 16 rows in a piece, and the weights of its two rows.
-struct Fp16Rows {
-  uint4 digits[half_digits][2];
-  float weights[2];
-
-  template <int Panels>
-  __device__ Fp16Rows(const Fp16RowPiece<Panels>& piece, int panel) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll
-    for (int s = 0; s < half_digits; ++s) {
-#pragma unroll
-      for (int step = 0; step < 2; ++step) digits[s][step] = piece.digits[s][panel][step][lane];
-    }
-#pragma unroll
-    for (int r = 0; r < 2; ++r) weights[r] = piece.weights[panel][lane / 4 + 8 * r];
-  }
-};
-
 // A thread's registers of B, of 8 columns in a piece, and the weights of the two columns of its sums.
 struct Fp16Columns {
   uint4 digits[half_digits];
@@ -182,28 +164,34 @@ __device__ inline void mma_fp16(float (&sums)[4], const uint4& a, std::uint32_t 
   mma_fp16(sums, {a.x, a.y, a.z, a.w}, {b_low, b_high});
 }
 
-// Adds one piece to a thread's sums of 16 rows and 8 columns, which lie FailingSums::offset() apart. The
-// products of digits s and w - s, for all s, have one sum; these sums are added with w descending, as
-// half_value() (arith/tile_arithmetic.hpp) adds them. Successive instructions have different sums, so that
-// none waits for the one before.
-__device__ inline void add_half_piece(float (&sums)[4], const Fp16Rows& rows, const Fp16Columns& columns) {
+// Adds one piece to a thread's sums of 16 rows and 8 columns, which are those of FailingSums. The products of
+// digits s and w - s, for all s, have one sum; these sums are added with w descending, as half_value()
+// (arith/tile_arithmetic.hpp) adds them. Successive instructions have different sums, so that none waits for
+// the one before.
+template <int Panels>
+__device__ void add_half_piece(float (&sums)[4], const Fp16RowPiece<Panels>& rows, int panel,
+                               const Fp16Columns& columns) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
   float digit_sums[half_digits][4] = {};
 #pragma unroll
   for (int s = 0; s < half_digits; ++s) {
+    const uint4 first = rows.digits[s][panel][0][lane];
+    const uint4 second = rows.digits[s][panel][1][lane];
 #pragma unroll
     for (int t = 0; s + t < half_digits; ++t)
-      mma_fp16(digit_sums[s + t], rows.digits[s][0], columns.digits[t].x, columns.digits[t].y);
+      mma_fp16(digit_sums[s + t], first, columns.digits[t].x, columns.digits[t].y);
 #pragma unroll
     for (int t = 0; s + t < half_digits; ++t)
-      mma_fp16(digit_sums[s + t], rows.digits[s][1], columns.digits[t].z, columns.digits[t].w);
+      mma_fp16(digit_sums[s + t], second, columns.digits[t].z, columns.digits[t].w);
   }
+  const float weights[2]{rows.weights[panel][lane / 4], rows.weights[panel][lane / 4 + 8]};
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     float value = digit_sums[half_digits - 1][i];
 #pragma unroll
     for (int w = half_digits - 2; w >= 0; --w) value = __fmaf_rn(value, 0x1p-8F, digit_sums[w][i]);
     sums[i] = __fmaf_rn(__fmul_rn(value, units_of_digit_sums),
-                        __fmul_rn(rows.weights[i / 2], columns.weights[i % 2]), sums[i]);
+                        __fmul_rn(weights[i / 2], columns.weights[i % 2]), sums[i]);
   }
 }
 
