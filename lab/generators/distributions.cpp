@@ -49,6 +49,8 @@ constexpr Form forms[] = {
      "one half subnormal numbers"},
     {DistributionKind::outlier, "outlier", "E", 0, 2000, true,
      "uniform, one element of every row of A, column of B times 2^E"},
+    {DistributionKind::tile_outlier, "tile-outlier", "RATE", 0, 1, false,
+     "uniform, one element times 2^20 in this share of tiles of 16 x 32 (A) and 32 x 8 (B)"},
     {DistributionKind::zeros, "zeros", "RATE", 0, 1, false, "zeros at this rate among uniform"},
     {DistributionKind::special, "special", "RATE", 0, 1, false, "NaN, +-Inf, +-0 at this rate among uniform"},
     {DistributionKind::integer, "integer", "N", 0, 0x1p53, true, "integers on [-N, N]"},

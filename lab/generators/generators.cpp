@@ -95,6 +95,18 @@ double diagonal_exponent(std::int64_t l, std::int64_t n, double span, Side side)
   return side == Side::a ? exponent : -exponent;
 }
 
+// True if the element is the outlier of its tile; tiles are those of mixpert-1 ... mixpert-full.
+template <class T>
+bool is_tile_outlier(double rate, const Vector<T>& vector, std::int64_t l) {
+  constexpr std::int64_t depth = 32;
+  const std::int64_t vectors = vector.side == Side::a ? 16 : 8;
+  const auto tile = static_cast<std::uint64_t>(vector.index / vectors * 2 + (vector.side == Side::a ? 0 : 1));
+  const std::uint64_t bits = mix_bits(mix_bits(tile) + static_cast<std::uint64_t>(l / depth));
+  const auto position = static_cast<std::uint64_t>(vector.index % vectors * depth + l % depth);
+  const auto elements = static_cast<std::uint64_t>(vectors * depth);
+  return bits % elements == position && static_cast<double>(bits >> 11) * 0x1p-53 < rate;
+}
+
 // Returns a value of a distribution that depends only on the element's position.
 template <class T>
 T element(const Distribution& distribution, const Vector<T>& vector, std::int64_t l, Random& random) {
@@ -128,6 +140,8 @@ T element(const Distribution& distribution, const Vector<T>& vector, std::int64_
       return random.flip() ? subnormal<T>(random) : static_cast<T>(random.symmetric());
     case DistributionKind::outlier:
       return scaled<T>(random.symmetric(), l == 31 * vector.index % vector.length ? p : 0);
+    case DistributionKind::tile_outlier:
+      return scaled<T>(random.symmetric(), is_tile_outlier(p, vector, l) ? 20 : 0);
     case DistributionKind::zeros: return random.unit() < p ? T(0) : static_cast<T>(random.symmetric());
     case DistributionKind::special:
       return random.unit() < p ? special<T>(random) : static_cast<T>(random.symmetric());

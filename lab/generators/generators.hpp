@@ -34,6 +34,7 @@ enum class DistributionKind : std::uint8_t {
   subnormal,
   subnormal_mixed,
   outlier,
+  tile_outlier,
   zeros,
   special,
   integer,
@@ -76,6 +77,8 @@ struct Distribution {
 // subnormal             subnormal numbers of the type, non-zero, signs random
 // subnormal-mixed       one half subnormal, one half uniform
 // outlier:E             uniform; one element of every row of A and column of B times 2^E
+// tile-outlier:RATE     uniform; in tiles of 16 x 32 elements of A and of 32 x 8 of B, with probability
+//                       RATE, one element times 2^20 (MixPert's tiles)
 // zeros:RATE            zeros with probability RATE, else uniform
 // special:RATE          uniform, each element with probability RATE one of NaN, +Inf, -Inf, +0, -0
 // integer:N             integers on [-N, N], each equally likely

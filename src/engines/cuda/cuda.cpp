@@ -153,10 +153,11 @@ class CudaEngine final : public Engine, public DeviceEngine {
     return accumulator == Accumulator::h200 && has_multi_term_gemm(schedule, format, type);
   }
   std::size_t fused_scratch_bytes(const DeviceShape& shape) const override {
-    return shape.schedule.tiles.depth > 0 ? 0 : multi_term_scratch_bytes(shape);
+    return shape.schedule.tiles.depth > 0 ? weighted_tile_scratch_bytes(shape)
+                                          : multi_term_scratch_bytes(shape);
   }
   DeviceCounters fused_counters(const DeviceShape& shape, std::byte* scratch) const override {
-    return multi_term_counters(shape, scratch);
+    return shape.schedule.tiles.depth > 0 ? DeviceCounters{} : multi_term_counters(shape, scratch);
   }
   DeviceThresholds thresholds() const override {
     constexpr double max_time_ratio_if_scaled = 1 / 1.3;
@@ -280,7 +281,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
   }
   void multiply_fused(const Queue& queue, const DeviceFusedProduct& product,
                       std::byte* scratch) const override {
-    if (product.schedule->tiles.depth > 0) return weighted_tile_gemm(queue, product);
+    if (product.schedule->tiles.depth > 0) return weighted_tile_gemm(queue, product, scratch);
     cuda::multi_term_gemm(queue, product, scratch);
   }
   void count_tiles(const Queue& queue, const DeviceTileCount& count, DeviceReport* report) const override {

@@ -184,6 +184,19 @@ TEST_F(DeviceTiles, FailingTilesHaveTheReferencesBitsInSmallCases) {
   }
 }
 
+// More tiles along k than the kernel for failing tiles finds at a time, and several of its thread blocks.
+TEST_F(DeviceTiles, FailingTilesOfLongSumsHaveTheBitsOfTheEngineCpu) {
+  const GemmCase test{.m = 290, .n = 150, .k = 9100, .pad_a = 1, .scheme = scheme_of("mixpert-4", 32)};
+  const std::int64_t failing = expect_reference(
+      test, {},
+      [](GemmDataOf<float>& data) {
+        make_tiles_fail(data.a(), 16, 3);
+        make_tiles_fail(data.b().transposed(), 8, 4);
+      },
+      "cpu");
+  EXPECT_GT(failing, 0);
+}
+
 // Zeros, subnormal numbers, FLT_MAX, NaN and infinities among ordinary elements.
 TEST_F(DeviceTiles, SpecialElementsHaveTheReferencesBitsInSmallCases) {
   constexpr float values[] = {0,       -0.0F,    FLT_TRUE_MIN,  0x1p-130F, FLT_MIN,

@@ -63,7 +63,7 @@ const Int8Kernels int8_kernels{
 
 #define KINTSUGI_WEIGHTED_TILES(slices_a, slices_b, depth)                          \
   {                                                                                 \
-    WeightedTile{slices_a, slices_b}, depth, {                                      \
+    weighted_tile(slices_a, slices_b, depth), depth, {                              \
       "weighted_tiles_" #depth "_sm90a", "weighted_tiles_" #slices_a "_" #slices_b, \
           waits_for_grid_dependency                                                 \
     }                                                                               \

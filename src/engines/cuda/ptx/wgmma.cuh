@@ -105,8 +105,13 @@ __device__ void warpgroup_fence_operand(std::int32_t (&sums)[Count]) {
 #define KINTSUGI_NEW_INTEGERS_8(i) \
   "=r"(sums[i]), "=r"(sums[i + 1]), "=r"(sums[i + 2]), "=r"(sums[i + 3]), "=r"(sums[i + 4]), \
   "=r"(sums[i + 5]), "=r"(sums[i + 6]), "=r"(sums[i + 7])
+#define KINTSUGI_OPERANDS_OF_96 KINTSUGI_OPERANDS_OF_64 ", " KINTSUGI_OPERANDS_4 ", " KINTSUGI_OPERANDS_5
 #define KINTSUGI_NEW_INTEGERS_OF_64 KINTSUGI_NEW_INTEGERS_8(0), KINTSUGI_NEW_INTEGERS_8(8), KINTSUGI_NEW_INTEGERS_8(16), KINTSUGI_NEW_INTEGERS_8(24)
 #define KINTSUGI_INTEGERS_OF_64 KINTSUGI_INTEGERS_8(0), KINTSUGI_INTEGERS_8(8), KINTSUGI_INTEGERS_8(16), KINTSUGI_INTEGERS_8(24)
+#define KINTSUGI_NEW_INTEGERS_OF_96 KINTSUGI_NEW_INTEGERS_OF_64, KINTSUGI_NEW_INTEGERS_8(32), KINTSUGI_NEW_INTEGERS_8(40)
+#define KINTSUGI_INTEGERS_OF_96 KINTSUGI_INTEGERS_OF_64, KINTSUGI_INTEGERS_8(32), KINTSUGI_INTEGERS_8(40)
+#define KINTSUGI_NEW_INTEGERS_OF_128 KINTSUGI_NEW_INTEGERS_OF_96, KINTSUGI_NEW_INTEGERS_8(48), KINTSUGI_NEW_INTEGERS_8(56)
+#define KINTSUGI_INTEGERS_OF_128 KINTSUGI_INTEGERS_OF_96, KINTSUGI_INTEGERS_8(48), KINTSUGI_INTEGERS_8(56)
 #define KINTSUGI_INTEGERS_OF_192 KINTSUGI_INTEGERS_8(0), KINTSUGI_INTEGERS_8(8), KINTSUGI_INTEGERS_8(16), KINTSUGI_INTEGERS_8(24), KINTSUGI_INTEGERS_8(32), KINTSUGI_INTEGERS_8(40), KINTSUGI_INTEGERS_8(48), KINTSUGI_INTEGERS_8(56), KINTSUGI_INTEGERS_8(64), KINTSUGI_INTEGERS_8(72), KINTSUGI_INTEGERS_8(80), KINTSUGI_INTEGERS_8(88)
 #define KINTSUGI_INTEGERS_OF_256 KINTSUGI_INTEGERS_OF_192, KINTSUGI_INTEGERS_8(96), KINTSUGI_INTEGERS_8(104), KINTSUGI_INTEGERS_8(112), KINTSUGI_INTEGERS_8(120)
 // clang-format on
@@ -166,22 +171,26 @@ KINTSUGI_MULTIPLY(96, 192, "96", "97", "98")
 KINTSUGI_MULTIPLY(128, 256, "128", "129", "130")
 #undef KINTSUGI_MULTIPLY
 
-// Issue int8 products of 64 rows and 64 columns over 32 inner indices. wgmma_first() begins new sums: its
-// accumulators are outputs alone, so that the compiler need not keep earlier values in registers.
-// wgmma_next() adds to the sums.
-__device__ inline void wgmma_first(std::int32_t (&sums)[32], MatrixDescriptor a, MatrixDescriptor b) {
-  asm volatile(
-      "{\n.reg .pred keep;\nsetp.ne.b32 keep, 0, 0;\nwgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8 "
-      "{" KINTSUGI_OPERANDS_OF_64 "}, %32, %33, keep;\n}"
-      : KINTSUGI_NEW_INTEGERS_OF_64
-      : "l"(a.bits()), "l"(b.bits()));
-}
-__device__ inline void wgmma_next(std::int32_t (&sums)[32], MatrixDescriptor a, MatrixDescriptor b) {
-  asm volatile(
-      "{\n.reg .pred keep;\nsetp.eq.b32 keep, 0, 0;\nwgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8 "
-      "{" KINTSUGI_OPERANDS_OF_64 "}, %32, %33, keep;\n}"
-      : KINTSUGI_INTEGERS_OF_64
-      : "l"(a.bits()), "l"(b.bits()));
-}
+// Issue int8 products of 64 rows over 32 inner indices. wgmma_first() begins new sums: its accumulators are
+// outputs alone, so that the compiler need not keep earlier values in registers. wgmma_next() adds to the sums.
+#define KINTSUGI_MULTIPLY(count, columns, a_number, b_number)                                               \
+  __device__ inline void wgmma_first(std::int32_t(&sums)[count], MatrixDescriptor a, MatrixDescriptor b) {  \
+    asm volatile("{\n.reg .pred keep;\nsetp.ne.b32 keep, 0, 0;\nwgmma.mma_async.sync.aligned.m64n" #columns \
+                 "k32.s32.s8.s8 {" KINTSUGI_OPERANDS_OF_##columns "}, %" a_number ", %" b_number            \
+                                                                  ", keep;\n}"                              \
+                 : KINTSUGI_NEW_INTEGERS_OF_##columns                                                       \
+                 : "l"(a.bits()), "l"(b.bits()));                                                           \
+  }                                                                                                         \
+  __device__ inline void wgmma_next(std::int32_t(&sums)[count], MatrixDescriptor a, MatrixDescriptor b) {   \
+    asm volatile("{\n.reg .pred keep;\nsetp.eq.b32 keep, 0, 0;\nwgmma.mma_async.sync.aligned.m64n" #columns \
+                 "k32.s32.s8.s8 {" KINTSUGI_OPERANDS_OF_##columns "}, %" a_number ", %" b_number            \
+                                                                  ", keep;\n}"                              \
+                 : KINTSUGI_INTEGERS_OF_##columns                                                           \
+                 : "l"(a.bits()), "l"(b.bits()));                                                           \
+  }
+KINTSUGI_MULTIPLY(32, 64, "32", "33")
+KINTSUGI_MULTIPLY(48, 96, "48", "49")
+KINTSUGI_MULTIPLY(64, 128, "64", "65")
+#undef KINTSUGI_MULTIPLY
 
 }  // namespace kintsugi::core::cuda

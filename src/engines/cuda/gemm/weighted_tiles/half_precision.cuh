@@ -1,170 +1,197 @@
-// The half-precision program, for tiles that fail Eq. 9 (docs/schemes/mixpert.md, section 4). It makes digits
-// of 8 bits from the original elements and multiplies them as fp16 numbers by mma.sync. One warp computes a
-// fragment of 16 rows and 8 columns over all tiles that fail in its rows or columns. Its threads have the
-// sums that they have in a fragment of wgmma.
+// The half-precision program of tiles that fail Eq. 9 (docs/schemes/mixpert.md, section 4): digits of 8 bits
+// in fp16 fragments of mma.sync.
 #pragma once
 
 #include "arith/exponent.hpp"
 #include "arith/tile_arithmetic.hpp"
-#include "base/view.hpp"
-#include "engines/cuda/gemm/epilogue.cuh"
 #include "engines/cuda/ptx/mma.cuh"
 
 namespace kintsugi::core::cuda {
 
-// Inner indices of a piece that one thread holds. A piece is 32 inner indices of a vector, which have one
-// exponent, and four threads share it. The instructions may multiply inner indices in any order that is the
-// same for A and B, since sums over a piece are exact.
+// Inner indices of a vector that one thread decodes: four threads share a piece, 32 inner indices with one
+// exponent. The instructions may multiply them in any order that is the same for A and B, since sums over a
+// piece are exact.
 inline constexpr int half_elements = half_piece / 4;
 
-// A thread's elements of a piece: integers of 48 bits with signs, and the weight that the piece's exponent
-// gives.
-struct Fp16Vector {
-  std::uint64_t integers[half_elements];
-  std::uint32_t negative = 0;  // bit e: element e
-  float weight;
+// A digit of 8 bits is the fp16 number digit * 2^-24, a subnormal one: its bits are the digit's. So sums of
+// products of two digits are in units of 2^-48.
+inline constexpr float units_of_digit_sums = 0x1p48F;
 
-  // Takes elements begin ... begin + half_elements - 1 of a vector, with zeros from `end` on; NaN and
-  // infinities count as zeros. The four threads of a piece call it together.
-  __device__ Fp16Vector(const float* vector, std::int64_t stride, std::int64_t begin, std::int64_t end,
-                        int panel_exponent) {
-    float elements[half_elements];
-    int exponent = TileExponent::none;
-#pragma unroll
-    for (int e = 0; e < half_elements; ++e) {
-      const float x = begin + e < end ? vector[(begin + e) * stride] : 0.0F;
-      elements[e] = x - x == 0.0F ? x : 0.0F;
-      if (elements[e] != 0.0F) exponent = max(exponent, exponent_of(elements[e]));
-    }
-    exponent = max(exponent, __shfl_xor_sync(~0U, exponent, 1));
-    exponent = max(exponent, __shfl_xor_sync(~0U, exponent, 2));
-    weight = exponent == TileExponent::none ? 0.0F : tile_weight(exponent - panel_exponent);
-#pragma unroll
-    for (int e = 0; e < half_elements; ++e) {
-      integers[e] = half_integer(elements[e], exponent);
-      negative |= elements[e] < 0 ? 1U << e : 0U;
-    }
-  }
-
-  // Digit `digit` of elements 2 pair and 2 pair + 1 in fp16, with the elements' signs. A digit d is converted
-  // by the bits 0x6400 + d, which are those of 1024 + d for 0 <= d < 1024, and a subtraction of 1024.
-  __device__ std::uint32_t digits(int digit, int pair) const {
-    const int shift = half_digit_bits * (half_digits - 1 - digit);
-    const auto low = static_cast<std::uint32_t>(integers[2 * pair] >> shift) & 0xffU;
-    const auto high = static_cast<std::uint32_t>(integers[2 * pair + 1] >> shift) & 0xffU;
-    std::uint32_t result;
-    asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(result) : "r"(0x64006400U | low | high << 16), "r"(0x64006400U));
-    return result ^ ((negative >> (2 * pair) & 1U) << 15 | (negative >> (2 * pair + 1) & 1U) << 31);
-  }
+// Digits of a piece in shared memory, a register quadruple or pair of mma.sync together, and the vectors'
+// weights: 2^q relative to the panel's exponent. A word has digits of two neighboring elements.
+template <int Panels>
+struct Fp16RowPiece {
+  uint4 digits[half_digits][Panels][2][32];  // of two instructions of 16 inner indices, for each lane
+  float weights[Panels][16];
+};
+template <int Panels>
+struct Fp16ColumnPiece {
+  uint4 digits[half_digits][Panels][32];  // x and y are of the first instruction, z and w of the second
+  float weights[Panels][8];
 };
 
-// Digits of a piece of the warp's 16 rows. A thread has rows g and g + 8 with g = lane / 4. For each digit
-// there are the registers of A's fragments for two instructions, of 16 inner indices each.
-struct Fp16Rows {
-  std::uint32_t digits[half_digits][2][4];
-  float weights[2];
-
-  // Sets the digits of row g (r = 0) or g + 8 (r = 1).
-  __device__ void load(int r, const Fp16Vector& row) {
-    weights[r] = row.weight;
-#pragma unroll
-    for (int s = 0; s < half_digits; ++s) {
-#pragma unroll
-      for (int pair = 0; pair < half_elements / 2; ++pair)
-        digits[s][pair / 2][pair % 2 * 2 + r] = row.digits(s, pair);
-    }
-  }
-};
-
-// Digits of a piece of the warp's 8 columns. A thread has column lane / 4, but `weights` are those of the two
-// columns of its sums.
-struct Fp16Columns {
-  std::uint32_t digits[half_digits][2][2];
-  float weights[2];
-
-  __device__ explicit Fp16Columns(const Fp16Vector& column) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll
-    for (int e = 0; e < 2; ++e) weights[e] = __shfl_sync(~0U, column.weight, (lane % 4 * 2 + e) * 4);
-#pragma unroll
-    for (int s = 0; s < half_digits; ++s) {
-#pragma unroll
-      for (int pair = 0; pair < half_elements / 2; ++pair)
-        digits[s][pair / 2][pair % 2] = column.digits(s, pair);
-    }
-  }
-};
-
-// Adds the products of one piece to the sums of a fragment. The products of digits s and w - s for all s are
-// added first. These sums are added with w descending, as in half_value() (arith/tile_arithmetic.hpp).
-__device__ inline void add_half_piece(float (&sums)[4], const Fp16Rows& rows, const Fp16Columns& columns) {
-  float value[4];
-#pragma unroll
-  for (int w = half_digits - 1; w >= 0; --w) {
-    float digit_sums[4] = {};
-#pragma unroll
-    for (int s = 0; s <= w; ++s) {
-#pragma unroll
-      for (int step = 0; step < 2; ++step)
-        mma_fp16(digit_sums, rows.digits[s][step], columns.digits[w - s][step]);
-    }
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      value[i] = w == half_digits - 1 ? digit_sums[i] : __fmaf_rn(value[i], 0x1p-8F, digit_sums[i]);
-  }
-#pragma unroll
-  for (int i = 0; i < 4; ++i)
-    sums[i] = __fmaf_rn(value[i], __fmul_rn(rows.weights[i / 2], columns.weights[i % 2]), sums[i]);
+// Shift of 64 bits by any number.
+__device__ inline std::uint64_t shift_right(std::uint64_t bits, int shift) {
+  std::uint64_t result;
+  asm("shr.b64 %0, %1, %2;" : "=l"(result) : "l"(bits), "r"(shift));
+  return result;
 }
 
-// One panel of an operand: vectors first ... first + count - 1, and the weights of their tiles.
-struct Fp16Panel {
-  MatrixView<const float> elements;  // vectors x k
-  std::int64_t first;
-  int count;
-  const int* scales;     // scales of the panel's vectors, in shared memory
-  const float* weights;  // weights of the panel's tiles, `stride` apart; -0 where the tile fails
-  std::int64_t stride;
-
-  __device__ bool fails(int tile) const {
-    return __float_as_uint(__ldcg(weights + tile * stride)) >> 31 != 0;
+// The integers of a vector's elements (half_integer() of arith/tile_arithmetic.hpp) in FP32: elements are
+// scaled so that the piece's largest exponent becomes 7, or less where 2^126 does not suffice for that.
+class HalfScale {
+ public:
+  __device__ explicit HalfScale(float largest) {
+    constexpr int leading_bits = 7;
+    constexpr int max_shift = 126;
+    const int exponent = exponent_of(largest);
+    const int shift = min(leading_bits - exponent, max_shift);
+    factor_ = __int_as_float((shift + 127) << 23);
+    const int scaled_exponent = exponent + shift;
+    rounding_limit_ = __int_as_float((scaled_exponent - 24 + 127) << 23);
+    biased_exponent_ = scaled_exponent + 127;
   }
 
-  // Returns the thread's elements of vector v of the panel in the piece that begins at inner index `piece`.
-  // Beyond the last vector the elements are zeros.
-  __device__ Fp16Vector vector(int v, std::int64_t piece) const {
-    const bool exists = v < count;
-    const std::int64_t begin = piece + threadIdx.x % 4 * half_elements;
-    // A vector with NaN or infinities has no scale in `scales`, and its elements of C do not use the sums.
-    const int scale = exists && scales[v] != special_scale ? scales[v] : 0;
-    return Fp16Vector(&elements(first + (exists ? v : 0), 0), elements.column_stride, begin,
-                      exists ? elements.columns : 0, -scale);
+  // Returns half_integer(x, exponent) * 2^8, with the sign of x as bit 63. Elements that have bits below the
+  // integer's unit lie below rounding_limit_, where the unit is that of FP32's additions.
+  __device__ std::uint64_t integer(float x) const {
+    float scaled = __fmul_rn(fabsf(x), factor_);
+    if (scaled < rounding_limit_) scaled = __fadd_rn(scaled, rounding_limit_) - rounding_limit_;
+    const std::uint32_t bits = __float_as_uint(scaled);
+    const std::uint32_t significand = (bits & 0x7fffffU) | 0x800000U;
+    const int shift = biased_exponent_ - static_cast<int>(bits >> 23);  // more than 64 for zero
+    const std::uint64_t sign = __float_as_uint(x) & 0x80000000U;
+    return shift_right(std::uint64_t{significand} << 32, shift) | sign << 32;
+  }
+
+ private:
+  float factor_;
+  float rounding_limit_;
+  int biased_exponent_;
+};
+
+// Words of two elements' digits 0 to 5, from HalfScale::integer() of both: the high byte of each half of a
+// word has the sign, the low byte the digit.
+struct Fp16Pair {
+  std::uint32_t words[half_digits];
+
+  __device__ Fp16Pair(std::uint64_t x, std::uint64_t y) {
+    const auto high_x = static_cast<std::uint32_t>(x >> 32);  // sign, digits 0, 1 and 2
+    const auto high_y = static_cast<std::uint32_t>(y >> 32);
+    const auto low_x = static_cast<std::uint32_t>(x);  // digits 3, 4 and 5, and zeros
+    const auto low_y = static_cast<std::uint32_t>(y);
+    const std::uint32_t signs = __byte_perm(high_x, high_y, 0x0073);
+    const std::uint32_t low = __byte_perm(low_x, low_y, 0x7632);
+    words[0] = __byte_perm(high_x, high_y, 0x7632);
+    words[1] = __byte_perm(high_x, high_y, 0x7531);
+    words[2] = __byte_perm(high_x, high_y, 0x7430);
+    words[3] = __byte_perm(low, signs, 0x5341);
+    words[4] = __byte_perm(low, signs, 0x5240);
+    words[5] = __byte_perm(__byte_perm(low_x, low_y, 0x0051), signs, 0x5140);
   }
 };
 
-// Adds all pieces of the tiles that fail in the rows' panel `a` or in the columns' panel `b`, in ascending k.
-// `depth`: inner indices of a tile. All threads of a warp call it together.
-__device__ inline void add_half_fragment(float (&sums)[4], const Fp16Panel& a, const Fp16Panel& b,
-                                         int depth) {
-  const auto lane = static_cast<int>(threadIdx.x % 32);
-  const auto tiles = static_cast<int>((a.elements.columns + depth - 1) / depth);
-#pragma unroll 1
-  for (int first = 0; first < tiles; first += 32) {
-    const int tile = first + lane;
-    unsigned failing = __ballot_sync(~0U, tile < tiles && (a.fails(tile) || b.fails(tile)) ? 1 : 0);
-#pragma unroll 1
-    for (; failing != 0; failing &= failing - 1) {
-      const std::int64_t begin = std::int64_t{first + __ffs(static_cast<int>(failing)) - 1} * depth;
-      const std::int64_t end = min(begin + depth, a.elements.columns);
-#pragma unroll 1
-      for (std::int64_t piece = begin; piece < end; piece += half_piece) {
-        Fp16Rows rows;
-        rows.load(0, a.vector(lane / 4, piece));
-        rows.load(1, a.vector(lane / 4 + 8, piece));
-        const Fp16Columns columns(b.vector(lane / 4, piece));
-        add_half_piece(sums, rows, columns);
-      }
+// Digits of half_elements elements of a vector; its four threads, neighbors in a warp, decode it together.
+// NaN and infinities give any digits, since no element of C of such a vector uses sums.
+struct Fp16Vector {
+  std::uint32_t words[half_digits][half_elements / 2];
+  float weight;
+
+  __device__ Fp16Vector(const float (&elements)[half_elements], int panel_exponent) {
+    float largest = 0;
+#pragma unroll
+    for (int e = 0; e < half_elements; ++e) largest = fmaxf(largest, fabsf(elements[e]));
+    largest = fmaxf(largest, __shfl_xor_sync(~0U, largest, 1));
+    largest = fmaxf(largest, __shfl_xor_sync(~0U, largest, 2));
+    weight = largest == 0.0F ? 0.0F : tile_weight(exponent_of(largest) - panel_exponent);
+    const HalfScale scale(largest);
+#pragma unroll
+    for (int pair = 0; pair < half_elements / 2; ++pair) {
+      const Fp16Pair digits(scale.integer(elements[2 * pair]), scale.integer(elements[2 * pair + 1]));
+#pragma unroll
+      for (int s = 0; s < half_digits; ++s) words[s][pair] = digits.words[s];
     }
+  }
+};
+
+// Stores a panel of rows; a thread has the rows g and g + 8 of the panel, g = lane / 4, as in the fragments
+// of A.
+template <int Panels>
+__device__ void store_rows_of_panel(Fp16RowPiece<Panels>& piece, int panel, const Fp16Vector& low,
+                                    const Fp16Vector& high) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int s = 0; s < half_digits; ++s) {
+#pragma unroll
+    for (int step = 0; step < 2; ++step) {
+      piece.digits[s][panel][step][lane] = {low.words[s][2 * step], high.words[s][2 * step],
+                                            low.words[s][2 * step + 1], high.words[s][2 * step + 1]};
+    }
+  }
+  if (lane % 4 != 0) return;
+  piece.weights[panel][lane / 4] = low.weight;
+  piece.weights[panel][lane / 4 + 8] = high.weight;
+}
+
+// Stores a panel of columns; a thread has column lane / 4.
+template <int Panels>
+__device__ void store_columns_of_panel(Fp16ColumnPiece<Panels>& piece, int panel, const Fp16Vector& column) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int s = 0; s < half_digits; ++s) {
+    const std::uint32_t(&words)[half_elements / 2] = column.words[s];
+    piece.digits[s][panel][lane] = {words[0], words[1], words[2], words[3]};
+  }
+  if (lane % 4 == 0) piece.weights[panel][lane / 4] = column.weight;
+}
+
+// A thread's registers of B, of 8 columns in a piece, and the weights of the two columns of its sums.
+struct Fp16Columns {
+  uint4 digits[half_digits];
+  float weights[2];
+
+  template <int Panels>
+  __device__ Fp16Columns(const Fp16ColumnPiece<Panels>& piece, int panel) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+    for (int s = 0; s < half_digits; ++s) digits[s] = piece.digits[s][panel][lane];
+#pragma unroll
+    for (int e = 0; e < 2; ++e) weights[e] = piece.weights[panel][lane % 4 * 2 + e];
+  }
+};
+
+__device__ inline void mma_fp16(float (&sums)[4], const uint4& a, std::uint32_t b_low, std::uint32_t b_high) {
+  mma_fp16(sums, {a.x, a.y, a.z, a.w}, {b_low, b_high});
+}
+
+// Adds one piece to a thread's sums of 16 rows and 8 columns, which are those of FailingSums. The products of
+// digits s and w - s, for all s, have one sum; these sums are added with w descending, as half_value()
+// (arith/tile_arithmetic.hpp) adds them. Successive instructions have different sums, so that none waits for
+// the one before.
+template <int Panels>
+__device__ void add_half_piece(float (&sums)[4], const Fp16RowPiece<Panels>& rows, int panel,
+                               const Fp16Columns& columns) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  float digit_sums[half_digits][4] = {};
+#pragma unroll
+  for (int s = 0; s < half_digits; ++s) {
+    const uint4 first = rows.digits[s][panel][0][lane];
+    const uint4 second = rows.digits[s][panel][1][lane];
+#pragma unroll
+    for (int t = 0; s + t < half_digits; ++t)
+      mma_fp16(digit_sums[s + t], first, columns.digits[t].x, columns.digits[t].y);
+#pragma unroll
+    for (int t = 0; s + t < half_digits; ++t)
+      mma_fp16(digit_sums[s + t], second, columns.digits[t].z, columns.digits[t].w);
+  }
+  const float weights[2]{rows.weights[panel][lane / 4], rows.weights[panel][lane / 4 + 8]};
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    float value = digit_sums[half_digits - 1][i];
+#pragma unroll
+    for (int w = half_digits - 2; w >= 0; --w) value = __fmaf_rn(value, 0x1p-8F, digit_sums[w][i]);
+    sums[i] = __fmaf_rn(__fmul_rn(value, units_of_digit_sums),
+                        __fmul_rn(weights[i / 2], columns.weights[i % 2]), sums[i]);
   }
 }
 

@@ -38,7 +38,8 @@ TensorMap weight_map(const Slices& slices, std::int64_t items, int panels, int t
   return map;
 }
 
-WeightedTileParams params_of(const DeviceFusedProduct& product) {
+WeightedTileParams params_of(const DeviceFusedProduct& product, const WeightedTileKernel& kernel,
+                             std::byte* scratch) {
   WeightedTileParams params;
   params.tile = product.tile;
   params.shares_a = product.shares_a;
@@ -47,10 +48,10 @@ WeightedTileParams params_of(const DeviceFusedProduct& product) {
     return static_cast<std::int32_t>(divide_up(length, side));
   };
   const std::int32_t k_blocks = count(product.a.vector_stride(), WeightedTile::block);
-  params.k_tiles = k_blocks * WeightedTile::block_k_tiles(product.schedule->tiles.depth);
+  params.k_tiles = k_blocks * WeightedTile::block_k_tiles(kernel.depth);
   params.schedule =
       make_whole_tile_schedule(count(product.tile.rows, gemm_cluster_size * WeightedTile::rows),
-                               count(product.tile.columns, WeightedTile::columns),
+                               count(product.tile.columns, kernel.tile.columns),
                                static_cast<std::int32_t>(product.items), k_blocks, clusters_of_device());
   params.weights_a = product.a.tile_weights;
   params.weights_b = product.b.tile_weights;
@@ -59,7 +60,17 @@ WeightedTileParams params_of(const DeviceFusedProduct& product) {
   params.panels_a = product.a.tile_panels();
   params.panels_b = product.b.tile_panels();
   params.tiles_of_vector = static_cast<std::int32_t>(product.a.tiles_of_vector());
+  params.failing_sums = reinterpret_cast<float*>(scratch);
   return params;
+}
+
+// One launch takes all items: the planner lets 256 MiB of slices be multiplied at once (items_at_once()), and
+// those of an item take 32 KiB at least.
+void multiply_failing_tiles(const Queue& queue, WeightedTileParams params, std::int64_t items, int depth) {
+  static const KernelName kernel{"failing_tiles_sm90a", "multiply_failing_tiles", waits_for_grid_dependency};
+  const std::int64_t blocks =
+      divide_up(params.tile.rows, failing_rows) * divide_up(params.tile.columns, failing_columns);
+  launch(kernel, {blocks, items}, failing_threads, failing_shared_bytes, queue, params, depth);
 }
 
 }  // namespace
@@ -69,18 +80,24 @@ bool has_weighted_tile_gemm(const Schedule& schedule, FormatId format, ElementTy
          find_kernel(schedule) != nullptr;
 }
 
-void weighted_tile_gemm(const Queue& queue, const DeviceFusedProduct& product) {
+std::size_t weighted_tile_scratch_bytes(const DeviceShape& shape) {
+  return array_bytes(shape.items * divide_up(shape.m, weighted_tile_rows),
+                     divide_up(shape.n, weighted_tile_columns) * failing_sums_of_panels, sizeof(float));
+}
+
+void weighted_tile_gemm(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch) {
   const WeightedTileKernel& kernel = *find_kernel(*product.schedule);
-  const WeightedTileParams params = params_of(product);
+  const WeightedTileParams params = params_of(product, kernel, scratch);
+  multiply_failing_tiles(queue, params, product.items, kernel.depth);
   const int block_k_tiles = WeightedTile::block_k_tiles(kernel.depth);
   const std::int64_t items_a = product.shares_a ? 1 : product.items;
   const std::int64_t items_b = product.shares_b ? 1 : product.items;
   launch(kernel.kernel, {gemm_cluster_size * std::int64_t{params.schedule.clusters}, 1, 1, gemm_cluster_size},
          WeightedTile::threads, kernel.tile.shared_bytes(), queue,
          tensor_map(product.a, items_a, WeightedTile::rows),
-         tensor_map(product.b, items_b, WeightedTile::columns / gemm_cluster_size),
+         tensor_map(product.b, items_b, kernel.tile.columns / gemm_cluster_size),
          weight_map(product.a, items_a, WeightedTile::row_panels, block_k_tiles),
-         weight_map(product.b, items_b, WeightedTile::column_panels, block_k_tiles), params);
+         weight_map(product.b, items_b, kernel.tile.column_panels(), block_k_tiles), params);
 }
 
 }  // namespace kintsugi::core::cuda

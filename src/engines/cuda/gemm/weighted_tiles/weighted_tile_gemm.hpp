@@ -10,7 +10,11 @@ namespace kintsugi::core::cuda {
 // exponent.
 bool has_weighted_tile_gemm(const Schedule& schedule, FormatId format, ElementType type);
 
-// Does what DeviceEngine::multiply_fused() does, for such a schedule. It needs no scratch memory.
-void weighted_tile_gemm(const Queue& queue, const DeviceFusedProduct& product);
+// Bytes of scratch memory: sums of tiles that fail Eq. 9, one for each element of C.
+std::size_t weighted_tile_scratch_bytes(const DeviceShape& shape);
+
+// DeviceEngine::multiply_fused() of such a schedule. `scratch` has weighted_tile_scratch_bytes() of a shape
+// that is at least as large.
+void weighted_tile_gemm(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch);
 
 }  // namespace kintsugi::core::cuda

@@ -13,36 +13,32 @@ namespace kintsugi::core::cuda {
 inline constexpr int weighted_tile_rows = 16;
 inline constexpr int weighted_tile_columns = 8;
 
-// Tile of a cluster: 64 columns and 256 rows, of which each thread block has 128 and each of its consumer
-// warpgroups 64. The slices of the columns are loaded to both thread blocks.
-//
-// A thread holds 32 registers each of FP32 sums, of the combined high integers and of two INT32 accumulators,
-// for products of weights 2^0 and 2^-7 first and then for those of 2^-14 and 2^-21. With 96 columns these
-// would be 192 registers, too many together with those of the epilogue and the half-precision program. The
-// instruction m64n64k32 with both operands in shared memory reads its 4 KB in the 32 cycles that it takes.
-// With the copies into shared memory the matrix unit can therefore be busy for 4/5 of the time; because of
-// the conversions it is busy for less.
+// Tile of a cluster: 256 rows, 128 in each thread block, whose consumer warpgroups have 64 each. The slices
+// of the columns are loaded to both blocks. m64nNk32 with both operands in shared memory reads 2 KB and 32 N
+// bytes in N / 2 cycles, of at most 128 bytes a cycle. With 128 columns that and the copies into shared memory
+// take less time than the products. A thread holds N / 2 registers each of FP32 sums, of high values and of
+// every int32 accumulator.
 struct WeightedTile {
   int slices_a;
   int slices_b;
+  int columns;
 
-  static constexpr int rows = 128;  // rows of C per thread block
-  static constexpr int columns = 64;
+  static constexpr int rows = 128;   // rows of C per thread block
   static constexpr int block = 128;  // inner indices of a k-block, which a pipeline stage holds
   static constexpr int threads = 384;
   static constexpr int row_panels = rows / weighted_tile_rows;
-  static constexpr int column_panels = columns / weighted_tile_columns;
 
   // Weights in a stage, for up to four tiles along k: first those of the rows, then from byte column_weights
   // on those of the columns. Both are aligned as bulk copies demand.
   static constexpr int column_weights = 128;
-  static constexpr int weight_bytes = 256;
+  static constexpr int weight_bytes = 384;
 
   static constexpr int max_shared_bytes = 227 * 1024;
-  static constexpr int max_static_bytes = 1280;  // barriers and parameters of the epilogue
+  static constexpr int max_static_bytes = 1200;  // barriers and parameters of the epilogue
 
   static constexpr int block_k_tiles(int depth) { return block / depth; }  // tiles along k in a k-block
 
+  constexpr int column_panels() const { return columns / weighted_tile_columns; }
   constexpr int a_bytes() const { return rows * block; }
   constexpr int b_bytes() const { return columns * block; }
   constexpr int stage_bytes() const { return slices_a * a_bytes() + slices_b * b_bytes(); }
@@ -51,6 +47,20 @@ struct WeightedTile {
   }
   constexpr int shared_bytes() const { return stages() * (stage_bytes() + weight_bytes) + 1024; }
 };
+
+// Tile of the kernels for that depth. Tiles of 32 inner indices are multiplied in two accumulators, for which
+// the registers suffice up to 96 columns; deeper ones in one. Four slices of each side leave shared memory for
+// 96 columns.
+constexpr WeightedTile weighted_tile(int slices_a, int slices_b, int depth) {
+  return {slices_a, slices_b, depth == 32 || slices_a + slices_b > 6 ? 96 : 128};
+}
+
+// Rows and columns of C of a thread block that multiplies the tiles that fail Eq. 9.
+inline constexpr int failing_rows = 128;
+inline constexpr int failing_columns = 64;
+inline constexpr int failing_threads = 288;              // a warp more than panels of rows or of columns
+inline constexpr int failing_shared_bytes = 112 * 1024;  // two thread blocks per SM
+inline constexpr int failing_sums_of_panels = weighted_tile_rows * weighted_tile_columns;
 
 struct WeightedTileParams {
   // Tile of C of the first batch item. Selections, and ranges of operands that differ, are stored
@@ -70,6 +80,8 @@ struct WeightedTileParams {
   std::int64_t panels_a = 0;
   std::int64_t panels_b = 0;
   std::int32_t tiles_of_vector = 0;
+  // Sums of products of tiles that fail Eq. 9 (FailingSums), for the panels that have such tiles.
+  float* failing_sums = nullptr;
 };
 
 }  // namespace kintsugi::core::cuda

@@ -18,8 +18,12 @@ struct WeightedTileConfig {
   static_assert(WeightedTile::block % Depth == 0);
   static constexpr int slices_a = tile.slices_a;
   static constexpr int slices_b = tile.slices_b;
-  static constexpr int sums = WeightedTile::columns / 2;  // per thread
-  static constexpr int fragments = WeightedTile::column_panels;
+  static constexpr int columns = tile.columns;
+  static constexpr int sums = columns / 2;  // per thread
+  static constexpr int fragments = tile.column_panels();
+  // The two weights of a half are multiplied in one accumulator each: one wait for both. Deeper tiles have one
+  // accumulator and two waits, which take a smaller part of their time.
+  static constexpr bool has_two_accumulators = Depth == 32;
   static constexpr int depth = Depth;
   static constexpr int block_k_tiles = Tile.block_k_tiles(Depth);
   // wgmma steps of one tile along k.
@@ -40,10 +44,10 @@ struct WeightedTileSharedStorage {
 
   Mbarrier full[stages];
   Mbarrier free[stages];  // counts the consumer warps of both thread blocks
-  EpilogueParams<WeightedTile::rows, WeightedTile::columns, warpgroup / 32 - 1> epilogue;
+  EpilogueParams<WeightedTile::rows, Config::columns, warpgroup / 32 - 1> epilogue;
   Mbarrier epilogue_ready;  // the parameters have been loaded
   Mbarrier epilogue_read;   // the parameters have been read and may be overwritten
-  bool has_failing_tiles;   // true if a row or column of the tile of C has tiles that fail Eq. 9
+  unsigned failing_panels;  // bit p: a tile of panel p, of those of has_failures(), fails Eq. 9
 
   __device__ void initialise() {
     epilogue_ready.initialise(epilogue.epilogue_warps);
@@ -108,8 +112,8 @@ __device__ void load_stage(const WeightedTileMaps& maps, const WeightedTileParam
                            const WeightedTilePipelineState<Config>& pipeline, const TileCoord& coord,
                            int block) {
   constexpr WeightedTile tile = Config::tile;
-  constexpr int columns_per_block = WeightedTile::columns / gemm_cluster_size;
-  constexpr int weight_row = (WeightedTile::row_panels + WeightedTile::column_panels) * sizeof(float);
+  constexpr int columns_per_block = tile.columns / gemm_cluster_size;
+  constexpr int weight_row = (WeightedTile::row_panels + tile.column_panels()) * sizeof(float);
   const int rank = block_rank_in_cluster();
   const int row = coord.row * gemm_cluster_size + rank;
   const int item_a = params.shares_a ? 0 : coord.item;
@@ -126,12 +130,12 @@ __device__ void load_stage(const WeightedTileMaps& maps, const WeightedTileParam
 #pragma unroll
   for (int slice = 0; slice < Config::slices_b; ++slice) {
     tma_load_multicast(pipeline.b() + slice * tile.b_bytes() + rank * columns_per_block * WeightedTile::block,
-                       maps.b, full, k, coord.column * WeightedTile::columns + rank * columns_per_block,
+                       maps.b, full, k, coord.column * tile.columns + rank * columns_per_block,
                        item_b * Config::slices_b + slice, (1 << gemm_cluster_size) - 1);
   }
   tma_load(pipeline.row_weights(), maps.weights_a, full, row * WeightedTile::row_panels, k / Config::depth,
            item_a);
-  tma_load(pipeline.column_weights(), maps.weights_b, full, coord.column * WeightedTile::column_panels,
+  tma_load(pipeline.column_weights(), maps.weights_b, full, coord.column * tile.column_panels(),
            k / Config::depth, item_b);
 }
 
@@ -153,6 +157,7 @@ __device__ void load_slices(const WeightedTileMaps& maps, const WeightedTilePara
 }
 
 // Rows and columns of this thread block's part of a work tile.
+template <class Config>
 struct WeightedTileRegion {
   TileRange rows;
   TileRange columns;
@@ -160,13 +165,14 @@ struct WeightedTileRegion {
   __device__ explicit WeightedTileRegion(const TileCoord& coord)
       : rows{(std::int64_t{coord.row} * gemm_cluster_size + block_rank_in_cluster()) * WeightedTile::rows,
              WeightedTile::rows},
-        columns{std::int64_t{coord.column} * WeightedTile::columns, WeightedTile::columns} {}
+        columns{std::int64_t{coord.column} * Config::columns, Config::columns} {}
 };
 
 // True if a tile of panel `panel` fails Eq. 9. The panels of the work tile's rows come first, then those of
 // its columns.
-__device__ inline bool has_failures(const WeightedTileParams& params, const TileCoord& coord,
-                                    const WeightedTileRegion& region, int panel) {
+template <class Config>
+__device__ bool has_failures(const WeightedTileParams& params, const TileCoord& coord,
+                             const WeightedTileRegion<Config>& region, int panel) {
   const bool is_of_rows = panel < WeightedTile::row_panels;
   const int inside = is_of_rows ? region.rows.count_inside(params.tile.rows)
                                 : region.columns.count_inside(params.tile.columns);
@@ -184,7 +190,7 @@ __device__ inline bool has_failures(const WeightedTileParams& params, const Tile
 template <class Config>
 __device__ void load_epilogue_params(const WeightedTileParams& params,
                                      WeightedTileSharedStorage<Config>& shared) {
-  constexpr int panels = WeightedTile::row_panels + WeightedTile::column_panels;
+  constexpr int panels = WeightedTile::row_panels + Config::fragments;
   static_assert(panels <= 32);
   const int thread = static_cast<int>(threadIdx.x) - 32;
   WholeTileScheduler scheduler(params.schedule);
@@ -193,14 +199,14 @@ __device__ void load_epilogue_params(const WeightedTileParams& params,
   while (scheduler.next(cluster_index(), work_tile)) {
     if (is_not_selected(params, work_tile)) continue;
     const TileCoord coord = params.schedule.coord(work_tile);
-    const WeightedTileRegion region(coord);
+    const WeightedTileRegion<Config> region(coord);
     shared.epilogue_read.wait(parity ^ 1);
     shared.epilogue.load(params.tile, {params.shares_a, params.shares_b}, coord.item, region.rows,
                          region.columns, thread);
     if (thread < 32) {
       const bool fails = thread < panels && has_failures(params, coord, region, thread);
-      const bool any_fails = __any_sync(~0U, fails ? 1 : 0) != 0;
-      if (thread == 0) shared.has_failing_tiles = any_fails;
+      const unsigned failing_panels = __ballot_sync(~0U, fails ? 1 : 0);
+      if (thread == 0) shared.failing_panels = failing_panels;
     }
     __syncwarp();
     if (thread % 32 == 0) shared.epilogue_ready.arrive();
