@@ -4,8 +4,8 @@
 //   C  = RN(alpha 2^-(s_i + t_j) sum over p of a'_ip b'_pj + beta C)      exact but for this rounding
 //
 // The integers and the rounding are the same whether words of 52 bits (int52) or residues (ozaki2) multiply.
-// C is the correctly rounded result, which has the same bits by every program, where exponents do not prove
-// that this grid keeps the contract of the operands' type.
+// An element of C is the correctly rounded one, which has the same bits by every program, where the exponents
+// of its row of A and its column of B do not prove that this grid keeps the contract of the operands' type.
 #pragma once
 
 #include <vector>
