@@ -28,7 +28,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// Computes beta * C, for alpha = 0 or k = 0. A and B are not read; beta = 1 leaves C bitwise unchanged.
+// Computes beta * C. beta = 1 leaves C bitwise unchanged.
 template <class T>
 void scale_result(const MatrixView<T>& c, T beta) {
   if (beta == T(1)) return;
@@ -132,14 +132,11 @@ void run_program(const Plan& plan, const Blocking& blocking, const Program& prog
 // Both sides of a batch item with their ranges, and the candidate that the ranges select.
 template <class T>
 struct ItemSelection {
-  SideOf<T> a;
-  SideOf<T> b;
-  RangeSummary summary_a;
-  RangeSummary summary_b;
+  SideOf<T> a, b;
+  RangeSummary summary_a, summary_b;
   std::size_t candidate = 0;
   Program program{};  // the candidate's program, adapted to the ranges; empty for the native product
-  // Set if the grid of a reproducible product, which is the plan's first candidate, accepts some elements of C
-  // and the selected candidate, which is correctly rounded, computes the others.
+  // The grid that accepts some elements of a reproducible product; the selected candidate computes the others.
   std::optional<GridElements> grid;
 };
 
@@ -227,9 +224,33 @@ void report_slices(Report& report, const Plan& plan, const ItemSelection<T>& sel
 template <class T>
 void multiply_on_grid(const Plan& plan, ItemSelection<T>& selection, const Operands& operands,
                       const MatrixView<T>& c, Workspace workspace, Report& report) {
-  const Candidate& candidate = plan.candidates.front();
-  run_program(plan, report.blocking, candidate.program, candidate.accumulator, selection.a, selection.b,
-              operands, c, workspace, report, &*selection.grid);
+  const Candidate& first = plan.candidates.front();
+  run_program(plan, report.blocking, first.program, first.accumulator, selection.a, selection.b, operands, c,
+              workspace, report, &*selection.grid);
+}
+
+// Runs the selected candidate, which is not the native product.
+template <class T>
+void multiply_by_candidate(const Plan& plan, const Operands& operands, const MatrixView<T>& c,
+                           Workspace& workspace, ItemSelection<T>& selection, Report& report) {
+  const Candidate& candidate = plan.candidates[selection.candidate];
+  const GridElements* grid = selection.grid ? &*selection.grid : nullptr;
+  if (candidate.checked) {
+    selection.candidate = multiply_checked(plan, report.blocking, selection.a, selection.b, operands, c,
+                                           workspace, grid, selection.program, report.recomputed_elements);
+  } else if (selection.program.recombination == Recombination::exact_sums) {
+    std::byte* const scratch = lay_out_exact_sums(plan, workspace);
+    const std::uint8_t* const open = mark_refused_elements(plan, grid, workspace);
+    multiply_exactly(selection.a.view, selection.b.view, selection.a.ranges, selection.b.ranges,
+                     scalar<T>(operands.alpha), scalar<T>(operands.beta), c, open, scratch, plan.threads);
+  } else if (selection.program.recombination == Recombination::ozaki1) {
+    if constexpr (!is_double_double<T>)  // no such scheme takes double-double
+      multiply_by_ozaki1(ozaki1_task(plan, report.blocking, selection, operands, c), workspace,
+                         report.ozaki1);
+  } else {
+    run_program(plan, report.blocking, selection.program, candidate.accumulator, selection.a, selection.b,
+                operands, c, workspace, report);
+  }
 }
 
 // Multiplies one batch item; a plan without an emulation in its fallback chain finds no ranges.
@@ -251,24 +272,8 @@ void multiply_item(const Plan& plan, const Operands& operands, std::int64_t item
     return;
   }
   const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, item);
-  const GridElements* grid = selection.grid ? &*selection.grid : nullptr;
-  if (grid != nullptr) multiply_on_grid(plan, selection, operands, c, workspace, report);
-  if (candidate.checked) {
-    selection.candidate = multiply_checked(plan, report.blocking, selection.a, selection.b, operands, c,
-                                           workspace, grid, selection.program, report.recomputed_elements);
-  } else if (selection.program.recombination == Recombination::exact_sums) {
-    std::byte* const scratch = lay_out_exact_sums(plan, workspace);
-    multiply_exactly(selection.a.view, selection.b.view, selection.a.ranges, selection.b.ranges,
-                     scalar<T>(operands.alpha), scalar<T>(operands.beta), c,
-                     mark_refused_elements(plan, grid, workspace), scratch, plan.threads);
-  } else if (selection.program.recombination == Recombination::ozaki1) {
-    if constexpr (!is_double_double<T>)  // no such scheme takes double-double
-      multiply_by_ozaki1(ozaki1_task(plan, report.blocking, selection, operands, c), workspace,
-                         report.ozaki1);
-  } else {
-    run_program(plan, report.blocking, selection.program, candidate.accumulator, selection.a, selection.b,
-                operands, c, workspace, report);
-  }
+  if (selection.grid) multiply_on_grid(plan, selection, operands, c, workspace, report);
+  multiply_by_candidate(plan, operands, c, workspace, selection, report);
   add_to_report(report, plan, selection);
   if (selection.program.recombination == Recombination::ozaki1) report_slices(report, plan, selection);
   if (!selection.summary_a.finite || !selection.summary_b.finite) {
