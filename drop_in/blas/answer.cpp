@@ -90,8 +90,8 @@ void answer_unrecorded(const Symbol& symbol, const Call& call, const Forward& fo
   }
 }
 
-// Reads the clock only for a record: two readings take 50 ns in a virtual machine, as long as all the rest that
-// a forwarded call costs.
+// Reads the clock only for a record: two readings take 50 ns in a virtual machine, as long as all the rest
+// that a forwarded call costs.
 void answer_checked(const Symbol& symbol, const Call& call, const Forward& forward) {
   CallOutcome outcome;
   if (!settings().records_calls()) return answer_unrecorded(symbol, call, forward, outcome);

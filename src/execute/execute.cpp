@@ -87,8 +87,8 @@ Accumulators finish_tiled_sums(const ResultBlock& block, const SideOf<T>& a, con
   return to_recombine;
 }
 
-// Runs split, multiply and recombine for one block of C after the other. With `grid`, elements that it does not
-// accept stay unchanged.
+// Runs split, multiply and recombine for one block of C after the other. With `grid`, elements that it does
+// not accept stay unchanged.
 template <class T>
 void run_program(const Plan& plan, const Blocking& blocking, const Program& program, Accumulator accumulator,
                  SideOf<T>& a, SideOf<T>& b, const Operands& operands, const MatrixView<T>& c,
@@ -136,7 +136,8 @@ struct ItemSelection {
   RangeSummary summary_a, summary_b;
   std::size_t candidate = 0;
   Program program{};  // the candidate's program, adapted to the ranges; empty for the native product
-  // The grid that accepts some elements of a reproducible product; the selected candidate computes the others.
+  // The grid that accepts some elements of a reproducible product; the selected candidate computes the
+  // others.
   std::optional<GridElements> grid;
 };
 

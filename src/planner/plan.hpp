@@ -99,7 +99,7 @@ struct Plan {
   const Candidate* widest_emulation() const;
 };
 
-// True for reproducible products whose first candidate is the grid; candidates after it are correctly rounded.
+// True for reproducible products whose first candidate is the grid; later candidates are correctly rounded.
 inline bool begins_with_grid(const Plan& plan) {
   return plan.request.is_reproducible() && plan.problem.type != OperandType::dd;
 }

@@ -12,9 +12,9 @@
 
 namespace kintsugi::core {
 
-// Columns and rows of C that a thread writes together. A row-major C lies across the columns of the sums: a whole
-// column of it would touch a cache line for each element, all in few sets of the cache where rows have a power
-// of two of elements. Eight lines of C and eight columns of sums fit the 12 ways of a set.
+// Columns and rows of C that a thread writes together. A row-major C lies across the columns of the sums: a
+// whole column of it would touch a cache line for each element, all in few sets of the cache where rows have
+// a power of two of elements. Eight lines of C and eight columns of sums fit the 12 ways of a set.
 inline constexpr std::int64_t columns_of_tile = 8;
 inline constexpr std::int64_t rows_of_tile = 8;
 

@@ -66,8 +66,8 @@ bool stays_normal(int exponent) {
          exponent <= std::numeric_limits<T>::max_exponent - 128;
 }
 
-// Rounds to the nearest T, as a conversion does, for which compilers call a function of ten times the cost. The
-// leading 63 bits, the last of which is set if a bit behind them is, round as all bits do.
+// Rounds to the nearest T, as a conversion does, for which compilers call a function of libgcc.
+// The leading 63 bits, the last of which is set if a bit behind them is, round as all bits do.
 template <class T>
 T nearest(Integer128 x) {
   __extension__ using Unsigned = unsigned __int128;

@@ -1,6 +1,6 @@
-// trsm: blocks of at most 32 rows are solved by substitution, in a fixed order, and products with their solution
-// update the right sides of other rows. Halves of A by recursion give the largest products. Reproducible calls
-// update by one block of 32 rows after the other instead: see solve_by_blocks().
+// trsm: blocks of at most 32 rows are solved by substitution, in a fixed order, and products with their
+// solution update the right sides of other rows. Halves of A by recursion give the largest products.
+// Reproducible calls update by one block of 32 rows after the other instead: see solve_by_blocks().
 #include <algorithm>
 
 #include "compose.hpp"

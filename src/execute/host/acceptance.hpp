@@ -19,8 +19,8 @@ bool accepts(const Plan& plan, const Candidate& candidate, const RangeSummary& a
 // is none.
 std::size_t select_candidate(const Plan& plan, const RangeSummary& a, const RangeSummary& b);
 
-// Elements of C that the grid of a reproducible product accepts: those whose row of A and column of B it would
-// accept alone. So the bits of an element do not depend on other rows and columns of the call.
+// Elements of C that the grid of a reproducible product accepts: those whose row of A and column of B it
+// would accept alone. So the bits of an element do not depend on other rows and columns of the call.
 class GridElements {
  public:
   // Copies the ranges of rows and columns, which programs change, to `memory`.

@@ -76,9 +76,9 @@ std::optional<Candidate> by_residues(const Plan& plan) {
   return candidate;
 }
 
-// Rate of the engine cpu's kernels of AVX-512 IFMA. They are faster than residues even with AMX, whose rate does
-// not count the reduction of every sum modulo 15 numbers: at n = 2048 words have 0.44 of DGEMM's rate and
-// residues 0.31 (one core of a Xeon with both).
+// Rate of the engine cpu's kernels of AVX-512 IFMA. They are faster than residues even with AMX, whose rate
+// does not count the reduction of every sum modulo 15 numbers: at n = 2048 words have 0.44 of DGEMM's rate
+// and residues 0.31 (one core of a Xeon with both).
 constexpr double rate_of_fast_words = 0.15;
 
 std::optional<Candidate> grid_candidate(const Plan& plan) {

@@ -98,8 +98,8 @@ Blocking least_splitting(const Plan& plan, const Blocking& fitting, std::size_t 
   return best;
 }
 
-// Columns of C that a reproducible product computes at once: without a block its sums, 16 bytes an element, and
-// the slices of B take memory that the system clears for every call, an eighth of the time at n = 2048.
+// Columns of C that a reproducible product computes at once: without a block its sums, 16 bytes an element,
+// and the slices of B take memory that the system clears for every call, an eighth of the time at n = 2048.
 constexpr std::int64_t columns_on_grid = 512;
 
 }  // namespace

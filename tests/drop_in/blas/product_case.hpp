@@ -81,8 +81,8 @@ class ProductCase {
   Matrix<T>& b() { return b_; }
   Matrix<T>& c() { return c_; }
 
-  // Puts NaN and infinities into A, B and, if it is read, C: one to three each into some of them, and into one of
-  // them at least.
+  // Puts NaN and infinities into A, B and, if it is read, C: one to three each into some of them, and into
+  // one of them at least.
   void place_special_values(Random& random) {
     const int first = static_cast<int>(random() % 3);
     const auto count = [&](int matrix) {
