@@ -32,10 +32,15 @@ Key key_of(const Call& call) {
 
 struct KeyHash {
   std::size_t operator()(const Key& key) const {
-    std::size_t hash = static_cast<std::size_t>(key.type) * 64 + static_cast<std::size_t>(key.layout) * 16 +
-                       static_cast<std::size_t>(key.op_a) * 4 + static_cast<std::size_t>(key.op_b);
-    for (const std::int64_t number : {key.m, key.n, key.k, key.lda, key.ldb, key.ldc})
-      hash = (hash ^ static_cast<std::size_t>(number)) * 0x9e3779b97f4a7c15u;
+    const auto product = [](std::int64_t number, std::size_t factor) {
+      return static_cast<std::size_t>(number) * factor;
+    };
+    // A sum of products that do not wait for each other: every forwarded call takes a hash.
+    std::size_t hash = product(key.m, 0x9e3779b97f4a7c15u) + product(key.n, 0xbf58476d1ce4e5b9u) +
+                       product(key.k, 0x94d049bb133111ebu) + product(key.lda, 0xd6e8feb86659fd93u) +
+                       product(key.ldb, 0xa0761d6478bd642fu) + product(key.ldc, 0xe7037ed1a0b428dbu);
+    hash += static_cast<std::size_t>(key.type) * 64 + static_cast<std::size_t>(key.layout) * 16 +
+            static_cast<std::size_t>(key.op_a) * 4 + static_cast<std::size_t>(key.op_b);
     hash ^= reinterpret_cast<std::uintptr_t>(key.site) >> 4;
     return hash ^ (hash >> 32);
   }

@@ -1,6 +1,7 @@
 #include "execute/execute.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "arith/complex.hpp"
 #include "arith/double_double.hpp"
@@ -9,6 +10,7 @@
 #include "execute/device/device.hpp"
 #include "execute/device/prepare.hpp"
 #include "execute/device/stage.hpp"
+#include "execute/host/acceptance.hpp"
 #include "execute/host/checked.hpp"
 #include "execute/host/depths.hpp"
 #include "execute/host/failing_tiles.hpp"
@@ -26,7 +28,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// Computes beta * C, for alpha = 0 or k = 0. A and B are not read; beta = 1 leaves C bitwise unchanged.
+// Computes beta * C. beta = 1 leaves C bitwise unchanged.
 template <class T>
 void scale_result(const MatrixView<T>& c, T beta) {
   if (beta == T(1)) return;
@@ -44,27 +46,6 @@ void find_side_ranges(SideOf<T>& side, const SplitRule& rule, int threads) {
   } else {
     find_ranges(side.view, rule, side.ranges, threads);
   }
-}
-
-// True if the operands pass the candidate's acceptance test and, unless the caller named the scheme, no
-// element of C can become infinite on a grid although its correctly rounded value is finite.
-bool accepts(const Plan& plan, const Candidate& candidate, const RangeSummary& a, const RangeSummary& b) {
-  const std::int64_t k = plan.problem.products();
-  if (!accepts(candidate.acceptance, a, b, k)) return false;
-  return candidate.scheme == nullptr || candidate.acceptance.any_range() ||
-         !grid_can_overflow(candidate.program, plan.problem.type, a, b, k);
-}
-
-// Returns the index of the first candidate that accepts both sides.
-std::size_t select_candidate(const Plan& plan, const RangeSummary& a, const RangeSummary& b) {
-  for (std::size_t index = 0; index < plan.candidates.size(); ++index) {
-    if (accepts(plan, plan.candidates[index], a, b)) return index;
-  }
-  fail(Status::contract_unreachable,
-       "rows of A span up to {} binades and reach 2^{}, columns of B {} and 2^{}; accuracy {} is proved for "
-       "at most {} at k = {}, and the native product is not proved for it",
-       a.dynamic_range, a.largest, b.dynamic_range, b.largest, plan.accuracy_text(),
-       plan.candidates.back().acceptance.dynamic_range, plan.problem.k);
 }
 
 template <class T>
@@ -108,14 +89,16 @@ Accumulators finish_tiled_sums(const ResultBlock& block, const SideOf<T>& a, con
   return to_recombine;
 }
 
-// Runs split, multiply and recombine for one block of C after the other.
+// Runs split, multiply and recombine for one block of C after the other. With `grid`, elements that it does
+// not accept stay unchanged.
 template <class T>
 void run_program(const Plan& plan, const Blocking& blocking, const Program& program, Accumulator accumulator,
                  SideOf<T>& a, SideOf<T>& b, const Operands& operands, const MatrixView<T>& c,
-                 Workspace& workspace, Report& report) {
+                 Workspace& workspace, Report& report, const GridElements* grid = nullptr) {
   set_program(program, a, b);
   set_residue_scales(plan, program, blocking, a, b, workspace);
   const BlockMemory memory = take_block(plan, program, blocking, a, b, workspace);
+  const RefusedElements<T> refused(plan, blocking, grid, workspace);
   Accumulators sums = memory.sums;
   constexpr std::int64_t parts = parts_of<T>;
   const T alpha = scalar<T>(operands.alpha);
@@ -140,21 +123,25 @@ void run_program(const Plan& plan, const Blocking& blocking, const Program& prog
         program.schedule.tiles.depth == 0
             ? sums
             : finish_tiled_sums(block, a, slices_a, b, slices_b, sums, plan.threads, report);
+    const MatrixView<T> c_block = c.block(block.row, block.column, block.rows, block.columns);
+    refused.save(block, c_block);
     recombine(program, to_recombine, a.ranges.subspan(block.row, block.rows),
-              b.ranges.subspan(parts * block.column, parts * block.columns), alpha, beta,
-              c.block(block.row, block.column, block.rows, block.columns), plan.threads);
+              b.ranges.subspan(parts * block.column, parts * block.columns), alpha, beta, c_block,
+              plan.threads);
+    refused.restore(block, c_block);
   });
 }
 
 // Both sides of a batch item with their ranges, and the candidate that the ranges select.
 template <class T>
 struct ItemSelection {
-  SideOf<T> a;
-  SideOf<T> b;
-  RangeSummary summary_a;
-  RangeSummary summary_b;
+  SideOf<T> a, b;
+  RangeSummary summary_a, summary_b;
   std::size_t candidate = 0;
   Program program{};  // the candidate's program, adapted to the ranges; empty for the native product
+  // The grid that accepts some elements of a reproducible product; the selected candidate computes the
+  // others.
+  std::optional<GridElements> grid;
 };
 
 // Finds the ranges of both sides of a batch item and selects its candidate. The ranges take workspace.
@@ -183,6 +170,10 @@ ItemSelection<T> select_for_item(const Plan& plan, const Operands& operands, std
   selection.summary_a = summarize(selection.a.ranges);
   selection.summary_b = summarize(selection.b.ranges);
   selection.candidate = select_candidate(plan, selection.summary_a, selection.summary_b);
+  if (begins_with_grid(plan) && selection.candidate > 0) {
+    selection.grid.emplace(plan, ranges, lay_out_ranges(plan, workspace));
+    if (!selection.grid->accept_any()) selection.grid.reset();
+  }
   if (const Scheme* scheme = plan.candidates[selection.candidate].scheme) {
     selection.program = plan.candidates[selection.candidate].program;
     if (scheme->adapt != nullptr)
@@ -233,6 +224,39 @@ void report_slices(Report& report, const Plan& plan, const ItemSelection<T>& sel
   report.set_adapted(candidate, program, plan.problem.products());
 }
 
+// Computes the elements that the grid of a reproducible product accepts.
+template <class T>
+void multiply_on_grid(const Plan& plan, ItemSelection<T>& selection, const Operands& operands,
+                      const MatrixView<T>& c, Workspace workspace, Report& report) {
+  const Candidate& first = plan.candidates.front();
+  run_program(plan, report.blocking, first.program, first.accumulator, selection.a, selection.b, operands, c,
+              workspace, report, &*selection.grid);
+}
+
+// Runs the selected candidate, which is not the native product.
+template <class T>
+void multiply_by_candidate(const Plan& plan, const Operands& operands, const MatrixView<T>& c,
+                           Workspace& workspace, ItemSelection<T>& selection, Report& report) {
+  const Candidate& candidate = plan.candidates[selection.candidate];
+  const GridElements* grid = selection.grid ? &*selection.grid : nullptr;
+  if (candidate.checked) {
+    selection.candidate = multiply_checked(plan, report.blocking, selection.a, selection.b, operands, c,
+                                           workspace, grid, selection.program, report.recomputed_elements);
+  } else if (selection.program.recombination == Recombination::exact_sums) {
+    std::byte* const scratch = lay_out_exact_sums(plan, workspace);
+    const std::uint8_t* const open = mark_refused_elements(plan, grid, workspace);
+    multiply_exactly(selection.a.view, selection.b.view, selection.a.ranges, selection.b.ranges,
+                     scalar<T>(operands.alpha), scalar<T>(operands.beta), c, open, scratch, plan.threads);
+  } else if (selection.program.recombination == Recombination::ozaki1) {
+    if constexpr (!is_double_double<T>)  // no such scheme takes double-double
+      multiply_by_ozaki1(ozaki1_task(plan, report.blocking, selection, operands, c), workspace,
+                         report.ozaki1);
+  } else {
+    run_program(plan, report.blocking, selection.program, candidate.accumulator, selection.a, selection.b,
+                operands, c, workspace, report);
+  }
+}
+
 // Multiplies one batch item; a plan without an emulation in its fallback chain finds no ranges.
 template <class T>
 void multiply_item(const Plan& plan, const Operands& operands, std::int64_t item, Workspace workspace,
@@ -252,21 +276,8 @@ void multiply_item(const Plan& plan, const Operands& operands, std::int64_t item
     return;
   }
   const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, item);
-  if (candidate.checked) {
-    selection.candidate = multiply_checked(plan, report.blocking, selection.a, selection.b, operands, c,
-                                           workspace, selection.program, report.recomputed_elements);
-  } else if (selection.program.recombination == Recombination::exact_sums) {
-    multiply_exactly(selection.a.view, selection.b.view, selection.a.ranges, selection.b.ranges,
-                     scalar<T>(operands.alpha), scalar<T>(operands.beta), c, nullptr,
-                     lay_out_exact_sums(plan, workspace), plan.threads);
-  } else if (selection.program.recombination == Recombination::ozaki1) {
-    if constexpr (!is_double_double<T>)  // no such scheme takes double-double
-      multiply_by_ozaki1(ozaki1_task(plan, report.blocking, selection, operands, c), workspace,
-                         report.ozaki1);
-  } else {
-    run_program(plan, report.blocking, selection.program, candidate.accumulator, selection.a, selection.b,
-                operands, c, workspace, report);
-  }
+  if (selection.grid) multiply_on_grid(plan, selection, operands, c, workspace, report);
+  multiply_by_candidate(plan, operands, c, workspace, selection, report);
   add_to_report(report, plan, selection);
   if (selection.program.recombination == Recombination::ozaki1) report_slices(report, plan, selection);
   if (!selection.summary_a.finite || !selection.summary_b.finite) {

@@ -107,6 +107,11 @@ struct Plan {
   const Candidate* widest_emulation() const;
 };
 
+// True for reproducible products whose first candidate is the grid; later candidates are correctly rounded.
+inline bool begins_with_grid(const Plan& plan) {
+  return plan.request.is_reproducible() && plan.problem.type != OperandType::dd;
+}
+
 // Makes a plan. Fails with bad_setting (unknown names), engine_unavailable, not_supported,
 // contract_unreachable or workspace_too_small; the message has the values.
 Plan make_plan(const Problem& problem, const Settings& settings, const Allocator& allocator,

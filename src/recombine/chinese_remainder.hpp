@@ -13,6 +13,7 @@
 #include "base/floating_environment.hpp"
 #include "base/threads/workers.hpp"
 #include "recombine/accumulators.hpp"
+#include "recombine/finite_elements.hpp"
 
 namespace kintsugi::core {
 
@@ -117,26 +118,32 @@ void for_each_integer(const Accumulators& sums, const ResidueSystem& system,
   const PartWeights weights(system.basis);
   const bool has_complex_sums = !system.basis.empty();
   const std::int64_t element_columns = has_complex_sums ? sums.columns : sums.columns / Parts;
-#pragma omp parallel for num_threads(workers_for(element_columns, threads)) schedule(static)
-  for (std::int64_t j = 0; j < element_columns; ++j) {
-    const FloatingEnvironment environment;
-    if (!columns[Parts * j].finite()) continue;
-    ResidueLanes residues(sums, system, weights);
+  const auto visit_lanes = [&](ResidueLanes& residues, std::int64_t first, std::int64_t j) {
     std::array<ChineseRemainder::Sums, static_cast<std::size_t>(Parts)> integers;
+    for (std::int64_t part = 0; part < Parts; ++part)
+      remainder.sum_up(
+          has_complex_sums ? residues.of_part(part, first, j) : residues.at(first, Parts * j + part),
+          integers[part]);
+    const std::int64_t end = std::min(sums.rows, first + ChineseRemainder::lanes);
+    for (std::int64_t i = first; i < end; ++i) {
+      if (!rows[i].finite()) continue;
+      ElementIntegers<Parts> numbers;
+      for (std::int64_t part = 0; part < Parts; ++part) {
+        numbers[part] = remainder.number(integers[part], static_cast<int>(i - first));
+        numbers[part].exponent = -(rows[i].scale + columns[Parts * j + part].scale);
+      }
+      visit(i, j, numbers);
+    }
+  };
+  const std::int64_t tiles = (element_columns + columns_of_tile - 1) / columns_of_tile;
+#pragma omp parallel for num_threads(workers_for(tiles, threads)) schedule(static)
+  for (std::int64_t tile = 0; tile < tiles; ++tile) {
+    const FloatingEnvironment environment;
+    ResidueLanes residues(sums, system, weights);
+    const std::int64_t end = std::min((tile + 1) * columns_of_tile, element_columns);
     for (std::int64_t first = 0; first < sums.rows; first += ChineseRemainder::lanes) {
-      for (std::int64_t part = 0; part < Parts; ++part)
-        remainder.sum_up(
-            has_complex_sums ? residues.of_part(part, first, j) : residues.at(first, Parts * j + part),
-            integers[part]);
-      const std::int64_t last = std::min(sums.rows, first + ChineseRemainder::lanes);
-      for (std::int64_t i = first; i < last; ++i) {
-        if (!rows[i].finite()) continue;
-        ElementIntegers<Parts> numbers;
-        for (std::int64_t part = 0; part < Parts; ++part) {
-          numbers[part] = remainder.number(integers[part], static_cast<int>(i - first));
-          numbers[part].exponent = -(rows[i].scale + columns[Parts * j + part].scale);
-        }
-        visit(i, j, numbers);
+      for (std::int64_t j = tile * columns_of_tile; j < end; ++j) {
+        if (columns[Parts * j].finite()) visit_lanes(residues, first, j);
       }
     }
   }

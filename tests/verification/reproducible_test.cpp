@@ -129,6 +129,86 @@ TEST(ReproducibleGrid, GivesWayToCorrectRoundingForWideRanges) {
             bits_of(product_by<double>(exact, {"", "cpu"})));
 }
 
+// Operands of which some rows and columns have wide dynamic ranges, and products of parts of them.
+template <class T>
+struct MixedOperands {
+  static constexpr std::int64_t m = 150, n = 29, k = 270;
+  std::vector<T> a = std::vector<T>(m * k), b = std::vector<T>(k * n), c = std::vector<T>(m * n);
+
+  MixedOperands() {
+    std::mt19937 random(3);
+    const auto draw = [&](std::int64_t vector, int every) {
+      const int binades = vector % every == 0 ? 60 : 1;
+      const auto real = [&] {
+        const int exponent = -static_cast<int>(random() % static_cast<unsigned>(binades));
+        const double significand =
+            0.5 + static_cast<double>(random()) * 0x1p-33 + static_cast<double>(random()) * 0x1p-53;
+        return std::ldexp(significand, exponent) * (random() % 2 == 0 ? 1 : -1);
+      };
+      const double re = real();
+      return scalar_of<T>(re, core::is_complex<T> ? real() : 0);
+    };
+    for (std::int64_t p = 0; p < k; ++p)
+      for (std::int64_t i = 0; i < m; ++i) a[i + p * m] = draw(i, 9);
+    for (std::int64_t j = 0; j < n; ++j)
+      for (std::int64_t p = 0; p < k; ++p) b[p + j * k] = draw(j, 7);
+    for (T& element : c) element = draw(1, 2);
+  }
+
+  // Updates rows first ... first + rows - 1 and the same of columns in `result`, which has the size of C.
+  void multiply(std::int64_t first_row, std::int64_t rows, std::int64_t first_column, std::int64_t columns,
+                const char* accuracy, std::int64_t limit, std::vector<T>& result) const {
+    kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
+    problem.m = rows, problem.n = columns, problem.k = k;
+    problem.lda = problem.ldc = m, problem.ldb = k;
+    problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = type_of<T>();
+    kintsugi_options options = KINTSUGI_OPTIONS_INIT;
+    options.accuracy = accuracy;
+    options.policy = "emulate";
+    options.engine = "cpu";
+    options.workspace_limit = limit;
+    const T alpha = scalar_of<T>(-0.7, 0), beta = scalar_of<T>(1.3, 0);
+    kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
+    operands.alpha = &alpha, operands.beta = &beta;
+    operands.a = a.data() + first_row, operands.b = b.data() + first_column * k;
+    operands.c = result.data() + first_row + first_column * m;
+    ASSERT_EQ(kintsugi_gemm(nullptr, &problem, &options, &operands), KINTSUGI_SUCCESS)
+        << kintsugi_last_error();
+  }
+};
+
+template <class T>
+void test_parts_of_mixed_operands() {
+  using Operands = MixedOperands<T>;
+  const Operands operands;
+  std::vector<T> whole = operands.c, blocked = operands.c, in_parts = operands.c, exact = operands.c;
+  operands.multiply(0, Operands::m, 0, Operands::n, "reproducible", 0, whole);
+  operands.multiply(0, Operands::m, 0, Operands::n, "reproducible", core::is_complex<T> ? 7 << 20 : 4 << 20,
+                    blocked);
+  operands.multiply(0, Operands::m, 0, Operands::n, "exact", 0, exact);
+  for (std::int64_t i = 0; i < Operands::m; i += 50) {
+    for (std::int64_t j = 0; j < Operands::n; j += 15)
+      operands.multiply(i, 50, j, std::min<std::int64_t>(15, Operands::n - j), "reproducible", 0, in_parts);
+  }
+  EXPECT_EQ(bits_of(in_parts), bits_of(whole));
+  EXPECT_EQ(bits_of(blocked), bits_of(whole));
+  int differing = 0;
+  for (std::int64_t j = 0; j < Operands::n; ++j) {
+    for (std::int64_t i = 0; i < Operands::m; ++i) {
+      const auto at = static_cast<std::size_t>(i + j * Operands::m);
+      if (whole[at] == exact[at]) continue;
+      ++differing;
+      EXPECT_TRUE(i % 9 != 0 && j % 7 != 0) << "element " << i << ", " << j << " of a wide vector";
+    }
+  }
+  EXPECT_GT(differing, 20);
+}
+
+TEST(ReproducibleGrid, AcceptsElementsByTheirOwnRowAndColumn) {
+  test_parts_of_mixed_operands<double>();
+  test_parts_of_mixed_operands<std::complex<double>>();
+}
+
 TEST(ReproducibleGrid, RefusesWhatContradictsIt) {
   GemmCase test{.m = 3, .n = 4, .k = 5, .policy = "native", .accuracy = "reproducible"};
   EXPECT_EQ(GemmDataOf<double>(test).run(), KINTSUGI_CONTRACT_UNREACHABLE);

@@ -3,6 +3,8 @@
 #include <exception>
 
 #include "blas/next_blas/next.hpp"
+#include "blas/settings.hpp"
+#include "blas/sites/site.hpp"
 
 namespace kintsugi::blas {
 
@@ -17,6 +19,11 @@ void Products::run(const Call& product) noexcept {
     multiply_natively(symbol_, product, Forward(forward));
   }
   add(part, static_cast<double>(product.m) * static_cast<double>(product.n) * static_cast<double>(product.k));
+}
+
+bool Products::are_reproducible() const {
+  const std::string& accuracy = site_ != nullptr ? site_->rule.accuracy : settings().accuracy;
+  return accuracy == "reproducible";
 }
 
 void Products::note_substitution() {

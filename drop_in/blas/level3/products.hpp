@@ -48,6 +48,9 @@ class Products {
          .site = site_});
   }
 
+  // True if the call has the accuracy `reproducible`, by the settings or by its site's rule.
+  bool are_reproducible() const;
+
   // Says that equations are solved by substitution, which is what the outcome names where no product is
   // needed.
   void note_substitution();

@@ -1,5 +1,8 @@
-// trsm: halves of A by recursion. The second half's right sides are updated by one product with the first
-// half's solution; blocks of at most 32 rows are solved by substitution, in a fixed order.
+// trsm: blocks of at most 32 rows are solved by substitution, in a fixed order, and products with their
+// solution update the right sides of other rows. Halves of A by recursion give the largest products.
+// Reproducible calls update by one block of 32 rows after the other instead: see solve_by_blocks().
+#include <algorithm>
+
 #include "compose.hpp"
 #include "triangular.hpp"
 
@@ -76,22 +79,55 @@ void substitute_in_rows(const DiagonalBlock<T>& block, const T& alpha, const Vie
   }
 }
 
-// Solves A X = alpha B for rows [first, end), of which the right sides hold everything that earlier rows add.
+// Rows first ... end - 1 of A X = alpha B.
+struct Rows {
+  std::int64_t first, end;
+  std::int64_t count() const { return end - first; }
+};
+
 template <class T>
-void solve(const Triangular<T>& problem, const T& alpha, std::int64_t first, std::int64_t end,
-           Products& products) {
-  const View<T> b = problem.b.rows_from_to(first, end);
-  if (end - first <= largest_substitution) {
-    const DiagonalBlock<T> block(problem, first, end);
-    return b.is_transposed ? substitute_in_rows(block, alpha, b) : substitute_in_columns(block, alpha, b);
+void substitute(const Triangular<T>& problem, const T& alpha, const Rows& rows) {
+  const View<T> b = problem.b.rows_from_to(rows.first, rows.end);
+  const DiagonalBlock<T> block(problem, rows.first, rows.end);
+  b.is_transposed ? substitute_in_rows(block, alpha, b) : substitute_in_columns(block, alpha, b);
+}
+
+// Right sides of `unsolved` rows := alpha times themselves - A times the solution of `solved` rows.
+template <class T>
+void update_right_sides(const Triangular<T>& problem, const Rows& solved, const T& alpha,
+                        const Rows& unsolved, Products& products) {
+  products.multiply<T>(T(-1), problem.a.block(unsolved.first, solved.first, unsolved.count(), solved.count()),
+                       problem.b.rows_from_to(solved.first, solved.end), alpha,
+                       problem.b.rows_from_to(unsolved.first, unsolved.end));
+}
+
+// Solves for rows whose right sides hold everything that rows solved before add.
+template <class T>
+void solve_by_halves(const Triangular<T>& problem, const T& alpha, const Rows& rows, Products& products) {
+  if (rows.count() <= largest_substitution) return substitute(problem, alpha, rows);
+  const std::int64_t middle = rows.first + rows.count() / 2;
+  const Rows upper{rows.first, middle}, lower{middle, rows.end};
+  const Rows &solved = problem.is_lower ? upper : lower, &unsolved = problem.is_lower ? lower : upper;
+  solve_by_halves(problem, alpha, solved, products);
+  update_right_sides(problem, solved, alpha, unsolved, products);
+  solve_by_halves(problem, T(1), unsolved, products);
+}
+
+// Solves for one block of 32 rows after the other, each of which begins at a multiple of 32, and updates all
+// unsolved rows by it. A caller that solves and updates by such blocks itself, on as many processes as it
+// likes, rounds the same numbers in the same order: the bits of X do not show who cut A.
+template <class T>
+void solve_by_blocks(const Triangular<T>& problem, const T& alpha, Products& products) {
+  const std::int64_t order = problem.b.rows;
+  const std::int64_t blocks = (order + largest_substitution - 1) / largest_substitution;
+  for (std::int64_t step = 0; step < blocks; ++step) {
+    const std::int64_t first = largest_substitution * (problem.is_lower ? step : blocks - 1 - step);
+    const Rows block{first, std::min(first + largest_substitution, order)};
+    const Rows unsolved = problem.is_lower ? Rows{block.end, order} : Rows{0, block.first};
+    const T factor = step == 0 ? alpha : T(1);
+    substitute(problem, factor, block);
+    update_right_sides(problem, block, factor, unsolved, products);
   }
-  const std::int64_t middle = first + (end - first) / 2;
-  const std::int64_t begin_1 = problem.is_lower ? first : middle, end_1 = problem.is_lower ? middle : end;
-  const std::int64_t begin_2 = problem.is_lower ? middle : first, end_2 = problem.is_lower ? end : middle;
-  solve(problem, alpha, begin_1, end_1, products);
-  products.multiply<T>(T(-1), problem.a.block(begin_2, begin_1, end_2 - begin_2, end_1 - begin_1),
-                       problem.b.rows_from_to(begin_1, end_1), alpha, problem.b.rows_from_to(begin_2, end_2));
-  solve(problem, T(1), begin_2, end_2, products);
 }
 
 }  // namespace
@@ -102,7 +138,8 @@ void solve_triangular(const Call& call, const T& alpha, Products& products) {
   if (call.m == 0 || call.n == 0) return;
   if (alpha == T(0)) return set_to_zero(problem.b);
   products.note_substitution();
-  solve(problem, alpha, 0, problem.b.rows, products);
+  if (products.are_reproducible()) return solve_by_blocks(problem, alpha, products);
+  solve_by_halves(problem, alpha, Rows{0, problem.b.rows}, products);
 }
 
 #define KINTSUGI_BLAS_INSTANTIATE(T) template void solve_triangular<T>(const Call&, const T&, Products&);

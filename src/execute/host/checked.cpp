@@ -34,11 +34,11 @@ template <class T>
 class CheckedRun {
  public:
   CheckedRun(const Plan& plan, const Blocking& blocking, SideOf<T>& a, SideOf<T>& b, const Operands& operands,
-             const MatrixView<T>& c, Workspace& workspace)
+             const MatrixView<T>& c, Workspace& workspace, const GridElements* grid)
       : plan_(plan), blocking_(blocking), a_(a), b_(b), alpha_(scalar<T>(operands.alpha)),
         beta_(scalar<T>(operands.beta)), c_(c), first_(first_checked(plan)),
         count_(plan.candidates.size() - first_), check_memory_(lay_out_check(plan, blocking, workspace)),
-        exact_sum_time_(expected_exact_sum(plan.problem)), workspace_(&workspace) {}
+        exact_sum_time_(expected_exact_sum(plan.problem)), workspace_(&workspace), grid_(grid) {}
 
   std::size_t run(Program& program, std::int64_t& recomputed_elements) {
     equilibrate();
@@ -197,7 +197,7 @@ class CheckedRun {
   // Computes one block; returns how many elements the main candidate left open.
   std::int64_t run_block(const ResultBlock& block, std::size_t main_candidate) {
     if (is_superaccumulator(main_candidate)) {
-      std::fill_n(check_memory_.states, block.elements(), ElementCheck::open);
+      open_refused_elements(grid_, block, check_memory_.states);
       recompute(block);
       return 0;
     }
@@ -206,7 +206,7 @@ class CheckedRun {
     const bool is_already_proved = allows_error() && is_all_of_c(block) && current_ == main_candidate;
     use_candidate(main_candidate);
     if (!allows_error()) {
-      std::fill_n(check_memory_.states, block.elements(), ElementCheck::open);
+      open_refused_elements(grid_, block, check_memory_.states);
     } else if (!is_already_proved) {
       prove(main_candidate, block);
     }
@@ -311,6 +311,7 @@ class CheckedRun {
   CheckMemory check_memory_;
   double exact_sum_time_;  // expected time of an element by the superaccumulator
   Workspace* workspace_ = nullptr;
+  const GridElements* grid_;  // of a reproducible product: elements that are computed already; nullptr: none
   std::array<Program, Plan::max_candidates> programs_{};  // set by leave_out_moduli()
   std::size_t current_ = none;  // candidate of the current scales, bounds and memory
   BlockMemory memory_{};
@@ -325,27 +326,19 @@ class CheckedRun {
 template <class T>
 std::size_t multiply_checked(const Plan& plan, const Blocking& blocking, SideOf<T>& a, SideOf<T>& b,
                              const Operands& operands, const MatrixView<T>& c, Workspace workspace,
-                             Program& program, std::int64_t& recomputed_elements) {
-  return CheckedRun<T>(plan, blocking, a, b, operands, c, workspace).run(program, recomputed_elements);
+                             const GridElements* grid, Program& program, std::int64_t& recomputed_elements) {
+  return CheckedRun<T>(plan, blocking, a, b, operands, c, workspace, grid).run(program, recomputed_elements);
 }
 
-template std::size_t multiply_checked(const Plan&, const Blocking&, SideOf<float>&, SideOf<float>&,
-                                      const Operands&, const MatrixView<float>&, Workspace, Program&,
-                                      std::int64_t&);
-template std::size_t multiply_checked(const Plan&, const Blocking&, SideOf<double>&, SideOf<double>&,
-                                      const Operands&, const MatrixView<double>&, Workspace, Program&,
-                                      std::int64_t&);
-
-template std::size_t multiply_checked(const Plan&, const Blocking&, SideOf<DoubleDouble>&,
-                                      SideOf<DoubleDouble>&, const Operands&, const MatrixView<DoubleDouble>&,
-                                      Workspace, Program&, std::int64_t&);
-template std::size_t multiply_checked(const Plan&, const Blocking&, SideOf<std::complex<float>>&,
-                                      SideOf<std::complex<float>>&, const Operands&,
-                                      const MatrixView<std::complex<float>>&, Workspace, Program&,
-                                      std::int64_t&);
-template std::size_t multiply_checked(const Plan&, const Blocking&, SideOf<std::complex<double>>&,
-                                      SideOf<std::complex<double>>&, const Operands&,
-                                      const MatrixView<std::complex<double>>&, Workspace, Program&,
-                                      std::int64_t&);
+#define KINTSUGI_INSTANTIATE(T)                                                               \
+  template std::size_t multiply_checked(const Plan&, const Blocking&, SideOf<T>&, SideOf<T>&, \
+                                        const Operands&, const MatrixView<T>&, Workspace,     \
+                                        const GridElements*, Program&, std::int64_t&);
+KINTSUGI_INSTANTIATE(float)
+KINTSUGI_INSTANTIATE(double)
+KINTSUGI_INSTANTIATE(DoubleDouble)
+KINTSUGI_INSTANTIATE(std::complex<float>)
+KINTSUGI_INSTANTIATE(std::complex<double>)
+#undef KINTSUGI_INSTANTIATE
 
 }  // namespace kintsugi::core

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <limits>
 
@@ -38,10 +39,16 @@ void find_depths(const View& operand, std::span<VectorRange> ranges, int threads
     std::array<ExponentSum, vectors_per_block> exponents{};
     for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t, auto x) {
       const double element = finite_or_zero(x);
-      if (element == 0) return;
       ExponentSum& exponents_of_vector = exponents[static_cast<std::size_t>(v - first)];
-      ++exponents_of_vector.elements;
-      exponents_of_vector.sum += exponent_of(element);
+      // Branches on the exponent alone in the usual case, a normal number.
+      const auto biased = static_cast<std::int64_t>(std::bit_cast<std::uint64_t>(element) >> 52 & 0x7ff);
+      if (biased != 0) {
+        ++exponents_of_vector.elements;
+        exponents_of_vector.sum += biased - 1023;
+      } else if (element != 0) {
+        ++exponents_of_vector.elements;
+        exponents_of_vector.sum += exponent_of(element);
+      }
     });
     for (std::int64_t v = first; v < last; ++v) {
       VectorRange& range = ranges[static_cast<std::size_t>(v)];

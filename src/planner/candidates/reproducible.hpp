@@ -3,9 +3,9 @@
 //   a' = RN(2^s_i a)  with max_p |a'_ip| < 2^51 - 2^44          likewise the columns of B
 //   C  = RN(alpha 2^-(s_i + t_j) sum over p of a'_ip b'_pj + beta C)      exact but for this rounding
 //
-// The integers and the rounding are the same whether words of 52 bits (int52) or residues (ozaki2) are
-// multiplied. Where exponents do not prove that this grid keeps the contract of the operands' type, C is the
-// correctly rounded result, which has the same bits by every program.
+// The integers and the rounding are the same whether words of 52 bits (int52) or residues (ozaki2) multiply.
+// An element of C is the correctly rounded one, which has the same bits by every program, where the exponents
+// of its row of A and its column of B do not prove that this grid keeps the contract of the operands' type.
 #pragma once
 
 #include <vector>

@@ -42,6 +42,7 @@ void lay_out_candidate(const Plan& plan, const Candidate& candidate, const Block
     workspace.take(native_scratch_bytes(plan, candidate, blocking));
   } else if (program.recombination == Recombination::exact_sums) {
     lay_out_exact_sums(plan, workspace);
+    if (begins_with_grid(plan) && !plan.is_checked()) lay_out_element_states(plan, workspace);
   } else if (program.recombination == Recombination::ozaki1) {
     lay_out_ozaki1(plan, program, blocking, workspace);
   } else if (program.split_a.scales == ScaleRule::product) {
@@ -53,6 +54,7 @@ void lay_out_candidate(const Plan& plan, const Candidate& candidate, const Block
     workspace.take(larger_block_bytes(plan, program, magnitude_program, blocking, 0));
   } else {
     lay_out_block(plan, program, blocking, workspace);
+    if (begins_with_grid(plan)) lay_out_refused_elements(plan, blocking, workspace);
   }
 }
 
@@ -108,11 +110,22 @@ std::byte* lay_out_exact_sums(const Plan& plan, Workspace& workspace) {
   }));
 }
 
+std::byte* lay_out_refused_elements(const Plan& plan, const Blocking& blocking, Workspace& workspace) {
+  return with_element_type(plan.problem, [&]<class T>() {
+    return reinterpret_cast<std::byte*>(workspace.take_array<T>(blocking.m, blocking.n));
+  });
+}
+
+std::uint8_t* lay_out_element_states(const Plan& plan, Workspace& workspace) {
+  return workspace.take_array<std::uint8_t>(plan.problem.m, plan.problem.n);
+}
+
 std::size_t host_workspace_bytes(const Plan& plan, const Blocking& blocking) {
   std::size_t max_bytes = 0;
   for (const Candidate& candidate : plan.candidates) {
     max_bytes = std::max(max_bytes, bytes_of_layout([&](Workspace& workspace) {
                            if (!plan.is_native()) lay_out_ranges(plan, workspace);
+                           if (begins_with_grid(plan)) lay_out_ranges(plan, workspace);
                            lay_out_candidate(plan, candidate, blocking, workspace);
                          }));
   }

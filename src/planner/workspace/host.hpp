@@ -59,6 +59,12 @@ CheckMemory lay_out_check(const Plan& plan, const Blocking& blocking, Workspace&
 // Takes the scratch of exact sums.
 std::byte* lay_out_exact_sums(const Plan& plan, Workspace& workspace);
 
+// Takes memory for the elements of a block of C that the grid of a reproducible product does not accept.
+std::byte* lay_out_refused_elements(const Plan& plan, const Blocking& blocking, Workspace& workspace);
+
+// Takes memory for the states of all elements of C.
+std::uint8_t* lay_out_element_states(const Plan& plan, Workspace& workspace);
+
 // Returns the bytes of workspace for the candidate that needs most.
 std::size_t host_workspace_bytes(const Plan& plan, const Blocking& blocking);
 

@@ -12,10 +12,12 @@ namespace {
 
 constexpr const char* usage =
     "blas_calls names | arguments | random [--seed S] [--first N] [--cases N] [--forwarded]\n"
+    "           | special [--seed S] [--cases N] [--forwarded]\n"
     "  names      lists the names of the table\n"
     "  arguments  calls each with wrong arguments\n"
     "  random     calls each with random matrices; --forwarded says that another BLAS may compute; example:\n"
-    "             blas_calls random --seed 1 --cases 600\n";
+    "             blas_calls random --seed 1 --cases 600\n"
+    "  special    multiplies matrices that have NaN and infinities; classes are those of the naive loop\n";
 
 int print_names() {
   for (const auto& entry : kintsugi::test::entries()) std::puts(entry.name);
@@ -41,6 +43,12 @@ int run_random(int count, char** words) {
   return kintsugi::test::check_random(seed, first, cases, has(count, words, "--forwarded")) == 0 ? 0 : 1;
 }
 
+int run_special(int count, char** words) {
+  const auto seed = static_cast<std::uint64_t>(value_of(count, words, "--seed", 1));
+  const long long cases = value_of(count, words, "--cases", kintsugi::test::thorough ? 10000 : 1000);
+  return kintsugi::test::check_special_values(seed, cases, has(count, words, "--forwarded")) == 0 ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -48,6 +56,7 @@ int main(int count, char** words) {
   if (std::strcmp(command, "names") == 0) return print_names();
   if (std::strcmp(command, "arguments") == 0) return kintsugi::test::check_arguments() == 0 ? 0 : 1;
   if (std::strcmp(command, "random") == 0) return run_random(count, words);
+  if (std::strcmp(command, "special") == 0) return run_special(count, words);
   std::fputs(usage, stderr);
   return 2;
 }

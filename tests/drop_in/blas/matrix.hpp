@@ -134,11 +134,15 @@ class Matrix {
   void fill(Random& random, Distribution distribution, int specials) {
     for (std::int64_t j = 0; j < columns_; ++j)
       for (std::int64_t i = 0; i < rows_; ++i) at(i, j) = draw<T>(random, distribution);
+    place_special_values(random, specials);
+  }
+
+  void place_special_values(Random& random, int count) {
     if (rows_ == 0 || columns_ == 0) return;
     const auto below = [&](std::int64_t end) {
       return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(end));
     };
-    for (int s = 0; s < specials; ++s) {
+    for (int s = 0; s < count; ++s) {
       const std::int64_t row = below(rows_);
       at(row, below(columns_)) = special<T>(random);
     }

@@ -81,6 +81,21 @@ class ProductCase {
   Matrix<T>& b() { return b_; }
   Matrix<T>& c() { return c_; }
 
+  // Puts NaN and infinities into A, B and, if it is read, C: one to three each into some of them, and into
+  // one of them at least.
+  void place_special_values(Random& random) {
+    const int first = static_cast<int>(random() % 3);
+    const auto count = [&](int matrix) {
+      return matrix == first || random() % 3 == 0 ? 1 + static_cast<int>(random() % 3) : 0;
+    };
+    a_.place_special_values(random, count(0));
+    b_.place_special_values(random, count(1));
+    if (const int specials = count(2); group_.beta != T(0)) c_.place_special_values(random, specials);
+    a_before_ = a_;
+    b_before_ = b_;
+    c_before_ = c_;
+  }
+
   // Returns a description of the failure; "" if there is none.
   std::string check() const {
     if (!a_.has_bits_of(a_before_) || !b_.has_bits_of(b_before_)) return "A or B was written";

@@ -37,6 +37,17 @@ std::string run_level3(const Entry& entry, const Random& random, bool forwarded)
 }
 
 template <class T>
+std::string run_special_values(const Entry& entry, Random random, bool forwarded) {
+  const Group<T> group(random, entry.is_cblas && random() % 2 == 0);
+  if (forwarded && group.alpha == T(0)) return "";  // OpenBLAS looks at A and B of small products
+  ProductCase<T> one(random, group, forwarded);
+  one.place_special_values(random);
+  entry.call(one.arguments());
+  const std::string wrong = one.check();
+  return wrong.empty() ? wrong : one.text() + ": " + wrong;
+}
+
+template <class T>
 std::string first_wrong(std::vector<ProductCase<T>>& products) {
   for (std::size_t number = 0; number < products.size(); ++number) {
     const std::string wrong = products[number].check();
@@ -139,6 +150,27 @@ std::string run_case(const Entry& entry, const Random& random, bool forwarded) {
     case 'c': return run_typed<std::complex<float>>(entry, random, forwarded);
     default: return run_typed<std::complex<double>>(entry, random, forwarded);
   }
+}
+
+int check_special_values(std::uint64_t seed, std::int64_t cases, bool forwarded) {
+  std::vector<Entry> products;
+  for (const Entry& entry : entries())
+    if (entry.is("gemm")) products.push_back(entry);
+  int failures = 0;
+  for (std::int64_t number = 0; number < cases; ++number) {
+    const Entry& entry = products[static_cast<std::size_t>(number) % products.size()];
+    const Random random(seed * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(number));
+    const std::string wrong = entry.type == 's'   ? run_special_values<float>(entry, random, forwarded)
+                              : entry.type == 'd' ? run_special_values<double>(entry, random, forwarded)
+                              : entry.type == 'c'
+                                  ? run_special_values<std::complex<float>>(entry, random, forwarded)
+                                  : run_special_values<std::complex<double>>(entry, random, forwarded);
+    if (wrong.empty()) continue;
+    ++failures;
+    std::printf("%s %s\n", entry.name, wrong.c_str());
+  }
+  std::printf("%lld placements of special values, %d differ\n", static_cast<long long>(cases), failures);
+  return failures;
 }
 
 int check_random(std::uint64_t seed, std::int64_t first, std::int64_t cases, bool forwarded) {

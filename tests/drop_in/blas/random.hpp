@@ -18,4 +18,9 @@ std::string run_case(const Entry& entry, const Random& random, bool forwarded);
 // them), and meet no element beside a triangle.
 int check_random(std::uint64_t seed, std::int64_t first, std::int64_t cases, bool forwarded);
 
+// Multiplies matrices with NaN and infinities at random places by every name of gemm. NaN and infinities of
+// real products must be where the naive loop has them, those of complex ones anywhere in the same elements.
+// Prints each failure and returns their number.
+int check_special_values(std::uint64_t seed, std::int64_t cases, bool forwarded);
+
 }  // namespace kintsugi::test

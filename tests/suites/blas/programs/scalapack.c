@@ -1,5 +1,9 @@
-/* ScaLAPACK's pdgemm and pdgesv on all ranks, in a grid as square as possible; checks both on the first rank and prints
-   a hash of the bits of C and of X. Arguments: order, block. */
+/* ScaLAPACK's pdgemm and pdgesv on all ranks; checks both on the first rank and prints a hash of the bits of C and of X.
+   Arguments: order, block. Two things keep PBLAS from rounding in an order that depends on the ranks:
+   - Ranks are rows of the process grid. With two columns pdtrsm adds up the products of each column's ranks before
+     it subtracts them.
+   - The order is a multiple of the block. For a smaller last block pdgemm may round the product and then the
+     difference, where on one rank it leaves both to one dgemm. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -98,11 +102,10 @@ int main(int count, char** words) {
   const int minus_one = -1;
   const double factor = 1, none = 0;
   int rank, ranks, status;
-  n = count > 1 ? atoi(words[1]) : 200, block = count > 2 ? atoi(words[2]) : 32;
+  n = count > 1 ? atoi(words[1]) : 192, block = count > 2 ? atoi(words[2]) : 32;
   blacs_pinfo_(&rank, &ranks);
   blacs_get_(&minus_one, &zero, &context), blacs_get_(&minus_one, &zero, &context_of_one);
-  for (rows = (int)sqrt(ranks); ranks % rows != 0;) --rows;
-  columns = ranks / rows;
+  rows = ranks, columns = 1;
   blacs_gridinit_(&context, "Row", &rows, &columns), blacs_gridinit_(&context_of_one, "Row", &one, &one);
   blacs_gridinfo_(&context, &rows, &columns, &row, &column);
   matrix a = make(1), b = make(2), c = make(0);

@@ -1,0 +1,80 @@
+#include "execute/host/acceptance.hpp"
+
+#include <algorithm>
+
+#include "base/status.hpp"
+#include "recombine/residues.hpp"
+#include "schemes/bound.hpp"
+
+namespace kintsugi::core {
+
+bool accepts(const Plan& plan, const Candidate& candidate, const RangeSummary& a, const RangeSummary& b) {
+  const std::int64_t k = plan.problem.products();
+  if (!accepts(candidate.acceptance, a, b, k)) return false;
+  return candidate.scheme == nullptr || candidate.acceptance.any_range() ||
+         !grid_can_overflow(candidate.program, plan.problem.type, a, b, k);
+}
+
+std::size_t select_candidate(const Plan& plan, const RangeSummary& a, const RangeSummary& b) {
+  for (std::size_t r = 0; r < plan.candidates.size(); ++r) {
+    if (accepts(plan, plan.candidates[r], a, b)) return r;
+  }
+  fail(Status::contract_unreachable,
+       "rows of A span up to {} binades and reach 2^{}, columns of B {} and 2^{}; accuracy {} is proved for "
+       "at most {} at k = {}, and the native product is not proved for it",
+       a.dynamic_range, a.largest, b.dynamic_range, b.largest, plan.accuracy_text(),
+       plan.candidates.back().acceptance.dynamic_range, plan.problem.k);
+}
+
+GridElements::GridElements(const Plan& plan, const RangeMemory& ranges, const RangeMemory& memory)
+    : plan_(plan), rows_(memory.rows), columns_(memory.columns) {
+  std::copy(ranges.rows.begin(), ranges.rows.end(), memory.rows.begin());
+  std::copy(ranges.columns.begin(), ranges.columns.end(), memory.columns.begin());
+}
+
+bool GridElements::accepts(std::int64_t row, std::int64_t column) const {
+  const auto parts = static_cast<std::size_t>(plan_.problem.parts());
+  return core::accepts(plan_, plan_.candidates.front(),
+                       summarize(rows_.subspan(static_cast<std::size_t>(row), 1)),
+                       summarize(columns_.subspan(parts * static_cast<std::size_t>(column), parts)));
+}
+
+namespace {
+
+// Summary of a vector that would be accepted wherever one of these is.
+RangeSummary best_of(std::span<const VectorRange> ranges) {
+  RangeSummary best = summarize(ranges.first(1));
+  for (const VectorRange& range : ranges) {
+    const RangeSummary summary = summarize({&range, 1});
+    best.dynamic_range = std::min(best.dynamic_range, summary.dynamic_range);
+    best.largest = std::min(best.largest, summary.largest);
+    best.depth = std::min(best.depth, summary.depth);
+    best.min_elements = std::max(best.min_elements, summary.min_elements);
+  }
+  return best;
+}
+
+}  // namespace
+
+bool GridElements::accept_any() const {
+  return core::accepts(plan_, plan_.candidates.front(), best_of(rows_), best_of(columns_));
+}
+
+void open_refused_elements(const GridElements* grid, const ResultBlock& block, std::uint8_t* states) {
+  for (std::int64_t j = 0; j < block.columns; ++j) {
+    for (std::int64_t i = 0; i < block.rows; ++i) {
+      const bool is_done = grid != nullptr && grid->accepts(block.row + i, block.column + j);
+      states[i + j * block.rows] = is_done ? ElementCheck::closed : ElementCheck::open;
+    }
+  }
+}
+
+const std::uint8_t* mark_refused_elements(const Plan& plan, const GridElements* grid, Workspace& workspace) {
+  if (grid == nullptr) return nullptr;
+  const ResultBlock whole{0, 0, plan.problem.m, plan.problem.n};
+  std::uint8_t* const states = lay_out_element_states(plan, workspace);
+  open_refused_elements(grid, whole, states);
+  return states;
+}
+
+}  // namespace kintsugi::core

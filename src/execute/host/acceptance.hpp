@@ -1,0 +1,80 @@
+// Acceptance of a batch item by a plan's candidates on the host, and of single elements of C.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/view.hpp"
+#include "execute/blocks.hpp"
+#include "planner/workspace/host.hpp"
+#include "split/ranges.hpp"
+
+namespace kintsugi::core {
+
+// True if the candidate's acceptance test passes and, unless the caller named the scheme, no result on a grid
+// can round to infinity before its final rounding.
+bool accepts(const Plan& plan, const Candidate& candidate, const RangeSummary& a, const RangeSummary& b);
+
+// Returns the index of the first candidate that accepts both sides. Fails with contract_unreachable if there
+// is none.
+std::size_t select_candidate(const Plan& plan, const RangeSummary& a, const RangeSummary& b);
+
+// Elements of C that the grid of a reproducible product accepts: those whose row of A and column of B it
+// would accept alone. So the bits of an element do not depend on other rows and columns of the call.
+class GridElements {
+ public:
+  // Copies the ranges of rows and columns, which programs change, to `memory`.
+  GridElements(const Plan& plan, const RangeMemory& ranges, const RangeMemory& memory);
+
+  // Row and column count from the origin of C.
+  bool accepts(std::int64_t row, std::int64_t column) const;
+
+  // False if the grid accepts no element. May be true without one, which costs a product for nothing.
+  bool accept_any() const;
+
+ private:
+  const Plan& plan_;
+  std::span<const VectorRange> rows_;
+  std::span<const VectorRange> columns_;
+};
+
+// The elements of a block of C that the grid does not accept: kept while the grid's program overwrites the
+// block. Does nothing without a grid.
+template <class T>
+class RefusedElements {
+ public:
+  RefusedElements(const Plan& plan, const Blocking& blocking, const GridElements* grid, Workspace& workspace)
+      : grid_(grid) {
+    if (grid != nullptr) memory_ = reinterpret_cast<T*>(lay_out_refused_elements(plan, blocking, workspace));
+  }
+
+  void save(const ResultBlock& block, const MatrixView<T>& c) const {
+    for_each(block, [&](std::int64_t i, std::int64_t j) { memory_[i + j * block.rows] = c(i, j); });
+  }
+  void restore(const ResultBlock& block, const MatrixView<T>& c) const {
+    for_each(block, [&](std::int64_t i, std::int64_t j) { c(i, j) = memory_[i + j * block.rows]; });
+  }
+
+ private:
+  template <class Visit>
+  void for_each(const ResultBlock& block, const Visit& visit) const {
+    if (grid_ == nullptr) return;
+    for (std::int64_t j = 0; j < block.columns; ++j) {
+      for (std::int64_t i = 0; i < block.rows; ++i) {
+        if (!grid_->accepts(block.row + i, block.column + j)) visit(i, j);
+      }
+    }
+  }
+
+  const GridElements* grid_;
+  T* memory_ = nullptr;
+};
+
+// Sets the states of a block's elements (ElementCheck::State): closed where the grid accepts them, else open.
+void open_refused_elements(const GridElements* grid, const ResultBlock& block, std::uint8_t* states);
+
+// Returns the states of all elements of C, of which the open ones are to be computed; nullptr without a grid,
+// where all are.
+const std::uint8_t* mark_refused_elements(const Plan& plan, const GridElements* grid, Workspace& workspace);
+
+}  // namespace kintsugi::core
