@@ -30,11 +30,11 @@ NativeTimes native_times(const NativeShape& shape, const Costs& costs) {
   const NativeCallCosts& call = costs.native_call;
   const NativeCosts& type_costs = costs.native[type];
   const DmmaKernels* dmma = architecture.available_dmma(shape.type);
-  const double products = dmma != nullptr ? dmma_time(*dmma, shape, costs) : simt_time(shape, costs);
+  const double product_time = dmma != nullptr ? dmma_time(*dmma, shape, costs) : simt_time(shape, costs);
   const double operations = (shape.type == ElementType::c32 || shape.type == ElementType::c64 ? 8 : 2) *
                             elements_of(shape) * static_cast<double>(shape.k);
   const double copy_c = copy_time(shape, costs);
-  const double own = call.own_launch + products + copy_c;
+  const double own = call.own_launch + product_time + copy_c;
   const double vendor = call.vendor_launch + operations / vendor_rate(type_costs, shape.is_aligned) + copy_c;
   const double operand_bytes = static_cast<double>(shape.m + shape.n) * static_cast<double>(shape.k) *
                                static_cast<double>(shape.items) *

@@ -11,8 +11,9 @@
 namespace kintsugi::core::cuda {
 
 // Returns the time of `count` tiles. `time` is that of as many tiles as the device holds at once. If an SM
-// can hold several thread blocks, one that has the SM to itself takes two thirds of `time`. If there are more
-// than half as many thread blocks as SMs, some SMs get two of them (measured with 100 and 120 on 132 SMs).
+// can hold several thread blocks, one that has the SM to itself takes two thirds of `time`; but with more
+// than half as many thread blocks as SMs, the device gives some SMs two of them (measured with 100 and 120
+// thread blocks on 132 SMs).
 inline double tile_time(std::int64_t count, std::int64_t sm_count, int blocks_per_sm, double time) {
   constexpr double lone_block_time = 0.66;
   const auto tiles_of_an_sm = static_cast<double>(divide_up(count, sm_count));

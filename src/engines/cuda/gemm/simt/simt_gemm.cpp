@@ -56,6 +56,7 @@ struct ChosenTile {
   std::int64_t blocks;  // thread blocks of a batch item
 };
 
+// Returns the expected time without a division of k.
 double time_of_whole_tiles(const NativeShape& shape, const Costs& costs) {
   const auto type = static_cast<std::size_t>(shape.type);
   const std::span<const double> times(costs.native[type].tile_index);
@@ -71,14 +72,16 @@ struct Split {
   double time = std::numeric_limits<double>::infinity();
 };
 
-// Clusters of so many thread blocks that the device holds at once: the SMs of a cluster belong to one GPC,
-// which has 16 or 18.
+// Returns how many clusters of `blocks` thread blocks the device holds at once. The SMs of a cluster belong
+// to one GPC, which has 16 or 18 SMs; 16 are assumed.
 std::int64_t resident_clusters(std::int64_t blocks) {
   constexpr std::int64_t sms_of_gpc = 16;
   return sm_count() / sms_of_gpc * (sms_of_gpc * simt_tiles_f32[simt_split_tile].blocks_per_sm / blocks);
 }
 
-// A thread block is no faster with an SM to itself, since its short part of k leaves it waiting for memory.
+// Returns the fastest division of k, or one of infinite time if there is none. Waves count SMs with all their
+// thread blocks, even if these are fewer: a thread block is no faster with an SM to itself, since with its
+// short part of k it mostly waits for memory.
 Split fastest_split(const NativeShape& shape, const Costs& costs) {
   constexpr double sums_time = 0.5;  // microseconds in which a cluster adds its parts of a tile
   Split best;
@@ -116,7 +119,7 @@ ChosenTile choose_tile(const DeviceTile& tile) {
 
 }  // namespace
 
-// Costs of a device without a profile say nothing of clusters.
+// Without a profile k is not divided, since the costs of such a device say nothing of clusters.
 std::int64_t blocks_per_tile(const DeviceTile& tile) {
   const ProfileInForce* profile = profile_in_force();
   if (profile == nullptr) return 1;

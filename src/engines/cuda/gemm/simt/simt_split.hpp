@@ -1,4 +1,4 @@
-// Native FP32 products of small matrices: the thread blocks of a cluster divide the inner indices of a tile.
+// Native FP32 products of small matrices: the thread blocks of a cluster divide the inner indices among them.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 namespace kintsugi::core::cuda {
 
 inline constexpr std::size_t simt_split_tile = 1;  // index of the tiles in simt_tiles_f32
-inline constexpr int simt_split_blocks = 7;        // most thread blocks of a cluster; 8 leave SMs idle (H100)
+inline constexpr int simt_split_blocks = 7;        // maximum per cluster; 8 leave SMs idle (H100)
 
 // Inner indices of each of `blocks` thread blocks, except for the last one: whole steps, since single inner
 // indices take several times as long.

@@ -13,6 +13,7 @@ using Tiles = KTiles<float, side>;
 using TileSums = Sums<float, side>;
 constexpr int sums_of_thread = TileSums::thread_side * TileSums::thread_side;
 
+// Returns the element at `address` in the shared memory of thread block `block` of the cluster.
 __device__ float load_from_block(std::uint32_t address, int block) {
   float value;
   asm volatile("ld.shared::cluster.f32 %0, [%1];"
@@ -21,15 +22,15 @@ __device__ float load_from_block(std::uint32_t address, int block) {
   return value;
 }
 
-// Returns the inner indices of one of `blocks` thread blocks.
+// Returns the inner indices of thread block `block` of a cluster; the last blocks may have none.
 __device__ InnerRange inner_range(std::int64_t k, int block, int blocks) {
   const std::int64_t length = split_length(k, blocks);
   const std::int64_t first = min(k, block * length);
   return {first, min(length, k - first)};
 }
 
-// Adds the parts of a sum in the order of the thread blocks of a cluster. Each has its part at `address` of
-// its shared memory.
+// Adds the parts of a sum in the order of the cluster's thread blocks, each of which stores its part at
+// `address` of its shared memory.
 __device__ float sum_of_parts(std::uint32_t address, int blocks) {
   float parts[simt_split_blocks];
 #pragma unroll
@@ -50,10 +51,10 @@ struct ClusterTile {
   MatrixView<float> c;
 
   __device__ ClusterTile(const DeviceTile& tile, int blocks) {
-    const std::int64_t number = blockIdx.x / blocks;
+    const std::int64_t index = blockIdx.x / blocks;
     const std::int64_t row_tiles = divide_up(tile.rows, std::int64_t{side});
-    first_row = number % row_tiles * side;
-    first_column = number / row_tiles * side;
+    first_row = index % row_tiles * side;
+    first_column = index / row_tiles * side;
     c = view_of<float>(tile.c, tile.item + blockIdx.y)
             .block(tile.first_row + first_row, tile.first_column + first_column,
                    min(std::int64_t{side}, tile.rows - first_row),
@@ -61,8 +62,8 @@ struct ClusterTile {
   }
 };
 
-// Writes the elements of each thread's sums first, ..., end - 1 and returns which are not reliable, as
-// Sums::write() does. `stored`: address of the thread's sum number 0.
+// Writes the elements of the thread's sums first, ..., end - 1 and returns those sums that are not reliable,
+// as Sums::write() does. `stored`: address of the thread's first sum.
 __device__ UnreliableSums write_sums(const ClusterTile& at, const Scalars<float>& scalars, float min_sum,
                                      std::uint32_t stored, int first, int end, int blocks) {
   std::uint64_t unreliable = 0;
@@ -83,7 +84,8 @@ __device__ UnreliableSums write_sums(const ClusterTile& at, const Scalars<float>
   return {unreliable, 0};
 }
 
-// Every thread block adds and writes the sums of one of the `blocks` parts of each thread's.
+// Computes the cluster's tile of C. First every thread block sums up its inner indices for all elements, then
+// each adds the parts of all thread blocks for its share of the elements, and writes these.
 __device__ void multiply_tile(const DeviceTile& tile, Tiles& tiles, float* stored) {
   const int blocks = cluster_size();
   const int block = block_rank_in_cluster();
@@ -105,7 +107,7 @@ __device__ void multiply_tile(const DeviceTile& tile, Tiles& tiles, float* store
   const int first = min(block * count, sums_of_thread);
   const UnreliableSums unreliable = write_sums(at, scalars, min_sum, shared_address(stored + threadIdx.x),
                                                first, min(first + count, sums_of_thread), blocks);
-  cluster_arrive();  // the thread has read what others store; these must not exit before
+  cluster_arrive();  // this thread has read all parts; no thread block may exit while others read its parts
   recompute_unreliable(tile, tile.first_row + at.first_row, tile.first_column + at.first_column, at.c,
                        scalars, unreliable, [](int e) { return TileSums::position(e); });
   cluster_wait();
@@ -119,7 +121,7 @@ extern "C" __global__ void __launch_bounds__(simt_threads, 2)
   if (device_tile.condition.selected_earlier && !holds(device_tile.condition, blockIdx.y))
     return exit_in_stream_order();
   grid_dependency_wait();
-  __shared__ union {  // used by the products, then by the sums
+  __shared__ union {  // first for the operands, then for the sums
     alignas(16) unsigned char tiles[sizeof(Tiles)];
     alignas(16) float stored[sums_of_thread * simt_threads];
   } memory;

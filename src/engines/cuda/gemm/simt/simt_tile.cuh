@@ -65,7 +65,8 @@ class Loader {
  public:
   using Step = KTile<T, Tile>;
 
-  // Loads vectors first, first + 1, ..., and of these the inner indices from first_inner on.
+  // Loads the vectors from `first` on, of which `vectors` are left, and of these the inner indices from
+  // `first_inner` on.
   __device__ Loader(const DeviceSide& side, std::int64_t first, std::int64_t vectors,
                     std::int64_t first_inner)
       : matrix_(side.matrix), is_whole_(vectors >= Tile) {
@@ -274,7 +275,7 @@ class Sums {
   T sum_[thread_side][thread_side] = {};
 };
 
-// Inner indices first, first + 1, ..., in number `count`.
+// The `count` inner indices from `first` on.
 struct InnerRange {
   std::int64_t first;
   std::int64_t count;
