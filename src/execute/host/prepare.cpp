@@ -94,6 +94,7 @@ Prepared::Item prepare_item(const Plan& plan, Side side, const void* data, std::
 }  // namespace
 
 Prepared prepare(const Plan& plan, Side side, const void* data, bool borrow) {
+  if (plan.is_offloaded()) return prepare(*plan.host_plan, side, data, borrow);
   const Problem& problem = plan.problem;
   if (problem.memory == MemorySpace::device) return prepare_on_device(plan, side, data, borrow);
   const Op op = side == Side::a ? problem.op_a : problem.op_b;
@@ -116,6 +117,7 @@ Prepared prepare(const Plan& plan, Side side, const void* data, bool borrow) {
 }
 
 bool has_slices_of(const Plan& plan, const Prepared& prepared) {
+  if (plan.is_offloaded()) return has_slices_of(*plan.host_plan, prepared);
   const auto splits_by = [&](const SplitRule& rule, const Candidate& candidate) {
     return candidate.scheme != nullptr &&
            rule == (prepared.side == Side::a ? candidate.program.split_a : candidate.program.split_b);

@@ -167,6 +167,7 @@ std::vector<std::string> plan_words(const Plan& plan) {
       plan.engine->name(), plan.engine->details(), plan.threads, plan.threads == 1 ? "" : "s"));
   for (const std::string& warning : plan.warnings) words.push_back("Warning: " + warning + ".");
   words.push_back(choice_words(plan));
+  if (!plan.offload_words.empty()) words.push_back(plan.offload_words);
   for (std::size_t r = 0; r < plan.candidates.size(); ++r) {
     const std::string number = plan.candidates.size() == 1 ? "" : fmt::format("{}. ", r + 1);
     words.push_back(number + candidate_words(plan, plan.candidates[r]));
