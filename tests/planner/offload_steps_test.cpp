@@ -21,7 +21,7 @@ using core::OffloadStep;
 using core::Problem;
 using core::Side;
 
-// What a strip holds: for each position the vector, over the inner indices of the last load.
+// Contents of a strip: for each position the vector, over the inner indices of the last load.
 struct Strip {
   std::map<std::int64_t, std::int64_t> vectors;
   IndexRange inner;
