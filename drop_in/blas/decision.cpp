@@ -56,7 +56,7 @@ void take_plan(kintsugi_plan plan, bool is_automatic, Decision& decision) {
   decision.may_be_native = summary.may_be_native;
   // A native product under emulate is the library's own, in a fixed order; under auto it is the program's
   // BLAS's.
-  decision.emulates = !summary.is_native || !is_automatic;
+  decision.emulates = !summary.is_native || !is_automatic || summary.is_offloaded;
   if (!decision.emulates) decision.plan.reset();
 }
 

@@ -16,9 +16,9 @@ struct PlanDeleter {
 };
 
 struct Decision {
-  bool emulates = false;       // else the next BLAS multiplies
+  bool emulates = false;       // the library multiplies, by an emulation or on GPUs; else the next BLAS does
   bool may_be_native = false;  // data that no emulation accepts get the library's native product
-  std::unique_ptr<kintsugi_plan_s, PlanDeleter> plan;  // plan of an emulation
+  std::unique_ptr<kintsugi_plan_s, PlanDeleter> plan;  // the library's, if it multiplies
   std::string why;                                     // one sentence
 };
 

@@ -56,6 +56,10 @@ void note_execution(kintsugi_handle handle, CallOutcome& outcome) noexcept try {
   outcome.only_scaled = summary.program.empty();
   outcome.recomputed_elements = summary.recomputed_elements;
   outcome.has_special_values = summary.has_special_values;
+  outcome.is_offloaded = summary.is_offloaded;
+  if (summary.offload_obstacle.empty()) return;
+  outcome.offload_failed = true;
+  outcome.why = "Offload failed, so the host multiplied: " + summary.offload_obstacle;
 } catch (const std::exception&) {  // Ignored: the record then has no counts for this call.
 }
 

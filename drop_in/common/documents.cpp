@@ -19,13 +19,19 @@ std::optional<Json> read_document(const Describe& describe) {
   return Json::parse(text);
 }
 
-// Returns the first sentence on the choice. The sentence on the problem and those of warnings come before it.
+// The first sentence on the choice follows the problem's and those of warnings. The next one may be on GPUs.
 std::string choice_of(const Json& words) {
+  std::string choice;
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::string sentence = words[i];
-    if (!sentence.starts_with("Warning:")) return sentence;
+    if (sentence.starts_with("Warning:")) continue;
+    if (choice.empty()) {
+      choice = sentence;
+    } else if (sentence.starts_with("Offload ")) {
+      choice += " " + sentence;
+    }
   }
-  return {};
+  return choice;
 }
 
 }  // namespace
@@ -55,6 +61,7 @@ PlanSummary summary_of(kintsugi_plan plan) {
     if (!summary.candidates.empty()) summary.candidates += ", ";
     summary.candidates += candidate.at("scheme").get<std::string>();
   }
+  summary.is_offloaded = document->at("offloaded");
   summary.why = choice_of(document->at("words"));
   return summary;
 }
@@ -69,6 +76,10 @@ ExecutionSummary summary_of(kintsugi_handle handle) {
     summary.program = candidates.front().at("scheme");
   summary.recomputed_elements = document->at("recomputed_elements");
   summary.has_special_values = document->at("items_with_special_values") != 0;
+  if (const Json& offload = document->at("offload"); !offload.is_null()) {
+    summary.is_offloaded = offload.at("devices") != 0;
+    if (const Json& reason = offload.at("host_reason"); reason.is_string()) summary.offload_obstacle = reason;
+  }
   return summary;
 }
 

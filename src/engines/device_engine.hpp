@@ -14,6 +14,7 @@
 namespace kintsugi::core {
 
 class DeviceOzaki1;
+class DeviceTransfers;
 
 class DeviceMemory {
  public:
@@ -209,6 +210,8 @@ class DeviceEngine : public DeviceMemory,
  public:
   // Returns the kernels of Ozaki scheme I (engines/device_ozaki1.hpp); nullptr if there are none.
   virtual const DeviceOzaki1* ozaki1() const { return nullptr; }
+  // Returns the copies of pageable memory (engines/device_transfers.hpp); nullptr if there are none.
+  virtual const DeviceTransfers* transfers() const { return nullptr; }
 };
 
 }  // namespace kintsugi::core

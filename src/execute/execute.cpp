@@ -8,6 +8,7 @@
 #include "base/threads/workers.hpp"
 #include "execute/allocate.hpp"
 #include "execute/device/device.hpp"
+#include "execute/device/offload/offload.hpp"
 #include "execute/device/prepare.hpp"
 #include "execute/device/stage.hpp"
 #include "execute/host/acceptance.hpp"
@@ -396,6 +397,7 @@ void execute(const Plan& plan, const Operands& operands, Report& report) {
     report.items_scaled = problem.batch_count;
     return with_element_type(problem, [&]<class T>() { scale_results<T>(plan, operands); });
   }
+  if (plan.is_offloaded()) return offload(plan, operands, report);
   if (plan.engine->device() != nullptr) return stage(plan, operands, report);
   with_element_type(problem, [&]<class T>() { multiply_all<T>(plan, operands, report); });
 }

@@ -18,10 +18,11 @@ Json adapted_json(const std::optional<Report::Adapted>& adapted) {
 
 Json candidates_json(const Report& report) {
   Json json = Json::array();
-  if (report.plan == nullptr) return json;
-  for (std::size_t index = 0; index < report.plan->candidates.size(); ++index) {
+  const Plan* plan = report.executed_plan();
+  if (plan == nullptr) return json;
+  for (std::size_t index = 0; index < plan->candidates.size(); ++index) {
     if (report.items[index] == 0) continue;
-    Json candidate = candidate_json(report.plan->candidates[index]);
+    Json candidate = candidate_json(plan->candidates[index]);
     candidate["items"] = report.items[index];
     json.push_back(candidate);
   }
@@ -61,11 +62,23 @@ Json tiles_json(const Report& report) {
           {"failing_share_b", share(report.tiles_b)}};
 }
 
+Json offload_json(const std::optional<OffloadReport>& offload) {
+  if (!offload) return {};
+  return {{"devices", offload->devices},
+          {"products", offload->products},
+          {"inner_parts", offload->inner_parts},
+          {"uploaded_bytes", offload->uploaded_bytes},
+          {"downloaded_bytes", offload->downloaded_bytes},
+          {"device_bytes", offload->device_bytes},
+          {"host_elements", offload->host_elements},
+          {"host_reason", offload->host_reason.empty() ? Json() : Json(offload->host_reason)}};
+}
+
 }  // namespace
 
 std::string describe_report(const Report& report) {
   Json json = json_document("kintsugi.report", 2);
-  json["engine"] = report.plan == nullptr ? Json() : Json(report.plan->engine->name());
+  json["engine"] = report.plan == nullptr ? Json() : Json(report.executed_plan()->engine->name());
   json["candidates"] = candidates_json(report);
   json["items_scaled"] = report.items_scaled;
   json["items_with_special_values"] = report.items_with_special_values;
@@ -78,6 +91,7 @@ std::string describe_report(const Report& report) {
   json["adapted"] = adapted_json(report.adapted);
   json["tiles"] = tiles_json(report);
   json["error_free"] = ozaki1_json(report.ozaki1);
+  json["offload"] = offload_json(report.offload);
   return text_of(json);
 }
 

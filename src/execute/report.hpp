@@ -14,6 +14,18 @@
 
 namespace kintsugi::core {
 
+// Record of an offloaded call: the work of the devices, and that of the host.
+struct OffloadReport {
+  int devices = 0;
+  std::int64_t products = 0;     // steps of all devices together
+  std::int64_t inner_parts = 0;  // parts into which the inner indices were cut
+  std::int64_t uploaded_bytes = 0;
+  std::int64_t downloaded_bytes = 0;
+  std::int64_t device_bytes = 0;   // memory of each device at most
+  std::int64_t host_elements = 0;  // elements of C that the host computed
+  std::string host_reason;         // why it did; empty: it computed none
+};
+
 // Record of what an execution did. The size is fixed, so that a call with a workspace allocates nothing.
 struct Report {
   std::shared_ptr<const Plan> plan;  // plan that was executed, set by the caller; nullptr: no execution yet
@@ -54,6 +66,12 @@ struct Report {
   TileCounts tiles_b;
 
   Ozaki1Counts ozaki1;  // counts of items under Recombination::ozaki1
+
+  std::optional<OffloadReport> offload;  // set for plans that offload; `items` are their steps then
+  bool is_of_host_plan = false;          // the host computed all of an offloaded call
+
+  // The plan that was executed, whose candidates are those of `items`; nullptr: none was.
+  const Plan* executed_plan() const { return is_of_host_plan ? plan->host_plan.get() : plan.get(); }
 };
 
 // Returns a JSON document; its schema is docs/schema/report.schema.json.

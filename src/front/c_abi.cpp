@@ -5,6 +5,8 @@
 #include "base/floating_environment.hpp"
 #include "base/version.hpp"
 #include "calibrate/calibrate.hpp"
+#include "execute/device/offload/owned.hpp"
+#include "execute/device/offload/pinned_chunks.hpp"
 #include "front/calls.hpp"
 #include "front/check.hpp"
 #include "front/handles.hpp"
@@ -240,6 +242,8 @@ kintsugi_status kintsugi_ddgemm(kintsugi_handle handle, kintsugi_layout layout, 
 kintsugi_status kintsugi_release_caches(void) {
   return guarded([] {
     plan_cache().clear();
+    release_pinned_chunks();
+    release_spare_queues();
     release_kept_memory();
   });
 }

@@ -15,6 +15,7 @@
 #include "planner/candidates/host.hpp"
 #include "planner/candidates/named.hpp"
 #include "planner/candidates/reproducible.hpp"
+#include "planner/offload/offload.hpp"
 #include "planner/select_engine.hpp"
 #include "schemes/bound.hpp"
 
@@ -118,8 +119,9 @@ const Candidate* Plan::widest_emulation() const {
   return widest;
 }
 
+// The host multiplies where the devices of an offloaded plan cannot.
 void check_engine_runs(const Plan& plan) {
-  if (fork_depth() > 0) check_runs(*plan.engine);
+  if (fork_depth() > 0 && !plan.is_offloaded()) check_runs(*plan.engine);
 }
 
 PlanSurroundings surroundings_of(const Problem& problem) {
@@ -135,15 +137,17 @@ PlanSurroundings surroundings_of(const Problem& problem) {
 }
 
 bool runs_in_callers_context(const Plan& plan) {
-  return plan.engine->contexts() == nullptr || plan.context == plan.engine->contexts()->current();
+  return plan.engine->contexts() == nullptr || plan.is_offloaded() ||
+         plan.context == plan.engine->contexts()->current();
 }
 
 namespace {
 
 enum class Gain { expected, assumed };  // PlanRequest::assumes_gain
 
+// Without an `engine`, the settings choose one.
 Plan plan_with(const Problem& problem, const Settings& given, const Allocator& allocator, const Queue& queue,
-               Gain gain) {
+               Gain gain, const Engine* engine = nullptr) {
   Plan plan;
   plan.problem = problem;
   plan.allocator = allocator;
@@ -152,7 +156,7 @@ Plan plan_with(const Problem& problem, const Settings& given, const Allocator& a
   plan.request = read_request(plan.settings);
   plan.request.assumes_gain = gain == Gain::assumed;
   plan.threads = usable_threads(plan.request.threads == 0 ? omp_get_max_threads() : plan.request.threads);
-  plan.engine = &select_engine(problem, plan.request.engine, plan.warnings);
+  plan.engine = engine != nullptr ? engine : &select_engine(problem, plan.request.engine, plan.warnings);
   if (plan.engine->device() != nullptr) {
     plan.engine->device()->prepare();
     plan.context = plan.engine->contexts()->current();
@@ -168,7 +172,11 @@ Plan plan_with(const Problem& problem, const Settings& given, const Allocator& a
 
 Plan make_plan(const Problem& problem, const Settings& given, const Allocator& allocator,
                const Queue& queue) {
-  return plan_with(problem, given, allocator, queue, Gain::expected);
+  return offloaded_if_chosen(plan_with(problem, given, allocator, queue, Gain::expected));
+}
+
+Plan make_device_plan(const Problem& problem, const Settings& settings, const Engine& engine) {
+  return plan_with(problem, settings, {}, {}, Gain::expected, &engine);
 }
 
 Plan make_emulating_plan(const Problem& problem, const Settings& settings) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -87,6 +88,13 @@ struct Plan {
   // Warnings for the caller, though the plan can run: for example a faster engine is missing.
   std::vector<std::string> warnings;
 
+  // Plan of the engine cpu for the same call, if this one multiplies matrices of the host on devices: it
+  // computes the elements that the devices do not. The other members are then those of a product in device
+  // memory, except for the problem's memory.
+  std::shared_ptr<const Plan> host_plan;
+  std::string offload_words;  // one sentence on the choice between host and devices; empty: none was made
+
+  bool is_offloaded() const { return host_plan != nullptr; }
   // True if the plan has no emulation: a native product is the last candidate of a chain, so that no other
   // one follows if it is the first.
   bool is_native() const { return candidates.front().scheme == nullptr; }
@@ -116,6 +124,9 @@ inline bool begins_with_grid(const Plan& plan) {
 // contract_unreachable or workspace_too_small; the message has the values.
 Plan make_plan(const Problem& problem, const Settings& settings, const Allocator& allocator,
                const Queue& queue = {});
+
+// Makes the plan of the same call on an engine's current device for matrices in its memory.
+Plan make_device_plan(const Problem& problem, const Settings& settings, const Engine& engine);
 
 // Makes the plan that the settings would give if the policy `auto` expected every emulation to be faster than
 // the native product: calibration measures such plans.

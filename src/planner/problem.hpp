@@ -2,6 +2,7 @@
 #pragma once
 
 #include <complex>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/view.hpp"
@@ -37,6 +38,11 @@ struct Problem {
   std::int64_t parts() const { return complex ? 2 : 1; }
   std::int64_t products() const { return parts() * k; }  // inner length: products that a sum has
   std::int64_t vectors_b() const { return parts() * n; }
+
+  std::size_t element_bytes() const {
+    const std::size_t part = type == OperandType::f32 ? 4 : type == OperandType::f64 ? 8 : 16;
+    return complex ? 2 * part : part;
+  }
 
   friend bool operator==(const Problem&, const Problem&) = default;
 };

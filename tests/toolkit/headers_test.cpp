@@ -43,6 +43,10 @@ static_assert(!same<int (*)(int), int (*)(int, int)>);
   FUNCTION(memory_free, cuMemFree_v2)                                \
   FUNCTION(memory_allocate_async, cuMemAllocAsync)                   \
   FUNCTION(memory_free_async, cuMemFreeAsync)                        \
+  FUNCTION(memory_info, cuMemGetInfo_v2)                             \
+  FUNCTION(host_allocate, cuMemHostAlloc)                            \
+  FUNCTION(host_free, cuMemFreeHost)                                 \
+  FUNCTION(pointer_attribute, cuPointerGetAttribute)                 \
   FUNCTION(pool_create, cuMemPoolCreate)                             \
   FUNCTION(pool_set_attribute, cuMemPoolSetAttribute)                \
   FUNCTION(pool_trim, cuMemPoolTrimTo)                               \
@@ -50,10 +54,12 @@ static_assert(!same<int (*)(int), int (*)(int, int)>);
   FUNCTION(copy_to_device_async, cuMemcpyHtoDAsync_v2)               \
   FUNCTION(copy_to_host_async, cuMemcpyDtoHAsync_v2)                 \
   FUNCTION(copy_on_device_async, cuMemcpyDtoDAsync_v2)               \
+  FUNCTION(copy_lines_async, cuMemcpy2DAsync_v2)                     \
   FUNCTION(set_bytes_async, cuMemsetD8Async)                         \
   FUNCTION(stream_create, cuStreamCreate)                            \
   FUNCTION(stream_destroy, cuStreamDestroy_v2)                       \
   FUNCTION(stream_synchronize, cuStreamSynchronize)                  \
+  FUNCTION(stream_wait_event, cuStreamWaitEvent)                     \
   FUNCTION(stream_context, cuStreamGetCtx)                           \
   FUNCTION(stream_contexts, cuStreamGetCtx_v2)                       \
   FUNCTION(exchange_capture_mode, cuThreadExchangeStreamCaptureMode) \
@@ -126,6 +132,15 @@ static_assert(offsetof(GraphEdge, type) == offsetof(CUgraphEdgeData, type));
 static_assert(GraphEdge::overlapping().from_port == CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC &&
               GraphEdge::overlapping().type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC);
 static_assert(relaxed_capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED);
+static_assert(sizeof(CopyLines) == sizeof(CUDA_MEMCPY2D));
+static_assert(offsetof(CopySide, device) == offsetof(CUDA_MEMCPY2D, srcDevice) &&
+              offsetof(CopySide, pitch) == offsetof(CUDA_MEMCPY2D, srcPitch));
+static_assert(offsetof(CopyLines, target) == offsetof(CUDA_MEMCPY2D, dstXInBytes) &&
+              offsetof(CopyLines, line_bytes) == offsetof(CUDA_MEMCPY2D, WidthInBytes));
+static_assert(memory_of_host == CU_MEMORYTYPE_HOST && memory_of_device == CU_MEMORYTYPE_DEVICE);
+static_assert(portable_host_memory == CU_MEMHOSTALLOC_PORTABLE);
+static_assert(pointer_memory_type == CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+static_assert(waiting_event_flags == (CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING));
 static_assert(sizeof(MemoryPoolProperties) == sizeof(CUmemPoolProps));
 static_assert(offsetof(MemoryPoolProperties, handle_types) == offsetof(CUmemPoolProps, handleTypes));
 static_assert(offsetof(MemoryPoolProperties, location_type) == offsetof(CUmemPoolProps, location));

@@ -26,6 +26,8 @@ void add(ProblemRecord& problem, const CallOutcome& outcome) {
   problem.seconds += outcome.seconds;
   problem.recomputed_elements += outcome.recomputed_elements;
   problem.calls_with_special_values += outcome.has_special_values ? outcome.calls : 0;
+  problem.offloaded_calls += outcome.is_offloaded ? outcome.calls : 0;
+  problem.failed_offloads += outcome.offload_failed ? outcome.calls : 0;
   problem.failed_calls += outcome.failed ? outcome.calls : 0;
   problem.why = outcome.why;
   if (outcome.only_scaled) {

@@ -16,8 +16,10 @@ struct CallOutcome {
   double seconds = 0;
   std::int64_t recomputed_elements = 0;
   bool has_special_values = false;
-  bool failed = false;     // the emulation failed, and the next BLAS multiplied
-  std::int64_t calls = 1;  // equal products of a batch count as calls each
+  bool is_offloaded = false;    // GPUs computed C, or a part of it
+  bool offload_failed = false;  // the host computed C, or a part of it, though GPUs should have
+  bool failed = false;          // the emulation failed, and the next BLAS multiplied
+  std::int64_t calls = 1;       // equal products of a batch count as calls each
 
   bool is_native() const { return program.empty() && !only_scaled; }
 };

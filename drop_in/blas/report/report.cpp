@@ -48,6 +48,7 @@ std::string programs_of(const ProblemRecord& problem) {
   std::string names;
   for (const auto& [name, calls] : problem.calls_of_program) names += (names.empty() ? "" : ", ") + name;
   if (problem.native_calls > 0) names += names.empty() ? "native" : ", native";
+  if (problem.offloaded_calls > 0) names += ", offloaded";
   return names.empty() ? "nothing to multiply" : names;
 }
 
@@ -95,6 +96,8 @@ Json counts_json(const ProblemRecord& problem) {
           {"native_calls", problem.native_calls},
           {"scaled_calls", problem.scaled_calls},
           {"emulated_calls", programs},
+          {"offloaded_calls", problem.offloaded_calls},
+          {"failed_offloads", problem.failed_offloads},
           {"failed_calls", problem.failed_calls},
           {"recomputed_elements", problem.recomputed_elements},
           {"calls_with_special_values", problem.calls_with_special_values},

@@ -31,7 +31,9 @@ struct ProblemRecord {
   std::int64_t native_calls = 0;
   std::int64_t scaled_calls = 0;  // at most beta C was formed, by the library
   std::map<std::string, std::int64_t> calls_of_program;
-  std::int64_t failed_calls = 0;  // those of native_calls that failed
+  std::int64_t failed_calls = 0;     // those of native_calls that failed
+  std::int64_t offloaded_calls = 0;  // GPUs computed C, or a part of it
+  std::int64_t failed_offloads = 0;  // the host computed C, or a part of it, though GPUs should have
   std::int64_t recomputed_elements = 0;
   std::int64_t calls_with_special_values = 0;
   double seconds = 0;

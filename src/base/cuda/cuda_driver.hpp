@@ -99,6 +99,29 @@ struct MemoryPoolProperties {
 };
 inline constexpr int pool_release_threshold = 4;  // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
 
+// Values of CUmemorytype, and one side and the whole of CUDA_MEMCPY2D.
+inline constexpr std::uint32_t memory_of_host = 1;
+inline constexpr std::uint32_t memory_of_device = 2;
+struct CopySide {
+  std::size_t x_bytes = 0;
+  std::size_t y = 0;
+  std::uint32_t memory_type = memory_of_host;
+  const void* host = nullptr;
+  Address device = 0;
+  void* array = nullptr;
+  std::size_t pitch = 0;
+};
+struct CopyLines {
+  CopySide source;
+  CopySide target;
+  std::size_t line_bytes = 0;
+  std::size_t lines = 0;
+};
+inline constexpr unsigned portable_host_memory = 1;  // CU_MEMHOSTALLOC_PORTABLE
+inline constexpr int pointer_memory_type = 2;        // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+// CU_EVENT_BLOCKING_SYNC and CU_EVENT_DISABLE_TIMING
+inline constexpr unsigned waiting_event_flags = 3;
+
 // Values of CUtensorMapDataType, CUtensorMapSwizzle and CUtensorMapL2promotion.
 inline constexpr int tensor_map_bytes = 0;
 inline constexpr int tensor_map_words = 2;  // 32-bit words
@@ -132,6 +155,10 @@ inline constexpr int min_driver_version = 12010;
   FUNCTION(memory_free, "cuMemFree_v2", (Address))                                                      \
   FUNCTION(memory_allocate_async, "cuMemAllocAsync", (Address*, std::size_t, Stream))                   \
   FUNCTION(memory_free_async, "cuMemFreeAsync", (Address, Stream))                                      \
+  FUNCTION(memory_info, "cuMemGetInfo_v2", (std::size_t*, std::size_t*))                                \
+  FUNCTION(host_allocate, "cuMemHostAlloc", (void**, std::size_t, unsigned))                            \
+  FUNCTION(host_free, "cuMemFreeHost", (void*))                                                         \
+  FUNCTION(pointer_attribute, "cuPointerGetAttribute", (void*, int, Address))                           \
   FUNCTION(pool_create, "cuMemPoolCreate", (MemoryPool*, const MemoryPoolProperties*))                  \
   FUNCTION(pool_set_attribute, "cuMemPoolSetAttribute", (MemoryPool, int, void*))                       \
   FUNCTION(pool_trim, "cuMemPoolTrimTo", (MemoryPool, std::size_t))                                     \
@@ -139,10 +166,12 @@ inline constexpr int min_driver_version = 12010;
   FUNCTION(copy_to_device_async, "cuMemcpyHtoDAsync_v2", (Address, const void*, std::size_t, Stream))   \
   FUNCTION(copy_to_host_async, "cuMemcpyDtoHAsync_v2", (void*, Address, std::size_t, Stream))           \
   FUNCTION(copy_on_device_async, "cuMemcpyDtoDAsync_v2", (Address, Address, std::size_t, Stream))       \
+  FUNCTION(copy_lines_async, "cuMemcpy2DAsync_v2", (const CopyLines*, Stream))                          \
   FUNCTION(set_bytes_async, "cuMemsetD8Async", (Address, unsigned char, std::size_t, Stream))           \
   FUNCTION(stream_create, "cuStreamCreate", (Stream*, unsigned))                                        \
   FUNCTION(stream_destroy, "cuStreamDestroy_v2", (Stream))                                              \
   FUNCTION(stream_synchronize, "cuStreamSynchronize", (Stream))                                         \
+  FUNCTION(stream_wait_event, "cuStreamWaitEvent", (Stream, Event, unsigned))                           \
   FUNCTION(stream_context, "cuStreamGetCtx", (Stream, Context*))                                        \
   FUNCTION(stream_id, "cuStreamGetId", (Stream, unsigned long long*))                                   \
   FUNCTION(stream_is_capturing, "cuStreamIsCapturing", (Stream, int*))                                  \

@@ -17,6 +17,7 @@
 #include "engines/cuda/common/launch_graph.hpp"
 #include "engines/cuda/common/launch_recording.hpp"
 #include "engines/cuda/common/memory_pool.hpp"
+#include "engines/cuda/common/transfers.hpp"
 #include "engines/cuda/cublas/library.hpp"
 #include "engines/cuda/cublas/products.hpp"
 #include "engines/cuda/gemm/int52/int52_gemm.hpp"
@@ -300,6 +301,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
     cuda::recombine_residues(queue, sums, system, tile);
   }
   const DeviceOzaki1* ozaki1() const override { return &ozaki1_kernels(); }
+  const DeviceTransfers* transfers() const override { return &cuda::transfers(); }
   void find_rounding_bounds(const Queue& queue, const DeviceRoundingBounds& a, const DeviceRoundingBounds& b,
                             const DeviceCondition& condition) const override {
     cuda::find_rounding_bounds(queue, a, b, condition);

@@ -96,6 +96,7 @@ Prepared::Item prepare_item(const Plan& plan, Side side, const void* data, std::
 }  // namespace
 
 Prepared prepare(const Plan& plan, Side side, const void* data, Original original) {
+  if (plan.is_offloaded()) return prepare(*plan.host_plan, side, data, original);
   const Problem& problem = plan.problem;
   if (problem.memory == MemorySpace::device) return prepare_on_device(plan, side, data, original);
   const Op op = side == Side::a ? problem.op_a : problem.op_b;
@@ -118,6 +119,7 @@ Prepared prepare(const Plan& plan, Side side, const void* data, Original origina
 }
 
 bool has_slices_of(const Plan& plan, const Prepared& prepared) {
+  if (plan.is_offloaded()) return has_slices_of(*plan.host_plan, prepared);
   const auto splits_by = [&](const SplitRule& rule, const Candidate& candidate) {
     return candidate.scheme != nullptr &&
            rule == (prepared.side == Side::a ? candidate.program.split_a : candidate.program.split_b);

@@ -30,6 +30,11 @@ Policy read_policy(const std::string& text) {
   return text == "native" ? Policy::native : Policy::automatic;
 }
 
+Offload read_offload(const std::string& text) {
+  if (text == "force") return Offload::force;
+  return text == "auto" ? Offload::automatic : Offload::off;
+}
+
 std::optional<Accumulator> read_accumulator(const std::string& name) {
   if (name.empty()) return std::nullopt;
   const auto accumulator = find_accumulator(name);
@@ -98,8 +103,10 @@ PlanRequest read_request(const Settings& settings) {
   request.scheme = settings[SettingId::scheme].value;
   if (engine != "auto") request.engine = engine;
   request.policy = read_policy(settings[SettingId::policy].value);
+  request.offload = read_offload(settings[SettingId::offload].value);
   request.accumulator = read_accumulator(settings[SettingId::accumulator].value);
   request.workspace_limit = static_cast<std::size_t>(parse_bytes(settings[SettingId::workspace_limit].value));
+  request.offload_memory = static_cast<std::size_t>(parse_bytes(settings[SettingId::offload_memory].value));
   request.threads = static_cast<int>(parse_integer(settings[SettingId::threads].value));
   return request;
 }

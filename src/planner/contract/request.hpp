@@ -34,6 +34,9 @@ constexpr Accuracy accuracy_of_type(OperandType type) { return {Accuracy::Kind::
 // `automatic` emulates where that is expected to be faster.
 enum class Policy : std::uint8_t { automatic, emulate, native };
 
+// `automatic` multiplies matrices of the host on devices where that is expected to be faster.
+enum class Offload : std::uint8_t { off, automatic, force };
+
 // Name by which the setting `scheme` selects the native product. Underflow and overflow in its sums are
 // tested only if an accuracy is set too.
 inline constexpr std::string_view native_scheme = "native";
@@ -43,8 +46,10 @@ struct PlanRequest {
   std::string scheme;                // name of the scheme to run; empty: the policy selects
   std::string engine;                // name of the engine; empty: any
   Policy policy = Policy::automatic;
+  Offload offload = Offload::off;
   std::optional<Accumulator> accumulator;
   std::size_t workspace_limit = 0;  // bytes; 0: no limit
+  std::size_t offload_memory = 0;   // bytes of each device for an offloaded call; 0: most of what is free
   int threads = 0;                  // 0: all available
   // True: the policy automatic assumes that every emulation is faster than native. Calibration measures the
   // fallback chains that result.

@@ -119,6 +119,7 @@ std::string describe_plan(const Plan& plan) {
   json["blocking"] = {{"m", plan.blocking.m}, {"n", plan.blocking.n}};
   json["workspace_bytes"] = plan.workspace_bytes;
   json["threads"] = plan.threads;
+  json["offloaded"] = plan.is_offloaded();
   json["settings"] = settings_json(plan.settings);
   json["warnings"] = plan.warnings;
   json["words"] = plan_words(plan);

@@ -168,6 +168,7 @@ std::vector<std::string> plan_words(const Plan& plan) {
       plan.engine->name(), plan.engine->details(), plan.threads, plan.threads == 1 ? "" : "s"));
   for (const std::string& warning : plan.warnings) words.push_back("Warning: " + warning + ".");
   words.push_back(reason_words(plan));
+  if (!plan.offload_words.empty()) words.push_back(plan.offload_words);
   for (std::size_t index = 0; index < plan.candidates.size(); ++index) {
     const std::string number = plan.candidates.size() == 1 ? "" : fmt::format("{}. ", index + 1);
     words.push_back(number + candidate_words(plan, plan.candidates[index]));

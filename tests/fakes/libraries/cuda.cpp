@@ -1,5 +1,6 @@
 // A libcuda.so.1 without a device: every function of base/cuda/cuda_driver.hpp, those of kernels in
 // cuda_kernels.cpp. fake_cuda.hpp describes what they do.
+#include <cstdlib>
 #include <cstring>
 
 #include "tests/fakes/libraries/cuda_state.hpp"
@@ -86,25 +87,7 @@ Result tensor_map_encode(void*, int, std::uint32_t rank, void* address, const st
   return 0;
 }
 
-// The drop-in for cuBLAS calls the next three; the engine does not.
-struct Side2d {
-  std::size_t x_bytes, y;
-  int memory_type;
-  void* host;
-  Address device;
-  void* array;
-  std::size_t pitch;
-};
-extern "C" __attribute__((visibility("default"))) Result cuMemcpy2DAsync_v2(const void* copy, Stream stream) {
-  const auto* sides = static_cast<const Side2d*>(copy);
-  const auto* extent = reinterpret_cast<const std::size_t*>(sides + 2);  // bytes of a row, rows
-  note("cuMemcpy2DAsync {} x {} stream={}", extent[0], extent[1], stream);
-  if (const Result result = refused(stream); result != 0) return result;
-  for (std::size_t row = 0; row < extent[1]; ++row)
-    std::memcpy(pointer(sides[1].device + row * sides[1].pitch),
-                pointer(sides[0].device + row * sides[0].pitch), extent[0]);
-  return 0;
-}
+// The drop-in for cuBLAS calls the next two; the engine does not.
 extern "C" __attribute__((visibility("default"))) Result cuEventQuery(Event) {
   note("cuEventQuery");
   return 0;
@@ -223,6 +206,51 @@ Result set_bytes_async(Address target, unsigned char value, std::size_t bytes, S
   return 0;
 }
 
+Result copy_lines_async(const CopyLines* copied, Stream stream) {
+  note("cuMemcpy2DAsync {} x {} stream={}", copied->line_bytes, copied->lines, stream);
+  const auto address_of = [](const CopySide& side) {
+    return side.memory_type == memory_of_host ? reinterpret_cast<Address>(side.host) : side.device;
+  };
+  for (std::size_t line = 0; line < copied->lines; ++line) {
+    const Result result =
+        copy(address_of(copied->target) + line * copied->target.pitch,
+             address_of(copied->source) + line * copied->source.pitch, copied->line_bytes, stream);
+    if (result != 0) return result;
+  }
+  return 0;
+}
+Result memory_info(std::size_t* free, std::size_t* all) {
+  *free = *all = static_cast<std::size_t>(number("FAKE_CUDA_MEMORY", 150'000'000'000));
+  return refusal(nullptr);
+}
+Result host_allocate(void** result, std::size_t bytes, unsigned) {
+  note("cuMemHostAlloc {}", bytes);
+  if (const Result refused = refusal(nullptr); refused != 0) return refused;
+  Address address = 0;
+  const Result allocated = allocate(&address, bytes);
+  if (allocated != 0) return allocated;
+  const std::lock_guard lock(state().mutex);
+  state().memory.erase(address);  // memory of the host: every context may use it
+  state().pinned[address] = bytes;
+  *result = pointer(address);
+  return 0;
+}
+Result host_free(void* memory) {
+  const std::lock_guard lock(state().mutex);
+  if (state().pinned.erase(reinterpret_cast<Address>(memory)) == 0) return invalid_value;
+  std::free(memory);
+  return 0;
+}
+Result pointer_attribute(void* value, int, Address address) {
+  const std::lock_guard lock(state().mutex);
+  auto next = state().pinned.upper_bound(address);
+  if (next == state().pinned.begin()) return invalid_value;
+  --next;
+  if (address >= next->first + next->second) return invalid_value;
+  *static_cast<std::uint32_t*>(value) = memory_of_host;
+  return 0;
+}
+
 // ---------------------------------------------------------------- streams and events
 
 // Without a current context the stream belongs to the first device's primary context.
@@ -287,6 +315,10 @@ Result event_create(Event* event, unsigned) {
 Result event_record(Event, Stream stream) {
   note("cuEventRecord stream={}", stream);
   return 0;
+}
+Result stream_wait_event(Stream stream, Event, unsigned) {
+  note("cuStreamWaitEvent stream={}", stream);
+  return refusal(stream);
 }
 Result event_synchronize(Event) {
   note("cuEventSynchronize");

@@ -69,6 +69,7 @@ struct State {
   long launches = 0;
   std::atomic<int> questions = 0;
   std::map<Address, Allocation> memory;
+  std::map<Address, std::size_t> pinned;           // bytes of each allocation of pinned host memory
   std::map<MemoryPool, std::uint64_t> kept_bytes;  // release threshold of each pool
   std::map<void*, FakeContext*> streams;
   std::map<void*, Result> capturing;  // streams in a capture, and the result that its end will return

@@ -1,0 +1,70 @@
+#include "execute/device/offload/owned.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+#include "base/threads/fork.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+struct SpareQueue {
+  const DeviceTransfers* transfers;
+  const DeviceContexts* contexts;
+  DeviceContext context;
+  Queue queue;
+};
+
+struct SpareQueues {
+  std::mutex mutex;
+  std::vector<SpareQueue> queues;
+};
+
+// Never destroyed, since a call may be made after static objects were.
+SpareQueues& spare_queues() {
+  static auto* instance = new SpareQueues;
+  return *instance;
+}
+
+}  // namespace
+
+OwnedQueue::OwnedQueue(const DeviceTransfers& transfers, const DeviceContexts& contexts)
+    : transfers_(transfers), contexts_(contexts), context_(contexts.current()) {
+  {
+    SpareQueues& spare = spare_queues();
+    const std::lock_guard lock(spare.mutex);
+    const auto found = std::ranges::find(spare.queues, context_, &SpareQueue::context);
+    if (found != spare.queues.end()) {
+      queue_ = found->queue;
+      spare.queues.erase(found);
+      return;
+    }
+  }
+  queue_ = transfers.create_stream();
+}
+
+OwnedQueue::~OwnedQueue() {
+  try {
+    SpareQueues& spare = spare_queues();
+    const std::lock_guard lock(spare.mutex);
+    spare.queues.push_back({&transfers_, &contexts_, context_, queue_});
+  } catch (...) {  // no memory for the list
+    transfers_.destroy_stream(queue_);
+  }
+}
+
+// In a forked child another thread of the parent may have locked the mutex, and the driver destroys nothing.
+void release_spare_queues() noexcept {
+  if (fork_depth() > 0) return;
+  SpareQueues& spare = spare_queues();
+  const std::lock_guard lock(spare.mutex);
+  for (const SpareQueue& queue : spare.queues) {
+    const ContextScope scope(*queue.contexts, queue.context);
+    if (scope.entered()) queue.transfers->destroy_stream(queue.queue);  // else it ended with its context
+  }
+  spare.queues.clear();
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,47 @@
+// Pieces in which matrices are copied between host and device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "planner/offload/steps.hpp"
+
+namespace kintsugi::core {
+
+// A matrix whose rows, or whose columns, are contiguous lines `ld` elements apart. An operand's rows are its
+// vectors, and its columns the inner indices.
+struct StoredMatrix {
+  std::byte* data = nullptr;
+  std::int64_t ld = 0;
+  bool rows_are_lines = false;
+  std::size_t element_bytes = 0;
+
+  std::byte* at(std::int64_t row, std::int64_t column) const {
+    const std::int64_t index = rows_are_lines ? row * ld + column : column * ld + row;
+    return data + index * static_cast<std::int64_t>(element_bytes);
+  }
+  std::size_t pitch() const { return static_cast<std::size_t>(ld) * element_bytes; }
+};
+
+// Part of a matrix that one copy takes.
+struct CopyPiece {
+  std::byte* host = nullptr;
+  std::byte* device = nullptr;
+  std::size_t host_pitch = 0;
+  std::size_t device_pitch = 0;
+  std::size_t line_bytes = 0;
+  std::size_t lines = 0;
+  IndexRange rows;  // of the matrix on the host
+  IndexRange columns;
+
+  std::size_t bytes() const { return line_bytes * lines; }
+};
+
+// Returns the pieces of these rows and columns of the host's matrix, each of at most `max_bytes` bytes, or
+// one element. The element at `row` and `column` of the device's matrix is the first of them.
+std::vector<CopyPiece> cut_into_pieces(const StoredMatrix& host, const IndexRange& rows,
+                                       const IndexRange& columns, const StoredMatrix& device,
+                                       std::int64_t row, std::int64_t column, std::size_t max_bytes);
+
+}  // namespace kintsugi::core

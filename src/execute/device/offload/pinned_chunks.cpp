@@ -1,0 +1,66 @@
+#include "execute/device/offload/pinned_chunks.hpp"
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/status.hpp"
+#include "base/threads/fork.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+struct SpareChunks {
+  std::mutex mutex;
+  std::vector<std::byte*> chunks;
+  const DeviceTransfers* transfers = nullptr;  // of all chunks: there is one engine for devices
+};
+
+// Never destroyed, since a call may be made after static objects were.
+SpareChunks& spare_chunks() {
+  static auto* instance = new SpareChunks;
+  return *instance;
+}
+
+std::byte* take_spare_chunk() {
+  SpareChunks& spare = spare_chunks();
+  const std::lock_guard lock(spare.mutex);
+  if (spare.chunks.empty()) return nullptr;
+  std::byte* chunk = spare.chunks.back();
+  spare.chunks.pop_back();
+  return chunk;
+}
+
+}  // namespace
+
+PinnedChunk::PinnedChunk(const DeviceTransfers& transfers) : memory_(take_spare_chunk()) {
+  if (memory_ != nullptr) return;
+  memory_ = transfers.allocate_pinned(bytes);
+  if (memory_ == nullptr) fail(Status::out_of_memory, "the host has no {} bytes of pinned memory", bytes);
+  const std::lock_guard lock(spare_chunks().mutex);
+  spare_chunks().transfers = &transfers;
+}
+
+PinnedChunk::PinnedChunk(PinnedChunk&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)) {}
+
+PinnedChunk::~PinnedChunk() {
+  if (memory_ == nullptr) return;
+  try {
+    const std::lock_guard lock(spare_chunks().mutex);
+    spare_chunks().chunks.push_back(memory_);
+  } catch (...) {  // no memory for the list
+    spare_chunks().transfers->free_pinned(memory_);
+  }
+}
+
+// In a forked child another thread of the parent may have locked the mutex, and the driver frees nothing.
+void release_pinned_chunks() noexcept {
+  if (fork_depth() > 0) return;
+  SpareChunks& spare = spare_chunks();
+  const std::lock_guard lock(spare.mutex);
+  for (std::byte* chunk : spare.chunks) spare.transfers->free_pinned(chunk);
+  spare.chunks.clear();
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,52 @@
+// One device's part of an offloaded product: copies to the device, products and copies back at the same time.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "execute/device/offload/copy_workers.hpp"
+#include "execute/device/offload/pieces.hpp"
+#include "execute/execute.hpp"
+#include "planner/offload/steps.hpp"
+#include "planner/plan.hpp"
+
+namespace kintsugi::core {
+
+// Threads that copy for one device.
+struct CopyThreads {
+  int to_device = 1;
+  int to_host = 1;
+};
+
+class OffloadPipeline {
+ public:
+  // Plan and operands are those of the whole call, and live as long as the pipeline.
+  OffloadPipeline(const Plan& plan, const Operands& operands, const OffloadPart& part, int device,
+                  const CopyThreads& threads);
+  OffloadPipeline(const OffloadPipeline&) = delete;
+  OffloadPipeline& operator=(const OffloadPipeline&) = delete;
+  ~OffloadPipeline();
+
+  // Computes the part of C. After a failure, unwritten() has the elements of C that are as they were.
+  void run();
+
+  std::vector<OffloadPart> unwritten() const;
+  const Report& report() const { return report_; }  // of the products, after run()
+
+ private:
+  class OnDevice;  // memory, queues and threads of a run
+
+  void run_steps(OnDevice& on_device);
+
+  const Plan& plan_;
+  const Operands& operands_;
+  OffloadPart part_;
+  int device_;
+  CopyThreads threads_;
+  std::vector<OffloadStep> steps_;
+  std::deque<CopyGroup> results_;  // copies of C to the host, of the first steps that complete elements of C
+  Report report_;
+};
+
+}  // namespace kintsugi::core
