@@ -172,7 +172,8 @@ KINTSUGI_MULTIPLY(128, 256, "128", "129", "130")
 #undef KINTSUGI_MULTIPLY
 
 // Issue int8 products of 64 rows over 32 inner indices. wgmma_first() begins new sums: its accumulators are
-// outputs alone, so that the compiler need not keep earlier values in registers. wgmma_next() adds to the sums.
+// outputs alone, so that the compiler need not keep earlier values in registers. wgmma_next() adds to the
+// sums.
 #define KINTSUGI_MULTIPLY(count, columns, a_number, b_number)                                               \
   __device__ inline void wgmma_first(std::int32_t(&sums)[count], MatrixDescriptor a, MatrixDescriptor b) {  \
     asm volatile("{\n.reg .pred keep;\nsetp.ne.b32 keep, 0, 0;\nwgmma.mma_async.sync.aligned.m64n" #columns \

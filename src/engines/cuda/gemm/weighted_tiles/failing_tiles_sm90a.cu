@@ -1,7 +1,7 @@
-// Products of tiles that fail Eq. 9 (docs/schemes/mixpert.md, section 4), before the GEMM kernel of the other
-// tiles, whose epilogue adds these sums. A thread block has 128 rows and 64 columns of C. For every tile along
-// k that fails in its rows or columns, it decodes the elements that such tiles are multiplied with into shared
-// memory, once each, in pieces of 32 inner indices; then its warps multiply them.
+// Products of tiles that fail Eq. 9 (docs/schemes/mixpert.md, section 4). This kernel runs before the GEMM
+// kernel of the other tiles, whose epilogue adds the sums. A thread block has 128 rows and 64 columns of C.
+// For every tile along k that fails in its rows or columns, it decodes the elements that take part in that
+// tile's products into shared memory, once each and 32 inner indices at a time. Then its warps multiply them.
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/gemm/epilogue.cuh"
 #include "engines/cuda/gemm/weighted_tiles/failing_sums.cuh"

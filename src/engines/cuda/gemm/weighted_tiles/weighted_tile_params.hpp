@@ -15,9 +15,9 @@ inline constexpr int weighted_tile_columns = 8;
 
 // Tile of a cluster: 256 rows, 128 in each thread block, whose consumer warpgroups have 64 each. The slices
 // of the columns are loaded to both blocks. m64nNk32 with both operands in shared memory reads 2 KB and 32 N
-// bytes in N / 2 cycles, of at most 128 bytes a cycle. With 128 columns that and the copies into shared memory
-// take less time than the products. A thread holds N / 2 registers each of FP32 sums, of high values and of
-// every int32 accumulator.
+// bytes in N / 2 cycles; shared memory transfers 128 bytes a cycle. With 128 columns these reads and the
+// copies into shared memory take less time than the products. A thread holds N / 2 registers each of FP32
+// sums, of high values and of every int32 accumulator.
 struct WeightedTile {
   int slices_a;
   int slices_b;
@@ -48,9 +48,9 @@ struct WeightedTile {
   constexpr int shared_bytes() const { return stages() * (stage_bytes() + weight_bytes) + 1024; }
 };
 
-// Tile of the kernels for that depth. Tiles of 32 inner indices are multiplied in two accumulators, for which
-// the registers suffice up to 96 columns; deeper ones in one. Four slices of each side leave shared memory for
-// 96 columns.
+// Tile of C of the kernels for tiles of `depth` inner indices. Those of 32 are multiplied in two accumulators
+// (registers suffice for 96 columns), deeper ones in one accumulator. Four slices of each side leave shared
+// memory for 96 columns.
 constexpr WeightedTile weighted_tile(int slices_a, int slices_b, int depth) {
   return {slices_a, slices_b, depth == 32 || slices_a + slices_b > 6 ? 96 : 128};
 }

@@ -21,8 +21,8 @@ struct WeightedTileConfig {
   static constexpr int columns = tile.columns;
   static constexpr int sums = columns / 2;  // per thread
   static constexpr int fragments = tile.column_panels();
-  // The two weights of a half are multiplied in one accumulator each: one wait for both. Deeper tiles have one
-  // accumulator and two waits, which take a smaller part of their time.
+  // The two weights of a half are multiplied in one accumulator each, with one wait for both. Deeper tiles
+  // have one accumulator and two waits, which take a smaller part of their time.
   static constexpr bool has_two_accumulators = Depth == 32;
   static constexpr int depth = Depth;
   static constexpr int block_k_tiles = Tile.block_k_tiles(Depth);
