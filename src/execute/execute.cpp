@@ -14,16 +14,15 @@
 #include "execute/host/acceptance.hpp"
 #include "execute/host/checked.hpp"
 #include "execute/host/depths.hpp"
-#include "execute/host/failing_tiles.hpp"
 #include "execute/host/native.hpp"
 #include "execute/host/ozaki1.hpp"
 #include "execute/host/residue_scales.hpp"
+#include "execute/host/tiled_sums.hpp"
 #include "recombine/exact_sums.hpp"
 #include "recombine/residues.hpp"
 #include "recombine/special_values.hpp"
 #include "recombine/weighted.hpp"
 #include "schemes/bound.hpp"
-#include "split/tiles.hpp"
 
 namespace kintsugi::core {
 
@@ -59,35 +58,6 @@ void recombine(const Program& program, const Accumulators& sums, std::span<const
     for (int g = 0; g < program.schedule.sums(); ++g) exponents[g] = program.schedule.sum_exponent(g);
     recombine_weighted(sums, exponents, rows, columns, alpha, beta, c, threads);
   }
-}
-
-// Returns the rows of op(A) or columns of op(B) of one block of C in the form in which add_failing_tiles()
-// reads them.
-template <class T>
-TiledOperand<OperandView<T>> tiled_operand(const SideOf<T>& side, const Slices& slices, std::int64_t first,
-                                           std::int64_t count) {
-  const std::int64_t parts = side.view.rows / elements_of(side.view).rows;
-  return {side.view.vectors(parts * first, parts * count),
-          std::span<const VectorRange>(side.ranges).subspan(parts * first, parts * count), slices};
-}
-
-// Finishes the sums of a program with exponents per tile: counts the tiles of operands that no earlier block
-// had, and computes the products of failing tiles as a second group of sums. Returns the sums to recombine:
-// both groups, or the first alone if no tile fails.
-template <class T>
-Accumulators finish_tiled_sums(const ResultBlock& block, const SideOf<T>& a, const Slices& slices_a,
-                               const SideOf<T>& b, const Slices& slices_b, const Accumulators& sums,
-                               int threads, Report& report) {
-  if (block.column == 0) report.tiles_a += count_tiles(slices_a);
-  if (block.row == 0) report.tiles_b += count_tiles(slices_b);
-  Accumulators to_recombine = sums;
-  if constexpr (std::is_same_v<RealOf<T>, float>) {
-    const bool fails =
-        add_failing_tiles(tiled_operand(a, slices_a, block.row, block.rows),
-                          tiled_operand(b, slices_b, block.column, block.columns), sums, threads);
-    if (!fails) to_recombine.groups = 1;
-  }
-  return to_recombine;
 }
 
 // Runs split, multiply and recombine for one block of C after the other. With `grid`, elements that it does
