@@ -32,9 +32,9 @@ TEST_F(DevicePlan, AutoEmulatesIfThatIsFaster) {
     call.problem.stride_c = m * n;
     return schemes(planned(call));
   };
-  for (const std::int64_t n : {512, 768})
+  for (const std::int64_t n : {512, 704, 768})
     EXPECT_EQ(planned_for(n, n, n, 1), Names{"native"}) << n << ": data of wide range would be slower";
-  for (const std::int64_t n : {704, 896, 960})
+  for (const std::int64_t n : {896, 960})
     EXPECT_EQ(planned_for(n, n, n, 1), (Names{"fp16x3-wide", "bf16x6", "native"})) << n;
   EXPECT_EQ(planned_for(96, 4096, 4096, 1), Names{"native"}) << "k-blocks are short where C has few elements";
   EXPECT_EQ(planned_for(256, 4096, 4096, 1), (Names{"fp16x3", "fp16x3-wide", "bf16x6", "native"}));
@@ -67,7 +67,7 @@ TEST_F(DevicePlan, AutoWantsALargerGainOnADeviceWithoutAProfile) {
   const std::int64_t not_measured = first_emulated();
   EXPECT_LE(not_measured, 1536);
   const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
-  EXPECT_LT(first_emulated(), not_measured);
+  EXPECT_LE(first_emulated(), not_measured);
 }
 
 // A single candidate accepts by mean depth too, since the native SIMT kernel after it is slower than the
@@ -109,7 +109,7 @@ TEST_F(DevicePlan, AutoCountsNoSplitOfPreparedOperands) {
           << "one row is bound by memory, and two slices have as many bytes as FP32 weights";
       for (const std::int64_t rows : {2, 4, 8, 16, 32, 64, 128}) {
         SCOPED_TRACE(testing::Message() << rows << " rows, weights of " << n);
-        EXPECT_EQ(first_candidate(rows, n, transposed, false) == "native", rows < 128 || n < 8192)
+        EXPECT_EQ(first_candidate(rows, n, transposed, false) == "native", rows < 128)
             << "a fast product has to gain more";
         EXPECT_EQ(first_candidate(rows, n, transposed, true), "fp16x3-wide");
       }

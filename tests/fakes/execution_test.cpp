@@ -106,7 +106,7 @@ TEST_F(Execution, WithoutClustersOperandsOfDifferentLayoutsAreTwoLaunches) {
                                   StartsWith("cuLaunchKernel split_tiles_float_fp16 24x1x1 threads=256 ")));
 }
 
-// 20 x 27 tiles on 66 pairs of SMs are eight waves and twelve tiles that are split along k, whose partial
+// 20 x 40 tiles on 66 pairs of SMs are twelve waves and eight tiles that are split along k, whose partial
 // sums need counters.
 TEST_F(Execution, CountersOfTilesSplitAlongKAreClearedFirst) {
   const Stream stream;
@@ -120,13 +120,13 @@ TEST_F(Execution, CountersOfTilesSplitAlongKAreClearedFirst) {
   call.run();
   EXPECT_EQ(events_with("cuLaunchKernel clear_bytes").size(), 1U) << "nothing is split";
   EXPECT_THAT(events_with("cuLaunchKernel").back(),
-              StartsWith("cuLaunchKernel fp16_terms_192 132x1x1 threads=384 "));
+              StartsWith("cuLaunchKernel fp16_terms_128 132x1x1 threads=384 "));
   const std::string all = fake_cuda_events();
   EXPECT_LT(all.find("cuLaunchKernel clear_bytes"), all.find("cuLaunchKernel fp16_terms"));
   call.operands.prepared_a = nullptr;
   call.run();
   EXPECT_THAT(events_with("cuLaunchKernel"),
-              ElementsAre(StartsWith("cuLaunchKernel split_"), StartsWith("cuLaunchKernel fp16_terms_192 ")));
+              ElementsAre(StartsWith("cuLaunchKernel split_"), StartsWith("cuLaunchKernel fp16_terms_128 ")));
 }
 
 // The fake kernels write nothing but the cleared counters, so these are the only zeros in a workspace filled

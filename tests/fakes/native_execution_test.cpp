@@ -53,7 +53,7 @@ TEST_F(Execution, SmallNativeProductsAndShortUpdatesUseSimtKernels) {
   expect_kernels(128, 128, 0.5F, true);
   expect_kernels(2048, 2048, 0, false);
   expect_kernels(2048, 2048, 0.5F, false);
-  expect_kernels(4096, 64, 0.5F, true);
+  expect_kernels(4096, 32, 0.5F, true);
 }
 
 // Small products with enough inner indices are divided among the thread blocks of clusters.

@@ -47,7 +47,7 @@ TEST_F(Execution, AutoPreparesTheSlicesThatManyRowsTake) {
             KINTSUGI_SUCCESS);
   EXPECT_THAT(events_with("cuLaunchKernel"),
               ElementsAre(HasSubstr("_fp16_with_depth "), HasSubstr(" select_candidate "),
-                          HasSubstr(" fp16_rescaled_small_tiles_"), HasSubstr(" simt_split_f32 ")))
+                          HasSubstr(" fp16_rescaled_small_tiles_"), HasSubstr(" simt_f32_32 ")))
       << "C is read, so the candidate is selected before the product writes C";
   many_rows.operands.prepared_b = nullptr;
   fake_cuda_forget();

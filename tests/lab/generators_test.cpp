@@ -105,7 +105,7 @@ TEST(Distributions, TextsAreReadBack) {
     EXPECT_EQ(to_text(parse_distribution(form)), form);
     EXPECT_EQ(parse_distribution(to_text(parse_distribution(form))), parse_distribution(form));
   }
-  EXPECT_EQ(distribution_forms().size(), 23U);
+  EXPECT_EQ(distribution_forms().size(), 24U);
 }
 
 TEST(Distributions, ErrorsNameTheAcceptedTexts) {

@@ -137,7 +137,7 @@ def test_generate_offers_every_distribution_of_its_help(program):
     assert len(forms) >= 15
     for form in forms:
         name = form.split(":")[0].replace("type1...4", "type1")
-        parameter = {"special": ":0.1", "zeros": ":0.1", "phi": ":2"}.get(name, ":4" if ":" in form else "")
+        parameter = {"special": ":0.1", "zeros": ":0.1", "tile-outlier": ":0.1", "phi": ":2"}.get(name, ":4" if ":" in form else "")
         program.ok("generate", name + parameter, "6x8", "-o", "A.npy")
         assert program.load("A.npy").shape == (6, 8)
 

@@ -19,6 +19,7 @@ template <class T>
 constexpr double unit_roundoff = std::is_same_v<T, float> ? 0x1p-24 : 0x1p-53;
 
 constexpr const char* distributions_of_all[] = {"uniform",
+                                                "tile-outlier:0.1",
                                                 "uniform01",
                                                 "normal",
                                                 "language-model",

@@ -17,8 +17,7 @@ struct SiteRule {
 
   // True if the library behind the drop-in multiplies: the rule says so, or it says nothing.
   bool is_native() const {
-    return policy == "native" || scheme == "native" ||
-           (scheme.empty() && accuracy.empty() && policy.empty());
+    return policy == "native" || scheme == "native" || (scheme.empty() && accuracy.empty() && policy.empty());
   }
 };
 

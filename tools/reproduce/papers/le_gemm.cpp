@@ -235,8 +235,6 @@ PaperFigure fig16() {
 
 }  // namespace
 
-std::vector<PaperFigure> le_gemm_figures() {
-  return {fig10(), histogram_figure(), fig16(), trade_figure()};
-}
+std::vector<PaperFigure> le_gemm_figures() { return {fig10(), histogram_figure(), fig16(), trade_figure()}; }
 
 }  // namespace kintsugi::tools

@@ -119,10 +119,11 @@ ChosenTile choose_tile(const DeviceTile& tile) {
 
 }  // namespace
 
-// Without a profile k is not divided, since the costs of such a device say nothing of clusters.
+// k is not divided in a fallback chain, so that its native product has the bits of
+// select_or_multiply_unsplit(); nor without a profile, since costs of such a device say nothing of clusters.
 std::int64_t blocks_per_tile(const DeviceTile& tile) {
   const ProfileInForce* profile = profile_in_force();
-  if (profile == nullptr) return 1;
+  if (profile == nullptr || tile.condition.selection != nullptr) return 1;
   const NativeShape shape{.type = tile.c.type,
                           .m = tile.rows,
                           .n = tile.columns,
