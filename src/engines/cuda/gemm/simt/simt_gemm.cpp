@@ -25,7 +25,7 @@ using SimtKernels = std::array<KernelName, 3>;  // in the order of the architect
   KernelName { "simt_gemm", name, waits_for_grid_dependency }
 const std::array<SimtKernels, 4> kernels_of_types{
     {{{KINTSUGI_SIMT("simt_f32_128"), KINTSUGI_SIMT("simt_f32_64"), KINTSUGI_SIMT("simt_f32_32")}},
-     {{KINTSUGI_SIMT("simt_f64_128"), KINTSUGI_SIMT("simt_f64_64"), KINTSUGI_SIMT("simt_f64_32")}},
+     {{KINTSUGI_SIMT("simt_f64_128"), KINTSUGI_SIMT("simt_f64_64"), KINTSUGI_SIMT("")}},
      {{KINTSUGI_SIMT("simt_c32_64"), KINTSUGI_SIMT("simt_c32_32"), KINTSUGI_SIMT("")}},
      {{KINTSUGI_SIMT("simt_c64_64"), KINTSUGI_SIMT("simt_c64_32"), KINTSUGI_SIMT("")}}}};
 // Kernels that select the candidate first.

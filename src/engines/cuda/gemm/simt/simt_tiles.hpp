@@ -33,8 +33,7 @@ inline constexpr std::array simt_tiles_f32{SimtTile{.side = 128, .blocks_per_sm 
                                            SimtTile{.side = 64, .blocks_per_sm = 2, .time = 1.85F},
                                            SimtTile{.side = 32, .blocks_per_sm = 2, .time = 1}};
 inline constexpr std::array simt_tiles_f64{SimtTile{.side = 128, .blocks_per_sm = 1, .time = 2.7F},
-                                           SimtTile{.side = 64, .blocks_per_sm = 2, .time = 1.8F},
-                                           SimtTile{.side = 32, .blocks_per_sm = 2, .time = 1}};
+                                           SimtTile{.side = 64, .blocks_per_sm = 2, .time = 1.8F}};
 inline constexpr std::array simt_tiles_c32{SimtTile{.side = 64, .blocks_per_sm = 2, .time = 2.7F},
                                            SimtTile{.side = 32, .blocks_per_sm = 2, .time = 1}};
 inline constexpr std::array simt_tiles_c64{SimtTile{.side = 64, .blocks_per_sm = 1, .time = 1.5F},
