@@ -81,7 +81,7 @@ void fortran_gemm_batch(const Invocation& invocation, const char* op_a, const ch
     return call_next(invocation.symbol, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, group_count,
                      group_size, length, length);
   };
-  if (!intercepts() && forward()) return;
+  if (forwarded(invocation, forward)) return;
   const Arrays<Type, Int> arrays{m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, *group_count, group_size};
   answer(invocation,
          batch_of(
@@ -100,7 +100,7 @@ void cblas_gemm_batch(const Invocation& invocation, int layout, const int* op_a,
     return call_next(invocation.symbol, layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc,
                      group_count, group_size);
   };
-  if (!intercepts() && forward()) return;
+  if (forwarded(invocation, forward)) return;
   const Arrays<Type, Int> arrays{m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, group_count, group_size};
   const auto set_op_a = [op_a](Int g, Call& product) {
     product.op_a = op_of_number(op_a[g]);
@@ -144,7 +144,7 @@ void fortran_gemm_batch_strided(const Invocation& invocation, const char* op_a, 
     return call_next(invocation.symbol, op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta,
                      c, ldc, stride_c, count, length, length);
   };
-  if (!intercepts() && forward()) return;
+  if (forwarded(invocation, forward)) return;
   const Call product = with_matrices({.type = Type::type,
                                       .convention = Convention::fortran,
                                       .op_a = op_of_letter(*op_a),
@@ -169,7 +169,7 @@ void cblas_gemm_batch_strided(const Invocation& invocation, int layout, int op_a
     return call_next(invocation.symbol, layout, op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb,
                      stride_b, beta, c, ldc, stride_c, count);
   };
-  if (!intercepts() && forward()) return;
+  if (forwarded(invocation, forward)) return;
   const Call product = with_matrices({.type = Type::type,
                                       .convention = Convention::cblas,
                                       .layout = layout_of_number(layout),

@@ -13,9 +13,6 @@ namespace kintsugi::blas {
 
 namespace {
 
-// Eight bytes of static TLS: every call of BLAS reads it, which this way takes two instructions.
-__attribute__((tls_model("initial-exec"))) constinit thread_local const void* current_site = nullptr;
-
 // The tables of loaded files, by base address. A file that cannot be read has an empty one.
 const std::vector<sites::TableSite>& table_of(const link_map& file) {
   static auto* const tables = new std::map<std::uint64_t, std::vector<sites::TableSite>>;
@@ -38,9 +35,15 @@ bool has_hash(const link_map& file, std::uint64_t address) {
 
 }  // namespace
 
-void announce_compiled_site(const void* record) { current_site = record; }
+namespace in_force {
 
-const void* take_compiled_site() { return std::exchange(current_site, nullptr); }
+constinit thread_local const void* site_record = nullptr;
+
+}  // namespace in_force
+
+void announce_compiled_site(const void* record) { in_force::site_record = record; }
+
+const void* take_compiled_site() { return std::exchange(in_force::site_record, nullptr); }
 
 std::unique_ptr<Site> new_compiled_site(const void* record) {
   const auto decoded = sites::decode(static_cast<const char*>(record));
@@ -64,8 +67,10 @@ std::unique_ptr<Site> new_compiled_site(const void* record) {
 
 // Called by programs that were compiled with the pass.
 extern "C" __attribute__((visibility("default"))) void kintsugi_site_begin(const void* record) {
-  current_site = record;
+  in_force::site_record = record;
 }
-extern "C" __attribute__((visibility("default"))) void kintsugi_site_end() { current_site = nullptr; }
+extern "C" __attribute__((visibility("default"))) void kintsugi_site_end() {
+  in_force::site_record = nullptr;
+}
 
 }  // namespace kintsugi::blas
