@@ -1,5 +1,4 @@
-// Sums of products in double-double arithmetic, of which the native product of double-double operands
-// consists.
+// Sums of products in double-double arithmetic, for native products of double-double operands.
 #pragma once
 
 #include <cmath>
@@ -8,13 +7,15 @@
 
 namespace kintsugi::core {
 
-// add_product() adds x y to the sum; u = 2^-53. The product is x_hi y_hi, exact in two words, plus the two
-// cross products. Rounding them and leaving out x_lo y_lo loses 4 u^2 |x y|; the three additions of low words
-// lose at most 3 u^2 |sum| + 10 u^2 |x y|, and the two-sums nothing. The result is a normalized pair. A sum
-// of k products loses at most (3 k + 14) u^2 (|a||b|), second orders included, where nothing underflows or
-// overflows: 3 u^2 for each of k - 1 sums, 14 u^2 for each product.
+// Sum of products. add_product() adds x y and leaves a normalized pair. Its errors, with u = 2^-53:
+//   x y: 4 u^2 |x y|. The product x_hi y_hi is exact in two words, the two cross products are rounded, and
+//     x_lo y_lo is left out.
+//   the three additions of low words: at most 3 u^2 |sum| + 10 u^2 |x y|.
+//   the two-sums: none.
+// A sum of k products therefore loses at most (3 k + 14) u^2 (|a||b|), second orders included, if nothing
+// underflows or overflows: 3 u^2 for each of k - 1 additions and 14 u^2 for each product.
 //
-// Arithmetic works on doubles, or on vectors of several doubles; every operation is rounded once.
+// `Arithmetic` computes on doubles or on SIMD registers of doubles. Each of its operations is rounded once.
 template <class Arithmetic>
 struct PairSum {
   using Vector = typename Arithmetic::Vector;

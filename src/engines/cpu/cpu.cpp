@@ -166,7 +166,7 @@ class CpuEngine final : public Engine {
   // Measured on 16 x 16 x 16 (call), and on 2048 x 8 x 2048 and 2048 x 2048 x 8 (element).
   NativeCosts native_costs() const override { return {.call = 180'000, .element = 12}; }
   double product_seconds() const override { return 0.024e-9; }
-  double native_double_double_time() const override { return fastest_pair_kernels().relative_time; }
+  double native_double_double_time_ratio() const override { return fastest_pair_kernels().relative_time; }
 
   std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t,
                             int threads) const override {

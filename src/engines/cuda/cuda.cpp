@@ -335,16 +335,16 @@ class CudaEngine final : public Engine, public DeviceEngine {
                      std::size_t scratch_bytes) const override {
     cuda::finish_native(queue, tile, sums, scratch, scratch_bytes);
   }
-  void multiply_unsplit(const Queue& queue, const DeviceTile& tile) const override {
-    cuda::multiply_unsplit(queue, tile);
+  void multiply_unsliced(const Queue& queue, const DeviceTile& tile) const override {
+    cuda::multiply_unsliced(queue, tile);
   }
-  void select_or_multiply_unsplit(const Queue& queue, const DeviceTile& tile,
-                                  const DeviceCandidates& candidates, DeviceSelection* selection,
-                                  const DeviceReporting& reporting) const override {
+  void select_or_multiply_unsliced(const Queue& queue, const DeviceTile& tile,
+                                   const DeviceCandidates& candidates, DeviceSelection* selection,
+                                   const DeviceReporting& reporting) const override {
     const SelectionTask task = selection_task(tile.a, tile.b, tile.scalars, candidates, selection, reporting);
-    if (selects_and_multiplies(tile, task)) return cuda::select_or_multiply_unsplit(queue, tile, task);
+    if (selects_and_multiplies(tile, task)) return cuda::select_or_multiply_unsliced(queue, tile, task);
     cuda::select(queue, task, tile.items);
-    cuda::multiply_unsplit(queue, tile);
+    cuda::multiply_unsliced(queue, tile);
   }
   void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item, const DeviceScalars& scalars,
              const DeviceCondition& condition) const override {
@@ -357,7 +357,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
   // A plan copies operands in host memory to the device, so these functions for the host's memory are never
   // called.
   void multiply(const Multiplication&) const override { refuse_host_memory(); }
-  double native_double_double_time() const override { return 0; }  // no such products
+  double native_double_double_time_ratio() const override { return 0; }  // no such products
   void native(const NativeProduct<float>&) const override { refuse_host_memory(); }
   void native(const NativeProduct<double>&) const override { refuse_host_memory(); }
   void native(const NativeProduct<std::complex<float>>&) const override { refuse_host_memory(); }

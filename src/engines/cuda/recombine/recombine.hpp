@@ -25,7 +25,7 @@ void advance_checks(const Queue& queue, const DeviceCheckedChain& chain, int ind
 void recompute(const Queue& queue, const DeviceTile& block, const DeviceOpenElements& open,
                DeviceReport* report);
 void multiply_exactly(const Queue& queue, const DeviceTile& tile);
-void multiply_unsplit(const Queue& queue, const DeviceTile& tile);
+void multiply_unsliced(const Queue& queue, const DeviceTile& tile);
 void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums, std::byte* scratch,
                    std::size_t scratch_bytes);
 void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item, const DeviceScalars& scalars,

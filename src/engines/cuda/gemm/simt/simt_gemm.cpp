@@ -120,7 +120,7 @@ ChosenTile choose_tile(const DeviceTile& tile) {
 }  // namespace
 
 // k is not divided in a fallback chain, so that its native product has the bits of
-// select_or_multiply_unsplit(); nor without a profile, since costs of such a device say nothing of clusters.
+// select_or_multiply_unsliced(); nor without a profile, since costs of such a device say nothing of clusters.
 std::int64_t blocks_per_tile(const DeviceTile& tile) {
   const ProfileInForce* profile = profile_in_force();
   if (profile == nullptr || tile.condition.selection != nullptr) return 1;
@@ -137,7 +137,7 @@ double simt_time(const NativeShape& shape, const Costs& costs) {
   return std::min(time_of_whole_tiles(shape, costs), fastest_split(shape, costs).time);
 }
 
-void multiply_unsplit(const Queue& queue, const DeviceTile& tile) {
+void multiply_unsliced(const Queue& queue, const DeviceTile& tile) {
   if (const DmmaKernels* dmma = current_architecture().available_dmma(tile.c.type); dmma != nullptr)
     return multiply_by_dmma(queue, *dmma, tile);
   if (const std::int64_t blocks = blocks_per_tile(tile); blocks > 1)
@@ -162,7 +162,7 @@ bool selects_and_multiplies(const DeviceTile& tile, const SelectionTask& task) {
              max_bytes;
 }
 
-void select_or_multiply_unsplit(const Queue& queue, const DeviceTile& tile, const SelectionTask& task) {
+void select_or_multiply_unsliced(const Queue& queue, const DeviceTile& tile, const SelectionTask& task) {
   const ChosenTile chosen = choose_tile(tile);
   launch(selecting_kernels[chosen.index], {chosen.blocks, tile.items}, simt_threads, 0, queue, tile, task);
 }
