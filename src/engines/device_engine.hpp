@@ -188,16 +188,16 @@ class DeviceChecks {
   virtual void begin_checks(const Queue& queue, const DeviceSelection* selection,
                             DeviceCheckState* state) const = 0;
   // Does the work of recombine_residues() for elements that pass the check. Elements that fail it keep their
-  // values (undefined if beta is 0) and are marked as open. If another candidate has computed the block before,
-  // elements that are not open keep their values as well; if beta is 0, they may also be written again, with
-  // the same values.
+  // values (undefined if beta is 0) and are marked as open. If another candidate has computed the block
+  // before, elements that are not open keep their values as well; if beta is 0, they may also be written
+  // again, with the same values.
   virtual void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                                  const DeviceCheck& check, const DeviceTile& tile,
                                  const DeviceOpenElements& open) const = 0;
   // Must be called when candidate `index` of the chain has computed all tiles of a block of `elements`
-  // elements. Does nothing if that is not the block's current candidate. Else makes the next candidate current
-  // whose products take less time than exact sums of the open elements. Without such a candidate the block's
-  // chain ends.
+  // elements. Does nothing if that is not the block's current candidate. Else makes the next candidate
+  // current whose products take less time than exact sums of the open elements. Without such a candidate the
+  // block's chain ends.
   virtual void advance_checks(const Queue& queue, const DeviceCheckedChain& chain, int index,
                               std::int64_t elements, DeviceCheckState* state) const = 0;
   // Last step of a block: sums each open element exactly or, if allowed, in its own arithmetic, and rounds it
