@@ -53,10 +53,10 @@ enum class Quantity : std::uint8_t { ranges, norms };
 // Finds it for sides with equally many items, by parts if vectors are long.
 void find_together(Quantity quantity, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                    const Alpha& alpha) {
-  if (!has_long_vectors(a, b))
+  if (!reads_by_parts(a, b))
     return launch_ranges(quantity == Quantity::ranges ? ranges_kernel : norms_kernel, queue, a, b, alpha);
-  const std::array sides{VectorsOfSide{.side = a, .vectors = a.matrix.vectors(), .finds_depth = true},
-                         VectorsOfSide{.side = b, .vectors = b.matrix.vectors(), .finds_depth = true}};
+  const std::array sides{VectorsOfSide{.side = a, .count = a.matrix.vectors(), .finds_depth = true},
+                         VectorsOfSide{.side = b, .count = b.matrix.vectors(), .finds_depth = true}};
   if (quantity == Quantity::ranges) return find_ranges_by_parts(queue, sides, alpha);
   const NormFindings no_findings{};
   find_norms_by_parts(queue, sides, alpha, no_findings);
