@@ -22,9 +22,9 @@ struct VectorRange {
   // which int8 lacks.
   std::int32_t raised = std::numeric_limits<std::int32_t>::min();
   std::uint32_t flags = all_zero;  // all_zero: no element is finite and non-zero
-  // Number of finite non-zero elements, and sum of the binades by which these elements lie below `largest`.
-  // Device code and find_depths() (execute/host/depths.hpp) set both; all other host code leaves them
-  // unknown.
+  // Number of finite non-zero elements, and the sum, over these elements, of the binades by which each lies
+  // below `largest`. Devices find the two, and so does find_depths() (execute/host/depths.hpp); other host
+  // code leaves them unknown.
   std::int32_t elements = 0;
   std::int32_t depth = unknown_depth;
 

@@ -161,11 +161,10 @@ class DeviceProducts {
   // Multiplies by the vendor library. Returns false, and does nothing, if the library needs more scratch
   // memory.
   virtual bool native(const Queue& queue, const DeviceBlasProduct& product, std::byte* scratch) const = 0;
-  // Last step of native sums under a contract: C = alpha sums + beta C, for the tile's batch items. `sums`
-  // has A B of these items. `sums` may also be C itself; then it has alpha A B, and beta is 0. Elements that
-  // underflow or intermediate overflow may have spoiled are recomputed. With `scratch`, the operands'
-  // magnitudes are found first, and may prove all sums at once. Without it (nullptr and 0 bytes) each sum is
-  // tested.
+  // Last step of native sums under a contract: C = alpha sums + beta C of the tile's batch items. `sums` has
+  // A B of these items; or it is C itself, which then has alpha A B, with beta = 0. Elements that underflow
+  // or intermediate overflow may have spoiled are recomputed. `scratch`: memory for the operands' magnitudes,
+  // which are found first and may prove all sums; nullptr, with no bytes: the sums are tested without them.
   virtual void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums,
                              std::byte* scratch, std::size_t scratch_bytes) const = 0;
 };

@@ -15,6 +15,8 @@
 
 namespace kintsugi::core::cuda {
 
+inline constexpr int parts_warps = parts_threads / 32;
+
 // Elements begin ... end - 1 of a vector.
 struct VectorPart {
   std::int64_t begin;
@@ -78,7 +80,7 @@ __device__ void add_line(const Line<T>& line, const VectorPart& part, const Summ
 // Along k: each warp sums one part of one vector.
 template <class T, class Summation>
 __device__ void add_along_k(const PartsTask& task, std::int64_t block, const Summation& summation) {
-  const std::int64_t warp_of_launch = block * (parts_threads / 32) + threadIdx.x / 32;
+  const std::int64_t warp_of_launch = block * parts_warps + threadIdx.x / 32;
   if (warp_of_launch >= task.vectors * task.parts_per_vector) return;
   const std::int64_t vector = warp_of_launch / task.parts_per_vector;
   const VectorPart part(task, warp_of_launch % task.parts_per_vector);
@@ -95,8 +97,7 @@ __device__ void add_along_k(const PartsTask& task, std::int64_t block, const Sum
 
 // Shared memory of a thread block that reads across k. It has room for one sum per warp and vector.
 inline constexpr int max_sum_bytes = 64;
-inline constexpr int part_memory_bytes =
-    parts_threads / 32 * (parts_strip_bytes / sizeof(float)) * max_sum_bytes;
+inline constexpr int part_memory_bytes = parts_warps * (parts_strip_bytes / sizeof(float)) * max_sum_bytes;
 
 // Vectors vector ... vector + chunk - 1 of an operand. If chunk is greater than 1, their elements of one
 // inner index must be adjacent in memory.
@@ -134,9 +135,8 @@ __device__ void add_across(const PartsTask& task, std::int64_t block, const Summ
   constexpr int lines = parts_threads / lanes;
   constexpr int unrolled = 4;
   using Sum = typename Summation::Sum;
-  constexpr int warps = parts_threads / 32;
   static_assert(sizeof(Sum) <= max_sum_bytes);
-  auto& warp_sums = *reinterpret_cast<Sum(*)[warps][width]>(memory);
+  auto& warp_sums = *reinterpret_cast<Sum(*)[parts_warps][width]>(memory);
   const std::int64_t strips = (task.vectors + width - 1) / width;
   const VectorPart part(task, block / strips);
   const std::int64_t first_vector = block % strips * width;  // of the strip
@@ -164,7 +164,7 @@ __device__ void add_across(const PartsTask& task, std::int64_t block, const Summ
   if (thread >= width || first_vector + thread >= task.vectors) return;
   Sum sum = warp_sums[0][thread];
 #pragma unroll 1
-  for (int warp = 1; warp < warps; ++warp) sum.add(warp_sums[warp][thread]);
+  for (int warp = 1; warp < parts_warps; ++warp) sum.add(warp_sums[warp][thread]);
   summation.end(first_vector + thread, sum);
 }
 
