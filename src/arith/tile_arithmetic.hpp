@@ -65,8 +65,8 @@ KINTSUGI_HOST_DEVICE constexpr std::int8_t tile_segment(std::uint32_t integer, b
 KINTSUGI_HOST_DEVICE inline float tile_value(std::int32_t s0, std::int32_t s1, std::int32_t s2,
                                              std::int32_t s3) {
   const auto high = static_cast<float>(s0 * 128 + s1);
-  // Other code may have S_w in FP32, exact. It may compute `high` as fma(S_0, 128, S_1), and `low` alike,
-  // with the same bits.
+  // Other code may hold the sums S_w in FP32, which is exact, and may compute `high` as fma(S_0, 128, S_1)
+  // and `low` alike. The bits are the same.
   const auto low = static_cast<float>(s2 * 128 + s3);
   return std::fma(low, 0x1p-14F, high);
 }

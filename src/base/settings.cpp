@@ -107,7 +107,7 @@ std::string names_of_settings() {
   return names;
 }
 
-// True for variables with the prefix that the library or a drop-in reads, although they are no settings.
+// True for a variable that the library or a drop-in library reads although it is no setting.
 bool is_other_variable(std::string_view variable) {
   return variable == config_variable ||
          std::find(drop_in_variables.begin(), drop_in_variables.end(), variable) != drop_in_variables.end();

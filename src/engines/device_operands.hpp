@@ -63,8 +63,8 @@ struct MergedSummary {
 };
 
 // One operand of `items` batch items, from `item` on. `ranges` has one element per vector, contiguous for all
-// items. Slices of successive items are slices.bytes() apart. A side may have a single item that serves all
-// items of the other side. Ranges, selection and splits are steps that take several items.
+// items. Slices of successive items are slices.bytes() apart. A side with a single item serves all items of
+// the other side. Only the steps for ranges, selection and splits take sides with several items.
 struct DeviceSide {
   DeviceMatrix matrix;
   std::int64_t item = 0;

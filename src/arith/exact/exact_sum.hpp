@@ -73,9 +73,9 @@ class ExactSum {
   std::int64_t exponent() const;
 
   static constexpr int digit_bits = 32;
-  // Digits below the radix point. The last bit has weight 2^-3264. A product of two subnormals reaches down
-  // to 2^-2148, in a digit that begins at 2^-2176 or above, and multiply() lowers this by 2^-1074. The top,
-  // 2^3264, exceeds the largest sum: 2^40 products of three doubles are below 2^3112.
+  // Digits below the radix point. The last bit has weight 2^-3264. The lowest bit of a product of two
+  // subnormals is 2^-2148, in a digit that begins at 2^-2176 or above. multiply() can lower this by 2^-1074.
+  // The sum of 2^40 products of three doubles is below 2^3112, and the top digit ends at 2^3264.
   static constexpr int digits_below_one = 102;
   static constexpr int digit_count = 2 * digits_below_one;
   // Position of 2^0, counted from the accumulator's last bit.

@@ -122,10 +122,10 @@ KINTSUGI_HOST_DEVICE inline bool is_proved(double deviation, double spread, doub
 }  // namespace norm_detail
 
 // True if a vector fails the proof even beside another vector like itself. `top` is the exponent to which its
-// largest magnitude is scaled. The products of such a vector do not count as proved, because few of them
-// would be, and the split can leave out slices that will not be multiplied. The split and the selector kernel
-// must decide alike, bit for bit: both are compiled with -fmad=false, so no multiplication is fused with an
-// addition.
+// largest magnitude is scaled. Few products of such a vector could be proved, so none of them counts as
+// proved. The split then leaves out the slices of such a vector, because nothing multiplies them. The split
+// and the selector kernel must decide alike, bit for bit. Both are compiled with -fmad=false, so no
+// multiplication is fused with an addition.
 KINTSUGI_HOST_DEVICE inline bool rules_proof_out(const VectorNorm& norm, std::int32_t top,
                                                  double coefficient) {
   const double grid = power_of_two(norm_digits - top) / norm.least;

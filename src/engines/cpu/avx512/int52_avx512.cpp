@@ -118,7 +118,6 @@ inline void add_products(__m512i& low, __m512i& high, __m512i rows, __m512i colu
   asm("vpmadd52huq %2, %1, %0" : "+v"(high) : "v"(rows), "v"(column));
 }
 
-// Adds a register to eight sums in memory.
 inline void add_to_memory(std::uint64_t* target, __m512i sums) {
   _mm512_storeu_si512(target, _mm512_add_epi64(_mm512_loadu_si512(target), sums));
 }

@@ -78,7 +78,6 @@ class GraphBuilder {
     if (!failed_) demand(driver().graph_instantiate(&exec, graph_, 0));
     return failed_ ? nullptr : exec;
   }
-  // The graph, which the caller destroys; nullptr if there is none.
   // Returns the graph, which the caller must destroy; nullptr if there is none.
   Graph graph() const { return graph_; }
 

@@ -26,14 +26,14 @@ struct TileCoord {
 // Assignment of tiles to clusters. Whole tiles go to the clusters in turn, wave by wave. If the last wave
 // would leave clusters idle, its tiles are split along k. Then the clusters are divided into as many ranges
 // as a tile has parts. Clusters of range p compute part p of k of all split tiles, and each of them computes
-// tiles_of_k_part_cluster of these parts. The ranges do so at different times, the first one before all waves
-// and the last one after them. So a cluster rarely has to wait for the part before its own.
+// tiles_of_k_part_cluster of these parts. Range 0 computes its parts before all waves, the last range after
+// all waves, and the ranges between them between waves. So a cluster rarely has to wait for the part before
+// its own.
 //
 // No deadlock: part p of a tile is computed by a cluster with a higher number than the cluster of part p - 1,
 // and clusters are numbered in the order in which they begin. So a cluster only waits for clusters that began
 // before it, and the first cluster waits for none. Therefore every product ends, however few clusters the
 // device holds at a time.
-// time.
 struct TileSchedule {
   std::int32_t rows = 0;  // number of rows of tiles
   std::int32_t columns = 0;

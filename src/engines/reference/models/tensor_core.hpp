@@ -15,11 +15,11 @@ namespace kintsugi::core {
 template <FormatId Id>
 inline constexpr const Format& format_of = *formats[static_cast<std::size_t>(Id)];
 
-// A decoded operand: significand * 2^(exponent - fraction bits of the format). Its product with another one
-// takes one multiplication and one addition. A subnormal has the exponent of the smallest normal number and a
-// significand below 2^fraction_bits. Zeros, infinities and NaN have exponents far outside every format's
-// range. So the largest exponent of a block tells them without a test per product: a zero never sets the
-// grid, an infinity or NaN always does.
+// A decoded operand: significand * 2^(exponent - fraction bits of the format). Its product with another
+// operand takes one multiplication and one addition. A subnormal has the exponent of the smallest normal
+// number and a significand below 2^fraction_bits. Zeros, infinities and NaN have exponents far outside every
+// format's range. A zero therefore never sets the grid. An infinity or NaN always sets it, so the largest
+// exponent of a block shows that a product is special, without a test of each product.
 struct TensorCoreElement {
   static constexpr int zero_exponent = -4096;
   static constexpr int special_exponent = 8192;

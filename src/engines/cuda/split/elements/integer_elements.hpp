@@ -88,17 +88,17 @@ constexpr int max_sum_of_digits(const ByteModulus& modulus) {
   return 128 * result;
 }
 
-// Sets the constants of residue_by_float(). It reduces a sum s modulo m to s - q m, where q is (s + centre) /
-// m rounded to nearest. `centre` makes the remainders those of small_residue() instead of those nearest to
-// zero.
+// Sets the constants of residue_by_float(). That function reduces a sum s modulo m to s - q m, where q is (s
+// + centre) / m rounded to nearest. `centre` makes the remainders those of small_residue(); without it they
+// would be those nearest to zero.
 //
-// Sums start at float_start. So they are, as FP32 numbers, quotient * m + centre + s, which is positive and
-// at least 2^23. They are multiplied by 1 / m, and float_rounding is added. float_rounding subtracts
-// `quotient` and adds `correction`. A quotient that is larger by `correction` cancels the low byte of
-// `start`, which the sum contains.
+// A sum starts at float_start. Its bits, read as an FP32 number, are the number quotient * m + centre + s,
+// which is positive and at least 2^23. The function multiplies this number by 1 / m and adds float_rounding,
+// which subtracts `quotient` and adds `correction`. The sum also contains `start`. The low byte of `start`
+// disappears, because subtracting m times the larger quotient subtracts `correction` times m.
 //
-// The start is as near to 2^23 as the sums allow, because rounding errors grow with it: with a start that is
-// 2^17 higher, some quotients by 255 are wrong.
+// `start` is as small as the sums allow, because rounding errors grow with it: if it is 2^17 larger, some
+// quotients by 255 are wrong.
 constexpr void set_float_constants(ByteModulus& result) {
   constexpr int float_unit = 1 << 23;
   const int modulus = result.modulus;
