@@ -84,7 +84,7 @@ Dimension parameter_dimension(const std::string& key) {
           .value = [key](const Json& row) { return parameter_of(row, key); },
           .group = problem_text,
           .scheme = [key](const Json& row) { return without_parameter(cell(row, "scheme"), key); },
-          .native_is_level = true};
+          .draws_native_as_line = true};
 }
 
 // Returns the dimension of slices per operand, for rows whose operands have equally many.
@@ -101,7 +101,7 @@ Dimension slices_dimension() {
       .group = problem_text,
       .scheme =
           [](const Json& row) { return without_parameter(without_parameter(cell(row, "scheme"), "a"), "b"); },
-      .native_is_level = true};
+      .draws_native_as_line = true};
 }
 
 // Returns the size if both are equal.

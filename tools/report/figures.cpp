@@ -43,7 +43,7 @@ std::vector<Group> groups_of(const std::vector<Json>& rows, const Dimension& dim
   std::vector<Group> groups;
   for (const Json& row : rows) {
     const auto x = dimension.value(row);
-    const bool is_level_line = dimension.native_is_level && cell(row, "scheme") == "native";
+    const bool is_level_line = dimension.draws_native_as_line && cell(row, "scheme") == "native";
     const char* quantity = row.contains("rate") ? "rate" : "error";
     const auto title = [&] {
       return fmt::format("{}: {} against {}", dimension.group(row), quantity, dimension.title_label);
@@ -119,7 +119,7 @@ Chart make_chart(const Group& group, const Dimension& dimension, const Measure& 
     if (value) add_point(series_in(chart, looks.series_of(*row, dimension.scheme(*row))), x, *value);
   }
   // A scheme with only one value of the parameter on the x axis makes no line.
-  if (dimension.native_is_level)
+  if (dimension.draws_native_as_line)
     std::erase_if(chart.series, [](const Series& series) { return series.points.size() < 2; });
   add_level_lines(chart, group, measure, looks);
   // The contract bounds componentwise errors.
