@@ -46,7 +46,7 @@ void set_logarithmic_ends(Axis& axis, double smallest, double largest) {
   double low = round_below(smallest);
   double high = round_above(largest);
   const bool is_single_tick = high <= low * (1 + tolerance);
-  if (is_single_tick) {  // then the axis ends at the ticks next to it
+  if (is_single_tick) {  // The axis then ends at the two neighbouring ticks.
     low = round_below(low * 0.6);
     high = round_above(high * 1.5);
   }
@@ -72,7 +72,7 @@ bool collide(const std::vector<Tick>& ticks, const Axis& axis, const LabelExtent
   return false;
 }
 
-// Returns ticks at every n-th power of ten, n being `every`, times each of the factors.
+// Returns ticks at every `every`-th power of ten, times each of the factors.
 std::vector<Tick> decades(const Axis& axis, int every, const std::vector<double>& factors) {
   std::vector<Tick> ticks;
   const int first = static_cast<int>(std::floor(axis.from));
