@@ -84,7 +84,7 @@ struct Matrix {
 };
 
 // Returns the memory of this machine in bytes. Sizes are compared with it before anything is allocated, since
-// Linux grants more memory than there is, and ends the program when it is used.
+// Linux grants more memory than the machine has, and ends a program that uses too much.
 double physical_memory();
 
 // Fails with the subject in the message if a matrix does not fit in the machine's memory.

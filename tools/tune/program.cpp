@@ -54,7 +54,7 @@ int spawn(const std::vector<std::string>& command, const std::vector<std::string
   int status = 0;
   while (::waitpid(child, &status, 0) < 0)
     if (errno != EINTR) fail(command.front(), "is lost: {}", std::strerror(errno));
-  constexpr int signal_base = 128;
+  constexpr int signal_base = 128;  // added to the number of a signal, as shells do
   return WIFEXITED(status) ? WEXITSTATUS(status) : signal_base + WTERMSIG(status);
 }
 

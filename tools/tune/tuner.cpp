@@ -47,7 +47,7 @@ class Tuner {
     const bool keeps_outputs = has_reference() && request_.has_site_outputs();
     ProgramRun run = program_.run(rules, keeps_outputs ? outputs : "", seed);
     progress_.show(++tuning_.runs_made, expected_runs());
-    // The same ^C has ended the program, so this run is not counted.
+    // The same ^C has ended the program, so the run's result is not kept.
     if (watch_.signal() != 0)
       throw Interrupted(
           fmt::format("interrupted; the same command goes on from {}", request_.beside(".state.json")),
@@ -56,7 +56,7 @@ class Tuner {
   }
 
   std::int64_t expected_runs() const {
-    double count = 2;
+    double count = 2;  // the profiling run and the reference run
     if (request_.search == "exhaustive")
       count += combinations(tuning_.problem);
     else
@@ -66,7 +66,7 @@ class Tuner {
 
   bool has_reference() const { return request_.metric != "command"; }
 
-  // Runs the program; an unsuccessful run is an error.
+  // Runs the program. Fails if the run ends with an error, or makes no call that the drop-in answers.
   ProgramRun required_run(const Json& rules, const std::string& outputs, std::optional<std::int64_t> seed,
                           const char* what) {
     ProgramRun run = run_program(rules, outputs, seed);

@@ -14,8 +14,8 @@ std::optional<int> current_device();
 // Returns the bytes of a device's memory; 0 if the driver does not tell.
 std::int64_t memory_bytes(int device);
 
-// True if the stream is being captured. Also true if the driver does not answer, which it refuses while
-// another stream is being captured.
+// True if the stream is being captured. Also true if the driver does not answer: the driver refuses an answer
+// while another stream is being captured.
 bool is_captured(void* stream);
 
 // Makes a memory pool of the device. The pool keeps up to `kept_bytes` of freed memory when the device

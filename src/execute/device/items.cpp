@@ -78,8 +78,8 @@ class ItemSteps {
       : plan_(plan), engine_(*plan.engine->device()), queue_(queue), blocking_(blocking), operands_(operands),
         c_(operands.c), scalars_(operands.scalars) {}
 
-  // Puts the steps of a batch item into the queue: ranges, selection, split, multiply and recombine for each
-  // candidate that multiplies slices, and then the steps for every other selection.
+  // Puts the steps of a batch item into the queue. The steps of all candidates are put there, because the
+  // device selects the candidate; kernels of candidates that are not selected return at once.
   void multiply(std::int64_t index, Workspace workspace) const {
     Item item = take_item(index, workspace);
     if (is_ozaki1(plan_)) return multiply_ozaki1(item, workspace);
@@ -101,7 +101,7 @@ class ItemSteps {
   }
 
  private:
-  const Candidate& first() const { return plan_.candidates.front(); }
+  const Candidate& first_candidate() const { return plan_.candidates.front(); }
   const Candidate& candidate_of(const Item& item) const {
     return plan_.candidates[static_cast<std::size_t>(item.candidate)];
   }
@@ -109,7 +109,7 @@ class ItemSteps {
 
   Item take_item(std::int64_t index, Workspace& workspace) const {
     const DeviceItemMemory memory = lay_out_item(plan_, workspace);
-    const Program& program = first().program;
+    const Program& program = first_candidate().program;
     Item item;
     item.a = item_side(operands_.a, index, usable(operands_.prepared_a, program.split_a, index),
                        memory.ranges_a, memory.norms_a);
@@ -121,14 +121,15 @@ class ItemSteps {
 
   // True if the plan's only program is valid for exponents up to a limit. C becomes NaN if operands exceed
   // the limit.
-  bool is_limited_by_exponent() const { return first().acceptance.exponent < Acceptance::any; }
+  bool is_limited_by_exponent() const { return first_candidate().acceptance.exponent < Acceptance::any; }
 
   // Finds ranges and selects a candidate before any split. This is needed if a kernel reads the selection, or
   // if ranges and split have different vectors. Otherwise does nothing, and the split finds the ranges later.
   void select_ahead(Item& item, const Workspace& workspace) const {
     const DeviceCandidates candidates = candidates_on_device(plan_);
     item.selected_ahead = candidates.count > 1 || scalars_.on_device() || is_limited_by_exponent() ||
-                          plan_.is_checked() || sums_exactly(plan_) || first().program.multiplies_elements();
+                          plan_.is_checked() || sums_exactly(plan_) ||
+                          first_candidate().program.multiplies_elements();
     if (!item.selected_ahead) return;
     item.split_ahead = needs_norms(plan_) && try_split_by_norms(item, candidates.coefficient, workspace);
     if (!item.split_ahead) find_ranges(item);
@@ -165,7 +166,7 @@ class ItemSteps {
   }
 
   const DeviceFit* fit_of(const Item& item) const {
-    return first().scheme->fits_residuals() ? &item.selection->fit : nullptr;
+    return first_candidate().scheme->fits_residuals() ? &item.selection->fit : nullptr;
   }
 
   // Returns the condition of a candidate's kernels: they exit early unless the candidate is selected.

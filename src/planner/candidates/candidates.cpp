@@ -172,7 +172,9 @@ int proved_depth(const Plan& plan, const Candidate& candidate) {
   const auto is_proved = [&](int depth) {
     return bound_at_depth(candidate.program, bound, plan.problem.type, k, depth) <= plan.contract.coefficient;
   };
-  constexpr int max_depth = 2 * (127 + 126);  // no two vectors of normal FP32 numbers have a larger total
+  // A normal FP32 number lies at most 127 + 126 binades below another one. The depths of two vectors are
+  // added up.
+  constexpr int max_depth = 2 * (127 + 126);
   int depth = 0;
   while (depth < max_depth && is_proved(depth + 1)) ++depth;
   return depth;

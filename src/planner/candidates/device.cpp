@@ -181,8 +181,9 @@ DeviceFallbackChain faster_emulations(const Plan& plan, Emulations chain) {
   if (std::min({problem.m, problem.n, problem.k, problem.batch_count}) == 0) return {};
   const Candidate for_prepared = chain.others.front();
   const Program& program = for_prepared.program;
-  if (!is_fused(plan, for_prepared) && !program.multiplies_elements() && !for_prepared.acceptance.by_norms())
-    return {};
+  const bool has_measured_times =
+      is_fused(plan, for_prepared) || program.multiplies_elements() || for_prepared.acceptance.by_norms();
+  if (!has_measured_times) return {};
   const DeviceEngine& device = *plan.engine->device();
   const DeviceThresholds thresholds = device.thresholds();
   const auto times = device.expected_times({.schedule = program.schedule,

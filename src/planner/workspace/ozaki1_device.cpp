@@ -29,11 +29,11 @@ Slices take_slices(const Plan& plan, std::int64_t vectors, Workspace& workspace)
 }
 
 DeviceSliceExponents take_exponents(const Slices& slices, Workspace& workspace) {
-  DeviceSliceExponents exponents;
-  exponents.exponents = workspace.take_array<std::int32_t>(slices.count, slices.allocated_vectors);
-  exponents.stride = slices.allocated_vectors;
-  exponents.lengths = workspace.take_array<std::int32_t>(slices.allocated_vectors);
-  return exponents;
+  DeviceSliceExponents taken;
+  taken.exponents = workspace.take_array<std::int32_t>(slices.count, slices.allocated_vectors);
+  taken.stride = slices.allocated_vectors;
+  taken.lengths = workspace.take_array<std::int32_t>(slices.allocated_vectors);
+  return taken;
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ bool is_exact_ozaki1(const Plan& plan) { return program_of(plan).ozaki1.mode == 
 int ozaki1_device_slices(const Plan& plan) {
   const Program& program = program_of(plan);
   if (program.ozaki1.slices != 0) return program.ozaki1.slices;
-  // After s slices of b bits the residual is below 2^(top - s (b + 1)).
+  // A slice has residual_exponent bits. It is rounded to nearest, so that the residual loses one more bit.
   const int bits_per_slice = program.split_a.residual_exponent + 1;
   const auto slices_for = [&](int bits) { return static_cast<int>(divide_up(bits, bits_per_slice)); };
   int slices = 0;

@@ -20,8 +20,8 @@ namespace kintsugi::core {
 
 namespace {
 
-constexpr std::int64_t tile = 128;     // rows and columns of C that are checked together
-constexpr std::int64_t run = 1 << 14;  // contiguous numbers that a thread processes at a time
+constexpr std::int64_t tile = 128;         // rows and columns of C that are checked together
+constexpr std::int64_t max_run = 1 << 14;  // contiguous numbers that a thread processes at a time
 
 template <class T>
 const MatrixView<const T>& elements_of(const MatrixView<const T>& view) {
@@ -195,15 +195,15 @@ Result reduce_over_pieces(std::int64_t pieces, int threads, const Visit& visit) 
 template <class Result, class T, class Visit>
 Result reduce_over_runs(const MatrixView<T>& matrix, int threads, const Visit& visit) {
   const auto lines = lines_of(matrix);
-  const std::int64_t runs = divide_up(lines.length, run);
-  const std::int64_t lines_per_piece = std::max(run / lines.length, std::int64_t{1});
+  const std::int64_t runs = divide_up(lines.length, max_run);
+  const std::int64_t lines_per_piece = std::max(max_run / lines.length, std::int64_t{1});
   const std::int64_t pieces = runs * divide_up(lines.count, lines_per_piece);
   return reduce_over_pieces<Result>(pieces, threads, [&](std::int64_t piece) {
     Result result{};
-    const std::int64_t first = piece % runs * run;
+    const std::int64_t first = piece % runs * max_run;
     const std::int64_t line = piece / runs * lines_per_piece;
     for (std::int64_t l = line; l < std::min(line + lines_per_piece, lines.count); ++l)
-      result += visit(lines.line(l) + first, std::min(run, lines.length - first));
+      result += visit(lines.line(l) + first, std::min(max_run, lines.length - first));
     return result;
   });
 }

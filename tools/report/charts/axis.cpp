@@ -10,10 +10,10 @@ namespace kintsugi::tools {
 
 namespace {
 
-constexpr double tolerance = 1e-9;  // fraction of a decade or a step, since 10^log10(x) need not be x
+// Rounding errors that are accepted, as a fraction of a decade or a step: 10^log10(x) need not equal x.
+constexpr double tolerance = 1e-9;
 
-// round_below() and round_above() return 1, 2 or 5 times a power of ten: the largest such number <= value,
-// and the smallest >= value.
+// Ticks are 1, 2 or 5 times a power of ten. Returns the largest tick that is at most `value`.
 double round_below(double value) {
   const double decade = std::pow(10.0, std::floor(std::log10(value) + tolerance));
   double best = decade;
@@ -23,6 +23,7 @@ double round_below(double value) {
   return best;
 }
 
+// Returns the smallest tick that is at least `value`.
 double round_above(double value) {
   const double decade = std::pow(10.0, std::floor(std::log10(value) + tolerance));
   for (const double factor : {1.0, 2.0, 5.0}) {
