@@ -1,4 +1,4 @@
-// A call on its way: checked, decided, composed of products or forwarded.
+// Answers a call: checks its arguments, then emulates it, computes it by several products, or forwards it.
 #pragma once
 
 #include <atomic>
@@ -26,8 +26,9 @@ namespace in_force {
 
 extern constinit std::atomic<Interception> interception;
 
-// Calls of this library that the thread is in: what the library's own OpenBLAS, or the next BLAS, calls by
-// name comes back here. Four bytes of static TLS, since every call reads them.
+// Depth of nested calls of this library in this thread. Nested calls come from the next BLAS, or from the
+// OpenBLAS of Kintsugi, which call routines by exported name. The variable is in static TLS, since every call
+// reads it.
 extern __attribute__((tls_model("initial-exec"))) constinit thread_local int calls_under_way;
 
 // Reads the settings at the program's first call.
@@ -43,8 +44,9 @@ class CallUnderWay {
   CallUnderWay& operator=(const CallUnderWay&) = delete;
 };
 
-// True if a call of this thread from that place may be emulated now; else it goes to the next BLAS, as do
-// those that come from within a product of this library.
+// True if a call of this thread that returns to `return_address` may be emulated now. False if the settings,
+// or the rule of the call's site, forward it. False, too, while this thread is inside a call of this library:
+// then the call comes from the library's own native product.
 inline bool intercepts(const void* return_address) {
   if (in_force::calls_under_way != 0) return false;
   Interception interception = in_force::interception.load(std::memory_order_relaxed);
@@ -54,27 +56,18 @@ inline bool intercepts(const void* return_address) {
   return !is_known_native(compiled_site != nullptr ? compiled_site : return_address);
 }
 
-// Forwards a call that is not intercepted, before its arguments are looked at. Returns false if the call must
-// be answered: it may be emulated, or the next BLAS lacks its name.
-template <class Callable>
-bool forwarded(const Invocation& invocation, const Callable& forward) {
-  if (intercepts(invocation.return_address)) return false;
-  const CallUnderWay under_way;
-  return forward();
-}
-
 void answer(const Invocation& invocation, const Call& call, Forward forward);
 
-// Products of one shape in a batch, `count` of them.
+// `count` products of one shape in a batch.
 struct Group {
-  Call product;  // the first one; where the group has pointers, without matrices
+  Call product;  // the first product; its matrices are unset if the group has pointers
   std::int64_t count = 0;
-  const void* const* a = nullptr;  // pointers to the matrices; nullptr: they are `stride` bytes apart
+  const void* const* a = nullptr;  // pointers to the matrices; nullptr: the matrices are stride_a bytes apart
   const void* const* b = nullptr;
   void* const* c = nullptr;
   std::int64_t stride_a = 0, stride_b = 0, stride_c = 0;
 
-  Call item(std::int64_t number) const;
+  Call item(std::int64_t index) const;
 };
 
 // A call of gemm_batch or gemm_batch_strided.
@@ -84,9 +77,9 @@ struct Batch {
   std::vector<Group> groups = {};
   BadArgument bad = {};  // the first wrong argument
 
-  // False if there is no memory for one more group, after which the batch can only be forwarded.
+  // Returns false if there is no memory for one more group. The batch can then only be forwarded.
   bool add(const Group& group) noexcept;
-  bool is_complete = true;
+  bool is_complete = true;  // false: add() has failed
 };
 
 void answer(const Invocation& invocation, Batch batch, Forward forward);
