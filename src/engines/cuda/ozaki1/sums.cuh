@@ -14,7 +14,7 @@ __device__ inline std::int32_t exponent_at(const DeviceSliceExponents& slices, i
   return slices.exponents[s * slices.stride + v];
 }
 
-// Slices of which the sum of row i and vector v of the tile has the products.
+// Numbers of slices whose products the sum of row i and vector v of the tile has.
 __device__ inline SliceDepth depth_at(const DeviceProductSums& sums, std::int64_t i, std::int64_t v) {
   const DeviceBlockSliceCounts& slice_counts = sums.slice_counts;
   if (slice_counts.counts == nullptr) return {sums.slices, sums.slices, sums.fast};

@@ -94,7 +94,7 @@ __device__ void load_vectors(std::uint32_t target, const TensorMap& map, Mbarrie
   const int rank = block_rank_in_cluster();
   if constexpr (IsShared) {
     tma_load_multicast(target + rank * half * Int8Tile::block_k, map, barrier, k, first + rank * half, slice,
-                       (1 << gemm_cluster_size) - 1);
+                       all_of_cluster);
   } else {
     tma_load(target, map, barrier, k, first + rank * Vectors, slice);
   }

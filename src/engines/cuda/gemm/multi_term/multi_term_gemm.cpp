@@ -185,7 +185,7 @@ void launch_variant(const SmallTileVariant& variant, const DeviceFusedProduct& p
   params.row_pairs = variant.row_pairs;
   params.columns = variant.columns;
   // The stride of vectors is k, padded to whole k-blocks.
-  params.blocks = static_cast<std::int32_t>(product.a.vector_stride() / term_block);
+  params.k_blocks = static_cast<std::int32_t>(product.a.vector_stride() / term_block);
   params.segment_blocks = segment_blocks_of(*product.schedule, product.a.vector_stride());
   params.segments = variant.segments;
   params.sub_blocks = sub_blocks(*product.schedule);
