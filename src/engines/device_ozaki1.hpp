@@ -109,7 +109,6 @@ class DeviceOzaki1 {
   virtual void weigh_inner_indices(const Queue& queue, const DeviceSide& b,
                                    const DeviceBlockSliceCounts& slice_counts, double* weights,
                                    const DeviceCondition& condition) const = 0;
-  // Finds the slice counts of A's rows.
   virtual void find_slice_counts(const Queue& queue, const DeviceRowSliceCounts& rows,
                                  const DeviceCondition& condition) const = 0;
   // Multiplies slices first_a ... of A by slice `slice_b` of B, as far as the slice counts require these

@@ -44,7 +44,6 @@ double distance(const DeviceTraits& x, const DeviceTraits& y) {
          std::abs(std::log(x.memory_gb_per_s / y.memory_gb_per_s));
 }
 
-// Cost on device `to`, if the cost on device `from` is `value`.
 double scaled(double value, CostScaling scaling, const DeviceTraits& from, const DeviceTraits& to) {
   const double clock = to.clock_mhz / from.clock_mhz;
   const double memory = to.memory_gb_per_s / from.memory_gb_per_s;

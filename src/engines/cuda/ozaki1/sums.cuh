@@ -9,7 +9,6 @@ namespace kintsugi::core::cuda {
 
 using ExactSumOfProducts = WideInteger<DeviceProductSums::limbs>;
 
-// Exponent of slice s of vector v.
 __device__ inline std::int32_t exponent_at(const DeviceSliceExponents& slices, int s, std::int64_t v) {
   return slices.exponents[s * slices.stride + v];
 }

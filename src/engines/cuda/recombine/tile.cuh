@@ -20,7 +20,6 @@ __device__ inline bool holds(const DeviceCondition& condition, std::int64_t item
          __ldcg(&condition.selection[item].candidate) == condition.candidate;
 }
 
-// View of batch item `item` of a matrix.
 template <class T>
 __device__ MatrixView<T> view_of(const DeviceMatrix& matrix, std::int64_t item) {
   T* data = matrix.pointers ? static_cast<T* const*>(const_cast<void*>(matrix.data))[item]

@@ -103,7 +103,6 @@ class Weighted {
     }
   }
 
-  // Writes the thread's rows of its e-th column.
   __device__ static void write_column(const TileBlock<T>& block, int e, const Sum (&sums)[parts][rows_each],
                                       const Scalars<T>& scalars) {
     RowsOfThread<T> elements{};

@@ -164,7 +164,7 @@ class DmmaBlock {
     constexpr int rows = Tile::row_fragments;
     constexpr int k_halves = 2 * Config.k_tiles;
     buffers_.full[state.stage].wait(state.parity);
-    load_b(sums, state.stage, 0);
+    load_b(sums, state.stage, /*k_half=*/0);
     load_a(sums, state.stage, /*q=*/0, /*k_half=*/0, /*row=*/0);
 #pragma unroll 1
     for (int step = 1; step <= steps_; ++step) {
@@ -183,7 +183,7 @@ class DmmaBlock {
           state.advance();
           if (step < steps_) {
             buffers_.full[state.stage].wait(state.parity);
-            load_b(sums, state.stage, 0);
+            load_b(sums, state.stage, /*k_half=*/0);
             load_a(sums, state.stage, /*q=*/0, /*k_half=*/0, /*row=*/0);
           }
         }

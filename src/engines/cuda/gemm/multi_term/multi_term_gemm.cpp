@@ -127,7 +127,6 @@ float rescale_of(const DeviceFusedProduct& product) {
   return std::ldexp(1.0F, product.schedule->rescale_exponent);
 }
 
-// k-blocks of a segment of k.
 std::int32_t segment_blocks_of(const Schedule& schedule, std::int64_t k) {
   return static_cast<std::int32_t>(schedule.segment_length(k) / term_block);
 }

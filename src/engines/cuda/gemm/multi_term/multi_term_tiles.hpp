@@ -12,7 +12,6 @@
 
 namespace kintsugi::core::cuda {
 
-// Product by tiles of whole clusters.
 struct ClusterTileVariant {
   std::size_t tile = 0;  // index
   TileSchedule schedule;
@@ -48,7 +47,6 @@ constexpr ClusterTileVariant choose_tile_schedule(const MultiTermTile& tile, std
   return {index, schedule, costs.launch + k_blocks_of_cluster * block_time + waves * times.tile};
 }
 
-// Product by small tiles.
 struct SmallTileVariant {
   std::size_t tile = 0;        // index
   bool swapped = false;        // the kernel computes C transposed

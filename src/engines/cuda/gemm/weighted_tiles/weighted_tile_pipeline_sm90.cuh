@@ -97,7 +97,6 @@ class WeightedTilePipelineState {
   unsigned parity_ = 0;
 };
 
-// Tensor maps of slices and of weights.
 struct WeightedTileMaps {
   const TensorMap& a;
   const TensorMap& b;

@@ -85,7 +85,6 @@ class CheckedResidues {
  private:
   static constexpr int block_masks_per_column = block_rows / warp_size;  // masks of the thread block's rows
 
-  // Masks of the block's rows of column e.
   __device__ std::uint32_t* masks_of_column(const TileBlock<T>& block, int e) const {
     return open_.masks + block.first_row_in_tile() / warp_size +
            block.column_in_tile(e) * open_.masks_per_column;

@@ -50,7 +50,6 @@ __device__ bool cannot_underflow_or_overflow(const VectorRange& row, const Vecto
          row.largest + column.largest + 2 + sum_bits < Limits::max_exponent;
 }
 
-// Number of products in an element's sum.
 __device__ std::int64_t products_of_sum(const DeviceTile& tile) { return tile.a.matrix.length(); }
 
 // True if element (i, j) of the whole matrix may be summed by fused multiply-add in its own type.
@@ -220,7 +219,6 @@ __device__ ExactLanes<T, Digits>& clear_lanes(int warp) {
   return *reinterpret_cast<ExactLanes<T, Digits>*>(digits);
 }
 
-// Computes all elements of a tile exactly.
 template <class T>
 __device__ void compute_elements(const DeviceTile& tile) {
   if (!holds(tile.condition)) return;
