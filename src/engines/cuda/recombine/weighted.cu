@@ -28,7 +28,7 @@ class Weighted {
       add_up(block, first, sums);
 #pragma unroll
       for (int e = 0; e < columns_together; ++e) {
-        if (block.has(first + e)) write_column(block, first + e, sums[e], scalars);
+        if (block.has_element(first + e)) write_column(block, first + e, sums[e], scalars);
       }
     }
   }

@@ -150,7 +150,7 @@ void launch_variant(const ClusterTileVariant& variant, const DeviceFusedProduct&
   // The counter clusters_begun lies directly behind those of k_parts_added, so one call clears both.
   if (params.schedule.k_parts > 1 && !product.has_cleared_counters)
     clear(queue, params.k_parts_added, counter_bytes);
-  launch(kernels.kernels[variant.tile],
+  launch(kernels.cluster_kernels[variant.tile],
          {gemm_cluster_size * std::int64_t{params.schedule.clusters}, 1, 1, gemm_cluster_size}, term_threads,
          tile.shared_bytes(), queue,
          tensor_map(product.a, product.shares_a ? 1 : product.items, term_tile_rows / gemm_cluster_size),

@@ -43,10 +43,10 @@ std::int64_t tiles_of(std::int64_t rows, std::int64_t columns, const SimtTile& t
 // relative times of SimtTile, because the profile's times may be those of DMMA tiles; relative times suffice
 // to compare tiles.
 std::array<double, 4> times_of(std::size_t type, std::span<const SimtTile> tiles) {
-  const ProfileInForce* profile = profile_in_force();
+  const ProfileInForce* in_force = profile_in_force();
   const bool is_fp32 = type == static_cast<std::size_t>(ElementType::f32) ||
                        type == static_cast<std::size_t>(ElementType::c32);
-  if (profile != nullptr && is_fp32) return profile->profile.costs.native[type].tile_index;
+  if (in_force != nullptr && is_fp32) return in_force->profile.costs.native[type].tile_index;
   std::array<double, 4> times{};
   std::ranges::transform(tiles, times.begin(), [](const SimtTile& tile) { return double{tile.time}; });
   return times;
@@ -123,15 +123,15 @@ ChosenTile choose_tile(const DeviceTile& tile) {
 // k is not divided in two cases. In a fallback chain, the native product must have the bits of
 // select_or_multiply_unsliced(). Without a profile, no costs of clusters are known.
 std::int64_t blocks_per_tile(const DeviceTile& tile) {
-  const ProfileInForce* profile = profile_in_force();
-  if (profile == nullptr || tile.condition.selection != nullptr) return 1;
+  const ProfileInForce* in_force = profile_in_force();
+  if (in_force == nullptr || tile.condition.selection != nullptr) return 1;
   const NativeShape shape{.type = tile.c.type,
                           .m = tile.rows,
                           .n = tile.columns,
                           .k = tile.a.matrix.columns,
                           .items = tile.items};
-  const Division division = fastest_division(shape, profile->profile.costs);
-  return division.time < time_of_whole_tiles(shape, profile->profile.costs) ? division.blocks : 1;
+  const Division division = fastest_division(shape, in_force->profile.costs);
+  return division.time < time_of_whole_tiles(shape, in_force->profile.costs) ? division.blocks : 1;
 }
 
 double simt_time(const NativeShape& shape, const Costs& costs) {

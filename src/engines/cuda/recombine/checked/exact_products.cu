@@ -61,7 +61,7 @@ __device__ bool can_use_own_arithmetic(const DeviceTile& tile, std::int64_t i, s
 
 // True if few_digits hold all sums of element (i, j) of the whole matrix.
 template <class T>
-__device__ bool needs_few_digits(const DeviceTile& tile, std::int64_t i, std::int64_t j) {
+__device__ bool fits_few_digits(const DeviceTile& tile, std::int64_t i, std::int64_t j) {
   if constexpr (few_digits<T> == all_digits<T>) return true;
   bool fits = true;
 #pragma unroll
@@ -299,7 +299,7 @@ __device__ void recompute_wide_elements(const DeviceTile& tile, const DeviceOpen
   const MatrixView<T> c = view_of<T>(tile.c, tile.item);
   taken.for_each(warp, warps, [&](std::uint32_t mask_index, int bit) {
     const OpenPosition position(tile, open, mask_index, bit);
-    if (!needs_few_digits<T>(tile, position.i, position.j))
+    if (!fits_few_digits<T>(tile, position.i, position.j))
       summation.recompute(position.i, position.j, c(position.i, position.j));
   });
 }
@@ -323,7 +323,7 @@ __device__ void recompute_listed_elements(const DeviceTile& tile, const DeviceOp
     bool has_wide_elements = false;
     taken.for_each(warp, exact_warps, [&](std::uint32_t mask_index, int bit) {
       const OpenPosition position(tile, open, mask_index, bit);
-      if (needs_few_digits<T>(tile, position.i, position.j)) {
+      if (fits_few_digits<T>(tile, position.i, position.j)) {
         summation.recompute(position.i, position.j, c(position.i, position.j));
       } else {
         has_wide_elements = true;
