@@ -51,7 +51,7 @@ class NativeProduct {
                                   tests_operands ? bench_.engine().native_scratch_bytes() : 0);
   }
   void multiply_by_own_kernel(const Queue& queue, int step) const {
-    bench_.engine().multiply_unsplit(queue, tile(step));
+    bench_.engine().multiply_unsliced(queue, tile(step));
   }
 
   double operations() const {

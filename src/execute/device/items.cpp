@@ -184,7 +184,7 @@ class ItemSteps {
     const bool native_follows = plan_.candidates.back().scheme == nullptr;
     const auto native = static_cast<std::int32_t>(plan_.candidates.size()) - 1;
     if (native_follows || can_fail)
-      engine_.multiply_unsplit(queue_, tile_of(item, all_of_c(), can_fail ? DeviceSelection::none : native));
+      engine_.multiply_unsliced(queue_, tile_of(item, all_of_c(), can_fail ? DeviceSelection::none : native));
   }
 
   void multiply_ozaki1(Item& item, const Workspace& workspace) const {

@@ -26,7 +26,7 @@ bool beats_native_double_double(const Plan& plan, const std::vector<Candidate>& 
   constexpr std::int64_t min_size = 1024;
   const Problem& problem = plan.problem;
   if (problem.type != OperandType::dd || std::min({problem.m, problem.n, problem.k}) < min_size) return false;
-  return relative_cost(*plan.engine, chain.front().program) < plan.engine->native_double_double_time();
+  return relative_cost(*plan.engine, chain.front().program) < plan.engine->native_double_double_time_ratio();
 }
 
 std::vector<Candidate> host_candidates(const Plan& plan) {

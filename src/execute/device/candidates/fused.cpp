@@ -308,8 +308,8 @@ class FusedCall {
     constexpr bool conditional = true;
     const DeviceTile tile =
         tile_of(a_.at(items), b_.at(items), items, all_of_c(), on_candidate(conditional, native));
-    if (!multiplies_before_selection()) return engine_.multiply_unsplit(queue_, tile);
-    engine_.select_or_multiply_unsplit(
+    if (!multiplies_before_selection()) return engine_.multiply_unsliced(queue_, tile);
+    engine_.select_or_multiply_unsliced(
         queue_, tile, candidates_on_device(plan_), memory_.selections,
         {.report = operands_.report, .begins = begins_with_selection(plan_), .overlaps_products = true});
   }

@@ -117,7 +117,7 @@ class NativeProducts {
   }
 
   void multiply_by_own_kernel(const ColumnPanel& panel) const {
-    engine_.multiply_unsplit(call_.queue, tile_of(panel));
+    engine_.multiply_unsliced(call_.queue, tile_of(panel));
   }
 
   DeviceTile tile_of(const ColumnPanel& panel) const {
