@@ -322,10 +322,10 @@ bool can_overflow(const SplitRule& rule, const RangeSummary& ranges) {
 bool sums_can_overflow(const Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t k) {
   if (!program.format().floating) return false;
   constexpr int highest = 126;  // largest exponent of fp32 sums
-  const int length = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(k)));
+  const int bits_of_k = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(k)));
   return std::any_of(program.schedule.terms.begin(), program.schedule.terms.end(), [&](const Term& term) {
     return slice_exponent(program.split_a, a.largest, term.a) +
-               slice_exponent(program.split_b, b.largest, term.b) + length >
+               slice_exponent(program.split_b, b.largest, term.b) + bits_of_k >
            highest;
   });
 }
