@@ -20,11 +20,13 @@ struct IndexRange {
 
 // Device memory of an offloaded product. A strip of A holds up to `rows` rows of op(A), one of B up to
 // `columns` columns of op(B), over `inner` inner indices; a strip of C holds rows x columns elements. A side
-// that fits has one strip. Otherwise it has two: one is filled while the other is multiplied.
+// that fits has one strip. Otherwise, and in a batch, it has two: one is filled while the other is
+// multiplied.
 struct OffloadLayout {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   std::int64_t inner = 0;
+  std::int64_t items = 1;  // of a batch, whose matrices each strip holds
   int strips_a = 0;
   int strips_b = 0;
   int strips_c = 0;
@@ -35,6 +37,7 @@ struct OffloadLoad {
   Side side = Side::a;
   IndexRange vectors{};
   IndexRange inner{};
+  IndexRange items{0, 1};
   int strip = 0;
   std::int64_t position = 0;  // of the first vector in the strip
   bool replaces = false;      // the strip has vectors that earlier steps multiply
@@ -46,6 +49,7 @@ struct OffloadStep {
   IndexRange rows{};     // of C
   IndexRange columns{};  // of C
   IndexRange inner{};
+  IndexRange items{0, 1};  // of a batch
   int strip_a = 0;
   int strip_b = 0;
   int strip_c = 0;
@@ -58,18 +62,24 @@ struct OffloadStep {
   bool multiplies() const { return columns.count > 0; }
 };
 
-// Rows and columns of C that one device computes.
+// Rows and columns of C, and items of a batch, that one device computes.
 struct OffloadPart {
   IndexRange rows;
   IndexRange columns;
+  IndexRange items{0, 1};
+
+  std::int64_t elements() const { return rows.count * columns.count * items.count; }
 };
 
-// Divides C between devices along its longer side, at multiples of 128. Parts have at least 1024 rows or
-// columns, so a small C has fewer of them.
+// Divides the items of a batch between devices. One product is divided along the longer side of C, at
+// multiples of 128; its parts have at least 1024 rows or columns, so a small C has fewer of them.
 std::vector<OffloadPart> offload_parts(const Problem& problem, int devices);
 
 // Distance of the lines of a strip in device memory, in elements, if `length` is the longest line.
 std::int64_t strip_pitch(std::int64_t length);
+
+// Elements from one item of a batch to the next in a strip of A, B or C.
+std::int64_t strip_stride(std::int64_t rows, std::int64_t columns);
 
 // Bytes of all strips in device memory.
 std::size_t strip_bytes(const Problem& problem, const OffloadLayout& layout);

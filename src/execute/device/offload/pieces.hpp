@@ -21,6 +21,11 @@ struct StoredMatrix {
     const std::int64_t index = rows_are_lines ? row * ld + column : column * ld + row;
     return data + index * static_cast<std::int64_t>(element_bytes);
   }
+  StoredMatrix after(std::int64_t elements) const {
+    StoredMatrix matrix = *this;
+    matrix.data += elements * static_cast<std::int64_t>(element_bytes);
+    return matrix;
+  }
   std::size_t pitch() const { return static_cast<std::size_t>(ld) * element_bytes; }
 };
 
@@ -34,6 +39,7 @@ struct CopyPiece {
   std::size_t lines = 0;
   IndexRange rows;  // of the matrix on the host
   IndexRange columns;
+  std::int64_t item = 0;  // of a batch
 
   std::size_t bytes() const { return line_bytes * lines; }
 };
